@@ -1,0 +1,36 @@
+# The language, warnings and sanitizers of every target, and where binaries go.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+# Assertions stay on in release: they guard our own invariants, never the user's input, and cost next to nothing.
+set(CMAKE_C_FLAGS_RELEASE "-O2")
+set(CMAKE_CXX_FLAGS_RELEASE "-O2")
+# -g1 gives reports with lines at half the size of -g. Libraries without sanitizers stand beside ours, hence no -O0.
+set(CMAKE_C_FLAGS_SANITIZE "-O1 -g1 -fno-omit-frame-pointer")
+set(CMAKE_CXX_FLAGS_SANITIZE "-O1 -g1 -fno-omit-frame-pointer")
+
+find_program(REWRIGHT_CCACHE ccache)
+mark_as_advanced(REWRIGHT_CCACHE)
+if(REWRIGHT_CCACHE)
+  set(CMAKE_C_COMPILER_LAUNCHER ${REWRIGHT_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${REWRIGHT_CCACHE})
+endif()
+
+if(REWRIGHT_SANITIZE)
+  add_compile_options(-fsanitize=${REWRIGHT_SANITIZE} -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${REWRIGHT_SANITIZE})
+endif()
+
+# Applied to our own targets by rewright_library and its like, not to generated code.
+function(rewright_warnings target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra)
+  if(REWRIGHT_WERROR)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
+endfunction()

@@ -1,0 +1,41 @@
+# Debian's libraries, and those that tools/setup puts into the cache. Targets:
+#   Threads::Threads OpenMP::OpenMP_CXX Protobuf (protobuf::libprotobuf, protobuf::protoc) Catch2::Catch2 CLI11::CLI11
+#   nlohmann_json::nlohmann_json SQLite::SQLite3 OpenBLAS::OpenBLAS Highway::Highway Sleef::Sleef xxHash::xxHash
+#   ONNX::onnx Z3::Z3 oneDNN::oneDNN
+
+set(REWRIGHT_CACHE "$ENV{REWRIGHT_CACHE}")
+if(NOT REWRIGHT_CACHE)
+  set(REWRIGHT_CACHE "$ENV{HOME}/.cache/rewright")
+endif()
+
+# Sets VARIABLE to the folder of a library in the cache, in the version that tools/requirements-native.txt pins.
+set(native_requirements ${PROJECT_SOURCE_DIR}/tools/requirements-native.txt)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${native_requirements})
+function(rewright_native_prefix variable name requirement)
+  file(STRINGS ${native_requirements} line REGEX "^${requirement}==")
+  string(REGEX REPLACE "^${requirement}==([^ ]+) .*" "\\1" version "${line}")
+  set(prefix "${REWRIGHT_CACHE}/deps/${name}-${version}")
+  if(NOT IS_DIRECTORY ${prefix})
+    message(FATAL_ERROR "${prefix} is missing: run tools/setup (REWRIGHT_CACHE names another cache folder)")
+  endif()
+  set(${variable} ${prefix} PARENT_SCOPE)
+endfunction()
+
+rewright_native_prefix(ONNX_ROOT onnx onnx)
+rewright_native_prefix(Z3_ROOT z3 z3-solver)
+rewright_native_prefix(oneDNN_ROOT onednn onednn-cpu-gomp)
+
+find_package(Threads REQUIRED)
+find_package(OpenMP REQUIRED COMPONENTS CXX)
+find_package(Protobuf 3.21 REQUIRED)
+find_package(Catch2 2.13 REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(SQLite3 REQUIRED)
+find_package(OpenBLAS MODULE REQUIRED)
+find_package(Highway MODULE REQUIRED)
+find_package(Sleef MODULE REQUIRED)
+find_package(xxHash MODULE REQUIRED)
+find_package(ONNX MODULE REQUIRED)
+find_package(Z3 MODULE REQUIRED)
+find_package(oneDNN MODULE REQUIRED)

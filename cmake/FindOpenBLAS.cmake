@@ -1,0 +1,10 @@
+# OpenBLAS::OpenBLAS: Debian's OpenMP variant by its own folder, whichever variant the alternatives system prefers.
+find_path(OpenBLAS_INCLUDE_DIR cblas.h PATH_SUFFIXES x86_64-linux-gnu/openblas-openmp)
+find_library(OpenBLAS_LIBRARY NAMES openblas PATH_SUFFIXES openblas-openmp)
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(OpenBLAS REQUIRED_VARS OpenBLAS_LIBRARY OpenBLAS_INCLUDE_DIR)
+mark_as_advanced(OpenBLAS_INCLUDE_DIR OpenBLAS_LIBRARY)
+if(OpenBLAS_FOUND AND NOT TARGET OpenBLAS::OpenBLAS)
+  add_library(OpenBLAS::OpenBLAS UNKNOWN IMPORTED)
+  set_target_properties(OpenBLAS::OpenBLAS PROPERTIES IMPORTED_LOCATION ${OpenBLAS_LIBRARY} INTERFACE_INCLUDE_DIRECTORIES ${OpenBLAS_INCLUDE_DIR})
+endif()

@@ -1,0 +1,10 @@
+# Sleef::Sleef: vectorized elementary functions.
+find_path(Sleef_INCLUDE_DIR sleef.h)
+find_library(Sleef_LIBRARY NAMES sleef)
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(Sleef REQUIRED_VARS Sleef_LIBRARY Sleef_INCLUDE_DIR)
+mark_as_advanced(Sleef_INCLUDE_DIR Sleef_LIBRARY)
+if(Sleef_FOUND AND NOT TARGET Sleef::Sleef)
+  add_library(Sleef::Sleef UNKNOWN IMPORTED)
+  set_target_properties(Sleef::Sleef PROPERTIES IMPORTED_LOCATION ${Sleef_LIBRARY} INTERFACE_INCLUDE_DIRECTORIES ${Sleef_INCLUDE_DIR})
+endif()

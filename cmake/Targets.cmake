@@ -1,0 +1,64 @@
+# How a folder declares its library, its tests, its programs and its Protobuf schemas.
+
+# rewright_library(NAME SOURCES ... [PUBLIC_DEPS ...] [PRIVATE_DEPS ...])
+# A static library. Sources of ours are included relative to the root: #include "operators/index.h".
+function(rewright_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;PUBLIC_DEPS;PRIVATE_DEPS")
+  add_library(${name} STATIC ${arg_SOURCES})
+  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PUBLIC ${arg_PUBLIC_DEPS} PRIVATE ${arg_PRIVATE_DEPS})
+  rewright_warnings(${name})
+endfunction()
+
+# rewright_executable(NAME SOURCES ... [DEPS ...])
+# A program in build/<preset>/bin.
+function(rewright_executable name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPS")
+  add_executable(${name} ${arg_SOURCES})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE ${arg_DEPS})
+  rewright_warnings(${name})
+endfunction()
+
+# Catch2's main, compiled once for all tests.
+file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/generated/test_main.cc
+     CONTENT "#define CATCH_CONFIG_MAIN\n#include <catch2/catch.hpp>\n")
+add_library(rewright_test_main OBJECT ${PROJECT_BINARY_DIR}/generated/test_main.cc)
+target_link_libraries(rewright_test_main PUBLIC Catch2::Catch2)
+
+# rewright_test(NAME SOURCES ... [DEPS ...] [TIMEOUT SECONDS])
+# One Catch2 program of a folder's *_test.cc, registered with CTest under its name. Tests run in the source folder.
+function(rewright_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;DEPS")
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 300)
+  endif()
+  rewright_executable(${name} SOURCES ${arg_SOURCES} DEPS ${arg_DEPS} rewright_test_main Catch2::Catch2)
+  add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS unit)
+endfunction()
+
+# rewright_protobuf(NAME PROTOS ...)
+# A static library of the C++ classes of the schemas, which include each other and are included relative to the root:
+# rules/rules.proto is #include "rules/rules.pb.h".
+function(rewright_protobuf name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "PROTOS")
+  set(generated ${PROJECT_BINARY_DIR}/generated)
+  file(MAKE_DIRECTORY ${generated})
+  set(outputs)
+  foreach(proto IN LISTS arg_PROTOS)
+    set(source ${CMAKE_CURRENT_SOURCE_DIR}/${proto})
+    file(RELATIVE_PATH relative ${PROJECT_SOURCE_DIR} ${source})
+    string(REGEX REPLACE "\\.proto$" "" stem ${generated}/${relative})
+    add_custom_command(
+      OUTPUT ${stem}.pb.cc ${stem}.pb.h
+      COMMAND protobuf::protoc --proto_path=${PROJECT_SOURCE_DIR} --cpp_out=${generated} ${source}
+      DEPENDS ${source} protobuf::protoc
+      COMMENT "Generating ${relative}'s C++ classes"
+      VERBATIM)
+    list(APPEND outputs ${stem}.pb.cc ${stem}.pb.h)
+  endforeach()
+  add_library(${name} STATIC ${outputs})
+  target_include_directories(${name} SYSTEM PUBLIC ${generated})
+  target_link_libraries(${name} PUBLIC protobuf::libprotobuf)
+endfunction()
