@@ -1,0 +1,48 @@
+// Reading and writing ONNX models.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace rewright {
+
+struct ImportOptions {
+  // Sizes for symbolic or missing dimensions of inputs ("--shape"): input name -> sizes. A size that contradicts the model is
+  // an Error.
+  std::map<std::string, Sizes> input_sizes;
+  std::size_t max_bytes = std::size_t{64} << 30;  // refuse to allocate beyond this
+};
+
+// Reads a model. Names, order, types, metadata, value info, functions, subgraphs and operators of any domain are kept; nodes
+// that no definition covers become opaque. Weights are memory-mapped where the file allows it, external data included (which
+// must lie inside of the model's folder). Throws Error(kBadInput) with file and node.
+Graph import_onnx(const std::filesystem::path& file, const ImportOptions& options = {});
+Graph import_onnx_bytes(std::string_view bytes, const std::string& name, const ImportOptions& options = {});
+
+struct ExportOptions {
+  bool check = true;                              // run ONNX's checker on the result
+  std::size_t external_data_above = 1900ull << 20;  // bytes of weights from which they are written beside the model
+};
+
+// Writes a model in the opset of the model it was imported from (21 for graphs built here), under a temporary name that is then
+// renamed. Untouched nodes are written as they were read.
+void export_onnx(const Graph& graph, const std::filesystem::path& file, const ExportOptions& options = {});
+std::string export_onnx_bytes(const Graph& graph, const ExportOptions& options = {});
+
+// A model of one node with inputs of the node's input types (constants as initializers only if `keep_constants`), to be timed or
+// tested by another engine.
+std::string export_node_bytes(const Graph& graph, const Node& node, bool keep_constants);
+
+// A TensorProto file (.pb), as ONNX's test data has them, and NumPy's .npy.
+Tensor read_tensor_proto(const std::filesystem::path& file);
+Tensor read_npy(const std::filesystem::path& file);
+void write_npy(const Tensor& tensor, const std::filesystem::path& file);
+
+std::string onnx_version();
+
+}  // namespace rewright

@@ -1,0 +1,21 @@
+// The families of operators, one file each; registry.cc calls them all.
+#pragma once
+
+#include "operators/operator.h"
+
+namespace rewright {
+
+void register_arithmetic(Registry& r);      // arithmetic.cc: Add Sub Mul Div Pow Neg Min Max, Where, comparisons
+void register_activation(Registry& r);      // activation.cc: Relu LeakyRelu PRelu Clip Sigmoid Gelu ..., Exp Log Sqrt Erf Abs
+void register_convolution(Registry& r);     // convolution.cc: Conv ConvTranspose
+void register_product(Registry& r);         // product.cc: MatMul Gemm
+void register_normalization(Registry& r);   // normalization.cc: BatchNormalization LayerNormalization InstanceNormalization
+void register_softmax(Registry& r);         // softmax.cc: Softmax LogSoftmax
+void register_pooling(Registry& r);         // pooling.cc: MaxPool AveragePool GlobalAveragePool GlobalMaxPool
+void register_reduction(Registry& r);       // reduction.cc: ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd
+void register_layout(Registry& r);          // layout.cc: Transpose Reshape Flatten Squeeze Unsqueeze Expand Identity Cast Dropout
+void register_assembly(Registry& r);        // assembly.cc: Concat Split Slice Pad Gather
+void register_generation(Registry& r);      // generation.cc: Constant Fill Eye DiracKernel Shape ConstantOfShape Range
+void register_resize(Registry& r);          // resize.cc: Resize
+
+}  // namespace rewright

@@ -1,0 +1,40 @@
+// Scalar functions that denotations apply to elements, each with its laws.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "operators/data_type.h"
+
+namespace rewright {
+
+// A function is defined once: its value in double (and on integers where it has one), and the laws that the prover and the
+// fingerprint may use. Functions are constants of the program and compared by address.
+struct Function {
+  std::string_view name;
+  int arity;
+  double (*real)(const double* arguments);                               // null if it has no meaning on reals
+  std::int64_t (*integer)(const std::int64_t* arguments) = nullptr;      // null if it has no meaning on integers
+  // What it returns: the scalar of its arguments, or always this.
+  bool returns_argument_scalar = true;
+  Scalar result = Scalar::kReal;
+  // Laws.
+  bool zero_at_zero = false;  // f(0) = 0
+  bool monotone = false;      // x <= y implies f(x) <= f(y)
+  bool idempotent = false;    // f(f(x)) = f(x)
+  bool commutative = false;   // f(x, y) = f(y, x)
+  int flops = 1;              // operations one evaluation is counted as
+};
+
+namespace functions {
+extern const Function exp, log, sqrt, rsqrt, erf, tanh, sigmoid, sin, cos, tan, asin, acos, atan, sinh, cosh, asinh, acosh,
+    atanh, pow, abs, sign, floor, ceil, round_even, softplus, integer_divide, integer_modulo, real_modulo, equal, less, less_equal,
+    logical_not, logical_and, logical_or, logical_xor, is_nan, is_infinite, bit_and, bit_or, bit_xor, bit_not, shift_left,
+    shift_right;
+}  // namespace functions
+
+std::span<const Function* const> all_functions();
+const Function* find_function(std::string_view name);  // null if there is none
+
+}  // namespace rewright
