@@ -1,0 +1,74 @@
+// What a graph is to be fast on, as the optimizer sees it: something that times single operators and whole graphs, and runs
+// them. Implemented by the backends in runtime/.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace rewright {
+
+// A small graph to be timed alone: one operator, or an operator with what a backend usually fuses into it. Inputs of the
+// graph are its varying operands; weights are constant leaves, so that a backend may prepack them as it would in a model.
+// All sizes are known.
+struct NodeSample {
+  Graph graph;
+};
+
+struct TimingOptions {
+  double min_seconds = 1;   // keep on until this much time has passed and min_rounds are done ...
+  double max_seconds = 10;  // ... but never longer than this, except for the first round
+  int min_rounds = 5;
+  int warmup = 2;           // rounds that are not counted
+  std::uint64_t seed = 0;   // of the random inputs
+  std::stop_token cancel;
+};
+
+// Rates for a lower bound of an operator's time where nothing was measured.
+struct Roofline {
+  double operations_per_second = 20e9;
+  double bytes_per_second = 8e9;
+  double call_seconds = 1e-6;  // what an operator costs that does next to nothing
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  // As on the command line: "cpu", "onnxruntime".
+  virtual std::string name() const = 0;
+  // Device, library versions and number of threads on one line: costs measured under equal identities may be shared. It is a
+  // key of the cost database, so it must change whenever kernels do.
+  virtual std::string identity() const = 0;
+
+  // Seconds for one execution of each sample, without the cost of the call into the backend; nullopt for one that cannot be
+  // timed here. Throws Error(kMissing) only if the device itself is gone.
+  virtual std::vector<std::optional<double>> time_nodes(std::span<const NodeSample> samples) = 0;
+
+  // Whole graphs in turn, every other round in reverse order, on the same random inputs: a vector of seconds for each graph,
+  // all equally long; the times of one round stand at the same position. Throws Error if a graph cannot run.
+  virtual std::vector<std::vector<double>> time_graphs(std::span<const Graph> graphs, const TimingOptions& options) = 0;
+
+  // Executes a graph: inputs in the order of graph.inputs(), outputs in that of graph.outputs(). Throws Error.
+  virtual std::vector<Tensor> run(const Graph& graph, std::span<const Tensor> inputs) = 0;
+
+  // Can this node of the graph be executed here at all (be it slowly)?
+  virtual bool supports(const Graph& graph, const Node& node) const = 0;
+
+  virtual Roofline roofline() const { return {}; }
+};
+
+// Computes constant subgraphs. `graph` has no inputs; one tensor for each of its outputs. With `in_double`, real intermediate
+// results are kept in double and rounded once, at the outputs. The same graph gives the same bytes on every call.
+class Evaluator {
+ public:
+  virtual ~Evaluator() = default;
+  virtual std::vector<Tensor> evaluate(const Graph& graph, bool in_double) = 0;
+};
+
+}  // namespace rewright
