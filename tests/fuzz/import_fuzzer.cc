@@ -1,0 +1,21 @@
+// Any bytes as an ONNX model: imported, and what was imported exported and imported again.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "graph/onnx.h"
+#include "operators/error.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  rewright::ImportOptions options;
+  options.max_bytes = std::size_t{64} << 20;
+  try {
+    const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+    const rewright::Graph graph = rewright::import_onnx_bytes(bytes, "fuzz.onnx", options);
+    const std::string exported = rewright::export_onnx_bytes(graph, {.check = false});
+    rewright::import_onnx_bytes(exported, "exported.onnx", options);
+  } catch (const rewright::Error&) {
+  }
+  return 0;
+}
