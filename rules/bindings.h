@@ -1,0 +1,57 @@
+// Values of a rule's variables. Matching a rule in a graph and instantiating it both bind variables by unification.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rules/rule.h"
+
+namespace rewright {
+
+// Unification of patterns with values. All functions that return a bool say whether the pattern and the value can still be
+// equal; after false the bindings are of no use any more. Copyable: a matcher that branches keeps a copy.
+class Bindings {
+ public:
+  explicit Bindings(const Rule& rule) : rule_(&rule) {}
+
+  // The tensor that stands for pattern input `number`.
+  bool bind_input(std::size_t number, const TensorType& type);
+  // A source node's attribute (normalized) against its pattern.
+  bool bind_attribute(const Expression& pattern, const AttributeValue& value);
+  // An index expression of the pattern must equal a value: binds a variable, decides, or is kept until more is bound.
+  bool bind_index(const Index& pattern, const Index& value);
+
+  // After the whole source is bound: evaluates the quantities, solves what was kept, checks conditions and predicates. False
+  // also if a condition cannot be decided (symbolic sizes): then the rule must not be applied.
+  bool complete();
+
+  // The value of an expression once everything in it is bound. Throws Error(kBadInput) if something is not.
+  AttributeValue evaluate(const Expression& expression) const;
+  Index evaluate(const Index& expression) const;
+
+  const std::map<std::string, AttributeValue, std::less<>>& values() const { return values_; }
+  // Binds or compares a variable of any sort.
+  bool bind(std::string_view variable, const AttributeValue& value);
+  std::optional<AttributeValue> try_evaluate(const Expression& expression) const;
+  std::optional<Index> try_evaluate(const Index& expression) const;
+
+ private:
+  bool settle();  // works on what was kept until nothing changes
+  struct Kept {
+    Index pattern, value;
+  };
+  struct KeptCall {
+    Expression pattern;
+    AttributeValue value;
+  };
+  const Rule* rule_;
+  std::map<std::string, AttributeValue, std::less<>> values_;  // index variables too
+  std::vector<std::optional<TensorType>> inputs_;
+  std::vector<Kept> kept_;
+  std::vector<KeptCall> kept_calls_;
+};
+
+}  // namespace rewright

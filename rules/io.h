@@ -1,0 +1,26 @@
+// Reading and writing rule files.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rules/rule.h"
+
+namespace rewright {
+
+enum class RuleFormat { kAlgebra, kText, kBinary };  // docs/rules.md; protobuf's text format; protobuf's binary format
+
+// Recognizes the format by its first bytes. Throws Error(kBadInput) with file, line and what is wrong; a file is refused whole.
+std::vector<Rule> read_rules(const std::filesystem::path& file);
+std::vector<Rule> read_rules(std::string_view bytes, const std::string& name);
+
+std::string write_rules(const std::vector<Rule>& rules, RuleFormat format);
+
+// The algebra alone. `name` is the file's, for messages.
+std::vector<Rule> parse_algebra(std::string_view text, const std::string& name);
+// parse_algebra(to_algebra(rule)) is the rule, apart from its proof and origin, which only the Protobuf forms keep.
+std::string to_algebra(const Rule& rule);
+
+}  // namespace rewright

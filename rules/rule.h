@@ -1,0 +1,205 @@
+// What a rewrite rule is: data. A source pattern, a target pattern, the conditions under which they are equal, what the rewrite
+// does to rounding, where it comes from and what is known about its truth.
+//
+// A rule speaks of tensors of unknown sizes. Its variables are
+//   - indices (sizes, axes, strides): symbols in index expressions,
+//   - lists of indices (permutations, strides of any rank), real numbers, texts, truth values, element types: by name.
+// Names are unique over all sorts. Matching or instantiating a rule binds each variable to a value (rules/bindings.h).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "operators/attributes.h"
+#include "operators/index.h"
+#include "operators/operator.h"
+
+namespace rewright {
+
+// An attribute's value in terms of the rule's variables.
+struct Expression {
+  enum class Kind {
+    kValue,     // a literal; its indices are expressions over index variables, its reals may be unknowns (real variables)
+    kVariable,  // the value bound to a name: a list, text, truth value or element type
+    kCall,      // a function of the arguments, see rule_functions()
+  };
+  Kind kind = Kind::kValue;
+  AttributeValue value;  // kValue
+  std::string name;      // kVariable: the variable; kCall: the function. An input's name is a variable in calls such as rank(x)
+  std::vector<Expression> arguments;  // kCall
+
+  static Expression literal(AttributeValue value) { return {Kind::kValue, std::move(value), {}, {}}; }
+  static Expression variable(std::string name) { return {Kind::kVariable, {}, std::move(name), {}}; }
+  static Expression call(std::string function, std::vector<Expression> arguments) {
+    return {Kind::kCall, {}, std::move(function), std::move(arguments)};
+  }
+  friend bool operator==(const Expression&, const Expression&) = default;
+};
+
+// Functions of calls. Lists are zero-based; "x" is a pattern input.
+//   to an index:  rank(x)  size(x, axis)  length(list)  at(list, position)  product(list)  position(list, index)
+//   to a list:    shape(x)  compose(p, q)[i] = p[q[i]]  inverse(p)  identity(n)  repeat(value, n)  join(list, list)
+//                 add(list, list)  multiply(list, list)  with(list, position, value)  insert(list, position, value)
+//                 remove(list, position)  slice(list, begin, end)
+//   to a real:    plus(a, b)  times(a, b)
+struct RuleFunction {
+  enum class Result { kIndex, kIndices, kReal };
+  std::string_view name;
+  int arity;
+  Result result;
+};
+std::span<const RuleFunction> rule_functions();
+const RuleFunction* find_rule_function(std::string_view name);  // null if there is none
+
+// Which element types an input may have.
+struct TypePattern {
+  enum class Kind { kReal, kInteger, kAny, kFixed };
+  Kind kind = Kind::kReal;
+  DataType fixed = DataType::kUndefined;  // kFixed
+  std::string variable = "T";             // equal variables are equal types; empty: independent of all others
+  friend bool operator==(const TypePattern&, const TypePattern&) = default;
+};
+
+// The shape of an input: sizes from the front, then perhaps any number of further axes, then sizes up to the back.
+struct ShapePattern {
+  Indices front;
+  bool open = true;    // there is a part of any rank between front and back: x[N, C, ...]
+  std::string middle;  // its list variable, x[N, C, S...]; empty: not named
+  Indices back;        // only if open
+  friend bool operator==(const ShapePattern&, const ShapePattern&) = default;
+};
+
+struct PatternInput {
+  std::string name;
+  ShapePattern shape;
+  TypePattern type;
+  bool constant = false;  // the rule is applied only where this input is computed from constants. A hint about use: the rule
+                          // holds for every input
+  friend bool operator==(const PatternInput&, const PatternInput&) = default;
+};
+
+// A value of a pattern: a pattern input, an output of one of the nodes of the same side, or an optional input that is absent.
+struct PatternValue {
+  enum class Kind { kAbsent, kInput, kNode };
+  Kind kind = Kind::kAbsent;
+  std::uint32_t number = 0;  // of the input or the node
+  std::uint32_t output = 0;  // kNode: which of its outputs
+  static PatternValue absent() { return {}; }
+  static PatternValue input(std::uint32_t number) { return {Kind::kInput, number, 0}; }
+  static PatternValue node(std::uint32_t number, std::uint32_t output = 0) { return {Kind::kNode, number, output}; }
+  friend bool operator==(const PatternValue&, const PatternValue&) = default;
+};
+
+struct PatternNode {
+  const Operator* op = nullptr;        // never null in a Rule
+  std::vector<Expression> attributes;  // one a field, in the operator's order; a field that was not mentioned is its default
+  std::vector<PatternValue> inputs;
+  std::uint32_t outputs = 1;           // how many outputs it has (Split)
+  friend bool operator==(const PatternNode&, const PatternNode&) = default;
+};
+
+// One side of a rule. Nodes are in topological order, without duplicates and without dead ones, in the order of a depth-first
+// walk from the outputs: equal sides compare equal.
+//
+// Matching compares attributes after normalization (Operator::normalized). In a source, inputs of a commutative operator may be
+// found in either order; a source node Fill matches a constant whose elements are all equal too; trailing absent inputs are not
+// written.
+struct Pattern {
+  std::vector<PatternNode> nodes;
+  std::vector<PatternValue> outputs;
+  friend bool operator==(const Pattern&, const Pattern&) = default;
+};
+
+// A named value computed from the variables bound before it: `let n = size(x, a)`.
+struct Quantity {
+  std::string name;
+  Expression value;  // a call; of an index: `name` is an index variable
+  friend bool operator==(const Quantity&, const Quantity&) = default;
+};
+
+// A condition on values that are no single indices.
+struct Predicate {
+  enum class Kind {
+    kEqual,        // two lists, texts, truth values, types or reals are equal
+    kNotEqual,     //
+    kPermutation,  // a list is a permutation of 0 .. its length - 1
+    kPositive,     // every element of the list, or the real, is positive
+    kNonNegative,  //
+  };
+  Kind kind = Kind::kEqual;
+  std::vector<Expression> arguments;  // two, one, one, one
+  friend bool operator==(const Predicate&, const Predicate&) = default;
+};
+
+// What applying a rule may change in floating point. Proofs are over the reals.
+enum class MathClass {
+  kExact,         // the same operations on the same numbers: results are equal in every bit
+  kReassociates,  // equal up to rounding (--math reassociate, the default)
+  kNeedsFinite,   // and only if no intermediate value is NaN or infinite (--math fast)
+};
+
+enum class RuleOrigin { kHandwritten, kGenerated, kImported };
+
+enum class RuleStatus {
+  kUnknown,    // nothing is known yet
+  kTested,     // both sides agreed on sampled instances
+  kProved,     // proved for all sizes
+  kRefuted,    // a counterexample is known
+  kUndecided,  // a proof was tried and did not succeed
+};
+
+struct RuleProof {
+  RuleStatus status = RuleStatus::kUnknown;
+  std::string method;       // e.g. "sampling", or the prover's name and version
+  std::string certificate;  // name of the certificate's file
+  std::string note;         // the counterexample, or the question that stayed open
+  friend bool operator==(const RuleProof&, const RuleProof&) = default;
+};
+
+struct Rule {
+  std::string name;         // unique in a database: letters, digits, _
+  std::string description;  // one line
+  std::vector<PatternInput> inputs;
+  Pattern source, target;   // equally many outputs; output i of the target replaces output i of the source
+  std::vector<Quantity> quantities;   // in order of evaluation, after the source has been matched
+  std::vector<Condition> conditions;  // over index variables
+  std::vector<Predicate> predicates;
+  MathClass math = MathClass::kReassociates;
+  bool for_training = true;  // also valid, with its gradients, where weights are variables
+  RuleOrigin origin = RuleOrigin::kHandwritten;
+  RuleProof proof;
+  friend bool operator==(const Rule&, const Rule&) = default;
+};
+
+// Throws Error(kBadInput) naming the rule: references out of range, cycles, a variable of the target that the source does not
+// bind, unknown functions, numbers of inputs that the operator does not have, sides with unequally many outputs.
+void check_rule(const Rule& rule);
+
+// Brings a side into the order that Pattern asks for.
+Pattern canonical(const Pattern& pattern);
+
+// Rules in order, names unique.
+class RuleSet {
+ public:
+  RuleSet() = default;
+  explicit RuleSet(std::vector<Rule> rules);  // throws Error(kBadInput) for a name that is there twice
+  const std::vector<Rule>& rules() const { return rules_; }
+  const Rule* find(std::string_view name) const;  // null if there is none
+  std::uint64_t hash() const;                     // of everything: a database's version
+
+ private:
+  std::vector<Rule> rules_;
+};
+
+// The database that is part of the library.
+const RuleSet& shipped_rules();
+
+std::string_view name(MathClass math);      // "exact", "reassociates", "needs_finite"
+std::string_view name(RuleStatus status);   // "tested", "proved", ...
+std::string_view name(RuleOrigin origin);   // "handwritten", ...
+
+}  // namespace rewright
