@@ -229,7 +229,7 @@ def main():
     for name in arguments.names or NETWORKS:
         if name not in NETWORKS:
             parser.error(f"unknown network {name}; there are {', '.join(NETWORKS)}")
-        if name not in manifest or arguments.force:
+        if arguments.force or name not in manifest or not os.path.exists(os.path.join(arguments.out_dir, f"{name}.onnx")):
             manifest[name] = export_network(name, arguments.out_dir)
             with open(manifest_path, "w", encoding="utf-8") as file:
                 json.dump(manifest, file, indent=2)

@@ -1,0 +1,156 @@
+"""What the benchmarks share: the Python environment, the ONNX Runtime helper, ratios with their spread, tables."""
+
+import datetime
+import json
+import os
+import statistics
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BINARY = os.path.join(ROOT, "build", "release", "bin", "rewright")
+RESULTS = os.path.join(ROOT, "bench", "results")
+
+
+def cache_folder():
+    return os.environ.get("REWRIGHT_CACHE") or os.path.join(os.path.expanduser("~"), ".cache", "rewright")
+
+
+def environment_python():
+    return os.environ.get("REWRIGHT_PYTHON") or os.path.join(cache_folder(), "python", "bin", "python")
+
+
+def use_environment():
+    """Goes on in the interpreter of tools/setup if this one lacks ONNX Runtime."""
+    try:
+        import onnxruntime  # noqa: F401  (only whether it is there)
+
+        return
+    except ImportError:
+        pass
+    python = environment_python()
+    if not os.path.exists(python) or os.environ.get("REWRIGHT_BENCH_RESTARTED"):
+        sys.exit(f"{os.path.basename(sys.argv[0])}: no ONNX Runtime here; tools/setup --peers installs it")
+    os.environ["REWRIGHT_BENCH_RESTARTED"] = "1"
+    os.execv(python, [python, *sys.argv])
+
+
+class Worker:
+    """A client of python/ort_worker.py."""
+
+    def __init__(self):
+        command = [sys.executable, os.path.join(ROOT, "python", "ort_worker.py")]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def ask(self, operation, **fields):
+        self.process.stdin.write(json.dumps({"op": operation, **fields}) + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        reply = json.loads(line) if line else {"error": "the ONNX Runtime helper ended"}
+        if "error" in reply:
+            raise RuntimeError(reply["error"])
+        return reply
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def rewright(*arguments, timeout=600):
+    """Runs the program; returns (exit status, last line of its standard error)."""
+    try:
+        result = subprocess.run([BINARY, *arguments], capture_output=True, text=True, timeout=timeout, check=False)
+    except subprocess.TimeoutExpired:
+        return 124, f"stopped after {timeout} s"
+    lines = result.stderr.strip().splitlines()
+    return result.returncode, lines[-1] if lines else ""
+
+
+def read_json(path):
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def spread(values):
+    """Median, and the quantiles 0.1 and 0.9."""
+    ordered = sorted(values)
+    last = len(ordered) - 1
+    return {"median": statistics.median(ordered), "low": ordered[round(0.1 * last)], "high": ordered[round(0.9 * last)]}
+
+
+def speedup(before, after):
+    """How many times as fast `after` is: ratios of the times of the same round."""
+    return spread([slow / fast for slow, fast in zip(before, after)])
+
+
+def random_inputs(session, seed):
+    """Inputs for a model with fixed sizes: normal floats, integers 0 and 1."""
+    import numpy as np
+
+    generator = np.random.default_rng(seed)
+    inputs = {}
+    for value in session.get_inputs():
+        if value.type == "tensor(float)":
+            inputs[value.name] = generator.standard_normal(value.shape, dtype=np.float32)
+        else:
+            inputs[value.name] = generator.integers(0, 2, value.shape).astype(np.int64)
+    return inputs
+
+
+def relative_error(expected, actual):
+    """The largest difference over the outputs, each relative to its largest element."""
+    import numpy as np
+
+    worst = 0.0
+    for want, got in zip(expected, actual):
+        want, got = np.asarray(want, np.float64), np.asarray(got, np.float64)
+        if want.shape != got.shape or not np.isfinite(got).all():
+            return float("inf")
+        worst = max(worst, float(np.abs(want - got).max() / max(np.abs(want).max(), 1e-30)))
+    return worst
+
+
+def compare_in_onnxruntime(reference, other, runs=3):
+    """The largest relative error of one model against another, both in ONNX Runtime, on random inputs."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    sessions = [onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"]) for path in (reference, other)]
+    worst = 0.0
+    for seed in range(runs):
+        inputs = random_inputs(sessions[0], seed)
+        worst = max(worst, relative_error(*(session.run(None, inputs) for session in sessions)))
+    return worst
+
+
+def machine(worker):
+    """Where and with what the numbers were taken."""
+    hello = worker.ask("hello")
+    commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    return {
+        "cpu": hello["cpu"],
+        "cores": os.cpu_count(),
+        "onnxruntime": hello["onnxruntime"],
+        "commit": commit.stdout.strip(),
+        "date": datetime.date.today().isoformat(),
+        "load_average": round(os.getloadavg()[0], 2),
+    }
+
+
+def markdown_table(header, rows):
+    lines = ["| " + " | ".join(header) + " |", "|" + "|".join(" --- " if i == 0 else " ---: " for i in range(len(header))) + "|"]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
+
+
+def with_spread(ratio):
+    return "-" if ratio is None else f"{ratio['median']:.2f} ({ratio['low']:.2f} to {ratio['high']:.2f})"
+
+
+def write_results(name, text, facts):
+    os.makedirs(RESULTS, exist_ok=True)
+    for extension, content in (("md", text), ("json", json.dumps(facts, indent=2) + "\n")):
+        path = os.path.join(RESULTS, f"{name}.{extension}")
+        with open(path + ".new", "w", encoding="utf-8") as file:
+            file.write(content)
+        os.replace(path + ".new", path)
