@@ -3,6 +3,7 @@
 // documentation all read the same expressions.
 #pragma once
 
+#include <compare>
 #include <functional>
 #include <memory>
 #include <string>
@@ -51,17 +52,17 @@ struct ElementNode {
   };
   Kind kind;
   Scalar scalar;
-  Real real;                 // kConstant of kReal
+  Real real{};               // kConstant of kReal
   std::int64_t integer = 0;  // kConstant of kInteger, kBoolean
-  Index index;               // kFromIndex; kReduce: the bound variable (a kBound atom)
-  Index bound;               // kReduce: the variable runs from 0 to bound - 1
+  Index index{};             // kFromIndex; kReduce: the bound variable (a kBound atom)
+  Index bound{};             // kReduce: the variable runs from 0 to bound - 1
   Reduction reduction = Reduction::kSum;
   int operand = -1;  // kRead: which input
-  Indices position;  // kRead
+  Indices position{};  // kRead
   bool zero_outside = false;
-  std::vector<Condition> conditions;  // kReduce, kChoose: conjunction
+  std::vector<Condition> conditions{};  // kReduce, kChoose: conjunction
   const Function* function = nullptr;
-  std::vector<Element> arguments;
+  std::vector<Element> arguments{};
 };
 
 Element real(Real value);
@@ -93,6 +94,9 @@ Element reduce(Reduction kind, const std::string& name, const Indices& bounds, c
 
 // entries[position]: a choice among known index expressions, e.g. the elements of a shape.
 Element pick(const Index& position, const Indices& entries);
+
+// A total order on expressions by structure (bound variables by their own order), for canonical forms.
+std::strong_ordering compare(const Element& a, const Element& b);
 
 // As algebra to read: "sum(c < C) sum(r < R) x[n, c, p + r] * w[k, c, r]"; operands are named by `operand_names`.
 std::string to_string(const Element& element, const std::vector<std::string>& operand_names);

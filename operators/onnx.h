@@ -57,6 +57,8 @@ class OnnxSink {
   virtual ~OnnxSink() = default;
   virtual int opset() const = 0;
   virtual const TensorType& type_of(OnnxValue value) const = 0;
+  // The tensor, if the value is a constant.
+  virtual std::optional<Tensor> constant_value(OnnxValue value) const = 0;
   // Attribute values are written by their type: Index as int, Indices as ints, Real as float, ...
   using NamedAttributes = std::vector<std::pair<std::string, AttributeValue>>;
   // Writes a node; `outputs` are fresh values, or the values the exported node must define, in its last node.
@@ -108,3 +110,5 @@ bool write_default(const Operator& op, OnnxSink& sink, const Attributes& attribu
                    const std::vector<OnnxValue>& outputs);
 
 }  // namespace rewright
+
+#include "operators/operator_inl.h"

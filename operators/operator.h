@@ -198,4 +198,4 @@ T from_attributes(const Attributes& attributes);
 
 }  // namespace rewright
 
-#include "operators/operator_inl.h"
+#include "operators/onnx.h"  // what a definition may say of ONNX; needed by Registry::add

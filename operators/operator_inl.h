@@ -3,7 +3,7 @@
 
 #include <type_traits>
 
-#include "operators/onnx.h"
+
 
 namespace rewright {
 

@@ -1,0 +1,25 @@
+#include "operators/families.h"
+
+namespace rewright {
+
+const Registry& registry() {
+  static const Registry& all = [] () -> const Registry& {
+    static Registry r;
+    register_arithmetic(r);
+    register_activation(r);
+    register_convolution(r);
+    register_product(r);
+    register_normalization(r);
+    register_softmax(r);
+    register_pooling(r);
+    register_reduction(r);
+    register_layout(r);
+    register_assembly(r);
+    register_generation(r);
+    register_resize(r);
+    return r;
+  }();
+  return all;
+}
+
+}  // namespace rewright
