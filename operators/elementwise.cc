@@ -1,0 +1,79 @@
+#include "operators/elementwise.h"
+
+#include <string>
+
+namespace rewright {
+namespace {
+
+bool is_unsigned(DataType type) {
+  return type == DataType::kUint8 || type == DataType::kUint16 || type == DataType::kUint32 || type == DataType::kUint64;
+}
+
+std::string_view describe(Elements allowed) {
+  switch (allowed) {
+    case Elements::kReals: return "real numbers";
+    case Elements::kIntegers: return "integers";
+    case Elements::kSigned: return "signed numbers";
+    case Elements::kNumbers: return "numbers";
+    case Elements::kTruthValues: return "truth values";
+    case Elements::kAll: break;
+  }
+  return "numbers or truth values";
+}
+
+bool contains(Elements allowed, DataType type) {
+  switch (allowed) {
+    case Elements::kReals: return is_real(type);
+    case Elements::kIntegers: return is_integer(type);
+    case Elements::kSigned: return (is_real(type) || is_integer(type)) && !is_unsigned(type);
+    case Elements::kNumbers: return is_real(type) || is_integer(type);
+    case Elements::kTruthValues: return type == DataType::kBool;
+    case Elements::kAll: break;
+  }
+  return is_real(type) || is_integer(type) || type == DataType::kBool;
+}
+
+}  // namespace
+
+void require_elements(Definition& definition, const Operand& operand, Elements allowed) {
+  definition.require(contains(allowed, operand.type()), [&] {
+    return "elements are " + std::string(name(operand.type())) + ", must be " + std::string(describe(allowed));
+  });
+}
+
+void require_broadcast_to(Definition& definition, const Operand& operand, const Indices& shape, std::string_view what) {
+  const auto message = [&] {
+    return std::string(what) + " of shape " + to_string(operand.shape()) + " does not broadcast to " + to_string(shape);
+  };
+  definition.require(operand.rank() <= shape.size(), message);
+  const std::size_t missing = shape.size() - operand.rank();
+  for (std::size_t axis = 0; axis < operand.rank(); ++axis)
+    if (operand.size(axis) != Index(1)) definition.require(equal(operand.size(axis), shape[missing + axis]), message);
+}
+
+Definition elementwise(const Inputs& in, Elements allowed, const UnaryElement& f, DataType result) {
+  Definition d(in);
+  const Operand& x = in[0];
+  require_elements(d, x, allowed);
+  d.output(result == DataType::kUndefined ? x.type() : result, x.shape(), [=](const Indices& i) { return f(x(i)); });
+  return d;
+}
+
+Definition elementwise(const Inputs& in, Elements allowed, BinaryElement f, DataType result) {
+  Definition d(in);
+  require_elements(d, in[0], allowed);
+  std::vector<Indices> shapes;
+  for (std::size_t n = 0; n < in.count(); ++n) {
+    d.require_same_type(in[0], in[n]);
+    shapes.push_back(in[n].shape());
+  }
+  const DataType type = result == DataType::kUndefined ? in[0].type() : result;
+  d.output(type, broadcast_shapes(d, shapes), [=](const Indices& i) {
+    Element e = in[0].broadcast(i);
+    for (std::size_t n = 1; n < in.count(); ++n) e = f(e, in[n].broadcast(i));
+    return e;
+  });
+  return d;
+}
+
+}  // namespace rewright

@@ -1,0 +1,73 @@
+// What the families of elementwise operators share.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <string_view>
+
+#include "operators/operator.h"
+
+namespace rewright {
+
+// The types of elements that an operator is defined on.
+enum class Elements { kReals, kIntegers, kSigned, kNumbers, kTruthValues, kAll };
+void require_elements(Definition& definition, const Operand& operand, Elements allowed);
+// ONNX's unidirectional broadcasting: every size of the operand is 1 or that of the shape it is broadcast to.
+void require_broadcast_to(Definition& definition, const Operand& operand, const Indices& shape, std::string_view what);
+
+using UnaryElement = std::function<Element(const Element&)>;
+using BinaryElement = Element (*)(Element, Element);
+
+// y[i] = f(x[i]). The result has the operand's type, or the given one.
+Definition elementwise(const Inputs& in, Elements allowed, const UnaryElement& f, DataType result = DataType::kUndefined);
+// y[i] = f(f(a[i], b[i]), c[i]) ... over operands of one type, broadcast against each other.
+Definition elementwise(const Inputs& in, Elements allowed, BinaryElement f, DataType result = DataType::kUndefined);
+
+// A name as a template argument.
+template <std::size_t N>
+struct FixedString {
+  char text[N];
+  constexpr FixedString(const char (&t)[N]) { std::copy_n(t, N, text); }  // NOLINT: a literal is a fixed string
+  constexpr std::string_view view() const { return {text, N - 1}; }
+};
+
+inline DataType result_of(const Function& f) {
+  return !f.returns_argument_scalar && f.result == Scalar::kBoolean ? DataType::kBool : DataType::kUndefined;
+}
+
+// y[i] = F(x[i])
+template <FixedString Name, Elements Allowed, const Function& F>
+struct Unary {
+  static constexpr std::string_view kName = Name.view();
+  Definition define(const Inputs& in) const {
+    return elementwise(in, Allowed, [](const Element& x) { return apply(F, x); }, result_of(F));
+  }
+};
+
+// y[i] = F(a[i], b[i]), broadcast; `Since` is the opset that brought this form of broadcasting.
+template <FixedString Name, Elements Allowed, BinaryElement F, int Since, bool Commutative = false,
+          DataType Result = DataType::kUndefined>
+struct Binary {
+  static constexpr std::string_view kName = Name.view();
+  static constexpr InputCount kInputs{2, 2};
+  static constexpr bool kCommutative = Commutative;
+  static void onnx(OnnxMapping& m) { m.since = Since; }
+  Definition define(const Inputs& in) const { return elementwise(in, Allowed, F, Result); }
+};
+
+// y[i] = F(F(a[i], b[i]), c[i]) ...: one or more operands, broadcast.
+template <FixedString Name, Elements Allowed, BinaryElement F>
+struct Variadic {
+  static constexpr std::string_view kName = Name.view();
+  static constexpr InputCount kInputs{1, kVariadic};
+  static constexpr bool kCommutative = true;
+  Definition define(const Inputs& in) const { return elementwise(in, Allowed, F); }
+};
+
+template <const Function& F>
+Element applied(Element a, Element b) {
+  return apply(F, std::move(a), std::move(b));
+}
+
+}  // namespace rewright

@@ -1,0 +1,268 @@
+// Normalizations: batch, layer, instance, group, root mean square, Lp, and local response.
+#include <string>
+#include <utility>
+
+#include "operators/axes.h"
+#include "operators/elementwise.h"
+#include "operators/families.h"
+
+namespace rewright {
+namespace {
+
+void require_channels(Definition& d, const Operand& parameter, const Operand& x, std::string_view what) {
+  d.require_rank(parameter, 1, what);
+  d.require(equal(parameter.size(0), x.size(1)), [&] {
+    return std::string(what) + " has " + parameter.size(0).to_string() + " elements, input has " + x.size(1).to_string() +
+           " channels";
+  });
+}
+
+Element deviation(const Element& variance, const Real& epsilon) {
+  return apply(functions::sqrt, variance + real(epsilon));
+}
+
+DataType type_of_statistics(std::int64_t stash_type) {
+  if (stash_type == static_cast<int>(DataType::kBfloat16)) return DataType::kBfloat16;
+  if (stash_type != static_cast<int>(DataType::kFloat))
+    throw Error(ErrorCode::kBadInput, "stash_type is " + std::to_string(stash_type) + ", must be 1 or 16");
+  return DataType::kFloat;
+}
+
+// Inference: y = (x - mean) / sqrt(var + epsilon) * scale + b, by channel (axis 1).
+struct BatchNormalization {
+  static constexpr std::string_view kName = "BatchNormalization";
+  static constexpr InputCount kInputs{5, 5};
+  Real epsilon = 1e-5f;
+  template <class V>
+  void fields(V&& v) {
+    v("epsilon", epsilon);
+  }
+
+  static void onnx(OnnxMapping& m) {
+    m.since = 7;
+    m.import = [](OnnxSource& source, std::string& reason) -> std::optional<std::vector<OnnxValue>> {
+      if (source.output_count() > 1 || source.integer("training_mode", 0) != 0) {
+        reason = "BatchNormalization in training mode";
+        return std::nullopt;
+      }
+      if (source.integer("spatial", 1) != 1) {
+        reason = "BatchNormalization with statistics of every activation (spatial = 0)";
+        return std::nullopt;
+      }
+      std::vector<OnnxValue> inputs;
+      for (std::size_t n = 0; n < source.input_count(); ++n) inputs.push_back(source.input(n));
+      const BatchNormalization op{.epsilon = Real(source.real("epsilon", 1e-5f))};
+      return source.node(registry().get(kName), to_attributes(op), inputs);
+    };
+  }
+
+  Definition define(const Inputs& in) const {
+    Definition d(in);
+    const Operand &x = in[0], &scale = in[1], &b = in[2], &mean = in[3], &var = in[4];
+    require_elements(d, x, Elements::kReals);
+    d.require(x.rank() >= 2, [&] { return "input has rank " + std::to_string(x.rank()) + ", must be at least 2"; });
+    require_channels(d, scale, x, "scale");
+    require_channels(d, b, x, "b");
+    require_channels(d, mean, x, "mean");
+    require_channels(d, var, x, "var");
+    for (const Operand* parameter : {&scale, &b, &mean, &var}) require_elements(d, *parameter, Elements::kReals);
+    d.output(x.type(), x.shape(), [=, e = epsilon](const Indices& i) {
+      const Indices c{i[1]};
+      return (x(i) - mean(c)) / deviation(var(c), e) * scale(c) + b(c);
+    });
+    return d;
+  }
+};
+
+// y = (x - mean) / sqrt(var + epsilon) * scale + b, with mean and variance over the axes from `axis` on; these statistics are
+// the second and third outputs, the latter as 1 / sqrt(var + epsilon).
+struct LayerNormalization {
+  static constexpr std::string_view kName = "LayerNormalization";
+  static constexpr InputCount kInputs{2, 3};
+  Index axis = -1;
+  Real epsilon = 1e-5f;
+  Index stash_type = 1;
+  template <class V>
+  void fields(V&& v) {
+    v("axis", axis);
+    v("epsilon", epsilon);
+    v("stash_type", stash_type);
+  }
+  void normalize(const Inputs& in) { axis = canonical_axis(axis, in[0].rank()); }
+  static void onnx(OnnxMapping& m) { m.since = 17; }
+
+  Definition define(const Inputs& in) const {
+    Definition d(in);
+    const Operand &x = in[0], &scale = in[1], &b = in[2];
+    require_elements(d, x, Elements::kReals);
+    d.require_same_type(x, scale);
+    require_broadcast_to(d, scale, x.shape(), "scale");
+    if (b.present()) {
+      d.require_same_type(x, b);
+      require_broadcast_to(d, b, x.shape(), "b");
+    }
+    const auto first = static_cast<std::size_t>(canonical_axis(axis, x.rank()).value());
+    const Indices axes = axes_from(first, x.rank());
+    Indices statistics = x.shape();
+    for (std::size_t n = first; n < x.rank(); ++n) statistics[n] = 1;
+    const DataType type = type_of_statistics(stash_type.value());
+    d.output(x.type(), x.shape(), [=, e = epsilon](const Indices& i) {
+      const Slice slice(x, axes, i);
+      const Element mean = slice.mean();
+      const Element y = (x(i) - mean) / deviation(slice.variance(mean), e) * scale.broadcast(i);
+      return b.present() ? y + b.broadcast(i) : y;
+    });
+    d.output(type, statistics, [=](const Indices& i) { return Slice(x, axes, i).mean(); });
+    d.output(type, statistics, [=, e = epsilon](const Indices& i) {
+      const Slice slice(x, axes, i);
+      return real(1) / deviation(slice.variance(slice.mean()), e);
+    });
+    return d;
+  }
+};
+
+// y = x / sqrt(mean(x^2) + epsilon) * scale, over the axes from `axis` on.
+struct RMSNormalization {
+  static constexpr std::string_view kName = "RMSNormalization";
+  static constexpr InputCount kInputs{2, 2};
+  Index axis = -1;
+  Real epsilon = 1e-5f;
+  Index stash_type = 1;
+  template <class V>
+  void fields(V&& v) {
+    v("axis", axis);
+    v("epsilon", epsilon);
+    v("stash_type", stash_type);
+  }
+  void normalize(const Inputs& in) { axis = canonical_axis(axis, in[0].rank()); }
+  static void onnx(OnnxMapping& m) { m.since = 23; }
+
+  Definition define(const Inputs& in) const {
+    Definition d(in);
+    const Operand &x = in[0], &scale = in[1];
+    require_elements(d, x, Elements::kReals);
+    require_elements(d, scale, Elements::kReals);
+    require_broadcast_to(d, scale, x.shape(), "scale");
+    const Indices axes = axes_from(static_cast<std::size_t>(canonical_axis(axis, x.rank()).value()), x.rank());
+    d.output(scale.type(), x.shape(), [=, e = epsilon](const Indices& i) {
+      return x(i) / deviation(Slice(x, axes, i).mean_square(), e) * scale.broadcast(i);
+    });
+    return d;
+  }
+};
+
+// y = (x - mean) / sqrt(var + epsilon) * scale + b, with mean and variance of each channel of each instance.
+struct InstanceNormalization {
+  static constexpr std::string_view kName = "InstanceNormalization";
+  static constexpr InputCount kInputs{3, 3};
+  Real epsilon = 1e-5f;
+  template <class V>
+  void fields(V&& v) {
+    v("epsilon", epsilon);
+  }
+  static void onnx(OnnxMapping& m) { m.since = 6; }
+
+  Definition define(const Inputs& in) const {
+    Definition d(in);
+    const Operand &x = in[0], &scale = in[1], &b = in[2];
+    require_elements(d, x, Elements::kReals);
+    d.require(x.rank() >= 3, [&] { return "input has rank " + std::to_string(x.rank()) + ", must be at least 3"; });
+    d.require_same_type(x, scale);
+    d.require_same_type(x, b);
+    require_channels(d, scale, x, "scale");
+    require_channels(d, b, x, "b");
+    d.output(x.type(), x.shape(), [=, axes = axes_from(2, x.rank()), e = epsilon](const Indices& i) {
+      const Indices c{i[1]};
+      const Slice slice(x, axes, i);
+      const Element mean = slice.mean();
+      return (x(i) - mean) / deviation(slice.variance(mean), e) * scale(c) + b(c);
+    });
+    return d;
+  }
+};
+
+// x divided by its p-norm along an axis (p is 1 or 2); 0 where the norm is 0.
+struct LpNormalization {
+  static constexpr std::string_view kName = "LpNormalization";
+  Index axis = -1;
+  Index p = 2;
+  template <class V>
+  void fields(V&& v) {
+    v("axis", axis);
+    v("p", p);
+  }
+  void normalize(const Inputs& in) { axis = canonical_axis(axis, in[0].rank()); }
+
+  Definition define(const Inputs& in) const {
+    Definition d(in);
+    const Operand& x = in[0];
+    require_elements(d, x, Elements::kReals);
+    d.require(p == Index(1) || p == Index(2), [&] { return "p is " + p.to_string() + ", must be 1 or 2"; });
+    const Indices axes{canonical_axis(axis, x.rank())};
+    d.output(x.type(), x.shape(), [=, absolute = p == Index(1)](const Indices& i) {
+      const Element total = Slice(x, axes, i).reduced(Reduction::kSum, [&](const Element& e) {
+        return absolute ? apply(functions::abs, e) : e * e;
+      });
+      const Element norm = absolute ? total : apply(functions::sqrt, total);
+      return select(apply(functions::equal, norm, real(0)), real(0), x(i) / norm);
+    });
+    return d;
+  }
+};
+
+// x / (bias + alpha / size * sum of x^2 over `size` neighbouring channels)^beta; channels outside count 0.
+struct LRN {
+  static constexpr std::string_view kName = "LRN";
+  Index size = 1;
+  Real alpha = 1e-4f;
+  Real beta = 0.75;
+  Real bias = 1.0;
+  template <class V>
+  void fields(V&& v) {
+    v("size", size);
+    v("alpha", alpha);
+    v("beta", beta);
+    v("bias", bias);
+  }
+  // ONNX has no default for the size: it is always written.
+  static void onnx(OnnxMapping& m) {
+    m.write = [](OnnxSink& sink, const Attributes& attributes, const std::vector<OnnxValue>& inputs,
+                 const std::vector<OnnxValue>& outputs) {
+      const auto op = from_attributes<LRN>(attributes);
+      sink.node("LRN", {{"size", op.size}, {"alpha", op.alpha}, {"beta", op.beta}, {"bias", op.bias}}, inputs, outputs);
+      return true;
+    };
+  }
+
+  Definition define(const Inputs& in) const {
+    Definition d(in);
+    const Operand& x = in[0];
+    require_elements(d, x, Elements::kReals);
+    d.require(x.rank() >= 2, [&] { return "input has rank " + std::to_string(x.rank()) + ", must be at least 2"; });
+    d.require(less_equal(1, size), [&] { return "size is " + size.to_string() + ", must be at least 1"; });
+    d.output(x.type(), x.shape(), [=, *this](const Indices& i) {
+      const Element squares = sum("t", size, [&](const Index& t) {
+        Indices neighbour = i;
+        neighbour[1] = i[1] + t - floor_div(size - 1, 2);
+        const Element e = x.padded(neighbour);
+        return e * e;
+      });
+      const Element share = real(alpha) / convert(from_index(size), Scalar::kReal);
+      return x(i) / apply(functions::pow, real(bias) + share * squares, real(beta));
+    });
+    return d;
+  }
+};
+
+}  // namespace
+
+void register_normalization(Registry& r) {
+  r.add<BatchNormalization>();
+  r.add<LayerNormalization>();
+  r.add<RMSNormalization>();
+  r.add<InstanceNormalization>();
+  r.add<LpNormalization>();
+  r.add<LRN>();
+}
+
+}  // namespace rewright

@@ -1,0 +1,184 @@
+// Reductions over axes.
+#include <string>
+#include <utility>
+
+#include "operators/axes.h"
+#include "operators/elementwise.h"
+#include "operators/families.h"
+
+namespace rewright {
+namespace {
+
+// Sizes after reducing; the reduced axes stay with size 1 if `keep`.
+Indices reduced_shape(const Indices& shape, const Indices& axes, bool keep) {
+  Indices result;
+  for (std::size_t n = 0; n < shape.size(); ++n) {
+    if (std::find(axes.begin(), axes.end(), Index(n)) == axes.end())
+      result.push_back(shape[n]);
+    else if (keep)
+      result.emplace_back(1);
+  }
+  return result;
+}
+
+// A position with a place for every axis of the operand, from one of the result; reduced axes get 0.
+Indices full_position(const Indices& position, const Indices& axes, std::size_t rank, bool keep) {
+  if (keep) return position;
+  Indices full;
+  std::size_t next = 0;
+  for (std::size_t n = 0; n < rank; ++n) {
+    const bool reduced = std::find(axes.begin(), axes.end(), Index(n)) != axes.end();
+    full.push_back(reduced ? Index(0) : position[next++]);
+  }
+  return full;
+}
+
+// F says what a slice of the operand is reduced to. `Since` is the opset from which the axes are an input.
+template <FixedString Name, Elements Allowed, Element (*F)(const Slice&), int Since>
+struct Reduce {
+  static constexpr std::string_view kName = Name.view();
+  Indices axes;  // none: all, or (noop_with_empty_axes) none
+  bool keepdims = true;
+  bool noop_with_empty_axes = false;
+  template <class V>
+  void fields(V&& v) {
+    v("axes", axes);
+    v("keepdims", keepdims);
+    v("noop_with_empty_axes", noop_with_empty_axes);
+  }
+  void normalize(const Inputs& in) {
+    const std::size_t rank = in[0].rank();
+    axes = axes.empty() && !noop_with_empty_axes ? axes_from(0, rank) : canonical_axes(axes, rank);
+    noop_with_empty_axes = axes.empty() && rank > 0;
+  }
+  static void onnx(OnnxMapping& m) { m.field_inputs = {{"axes", 1, Since}}; }
+
+  Definition define(const Inputs& in) const {
+    Definition d(in);
+    const Operand& x = in[0];
+    require_elements(d, x, Allowed);
+    Reduce canonical = *this;
+    canonical.normalize(in);
+    d.output(x.type(), reduced_shape(x.shape(), canonical.axes, keepdims),
+             [=, over = canonical.axes, keep = keepdims](const Indices& i) {
+               return F(Slice(x, over, full_position(i, over, x.rank(), keep)));
+             });
+    return d;
+  }
+};
+
+// A real function of a sum, also where the elements are integers.
+Element through_reals(const Function& f, const Element& e) {
+  return convert(apply(f, convert(e, Scalar::kReal)), e->scalar);
+}
+
+// A reduction of truth values is one of the integers 0 and 1.
+Element extreme(const Slice& s, Reduction kind) {
+  if (s.scalar() != Scalar::kBoolean) return s.reduced(kind);
+  return convert(s.reduced(kind, [](const Element& e) { return convert(e, Scalar::kInteger); }), Scalar::kBoolean);
+}
+
+Element square(const Element& e) { return e * e; }
+Element absolute(const Element& e) { return apply(functions::abs, e); }
+
+Element total(const Slice& s) { return s.reduced(Reduction::kSum); }
+Element mean(const Slice& s) { return s.mean(); }
+Element largest(const Slice& s) { return extreme(s, Reduction::kMax); }
+Element smallest(const Slice& s) { return extreme(s, Reduction::kMin); }
+Element product_of(const Slice& s) { return s.reduced(Reduction::kProduct); }
+Element sum_of_squares(const Slice& s) { return s.reduced(Reduction::kSum, square); }
+Element l1_norm(const Slice& s) { return s.reduced(Reduction::kSum, absolute); }
+Element l2_norm(const Slice& s) { return through_reals(functions::sqrt, sum_of_squares(s)); }
+Element log_of_sum(const Slice& s) { return through_reals(functions::log, total(s)); }
+// log(sum(exp(x))), by differences to the maximum so that large elements stay finite.
+Element log_of_sum_of_exp(const Slice& s) {
+  const Element shift = s.reduced(Reduction::kMax);
+  const Element sum = s.reduced(Reduction::kSum, [&](const Element& e) { return apply(functions::exp, e - shift); });
+  return apply(functions::log, sum) + shift;
+}
+
+using ReduceSum = Reduce<"ReduceSum", Elements::kNumbers, total, 13>;
+using ReduceMean = Reduce<"ReduceMean", Elements::kNumbers, mean, 18>;
+using ReduceMax = Reduce<"ReduceMax", Elements::kAll, largest, 18>;
+using ReduceMin = Reduce<"ReduceMin", Elements::kAll, smallest, 18>;
+using ReduceProd = Reduce<"ReduceProd", Elements::kNumbers, product_of, 18>;
+using ReduceSumSquare = Reduce<"ReduceSumSquare", Elements::kNumbers, sum_of_squares, 18>;
+using ReduceL1 = Reduce<"ReduceL1", Elements::kNumbers, l1_norm, 18>;
+using ReduceL2 = Reduce<"ReduceL2", Elements::kNumbers, l2_norm, 18>;
+using ReduceLogSum = Reduce<"ReduceLogSum", Elements::kNumbers, log_of_sum, 18>;
+using ReduceLogSumExp = Reduce<"ReduceLogSumExp", Elements::kReals, log_of_sum_of_exp, 18>;
+
+// The place of the largest (or smallest) element along an axis; of several, the first or the last. It is executed, not denoted.
+template <FixedString Name, bool Largest>
+struct Arg {
+  static constexpr std::string_view kName = Name.view();
+  Index axis = 0;
+  bool keepdims = true;
+  bool select_last_index = false;
+  template <class V>
+  void fields(V&& v) {
+    v("axis", axis);
+    v("keepdims", keepdims);
+    v("select_last_index", select_last_index);
+  }
+  void normalize(const Inputs& in) { axis = canonical_axis(axis, in[0].rank()); }
+
+  Definition define(const Inputs& in) const {
+    Definition d(in);
+    const Operand& x = in[0];
+    require_elements(d, x, Elements::kNumbers);
+    const Index along = canonical_axis(axis, x.rank());
+    d.require(less_equal(1, x.size(static_cast<std::size_t>(along.value()))),
+              [&] { return "axis " + along.to_string() + " has no elements (" + to_string(x.shape()) + ")"; });
+    d.output_without_denotation(DataType::kInt64, reduced_shape(x.shape(), {along}, keepdims));
+    return d;
+  }
+
+  std::vector<Tensor> execute(std::span<const Tensor> inputs) const {
+    const Tensor& x = inputs[0];
+    const auto along = static_cast<std::size_t>(canonical_axis(axis, x.sizes().size()).value());
+    const std::int64_t size = x.sizes()[along];
+    const auto first = x.sizes().begin(), middle = first + static_cast<std::ptrdiff_t>(along);
+    const std::int64_t outer = element_count({first, middle}), inner = element_count({middle + 1, x.sizes().end()});
+    Sizes sizes = values(reduced_shape(to_indices(x.sizes()), {Index(along)}, keepdims));
+    Tensor result(DataType::kInt64, std::move(sizes));
+    const auto find = [&](const auto& elements) {
+      for (std::int64_t o = 0; o < outer; ++o)
+        for (std::int64_t n = 0; n < inner; ++n) {
+          std::int64_t best = 0;
+          const auto at = [&](std::int64_t t) { return elements[static_cast<std::size_t>((o * size + t) * inner + n)]; };
+          for (std::int64_t t = 1; t < size; ++t) {
+            const auto candidate = at(t), current = at(best);
+            const bool better = Largest ? candidate > current : candidate < current;
+            const bool nan_comes_first = candidate != candidate && current == current;  // NOLINT: asks for NaN
+            if (better || nan_comes_first || (select_last_index && candidate == current)) best = t;
+          }
+          result.mutable_data<std::int64_t>()[static_cast<std::size_t>(o * inner + n)] = best;
+        }
+    };
+    is_real(x.type()) ? find(x.reals()) : find(x.integers());
+    return {result};
+  }
+};
+
+using ArgMax = Arg<"ArgMax", true>;
+using ArgMin = Arg<"ArgMin", false>;
+
+}  // namespace
+
+void register_reduction(Registry& r) {
+  r.add<ReduceSum>();
+  r.add<ReduceMean>();
+  r.add<ReduceMax>();
+  r.add<ReduceMin>();
+  r.add<ReduceProd>();
+  r.add<ReduceSumSquare>();
+  r.add<ReduceL1>();
+  r.add<ReduceL2>();
+  r.add<ReduceLogSum>();
+  r.add<ReduceLogSumExp>();
+  r.add<ArgMax>();
+  r.add<ArgMin>();
+}
+
+}  // namespace rewright
