@@ -1,0 +1,42 @@
+#include "operators/element.h"
+
+#include <catch2/catch.hpp>
+
+#include "operators/interpreter.h"
+#include "operators/operator.h"
+
+namespace rewright {
+namespace {
+
+TEST_CASE("a product of matrices prints as algebra") {
+  const Index rows = Index::symbol("M"), inner = Index::symbol("K"), columns = Index::symbol("N");
+  const Operand a(0, {DataType::kFloat, {rows, inner}}), b(1, {DataType::kFloat, {inner, columns}});
+  const Index i = Index::fresh("i"), j = Index::fresh("j");
+  const Element e = sum("k", inner, [&](const Index& k) { return a({i, k}) * b({k, j}); });
+  CHECK(to_string(e, {"a", "b"}) == "sum(k < K) a[i, k] * b[k, j]");
+  CHECK(operation_count(e) == 2 * inner);
+}
+
+TEST_CASE("rewriting renames bound variables, so that expressions can be combined") {
+  const Operand x(0, {DataType::kFloat, {Index::symbol("N")}});
+  const Element total = sum("k", Index::symbol("N"), [&](const Index& k) { return x({k}); });
+  const Element copy = rewrite(total, {}, {});
+  CHECK(copy->index != total->index);
+  CHECK(to_string(copy, {"x"}) == to_string(total, {"x"}));
+}
+
+TEST_CASE("choices that are decided disappear") {
+  const Element one = real(1), two = real(2);
+  CHECK(choose({less(1, 2)}, one, two) == one);
+  CHECK(choose({less(2, 1)}, one, two) == two);
+  CHECK(choose({less(Index::symbol("N"), 1)}, one, two)->kind == ElementNode::Kind::kChoose);
+}
+
+TEST_CASE("picking from known entries") {
+  const Indices entries = {Index::symbol("N"), 3, 224};
+  CHECK(pick(2, entries)->integer == 224);
+  CHECK(pick(Index::fresh("i"), entries)->kind == ElementNode::Kind::kChoose);
+}
+
+}  // namespace
+}  // namespace rewright
