@@ -164,9 +164,8 @@ struct ThresholdedRelu {
     v("alpha", alpha);
   }
   Definition define(const Inputs& in) const {
-    return elementwise(in, Elements::kReals, [a = alpha](const Element& x) {
-      return select(apply(functions::less, real(a), x), x, real(0));
-    });
+    return elementwise(in, Elements::kReals,
+                       [a = alpha](const Element& x) { return select(apply(functions::less, real(a), x), x, real(0)); });
   }
 };
 
@@ -243,8 +242,7 @@ struct Clip {
     };
     m.write = [](OnnxSink& sink, const Attributes& attributes, const std::vector<OnnxValue>& inputs,
                  const std::vector<OnnxValue>& outputs) {
-      if (sink.opset() >= kBoundsAreInputs)
-        return write_default(registry().get(kName), sink, attributes, inputs, outputs);
+      if (sink.opset() >= kBoundsAreInputs) return write_default(registry().get(kName), sink, attributes, inputs, outputs);
       OnnxSink::NamedAttributes bounds;
       for (std::size_t n = 1; n < inputs.size(); ++n) {
         if (inputs[n] == kAbsent) continue;
@@ -277,9 +275,8 @@ struct Clip {
     if (!bound.present()) return;
     d.require_same_type(x, bound);
     for (const Index& size : bound.shape())
-      d.require(equal(size, 1), [&] {
-        return std::string(what) + " has shape " + to_string(bound.shape()) + ", must be one element";
-      });
+      d.require(equal(size, 1),
+                [&] { return std::string(what) + " has shape " + to_string(bound.shape()) + ", must be one element"; });
   }
 };
 

@@ -29,7 +29,7 @@ using BitwiseOr = Binary<"BitwiseOr", Elements::kIntegers, applied<functions::bi
 using BitwiseXor = Binary<"BitwiseXor", Elements::kIntegers, applied<functions::bit_xor>, 18, true>;
 using Min = Variadic<"Min", Elements::kNumbers, minimum>;
 using Max = Variadic<"Max", Elements::kNumbers, maximum>;
-using Sum = Variadic<"Sum", Elements::kReals, operator+>;
+using Sum = Variadic < "Sum", Elements::kReals, operator+>;
 
 struct Mean {
   static constexpr std::string_view kName = "Mean";
@@ -132,9 +132,8 @@ struct Where {
     require_elements(d, condition, Elements::kTruthValues);
     require_elements(d, x, Elements::kAll);
     d.require_same_type(x, y);
-    d.output(x.type(), broadcast_shapes(d, {condition.shape(), x.shape(), y.shape()}), [=](const Indices& i) {
-      return select(condition.broadcast(i), x.broadcast(i), y.broadcast(i));
-    });
+    d.output(x.type(), broadcast_shapes(d, {condition.shape(), x.shape(), y.shape()}),
+             [=](const Indices& i) { return select(condition.broadcast(i), x.broadcast(i), y.broadcast(i)); });
     return d;
   }
 };

@@ -11,24 +11,36 @@ bool is_unsigned(DataType type) {
 
 std::string_view describe(Elements allowed) {
   switch (allowed) {
-    case Elements::kReals: return "real numbers";
-    case Elements::kIntegers: return "integers";
-    case Elements::kSigned: return "signed numbers";
-    case Elements::kNumbers: return "numbers";
-    case Elements::kTruthValues: return "truth values";
-    case Elements::kAll: break;
+    case Elements::kReals:
+      return "real numbers";
+    case Elements::kIntegers:
+      return "integers";
+    case Elements::kSigned:
+      return "signed numbers";
+    case Elements::kNumbers:
+      return "numbers";
+    case Elements::kTruthValues:
+      return "truth values";
+    case Elements::kAll:
+      break;
   }
   return "numbers or truth values";
 }
 
 bool contains(Elements allowed, DataType type) {
   switch (allowed) {
-    case Elements::kReals: return is_real(type);
-    case Elements::kIntegers: return is_integer(type);
-    case Elements::kSigned: return (is_real(type) || is_integer(type)) && !is_unsigned(type);
-    case Elements::kNumbers: return is_real(type) || is_integer(type);
-    case Elements::kTruthValues: return type == DataType::kBool;
-    case Elements::kAll: break;
+    case Elements::kReals:
+      return is_real(type);
+    case Elements::kIntegers:
+      return is_integer(type);
+    case Elements::kSigned:
+      return (is_real(type) || is_integer(type)) && !is_unsigned(type);
+    case Elements::kNumbers:
+      return is_real(type) || is_integer(type);
+    case Elements::kTruthValues:
+      return type == DataType::kBool;
+    case Elements::kAll:
+      break;
   }
   return is_real(type) || is_integer(type) || type == DataType::kBool;
 }

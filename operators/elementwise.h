@@ -41,7 +41,8 @@ template <FixedString Name, Elements Allowed, const Function& F>
 struct Unary {
   static constexpr std::string_view kName = Name.view();
   Definition define(const Inputs& in) const {
-    return elementwise(in, Allowed, [](const Element& x) { return apply(F, x); }, result_of(F));
+    return elementwise(
+        in, Allowed, [](const Element& x) { return apply(F, x); }, result_of(F));
   }
 };
 

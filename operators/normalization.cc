@@ -17,9 +17,7 @@ void require_channels(Definition& d, const Operand& parameter, const Operand& x,
   });
 }
 
-Element deviation(const Element& variance, const Real& epsilon) {
-  return apply(functions::sqrt, variance + real(epsilon));
-}
+Element deviation(const Element& variance, const Real& epsilon) { return apply(functions::sqrt, variance + real(epsilon)); }
 
 DataType type_of_statistics(std::int64_t stash_type) {
   if (stash_type == static_cast<int>(DataType::kBfloat16)) return DataType::kBfloat16;

@@ -68,9 +68,7 @@ struct Reduce {
 };
 
 // A real function of a sum, also where the elements are integers.
-Element through_reals(const Function& f, const Element& e) {
-  return convert(apply(f, convert(e, Scalar::kReal)), e->scalar);
-}
+Element through_reals(const Function& f, const Element& e) { return convert(apply(f, convert(e, Scalar::kReal)), e->scalar); }
 
 // A reduction of truth values is one of the integers 0 and 1.
 Element extreme(const Slice& s, Reduction kind) {
