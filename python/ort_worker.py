@@ -19,7 +19,7 @@ Requests, with the default of each field that may be left out:
   {"op": "time_batch", "paths": [...], "threads": 1, "seconds_each": 0.02, "warmup": 1, "shapes": {}, "seed": 0}
       Many small models, one after the other, each for about seconds_each.
       -> {"median": [... or null], "min": [... or null], "reasons": [null or why not], "overhead": SECONDS}
-      overhead is what a model that does next to nothing takes: the cost of a call, contained in each of the times.
+      overhead is the least that a model that does next to nothing takes: the cost of a call, contained in each of the times.
 
   {"op": "run", "path": ..., "inputs": {INPUT: NPY}, "outputs_dir": ..., "threads": 1, "optimize": true}
       -> {"outputs": {OUTPUT: NPY}}
@@ -188,7 +188,7 @@ def time_batch(request):
             medians.append(None)
             least.append(None)
             reasons.append(one_line(error))
-    return {"median": medians, "min": least, "reasons": reasons, "overhead": statistics.median(empty)}
+    return {"median": medians, "min": least, "reasons": reasons, "overhead": min(empty)}
 
 
 def run(request):
