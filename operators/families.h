@@ -13,9 +13,11 @@ void register_normalization(Registry& r);   // normalization.cc: BatchNormalizat
 void register_softmax(Registry& r);         // softmax.cc: Softmax LogSoftmax
 void register_pooling(Registry& r);         // pooling.cc: MaxPool AveragePool GlobalAveragePool GlobalMaxPool
 void register_reduction(Registry& r);       // reduction.cc: ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd
-void register_layout(Registry& r);          // layout.cc: Transpose Reshape Flatten Squeeze Unsqueeze Expand Identity Cast Dropout
-void register_assembly(Registry& r);        // assembly.cc: Concat Split Slice Pad Gather
-void register_generation(Registry& r);      // generation.cc: Constant Fill Eye DiracKernel Shape ConstantOfShape Range
+void register_layout(Registry& r);          // layout.cc: Transpose Reshape Flatten Squeeze Unsqueeze Expand Identity Cast DepthToSpace
+void register_assembly(Registry& r);        // assembly.cc: Concat Split Pad Tile
+void register_slice(Registry& r);           // slice.cc: Slice
+void register_indexing(Registry& r);        // indexing.cc: Gather GatherElements GatherND ScatterElements ScatterND TopK CumSum OneHot
+void register_generation(Registry& r);      // generation.cc: Constant Fill Eye DiracKernel Shape Size ConstantOfShape Range EyeLike Trilu
 void register_resize(Registry& r);          // resize.cc: Resize
 
 }  // namespace rewright

@@ -15,6 +15,8 @@ const Registry& registry() {
     register_reduction(r);
     register_layout(r);
     register_assembly(r);
+    register_slice(r);
+    register_indexing(r);
     register_generation(r);
     register_resize(r);
     return r;

@@ -1,0 +1,349 @@
+// Resampling. Source positions are ratios of integers, so that they are exact, whatever the sizes.
+#include <cmath>
+#include <numeric>
+
+#include "operators/families.h"
+#include "operators/lists.h"
+#include "operators/onnx.h"
+
+namespace rewright {
+
+namespace {
+
+using Imported = std::optional<std::vector<OnnxValue>>;
+
+struct Fraction {
+  Index numerator, denominator;
+};
+
+// The simplest fraction that is this number when rounded to a float (ONNX gives scales as floats).
+Fraction to_fraction(double value) {
+  if (!(value > 0) || value > 1 << 20) throw Error(ErrorCode::kBadInput, "scale " + std::to_string(value));
+  std::int64_t p0 = 0, q0 = 1, p1 = 1, q1 = 0;  // continued fraction
+  double rest = value;
+  for (int k = 0; k < 40; ++k) {
+    const auto whole = static_cast<std::int64_t>(std::floor(rest));
+    const std::int64_t p = whole * p1 + p0, q = whole * q1 + q0;
+    p0 = p1, q0 = q1, p1 = p, q1 = q;
+    if (static_cast<float>(static_cast<double>(p) / static_cast<double>(q)) == static_cast<float>(value)) break;
+    const double part = rest - static_cast<double>(whole);
+    if (part <= 0 || q > 1 << 20) break;
+    rest = 1 / part;
+  }
+  return {p1, q1};
+}
+
+// Positions on one axis: the source position of element p is numerator(p) / denominator.
+struct Axis {
+  std::size_t number;
+  Index size, target;
+  Fraction scale;
+};
+
+Element fraction_element(const Index& numerator, const Index& denominator) {
+  return convert(from_index(numerator), Scalar::kReal) / convert(from_index(denominator), Scalar::kReal);
+}
+
+struct Tap {
+  Index position;
+  Element weight;  // null: 1
+};
+
+// y[p...] = a combination of the elements of x around the source position of p on each axis. The scale of an axis is
+// numerators / denominators; it need not be exactly the ratio of the sizes.
+struct Resize {
+  static constexpr std::string_view kName = "Resize";
+  Indices sizes, numerators, denominators;
+  std::string mode = "nearest", coordinates = "half_pixel", rounding = "round_prefer_floor";
+  Real cubic_coefficient = -0.75;
+  bool exclude_outside = false;
+
+  template <class V>
+  void fields(V&& v) {
+    v("sizes", sizes), v("numerators", numerators), v("denominators", denominators), v("mode", mode);
+    v("coordinates", coordinates), v("rounding", rounding), v("cubic_coefficient", cubic_coefficient);
+    v("exclude_outside", exclude_outside);
+  }
+  void normalize(const Inputs& in) {
+    const Indices& from = in[0].shape();
+    if (numerators.empty()) numerators = sizes;
+    if (denominators.empty()) denominators = from;
+    for (std::size_t a = 0; a < std::min({from.size(), numerators.size(), denominators.size()}); ++a) {
+      if (numerators[a] == denominators[a]) {
+        numerators[a] = denominators[a] = 1;
+      } else if (numerators[a].is_constant() && denominators[a].is_constant()) {
+        const std::int64_t common = std::gcd(numerators[a].value(), denominators[a].value());
+        if (common > 1) numerators[a] = numerators[a].value() / common, denominators[a] = denominators[a].value() / common;
+      }
+    }
+    if (mode != "nearest") rounding = "round_prefer_floor";
+    if (mode != "cubic") cubic_coefficient = -0.75, exclude_outside = false;
+  }
+
+  Definition define(const Inputs& in) const {
+    Definition d(in);
+    const Operand& x = in[0];
+    require_length(d, sizes, x.rank(), "sizes");
+    require_length(d, numerators, x.rank(), "numerators");
+    require_length(d, denominators, x.rank(), "denominators");
+    d.require(mode == "nearest" || mode == "linear" || mode == "cubic", [&] { return "mode is '" + mode + "'"; });
+    std::vector<Axis> axes;
+    for (std::size_t a = 0; a < x.rank(); ++a) {
+      d.require(less_equal(0, sizes[a]), [&] { return "sizes " + to_string(sizes) + " has a negative entry"; });
+      for (const Indices& list : {numerators, denominators})
+        d.require(less_equal(1, list[a]), [&] { return "scale of axis " + std::to_string(a) + " is not positive"; });
+      if (sizes[a] == x.size(a) && numerators[a] == denominators[a]) continue;
+      d.require(less_equal(1, x.size(a)), [&] { return "axis " + std::to_string(a) + " is empty, nothing to resample"; });
+      axes.push_back({a, x.size(a), sizes[a], {numerators[a], denominators[a]}});
+    }
+    d.output(x.type(), sizes, [=, op = *this](const Indices& i) {
+      return convert(op.combined(x, i, axes, 0), x.scalar());
+    });
+    return d;
+  }
+
+  // The sum over the taps of the axes from `next` on.
+  Element combined(const Operand& x, const Indices& at, const std::vector<Axis>& axes, std::size_t next) const {
+    if (next == axes.size()) return mode == "nearest" ? x(at) : convert(x(at), Scalar::kReal);
+    Element sum;
+    for (const Tap& tap : taps(axes[next], at[axes[next].number])) {
+      Indices there = at;
+      there[axes[next].number] = tap.position;
+      Element term = combined(x, there, axes, next + 1);
+      if (tap.weight) term = tap.weight * std::move(term);
+      sum = sum ? std::move(sum) + std::move(term) : std::move(term);
+    }
+    return sum;
+  }
+
+  std::vector<Tap> taps(const Axis& axis, const Index& p) const {
+    const Fraction at = source_position(axis, p);
+    const auto inside = [&](const Index& position) { return max(min(position, axis.size - 1), 0); };
+    if (mode == "nearest") return {{inside(rounded(at)), nullptr}};
+    const Index whole = floor_div(at.numerator, at.denominator);
+    const Index rest = at.numerator - whole * at.denominator;
+    const Element fraction = fraction_element(rest, at.denominator);
+    if (mode == "linear") return {{inside(whole), real(1) - fraction}, {inside(whole + 1), fraction}};
+    std::vector<Tap> result;
+    Element total;
+    for (int k = -1; k <= 2; ++k) {
+      Element weight = cubic_weight(k <= 0 ? fraction - real(k) : real(k) - fraction, k == 0 || k == 1);
+      if (exclude_outside) {
+        weight = choose({less_equal(0, whole + k), less(whole + k, axis.size)}, weight, real(0));
+        total = total ? total + weight : weight;
+      }
+      result.push_back({inside(whole + k), weight});
+    }
+    if (exclude_outside)
+      for (Tap& tap : result) tap.weight = tap.weight / total;
+    return result;
+  }
+
+  // Keys' kernel at a distance below 1 (near), or from 1 to 2.
+  Element cubic_weight(const Element& t, bool near) const {
+    const Element a = real(cubic_coefficient);
+    if (near) return ((a + real(2)) * t - (a + real(3))) * t * t + real(1);
+    return ((a * t - real(5) * a) * t + real(8) * a) * t - real(4) * a;
+  }
+
+  Index rounded(const Fraction& at) const {
+    if (rounding == "floor") return floor_div(at.numerator, at.denominator);
+    if (rounding == "ceil") return ceil_div(at.numerator, at.denominator);
+    if (rounding == "round_prefer_ceil") return floor_div(2 * at.numerator + at.denominator, 2 * at.denominator);
+    return ceil_div(2 * at.numerator - at.denominator, 2 * at.denominator);
+  }
+
+  Fraction source_position(const Axis& axis, const Index& p) const {
+    const auto& [n, d] = axis.scale;
+    const Index &size = axis.size, &target = axis.target;
+    if (coordinates == "asymmetric") return {p * d, n};
+    if (coordinates == "tf_half_pixel_for_nn") return {(2 * p + 1) * d, 2 * n};
+    if (coordinates == "align_corners") {  // p (size - 1) / (size * scale - 1)
+      const Index last = size * n - d;
+      return last.is_constant() && last.value() <= 0 ? Fraction{0, 1} : Fraction{p * (size - 1) * d, last};
+    }
+    if (coordinates == "pytorch_half_pixel" && target == Index(1)) return {0, 1};
+    const Index half_pixel = (2 * p + 1) * d - n;
+    if (coordinates == "half_pixel_symmetric") return {half_pixel + size * n - target * d, 2 * n};
+    return {half_pixel, 2 * n};
+  }
+
+  static bool known_coordinates(const std::string& name) {
+    for (const char* known : {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
+                              "tf_half_pixel_for_nn"})
+      if (name == known) return true;
+    return false;
+  }
+
+  bool import_modes(const OnnxSource& source, std::string& reason) {
+    mode = source.text("mode", "nearest");
+    if (mode == "bilinear") mode = "linear";
+    if (source.type() == "Resize" && source.opset() >= 11) {
+      coordinates = source.text("coordinate_transformation_mode", "half_pixel");
+      rounding = source.text("nearest_mode", "round_prefer_floor");
+      cubic_coefficient = source.real("cubic_coeff_a", -0.75);
+      exclude_outside = source.integer("exclude_outside", 0) != 0;
+    } else {
+      coordinates = "asymmetric", rounding = "floor";
+    }
+    if (!known_coordinates(coordinates))
+      reason = "coordinates of kind " + coordinates;
+    else if (mode != "nearest" && mode != "linear" && mode != "cubic")
+      reason = "mode " + mode;
+    else if (source.integer("antialias", 0) != 0 && mode != "nearest")
+      reason = "it filters against aliases";
+    return reason.empty();
+  }
+
+  // The axes that scales and sizes are given for.
+  static Indices listed_axes(const OnnxSource& source, std::size_t rank) {
+    return source.has("axes") ? to_indices(source.integers("axes")) : axes_from(0, rank);
+  }
+
+  void set_scales(const Indices& from, const Indices& axes, const std::vector<double>& scales) {
+    if (scales.size() != axes.size())
+      throw Error(ErrorCode::kBadInput, std::to_string(scales.size()) + " scales for " + std::to_string(axes.size()) + " axes");
+    for (std::size_t k = 0; k < axes.size(); ++k) {
+      const std::size_t a = axis_number(axes[k], from.size());
+      const Fraction scale = to_fraction(scales[k]);
+      numerators[a] = scale.numerator, denominators[a] = scale.denominator;
+      sizes[a] = floor_div(from[a] * scale.numerator, scale.denominator);
+    }
+  }
+
+  bool set_sizes(const Indices& from, const Indices& axes, const Indices& wanted, const std::string& policy,
+                 std::string& reason) {
+    if (wanted.size() != axes.size())
+      throw Error(ErrorCode::kBadInput, std::to_string(wanted.size()) + " sizes for " + std::to_string(axes.size()) + " axes");
+    for (std::size_t k = 0; k < axes.size(); ++k) {
+      const std::size_t a = axis_number(axes[k], from.size());
+      sizes[a] = numerators[a] = wanted[k], denominators[a] = from[a];
+    }
+    if (policy == "stretch") return true;
+    if (!all_constant(from) || !all_constant(wanted)) {
+      reason = "the ratio of sizes that are not known is to be kept";
+      return false;
+    }
+    std::size_t best = axis_number(axes.at(0), from.size());  // the axis whose scale all take: the smallest or largest one
+    for (const Index& axis : axes) {
+      const std::size_t a = axis_number(axis, from.size());
+      const std::int64_t mine = numerators[a].value() * denominators[best].value();
+      const std::int64_t other = numerators[best].value() * denominators[a].value();
+      if (policy == "not_larger" ? mine < other : mine > other) best = a;
+    }
+    const Index n = numerators[best], d = denominators[best];
+    for (const Index& axis : axes) {
+      const std::size_t a = axis_number(axis, from.size());
+      numerators[a] = n, denominators[a] = d;
+      sizes[a] = floor_div(2 * from[a] * n + d, 2 * d);  // rounded, halves up
+    }
+    return true;
+  }
+
+  // The number of the input, if it is there and not an empty tensor.
+  static OnnxValue given(const OnnxSource& source, std::size_t number) {
+    if (number >= source.input_count() || source.input(number) == kAbsent) return kAbsent;
+    const Indices& shape = source.type_of(source.input(number)).shape;
+    return shape == Indices{0} ? kAbsent : source.input(number);
+  }
+
+  static Imported import_resize(OnnxSource& source, std::string& reason) {
+    Resize op;
+    if (!op.import_modes(source, reason)) return std::nullopt;
+    const bool modern = source.type() == "Resize" && source.opset() >= 11;
+    const Indices& from = source.type_of(source.input(0)).shape;
+    const Indices axes = listed_axes(source, from.size());
+    op.sizes = from, op.numerators.assign(from.size(), 1), op.denominators.assign(from.size(), 1);
+    if (const OnnxValue wanted = modern ? given(source, 3) : kAbsent; wanted != kAbsent) {
+      const auto contents = source.contents(wanted);
+      if (!contents) {
+        reason = "the sizes that it makes are not known";
+        return std::nullopt;
+      }
+      if (!op.set_sizes(from, axes, *contents, source.text("keep_aspect_ratio_policy", "stretch"), reason))
+        return std::nullopt;
+    } else {
+      std::vector<double> scales = source.reals("scales");
+      if (!source.has("scales")) {
+        const OnnxValue input = given(source, modern ? 2 : 1);
+        const auto known = input == kAbsent ? std::nullopt : source.constant_value(input);
+        if (!known) {
+          reason = "its scales are not known";
+          return std::nullopt;
+        }
+        scales = known->reals();
+      }
+      op.set_scales(from, axes, scales);
+      if (source.type() == "Resize" && !modern && op.mode == "nearest")  // opset 10 took the ceiling where it shrank
+        for (const double scale : scales)
+          if (scale < 1) op.rounding = "ceil";
+    }
+    return source.node(registry().get(kName), to_attributes(op), {source.input(0)});
+  }
+
+  std::optional<std::vector<double>> scales_for(const Indices& from) const {
+    std::vector<double> scales;
+    for (std::size_t a = 0; a < from.size(); ++a) {
+      if (!numerators[a].is_constant() || !denominators[a].is_constant()) return std::nullopt;
+      const float scale = static_cast<float>(numerators[a].value()) / static_cast<float>(denominators[a].value());
+      if (from[a].is_constant() && sizes[a].is_constant() &&
+          static_cast<std::int64_t>(std::floor(static_cast<float>(from[a].value()) * scale)) != sizes[a].value())
+        return std::nullopt;
+      scales.push_back(scale);
+    }
+    return scales;
+  }
+
+  bool write(OnnxSink& sink, OnnxValue x, const std::vector<OnnxValue>& outputs) const {
+    const Indices& from = sink.type_of(x).shape;
+    const auto scales = scales_for(from);
+    const auto scale_tensor = [&] {
+      return sink.constant(Tensor::from_reals(DataType::kFloat, {static_cast<std::int64_t>(scales->size())}, *scales));
+    };
+    if (sink.opset() < 11) {  // Upsample, and Resize-10, which is the same where nothing shrinks
+      if (!scales || coordinates != "asymmetric" || mode == "cubic" || (mode == "nearest" && rounding != "floor")) return false;
+      for (const double s : *scales)
+        if (s < 1) return false;
+      if (sink.opset() < 9)
+        sink.node("Upsample", {{"mode", mode}, {"scales", *scales}}, {x}, outputs);
+      else
+        sink.node(sink.opset() == 10 ? "Resize" : "Upsample", {{"mode", mode}}, {x, scale_tensor()}, outputs);
+      return true;
+    }
+    bool by_sizes = !scales;
+    if (by_sizes)
+      for (std::size_t a = 0; a < from.size(); ++a)
+        if (!(numerators[a] * from[a] == denominators[a] * sizes[a])) return false;
+    OnnxSink::NamedAttributes named{{"mode", mode}, {"coordinate_transformation_mode", coordinates}};
+    if (mode == "nearest") named.emplace_back("nearest_mode", rounding);
+    if (mode == "cubic") {
+      named.emplace_back("cubic_coeff_a", cubic_coefficient);
+      named.emplace_back("exclude_outside", Index(exclude_outside));
+    }
+    const OnnxValue none = sink.opset() < 13 ? sink.constant(Tensor(DataType::kFloat, {0})) : kAbsent;
+    std::vector<OnnxValue> inputs{x, none};
+    if (by_sizes) {
+      inputs.push_back(none);
+      inputs.push_back(sink.index_tensor(sizes));
+    } else {
+      inputs.push_back(scale_tensor());
+    }
+    sink.node("Resize", std::move(named), std::move(inputs), outputs);
+    return true;
+  }
+
+  static void onnx(OnnxMapping& m) {
+    m.also = {"Upsample"};
+    m.import = import_resize;
+    m.write = [](OnnxSink& sink, const Attributes& attributes, const std::vector<OnnxValue>& inputs,
+                 const std::vector<OnnxValue>& outputs) {
+      return from_attributes<Resize>(attributes).write(sink, inputs[0], outputs);
+    };
+  }
+};
+
+}  // namespace
+
+void register_resize(Registry& r) { r.add<Resize>(); }
+
+}  // namespace rewright

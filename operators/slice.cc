@@ -1,0 +1,178 @@
+// Slices: every step-th element from a first one on, along each axis.
+#include <limits>
+
+#include "operators/families.h"
+#include "operators/lists.h"
+#include "operators/onnx.h"
+
+namespace rewright {
+
+namespace {
+
+constexpr std::int64_t kFar = std::int64_t{1} << 31;  // ONNX models say "to the end" by numbers at least as large
+
+// A start or end as ONNX gives it, counted from the front and clamped to [low, high], where high is size or size - 1 and low 0
+// or -1. Symbolic sizes are at least 1.
+Index clamped(const Index& given, const Index& size, std::int64_t low, const Index& high) {
+  if (const auto value = given.constant()) {
+    if (*value >= kFar - 1) return high;
+    if (*value <= -kFar) return low;
+    if (size.is_constant()) return std::clamp(*value < 0 ? *value + size.value() : *value, low, high.value());
+    if (*value == -1) return size - 1;
+    if (*value == 0) return 0;
+    return *value < 0 ? max(size + given, low) : *value == 1 && high == size ? Index(1) : min(given, high);
+  }
+  if (const auto distance = (high - given).constant(); distance && *distance <= 0) return high;
+  if (const auto from_end = (given - size).constant()) return max(given, low);
+  return min(given, high);
+}
+
+// y[i...] = x[begin + i * step...]. What is canonical: an entry for each axis, the length instead of the end; step 1 where it
+// does not matter.
+struct SliceOperator {
+  static constexpr std::string_view kName = "Slice";
+  Indices begin, length, step;
+
+  template <class V>
+  void fields(V&& v) {
+    v("begin", begin), v("length", length), v("step", step);
+  }
+  void normalize(const Inputs& in) {
+    fill_absent(begin, in[0].rank(), 0), fill_absent(step, in[0].rank(), 1);
+    if (length.empty()) length = in[0].shape();
+    for (std::size_t a = 0; a < std::min({begin.size(), length.size(), step.size()}); ++a) {
+      if (length[a] == Index(0)) begin[a] = 0;
+      if (length[a] == Index(0) || length[a] == Index(1)) step[a] = 1;
+    }
+  }
+
+  Definition define(const Inputs& in) const {
+    Definition d(in);
+    const Operand& x = in[0];
+    require_length(d, begin, x.rank(), "begin");
+    require_length(d, length, x.rank(), "length");
+    require_length(d, step, x.rank(), "step");
+    for (std::size_t a = 0; a < x.rank(); ++a) {
+      d.require(less_equal(0, length[a]), [&] { return "length " + length[a].to_string() + " is negative"; });
+      if (length[a] == Index(0)) continue;
+      const Index last = begin[a] + (length[a] - 1) * step[a];
+      for (const Index& end : {begin[a], last}) {
+        const auto outside = [&] {
+          return "position " + end.to_string() + " is outside of axis " + std::to_string(a) + " of size " +
+                 x.size(a).to_string();
+        };
+        d.require(less_equal(0, end), outside);
+        d.require(less(end, x.size(a)), outside);
+      }
+    }
+    d.output(x.type(), length, [=, *this](const Indices& i) {
+      Indices at;
+      for (std::size_t a = 0; a < x.rank(); ++a) at.push_back(begin[a] + i[a] * step[a]);
+      return x(at);
+    });
+    return d;
+  }
+
+  // One axis of ONNX's form.
+  void set_axis(std::size_t axis, const Index& size, const Index& start, const Index& end, std::int64_t stride) {
+    if (stride == 0) throw Error(ErrorCode::kBadInput, "step of axis " + std::to_string(axis) + " is 0");
+    if (size == Index(0)) return;
+    const bool forward = stride > 0;
+    const Index first = forward ? clamped(start, size, 0, size) : clamped(start, size, 0, size - 1);
+    const Index beyond = forward ? clamped(end, size, 0, size) : clamped(end, size, -1, size - 1);
+    const Index distance = forward ? beyond - first : first - beyond;
+    Index count = ceil_div(distance, forward ? stride : -stride);
+    const bool surely_ordered = first == (forward ? Index(0) : size - 1) || beyond == (forward ? size : Index(-1));
+    if (count.is_constant() || !surely_ordered) count = max(count, 0);
+    begin[axis] = first, length[axis] = count, step[axis] = stride;
+  }
+
+  struct Request {
+    Indices starts, ends, axes, steps;
+  };
+  static std::optional<Request> request(const OnnxSource& source, std::string& reason) {
+    Request r;
+    if (source.opset() < 10) {
+      r.starts = to_indices(source.integers("starts")), r.ends = to_indices(source.integers("ends"));
+      r.axes = to_indices(source.integers("axes"));
+    } else {
+      const char* names[] = {"", "starts", "ends", "axes", "steps"};
+      Indices* lists[] = {nullptr, &r.starts, &r.ends, &r.axes, &r.steps};
+      for (std::size_t k = 1; k < 5; ++k) {
+        if (k >= source.input_count() || source.input(k) == kAbsent) continue;
+        const auto contents = source.contents(source.input(k));
+        if (!contents || (k > 2 && !all_constant(*contents))) {
+          reason = std::string("its ") + names[k] + " are not known";
+          return std::nullopt;
+        }
+        *lists[k] = *contents;
+      }
+    }
+    if (r.axes.empty()) r.axes = axes_from(0, r.starts.size());
+    fill_absent(r.steps, r.starts.size(), 1);
+    if (r.ends.size() != r.starts.size() || r.axes.size() != r.starts.size() || r.steps.size() != r.starts.size())
+      throw Error(ErrorCode::kBadInput, "starts, ends, axes and steps differ in length");
+    return r;
+  }
+
+  static void onnx(OnnxMapping& m) {
+    m.import = [](OnnxSource& source, std::string& reason) -> std::optional<std::vector<OnnxValue>> {
+      const auto r = request(source, reason);
+      if (!r) return std::nullopt;
+      const Indices& shape = source.type_of(source.input(0)).shape;
+      SliceOperator op;
+      op.begin.assign(shape.size(), 0), op.length = shape, op.step.assign(shape.size(), 1);
+      for (std::size_t k = 0; k < r->axes.size(); ++k) {
+        const std::size_t a = axis_number(r->axes[k], shape.size());
+        op.set_axis(a, shape[a], r->starts[k], r->ends[k], r->steps[k].value());
+      }
+      return source.node(registry().get(kName), to_attributes(op), {source.input(0)});
+    };
+    m.write = [](OnnxSink& sink, const Attributes& attributes, const std::vector<OnnxValue>& inputs,
+                 const std::vector<OnnxValue>& outputs) {
+      const SliceOperator op = from_attributes<SliceOperator>(attributes);
+      const Indices& shape = sink.type_of(inputs[0]).shape;
+      Request r;
+      for (std::size_t a = 0; a < shape.size(); ++a) {
+        if (op.begin[a] == Index(0) && op.length[a] == shape[a] && op.step[a] == Index(1)) continue;
+        r.axes.push_back(a);
+        r.steps.push_back(op.step[a]);
+        r.starts.push_back(from_either_end(op.begin[a], shape[a]));
+        if (op.step[a].value() > 0) {
+          const Index end = op.length[a] == Index(0) ? op.begin[a] : op.begin[a] + (op.length[a] - 1) * op.step[a] + 1;
+          r.ends.push_back(end == shape[a] ? Index(std::numeric_limits<std::int64_t>::max()) : from_either_end(end, shape[a]));
+        } else {  // an end of -1 would count from the back
+          const Index end = op.begin[a] + op.length[a] * op.step[a];
+          r.ends.push_back(end.is_constant() && end.value() < 0 ? Index(std::numeric_limits<std::int64_t>::min() + 1)
+                                                                 : from_either_end(end, shape[a]));
+        }
+      }
+      if (r.axes.empty()) {
+        sink.node("Identity", {}, inputs, outputs);
+        return true;
+      }
+      if (sink.opset() < 10) {
+        if (!all_constant(r.starts) || !all_constant(r.ends) || r.steps != Indices(r.steps.size(), 1)) return false;
+        sink.node("Slice", {{"starts", r.starts}, {"ends", r.ends}, {"axes", r.axes}}, inputs, outputs);
+        return true;
+      }
+      const OnnxValue starts = sink.index_tensor(r.starts), ends = sink.index_tensor(r.ends);
+      const OnnxValue axes = sink.index_tensor(r.axes), steps = sink.index_tensor(r.steps);
+      sink.node("Slice", {}, {inputs[0], starts, ends, axes, steps}, outputs);
+      return true;
+    };
+  }
+
+  // The same position as a number, counted from the back where that is one.
+  static Index from_either_end(const Index& position, const Index& size) {
+    if (position.is_constant()) return position;
+    const auto from_end = (position - size).constant();
+    return from_end && *from_end < 0 ? Index(*from_end) : position;
+  }
+};
+
+}  // namespace
+
+void register_slice(Registry& r) { r.add<SliceOperator>(); }
+
+}  // namespace rewright
