@@ -1,0 +1,137 @@
+#include "optimizer/certificate.h"
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "optimizer/fold.h"
+#include "optimizer/region.h"
+
+namespace rewright {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kFormat = "rewright certificate 1";
+
+std::string hexadecimal(std::uint64_t value) {
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+std::uint64_t from_hexadecimal(const json& text) { return std::stoull(text.get<std::string>(), nullptr, 16); }
+
+MathClass math_from_name(const std::string& text) {
+  for (const MathClass math : {MathClass::kExact, MathClass::kReassociates, MathClass::kNeedsFinite})
+    if (name(math) == text) return math;
+  throw Error(ErrorCode::kBadInput, "unknown math class \"" + text + "\"");
+}
+
+Error misfit(std::size_t step, const std::string& what) {
+  return Error(ErrorCode::kBadInput, what, "certificate: step " + std::to_string(step + 1));
+}
+
+Graph replay_rewrites(const Graph& graph, const Step& step, std::size_t number, const RuleIndex& index) {
+  for (std::size_t i = 0; i < step.region.size(); ++i)
+    if (step.region[i] >= graph.nodes().size() || (i > 0 && step.region[i] <= step.region[i - 1]))
+      throw misfit(number, "the region's nodes are not in the graph");
+  const Region region = extract(graph, step.region);
+  Graph rewritten = region.graph;
+  Matcher matcher(index);
+  for (const Rewrite& rewrite : step.rewrites) {
+    const std::optional<std::uint32_t> rule = index.find(rewrite.rule);
+    if (!rule) throw misfit(number, "rule " + rewrite.rule + " is not in the rules given");
+    if (index.hashes()[*rule] != rewrite.rule_hash) throw misfit(number, "rule " + rewrite.rule + " is not the one that was applied");
+    const MatchedGraph facts(rewritten, index.options().for_training);
+    const std::optional<Match> match = matcher.find_at(facts, *rule, rewrite.where, rewrite.swapped);
+    std::optional<Graph> next = match ? apply(rewritten, index.rules()[*rule], *match) : std::nullopt;
+    if (!next) throw misfit(number, "rule " + rewrite.rule + " does not fit where it was applied");
+    rewritten = std::move(*next);
+  }
+  std::optional<Graph> whole = splice(graph, region, rewritten);
+  if (!whole) throw misfit(number, "the region cannot be put back");
+  return std::move(*whole);
+}
+
+json to_value(const Rewrite& rewrite) {
+  return {{"rule", rewrite.rule},
+          {"hash", hexadecimal(rewrite.rule_hash)},
+          {"where", rewrite.where},
+          {"swapped", rewrite.swapped},
+          {"names", rewrite.names}};
+}
+
+Rewrite rewrite_from(const json& value) {
+  return {value.at("rule").get<std::string>(), from_hexadecimal(value.at("hash")),
+          value.at("where").get<std::vector<std::int64_t>>(), value.at("swapped").get<std::uint64_t>(),
+          value.at("names").get<std::vector<std::string>>()};
+}
+
+Step step_from(const json& value) {
+  Step step;
+  if (value.contains("fold")) {
+    step.kind = Step::Kind::kFold;
+    step.folded = value.at("fold").get<std::vector<ValueId>>();
+  } else {
+    step.region = value.at("region").get<std::vector<std::uint32_t>>();
+    for (const json& rewrite : value.at("rewrites")) step.rewrites.push_back(rewrite_from(rewrite));
+  }
+  return step;
+}
+
+}  // namespace
+
+std::string to_json(const Certificate& certificate) {
+  json steps = json::array();
+  for (const Step& step : certificate.steps) {
+    if (step.kind == Step::Kind::kFold) {
+      steps.push_back({{"fold", step.folded}});
+      continue;
+    }
+    json rewrites = json::array();
+    for (const Rewrite& rewrite : step.rewrites) rewrites.push_back(to_value(rewrite));
+    steps.push_back({{"region", step.region}, {"rewrites", rewrites}});
+  }
+  const json whole = {{"format", kFormat},
+                      {"before", hexadecimal(certificate.before)},
+                      {"after", hexadecimal(certificate.after)},
+                      {"math", std::string(name(certificate.match.math))},
+                      {"for_training", certificate.match.for_training},
+                      {"steps", steps}};
+  return whole.dump(1) + "\n";
+}
+
+Certificate parse_certificate(std::string_view text, const std::string& file) {
+  try {
+    const json whole = json::parse(text);
+    if (whole.at("format") != kFormat) throw Error(ErrorCode::kBadInput, "not a certificate of this version", file);
+    Certificate certificate;
+    certificate.before = from_hexadecimal(whole.at("before"));
+    certificate.after = from_hexadecimal(whole.at("after"));
+    certificate.match.math = math_from_name(whole.at("math").get<std::string>());
+    certificate.match.for_training = whole.at("for_training").get<bool>();
+    for (const json& step : whole.at("steps")) certificate.steps.push_back(step_from(step));
+    return certificate;
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {  // of the JSON reader, or of a number's
+    throw Error(ErrorCode::kBadInput, std::string("not a certificate: ") + error.what(), file);
+  }
+}
+
+Graph replay(const Graph& graph, const Certificate& certificate, const std::vector<Rule>& rules, Evaluator& evaluator) {
+  if (graph.hash() != certificate.before)
+    throw Error(ErrorCode::kBadInput, "the certificate was made for another model");
+  const RuleIndex index(rules, certificate.match);
+  Graph result = graph;
+  for (std::size_t i = 0; i < certificate.steps.size(); ++i) {
+    const Step& step = certificate.steps[i];
+    result = step.kind == Step::Kind::kFold ? fold(result, step.folded, evaluator) : replay_rewrites(result, step, i, index);
+  }
+  if (result.hash() != certificate.after)
+    throw Error(ErrorCode::kBadInput, "the result is not the one the certificate was made for");
+  return result;
+}
+
+}  // namespace rewright

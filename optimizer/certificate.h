@@ -1,0 +1,50 @@
+// What an optimization did, step by step, so that it can be done again.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.h"
+#include "optimizer/device.h"
+#include "optimizer/match.h"
+#include "rules/rule.h"
+
+namespace rewright {
+
+// One rule applied in a region's graph (optimizer/region.h).
+struct Rewrite {
+  std::string rule;
+  std::uint64_t rule_hash = 0;
+  std::vector<std::int64_t> where;  // as Match::where, positions in the region's graph as it is at this moment
+  std::uint64_t swapped = 0;        // as Match::swapped
+  std::vector<std::string> names;   // of the ONNX nodes or values it was found at, for people
+};
+
+// A part of the graph was rewritten, or constants were evaluated. Positions are those of Graph::nodes(), values those of the
+// graph as it is when the step begins: importing the same file gives the same numbers, and so does every step.
+struct Step {
+  enum class Kind { kRewrite, kFold };
+  Kind kind = Kind::kRewrite;
+  std::vector<std::uint32_t> region;  // kRewrite
+  std::vector<Rewrite> rewrites;      // kRewrite
+  std::vector<ValueId> folded;        // kFold
+};
+
+struct Certificate {
+  std::uint64_t before = 0, after = 0;  // Graph::hash() of the two graphs
+  MatchOptions match;
+  std::vector<Step> steps;
+};
+
+// JSON. parse_certificate throws Error(kBadInput) naming `name`; a certificate is refused whole.
+std::string to_json(const Certificate& certificate);
+Certificate parse_certificate(std::string_view text, const std::string& name);
+
+// The graph after the certificate's steps. Throws Error(kBadInput) if the graph is not the one the certificate was made for, a
+// rule is not there or is another, a step does not fit, or the result is not the recorded one. The evaluator must be the one
+// that was used: then the exported bytes are equal, too.
+Graph replay(const Graph& graph, const Certificate& certificate, const std::vector<Rule>& rules, Evaluator& evaluator);
+
+}  // namespace rewright

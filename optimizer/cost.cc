@@ -1,0 +1,224 @@
+#include "optimizer/cost.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace rewright {
+
+struct CostModel::Signature {
+  std::string text;
+  OperatorTraits traits;
+  bool opaque = false;
+  bool asked = false;              // the database and the device have been asked
+  std::optional<double> measured;  // seconds
+  std::function<Graph()> sample;   // to be timed
+};
+
+namespace {
+
+// Weights of a sample: their values do not matter, as long as none is a special case.
+Tensor plausible_weights(const TensorType& type) {
+  const Sizes sizes = values(type.shape);
+  std::vector<double> elements(static_cast<std::size_t>(element_count(sizes)));
+  std::uint64_t state = 88172645463325252ull;
+  for (double& element : elements) {
+    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+    element = 0.01 + 0.1 * static_cast<double>(state >> 40) / static_cast<double>(1 << 24);
+  }
+  return Tensor::from_reals(type.type, sizes, elements);
+}
+
+AttributeValue with_numbers(const AttributeValue& value, const Substitution& sizes) {
+  if (const Index* index = std::get_if<Index>(&value)) return substitute(*index, sizes);
+  if (const Indices* indices = std::get_if<Indices>(&value)) return substitute(*indices, sizes);
+  return value;
+}
+
+struct OperandSample {
+  TensorType type;
+  bool present = false, constant = false;
+  std::optional<Tensor> tensor;  // of a constant whose elements decide what is computed
+};
+
+Graph make_sample(const Operator& op, const Attributes& attributes, const std::vector<OperandSample>& operands) {
+  Graph graph;
+  std::vector<ValueId> inputs;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const OperandSample& operand = operands[i];
+    if (!operand.present)
+      inputs.push_back(kNoValue);
+    else if (operand.tensor)
+      inputs.push_back(graph.add_constant(*operand.tensor));
+    else if (operand.constant)
+      inputs.push_back(graph.add_constant(plausible_weights(operand.type)));
+    else
+      inputs.push_back(graph.add_input("x" + std::to_string(i), operand.type));
+  }
+  const std::vector<ValueId> outputs = graph.add_node(op, attributes, inputs);
+  for (std::size_t i = 0; i < outputs.size(); ++i) graph.add_output("y" + std::to_string(i), outputs[i]);
+  return graph;
+}
+
+}  // namespace
+
+CostModel::CostModel(Device* device, CostDatabase* database, CostOptions options)
+    : device_(device), database_(database), options_(std::move(options)) {
+  if (device_) {
+    roofline_ = device_->roofline();
+    identity_ = device_->identity();
+  }
+  const Substitution given = std::move(options_.sizes);
+  options_.sizes = [given](const Atom& atom) -> std::optional<Index> {
+    if (given)
+      if (std::optional<Index> size = given(atom)) return size;
+    if (atom.kind == Atom::Kind::kSymbol) return Index(1);
+    return std::nullopt;
+  };
+}
+
+CostModel::~CostModel() = default;
+
+void CostModel::clear() { nodes_.clear(); }
+
+std::uint32_t CostModel::signature_of(const MatchedGraph& matched, const std::shared_ptr<const Node>& node) {
+  const auto known = nodes_.find(node.get());
+  if (known != nodes_.end()) return known->second.signature;
+
+  const Graph& graph = *matched.graph;
+  auto signature = std::make_unique<Signature>();
+  if (!node->op) {
+    signature->text = "opaque";
+    signature->opaque = true;
+  } else {
+    std::vector<OperandSample> operands;
+    std::vector<std::optional<TensorType>> types;
+    Attributes attributes;
+    signature->text = node->op->name() + "(";
+    for (const AttributeValue& attribute : node->attributes) {
+      attributes.push_back(with_numbers(attribute, options_.sizes));
+      signature->text += to_string(attributes.back()) + ";";
+    }
+    signature->text += ")";
+    for (const ValueId id : node->inputs) {
+      OperandSample operand;
+      if (id != kNoValue) {
+        const Value& value = graph.value(id);
+        operand.present = true;
+        operand.constant = matched.constant[id];
+        operand.type = {value.type.type, substitute(value.type.shape, options_.sizes)};
+        signature->text += (operand.constant ? " constant " : " ") + to_string(operand.type);
+        // Integers are positions, shapes and counts: what is computed depends on them.
+        if (!is_real(value.type.type) && value.constant) {
+          operand.tensor = value.constant;
+          signature->text += "#" + std::to_string(value.constant.content_hash());
+        }
+        types.emplace_back(operand.type);
+      } else {
+        signature->text += " -";
+        types.emplace_back(std::nullopt);
+      }
+      operands.push_back(std::move(operand));
+    }
+    if (const auto found = by_text_.find(signature->text); found != by_text_.end()) {
+      nodes_.emplace(node.get(), Remembered{node, found->second});
+      return found->second;
+    }
+    try {
+      signature->traits = operator_traits(*node->op, attributes, types);
+      signature->sample = [op = node->op, attributes, operands] { return make_sample(*op, attributes, operands); };
+    } catch (const Error&) {
+      signature->opaque = true;  // sizes that are not known: never measured
+    }
+  }
+  const auto [entry, added] = by_text_.emplace(signature->text, static_cast<std::uint32_t>(signatures_.size()));
+  if (added) signatures_.push_back(std::move(signature));
+  nodes_.emplace(node.get(), Remembered{node, entry->second});
+  return entry->second;
+}
+
+template <class Visit>
+void CostModel::visit(const MatchedGraph& matched, const Visit& visit) {
+  const Graph& graph = *matched.graph;
+  std::vector<bool> grouped(graph.nodes().size());  // a contraction, or fused into one
+  for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
+    const Node& node = *graph.nodes()[n];
+    bool all_constant = !node.outputs.empty();
+    for (const ValueId id : node.outputs)
+      if (id != kNoValue && !matched.constant[id]) all_constant = false;
+    if (all_constant) continue;
+    Signature& signature = *signatures_[signature_of(matched, graph.nodes()[n])];
+    double extra_bytes = 0;
+    bool fused = false;
+    if (signature.traits.pointwise) {
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        const ValueId id = node.inputs[i];
+        if (id == kNoValue || !signature.traits.aligned[i] || matched.constant[id]) continue;
+        const std::int32_t producer = matched.producers[id];
+        const bool joins = !fused && producer >= 0 && grouped[static_cast<std::size_t>(producer)] &&
+                           matched.users[id].size() == 1 && !matched.is_output[id];
+        if (joins)
+          fused = true;
+        else
+          extra_bytes += signature.traits.output_bytes;
+      }
+    }
+    grouped[n] = fused || signature.traits.contraction;
+    visit(signature, fused, extra_bytes);
+  }
+}
+
+double CostModel::seconds(const Signature& signature) const {
+  if (signature.measured) return *signature.measured;
+  const OperatorTraits& traits = signature.traits;
+  return roofline_.call_seconds + std::max(traits.operations / roofline_.operations_per_second,
+                                           traits.bytes / roofline_.bytes_per_second);
+}
+
+void CostModel::prepare(std::span<const MatchedGraph* const> graphs) {
+  if (!device_ || !options_.measure) return;
+  std::vector<Signature*> missing;
+  for (const MatchedGraph* graph : graphs) {
+    visit(*graph, [&](Signature& signature, bool fused, double) {
+      if (fused || signature.asked || signature.opaque || signature.traits.free) return;
+      signature.asked = true;
+      const auto known = database_ ? database_->find(identity_, signature.text) : std::nullopt;
+      if (known)
+        signature.measured = *known;
+      else
+        missing.push_back(&signature);
+    });
+  }
+  if (missing.empty()) return;
+  if (std::chrono::steady_clock::now() > deadline_) {
+    for (Signature* signature : missing) signature->asked = false;
+    return;
+  }
+  std::vector<NodeSample> samples;
+  for (Signature* signature : missing) samples.push_back({signature->sample()});
+  const std::vector<std::optional<double>> times = device_->time_nodes(samples);
+  std::vector<CostDatabase::Entry> entries;
+  for (std::size_t i = 0; i < missing.size(); ++i) {
+    missing[i]->measured = times[i];
+    entries.push_back({missing[i]->text, times[i]});
+  }
+  measured_ += missing.size();
+  if (database_) database_->store(identity_, entries);
+}
+
+double CostModel::cost(const MatchedGraph& graph) {
+  // A little for every node, so that of two graphs that cost the same the smaller one is preferred.
+  const double least = 0.02 * roofline_.call_seconds;
+  double total = 0;
+  visit(graph, [&](const Signature& signature, bool fused, double extra_bytes) {
+    total += least;
+    if (signature.opaque)
+      total += roofline_.call_seconds;
+    else if (fused)
+      total += extra_bytes / roofline_.bytes_per_second;
+    else if (!signature.traits.free)
+      total += seconds(signature);
+  });
+  return total;
+}
+
+}  // namespace rewright

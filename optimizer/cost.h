@@ -1,0 +1,80 @@
+// What a graph is predicted to cost on a device: the sum of its operators' measured times.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "optimizer/cost_database.h"
+#include "optimizer/device.h"
+#include "optimizer/match.h"
+
+namespace rewright {
+
+// What the cost model reads off an operator's denotation, for given attributes and operand types.
+struct OperatorTraits {
+  bool free = false;         // a pure reindexing that keeps every element where it is in memory (a reshape)
+  bool contraction = false;  // sums products of elements of two operands
+  bool pointwise = false;    // no reductions: an element depends on single elements of its operands
+  std::vector<bool> aligned;  // per operand: has the output's shape, and is read at the output's own position alone
+  double operations = 0;     // arithmetic operations
+  double bytes = 0;          // read and written
+  double output_bytes = 0;
+};
+OperatorTraits operator_traits(const Operator& op, const Attributes& attributes,
+                               std::span<const std::optional<TensorType>> operands);
+
+struct CostOptions {
+  Substitution sizes;         // numbers for symbolic sizes; where it has none, 1
+  bool measure = true;        // false: the roofline alone
+  bool for_training = false;  // weights are variables: nothing counts as constant
+};
+
+// Costs are additive over nodes, with three exceptions: what is computed from constants alone costs nothing (it is evaluated
+// once), a pure reindexing costs nothing, and pointwise operators that follow a convolution or product which nobody else reads
+// are taken as fused into it: they cost what they read besides.
+class CostModel {
+ public:
+  // Both may be null: no device, the roofline; no database, nothing is kept. They must outlive the model.
+  CostModel(Device* device, CostDatabase* database, CostOptions options);
+  ~CostModel();
+
+  // Measures, in one batch, what is missing for the costs of these graphs. After `deadline` nothing is measured.
+  void prepare(std::span<const MatchedGraph* const> graphs);
+  // Seconds. What was not prepared or cannot be measured is estimated by the roofline.
+  double cost(const MatchedGraph& graph);
+
+  void set_deadline(std::chrono::steady_clock::time_point deadline) { deadline_ = deadline; }
+  // Forgets the nodes of earlier graphs; costs stay.
+  void clear();
+  std::size_t measured() const { return measured_; }
+
+ private:
+  struct Signature;
+  struct Remembered {
+    std::shared_ptr<const Node> node;  // kept alive, so that its address is never another's
+    std::uint32_t signature;
+  };
+  std::uint32_t signature_of(const MatchedGraph& graph, const std::shared_ptr<const Node>& node);
+  // Calls back (node, signature, fused) for every node that is not computed from constants.
+  template <class Visit>
+  void visit(const MatchedGraph& graph, const Visit& visit);
+  double seconds(const Signature& signature) const;
+
+  Device* device_;
+  CostDatabase* database_;
+  CostOptions options_;
+  Roofline roofline_;
+  std::string identity_;
+  std::unordered_map<const Node*, Remembered> nodes_;
+  std::unordered_map<std::string, std::uint32_t> by_text_;
+  std::vector<std::unique_ptr<Signature>> signatures_;
+  std::chrono::steady_clock::time_point deadline_ = std::chrono::steady_clock::time_point::max();
+  std::size_t measured_ = 0;
+};
+
+}  // namespace rewright

@@ -1,0 +1,114 @@
+#include "optimizer/cost_database.h"
+
+#include <sqlite3.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+
+namespace rewright {
+
+namespace {
+
+constexpr int kSchemaVersion = 1;
+constexpr int kBusyMilliseconds = 10000;
+
+}  // namespace
+
+struct CostDatabase::Impl {
+  sqlite3* database = nullptr;
+  sqlite3_stmt *find = nullptr, *store = nullptr;
+
+  ~Impl() { close(); }
+
+  void close() {
+    sqlite3_finalize(find);
+    sqlite3_finalize(store);
+    sqlite3_close(database);
+    find = store = nullptr;
+    database = nullptr;
+  }
+
+  bool execute(const char* statement) { return sqlite3_exec(database, statement, nullptr, nullptr, nullptr) == SQLITE_OK; }
+
+  int version() {
+    int value = -1;
+    sqlite3_stmt* statement = nullptr;
+    if (sqlite3_prepare_v2(database, "PRAGMA user_version", -1, &statement, nullptr) == SQLITE_OK &&
+        sqlite3_step(statement) == SQLITE_ROW)
+      value = sqlite3_column_int(statement, 0);
+    sqlite3_finalize(statement);
+    return value;
+  }
+
+  // False if the file cannot be used as it is.
+  bool open(const std::string& file) {
+    const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+    if (sqlite3_open_v2(file.c_str(), &database, flags, nullptr) != SQLITE_OK) return false;
+    sqlite3_busy_timeout(database, kBusyMilliseconds);
+    const int found = version();
+    if (found != 0 && found != kSchemaVersion) return false;
+    return execute("CREATE TABLE IF NOT EXISTS costs(device TEXT NOT NULL, signature TEXT NOT NULL, seconds REAL, "
+                   "PRIMARY KEY(device, signature)) WITHOUT ROWID") &&
+           execute(("PRAGMA user_version=" + std::to_string(kSchemaVersion)).c_str()) &&
+           sqlite3_prepare_v2(database, "SELECT seconds FROM costs WHERE device=? AND signature=?", -1, &find, nullptr) ==
+               SQLITE_OK &&
+           sqlite3_prepare_v2(database, "INSERT OR REPLACE INTO costs VALUES(?, ?, ?)", -1, &store, nullptr) == SQLITE_OK;
+  }
+};
+
+CostDatabase::CostDatabase(const std::filesystem::path& file) : impl_(std::make_unique<Impl>()) {
+  std::error_code error;
+  if (!file.empty()) {
+    std::filesystem::create_directories(file.parent_path(), error);
+    if (impl_->open(file.string())) return;
+    impl_->close();
+    std::filesystem::rename(file, file.string() + ".damaged-" + std::to_string(getpid()), error);
+    if (!error && impl_->open(file.string())) return;
+    impl_->close();
+  }
+  impl_->open(":memory:");
+}
+
+CostDatabase::~CostDatabase() = default;
+
+std::optional<std::optional<double>> CostDatabase::find(const std::string& device, const std::string& signature) {
+  if (!impl_->find) return std::nullopt;
+  sqlite3_reset(impl_->find);
+  sqlite3_bind_text(impl_->find, 1, device.data(), static_cast<int>(device.size()), SQLITE_STATIC);
+  sqlite3_bind_text(impl_->find, 2, signature.data(), static_cast<int>(signature.size()), SQLITE_STATIC);
+  std::optional<std::optional<double>> result;
+  if (sqlite3_step(impl_->find) == SQLITE_ROW) {
+    result.emplace();
+    if (sqlite3_column_type(impl_->find, 0) != SQLITE_NULL) *result = sqlite3_column_double(impl_->find, 0);
+  }
+  sqlite3_reset(impl_->find);
+  return result;
+}
+
+void CostDatabase::store(const std::string& device, std::span<const Entry> entries) {
+  if (!impl_->store || entries.empty()) return;
+  const bool transaction = impl_->execute("BEGIN IMMEDIATE");
+  for (const Entry& entry : entries) {
+    sqlite3_reset(impl_->store);
+    sqlite3_bind_text(impl_->store, 1, device.data(), static_cast<int>(device.size()), SQLITE_STATIC);
+    sqlite3_bind_text(impl_->store, 2, entry.signature.data(), static_cast<int>(entry.signature.size()), SQLITE_STATIC);
+    if (entry.seconds)
+      sqlite3_bind_double(impl_->store, 3, *entry.seconds);
+    else
+      sqlite3_bind_null(impl_->store, 3);
+    sqlite3_step(impl_->store);  // a cost that could not be kept is measured again next time
+  }
+  sqlite3_reset(impl_->store);
+  if (transaction) impl_->execute("COMMIT");
+}
+
+std::filesystem::path CostDatabase::default_file() {
+  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache)
+    return std::filesystem::path(cache) / "rewright" / "costs.sqlite";
+  if (const char* home = std::getenv("HOME"); home && *home)
+    return std::filesystem::path(home) / ".cache" / "rewright" / "costs.sqlite";
+  return {};
+}
+
+}  // namespace rewright

@@ -1,0 +1,41 @@
+// Measured times of operators, kept in the user's cache folder.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace rewright {
+
+// An SQLite file of: device identity, signature -> seconds (or: cannot be timed there). Several processes may use one file at
+// a time. A file that is damaged, or of another version, is set aside under another name and a new one begun. Where the folder
+// cannot be written, costs are kept in memory alone.
+class CostDatabase {
+ public:
+  // An empty path: in memory.
+  explicit CostDatabase(const std::filesystem::path& file);
+  ~CostDatabase();
+  CostDatabase(const CostDatabase&) = delete;
+  CostDatabase& operator=(const CostDatabase&) = delete;
+
+  struct Entry {
+    std::string signature;
+    std::optional<double> seconds;
+  };
+  // Outer nullopt: never measured. Inner: measuring failed.
+  std::optional<std::optional<double>> find(const std::string& device, const std::string& signature);
+  void store(const std::string& device, std::span<const Entry> entries);
+
+  // $XDG_CACHE_HOME/rewright/costs.sqlite, or ~/.cache/rewright/costs.sqlite; empty if neither variable is set.
+  static std::filesystem::path default_file();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace rewright

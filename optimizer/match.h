@@ -1,0 +1,91 @@
+// Finding where rules apply in a graph, and applying them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "graph/graph.h"
+#include "rules/bindings.h"
+#include "rules/rule.h"
+
+namespace rewright {
+
+// Where a rule's source stands in a graph. `rule` and `where` name the match for a given graph: a certificate keeps them.
+struct Match {
+  std::uint32_t rule = 0;  // position in RuleIndex::rules()
+  // For each node of the source the position of the graph's node, or, for a Fill that is a constant leaf, -1 - its value.
+  std::vector<std::int64_t> where;
+  std::uint64_t swapped = 0;    // bit i: source node i (commutative) was found with its first two inputs exchanged
+  std::vector<ValueId> inputs;  // what stands for the rule's inputs
+  std::shared_ptr<const Bindings> bindings;
+};
+
+struct MatchOptions {
+  MathClass math = MathClass::kReassociates;  // rules of a class beyond this are left out
+  bool for_training = false;                  // weights are variables: only rules marked for it, and nothing counts as constant
+};
+
+// Rules by the operator of their first root. Holds the rules; those that the options do not allow, and those known to be wrong
+// or open, are left out.
+class RuleIndex {
+ public:
+  RuleIndex(std::vector<Rule> rules, const MatchOptions& options);
+  std::span<const Rule> rules() const { return rules_; }
+  std::span<const std::uint64_t> hashes() const { return hashes_; }  // of each rule as written
+  std::span<const std::uint32_t> rooted_at(const Operator* op) const;
+  std::optional<std::uint32_t> find(std::string_view name) const;
+  const MatchOptions& options() const { return options_; }
+
+ private:
+  std::vector<Rule> rules_;
+  std::vector<std::uint64_t> hashes_;
+  std::unordered_map<const Operator*, std::vector<std::uint32_t>> by_root_;
+  MatchOptions options_;
+};
+
+// Hash of a rule's algebra: two rules of one name that differ are told apart.
+std::uint64_t hash(const Rule& rule);
+
+// What depends on a graph alone and is needed by all of its matches.
+struct MatchedGraph {
+  explicit MatchedGraph(const Graph& graph, bool for_training);
+  const Graph* graph;
+  std::vector<bool> constant;  // per value: computed from constants (none of them in training)
+  std::vector<std::int32_t> producers;
+  std::vector<std::vector<std::int32_t>> users;
+  std::vector<bool> is_output;  // per value
+};
+
+// Finds matches, and remembers for the nodes that graphs share whether the rule's attributes, sizes and conditions fit: after
+// a rewrite only what touches the new nodes is worked out again. Graphs given to one matcher must descend from one another by
+// rewrites, so that a node's operands have the same types in all of them.
+class Matcher {
+ public:
+  explicit Matcher(const RuleIndex& index);
+  ~Matcher();
+
+  // All matches that change something which is not computed from constants, in a fixed order: by position of the first root,
+  // by rule, by structure.
+  std::vector<Match> find(const MatchedGraph& graph);
+  // The match of one rule at given nodes; nullopt if it does not fit there.
+  std::optional<Match> find_at(const MatchedGraph& graph, std::uint32_t rule, std::span<const std::int64_t> where,
+                               std::uint64_t swapped);
+  // Forgets everything about earlier graphs.
+  void clear();
+
+ private:
+  struct Memory;
+  const RuleIndex* index_;
+  std::unique_ptr<Memory> memory_;
+};
+
+// The rewritten graph, tidy; nullopt if the target is ill-typed here, has other types than what it replaces, or would make a
+// cycle.
+std::optional<Graph> apply(const Graph& graph, const Rule& rule, const Match& match);
+
+}  // namespace rewright

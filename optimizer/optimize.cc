@@ -1,0 +1,307 @@
+#include "optimizer/optimize.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <random>
+
+namespace rewright {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double median(std::vector<double> numbers) {
+  if (numbers.empty()) return 0;
+  const auto middle = numbers.begin() + static_cast<std::ptrdiff_t>(numbers.size() / 2);
+  std::nth_element(numbers.begin(), middle, numbers.end());
+  return *middle;
+}
+
+Substitution as_substitution(const std::map<std::string, std::int64_t>& sizes) {
+  return [sizes](const Atom& atom) -> std::optional<Index> {
+    if (atom.kind != Atom::Kind::kSymbol) return std::nullopt;
+    const auto found = sizes.find(atom.name);
+    return Index(found == sizes.end() ? std::int64_t{1} : found->second);
+  };
+}
+
+bool has_symbols(const Graph& graph) {
+  return std::any_of(graph.inputs().begin(), graph.inputs().end(),
+                     [&](ValueId id) { return !all_constant(graph.value(id).type.shape); });
+}
+
+std::size_t peak_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::size_t>(usage.ru_maxrss) * 1024;
+}
+
+// Ratios of the times of rounds, and whether they are above 1 beyond the noise of the machine.
+struct Comparison {
+  double speedup = 1;
+  bool significant = false;
+};
+
+Comparison compare(const std::vector<double>& before, const std::vector<double>& after) {
+  constexpr double kLeastGain = 1.01;  // less is not told from the layout of memory in the process
+  std::vector<double> ratios;
+  double sum = 0, squares = 0;
+  std::size_t faster = 0;
+  for (std::size_t i = 0; i < std::min(before.size(), after.size()); ++i) {
+    if (after[i] <= 0 || before[i] <= 0) continue;
+    ratios.push_back(before[i] / after[i]);
+    const double logarithm = std::log(ratios.back());
+    sum += logarithm;
+    squares += logarithm * logarithm;
+    if (logarithm > 0) ++faster;
+  }
+  Comparison result;
+  if (ratios.empty()) return result;
+  const auto n = static_cast<double>(ratios.size());
+  result.speedup = median(ratios);
+  const double mean = sum / n;
+  const double error = n > 1 ? std::sqrt(std::max(0.0, squares / n - mean * mean) / (n - 1)) : 0;
+  // The mean of paired logarithms three standard errors above 0, and most rounds agree (single rounds may be disturbed).
+  result.significant = result.speedup >= kLeastGain && static_cast<double>(faster) >= 0.7 * n && mean > 3 * error;
+  return result;
+}
+
+struct Candidate {
+  Graph graph;
+  std::vector<Step> steps;
+};
+
+class Optimizer {
+ public:
+  Optimizer(const Graph& graph, const std::vector<Rule>& rules, Device& device, Evaluator& evaluator, CostDatabase* database,
+            const OptimizeOptions& options)
+      : original_(graph),
+        index_(rules, {options.math, options.for_training}),
+        device_(device),
+        evaluator_(evaluator),
+        options_(options),
+        costs_(&device, database, {as_substitution(options.sizes), options.measure, options.for_training}) {}
+
+  OptimizeResult run() {
+    report_.device = device_.name();
+    report_.nodes_before = original_.nodes().size();
+    for (const auto& node : original_.nodes())
+      if (!node->op) report_.opaque.push_back({node->origin ? node->origin->name : "", node->opaque_reason});
+
+    std::vector<Candidate> candidates = find_candidates();
+    std::optional<std::size_t> winner = choose(candidates);
+    if (winner && !check(candidates[*winner])) winner.reset();
+    return finish(winner ? &candidates[*winner] : nullptr);
+  }
+
+ private:
+  void tell(const char* stage, double fraction) {
+    if (options_.progress)
+      options_.progress({stage, fraction,
+                         report_.predicted_after > 0 ? report_.predicted_before / report_.predicted_after : 1});
+  }
+
+  // Folds what can be folded and appends the step.
+  void fold_into(Candidate& candidate) {
+    if (options_.for_training) return;
+    Step step;
+    step.kind = Step::Kind::kFold;
+    step.folded = foldable(candidate.graph, options_.fold);
+    if (step.folded.empty()) return;
+    candidate.graph = fold(candidate.graph, step.folded, evaluator_);
+    candidate.steps.push_back(std::move(step));
+  }
+
+  double predict(const Graph& graph) {
+    const MatchedGraph facts(graph, options_.for_training);
+    const MatchedGraph* const one = &facts;
+    costs_.prepare({&one, 1});
+    return costs_.cost(facts);
+  }
+
+  // The best graph found, and the one after the first pass where that differs.
+  std::vector<Candidate> find_candidates() {
+    const Clock::time_point start = Clock::now();
+    SearchOptions search_options;
+    search_options.alpha = options_.alpha;
+    search_options.memory = options_.memory;
+    search_options.cancel = options_.cancel;
+    search_options.deadline = start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.budget_seconds));
+    search_options.progress = [this](const SearchProgress& progress) {
+      report_.predicted_after = progress.cost;
+      tell("searching", progress.fraction);
+    };
+    costs_.set_deadline(search_options.deadline);
+    report_.predicted_before = report_.predicted_after = predict(original_);
+
+    tell("folding", 0);
+    Candidate folded{original_, {}};
+    fold_into(folded);
+    SearchResult found = search(folded.graph, index_, costs_, search_options);
+
+    std::vector<Candidate> candidates;
+    const auto add = [&](const Graph& graph, std::size_t steps) {
+      Candidate candidate{graph, folded.steps};
+      candidate.steps.insert(candidate.steps.end(), found.steps.begin(), found.steps.begin() + static_cast<std::ptrdiff_t>(steps));
+      fold_into(candidate);
+      if (!candidate.steps.empty()) candidates.push_back(std::move(candidate));
+    };
+    add(found.graph, found.steps.size());
+    if (found.first_pass_steps > 0 && found.first_pass_steps < found.steps.size()) add(found.first_pass, found.first_pass_steps);
+    report_.predicted_after = found.cost;
+    report_.stop_reason = name(found.stop_reason);
+    report_.graphs_explored = found.graphs_explored;
+    report_.search_seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    report_.operators_measured = costs_.measured();
+    return candidates;
+  }
+
+  // The graph as it is measured: sizes known.
+  Graph measurable(const Graph& graph) const {
+    return has_symbols(graph) ? with_sizes(graph, as_substitution(options_.sizes)) : graph;
+  }
+
+  // Measures the candidates in turn with the given graph. Nothing if none is faster.
+  std::optional<std::size_t> choose(const std::vector<Candidate>& candidates) {
+    if (candidates.empty()) {
+      report_.outcome = "no rewrite was predicted to gain";
+      return std::nullopt;
+    }
+    if (!options_.measure) {
+      report_.outcome = "chosen by predicted cost";
+      return 0;
+    }
+    tell("measuring", 0);
+    std::vector<Graph> graphs{measurable(original_)};
+    for (const Candidate& candidate : candidates) graphs.push_back(measurable(candidate.graph));
+    TimingOptions timing = options_.timing;
+    timing.seed = options_.seed;
+    const std::vector<std::vector<double>> times = device_.time_graphs(graphs, timing);
+    report_.measured_before = report_.measured_after = median(times.at(0));
+    std::optional<std::size_t> best;
+    Comparison best_comparison;
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      const Comparison comparison = compare(times[0], times.at(i + 1));
+      if (!comparison.significant || (best && comparison.speedup <= best_comparison.speedup)) continue;
+      best = i;
+      best_comparison = comparison;
+    }
+    if (!best) {
+      report_.outcome = "no rewritten graph was significantly faster";
+      return std::nullopt;
+    }
+    report_.measured_after = median(times[*best + 1]);
+    report_.speedup = best_comparison.speedup;
+    report_.outcome = "measured to be faster";
+    return best;
+  }
+
+  // Both on random inputs. False if results differ by more than rounding.
+  bool check(const Candidate& candidate) {
+    const Graph before = measurable(original_), after = measurable(candidate.graph);
+    for (int run = 0; run < options_.check_runs; ++run) {
+      tell("checking", static_cast<double>(run) / options_.check_runs);
+      const std::vector<Tensor> inputs = random_inputs(before, options_.sizes, options_.seed + static_cast<std::uint64_t>(run));
+      const std::vector<Tensor> expected = device_.run(before, inputs);
+      const std::vector<Tensor> found = device_.run(after, inputs);
+      ++report_.check.runs;
+      for (std::size_t i = 0; i < expected.size(); ++i) compare_outputs(expected[i], found.at(i));
+    }
+    if (!report_.check.ok) report_.outcome = "the rewritten graph's results differed from the model's and it was thrown away";
+    return report_.check.ok;
+  }
+
+  void compare_outputs(const Tensor& expected, const Tensor& found) {
+    CheckReport& check = report_.check;
+    if (expected.type() != found.type() || expected.sizes() != found.sizes()) {
+      check.ok = false;
+      return;
+    }
+    if (byte_size(expected.type()) == 0) return;
+    const std::vector<double> a = expected.reals(), b = found.reals();
+    double difference = 0, scale = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      if (std::isfinite(a[i])) scale = std::max(scale, std::abs(a[i]));
+      if (a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) continue;
+      const double d = std::abs(a[i] - b[i]);
+      difference = std::isfinite(d) ? std::max(difference, d) : HUGE_VAL;
+    }
+    const double relative = difference == 0 ? 0 : difference / std::max(scale, 1e-30);
+    check.max_abs_error = std::max(check.max_abs_error, difference);
+    check.max_rel_error = std::max(check.max_rel_error, relative);
+    if (!(relative <= tolerated_relative_error(expected.type()))) check.ok = false;
+  }
+
+  OptimizeResult finish(Candidate* winner) {
+    OptimizeResult result;
+    result.graph = winner ? std::move(winner->graph) : original_;
+    if (winner) {
+      result.certificate.steps = std::move(winner->steps);
+    } else {
+      report_.predicted_after = report_.predicted_before;
+      report_.measured_after = report_.measured_before;
+      report_.speedup = 1;
+    }
+    result.certificate.before = original_.hash();
+    result.certificate.after = result.graph.hash();
+    result.certificate.match = index_.options();
+    for (const Step& step : result.certificate.steps)
+      for (const Rewrite& rewrite : step.rewrites) report_.rules_applied.push_back({rewrite.rule, rewrite.names});
+    report_.changed = winner != nullptr;
+    report_.nodes_after = result.graph.nodes().size();
+    report_.peak_bytes = peak_bytes();
+    result.report = std::move(report_);
+    return result;
+  }
+
+  const Graph& original_;
+  RuleIndex index_;
+  Device& device_;
+  Evaluator& evaluator_;
+  const OptimizeOptions& options_;
+  CostModel costs_;
+  OptimizeReport report_;
+};
+
+}  // namespace
+
+double tolerated_relative_error(DataType type) {
+  switch (type) {
+    case DataType::kDouble: return 1e-9;
+    case DataType::kFloat: return 1e-3;
+    case DataType::kHalf: return 2e-2;
+    case DataType::kBfloat16: return 1e-1;
+    default: return 0;
+  }
+}
+
+std::vector<Tensor> random_inputs(const Graph& graph, const std::map<std::string, std::int64_t>& sizes, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> normal;
+  std::vector<Tensor> inputs;
+  for (const ValueId id : graph.inputs()) {
+    const TensorType& type = graph.value(id).type;
+    const Sizes known = values(substitute(type.shape, as_substitution(sizes)));
+    const auto count = static_cast<std::size_t>(element_count(known));
+    if (is_real(type.type)) {
+      std::vector<double> elements(count);
+      for (double& element : elements) element = normal(random);
+      inputs.push_back(Tensor::from_reals(type.type, known, elements));
+    } else {
+      std::vector<std::int64_t> elements(count);
+      for (std::int64_t& element : elements) element = static_cast<std::int64_t>(random() % 2);
+      inputs.push_back(Tensor::from_integers(type.type, known, elements));
+    }
+  }
+  return inputs;
+}
+
+OptimizeResult optimize(const Graph& graph, const std::vector<Rule>& rules, Device& device, Evaluator& evaluator,
+                        CostDatabase* database, const OptimizeOptions& options) {
+  return Optimizer(graph, rules, device, evaluator, database, options).run();
+}
+
+}  // namespace rewright

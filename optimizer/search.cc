@@ -1,0 +1,294 @@
+#include "optimizer/search.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+#include <queue>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "optimizer/region.h"
+
+namespace rewright {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// In a graph that is hardly larger than a region, a step that leads towards a gain may cost a good part of the whole.
+constexpr double kRegionSlack = 8;
+
+std::size_t resident_bytes() {
+  long pages = 0;
+  if (std::FILE* file = std::fopen("/proc/self/statm", "r")) {
+    if (std::fscanf(file, "%*s %ld", &pages) != 1) pages = 0;
+    std::fclose(file);
+  }
+  return static_cast<std::size_t>(pages) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+// Is there a reason to stop? Asked often.
+class Limits {
+ public:
+  explicit Limits(const SearchOptions& options) : options_(options) {}
+  bool reached() {
+    if (reason_ != StopReason::kDone) return true;
+    if (options_.cancel.stop_requested())
+      reason_ = StopReason::kCancelled;
+    else if (Clock::now() >= options_.deadline)
+      reason_ = StopReason::kTime;
+    else if (++asked_ % 32 == 1 && resident_bytes() > options_.memory)
+      reason_ = StopReason::kMemory;
+    return reason_ != StopReason::kDone;
+  }
+  StopReason reason() const { return reason_; }
+
+ private:
+  const SearchOptions& options_;
+  StopReason reason_ = StopReason::kDone;
+  std::size_t asked_ = 0;
+};
+
+struct State {
+  Graph graph;
+  double cost;
+  std::int32_t parent;
+  Rewrite made_by;
+};
+
+// Searches one region.
+class RegionSearch {
+ public:
+  RegionSearch(const RuleIndex& rules, CostModel& costs, const SearchOptions& options, Limits& limits)
+      : rules_(rules), costs_(costs), options_(options), limits_(limits), matcher_(rules) {}
+
+  // Rewrites from the region's graph to the best one found; none if there is nothing better.
+  std::vector<Rewrite> run(const Graph& start, double whole_cost) {
+    const MatchedGraph facts(start, rules_.options().for_training);
+    const MatchedGraph* const first = &facts;
+    costs_.prepare({&first, 1});
+    const double start_cost = costs_.cost(facts);
+    const double slack = (options_.alpha - 1) * std::max(whole_cost, kRegionSlack * start_cost);
+    std::size_t best = 0, idle = 0;
+    add({start, start_cost, -1, {}}, skeleton_hash(start, facts.constant));
+    while (!open_.empty() && idle < options_.patience && states_.size() < options_.max_graphs && !limits_.reached()) {
+      const std::size_t next = open_.top().second;
+      open_.pop();
+      if (states_[next].cost > states_[best].cost + slack) break;  // the cheapest one that is open
+      ++idle;
+      expand(next);
+      for (Candidate& candidate : candidates_) {
+        if (candidate.cost > states_[best].cost + slack) continue;
+        add({std::move(candidate.graph), candidate.cost, static_cast<std::int32_t>(next), std::move(candidate.made_by)},
+            candidate.hash);
+        if (states_.back().cost < states_[best].cost * (1 - 1e-9)) {
+          best = states_.size() - 1;
+          idle = 0;
+        }
+      }
+    }
+    std::vector<Rewrite> rewrites;
+    for (auto i = static_cast<std::int32_t>(best); i > 0; i = states_[static_cast<std::size_t>(i)].parent)
+      rewrites.push_back(states_[static_cast<std::size_t>(i)].made_by);
+    std::reverse(rewrites.begin(), rewrites.end());
+    return rewrites;
+  }
+
+  std::size_t graphs() const { return graphs_; }
+
+ private:
+  struct Candidate {
+    Graph graph;
+    double cost;
+    std::uint64_t hash;
+    Rewrite made_by;
+  };
+
+  void add(State state, std::uint64_t hash) {
+    visited_.insert(hash);
+    open_.emplace(state.cost, states_.size());
+    states_.push_back(std::move(state));
+  }
+
+  // Fills candidates_ with the graphs one rewrite away that were not seen before, costs included.
+  void expand(std::size_t number) {
+    candidates_.clear();
+    const Graph graph = states_[number].graph;
+    const MatchedGraph facts(graph, rules_.options().for_training);
+    std::vector<std::unique_ptr<MatchedGraph>> made;
+    for (const Match& match : matcher_.find(facts)) {
+      const Rule& rule = rules_.rules()[match.rule];
+      std::optional<Graph> rewritten = apply(graph, rule, match);
+      if (!rewritten) continue;
+      ++graphs_;
+      auto rewritten_facts = std::make_unique<MatchedGraph>(*rewritten, rules_.options().for_training);
+      const std::uint64_t hash = skeleton_hash(*rewritten, rewritten_facts->constant);
+      if (!visited_.insert(hash).second) continue;
+      Rewrite made_by{rule.name, rules_.hashes()[match.rule], match.where, match.swapped, names_at(graph, match.where)};
+      candidates_.push_back({std::move(*rewritten), 0, hash, std::move(made_by)});
+      made.push_back(std::move(rewritten_facts));
+    }
+    std::vector<const MatchedGraph*> pointers;
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      made[i]->graph = &candidates_[i].graph;
+      pointers.push_back(made[i].get());
+    }
+    costs_.prepare(pointers);
+    for (std::size_t i = 0; i < made.size(); ++i) candidates_[i].cost = costs_.cost(*made[i]);
+  }
+
+  const RuleIndex& rules_;
+  CostModel& costs_;
+  const SearchOptions& options_;
+  Limits& limits_;
+  Matcher matcher_;
+  std::vector<State> states_;
+  std::vector<Candidate> candidates_;
+  std::unordered_set<std::uint64_t> visited_;
+  using Open = std::pair<double, std::size_t>;  // cost, state; of equal costs the older
+  std::priority_queue<Open, std::vector<Open>, std::greater<>> open_;
+  std::size_t graphs_ = 0;
+};
+
+// Passes over the whole graph.
+class Search {
+ public:
+  Search(const Graph& graph, const RuleIndex& rules, CostModel& costs, const SearchOptions& options)
+      : rules_(rules), costs_(costs), options_(options), limits_(options) {
+    result_.graph = graph;
+  }
+
+  SearchResult run() {
+    result_.cost_before = result_.cost = cost_of(result_.graph);
+    for (int pass = 1; pass <= options_.max_passes; ++pass) {
+      const double before = result_.cost;
+      run_pass(pass);
+      if (pass == 1) {
+        result_.first_pass = result_.graph;
+        result_.first_pass_steps = result_.steps.size();
+      }
+      if (limits_.reached()) break;
+      // One pass with the other borders must have failed, too.
+      if (result_.cost > before * (1 - 1e-4) && pass >= 2) break;
+    }
+    result_.stop_reason = limits_.reason();
+    return std::move(result_);
+  }
+
+ private:
+  double cost_of(const Graph& graph) {
+    const MatchedGraph facts(graph, rules_.options().for_training);
+    const MatchedGraph* const one = &facts;
+    costs_.prepare({&one, 1});
+    return costs_.cost(facts);
+  }
+
+  std::vector<bool> constants() const {
+    return rules_.options().for_training ? std::vector<bool>(result_.graph.value_count()) : result_.graph.constant_values();
+  }
+
+  // Regions are worked on from the back to the front: what comes before one keeps its place in the graph when it is replaced.
+  // Nodes are found again by their address, since positions change.
+  void run_pass(int pass) {
+    std::vector<std::vector<const Node*>> regions;
+    for (const auto& positions : split(result_.graph, constants(), options_.region_nodes, (pass + 1) % 2)) {
+      regions.emplace_back();
+      for (const std::uint32_t position : positions) regions.back().push_back(result_.graph.nodes()[position].get());
+    }
+    const Graph as_split = result_.graph;  // keeps the addresses valid
+    for (std::size_t i = 0; i < regions.size() && !limits_.reached(); ++i) {
+      work_on(regions[regions.size() - 1 - i]);
+      costs_.clear();
+      if (options_.progress)
+        options_.progress({static_cast<double>(i + 1) / static_cast<double>(regions.size()), pass, result_.cost_before,
+                           result_.cost, result_.graphs_explored});
+    }
+  }
+
+  void work_on(const std::vector<const Node*>& nodes) {
+    const std::unordered_set<const Node*> wanted(nodes.begin(), nodes.end());
+    std::vector<std::uint32_t> positions;
+    for (std::uint32_t n = 0; n < result_.graph.nodes().size(); ++n)
+      if (wanted.contains(result_.graph.nodes()[n].get())) positions.push_back(n);
+    if (positions.empty()) return;
+    const Region region = extract(result_.graph, positions);
+    ++result_.regions;
+    const std::uint64_t structure = structure_hash(region.graph);
+    if (const auto known = found_.find(structure); known != found_.end()) {
+      ++result_.regions_reused;
+      if (known->second.empty() || put_back(region, positions, known->second)) return;
+    }
+    RegionSearch region_search(rules_, costs_, options_, limits_);
+    std::vector<Rewrite> rewrites = region_search.run(region.graph, result_.cost);
+    result_.graphs_explored += region_search.graphs();
+    if (!rewrites.empty()) put_back(region, positions, rewrites);
+    if (!limits_.reached()) found_[structure] = std::move(rewrites);
+  }
+
+  // Applies rewrites to a region and the region to the graph, if that makes the graph cheaper.
+  bool put_back(const Region& region, const std::vector<std::uint32_t>& positions, std::vector<Rewrite> rewrites) {
+    Graph graph = region.graph;
+    Matcher matcher(rules_);
+    for (Rewrite& rewrite : rewrites) {
+      const std::optional<std::uint32_t> rule = rules_.find(rewrite.rule);
+      const MatchedGraph facts(graph, rules_.options().for_training);
+      const std::optional<Match> match = matcher.find_at(facts, *rule, rewrite.where, rewrite.swapped);
+      if (!match) return false;
+      rewrite.names = names_at(graph, rewrite.where);
+      std::optional<Graph> rewritten = apply(graph, rules_.rules()[*rule], *match);
+      if (!rewritten) return false;
+      graph = std::move(*rewritten);
+    }
+    std::optional<Graph> whole = splice(result_.graph, region, graph);
+    if (!whole) return false;
+    const double cost = cost_of(*whole);
+    if (cost >= result_.cost * (1 - 1e-9)) return false;
+    result_.graph = std::move(*whole);
+    result_.cost = cost;
+    Step step;
+    step.region = positions;
+    step.rewrites = std::move(rewrites);
+    result_.steps.push_back(std::move(step));
+    return true;
+  }
+
+  const RuleIndex& rules_;
+  CostModel& costs_;
+  const SearchOptions& options_;
+  Limits limits_;
+  SearchResult result_;
+  std::unordered_map<std::uint64_t, std::vector<Rewrite>> found_;
+};
+
+}  // namespace
+
+std::string_view name(StopReason reason) {
+  switch (reason) {
+    case StopReason::kDone: return "done";
+    case StopReason::kTime: return "time";
+    case StopReason::kMemory: return "memory";
+    case StopReason::kCancelled: return "cancelled";
+  }
+  return "done";
+}
+
+std::vector<std::string> names_at(const Graph& graph, std::span<const std::int64_t> where) {
+  std::vector<std::string> names;
+  for (const std::int64_t position : where) {
+    if (position < 0) continue;
+    const Node& node = *graph.nodes()[static_cast<std::size_t>(position)];
+    std::string name = node.origin ? node.origin->name : "";
+    for (const ValueId id : node.outputs)
+      if (name.empty() && id != kNoValue) name = graph.value(id).name;
+    if (!name.empty()) names.push_back(std::move(name));
+  }
+  return names;
+}
+
+SearchResult search(const Graph& graph, const RuleIndex& rules, CostModel& costs, const SearchOptions& options) {
+  return Search(graph, rules, costs, options).run();
+}
+
+}  // namespace rewright

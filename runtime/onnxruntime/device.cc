@@ -1,0 +1,133 @@
+#include "runtime/onnxruntime/device.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "graph/onnx.h"
+#include "runtime/onnxruntime/worker.h"
+
+namespace rewright {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr double kSecondsPerSample = 0.012;
+constexpr std::size_t kBatch = 64;
+
+class OnnxRuntimeDevice : public Device {
+ public:
+  explicit OnnxRuntimeDevice(int threads) : threads_(threads), worker_(python_interpreter()) {
+    const json hello = worker_.ask({{"op", "hello"}}, 60);
+    identity_ = "onnxruntime " + hello.value("onnxruntime", "?") + ", " + hello.value("cpu", "?") + ", " +
+                std::to_string(threads_) + " threads";
+  }
+
+  std::string name() const override { return "onnxruntime"; }
+  std::string identity() const override { return identity_; }
+  bool supports(const Graph&, const Node&) const override { return true; }  // ONNX Runtime says so itself when it loads a graph
+
+  std::vector<std::optional<double>> time_nodes(std::span<const NodeSample> samples) override {
+    std::vector<std::optional<double>> seconds;
+    for (std::size_t first = 0; first < samples.size(); first += kBatch)
+      time_batch(samples.subspan(first, std::min(kBatch, samples.size() - first)), seconds);
+    return seconds;
+  }
+
+  std::vector<std::vector<double>> time_graphs(std::span<const Graph> graphs, const TimingOptions& options) override {
+    const TemporaryFolder folder;
+    json paths = json::array();
+    for (std::size_t i = 0; i < graphs.size(); ++i) paths.push_back(write(graphs[i], folder, i));
+    const json reply = worker_.ask({{"op", "time_models"},
+                                    {"paths", paths},
+                                    {"threads", threads_},
+                                    {"min_seconds", options.min_seconds},
+                                    {"max_seconds", options.max_seconds},
+                                    {"min_rounds", options.min_rounds},
+                                    {"warmup", options.warmup},
+                                    {"seed", options.seed}},
+                                   600 + 2 * options.max_seconds, options.cancel);
+    return reply.at("seconds").get<std::vector<std::vector<double>>>();
+  }
+
+  std::vector<Tensor> run(const Graph& graph, std::span<const Tensor> inputs) override {
+    const TemporaryFolder folder;
+    json files = json::object();
+    for (std::size_t i = 0; i < graph.inputs().size(); ++i) {
+      const std::filesystem::path file = folder.path() / ("input_" + std::to_string(i) + ".npy");
+      write_npy(inputs[i], file);
+      files[graph.value(graph.inputs()[i]).name] = file.string();
+    }
+    const json reply = worker_.ask({{"op", "run"},
+                                    {"path", write(graph, folder, 0)},
+                                    {"inputs", files},
+                                    {"outputs_dir", (folder.path() / "outputs").string()},
+                                    {"threads", threads_}},
+                                   600);
+    std::vector<Tensor> outputs;
+    for (const GraphOutput& output : graph.outputs())
+      outputs.push_back(read_npy(reply.at("outputs").at(output.name).get<std::string>()));
+    return outputs;
+  }
+
+ private:
+  static std::string write(const Graph& graph, const TemporaryFolder& folder, std::size_t number) {
+    const std::filesystem::path file = folder.path() / ("model_" + std::to_string(number) + ".onnx");
+    ExportOptions options;
+    options.check = false;
+    export_onnx(graph, file, options);
+    return file.string();
+  }
+
+  // Appends a time for each sample. A sample that ends the process is found by halving the batch.
+  void time_batch(std::span<const NodeSample> samples, std::vector<std::optional<double>>& seconds) {
+    const TemporaryFolder folder;
+    json paths = json::array();
+    std::vector<bool> written;
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      try {
+        paths.push_back(write(samples[i].graph, folder, i));
+        written.push_back(true);
+      } catch (const Error& error) {
+        if (error.code() == ErrorCode::kMissing) throw;  // no space on disk
+        written.push_back(false);  // cannot be said in this opset
+      }
+    }
+    json reply;
+    try {
+      reply = worker_.ask({{"op", "time_batch"}, {"paths", paths}, {"threads", threads_}, {"seconds_each", kSecondsPerSample}},
+                          60 + 2.0 * static_cast<double>(samples.size()));
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kMissing) throw;
+      worker_.ask({{"op", "hello"}}, 60);  // throws if it cannot be started again
+      if (samples.size() == 1) {
+        seconds.push_back(std::nullopt);
+        return;
+      }
+      time_batch(samples.first(samples.size() / 2), seconds);
+      time_batch(samples.subspan(samples.size() / 2), seconds);
+      return;
+    }
+    const double overhead = reply.at("overhead").get<double>();
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      const json& least = written[i] ? reply.at("min").at(next++) : json();
+      // The least of the times is what the machine's other work disturbs least.
+      seconds.push_back(least.is_number() ? std::optional(std::max(0.0, least.get<double>() - overhead)) : std::nullopt);
+    }
+  }
+
+  int threads_;
+  Worker worker_;
+  std::string identity_;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> make_onnxruntime_device(int threads) {
+  if (threads <= 0) threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  return std::make_unique<OnnxRuntimeDevice>(threads);
+}
+
+}  // namespace rewright

@@ -1,0 +1,56 @@
+// The helper process that runs ONNX Runtime: started, asked, ended.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <stop_token>
+#include <string>
+
+namespace rewright {
+
+// A folder that only this user can read, removed with the object.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+class Worker {
+ public:
+  // Throws Error(kMissing) if it cannot be started.
+  explicit Worker(std::filesystem::path python);
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  // Sends a request and waits for its reply. A process that died before is started again. Throws Error(kUnsupported) with
+  // ONNX Runtime's message if the request failed, Error(kMissing) if the process died or took longer than `seconds` (both end
+  // it), Error(kCancelled) if `cancel` was requested.
+  nlohmann::json ask(const nlohmann::json& request, double seconds, const std::stop_token& cancel = {});
+
+  const std::filesystem::path& folder() const { return folder_.path(); }
+
+ private:
+  void start();
+  void stop();
+  [[noreturn]] void fail(const std::string& what);
+  std::string last_words() const;  // the last line the process wrote to standard error
+
+  std::filesystem::path python_;
+  TemporaryFolder folder_;
+  pid_t process_ = -1;
+  int socket_ = -1;
+};
+
+// REWRIGHT_PYTHON, or the interpreter of the cache folder.
+std::filesystem::path python_interpreter();
+
+}  // namespace rewright

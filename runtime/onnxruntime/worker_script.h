@@ -1,0 +1,10 @@
+// The text of python/ort_worker.py, compiled in, so that an installed program needs no file beside it.
+#pragma once
+
+#include <string_view>
+
+namespace rewright {
+
+extern const std::string_view kWorkerScript;
+
+}  // namespace rewright
