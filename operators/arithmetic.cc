@@ -85,8 +85,7 @@ struct Mod {
     const Operand &a = in[0], &b = in[1];
     require_elements(d, a, Elements::kNumbers);
     d.require_same_type(a, b);
-    d.require(fmod || is_integer(a.type()), [&] { return std::string(name(a.type())) + " elements need fmod = 1"; });
-    const Function& modulo = fmod ? functions::real_modulo : functions::integer_modulo;
+    const Function& modulo = fmod ? functions::truncated_modulo : functions::floor_modulo;
     d.output(a.type(), broadcast_shapes(d, {a.shape(), b.shape()}),
              [=, &modulo](const Indices& i) { return apply(modulo, a.broadcast(i), b.broadcast(i)); });
     return d;
@@ -116,7 +115,8 @@ struct BitShift {
     const Operand &a = in[0], &b = in[1];
     require_elements(d, a, Elements::kIntegers);
     d.require_same_type(a, b);
-    const Function& shift = direction == "LEFT" ? functions::shift_left : functions::shift_right;
+    const Function& right = is_unsigned(a.type()) ? functions::shift_right_unsigned : functions::shift_right;
+    const Function& shift = direction == "LEFT" ? functions::shift_left : right;
     d.output(a.type(), broadcast_shapes(d, {a.shape(), b.shape()}),
              [=, &shift](const Indices& i) { return apply(shift, a.broadcast(i), b.broadcast(i)); });
     return d;

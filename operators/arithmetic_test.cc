@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <limits>
 
 #include "operators/testing.h"
 
@@ -23,7 +24,6 @@ TEST_CASE("arithmetic refuses shapes and types that do not fit") {
   CHECK(shape_of("Add", {reals({2}), integers({2})}) == "element types differ: float and int64");
   CHECK(shape_of("Add", {{DataType::kBool, {2}}, {DataType::kBool, {2}}}) == "elements are bool, must be numbers");
   CHECK(shape_of("And", {reals({2}), reals({2})}) == "elements are float, must be truth values");
-  CHECK(shape_of("Mod", {reals({2}), reals({2})}) == "float elements need fmod = 1");
   CHECK(shape_of("BitShift", {integers({2}), integers({2})}, {{"direction", std::string("UP")}}) ==
         "direction is UP, must be LEFT or RIGHT");
 }
@@ -55,6 +55,24 @@ TEST_CASE("integer division goes towards zero, remainders follow divisor or divi
   CHECK(evaluate("Div", {a, b})[0].integers() == quotients);
   CHECK(evaluate("Mod", {a, b})[0].integers() == modulos);
   CHECK(evaluate("Mod", {a, b}, {{"fmod", true}})[0].integers() == remainders);
+}
+
+TEST_CASE("remainders of reals have the sign of divisor or dividend") {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const Tensor a = tensor({4}, {5.5, -5.5, 5.5, -1}), b = tensor({4}, {2, 2, -2, infinity});
+  CHECK(evaluate("Mod", {a, b})[0].reals() == std::vector<double>{1.5, 0.5, -0.5, infinity});
+  CHECK(evaluate("Mod", {a, b}, {{"fmod", true}})[0].reals() == std::vector<double>{1.5, -1.5, 1.5, -1});
+}
+
+TEST_CASE("a shift to the right keeps the sign of signed integers alone") {
+  const Named right{{"direction", std::string("RIGHT")}};
+  const Tensor by = tensor({2}, {1, 9}, DataType::kInt8), unsigned_by = tensor({2}, {1, 9}, DataType::kUint8);
+  CHECK(evaluate("BitShift", {tensor({2}, {-8, -8}, DataType::kInt8), by}, right)[0].integers() ==
+        std::vector<std::int64_t>{-4, -1});
+  CHECK(evaluate("BitShift", {tensor({2}, {200, 200}, DataType::kUint8), unsigned_by}, right)[0].integers() ==
+        std::vector<std::int64_t>{100, 0});
+  CHECK(evaluate("BitShift", {tensor({2}, {200, 1}, DataType::kUint8), unsigned_by})[0].integers() ==
+        std::vector<std::int64_t>{144, 0});
 }
 
 TEST_CASE("unsigned integers wrap") {

@@ -3,11 +3,12 @@
 #include <string>
 
 namespace rewright {
-namespace {
 
 bool is_unsigned(DataType type) {
   return type == DataType::kUint8 || type == DataType::kUint16 || type == DataType::kUint32 || type == DataType::kUint64;
 }
+
+namespace {
 
 std::string_view describe(Elements allowed) {
   switch (allowed) {

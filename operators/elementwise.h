@@ -10,6 +10,8 @@
 
 namespace rewright {
 
+bool is_unsigned(DataType type);
+
 // The types of elements that an operator is defined on.
 enum class Elements { kReals, kIntegers, kSigned, kNumbers, kTruthValues, kAll };
 void require_elements(Definition& definition, const Operand& operand, Elements allowed);

@@ -84,17 +84,25 @@ const Function ceil = {.name = "ceil", .arity = 1, .real = [](D x) { return std:
                        .integer = [](I x) { return x[0]; }, .zero_at_zero = true, .monotone = true, .idempotent = true};
 const Function round_even = {.name = "round", .arity = 1, .real = [](D x) { return std::nearbyint(x[0]); },
                              .integer = [](I x) { return x[0]; }, .zero_at_zero = true, .monotone = true, .idempotent = true};
-// The quotient towards minus infinity is what index expressions use; this one is ONNX's Mod with the divisor's sign.
-const Function integer_modulo = integral("modulo", 2, [](I x) -> std::int64_t {
-  if (x[1] == 0 || x[1] == -1) return 0;
-  const std::int64_t r = x[0] % x[1];
-  return r != 0 && (r < 0) != (x[1] < 0) ? r + x[1] : r;
-});
+// The remainder with the divisor's sign (the quotient is rounded down), and the one with the dividend's (towards zero).
+const Function floor_modulo = {.name = "modulo",
+                               .arity = 2,
+                               .real = [](D x) {
+                                 const double r = std::fmod(x[0], x[1]);
+                                 if (r == 0) return std::copysign(0.0, x[1]);
+                                 return (r < 0) != (x[1] < 0) ? r + x[1] : r;
+                               },
+                               .integer = [](I x) -> std::int64_t {
+                                 if (x[1] == 0 || x[1] == -1) return 0;
+                                 const std::int64_t r = x[0] % x[1];
+                                 return r != 0 && (r < 0) != (x[1] < 0) ? r + x[1] : r;
+                               },
+                               .flops = 5};
 const Function integer_divide = integral("divide", 2, [](I x) -> std::int64_t {
   if (x[1] == 0) return 0;
   return x[1] == -1 ? wrapping(-static_cast<std::uint64_t>(x[0])) : x[0] / x[1];
 });
-const Function real_modulo = {.name = "fmod", .arity = 2, .real = [](D x) { return std::fmod(x[0], x[1]); },
+const Function truncated_modulo = {.name = "fmod", .arity = 2, .real = [](D x) { return std::fmod(x[0], x[1]); },
                               .integer = [](I x) -> std::int64_t { return x[1] == 0 || x[1] == -1 ? 0 : x[0] % x[1]; }, .flops = 5};
 const Function equal = predicate("equal", 2, [](D x) -> double { return x[0] == x[1]; }, [](I x) -> std::int64_t { return x[0] == x[1]; }, true);
 const Function less = predicate("less", 2, [](D x) -> double { return x[0] < x[1]; }, [](I x) -> std::int64_t { return x[0] < x[1]; });
@@ -112,7 +120,10 @@ const Function bit_not = integral("bit_not", 1, [](I x) { return ~x[0]; });
 const Function shift_left = integral("shift_left", 2, [](I x) {
   return x[1] < 0 || x[1] > 63 ? 0 : wrapping(static_cast<std::uint64_t>(x[0]) << x[1]);
 });
-const Function shift_right = integral("shift_right", 2, [](I x) {
+const Function shift_right = integral("shift_right", 2, [](I x) -> std::int64_t {
+  return x[1] < 0 || x[1] > 63 ? (x[0] < 0 ? -1 : 0) : x[0] >> x[1];
+});
+const Function shift_right_unsigned = integral("shift_right_unsigned", 2, [](I x) {
   return x[1] < 0 || x[1] > 63 ? 0 : wrapping(static_cast<std::uint64_t>(x[0]) >> x[1]);
 });
 
@@ -120,11 +131,11 @@ const Function shift_right = integral("shift_right", 2, [](I x) {
 
 std::span<const Function* const> all_functions() {
   using namespace functions;
-  static const std::array<const Function*, 43> kAll = {
+  static const std::array<const Function*, 44> kAll = {
       &exp, &log, &sqrt, &rsqrt, &erf, &tanh, &sigmoid, &sin, &cos, &tan, &asin, &acos, &atan, &sinh, &cosh, &asinh, &acosh,
-      &atanh, &softplus, &pow, &abs, &sign, &floor, &ceil, &round_even, &integer_modulo, &integer_divide, &real_modulo,
+      &atanh, &softplus, &pow, &abs, &sign, &floor, &ceil, &round_even, &floor_modulo, &integer_divide, &truncated_modulo,
       &equal, &less, &less_equal, &logical_not, &logical_and, &logical_or, &logical_xor, &is_nan, &is_infinite, &bit_and,
-      &bit_or, &bit_xor, &bit_not, &shift_left, &shift_right};
+      &bit_or, &bit_xor, &bit_not, &shift_left, &shift_right, &shift_right_unsigned};
   return kAll;
 }
 

@@ -14,8 +14,8 @@ namespace rewright {
 struct Function {
   std::string_view name;
   int arity;
-  double (*real)(const double* arguments);                               // null if it has no meaning on reals
-  std::int64_t (*integer)(const std::int64_t* arguments) = nullptr;      // null if it has no meaning on integers
+  double (*real)(const double* arguments);                           // null if it has no meaning on reals
+  std::int64_t (*integer)(const std::int64_t* arguments) = nullptr;  // null if it has no meaning on integers
   // What it returns: the scalar of its arguments, or always this.
   bool returns_argument_scalar = true;
   Scalar result = Scalar::kReal;
@@ -29,9 +29,9 @@ struct Function {
 
 namespace functions {
 extern const Function exp, log, sqrt, rsqrt, erf, tanh, sigmoid, sin, cos, tan, asin, acos, atan, sinh, cosh, asinh, acosh,
-    atanh, pow, abs, sign, floor, ceil, round_even, softplus, integer_divide, integer_modulo, real_modulo, equal, less, less_equal,
-    logical_not, logical_and, logical_or, logical_xor, is_nan, is_infinite, bit_and, bit_or, bit_xor, bit_not, shift_left,
-    shift_right;
+    atanh, pow, abs, sign, floor, ceil, round_even, softplus, integer_divide, floor_modulo, truncated_modulo, equal, less,
+    less_equal, logical_not, logical_and, logical_or, logical_xor, is_nan, is_infinite, bit_and, bit_or, bit_xor, bit_not,
+    shift_left, shift_right, shift_right_unsigned;
 }  // namespace functions
 
 std::span<const Function* const> all_functions();

@@ -70,10 +70,11 @@ struct Reduce {
 // A real function of a sum, also where the elements are integers.
 Element through_reals(const Function& f, const Element& e) { return convert(apply(f, convert(e, Scalar::kReal)), e->scalar); }
 
-// A reduction of truth values is one of the integers 0 and 1.
+// A reduction of truth values is one of the integers 0 and 1; the largest of none is 0, the smallest 1.
 Element extreme(const Slice& s, Reduction kind) {
   if (s.scalar() != Scalar::kBoolean) return s.reduced(kind);
-  return convert(s.reduced(kind, [](const Element& e) { return convert(e, Scalar::kInteger); }), Scalar::kBoolean);
+  const Element e = s.reduced(kind, [](const Element& x) { return convert(x, Scalar::kInteger); });
+  return convert(kind == Reduction::kMax ? maximum(e, integer(0)) : e, Scalar::kBoolean);
 }
 
 Element square(const Element& e) { return e * e; }
