@@ -30,11 +30,16 @@ Sample random_sample(std::mt19937& random, const std::map<std::string, std::int6
   const Sample a = random_sample(random, sizes, depth - 1), b = random_sample(random, sizes, depth - 1);
   const auto floor_quotient = [](std::int64_t x, std::int64_t y) { return x / y - (x % y < 0 ? 1 : 0); };
   switch (below(7)) {
-    case 0: return {a.index + b.index, a.value + b.value};
-    case 1: return {a.index - b.index, a.value - b.value};
-    case 2: return {a.index * b.index, a.value * b.value};
-    case 3: return {min(a.index, b.index), std::min(a.value, b.value)};
-    case 4: return {max(a.index, b.index), std::max(a.value, b.value)};
+    case 0:
+      return {a.index + b.index, a.value + b.value};
+    case 1:
+      return {a.index - b.index, a.value - b.value};
+    case 2:
+      return {a.index * b.index, a.value * b.value};
+    case 3:
+      return {min(a.index, b.index), std::min(a.value, b.value)};
+    case 4:
+      return {max(a.index, b.index), std::max(a.value, b.value)};
     default: {
       const Index d = Index::symbol("K");
       const std::int64_t k = sizes.at("K");
@@ -47,8 +52,7 @@ Sample random_sample(std::mt19937& random, const std::map<std::string, std::int6
 TEST_CASE("an expression has the value of its arithmetic, also after substitution") {
   std::mt19937 random(1);
   for (int round = 0; round < 2000; ++round) {
-    const std::map<std::string, std::int64_t> sizes = {
-        {"N", random() % 7}, {"M", 1 + random() % 5}, {"K", 1 + random() % 6}};
+    const std::map<std::string, std::int64_t> sizes = {{"N", random() % 7}, {"M", 1 + random() % 5}, {"K", 1 + random() % 6}};
     const Sample s = random_sample(random, sizes, 1 + static_cast<int>(random() % 4));
     const Index known = substitute(s.index, [&](const Atom& atom) -> std::optional<Index> {
       if (atom.kind == Atom::Kind::kSymbol) return Index(sizes.at(atom.name));

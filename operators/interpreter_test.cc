@@ -35,7 +35,9 @@ struct Triangle {  // y[i, j] = max(k < n | k <= i, k != j) x[k]
     d.output(in[0].type(), {n, n}, [&](const Indices& i) {
       return reduce(
           Reduction::kMax, "k", {n}, [&](const Indices& k) { return in[0](k); },
-          [&](const Indices& k) { return std::vector<Condition>{less_equal(k[0], i[0]), not_equal(k[0], i[1])}; });
+          [&](const Indices& k) {
+            return std::vector<Condition>{less_equal(k[0], i[0]), not_equal(k[0], i[1])};
+          });
     });
     return d;
   }
@@ -115,13 +117,15 @@ TEST_CASE("the field agrees with the reals on integers") {
   const Tensor x = random_vector(random, 8), w = random_vector(random, 3);
   const auto residues = [](const Tensor& t) {
     FieldTensor f{t.type(), t.sizes(), {}};
-    for (double v : t.reals()) f.elements.push_back(v < 0 ? kFieldPrime - static_cast<std::uint64_t>(-v) : static_cast<std::uint64_t>(v));
+    for (double v : t.reals())
+      f.elements.push_back(v < 0 ? kFieldPrime - static_cast<std::uint64_t>(-v) : static_cast<std::uint64_t>(v));
     return f;
   };
   Windows op;
   op.pad = 1;
   const Tensor y = interpret(test_operators().get("Windows"), to_attributes(op), std::vector{x, w}).at(0);
-  const FieldTensor z = interpret_in_field(test_operators().get("Windows"), to_attributes(op), std::vector{residues(x), residues(w)}, 7).at(0);
+  const FieldTensor z =
+      interpret_in_field(test_operators().get("Windows"), to_attributes(op), std::vector{residues(x), residues(w)}, 7).at(0);
   CHECK(z.elements == residues(y).elements);
 }
 
