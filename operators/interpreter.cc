@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 #include <unordered_map>
 
 namespace rewright {
@@ -198,6 +199,9 @@ struct Code {
   std::vector<Loop> loops;
   // A sum of products of affine reads: the innermost loop runs over strides.
   std::vector<std::shared_ptr<const Code>> factors;
+  // kReduce: if not -1, its values are kept in the memory of this number, by the free variables (slot and range).
+  int memory = -1;
+  std::vector<std::pair<int, std::int64_t>> memory_axes;
 };
 using CodePointer = std::shared_ptr<const Code>;
 
@@ -213,11 +217,14 @@ class Flattener {
     const int slot = static_cast<int>(ranges_.size());
     slots_[index.as_atom()->id] = slot;
     ranges_.push_back({0, std::max<std::int64_t>(bound - 1, 0)});
+    live_.push_back(slot);
     return slot;
   }
   std::size_t slot_count() const { return ranges_.size(); }
+  std::size_t memory_count() const { return memory_count_; }
 
   CodePointer flatten(const Element& e) {
+    if (const auto shared = reductions_.find(e.get()); shared != reductions_.end()) return remembered(shared->second);
     auto code = std::make_shared<Code>();
     code->kind = e->kind;
     code->scalar = e->scalar;
@@ -227,7 +234,13 @@ class Flattener {
     switch (e->kind) {
       case Kind::kFromIndex: code->index = index(e->index); break;
       case Kind::kRead: read(*e, *code); break;
-      case Kind::kReduce: reduce(e, *code); break;
+      case Kind::kReduce: {
+        const std::size_t enclosing = live_.size();
+        reduce(e, *code);
+        live_.resize(enclosing);
+        reductions_.emplace(e.get(), code);
+        return remembered(code);
+      }
       default:
         for (const Condition& c : e->conditions) code->guards.push_back(guard(c));
         for (const Element& a : e->arguments) code->arguments.push_back(flatten(a));
@@ -373,6 +386,53 @@ class Flattener {
     return true;
   }
 
+  // A reduction that does not depend on all the variables around it is computed once for those it depends on (the sum below
+  // a softmax, the mean inside of a variance), if there is room for all its values.
+  CodePointer remembered(const std::shared_ptr<Code>& code) {
+    constexpr std::int64_t kMostValues = 1 << 22;
+    if (code->memory >= 0) return code;
+    std::set<int> used;
+    collect(*code, used);
+    std::int64_t values = 1, evaluations = 1;
+    std::vector<std::pair<int, std::int64_t>> axes;
+    for (const int slot : live_) {
+      const std::int64_t size = ranges_[static_cast<std::size_t>(slot)].high + 1;
+      evaluations = std::min(kMostValues + 1, evaluations * std::min(size, kMostValues));
+      if (!used.contains(slot)) continue;
+      values = std::min(kMostValues + 1, values * std::min(size, kMostValues));
+      axes.emplace_back(slot, size);
+    }
+    if (values > kMostValues || values == evaluations) return code;
+    code->memory = static_cast<int>(memory_count_++);
+    code->memory_axes = std::move(axes);
+    return code;
+  }
+
+  // The slots of the variables in an expression.
+  static void collect(const IndexCode& code, std::set<int>& slots) {
+    for (const auto& [slot, c] : code.affine) slots.insert(slot);
+    for (const IndexCode::Term& term : code.others)
+      for (const IndexCode::Factor& f : term.factors) {
+        if (f.slot >= 0) slots.insert(f.slot);
+        for (const IndexCode& a : f.arguments) collect(a, slots);
+        if (f.load) collect(*f.load, slots);
+      }
+  }
+  static void collect(const std::vector<Guard>& guards, std::set<int>& slots) {
+    for (const Guard& g : guards) collect(g.value, slots);
+  }
+  static void collect(const Code& code, std::set<int>& slots) {
+    collect(code.index, slots);
+    for (const IndexCode& p : code.position) collect(p, slots);
+    collect(code.guards, slots);
+    for (const Code::Loop& loop : code.loops) {
+      collect(loop.bound, slots);
+      collect(loop.guards, slots);
+      collect(loop.late, slots);
+    }
+    for (const CodePointer& a : code.arguments) collect(*a, slots);
+  }
+
   static bool mentions(const IndexCode& code, int slot) {
     if (code.coefficient(slot) != 0) return true;
     for (const auto& term : code.others)
@@ -395,7 +455,10 @@ class Flattener {
 
   std::vector<Sizes> operands_;
   std::vector<Interval> ranges_;
+  std::vector<int> live_;  // the variables around what is being flattened
   std::unordered_map<std::uint64_t, int> slots_;
+  std::unordered_map<const ElementNode*, std::shared_ptr<Code>> reductions_;  // an expression may stand in several places
+  std::size_t memory_count_ = 0;
 };
 
 // ---- Evaluation
@@ -414,6 +477,7 @@ class Evaluator {
   Evaluator(A arithmetic, std::vector<OperandData<A>> operands) : a_(arithmetic), operands_(std::move(operands)) {}
 
   std::vector<std::int64_t> slots;
+  void set_memory_count(std::size_t count) { memories_.resize(count); }
 
   Value real(const Code& c) {
     switch (c.kind) {
@@ -435,7 +499,7 @@ class Evaluator {
       case Kind::kChoose: return real(*c.arguments[holds(c.guards) ? 0 : 1]);
       case Kind::kSelect: return real(*c.arguments[integer(*c.arguments[0]) ? 1 : 2]);
       case Kind::kConvert: return a_.from_integer(integer(*c.arguments[0]));
-      case Kind::kReduce: return reduce_real(c);
+      case Kind::kReduce: return remembered(c, &Memory::reals, [&] { return reduce_real(c); });
       case Kind::kFromIndex: break;
     }
     throw Error(ErrorCode::kUnsupported, "an integer stands where a real is needed");
@@ -471,7 +535,7 @@ class Evaluator {
         const std::int64_t v = integer(from);
         return c.scalar == Scalar::kBoolean ? v != 0 : v;
       }
-      case Kind::kReduce: return reduce_integer(c);
+      case Kind::kReduce: return remembered(c, &Memory::integers, [&] { return reduce_integer(c); });
     }
     return 0;
   }
@@ -639,8 +703,37 @@ class Evaluator {
     return static_cast<std::int64_t>(r);
   }
 
+  // Values of a reduction, one for each value of its free variables.
+  struct Memory {
+    std::vector<bool> known;
+    std::vector<Value> reals;
+    std::vector<std::int64_t> integers;
+  };
+
+  template <class T, class F>
+  T remembered(const Code& c, std::vector<T> Memory::*values, const F& compute) {
+    if (c.memory < 0) return compute();
+    Memory& memory = memories_[static_cast<std::size_t>(c.memory)];
+    std::int64_t at = 0, count = 1;
+    for (const auto& [slot, size] : c.memory_axes) {
+      at = at * size + slots[static_cast<std::size_t>(slot)];
+      count *= size;
+    }
+    if (memory.known.empty()) {
+      memory.known.resize(static_cast<std::size_t>(count));
+      (memory.*values).resize(static_cast<std::size_t>(count));
+    }
+    const auto place = static_cast<std::size_t>(at);
+    if (!memory.known[place]) {
+      (memory.*values)[place] = compute();
+      memory.known[place] = true;
+    }
+    return (memory.*values)[place];
+  }
+
   A a_;
   std::vector<OperandData<A>> operands_;
+  std::vector<Memory> memories_;
 };
 
 // Evaluates all elements of one output; exactly one of the two results is filled.
@@ -667,6 +760,7 @@ Elements<A> evaluate(const Output& output, A arithmetic, const std::vector<Opera
   const CodePointer code = flattener.flatten(output.element);
   Evaluator<A> evaluator(arithmetic, operands);
   evaluator.slots.assign(flattener.slot_count(), 0);
+  evaluator.set_memory_count(flattener.memory_count());
   const bool is_real = code->scalar == Scalar::kReal;
   is_real ? result.reals.reserve(static_cast<std::size_t>(count)) : result.integers.reserve(static_cast<std::size_t>(count));
   for (std::int64_t n = 0; n < count; ++n) {
