@@ -36,9 +36,14 @@ struct BatchNormalization {
     v("epsilon", epsilon);
   }
 
+  static constexpr int kInferenceByDefault = 7;
   static void onnx(OnnxMapping& m) {
-    m.since = 7;
+    m.since = kInferenceByDefault;
     m.import = [](OnnxSource& source, std::string& reason) -> std::optional<std::vector<OnnxValue>> {
+      if (source.opset() < kInferenceByDefault) {
+        reason = "its form before opset " + std::to_string(kInferenceByDefault) + " has another meaning";
+        return std::nullopt;
+      }
       if (source.output_count() > 1 || source.integer("training_mode", 0) != 0) {
         reason = "BatchNormalization in training mode";
         return std::nullopt;

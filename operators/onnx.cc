@@ -83,6 +83,10 @@ OnnxValue write_input(OnnxSink& sink, const AttributeValue& value) {
 
 std::optional<std::vector<OnnxValue>> import_default(const Operator& op, OnnxSource& source, std::string& reason) {
   const OnnxMapping& mapping = op.onnx();
+  if (source.opset() < mapping.since) {
+    reason = "its form before opset " + std::to_string(mapping.since) + " has another meaning";
+    return std::nullopt;
+  }
   Attributes attributes;
   std::vector<bool> is_field(source.input_count(), false);
   for (const Field& field : op.fields()) {

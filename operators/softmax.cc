@@ -52,7 +52,7 @@ struct SoftmaxLike {
     m.write = [](OnnxSink& sink, const Attributes& attributes, const std::vector<OnnxValue>& inputs,
                  const std::vector<OnnxValue>& outputs) {
       const auto op = from_attributes<SoftmaxLike>(attributes);
-      const TensorType& type = sink.type_of(inputs[0]);
+      const TensorType type = sink.type_of(inputs[0]);
       const std::string name(kName);
       if (sink.opset() >= kOneAxis ? !op.flatten : op.flatten || op.rest_is_one(type.shape)) {
         sink.node(name, {{"axis", op.axis}}, inputs, outputs);
