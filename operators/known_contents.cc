@@ -1,4 +1,5 @@
 // The third reading of a denotation: integers as index expressions over the sizes of the model.
+#include <cmath>
 #include <map>
 
 #include "operators/interpreter.h"
@@ -62,7 +63,7 @@ class Follower {
     switch (e->kind) {
       case Kind::kConstant:
         if (e->scalar != Scalar::kReal) return e->integer;
-        if (e->real.symbol.empty() && e->real.value == static_cast<double>(static_cast<std::int64_t>(e->real.value)))
+        if (e->real.symbol.empty() && std::fabs(e->real.value) <= 0x1p53 && e->real.value == std::floor(e->real.value))
           return static_cast<std::int64_t>(e->real.value);
         throw Unknown{};
       case Kind::kFromIndex: return index(e->index);
@@ -171,6 +172,8 @@ std::vector<std::optional<Indices>> known_contents(const Operator& op, const Att
       }
       contents = std::move(elements);
     } catch (const Unknown&) {
+      contents = std::nullopt;
+    } catch (const Error&) {  // numbers that are not sizes, and overflow
       contents = std::nullopt;
     }
   }
