@@ -5,6 +5,7 @@
 // touches nothing else. Outputs of the graph keep their names, order and types through every edit.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -21,12 +22,32 @@ namespace rewright {
 using ValueId = std::uint32_t;
 inline constexpr ValueId kNoValue = ~ValueId{0};  // an optional input that is absent
 
+namespace internal {
+// A number that is computed once, on demand, by whichever thread needs it first.
+class CachedHash {
+ public:
+  CachedHash() = default;
+  CachedHash(const CachedHash& other) : value_(other.value_.load(std::memory_order_relaxed)) {}
+  CachedHash& operator=(const CachedHash& other) {
+    value_.store(other.value_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    return *this;
+  }
+  std::uint64_t get() const { return value_.load(std::memory_order_relaxed); }  // 0: not computed yet
+  void set(std::uint64_t value) const { value_.store(value, std::memory_order_relaxed); }
+
+ private:
+  mutable std::atomic<std::uint64_t> value_{0};
+};
+}  // namespace internal
+
 struct Value {
   std::string name;                 // as in the model, or empty for values that rewriting made
   TensorType type;                  // kUndefined where it is not known (around opaque nodes)
   bool shape_known = true;          // false: type.shape says nothing
   std::optional<Indices> contents;  // elements of a small integer tensor, as far as known (see known_contents)
   Tensor constant;                  // not empty: a constant leaf
+  std::uint64_t constant_hash() const;  // of the constant's contents, computed once
+  internal::CachedHash cached_hash;     // of `constant`; Graph resets it where it takes a Value over
 };
 
 // The bytes of the ONNX node that a node was imported from; written back unchanged as long as the node is not rewritten.
@@ -39,6 +60,7 @@ struct Origin {
     std::uint32_t number;
   };
   std::vector<Input> inputs;
+  std::uint64_t computation_hash = 0;  // of type, attributes and subgraphs, without the names of values: what an opaque node is
 };
 
 struct Node {
@@ -72,7 +94,8 @@ class Graph {
   bool is_constant(ValueId id) const { return static_cast<bool>(values_[id]->constant); }  // a constant leaf
   // For every value: does it depend on constants alone (leaves included)? Random operators and opaque nodes do not count.
   std::vector<bool> constant_values() const;
-  // For every value: the position in nodes() of its producer (-1: none), and those of its users, ascending.
+  // For every value: the position in nodes() of its producer (-1: none), and those of its users (as input or parameter),
+  // ascending.
   std::vector<std::int32_t> producers() const;
   std::vector<std::vector<std::int32_t>> users() const;
   std::vector<TensorType> input_types(const Node& node) const;
@@ -92,15 +115,19 @@ class Graph {
   }
   // A node whose output values and types are given (the importer; opaque nodes).
   void add_raw(Node node);
+  void add_shared(std::shared_ptr<const Node> node) { nodes_.push_back(std::move(node)); }
+  // Takes back the nodes that were added since there were `count` of them; their values stay, unused.
+  void drop_nodes_from(std::size_t count);
   ValueId add_value(Value value);
   void set_value(ValueId id, Value value);
   void add_output(std::string name, ValueId value);
   void set_outputs(std::vector<GraphOutput> outputs) { outputs_ = std::move(outputs); }
   void set_model(std::shared_ptr<const ImportedModel> model) { model_ = std::move(model); }
   // All uses of `from` (by nodes and outputs) become uses of `to`.
+  // Where `to` has no name yet it takes that of `from`. Pairs are followed: with a -> b and b -> c, uses of a become uses of c.
   void replace_uses(ValueId from, ValueId to);
   void replace_uses(std::span<const std::pair<ValueId, ValueId>> replacements);
-  // Turns a value into a constant leaf (its producer is then dead).
+  // Turns a value into a constant leaf; its producer no longer defines it, and is dead if it defines nothing else.
   void set_constant(ValueId id, Tensor tensor);
   // Restores the invariants after edits: topological order, no dead nodes, equal nodes merged (random and opaque ones are
   // not). Throws Error(kBadInput) if there is a cycle.
@@ -118,11 +145,15 @@ class Graph {
   std::vector<ValueId> inputs_;
   std::vector<GraphOutput> outputs_;
   std::shared_ptr<const ImportedModel> model_;
+  friend struct GraphTidier;
 };
 
 // Evaluates a graph by the reference interpreter. `inputs` in the order of graph.inputs(); sizes bind symbolic sizes, which
 // must agree. Throws Error(kUnsupported) at an opaque node. (runtime/reference offers this as a backend.)
 std::vector<Tensor> interpret(const Graph& graph, std::span<const Tensor> inputs);
+
+// What the named sizes are for inputs of these types and sizes; throws Error(kBadInput) naming the input that does not fit.
+Substitution bind_sizes(const Graph& graph, std::span<const Tensor> inputs);
 
 // The same graph with named sizes replaced by numbers (or other expressions): types, attributes and contents.
 Graph with_sizes(const Graph& graph, const Substitution& sizes);

@@ -1,0 +1,130 @@
+#include "graph/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+namespace rewright {
+
+namespace {
+
+// A descriptor that is closed.
+struct Descriptor {
+  int number = -1;
+  ~Descriptor() {
+    if (number >= 0) ::close(number);
+  }
+};
+
+[[noreturn]] void cannot_read(const std::filesystem::path& file, int error) {
+  throw Error(ErrorCode::kBadInput, std::string("cannot be read: ") + std::strerror(error), file.string());
+}
+
+FileBytes read_stream(int descriptor, const std::filesystem::path& file) {
+  auto content = std::make_shared<std::vector<std::byte>>();
+  std::vector<std::byte> chunk(1 << 16);
+  for (;;) {
+    const ssize_t count = ::read(descriptor, chunk.data(), chunk.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) cannot_read(file, errno);
+    if (count == 0) break;
+    content->insert(content->end(), chunk.begin(), chunk.begin() + count);
+  }
+  return {content, {content->data(), content->size()}};
+}
+
+}  // namespace
+
+FileBytes map_file(const std::filesystem::path& file) {
+  Descriptor descriptor{::open(file.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (descriptor.number < 0) cannot_read(file, errno);
+  struct stat status {};
+  if (::fstat(descriptor.number, &status) != 0) cannot_read(file, errno);
+  if (S_ISDIR(status.st_mode)) cannot_read(file, EISDIR);
+  if (!S_ISREG(status.st_mode) || status.st_size == 0) return read_stream(descriptor.number, file);
+  const auto size = static_cast<std::size_t>(status.st_size);
+  void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor.number, 0);
+  if (address == MAP_FAILED) cannot_read(file, errno);
+  std::shared_ptr<const void> owner(address, [size](const void* p) { ::munmap(const_cast<void*>(p), size); });
+  return {std::move(owner), {static_cast<const std::byte*>(address), size}};
+}
+
+FileWriter::FileWriter(std::filesystem::path file) : file_(std::move(file)) {
+  // A link is written through, as an editor would do.
+  std::error_code ignored;
+  if (std::filesystem::is_symlink(file_, ignored)) {
+    auto target = std::filesystem::weakly_canonical(file_, ignored);
+    if (!ignored) file_ = target;
+  }
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    temporary_ = file_;
+    temporary_ += ".tmp" + std::to_string(::getpid()) + (attempt == 0 ? "" : "." + std::to_string(attempt));
+    descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (descriptor_ >= 0) return;
+    if (errno != EEXIST) break;
+  }
+  const int error = errno;
+  temporary_.clear();
+  fail(error);
+}
+
+FileWriter::~FileWriter() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void FileWriter::fail(int error) {
+  throw Error(ErrorCode::kMissing, std::string("cannot be written: ") + std::strerror(error), file_.string());
+}
+
+void FileWriter::write(std::string_view bytes) {
+  constexpr std::size_t kBuffer = 1 << 20;
+  written_ += bytes.size();
+  if (buffer_.size() + bytes.size() > kBuffer) {
+    put(buffer_);
+    buffer_.clear();
+  }
+  if (bytes.size() > kBuffer)
+    put(bytes);
+  else
+    buffer_.append(bytes);
+}
+
+void FileWriter::put(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(descriptor_, bytes.data(), std::min<std::size_t>(bytes.size(), 1 << 30));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail(errno);
+    bytes.remove_prefix(static_cast<std::size_t>(count));
+  }
+}
+
+void FileWriter::finish() {
+  if (descriptor_ < 0) return;
+  put(buffer_);
+  buffer_.clear();
+  if (::fsync(descriptor_) != 0 && errno != EINVAL && errno != EROFS) fail(errno);
+  const int descriptor = descriptor_;
+  descriptor_ = -1;
+  if (::close(descriptor) != 0) fail(errno);
+}
+
+void FileWriter::commit() {
+  finish();
+  if (::rename(temporary_.c_str(), file_.c_str()) != 0) fail(errno);
+  temporary_.clear();
+}
+
+void write_file(const std::filesystem::path& file, std::string_view bytes) {
+  FileWriter writer(file);
+  writer.write(bytes);
+  writer.commit();
+}
+
+}  // namespace rewright

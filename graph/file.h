@@ -1,0 +1,55 @@
+// Files: read by mapping, written whole or not at all.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "operators/error.h"
+
+namespace rewright {
+
+// The bytes of a file, and what keeps them alive.
+struct FileBytes {
+  std::shared_ptr<const void> owner;
+  std::span<const std::byte> bytes;
+  std::string_view text() const { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+};
+
+// Maps a regular file into memory; anything else (a pipe) is read. Throws Error(kBadInput) if it cannot be read.
+FileBytes map_file(const std::filesystem::path& file);
+
+// A file that is written under a temporary name in the same folder and takes its own name in commit(). Without commit() the
+// temporary file is removed, and what was there before is left as it was. Throws Error(kMissing) when there is no space or no
+// right to write.
+class FileWriter {
+ public:
+  explicit FileWriter(std::filesystem::path file);
+  ~FileWriter();
+  FileWriter(const FileWriter&) = delete;
+  FileWriter& operator=(const FileWriter&) = delete;
+
+  void write(std::string_view bytes);
+  void write(std::span<const std::byte> bytes) {
+    write(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  }
+  std::size_t written() const { return written_; }
+  void finish();  // all bytes are on the disk, still under the temporary name
+  void commit();  // finish, and rename
+
+ private:
+  void put(std::string_view bytes);
+  [[noreturn]] void fail(int error);
+  std::filesystem::path file_, temporary_;
+  int descriptor_ = -1;
+  std::size_t written_ = 0;
+  std::string buffer_;
+};
+
+// Writes a whole file that way.
+void write_file(const std::filesystem::path& file, std::string_view bytes);
+
+}  // namespace rewright

@@ -1,0 +1,55 @@
+#include "graph/file.h"
+
+#include <filesystem>
+
+#include <catch2/catch.hpp>
+
+#include "graph/temporary_folder.h"
+
+namespace rewright {
+
+namespace {
+std::size_t entries(const std::filesystem::path& folder) {
+  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
+}
+}  // namespace
+
+TEST_CASE("a file is replaced as a whole or not at all") {
+  const TemporaryFolder folder;
+  const auto file = folder / "a";
+  write_file(file, "old");
+  {
+    FileWriter writer(file);
+    writer.write("new");
+    writer.finish();
+    CHECK(map_file(file).text() == "old");
+  }
+  CHECK(map_file(file).text() == "old");
+  CHECK(entries(folder.path()) == 1);
+  const FileBytes mapped = map_file(file);
+  FileWriter writer(file);
+  writer.write(std::string(3 << 20, 'x'));
+  writer.write("end");
+  writer.commit();
+  CHECK(map_file(file).text().size() == (3 << 20) + 3);
+  CHECK(mapped.text() == "old");
+  CHECK(entries(folder.path()) == 1);
+}
+
+TEST_CASE("a link stays a link") {
+  const TemporaryFolder folder;
+  write_file(folder / "target", "old");
+  std::filesystem::create_symlink("target", folder / "link");
+  write_file(folder / "link", "new");
+  CHECK(std::filesystem::is_symlink(folder / "link"));
+  CHECK(map_file(folder / "target").text() == "new");
+}
+
+TEST_CASE("files that cannot be read or written are errors with their name") {
+  const TemporaryFolder folder;
+  CHECK_THROWS_WITH(map_file(folder / "none"), Catch::Contains("none") && Catch::Contains("No such file"));
+  CHECK_THROWS_WITH(map_file(folder.path()), Catch::Contains("directory"));
+  CHECK_THROWS_WITH(write_file(folder / "no/such", "x"), Catch::Contains("cannot be written"));
+}
+
+}  // namespace rewright

@@ -1,0 +1,120 @@
+// What import and export of ONNX share. Only the .cc files of both include this: it brings in ONNX's own headers.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include <onnx/onnx_pb.h>
+
+#include "graph/file.h"
+#include "graph/graph.h"
+
+namespace rewright {
+
+// Everything of a model that is not its graph of operators.
+struct ImportedModel {
+  FileBytes source;           // the model as it was read; initializers point into it
+  onnx::ModelProto skeleton;  // without nodes and initializers
+  std::map<std::string, int> opsets;
+  bool sizes_given = false;  // by ImportOptions: declared types are no longer those of the skeleton
+
+  struct Initializer {
+    std::string name;
+    ValueId value = kNoValue;
+    Tensor tensor;           // empty if elements of this type are not read
+    std::string_view proto;  // the whole TensorProto, in `source`
+    bool is_external = false;
+    bool is_unused = false;  // nothing read it in the model: kept for its own sake
+  };
+  std::vector<Initializer> initializers;
+
+  // ONNX's Constant nodes became constant leaves; as long as they live they are written back as they were.
+  struct ConstantNode {
+    ValueId value;
+    Tensor tensor;
+    std::string node_proto;
+  };
+  std::vector<ConstantNode> constant_nodes;
+};
+
+inline constexpr int kDefaultOpset = 21;
+inline constexpr int kDefaultIrVersion = 10;
+
+// Numbers of Protobuf fields that are handled by hand.
+namespace field {
+inline constexpr std::uint32_t kModelGraph = 7, kGraphNode = 1, kGraphInitializer = 5, kTensorRawData = 9;
+}
+
+// ---- Tensors (onnx_tensor.cc)
+
+// A TensorProto with its raw_data left where it is.
+struct TensorParts {
+  onnx::TensorProto header;
+  std::optional<std::string_view> raw;
+};
+TensorParts split_tensor(std::string_view proto);
+
+// Files beside a model that hold weights; each is mapped once.
+class ExternalData {
+ public:
+  ExternalData() = default;  // of a model that is not in a file
+  explicit ExternalData(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  // The bytes that the entries of a TensorProto name; the file must lie in the model's folder.
+  FileBytes find(const onnx::TensorProto& tensor, std::size_t expected_bytes);
+
+ private:
+  std::optional<std::filesystem::path> folder_;
+  std::map<std::filesystem::path, FileBytes> files_;
+};
+
+// Null for types that tensors here cannot have.
+std::optional<DataType> data_type_of(int onnx_type);
+// Throws Error(kUnsupported) for elements of a type that tensors here cannot have, Error(kBadInput) for broken ones.
+// `owner` keeps `parts.raw` alive.
+Tensor to_tensor(const TensorParts& parts, const std::shared_ptr<const void>& owner, ExternalData& external);
+Tensor to_tensor(const onnx::TensorProto& proto);
+// Everything but the data.
+onnx::TensorProto tensor_header(const Tensor& tensor, const std::string& name);
+onnx::TensorProto to_tensor_proto(const Tensor& tensor, const std::string& name);
+
+// ---- Types
+
+onnx::ValueInfoProto value_info(const std::string& name, const TensorType& type, bool shape_known);
+
+// ---- Names (onnx_names.cc)
+
+bool has_subgraphs(const onnx::NodeProto& node);
+// The values of outer scopes that a node's subgraphs read, each once, in the order in which they are met.
+std::vector<std::string> captured_names(const onnx::NodeProto& node);
+// Every name that is defined inside of a node's subgraphs.
+void inner_names(const onnx::NodeProto& node, const std::function<void(const std::string&)>& visit);
+// Renames what the node's subgraphs read from outer scopes.
+void rename_captured(onnx::NodeProto& node, const std::unordered_map<std::string, std::string>& names);
+// Of what a node computes: no names of values, no name of the node.
+std::uint64_t computation_hash(const onnx::NodeProto& node);
+
+// ---- ONNX's own library (onnx_library.cc)
+
+int newest_opset();
+int newest_ir_version();
+// Throws Error(kBadInput) if ONNX's description of the operator forbids the node; false if there is no such operator (any
+// more) in this opset.
+bool verify_node(const onnx::NodeProto& node, const std::string& domain, int opset);
+void check_function_calls(const onnx::ModelProto& model);
+// Types of values as far as ONNX's own inference finds them.
+std::unordered_map<std::string, onnx::TypeProto> infer_types(onnx::ModelProto model);
+// What ONNX's checker objects to in a model.
+std::optional<std::string> checker_objection(std::string_view model);
+
+// ---- Serialization
+
+std::string serialize(const google::protobuf::MessageLite& message);
+
+}  // namespace rewright

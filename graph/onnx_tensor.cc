@@ -1,0 +1,183 @@
+// Tensors of ONNX: all their encodings, and weights in files of their own.
+#include <charconv>
+#include <cstring>
+
+#include "graph/onnx.h"
+#include "graph/onnx_model.h"
+#include "graph/wire.h"
+
+namespace rewright {
+
+namespace {
+
+template <class To, class From>
+void copy_elements(const From& from, Tensor& tensor, std::size_t per_element = 1) {
+  if (static_cast<std::size_t>(from.size()) != static_cast<std::size_t>(tensor.size()) * per_element)
+    throw Error(ErrorCode::kBadInput, "has " + std::to_string(from.size()) + " values for " + std::to_string(tensor.size()) +
+                                          " elements of type " + std::string(name(tensor.type())));
+  To* to = reinterpret_cast<To*>(tensor.mutable_bytes().data());
+  for (const auto& value : from) *to++ = static_cast<To>(value);
+}
+
+Tensor from_typed_fields(const onnx::TensorProto& proto, DataType type, Sizes sizes) {
+  // Checked before anything is allocated: a wrong dimension must not cost memory.
+  const std::int64_t values = std::int64_t{0} + proto.float_data_size() + proto.int32_data_size() + proto.int64_data_size() +
+                              proto.double_data_size() + proto.uint64_data_size();
+  const std::int64_t count = element_count(sizes);
+  if (count > 0 && values == 0) throw Error(ErrorCode::kBadInput, "has no data for its " + std::to_string(count) + " elements");
+  if (count > values)
+    throw Error(ErrorCode::kBadInput,
+                "has " + std::to_string(values) + " values for " + std::to_string(count) + " elements");
+  Tensor tensor(type, std::move(sizes));
+  switch (type) {
+    case DataType::kFloat: copy_elements<float>(proto.float_data(), tensor); break;
+    case DataType::kComplex64: copy_elements<float>(proto.float_data(), tensor, 2); break;
+    case DataType::kDouble: copy_elements<double>(proto.double_data(), tensor); break;
+    case DataType::kComplex128: copy_elements<double>(proto.double_data(), tensor, 2); break;
+    case DataType::kInt64: copy_elements<std::int64_t>(proto.int64_data(), tensor); break;
+    case DataType::kUint32: copy_elements<std::uint32_t>(proto.uint64_data(), tensor); break;
+    case DataType::kUint64: copy_elements<std::uint64_t>(proto.uint64_data(), tensor); break;
+    case DataType::kInt32: copy_elements<std::int32_t>(proto.int32_data(), tensor); break;
+    case DataType::kInt16: copy_elements<std::int16_t>(proto.int32_data(), tensor); break;
+    case DataType::kInt8: copy_elements<std::int8_t>(proto.int32_data(), tensor); break;
+    case DataType::kUint8: copy_elements<std::uint8_t>(proto.int32_data(), tensor); break;
+    case DataType::kBool: copy_elements<std::uint8_t>(proto.int32_data(), tensor); break;
+    default: copy_elements<std::uint16_t>(proto.int32_data(), tensor); break;  // uint16, and the bits of half and bfloat16
+  }
+  return tensor;
+}
+
+Tensor from_bytes(std::span<const std::byte> bytes, const std::shared_ptr<const void>& owner, DataType type, Sizes sizes) {
+  const auto expected = static_cast<std::uint64_t>(element_count(sizes));
+  const std::size_t width = byte_size(type);
+  if (bytes.size() % width != 0 || bytes.size() / width != expected)
+    throw Error(ErrorCode::kBadInput, "has " + std::to_string(bytes.size()) + " bytes for " + std::to_string(expected) +
+                                          " elements of type " + std::string(name(type)));
+  if (owner && reinterpret_cast<std::uintptr_t>(bytes.data()) % width == 0)
+    return Tensor(type, std::move(sizes), owner, bytes.data());
+  Tensor tensor(type, std::move(sizes));  // a copy: elements must be aligned
+  if (!bytes.empty()) std::memcpy(tensor.mutable_bytes().data(), bytes.data(), bytes.size());
+  return tensor;
+}
+
+std::uint64_t parse_number(const std::string& text, const char* what) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size())
+    throw Error(ErrorCode::kBadInput, std::string("the ") + what + " of its external data is not a number: " + text);
+  return number;
+}
+
+std::filesystem::path resolve_inside(const std::filesystem::path& folder, const std::string& location) {
+  const std::filesystem::path relative(location);
+  const char* hint = "weights must lie in the folder of the model";
+  bool leads_out = location.empty() || relative.is_absolute();
+  for (const auto& part : relative) leads_out = leads_out || part == "..";
+  if (leads_out)
+    throw Error(ErrorCode::kBadInput, "its external data \"" + location + "\" is outside of the model's folder", {}, hint);
+  std::error_code error;
+  const auto root = std::filesystem::canonical(folder.empty() ? "." : folder, error);
+  const auto file = error ? std::filesystem::path() : std::filesystem::canonical(root / relative, error);
+  if (error) throw Error(ErrorCode::kBadInput, "its external data \"" + location + "\" cannot be read: " + error.message());
+  const auto [end, unused] = std::mismatch(root.begin(), root.end(), file.begin(), file.end());
+  if (end != root.end())
+    throw Error(ErrorCode::kBadInput, "its external data \"" + location + "\" is a link out of the model's folder", {}, hint);
+  return file;
+}
+
+}  // namespace
+
+std::optional<DataType> data_type_of(int onnx_type) {
+  if (onnx_type <= 0 || onnx_type > static_cast<int>(DataType::kBfloat16)) return std::nullopt;
+  return static_cast<DataType>(onnx_type);
+}
+
+TensorParts split_tensor(std::string_view proto) {
+  TensorParts parts;
+  std::string rest;
+  wire::Reader reader(proto);
+  while (auto field = reader.next()) {
+    if (field->number == field::kTensorRawData && field->type == wire::Type::kBytes)
+      parts.raw = field->content;
+    else
+      rest += field->whole;
+  }
+  if (!parts.header.ParseFromString(rest)) throw Error(ErrorCode::kBadInput, "is not a tensor");
+  return parts;
+}
+
+FileBytes ExternalData::find(const onnx::TensorProto& tensor, std::size_t expected_bytes) {
+  std::string location;
+  std::uint64_t offset = 0;
+  std::uint64_t length = expected_bytes;
+  for (const auto& entry : tensor.external_data()) {
+    if (entry.key() == "location") location = entry.value();
+    if (entry.key() == "offset") offset = parse_number(entry.value(), "offset");
+    if (entry.key() == "length") length = parse_number(entry.value(), "length");
+  }
+  if (!folder_)
+    throw Error(ErrorCode::kBadInput, "its data are in a file \"" + location + "\", but the model is not in a folder");
+  const auto file = resolve_inside(*folder_, location);
+  auto mapped = files_.find(file);
+  if (mapped == files_.end()) mapped = files_.emplace(file, map_file(file)).first;
+  const FileBytes& content = mapped->second;
+  if (length != expected_bytes)
+    throw Error(ErrorCode::kBadInput, "its external data have " + std::to_string(length) + " bytes, its type asks for " +
+                                          std::to_string(expected_bytes));
+  if (offset > content.bytes.size() || length > content.bytes.size() - offset)
+    throw Error(ErrorCode::kBadInput, "its external data reach beyond the end of \"" + location + "\" (" +
+                                          std::to_string(content.bytes.size()) + " bytes)");
+  return {content.owner, content.bytes.subspan(offset, length)};
+}
+
+Tensor to_tensor(const TensorParts& parts, const std::shared_ptr<const void>& owner, ExternalData& external) {
+  const onnx::TensorProto& proto = parts.header;
+  const auto type = data_type_of(proto.data_type());
+  if (!type || byte_size(*type) == 0)
+    throw Error(ErrorCode::kUnsupported, "elements of ONNX type " + std::to_string(proto.data_type()) + " are not read");
+  if (proto.has_segment()) throw Error(ErrorCode::kUnsupported, "tensors in segments are not read");
+  Sizes sizes(proto.dims().begin(), proto.dims().end());
+  const auto count = static_cast<std::uint64_t>(element_count(sizes));
+  if (proto.data_location() == onnx::TensorProto::EXTERNAL) {
+    if (count > (std::uint64_t{1} << 60)) throw Error(ErrorCode::kBadInput, "has " + std::to_string(count) + " elements");
+    const FileBytes found = external.find(proto, count * byte_size(*type));
+    return from_bytes(found.bytes, found.owner, *type, std::move(sizes));
+  }
+  if (parts.raw && !(parts.raw->empty() && count > 0))
+    return from_bytes(std::as_bytes(std::span(parts.raw->data(), parts.raw->size())), owner, *type, std::move(sizes));
+  return from_typed_fields(proto, *type, std::move(sizes));
+}
+
+Tensor to_tensor(const onnx::TensorProto& proto) {
+  TensorParts parts;
+  parts.header = proto;
+  if (proto.has_raw_data()) parts.raw = proto.raw_data();
+  ExternalData none;
+  return to_tensor(parts, nullptr, none);
+}
+
+onnx::TensorProto tensor_header(const Tensor& tensor, const std::string& name) {
+  onnx::TensorProto proto;
+  for (std::int64_t size : tensor.sizes()) proto.add_dims(size);
+  proto.set_data_type(static_cast<int>(tensor.type()));
+  if (!name.empty()) proto.set_name(name);
+  return proto;
+}
+
+onnx::TensorProto to_tensor_proto(const Tensor& tensor, const std::string& name) {
+  onnx::TensorProto proto = tensor_header(tensor, name);
+  proto.set_raw_data(tensor.bytes().data(), tensor.bytes().size());
+  return proto;
+}
+
+Tensor read_tensor_proto(const std::filesystem::path& file) {
+  const FileBytes content = map_file(file);
+  try {
+    ExternalData external(file.parent_path());
+    return to_tensor(split_tensor(content.text()), content.owner, external);
+  } catch (const Error& error) {
+    throw error.within(file.string());
+  }
+}
+
+}  // namespace rewright

@@ -1,0 +1,38 @@
+// Protobuf's wire format, just enough to find the large parts of a message in a mapped file without copying them, and to put a
+// message together from parts. What is found in between is parsed by Protobuf itself.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace rewright::wire {
+
+enum class Type { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
+
+struct Field {
+  std::uint32_t number;
+  Type type;
+  std::string_view content;  // kBytes: what it holds; else: the encoded value
+  std::string_view whole;    // with tag and length
+};
+
+// Goes through the fields of one message. Throws Error(kBadInput) where the bytes are not a message.
+class Reader {
+ public:
+  explicit Reader(std::string_view message) : rest_(message) {}
+  std::optional<Field> next();
+
+ private:
+  std::uint64_t varint();
+  std::string_view take(std::uint64_t count);
+  std::string_view rest_;
+};
+
+void append_varint(std::string& to, std::uint64_t value);
+// The tag and length that stand before `size` bytes of a field.
+std::string bytes_prefix(std::uint32_t number, std::uint64_t size);
+std::uint64_t decode_varint(std::string_view bytes);
+
+}  // namespace rewright::wire
