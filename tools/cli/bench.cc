@@ -1,0 +1,90 @@
+#include <algorithm>
+#include <iomanip>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tools/cli/command.h"
+
+namespace rewright::cli {
+
+namespace {
+
+struct Options {
+  CommonOptions common;
+  std::vector<std::string> models, shapes;
+  std::string device = "cpu", seconds = "5s";
+};
+
+double quantile(std::vector<double> values, double q) {
+  std::sort(values.begin(), values.end());
+  const double at = q * static_cast<double>(values.size() - 1);
+  const auto low = static_cast<std::size_t>(at);
+  const std::size_t high = std::min(low + 1, values.size() - 1);
+  return values[low] + (at - static_cast<double>(low)) * (values[high] - values[low]);
+}
+
+// The graph with the sizes to time it at: those given, else 1.
+Graph sized(const Graph& graph, const std::map<std::string, Sizes>& shapes) {
+  const std::map<std::string, std::int64_t> sizes = symbol_sizes(graph, shapes);
+  return with_sizes(graph, [&](const Atom& atom) -> std::optional<Index> {
+    if (atom.kind != Atom::Kind::kSymbol) return std::nullopt;
+    const auto at = sizes.find(atom.name);
+    return at == sizes.end() ? Index(1) : Index(at->second);
+  });
+}
+
+int bench_command(const Options& options) {
+  const std::map<std::string, Sizes> shapes = parse_shapes(options.shapes);
+  std::vector<Graph> graphs;
+  for (const std::string& file : options.models) graphs.push_back(sized(import_onnx(file), shapes));
+  for (std::size_t m = 1; m < graphs.size(); ++m)
+    for (std::size_t i = 0; i < std::max(graphs[0].inputs().size(), graphs[m].inputs().size()); ++i)
+      if (graphs[m].inputs().size() != graphs[0].inputs().size() ||
+          graphs[m].value(graphs[m].inputs()[i]).type != graphs[0].value(graphs[0].inputs()[i]).type)
+        throw Error(ErrorCode::kBadInput, "its inputs are not those of " + options.models[0], options.models[m]);
+  Interruption interruption;
+  const std::unique_ptr<Device> device = make_device(options.device, thread_count(options.common));
+  TimingOptions timing;
+  timing.min_seconds = parse_seconds(options.seconds);
+  timing.max_seconds = std::max(2 * timing.min_seconds, 10.0);
+  timing.seed = options.common.seed;
+  timing.cancel = interruption.token();
+  const std::vector<std::vector<double>> seconds = device->time_graphs(graphs, timing);
+  nlohmann::json models = nlohmann::json::array(), ratios = nlohmann::json::array();
+  std::ostringstream text;
+  text << std::fixed << "model, " << options.device << ", " << seconds[0].size() << " rounds\n";
+  for (std::size_t m = 0; m < graphs.size(); ++m) {
+    const double median = quantile(seconds[m], 0.5), low = quantile(seconds[m], 0.1), high = quantile(seconds[m], 0.9);
+    models.push_back({{"path", options.models[m]}, {"median_ms", median * 1e3}, {"p10_ms", low * 1e3}, {"p90_ms", high * 1e3}, {"per_second", 1 / median}});
+    text << "  " << options.models[m] << "  " << std::setprecision(3) << median * 1e3 << " ms (" << low * 1e3 << " to " << high * 1e3
+         << "), " << std::setprecision(1) << 1 / median << " a second";
+    if (m > 0) {  // times of one round are neighbours in time: their ratios hold while the machine's speed drifts
+      std::vector<double> ratio;
+      for (std::size_t r = 0; r < seconds[m].size(); ++r) ratio.push_back(seconds[0][r] / seconds[m][r]);
+      const double middle = quantile(ratio, 0.5), least = quantile(ratio, 0.1), most = quantile(ratio, 0.9);
+      ratios.push_back({{"path", options.models[m]}, {"median", middle}, {"low", least}, {"high", most}});
+      text << std::setprecision(3) << ", " << middle << " times as fast as the first (" << least << " to " << most << ")";
+    }
+    text << "\n";
+  }
+  say(options.common, text.str());
+  write_json(options.common, {{"device", options.device}, {"rounds", seconds[0].size()}, {"models", models}, {"ratios", ratios}});
+  return kDone;
+}
+
+}  // namespace
+
+CLI::App* add_bench(CLI::App& program, Run& run) {
+  const auto options = std::make_shared<Options>();
+  Options& o = *options;
+  CLI::App* command = add_command(program, "bench", "Latency and throughput of models, in turn, as ratios with their spread",
+                                  "rewright bench model.onnx faster.onnx --device onnxruntime --threads 1", o.common);
+  command->add_option("models", o.models, "one model or several with the same inputs")->required()->type_name("MODEL.onnx");
+  command->add_option("--device", o.device, "cpu or onnxruntime")->capture_default_str();
+  command->add_option("--shape", o.shapes, "a size where the model leaves it open, NAME=1x3x224x224 (repeatable)")->type_name("NAME=SIZES");
+  command->add_option("--seconds", o.seconds, "how long to measure")->capture_default_str();
+  command->callback([options, &run] { run = [options] { return bench_command(*options); }; });
+  return command;
+}
+
+}  // namespace rewright::cli

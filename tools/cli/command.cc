@@ -1,0 +1,280 @@
+#include "tools/cli/command.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "graph/file.h"
+#include "rules/io.h"
+#include "runtime/cpu/backend.h"
+#include "runtime/cpu/device.h"
+#include "runtime/onnxruntime/device.h"
+#include "runtime/reference/backend.h"
+
+namespace rewright::cli {
+
+CLI::App* add_command(CLI::App& program, const std::string& name, const std::string& description, const std::string& example,
+                      CommonOptions& common) {
+  CLI::App* command = program.add_subcommand(name, description);
+  command->add_option("--json", common.json, "write the report as JSON to a file (- for standard output)")->type_name("FILE");
+  command->add_option("--seed", common.seed, "seed of everything random")->capture_default_str();
+  command->add_option("--threads", common.threads, "threads to use (default: all cores)")->check(CLI::NonNegativeNumber);
+  command->add_flag("--quiet", common.quiet, "print nothing but errors");
+  command->footer("Example:\n  " + example);
+  return command;
+}
+
+void say(const CommonOptions& common, const std::string& text) {
+  if (common.quiet) return;
+  (common.json == "-" ? std::cerr : std::cout) << text << std::flush;
+}
+
+void write_json(const CommonOptions& common, const nlohmann::json& report) {
+  if (common.json.empty()) return;
+  const std::string text = report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  if (common.json == "-")
+    std::cout << text << std::flush;
+  else
+    write_file(common.json, text);
+}
+
+namespace {
+
+// A number followed by one of the units; the bare number has the unit "".
+double parse_quantity(const std::string& text, const std::map<std::string, double>& units, const std::string& example) {
+  std::size_t end = 0;
+  double number = -1;
+  try {
+    number = std::stod(text, &end);
+  } catch (const std::exception&) {
+    end = 0;
+  }
+  const auto unit = units.find(text.substr(end));
+  if (end == 0 || !(number >= 0) || unit == units.end())
+    throw Error(ErrorCode::kUsage, "\"" + text + "\" is no such quantity", {}, "write it like " + example);
+  return number * unit->second;
+}
+
+}  // namespace
+
+double parse_seconds(const std::string& text) {
+  return parse_quantity(text, {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"m", 60}, {"min", 60}, {"h", 3600}}, "60s, 500ms or 2m");
+}
+
+std::size_t parse_bytes(const std::string& text) {
+  const double bytes = parse_quantity(
+      text, {{"", 1}, {"K", 0x1p10}, {"M", 0x1p20}, {"G", 0x1p30}, {"T", 0x1p40}, {"KB", 0x1p10}, {"MB", 0x1p20}, {"GB", 0x1p30}},
+      "8G or 512M");
+  if (bytes > 0x1p60) throw Error(ErrorCode::kUsage, text + " is more memory than there is");
+  return static_cast<std::size_t>(bytes);
+}
+
+std::map<std::string, Sizes> parse_shapes(const std::vector<std::string>& shapes) {
+  std::map<std::string, Sizes> result;
+  for (const std::string& text : shapes) {
+    const std::size_t equals = text.rfind('=');
+    const auto wrong = [&] {
+      return Error(ErrorCode::kUsage, "--shape " + text + " is not understood", {}, "write it like --shape input=1x3x224x224");
+    };
+    if (equals == std::string::npos || equals == 0) throw wrong();
+    Sizes sizes;
+    for (std::size_t at = equals + 1; at < text.size();) {
+      std::size_t used = 0;
+      try {
+        sizes.push_back(std::stoll(text.substr(at), &used));
+      } catch (const std::exception&) {
+        throw wrong();
+      }
+      at += used;
+      if (sizes.back() < 0 || (at < text.size() && text[at] != 'x') || at + 1 == text.size()) throw wrong();
+      ++at;
+    }
+    if (!result.emplace(text.substr(0, equals), std::move(sizes)).second)
+      throw Error(ErrorCode::kUsage, "--shape gives input \"" + text.substr(0, equals) + "\" twice");
+  }
+  return result;
+}
+
+std::map<std::string, std::int64_t> symbol_sizes(const Graph& graph, const std::map<std::string, Sizes>& shapes) {
+  std::map<std::string, std::int64_t> result;
+  for (const auto& [name, sizes] : shapes) {
+    const Value* input = nullptr;
+    std::string names;
+    for (const ValueId id : graph.inputs()) {
+      if (graph.value(id).name == name) input = &graph.value(id);
+      names += (names.empty() ? "" : ", ") + graph.value(id).name;
+    }
+    if (!input) throw Error(ErrorCode::kBadInput, "the model has no input \"" + name + "\"", "--shape", "it has " + names);
+    const Indices& shape = input->type.shape;
+    const auto contradiction = [&] {
+      return Error(ErrorCode::kBadInput, "the sizes given with --shape contradict the model's " + to_string(input->type),
+                   "input \"" + name + "\"");
+    };
+    if (shape.size() != sizes.size()) throw contradiction();
+    for (std::size_t a = 0; a < sizes.size(); ++a) {
+      const Atom* symbol = shape[a].as_atom();
+      if (symbol && symbol->kind == Atom::Kind::kSymbol) {
+        if (result.emplace(symbol->name, sizes[a]).first->second != sizes[a]) throw contradiction();
+      } else if (shape[a].constant() && *shape[a].constant() != sizes[a]) {
+        throw contradiction();
+      }
+    }
+  }
+  return result;
+}
+
+int thread_count(const CommonOptions& common) {
+  if (common.threads > 0) return common.threads;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) return CPU_COUNT(&set);
+  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
+
+std::unique_ptr<Device> make_device(const std::string& name, int threads) {
+  if (name == "cpu") return make_cpu_device(threads);
+  if (name == "onnxruntime") return make_onnxruntime_device(threads);
+  if (name.rfind("cuda", 0) == 0 && (name.size() == 4 || name[4] == ':'))
+    throw Error(ErrorCode::kMissing, "this build has no CUDA runtime", "--device " + name, "use --device cpu or onnxruntime");
+  if (name.rfind("profile:", 0) == 0)
+    throw Error(ErrorCode::kMissing, "this build reads no device profiles", "--device " + name, "use --device cpu or onnxruntime");
+  throw Error(ErrorCode::kUsage, "there is no device \"" + name + "\"", {}, "there are cpu and onnxruntime");
+}
+
+std::unique_ptr<Backend> make_backend(const std::string& name) {
+  if (name == "cpu") return make_cpu_backend();
+  if (name == "reference") return make_reference_backend();
+  if (name.rfind("cuda", 0) == 0)
+    throw Error(ErrorCode::kMissing, "this build has no CUDA runtime", "--device " + name, "use --device cpu");
+  throw Error(ErrorCode::kUsage, "there is no device \"" + name + "\" to run on", {}, "there are cpu and reference");
+}
+
+Tensor read_tensor(const std::string& file) {
+  if (file.ends_with(".npy")) return read_npy(file);
+  if (file.ends_with(".pb")) return read_tensor_proto(file);
+  throw Error(ErrorCode::kUsage, "a tensor is read from a .npy or .pb file", file);
+}
+
+std::vector<Tensor> read_inputs(const Graph& graph, const std::vector<std::string>& pairs) {
+  std::map<std::string, Tensor> given;
+  for (const std::string& pair : pairs) {
+    const std::size_t equals = pair.find('=');
+    if (equals == std::string::npos || equals == 0)
+      throw Error(ErrorCode::kUsage, "--input " + pair + " is not understood", {}, "write it like --input NAME=FILE.npy");
+    given[pair.substr(0, equals)] = read_tensor(pair.substr(equals + 1));
+  }
+  std::vector<Tensor> result;
+  std::string missing;
+  for (const ValueId id : graph.inputs()) {
+    const Value& value = graph.value(id);
+    const auto at = given.find(value.name);
+    if (at == given.end()) {
+      missing += (missing.empty() ? "" : ", ") + value.name + " " + to_string(value.type);
+      continue;
+    }
+    result.push_back(at->second);
+    given.erase(at);
+  }
+  if (!missing.empty()) throw Error(ErrorCode::kUsage, "no file is given for " + missing, {}, "add --input NAME=FILE.npy");
+  if (!given.empty()) throw Error(ErrorCode::kUsage, "the model has no input \"" + given.begin()->first + "\"");
+  return result;
+}
+
+std::vector<Rule> read_all_rules(const std::vector<std::string>& files) {
+  if (files.empty()) return shipped_rules().rules();
+  std::vector<Rule> rules;
+  for (const std::string& file : files)
+    for (Rule& rule : read_rules(file)) rules.push_back(std::move(rule));
+  return RuleSet(std::move(rules)).rules();
+}
+
+// ---- Interruption
+
+void prepare_interruption() {
+  signal(SIGPIPE, SIG_IGN);
+}
+
+namespace {
+
+sigset_t interrupt_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGTERM);
+  return set;
+}
+
+}  // namespace
+
+Interruption::Interruption() {
+  const sigset_t set = interrupt_signals();
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);  // threads that are started from here on inherit it
+  watcher_ = std::make_unique<std::thread>([this] {
+    sigset_t waited = interrupt_signals();
+    sigaddset(&waited, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &waited, nullptr);
+    for (int signal = 0; sigwait(&waited, &signal) == 0;) {
+      if (signal == SIGUSR1) return;
+      if (source_.stop_requested()) _exit(128 + signal);
+      source_.request_stop();
+    }
+  });
+}
+
+Interruption::~Interruption() {
+  pthread_kill(watcher_->native_handle(), SIGUSR1);
+  watcher_->join();
+  const sigset_t set = interrupt_signals();
+  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+}
+
+// ---- Progress
+
+namespace {
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+Progress::Progress(const CommonOptions& common)
+    : enabled_(!common.quiet), terminal_(isatty(STDERR_FILENO) != 0), started_(now()), stage_started_(started_) {}
+
+Progress::~Progress() {
+  if (drawn_ && terminal_) std::fputs("\r\033[K", stderr);
+}
+
+void Progress::update(const std::string& stage, double fraction, const std::string& note) {
+  const double time = now();
+  if (stage != stage_) {
+    stage_ = stage;
+    stage_started_ = time;
+  }
+  if (!enabled_ || time - started_ < 2 || time - last_ < (terminal_ ? 0.1 : 5)) return;
+  last_ = time;
+  drawn_ = true;
+  fraction = std::min(1.0, std::max(0.0, fraction));
+  std::string line = stage + " ";
+  if (terminal_) {
+    constexpr int kWidth = 30;
+    const int full = static_cast<int>(fraction * kWidth);
+    line += "[" + std::string(static_cast<std::size_t>(full), '#') + std::string(static_cast<std::size_t>(kWidth - full), '.') + "] ";
+  }
+  line += std::to_string(static_cast<int>(fraction * 100)) + "%";
+  if (fraction > 0.02) {
+    const double left = (time - stage_started_) * (1 - fraction) / fraction;
+    line += ", " + std::to_string(static_cast<int>(left + 0.5)) + " s left";
+  }
+  if (!note.empty()) line += ", " + note;
+  std::fprintf(stderr, terminal_ ? "\r\033[K%s" : "%s\n", line.c_str());
+  std::fflush(stderr);
+}
+
+}  // namespace rewright::cli

@@ -1,0 +1,110 @@
+// What all commands of the program share: their common options, reports, devices, interruption and progress.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "graph/graph.h"
+#include "graph/onnx.h"
+#include "optimizer/device.h"
+#include "rules/rule.h"
+#include "runtime/session.h"
+
+namespace rewright::cli {
+
+// The program's exit statuses.
+enum ExitStatus { kDone = 0, kNo = 1, kWrongUsage = 2, kBadInput = 3, kMissing = 4 };
+
+// Options that every command has.
+struct CommonOptions {
+  std::string json;  // file for the JSON report; "-" is standard output; empty: none
+  std::uint64_t seed = 0;
+  int threads = 0;  // 0: all cores
+  bool quiet = false;
+};
+
+// A subcommand: its options are added by `add`, which says what to run when it was chosen.
+using Run = std::function<int()>;
+using AddCommand = CLI::App* (*)(CLI::App& program, Run& run);
+
+CLI::App* add_optimize(CLI::App& program, Run& run);
+CLI::App* add_run(CLI::App& program, Run& run);
+CLI::App* add_bench(CLI::App& program, Run& run);
+CLI::App* add_compare(CLI::App& program, Run& run);
+CLI::App* add_show(CLI::App& program, Run& run);
+CLI::App* add_replay(CLI::App& program, Run& run);
+CLI::App* add_rules(CLI::App& program, Run& run);
+CLI::App* add_models(CLI::App& program, Run& run);
+CLI::App* add_conformance(CLI::App& program, Run& run);
+
+// A subcommand with the common options and an example at the end of its help.
+CLI::App* add_command(CLI::App& program, const std::string& name, const std::string& description, const std::string& example,
+                      CommonOptions& common);
+
+// Text for people: to standard output, unless --quiet, or to standard error while the JSON goes to standard output.
+void say(const CommonOptions& common, const std::string& text);
+// Writes the JSON report where --json asks for it.
+void write_json(const CommonOptions& common, const nlohmann::json& report);
+
+// "60s", "2m", "1500ms", "1h" -> seconds; "8G", "512M" -> bytes. Throw Error(kUsage).
+double parse_seconds(const std::string& text);
+std::size_t parse_bytes(const std::string& text);
+
+// --shape NAME=1x3x224x224, repeatable.
+std::map<std::string, Sizes> parse_shapes(const std::vector<std::string>& shapes);
+// Binds the symbolic sizes of the graph's inputs to these: what a graph is to be fast on, while it still serves all sizes.
+// Throws Error(kBadInput) where they contradict.
+std::map<std::string, std::int64_t> symbol_sizes(const Graph& graph, const std::map<std::string, Sizes>& shapes);
+
+int thread_count(const CommonOptions& common);
+
+// A device by its name on the command line. Throws Error(kUsage) for unknown names, Error(kMissing) for what is not here.
+std::unique_ptr<Device> make_device(const std::string& name, int threads);
+// A backend that can run models in this process: cpu or reference.
+std::unique_ptr<Backend> make_backend(const std::string& name);
+
+// Reads a tensor from a .npy or .pb file.
+Tensor read_tensor(const std::string& file);
+// NAME=FILE pairs as the graph's inputs in order. Throws Error(kUsage) for unknown or missing names.
+std::vector<Tensor> read_inputs(const Graph& graph, const std::vector<std::string>& pairs);
+
+// The rules of all these files; the shipped ones if there are none.
+std::vector<Rule> read_all_rules(const std::vector<std::string>& files);
+
+// While it lives, the first Ctrl-C asks for a stop, and the second ends the program at once.
+class Interruption {
+ public:
+  Interruption();
+  ~Interruption();
+  std::stop_token token() const { return source_.get_token(); }
+
+ private:
+  std::stop_source source_;
+  std::unique_ptr<std::thread> watcher_;
+};
+// To be called before any other thread is started: Ctrl-C goes to whoever waits for it.
+void prepare_interruption();
+
+// A line on standard error that shows how far work is: redrawn on a terminal, now and then elsewhere; only for work that takes
+// over 2 seconds.
+class Progress {
+ public:
+  explicit Progress(const CommonOptions& common);
+  ~Progress();
+  void update(const std::string& stage, double fraction, const std::string& note);
+
+ private:
+  bool enabled_, terminal_, drawn_ = false;
+  std::string stage_;
+  double started_, stage_started_, last_ = 0;
+};
+
+}  // namespace rewright::cli

@@ -1,0 +1,130 @@
+#include <cmath>
+#include <iomanip>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "optimizer/optimize.h"
+#include "tools/cli/command.h"
+
+namespace rewright::cli {
+
+namespace {
+
+struct Options {
+  CommonOptions common;
+  std::string first, second, device = "cpu";
+  std::vector<std::string> inputs, shapes;
+  double rtol = 1e-4, atol = 1e-5;
+  int runs = 3;
+};
+
+struct Difference {
+  double absolute = 0, relative = 0;  // relative to the output's largest magnitude
+  bool ok = true;
+  std::string note;
+};
+
+void add_difference(Difference& total, const Tensor& a, const Tensor& b, const Options& options) {
+  if (a.type() != b.type() || a.sizes() != b.sizes()) {
+    total.ok = false;
+    total.note = "type or sizes differ";
+    return;
+  }
+  const std::vector<double> x = a.reals(), y = b.reals();
+  double largest = 0, scale = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (x[i] == y[i] || (std::isnan(x[i]) && std::isnan(y[i]))) {
+      if (std::isfinite(x[i])) scale = std::max(scale, std::fabs(x[i]));
+      continue;
+    }
+    const double d = std::fabs(x[i] - y[i]);
+    largest = std::isnan(d) ? INFINITY : std::max(largest, d);
+    if (std::isfinite(x[i])) scale = std::max(scale, std::fabs(x[i]));
+    if (!(d <= options.atol + options.rtol * std::fabs(x[i]))) total.ok = false;
+  }
+  total.absolute = std::max(total.absolute, largest);
+  if (largest > 0) total.relative = std::max(total.relative, scale > 0 ? largest / scale : INFINITY);
+}
+
+std::unique_ptr<Device> device_of(const Options& options) {
+  return options.device == "reference" ? nullptr : make_device(options.device, thread_count(options.common));
+}
+
+std::vector<Tensor> run_graph(Device* device, const Graph& graph, std::span<const Tensor> inputs) {
+  return device ? device->run(graph, inputs) : interpret(graph, inputs);
+}
+
+// Outputs of `graph` in the order of the names.
+std::vector<Tensor> in_order(const Graph& graph, std::vector<Tensor> outputs, const Graph& like) {
+  std::vector<Tensor> result;
+  for (const GraphOutput& wanted : like.outputs())
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      if (graph.outputs()[i].name == wanted.name) result.push_back(outputs[i]);
+  return result;
+}
+
+int compare_command(const Options& options) {
+  const Graph a = import_onnx(options.first), b = import_onnx(options.second);
+  const std::map<std::string, std::int64_t> sizes = symbol_sizes(a, parse_shapes(options.shapes));
+  std::map<std::string, std::size_t> input_of;  // of the second model
+  for (std::size_t i = 0; i < b.inputs().size(); ++i) input_of[b.value(b.inputs()[i]).name] = i;
+  const auto require_same = [&](bool same, const std::string& what) {
+    if (!same) throw Error(ErrorCode::kBadInput, "the models have different " + what, options.first + ", " + options.second);
+  };
+  require_same(a.inputs().size() == b.inputs().size(), "inputs");
+  for (const ValueId id : a.inputs()) require_same(input_of.count(a.value(id).name) == 1, "inputs");
+  require_same(a.outputs().size() == b.outputs().size(), "outputs");
+  for (const GraphOutput& o : a.outputs())
+    require_same(std::any_of(b.outputs().begin(), b.outputs().end(), [&](const GraphOutput& p) { return p.name == o.name; }), "outputs");
+  const std::unique_ptr<Device> device = device_of(options);
+  std::vector<Difference> differences(a.outputs().size());
+  const int runs = options.inputs.empty() ? options.runs : 1;
+  for (int run = 0; run < runs; ++run) {
+    const std::vector<Tensor> inputs = options.inputs.empty()
+                                           ? random_inputs(a, sizes, options.common.seed + static_cast<std::uint64_t>(run))
+                                           : read_inputs(a, options.inputs);
+    std::vector<Tensor> others(inputs.size());
+    for (std::size_t i = 0; i < inputs.size(); ++i) others[input_of.at(a.value(a.inputs()[i]).name)] = inputs[i];
+    const std::vector<Tensor> x = run_graph(device.get(), a, inputs);
+    const std::vector<Tensor> y = in_order(b, run_graph(device.get(), b, others), a);
+    for (std::size_t i = 0; i < x.size(); ++i) add_difference(differences[i], x[i], y[i], options);
+  }
+  bool ok = true;
+  nlohmann::json outputs = nlohmann::json::array();
+  std::ostringstream text;
+  text << std::scientific << std::setprecision(2);
+  for (std::size_t i = 0; i < differences.size(); ++i) {
+    const Difference& d = differences[i];
+    const std::string& name = a.outputs()[i].name;
+    ok = ok && d.ok;
+    text << "  " << name << ": " << (d.ok ? "same" : "differs") << ", largest error " << d.absolute << " absolute, " << d.relative << " relative"
+         << (d.note.empty() ? "" : " (" + d.note + ")") << "\n";
+    nlohmann::json entry = {{"name", name}, {"max_abs_error", d.absolute}, {"max_rel_error", d.relative}, {"ok", d.ok}};
+    if (!d.note.empty()) entry["note"] = d.note;
+    outputs.push_back(std::move(entry));
+  }
+  say(options.common, (ok ? "the models agree\n" : "the models differ\n") + text.str());
+  write_json(options.common, {{"ok", ok}, {"runs", runs}, {"outputs", outputs}});
+  return ok ? kDone : kNo;
+}
+
+}  // namespace
+
+CLI::App* add_compare(CLI::App& program, Run& run) {
+  const auto options = std::make_shared<Options>();
+  Options& o = *options;
+  CLI::App* command = add_command(program, "compare", "Do two models give the same results on random and given inputs?",
+                                  "rewright compare model.onnx faster.onnx --runs 3", o.common);
+  command->add_option("first", o.first, "a model")->required()->type_name("A.onnx");
+  command->add_option("second", o.second, "another model with the same inputs and outputs")->required()->type_name("B.onnx");
+  command->add_option("--rtol", o.rtol, "relative tolerance of an element")->check(CLI::NonNegativeNumber)->capture_default_str();
+  command->add_option("--atol", o.atol, "absolute tolerance of an element")->check(CLI::NonNegativeNumber)->capture_default_str();
+  command->add_option("--runs", o.runs, "random inputs to try")->check(CLI::PositiveNumber)->capture_default_str();
+  command->add_option("--input", o.inputs, "a tensor for an input, instead of random ones (repeatable)")->type_name("NAME=FILE(.npy|.pb)");
+  command->add_option("--shape", o.shapes, "a size where the model leaves it open (repeatable)")->type_name("NAME=SIZES");
+  command->add_option("--device", o.device, "cpu, onnxruntime or reference")->capture_default_str();
+  command->callback([options, &run] { run = [options] { return compare_command(*options); }; });
+  return command;
+}
+
+}  // namespace rewright::cli

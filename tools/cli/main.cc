@@ -1,0 +1,65 @@
+// The program: one subcommand a file. Errors are one line on standard error, and the exit status says of which kind they are.
+#include <cstdio>
+#include <new>
+
+#include "tools/cli/command.h"
+#include "tools/cli/version.h"
+
+namespace rewright::cli {
+namespace {
+
+int fail(const std::string& line, int status) {
+  std::fprintf(stderr, "rewright: error: %s\n", line.c_str());
+  return status;
+}
+
+int status_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kUsage: return kWrongUsage;
+    case ErrorCode::kBadInput: return kBadInput;
+    case ErrorCode::kUnsupported:
+    case ErrorCode::kMissing: return kMissing;
+    case ErrorCode::kCancelled: return kMissing;
+  }
+  return kMissing;
+}
+
+std::string one_line(std::string text) {
+  for (char& c : text)
+    if (c == '\n' || c == '\r') c = ' ';
+  return text;
+}
+
+int run(int argc, char** argv) {
+  CLI::App program("Rewright optimizes ONNX models: it rewrites them by rules and keeps what is measured to be faster.", "rewright");
+  program.set_version_flag("--version", version_text());
+  program.require_subcommand(1);
+  program.failure_message(CLI::FailureMessage::simple);
+  constexpr AddCommand kCommands[] = {add_optimize, add_run,   add_bench,  add_compare,    add_show,
+                                      add_replay,   add_rules, add_models, add_conformance};
+  Run chosen;
+  for (const AddCommand add : kCommands) add(program, chosen);
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return program.exit(error);  // --help, --version
+    return fail(one_line(error.what()) + " (see rewright --help)", kWrongUsage);
+  }
+  try {
+    return chosen();
+  } catch (const Error& error) {
+    return fail(error.what(), status_of(error.code()));
+  } catch (const std::bad_alloc&) {
+    return fail("out of memory", kMissing);
+  } catch (const std::exception& error) {
+    return fail(one_line(error.what()), kMissing);
+  }
+}
+
+}  // namespace
+}  // namespace rewright::cli
+
+int main(int argc, char** argv) {
+  rewright::cli::prepare_interruption();
+  return rewright::cli::run(argc, argv);
+}

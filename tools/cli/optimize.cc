@@ -1,0 +1,142 @@
+#include <algorithm>
+#include <filesystem>
+#include <iomanip>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "graph/file.h"
+#include "optimizer/optimize.h"
+#include "rules/io.h"
+#include "runtime/cpu/evaluator.h"
+#include "tools/cli/command.h"
+
+namespace rewright::cli {
+
+namespace {
+
+struct Options {
+  CommonOptions common;
+  std::string input, output, device = "cpu", search = "auto", math = "reassociate", certificate, report, budget = "60s", memory = "8G";
+  std::string fold_limit = "1M";
+  std::vector<std::string> rules, shapes;
+  double alpha = 1.05;
+  bool for_training = false;
+  int check = 1;
+};
+
+nlohmann::json report_json(const Options& options, const OptimizeReport& r) {
+  nlohmann::json rules = nlohmann::json::array(), opaque = nlohmann::json::array();
+  for (const AppliedRule& rule : r.rules_applied) rules.push_back({{"rule", rule.rule}, {"where", rule.where}});
+  for (const OpaqueNode& node : r.opaque) opaque.push_back({{"node", node.node}, {"reason", node.reason}});
+  return {{"input", options.input},
+          {"output", options.output},
+          {"device", r.device},
+          {"search",
+           {{"strategy", r.strategy},
+            {"stop_reason", r.stop_reason},
+            {"seconds", r.search_seconds},
+            {"graphs_explored", r.graphs_explored},
+            {"operators_measured", r.operators_measured},
+            {"rules_applied", rules}}},
+          {"predicted_ms", {{"before", r.predicted_before * 1e3}, {"after", r.predicted_after * 1e3}}},
+          {"measured_ms", {{"before", r.measured_before * 1e3}, {"after", r.measured_after * 1e3}}},
+          {"speedup", r.speedup},
+          {"changed", r.changed},
+          {"outcome", r.outcome},
+          {"nodes", {{"before", r.nodes_before}, {"after", r.nodes_after}, {"opaque", opaque}}},
+          {"check",
+           {{"runs", r.check.runs},
+            {"max_abs_error", r.check.max_abs_error},
+            {"max_rel_error", r.check.max_rel_error},
+            {"ok", r.check.ok},
+            {"note", r.check.note}}},
+          {"peak_bytes", r.peak_bytes}};
+}
+
+std::string summary(const Options& options, const OptimizeReport& r) {
+  std::ostringstream out;
+  out << std::fixed << std::setprecision(3);
+  out << options.input << " -> " << options.output << "  (" << r.device << ")\n";
+  out << "  nodes      " << r.nodes_before << " -> " << r.nodes_after;
+  if (!r.opaque.empty()) out << ", " << r.opaque.size() << " kept as they are (see rewright show --unsupported)";
+  out << "\n  predicted  " << r.predicted_before * 1e3 << " -> " << r.predicted_after * 1e3 << " ms\n";
+  if (r.measured_before > 0)
+    out << "  measured   " << r.measured_before * 1e3 << " -> " << r.measured_after * 1e3 << " ms, "
+        << std::setprecision(2) << r.speedup << " times as fast\n";
+  out << "  search     " << r.rules_applied.size() << " rewrites, " << r.graphs_explored << " graphs, " << std::setprecision(1)
+      << r.search_seconds << " s, stopped: " << r.stop_reason << "\n";
+  if (r.check.runs > 0)
+    out << "  check      " << r.check.runs << " random " << (r.check.runs == 1 ? "input" : "inputs") << ", largest error "
+        << std::scientific << std::setprecision(1) << r.check.max_abs_error << " absolute, " << r.check.max_rel_error << " relative\n";
+  out << "  " << r.outcome << "\n";
+  return out.str();
+}
+
+int optimize_command(const Options& options) {
+  const std::map<std::string, MathClass> kMath = {
+      {"exact", MathClass::kExact}, {"reassociate", MathClass::kReassociates}, {"fast", MathClass::kNeedsFinite}};
+  if (options.search == "saturate")
+    throw Error(ErrorCode::kMissing, "this build has no equality saturation", "--search saturate", "use --search backtrack");
+  const int threads = thread_count(options.common);
+  const std::vector<Rule> rules = read_all_rules(options.rules);
+  OptimizeOptions o;
+  o.math = kMath.at(options.math);
+  o.for_training = options.for_training;
+  o.alpha = options.alpha;
+  o.budget_seconds = parse_seconds(options.budget);
+  o.memory = parse_bytes(options.memory);
+  o.check_runs = options.check;
+  o.seed = options.common.seed;
+  o.fold.max_bytes = parse_bytes(options.fold_limit);
+  const Graph graph = import_onnx(options.input);
+  o.sizes = symbol_sizes(graph, parse_shapes(options.shapes));
+  Interruption interruption;
+  o.cancel = interruption.token();
+  const std::unique_ptr<Device> device = make_device(options.device, threads);
+  const std::unique_ptr<Evaluator> evaluator = make_cpu_evaluator(threads);
+  const std::unique_ptr<CostDatabase> database = std::make_unique<CostDatabase>(CostDatabase::default_file());
+  OptimizeResult result;
+  {
+    Progress progress(options.common);
+    o.progress = [&](const OptimizeProgress& p) {
+      std::ostringstream note;
+      if (p.predicted_gain > 1.001) note << "predicted gain " << std::fixed << std::setprecision(2) << p.predicted_gain;
+      progress.update(p.stage, p.fraction, note.str());
+    };
+    result = optimize(graph, rules, *device, *evaluator, database.get(), o);
+  }
+  export_onnx(result.graph, options.output);
+  if (!options.certificate.empty()) write_file(options.certificate, to_json(result.certificate));
+  say(options.common, summary(options, result.report));
+  write_json(options.common, report_json(options, result.report));
+  return kDone;
+}
+
+}  // namespace
+
+CLI::App* add_optimize(CLI::App& program, Run& run) {
+  const auto options = std::make_shared<Options>();
+  Options& o = *options;
+  CLI::App* command = add_command(program, "optimize", "Find the fastest equivalent graph and write it",
+                                  "rewright optimize model.onnx -o faster.onnx --device onnxruntime", o.common);
+  command->add_option("input", o.input, "the model")->required()->type_name("IN.onnx");
+  command->add_option("-o,--output", o.output, "where the result is written")->required()->type_name("OUT.onnx");
+  command->add_option("--device", o.device, "what it is to be fast on: cpu, onnxruntime")->capture_default_str();
+  command->add_option("--search", o.search, "auto or backtrack")->check(CLI::IsMember({"auto", "backtrack", "saturate"}))->capture_default_str();
+  command->add_option("--alpha", o.alpha, "how much worse than the best a graph on the way may be")->check(CLI::Range(1.0, 10.0))->capture_default_str();
+  command->add_option("--budget", o.budget, "time for the search")->capture_default_str();
+  command->add_option("--memory", o.memory, "memory for the search")->capture_default_str();
+  command->add_option("--rules", o.rules, "rule databases (default: the shipped one)")->type_name("FILE");
+  command->add_option("--math", o.math, "what may change in floating point: exact, reassociate, fast")
+      ->check(CLI::IsMember({"exact", "reassociate", "fast"}))
+      ->capture_default_str();
+  command->add_option("--shape", o.shapes, "a size to optimize for, NAME=1x3x224x224 (repeatable)")->type_name("NAME=SIZES");
+  command->add_flag("--for-training", o.for_training, "weights are variables: only rules that keep their gradients");
+  command->add_option("--check", o.check, "random inputs on which both are compared (0: none)")->check(CLI::NonNegativeNumber)->capture_default_str();
+  command->add_option("--fold-limit", o.fold_limit, "folded constants larger than this must not grow the file")->capture_default_str();
+  command->add_option("--certificate", o.certificate, "write every rewrite applied, to be replayed")->type_name("FILE");
+  command->callback([options, &run] { run = [options] { return optimize_command(*options); }; });
+  return command;
+}
+
+}  // namespace rewright::cli

@@ -1,0 +1,47 @@
+#include <nlohmann/json.hpp>
+
+#include "graph/file.h"
+#include "optimizer/certificate.h"
+#include "rules/io.h"
+#include "runtime/cpu/evaluator.h"
+#include "tools/cli/command.h"
+
+namespace rewright::cli {
+
+namespace {
+
+struct Options {
+  CommonOptions common;
+  std::string input, certificate, output;
+  std::vector<std::string> rules;
+};
+
+int replay_command(const Options& options) {
+  const Graph graph = import_onnx(options.input);
+  const Certificate certificate = parse_certificate(map_file(options.certificate).text(), options.certificate);
+  const std::vector<Rule> rules = read_all_rules(options.rules);
+  const std::unique_ptr<Evaluator> evaluator = make_cpu_evaluator(thread_count(options.common));
+  export_onnx(replay(graph, certificate, rules, *evaluator), options.output);
+  std::size_t rewrites = 0;
+  for (const Step& step : certificate.steps) rewrites += step.rewrites.size();
+  say(options.common, options.output + ": " + std::to_string(rewrites) + " rewrites replayed\n");
+  write_json(options.common, {{"input", options.input}, {"certificate", options.certificate}, {"output", options.output}, {"rewrites", rewrites}});
+  return kDone;
+}
+
+}  // namespace
+
+CLI::App* add_replay(CLI::App& program, Run& run) {
+  const auto options = std::make_shared<Options>();
+  Options& o = *options;
+  CLI::App* command = add_command(program, "replay", "Apply the rewrites of a certificate again",
+                                  "rewright replay model.onnx certificate.json -o faster.onnx", o.common);
+  command->add_option("input", o.input, "the model the certificate was made for")->required()->type_name("IN.onnx");
+  command->add_option("certificate", o.certificate, "what optimize --certificate wrote")->required()->type_name("CERTIFICATE");
+  command->add_option("-o,--output", o.output, "where the result is written")->required()->type_name("OUT.onnx");
+  command->add_option("--rules", o.rules, "rule databases (default: the shipped one)")->type_name("FILE");
+  command->callback([options, &run] { run = [options] { return replay_command(*options); }; });
+  return command;
+}
+
+}  // namespace rewright::cli
