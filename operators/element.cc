@@ -321,7 +321,11 @@ Element rewrite(const Element& element, const ReadReplacement& read, const Subst
 Index operation_count(const Element& e) {
   Index count = 0;
   switch (e->kind) {
-    case Kind::kReduce: return e->bound * (operation_count(e->arguments[0]) + 1);
+    case Kind::kReduce: {  // a nest of loops accumulates in its innermost one
+      const Element& body = e->arguments[0];
+      const bool nested = body->kind == Kind::kReduce && body->reduction == e->reduction;
+      return e->bound * (operation_count(body) + (nested ? 0 : 1));
+    }
     case Kind::kChoose: return max(operation_count(e->arguments[0]), operation_count(e->arguments[1]));
     case Kind::kAdd:
     case Kind::kMultiply:
