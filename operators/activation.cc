@@ -169,6 +169,24 @@ struct ThresholdedRelu {
   }
 };
 
+// Elements between -lambd and lambd become 0, the others move towards 0 by the bias.
+struct Shrink {
+  static constexpr std::string_view kName = "Shrink";
+  Real bias = 0.0;
+  Real lambd = 0.5;
+  template <class V>
+  void fields(V&& v) {
+    v("bias", bias);
+    v("lambd", lambd);
+  }
+  Definition define(const Inputs& in) const {
+    return elementwise(in, Elements::kReals, [b = bias, l = lambd](const Element& x) {
+      const Element positive = select(apply(functions::less, real(l), x), x - real(b), real(0));
+      return select(apply(functions::less, x, -real(l)), x + real(b), positive);
+    });
+  }
+};
+
 struct HardSigmoid {
   static constexpr std::string_view kName = "HardSigmoid";
   Real alpha = 0.2f;
@@ -322,6 +340,7 @@ void register_activation(Registry& r) {
   r.add<Selu>();
   r.add<Celu>();
   r.add<ThresholdedRelu>();
+  r.add<Shrink>();
   r.add<HardSigmoid>();
   r.add<Swish>();
   r.add<Gelu>();

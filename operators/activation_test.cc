@@ -24,6 +24,11 @@ TEST_CASE("activations follow their formulas") {
       {"Selu", {{"alpha", Real(1.5)}, {"gamma", Real(2.)}}, [](double x) { return x > 0 ? 2 * x : 3 * (std::exp(x) - 1); }},
       {"Celu", {{"alpha", Real(0.5)}}, [](double x) { return x > 0 ? x : 0.5 * (std::exp(x / 0.5) - 1); }},
       {"ThresholdedRelu", {{"alpha", Real(0.5)}}, [](double x) { return x > 0.5 ? x : 0; }},
+      {"Shrink",
+       {{"bias", Real(0.25)}, {"lambd", Real(1.)}},
+       [](double x) { return x < -1  ? x + 0.25
+                             : x > 1 ? x - 0.25
+                                     : 0; }},
       {"HardSigmoid", {}, [](double x) { return std::fmax(0, std::fmin(1, 0.2 * x + 0.5)); }},
       {"HardSwish", {}, [](double x) { return x * std::fmax(0, std::fmin(1, x / 6 + 0.5)); }},
       {"Sigmoid", {}, sigmoid},

@@ -28,8 +28,13 @@ constexpr Function monotone(std::string_view name, double (*f)(const double*), b
 }
 constexpr Function predicate(std::string_view name, int arity, double (*f)(const double*),
                              std::int64_t (*g)(const std::int64_t*), bool commutative = false) {
-  return {.name = name, .arity = arity, .real = f, .integer = g, .returns_argument_scalar = false,
-          .result = Scalar::kBoolean, .commutative = commutative};
+  return {.name = name,
+          .arity = arity,
+          .real = f,
+          .integer = g,
+          .returns_argument_scalar = false,
+          .result = Scalar::kBoolean,
+          .commutative = commutative};
 }
 constexpr Function integral(std::string_view name, int arity, std::int64_t (*g)(const std::int64_t*),
                             bool commutative = false) {
@@ -41,25 +46,39 @@ constexpr Function integral(std::string_view name, int arity, std::int64_t (*g)(
 using D = const double*;
 using I = const std::int64_t*;
 
-const Function exp = monotone("exp", [](D x) { return std::exp(x[0]); }, false);
-const Function log = monotone("log", [](D x) { return std::log(x[0]); }, false);
-const Function sqrt = monotone("sqrt", [](D x) { return std::sqrt(x[0]); }, true, 4);
-const Function rsqrt = unary("rsqrt", [](D x) { return 1 / std::sqrt(x[0]); }, 5);
-const Function erf = monotone("erf", [](D x) { return std::erf(x[0]); }, true, 20);
-const Function tanh = monotone("tanh", [](D x) { return std::tanh(x[0]); }, true, 15);
-const Function sigmoid = monotone("sigmoid", [](D x) { return 1 / (1 + std::exp(-x[0])); }, false, 12);
+const Function exp = monotone(
+    "exp", [](D x) { return std::exp(x[0]); }, false);
+const Function log = monotone(
+    "log", [](D x) { return std::log(x[0]); }, false);
+const Function sqrt = monotone(
+    "sqrt", [](D x) { return std::sqrt(x[0]); }, true, 4);
+const Function rsqrt = unary(
+    "rsqrt", [](D x) { return 1 / std::sqrt(x[0]); }, 5);
+const Function erf = monotone(
+    "erf", [](D x) { return std::erf(x[0]); }, true, 20);
+const Function tanh = monotone(
+    "tanh", [](D x) { return std::tanh(x[0]); }, true, 15);
+const Function sigmoid = monotone(
+    "sigmoid", [](D x) { return 1 / (1 + std::exp(-x[0])); }, false, 12);
 const Function sin = unary("sin", [](D x) { return std::sin(x[0]); });
 const Function cos = unary("cos", [](D x) { return std::cos(x[0]); });
 const Function tan = unary("tan", [](D x) { return std::tan(x[0]); });
-const Function asin = monotone("asin", [](D x) { return std::asin(x[0]); }, true);
+const Function asin = monotone(
+    "asin", [](D x) { return std::asin(x[0]); }, true);
 const Function acos = unary("acos", [](D x) { return std::acos(x[0]); });
-const Function atan = monotone("atan", [](D x) { return std::atan(x[0]); }, true);
-const Function sinh = monotone("sinh", [](D x) { return std::sinh(x[0]); }, true);
+const Function atan = monotone(
+    "atan", [](D x) { return std::atan(x[0]); }, true);
+const Function sinh = monotone(
+    "sinh", [](D x) { return std::sinh(x[0]); }, true);
 const Function cosh = unary("cosh", [](D x) { return std::cosh(x[0]); });
-const Function asinh = monotone("asinh", [](D x) { return std::asinh(x[0]); }, true);
-const Function acosh = monotone("acosh", [](D x) { return std::acosh(x[0]); }, false);
-const Function atanh = monotone("atanh", [](D x) { return std::atanh(x[0]); }, true);
-const Function softplus = monotone("softplus", [](D x) { return std::max(x[0], 0.0) + std::log1p(std::exp(-std::fabs(x[0]))); }, false, 20);
+const Function asinh = monotone(
+    "asinh", [](D x) { return std::asinh(x[0]); }, true);
+const Function acosh = monotone(
+    "acosh", [](D x) { return std::acosh(x[0]); }, false);
+const Function atanh = monotone(
+    "atanh", [](D x) { return std::atanh(x[0]); }, true);
+const Function softplus = monotone(
+    "softplus", [](D x) { return std::max(x[0], 0.0) + std::log1p(std::exp(-std::fabs(x[0]))); }, false, 20);
 const Function pow = {.name = "pow",
                       .arity = 2,
                       .real = [](D x) { return std::pow(x[0], x[1]); },
@@ -78,20 +97,36 @@ const Function sign = {.name = "sign",
                        .zero_at_zero = true,
                        .monotone = true,
                        .idempotent = true};
-const Function floor = {.name = "floor", .arity = 1, .real = [](D x) { return std::floor(x[0]); },
-                        .integer = [](I x) { return x[0]; }, .zero_at_zero = true, .monotone = true, .idempotent = true};
-const Function ceil = {.name = "ceil", .arity = 1, .real = [](D x) { return std::ceil(x[0]); },
-                       .integer = [](I x) { return x[0]; }, .zero_at_zero = true, .monotone = true, .idempotent = true};
-const Function round_even = {.name = "round", .arity = 1, .real = [](D x) { return std::nearbyint(x[0]); },
-                             .integer = [](I x) { return x[0]; }, .zero_at_zero = true, .monotone = true, .idempotent = true};
+const Function floor = {.name = "floor",
+                        .arity = 1,
+                        .real = [](D x) { return std::floor(x[0]); },
+                        .integer = [](I x) { return x[0]; },
+                        .zero_at_zero = true,
+                        .monotone = true,
+                        .idempotent = true};
+const Function ceil = {.name = "ceil",
+                       .arity = 1,
+                       .real = [](D x) { return std::ceil(x[0]); },
+                       .integer = [](I x) { return x[0]; },
+                       .zero_at_zero = true,
+                       .monotone = true,
+                       .idempotent = true};
+const Function round_even = {.name = "round",
+                             .arity = 1,
+                             .real = [](D x) { return std::nearbyint(x[0]); },
+                             .integer = [](I x) { return x[0]; },
+                             .zero_at_zero = true,
+                             .monotone = true,
+                             .idempotent = true};
 // The remainder with the divisor's sign (the quotient is rounded down), and the one with the dividend's (towards zero).
 const Function floor_modulo = {.name = "modulo",
                                .arity = 2,
-                               .real = [](D x) {
-                                 const double r = std::fmod(x[0], x[1]);
-                                 if (r == 0) return std::copysign(0.0, x[1]);
-                                 return (r < 0) != (x[1] < 0) ? r + x[1] : r;
-                               },
+                               .real =
+                                   [](D x) {
+                                     const double r = std::fmod(x[0], x[1]);
+                                     if (r == 0) return std::copysign(0.0, x[1]);
+                                     return (r < 0) != (x[1] < 0) ? r + x[1] : r;
+                                   },
                                .integer = [](I x) -> std::int64_t {
                                  if (x[1] == 0 || x[1] == -1) return 0;
                                  const std::int64_t r = x[0] % x[1];
@@ -102,27 +137,39 @@ const Function integer_divide = integral("divide", 2, [](I x) -> std::int64_t {
   if (x[1] == 0) return 0;
   return x[1] == -1 ? wrapping(-static_cast<std::uint64_t>(x[0])) : x[0] / x[1];
 });
-const Function truncated_modulo = {.name = "fmod", .arity = 2, .real = [](D x) { return std::fmod(x[0], x[1]); },
-                              .integer = [](I x) -> std::int64_t { return x[1] == 0 || x[1] == -1 ? 0 : x[0] % x[1]; }, .flops = 5};
-const Function equal = predicate("equal", 2, [](D x) -> double { return x[0] == x[1]; }, [](I x) -> std::int64_t { return x[0] == x[1]; }, true);
-const Function less = predicate("less", 2, [](D x) -> double { return x[0] < x[1]; }, [](I x) -> std::int64_t { return x[0] < x[1]; });
-const Function less_equal = predicate("less_equal", 2, [](D x) -> double { return x[0] <= x[1]; }, [](I x) -> std::int64_t { return x[0] <= x[1]; });
+const Function truncated_modulo = {.name = "fmod",
+                                   .arity = 2,
+                                   .real = [](D x) { return std::fmod(x[0], x[1]); },
+                                   .integer = [](I x) -> std::int64_t { return x[1] == 0 || x[1] == -1 ? 0 : x[0] % x[1]; },
+                                   .flops = 5};
+const Function equal = predicate(
+    "equal", 2, [](D x) -> double { return x[0] == x[1]; }, [](I x) -> std::int64_t { return x[0] == x[1]; }, true);
+const Function less = predicate(
+    "less", 2, [](D x) -> double { return x[0] < x[1]; }, [](I x) -> std::int64_t { return x[0] < x[1]; });
+const Function less_equal = predicate(
+    "less_equal", 2, [](D x) -> double { return x[0] <= x[1]; }, [](I x) -> std::int64_t { return x[0] <= x[1]; });
 const Function logical_not = predicate("not", 1, nullptr, [](I x) -> std::int64_t { return !x[0]; });
-const Function logical_and = predicate("and", 2, nullptr, [](I x) -> std::int64_t { return x[0] && x[1]; }, true);
-const Function logical_or = predicate("or", 2, nullptr, [](I x) -> std::int64_t { return x[0] || x[1]; }, true);
-const Function logical_xor = predicate("xor", 2, nullptr, [](I x) -> std::int64_t { return !x[0] != !x[1]; }, true);
-const Function is_nan = predicate("is_nan", 1, [](D x) -> double { return std::isnan(x[0]); }, nullptr);
-const Function is_infinite = predicate("is_infinite", 1, [](D x) -> double { return std::isinf(x[0]); }, nullptr);
-const Function bit_and = integral("bit_and", 2, [](I x) { return x[0] & x[1]; }, true);
-const Function bit_or = integral("bit_or", 2, [](I x) { return x[0] | x[1]; }, true);
-const Function bit_xor = integral("bit_xor", 2, [](I x) { return x[0] ^ x[1]; }, true);
+const Function logical_and = predicate(
+    "and", 2, nullptr, [](I x) -> std::int64_t { return x[0] && x[1]; }, true);
+const Function logical_or = predicate(
+    "or", 2, nullptr, [](I x) -> std::int64_t { return x[0] || x[1]; }, true);
+const Function logical_xor = predicate(
+    "xor", 2, nullptr, [](I x) -> std::int64_t { return !x[0] != !x[1]; }, true);
+const Function is_nan = predicate(
+    "is_nan", 1, [](D x) -> double { return std::isnan(x[0]); }, nullptr);
+const Function is_infinite = predicate(
+    "is_infinite", 1, [](D x) -> double { return std::isinf(x[0]); }, nullptr);
+const Function bit_and = integral(
+    "bit_and", 2, [](I x) { return x[0] & x[1]; }, true);
+const Function bit_or = integral(
+    "bit_or", 2, [](I x) { return x[0] | x[1]; }, true);
+const Function bit_xor = integral(
+    "bit_xor", 2, [](I x) { return x[0] ^ x[1]; }, true);
 const Function bit_not = integral("bit_not", 1, [](I x) { return ~x[0]; });
-const Function shift_left = integral("shift_left", 2, [](I x) {
-  return x[1] < 0 || x[1] > 63 ? 0 : wrapping(static_cast<std::uint64_t>(x[0]) << x[1]);
-});
-const Function shift_right = integral("shift_right", 2, [](I x) -> std::int64_t {
-  return x[1] < 0 || x[1] > 63 ? (x[0] < 0 ? -1 : 0) : x[0] >> x[1];
-});
+const Function shift_left = integral(
+    "shift_left", 2, [](I x) { return x[1] < 0 || x[1] > 63 ? 0 : wrapping(static_cast<std::uint64_t>(x[0]) << x[1]); });
+const Function shift_right =
+    integral("shift_right", 2, [](I x) -> std::int64_t { return x[1] < 0 || x[1] > 63 ? (x[0] < 0 ? -1 : 0) : x[0] >> x[1]; });
 const Function shift_right_unsigned = integral("shift_right_unsigned", 2, [](I x) {
   return x[1] < 0 || x[1] > 63 ? 0 : wrapping(static_cast<std::uint64_t>(x[0]) >> x[1]);
 });
@@ -131,11 +178,17 @@ const Function shift_right_unsigned = integral("shift_right_unsigned", 2, [](I x
 
 std::span<const Function* const> all_functions() {
   using namespace functions;
-  static const std::array<const Function*, 44> kAll = {
-      &exp, &log, &sqrt, &rsqrt, &erf, &tanh, &sigmoid, &sin, &cos, &tan, &asin, &acos, &atan, &sinh, &cosh, &asinh, &acosh,
-      &atanh, &softplus, &pow, &abs, &sign, &floor, &ceil, &round_even, &floor_modulo, &integer_divide, &truncated_modulo,
-      &equal, &less, &less_equal, &logical_not, &logical_and, &logical_or, &logical_xor, &is_nan, &is_infinite, &bit_and,
-      &bit_or, &bit_xor, &bit_not, &shift_left, &shift_right, &shift_right_unsigned};
+  static const std::array<const Function*, 44> kAll = {&exp,         &log,          &sqrt,           &rsqrt,
+                                                       &erf,         &tanh,         &sigmoid,        &sin,
+                                                       &cos,         &tan,          &asin,           &acos,
+                                                       &atan,        &sinh,         &cosh,           &asinh,
+                                                       &acosh,       &atanh,        &softplus,       &pow,
+                                                       &abs,         &sign,         &floor,          &ceil,
+                                                       &round_even,  &floor_modulo, &integer_divide, &truncated_modulo,
+                                                       &equal,       &less,         &less_equal,     &logical_not,
+                                                       &logical_and, &logical_or,   &logical_xor,    &is_nan,
+                                                       &is_infinite, &bit_and,      &bit_or,         &bit_xor,
+                                                       &bit_not,     &shift_left,   &shift_right,    &shift_right_unsigned};
   return kAll;
 }
 

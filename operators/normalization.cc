@@ -184,6 +184,92 @@ struct InstanceNormalization {
   }
 };
 
+// y = (x - mean) / sqrt(var + epsilon) * scale + b, with mean and variance of each group of successive channels.
+struct GroupNormalization {
+  static constexpr std::string_view kName = "GroupNormalization";
+  static constexpr InputCount kInputs{3, 3};
+  Index num_groups = 1;
+  Real epsilon = 1e-5f;
+  Index stash_type = 1;
+  template <class V>
+  void fields(V&& v) {
+    v("num_groups", num_groups);
+    v("epsilon", epsilon);
+    v("stash_type", stash_type);
+  }
+  // Before opset 21, scale and b have an element for each group. ONNX has no default for the groups: they are always written.
+  static void onnx(OnnxMapping& m) {
+    m.since = 21;
+    m.write = [](OnnxSink& sink, const Attributes& attributes, const std::vector<OnnxValue>& inputs,
+                 const std::vector<OnnxValue>& outputs) {
+      const auto op = from_attributes<GroupNormalization>(attributes);
+      if (sink.opset() < 21) return false;
+      sink.node("GroupNormalization", {{"num_groups", op.num_groups}, {"epsilon", op.epsilon}, {"stash_type", op.stash_type}},
+                inputs, outputs);
+      return true;
+    };
+  }
+
+  Definition define(const Inputs& in) const {
+    Definition d(in);
+    const Operand &x = in[0], &scale = in[1], &b = in[2];
+    require_elements(d, x, Elements::kReals);
+    d.require(x.rank() >= 2, [&] { return "input has rank " + std::to_string(x.rank()) + ", must be at least 2"; });
+    d.require_same_type(x, scale);
+    d.require_same_type(x, b);
+    require_channels(d, scale, x, "scale");
+    require_channels(d, b, x, "b");
+    const auto message = [&] {
+      return x.size(1).to_string() + " channels cannot be divided into " + num_groups.to_string() + " equal groups";
+    };
+    d.require(less_equal(1, num_groups), message);
+    d.require(equal(mod(x.size(1), num_groups), 0), message);
+    Indices bounds{floor_div(x.size(1), num_groups)};
+    bounds.insert(bounds.end(), x.shape().begin() + 2, x.shape().end());
+    d.output(x.type(), x.shape(), [=, e = epsilon](const Indices& i) {
+      const Element count = convert(from_index(product(bounds)), Scalar::kReal);
+      const auto mean_over_group = [&](const auto& f) {
+        return reduce(Reduction::kSum, "t", bounds,
+                      [&](const Indices& t) {
+                        Indices position{i[0], floor_div(i[1], bounds[0]) * bounds[0] + t[0]};
+                        position.insert(position.end(), t.begin() + 1, t.end());
+                        return f(x(position));
+                      }) /
+               count;
+      };
+      const Element mean = mean_over_group([](const Element& v) { return v; });
+      const Element variance = mean_over_group([&](const Element& v) { return (v - mean) * (v - mean); });
+      const Indices c{i[1]};
+      return (x(i) - mean) / deviation(variance, e) * scale(c) + b(c);
+    });
+    return d;
+  }
+};
+
+// (x - mean) / (deviation + 1e-9) over the given axes.
+struct MeanVarianceNormalization {
+  static constexpr std::string_view kName = "MeanVarianceNormalization";
+  Indices axes{0, 2, 3};
+  template <class V>
+  void fields(V&& v) {
+    v("axes", axes);
+  }
+  void normalize(const Inputs& in) { axes = canonical_axes(axes, in[0].rank()); }
+  static void onnx(OnnxMapping& m) { m.since = 9; }
+
+  Definition define(const Inputs& in) const {
+    Definition d(in);
+    const Operand& x = in[0];
+    require_elements(d, x, Elements::kReals);
+    d.output(x.type(), x.shape(), [=, over = canonical_axes(axes, x.rank())](const Indices& i) {
+      const Slice slice(x, over, i);
+      const Element mean = slice.mean();
+      return (x(i) - mean) / (apply(functions::sqrt, slice.variance(mean)) + real(1e-9f));
+    });
+    return d;
+  }
+};
+
 // x divided by its p-norm along an axis (p is 1 or 2); 0 where the norm is 0.
 struct LpNormalization {
   static constexpr std::string_view kName = "LpNormalization";
@@ -264,6 +350,8 @@ void register_normalization(Registry& r) {
   r.add<LayerNormalization>();
   r.add<RMSNormalization>();
   r.add<InstanceNormalization>();
+  r.add<GroupNormalization>();
+  r.add<MeanVarianceNormalization>();
   r.add<LpNormalization>();
   r.add<LRN>();
 }

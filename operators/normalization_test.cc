@@ -68,6 +68,19 @@ TEST_CASE("InstanceNormalization normalizes each channel of each instance") {
   }
 }
 
+TEST_CASE("GroupNormalization normalizes each group of channels") {
+  std::mt19937 random(11);
+  const Tensor x = random_tensor({2, 4, 3}, random), scale = random_tensor({4}, random), b = random_tensor({4}, random);
+  const auto y = evaluate("GroupNormalization", {x, scale, b}, {{"num_groups", Index(2)}})[0].reals();
+  for (std::size_t i = 0; i < 24; ++i) {
+    const Moments m = moments(x.reals(), i / 6 * 6, 6);
+    const std::size_t c = i / 3 % 4;
+    CHECK(y[i] == Approx((x.reals()[i] - m.mean) / std::sqrt(m.variance + 1e-5f) * scale.reals()[c] + b.reals()[c]));
+  }
+  CHECK(shape_of("GroupNormalization", {reals({1, 4, 8}), reals({4}), reals({4})}, {{"num_groups", Index(3)}}) ==
+        "4 channels cannot be divided into 3 equal groups");
+}
+
 TEST_CASE("RMSNormalization divides by the root of the mean square") {
   const auto y =
       evaluate("RMSNormalization", {tensor({1, 2}, {3, 4}), tensor({2}, {1, 2})}, {{"epsilon", Real(0.)}})[0].reals();

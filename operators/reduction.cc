@@ -107,6 +107,59 @@ using ReduceL2 = Reduce<"ReduceL2", Elements::kNumbers, l2_norm, 18>;
 using ReduceLogSum = Reduce<"ReduceLogSum", Elements::kNumbers, log_of_sum, 18>;
 using ReduceLogSumExp = Reduce<"ReduceLogSumExp", Elements::kReals, log_of_sum_of_exp, 18>;
 
+// The sum (or product) of the elements up to each position along an axis: without the element itself if exclusive, from the
+// end if reverse.
+template <FixedString Name, Reduction kKind, int Since>
+struct Cumulative {
+  static constexpr std::string_view kName = Name.view();
+  Index axis = 0;
+  bool exclusive = false;
+  bool reverse = false;
+  template <class V>
+  void fields(V&& v) {
+    v("axis", axis);
+    v("exclusive", exclusive);
+    v("reverse", reverse);
+  }
+  void normalize(const Inputs& in) { axis = canonical_axis(axis, in[0].rank()); }
+
+  static void onnx(OnnxMapping& m) {
+    m.since = Since;
+    m.field_inputs = {{"axis", 1, Since}};
+    m.write = [](OnnxSink& sink, const Attributes& attributes, const std::vector<OnnxValue>& inputs,
+                 const std::vector<OnnxValue>& outputs) {
+      if (sink.opset() < Since) return false;
+      const auto op = from_attributes<Cumulative>(attributes);
+      const OnnxValue axis = sink.constant(Tensor::from_integers(DataType::kInt64, {}, std::vector{op.axis.value()}));
+      sink.node(std::string(kName), {{"exclusive", op.exclusive}, {"reverse", op.reverse}}, {inputs[0], axis}, outputs);
+      return true;
+    };
+  }
+
+  Definition define(const Inputs& in) const {
+    Definition d(in);
+    const Operand& x = in[0];
+    require_elements(d, x, Elements::kNumbers);
+    const auto along = static_cast<std::size_t>(canonical_axis(axis, x.rank()).value());
+    d.output(x.type(), x.shape(), [=, *this](const Indices& i) {
+      const auto body = [&](const Indices& t) {
+        Indices position = i;
+        position[along] = t[0];
+        return x(position);
+      };
+      const auto counts = [&](const Indices& t) {
+        const Index &first = reverse ? i[along] : t[0], &last = reverse ? t[0] : i[along];
+        return std::vector{exclusive ? less(first, last) : less_equal(first, last)};
+      };
+      return reduce(kKind, "t", {x.size(along)}, body, counts);
+    });
+    return d;
+  }
+};
+
+using CumSum = Cumulative<"CumSum", Reduction::kSum, 11>;
+using CumProd = Cumulative<"CumProd", Reduction::kProduct, 26>;
+
 // The place of the largest (or smallest) element along an axis; of several, the first or the last. It is executed, not denoted.
 template <FixedString Name, bool Largest>
 struct Arg {
@@ -176,6 +229,8 @@ void register_reduction(Registry& r) {
   r.add<ReduceL2>();
   r.add<ReduceLogSum>();
   r.add<ReduceLogSumExp>();
+  r.add<CumSum>();
+  r.add<CumProd>();
   r.add<ArgMax>();
   r.add<ArgMin>();
 }

@@ -97,6 +97,15 @@ TEST_CASE("reductions of integers, truth values and nothing") {
   CHECK(evaluate("ReduceSum", {tensor({2}, {1, 2})}, {{"noop_with_empty_axes", true}})[0].reals() == std::vector<double>{1, 2});
 }
 
+TEST_CASE("CumSum adds up along its axis, from either end") {
+  const Tensor x = tensor({2, 3}, {1, 2, 3, 4, 5, 6});
+  const Named along{{"axis", Index(-1)}};
+  CHECK(evaluate("CumSum", {x}, along)[0].reals() == std::vector<double>{1, 3, 6, 4, 9, 15});
+  CHECK(evaluate("CumSum", {x}, {{"axis", Index(1)}, {"exclusive", true}})[0].reals() == std::vector<double>{0, 1, 3, 0, 4, 9});
+  CHECK(evaluate("CumSum", {x}, {{"axis", Index(1)}, {"reverse", true}})[0].reals() == std::vector<double>{6, 5, 3, 15, 11, 6});
+  CHECK(evaluate("CumProd", {x}, {{"axis", Index(0)}})[0].reals() == std::vector<double>{1, 2, 3, 4, 10, 18});
+}
+
 TEST_CASE("ArgMax and ArgMin choose the first of equals, or the last") {
   const Tensor x = tensor({2, 3}, {1, 5, 5, -2, -2, 0});
   CHECK(evaluate("ArgMax", {x}, {{"axis", Index(1)}})[0].integers() == std::vector<std::int64_t>{1, 2});
