@@ -16,7 +16,7 @@ void register_reduction(Registry& r);       // reduction.cc: ReduceSum ReduceMea
 void register_layout(Registry& r);          // layout.cc: Transpose Reshape Flatten Squeeze Unsqueeze Expand Identity Cast DepthToSpace
 void register_assembly(Registry& r);        // assembly.cc: Concat Split Pad Tile
 void register_slice(Registry& r);           // slice.cc: Slice
-void register_indexing(Registry& r);        // indexing.cc: Gather GatherElements GatherND ScatterElements ScatterND TopK CumSum OneHot
+void register_indexing(Registry& r);        // indexing.cc: Gather GatherElements GatherND ScatterElements ScatterND TopK OneHot
 void register_generation(Registry& r);      // generation.cc: Constant Fill Eye DiracKernel Shape Size ConstantOfShape Range EyeLike Trilu
 void register_resize(Registry& r);          // resize.cc: Resize
 

@@ -265,7 +265,12 @@ struct ScatterElements {
 
   static void onnx(OnnxMapping& m) {
     m.since = 11;
-    m.also = {"Scatter"};
+    m.also = {"Scatter"};  // its name before opset 11
+    m.import = [](OnnxSource& source, std::string&) -> Imported {
+      ScatterElements op;
+      op.axis = source.integer("axis", 0), op.reduction = source.text("reduction", "none");
+      return source.node(registry().get(kName), to_attributes(op), {source.input(0), source.input(1), source.input(2)});
+    };
   }
 };
 
@@ -377,61 +382,6 @@ struct TopK {
   static void onnx(OnnxMapping& m) { m.field_inputs = {{"k", 1, 10}}; }
 };
 
-// y[i...] = the sum of the elements up to i on an axis (from i on, if reverse; without i itself, if exclusive).
-struct CumSum {
-  static constexpr std::string_view kName = "CumSum";
-  Index axis = 0;
-  bool exclusive = false, reverse = false;
-
-  template <class V>
-  void fields(V&& v) {
-    v("axis", axis), v("exclusive", exclusive), v("reverse", reverse);
-  }
-  void normalize(const Inputs& in) { axis = canonical_axis(axis, in[0].rank()); }
-
-  Definition define(const Inputs& in) const {
-    Definition d(in);
-    const Operand& x = in[0];
-    const std::size_t along = axis_number(axis, x.rank());
-    d.output(x.type(), x.shape(), [=, *this](const Indices& i) {
-      return reduce(
-          Reduction::kSum, "t", {x.size(along)},
-          [&](const Indices& t) {
-            Indices at = i;
-            at[along] = t[0];
-            return x(at);
-          },
-          [&](const Indices& t) {
-            const Index &first = reverse ? i[along] : t[0], &last = reverse ? t[0] : i[along];
-            return std::vector<Condition>{exclusive ? less(first, last) : less_equal(first, last)};
-          });
-    });
-    return d;
-  }
-
-  static void onnx(OnnxMapping& m) {
-    m.since = 11;
-    m.import = [](OnnxSource& source, std::string& reason) -> Imported {
-      const auto axis = source.contents(source.input(1));
-      if (!axis || axis->size() != 1 || !axis->front().is_constant()) {
-        reason = "its axis is not known";
-        return std::nullopt;
-      }
-      CumSum op;
-      op.axis = axis->front();
-      op.exclusive = source.integer("exclusive", 0) != 0, op.reverse = source.integer("reverse", 0) != 0;
-      return source.node(registry().get(kName), to_attributes(op), {source.input(0)});
-    };
-    m.write = [](OnnxSink& sink, const Attributes& attributes, const std::vector<OnnxValue>& inputs,
-                 const std::vector<OnnxValue>& outputs) {
-      const CumSum op = from_attributes<CumSum>(attributes);
-      const OnnxValue axis = sink.constant(Tensor::from_integers(DataType::kInt64, {}, std::vector{op.axis.value()}));
-      sink.node("CumSum", {{"exclusive", Index(op.exclusive)}, {"reverse", Index(op.reverse)}}, {inputs[0], axis}, outputs);
-      return sink.opset() >= 11;
-    };
-  }
-};
-
 // y = on where the index says so, else off: values = [off, on].
 struct OneHot {
   static constexpr std::string_view kName = "OneHot";
@@ -497,7 +447,6 @@ void register_indexing(Registry& r) {
   r.add<ScatterElements>();
   r.add<ScatterND>();
   r.add<TopK>();
-  r.add<CumSum>();
   r.add<OneHot>();
 }
 

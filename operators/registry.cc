@@ -3,25 +3,25 @@
 namespace rewright {
 
 const Registry& registry() {
-  static const Registry& all = [] () -> const Registry& {
-    static Registry r;
-    register_arithmetic(r);
-    register_activation(r);
-    register_convolution(r);
-    register_product(r);
-    register_normalization(r);
-    register_softmax(r);
-    register_pooling(r);
-    register_reduction(r);
-    register_layout(r);
-    register_assembly(r);
-    register_slice(r);
-    register_indexing(r);
-    register_generation(r);
-    register_resize(r);
+  static const std::unique_ptr<const Registry> kAll = [] {
+    auto r = std::make_unique<Registry>();
+    register_arithmetic(*r);
+    register_activation(*r);
+    register_convolution(*r);
+    register_product(*r);
+    register_normalization(*r);
+    register_softmax(*r);
+    register_pooling(*r);
+    register_reduction(*r);
+    register_layout(*r);
+    register_assembly(*r);
+    register_slice(*r);
+    register_indexing(*r);
+    register_generation(*r);
+    register_resize(*r);
     return r;
   }();
-  return all;
+  return *kAll;
 }
 
 }  // namespace rewright
