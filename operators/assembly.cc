@@ -133,8 +133,7 @@ struct Split {
       } else if (source.opset() < 13 && source.has("split")) {
         op.sizes = to_indices(source.integers("split"));
       } else {
-        const std::int64_t count =
-            source.integer("num_outputs", static_cast<std::int64_t>(source.output_count()));
+        const std::int64_t count = source.integer("num_outputs", static_cast<std::int64_t>(source.output_count()));
         if (count < 1 || count > 1 << 16) throw Error(ErrorCode::kBadInput, std::to_string(count) + " pieces");
         const auto sizes = equal_sizes(size, static_cast<std::size_t>(count), source.opset());
         if (!sizes) {
@@ -255,8 +254,8 @@ struct Pad {
       axes = axes_from(0, rank);
     }
     if (both.size() != 2 * axes.size())
-      throw Error(ErrorCode::kBadInput, "pads has " + std::to_string(both.size()) + " entries for " +
-                                            std::to_string(axes.size()) + " axes");
+      throw Error(ErrorCode::kBadInput,
+                  "pads has " + std::to_string(both.size()) + " entries for " + std::to_string(axes.size()) + " axes");
     op.pads_begin.assign(rank, 0), op.pads_end.assign(rank, 0);
     for (std::size_t k = 0; k < axes.size(); ++k) {
       const std::size_t a = axis_number(axes[k], rank);
@@ -328,8 +327,10 @@ struct Tile {
     d.output(x.type(), shape, [=, repeats = repeats](const Indices& i) {
       Indices at = i;
       for (std::size_t a = 0; a < x.rank(); ++a) {
-        if (x.size(a) == Index(0)) at[a] = 0;  // there are no elements
-        else if (!(repeats[a] == Index(1))) at[a] = mod(i[a], x.size(a));
+        if (x.size(a) == Index(0))
+          at[a] = 0;  // there are no elements
+        else if (!(repeats[a] == Index(1)))
+          at[a] = mod(i[a], x.size(a));
       }
       return x(at);
     });

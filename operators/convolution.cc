@@ -24,9 +24,8 @@ void require_bias(Definition& d, const Inputs& in, const Index& channels) {
   const Operand& b = in[2];
   d.require_rank(b, 1, "bias");
   d.require_same_type(in[0], b);
-  d.require(equal(b.size(0), channels), [&] {
-    return "bias has " + b.size(0).to_string() + " elements for " + channels.to_string() + " output channels";
-  });
+  d.require(equal(b.size(0), channels),
+            [&] { return "bias has " + b.size(0).to_string() + " elements for " + channels.to_string() + " output channels"; });
 }
 
 // What Conv and ConvTranspose import alike, all but the pads.
@@ -127,8 +126,8 @@ struct Conv {
       Window window = import_window(op, source);
       const Indices sizes = spatial_part(source.type_of(source.input(0)).shape);
       if (sizes.size() != window.rank())
-        throw Error(ErrorCode::kBadInput, "input has " + std::to_string(sizes.size()) + " spatial axes, weight has " +
-                                              std::to_string(window.rank()));
+        throw Error(ErrorCode::kBadInput,
+                    "input has " + std::to_string(sizes.size()) + " spatial axes, weight has " + std::to_string(window.rank()));
       const auto pads = import_pads(source, sizes, window, reason);
       if (!pads) return std::nullopt;
       op.pads_begin = pads->begin, op.pads_end = pads->end;
@@ -168,9 +167,8 @@ struct ConvTranspose {
     Definition d(in);
     const Operand &x = in[0], &w = in[1];
     require_operands(d, in, group);
-    d.require(equal(w.size(0), x.size(1)), [&] {
-      return "weight has " + w.size(0).to_string() + " input channels, input has " + x.size(1).to_string();
-    });
+    d.require(equal(w.size(0), x.size(1)),
+              [&] { return "weight has " + w.size(0).to_string() + " input channels, input has " + x.size(1).to_string(); });
     const bool grouped = !(group == Index(1));
     if (grouped)
       d.require(equal(mod(x.size(1), group), 0), [&] {
@@ -184,8 +182,7 @@ struct ConvTranspose {
 
     Indices shape{x.size(0), group_channels * group};
     for (std::size_t a = 0; a < window.rank(); ++a) {
-      const Index size =
-          strides[a] * (x.size(a + 2) - 1) + output_padding[a] + window.extent(a) - pads_begin[a] - pads_end[a];
+      const Index size = strides[a] * (x.size(a + 2) - 1) + output_padding[a] + window.extent(a) - pads_begin[a] - pads_end[a];
       d.require(less_equal(0, size), [&] { return "output size " + size.to_string() + " is negative"; });
       shape.push_back(size);
     }
@@ -194,8 +191,7 @@ struct ConvTranspose {
       const Index channel = grouped ? mod(i[1], group_channels) : i[1];
       const auto source = [&](const Indices& r) {  // the position in x, times the stride
         Indices at;
-        for (std::size_t a = 0; a < window.rank(); ++a)
-          at.push_back(i[a + 2] + pads_begin[a] - r[a] * dilations[a]);
+        for (std::size_t a = 0; a < window.rank(); ++a) at.push_back(i[a + 2] + pads_begin[a] - r[a] * dilations[a]);
         return at;
       };
       const auto where = [&](const Indices& r) {
@@ -232,8 +228,7 @@ struct ConvTranspose {
                                             std::to_string(rank) + " spatial axes");
     for (std::size_t a = 0; a < rank; ++a) {
       const Index size = wanted.empty() ? input_sizes[a] * strides[a] : Index(wanted[wanted.size() - rank + a]);
-      const std::int64_t total =
-          (strides[a] * (input_sizes[a] - 1) + output_padding[a] + window.extent(a) - size).value();
+      const std::int64_t total = (strides[a] * (input_sizes[a] - 1) + output_padding[a] + window.extent(a) - size).value();
       const std::int64_t cut = std::max<std::int64_t>(total, 0), half = cut / 2;
       pads_begin.push_back(upper ? half : cut - half);
       pads_end.push_back(upper ? cut - half : half);
@@ -247,8 +242,8 @@ struct ConvTranspose {
       Window window = import_window(op, source);
       const Indices sizes = spatial_part(source.type_of(source.input(0)).shape);
       if (sizes.size() != window.rank())
-        throw Error(ErrorCode::kBadInput, "input has " + std::to_string(sizes.size()) + " spatial axes, weight has " +
-                                              std::to_string(window.rank()));
+        throw Error(ErrorCode::kBadInput,
+                    "input has " + std::to_string(sizes.size()) + " spatial axes, weight has " + std::to_string(window.rank()));
       op.output_padding = import_list(source, "output_padding", window.rank(), 0);
       const std::string mode = source.text("auto_pad", "NOTSET");
       if (source.has("output_shape") && !all_constant(sizes)) {

@@ -225,9 +225,8 @@ struct DiracKernel {
     const bool grouped = !(group == Index(1));
     const Index depth = grouped ? floor_div(channels, group) : channels;
     if (grouped)
-      d.require(equal(depth * group, channels), [&] {
-        return channels.to_string() + " channels are not a multiple of group " + group.to_string();
-      });
+      d.require(equal(depth * group, channels),
+                [&] { return channels.to_string() + " channels are not a multiple of group " + group.to_string(); });
     require_length(d, centre, kernel.size(), "centre");
     Indices shape{channels, depth};
     shape.insert(shape.end(), kernel.begin(), kernel.end());
@@ -365,8 +364,7 @@ struct Range {
   static void onnx(OnnxMapping& m) {
     m.since = 11;
     m.import = [](OnnxSource& source, std::string& reason) {
-      return is_integer(source.type_of(source.input(0)).type) ? import_integers(source, reason)
-                                                               : import_reals(source, reason);
+      return is_integer(source.type_of(source.input(0)).type) ? import_integers(source, reason) : import_reals(source, reason);
     };
     m.write = [](OnnxSink& sink, const Attributes& attributes, const std::vector<OnnxValue>&,
                  const std::vector<OnnxValue>& outputs) {
@@ -397,9 +395,8 @@ struct RealRange {
     Definition d(in);
     require_sizes(d, {count});
     d.require(is_real(type), [&] { return "type is " + std::string(name(type)) + ", a real type is needed"; });
-    d.output(type, {count}, [=, *this](const Indices& i) {
-      return real(start) + convert(from_index(i[0]), Scalar::kReal) * real(delta);
-    });
+    d.output(type, {count},
+             [=, *this](const Indices& i) { return real(start) + convert(from_index(i[0]), Scalar::kReal) * real(delta); });
     return d;
   }
 

@@ -154,9 +154,9 @@ class Elements {
     if (real_)
       reals_[i] = combined(reduction, reals_[i], from.reals_[k]);
     else
-      integers_[i] = static_cast<std::int64_t>(combined(reduction, static_cast<std::uint64_t>(integers_[i]),
-                                                        static_cast<std::uint64_t>(from.integers_[k]), integers_[i],
-                                                        from.integers_[k]));
+      integers_[i] =
+          static_cast<std::int64_t>(combined(reduction, static_cast<std::uint64_t>(integers_[i]),
+                                             static_cast<std::uint64_t>(from.integers_[k]), integers_[i], from.integers_[k]));
   }
   bool less(std::size_t i, std::size_t k) const { return real_ ? reals_[i] < reals_[k] : integers_[i] < integers_[k]; }
   Tensor picked(const std::vector<std::size_t>& which, Sizes sizes) const {
@@ -198,8 +198,7 @@ class Elements {
 
 std::size_t checked_index(std::int64_t index, std::int64_t size) {
   if (index < -size || index >= size)
-    throw Error(ErrorCode::kBadInput,
-                "index " + std::to_string(index) + " into an axis of size " + std::to_string(size));
+    throw Error(ErrorCode::kBadInput, "index " + std::to_string(index) + " into an axis of size " + std::to_string(size));
   return static_cast<std::size_t>(index < 0 ? index + size : index);
 }
 
@@ -310,10 +309,8 @@ struct ScatterND {
   std::vector<Tensor> execute(std::span<const Tensor> in) const {
     const Sizes& sizes = in[0].sizes();
     const auto depth = static_cast<std::size_t>(in[1].sizes().back());
-    const std::size_t block =
-        static_cast<std::size_t>(element_count(std::span(sizes).subspan(depth)));
-    const std::size_t rows =
-        static_cast<std::size_t>(element_count(std::span(in[1].sizes()).first(in[1].sizes().size() - 1)));
+    const std::size_t block = static_cast<std::size_t>(element_count(std::span(sizes).subspan(depth)));
+    const std::size_t rows = static_cast<std::size_t>(element_count(std::span(in[1].sizes()).first(in[1].sizes().size() - 1)));
     const std::vector<std::int64_t> indices = in[1].integers();
     Elements result(in[0]);
     const Elements updates(in[2]);

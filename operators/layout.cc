@@ -45,8 +45,8 @@ Definition reshaped(const Inputs& in, const Indices& shape) {
   Definition d(in);
   const Operand& x = in[0];
   d.require(equal(product(x.shape()), product(shape)), [&] {
-    return "shape " + to_string(x.shape()) + " has " + product(x.shape()).to_string() + " elements, shape " +
-           to_string(shape) + " has " + product(shape).to_string();
+    return "shape " + to_string(x.shape()) + " has " + product(x.shape()).to_string() + " elements, shape " + to_string(shape) +
+           " has " + product(shape).to_string();
   });
   d.output(x.type(), shape, [=](const Indices& i) { return x(reshaped_position(x.shape(), shape, i)); });
   return d;
@@ -188,9 +188,7 @@ struct Flatten {
   }
   void normalize(const Inputs& in) { axis = split(in[0].rank()); }
 
-  std::size_t split(std::size_t rank) const {
-    return axis == Index(rank) ? rank : axis_number(axis, rank);
-  }
+  std::size_t split(std::size_t rank) const { return axis == Index(rank) ? rank : axis_number(axis, rank); }
   Definition define(const Inputs& in) const {
     const Indices& from = in[0].shape();
     const std::size_t at = split(from.size());
@@ -360,8 +358,8 @@ struct Cast {
     m.also = {"CastLike"};
     m.import = [](OnnxSource& source, std::string& reason) -> Imported {
       Cast op;
-      op.to = source.type() == "CastLike" ? source.type_of(source.input(1)).type
-                                          : static_cast<DataType>(source.integer("to", 0));
+      op.to =
+          source.type() == "CastLike" ? source.type_of(source.input(1)).type : static_cast<DataType>(source.integer("to", 0));
       const DataType from = source.type_of(source.input(0)).type;
       for (const DataType type : {from, op.to})
         if (!is_real(type) && !is_integer(type) && type != DataType::kBool) {
@@ -391,9 +389,8 @@ struct DepthToSpace {
     d.require(less_equal(1, blocksize), [&] { return "blocksize " + blocksize.to_string() + " is not positive"; });
     d.require(mode == "DCR" || mode == "CRD", [&] { return "mode is '" + mode + "'"; });
     const Index b = blocksize, block = b * b, channels = floor_div(x.size(1), block);
-    d.require(equal(channels * block, x.size(1)), [&] {
-      return "input has " + x.size(1).to_string() + " channels, not a multiple of " + block.to_string();
-    });
+    d.require(equal(channels * block, x.size(1)),
+              [&] { return "input has " + x.size(1).to_string() + " channels, not a multiple of " + block.to_string(); });
     d.output(x.type(), {x.size(0), channels, x.size(2) * b, x.size(3) * b}, [=, crd = mode == "CRD"](const Indices& i) {
       const Index within = mod(i[2], b) * b + mod(i[3], b);
       return x({i[0], crd ? i[1] * block + within : within * channels + i[1], floor_div(i[2], b), floor_div(i[3], b)});

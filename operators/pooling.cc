@@ -54,8 +54,8 @@ struct Pool : Window {
       if (s.value() < 1) throw Error(ErrorCode::kBadInput, "strides " + to_string(strides) + " are not positive");
     const Indices& shape = source.type_of(source.input(0)).shape;
     if (shape.size() != rank() + 2)
-      throw Error(ErrorCode::kBadInput, "kernel_shape has " + std::to_string(rank()) + " entries, input has shape " +
-                                            to_string(shape));
+      throw Error(ErrorCode::kBadInput,
+                  "kernel_shape has " + std::to_string(rank()) + " entries, input has shape " + to_string(shape));
     const auto pads = import_pads(source, Indices(shape.begin() + 2, shape.end()), *this, reason);
     if (!pads) return false;
     pads_begin = pads->begin, pads_end = pads->end;
@@ -189,11 +189,10 @@ struct AveragePool : Pool {
         return conditions;
       };
       const bool all = op.count_include_pad ? !op.ceil_mode : !op.ceil_mode && !op.padded();
-      const Element count =
-          all ? from_index(product(op.kernel))
-              : reduce(Reduction::kSum, "r", op.kernel, [](const Indices&) { return integer(1); }, counted);
-      return op.over_window(Reduction::kSum, x, i, [](Element e, const Indices&) { return e; }) /
-             convert(count, Scalar::kReal);
+      const Element count = all ? from_index(product(op.kernel))
+                                : reduce(
+                                      Reduction::kSum, "r", op.kernel, [](const Indices&) { return integer(1); }, counted);
+      return op.over_window(Reduction::kSum, x, i, [](Element e, const Indices&) { return e; }) / convert(count, Scalar::kReal);
     });
     return d;
   }
@@ -245,8 +244,8 @@ struct LpPool : Pool {
     require_real(d, x);
     d.require(less_equal(1, p), [&] { return "p is " + p.to_string() + ", at least 1 is needed"; });
     d.output(x.type(), output_shape(d, x), [x, op = *this](const Indices& i) {
-      return root(op.p, op.over_window(Reduction::kSum, x, i,
-                                       [&](Element e, const Indices&) { return to_power(op.p, std::move(e)); }));
+      return root(
+          op.p, op.over_window(Reduction::kSum, x, i, [&](Element e, const Indices&) { return to_power(op.p, std::move(e)); }));
     });
     return d;
   }

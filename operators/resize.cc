@@ -96,9 +96,7 @@ struct Resize {
       d.require(less_equal(1, x.size(a)), [&] { return "axis " + std::to_string(a) + " is empty, nothing to resample"; });
       axes.push_back({a, x.size(a), sizes[a], {numerators[a], denominators[a]}});
     }
-    d.output(x.type(), sizes, [=, op = *this](const Indices& i) {
-      return convert(op.combined(x, i, axes, 0), x.scalar());
-    });
+    d.output(x.type(), sizes, [=, op = *this](const Indices& i) { return convert(op.combined(x, i, axes, 0), x.scalar()); });
     return d;
   }
 
@@ -169,8 +167,8 @@ struct Resize {
   }
 
   static bool known_coordinates(const std::string& name) {
-    for (const char* known : {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
-                              "tf_half_pixel_for_nn"})
+    for (const char* known :
+         {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_half_pixel_for_nn"})
       if (name == known) return true;
     return false;
   }
@@ -260,8 +258,7 @@ struct Resize {
         reason = "the sizes that it makes are not known";
         return std::nullopt;
       }
-      if (!op.set_sizes(from, axes, *contents, source.text("keep_aspect_ratio_policy", "stretch"), reason))
-        return std::nullopt;
+      if (!op.set_sizes(from, axes, *contents, source.text("keep_aspect_ratio_policy", "stretch"), reason)) return std::nullopt;
     } else {
       std::vector<double> scales = source.reals("scales");
       if (!source.has("scales")) {

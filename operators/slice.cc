@@ -144,7 +144,7 @@ struct SliceOperator {
         } else {  // an end of -1 would count from the back
           const Index end = op.begin[a] + op.length[a] * op.step[a];
           r.ends.push_back(end.is_constant() && end.value() < 0 ? Index(std::numeric_limits<std::int64_t>::min() + 1)
-                                                                 : from_either_end(end, shape[a]));
+                                                                : from_either_end(end, shape[a]));
         }
       }
       if (r.axes.empty()) {

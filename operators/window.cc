@@ -51,8 +51,7 @@ Indices Window::counts(const Operand& x, bool ceil) const {
 
 Indices Window::spatial(const Indices& position, const Indices& r) const {
   Indices result;
-  for (std::size_t a = 0; a < rank(); ++a)
-    result.push_back(position[a + 2] * strides[a] + r[a] * dilations[a] - pads_begin[a]);
+  for (std::size_t a = 0; a < rank(); ++a) result.push_back(position[a + 2] * strides[a] + r[a] * dilations[a] - pads_begin[a]);
   return result;
 }
 
@@ -89,8 +88,7 @@ std::optional<Pads> import_pads(const OnnxSource& source, const Indices& sizes, 
   if (mode == "VALID") return Pads{Indices(rank, 0), Indices(rank, 0)};
   if (mode != "SAME_UPPER" && mode != "SAME_LOWER") throw Error(ErrorCode::kBadInput, "auto_pad is '" + mode + "'");
   for (std::size_t a = 0; a < rank; ++a) {
-    const Index total =
-        (ceil_div(sizes[a], window.strides[a]) - 1) * window.strides[a] + window.extent(a) - sizes[a];
+    const Index total = (ceil_div(sizes[a], window.strides[a]) - 1) * window.strides[a] + window.extent(a) - sizes[a];
     if (!total.is_constant()) {
       reason = mode + " padding of size " + sizes[a].to_string() + " at stride " + window.strides[a].to_string();
       return std::nullopt;

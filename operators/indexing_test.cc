@@ -1,0 +1,53 @@
+#include <catch2/catch.hpp>
+
+#include "operators/testing.h"
+
+namespace rewright::testing {
+namespace {
+
+using Values = std::vector<double>;
+
+Tensor whole(Sizes sizes, const std::vector<std::int64_t>& values) {
+  return Tensor::from_integers(DataType::kInt64, std::move(sizes), values);
+}
+
+TEST_CASE("Gather by positions that count from either end") {
+  const Tensor x = tensor({2, 3}, {1, 2, 3, 4, 5, 6});
+  CHECK(evaluate("Gather", {x, whole({2}, {-1, 0})}, {{"axis", Index(1)}})[0].reals() == Values{3, 1, 6, 4});
+  CHECK(evaluate("Gather", {x, whole({}, {1})})[0] == tensor({3}, {4, 5, 6}));
+  CHECK(evaluate("GatherElements", {x, whole({2, 1}, {2, -3})}, {{"axis", Index(1)}})[0].reals() == Values{3, 4});
+  CHECK(evaluate("GatherND", {x, whole({2, 2}, {1, 2, 0, -1})})[0].reals() == Values{6, 3});
+  CHECK(evaluate("GatherND", {x, whole({2, 1}, {2, 0})}, {{"batch_dims", Index(1)}})[0].reals() == Values{3, 4});
+  const Index n = Index::symbol("N");
+  CHECK(shape_of("Gather", {reals({5, n}), integers({2, 7})}) == "[2, 7, N]");
+  CHECK(shape_of("Gather", {reals({5}), reals({2})}) == "indices are float, integers are needed");
+}
+
+TEST_CASE("scattering") {
+  const Tensor x = tensor({2, 2}, {1, 2, 3, 4});
+  CHECK(evaluate("ScatterElements", {x, whole({1, 2}, {1, 0}), tensor({1, 2}, {8, 9})})[0].reals() == Values{1, 9, 8, 4});
+  CHECK(evaluate("ScatterElements", {x, whole({2, 2}, {0, 0, 1, -1}), tensor({2, 2}, {1, 2, 3, 4})},
+                 {{"axis", Index(1)}, {"reduction", std::string("add")}})[0]
+            .reals() == Values{4, 2, 3, 11});
+  CHECK(
+      evaluate("ScatterND", {x, whole({1, 1}, {1}), tensor({1, 2}, {8, 9})}, {{"reduction", std::string("mul")}})[0].reals() ==
+      Values{1, 2, 24, 36});
+  CHECK_THROWS_AS(evaluate("ScatterND", {x, whole({1, 1}, {2}), tensor({1, 2}, {8, 9})}), Error);
+}
+
+TEST_CASE("TopK puts the first of equal elements first") {
+  const Tensor x = tensor({4}, {1, 3, 3, 2});
+  const auto y = evaluate("TopK", {x}, {{"k", Index(3)}});
+  CHECK(y[0].reals() == Values{3, 3, 2});
+  CHECK(y[1].integers() == std::vector<std::int64_t>{1, 2, 3});
+  CHECK(evaluate("TopK", {x}, {{"k", Index(1)}, {"largest", Index(0)}})[1].integers() == std::vector<std::int64_t>{0});
+  CHECK(shape_of("TopK", {reals({4})}, {{"k", Index(5)}}) == "k is 5, the axis has size 4");
+}
+
+TEST_CASE("OneHot is off everywhere for an index outside") {
+  const Tensor values = tensor({2}, {-1, 1});
+  CHECK(evaluate("OneHot", {whole({3}, {1, -1, 7}), values}, {{"depth", Index(2)}})[0].reals() == Values{-1, 1, -1, 1, -1, -1});
+}
+
+}  // namespace
+}  // namespace rewright::testing

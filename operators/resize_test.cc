@@ -1,0 +1,53 @@
+#include <catch2/catch.hpp>
+
+#include "operators/testing.h"
+
+namespace rewright::testing {
+namespace {
+
+using Values = std::vector<double>;
+
+Values resized(const Values& x, std::int64_t size, const std::string& mode, const std::string& coordinates,
+               const std::string& rounding = "round_prefer_floor") {
+  return evaluate("Resize", {tensor({static_cast<std::int64_t>(x.size())}, x)},
+                  {{"sizes", Indices{size}}, {"mode", mode}, {"coordinates", coordinates}, {"rounding", rounding}})[0]
+      .reals();
+}
+
+TEST_CASE("nearest elements") {
+  CHECK(resized({1, 2}, 4, "nearest", "asymmetric", "floor") == Values{1, 1, 2, 2});
+  CHECK(resized({1, 2}, 4, "nearest", "asymmetric", "ceil") == Values{1, 2, 2, 2});
+  CHECK(resized({1, 2, 3}, 5, "nearest", "align_corners") == Values{1, 1, 2, 2, 3});
+  CHECK(resized({1, 2, 3}, 5, "nearest", "align_corners", "round_prefer_ceil") == Values{1, 2, 2, 3, 3});
+  CHECK(resized({1, 2, 3, 4}, 2, "nearest", "half_pixel") == Values{1, 3});
+  CHECK(resized({1, 2, 3, 4}, 2, "nearest", "tf_half_pixel_for_nn", "floor") == Values{2, 4});
+}
+
+TEST_CASE("linear interpolation") {
+  CHECK(resized({0, 4}, 4, "linear", "half_pixel") == Values{0, 1, 3, 4});
+  CHECK(resized({0, 4}, 4, "linear", "asymmetric") == Values{0, 2, 4, 4});
+  CHECK(resized({0, 4}, 5, "linear", "align_corners") == Values{0, 1, 2, 3, 4});
+  CHECK(resized({3, 5}, 1, "linear", "pytorch_half_pixel") == Values{3});
+  const Tensor x = tensor({2, 2}, {0, 4, 8, 12});
+  CHECK(evaluate("Resize", {x},
+                 {{"sizes", Indices{3, 3}}, {"mode", std::string("linear")}, {"coordinates", std::string("align_corners")}})[0]
+            .reals() == Values{0, 2, 4, 4, 6, 8, 8, 10, 12});
+}
+
+TEST_CASE("cubic interpolation keeps what is constant, and straight lines inside") {
+  for (const double v : resized({3, 3, 3, 3}, 9, "cubic", "half_pixel")) CHECK(v == Approx(3));
+  const Values y = resized({0, 1, 2, 3, 4, 5, 6, 7}, 16, "cubic", "asymmetric");
+  for (std::size_t k = 2; k <= 10; k += 2) CHECK(y[k] == Approx(static_cast<double>(k) / 2));
+}
+
+TEST_CASE("a resize by symbolic sizes") {
+  const Index h = Index::symbol("H");
+  CHECK(shape_of("Resize", {reals({1, h})},
+                 {{"sizes", Indices{1, 2 * h}}, {"numerators", Indices{1, 2}}, {"denominators", Indices{1, 1}}}) ==
+        to_string(Indices{1, 2 * h}));
+  CHECK(shape_of("Resize", {reals({1, 0})}, {{"sizes", Indices{1, 2}}}) != "[1, 2]");
+  CHECK(shape_of("Resize", {reals({4})}, {{"sizes", Indices{2}}, {"mode", std::string("area")}}) == "mode is 'area'");
+}
+
+}  // namespace
+}  // namespace rewright::testing
