@@ -19,7 +19,10 @@ class Bindings {
 
   // The tensor that stands for pattern input `number`.
   bool bind_input(std::size_t number, const TensorType& type);
-  // A source node's attribute (normalized) against its pattern.
+  // The attributes of a node (normalized for its inputs) against those of a source node. What the pattern writes out is
+  // normalized too before it is compared: an absent list, an axis counted from the back.
+  bool bind_attributes(const PatternNode& pattern, const Attributes& values, const Inputs& inputs);
+  // One attribute's value against its pattern.
   bool bind_attribute(const Expression& pattern, const AttributeValue& value);
   // An index expression of the pattern must equal a value: binds a variable, decides, or is kept until more is bound.
   bool bind_index(const Index& pattern, const Index& value);
@@ -33,6 +36,7 @@ class Bindings {
   Index evaluate(const Index& expression) const;
 
   const std::map<std::string, AttributeValue, std::less<>>& values() const { return values_; }
+  const Rule& rule() const { return *rule_; }
   // Binds or compares a variable of any sort.
   bool bind(std::string_view variable, const AttributeValue& value);
   std::optional<AttributeValue> try_evaluate(const Expression& expression) const;
@@ -40,6 +44,10 @@ class Bindings {
 
  private:
   bool settle();  // works on what was kept until nothing changes
+  bool solve(const Index& pattern, const Index& value, bool& progress);
+  bool holds(const Predicate& predicate) const;
+  std::optional<AttributeValue> call(const Expression& expression) const;
+  std::optional<std::size_t> input_number(std::string_view name) const;
   struct Kept {
     Index pattern, value;
   };

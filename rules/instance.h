@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
+#include <map>
 #include <optional>
 #include <random>
 #include <string>
@@ -13,20 +15,63 @@
 
 namespace rewright {
 
+// One side as a graph whose inputs are the rule's, in order and with their names. Types and values of variables may be known
+// or symbolic. Throws Error(kBadInput) if the side is ill-typed.
+Graph instantiate(const Rule& rule, const Pattern& side, const std::vector<TensorType>& input_types, const Bindings& bindings);
+
+// The conditions under which a side is well-typed, beyond those decided already, and the types of its outputs, for symbolic
+// values of the variables. Throws Error: kBadInput if the side is ill-typed for all of them, kUnsupported if an operator needs
+// to know more of them.
+struct SideTyping {
+  std::vector<Condition> conditions;
+  std::vector<TensorType> outputs;
+};
+SideTyping infer_side(const Rule& rule, const Pattern& side, const std::vector<TensorType>& input_types, const Bindings& bindings);
+
 struct RuleInstance {
   std::vector<TensorType> input_types;
   Bindings bindings;
-  Graph source, target;  // inputs in the order of the rule's, with their names
+  Graph source;
 };
 
-// Both sides with the rule's own index variables as symbolic sizes where `values` has none: what a prover starts from. Input
-// ranks follow from `ranks` (for open shapes, the length of the middle part: one an input with an open shape).
-// Throws Error(kBadInput) if a side is ill-typed, or if both have different types.
-RuleInstance instantiate(const Rule& rule, std::vector<TensorType> input_types, Bindings bindings);
+// Random instances with known sizes that satisfy all conditions and whose source is well-typed: small sizes, often 1, boundary
+// strides and pads. Equations between sizes are solved, what is left is sampled.
+class InstanceSampler {
+ public:
+  InstanceSampler(const Rule& rule, std::uint64_t seed);
+  // Nothing if none was found in this many attempts.
+  std::optional<RuleInstance> sample(int attempts = 3000);
 
-// One random instance with known sizes that satisfies all conditions and whose source is well-typed; nullopt if none was found
-// in this many attempts.
-std::optional<RuleInstance> sample_instance(const Rule& rule, std::mt19937_64& random, int attempts = 400);
+ private:
+  enum class Sort { kIndex, kList, kReal, kText, kBool, kType };
+  struct Variable {
+    Sort sort;
+    bool in_shape = false;      // occurs in the shape of an input
+    bool permutation = false;   // a list that must be one
+    AttributeValue example;     // a value of its sort: the default of a field it stands for
+  };
+  // The lengths of lists and of the unnamed open parts of shapes, by name and by number of the input.
+  struct Ranks {
+    std::map<std::string, std::size_t> lists;
+    std::vector<std::size_t> open;
+  };
+
+  void find_variables();
+  Ranks sample_ranks();
+  std::optional<RuleInstance> attempt(const Ranks& ranks);
+  AttributeValue sample_value(const std::string& name, const Variable& variable, const Ranks& ranks, bool symbolic);
+  Indices sample_list(std::size_t length);
+  bool solve(std::vector<Condition>& conditions, std::map<std::string, Index>& values);
+  bool choose(std::vector<Condition> conditions, std::map<std::string, Index>& values);
+  std::vector<TensorType> input_types(const Bindings& bindings, const Ranks& ranks) const;
+  std::int64_t pick(std::initializer_list<std::int64_t> values);
+  bool chance(double probability);
+
+  const Rule& rule_;
+  std::mt19937_64 random_;
+  std::map<std::string, Variable> variables_;
+  std::vector<Ranks> good_;  // that led to an instance
+};
 
 struct RuleTest {
   RuleStatus status = RuleStatus::kUnknown;  // kTested, kRefuted; kUndecided: too few instances were found
@@ -34,8 +79,8 @@ struct RuleTest {
   std::string counterexample;  // for people: sizes, attributes, the first values that differ
 };
 
-// Samples instances and compares both sides over the prime field (two keys) and in double. A target that is ill-typed where the
-// source is well-typed refutes the rule.
+// Samples instances and compares both sides over the prime field (two keys) and in double. A target that is ill-typed, or has
+// other types, where the source is well-typed refutes the rule.
 RuleTest test_rule(const Rule& rule, int instances, std::uint64_t seed);
 
 }  // namespace rewright

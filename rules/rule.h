@@ -43,13 +43,14 @@ struct Expression {
 // Functions of calls. Lists are zero-based; "x" is a pattern input.
 //   to an index:  rank(x)  size(x, axis)  length(list)  at(list, position)  product(list)  position(list, index)
 //   to a list:    shape(x)  compose(p, q)[i] = p[q[i]]  inverse(p)  identity(n)  repeat(value, n)  join(list, list)
-//                 add(list, list)  multiply(list, list)  with(list, position, value)  insert(list, position, value)
-//                 remove(list, position)  slice(list, begin, end)
-//   to a real:    plus(a, b)  times(a, b)
+//                 add(list, list)  subtract(list, list)  multiply(list, list)  with(list, position, value)
+//                 insert(list, position, value)  remove(list, position)  slice(list, begin, end)
+//   to a real:    plus(a, b)  times(a, b)  negative(a)
+// "shape(x)" is the shape of an input; position(list, i) is the first position at which i stands.
 struct RuleFunction {
   enum class Result { kIndex, kIndices, kReal };
   std::string_view name;
-  int arity;
+  std::string_view arguments;  // a letter each: x a pattern input, i an index, l a list, r a real
   Result result;
 };
 std::span<const RuleFunction> rule_functions();

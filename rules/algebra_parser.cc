@@ -1,0 +1,627 @@
+#include "rules/algebra_parser.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <functional>
+
+#include "operators/error.h"
+
+namespace rewright::internal {
+
+namespace {
+
+constexpr int kMaximumDepth = 100;
+constexpr std::size_t kMaximumNodes = 1000;
+
+double to_double(const std::string& text) { return std::strtod(text.c_str(), nullptr); }
+
+}  // namespace
+
+AlgebraParser::Nesting::Nesting(AlgebraParser& parser) : parser_(parser) {
+  if (++parser_.depth_ > kMaximumDepth) {
+    --parser_.depth_;
+    parser_.fail("expressions are nested too deeply");
+  }
+}
+
+void AlgebraParser::fail(const std::string& what) const {
+  throw Error(ErrorCode::kBadInput, what, file_ + ":" + std::to_string(peek().line));
+}
+
+bool AlgebraParser::at(std::string_view symbol, std::size_t ahead) const {
+  return peek(ahead).kind == Token::Kind::kSymbol && peek(ahead).text == symbol;
+}
+
+bool AlgebraParser::at_name(std::string_view name, std::size_t ahead) const {
+  return peek(ahead).kind == Token::Kind::kName && peek(ahead).text == name;
+}
+
+bool AlgebraParser::accept(std::string_view text) {
+  if (!at(text) && !at_name(text)) return false;
+  ++next_;
+  return true;
+}
+
+void AlgebraParser::expect(std::string_view symbol) {
+  if (accept(symbol)) return;
+  const std::string found = peek().kind == Token::Kind::kEnd ? "the end of the rule" : "\"" + peek().text + "\"";
+  fail("expected \"" + std::string(symbol) + "\", found " + found);
+}
+
+std::string AlgebraParser::expect_name(std::string_view what) {
+  if (peek().kind != Token::Kind::kName) fail("expected " + std::string(what));
+  return tokens_[next_++].text;
+}
+
+AlgebraParser::Sort AlgebraParser::require_sort(const std::string& name, Sort sort) {
+  static constexpr std::string_view kNames[] = {"an input", "an index",      "a list",         "a real number",
+                                                "a text",   "a truth value", "an element type"};
+  if (terms_.count(name)) fail("\"" + name + "\" is a tensor");
+  const auto [found, inserted] = sorts_.emplace(name, sort);
+  if (!inserted && found->second != sort)
+    fail("\"" + name + "\" is " + std::string(kNames[static_cast<int>(found->second)]) + ", not " +
+         std::string(kNames[static_cast<int>(sort)]));
+  return sort;
+}
+
+std::uint32_t AlgebraParser::input_number(const std::string& name) const {
+  const auto& inputs = result_.rule.inputs;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].name == name) return static_cast<std::uint32_t>(i);
+  fail("\"" + name + "\" is not an input");
+}
+
+AlgebraParser::Result AlgebraParser::parse() {
+  parse_inputs();
+  while (accept("let")) parse_let();
+  parse_equation();
+  while (peek().kind != Token::Kind::kEnd) {
+    if (accept("let"))
+      parse_let();
+    else if (accept("where"))
+      parse_conditions();
+    else
+      parse_flags();
+  }
+  return std::move(result_);
+}
+
+Index AlgebraParser::parse_index() {
+  plain_index_ = true;
+  Index index = parse_sum_index();
+  if (peek().kind != Token::Kind::kEnd) fail("unexpected \"" + peek().text + "\" after an index expression");
+  return index;
+}
+
+// ---- Inputs
+
+void AlgebraParser::parse_inputs() {
+  do parse_input();
+  while (accept(","));
+}
+
+void AlgebraParser::parse_input() {
+  PatternInput input;
+  input.constant = accept("const");
+  input.name = expect_name("the name of an input");
+  accept("?");
+  if (at("[")) input.shape = parse_shape();
+  if (accept(":")) input.type = parse_type();
+  if (!input.type.variable.empty()) require_sort(input.type.variable, Sort::kType);
+  if (absent_.count(input.name)) return;
+  require_sort(input.name, Sort::kInput);
+  result_.rule.inputs.push_back(std::move(input));
+}
+
+ShapePattern AlgebraParser::parse_shape() {
+  ShapePattern shape;
+  shape.open = false;
+  expect("[");
+  if (accept("]")) return shape;
+  do {
+    if (accept("...")) {
+      if (shape.open) fail("a shape has \"...\" twice");
+      shape.open = true;
+    } else if (peek().kind == Token::Kind::kName && at("...", 1)) {
+      if (shape.open) fail("a shape has \"...\" twice");
+      shape.middle = expect_name("a list");
+      require_sort(shape.middle, Sort::kList);
+      expect("...");
+      shape.open = true;
+    } else {
+      (shape.open ? shape.back : shape.front).push_back(parse_sum_index());
+    }
+  } while (accept(","));
+  expect("]");
+  return shape;
+}
+
+TypePattern AlgebraParser::parse_type() {
+  TypePattern type;
+  const std::string kind = expect_name("an element type");
+  if (kind == "real") {
+    type.kind = TypePattern::Kind::kReal;
+  } else if (kind == "integer") {
+    type.kind = TypePattern::Kind::kInteger;
+  } else if (kind == "any") {
+    type.kind = TypePattern::Kind::kAny;
+  } else if (const auto fixed = data_type_from_name(kind)) {
+    type.kind = TypePattern::Kind::kFixed;
+    type.fixed = *fixed;
+    type.variable.clear();
+    return type;
+  } else {
+    fail("\"" + kind + "\" is not an element type");
+  }
+  if (accept("(")) {
+    type.variable = accept("_") ? "" : expect_name("a type variable");
+    expect(")");
+  }
+  return type;
+}
+
+// ---- Statements
+
+void AlgebraParser::parse_let() {
+  const std::string name = expect_name("a name");
+  if (sorts_.count(name) || terms_.count(name)) fail("\"" + name + "\" is already in use");
+  expect("=");
+  const RuleFunction* f = peek().kind == Token::Kind::kName ? find_rule_function(peek().text) : nullptr;
+  if (!f || !at("(", 1)) {
+    terms_[name] = parse_sum();
+    return;
+  }
+  Expression call = parse_call();
+  const auto sort = f->result == RuleFunction::Result::kIndex     ? Sort::kIndex
+                    : f->result == RuleFunction::Result::kIndices ? Sort::kList
+                                                                  : Sort::kReal;
+  require_sort(name, sort);
+  result_.rule.quantities.push_back({name, std::move(call)});
+}
+
+void AlgebraParser::parse_equation() {
+  const auto source = parse_terms();
+  result_.both_directions = at("<=>");
+  if (!result_.both_directions) {
+    expect("=>");
+  } else {
+    ++next_;
+  }
+  const auto target = parse_terms();
+  result_.rule.source = lower(source);
+  result_.rule.target = lower(target);
+}
+
+void AlgebraParser::parse_flags() {
+  Rule& rule = result_.rule;
+  if (accept("exact"))
+    rule.math = MathClass::kExact;
+  else if (accept("reassociates"))
+    rule.math = MathClass::kReassociates;
+  else if (accept("needs_finite"))
+    rule.math = MathClass::kNeedsFinite;
+  else if (accept("inference_only"))
+    rule.for_training = false;
+  else
+    fail("unexpected \"" + peek().text + "\"");
+}
+
+void AlgebraParser::parse_conditions() {
+  do parse_condition();
+  while (accept(","));
+}
+
+void AlgebraParser::parse_condition() {
+  Rule& rule = result_.rule;
+  if (at_name("permutation") && at("(", 1)) {
+    next_ += 2;
+    rule.predicates.push_back({Predicate::Kind::kPermutation, {parse_list()}});
+    expect(")");
+    return;
+  }
+  if (accept("every")) {  // every element of a list
+    Expression list = parse_list();
+    if (accept("==")) {
+      Index value = parse_sum_index();
+      Expression all = Expression::call(
+          "repeat", {Expression::literal(std::move(value)), Expression::literal(quantity(Expression::call("length", {list})))});
+      rule.predicates.push_back({Predicate::Kind::kEqual, {std::move(list), std::move(all)}});
+      return;
+    }
+    const bool strict = at(">");
+    if (!accept(">") && !accept(">=")) fail("expected ==, > or >= after a list");
+    if (!(peek().kind == Token::Kind::kNumber && peek().text == "0")) fail("expected 0");
+    ++next_;
+    rule.predicates.push_back({strict ? Predicate::Kind::kPositive : Predicate::Kind::kNonNegative, {std::move(list)}});
+    return;
+  }
+  const auto sort = peek().kind == Token::Kind::kName ? sorts_.find(peek().text) : sorts_.end();
+  const bool other = sort != sorts_.end() && sort->second != Sort::kIndex && sort->second != Sort::kInput;
+  if (at_list() || other) {
+    Expression left;
+    const bool real = other && sort->second == Sort::kReal;
+    const auto side = [&]() -> Expression {
+      if (at_list()) return parse_list();
+      if (real) return parse_real();
+      if (peek().kind == Token::Kind::kText) return Expression::literal(tokens_[next_++].text);
+      if (accept("true")) return Expression::literal(true);
+      if (accept("false")) return Expression::literal(false);
+      const std::string name = expect_name("a value");
+      if (const auto type = data_type_from_name(name)) return Expression::literal(*type);
+      return Expression::variable(name);
+    };
+    left = side();
+    if (real && accept(">")) {
+      if (!(peek().kind == Token::Kind::kNumber && peek().text == "0")) fail("expected 0");
+      ++next_;
+      rule.predicates.push_back({Predicate::Kind::kPositive, {std::move(left)}});
+      return;
+    }
+    const bool equal = at("==");
+    if (!accept("==") && !accept("!=")) fail("expected == or !=");
+    rule.predicates.push_back({equal ? Predicate::Kind::kEqual : Predicate::Kind::kNotEqual, {std::move(left), side()}});
+    return;
+  }
+  Index left = parse_sum_index();
+  const std::string relation = peek().text;
+  if (!accept("==") && !accept("!=") && !accept("<=") && !accept(">=") && !accept("<") && !accept(">"))
+    fail("expected a comparison");
+  Index right = parse_sum_index();
+  if (relation == ">=" || relation == ">") std::swap(left, right);
+  const auto kind = relation == "==" ? Condition::Relation::kEqual
+                    : relation == "!=" ? Condition::Relation::kNotEqual
+                    : relation == "<=" || relation == ">=" ? Condition::Relation::kLessEqual
+                                                           : Condition::Relation::kLess;
+  rule.conditions.push_back({std::move(left), kind, std::move(right)});
+}
+
+// ---- Terms
+
+std::vector<AlgebraParser::TermPointer> AlgebraParser::parse_terms() {
+  std::vector<TermPointer> terms;
+  do terms.push_back(parse_sum());
+  while (accept(","));
+  return terms;
+}
+
+AlgebraParser::TermPointer AlgebraParser::parse_sum() {
+  const Nesting nesting(*this);
+  TermPointer left = parse_product();
+  while (at("+") || at("-")) {
+    const bool plus = accept("+") || !accept("-");
+    TermPointer right = parse_product();
+    left = node(plus ? "Add" : "Sub", {left, right});
+  }
+  return left;
+}
+
+AlgebraParser::TermPointer AlgebraParser::parse_product() {
+  TermPointer left = parse_factor();
+  while (at("*") || at("/")) {
+    const bool times = accept("*") || !accept("/");
+    TermPointer right = parse_factor();
+    left = node(times ? "Mul" : "Div", {left, right});
+  }
+  return left;
+}
+
+AlgebraParser::TermPointer AlgebraParser::parse_factor() {
+  const Nesting nesting(*this);
+  if (accept("-")) return node("Neg", {parse_factor()});
+  TermPointer term = parse_primary();
+  while (at(".")) {
+    ++next_;
+    if (peek().kind != Token::Kind::kNumber || peek().text.size() > 3) fail("expected the number of an output after \".\"");
+    auto output = std::make_shared<Term>();
+    output->kind = Term::Kind::kOutput;
+    output->number = static_cast<std::uint32_t>(to_double(tokens_[next_++].text));
+    if (term->kind != Term::Kind::kNode) fail("only an operator has several outputs");
+    output->arguments = {term};
+    term = output;
+  }
+  return term;
+}
+
+AlgebraParser::TermPointer AlgebraParser::parse_primary() {
+  if (accept("(")) {
+    TermPointer term = parse_sum();
+    expect(")");
+    return term;
+  }
+  if (peek().kind == Token::Kind::kNumber) return number_constant(to_double(tokens_[next_++].text));
+  if (accept("if")) return parse_choice();
+  if (accept("_")) return std::make_shared<Term>();
+  if (peek().kind != Token::Kind::kName) fail("expected a tensor");
+  if (at("(", 1)) return parse_operator();
+  const std::string name = expect_name("a tensor");
+  if (const auto found = terms_.find(name); found != terms_.end()) return found->second;
+  auto term = std::make_shared<Term>();
+  if (absent_.count(name)) return term;
+  term->kind = Term::Kind::kInput;
+  term->number = input_number(name);
+  return term;
+}
+
+// `if b then x else y`: b is an optional input.
+AlgebraParser::TermPointer AlgebraParser::parse_choice() {
+  const Nesting nesting(*this);
+  const bool negated = accept("not");
+  const std::string name = expect_name("an optional input");
+  const bool absent = absent_.count(name) != 0;
+  if (!absent) (void)input_number(name);
+  expect("then");
+  TermPointer then = parse_sum();
+  expect("else");
+  TermPointer otherwise = parse_sum();
+  return absent != negated ? otherwise : then;
+}
+
+AlgebraParser::TermPointer AlgebraParser::parse_operator() {
+  const Nesting nesting(*this);
+  const std::string name = expect_name("an operator");
+  auto term = std::make_shared<Term>();
+  term->kind = Term::Kind::kNode;
+  term->op = registry().find(name);
+  if (!term->op) fail("there is no operator \"" + name + "\"");
+  for (const Field& field : term->op->fields()) term->attributes.push_back(Expression::literal(field.default_value));
+  expect("(");
+  if (!at(")") && !at(";")) {
+    do term->arguments.push_back(parse_sum());
+    while (accept(","));
+  }
+  if (accept(";")) {
+    std::set<std::string> given;
+    do {
+      const std::string field = expect_name("an attribute");
+      const auto number = term->op->field(field);
+      if (!number) fail(name + " has no attribute \"" + field + "\"");
+      if (!given.insert(field).second) fail("attribute \"" + field + "\" is there twice");
+      expect("=");
+      term->attributes[*number] = parse_attribute(term->op->fields()[*number].default_value);
+    } while (accept(","));
+  }
+  expect(")");
+  const int count = static_cast<int>(term->arguments.size());
+  // What needs an input that is absent is absent itself.
+  for (int i = 0; i < std::min(count, term->op->min_inputs()); ++i)
+    if (term->arguments[static_cast<std::size_t>(i)]->kind == Term::Kind::kAbsent) return std::make_shared<Term>();
+  if (count < term->op->min_inputs() || count > term->op->max_inputs())
+    fail(name + " cannot have " + std::to_string(count) + " inputs");
+  return term;
+}
+
+AlgebraParser::TermPointer AlgebraParser::node(std::string_view name, std::vector<TermPointer> arguments) {
+  for (const TermPointer& argument : arguments)
+    if (argument->kind == Term::Kind::kAbsent) return argument;
+  auto term = std::make_shared<Term>();
+  term->kind = Term::Kind::kNode;
+  term->op = &registry().get(name);
+  for (const Field& field : term->op->fields()) term->attributes.push_back(Expression::literal(field.default_value));
+  term->arguments = std::move(arguments);
+  return term;
+}
+
+AlgebraParser::TermPointer AlgebraParser::number_constant(double value) {
+  auto term = std::make_shared<Term>(*node("Fill", {}));
+  const auto set = [&](std::string_view field, Expression e) { term->attributes[term->op->field(field).value()] = std::move(e); };
+  set("value", Expression::literal(Real(value)));
+  set("shape", Expression::literal(Indices{}));
+  set("type", Expression::variable("T"));
+  require_sort("T", Sort::kType);
+  return term;
+}
+
+Pattern AlgebraParser::lower(const std::vector<TermPointer>& outputs) const {
+  Pattern side;
+  std::map<const Term*, PatternValue> done;
+  const std::function<PatternValue(const Term&)> visit = [&](const Term& term) -> PatternValue {
+    if (term.kind == Term::Kind::kAbsent) return PatternValue::absent();
+    if (term.kind == Term::Kind::kInput) return PatternValue::input(term.number);
+    if (term.kind == Term::Kind::kOutput) {
+      PatternValue value = visit(*term.arguments[0]);
+      value.output = term.number;
+      side.nodes[value.number].outputs = std::max(side.nodes[value.number].outputs, term.number + 1);
+      return value;
+    }
+    if (const auto found = done.find(&term); found != done.end()) return found->second;
+    PatternNode node;
+    node.op = term.op;
+    node.attributes = term.attributes;
+    for (const TermPointer& argument : term.arguments) node.inputs.push_back(visit(*argument));
+    if (side.nodes.size() >= kMaximumNodes) fail("a side has too many operators");
+    side.nodes.push_back(std::move(node));
+    return done[&term] = PatternValue::node(static_cast<std::uint32_t>(side.nodes.size() - 1));
+  };
+  for (const TermPointer& output : outputs) side.outputs.push_back(visit(*output));
+  return canonical(side);
+}
+
+// ---- Attributes
+
+bool AlgebraParser::at_list() const {
+  if (at("[")) return true;
+  if (peek().kind != Token::Kind::kName) return false;
+  if (at("(", 1)) {
+    const RuleFunction* f = find_rule_function(peek().text);
+    return f && f->result == RuleFunction::Result::kIndices;
+  }
+  const auto sort = sorts_.find(peek().text);
+  return sort != sorts_.end() && sort->second == Sort::kList;
+}
+
+Expression AlgebraParser::parse_attribute(const AttributeValue& kind) {
+  const Nesting nesting(*this);
+  if (std::holds_alternative<Index>(kind)) return Expression::literal(parse_sum_index());
+  if (std::holds_alternative<Indices>(kind)) return parse_list();
+  if (std::holds_alternative<Real>(kind)) return parse_real();
+  if (std::holds_alternative<bool>(kind)) {
+    if (accept("true")) return Expression::literal(true);
+    if (accept("false")) return Expression::literal(false);
+    const std::string name = expect_name("true, false or a variable");
+    require_sort(name, Sort::kBool);
+    return Expression::variable(name);
+  }
+  if (std::holds_alternative<std::string>(kind)) {
+    if (peek().kind == Token::Kind::kText) return Expression::literal(tokens_[next_++].text);
+    const std::string name = expect_name("a text or a variable");
+    require_sort(name, Sort::kText);
+    return Expression::variable(name);
+  }
+  if (std::holds_alternative<DataType>(kind)) {
+    const std::string name = expect_name("an element type or a variable");
+    if (const auto type = data_type_from_name(name); type && !sorts_.count(name)) return Expression::literal(*type);
+    require_sort(name, Sort::kType);
+    return Expression::variable(name);
+  }
+  fail("this attribute cannot be given in a rule");
+}
+
+Expression AlgebraParser::parse_list() {
+  const Nesting nesting(*this);
+  if (at("[")) return parse_list_literal();
+  if (at("(", 1)) {
+    const RuleFunction* f = peek().kind == Token::Kind::kName ? find_rule_function(peek().text) : nullptr;
+    if (!f || f->result != RuleFunction::Result::kIndices) fail("\"" + peek().text + "\" does not give a list");
+    return parse_call();
+  }
+  const std::string name = expect_name("a list");
+  require_sort(name, Sort::kList);
+  return Expression::variable(name);
+}
+
+Expression AlgebraParser::parse_list_literal() {
+  Indices elements;
+  expect("[");
+  if (!at("]")) {
+    do elements.push_back(parse_sum_index());
+    while (accept(","));
+  }
+  expect("]");
+  return Expression::literal(std::move(elements));
+}
+
+Expression AlgebraParser::parse_real() {
+  const Nesting nesting(*this);
+  const bool negative = accept("-");
+  if (peek().kind == Token::Kind::kNumber) {
+    const double value = to_double(tokens_[next_++].text);
+    return Expression::literal(Real(negative ? -value : value));
+  }
+  if (at_name("infinity") || at_name("nan")) {
+    const double value = accept("infinity") ? HUGE_VAL : (accept("nan"), std::nan(""));
+    return Expression::literal(Real(negative ? -value : value));
+  }
+  if (negative) fail("expected a number after \"-\"");
+  if (at("(", 1)) {
+    const RuleFunction* f = peek().kind == Token::Kind::kName ? find_rule_function(peek().text) : nullptr;
+    if (!f || f->result != RuleFunction::Result::kReal) fail("\"" + peek().text + "\" does not give a real number");
+    return parse_call();
+  }
+  const std::string name = expect_name("a real number");
+  require_sort(name, Sort::kReal);
+  return Expression::literal(Real::unknown(name));
+}
+
+Expression AlgebraParser::parse_call() {
+  const Nesting nesting(*this);
+  const std::string name = expect_name("a function");
+  const RuleFunction* f = find_rule_function(name);
+  if (!f) fail("there is no function \"" + name + "\"");
+  std::vector<Expression> arguments;
+  expect("(");
+  for (std::size_t i = 0; i < f->arguments.size(); ++i) {
+    if (i) expect(",");
+    switch (f->arguments[i]) {
+      case 'x': {
+        const std::string input = expect_name("an input");
+        (void)input_number(input);
+        arguments.push_back(Expression::variable(input));
+        break;
+      }
+      case 'i': arguments.push_back(Expression::literal(parse_sum_index())); break;
+      case 'l': arguments.push_back(parse_list()); break;
+      default: arguments.push_back(parse_real()); break;
+    }
+  }
+  expect(")");
+  return Expression::call(name, std::move(arguments));
+}
+
+// ---- Index expressions
+
+Index AlgebraParser::parse_sum_index() {
+  const Nesting nesting(*this);
+  Index left = accept("-") ? -parse_product_index() : parse_product_index();
+  while (at("+") || at("-")) {
+    const bool plus = accept("+") || !accept("-");
+    const Index right = parse_product_index();
+    left = plus ? left + right : left - right;
+  }
+  return left;
+}
+
+Index AlgebraParser::parse_product_index() {
+  Index left = parse_factor_index();
+  for (;;) {
+    if (accept("*"))
+      left *= parse_factor_index();
+    else if (accept("div"))
+      left = floor_div(left, parse_factor_index());
+    else if (accept("mod"))
+      left = mod(left, parse_factor_index());
+    else
+      return left;
+  }
+}
+
+Index AlgebraParser::parse_factor_index() {
+  const Nesting nesting(*this);
+  if (accept("(")) {
+    Index inner = parse_sum_index();
+    expect(")");
+    return inner;
+  }
+  if (accept("-")) return -parse_factor_index();
+  if (peek().kind == Token::Kind::kNumber) {
+    const std::string& text = tokens_[next_].text;
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size()) fail("expected an integer, found \"" + text + "\"");
+    ++next_;
+    return value;
+  }
+  if (peek().kind != Token::Kind::kName) fail("expected an index expression");
+  if (at("(", 1)) {
+    const std::string name = peek().text;
+    if (name == "min" || name == "max") {
+      next_ += 2;
+      const Index a = parse_sum_index();
+      expect(",");
+      const Index b = parse_sum_index();
+      expect(")");
+      return name == "min" ? min(a, b) : max(a, b);
+    }
+    const RuleFunction* f = find_rule_function(name);
+    if (plain_index_ || !f || f->result != RuleFunction::Result::kIndex) fail("\"" + name + "\" does not give an index");
+    return quantity(parse_call());
+  }
+  const std::string name = expect_name("an index");
+  if (!plain_index_) require_sort(name, Sort::kIndex);
+  return Index::symbol(name);
+}
+
+// A call inside of an index expression becomes a quantity with a name.
+Index AlgebraParser::quantity(Expression call) {
+  auto& quantities = result_.rule.quantities;
+  for (const Quantity& q : quantities)
+    if (q.value == call) return Index::symbol(q.name);
+  const std::string fresh = "q" + std::to_string(quantities.size() + 1);
+  if (sorts_.count(fresh) || terms_.count(fresh)) fail("the name \"" + fresh + "\" is needed for a call");
+  require_sort(fresh, Sort::kIndex);
+  quantities.push_back({fresh, std::move(call)});
+  return Index::symbol(fresh);
+}
+
+}  // namespace rewright::internal

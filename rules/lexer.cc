@@ -1,0 +1,85 @@
+#include "rules/lexer.h"
+
+#include <array>
+
+#include "operators/error.h"
+
+namespace rewright::internal {
+
+namespace {
+
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// Longer ones first: the first that fits is taken.
+constexpr std::array<std::string_view, 29> kSymbols = {"<=>", "...", "=>", "==", "!=", "<=", ">=", "(", ")", "[",
+                                                       "]",   "{",   "}",  ",",  ";",  ":",  "?",  "=", "<", ">",
+                                                       "+",   "-",   "*",  "/",  ".",  "&",  "|",  "^", "@"};
+
+}  // namespace
+
+std::vector<Token> tokenize(std::string_view text, const std::string& name) {
+  std::vector<Token> tokens;
+  int line = 1;
+  std::size_t i = 0;
+  const auto fail = [&](const std::string& what) {
+    throw Error(ErrorCode::kBadInput, what, name + ":" + std::to_string(line));
+  };
+  const auto take = [&](Token::Kind kind, std::size_t length) {
+    tokens.push_back({kind, std::string(text.substr(i, length)), line});
+    i += length;
+  };
+  while (i < text.size()) {
+    const char c = text[i];
+    if (c == '\n') {
+      ++line;
+      ++i;
+    } else if (c == ' ' || c == '\t' || c == '\r') {
+      ++i;
+    } else if (c == '#') {
+      while (i < text.size() && text[i] != '\n') ++i;
+    } else if (is_letter(c)) {
+      std::size_t n = 1;
+      while (i + n < text.size() && (is_letter(text[i + n]) || is_digit(text[i + n]))) ++n;
+      take(Token::Kind::kName, n);
+    } else if (is_digit(c)) {
+      std::size_t n = 1;
+      const auto digits = [&] {
+        while (i + n < text.size() && is_digit(text[i + n])) ++n;
+      };
+      digits();
+      if (i + n + 1 < text.size() && text[i + n] == '.' && is_digit(text[i + n + 1])) {
+        ++n;
+        digits();
+      }
+      if (i + n + 1 < text.size() && (text[i + n] == 'e' || text[i + n] == 'E')) {
+        std::size_t m = n + 1;
+        if (text[i + m] == '-' || text[i + m] == '+') ++m;
+        if (i + m < text.size() && is_digit(text[i + m])) {
+          n = m;
+          digits();
+        }
+      }
+      take(Token::Kind::kNumber, n);
+    } else if (c == '"') {
+      const std::size_t end = text.find_first_of("\"\n", i + 1);
+      if (end == std::string_view::npos || text[end] == '\n') fail("a text is not closed by \" on its line");
+      tokens.push_back({Token::Kind::kText, std::string(text.substr(i + 1, end - i - 1)), line});
+      i = end + 1;
+    } else {
+      bool found = false;
+      for (std::string_view symbol : kSymbols)
+        if (text.substr(i, symbol.size()) == symbol) {
+          take(Token::Kind::kSymbol, symbol.size());
+          found = true;
+          break;
+        }
+      if (!found) fail(is_letter(c) || (c > ' ' && c < 127) ? std::string("unexpected character '") + c + "'"
+                                                            : std::string("unexpected byte"));
+    }
+  }
+  tokens.push_back({Token::Kind::kEnd, "", line});
+  return tokens;
+}
+
+}  // namespace rewright::internal

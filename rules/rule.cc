@@ -1,0 +1,284 @@
+#include "rules/rule.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+#include "operators/error.h"
+#include "rules/io.h"
+
+namespace rewright {
+
+std::span<const RuleFunction> rule_functions() {
+  using R = RuleFunction::Result;
+  static constexpr std::array<RuleFunction, 22> kFunctions = {{
+      {"rank", "x", R::kIndex},
+      {"size", "xi", R::kIndex},
+      {"length", "l", R::kIndex},
+      {"at", "li", R::kIndex},
+      {"product", "l", R::kIndex},
+      {"position", "li", R::kIndex},
+      {"shape", "x", R::kIndices},
+      {"compose", "ll", R::kIndices},
+      {"inverse", "l", R::kIndices},
+      {"identity", "i", R::kIndices},
+      {"repeat", "ii", R::kIndices},
+      {"join", "ll", R::kIndices},
+      {"add", "ll", R::kIndices},
+      {"subtract", "ll", R::kIndices},
+      {"multiply", "ll", R::kIndices},
+      {"with", "lii", R::kIndices},
+      {"insert", "lii", R::kIndices},
+      {"remove", "li", R::kIndices},
+      {"slice", "lii", R::kIndices},
+      {"plus", "rr", R::kReal},
+      {"times", "rr", R::kReal},
+      {"negative", "r", R::kReal},
+  }};
+  return kFunctions;
+}
+
+const RuleFunction* find_rule_function(std::string_view name) {
+  for (const RuleFunction& f : rule_functions())
+    if (f.name == name) return &f;
+  return nullptr;
+}
+
+std::string_view name(MathClass math) {
+  switch (math) {
+    case MathClass::kExact: return "exact";
+    case MathClass::kReassociates: return "reassociates";
+    case MathClass::kNeedsFinite: return "needs_finite";
+  }
+  return "";
+}
+
+std::string_view name(RuleStatus status) {
+  switch (status) {
+    case RuleStatus::kUnknown: return "unknown";
+    case RuleStatus::kTested: return "tested";
+    case RuleStatus::kProved: return "proved";
+    case RuleStatus::kRefuted: return "refuted";
+    case RuleStatus::kUndecided: return "undecided";
+  }
+  return "";
+}
+
+std::string_view name(RuleOrigin origin) {
+  switch (origin) {
+    case RuleOrigin::kHandwritten: return "handwritten";
+    case RuleOrigin::kGenerated: return "generated";
+    case RuleOrigin::kImported: return "imported";
+  }
+  return "";
+}
+
+namespace {
+
+// Walks a side from its outputs, inputs before users, and keeps the first of equal nodes.
+class Canonicalizer {
+ public:
+  explicit Canonicalizer(const Pattern& from) : from_(from), numbers_(from.nodes.size()), visiting_(from.nodes.size()) {}
+
+  Pattern run() {
+    for (const PatternValue& output : from_.outputs) result_.outputs.push_back(visit(output));
+    for (PatternNode& node : result_.nodes) node.outputs = 1;
+    const auto count = [&](const PatternValue& v) {
+      if (v.kind == PatternValue::Kind::kNode)
+        result_.nodes[v.number].outputs = std::max(result_.nodes[v.number].outputs, v.output + 1);
+    };
+    for (const PatternNode& node : result_.nodes) std::for_each(node.inputs.begin(), node.inputs.end(), count);
+    std::for_each(result_.outputs.begin(), result_.outputs.end(), count);
+    return std::move(result_);
+  }
+
+ private:
+  PatternValue visit(const PatternValue& value) {
+    if (value.kind != PatternValue::Kind::kNode) return value;
+    if (value.number >= from_.nodes.size()) throw Error(ErrorCode::kBadInput, "a reference to a node that is not there");
+    if (!numbers_[value.number]) {
+      if (visiting_[value.number]) throw Error(ErrorCode::kBadInput, "a node depends on itself");
+      visiting_[value.number] = true;
+      PatternNode node = from_.nodes[value.number];
+      for (PatternValue& input : node.inputs) input = visit(input);
+      while (!node.inputs.empty() && node.inputs.back().kind == PatternValue::Kind::kAbsent) node.inputs.pop_back();
+      node.outputs = 1;
+      const auto found = std::find(result_.nodes.begin(), result_.nodes.end(), node);
+      numbers_[value.number] = static_cast<std::uint32_t>(found - result_.nodes.begin());
+      if (found == result_.nodes.end()) result_.nodes.push_back(std::move(node));
+      visiting_[value.number] = false;
+    }
+    return PatternValue::node(*numbers_[value.number], value.output);
+  }
+
+  const Pattern& from_;
+  Pattern result_;
+  std::vector<std::optional<std::uint32_t>> numbers_;
+  std::vector<bool> visiting_;
+};
+
+using Names = std::set<std::string, std::less<>>;
+
+void collect(const Index& index, Names& names) {
+  for_each_atom(index, [&](const Atom& atom) {
+    if (atom.kind == Atom::Kind::kSymbol) names.insert(atom.name);
+  });
+}
+
+void collect(const Expression& e, Names& names) {
+  if (e.kind == Expression::Kind::kVariable) names.insert(e.name);
+  if (const auto* index = std::get_if<Index>(&e.value)) collect(*index, names);
+  if (const auto* indices = std::get_if<Indices>(&e.value))
+    for (const Index& i : *indices) collect(i, names);
+  if (const auto* real = std::get_if<Real>(&e.value); real && !real->symbol.empty()) names.insert(real->symbol);
+  for (const Expression& argument : e.arguments) collect(argument, names);
+}
+
+void check_calls(const Expression& e, int depth = 0) {
+  if (depth > 32) throw Error(ErrorCode::kBadInput, "calls are nested too deeply");
+  if (e.kind == Expression::Kind::kCall) {
+    const RuleFunction* f = find_rule_function(e.name);
+    if (!f) throw Error(ErrorCode::kBadInput, "there is no function \"" + e.name + "\"");
+    if (f->arguments.size() != e.arguments.size())
+      throw Error(ErrorCode::kBadInput, "\"" + e.name + "\" takes " + std::to_string(f->arguments.size()) + " arguments");
+  } else if (!e.arguments.empty()) {
+    throw Error(ErrorCode::kBadInput, "arguments without a function");
+  }
+  for (const Expression& argument : e.arguments) check_calls(argument, depth + 1);
+}
+
+void check_side(const Pattern& side, std::size_t input_count) {
+  if (side.outputs.empty()) throw Error(ErrorCode::kBadInput, "a side has no output");
+  const auto check_value = [&](const PatternValue& v, std::size_t before, bool may_be_absent) {
+    switch (v.kind) {
+      case PatternValue::Kind::kAbsent:
+        if (!may_be_absent) throw Error(ErrorCode::kBadInput, "an output is absent");
+        break;
+      case PatternValue::Kind::kInput:
+        if (v.number >= input_count) throw Error(ErrorCode::kBadInput, "a reference to an input that is not there");
+        break;
+      case PatternValue::Kind::kNode:
+        if (v.number >= before) throw Error(ErrorCode::kBadInput, "a reference to a node that is not there, or a cycle");
+        if (v.output >= side.nodes[v.number].outputs)
+          throw Error(ErrorCode::kBadInput, "a reference to an output that is not there");
+        break;
+    }
+  };
+  for (std::size_t n = 0; n < side.nodes.size(); ++n) {
+    const PatternNode& node = side.nodes[n];
+    if (!node.op) throw Error(ErrorCode::kBadInput, "a node has no operator");
+    const int count = static_cast<int>(node.inputs.size());
+    if (count < node.op->min_inputs() || count > node.op->max_inputs())
+      throw Error(ErrorCode::kBadInput, node.op->name() + " cannot have " + std::to_string(count) + " inputs");
+    if (node.attributes.size() != node.op->fields().size())
+      throw Error(ErrorCode::kBadInput, node.op->name() + " has " + std::to_string(node.op->fields().size()) + " attributes");
+    for (std::size_t i = 0; i < node.attributes.size(); ++i) {
+      const Expression& e = node.attributes[i];
+      check_calls(e);
+      if (e.kind == Expression::Kind::kValue && e.value.index() != node.op->fields()[i].default_value.index())
+        throw Error(ErrorCode::kBadInput, node.op->name() + ": attribute \"" + node.op->fields()[i].name + "\" is of another kind");
+    }
+    for (const PatternValue& v : node.inputs) check_value(v, n, true);
+  }
+  for (const PatternValue& v : side.outputs) check_value(v, side.nodes.size(), false);
+}
+
+void check(const Rule& rule) {
+  const auto valid_name = [](const std::string& n) {
+    return !n.empty() && n.size() <= 200 && std::all_of(n.begin(), n.end(), [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    });
+  };
+  if (!valid_name(rule.name)) throw Error(ErrorCode::kBadInput, "a rule's name is made of letters, digits and _");
+  if (rule.source.nodes.empty()) throw Error(ErrorCode::kBadInput, "the source has no operator");
+  check_side(rule.source, rule.inputs.size());
+  check_side(rule.target, rule.inputs.size());
+  if (rule.source.outputs.size() != rule.target.outputs.size())
+    throw Error(ErrorCode::kBadInput, "the sides have " + std::to_string(rule.source.outputs.size()) + " and " +
+                                          std::to_string(rule.target.outputs.size()) + " outputs");
+  for (const PatternValue& v : rule.source.outputs)
+    if (v.kind != PatternValue::Kind::kNode) throw Error(ErrorCode::kBadInput, "an output of the source is no operator");
+
+  Names bound;
+  std::vector<bool> used(rule.inputs.size());
+  for (const PatternNode& node : rule.source.nodes) {
+    for (const PatternValue& v : node.inputs)
+      if (v.kind == PatternValue::Kind::kInput) used[v.number] = true;
+    for (const Expression& e : node.attributes) collect(e, bound);
+  }
+  Names names;
+  for (std::size_t i = 0; i < rule.inputs.size(); ++i) {
+    const PatternInput& input = rule.inputs[i];
+    if (!valid_name(input.name)) throw Error(ErrorCode::kBadInput, "an input's name is made of letters, digits and _");
+    if (!names.insert(input.name).second) throw Error(ErrorCode::kBadInput, "two inputs are called " + input.name);
+    if (!used[i]) throw Error(ErrorCode::kBadInput, "input " + input.name + " is not part of the source");
+    bound.insert(input.name);
+    for (const Index& size : input.shape.front) collect(size, bound);
+    for (const Index& size : input.shape.back) collect(size, bound);
+    if (!input.shape.open && (!input.shape.back.empty() || !input.shape.middle.empty()))
+      throw Error(ErrorCode::kBadInput, "the shape of " + input.name + " is not open");
+    if (!input.shape.middle.empty()) bound.insert(input.shape.middle);
+    if (!input.type.variable.empty()) bound.insert(input.type.variable);
+  }
+  const auto require_bound = [&](const Names& mentioned) {
+    for (const std::string& n : mentioned)
+      if (!bound.count(n)) throw Error(ErrorCode::kBadInput, "\"" + n + "\" is not bound by the source");
+  };
+  for (const Quantity& q : rule.quantities) {
+    if (q.value.kind != Expression::Kind::kCall) throw Error(ErrorCode::kBadInput, "\"" + q.name + "\" is not a call");
+    check_calls(q.value);
+    Names mentioned;
+    collect(q.value, mentioned);
+    require_bound(mentioned);
+    bound.insert(q.name);
+  }
+  Names mentioned;
+  for (const PatternNode& node : rule.target.nodes)
+    for (const Expression& e : node.attributes) collect(e, mentioned);
+  for (const Condition& c : rule.conditions) {
+    collect(c.left, mentioned);
+    collect(c.right, mentioned);
+  }
+  for (const Predicate& p : rule.predicates) {
+    const bool two = p.kind == Predicate::Kind::kEqual || p.kind == Predicate::Kind::kNotEqual;
+    if (p.arguments.size() != (two ? 2u : 1u)) throw Error(ErrorCode::kBadInput, "a predicate has a wrong number of arguments");
+    for (const Expression& e : p.arguments) {
+      check_calls(e);
+      collect(e, mentioned);
+    }
+  }
+  require_bound(mentioned);
+}
+
+}  // namespace
+
+Pattern canonical(const Pattern& pattern) { return Canonicalizer(pattern).run(); }
+
+void check_rule(const Rule& rule) {
+  try {
+    check(rule);
+  } catch (const Error& e) {
+    throw e.within("rule " + rule.name);
+  }
+}
+
+RuleSet::RuleSet(std::vector<Rule> rules) : rules_(std::move(rules)) {
+  Names names;
+  for (const Rule& rule : rules_)
+    if (!names.insert(rule.name).second) throw Error(ErrorCode::kBadInput, "two rules are called " + rule.name);
+}
+
+const Rule* RuleSet::find(std::string_view name) const {
+  for (const Rule& rule : rules_)
+    if (rule.name == name) return &rule;
+  return nullptr;
+}
+
+std::uint64_t RuleSet::hash() const {
+  std::uint64_t h = 0xcbf29ce484222325u;  // FNV-1a
+  for (const char c : write_rules(rules_, RuleFormat::kBinary)) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return h;
+}
+
+}  // namespace rewright
