@@ -1,4 +1,4 @@
-// Attributes that have one entry an axis.
+// What definitions ask of attributes with one entry an axis, and of index operands.
 #pragma once
 
 #include <string>
@@ -23,6 +23,11 @@ inline void require_length(Definition& d, const Indices& list, std::size_t lengt
   d.require(list.size() == length, [&] {
     return std::string(what) + " has " + std::to_string(list.size()) + " entries for " + std::to_string(length) + " axes";
   });
+}
+
+inline void require_indices(Definition& d, const Operand& indices) {
+  d.require(is_integer(indices.type()),
+            [&] { return "indices are " + std::string(name(indices.type())) + ", integers are needed"; });
 }
 
 }  // namespace rewright

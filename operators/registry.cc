@@ -14,10 +14,13 @@ const Registry& registry() {
     register_pooling(*r);
     register_reduction(*r);
     register_layout(*r);
+    register_blocks(*r);
     register_assembly(*r);
     register_slice(*r);
     register_indexing(*r);
+    register_scatter(*r);
     register_generation(*r);
+    register_shape(*r);
     register_resize(*r);
     return r;
   }();
