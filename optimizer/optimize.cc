@@ -139,6 +139,7 @@ class Optimizer {
 
     tell("folding", 0);
     Candidate folded{original_, {}};
+    folded.graph.tidy();
     fold_into(folded);
     SearchResult found = search(folded.graph, index_, costs_, search_options);
 

@@ -161,6 +161,7 @@ class Search {
   }
 
   SearchResult run() {
+    result_.graph.tidy();
     result_.cost_before = result_.cost = cost_of(result_.graph);
     for (int pass = 1; pass <= options_.max_passes; ++pass) {
       const double before = result_.cost;

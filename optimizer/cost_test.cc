@@ -1,0 +1,133 @@
+#include "optimizer/cost.h"
+
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+
+#include "optimizer/testing.h"
+
+namespace rewright {
+
+using testing::add;
+using testing::floats;
+using testing::weights;
+
+namespace {
+
+OperatorTraits traits_of(const char* op, std::vector<TensorType> types, const Attributes* attributes = nullptr) {
+  const Operator& found = registry().get(op);
+  const std::vector<std::optional<TensorType>> operands(types.begin(), types.end());
+  const Attributes normal = found.normalized(attributes ? *attributes : found.defaults(), Inputs::of(operands));
+  return operator_traits(found, normal, operands);
+}
+
+double cost_of(const Graph& graph, CostModel& model) {
+  const MatchedGraph facts(graph, false);
+  const MatchedGraph* const one = &facts;
+  model.prepare({&one, 1});
+  return model.cost(facts);
+}
+
+struct Folder {
+  Folder() : path(std::filesystem::temp_directory_path() / ("rewright-cost-test-" + std::to_string(getpid()))) {
+    std::filesystem::create_directories(path);
+  }
+  ~Folder() { std::filesystem::remove_all(path); }
+  std::filesystem::path path;
+};
+
+}  // namespace
+
+TEST_CASE("what an operator is to the cost model is read off its denotation") {
+  CHECK(traits_of("MatMul", {floats({4, 8}), floats({8, 6})}).contraction);
+  CHECK(traits_of("MatMul", {floats({4, 8}), floats({8, 6})}).operations >= 2 * 4 * 8 * 6 * 0.9);
+  CHECK_FALSE(traits_of("Softmax", {floats({4, 8})}).contraction);
+  CHECK_FALSE(traits_of("Softmax", {floats({4, 8})}).pointwise);
+  const OperatorTraits sum = traits_of("Add", {floats({4, 8}), floats({8})});
+  CHECK(sum.pointwise);
+  CHECK(sum.aligned == std::vector<bool>{true, false});
+  CHECK_FALSE(sum.free);
+  CHECK(traits_of("BatchNormalization", {floats({1, 8, 4, 4}), floats({8}), floats({8}), floats({8}), floats({8})}).aligned[0]);
+  CHECK(traits_of("Identity", {floats({4, 8})}).free);
+  const Operator& reshape = registry().get("Reshape");
+  Attributes shape = reshape.defaults();
+  shape[*reshape.field("shape")] = Indices{2, 16};
+  CHECK(traits_of("Reshape", {floats({4, 8})}, &shape).free);
+  const Operator& transpose = registry().get("Transpose");
+  Attributes perm = transpose.defaults();
+  perm[*transpose.field("perm")] = Indices{1, 0};
+  CHECK_FALSE(traits_of("Transpose", {floats({4, 8})}, &perm).free);
+  CHECK(traits_of("Transpose", {floats({1, 8})}, &perm).free);
+}
+
+TEST_CASE("constants cost nothing, fused operators next to nothing, and nothing is measured twice") {
+  Graph product;
+  const ValueId x = product.add_input("x", floats({64, 64}));
+  const ValueId w = product.add_constant(weights({64, 64}));
+  const ValueId y = add(product, "MatMul", {x, w})[0];
+  Graph with_constants = product, with_relu = product;
+  product.add_output("y", y);
+  const ValueId w2 = add(with_constants, "Add", {w, with_constants.add_constant(weights({64, 64}, 2))})[0];
+  with_constants.add_output("y", add(with_constants, "MatMul", {x, w2})[0]);
+  with_constants.tidy();
+  with_relu.add_output("y", add(with_relu, "Relu", {y})[0]);
+
+  testing::RooflineDevice device;
+  CostModel model(&device, nullptr, {});
+  const double plain = cost_of(product, model);
+  CHECK(plain > 0);
+  CHECK(device.timed == 1);
+  CHECK(cost_of(with_constants, model) == Approx(plain));
+  CHECK(cost_of(with_relu, model) == Approx(plain).epsilon(0.05));
+  CHECK(device.timed == 1);
+}
+
+TEST_CASE("costs are kept in the database under the device's identity") {
+  const Folder folder;
+  const std::filesystem::path file = folder.path / "costs.sqlite";
+  Graph graph;
+  graph.add_output("y", add(graph, "MatMul", {graph.add_input("x", floats({8, 8})), graph.add_constant(weights({8, 8}))})[0]);
+  double first = 0;
+  for (int run = 0; run < 2; ++run) {
+    testing::RooflineDevice device;
+    CostDatabase database(file);
+    CostModel model(&device, &database, {});
+    const double cost = cost_of(graph, model);
+    if (run == 0) first = cost;
+    CHECK(cost == first);
+    CHECK(device.timed == (run == 0 ? 1 : 0));
+  }
+  testing::RooflineDevice other;
+  other.identity_ = "another";
+  CostDatabase database(file);
+  CostModel model(&other, &database, {});
+  cost_of(graph, model);
+  CHECK(other.timed == 1);
+}
+
+TEST_CASE("a damaged database is set aside") {
+  const Folder folder;
+  const std::filesystem::path file = folder.path / "costs.sqlite";
+  std::ofstream(file) << std::string(5000, 'x');
+  CostDatabase database(file);
+  const CostDatabase::Entry entries[] = {{"a", 2.5}, {"b", std::nullopt}};
+  database.store("d", entries);
+  CHECK(database.find("d", "a") == std::optional(std::optional(2.5)));
+  CHECK(database.find("d", "b") == std::optional<std::optional<double>>(std::in_place));
+  CHECK_FALSE(database.find("d", "c"));
+  CHECK_FALSE(database.find("e", "a"));
+  std::size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path)) files += entry.path().filename().string().rfind("costs.sqlite", 0) == 0;
+  CHECK(files == 2);
+}
+
+TEST_CASE("where no file can be, costs are kept in memory") {
+  CostDatabase database("/proc/no/such/folder/costs.sqlite");
+  const CostDatabase::Entry entries[] = {{"a", 1.0}};
+  database.store("d", entries);
+  CHECK(database.find("d", "a") == std::optional(std::optional(1.0)));
+}
+
+}  // namespace rewright

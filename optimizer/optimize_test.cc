@@ -1,0 +1,147 @@
+#include "optimizer/optimize.h"
+
+#include <catch2/catch.hpp>
+
+#include "optimizer/testing.h"
+
+namespace rewright {
+
+using testing::add;
+using testing::floats;
+using testing::weights;
+
+namespace {
+
+OptimizeResult run(const Graph& graph, testing::RooflineDevice& device, const OptimizeOptions& options = {},
+                   const std::vector<Rule>& rules = testing::rules()) {
+  return optimize(graph, rules, device, *make_reference_evaluator(), nullptr, options);
+}
+
+}  // namespace
+
+TEST_CASE("a faster graph comes back, checked, and its certificate gives it again") {
+  const Graph graph = testing::adapters(4, 32, 4);
+  testing::RooflineDevice device;
+  const OptimizeResult result = run(graph, device);
+  CHECK(result.report.changed);
+  CHECK(result.report.speedup > 1.3);
+  CHECK(result.report.nodes_before == 24);
+  CHECK(result.report.nodes_after == 8);  // constants are evaluated
+  CHECK(result.report.check.ok);
+  CHECK(result.report.check.runs == 1);
+  CHECK(result.report.check.max_rel_error < 1e-5);
+  CHECK(result.report.rules_applied.size() >= 12);
+  CHECK(result.report.stop_reason == "done");
+
+  const auto evaluator = make_reference_evaluator();
+  const std::string text = to_json(result.certificate);
+  const Graph again = replay(graph, parse_certificate(text, "c"), testing::rules(), *evaluator);
+  CHECK(again.hash() == result.graph.hash());
+  CHECK(to_json(parse_certificate(text, "c")) == text);
+}
+
+TEST_CASE("a graph that is measured to be slower is thrown away") {
+  const Graph graph = testing::adapters(4, 32, 4);
+  testing::RooflineDevice device;
+  device.rewritten_is_slow = true;
+  const OptimizeResult result = run(graph, device);
+  CHECK_FALSE(result.report.changed);
+  CHECK(result.report.outcome == "no rewritten graph was significantly faster");
+  CHECK(result.graph.hash() == graph.hash());
+  CHECK(result.certificate.steps.empty());
+}
+
+TEST_CASE("a graph whose results differ is thrown away") {
+  const Graph graph = testing::adapters(4, 32, 4);
+  testing::RooflineDevice device;
+  const OptimizeResult result = run(graph, device, {}, testing::rules(R"(
+rule wrong: "drops the adapter"
+  x[M, K], const a[K, N], y
+  MatMul(x, a) + y => MatMul(x, a)
+  reassociates
+)"));
+  CHECK_FALSE(result.report.changed);
+  CHECK_FALSE(result.report.check.ok);
+  CHECK(result.graph.hash() == graph.hash());
+}
+
+TEST_CASE("nothing to gain: the input's graph") {
+  Graph graph;
+  graph.add_output("y", add(graph, "Relu", {graph.add_input("x", floats({2, 2}))})[0]);
+  testing::RooflineDevice device;
+  const OptimizeResult result = run(graph, device);
+  CHECK_FALSE(result.report.changed);
+  CHECK(result.report.outcome == "no rewrite was predicted to gain");
+}
+
+TEST_CASE("in training weights are not folded") {
+  Graph graph;
+  const ValueId a = graph.add_constant(weights({3, 3})), b = graph.add_constant(weights({3, 3}, 2));
+  graph.add_output("y", add(graph, "MatMul", {graph.add_input("x", floats({2, 3})), add(graph, "Add", {a, b})[0]})[0]);
+  testing::RooflineDevice device;
+  OptimizeOptions options;
+  options.for_training = true;
+  CHECK(run(graph, device, options).graph.hash() == graph.hash());
+  options.for_training = false;
+  CHECK(run(graph, device, options).certificate.steps.size() <= 1);
+}
+
+TEST_CASE("folding is exact, keeps to its limit, and shares what is shared") {
+  Graph graph;
+  const ValueId x = graph.add_input("x", floats({1000}));
+  const ValueId small = graph.add_constant(weights({1000}));
+  const ValueId twice = add(graph, "Add", {small, small})[0];
+  graph.add_output("y", add(graph, "Add", {x, twice})[0]);
+  const Operator& expand = registry().get("Expand");
+  Attributes shape = expand.defaults();
+  shape[*expand.field("shape")] = Indices{2000, 1000};
+  const ValueId large = graph.add_node(expand, shape, {twice})[0];
+  graph.add_output("z", add(graph, "Add", {x, large})[0]);
+  FoldOptions options;
+  CHECK(foldable(graph, options) == std::vector<ValueId>{twice});
+  options.max_bytes = 10000000;
+  CHECK(foldable(graph, options).size() == 2);
+  const auto evaluator = make_reference_evaluator();
+  const ValueId one[] = {twice};
+  const Graph folded = fold(graph, one, *evaluator);
+  CHECK(folded.is_constant(twice));
+  CHECK(folded.value(twice).constant.reals()[3] == 2 * graph.value(small).constant.reals()[3]);
+  const ValueId input[] = {x};
+  CHECK_THROWS_WITH(fold(graph, input, *evaluator), Catch::Contains("not computed from constants"));
+}
+
+TEST_CASE("a chain of constants is rounded once") {
+  Graph graph;
+  const ValueId a = graph.add_constant(Tensor::scalar(DataType::kFloat, 1)), b = graph.add_constant(Tensor::scalar(DataType::kFloat, 3e-8));
+  ValueId sum = a;
+  for (int i = 0; i < 4; ++i) sum = add(graph, "Add", {sum, b})[0];
+  graph.add_output("y", add(graph, "Mul", {graph.add_input("x", floats({2})), sum})[0]);
+  const ValueId one[] = {sum};
+  const Graph folded = fold(graph, one, *make_reference_evaluator());
+  CHECK(folded.value(sum).constant.reals()[0] > 1);  // in float every sum would have been 1
+}
+
+TEST_CASE("certificates that do not fit are refused") {
+  const Graph graph = testing::adapters(2, 32, 4);
+  testing::RooflineDevice device;
+  const OptimizeResult result = run(graph, device);
+  REQUIRE(result.report.changed);
+  const auto evaluator = make_reference_evaluator();
+  CHECK_THROWS_WITH(replay(testing::adapters(3, 32, 4), result.certificate, testing::rules(), *evaluator),
+                    Catch::Contains("for another model"));
+  std::vector<Rule> fewer = testing::rules();
+  fewer.erase(fewer.begin() + 1);
+  CHECK_THROWS_WITH(replay(graph, result.certificate, fewer, *evaluator), Catch::Contains("is not in the rules"));
+  Certificate broken = result.certificate;
+  for (Step& step : broken.steps)
+    if (!step.rewrites.empty()) step.rewrites[0].where[0] = 1000000;
+  CHECK_THROWS_WITH(replay(graph, broken, testing::rules(), *evaluator), Catch::Contains("does not fit"));
+  broken = result.certificate;
+  for (Step& step : broken.steps)
+    if (!step.region.empty()) step.region.back() = 1000000;
+  CHECK_THROWS_WITH(replay(graph, broken, testing::rules(), *evaluator), Catch::Contains("not in the graph"));
+  CHECK_THROWS_WITH(parse_certificate("{}", "c.json"), Catch::Contains("c.json"));
+  CHECK_THROWS_WITH(parse_certificate("nonsense", "c.json"), Catch::Contains("not a certificate"));
+}
+
+}  // namespace rewright
