@@ -37,6 +37,7 @@ class FileWriter {
     write(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
   }
   std::size_t written() const { return written_; }
+  const std::filesystem::path& temporary() const { return temporary_; }
   void finish();  // all bytes are on the disk, still under the temporary name
   void commit();  // finish, and rename
 

@@ -1,0 +1,194 @@
+// A message for each way in which a model can be wrong.
+#include <catch2/catch.hpp>
+
+#include "graph/file.h"
+#include "graph/onnx.h"
+#include "graph/onnx_text.h"
+#include "graph/temporary_folder.h"
+
+namespace rewright {
+
+namespace {
+
+std::string failure(const std::string& bytes, const ImportOptions& options = {}, ErrorCode expected = ErrorCode::kBadInput) {
+  try {
+    import_onnx_bytes(bytes, "bad.onnx", options);
+  } catch (const Error& error) {
+    CHECK(error.code() == expected);
+    CHECK(std::string(error.what()).starts_with("bad.onnx"));
+    return error.what();
+  }
+  return "no failure";
+}
+
+using Catch::Contains;
+
+}  // namespace
+
+TEST_CASE("files that are no models") {
+  CHECK_THAT(failure(""), Contains("is empty"));
+  CHECK_THAT(failure("hello, world"), Contains("is not a"));
+  const std::string good = text_bytes("agraph (float[2] x) => (float[2] y) { y = Relu(x) }");
+  CHECK_THAT(failure(good.substr(0, good.size() - 3)), Contains("not a"));
+  CHECK_THAT(failure(std::string("\x08\x08", 2)), Contains("it has no graph"));
+}
+
+TEST_CASE("every cut of a model is refused or read") {
+  const std::string good = text_bytes("agraph (float[2, 3] x) => (y) <float[3] w = {1, 2, 3}> { a = Add(x, w)\n y = Softmax <axis = 1> (a) }");
+  for (std::size_t length = 0; length < good.size(); ++length) {
+    try {
+      import_onnx_bytes(good.substr(0, length), "cut");
+    } catch (const Error&) {
+    }
+  }
+  for (std::size_t at = 0; at < good.size(); ++at)
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string flipped = good;
+      flipped[at] = static_cast<char>(flipped[at] ^ (1 << bit));
+      try {
+        import_onnx_bytes(flipped, "flipped");
+      } catch (const Error&) {
+      }
+    }
+}
+
+TEST_CASE("opsets") {
+  CHECK_THAT(failure(text_bytes("agraph (float[2] x) => (float[2] y) { y = Relu(x) }", 99)),
+             Contains("asks for opset 99, the newest known is"));
+  onnx::ModelProto model = text_model("agraph (float[2] x) => (float[2] y) { y = Relu(x) }");
+  model.clear_opset_import();
+  CHECK_THAT(failure(model.SerializeAsString()), Contains("Relu") && Contains("imports no opset of domain \"\""));
+  model.set_ir_version(1000);
+  CHECK_THAT(failure(model.SerializeAsString()), Contains("has IR version 1000"));
+}
+
+TEST_CASE("cycles, undefined and doubly defined values") {
+  onnx::ModelProto model = text_model("agraph (float[2] x) => (float[2] y) { a = Exp(x)\n y = Relu(a) }");
+  model.mutable_graph()->mutable_node(0)->set_input(0, "y");
+  model.mutable_graph()->mutable_node(0)->set_name("first");
+  CHECK_THAT(failure(model.SerializeAsString()), Contains("node \"first\"") && Contains("cycle"));
+  model.mutable_graph()->mutable_node(0)->set_input(0, "nowhere");
+  CHECK_THAT(failure(model.SerializeAsString()), Contains("node \"first\": its input \"nowhere\" is not defined"));
+  model.mutable_graph()->mutable_node(0)->set_input(0, "x");
+  model.mutable_graph()->mutable_node(0)->set_output(0, "y");
+  CHECK_THAT(failure(model.SerializeAsString()), Contains("tensor \"y\": is defined twice"));
+  model = text_model("agraph (float[2] x) => (float[2] y) { a = Exp(x)\n y = Relu(a) }");
+  model.mutable_graph()->mutable_output(0)->set_name("z");
+  CHECK_THAT(failure(model.SerializeAsString()), Contains("output \"z\": nothing defines it"));
+}
+
+TEST_CASE("weights that are missing or do not fit") {
+  onnx::ModelProto model = text_model("agraph (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }");
+  onnx::TensorProto& weight = *model.mutable_graph()->mutable_initializer(0);
+  weight.clear_float_data();
+  weight.clear_raw_data();
+  CHECK_THAT(failure(model.SerializeAsString()), Contains("initializer \"w\": has no data for its 2 elements"));
+  weight.set_dims(0, std::int64_t{1} << 40);
+  CHECK_THAT(failure(model.SerializeAsString()), Contains("initializer \"w\": has no data"));
+  weight.set_raw_data("12345");
+  weight.set_dims(0, 2);
+  CHECK_THAT(failure(model.SerializeAsString()), Contains("initializer \"w\": has 5 bytes for 2 elements"));
+  weight.set_dims(0, -2);
+  CHECK_THAT(failure(model.SerializeAsString()), Contains("initializer \"w\""));
+  model.mutable_graph()->clear_initializer();
+  CHECK_THAT(failure(model.SerializeAsString()), Contains("its input \"w\" is not defined"));
+}
+
+TEST_CASE("ill-typed nodes are named") {
+  CHECK_THAT(failure(text_bytes("agraph (float[2, 3] x, float[4, 5] w) => (y) { y = MatMul(x, w) }")), Contains("MatMul of \"y\""));
+  CHECK_THAT(failure(text_bytes("agraph (float[1,64,8,8] x, float[8,3,3,3] w) => (y) { y = Conv(x, w) }")), Contains("Conv of \"y\""));
+  CHECK_THAT(failure(text_bytes("agraph (float[2] x, int64[2] w) => (y) { y = Add(x, w) }")), Contains("Add of \"y\""));
+  CHECK_THAT(failure(text_bytes("agraph (float[2] x) => (y) { y = Add(x) }")), Contains("Add of \"y\""));
+}
+
+TEST_CASE("declared types that contradict what is computed") {
+  CHECK_THAT(failure(text_bytes("agraph (float[2, 3] x) => (float[2, 4] y) { y = Relu(x) }")),
+             Contains("\"y\" is float[2, 3], but the model declares float[2, 4]"));
+  CHECK_THAT(failure(text_bytes("agraph (float[2, 3] x) => (y) <float[6] a> { a = Exp(x)\n y = Relu(a) }")),
+             Contains("\"a\" is float[2, 3], but the model declares float[6]"));
+}
+
+TEST_CASE("given sizes that contradict the model") {
+  const std::string bytes = text_bytes("agraph (float[N, 3] x, float[N] z) => (y) { y = Relu(x) }");
+  auto given = [&](std::map<std::string, Sizes> sizes, ErrorCode code = ErrorCode::kBadInput) {
+    ImportOptions options;
+    options.input_sizes = std::move(sizes);
+    return failure(bytes, options, code);
+  };
+  CHECK_THAT(given({{"x", {2, 4}}}), Contains("input \"x\": the given size [2, 4] contradicts the model: axis 1 is 3"));
+  CHECK_THAT(given({{"x", {2}}}), Contains("has 1 axes, the model declares 2"));
+  CHECK_THAT(given({{"x", {2, 3}}, {"z", {5}}}), Contains("\"N\" is 2"));
+  CHECK_THAT(given({{"w", {2, 3}}}, ErrorCode::kUsage), Contains("input \"w\", which the model does not have"));
+}
+
+TEST_CASE("a shape that cannot be inferred makes opaque what needs it") {
+  const Graph graph = import_onnx_bytes(text_bytes(R"(agraph (float[4] x, int64[2] s) => (y) {
+    a = Reshape(x, s)
+    y = Relu(a)
+  })"), "test");
+  CHECK(graph.nodes()[0]->op == nullptr);
+  CHECK_THAT(graph.nodes()[0]->opaque_reason, Contains("not known"));
+}
+
+TEST_CASE("functions that call themselves") {
+  onnx::ModelProto model = text_model("agraph (float[2] x) => (float[2] y) { y = local.f(x) }", 17, ", \"local\" : 1");
+  onnx::FunctionProto& f = *model.add_functions();
+  f.set_name("f");
+  f.set_domain("local");
+  f.add_input("a");
+  f.add_output("b");
+  f.add_opset_import()->set_domain("local");
+  f.mutable_opset_import(0)->set_version(1);
+  onnx::NodeProto& call = *f.add_node();
+  call.set_op_type("f");
+  call.set_domain("local");
+  call.add_input("a");
+  call.add_output("b");
+  CHECK_THAT(failure(model.SerializeAsString()), Contains("bad.onnx") && !Contains("no failure"));
+}
+
+TEST_CASE("external data must lie in the model's folder") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "model");
+  std::filesystem::create_directories(folder / "model/sub");
+  write_file(folder / "outside.bin", std::string(8, '\0'));
+  write_file(folder / "model/sub/inside.bin", std::string(8, '\0'));
+  std::filesystem::create_symlink(folder / "outside.bin", folder / "model/link.bin");
+  onnx::ModelProto model = text_model("agraph (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }");
+  onnx::TensorProto& weight = *model.mutable_graph()->mutable_initializer(0);
+  weight.clear_float_data();
+  weight.clear_raw_data();
+  weight.set_data_location(onnx::TensorProto::EXTERNAL);
+  auto entry = [&](const char* key) {
+    auto* added = weight.add_external_data();
+    added->set_key(key);
+    return added;
+  };
+  auto* location = entry("location");
+  auto* offset = entry("offset");
+  offset->set_value("0");
+  auto import_with = [&](const std::string& file) -> std::string {
+    location->set_value(file);
+    write_file(folder / "model/m.onnx", model.SerializeAsString());
+    try {
+      import_onnx(folder / "model/m.onnx");
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::kBadInput);
+      return error.what();
+    }
+    return "no failure";
+  };
+  CHECK(import_with("sub/inside.bin") == "no failure");
+  CHECK_THAT(import_with("../outside.bin"), Contains("initializer \"w\"") && Contains("outside of the model's folder"));
+  CHECK_THAT(import_with((folder / "outside.bin").string()), Contains("outside of the model's folder"));
+  CHECK_THAT(import_with("link.bin"), Contains("is a link out of the model's folder"));
+  CHECK_THAT(import_with("none.bin"), Contains("cannot be read"));
+  offset->set_value("4");
+  CHECK_THAT(import_with("sub/inside.bin"), Contains("reach beyond the end"));
+  offset->set_value("-4");
+  CHECK_THAT(import_with("sub/inside.bin"), Contains("is not a number"));
+  offset->set_value("0");
+  CHECK_THAT(failure(model.SerializeAsString()), Contains("the model is not in a folder"));
+}
+
+}  // namespace rewright

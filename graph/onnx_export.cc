@@ -1,0 +1,546 @@
+// From a graph to ONNX's bytes: what was not rewritten is written as it was read.
+#include <algorithm>
+
+#include "graph/onnx.h"
+#include "graph/onnx_model.h"
+#include "graph/onnx_sink.h"
+#include "graph/wire.h"
+
+namespace rewright {
+
+namespace {
+
+// The bytes of a message in pieces: weights are not copied together before they are written.
+class Pieces {
+ public:
+  void borrow(std::string_view bytes) {
+    size_ += bytes.size();
+    list_.push_back(bytes);
+  }
+  void own(std::string bytes) {
+    owned_.push_back(std::make_unique<const std::string>(std::move(bytes)));
+    borrow(*owned_.back());
+  }
+  void append(Pieces&& other) {
+    size_ += other.size_;
+    list_.insert(list_.end(), other.list_.begin(), other.list_.end());
+    for (auto& bytes : other.owned_) owned_.push_back(std::move(bytes));
+  }
+  std::size_t size() const { return size_; }
+  const std::vector<std::string_view>& list() const { return list_; }
+
+ private:
+  std::vector<std::unique_ptr<const std::string>> owned_;
+  std::vector<std::string_view> list_;
+  std::size_t size_ = 0;
+};
+
+std::string_view text_of(std::span<const std::byte> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+
+// Weights that are written beside the model.
+struct ExternalPart {
+  std::string location;
+  std::vector<std::pair<std::size_t, std::span<const std::byte>>> tensors;  // offset, bytes
+  std::size_t size = 0;
+};
+
+class Exporter {
+ public:
+  Exporter(const Graph& graph, std::size_t external_above, std::string external_location)
+      : graph_(graph), external_above_(external_above) {
+    external_.location = std::move(external_location);
+    if (graph.model() == nullptr) {
+      auto fresh = std::make_shared<ImportedModel>();
+      fresh->skeleton.set_ir_version(kDefaultIrVersion);
+      fresh->skeleton.set_producer_name("rewright");
+      fresh->skeleton.mutable_graph()->set_name("graph");
+      model_ = std::move(fresh);
+    } else {
+      model_ = graph.model();
+    }
+    skeleton_ = model_->skeleton;
+  }
+
+  // ---- The model
+
+  Pieces run() {
+    name_values();
+    const auto opset = model_->opsets.find("");
+    NodeSink sink(graph_, opset != model_->opsets.end() ? opset->second : kDefaultOpset, names_, value_names_);
+    for (ValueId id : graph_.inputs()) sink.set_available(id);
+    for (const auto& node : graph_.nodes()) write_node(*node, sink);
+    for (const auto& [value, name] : identities_) {
+      sink.use(value);
+      onnx::NodeProto proto;
+      proto.set_name(name);
+      proto.set_op_type("Identity");
+      proto.add_input(value_names_[value]);
+      proto.add_output(name);
+      sink.add_bytes(serialize(proto));
+      writes_default_domain_ = true;
+    }
+    for (const GraphOutput& output : graph_.outputs()) sink.use(output.value);
+    writes_default_domain_ = writes_default_domain_ || sink.domains().contains("");
+
+    Pieces graph;
+    auto field_of_graph = [&](std::uint32_t number, std::string bytes) {
+      graph.own(wire::bytes_prefix(number, bytes.size()));
+      graph.own(std::move(bytes));
+    };
+    std::unordered_map<ValueId, const ImportedModel::ConstantNode*> constant_nodes;
+    for (const auto& node : model_->constant_nodes) {
+      if (node.value >= graph_.value_count() || !sink.is_used(node.value) || !is_same(graph_.value(node.value).constant, node.tensor))
+        continue;
+      constant_nodes.emplace(node.value, &node);
+      std::string bytes = node.node_proto;
+      onnx::NodeProto proto;
+      if (proto.ParseFromString(bytes) && proto.output(0) != value_names_[node.value]) {
+        proto.set_output(0, value_names_[node.value]);
+        bytes = serialize(proto);
+      }
+      field_of_graph(field::kGraphNode, std::move(bytes));
+    }
+    for (const std::string& bytes : sink.nodes()) field_of_graph(field::kGraphNode, bytes);
+
+    collect_weights(sink, constant_nodes);
+    for (const Weight& weight : weights_) write_weight(weight, graph);
+    finish_skeleton(sink);
+    graph.own(serialize(skeleton_.graph()));
+
+    Pieces model;
+    onnx::ModelProto rest = skeleton_;
+    rest.clear_graph();
+    model.own(serialize(rest));
+    model.own(wire::bytes_prefix(field::kModelGraph, graph.size()));
+    model.append(std::move(graph));
+    return model;
+  }
+
+  const ExternalPart& external() const { return external_; }
+
+ private:
+  struct Weight {
+    std::string name;
+    Tensor tensor;
+    std::string_view proto;  // to be written as it is; empty: a new one
+  };
+
+  static bool is_same(const Tensor& a, const Tensor& b) {
+    return a && b && a.bytes().data() == b.bytes().data() && a.type() == b.type() && a.sizes() == b.sizes();
+  }
+
+  // ---- Names
+
+  void name_values() {
+    value_names_.assign(graph_.value_count(), {});
+    for (ValueId id : graph_.inputs()) give(id, graph_.value(id).name);
+    for (const auto& initializer : model_->initializers) {
+      names_.reserve(initializer.name);
+      if (initializer.value < graph_.value_count()) value_names_[initializer.value] = initializer.name;
+    }
+    for (const auto& sparse : skeleton_.graph().sparse_initializer()) names_.reserve(sparse.values().name());
+    const std::vector<std::int32_t> producers = graph_.producers();
+    for (ValueId id = 0; id < graph_.value_count(); ++id)  // leaves that are neither: constants that were not read
+      if (producers[id] < 0 && !graph_.is_constant(id) && value_names_[id].empty()) value_names_[id] = graph_.value(id).name;
+    for (const auto& node : graph_.nodes()) {
+      if (node->op != nullptr || !node->origin) continue;
+      onnx::NodeProto proto;
+      if (proto.ParseFromString(node->origin->node_proto)) inner_names(proto, [&](const std::string& name) { names_.reserve(name); });
+    }
+    for (const GraphOutput& output : graph_.outputs()) {
+      if (value_names_[output.value] == output.name || (graph_.is_constant(output.value) && is_constant_node(output))) {
+        value_names_[output.value] = output.name;
+      } else if (value_names_[output.value].empty() && !graph_.is_constant(output.value)) {
+        value_names_[output.value] = output.name;
+      } else {
+        identities_.emplace_back(output.value, output.name);
+      }
+      names_.reserve(output.name);
+    }
+    name_others();
+  }
+
+  // Is the output what a Constant node of the model defined under its name?
+  bool is_constant_node(const GraphOutput& output) const {
+    for (const auto& node : model_->constant_nodes)
+      if (node.value == output.value)
+        return graph_.value(output.value).name == output.name && is_same(graph_.value(output.value).constant, node.tensor);
+    return false;
+  }
+
+  void give(ValueId id, const std::string& name) {
+    names_.reserve(name);
+    value_names_[id] = name;
+  }
+
+  // Values that have a name keep it; the others are named after the next value below them that has one.
+  void name_others() {
+    std::vector<std::string> hints(graph_.value_count());
+    const auto nodes = graph_.nodes();
+    for (std::size_t i = nodes.size(); i-- > 0;) {
+      std::string hint;
+      for (ValueId id : nodes[i]->outputs) {
+        if (id == kNoValue) continue;
+        hint = !value_names_[id].empty() ? value_names_[id] : !graph_.value(id).name.empty() ? graph_.value(id).name : hints[id];
+        if (!hint.empty()) break;
+      }
+      for (const auto* ids : {&nodes[i]->inputs, &nodes[i]->parameters})
+        for (ValueId id : *ids)
+          if (id != kNoValue && hints[id].empty()) hints[id] = hint;
+    }
+    auto name = [&](ValueId id, const std::string& suffix) {
+      if (id == kNoValue || !value_names_[id].empty()) return;
+      const std::string& own = graph_.value(id).name;
+      value_names_[id] = names_.unique(!own.empty() ? own : (hints[id].empty() ? "" : hints[id] + "/") + suffix);
+    };
+    // Named ones first, so that no new name takes an old one.
+    for (bool named : {true, false}) {
+      for (const auto& node : nodes)
+        for (ValueId id : node->outputs)
+          if (id != kNoValue && graph_.value(id).name.empty() != named) name(id, node->op != nullptr ? node->op->name() : "value");
+      for (ValueId id = 0; id < graph_.value_count(); ++id)
+        if (graph_.is_constant(id) && graph_.value(id).name.empty() != named) name(id, "constant");
+    }
+  }
+
+  // ---- Nodes
+
+  void write_node(const Node& node, NodeSink& sink) {
+    for (ValueId id : node.outputs)
+      if (id != kNoValue) {
+        sink.begin(value_names_[id]);
+        break;
+      }
+    if (node.origin)
+      write_origin(node, sink);
+    else if (node.op != nullptr)
+      write_operator(node, sink);
+    else
+      throw Error(ErrorCode::kUnsupported, "an opaque node without its ONNX form cannot be written");
+    for (ValueId id : node.outputs)
+      if (id != kNoValue) sink.set_available(id);
+  }
+
+  void write_operator(const Node& node, NodeSink& sink) {
+    std::vector<OnnxValue> inputs, outputs;
+    for (ValueId id : node.inputs) inputs.push_back(id == kNoValue ? kAbsent : static_cast<OnnxValue>(id));
+    for (ValueId id : node.outputs) outputs.push_back(id == kNoValue ? kAbsent : static_cast<OnnxValue>(id));
+    const OnnxMapping& mapping = node.op->onnx();
+    const std::string where = outputs.empty() || outputs[0] == kAbsent ? node.op->name() : "node of \"" + sink.name_of(outputs[0]) + "\"";
+    bool written = false;
+    try {
+      written = mapping.write ? mapping.write(sink, node.attributes, inputs, outputs)
+                              : write_default(*node.op, sink, node.attributes, inputs, outputs);
+    } catch (const Error& error) {
+      throw error.within(where);
+    }
+    if (!written)
+      throw Error(ErrorCode::kUnsupported,
+                  node.op->name() + " cannot be written in opset " + std::to_string(sink.opset()), where);
+  }
+
+  void write_origin(const Node& node, NodeSink& sink) {
+    const Origin& origin = *node.origin;
+    onnx::NodeProto proto;
+    if (!proto.ParseFromString(origin.node_proto)) throw Error(ErrorCode::kBadInput, "a node's ONNX form is broken", origin.name);
+    bool changed = false;
+    auto set = [&](std::string* text, const std::string& name) {
+      if (*text == name) return;
+      *text = name;
+      changed = true;
+    };
+    for (std::size_t i = 0; i < origin.inputs.size() && i < static_cast<std::size_t>(proto.input_size()); ++i) {
+      const Origin::Input& from = origin.inputs[i];
+      if (from.kind == Origin::Input::Kind::kAbsent) continue;
+      const ValueId id = (from.kind == Origin::Input::Kind::kInput ? node.inputs : node.parameters).at(from.number);
+      if (id == kNoValue) continue;
+      set(proto.mutable_input(static_cast<int>(i)), value_names_[id]);
+      sink.use(id);
+    }
+    if (node.op == nullptr) {
+      std::unordered_map<std::string, std::string> renamed;
+      const std::vector<std::string> captured = captured_names(proto);
+      for (std::size_t i = 0; i < captured.size(); ++i) {
+        const ValueId id = node.inputs.at(static_cast<std::size_t>(proto.input_size()) + i);
+        sink.use(id);
+        if (captured[i] != value_names_[id]) renamed.emplace(captured[i], value_names_[id]);
+      }
+      if (!renamed.empty()) {
+        rename_captured(proto, renamed);
+        changed = true;
+      }
+    }
+    for (int i = 0; i < proto.output_size(); ++i) {
+      if (proto.output(i).empty()) continue;
+      const auto n = static_cast<std::size_t>(i);
+      const ValueId id = n < node.outputs.size() ? node.outputs[n] : kNoValue;
+      if (id != kNoValue && !graph_.is_constant(id))
+        set(proto.mutable_output(i), value_names_[id]);
+      else  // nobody reads it any more
+        set(proto.mutable_output(i), names_.unique(proto.output(i)));
+    }
+    sink.add_bytes(changed ? serialize(proto) : origin.node_proto);
+  }
+
+  // ---- Weights
+
+  void collect_weights(const NodeSink& sink,
+                       const std::unordered_map<ValueId, const ImportedModel::ConstantNode*>& constant_nodes) {
+    std::vector<bool> done(graph_.value_count());
+    for (const auto& initializer : model_->initializers) {
+      const ValueId id = initializer.value;
+      const bool here = id < graph_.value_count() && graph_.value(id).name == initializer.name;
+      const bool used = here && sink.is_used(id);
+      if (!used && !initializer.is_unused) continue;
+      if (here) done[id] = true;
+      const bool untouched = !used || !initializer.tensor || is_same(graph_.value(id).constant, initializer.tensor);
+      const Tensor tensor = untouched ? initializer.tensor : graph_.value(id).constant;
+      weights_.push_back({initializer.name, tensor, untouched && !initializer.is_external ? initializer.proto : std::string_view()});
+    }
+    for (ValueId id = 0; id < graph_.value_count(); ++id)
+      if (graph_.is_constant(id) && sink.is_used(id) && !done[id] && !constant_nodes.contains(id))
+        weights_.push_back({value_names_[id], graph_.value(id).constant, {}});
+    for (const auto& [name, tensor] : sink.constants()) weights_.push_back({name, tensor, {}});
+    std::size_t total = 0;
+    for (const Weight& weight : weights_) total += weight.tensor ? weight.tensor.byte_count() : weight.proto.size();
+    writes_external_ = total > external_above_ && !external_.location.empty();
+  }
+
+  void write_weight(const Weight& weight, Pieces& graph) {
+    constexpr std::size_t kSmall = 1024, kAlignment = 4096;
+    const bool external = writes_external_ && weight.tensor && weight.tensor.byte_count() >= kSmall;
+    if (!external && !weight.proto.empty()) {
+      graph.own(wire::bytes_prefix(field::kGraphInitializer, weight.proto.size()));
+      graph.borrow(weight.proto);
+      return;
+    }
+    if (!weight.tensor)
+      throw Error(ErrorCode::kUnsupported, "its data are in another file, of a type that is not read: it cannot be moved",
+                  "initializer \"" + weight.name + "\"");
+    onnx::TensorProto header = tensor_header(weight.tensor, weight.name);
+    if (external) {
+      external_.size = (external_.size + kAlignment - 1) / kAlignment * kAlignment;
+      header.set_data_location(onnx::TensorProto::EXTERNAL);
+      auto entry = [&](const char* key, const std::string& value) {
+        auto* added = header.add_external_data();
+        added->set_key(key);
+        added->set_value(value);
+      };
+      entry("location", external_.location);
+      entry("offset", std::to_string(external_.size));
+      entry("length", std::to_string(weight.tensor.byte_count()));
+      external_.tensors.emplace_back(external_.size, weight.tensor.bytes());
+      kept_.push_back(weight.tensor);
+      external_.size += weight.tensor.byte_count();
+      const std::string bytes = serialize(header);
+      graph.own(wire::bytes_prefix(field::kGraphInitializer, bytes.size()) + bytes);
+      return;
+    }
+    std::string head = serialize(header);
+    head += wire::bytes_prefix(field::kTensorRawData, weight.tensor.byte_count());
+    graph.own(wire::bytes_prefix(field::kGraphInitializer, head.size() + weight.tensor.byte_count()) + head);
+    graph.borrow(text_of(weight.tensor.bytes()));
+    kept_.push_back(weight.tensor);
+  }
+
+  // ---- All else
+
+  void finish_skeleton(const NodeSink& sink) {
+    onnx::GraphProto& graph = *skeleton_.mutable_graph();
+    std::unordered_map<std::string, ValueId> by_name;
+    for (const auto& node : graph_.nodes())
+      for (ValueId id : node->outputs)
+        if (id != kNoValue) by_name.emplace(value_names_[id], id);
+    std::unordered_set<std::string> weight_names;
+    for (const Weight& weight : weights_) weight_names.insert(weight.name);
+
+    finish_inputs(graph, weight_names);
+    auto* outputs = graph.mutable_output();
+    std::unordered_map<std::string, onnx::ValueInfoProto> declared;
+    for (const auto& info : *outputs) declared.emplace(info.name(), info);
+    outputs->Clear();
+    for (const GraphOutput& output : graph_.outputs()) {
+      const auto found = declared.find(output.name);
+      if (found == declared.end())
+        *outputs->Add() = value_info(output.name, output.type, output.shape_known);
+      else
+        *outputs->Add() = with_sizes_given(found->second, output.type, output.shape_known);
+    }
+
+    onnx::GraphProto kept;
+    for (const auto& info : graph.value_info()) {
+      const auto found = by_name.find(info.name());
+      if (found != by_name.end()) {
+        const Value& value = graph_.value(found->second);
+        *kept.add_value_info() = value.name == info.name() ? with_sizes_given(info, value.type, value.shape_known)
+                                                           : value_info(info.name(), value.type, value.shape_known);
+      } else if (weight_names.contains(info.name())) {
+        *kept.add_value_info() = info;
+      }
+    }
+    for (const auto& annotation : graph.quantization_annotation())
+      if (by_name.contains(annotation.tensor_name()) || weight_names.contains(annotation.tensor_name()) ||
+          is_input_name(annotation.tensor_name()))
+        *kept.add_quantization_annotation() = annotation;
+    graph.mutable_value_info()->Swap(kept.mutable_value_info());
+    graph.mutable_quantization_annotation()->Swap(kept.mutable_quantization_annotation());
+
+    auto import_domain = [&](const std::string& domain, int version) {
+      for (const auto& import : skeleton_.opset_import())
+        if (import.domain() == domain || (domain.empty() && import.domain() == "ai.onnx")) return;
+      auto* import = skeleton_.add_opset_import();
+      import->set_domain(domain);
+      import->set_version(version);
+    };
+    if (writes_default_domain_ || skeleton_.opset_import_size() == 0) import_domain("", kDefaultOpset);
+    for (const std::string& domain : sink.domains())
+      if (!domain.empty()) import_domain(domain, 1);
+  }
+
+  bool is_input_name(const std::string& name) const {
+    for (ValueId id : graph_.inputs())
+      if (graph_.value(id).name == name) return true;
+    return false;
+  }
+
+  // Where sizes were given for a model, what it declared before does not hold any more.
+  onnx::ValueInfoProto with_sizes_given(const onnx::ValueInfoProto& info, const TensorType& type, bool shape_known) const {
+    if (!model_->sizes_given || !shape_known || type.type == DataType::kUndefined) return info;
+    onnx::ValueInfoProto changed = info;
+    *changed.mutable_type()->mutable_tensor_type()->mutable_shape() =
+        value_info(info.name(), type, shape_known).type().tensor_type().shape();
+    return changed;
+  }
+
+  void finish_inputs(onnx::GraphProto& graph, const std::unordered_set<std::string>& weight_names) {
+    std::unordered_map<std::string, ValueId> inputs;
+    for (ValueId id : graph_.inputs()) inputs.emplace(graph_.value(id).name, id);
+    onnx::GraphProto kept;
+    std::unordered_set<std::string> written;
+    for (const auto& info : graph.input()) {
+      const auto found = inputs.find(info.name());
+      const bool is_input = found != inputs.end();
+      if (!is_input && !weight_names.contains(info.name())) continue;
+      written.insert(info.name());
+      if (is_input) {
+        const Value& value = graph_.value(found->second);
+        *kept.add_input() = with_sizes_given(info, value.type, value.shape_known);
+      } else {
+        *kept.add_input() = info;
+      }
+    }
+    for (ValueId id : graph_.inputs()) {
+      const Value& value = graph_.value(id);
+      if (!written.contains(value.name)) *kept.add_input() = value_info(value.name, value.type, value.shape_known);
+    }
+    constexpr int kInitializersNeedNoInput = 4;  // IR version
+    if (skeleton_.ir_version() < kInitializersNeedNoInput)
+      for (const Weight& weight : weights_)
+        if (weight.tensor && !written.contains(weight.name))
+          *kept.add_input() = value_info(weight.name, {weight.tensor.type(), to_indices(weight.tensor.sizes())}, true);
+    graph.mutable_input()->Swap(kept.mutable_input());
+  }
+
+  const Graph& graph_;
+  std::size_t external_above_;
+  std::shared_ptr<const ImportedModel> model_;
+  onnx::ModelProto skeleton_;
+  NameTable names_;
+  std::vector<std::string> value_names_;
+  std::vector<std::pair<ValueId, std::string>> identities_;  // value, name of the output
+  bool writes_default_domain_ = false;
+  std::vector<Weight> weights_;
+  std::vector<Tensor> kept_;  // whose bytes pieces refer to
+  bool writes_external_ = false;
+  ExternalPart external_;
+};
+
+void check(const Graph& graph, std::string_view model, const std::string& where) {
+  const auto objection = checker_objection(model);
+  if (!objection) return;
+  // Models in the field do not all pass; what did not pass before need not pass now.
+  if (graph.model() && !graph.model()->source.bytes.empty() && checker_objection(graph.model()->source.text())) return;
+  throw Error(ErrorCode::kUnsupported, "the result does not pass ONNX's checker: " + *objection, where);
+}
+
+}  // namespace
+
+void export_onnx(const Graph& graph, const std::filesystem::path& file, const ExportOptions& options) {
+  Exporter exporter(graph, options.external_data_above, file.filename().string() + ".data");
+  const Pieces pieces = exporter.run();
+  const ExternalPart& external = exporter.external();
+  std::optional<FileWriter> data;
+  if (!external.tensors.empty()) {
+    data.emplace(file.parent_path() / external.location);
+    for (const auto& [offset, bytes] : external.tensors) {
+      data->write(std::string(offset - data->written(), '\0'));
+      data->write(bytes);
+    }
+    data->finish();
+  }
+  FileWriter writer(file);
+  for (std::string_view piece : pieces.list()) writer.write(piece);
+  writer.finish();
+  if (options.check) check(graph, map_file(writer.temporary()).text(), file.string());
+  if (data) data->commit();
+  writer.commit();
+}
+
+std::string export_onnx_bytes(const Graph& graph, const ExportOptions& options) {
+  Exporter exporter(graph, 0, "");
+  const Pieces pieces = exporter.run();
+  std::string bytes;
+  bytes.reserve(pieces.size());
+  for (std::string_view piece : pieces.list()) bytes += piece;
+  if (options.check) check(graph, bytes, "the model");
+  return bytes;
+}
+
+std::string export_node_bytes(const Graph& graph, const Node& node, bool keep_constants) {
+  Graph single;
+  std::unordered_map<ValueId, ValueId> copies;
+  auto copy = [&](ValueId id, bool as_constant) {
+    if (id == kNoValue) return id;
+    if (auto known = copies.find(id); known != copies.end()) return known->second;
+    const Value& value = graph.value(id);
+    const std::string name = "input_" + std::to_string(copies.size());
+    if (!value.shape_known)
+      throw Error(ErrorCode::kUnsupported, "the type of its input \"" + value.name + "\" is not known", "a node");
+    const ValueId made = as_constant && value.constant ? single.add_constant(value.constant, name) : single.add_input(name, value.type);
+    copies.emplace(id, made);
+    return made;
+  };
+  Node alone = node;
+  for (ValueId& id : alone.inputs) id = copy(id, keep_constants);
+  if (alone.op != nullptr) {  // written from its attributes: what its parameters hold is in them
+    alone.origin = nullptr;
+    alone.parameters.clear();
+  }
+  for (std::size_t i = 0; i < alone.outputs.size(); ++i) {
+    if (alone.outputs[i] == kNoValue) continue;
+    Value value = graph.value(alone.outputs[i]);
+    value.name = "output_" + std::to_string(i);
+    value.constant = Tensor();
+    alone.outputs[i] = single.add_value(std::move(value));
+  }
+  std::vector<ValueId> outputs = alone.outputs;
+  single.add_raw(std::move(alone));
+  for (ValueId id : outputs)
+    if (id != kNoValue) single.add_output(single.value(id).name, id);
+
+  auto model = std::make_shared<ImportedModel>();
+  model->skeleton.set_ir_version(kDefaultIrVersion);
+  model->skeleton.mutable_graph()->set_name("node");
+  if (graph.model()) {
+    model->opsets = graph.model()->opsets;
+    model->skeleton.set_ir_version(std::max<std::int64_t>(graph.model()->skeleton.ir_version(), 4));
+    *model->skeleton.mutable_opset_import() = graph.model()->skeleton.opset_import();
+    *model->skeleton.mutable_functions() = graph.model()->skeleton.functions();
+  }
+  single.set_model(std::move(model));
+  ExportOptions options;
+  options.check = false;
+  return export_onnx_bytes(single, options);
+}
+
+}  // namespace rewright

@@ -1,0 +1,484 @@
+// From ONNX's bytes to a graph.
+#include <algorithm>
+#include <limits>
+#include <queue>
+#include <unordered_set>
+
+#include "graph/onnx.h"
+#include "graph/onnx_model.h"
+#include "graph/onnx_source.h"
+#include "graph/onnx_types.h"
+#include "graph/wire.h"
+
+namespace rewright {
+
+namespace {
+
+std::string in_quotes(const std::string& name) { return "\"" + name + "\""; }
+
+std::string canonical_domain(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
+
+class Importer {
+ public:
+  Importer(FileBytes source, ExternalData external, const ImportOptions& options)
+      : external_(std::move(external)), options_(options) {
+    model_->source = std::move(source);
+  }
+
+  Graph run() {
+    split();
+    read_opsets();
+    check_function_calls(model_->skeleton);
+    for (const auto& function : model_->skeleton.functions())
+      functions_.insert(canonical_domain(function.domain()) + ":" + function.name());
+    declared_.emplace(model_->skeleton.graph(), options_);
+    model_->sizes_given = !options_.input_sizes.empty();
+    read_initializers();
+    read_inputs();
+    const std::vector<std::size_t> order = node_order();
+    for (std::size_t i : order) import_node(i);
+    read_outputs();
+    for (auto& initializer : model_->initializers) initializer.is_unused = !read_names_.contains(initializer.name);
+    graph_.set_model(std::move(model_));
+    return std::move(graph_);
+  }
+
+ private:
+  // ---- The parts of the file
+
+  void split() {
+    std::string rest, graph_rest;
+    bool has_graph = false;
+    wire::Reader reader(model_->source.text());
+    while (auto part = reader.next()) {
+      if (part->number != field::kModelGraph || part->type != wire::Type::kBytes) {
+        rest += part->whole;
+        continue;
+      }
+      has_graph = true;
+      wire::Reader graph(part->content);
+      while (auto inner = graph.next()) {
+        if (inner->number == field::kGraphNode && inner->type == wire::Type::kBytes)
+          node_bytes_.push_back(inner->content);
+        else if (inner->number == field::kGraphInitializer && inner->type == wire::Type::kBytes)
+          initializer_bytes_.push_back(inner->content);
+        else
+          graph_rest += inner->whole;
+      }
+    }
+    constexpr std::size_t kLimit = std::numeric_limits<std::int32_t>::max();
+    if (rest.size() > kLimit || graph_rest.size() > kLimit)
+      throw Error(ErrorCode::kBadInput, "has more than 2 GB beside its nodes and weights");
+    if (!model_->skeleton.ParseFromString(rest)) throw Error(ErrorCode::kBadInput, "is not an ONNX model");
+    if (!has_graph) throw Error(ErrorCode::kBadInput, "is not an ONNX model: it has no graph");
+    if (!model_->skeleton.mutable_graph()->ParseFromString(graph_rest))
+      throw Error(ErrorCode::kBadInput, "is not an ONNX model: its graph cannot be read");
+    const std::int64_t version = model_->skeleton.ir_version();
+    if (version < 1) throw Error(ErrorCode::kBadInput, "is not an ONNX model: it has no IR version");
+    if (version > newest_ir_version())
+      throw Error(ErrorCode::kBadInput, "has IR version " + std::to_string(version) + ", the newest known is " +
+                                            std::to_string(newest_ir_version()));
+    nodes_.resize(node_bytes_.size());
+    for (std::size_t i = 0; i < nodes_.size(); ++i)
+      if (node_bytes_[i].size() > kLimit || !nodes_[i].ParseFromArray(node_bytes_[i].data(), static_cast<int>(node_bytes_[i].size())))
+        throw Error(ErrorCode::kBadInput, "is not an ONNX model: node " + std::to_string(i) + " cannot be read");
+  }
+
+  void read_opsets() {
+    for (const auto& import : model_->skeleton.opset_import()) {
+      const std::string domain = canonical_domain(import.domain());
+      const std::int64_t version = import.version();
+      if (domain.empty() && version > newest_opset())
+        throw Error(ErrorCode::kBadInput, "asks for opset " + std::to_string(version) + ", the newest known is " +
+                                              std::to_string(newest_opset()));
+      if (version < 1 || version > std::numeric_limits<int>::max())
+        throw Error(ErrorCode::kBadInput,
+                    "asks for opset " + std::to_string(version) + " of domain " + in_quotes(domain) + ", which does not exist");
+      model_->opsets[domain] = static_cast<int>(version);
+    }
+    if (model_->skeleton.ir_version() < 3 && model_->opsets.empty()) model_->opsets[""] = 1;
+  }
+
+  // ---- Values
+
+  void define(const std::string& name, ValueId id, const std::string& by) {
+    if (name.empty()) throw Error(ErrorCode::kBadInput, "has no name", by);
+    const auto [at, is_new] = names_.emplace(name, id);
+    if (!is_new) throw Error(ErrorCode::kBadInput, "is defined twice, the second time by " + by, "tensor " + in_quotes(name));
+  }
+
+  void read_initializers() {
+    std::size_t total = 0;
+    for (std::string_view bytes : initializer_bytes_) {
+      ImportedModel::Initializer initializer;
+      initializer.proto = bytes;
+      std::string where = "an initializer";
+      try {
+        const TensorParts parts = split_tensor(bytes);
+        initializer.name = parts.header.name();
+        where = "initializer " + in_quotes(initializer.name);
+        initializer.is_external = parts.header.data_location() == onnx::TensorProto::EXTERNAL;
+        try {
+          initializer.tensor = to_tensor(parts, model_->source.owner, external_);
+        } catch (const Error& error) {
+          if (error.code() != ErrorCode::kUnsupported) throw;
+        }
+        total += initializer.tensor ? initializer.tensor.byte_count() : 0;
+        if (total > options_.max_bytes)
+          throw Error(ErrorCode::kMissing, "the weights take more than " + std::to_string(options_.max_bytes) + " bytes");
+        if (initializer.tensor) {
+          declared_->check(initializer.name, {initializer.tensor.type(), to_indices(initializer.tensor.sizes())});
+          initializer.value = graph_.add_constant(initializer.tensor, initializer.name);
+        } else {
+          initializer.value = add_unread(initializer.name, data_type_of(parts.header.data_type()),
+                                         {parts.header.dims().begin(), parts.header.dims().end()});
+        }
+      } catch (const Error& error) {
+        throw error.within(where);
+      }
+      define(initializer.name, initializer.value, where);
+      model_->initializers.push_back(std::move(initializer));
+    }
+    for (const auto& sparse : model_->skeleton.graph().sparse_initializer()) {
+      const std::string& name = sparse.values().name();
+      define(name, add_unread(name, data_type_of(sparse.values().data_type()), {sparse.dims().begin(), sparse.dims().end()}),
+             "sparse initializer " + in_quotes(name));
+    }
+  }
+
+  // A constant whose elements are not read: what uses it is opaque.
+  ValueId add_unread(const std::string& name, std::optional<DataType> type, const Sizes& sizes) {
+    Value value;
+    value.name = name;
+    value.type = {type.value_or(DataType::kUndefined), to_indices(sizes)};
+    value.shape_known = type.has_value();
+    return graph_.add_value(std::move(value));
+  }
+
+  void read_inputs() {
+    std::unordered_set<std::string> seen;
+    for (const auto& input : model_->skeleton.graph().input()) {
+      if (!seen.insert(input.name()).second)
+        throw Error(ErrorCode::kBadInput, "is declared twice", "input " + in_quotes(input.name()));
+      // An input with an initializer is a weight that callers could override; sessions do not list it, and neither do graphs.
+      if (names_.contains(input.name())) continue;
+      const DeclaredType& type = declared_->of_input(input.name());
+      const ValueId id = graph_.add_input(input.name(), type.type);
+      if (!type.is_complete()) {
+        Value value = graph_.value(id);
+        value.shape_known = false;
+        graph_.set_value(id, std::move(value));
+      }
+      define(input.name(), id, "an input of the model");
+    }
+    for (const auto& [name, unused] : options_.input_sizes)
+      if (!seen.contains(name))
+        throw Error(ErrorCode::kUsage, "a size is given for input " + in_quotes(name) + ", which the model does not have");
+  }
+
+  void read_outputs() {
+    std::vector<GraphOutput> outputs;
+    std::unordered_set<std::string> seen;
+    for (const auto& output : model_->skeleton.graph().output()) {
+      const auto found = names_.find(output.name());
+      if (found == names_.end()) throw Error(ErrorCode::kBadInput, "nothing defines it", "output " + in_quotes(output.name()));
+      if (!seen.insert(output.name()).second)
+        throw Error(ErrorCode::kBadInput, "is declared twice", "output " + in_quotes(output.name()));
+      const Value& value = graph_.value(found->second);
+      if (value.shape_known) {
+        outputs.push_back({output.name(), found->second, value.type, true});
+      } else {
+        const DeclaredType type = declared_->of_value(output.name());
+        outputs.push_back({output.name(), found->second, type.type, type.is_complete()});
+      }
+    }
+    graph_.set_outputs(std::move(outputs));
+  }
+
+  // ---- Nodes
+
+  std::string where_of(const onnx::NodeProto& node) const {
+    if (!node.name().empty()) return "node " + in_quotes(node.name());
+    for (const std::string& output : node.output())
+      if (!output.empty()) return node.op_type() + " of " + in_quotes(output);
+    return "a " + node.op_type();
+  }
+
+  // A topological order: that of the file where it is one.
+  std::vector<std::size_t> node_order() {
+    constexpr std::size_t kNotNode = ~std::size_t{0};
+    std::unordered_map<std::string, std::size_t> producer;
+    for (const auto& [name, id] : names_) producer.emplace(name, kNotNode);
+    for (std::size_t i = 0; i < nodes_.size(); ++i)
+      for (const std::string& output : nodes_[i].output())
+        if (!output.empty() && !producer.emplace(output, i).second)
+          throw Error(ErrorCode::kBadInput, "is defined twice, the second time by " + where_of(nodes_[i]), "tensor " + in_quotes(output));
+
+    captured_.resize(nodes_.size());
+    std::vector<std::uint32_t> waiting(nodes_.size());
+    std::vector<std::vector<std::size_t>> followers(nodes_.size());
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      auto need = [&](const std::string& name) {
+        if (name.empty()) return;
+        read_names_.insert(name);
+        const auto from = producer.find(name);
+        if (from == producer.end())
+          throw Error(ErrorCode::kBadInput, "its input " + in_quotes(name) + " is not defined", where_of(nodes_[i]));
+        if (from->second == kNotNode) return;
+        ++waiting[i];
+        followers[from->second].push_back(i);
+      };
+      for (const std::string& name : nodes_[i].input()) need(name);
+      captured_[i] = captured_names(nodes_[i]);
+      for (const std::string& name : captured_[i]) need(name);
+    }
+    for (const auto& output : model_->skeleton.graph().output()) read_names_.insert(output.name());
+
+    std::vector<std::size_t> order;
+    std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> ready;
+    for (std::size_t i = 0; i < nodes_.size(); ++i)
+      if (waiting[i] == 0) ready.push(i);
+    while (!ready.empty()) {
+      const std::size_t i = ready.top();
+      ready.pop();
+      order.push_back(i);
+      for (std::size_t follower : followers[i])
+        if (--waiting[follower] == 0) ready.push(follower);
+    }
+    if (order.size() != nodes_.size()) {
+      const auto stuck = std::find_if(waiting.begin(), waiting.end(), [](std::uint32_t count) { return count > 0; });
+      throw Error(ErrorCode::kBadInput, "the model has a cycle through it, or before it",
+                  where_of(nodes_[static_cast<std::size_t>(stuck - waiting.begin())]));
+    }
+    return order;
+  }
+
+  void import_node(std::size_t number) {
+    const onnx::NodeProto& proto = nodes_[number];
+    try {
+      std::string reason;
+      if (!import_operator(number, reason)) import_opaque(number, std::move(reason));
+    } catch (const Error& error) {
+      throw error.within(where_of(proto));
+    }
+  }
+
+  // False, with the reason, if the node must stay as it is.
+  bool import_operator(std::size_t number, std::string& reason) {
+    const onnx::NodeProto& proto = nodes_[number];
+    const std::string domain = canonical_domain(proto.domain());
+    const auto opset = model_->opsets.find(domain);
+    if (functions_.contains(domain + ":" + proto.op_type())) {
+      reason = "is a function of the model";
+      return false;
+    }
+    if (opset == model_->opsets.end())
+      throw Error(ErrorCode::kBadInput, "the model imports no opset of domain " + in_quotes(domain));
+    const bool exists = verify_node(proto, domain, opset->second);
+    if (domain.empty() && !exists) {
+      reason = "opset " + std::to_string(opset->second) + " has no operator " + proto.op_type();
+      return false;
+    }
+    const Operator* op = find_onnx(domain, proto.op_type());
+    if (op == nullptr) {
+      reason = "no definition of operator " + (domain.empty() ? "" : domain + ".") + proto.op_type();
+      return false;
+    }
+    std::vector<ValueId> inputs;
+    for (const std::string& name : proto.input()) {
+      const ValueId id = name.empty() ? kNoValue : names_.at(name);
+      inputs.push_back(id);
+      if (id != kNoValue && (!graph_.value(id).shape_known || graph_.value(id).type.type == DataType::kUndefined)) {
+        reason = "the type of its input " + in_quotes(name) + " is not known";
+        return false;
+      }
+    }
+    const std::size_t nodes_before = graph_.nodes().size();
+    const std::size_t values_before = graph_.value_count();
+    NodeSource source(graph_, known_, proto, opset->second, inputs);
+    std::optional<std::vector<OnnxValue>> results;
+    try {
+      results = op->onnx().import ? op->onnx().import(source, reason) : import_default(*op, source, reason);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kUnsupported) throw;
+      reason = error.text();
+    }
+    if (results && !defines_all(proto, *results, reason)) results.reset();
+    if (!results) {
+      graph_.drop_nodes_from(nodes_before);
+      return false;
+    }
+    name_results(proto, *results, values_before);
+    if (graph_.nodes().size() == nodes_before + 1 && is_one_node(*results)) attach_origin(number, inputs);
+    if (graph_.nodes().size() == nodes_before && proto.op_type() == "Constant" && proto.output_size() == 1)
+      model_->constant_nodes.push_back({NodeSource::to_id(results->at(0)), graph_.value(NodeSource::to_id(results->at(0))).constant,
+                                        std::string(node_bytes_[number])});
+    return true;
+  }
+
+  // Does a definition give every output that something reads?
+  bool defines_all(const onnx::NodeProto& proto, const std::vector<OnnxValue>& results, std::string& reason) const {
+    for (int i = 0; i < proto.output_size(); ++i) {
+      if (proto.output(i).empty() || !read_names_.contains(proto.output(i))) continue;
+      if (static_cast<std::size_t>(i) < results.size() && results[i] != kAbsent) continue;
+      reason = "its output " + std::to_string(i) + " has no definition";
+      return false;
+    }
+    return true;
+  }
+
+  void name_results(const onnx::NodeProto& proto, const std::vector<OnnxValue>& results, std::size_t values_before) {
+    for (std::size_t i = 0; i < results.size() && i < static_cast<std::size_t>(proto.output_size()); ++i) {
+      const std::string& name = proto.output(static_cast<int>(i));
+      if (name.empty() || results[i] == kAbsent) continue;
+      const ValueId id = NodeSource::to_id(results[i]);
+      define(name, id, where_of(proto));
+      declared_->check(name, graph_.value(id).type);
+      if (id < values_before || !graph_.value(id).name.empty()) continue;
+      Value named = graph_.value(id);
+      named.name = name;
+      graph_.set_value(id, std::move(named));
+    }
+  }
+
+  // Are these the outputs of the last node of the graph, in order?
+  bool is_one_node(const std::vector<OnnxValue>& results) const {
+    const std::vector<ValueId>& outputs = graph_.nodes().back()->outputs;
+    if (results.size() > outputs.size()) return false;
+    for (std::size_t i = 0; i < results.size(); ++i)
+      if (NodeSource::to_id(results[i]) != outputs[i]) return false;
+    return true;
+  }
+
+  // The last node of the graph is the ONNX node, as one: it can be written back as it was.
+  void attach_origin(std::size_t number, const std::vector<ValueId>& proto_inputs) {
+    Node node = *graph_.nodes().back();
+    graph_.drop_nodes_from(graph_.nodes().size() - 1);
+    auto origin = std::make_shared<Origin>();
+    origin->node_proto = node_bytes_[number];
+    origin->name = nodes_[number].name();
+    std::vector<char> taken(node.inputs.size());
+    for (ValueId id : proto_inputs) {
+      if (id == kNoValue) {
+        origin->inputs.push_back({Origin::Input::Kind::kAbsent, 0});
+        continue;
+      }
+      std::size_t at = 0;
+      while (at < node.inputs.size() && (taken[at] || node.inputs[at] != id)) ++at;
+      if (at < node.inputs.size()) {
+        taken[at] = 1;
+        origin->inputs.push_back({Origin::Input::Kind::kInput, static_cast<std::uint32_t>(at)});
+      } else {
+        origin->inputs.push_back({Origin::Input::Kind::kParameter, static_cast<std::uint32_t>(node.parameters.size())});
+        node.parameters.push_back(id);
+      }
+    }
+    for (std::size_t i = 0; i < node.outputs.size(); ++i)
+      if (i >= static_cast<std::size_t>(nodes_[number].output_size()) || nodes_[number].output(static_cast<int>(i)).empty())
+        node.outputs[i] = kNoValue;
+    node.origin = std::move(origin);
+    graph_.add_raw(std::move(node));
+  }
+
+  void import_opaque(std::size_t number, std::string reason) {
+    const onnx::NodeProto& proto = nodes_[number];
+    Node node;
+    node.opaque_reason = std::move(reason);
+    auto origin = std::make_shared<Origin>();
+    origin->node_proto = node_bytes_[number];
+    origin->name = proto.name();
+    origin->computation_hash = computation_hash(proto);
+    for (const std::string& name : proto.input()) {
+      const bool absent = name.empty();
+      origin->inputs.push_back({absent ? Origin::Input::Kind::kAbsent : Origin::Input::Kind::kInput,
+                                static_cast<std::uint32_t>(node.inputs.size())});
+      node.inputs.push_back(absent ? kNoValue : names_.at(name));
+    }
+    for (const std::string& name : captured_[number]) node.inputs.push_back(names_.at(name));
+    for (const std::string& name : proto.output()) {
+      if (name.empty()) {
+        node.outputs.push_back(kNoValue);
+        continue;
+      }
+      const DeclaredType type = opaque_type(name);
+      Value value;
+      value.name = name;
+      value.type = type.type;
+      value.shape_known = type.is_complete();
+      const ValueId id = graph_.add_value(std::move(value));
+      define(name, id, where_of(proto));
+      node.outputs.push_back(id);
+    }
+    node.origin = std::move(origin);
+    graph_.add_raw(std::move(node));
+  }
+
+  // As the model declares it, else as ONNX's own inference finds it.
+  DeclaredType opaque_type(const std::string& name) {
+    DeclaredType type = declared_->of_value(name);
+    if (type.is_complete()) return type;
+    if (!inferred_) inferred_ = infer_types(model_for_inference());
+    const auto found = inferred_->find(name);
+    if (found == inferred_->end()) return type;
+    DeclaredType better = declared_->read(name, found->second);
+    return better.is_complete() || type.type.type == DataType::kUndefined ? better : type;
+  }
+
+  onnx::ModelProto model_for_inference() const {
+    onnx::ModelProto model = model_->skeleton;
+    onnx::GraphProto& graph = *model.mutable_graph();
+    for (const onnx::NodeProto& node : nodes_) *graph.add_node() = node;
+    for (auto& input : *graph.mutable_input()) {
+      const auto found = names_.find(input.name());
+      if (found == names_.end() || !graph_.is_input(found->second) || !graph_.value(found->second).shape_known) continue;
+      input = value_info(input.name(), graph_.value(found->second).type, true);
+    }
+    for (const auto& initializer : model_->initializers) {
+      if (!initializer.tensor) continue;
+      constexpr std::size_t kReadByInference = 8192;  // bytes: shapes, axes, scales
+      *graph.add_initializer() = initializer.tensor.byte_count() <= kReadByInference
+                                     ? to_tensor_proto(initializer.tensor, initializer.name)
+                                     : tensor_header(initializer.tensor, initializer.name);
+    }
+    return model;
+  }
+
+  ExternalData external_;
+  const ImportOptions& options_;
+  std::shared_ptr<ImportedModel> model_ = std::make_shared<ImportedModel>();
+  Graph graph_;
+  std::vector<std::string_view> node_bytes_, initializer_bytes_;
+  std::vector<onnx::NodeProto> nodes_;
+  std::vector<std::vector<std::string>> captured_;
+  std::unordered_set<std::string> functions_;
+  std::unordered_map<std::string, ValueId> names_;
+  std::unordered_set<std::string> read_names_;
+  std::optional<DeclaredTypes> declared_;
+  std::optional<std::unordered_map<std::string, onnx::TypeProto>> inferred_;
+  KnownTensors known_;
+};
+
+Graph import_source(FileBytes source, ExternalData external, const std::string& name, const ImportOptions& options) {
+  try {
+    if (source.bytes.empty()) throw Error(ErrorCode::kBadInput, "is empty");
+    return Importer(std::move(source), std::move(external), options).run();
+  } catch (const Error& error) {
+    throw error.within(name);
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorCode::kMissing, "not enough memory to read it", name);
+  }
+}
+
+}  // namespace
+
+Graph import_onnx(const std::filesystem::path& file, const ImportOptions& options) {
+  return import_source(map_file(file), ExternalData(file.parent_path()), file.string(), options);
+}
+
+Graph import_onnx_bytes(std::string_view bytes, const std::string& name, const ImportOptions& options) {
+  auto copy = std::make_shared<const std::string>(bytes);
+  const auto span = std::as_bytes(std::span(copy->data(), copy->size()));
+  return import_source({std::move(copy), span}, ExternalData(), name, options);
+}
+
+}  // namespace rewright

@@ -1,0 +1,134 @@
+#include "graph/onnx_source.h"
+
+#include "operators/interpreter.h"
+
+namespace rewright {
+
+namespace {
+
+// Constants are evaluated while importing only where shapes and parameters are computed with them.
+constexpr std::int64_t kSmall = 1024;
+
+}  // namespace
+
+NodeSource::NodeSource(Graph& graph, KnownTensors& known, const onnx::NodeProto& proto, int opset, std::vector<ValueId> inputs)
+    : graph_(graph), known_(known), proto_(proto), opset_(opset), inputs_(std::move(inputs)) {
+  for (const std::string& output : proto.output()) output_count_ += !output.empty();
+}
+
+const onnx::AttributeProto* NodeSource::find(std::string_view name) const {
+  for (const onnx::AttributeProto& attribute : proto_.attribute())
+    if (attribute.name() == name) return &attribute;
+  return nullptr;
+}
+
+const onnx::AttributeProto* NodeSource::find(std::string_view name, onnx::AttributeProto::AttributeType type) const {
+  const onnx::AttributeProto* attribute = find(name);
+  if (attribute != nullptr && attribute->has_type() && attribute->type() != type)
+    throw Error(ErrorCode::kBadInput, "its attribute \"" + std::string(name) + "\" is of type " +
+                                          onnx::AttributeProto::AttributeType_Name(attribute->type()) + ", expected " +
+                                          onnx::AttributeProto::AttributeType_Name(type));
+  return attribute;
+}
+
+std::int64_t NodeSource::integer(std::string_view attribute, std::int64_t otherwise) const {
+  const auto* found = find(attribute, onnx::AttributeProto::INT);
+  return found != nullptr ? found->i() : otherwise;
+}
+
+std::vector<std::int64_t> NodeSource::integers(std::string_view attribute) const {
+  const auto* found = find(attribute, onnx::AttributeProto::INTS);
+  if (found == nullptr) return {};
+  return {found->ints().begin(), found->ints().end()};
+}
+
+double NodeSource::real(std::string_view attribute, double otherwise) const {
+  const auto* found = find(attribute, onnx::AttributeProto::FLOAT);
+  return found != nullptr ? found->f() : otherwise;
+}
+
+std::vector<double> NodeSource::reals(std::string_view attribute) const {
+  const auto* found = find(attribute, onnx::AttributeProto::FLOATS);
+  if (found == nullptr) return {};
+  return {found->floats().begin(), found->floats().end()};
+}
+
+std::string NodeSource::text(std::string_view attribute, std::string_view otherwise) const {
+  const auto* found = find(attribute, onnx::AttributeProto::STRING);
+  return found != nullptr ? found->s() : std::string(otherwise);
+}
+
+std::optional<Tensor> NodeSource::tensor(std::string_view attribute) const {
+  const auto* found = find(attribute, onnx::AttributeProto::TENSOR);
+  if (found == nullptr) return std::nullopt;
+  return to_tensor(found->t());
+}
+
+const TensorType& NodeSource::type_of(OnnxValue value) const {
+  if (value == kAbsent) throw Error(ErrorCode::kBadInput, "a required input is missing");
+  return graph_.value(to_id(value)).type;
+}
+
+std::optional<Indices> NodeSource::contents(OnnxValue value) const {
+  if (value == kAbsent) return std::nullopt;
+  return graph_.value(to_id(value)).contents;
+}
+
+std::optional<Tensor> NodeSource::constant_value(OnnxValue value) const {
+  if (value == kAbsent) return std::nullopt;
+  if (graph_.is_constant(to_id(value))) return graph_.value(to_id(value)).constant;
+  if (auto known = known_.find(to_id(value)); known != known_.end()) return known->second;
+  return std::nullopt;
+}
+
+std::vector<OnnxValue> NodeSource::node(const Operator& op, Attributes attributes, std::vector<OnnxValue> inputs) {
+  std::vector<ValueId> ids;
+  for (OnnxValue input : inputs) ids.push_back(to_id(input));
+  const std::vector<ValueId> outputs = graph_.add_node(op, std::move(attributes), std::move(ids));
+  evaluate(op, *graph_.nodes().back());
+  std::vector<OnnxValue> values;
+  for (ValueId id : outputs) values.push_back(to_onnx(id));
+  return values;
+}
+
+OnnxValue NodeSource::constant(Tensor tensor) { return to_onnx(graph_.add_constant(std::move(tensor))); }
+
+void NodeSource::evaluate(const Operator& op, const Node& node) {
+  if (op.random()) return;
+  auto is_small = [](const TensorType& type) {
+    if (!all_constant(type.shape)) return false;
+    std::int64_t count = 1;
+    for (const Index& size : type.shape)
+      if ((count *= size.value()) > kSmall || count < 0) return false;
+    return true;
+  };
+  std::vector<Tensor> operands;
+  for (ValueId id : node.inputs) {
+    const auto tensor = id == kNoValue ? Tensor() : constant_value(to_onnx(id));
+    if (!tensor || tensor->size() > kSmall) return;
+    operands.push_back(*tensor);
+  }
+  for (ValueId id : node.outputs)
+    if (!is_small(graph_.value(id).type)) return;
+  for (const AttributeValue& attribute : node.attributes) {
+    if (const auto* index = std::get_if<Index>(&attribute); index != nullptr && !index->is_constant()) return;
+    if (const auto* list = std::get_if<Indices>(&attribute); list != nullptr && !all_constant(*list)) return;
+  }
+  std::vector<Tensor> results;
+  try {
+    results = interpret(op, node.attributes, operands);
+  } catch (const Error&) {
+    return;  // what cannot be computed now is left to whoever executes the model
+  }
+  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+    const ValueId id = node.outputs[i];
+    Value value = graph_.value(id);
+    if (!value.contents && (is_integer(value.type.type) || value.type.type == DataType::kBool)) {
+      value.contents = to_indices(results[i].integers());
+      graph_.set_value(id, std::move(value));
+    }
+    known_[id] = std::move(results[i]);
+  }
+}
+
+}  // namespace rewright
