@@ -14,6 +14,9 @@ namespace {
 
 constexpr int kMaximumDepth = 100;
 constexpr std::size_t kMaximumNodes = 1000;
+constexpr std::size_t kMaximumTerms = 1000;  // of an index expression
+
+std::size_t term_count(const Index& index) { return 1 + (index.polynomial() ? index.polynomial()->monomials.size() : 0); }
 
 double to_double(const std::string& text) { return std::strtod(text.c_str(), nullptr); }
 
@@ -74,25 +77,40 @@ std::uint32_t AlgebraParser::input_number(const std::string& name) const {
 }
 
 AlgebraParser::Result AlgebraParser::parse() {
-  parse_inputs();
-  while (accept("let")) parse_let();
-  parse_equation();
-  while (peek().kind != Token::Kind::kEnd) {
-    if (accept("let"))
-      parse_let();
-    else if (accept("where"))
-      parse_conditions();
-    else
-      parse_flags();
-  }
+  located([&] {
+    parse_inputs();
+    while (accept("let")) parse_let();
+    parse_equation();
+    while (peek().kind != Token::Kind::kEnd) {
+      if (accept("let"))
+        parse_let();
+      else if (accept("where"))
+        parse_conditions();
+      else
+        parse_flags();
+    }
+  });
   return std::move(result_);
 }
 
 Index AlgebraParser::parse_index() {
   plain_index_ = true;
-  Index index = parse_sum_index();
-  if (peek().kind != Token::Kind::kEnd) fail("unexpected \"" + peek().text + "\" after an index expression");
+  Index index;
+  located([&] {
+    index = parse_sum_index();
+    if (peek().kind != Token::Kind::kEnd) fail("unexpected \"" + peek().text + "\" after an index expression");
+  });
   return index;
+}
+
+// Failures of index arithmetic (overflow, division by zero) do not know where they happened.
+void AlgebraParser::located(const std::function<void()>& parse) const {
+  try {
+    parse();
+  } catch (const Error& e) {
+    if (!e.where().empty()) throw;
+    fail(e.text());
+  }
 }
 
 // ---- Inputs
@@ -361,11 +379,9 @@ AlgebraParser::TermPointer AlgebraParser::parse_choice() {
 AlgebraParser::TermPointer AlgebraParser::parse_operator() {
   const Nesting nesting(*this);
   const std::string name = expect_name("an operator");
-  auto term = std::make_shared<Term>();
-  term->kind = Term::Kind::kNode;
-  term->op = registry().find(name);
-  if (!term->op) fail("there is no operator \"" + name + "\"");
-  for (const Field& field : term->op->fields()) term->attributes.push_back(Expression::literal(field.default_value));
+  const Operator* op = registry().find(name);
+  if (!op) fail("there is no operator \"" + name + "\"");
+  std::shared_ptr<Term> term = new_node(*op);
   expect("(");
   if (!at(")") && !at(";")) {
     do term->arguments.push_back(parse_sum());
@@ -395,11 +411,17 @@ AlgebraParser::TermPointer AlgebraParser::parse_operator() {
 AlgebraParser::TermPointer AlgebraParser::node(std::string_view name, std::vector<TermPointer> arguments) {
   for (const TermPointer& argument : arguments)
     if (argument->kind == Term::Kind::kAbsent) return argument;
+  std::shared_ptr<Term> term = new_node(registry().get(name));
+  term->arguments = std::move(arguments);
+  return term;
+}
+
+std::shared_ptr<AlgebraParser::Term> AlgebraParser::new_node(const Operator& op) {
+  if (++nodes_ > kMaximumNodes) fail("a rule has too many operators");
   auto term = std::make_shared<Term>();
   term->kind = Term::Kind::kNode;
-  term->op = &registry().get(name);
-  for (const Field& field : term->op->fields()) term->attributes.push_back(Expression::literal(field.default_value));
-  term->arguments = std::move(arguments);
+  term->op = &op;
+  for (const Field& field : op.fields()) term->attributes.push_back(Expression::literal(field.default_value));
   return term;
 }
 
@@ -430,7 +452,6 @@ Pattern AlgebraParser::lower(const std::vector<TermPointer>& outputs) const {
     node.op = term.op;
     node.attributes = term.attributes;
     for (const TermPointer& argument : term.arguments) node.inputs.push_back(visit(*argument));
-    if (side.nodes.size() >= kMaximumNodes) fail("a side has too many operators");
     side.nodes.push_back(std::move(node));
     return done[&term] = PatternValue::node(static_cast<std::uint32_t>(side.nodes.size() - 1));
   };
@@ -558,6 +579,7 @@ Index AlgebraParser::parse_sum_index() {
     const bool plus = accept("+") || !accept("-");
     const Index right = parse_product_index();
     left = plus ? left + right : left - right;
+    if (term_count(left) > kMaximumTerms) fail("an index expression has too many terms");
   }
   return left;
 }
@@ -565,14 +587,17 @@ Index AlgebraParser::parse_sum_index() {
 Index AlgebraParser::parse_product_index() {
   Index left = parse_factor_index();
   for (;;) {
-    if (accept("*"))
-      left *= parse_factor_index();
-    else if (accept("div"))
+    if (accept("*")) {
+      const Index right = parse_factor_index();
+      if (term_count(left) * term_count(right) > kMaximumTerms) fail("an index expression has too many terms");
+      left *= right;
+    } else if (accept("div")) {
       left = floor_div(left, parse_factor_index());
-    else if (accept("mod"))
+    } else if (accept("mod")) {
       left = mod(left, parse_factor_index());
-    else
+    } else {
       return left;
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 // One rule's text to a rule, after templates have been expanded. Internal to the reader of algebra.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -60,6 +61,7 @@ class AlgebraParser {
   TermPointer parse_choice();
   TermPointer number_constant(double value);
   TermPointer node(std::string_view op, std::vector<TermPointer> arguments);
+  std::shared_ptr<Term> new_node(const Operator& op);
   Pattern lower(const std::vector<TermPointer>& outputs) const;
 
   Expression parse_attribute(const AttributeValue& kind);
@@ -82,6 +84,7 @@ class AlgebraParser {
   void expect(std::string_view symbol);
   std::string expect_name(std::string_view what);
   [[noreturn]] void fail(const std::string& what) const;
+  void located(const std::function<void()>& parse) const;
   // Counts nested constructs while it lives.
   struct Nesting {
     explicit Nesting(AlgebraParser& parser);
@@ -94,6 +97,7 @@ class AlgebraParser {
   std::set<std::string> absent_;
   std::size_t next_ = 0;
   int depth_ = 0;
+  std::size_t nodes_ = 0;
   bool plain_index_ = false;  // parse_index(): no calls
   Result result_;
   std::map<std::string, Sort, std::less<>> sorts_;

@@ -14,7 +14,8 @@ using internal::Token;
 
 namespace {
 
-constexpr std::size_t kMaximumBytes = std::size_t{16} << 20;
+constexpr std::size_t kMaximumBytes = std::size_t{4} << 20;
+constexpr std::size_t kMaximumTokens = std::size_t{4} << 20;  // of all variants together
 constexpr std::size_t kMaximumRules = 100000;
 constexpr std::size_t kMaximumVariants = 256;
 
@@ -102,8 +103,9 @@ class FileReader {
           replaced.insert(replaced.end(), t.values[v].begin(), t.values[v].end());
         else
           replaced.push_back(token);
+        if (expanded_ + replaced.size() > kMaximumTokens) fail("too many variants of rules", file_, line_);
       }
-      if (replaced.size() > kMaximumBytes) fail("a template grows without bound", file_, line_);
+      expanded_ += replaced.size();
       const bool plain = t.values[v].size() == 1 && (t.values[v][0].kind == Token::Kind::kName ||
                                                      (t.values[v][0].kind == Token::Kind::kNumber &&
                                                       t.values[v][0].text.find_first_not_of("0123456789") == std::string::npos));
@@ -119,6 +121,7 @@ class FileReader {
     if (optional.size() > 6) fail("too many optional inputs", file_, line_);
     body.push_back({Token::Kind::kEnd, "", peek().line});
     for (std::size_t set = 0; set < (std::size_t{1} << optional.size()); ++set) {
+      if ((expanded_ += body.size()) > kMaximumTokens) fail("too many variants of rules", file_, line_);
       std::set<std::string> absent;
       std::string suffix;
       for (std::size_t i = 0; i < optional.size(); ++i)
@@ -158,7 +161,8 @@ class FileReader {
   std::string file_;
   std::vector<Token> tokens_;
   std::size_t next_ = 0;
-  int line_ = 0;  // of the rule being read
+  int line_ = 0;               // of the rule being read
+  std::size_t expanded_ = 0;   // tokens of all variants so far
   std::string name_, description_;
   std::vector<Rule> rules_;
   std::set<std::string> names_;

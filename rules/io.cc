@@ -17,7 +17,7 @@ namespace rewright {
 
 namespace {
 
-constexpr std::size_t kMaximumBytes = std::size_t{256} << 20;
+constexpr std::size_t kMaximumBytes = std::size_t{64} << 20;
 constexpr std::uint32_t kVersion = 1;
 
 [[noreturn]] void bad(const std::string& what) { throw Error(ErrorCode::kBadInput, what); }
@@ -183,7 +183,7 @@ PatternValue to_value(const proto::Value& p) {
 
 Pattern to_pattern(const proto::Pattern& p) {
   Pattern side;
-  if (p.nodes_size() > 10000) bad("a side has too many operators");
+  if (p.nodes_size() > 1000) bad("a side has too many operators");
   for (const proto::Node& n : p.nodes()) {
     PatternNode node;
     node.op = registry().find(n.op());
