@@ -147,9 +147,9 @@ std::unique_ptr<Device> make_device(const std::string& name, int threads) {
   throw Error(ErrorCode::kUsage, "there is no device \"" + name + "\"", {}, "there are cpu and onnxruntime");
 }
 
-std::unique_ptr<Backend> make_backend(const std::string& name) {
-  if (name == "cpu") return make_cpu_backend();
-  if (name == "reference") return make_reference_backend();
+const Backend& find_backend(const std::string& name) {
+  if (name == "cpu") return cpu_backend();
+  if (name == "reference") return reference_backend();
   if (name.rfind("cuda", 0) == 0)
     throw Error(ErrorCode::kMissing, "this build has no CUDA runtime", "--device " + name, "use --device cpu");
   throw Error(ErrorCode::kUsage, "there is no device \"" + name + "\" to run on", {}, "there are cpu and reference");

@@ -69,7 +69,7 @@ int thread_count(const CommonOptions& common);
 // A device by its name on the command line. Throws Error(kUsage) for unknown names, Error(kMissing) for what is not here.
 std::unique_ptr<Device> make_device(const std::string& name, int threads);
 // A backend that can run models in this process: cpu or reference.
-std::unique_ptr<Backend> make_backend(const std::string& name);
+const Backend& find_backend(const std::string& name);
 
 // Reads a tensor from a .npy or .pb file.
 Tensor read_tensor(const std::string& file);

@@ -1,5 +1,6 @@
 #include "runtime/conformance.h"
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "tools/cli/command.h"
@@ -15,22 +16,31 @@ struct Options {
 };
 
 int conformance_command(const Options& options) {
-  const std::unique_ptr<Backend> backend = make_backend(options.device);
+  if (!std::filesystem::is_directory(options.folder)) throw Error(ErrorCode::kBadInput, "there is no such folder", options.folder);
+  const Backend& backend = find_backend(options.device);
   const int threads = thread_count(options.common);
-  const auto executor = [&](const Graph& graph, std::span<const Tensor> inputs) {
-    return backend->prepare(graph, {.threads = threads})->run(inputs);
+  const auto execute = [&](const Graph& graph, std::span<const Tensor> inputs) {
+    return backend.prepare(graph, {.threads = threads})->run(inputs);
   };
-  Progress progress(options.common);
-  const std::vector<ConformanceCase> cases =
-      run_conformance(options.folder, executor, [&](double fraction) { progress.update("cases", fraction, ""); });
-  int passed = 0, failed = 0, unsupported = 0;
-  nlohmann::json list = nlohmann::json::array();
-  for (const ConformanceCase& c : cases) {
-    const bool ok = c.status == ConformanceStatus::kPassed, bad = c.status == ConformanceStatus::kFailed;
-    (ok ? passed : bad ? failed : unsupported) += 1;
-    if (bad || (options.verbose && !ok)) say(options.common, (bad ? "failed       " : "unsupported  ") + c.name + ": " + c.reason + "\n");
-    list.push_back({{"name", c.name}, {"status", ok ? "passed" : bad ? "failed" : "unsupported"}, {"reason", c.reason}});
+  using Status = ConformanceCase::Status;
+  ConformanceReport report;
+  {
+    Progress progress(options.common);
+    const double all = static_cast<double>(std::distance(std::filesystem::directory_iterator(options.folder), {}));
+    double done = 0;
+    report = run_conformance(options.folder, execute, [&](const ConformanceCase& c) { progress.update("cases", ++done / all, c.name); });
   }
+  nlohmann::json list = nlohmann::json::array();
+  for (const ConformanceCase& c : report.cases) {
+    if (c.status == Status::kFailed || (options.verbose && c.status == Status::kUnsupported)) {
+      std::string line(name(c.status));
+      line.resize(13, ' ');
+      say(options.common, line + c.name + ": " + c.reason + "\n");
+    }
+    list.push_back({{"name", c.name}, {"status", name(c.status)}, {"reason", c.reason}});
+  }
+  const std::size_t passed = report.count(Status::kPassed), failed = report.count(Status::kFailed),
+                    unsupported = report.count(Status::kUnsupported);
   say(options.common, std::to_string(passed) + " passed, " + std::to_string(failed) + " failed, " + std::to_string(unsupported) + " unsupported\n");
   write_json(options.common, {{"device", options.device}, {"passed", passed}, {"failed", failed}, {"unsupported", unsupported}, {"cases", list}});
   return failed == 0 ? kDone : kNo;

@@ -38,7 +38,7 @@ int run_command(const Options& options) {
     outputs = make_device(options.device, threads)->run(graph, inputs);
   } else {
     const std::unique_ptr<Session> session =
-        make_backend(options.device)->prepare(graph, {.threads = threads, .profile = options.profile});
+        find_backend(options.device).prepare(graph, {.threads = threads, .profile = options.profile});
     outputs = session->run(inputs);
     if (options.profile) {
       constexpr int kRuns = 10;  // the first run also prepares

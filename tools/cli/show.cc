@@ -131,7 +131,7 @@ int show_model(const Options& options) {
                            {"flops", number_or_text(operations)}, {"bytes", number_or_text(bytes)}};
   if (options.time) {
     const int threads = thread_count(options.common);
-    const std::unique_ptr<Session> session = make_backend("cpu")->prepare(graph, {.threads = threads, .profile = true});
+    const std::unique_ptr<Session> session = find_backend("cpu").prepare(graph, {.threads = threads, .profile = true});
     const std::vector<Tensor> tensors = random_inputs(graph, sizes, options.common.seed);
     for (int i = 0; i < 5; ++i) session->run(tensors);
     const std::vector<StepProfile> steps = session->profile();
