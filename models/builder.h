@@ -59,7 +59,9 @@ class Builder {
   ValueId relu6(ValueId x) { return node("Clip", {x, scalar(0), scalar(6)}); }
   ValueId add(ValueId a, ValueId b) { return node("Add", {a, b}); }
   ValueId mul(ValueId a, ValueId b) { return node("Mul", {a, b}); }
-  ValueId concat(std::vector<ValueId> parts, std::int64_t axis) { return node("Concat", std::move(parts), {{"axis", Index(axis)}}); }
+  ValueId concat(std::vector<ValueId> parts, std::int64_t axis) {
+    return node("Concat", std::move(parts), {{"axis", Index(axis)}});
+  }
   ValueId max_pool(ValueId x, Window window, bool ceil_mode = false) { return pool("MaxPool", x, window, ceil_mode); }
   ValueId average_pool(ValueId x, Window window, bool count_include_pad = false);
   ValueId global_average_pool(ValueId x) { return node("GlobalAveragePool", {x}); }

@@ -27,7 +27,8 @@ class Inception {
                     1);
   }
   ValueId reduce_a(ValueId x) {
-    return b.concat({valid(x, 384, 3, 2), valid(square(square(x, 64, 1), 96, 3), 96, 3, 2), b.max_pool(x, Window::square(3, 2, 0))}, 1);
+    return b.concat(
+        {valid(x, 384, 3, 2), valid(square(square(x, 64, 1), 96, 3), 96, 3, 2), b.max_pool(x, Window::square(3, 2, 0))}, 1);
   }
   ValueId mixed_b(ValueId x, std::int64_t c) {
     const ValueId two = tall(wide(square(x, c, 1), c, 7), 192, 7);

@@ -14,8 +14,7 @@ namespace rewright {
 
 // Sizes, axes, strides and counts are index expressions (so that they may be symbolic in rules); eps, alpha and the like are
 // Real; modes are text. Truth values are bool. A Tensor is used by constants only.
-using AttributeValue =
-    std::variant<bool, Index, Indices, Real, std::vector<double>, std::string, DataType, Tensor>;
+using AttributeValue = std::variant<bool, Index, Indices, Real, std::vector<double>, std::string, DataType, Tensor>;
 
 std::uint64_t hash(const AttributeValue& value);
 std::string to_string(const AttributeValue& value);

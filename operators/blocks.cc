@@ -48,13 +48,15 @@ struct DepthToSpace {
   }
 };
 
+// The inverse of DepthToSpace.
 struct SpaceToDepth {
   static constexpr std::string_view kName = "SpaceToDepth";
   Index blocksize = 1;
+  std::string mode = "DCR";
 
   template <class V>
   void fields(V&& v) {
-    v("blocksize", blocksize);
+    v("blocksize", blocksize), v("mode", mode);
   }
 
   Definition define(const Inputs& in) const {
@@ -62,15 +64,18 @@ struct SpaceToDepth {
     const Operand& x = in[0];
     d.require_rank(x, 4, "input");
     d.require(less_equal(1, blocksize), [&] { return "blocksize " + blocksize.to_string() + " is not positive"; });
-    const Index b = blocksize, channels = x.size(1);
+    d.require(mode == "DCR" || mode == "CRD", [&] { return "mode is '" + mode + "'"; });
+    const Index b = blocksize, block = b * b, channels = x.size(1);
     for (const std::size_t a : {2, 3})
       d.require(equal(mod(x.size(a), b), 0), [&] {
         return "axis " + std::to_string(a) + " has size " + x.size(a).to_string() + ", not a multiple of " + b.to_string();
       });
-    const Indices shape{x.size(0), channels * b * b, floor_div(x.size(2), b), floor_div(x.size(3), b)};
-    d.output(x.type(), shape, [=](const Indices& i) {
-      const Index within = floor_div(i[1], channels);
-      return x({i[0], mod(i[1], channels), i[2] * b + floor_div(within, b), i[3] * b + mod(within, b)});
+    d.require(less_equal(1, channels), [] { return std::string("input has no channels"); });
+    const Indices shape{x.size(0), channels * block, floor_div(x.size(2), b), floor_div(x.size(3), b)};
+    d.output(x.type(), shape, [=, crd = mode == "CRD"](const Indices& i) {
+      const Index within = crd ? mod(i[1], block) : floor_div(i[1], channels);
+      const Index channel = crd ? floor_div(i[1], block) : mod(i[1], channels);
+      return x({i[0], channel, i[2] * b + floor_div(within, b), i[3] * b + mod(within, b)});
     });
     return d;
   }
@@ -78,7 +83,13 @@ struct SpaceToDepth {
   static void onnx(OnnxMapping& m) {
     m.write = [](OnnxSink& sink, const Attributes& attributes, const std::vector<OnnxValue>& inputs,
                  const std::vector<OnnxValue>& outputs) {
-      sink.node("SpaceToDepth", {{"blocksize", from_attributes<SpaceToDepth>(attributes).blocksize}}, inputs, outputs);
+      const SpaceToDepth op = from_attributes<SpaceToDepth>(attributes);
+      OnnxSink::NamedAttributes named{{"blocksize", op.blocksize}};
+      if (op.mode != "DCR") {
+        if (sink.opset() < 27) return false;
+        named.emplace_back("mode", op.mode);
+      }
+      sink.node("SpaceToDepth", std::move(named), inputs, outputs);
       return true;
     };
   }

@@ -31,11 +31,11 @@ enum class DataType : int {
 // What the elements of a type are in a denotation: numbers of the reals, integers, or truth values.
 enum class Scalar { kReal, kInteger, kBoolean };
 
-std::string_view name(DataType type);                            // "float", "int64", ...
+std::string_view name(DataType type);  // "float", "int64", ...
 std::optional<DataType> data_type_from_name(std::string_view);
-std::size_t byte_size(DataType type);                            // of one element; 0 for types without a fixed size
-bool is_real(DataType type);                                     // float, double, half, bfloat16
-bool is_integer(DataType type);                                  // signed and unsigned integers, not bool
-Scalar scalar(DataType type);                                    // throws Error(kUnsupported) for strings and complex
+std::size_t byte_size(DataType type);  // of one element; 0 for types without a fixed size
+bool is_real(DataType type);           // float, double, half, bfloat16
+bool is_integer(DataType type);        // signed and unsigned integers, not bool
+Scalar scalar(DataType type);          // throws Error(kUnsupported) for strings and complex
 
 }  // namespace rewright

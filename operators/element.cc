@@ -29,9 +29,8 @@ bool is_constant(const Element& e, double value) {
 }  // namespace
 
 bool operator==(const Real& a, const Real& b) {
-  return a.symbol == b.symbol &&
-         (std::bit_cast<std::uint64_t>(a.value) == std::bit_cast<std::uint64_t>(b.value) ||
-          (std::isnan(a.value) && std::isnan(b.value)));
+  return a.symbol == b.symbol && (std::bit_cast<std::uint64_t>(a.value) == std::bit_cast<std::uint64_t>(b.value) ||
+                                  (std::isnan(a.value) && std::isnan(b.value)));
 }
 
 Element real(Real value) {
@@ -54,9 +53,12 @@ Element boolean(bool value) {
 
 Element constant(Scalar scalar, double value) {
   switch (scalar) {
-    case Scalar::kReal: return real(value);
-    case Scalar::kInteger: return integer(static_cast<std::int64_t>(value));
-    case Scalar::kBoolean: return boolean(value != 0);
+    case Scalar::kReal:
+      return real(value);
+    case Scalar::kInteger:
+      return integer(static_cast<std::int64_t>(value));
+    case Scalar::kBoolean:
+      return boolean(value != 0);
   }
   return nullptr;
 }
@@ -175,8 +177,7 @@ std::strong_ordering compare(const Element& a, const Element& b) {
   if (auto c = a->integer <=> b->integer; c != 0) return c;
   if (auto c = std::bit_cast<std::uint64_t>(a->real.value) <=> std::bit_cast<std::uint64_t>(b->real.value); c != 0) return c;
   if (auto c = a->real.symbol <=> b->real.symbol; c != 0) return c;
-  if (a->function != b->function)
-    return (a->function ? a->function->name : "") <=> (b->function ? b->function->name : "");
+  if (a->function != b->function) return (a->function ? a->function->name : "") <=> (b->function ? b->function->name : "");
   if (auto c = Index::compare(a->index, b->index); c != 0) return c;
   if (auto c = Index::compare(a->bound, b->bound); c != 0) return c;
   if (auto c = a->position.size() <=> b->position.size(); c != 0) return c;
@@ -230,18 +231,26 @@ Shown show(const Element& e, const std::vector<std::string>& names) {
       out << e->real.value;
       return {out.str(), kAtomStrength};
     }
-    case Kind::kFromIndex: return {"(" + e->index.to_string() + ")", kAtomStrength};
+    case Kind::kFromIndex:
+      return {"(" + e->index.to_string() + ")", kAtomStrength};
     case Kind::kRead: {
       const auto k = static_cast<std::size_t>(e->operand);
       return {(k < names.size() ? names[k] : "x" + std::to_string(k)) + to_string(e->position), kAtomStrength};
     }
-    case Kind::kAdd: return {part(0, kSumStrength) + " + " + part(1, kSumStrength), kSumStrength};
-    case Kind::kMultiply: return {part(0, kProductStrength) + " * " + part(1, kProductStrength), kProductStrength};
-    case Kind::kDivide: return {part(0, kProductStrength) + " / " + part(1, kAtomStrength), kProductStrength};
-    case Kind::kMaximum: return call("max");
-    case Kind::kMinimum: return call("min");
-    case Kind::kApply: return call(e->function->name);
-    case Kind::kSelect: return call("select");
+    case Kind::kAdd:
+      return {part(0, kSumStrength) + " + " + part(1, kSumStrength), kSumStrength};
+    case Kind::kMultiply:
+      return {part(0, kProductStrength) + " * " + part(1, kProductStrength), kProductStrength};
+    case Kind::kDivide:
+      return {part(0, kProductStrength) + " / " + part(1, kAtomStrength), kProductStrength};
+    case Kind::kMaximum:
+      return call("max");
+    case Kind::kMinimum:
+      return call("min");
+    case Kind::kApply:
+      return call(e->function->name);
+    case Kind::kSelect:
+      return call("select");
     case Kind::kConvert:
       return call(e->scalar == Scalar::kReal ? "real" : e->scalar == Scalar::kInteger ? "integer" : "boolean");
     case Kind::kReduce: {
@@ -284,14 +293,17 @@ struct Rewriter {
   Element element(const Element& e) {
     ElementNode node = *e;
     switch (e->kind) {
-      case Kind::kConstant: return e;
-      case Kind::kFromIndex: return from_index(index(e->index));
+      case Kind::kConstant:
+        return e;
+      case Kind::kFromIndex:
+        return from_index(index(e->index));
       case Kind::kRead:
         for (Index& i : node.position) i = index(i);
         if (read)
           if (Element replaced = read(node)) return replaced;
         return make(std::move(node));
-      case Kind::kChoose: return choose(conditions(e->conditions), element(e->arguments[0]), element(e->arguments[1]));
+      case Kind::kChoose:
+        return choose(conditions(e->conditions), element(e->arguments[0]), element(e->arguments[1]));
       case Kind::kReduce: {
         node.bound = index(e->bound);
         node.index = Index::fresh(e->index.as_atom()->name);
@@ -326,15 +338,21 @@ Index operation_count(const Element& e) {
       const bool nested = body->kind == Kind::kReduce && body->reduction == e->reduction;
       return e->bound * (operation_count(body) + (nested ? 0 : 1));
     }
-    case Kind::kChoose: return max(operation_count(e->arguments[0]), operation_count(e->arguments[1]));
+    case Kind::kChoose:
+      return max(operation_count(e->arguments[0]), operation_count(e->arguments[1]));
     case Kind::kAdd:
     case Kind::kMultiply:
     case Kind::kDivide:
     case Kind::kMaximum:
     case Kind::kMinimum:
-    case Kind::kSelect: count = 1; break;
-    case Kind::kApply: count = e->function->flops; break;
-    default: break;
+    case Kind::kSelect:
+      count = 1;
+      break;
+    case Kind::kApply:
+      count = e->function->flops;
+      break;
+    default:
+      break;
   }
   for (const Element& a : e->arguments) count += operation_count(a);
   return count;

@@ -57,7 +57,7 @@ struct ElementNode {
   Index index{};             // kFromIndex; kReduce: the bound variable (a kBound atom)
   Index bound{};             // kReduce: the variable runs from 0 to bound - 1
   Reduction reduction = Reduction::kSum;
-  int operand = -1;  // kRead: which input
+  int operand = -1;    // kRead: which input
   Indices position{};  // kRead
   bool zero_outside = false;
   std::vector<Condition> conditions{};  // kReduce, kChoose: conjunction

@@ -22,10 +22,11 @@ void add_to(IndexCode& code, int slot, std::int64_t c) {
 }
 
 bool product_of_reads(const CodePointer& code, std::vector<CodePointer>& factors) {
-  const bool ok = code->kind == Kind::kMultiply
-                      ? product_of_reads(code->arguments[0], factors) && product_of_reads(code->arguments[1], factors)
-                      : code->kind == Kind::kRead && code->affine && code->scalar == Scalar::kReal &&
-                            (code->zero_outside || std::find(code->checked.begin(), code->checked.end(), true) == code->checked.end());
+  const bool ok =
+      code->kind == Kind::kMultiply
+          ? product_of_reads(code->arguments[0], factors) && product_of_reads(code->arguments[1], factors)
+          : code->kind == Kind::kRead && code->affine && code->scalar == Scalar::kReal &&
+                (code->zero_outside || std::find(code->checked.begin(), code->checked.end(), true) == code->checked.end());
   if (!ok) {
     factors.clear();
     return false;
@@ -102,8 +103,12 @@ CodePointer Flattener::flatten(const Element& e) {
   code->integer = e->integer;
   code->function = e->function;
   switch (e->kind) {
-    case Kind::kFromIndex: code->index = index(e->index); break;
-    case Kind::kRead: read(*e, *code); break;
+    case Kind::kFromIndex:
+      code->index = index(e->index);
+      break;
+    case Kind::kRead:
+      read(*e, *code);
+      break;
     case Kind::kReduce: {
       const std::size_t enclosing = live_.size();
       reduce(e, *code);
@@ -136,9 +141,14 @@ IndexCode Flattener::index(const Index& i) {
 IndexCode::Factor Flattener::factor(const Atom& atom) {
   IndexCode::Factor f{atom.kind, -1, {}, nullptr};
   switch (atom.kind) {
-    case Atom::Kind::kSymbol: throw Error(ErrorCode::kUnsupported, "the size " + atom.name + " is not known");
-    case Atom::Kind::kBound: f.slot = slots_.at(atom.id); break;
-    case Atom::Kind::kLoad: f.load = flatten(atom.element); break;
+    case Atom::Kind::kSymbol:
+      throw Error(ErrorCode::kUnsupported, "the size " + atom.name + " is not known");
+    case Atom::Kind::kBound:
+      f.slot = slots_.at(atom.id);
+      break;
+    case Atom::Kind::kLoad:
+      f.load = flatten(atom.element);
+      break;
     default:
       for (const Index& a : atom.arguments) f.arguments.push_back(index(a));
   }
@@ -147,10 +157,14 @@ IndexCode::Factor Flattener::factor(const Atom& atom) {
 
 Guard Flattener::guard(const Condition& c) {
   switch (c.relation) {
-    case Condition::Relation::kEqual: return {index(c.right - c.left), Guard::Test::kZero};
-    case Condition::Relation::kNotEqual: return {index(c.right - c.left), Guard::Test::kNotZero};
-    case Condition::Relation::kLess: return {index(c.right - c.left - 1), Guard::Test::kNotNegative};
-    case Condition::Relation::kLessEqual: return {index(c.right - c.left), Guard::Test::kNotNegative};
+    case Condition::Relation::kEqual:
+      return {index(c.right - c.left), Guard::Test::kZero};
+    case Condition::Relation::kNotEqual:
+      return {index(c.right - c.left), Guard::Test::kNotZero};
+    case Condition::Relation::kLess:
+      return {index(c.right - c.left - 1), Guard::Test::kNotNegative};
+    case Condition::Relation::kLessEqual:
+      return {index(c.right - c.left), Guard::Test::kNotNegative};
   }
   return {};
 }

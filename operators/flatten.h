@@ -20,9 +20,9 @@ struct Code;
 struct IndexCode {
   struct Factor {
     Atom::Kind kind;
-    int slot = -1;                      // kBound
-    std::vector<IndexCode> arguments;   // kFloorDiv, kMod, kMin, kMax
-    std::shared_ptr<const Code> load;   // kLoad
+    int slot = -1;                     // kBound
+    std::vector<IndexCode> arguments;  // kFloorDiv, kMod, kMin, kMax
+    std::shared_ptr<const Code> load;  // kLoad
   };
   struct Term {
     std::int64_t coefficient;
@@ -50,23 +50,23 @@ struct Code {
   Scalar scalar;
   Real real;
   std::int64_t integer = 0;
-  IndexCode index;                // kFromIndex
-  int operand = -1;               // kRead
+  IndexCode index;   // kFromIndex
+  int operand = -1;  // kRead
   std::vector<IndexCode> position;
-  std::vector<bool> checked;      // per axis: must the position be compared with the bounds?
+  std::vector<bool> checked;  // per axis: must the position be compared with the bounds?
   bool zero_outside = false;
-  IndexCode offset;               // kRead with affine positions: where it is in the operand's elements
+  IndexCode offset;  // kRead with affine positions: where it is in the operand's elements
   bool affine = false;
   const Function* function = nullptr;
   std::vector<std::shared_ptr<const Code>> arguments;
-  std::vector<Guard> guards;      // kChoose
+  std::vector<Guard> guards;  // kChoose
   // kReduce: a nest of loops, innermost last
   Reduction reduction = Reduction::kSum;
   struct Loop {
     int slot;
     IndexCode bound;
-    std::vector<Guard> guards;    // those decided when this loop's variable is known
-    std::vector<Guard> late;      // of these, the ones that only testing decides (not linear in this variable)
+    std::vector<Guard> guards;  // those decided when this loop's variable is known
+    std::vector<Guard> late;    // of these, the ones that only testing decides (not linear in this variable)
   };
   std::vector<Loop> loops;
   // A sum of products of affine reads: the innermost loop runs over strides.

@@ -21,9 +21,7 @@ struct IndexAccess {
 
 namespace {
 
-[[noreturn]] void throw_overflow() {
-  throw Error(ErrorCode::kBadInput, "a size or position is beyond 64 bits");
-}
+[[noreturn]] void throw_overflow() { throw Error(ErrorCode::kBadInput, "a size or position is beyond 64 bits"); }
 std::int64_t add(std::int64_t a, std::int64_t b) {
   std::int64_t r;
   if (__builtin_add_overflow(a, b, &r)) throw_overflow();
@@ -171,7 +169,8 @@ std::optional<std::int64_t> Index::constant() const {
 }
 
 std::int64_t Index::value() const {
-  if (polynomial_) throw Error(ErrorCode::kUnsupported, "the size " + to_string() + " is not known", {}, "give it with --shape");
+  if (polynomial_)
+    throw Error(ErrorCode::kUnsupported, "the size " + to_string() + " is not known", {}, "give it with --shape");
   return value_;
 }
 
@@ -289,12 +288,18 @@ std::string show_atom(const Atom& atom) {
   };
   switch (atom.kind) {
     case Atom::Kind::kSymbol:
-    case Atom::Kind::kBound: return atom.name;
-    case Atom::Kind::kFloorDiv: return "(" + argument(0) + " div " + argument(1) + ")";
-    case Atom::Kind::kMod: return "(" + argument(0) + " mod " + argument(1) + ")";
-    case Atom::Kind::kMin: return "min(" + atom.arguments[0].to_string() + ", " + atom.arguments[1].to_string() + ")";
-    case Atom::Kind::kMax: return "max(" + atom.arguments[0].to_string() + ", " + atom.arguments[1].to_string() + ")";
-    case Atom::Kind::kLoad: return "int(" + to_string(atom.element, {}) + ")";
+    case Atom::Kind::kBound:
+      return atom.name;
+    case Atom::Kind::kFloorDiv:
+      return "(" + argument(0) + " div " + argument(1) + ")";
+    case Atom::Kind::kMod:
+      return "(" + argument(0) + " mod " + argument(1) + ")";
+    case Atom::Kind::kMin:
+      return "min(" + atom.arguments[0].to_string() + ", " + atom.arguments[1].to_string() + ")";
+    case Atom::Kind::kMax:
+      return "max(" + atom.arguments[0].to_string() + ", " + atom.arguments[1].to_string() + ")";
+    case Atom::Kind::kLoad:
+      return "int(" + to_string(atom.element, {}) + ")";
   }
   return {};
 }
@@ -345,8 +350,12 @@ Index substitute(const Index& index, const Substitution& replacement) {
       }
       switch (f->kind) {
         case Atom::Kind::kSymbol:
-        case Atom::Kind::kBound: term *= Index::atom(f); break;
-        case Atom::Kind::kLoad: term *= Index::load(rewrite(f->element, {}, replacement)); break;
+        case Atom::Kind::kBound:
+          term *= Index::atom(f);
+          break;
+        case Atom::Kind::kLoad:
+          term *= Index::load(rewrite(f->element, {}, replacement));
+          break;
         default: {
           const Index a = substitute(f->arguments[0], replacement), b = substitute(f->arguments[1], replacement);
           term *= f->kind == Atom::Kind::kFloorDiv ? floor_div(a, b)
@@ -380,20 +389,28 @@ std::optional<bool> Condition::decided() const {
   const auto d = (right - left).constant();
   if (!d) return std::nullopt;
   switch (relation) {
-    case Relation::kEqual: return *d == 0;
-    case Relation::kNotEqual: return *d != 0;
-    case Relation::kLess: return *d > 0;
-    case Relation::kLessEqual: return *d >= 0;
+    case Relation::kEqual:
+      return *d == 0;
+    case Relation::kNotEqual:
+      return *d != 0;
+    case Relation::kLess:
+      return *d > 0;
+    case Relation::kLessEqual:
+      return *d >= 0;
   }
   return std::nullopt;
 }
 
 Condition Condition::negated() const {
   switch (relation) {
-    case Relation::kEqual: return {left, Relation::kNotEqual, right};
-    case Relation::kNotEqual: return {left, Relation::kEqual, right};
-    case Relation::kLess: return {right, Relation::kLessEqual, left};
-    case Relation::kLessEqual: return {right, Relation::kLess, left};
+    case Relation::kEqual:
+      return {left, Relation::kNotEqual, right};
+    case Relation::kNotEqual:
+      return {left, Relation::kEqual, right};
+    case Relation::kLess:
+      return {right, Relation::kLessEqual, left};
+    case Relation::kLessEqual:
+      return {right, Relation::kLess, left};
   }
   return *this;
 }

@@ -29,9 +29,9 @@ class Index {
   Index(int value) : value_(value) {}           // NOLINT
   Index(std::size_t value);                     // NOLINT
 
-  static Index symbol(std::string name);           // a named size: equal names are equal sizes
-  static Index fresh(std::string name);            // a bound variable, different from every other
-  static Index atom(AtomPointer atom);             // the polynomial that is just this atom
+  static Index symbol(std::string name);                          // a named size: equal names are equal sizes
+  static Index fresh(std::string name);                           // a bound variable, different from every other
+  static Index atom(AtomPointer atom);                            // the polynomial that is just this atom
   static Index load(std::shared_ptr<const ElementNode> element);  // the value of an integer element, as an index
 
   bool is_constant() const { return polynomial_ == nullptr; }
@@ -87,9 +87,9 @@ inline bool all_constant(const Indices& indices) {
 struct Atom {
   enum class Kind { kSymbol, kBound, kFloorDiv, kMod, kMin, kMax, kLoad };
   Kind kind;
-  std::uint64_t id = 0;  // kBound: unique, in order of creation
-  std::string name;      // kSymbol, kBound
-  Indices arguments;     // kFloorDiv, kMod: dividend, divisor; kMin, kMax: two
+  std::uint64_t id = 0;                        // kBound: unique, in order of creation
+  std::string name;                            // kSymbol, kBound
+  Indices arguments;                           // kFloorDiv, kMod: dividend, divisor; kMin, kMax: two
   std::shared_ptr<const ElementNode> element;  // kLoad
 };
 std::strong_ordering compare(const Atom& a, const Atom& b);

@@ -30,26 +30,37 @@ class Evaluator {
 
   Value real(const Code& c) {
     switch (c.kind) {
-      case Kind::kConstant: return a_.from(c.real);
+      case Kind::kConstant:
+        return a_.from(c.real);
       case Kind::kRead: {
         const std::int64_t at = locate(c);
         return at < 0 ? a_.zero() : operands_[static_cast<std::size_t>(c.operand)].reals[static_cast<std::size_t>(at)];
       }
-      case Kind::kAdd: return a_.add(real(*c.arguments[0]), real(*c.arguments[1]));
-      case Kind::kMultiply: return a_.multiply(real(*c.arguments[0]), real(*c.arguments[1]));
-      case Kind::kDivide: return a_.divide(real(*c.arguments[0]), real(*c.arguments[1]));
-      case Kind::kMaximum: return a_.maximum(real(*c.arguments[0]), real(*c.arguments[1]));
-      case Kind::kMinimum: return a_.minimum(real(*c.arguments[0]), real(*c.arguments[1]));
+      case Kind::kAdd:
+        return a_.add(real(*c.arguments[0]), real(*c.arguments[1]));
+      case Kind::kMultiply:
+        return a_.multiply(real(*c.arguments[0]), real(*c.arguments[1]));
+      case Kind::kDivide:
+        return a_.divide(real(*c.arguments[0]), real(*c.arguments[1]));
+      case Kind::kMaximum:
+        return a_.maximum(real(*c.arguments[0]), real(*c.arguments[1]));
+      case Kind::kMinimum:
+        return a_.minimum(real(*c.arguments[0]), real(*c.arguments[1]));
       case Kind::kApply: {
         Value x[4];
         for (std::size_t i = 0; i < c.arguments.size(); ++i) x[i] = real(*c.arguments[i]);
         return a_.apply(*c.function, x);
       }
-      case Kind::kChoose: return real(*c.arguments[holds(c.guards) ? 0 : 1]);
-      case Kind::kSelect: return real(*c.arguments[integer(*c.arguments[0]) ? 1 : 2]);
-      case Kind::kConvert: return a_.from_integer(integer(*c.arguments[0]));
-      case Kind::kReduce: return remembered(c, &Memory::reals, [&] { return reduce_real(c); });
-      case Kind::kFromIndex: break;
+      case Kind::kChoose:
+        return real(*c.arguments[holds(c.guards) ? 0 : 1]);
+      case Kind::kSelect:
+        return real(*c.arguments[integer(*c.arguments[0]) ? 1 : 2]);
+      case Kind::kConvert:
+        return a_.from_integer(integer(*c.arguments[0]));
+      case Kind::kReduce:
+        return remembered(c, &Memory::reals, [&] { return reduce_real(c); });
+      case Kind::kFromIndex:
+        break;
     }
     throw Error(ErrorCode::kUnsupported, "an integer stands where a real is needed");
   }
@@ -58,23 +69,32 @@ class Evaluator {
     const auto wrap = [](std::uint64_t v) { return static_cast<std::int64_t>(v); };
     const auto bits = [&](std::size_t i) { return static_cast<std::uint64_t>(integer(*c.arguments[i])); };
     switch (c.kind) {
-      case Kind::kConstant: return c.integer;
-      case Kind::kFromIndex: return index(c.index);
+      case Kind::kConstant:
+        return c.integer;
+      case Kind::kFromIndex:
+        return index(c.index);
       case Kind::kRead: {
         const std::int64_t at = locate(c);
         return at < 0 ? 0 : operands_[static_cast<std::size_t>(c.operand)].integers[static_cast<std::size_t>(at)];
       }
-      case Kind::kAdd: return wrap(bits(0) + bits(1));
-      case Kind::kMultiply: return wrap(bits(0) * bits(1));
+      case Kind::kAdd:
+        return wrap(bits(0) + bits(1));
+      case Kind::kMultiply:
+        return wrap(bits(0) * bits(1));
       case Kind::kDivide: {
         const std::int64_t x[2] = {integer(*c.arguments[0]), integer(*c.arguments[1])};
         return functions::integer_divide.integer(x);
       }
-      case Kind::kMaximum: return std::max(integer(*c.arguments[0]), integer(*c.arguments[1]));
-      case Kind::kMinimum: return std::min(integer(*c.arguments[0]), integer(*c.arguments[1]));
-      case Kind::kApply: return apply_integer(c);
-      case Kind::kChoose: return integer(*c.arguments[holds(c.guards) ? 0 : 1]);
-      case Kind::kSelect: return integer(*c.arguments[integer(*c.arguments[0]) ? 1 : 2]);
+      case Kind::kMaximum:
+        return std::max(integer(*c.arguments[0]), integer(*c.arguments[1]));
+      case Kind::kMinimum:
+        return std::min(integer(*c.arguments[0]), integer(*c.arguments[1]));
+      case Kind::kApply:
+        return apply_integer(c);
+      case Kind::kChoose:
+        return integer(*c.arguments[holds(c.guards) ? 0 : 1]);
+      case Kind::kSelect:
+        return integer(*c.arguments[integer(*c.arguments[0]) ? 1 : 2]);
       case Kind::kConvert: {
         const Code& from = *c.arguments[0];
         if (from.scalar == Scalar::kReal) {
@@ -84,7 +104,8 @@ class Evaluator {
         const std::int64_t v = integer(from);
         return c.scalar == Scalar::kBoolean ? v != 0 : v;
       }
-      case Kind::kReduce: return remembered(c, &Memory::integers, [&] { return reduce_integer(c); });
+      case Kind::kReduce:
+        return remembered(c, &Memory::integers, [&] { return reduce_integer(c); });
     }
     return 0;
   }
@@ -103,9 +124,12 @@ class Evaluator {
 
   std::int64_t factor(const IndexCode::Factor& f) {
     switch (f.kind) {
-      case Atom::Kind::kBound: return slots[static_cast<std::size_t>(f.slot)];
-      case Atom::Kind::kLoad: return integer(*f.load);
-      default: break;
+      case Atom::Kind::kBound:
+        return slots[static_cast<std::size_t>(f.slot)];
+      case Atom::Kind::kLoad:
+        return integer(*f.load);
+      default:
+        break;
     }
     const std::int64_t a = index(f.arguments[0]), b = index(f.arguments[1]);
     if (f.kind == Atom::Kind::kMin) return std::min(a, b);
@@ -133,7 +157,8 @@ class Evaluator {
       const std::int64_t i = index(c.position[d]);
       if (c.checked[d] && (i < 0 || i >= sizes[d])) {
         if (c.zero_outside) return -1;
-        throw Error(ErrorCode::kBadInput, "index " + std::to_string(i) + " is outside of an axis of size " + std::to_string(sizes[d]));
+        throw Error(ErrorCode::kBadInput,
+                    "index " + std::to_string(i) + " is outside of an axis of size " + std::to_string(sizes[d]));
       }
       at = at * sizes[d] + i;
     }
@@ -239,9 +264,8 @@ class Evaluator {
     const Code& body = *c.arguments[0];
     std::uint64_t r = c.reduction == Reduction::kSum       ? 0
                       : c.reduction == Reduction::kProduct ? 1
-                      : c.reduction == Reduction::kMax
-                          ? static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::min())
-                          : static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+                      : c.reduction == Reduction::kMax ? static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::min())
+                                                       : static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
     for_each(c, 0, c.loops.size(), [&] {
       const std::int64_t v = integer(body), old = static_cast<std::int64_t>(r);
       r = c.reduction == Reduction::kSum       ? r + static_cast<std::uint64_t>(v)
@@ -375,8 +399,7 @@ std::vector<Tensor> interpret(const Operator& op, const Attributes& attributes, 
 std::vector<FieldTensor> interpret_in_field(const Operator& op, const Attributes& attributes,
                                             std::span<const FieldTensor> inputs, std::uint64_t key) {
   const Definition definition = op.define(attributes, types_of<FieldTensor>(inputs));
-  if (!definition.has_denotation())
-    throw Error(ErrorCode::kUnsupported, "operator " + op.name() + " has no denotation");
+  if (!definition.has_denotation()) throw Error(ErrorCode::kUnsupported, "operator " + op.name() + " has no denotation");
   std::vector<OperandData<FieldArithmetic>> operands;
   for (const FieldTensor& t : inputs) {
     OperandData<FieldArithmetic>& o = operands.emplace_back();

@@ -66,10 +66,14 @@ class Follower {
         if (e->real.symbol.empty() && std::fabs(e->real.value) <= 0x1p53 && e->real.value == std::floor(e->real.value))
           return static_cast<std::int64_t>(e->real.value);
         throw Unknown{};
-      case Kind::kFromIndex: return index(e->index);
-      case Kind::kRead: return read(*e);
-      case Kind::kAdd: return argument(0) + argument(1);
-      case Kind::kMultiply: return argument(0) * argument(1);
+      case Kind::kFromIndex:
+        return index(e->index);
+      case Kind::kRead:
+        return read(*e);
+      case Kind::kAdd:
+        return argument(0) + argument(1);
+      case Kind::kMultiply:
+        return argument(0) * argument(1);
       case Kind::kDivide: {
         const Index a = argument(0), b = argument(1);
         if (b.constant() == 0) throw Unknown{};
@@ -81,9 +85,12 @@ class Follower {
         if (e->scalar == Scalar::kReal || !b.is_constant() || b.value() < 1) throw Unknown{};
         return floor_div(a, b);
       }
-      case Kind::kMaximum: return max(argument(0), argument(1));
-      case Kind::kMinimum: return min(argument(0), argument(1));
-      case Kind::kChoose: return argument(holds(e->conditions) ? 0 : 1);
+      case Kind::kMaximum:
+        return max(argument(0), argument(1));
+      case Kind::kMinimum:
+        return min(argument(0), argument(1));
+      case Kind::kChoose:
+        return argument(holds(e->conditions) ? 0 : 1);
       case Kind::kSelect: {
         const auto condition = argument(0).constant();
         if (!condition) throw Unknown{};
@@ -95,8 +102,10 @@ class Follower {
         if (!a.is_constant()) throw Unknown{};
         return a.value() != 0 ? 1 : 0;
       }
-      case Kind::kReduce: return reduce(*e);
-      case Kind::kApply: return apply(*e);
+      case Kind::kReduce:
+        return reduce(*e);
+      case Kind::kApply:
+        return apply(*e);
     }
     throw Unknown{};
   }

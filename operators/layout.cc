@@ -317,28 +317,46 @@ struct Expand {
   }
 };
 
-// y = x; also what Dropout is when a network is not trained.
 struct Identity {
   static constexpr std::string_view kName = "Identity";
   Definition define(const Inputs& in) const { return copied(in, in[0].type()); }
+};
+
+// What Dropout is when a network is not trained, with its second output: the mask, which keeps everything. Without its mask it
+// is imported as Identity.
+struct Dropout {
+  static constexpr std::string_view kName = "Dropout";
+  Definition define(const Inputs& in) const {
+    Definition d = copied(in, in[0].type());
+    d.output(DataType::kBool, in[0].shape(), [](const Indices&) { return boolean(true); });
+    return d;
+  }
+
+  static bool drops_nothing(const OnnxSource& source, std::string& reason) {
+    const auto given = [&](std::size_t k) { return k < source.input_count() && source.input(k) != kAbsent; };
+    if (!given(2)) return true;
+    const auto training = source.constant_value(source.input(2));
+    const auto ratio = given(1) ? source.constant_value(source.input(1)) : std::nullopt;
+    if (training && training->reals().at(0) == 0) return true;
+    if (ratio && ratio->reals().at(0) == 0) return true;
+    reason = training ? "it is in training mode" : "whether it is in training mode is not known";
+    return false;
+  }
 
   static void onnx(OnnxMapping& m) {
-    m.also = {"Dropout"};
     m.import = [](OnnxSource& source, std::string& reason) -> Imported {
-      const Operator& identity = registry().get(kName);
-      if (source.type() == "Identity") return import_default(identity, source, reason);
-      if (source.input_count() > 2 && source.input(2) != kAbsent) {
-        const auto training = source.constant_value(source.input(2));
-        if (!training || training->reals().at(0) != 0) {
-          reason = training ? "it is in training mode" : "whether it is in training mode is not known";
-          return std::nullopt;
-        }
-      }
-      if (source.output_count() > 1) {
+      if (!drops_nothing(source, reason)) return std::nullopt;
+      const bool masked = source.output_count() > 1;
+      if (masked && source.opset() < 10) {
         reason = "its mask is used";
         return std::nullopt;
       }
-      return source.node(identity, {}, {source.input(0)});
+      return source.node(registry().get(masked ? kName : Identity::kName), {}, {source.input(0)});
+    };
+    m.write = [](OnnxSink& sink, const Attributes&, const std::vector<OnnxValue>& inputs,
+                 const std::vector<OnnxValue>& outputs) {
+      sink.node("Dropout", {}, inputs, outputs);
+      return sink.opset() >= 10;
     };
   }
 };
@@ -381,6 +399,7 @@ void register_layout(Registry& r) {
   r.add<Unsqueeze>();
   r.add<Expand>();
   r.add<Identity>();
+  r.add<Dropout>();
   r.add<Cast>();
 }
 

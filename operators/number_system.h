@@ -72,7 +72,8 @@ struct FieldArithmetic {
     if (r.symbol.empty()) {
       if (r.value == -std::numeric_limits<double>::infinity()) return kLowest;
       if (r.value == std::numeric_limits<double>::infinity()) return kHighest;
-      if (std::fabs(r.value) < 0x1p60 && r.value == std::floor(r.value)) return from_integer(static_cast<std::int64_t>(r.value));
+      if (std::fabs(r.value) < 0x1p60 && r.value == std::floor(r.value))
+        return from_integer(static_cast<std::int64_t>(r.value));
       // Dyadic fractions are what they are: 0.5 + 0.5 must be 1. Other numbers are rounded anyway.
       int exponent;
       const double mantissa = std::frexp(r.value, &exponent);
@@ -93,7 +94,9 @@ struct FieldArithmetic {
   Value lowest() const { return kLowest; }
   Value highest() const { return kHighest; }
   bool finite(Value a, Value b) const { return a < kFieldPrime && b < kFieldPrime; }
-  Value outside(std::uint64_t op, Value a, Value b) const { return mix(mix(key ^ op, std::min(a, b)), std::max(a, b)) % kFieldPrime; }
+  Value outside(std::uint64_t op, Value a, Value b) const {
+    return mix(mix(key ^ op, std::min(a, b)), std::max(a, b)) % kFieldPrime;
+  }
   Value add(Value a, Value b) const {
     if (!finite(a, b)) return outside(1, a, b);
     a += b;

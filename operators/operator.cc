@@ -30,8 +30,7 @@ std::vector<Condition> Operand::inside(const Indices& position) const {
 Element Operand::broadcast(const Indices& position) const {
   const std::size_t skipped = position.size() - rank();
   Indices mine;
-  for (std::size_t a = 0; a < rank(); ++a)
-    mine.push_back(size(a).constant() == 1 ? Index(0) : position[skipped + a]);
+  for (std::size_t a = 0; a < rank(); ++a) mine.push_back(size(a).constant() == 1 ? Index(0) : position[skipped + a]);
   return (*this)(mine);
 }
 
@@ -69,14 +68,14 @@ void Definition::require(bool condition, const std::function<std::string()>& mes
 void Definition::require_rank(const Operand& operand, std::size_t rank, std::string_view what) {
   if (!operand.present()) throw Error(ErrorCode::kBadInput, std::string(what) + " is missing");
   if (operand.rank() != rank)
-    throw Error(ErrorCode::kBadInput, std::string(what) + " has " + std::to_string(operand.rank()) + " axes, must have " +
-                                          std::to_string(rank));
+    throw Error(ErrorCode::kBadInput,
+                std::string(what) + " has " + std::to_string(operand.rank()) + " axes, must have " + std::to_string(rank));
 }
 
 void Definition::require_same_type(const Operand& a, const Operand& b) {
   if (a.type() != b.type())
-    throw Error(ErrorCode::kBadInput, "element types differ: " + std::string(name(a.type())) + " and " +
-                                          std::string(name(b.type())));
+    throw Error(ErrorCode::kBadInput,
+                "element types differ: " + std::string(name(a.type())) + " and " + std::string(name(b.type())));
 }
 
 void Definition::output(DataType type, Indices shape, const std::function<Element(const Indices&)>& element) {

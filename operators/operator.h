@@ -70,8 +70,8 @@ class Operand {
 class Inputs {
  public:
   explicit Inputs(std::vector<Operand> operands) : operands_(std::move(operands)) {}
-  static Inputs of(std::span<const TensorType> types);                      // all present
-  static Inputs of(std::span<const std::optional<TensorType>> types);       // absent ones may be between
+  static Inputs of(std::span<const TensorType> types);                 // all present
+  static Inputs of(std::span<const std::optional<TensorType>> types);  // absent ones may be between
   std::size_t count() const { return operands_.size(); }
   // The caller wants types and shapes alone: definitions skip their denotations (Output::element stays null).
   Inputs types_only() const;

@@ -3,8 +3,6 @@
 
 #include <type_traits>
 
-
-
 namespace rewright {
 
 namespace internal {
@@ -42,8 +40,7 @@ struct FieldWriter {  // attributes -> struct
 template <class T>
 Attributes to_attributes(T op) {
   Attributes attributes;
-  if constexpr (requires { op.fields(internal::FieldReader{&attributes}); })
-    op.fields(internal::FieldReader{&attributes});
+  if constexpr (requires { op.fields(internal::FieldReader{&attributes}); }) op.fields(internal::FieldReader{&attributes});
   return attributes;
 }
 

@@ -141,6 +141,17 @@ struct ScatterElements {
       op.axis = source.integer("axis", 0), op.reduction = source.text("reduction", "none");
       return source.node(registry().get(kName), to_attributes(op), {source.input(0), source.input(1), source.input(2)});
     };
+    m.write = [](OnnxSink& sink, const Attributes& attributes, const std::vector<OnnxValue>& inputs,
+                 const std::vector<OnnxValue>& outputs) {
+      const ScatterElements op = from_attributes<ScatterElements>(attributes);
+      OnnxSink::NamedAttributes named{{"axis", op.axis}};
+      if (op.reduction != "none") {
+        if (sink.opset() < (op.reduction == "max" || op.reduction == "min" ? 18 : 16)) return false;
+        named.emplace_back("reduction", op.reduction);
+      }
+      sink.node(sink.opset() < 11 ? "Scatter" : "ScatterElements", std::move(named), inputs, outputs);
+      return true;
+    };
   }
 };
 

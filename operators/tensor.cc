@@ -53,17 +53,28 @@ To convert_real(double v) {
 template <class F>
 void with_plain_type(DataType type, F&& f) {
   switch (type) {
-    case DataType::kFloat: return f(float{});
-    case DataType::kDouble: return f(double{});
-    case DataType::kUint8: return f(std::uint8_t{});
-    case DataType::kInt8: return f(std::int8_t{});
-    case DataType::kUint16: return f(std::uint16_t{});
-    case DataType::kInt16: return f(std::int16_t{});
-    case DataType::kInt32: return f(std::int32_t{});
-    case DataType::kInt64: return f(std::int64_t{});
-    case DataType::kUint32: return f(std::uint32_t{});
-    case DataType::kUint64: return f(std::uint64_t{});
-    default: throw Error(ErrorCode::kUnsupported, "tensors of type " + std::string(name(type)) + " are not numbers");
+    case DataType::kFloat:
+      return f(float{});
+    case DataType::kDouble:
+      return f(double{});
+    case DataType::kUint8:
+      return f(std::uint8_t{});
+    case DataType::kInt8:
+      return f(std::int8_t{});
+    case DataType::kUint16:
+      return f(std::uint16_t{});
+    case DataType::kInt16:
+      return f(std::int16_t{});
+    case DataType::kInt32:
+      return f(std::int32_t{});
+    case DataType::kInt64:
+      return f(std::int64_t{});
+    case DataType::kUint32:
+      return f(std::uint32_t{});
+    case DataType::kUint64:
+      return f(std::uint64_t{});
+    default:
+      throw Error(ErrorCode::kUnsupported, "tensors of type " + std::string(name(type)) + " are not numbers");
   }
 }
 
@@ -100,8 +111,10 @@ bool is_integer(DataType type) {
     case DataType::kInt32:
     case DataType::kInt64:
     case DataType::kUint32:
-    case DataType::kUint64: return true;
-    default: return false;
+    case DataType::kUint64:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -188,9 +201,7 @@ Tensor Tensor::from_integers(DataType type, Sizes sizes, std::span<const std::in
   return t;
 }
 
-Tensor Tensor::scalar(DataType type, double value) {
-  return from_reals(type, {}, std::span(&value, 1));
-}
+Tensor Tensor::scalar(DataType type, double value) { return from_reals(type, {}, std::span(&value, 1)); }
 
 std::vector<double> Tensor::reals() const {
   std::vector<double> result(static_cast<std::size_t>(count_));

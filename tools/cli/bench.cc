@@ -55,9 +55,13 @@ int bench_command(const Options& options) {
   text << std::fixed << "model, " << options.device << ", " << seconds[0].size() << " rounds\n";
   for (std::size_t m = 0; m < graphs.size(); ++m) {
     const double median = quantile(seconds[m], 0.5), low = quantile(seconds[m], 0.1), high = quantile(seconds[m], 0.9);
-    models.push_back({{"path", options.models[m]}, {"median_ms", median * 1e3}, {"p10_ms", low * 1e3}, {"p90_ms", high * 1e3}, {"per_second", 1 / median}});
-    text << "  " << options.models[m] << "  " << std::setprecision(3) << median * 1e3 << " ms (" << low * 1e3 << " to " << high * 1e3
-         << "), " << std::setprecision(1) << 1 / median << " a second";
+    models.push_back({{"path", options.models[m]},
+                      {"median_ms", median * 1e3},
+                      {"p10_ms", low * 1e3},
+                      {"p90_ms", high * 1e3},
+                      {"per_second", 1 / median}});
+    text << "  " << options.models[m] << "  " << std::setprecision(3) << median * 1e3 << " ms (" << low * 1e3 << " to "
+         << high * 1e3 << "), " << std::setprecision(1) << 1 / median << " a second";
     if (m > 0) {  // times of one round are neighbours in time: their ratios hold while the machine's speed drifts
       std::vector<double> ratio;
       for (std::size_t r = 0; r < seconds[m].size(); ++r) ratio.push_back(seconds[0][r] / seconds[m][r]);
@@ -68,7 +72,8 @@ int bench_command(const Options& options) {
     text << "\n";
   }
   say(options.common, text.str());
-  write_json(options.common, {{"device", options.device}, {"rounds", seconds[0].size()}, {"models", models}, {"ratios", ratios}});
+  write_json(options.common,
+             {{"device", options.device}, {"rounds", seconds[0].size()}, {"models", models}, {"ratios", ratios}});
   return kDone;
 }
 
@@ -81,7 +86,8 @@ CLI::App* add_bench(CLI::App& program, Run& run) {
                                   "rewright bench model.onnx faster.onnx --device onnxruntime --threads 1", o.common);
   command->add_option("models", o.models, "one model or several with the same inputs")->required()->type_name("MODEL.onnx");
   command->add_option("--device", o.device, "cpu or onnxruntime")->capture_default_str();
-  command->add_option("--shape", o.shapes, "a size where the model leaves it open, NAME=1x3x224x224 (repeatable)")->type_name("NAME=SIZES");
+  command->add_option("--shape", o.shapes, "a size where the model leaves it open, NAME=1x3x224x224 (repeatable)")
+      ->type_name("NAME=SIZES");
   command->add_option("--seconds", o.seconds, "how long to measure")->capture_default_str();
   command->callback([options, &run] { run = [options] { return bench_command(*options); }; });
   return command;

@@ -69,7 +69,8 @@ double parse_seconds(const std::string& text) {
 
 std::size_t parse_bytes(const std::string& text) {
   const double bytes = parse_quantity(
-      text, {{"", 1}, {"K", 0x1p10}, {"M", 0x1p20}, {"G", 0x1p30}, {"T", 0x1p40}, {"KB", 0x1p10}, {"MB", 0x1p20}, {"GB", 0x1p30}},
+      text,
+      {{"", 1}, {"K", 0x1p10}, {"M", 0x1p20}, {"G", 0x1p30}, {"T", 0x1p40}, {"KB", 0x1p10}, {"MB", 0x1p20}, {"GB", 0x1p30}},
       "8G or 512M");
   if (bytes > 0x1p60) throw Error(ErrorCode::kUsage, text + " is more memory than there is");
   return static_cast<std::size_t>(bytes);
@@ -143,7 +144,8 @@ std::unique_ptr<Device> make_device(const std::string& name, int threads) {
   if (name.rfind("cuda", 0) == 0 && (name.size() == 4 || name[4] == ':'))
     throw Error(ErrorCode::kMissing, "this build has no CUDA runtime", "--device " + name, "use --device cpu or onnxruntime");
   if (name.rfind("profile:", 0) == 0)
-    throw Error(ErrorCode::kMissing, "this build reads no device profiles", "--device " + name, "use --device cpu or onnxruntime");
+    throw Error(ErrorCode::kMissing, "this build reads no device profiles", "--device " + name,
+                "use --device cpu or onnxruntime");
   throw Error(ErrorCode::kUsage, "there is no device \"" + name + "\"", {}, "there are cpu and onnxruntime");
 }
 
@@ -196,9 +198,7 @@ std::vector<Rule> read_all_rules(const std::vector<std::string>& files) {
 
 // ---- Interruption
 
-void prepare_interruption() {
-  signal(SIGPIPE, SIG_IGN);
-}
+void prepare_interruption() { signal(SIGPIPE, SIG_IGN); }
 
 namespace {
 
@@ -238,9 +238,7 @@ Interruption::~Interruption() {
 
 namespace {
 
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 }  // namespace
 
@@ -265,7 +263,8 @@ void Progress::update(const std::string& stage, double fraction, const std::stri
   if (terminal_) {
     constexpr int kWidth = 30;
     const int full = static_cast<int>(fraction * kWidth);
-    line += "[" + std::string(static_cast<std::size_t>(full), '#') + std::string(static_cast<std::size_t>(kWidth - full), '.') + "] ";
+    line += "[" + std::string(static_cast<std::size_t>(full), '#') + std::string(static_cast<std::size_t>(kWidth - full), '.') +
+            "] ";
   }
   line += std::to_string(static_cast<int>(fraction * 100)) + "%";
   if (fraction > 0.02) {

@@ -75,7 +75,8 @@ int compare_command(const Options& options) {
   for (const ValueId id : a.inputs()) require_same(input_of.count(a.value(id).name) == 1, "inputs");
   require_same(a.outputs().size() == b.outputs().size(), "outputs");
   for (const GraphOutput& o : a.outputs())
-    require_same(std::any_of(b.outputs().begin(), b.outputs().end(), [&](const GraphOutput& p) { return p.name == o.name; }), "outputs");
+    require_same(std::any_of(b.outputs().begin(), b.outputs().end(), [&](const GraphOutput& p) { return p.name == o.name; }),
+                 "outputs");
   const std::unique_ptr<Device> device = device_of(options);
   std::vector<Difference> differences(a.outputs().size());
   const int runs = options.inputs.empty() ? options.runs : 1;
@@ -97,8 +98,8 @@ int compare_command(const Options& options) {
     const Difference& d = differences[i];
     const std::string& name = a.outputs()[i].name;
     ok = ok && d.ok;
-    text << "  " << name << ": " << (d.ok ? "same" : "differs") << ", largest error " << d.absolute << " absolute, " << d.relative << " relative"
-         << (d.note.empty() ? "" : " (" + d.note + ")") << "\n";
+    text << "  " << name << ": " << (d.ok ? "same" : "differs") << ", largest error " << d.absolute << " absolute, "
+         << d.relative << " relative" << (d.note.empty() ? "" : " (" + d.note + ")") << "\n";
     nlohmann::json entry = {{"name", name}, {"max_abs_error", d.absolute}, {"max_rel_error", d.relative}, {"ok", d.ok}};
     if (!d.note.empty()) entry["note"] = d.note;
     outputs.push_back(std::move(entry));
@@ -117,10 +118,15 @@ CLI::App* add_compare(CLI::App& program, Run& run) {
                                   "rewright compare model.onnx faster.onnx --runs 3", o.common);
   command->add_option("first", o.first, "a model")->required()->type_name("A.onnx");
   command->add_option("second", o.second, "another model with the same inputs and outputs")->required()->type_name("B.onnx");
-  command->add_option("--rtol", o.rtol, "relative tolerance of an element")->check(CLI::NonNegativeNumber)->capture_default_str();
-  command->add_option("--atol", o.atol, "absolute tolerance of an element")->check(CLI::NonNegativeNumber)->capture_default_str();
+  command->add_option("--rtol", o.rtol, "relative tolerance of an element")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_option("--atol", o.atol, "absolute tolerance of an element")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   command->add_option("--runs", o.runs, "random inputs to try")->check(CLI::PositiveNumber)->capture_default_str();
-  command->add_option("--input", o.inputs, "a tensor for an input, instead of random ones (repeatable)")->type_name("NAME=FILE(.npy|.pb)");
+  command->add_option("--input", o.inputs, "a tensor for an input, instead of random ones (repeatable)")
+      ->type_name("NAME=FILE(.npy|.pb)");
   command->add_option("--shape", o.shapes, "a size where the model leaves it open (repeatable)")->type_name("NAME=SIZES");
   command->add_option("--device", o.device, "cpu, onnxruntime or reference")->capture_default_str();
   command->callback([options, &run] { run = [options] { return compare_command(*options); }; });

@@ -16,7 +16,8 @@ struct Options {
 };
 
 int conformance_command(const Options& options) {
-  if (!std::filesystem::is_directory(options.folder)) throw Error(ErrorCode::kBadInput, "there is no such folder", options.folder);
+  if (!std::filesystem::is_directory(options.folder))
+    throw Error(ErrorCode::kBadInput, "there is no such folder", options.folder);
   const Backend& backend = find_backend(options.device);
   const int threads = thread_count(options.common);
   const auto execute = [&](const Graph& graph, std::span<const Tensor> inputs) {
@@ -28,7 +29,8 @@ int conformance_command(const Options& options) {
     Progress progress(options.common);
     const double all = static_cast<double>(std::distance(std::filesystem::directory_iterator(options.folder), {}));
     double done = 0;
-    report = run_conformance(options.folder, execute, [&](const ConformanceCase& c) { progress.update("cases", ++done / all, c.name); });
+    report = run_conformance(options.folder, execute,
+                             [&](const ConformanceCase& c) { progress.update("cases", ++done / all, c.name); });
   }
   nlohmann::json list = nlohmann::json::array();
   for (const ConformanceCase& c : report.cases) {
@@ -41,8 +43,11 @@ int conformance_command(const Options& options) {
   }
   const std::size_t passed = report.count(Status::kPassed), failed = report.count(Status::kFailed),
                     unsupported = report.count(Status::kUnsupported);
-  say(options.common, std::to_string(passed) + " passed, " + std::to_string(failed) + " failed, " + std::to_string(unsupported) + " unsupported\n");
-  write_json(options.common, {{"device", options.device}, {"passed", passed}, {"failed", failed}, {"unsupported", unsupported}, {"cases", list}});
+  say(options.common, std::to_string(passed) + " passed, " + std::to_string(failed) + " failed, " +
+                          std::to_string(unsupported) + " unsupported\n");
+  write_json(
+      options.common,
+      {{"device", options.device}, {"passed", passed}, {"failed", failed}, {"unsupported", unsupported}, {"cases", list}});
   return failed == 0 ? kDone : kNo;
 }
 

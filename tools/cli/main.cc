@@ -15,11 +15,15 @@ int fail(const std::string& line, int status) {
 
 int status_of(ErrorCode code) {
   switch (code) {
-    case ErrorCode::kUsage: return kWrongUsage;
-    case ErrorCode::kBadInput: return kBadInput;
+    case ErrorCode::kUsage:
+      return kWrongUsage;
+    case ErrorCode::kBadInput:
+      return kBadInput;
     case ErrorCode::kUnsupported:
-    case ErrorCode::kMissing: return kMissing;
-    case ErrorCode::kCancelled: return kMissing;
+    case ErrorCode::kMissing:
+      return kMissing;
+    case ErrorCode::kCancelled:
+      return kMissing;
   }
   return kMissing;
 }
@@ -31,7 +35,8 @@ std::string one_line(std::string text) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App program("Rewright optimizes ONNX models: it rewrites them by rules and keeps what is measured to be faster.", "rewright");
+  CLI::App program("Rewright optimizes ONNX models: it rewrites them by rules and keeps what is measured to be faster.",
+                   "rewright");
   program.set_version_flag("--version", version_text());
   program.require_subcommand(1);
   program.failure_message(CLI::FailureMessage::simple);

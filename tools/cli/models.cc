@@ -44,7 +44,8 @@ CLI::App* add_models(CLI::App& program, Run& run) {
   });
   const auto options = std::make_shared<Options>();
   Options& o = *options;
-  CLI::App* build = add_command(*command, "build", "Write one as an ONNX model", "rewright models build squeezenet -o squeezenet.onnx", o.common);
+  CLI::App* build = add_command(*command, "build", "Write one as an ONNX model",
+                                "rewright models build squeezenet -o squeezenet.onnx", o.common);
   build->add_option("name", o.name, "which one")->required()->type_name("NAME");
   build->add_option("-o,--output", o.output, "where it is written")->required()->type_name("FILE.onnx");
   build->callback([options, &run] { run = [options] { return build_command(*options); }; });

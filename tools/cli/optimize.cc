@@ -16,7 +16,8 @@ namespace {
 
 struct Options {
   CommonOptions common;
-  std::string input, output, device = "cpu", search = "auto", math = "reassociate", certificate, report, budget = "60s", memory = "8G";
+  std::string input, output, device = "cpu", search = "auto", math = "reassociate", certificate, report, budget = "60s",
+                             memory = "8G";
   std::string fold_limit = "1M";
   std::vector<std::string> rules, shapes;
   double alpha = 1.05;
@@ -61,13 +62,14 @@ std::string summary(const Options& options, const OptimizeReport& r) {
   if (!r.opaque.empty()) out << ", " << r.opaque.size() << " kept as they are (see rewright show --unsupported)";
   out << "\n  predicted  " << r.predicted_before * 1e3 << " -> " << r.predicted_after * 1e3 << " ms\n";
   if (r.measured_before > 0)
-    out << "  measured   " << r.measured_before * 1e3 << " -> " << r.measured_after * 1e3 << " ms, "
-        << std::setprecision(2) << r.speedup << " times as fast\n";
+    out << "  measured   " << r.measured_before * 1e3 << " -> " << r.measured_after * 1e3 << " ms, " << std::setprecision(2)
+        << r.speedup << " times as fast\n";
   out << "  search     " << r.rules_applied.size() << " rewrites, " << r.graphs_explored << " graphs, " << std::setprecision(1)
       << r.search_seconds << " s, stopped: " << r.stop_reason << "\n";
   if (r.check.runs > 0)
     out << "  check      " << r.check.runs << " random " << (r.check.runs == 1 ? "input" : "inputs") << ", largest error "
-        << std::scientific << std::setprecision(1) << r.check.max_abs_error << " absolute, " << r.check.max_rel_error << " relative\n";
+        << std::scientific << std::setprecision(1) << r.check.max_abs_error << " absolute, " << r.check.max_rel_error
+        << " relative\n";
   out << "  " << r.outcome << "\n";
   return out.str();
 }
@@ -122,8 +124,12 @@ CLI::App* add_optimize(CLI::App& program, Run& run) {
   command->add_option("input", o.input, "the model")->required()->type_name("IN.onnx");
   command->add_option("-o,--output", o.output, "where the result is written")->required()->type_name("OUT.onnx");
   command->add_option("--device", o.device, "what it is to be fast on: cpu, onnxruntime")->capture_default_str();
-  command->add_option("--search", o.search, "auto or backtrack")->check(CLI::IsMember({"auto", "backtrack", "saturate"}))->capture_default_str();
-  command->add_option("--alpha", o.alpha, "how much worse than the best a graph on the way may be")->check(CLI::Range(1.0, 10.0))->capture_default_str();
+  command->add_option("--search", o.search, "auto or backtrack")
+      ->check(CLI::IsMember({"auto", "backtrack", "saturate"}))
+      ->capture_default_str();
+  command->add_option("--alpha", o.alpha, "how much worse than the best a graph on the way may be")
+      ->check(CLI::Range(1.0, 10.0))
+      ->capture_default_str();
   command->add_option("--budget", o.budget, "time for the search")->capture_default_str();
   command->add_option("--memory", o.memory, "memory for the search")->capture_default_str();
   command->add_option("--rules", o.rules, "rule databases (default: the shipped one)")->type_name("FILE");
@@ -132,8 +138,11 @@ CLI::App* add_optimize(CLI::App& program, Run& run) {
       ->capture_default_str();
   command->add_option("--shape", o.shapes, "a size to optimize for, NAME=1x3x224x224 (repeatable)")->type_name("NAME=SIZES");
   command->add_flag("--for-training", o.for_training, "weights are variables: only rules that keep their gradients");
-  command->add_option("--check", o.check, "random inputs on which both are compared (0: none)")->check(CLI::NonNegativeNumber)->capture_default_str();
-  command->add_option("--fold-limit", o.fold_limit, "folded constants larger than this must not grow the file")->capture_default_str();
+  command->add_option("--check", o.check, "random inputs on which both are compared (0: none)")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_option("--fold-limit", o.fold_limit, "folded constants larger than this must not grow the file")
+      ->capture_default_str();
   command->add_option("--certificate", o.certificate, "write every rewrite applied, to be replayed")->type_name("FILE");
   command->callback([options, &run] { run = [options] { return optimize_command(*options); }; });
   return command;

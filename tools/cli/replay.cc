@@ -25,7 +25,9 @@ int replay_command(const Options& options) {
   std::size_t rewrites = 0;
   for (const Step& step : certificate.steps) rewrites += step.rewrites.size();
   say(options.common, options.output + ": " + std::to_string(rewrites) + " rewrites replayed\n");
-  write_json(options.common, {{"input", options.input}, {"certificate", options.certificate}, {"output", options.output}, {"rewrites", rewrites}});
+  write_json(
+      options.common,
+      {{"input", options.input}, {"certificate", options.certificate}, {"output", options.output}, {"rewrites", rewrites}});
   return kDone;
 }
 

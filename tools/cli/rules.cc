@@ -13,8 +13,10 @@ struct Options {
 };
 
 nlohmann::json as_json(const Rule& rule) {
-  return {{"name", rule.name},          {"description", rule.description}, {"math", name(rule.math)},        {"status", name(rule.proof.status)},
-          {"origin", name(rule.origin)}, {"for_training", rule.for_training}, {"algebra", to_algebra(rule)}};
+  return {{"name", rule.name},           {"description", rule.description},
+          {"math", name(rule.math)},     {"status", name(rule.proof.status)},
+          {"origin", name(rule.origin)}, {"for_training", rule.for_training},
+          {"algebra", to_algebra(rule)}};
 }
 
 int rules_command(const Options& options, bool whole) {
@@ -24,7 +26,8 @@ int rules_command(const Options& options, bool whole) {
     if (std::none_of(rules.begin(), rules.end(), [&](const Rule& r) { return r.name == wanted; }))
       throw Error(ErrorCode::kUsage, "there is no rule \"" + wanted + "\"", {}, "see rewright rules list");
   for (const Rule& rule : rules) {
-    if (!options.names.empty() && std::find(options.names.begin(), options.names.end(), rule.name) == options.names.end()) continue;
+    if (!options.names.empty() && std::find(options.names.begin(), options.names.end(), rule.name) == options.names.end())
+      continue;
     if (whole) {
       say(options.common, to_algebra(rule) + "\n");
     } else {

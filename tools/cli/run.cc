@@ -20,8 +20,7 @@ struct Options {
 // A file name for a tensor: what cannot stand in a name becomes "_"; equal names get a number.
 std::string file_name(const std::string& tensor, std::size_t number, std::map<std::string, int>& used) {
   std::string name;
-  for (const char c : tensor)
-    name += std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.' ? c : '_';
+  for (const char c : tensor) name += std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.' ? c : '_';
   if (name.empty() || name.front() == '.') name = "output_" + std::to_string(number) + name;
   if (used[name]++ > 0) name += "_" + std::to_string(number);
   return name + ".npy";
@@ -47,7 +46,11 @@ int run_command(const Options& options) {
       say(options.common, profile_table(steps, make_cpu_device(threads)->roofline()));
       nlohmann::json list = nlohmann::json::array();
       for (const StepProfile& s : steps)
-        list.push_back({{"node", s.node}, {"operators", s.operators}, {"ms", s.seconds * 1e3 / std::max(1, s.runs)}, {"flops", s.flops}, {"bytes", s.bytes}});
+        list.push_back({{"node", s.node},
+                        {"operators", s.operators},
+                        {"ms", s.seconds * 1e3 / std::max(1, s.runs)},
+                        {"flops", s.flops},
+                        {"bytes", s.bytes}});
       report["profile"] = std::move(list);
       report["peak_bytes"] = session->peak_bytes();
     }
@@ -62,7 +65,8 @@ int run_command(const Options& options) {
     const std::filesystem::path file = std::filesystem::path(options.output_dir) / file_name(name, i, used);
     write_npy(outputs[i], file);
     say(options.common, name + " -> " + file.string() + "\n");
-    written.push_back({{"name", name}, {"file", file.string()}, {"type", rewright::name(outputs[i].type())}, {"shape", outputs[i].sizes()}});
+    written.push_back(
+        {{"name", name}, {"file", file.string()}, {"type", rewright::name(outputs[i].type())}, {"shape", outputs[i].sizes()}});
   }
   report["outputs"] = std::move(written);
   write_json(options.common, report);

@@ -83,11 +83,14 @@ int show_unsupported(const Options& options, const Graph& graph) {
     executable = executable && runs;
     if (node->op && runs) continue;
     const std::string reason = node->op ? "no kernel for it on " + options.device : node->opaque_reason;
-    say(options.common, node_name(graph, *node) + ": " + reason + (runs ? " (kept as it is, executed)" : " (not executable on " + options.device + ")") + "\n");
-    list.push_back({{"node", node_name(graph, *node)}, {"reason", reason}, {"rewritten", node->op != nullptr}, {"executable", runs}});
+    say(options.common, node_name(graph, *node) + ": " + reason +
+                            (runs ? " (kept as it is, executed)" : " (not executable on " + options.device + ")") + "\n");
+    list.push_back(
+        {{"node", node_name(graph, *node)}, {"reason", reason}, {"rewritten", node->op != nullptr}, {"executable", runs}});
   }
   if (list.empty()) say(options.common, "everything is understood and can be executed on " + options.device + "\n");
-  write_json(options.common, {{"model", options.file}, {"device", options.device}, {"executable", executable}, {"nodes", list}});
+  write_json(options.common,
+             {{"model", options.file}, {"device", options.device}, {"executable", executable}, {"nodes", list}});
   return executable ? kDone : kNo;
 }
 
@@ -116,19 +119,29 @@ int show_model(const Options& options) {
     if (graph.is_constant(id)) parameters += graph.value(id).constant.size();
   text << "  " << graph.nodes().size() << " nodes, " << human(parameters) << " numbers in constants\n\n";
   Index operations, bytes;
-  text << "  " << std::left << std::setw(24) << "operator" << std::right << std::setw(8) << "nodes" << std::setw(14) << "FLOPs" << std::setw(14) << "bytes" << "\n";
+  text << "  " << std::left << std::setw(24) << "operator" << std::right << std::setw(8) << "nodes" << std::setw(14) << "FLOPs"
+       << std::setw(14) << "bytes"
+       << "\n";
   for (const auto& [name, total] : totals(graph)) {
-    text << "  " << std::left << std::setw(24) << name << std::right << std::setw(8) << total.count << std::setw(14) << human(total.operations)
-         << std::setw(14) << human(total.bytes) << "\n";
-    operators.push_back({{"operator", name}, {"nodes", total.count}, {"flops", number_or_text(total.operations)}, {"bytes", number_or_text(total.bytes)}});
+    text << "  " << std::left << std::setw(24) << name << std::right << std::setw(8) << total.count << std::setw(14)
+         << human(total.operations) << std::setw(14) << human(total.bytes) << "\n";
+    operators.push_back({{"operator", name},
+                         {"nodes", total.count},
+                         {"flops", number_or_text(total.operations)},
+                         {"bytes", number_or_text(total.bytes)}});
     operations += total.operations;
     bytes += total.bytes;
   }
-  text << "  " << std::left << std::setw(24) << "all" << std::right << std::setw(8) << graph.nodes().size() << std::setw(14) << human(operations)
-       << std::setw(14) << human(bytes) << "\n";
-  nlohmann::json report = {{"model", options.file}, {"inputs", inputs},   {"outputs", outputs},
-                           {"nodes", graph.nodes().size()}, {"parameters", parameters}, {"operators", operators},
-                           {"flops", number_or_text(operations)}, {"bytes", number_or_text(bytes)}};
+  text << "  " << std::left << std::setw(24) << "all" << std::right << std::setw(8) << graph.nodes().size() << std::setw(14)
+       << human(operations) << std::setw(14) << human(bytes) << "\n";
+  nlohmann::json report = {{"model", options.file},
+                           {"inputs", inputs},
+                           {"outputs", outputs},
+                           {"nodes", graph.nodes().size()},
+                           {"parameters", parameters},
+                           {"operators", operators},
+                           {"flops", number_or_text(operations)},
+                           {"bytes", number_or_text(bytes)}};
   if (options.time) {
     const int threads = thread_count(options.common);
     const std::unique_ptr<Session> session = find_backend("cpu").prepare(graph, {.threads = threads, .profile = true});
@@ -137,7 +150,8 @@ int show_model(const Options& options) {
     const std::vector<StepProfile> steps = session->profile();
     text << "\n" << profile_table(steps, make_cpu_device(threads)->roofline());
     nlohmann::json list = nlohmann::json::array();
-    for (const StepProfile& s : steps) list.push_back({{"node", s.node}, {"operators", s.operators}, {"ms", s.seconds * 1e3 / std::max(1, s.runs)}});
+    for (const StepProfile& s : steps)
+      list.push_back({{"node", s.node}, {"operators", s.operators}, {"ms", s.seconds * 1e3 / std::max(1, s.runs)}});
     report["time"] = std::move(list);
   }
   say(options.common, text.str());
@@ -165,7 +179,8 @@ CLI::App* add_show(CLI::App& program, Run& run) {
   command->add_option("file", o.file, "a model, or rules")->required()->type_name("MODEL.onnx|RULES");
   command->add_option("--shape", o.shapes, "a size where the model leaves it open (repeatable)")->type_name("NAME=SIZES");
   command->add_flag("--time", o.time, "run the model on this CPU and show the time of each operator");
-  command->add_flag("--unsupported", o.unsupported, "only what cannot be rewritten or executed, and why (exit 1 if not executable)");
+  command->add_flag("--unsupported", o.unsupported,
+                    "only what cannot be rewritten or executed, and why (exit 1 if not executable)");
   command->add_option("--device", o.device, "with --unsupported: executed on what")->capture_default_str();
   command->callback([options, &run] { run = [options] { return show_command(*options); }; });
   return command;

@@ -1,8 +1,8 @@
 #include "tools/cli/version.h"
 
+#include <sqlite3.h>
 #include <CLI/Version.hpp>
 #include <nlohmann/json.hpp>
-#include <sqlite3.h>
 
 #include "graph/onnx.h"
 #include "runtime/cpu/device.h"
@@ -10,9 +10,9 @@
 namespace rewright::cli {
 
 std::string version_text() {
-  return "rewright " REWRIGHT_VERSION "\nONNX " + onnx_version() + "\n" + cpu_library_versions() + "\nSQLite " + sqlite3_libversion() +
-         "\nCLI11 " CLI11_VERSION "\nnlohmann-json " + std::to_string(NLOHMANN_JSON_VERSION_MAJOR) + "." +
-         std::to_string(NLOHMANN_JSON_VERSION_MINOR) + "." + std::to_string(NLOHMANN_JSON_VERSION_PATCH);
+  return "rewright " REWRIGHT_VERSION "\nONNX " + onnx_version() + "\n" + cpu_library_versions() + "\nSQLite " +
+         sqlite3_libversion() + "\nCLI11 " CLI11_VERSION "\nnlohmann-json " + std::to_string(NLOHMANN_JSON_VERSION_MAJOR) +
+         "." + std::to_string(NLOHMANN_JSON_VERSION_MINOR) + "." + std::to_string(NLOHMANN_JSON_VERSION_PATCH);
 }
 
 }  // namespace rewright::cli
