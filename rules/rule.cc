@@ -120,6 +120,42 @@ class Canonicalizer {
 
 using Names = std::set<std::string, std::less<>>;
 
+// What a name is in the algebra, so that every rule can be written in it.
+bool is_name(std::string_view text) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  return !text.empty() && text.size() <= 200 && letter(text[0]) &&
+         std::all_of(text.begin(), text.end(), [&](char c) { return letter(c) || digit(c); });
+}
+
+// UTF-8 without overlong forms and surrogates, as Protobuf asks for.
+bool is_utf8(std::string_view text) {
+  for (std::size_t i = 0; i < text.size();) {
+    const auto byte = [&](std::size_t at) { return static_cast<unsigned>(static_cast<unsigned char>(text[at])); };
+    const unsigned lead = byte(i);
+    const std::size_t length = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 0;
+    if (length == 0 || i + length > text.size()) return false;
+    for (std::size_t k = 1; k < length; ++k)
+      if ((byte(i + k) & 0xc0) != 0x80) return false;
+    if (length >= 3) {
+      const unsigned second = byte(i + 1);
+      if ((lead == 0xe0 && second < 0xa0) || (lead == 0xed && second > 0x9f) || (lead == 0xf0 && second < 0x90) ||
+          (lead == 0xf4 && second > 0x8f))
+        return false;
+    }
+    i += length;
+  }
+  return true;
+}
+
+// A text of the algebra stands between quotes on one line.
+void check_text(std::string_view text) {
+  if (!is_utf8(text)) throw Error(ErrorCode::kBadInput, "a text is not UTF-8");
+  for (const char c : text)
+    if (static_cast<unsigned char>(c) < ' ' || c == '"' || c == 127)
+      throw Error(ErrorCode::kBadInput, "a text has a quote or a control character in it");
+}
+
 void collect(const Index& index, Names& names) {
   for_each_atom(index, [&](const Atom& atom) {
     if (atom.kind == Atom::Kind::kSymbol) names.insert(atom.name);
@@ -145,6 +181,7 @@ void check_calls(const Expression& e, int depth = 0) {
   } else if (!e.arguments.empty()) {
     throw Error(ErrorCode::kBadInput, "arguments without a function");
   }
+  if (const auto* text = std::get_if<std::string>(&e.value)) check_text(*text);
   for (const Expression& argument : e.arguments) check_calls(argument, depth + 1);
 }
 
@@ -185,12 +222,10 @@ void check_side(const Pattern& side, std::size_t input_count) {
 }
 
 void check(const Rule& rule) {
-  const auto valid_name = [](const std::string& n) {
-    return !n.empty() && n.size() <= 200 && std::all_of(n.begin(), n.end(), [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-    });
-  };
-  if (!valid_name(rule.name)) throw Error(ErrorCode::kBadInput, "a rule's name is made of letters, digits and _");
+  if (!is_name(rule.name)) throw Error(ErrorCode::kBadInput, "a rule's name is made of letters, digits and _");
+  check_text(rule.description);
+  for (const std::string& text : {rule.proof.method, rule.proof.certificate, rule.proof.note})
+    if (!is_utf8(text)) throw Error(ErrorCode::kBadInput, "a text of the proof is not UTF-8");
   if (rule.source.nodes.empty()) throw Error(ErrorCode::kBadInput, "the source has no operator");
   check_side(rule.source, rule.inputs.size());
   check_side(rule.target, rule.inputs.size());
@@ -210,7 +245,7 @@ void check(const Rule& rule) {
   Names names;
   for (std::size_t i = 0; i < rule.inputs.size(); ++i) {
     const PatternInput& input = rule.inputs[i];
-    if (!valid_name(input.name)) throw Error(ErrorCode::kBadInput, "an input's name is made of letters, digits and _");
+    if (!is_name(input.name)) throw Error(ErrorCode::kBadInput, "an input's name is made of letters, digits and _");
     if (!names.insert(input.name).second) throw Error(ErrorCode::kBadInput, "two inputs are called " + input.name);
     if (!used[i]) throw Error(ErrorCode::kBadInput, "input " + input.name + " is not part of the source");
     bound.insert(input.name);
@@ -249,6 +284,8 @@ void check(const Rule& rule) {
     }
   }
   require_bound(mentioned);
+  for (const std::string& n : bound)
+    if (!is_name(n)) throw Error(ErrorCode::kBadInput, "a variable's name is made of letters, digits and _");
 }
 
 }  // namespace
