@@ -16,6 +16,9 @@ struct CostModel::Signature {
 
 namespace {
 
+// Of a fused operator with another varying operand: that is still to be read, but its own input and output are not.
+constexpr double kFusedShare = 0.5;
+
 // Weights of a sample: their values do not matter, as long as none is a special case.
 Tensor plausible_weights(const TensorType& type) {
   const Sizes sizes = values(type.shape);
@@ -39,6 +42,38 @@ struct OperandSample {
   bool present = false, constant = false;
   std::optional<Tensor> tensor;  // of a constant whose elements decide what is computed
 };
+
+// What a node's operands are to a sample of it.
+std::vector<OperandSample> operand_samples(const MatchedGraph& matched, const Node& node, const Substitution& sizes) {
+  std::vector<OperandSample> operands(node.inputs.size());
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const ValueId id = node.inputs[i];
+    if (id == kNoValue) continue;
+    const Value& value = matched.graph->value(id);
+    operands[i] = {{value.type.type, substitute(value.type.shape, sizes)}, true, matched.constant[id], std::nullopt};
+    // Integers are positions, shapes and counts: what is computed depends on them.
+    if (!is_real(value.type.type) && value.constant) operands[i].tensor = value.constant;
+  }
+  return operands;
+}
+
+std::vector<std::optional<TensorType>> types_of(const std::vector<OperandSample>& operands) {
+  std::vector<std::optional<TensorType>> types;
+  for (const OperandSample& operand : operands)
+    types.push_back(operand.present ? std::optional(operand.type) : std::nullopt);
+  return types;
+}
+
+std::string describe(const Operator& op, const Attributes& attributes, const std::vector<OperandSample>& operands) {
+  std::string text = op.name() + "(";
+  for (const AttributeValue& attribute : attributes) text += to_string(attribute) + ";";
+  text += ")";
+  for (const OperandSample& operand : operands) {
+    text += !operand.present ? " -" : (operand.constant ? " constant " : " ") + to_string(operand.type);
+    if (operand.tensor) text += "#" + std::to_string(operand.tensor->content_hash());
+  }
+  return text;
+}
 
 Graph make_sample(const Operator& op, const Attributes& attributes, const std::vector<OperandSample>& operands) {
   Graph graph;
@@ -83,56 +118,40 @@ void CostModel::clear() { nodes_.clear(); }
 std::uint32_t CostModel::signature_of(const MatchedGraph& matched, const std::shared_ptr<const Node>& node) {
   const auto known = nodes_.find(node.get());
   if (known != nodes_.end()) return known->second.signature;
+  const auto remember = [&](std::uint32_t number) {
+    nodes_.emplace(node.get(), Remembered{node, number});
+    return number;
+  };
+  if (!node->op) return remember(add_signature("opaque", nullptr));
 
-  const Graph& graph = *matched.graph;
+  std::vector<OperandSample> operands = operand_samples(matched, *node, options_.sizes);
+  Attributes attributes;
+  for (const AttributeValue& attribute : node->attributes) attributes.push_back(with_numbers(attribute, options_.sizes));
+  const std::string text = describe(*node->op, attributes, operands);
+  if (const auto found = by_text_.find(text); found != by_text_.end()) return remember(found->second);
   auto signature = std::make_unique<Signature>();
-  if (!node->op) {
-    signature->text = "opaque";
-    signature->opaque = true;
-  } else {
-    std::vector<OperandSample> operands;
-    std::vector<std::optional<TensorType>> types;
-    Attributes attributes;
-    signature->text = node->op->name() + "(";
-    for (const AttributeValue& attribute : node->attributes) {
-      attributes.push_back(with_numbers(attribute, options_.sizes));
-      signature->text += to_string(attributes.back()) + ";";
-    }
-    signature->text += ")";
-    for (const ValueId id : node->inputs) {
-      OperandSample operand;
-      if (id != kNoValue) {
-        const Value& value = graph.value(id);
-        operand.present = true;
-        operand.constant = matched.constant[id];
-        operand.type = {value.type.type, substitute(value.type.shape, options_.sizes)};
-        signature->text += (operand.constant ? " constant " : " ") + to_string(operand.type);
-        // Integers are positions, shapes and counts: what is computed depends on them.
-        if (!is_real(value.type.type) && value.constant) {
-          operand.tensor = value.constant;
-          signature->text += "#" + std::to_string(value.constant.content_hash());
-        }
-        types.emplace_back(operand.type);
-      } else {
-        signature->text += " -";
-        types.emplace_back(std::nullopt);
-      }
-      operands.push_back(std::move(operand));
-    }
-    if (const auto found = by_text_.find(signature->text); found != by_text_.end()) {
-      nodes_.emplace(node.get(), Remembered{node, found->second});
-      return found->second;
-    }
-    try {
-      signature->traits = operator_traits(*node->op, attributes, types);
-      signature->sample = [op = node->op, attributes, operands] { return make_sample(*op, attributes, operands); };
-    } catch (const Error&) {
-      signature->opaque = true;  // sizes that are not known: never measured
-    }
+  try {
+    signature->traits = operator_traits(*node->op, attributes, types_of(operands));
+  } catch (const Error&) {
+    return remember(by_text_[text] = add_signature("opaque", nullptr));  // sizes that are not known
   }
-  const auto [entry, added] = by_text_.emplace(signature->text, static_cast<std::uint32_t>(signatures_.size()));
-  if (added) signatures_.push_back(std::move(signature));
-  nodes_.emplace(node.get(), Remembered{node, entry->second});
+  if (signature->traits.contraction)
+    while (operands.size() > static_cast<std::size_t>(node->op->min_inputs()) &&
+           (!operands.back().present || (operands.back().constant && !signature->traits.reduced[operands.size() - 1])))
+      operands.pop_back();
+  signature->sample = [op = node->op, attributes, operands] { return make_sample(*op, attributes, operands); };
+  return remember(by_text_[text] = add_signature(describe(*node->op, attributes, operands), std::move(signature)));
+}
+
+std::uint32_t CostModel::add_signature(const std::string& text, std::unique_ptr<Signature> signature) {
+  const auto [entry, added] = by_text_.emplace(text, static_cast<std::uint32_t>(signatures_.size()));
+  if (!added) return entry->second;
+  if (!signature) {
+    signature = std::make_unique<Signature>();
+    signature->opaque = true;
+  }
+  signature->text = text;
+  signatures_.push_back(std::move(signature));
   return entry->second;
 }
 
@@ -147,8 +166,7 @@ void CostModel::visit(const MatchedGraph& matched, const Visit& visit) {
       if (id != kNoValue && !matched.constant[id]) all_constant = false;
     if (all_constant) continue;
     Signature& signature = *signatures_[signature_of(matched, graph.nodes()[n])];
-    double extra_bytes = 0;
-    bool fused = false;
+    bool fused = false, reads_more = false;
     if (signature.traits.pointwise) {
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
         const ValueId id = node.inputs[i];
@@ -159,11 +177,11 @@ void CostModel::visit(const MatchedGraph& matched, const Visit& visit) {
         if (joins)
           fused = true;
         else
-          extra_bytes += signature.traits.output_bytes;
+          reads_more = true;
       }
     }
     grouped[n] = fused || signature.traits.contraction;
-    visit(signature, fused, extra_bytes);
+    visit(signature, !fused ? 1.0 : reads_more ? kFusedShare : 0.0);
   }
 }
 
@@ -178,8 +196,8 @@ void CostModel::prepare(std::span<const MatchedGraph* const> graphs) {
   if (!device_ || !options_.measure) return;
   std::vector<Signature*> missing;
   for (const MatchedGraph* graph : graphs) {
-    visit(*graph, [&](Signature& signature, bool fused, double) {
-      if (fused || signature.asked || signature.opaque || signature.traits.free) return;
+    visit(*graph, [&](Signature& signature, double share) {
+      if (share == 0 || signature.asked || signature.opaque || signature.traits.free) return;
       signature.asked = true;
       const auto known = database_ ? database_->find(identity_, signature.text) : std::nullopt;
       if (known)
@@ -209,14 +227,12 @@ double CostModel::cost(const MatchedGraph& graph) {
   // A little for every node, so that of two graphs that cost the same the smaller one is preferred.
   const double least = 0.02 * roofline_.call_seconds;
   double total = 0;
-  visit(graph, [&](const Signature& signature, bool fused, double extra_bytes) {
+  visit(graph, [&](const Signature& signature, double share) {
     total += least;
     if (signature.opaque)
       total += roofline_.call_seconds;
-    else if (fused)
-      total += extra_bytes / roofline_.bytes_per_second;
     else if (!signature.traits.free)
-      total += seconds(signature);
+      total += share * seconds(signature);
   });
   return total;
 }

@@ -21,6 +21,7 @@ struct OperatorTraits {
   bool contraction = false;  // sums products of elements of two operands
   bool pointwise = false;    // no reductions: an element depends on single elements of its operands
   std::vector<bool> aligned;  // per operand: has the output's shape, and is read at the output's own position alone
+  std::vector<bool> reduced;  // per operand: read inside of a reduction
   double operations = 0;     // arithmetic operations
   double bytes = 0;          // read and written
   double output_bytes = 0;
@@ -36,7 +37,8 @@ struct CostOptions {
 
 // Costs are additive over nodes, with three exceptions: what is computed from constants alone costs nothing (it is evaluated
 // once), a pure reindexing costs nothing, and pointwise operators that follow a convolution or product which nobody else reads
-// are taken as fused into it: they cost what they read besides.
+// are taken as fused into it: they cost nothing, or, if they read another varying operand, half of what they cost alone. For
+// the same reason an optional constant that a convolution or product adds at the end (a bias) costs nothing.
 class CostModel {
  public:
   // Both may be null: no device, the roofline; no database, nothing is kept. They must outlive the model.
@@ -60,7 +62,8 @@ class CostModel {
     std::uint32_t signature;
   };
   std::uint32_t signature_of(const MatchedGraph& graph, const std::shared_ptr<const Node>& node);
-  // Calls back (node, signature, fused) for every node that is not computed from constants.
+  std::uint32_t add_signature(const std::string& text, std::unique_ptr<Signature> signature);  // null: one that is not timed
+  // Calls back (signature, share of its cost that counts) for every node that is not computed from constants.
   template <class Visit>
   void visit(const MatchedGraph& graph, const Visit& visit);
   double seconds(const Signature& signature) const;

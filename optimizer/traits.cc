@@ -74,6 +74,7 @@ OperatorTraits operator_traits(const Operator& op, const Attributes& attributes,
                                std::span<const std::optional<TensorType>> operands) {
   OperatorTraits traits;
   traits.aligned.assign(operands.size(), false);
+  traits.reduced.assign(operands.size(), false);
   for (const std::optional<TensorType>& operand : operands)
     if (operand) traits.bytes += bytes_of(*operand);
   const Definition definition = op.define(attributes, Inputs::of(operands));
@@ -90,7 +91,12 @@ OperatorTraits operator_traits(const Operator& op, const Attributes& attributes,
   traits.pointwise = true;
   std::vector<bool> elsewhere(operands.size(), false);
   for_each(output.element, [&](const ElementNode& node) {
-    if (node.kind == ElementNode::Kind::kReduce) traits.pointwise = false;
+    if (node.kind == ElementNode::Kind::kReduce) {
+      traits.pointwise = false;
+      for_each(node.arguments[0], [&](const ElementNode& inner) {
+        if (inner.kind == ElementNode::Kind::kRead) traits.reduced[static_cast<std::size_t>(inner.operand)] = true;
+      });
+    }
     if (node.kind != ElementNode::Kind::kRead) return;
     const auto operand = static_cast<std::size_t>(node.operand);
     traits.aligned[operand] = true;
