@@ -86,7 +86,7 @@ struct SpaceToDepth {
       const SpaceToDepth op = from_attributes<SpaceToDepth>(attributes);
       OnnxSink::NamedAttributes named{{"blocksize", op.blocksize}};
       if (op.mode != "DCR") {
-        if (sink.opset() < 27) return false;
+        if (sink.opset() < 28) return false;
         named.emplace_back("mode", op.mode);
       }
       sink.node("SpaceToDepth", std::move(named), inputs, outputs);
