@@ -4,6 +4,7 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/stubs/logging.h>
 #include <google/protobuf/text_format.h>
 
 #include <fstream>
@@ -281,6 +282,7 @@ class FirstError : public google::protobuf::io::ErrorCollector {
 };
 
 std::vector<Rule> parse_text(std::string_view bytes, const std::string& file) {
+  const google::protobuf::LogSilencer silencer;  // Protobuf would print what is wrong
   proto::RuleSet set;
   FirstError errors;
   google::protobuf::TextFormat::Parser parser;
@@ -292,6 +294,7 @@ std::vector<Rule> parse_text(std::string_view bytes, const std::string& file) {
 }
 
 std::vector<Rule> parse_binary(std::string_view bytes, const std::string& file) {
+  const google::protobuf::LogSilencer silencer;
   proto::RuleSet set;
   google::protobuf::io::CodedInputStream stream(reinterpret_cast<const std::uint8_t*>(bytes.data()), static_cast<int>(bytes.size()));
   stream.SetRecursionLimit(100);

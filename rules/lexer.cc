@@ -16,6 +16,23 @@ constexpr std::array<std::string_view, 29> kSymbols = {"<=>", "...", "=>", "==",
                                                        "]",   "{",   "}",  ",",  ";",  ":",  "?",  "=", "<", ">",
                                                        "+",   "-",   "*",  "/",  ".",  "&",  "|",  "^", "@"};
 
+// Protobuf, which rules are stored in, takes no other text.
+bool is_utf8(std::string_view text) {
+  for (std::size_t i = 0; i < text.size();) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    const std::size_t length = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
+    if (length == 0 || i + length > text.size() || c < 0x20) return false;
+    for (std::size_t k = 1; k < length; ++k)
+      if ((static_cast<unsigned char>(text[i + k]) & 0xc0) != 0x80) return false;
+    // Not the shortest form, a surrogate, or beyond the last character.
+    const auto second = length > 1 ? static_cast<unsigned char>(text[i + 1]) : 0;
+    if ((c == 0xe0 && second < 0xa0) || (c == 0xed && second > 0x9f) || (c == 0xf0 && second < 0x90) || (c == 0xf4 && second > 0x8f))
+      return false;
+    i += length;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::vector<Token> tokenize(std::string_view text, const std::string& name) {
@@ -65,6 +82,7 @@ std::vector<Token> tokenize(std::string_view text, const std::string& name) {
       const std::size_t end = text.find_first_of("\"\n", i + 1);
       if (end == std::string_view::npos || text[end] == '\n') fail("a text is not closed by \" on its line");
       tokens.push_back({Token::Kind::kText, std::string(text.substr(i + 1, end - i - 1)), line});
+      if (!is_utf8(tokens.back().text)) fail("a text is not UTF-8 or has control characters");
       i = end + 1;
     } else {
       bool found = false;
@@ -74,8 +92,7 @@ std::vector<Token> tokenize(std::string_view text, const std::string& name) {
           found = true;
           break;
         }
-      if (!found) fail(is_letter(c) || (c > ' ' && c < 127) ? std::string("unexpected character '") + c + "'"
-                                                            : std::string("unexpected byte"));
+      if (!found) fail(c > ' ' && c < 127 ? std::string("unexpected character '") + c + "'" : std::string("unexpected byte"));
     }
   }
   tokens.push_back({Token::Kind::kEnd, "", line});
