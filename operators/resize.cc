@@ -1,10 +1,11 @@
-// Resampling. Source positions are ratios of integers, so that they are exact, whatever the sizes.
+// Resampling along several axes at once.
 #include <cmath>
 #include <numeric>
 
 #include "operators/families.h"
 #include "operators/lists.h"
 #include "operators/onnx.h"
+#include "operators/resample.h"
 
 namespace rewright {
 
@@ -12,41 +13,8 @@ namespace {
 
 using Imported = std::optional<std::vector<OnnxValue>>;
 
-struct Fraction {
-  Index numerator, denominator;
-};
-
-// The simplest fraction that is this number when rounded to a float (ONNX gives scales as floats).
-Fraction to_fraction(double value) {
-  if (!(value > 0) || value > 1 << 20) throw Error(ErrorCode::kBadInput, "scale " + std::to_string(value));
-  std::int64_t p0 = 0, q0 = 1, p1 = 1, q1 = 0;  // continued fraction
-  double rest = value;
-  for (int k = 0; k < 40; ++k) {
-    const auto whole = static_cast<std::int64_t>(std::floor(rest));
-    const std::int64_t p = whole * p1 + p0, q = whole * q1 + q0;
-    p0 = p1, q0 = q1, p1 = p, q1 = q;
-    if (static_cast<float>(static_cast<double>(p) / static_cast<double>(q)) == static_cast<float>(value)) break;
-    const double part = rest - static_cast<double>(whole);
-    if (part <= 0 || q > 1 << 20) break;
-    rest = 1 / part;
-  }
-  return {p1, q1};
-}
-
-// Positions on one axis: the source position of element p is numerator(p) / denominator.
-struct Axis {
+struct Axis : ResampledAxis {
   std::size_t number;
-  Index size, target;
-  Fraction scale;
-};
-
-Element fraction_element(const Index& numerator, const Index& denominator) {
-  return convert(from_index(numerator), Scalar::kReal) / convert(from_index(denominator), Scalar::kReal);
-}
-
-struct Tap {
-  Index position;
-  Element weight;  // null: 1
 };
 
 // y[p...] = a combination of the elements of x around the source position of p on each axis. The scale of an axis is
@@ -56,13 +24,15 @@ struct Resize {
   Indices sizes, numerators, denominators;
   std::string mode = "nearest", coordinates = "half_pixel", rounding = "round_prefer_floor";
   Real cubic_coefficient = -0.75;
-  bool exclude_outside = false;
+  bool exclude_outside = false, antialias = false;
+  std::vector<double> crop;  // tf_crop_and_resize: begins, then ends
+  Real extrapolation = 0;    // tf_crop_and_resize: what stands outside of x
 
   template <class V>
   void fields(V&& v) {
     v("sizes", sizes), v("numerators", numerators), v("denominators", denominators), v("mode", mode);
     v("coordinates", coordinates), v("rounding", rounding), v("cubic_coefficient", cubic_coefficient);
-    v("exclude_outside", exclude_outside);
+    v("exclude_outside", exclude_outside), v("antialias", antialias), v("crop", crop), v("extrapolation", extrapolation);
   }
   void normalize(const Inputs& in) {
     const Indices& from = in[0].shape();
@@ -77,7 +47,10 @@ struct Resize {
       }
     }
     if (mode != "nearest") rounding = "round_prefer_floor";
-    if (mode != "cubic") cubic_coefficient = -0.75, exclude_outside = false;
+    if (mode == "nearest") antialias = false;
+    if (mode != "cubic") cubic_coefficient = -0.75;
+    if (mode != "cubic" && !antialias) exclude_outside = false;
+    if (coordinates != "tf_crop_and_resize") crop = {}, extrapolation = 0;
   }
 
   Definition define(const Inputs& in) const {
@@ -87,24 +60,35 @@ struct Resize {
     require_length(d, numerators, x.rank(), "numerators");
     require_length(d, denominators, x.rank(), "denominators");
     d.require(mode == "nearest" || mode == "linear" || mode == "cubic", [&] { return "mode is '" + mode + "'"; });
+    const bool cropped = coordinates == "tf_crop_and_resize";
+    d.require(!cropped || crop.size() == 2 * x.rank(),
+              [&] { return "crop has " + std::to_string(crop.size()) + " entries for " + std::to_string(x.rank()) + " axes"; });
     std::vector<Axis> axes;
     for (std::size_t a = 0; a < x.rank(); ++a) {
       d.require(less_equal(0, sizes[a]), [&] { return "sizes " + to_string(sizes) + " has a negative entry"; });
       for (const Indices& list : {numerators, denominators})
         d.require(less_equal(1, list[a]), [&] { return "scale of axis " + std::to_string(a) + " is not positive"; });
-      if (sizes[a] == x.size(a) && numerators[a] == denominators[a]) continue;
+      Axis axis{{x.size(a), sizes[a], {numerators[a], denominators[a]}, {}, {}}, a};
+      if (cropped) axis.crop_begin = to_fraction(crop[a]), axis.crop_end = to_fraction(crop[a + x.rank()]);
+      const bool whole = !cropped || (crop[a] == 0 && crop[a + x.rank()] == 1);
+      if (whole && sizes[a] == x.size(a) && numerators[a] == denominators[a]) continue;
       d.require(less_equal(1, x.size(a)), [&] { return "axis " + std::to_string(a) + " is empty, nothing to resample"; });
-      axes.push_back({a, x.size(a), sizes[a], {numerators[a], denominators[a]}});
+      axes.push_back(std::move(axis));
     }
-    d.output(x.type(), sizes, [=, op = *this](const Indices& i) { return convert(op.combined(x, i, axes, 0), x.scalar()); });
+    d.output(x.type(), sizes, [=, op = *this](const Indices& i) {
+      const Element y = convert(op.combined(x, i, axes, 0), x.scalar());
+      return cropped ? choose(op.inside(axes, i), y, convert(real(op.extrapolation), x.scalar())) : y;
+    });
     return d;
   }
+
+  Resampling how() const { return {mode, coordinates, rounding, cubic_coefficient, exclude_outside, antialias}; }
 
   // The sum over the taps of the axes from `next` on.
   Element combined(const Operand& x, const Indices& at, const std::vector<Axis>& axes, std::size_t next) const {
     if (next == axes.size()) return mode == "nearest" ? x(at) : convert(x(at), Scalar::kReal);
     Element sum;
-    for (const Tap& tap : taps(axes[next], at[axes[next].number])) {
+    for (const Tap& tap : taps(how(), axes[next], at[axes[next].number])) {
       Indices there = at;
       there[axes[next].number] = tap.position;
       Element term = combined(x, there, axes, next + 1);
@@ -114,61 +98,19 @@ struct Resize {
     return sum;
   }
 
-  std::vector<Tap> taps(const Axis& axis, const Index& p) const {
-    const Fraction at = source_position(axis, p);
-    const auto inside = [&](const Index& position) { return max(min(position, axis.size - 1), 0); };
-    if (mode == "nearest") return {{inside(rounded(at)), nullptr}};
-    const Index whole = floor_div(at.numerator, at.denominator);
-    const Index rest = at.numerator - whole * at.denominator;
-    const Element fraction = fraction_element(rest, at.denominator);
-    if (mode == "linear") return {{inside(whole), real(1) - fraction}, {inside(whole + 1), fraction}};
-    std::vector<Tap> result;
-    Element total;
-    for (int k = -1; k <= 2; ++k) {
-      Element weight = cubic_weight(k <= 0 ? fraction - real(k) : real(k) - fraction, k == 0 || k == 1);
-      if (exclude_outside) {
-        weight = choose({less_equal(0, whole + k), less(whole + k, axis.size)}, weight, real(0));
-        total = total ? total + weight : weight;
-      }
-      result.push_back({inside(whole + k), weight});
+  std::vector<Condition> inside(const std::vector<Axis>& axes, const Indices& i) const {
+    std::vector<Condition> conditions;
+    for (const Axis& axis : axes) {
+      const Fraction at = source_position(how(), axis, i[axis.number]);
+      conditions.push_back(less_equal(0, at.numerator));
+      conditions.push_back(less_equal(at.numerator, (axis.size - 1) * at.denominator));
     }
-    if (exclude_outside)
-      for (Tap& tap : result) tap.weight = tap.weight / total;
-    return result;
-  }
-
-  // Keys' kernel at a distance below 1 (near), or from 1 to 2.
-  Element cubic_weight(const Element& t, bool near) const {
-    const Element a = real(cubic_coefficient);
-    if (near) return ((a + real(2)) * t - (a + real(3))) * t * t + real(1);
-    return ((a * t - real(5) * a) * t + real(8) * a) * t - real(4) * a;
-  }
-
-  Index rounded(const Fraction& at) const {
-    if (rounding == "floor") return floor_div(at.numerator, at.denominator);
-    if (rounding == "ceil") return ceil_div(at.numerator, at.denominator);
-    if (rounding == "round_prefer_ceil") return floor_div(2 * at.numerator + at.denominator, 2 * at.denominator);
-    return ceil_div(2 * at.numerator - at.denominator, 2 * at.denominator);
-  }
-
-  Fraction source_position(const Axis& axis, const Index& p) const {
-    const auto& [n, d] = axis.scale;
-    const Index &size = axis.size, &target = axis.target;
-    if (coordinates == "asymmetric") return {p * d, n};
-    if (coordinates == "tf_half_pixel_for_nn") return {(2 * p + 1) * d, 2 * n};
-    if (coordinates == "align_corners") {  // p (size - 1) / (size * scale - 1)
-      const Index last = size * n - d;
-      return last.is_constant() && last.value() <= 0 ? Fraction{0, 1} : Fraction{p * (size - 1) * d, last};
-    }
-    if (coordinates == "pytorch_half_pixel" && target == Index(1)) return {0, 1};
-    const Index half_pixel = (2 * p + 1) * d - n;
-    if (coordinates == "half_pixel_symmetric") return {half_pixel + size * n - target * d, 2 * n};
-    return {half_pixel, 2 * n};
+    return conditions;
   }
 
   static bool known_coordinates(const std::string& name) {
-    for (const char* known :
-         {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_half_pixel_for_nn"})
+    for (const char* known : {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
+                              "tf_half_pixel_for_nn", "tf_crop_and_resize"})
       if (name == known) return true;
     return false;
   }
@@ -181,6 +123,8 @@ struct Resize {
       rounding = source.text("nearest_mode", "round_prefer_floor");
       cubic_coefficient = source.real("cubic_coeff_a", -0.75);
       exclude_outside = source.integer("exclude_outside", 0) != 0;
+      antialias = source.integer("antialias", 0) != 0;
+      extrapolation = source.real("extrapolation_value", 0);
     } else {
       coordinates = "asymmetric", rounding = "floor";
     }
@@ -188,8 +132,6 @@ struct Resize {
       reason = "coordinates of kind " + coordinates;
     else if (mode != "nearest" && mode != "linear" && mode != "cubic")
       reason = "mode " + mode;
-    else if (source.integer("antialias", 0) != 0 && mode != "nearest")
-      reason = "it filters against aliases";
     return reason.empty();
   }
 
@@ -238,6 +180,23 @@ struct Resize {
     return true;
   }
 
+  bool set_crop(const OnnxSource& source, std::size_t rank, const Indices& axes, std::string& reason) {
+    const OnnxValue input = given(source, 1);
+    const auto known = input == kAbsent ? std::nullopt : source.constant_value(input);
+    if (!known || known->size() != static_cast<std::int64_t>(2 * axes.size())) {
+      reason = "the part that it crops is not known";
+      return false;
+    }
+    crop.assign(2 * rank, 0);
+    std::fill(crop.begin() + static_cast<std::ptrdiff_t>(rank), crop.end(), 1);
+    const std::vector<double> shares = known->reals();
+    for (std::size_t k = 0; k < axes.size(); ++k) {
+      const std::size_t a = axis_number(axes[k], rank);
+      crop[a] = shares[k], crop[a + rank] = shares[k + axes.size()];
+    }
+    return true;
+  }
+
   // The number of the input, if it is there and not an empty tensor.
   static OnnxValue given(const OnnxSource& source, std::size_t number) {
     if (number >= source.input_count() || source.input(number) == kAbsent) return kAbsent;
@@ -251,6 +210,7 @@ struct Resize {
     const bool modern = source.type() == "Resize" && source.opset() >= 11;
     const Indices& from = source.type_of(source.input(0)).shape;
     const Indices axes = listed_axes(source, from.size());
+    if (op.coordinates == "tf_crop_and_resize" && !op.set_crop(source, from.size(), axes, reason)) return std::nullopt;
     op.sizes = from, op.numerators.assign(from.size(), 1), op.denominators.assign(from.size(), 1);
     if (const OnnxValue wanted = modern ? given(source, 3) : kAbsent; wanted != kAbsent) {
       const auto contents = source.contents(wanted);
@@ -315,10 +275,18 @@ struct Resize {
     if (mode == "nearest") named.emplace_back("nearest_mode", rounding);
     if (mode == "cubic") {
       named.emplace_back("cubic_coeff_a", cubic_coefficient);
-      named.emplace_back("exclude_outside", Index(exclude_outside));
     }
+    if (exclude_outside) named.emplace_back("exclude_outside", Index(1));
+    if (antialias) {
+      if (sink.opset() < 18) return false;
+      named.emplace_back("antialias", Index(1));
+    }
+    if (!(extrapolation == Real(0))) named.emplace_back("extrapolation_value", extrapolation);
     const OnnxValue none = sink.opset() < 13 ? sink.constant(Tensor(DataType::kFloat, {0})) : kAbsent;
-    std::vector<OnnxValue> inputs{x, none};
+    const OnnxValue roi =
+        crop.empty() ? none
+                     : sink.constant(Tensor::from_reals(DataType::kFloat, {static_cast<std::int64_t>(crop.size())}, crop));
+    std::vector<OnnxValue> inputs{x, roi};
     if (by_sizes) {
       inputs.push_back(none);
       inputs.push_back(sink.index_tensor(sizes));

@@ -40,6 +40,22 @@ TEST_CASE("cubic interpolation keeps what is constant, and straight lines inside
   for (std::size_t k = 2; k <= 10; k += 2) CHECK(y[k] == Approx(static_cast<double>(k) / 2));
 }
 
+TEST_CASE("a filter against aliases averages where it shrinks") {
+  const Named named{{"sizes", Indices{2}}, {"mode", std::string("linear")}, {"antialias", true}};
+  const Values y = evaluate("Resize", {tensor({4}, {0, 0, 8, 8})}, named)[0].reals();
+  CHECK(y[0] == Approx(1));  // weights 1/8 (edge), 3/8, 3/8, 1/8
+  CHECK(y[0] + y[1] == Approx(8));
+}
+
+TEST_CASE("a crop, with a value for what is outside") {
+  const Named named{{"sizes", Indices{3}},
+                    {"mode", std::string("linear")},
+                    {"coordinates", std::string("tf_crop_and_resize")},
+                    {"crop", Values{0.5, 1.5}},
+                    {"extrapolation", Real(9)}};
+  CHECK(evaluate("Resize", {tensor({5}, {0, 1, 2, 3, 4})}, named)[0].reals() == Values{2, 4, 9});
+}
+
 TEST_CASE("a resize by symbolic sizes") {
   const Index h = Index::symbol("H");
   CHECK(shape_of("Resize", {reals({1, h})},
