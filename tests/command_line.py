@@ -1,0 +1,239 @@
+"""The commands as their contract says, on small models: python command_line.py REWRIGHT [unittest's options]
+
+Exit statuses, one line on standard error, the facts in the JSON reports, results as the reference interpreter's.
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import numpy
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+REWRIGHT = ""
+
+
+def tensor(name, array):
+    return numpy_helper.from_array(numpy.asarray(array), name)
+
+
+def branches(batch=1):
+    """Two convolutions with batch norms, summed; then what nobody but its vendor knows."""
+    random = numpy.random.default_rng(0)
+
+    def norm(name):
+        values = {"scale": random.uniform(0.5, 1, 8), "bias": random.normal(size=8), "mean": random.normal(size=8), "var": random.uniform(1, 2, 8)}
+        return [tensor(f"{name}_{key}", value.astype("float32")) for key, value in values.items()]
+
+    weights = [tensor("w3", random.normal(size=(8, 4, 3, 3)).astype("float32")), tensor("w1", random.normal(size=(8, 4, 1, 1)).astype("float32"))]
+    nodes = [
+        helper.make_node("Conv", ["x", "w3"], ["a"], name="conv3", pads=[1, 1, 1, 1]),
+        helper.make_node("BatchNormalization", ["a", "n3_scale", "n3_bias", "n3_mean", "n3_var"], ["b"], name="norm3"),
+        helper.make_node("Conv", ["x", "w1"], ["c"], name="conv1"),
+        helper.make_node("BatchNormalization", ["c", "n1_scale", "n1_bias", "n1_mean", "n1_var"], ["d"], name="norm1"),
+        helper.make_node("Add", ["b", "d"], ["e"], name="sum"),
+        helper.make_node("Relu", ["e"], ["y"], name="relu"),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "branches",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [batch, 4, 16, 16])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [batch, 8, 16, 16])],
+        weights + norm("n3") + norm("n1"),
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+class CommandLine(unittest.TestCase):
+    def setUp(self):
+        self.temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(self.temporary.cleanup)
+        self.folder = pathlib.Path(self.temporary.name)
+        onnx.save(branches(), self.path("model.onnx"))
+
+    def path(self, name):
+        return str(self.folder / name)
+
+    def run_program(self, *arguments, status=0):
+        result = subprocess.run([REWRIGHT, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
+        self.assertEqual(result.returncode, status, result.stderr)
+        if status >= 2:
+            lines = result.stderr.splitlines()
+            self.assertEqual(len(lines), 1, result.stderr)
+            self.assertTrue(lines[0].startswith("rewright: error: "), lines[0])
+        return result
+
+    def error(self, *arguments, status):
+        return self.run_program(*arguments, status=status).stderr
+
+    def report(self, *arguments, status=0):
+        return json.loads(self.run_program(*arguments, "--json", "-", status=status).stdout)
+
+    def optimize(self, *arguments):
+        return self.report("optimize", self.path("model.onnx"), "-o", self.path("out.onnx"), "--threads", "1", "--budget", "10s", *arguments)
+
+    def test_optimize_reports_what_the_contract_names(self):
+        facts = self.optimize("--certificate", self.path("certificate"))
+        self.assertLess(facts["nodes"]["after"], facts["nodes"]["before"])
+        self.assertEqual(facts["device"], "cpu")
+        for key in ("strategy", "stop_reason", "seconds", "graphs_explored", "rules_applied"):
+            self.assertIn(key, facts["search"])
+        for rule in facts["search"]["rules_applied"]:
+            self.assertTrue(rule["rule"] and rule["where"])
+        for key in ("predicted_ms", "measured_ms"):
+            self.assertGreater(facts[key]["before"], 0)
+            self.assertGreater(facts[key]["after"], 0)
+        self.assertTrue(facts["check"]["ok"])
+        self.assertEqual(facts["check"]["runs"], 1)
+        self.assertGreater(facts["peak_bytes"], 0)
+        self.assertEqual(facts["nodes"]["opaque"], [])
+        onnx.checker.check_model(onnx.load(self.path("out.onnx")), full_check=True)
+
+    def test_a_certificate_replays_to_the_same_bytes(self):
+        self.optimize("--certificate", self.path("certificate"))
+        self.run_program("replay", self.path("model.onnx"), self.path("certificate"), "-o", self.path("again.onnx"))
+        self.assertEqual((self.folder / "out.onnx").read_bytes(), (self.folder / "again.onnx").read_bytes())
+
+    def test_a_changed_certificate_is_refused(self):
+        self.optimize("--certificate", self.path("certificate"))
+        other = branches()
+        other.graph.node.pop()
+        other.graph.output[0].name = "e"
+        onnx.save(other, self.path("other.onnx"))
+        self.error("replay", self.path("other.onnx"), self.path("certificate"), "-o", self.path("again.onnx"), status=3)
+        self.assertFalse((self.folder / "again.onnx").exists())
+
+    def test_compare_says_yes_and_no(self):
+        self.optimize()
+        facts = self.report("compare", self.path("model.onnx"), self.path("out.onnx"))
+        self.assertTrue(facts["ok"])
+        self.assertEqual([o["name"] for o in facts["outputs"]], ["y"])
+        other = branches()
+        other.graph.initializer[0].CopyFrom(tensor("w3", numpy.zeros((8, 4, 3, 3), "float32")))
+        onnx.save(other, self.path("other.onnx"))
+        facts = self.report("compare", self.path("model.onnx"), self.path("other.onnx"), status=1)
+        self.assertFalse(facts["ok"])
+
+    def test_run_on_every_device_agrees(self):
+        x = numpy.random.default_rng(1).normal(size=(1, 4, 16, 16)).astype("float32")
+        numpy.save(self.path("x.npy"), x)
+        (self.folder / "x.pb").write_bytes(tensor("x", x).SerializeToString())
+        results = []
+        for device, file in (("reference", "x.npy"), ("cpu", "x.pb"), ("onnxruntime", "x.npy")):
+            self.run_program("run", self.path("model.onnx"), "--input", f"x={self.path(file)}", "--output-dir", self.path(device), "--device", device)
+            results.append(numpy.load(self.path(device + "/y.npy")))
+        for other in results[1:]:
+            numpy.testing.assert_allclose(results[0], other, rtol=1e-4, atol=1e-4)
+
+    def test_run_profiles(self):
+        numpy.save(self.path("x.npy"), numpy.zeros((1, 4, 16, 16), "float32"))
+        facts = self.report("run", self.path("model.onnx"), "--input", f"x={self.path('x.npy')}", "--output-dir", self.path("out"), "--profile")
+        self.assertTrue(any("Conv" in step["operators"] for step in facts["profile"]))
+
+    def test_bench_gives_ratios_against_the_first(self):
+        facts = self.report("bench", self.path("model.onnx"), self.path("model.onnx"), "--seconds", "0.2s", "--threads", "1")
+        self.assertEqual(len(facts["models"]), 2)
+        self.assertLessEqual(facts["models"][0]["p10_ms"], facts["models"][0]["median_ms"])
+        self.assertEqual(set(facts["ratios"][0]) & {"median", "low", "high"}, {"median", "low", "high"})
+
+    def test_show_counts(self):
+        facts = self.report("show", self.path("model.onnx"))
+        self.assertEqual(facts["inputs"], [{"name": "x", "type": "float", "shape": [1, 4, 16, 16]}])
+        conv = next(o for o in facts["operators"] if o["operator"] == "Conv")
+        self.assertEqual(conv["nodes"], 2)
+        self.assertEqual(conv["flops"], 2 * 8 * 16 * 16 * 4 * (9 + 1))
+
+    def test_unknown_operators_are_kept_and_named(self):
+        model = branches()
+        model.graph.node[-1].op_type, model.graph.node[-1].domain, model.graph.node[-1].name = "Sparkle", "com.example", "vendor"
+        model.opset_import.append(helper.make_opsetid("com.example", 3))
+        onnx.save(model, self.path("model.onnx"))
+        facts = self.report("show", self.path("model.onnx"), "--unsupported", status=1)
+        self.assertEqual([n["node"] for n in facts["nodes"]], ["vendor"])
+        self.assertFalse(facts["executable"])
+
+    def test_symbolic_sizes_survive(self):
+        onnx.save(branches("N"), self.path("model.onnx"))
+        self.optimize("--shape", "x=2x4x16x16")
+        shape = onnx.load(self.path("out.onnx")).graph.input[0].type.tensor_type.shape
+        self.assertEqual(shape.dim[0].dim_param, "N")
+
+    def test_no_gain_gives_the_model_back(self):
+        node = helper.make_node("Relu", ["x"], ["y"])
+        value = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4]) for name in "xy"]
+        onnx.save(helper.make_model(helper.make_graph([node], "one", value[:1], value[1:]), ir_version=8, opset_imports=[helper.make_opsetid("", 17)]), self.path("model.onnx"))
+        facts = self.optimize()
+        self.assertEqual(facts["search"]["rules_applied"], [])
+        self.assertEqual(onnx.load(self.path("out.onnx")).graph.node, onnx.load(self.path("model.onnx")).graph.node)
+
+    def test_rules_are_listed_and_shown(self):
+        rules = self.report("rules", "list")["rules"]
+        self.assertGreaterEqual(len(rules), 40)
+        name = rules[0]["name"]
+        self.assertIn(name, self.run_program("rules", "show", "--name", name).stdout)
+        self.error("rules", "show", "--name", "no_such_rule", status=2)
+        (self.folder / "bad.rules").write_text("rule broken: Conv(x => x")
+        self.assertIn("bad.rules", self.error("rules", "list", self.path("bad.rules"), status=3))
+
+    def test_models_are_listed_and_built(self):
+        names = [m["name"] for m in self.report("models", "list")["models"]]
+        self.assertIn("mobileone_s0", names)
+        self.run_program("models", "build", "squeezenet", "-o", self.path("squeezenet.onnx"))
+        onnx.checker.check_model(onnx.load(self.path("squeezenet.onnx")), full_check=True)
+        self.error("models", "build", "squeezenut", "-o", self.path("no.onnx"), status=2)
+
+    def test_conformance_counts(self):
+        case = self.folder / "cases" / "relu" / "test_data_set_0"
+        case.mkdir(parents=True)
+        node = helper.make_node("Relu", ["x"], ["y"])
+        value = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [3]) for name in "xy"]
+        onnx.save(helper.make_model(helper.make_graph([node], "relu", value[:1], value[1:]), ir_version=8, opset_imports=[helper.make_opsetid("", 17)]), str(case.parent / "model.onnx"))
+        (case / "input_0.pb").write_bytes(tensor("x", numpy.array([-1, 0, 2], "float32")).SerializeToString())
+        (case / "output_0.pb").write_bytes(tensor("y", numpy.array([0, 0, 2], "float32")).SerializeToString())
+        facts = self.report("conformance", self.path("cases"))
+        self.assertEqual((facts["passed"], facts["failed"], facts["unsupported"]), (1, 0, 0))
+        (case / "output_0.pb").write_bytes(tensor("y", numpy.array([0, 1, 2], "float32")).SerializeToString())
+        facts = self.report("conformance", self.path("cases"), "--device", "reference", status=1)
+        self.assertEqual(facts["cases"][0]["status"], "failed")
+
+    def test_wrong_usage(self):
+        self.error(status=2)
+        self.error("optimise", status=2)
+        self.error("optimize", self.path("model.onnx"), status=2)
+        self.error("optimize", self.path("model.onnx"), "-o", self.path("o.onnx"), "--budget", "soon", status=2)
+        self.error("optimize", self.path("model.onnx"), "-o", self.path("o.onnx"), "--device", "toaster", status=2)
+        self.error("optimize", self.path("model.onnx"), "-o", self.path("o.onnx"), "--shape", "x=1y2", status=2)
+        self.error("run", self.path("model.onnx"), "--output-dir", self.path("d"), status=2)
+
+    def test_bad_input(self):
+        self.assertIn("none.onnx", self.error("show", self.path("none.onnx"), status=3))
+        (self.folder / "text.onnx").write_text("this is no model")
+        self.assertIn("text.onnx", self.error("optimize", self.path("text.onnx"), "-o", self.path("o.onnx"), status=3))
+        message = self.error("optimize", self.path("model.onnx"), "-o", self.path("o.onnx"), "--shape", "x=1x5x16x16", status=3)
+        self.assertIn('"x"', message)
+        model = branches()
+        model.graph.initializer[0].CopyFrom(tensor("w3", numpy.zeros((8, 3, 3, 3), "float32")))
+        onnx.save(model, self.path("wrong.onnx"))
+        message = self.error("optimize", self.path("wrong.onnx"), "-o", self.path("o.onnx"), status=3)
+        self.assertIn("conv3", message)
+        self.assertIn("weight has 3 input channels, input has 4 (group 1)", message)
+        self.assertFalse((self.folder / "o.onnx").exists())
+
+    def test_what_is_missing_here(self):
+        self.error("optimize", self.path("model.onnx"), "-o", self.path("o.onnx"), "--device", "cuda", status=4)
+        self.error("optimize", self.path("model.onnx"), "-o", self.path("no/such/folder/o.onnx"), "--budget", "1s", status=4)
+
+    def test_every_command_has_help_with_an_example(self):
+        for command in ("optimize", "run", "bench", "compare", "show", "replay", "conformance", "rules list", "rules show", "models list", "models build"):
+            text = self.run_program(*command.split(), "--help").stdout
+            self.assertIn("Example", text, command)
+            self.assertIn("--json", text, command)
+
+
+if __name__ == "__main__":
+    REWRIGHT = sys.argv.pop(1)
+    unittest.main()
