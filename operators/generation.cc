@@ -301,7 +301,7 @@ struct Range {
     const std::int64_t delta = op.delta.value();
     if (delta == 0) throw Error(ErrorCode::kBadInput, "delta is 0");
     const Index distance = delta > 0 ? given[1] - given[0] : given[0] - given[1];
-    op.count = ceil_div(distance, std::abs(delta));
+    op.count = ceil_div(distance, delta > 0 ? op.delta : -op.delta);
     // From 0 to a size there are never less than none.
     if (op.count.is_constant() || !(given[delta > 0 ? 0 : 1] == Index(0))) op.count = max(op.count, 0);
     return source.node(registry().get(kName), to_attributes(op), {});

@@ -41,9 +41,10 @@ struct Resize {
     for (std::size_t a = 0; a < std::min({from.size(), numerators.size(), denominators.size()}); ++a) {
       if (numerators[a] == denominators[a]) {
         numerators[a] = denominators[a] = 1;
-      } else if (numerators[a].is_constant() && denominators[a].is_constant()) {
+      } else if (numerators[a].is_constant() && denominators[a].is_constant() && numerators[a].value() > 0 &&
+                 denominators[a].value() > 0) {
         const std::int64_t common = std::gcd(numerators[a].value(), denominators[a].value());
-        if (common > 1) numerators[a] = numerators[a].value() / common, denominators[a] = denominators[a].value() / common;
+        numerators[a] = numerators[a].value() / common, denominators[a] = denominators[a].value() / common;
       }
     }
     if (mode != "nearest") rounding = "round_prefer_floor";
@@ -167,8 +168,8 @@ struct Resize {
     std::size_t best = axis_number(axes.at(0), from.size());  // the axis whose scale all take: the smallest or largest one
     for (const Index& axis : axes) {
       const std::size_t a = axis_number(axis, from.size());
-      const std::int64_t mine = numerators[a].value() * denominators[best].value();
-      const std::int64_t other = numerators[best].value() * denominators[a].value();
+      const std::int64_t mine = (numerators[a] * denominators[best]).value();
+      const std::int64_t other = (numerators[best] * denominators[a]).value();
       if (policy == "not_larger" ? mine < other : mine > other) best = a;
     }
     const Index n = numerators[best], d = denominators[best];

@@ -81,7 +81,7 @@ struct SliceOperator {
     const Index first = forward ? clamped(start, size, 0, size) : clamped(start, size, 0, size - 1);
     const Index beyond = forward ? clamped(end, size, 0, size) : clamped(end, size, -1, size - 1);
     const Index distance = forward ? beyond - first : first - beyond;
-    Index count = ceil_div(distance, forward ? stride : -stride);
+    Index count = ceil_div(distance, forward ? Index(stride) : -Index(stride));
     const bool surely_ordered = first == (forward ? Index(0) : size - 1) || beyond == (forward ? size : Index(-1));
     if (count.is_constant() || !surely_ordered) count = max(count, 0);
     begin[axis] = first, length[axis] = count, step[axis] = stride;
