@@ -159,7 +159,10 @@ class Follower {
 std::vector<std::optional<Indices>> known_contents(const Operator& op, const Attributes& attributes,
                                                    std::span<const TensorType> input_types,
                                                    std::span<const std::optional<Indices>> input_contents, std::int64_t limit) {
-  const Definition definition = op.define(attributes, Inputs::of(input_types));
+  std::vector<std::optional<TensorType>> operands;
+  for (const TensorType& type : input_types)
+    operands.push_back(type.type == DataType::kUndefined ? std::nullopt : std::optional(type));  // absent
+  const Definition definition = op.define(attributes, Inputs::of(std::span<const std::optional<TensorType>>(operands)));
   std::vector<std::optional<Indices>> result;
   for (const Output& output : definition.outputs()) {
     std::optional<Indices>& contents = result.emplace_back();
