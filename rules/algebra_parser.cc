@@ -288,8 +288,8 @@ void AlgebraParser::parse_condition() {
     fail("expected a comparison");
   Index right = parse_sum_index();
   if (relation == ">=" || relation == ">") std::swap(left, right);
-  const auto kind = relation == "==" ? Condition::Relation::kEqual
-                    : relation == "!=" ? Condition::Relation::kNotEqual
+  const auto kind = relation == "=="                       ? Condition::Relation::kEqual
+                    : relation == "!="                     ? Condition::Relation::kNotEqual
                     : relation == "<=" || relation == ">=" ? Condition::Relation::kLessEqual
                                                            : Condition::Relation::kLess;
   rule.conditions.push_back({std::move(left), kind, std::move(right)});
@@ -427,7 +427,9 @@ std::shared_ptr<AlgebraParser::Term> AlgebraParser::new_node(const Operator& op)
 
 AlgebraParser::TermPointer AlgebraParser::number_constant(double value) {
   auto term = std::make_shared<Term>(*node("Fill", {}));
-  const auto set = [&](std::string_view field, Expression e) { term->attributes[term->op->field(field).value()] = std::move(e); };
+  const auto set = [&](std::string_view field, Expression e) {
+    term->attributes[term->op->field(field).value()] = std::move(e);
+  };
   set("value", Expression::literal(Real(value)));
   set("shape", Expression::literal(Indices{}));
   set("type", Expression::variable("T"));
@@ -561,9 +563,15 @@ Expression AlgebraParser::parse_call() {
         arguments.push_back(Expression::variable(input));
         break;
       }
-      case 'i': arguments.push_back(Expression::literal(parse_sum_index())); break;
-      case 'l': arguments.push_back(parse_list()); break;
-      default: arguments.push_back(parse_real()); break;
+      case 'i':
+        arguments.push_back(Expression::literal(parse_sum_index()));
+        break;
+      case 'l':
+        arguments.push_back(parse_list());
+        break;
+      default:
+        arguments.push_back(parse_real());
+        break;
     }
   }
   expect(")");

@@ -93,7 +93,8 @@ class FileReader {
     return result;
   }
 
-  void expand(const std::vector<Template>& templates, std::size_t next, const std::vector<Token>& body, const std::string& name) {
+  void expand(const std::vector<Template>& templates, std::size_t next, const std::vector<Token>& body,
+              const std::string& name) {
     if (next == templates.size()) return expand_optional(body, name);
     const Template& t = templates[next];
     for (std::size_t v = 0; v < t.values.size(); ++v) {
@@ -106,9 +107,10 @@ class FileReader {
         if (expanded_ + replaced.size() > kMaximumTokens) fail("too many variants of rules", file_, line_);
       }
       expanded_ += replaced.size();
-      const bool plain = t.values[v].size() == 1 && (t.values[v][0].kind == Token::Kind::kName ||
-                                                     (t.values[v][0].kind == Token::Kind::kNumber &&
-                                                      t.values[v][0].text.find_first_not_of("0123456789") == std::string::npos));
+      const bool plain =
+          t.values[v].size() == 1 && (t.values[v][0].kind == Token::Kind::kName ||
+                                      (t.values[v][0].kind == Token::Kind::kNumber &&
+                                       t.values[v][0].text.find_first_not_of("0123456789") == std::string::npos));
       expand(templates, next + 1, replaced, name + "_" + (plain ? t.values[v][0].text : std::to_string(v + 1)));
     }
   }
@@ -161,8 +163,8 @@ class FileReader {
   std::string file_;
   std::vector<Token> tokens_;
   std::size_t next_ = 0;
-  int line_ = 0;               // of the rule being read
-  std::size_t expanded_ = 0;   // tokens of all variants so far
+  int line_ = 0;              // of the rule being read
+  std::size_t expanded_ = 0;  // tokens of all variants so far
   std::string name_, description_;
   std::vector<Rule> rules_;
   std::set<std::string> names_;

@@ -1,7 +1,7 @@
 // A rule as algebra.
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <cmath>
 #include <set>
 
 #include "operators/error.h"
@@ -55,10 +55,17 @@ std::string show(const PatternInput& input) {
   }
   if (input.type == TypePattern{}) return s;
   switch (input.type.kind) {
-    case TypePattern::Kind::kReal: s += ": real"; break;
-    case TypePattern::Kind::kInteger: s += ": integer"; break;
-    case TypePattern::Kind::kAny: s += ": any"; break;
-    case TypePattern::Kind::kFixed: return s + ": " + std::string(name(input.type.fixed));
+    case TypePattern::Kind::kReal:
+      s += ": real";
+      break;
+    case TypePattern::Kind::kInteger:
+      s += ": integer";
+      break;
+    case TypePattern::Kind::kAny:
+      s += ": any";
+      break;
+    case TypePattern::Kind::kFixed:
+      return s + ": " + std::string(name(input.type.fixed));
   }
   if (input.type.variable != "T") s += "(" + (input.type.variable.empty() ? "_" : input.type.variable) + ")";
   return s;
@@ -66,14 +73,18 @@ std::string show(const PatternInput& input) {
 
 std::string show(const Predicate& p) {
   switch (p.kind) {
-    case Predicate::Kind::kEqual: return show(p.arguments[0]) + " == " + show(p.arguments[1]);
-    case Predicate::Kind::kNotEqual: return show(p.arguments[0]) + " != " + show(p.arguments[1]);
-    case Predicate::Kind::kPermutation: return "permutation(" + show(p.arguments[0]) + ")";
+    case Predicate::Kind::kEqual:
+      return show(p.arguments[0]) + " == " + show(p.arguments[1]);
+    case Predicate::Kind::kNotEqual:
+      return show(p.arguments[0]) + " != " + show(p.arguments[1]);
+    case Predicate::Kind::kPermutation:
+      return "permutation(" + show(p.arguments[0]) + ")";
     case Predicate::Kind::kPositive: {
       const auto* real = std::get_if<Real>(&p.arguments[0].value);
       return (real && p.arguments[0].kind == Expression::Kind::kValue ? "" : "every ") + show(p.arguments[0]) + " > 0";
     }
-    case Predicate::Kind::kNonNegative: return "every " + show(p.arguments[0]) + " >= 0";
+    case Predicate::Kind::kNonNegative:
+      return "every " + show(p.arguments[0]) + " >= 0";
   }
   return {};
 }

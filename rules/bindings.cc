@@ -101,7 +101,8 @@ bool Bindings::bind_input(std::size_t number, const TensorType& type) {
     case TypePattern::Kind::kInteger:
       if (!is_integer(type.type)) return false;
       break;
-    case TypePattern::Kind::kAny: break;
+    case TypePattern::Kind::kAny:
+      break;
     case TypePattern::Kind::kFixed:
       if (type.type != pattern.type.fixed) return false;
       break;
@@ -241,7 +242,8 @@ bool Bindings::holds(const Predicate& predicate) const {
     values.push_back(std::move(*value));
   }
   switch (predicate.kind) {
-    case Predicate::Kind::kEqual: return values[0] == values[1];
+    case Predicate::Kind::kEqual:
+      return values[0] == values[1];
     case Predicate::Kind::kNotEqual: {
       if (const auto* a = std::get_if<Indices>(&values[0]))
         if (const auto* b = std::get_if<Indices>(&values[1])) {
@@ -263,7 +265,8 @@ bool Bindings::holds(const Predicate& predicate) const {
       if (const auto* real = std::get_if<Real>(&values[0]))
         return real->symbol.empty() && (bound == Index(1) ? real->value > 0 : real->value >= 0);
       const auto* list = std::get_if<Indices>(&values[0]);
-      return list && std::all_of(list->begin(), list->end(), [&](const Index& i) { return less_equal(bound, i).decided() == true; });
+      return list &&
+             std::all_of(list->begin(), list->end(), [&](const Index& i) { return less_equal(bound, i).decided() == true; });
     }
   }
   return false;

@@ -43,7 +43,8 @@ TEST_CASE("symbolic sizes bind; what cannot be decided does not hold", "[binding
 }
 
 TEST_CASE("equations with one unknown are solved", "[bindings]") {
-  const Rule rule = parse_one(R"~(rule r: "" x[g * D, K], y[g] Relu(x), Neg(y) => Relu(x), Reshape(Neg(y); shape=[D * g div D]))~");
+  const Rule rule =
+      parse_one(R"~(rule r: "" x[g * D, K], y[g] Relu(x), Neg(y) => Relu(x), Reshape(Neg(y); shape=[D * g div D]))~");
   Bindings b(rule);
   REQUIRE(b.bind_input(0, floats({6, 1})));
   REQUIRE(b.bind_input(1, floats({2})));

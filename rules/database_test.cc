@@ -9,9 +9,10 @@ using namespace rewright;
 TEST_CASE("the database has rules of every kind", "[database]") {
   const RuleSet& rules = shipped_rules();
   CHECK(rules.rules().size() >= 40);
-  for (const char* name : {"conv_batch_norm", "batch_norm_as_scale_and_shift", "conv_add", "conv_add_smaller", "conv_add_identity",
-                           "conv_add_batch_norm", "conv_concat", "conv_siblings", "matmul_associative", "matmul_add",
-                           "matmul_siblings", "pointwise_after_conv", "distributive", "transpose_transpose", "reshape_reshape"})
+  for (const char* name :
+       {"conv_batch_norm", "batch_norm_as_scale_and_shift", "conv_add", "conv_add_smaller", "conv_add_identity",
+        "conv_add_batch_norm", "conv_concat", "conv_siblings", "matmul_associative", "matmul_add", "matmul_siblings",
+        "pointwise_after_conv", "distributive", "transpose_transpose", "reshape_reshape"})
     CHECK(rules.find(name) != nullptr);
   for (const Rule& rule : rules.rules()) {
     CHECK(rule.proof.status == RuleStatus::kTested);

@@ -14,7 +14,8 @@ Graph instantiate(const Rule& rule, const Pattern& side, const std::vector<Tenso
     if (v.kind == PatternValue::Kind::kInput) return inputs.at(v.number);
     const auto& outputs = values.at(v.number);
     if (v.output >= outputs.size())
-      throw Error(ErrorCode::kBadInput, side.nodes[v.number].op->name() + " has only " + std::to_string(outputs.size()) + " outputs");
+      throw Error(ErrorCode::kBadInput,
+                  side.nodes[v.number].op->name() + " has only " + std::to_string(outputs.size()) + " outputs");
     return outputs[v.output];
   };
   for (const PatternNode& node : side.nodes) {
@@ -28,7 +29,8 @@ Graph instantiate(const Rule& rule, const Pattern& side, const std::vector<Tenso
   return graph;
 }
 
-SideTyping infer_side(const Rule& rule, const Pattern& side, const std::vector<TensorType>& input_types, const Bindings& bindings) {
+SideTyping infer_side(const Rule& rule, const Pattern& side, const std::vector<TensorType>& input_types,
+                      const Bindings& bindings) {
   SideTyping result;
   std::vector<std::vector<TensorType>> values;
   const auto type = [&](const PatternValue& v) -> std::optional<TensorType> {

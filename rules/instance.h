@@ -26,7 +26,8 @@ struct SideTyping {
   std::vector<Condition> conditions;
   std::vector<TensorType> outputs;
 };
-SideTyping infer_side(const Rule& rule, const Pattern& side, const std::vector<TensorType>& input_types, const Bindings& bindings);
+SideTyping infer_side(const Rule& rule, const Pattern& side, const std::vector<TensorType>& input_types,
+                      const Bindings& bindings);
 
 struct RuleInstance {
   std::vector<TensorType> input_types;
@@ -46,9 +47,9 @@ class InstanceSampler {
   enum class Sort { kIndex, kList, kReal, kText, kBool, kType };
   struct Variable {
     Sort sort;
-    bool in_shape = false;      // occurs in the shape of an input
-    bool permutation = false;   // a list that must be one
-    AttributeValue example;     // a value of its sort: the default of a field it stands for
+    bool in_shape = false;     // occurs in the shape of an input
+    bool permutation = false;  // a list that must be one
+    AttributeValue example;    // a value of its sort: the default of a field it stands for
   };
   // The lengths of lists and of the unnamed open parts of shapes, by name and by number of the input.
   struct Ranks {

@@ -148,8 +148,10 @@ Enum to_enum(Value value, int last) {
 Expression to_expression(const proto::Expression& p, int depth = 0) {
   if (depth > 32) bad("calls are nested too deeply");
   switch (p.kind_case()) {
-    case proto::Expression::kTruth: return Expression::literal(p.truth());
-    case proto::Expression::kIndex: return Expression::literal(to_index(p.index()));
+    case proto::Expression::kTruth:
+      return Expression::literal(p.truth());
+    case proto::Expression::kIndex:
+      return Expression::literal(to_index(p.index()));
     case proto::Expression::kIndices: {
       Indices indices;
       for (const std::string& i : p.indices().elements()) indices.push_back(to_index(i));
@@ -158,26 +160,32 @@ Expression to_expression(const proto::Expression& p, int depth = 0) {
     case proto::Expression::kReal:
       return Expression::literal(p.real().kind_case() == proto::Real::kUnknown ? Real::unknown(p.real().unknown())
                                                                                : Real(p.real().value()));
-    case proto::Expression::kText: return Expression::literal(p.text());
-    case proto::Expression::kType: return Expression::literal(to_type(p.type()));
-    case proto::Expression::kVariable: return Expression::variable(p.variable());
+    case proto::Expression::kText:
+      return Expression::literal(p.text());
+    case proto::Expression::kType:
+      return Expression::literal(to_type(p.type()));
+    case proto::Expression::kVariable:
+      return Expression::variable(p.variable());
     case proto::Expression::kCall: {
       std::vector<Expression> arguments;
       for (const proto::Expression& a : p.call().arguments()) arguments.push_back(to_expression(a, depth + 1));
       return Expression::call(p.call().function(), std::move(arguments));
     }
-    case proto::Expression::KIND_NOT_SET: break;
+    case proto::Expression::KIND_NOT_SET:
+      break;
   }
   bad("an expression is empty");
 }
 
 PatternValue to_value(const proto::Value& p) {
   switch (p.kind_case()) {
-    case proto::Value::kInput: return PatternValue::input(p.input());
+    case proto::Value::kInput:
+      return PatternValue::input(p.input());
     case proto::Value::kNode:
       if (p.output() > 1000) bad("a node has too many outputs");
       return PatternValue::node(p.node(), p.output());
-    case proto::Value::KIND_NOT_SET: break;
+    case proto::Value::KIND_NOT_SET:
+      break;
   }
   return PatternValue::absent();
 }
@@ -247,8 +255,10 @@ Rule to_rule(const proto::Rule& p) {
 
 std::vector<Rule> to_rules(const proto::RuleSet& set, const std::string& file) {
   if (set.version() != kVersion)
-    throw Error(ErrorCode::kBadInput, "rules of version " + std::to_string(set.version()) + " of the format, this program reads " +
-                                          std::to_string(kVersion), file);
+    throw Error(
+        ErrorCode::kBadInput,
+        "rules of version " + std::to_string(set.version()) + " of the format, this program reads " + std::to_string(kVersion),
+        file);
   std::vector<Rule> rules;
   for (const proto::Rule& p : set.rules()) {
     try {
@@ -296,7 +306,8 @@ std::vector<Rule> parse_text(std::string_view bytes, const std::string& file) {
 std::vector<Rule> parse_binary(std::string_view bytes, const std::string& file) {
   const google::protobuf::LogSilencer silencer;
   proto::RuleSet set;
-  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const std::uint8_t*>(bytes.data()), static_cast<int>(bytes.size()));
+  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const std::uint8_t*>(bytes.data()),
+                                                static_cast<int>(bytes.size()));
   stream.SetRecursionLimit(100);
   if (!set.ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage())
     throw Error(ErrorCode::kBadInput, "these are no rules: neither algebra nor Protobuf", file);
@@ -338,7 +349,8 @@ std::vector<Rule> read_rules(std::string_view bytes, const std::string& name) {
 std::vector<Rule> read_rules(const std::filesystem::path& file) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(file, error)) throw Error(ErrorCode::kBadInput, "there is no such file", file.string());
-  if (std::filesystem::file_size(file, error) > kMaximumBytes) throw Error(ErrorCode::kBadInput, "the file is too large", file.string());
+  if (std::filesystem::file_size(file, error) > kMaximumBytes)
+    throw Error(ErrorCode::kBadInput, "the file is too large", file.string());
   std::ifstream stream(file, std::ios::binary);
   std::ostringstream bytes;
   bytes << stream.rdbuf();

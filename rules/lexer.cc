@@ -20,13 +20,18 @@ constexpr std::array<std::string_view, 29> kSymbols = {"<=>", "...", "=>", "==",
 bool is_utf8(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
     const auto c = static_cast<unsigned char>(text[i]);
-    const std::size_t length = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
+    const std::size_t length = c < 0x80                ? 1
+                               : c >= 0xc2 && c < 0xe0 ? 2
+                               : c >= 0xe0 && c < 0xf0 ? 3
+                               : c >= 0xf0 && c < 0xf5 ? 4
+                                                       : 0;
     if (length == 0 || i + length > text.size() || c < 0x20) return false;
     for (std::size_t k = 1; k < length; ++k)
       if ((static_cast<unsigned char>(text[i + k]) & 0xc0) != 0x80) return false;
     // Not the shortest form, a surrogate, or beyond the last character.
     const auto second = length > 1 ? static_cast<unsigned char>(text[i + 1]) : 0;
-    if ((c == 0xe0 && second < 0xa0) || (c == 0xed && second > 0x9f) || (c == 0xf0 && second < 0x90) || (c == 0xf4 && second > 0x8f))
+    if ((c == 0xe0 && second < 0xa0) || (c == 0xed && second > 0x9f) || (c == 0xf0 && second < 0x90) ||
+        (c == 0xf4 && second > 0x8f))
       return false;
     i += length;
   }

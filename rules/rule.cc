@@ -13,27 +13,13 @@ namespace rewright {
 std::span<const RuleFunction> rule_functions() {
   using R = RuleFunction::Result;
   static constexpr std::array<RuleFunction, 22> kFunctions = {{
-      {"rank", "x", R::kIndex},
-      {"size", "xi", R::kIndex},
-      {"length", "l", R::kIndex},
-      {"at", "li", R::kIndex},
-      {"product", "l", R::kIndex},
-      {"position", "li", R::kIndex},
-      {"shape", "x", R::kIndices},
-      {"compose", "ll", R::kIndices},
-      {"inverse", "l", R::kIndices},
-      {"identity", "i", R::kIndices},
-      {"repeat", "ii", R::kIndices},
-      {"join", "ll", R::kIndices},
-      {"add", "ll", R::kIndices},
-      {"subtract", "ll", R::kIndices},
-      {"multiply", "ll", R::kIndices},
-      {"with", "lii", R::kIndices},
-      {"insert", "lii", R::kIndices},
-      {"remove", "li", R::kIndices},
-      {"slice", "lii", R::kIndices},
-      {"plus", "rr", R::kReal},
-      {"times", "rr", R::kReal},
+      {"rank", "x", R::kIndex},       {"size", "xi", R::kIndex},       {"length", "l", R::kIndex},
+      {"at", "li", R::kIndex},        {"product", "l", R::kIndex},     {"position", "li", R::kIndex},
+      {"shape", "x", R::kIndices},    {"compose", "ll", R::kIndices},  {"inverse", "l", R::kIndices},
+      {"identity", "i", R::kIndices}, {"repeat", "ii", R::kIndices},   {"join", "ll", R::kIndices},
+      {"add", "ll", R::kIndices},     {"subtract", "ll", R::kIndices}, {"multiply", "ll", R::kIndices},
+      {"with", "lii", R::kIndices},   {"insert", "lii", R::kIndices},  {"remove", "li", R::kIndices},
+      {"slice", "lii", R::kIndices},  {"plus", "rr", R::kReal},        {"times", "rr", R::kReal},
       {"negative", "r", R::kReal},
   }};
   return kFunctions;
@@ -47,29 +33,40 @@ const RuleFunction* find_rule_function(std::string_view name) {
 
 std::string_view name(MathClass math) {
   switch (math) {
-    case MathClass::kExact: return "exact";
-    case MathClass::kReassociates: return "reassociates";
-    case MathClass::kNeedsFinite: return "needs_finite";
+    case MathClass::kExact:
+      return "exact";
+    case MathClass::kReassociates:
+      return "reassociates";
+    case MathClass::kNeedsFinite:
+      return "needs_finite";
   }
   return "";
 }
 
 std::string_view name(RuleStatus status) {
   switch (status) {
-    case RuleStatus::kUnknown: return "unknown";
-    case RuleStatus::kTested: return "tested";
-    case RuleStatus::kProved: return "proved";
-    case RuleStatus::kRefuted: return "refuted";
-    case RuleStatus::kUndecided: return "undecided";
+    case RuleStatus::kUnknown:
+      return "unknown";
+    case RuleStatus::kTested:
+      return "tested";
+    case RuleStatus::kProved:
+      return "proved";
+    case RuleStatus::kRefuted:
+      return "refuted";
+    case RuleStatus::kUndecided:
+      return "undecided";
   }
   return "";
 }
 
 std::string_view name(RuleOrigin origin) {
   switch (origin) {
-    case RuleOrigin::kHandwritten: return "handwritten";
-    case RuleOrigin::kGenerated: return "generated";
-    case RuleOrigin::kImported: return "imported";
+    case RuleOrigin::kHandwritten:
+      return "handwritten";
+    case RuleOrigin::kGenerated:
+      return "generated";
+    case RuleOrigin::kImported:
+      return "imported";
   }
   return "";
 }
@@ -214,7 +211,8 @@ void check_side(const Pattern& side, std::size_t input_count) {
       const Expression& e = node.attributes[i];
       check_calls(e);
       if (e.kind == Expression::Kind::kValue && e.value.index() != node.op->fields()[i].default_value.index())
-        throw Error(ErrorCode::kBadInput, node.op->name() + ": attribute \"" + node.op->fields()[i].name + "\" is of another kind");
+        throw Error(ErrorCode::kBadInput,
+                    node.op->name() + ": attribute \"" + node.op->fields()[i].name + "\" is of another kind");
     }
     for (const PatternValue& v : node.inputs) check_value(v, n, true);
   }

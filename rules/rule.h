@@ -99,7 +99,7 @@ struct PatternNode {
   const Operator* op = nullptr;        // never null in a Rule
   std::vector<Expression> attributes;  // one a field, in the operator's order; a field that was not mentioned is its default
   std::vector<PatternValue> inputs;
-  std::uint32_t outputs = 1;           // how many outputs it has (Split)
+  std::uint32_t outputs = 1;  // how many outputs it has (Split)
   friend bool operator==(const PatternNode&, const PatternNode&) = default;
 };
 
@@ -165,7 +165,7 @@ struct Rule {
   std::string name;         // unique in a database: letters, digits, _
   std::string description;  // one line
   std::vector<PatternInput> inputs;
-  Pattern source, target;   // equally many outputs; output i of the target replaces output i of the source
+  Pattern source, target;             // equally many outputs; output i of the target replaces output i of the source
   std::vector<Quantity> quantities;   // in order of evaluation, after the source has been matched
   std::vector<Condition> conditions;  // over index variables
   std::vector<Predicate> predicates;
@@ -199,8 +199,8 @@ class RuleSet {
 // The database that is part of the library.
 const RuleSet& shipped_rules();
 
-std::string_view name(MathClass math);      // "exact", "reassociates", "needs_finite"
-std::string_view name(RuleStatus status);   // "tested", "proved", ...
-std::string_view name(RuleOrigin origin);   // "handwritten", ...
+std::string_view name(MathClass math);     // "exact", "reassociates", "needs_finite"
+std::string_view name(RuleStatus status);  // "tested", "proved", ...
+std::string_view name(RuleOrigin origin);  // "handwritten", ...
 
 }  // namespace rewright

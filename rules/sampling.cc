@@ -30,7 +30,8 @@ Index replace(const Index& index, const std::map<std::string, Index>& values) {
 std::optional<std::pair<std::string, Index>> isolate(const Index& expression) {
   if (!expression.polynomial()) return std::nullopt;
   for (const Monomial& m : expression.polynomial()->monomials) {
-    if (m.factors.size() != 1 || m.factors[0]->kind != Atom::Kind::kSymbol || (m.coefficient != 1 && m.coefficient != -1)) continue;
+    if (m.factors.size() != 1 || m.factors[0]->kind != Atom::Kind::kSymbol || (m.coefficient != 1 && m.coefficient != -1))
+      continue;
     const std::string& name = m.factors[0]->name;
     const Index rest = expression - Index(m.coefficient) * Index::symbol(name);
     bool elsewhere = false;
@@ -46,7 +47,9 @@ std::string element_name(const std::string& list, std::size_t i) { return list +
 
 InstanceSampler::InstanceSampler(const Rule& rule, std::uint64_t seed) : rule_(rule), random_(seed) { find_variables(); }
 
-std::int64_t InstanceSampler::pick(std::initializer_list<std::int64_t> values) { return values.begin()[random_() % values.size()]; }
+std::int64_t InstanceSampler::pick(std::initializer_list<std::int64_t> values) {
+  return values.begin()[random_() % values.size()];
+}
 
 bool InstanceSampler::chance(double probability) { return static_cast<double>(random_() % 10000) < probability * 10000; }
 
@@ -70,18 +73,22 @@ void InstanceSampler::find_variables() {
       if (!inserted && input.type.kind != TypePattern::Kind::kAny) found->second.example = type;
     }
   }
-  const std::function<void(const Expression&, const AttributeValue&)> expression = [&](const Expression& e, const AttributeValue& field) {
+  const std::function<void(const Expression&, const AttributeValue&)> expression = [&](const Expression& e,
+                                                                                       const AttributeValue& field) {
     if (e.kind == Expression::Kind::kCall) {
       const RuleFunction* f = find_rule_function(e.name);
       for (std::size_t i = 0; i < e.arguments.size(); ++i) {
         const char sort = f->arguments[i];
         if (sort == 'x') continue;
-        expression(e.arguments[i], sort == 'i' ? AttributeValue(Index(0)) : sort == 'l' ? AttributeValue(Indices{}) : AttributeValue(Real(0)));
+        expression(e.arguments[i], sort == 'i'   ? AttributeValue(Index(0))
+                                   : sort == 'l' ? AttributeValue(Indices{})
+                                                 : AttributeValue(Real(0)));
       }
     } else if (e.kind == Expression::Kind::kVariable) {
       if (std::holds_alternative<Indices>(field)) list(e.name, false);
       if (std::holds_alternative<bool>(field)) variables_.try_emplace(e.name, Variable{Sort::kBool, false, false, field});
-      if (std::holds_alternative<std::string>(field)) variables_.try_emplace(e.name, Variable{Sort::kText, false, false, field});
+      if (std::holds_alternative<std::string>(field))
+        variables_.try_emplace(e.name, Variable{Sort::kText, false, false, field});
       if (std::holds_alternative<DataType>(field))
         variables_.try_emplace(e.name, Variable{Sort::kType, false, false, DataType::kDouble});
     } else if (const auto* i = std::get_if<Index>(&e.value)) {
@@ -109,7 +116,9 @@ InstanceSampler::Ranks InstanceSampler::sample_ranks() {
   std::vector<std::size_t> totals;
   for (const PatternInput& input : rule_.inputs) {
     ranks.open.push_back(near());
-    const std::size_t middle = !input.shape.open ? 0 : input.shape.middle.empty() ? ranks.open.back() : ranks.lists[input.shape.middle];
+    const std::size_t middle = !input.shape.open            ? 0
+                               : input.shape.middle.empty() ? ranks.open.back()
+                                                            : ranks.lists[input.shape.middle];
     totals.push_back(input.shape.front.size() + middle + input.shape.back.size());
   }
   for (const auto& [name, variable] : variables_) {
@@ -128,8 +137,12 @@ InstanceSampler::Ranks InstanceSampler::sample_ranks() {
 Indices InstanceSampler::sample_list(std::size_t length) {
   Indices list;
   switch (random_() % 6) {
-    case 0: list.assign(length, Index(0)); break;
-    case 1: list.assign(length, Index(1)); break;
+    case 0:
+      list.assign(length, Index(0));
+      break;
+    case 1:
+      list.assign(length, Index(1));
+      break;
     case 2:
       for (std::size_t i = 0; i < length; ++i) list.emplace_back(pick({1, 2, 3}));
       break;
@@ -151,7 +164,8 @@ Indices InstanceSampler::sample_list(std::size_t length) {
   return list;
 }
 
-AttributeValue InstanceSampler::sample_value(const std::string& name, const Variable& variable, const Ranks& ranks, bool symbolic) {
+AttributeValue InstanceSampler::sample_value(const std::string& name, const Variable& variable, const Ranks& ranks,
+                                             bool symbolic) {
   switch (variable.sort) {
     case Sort::kIndex:
       if (variable.in_shape && !chance(0.15)) return Index::symbol(name);
@@ -177,9 +191,12 @@ AttributeValue InstanceSampler::sample_value(const std::string& name, const Vari
       static constexpr double kReals[] = {0.5, 1, 2, -1.5, 0.125, 0, 3};
       return Real(kReals[random_() % std::size(kReals)]);
     }
-    case Sort::kBool: return chance(0.5);
-    case Sort::kText: return variable.example;
-    case Sort::kType: return variable.example;
+    case Sort::kBool:
+      return chance(0.5);
+    case Sort::kText:
+      return variable.example;
+    case Sort::kType:
+      return variable.example;
   }
   return {};
 }
@@ -242,7 +259,8 @@ bool InstanceSampler::choose(std::vector<Condition> conditions, std::map<std::st
   for (const std::string& name : order) {
     bool found = false;
     for (int trial = 0; trial < 8 && !found; ++trial) {
-      const std::map<std::string, Index> step{{name, Index(trial < 6 ? pick({0, 1, 1, 1, 2, 2, 3, 4, 5}) : pick({4, 6, 7, 8, 12}))}};
+      const std::map<std::string, Index> step{
+          {name, Index(trial < 6 ? pick({0, 1, 1, 1, 2, 2, 3, 4, 5}) : pick({4, 6, 7, 8, 12}))}};
       std::vector<Condition> next;
       found = true;
       for (const Condition& c : conditions) {
@@ -332,7 +350,8 @@ std::optional<RuleInstance> InstanceSampler::attempt(const Ranks& ranks) {
   if (source.nodes().size() != rule_.source.nodes.size()) return std::nullopt;
   for (const auto& node : source.nodes()) {
     const auto operands = source.operand_types(*node);
-    if (!matched.bind_attributes(rule_.source.nodes[n++], node->attributes, Inputs::of(std::span<const std::optional<TensorType>>(operands))))
+    if (!matched.bind_attributes(rule_.source.nodes[n++], node->attributes,
+                                 Inputs::of(std::span<const std::optional<TensorType>>(operands))))
       return std::nullopt;
   }
   if (!matched.complete()) return std::nullopt;

@@ -82,8 +82,7 @@ class Comparison {
         inputs.push_back(Tensor::from_reals(type.type, sizes, numbers));
       } else {
         std::vector<std::int64_t> numbers(count);
-        for (std::int64_t& x : numbers)
-          x = static_cast<std::int64_t>(random_() % (type.type == DataType::kBool ? 2 : 4));
+        for (std::int64_t& x : numbers) x = static_cast<std::int64_t>(random_() % (type.type == DataType::kBool ? 2 : 4));
         inputs.push_back(Tensor::from_integers(type.type, sizes, numbers));
       }
     }
