@@ -1,0 +1,216 @@
+// Convolutions by oneDNN: weights packed once, blocked layouts between operators, and the elementwise operators behind them done
+// before the result is stored.
+#include <algorithm>
+
+#include "runtime/cpu/epilogue.h"
+
+namespace rewright::cpu {
+
+namespace {
+
+using dnnl::memory;
+
+struct Shape {
+  Sizes x, w, y;
+  memory::dims strides, dilations, pads_begin, pads_end;
+  std::int64_t group = 1;
+  bool transposed = false;
+
+  // The weights as oneDNN sees them: [group,] outputs, inputs, window.
+  memory::desc weights(memory::data_type type = memory::data_type::f32) const {
+    memory::dims sizes, steps;
+    Sizes plain(w.size(), 1);
+    for (std::size_t a = w.size() - 1; a-- > 0;) plain[a] = plain[a + 1] * w[a + 1];
+    if (transposed) {  // inputs, outputs / group, window
+      sizes = {group, w[1], w[0] / group};
+      steps = {plain[0] * (w[0] / group), plain[1], plain[0]};
+    } else {
+      sizes = {group, w[0] / group, w[1]};
+      steps = {plain[0] * (w[0] / group), plain[0], plain[1]};
+    }
+    sizes.insert(sizes.end(), w.begin() + 2, w.end());
+    steps.insert(steps.end(), plain.begin() + 2, plain.end());
+    if (group == 1) {
+      sizes.erase(sizes.begin());
+      steps.erase(steps.begin());
+    }
+    return memory::desc(sizes, type, steps);
+  }
+  std::size_t output_axis() const { return transposed ? 1 : 0; }
+};
+
+struct Primitive {
+  dnnl::primitive primitive;
+  memory::desc source, weights, result, scratchpad;
+};
+
+Primitive describe(const Shape& s, const memory::desc& source, const memory::desc& weights, bool bias, const memory::desc& result,
+                   const dnnl::primitive_attr& attributes) {
+  const memory::desc b = bias ? memory::desc({s.y[1]}, memory::data_type::f32, memory::format_tag::a) : memory::desc();
+  const auto finish = [](const auto& d, auto primitive) {
+    return Primitive{std::move(primitive), d.src_desc(), d.weights_desc(), d.dst_desc(), d.scratchpad_desc()};
+  };
+  if (s.transposed) {
+    const dnnl::deconvolution_forward::primitive_desc d(dnnl_engine(), dnnl::prop_kind::forward_inference,
+                                                        dnnl::algorithm::deconvolution_direct, source, weights, b, result, s.strides,
+                                                        s.dilations, s.pads_begin, s.pads_end, attributes);
+    return finish(d, dnnl::deconvolution_forward(d));
+  }
+  const dnnl::convolution_forward::primitive_desc d(dnnl_engine(), dnnl::prop_kind::forward_inference,
+                                                    dnnl::algorithm::convolution_direct, source, weights, b, result, s.strides,
+                                                    s.dilations, s.pads_begin, s.pads_end, attributes);
+  return finish(d, dnnl::convolution_forward(d));
+}
+
+class Reorder final {
+ public:
+  static std::unique_ptr<Kernel> make(const memory::desc& from, const memory::desc& to) {
+    const dnnl::reorder::primitive_desc d(dnnl_engine(), from, dnnl_engine(), to, user_scratchpad());
+    return std::make_unique<DnnlKernel>(dnnl::reorder(d), d.scratchpad_desc(),
+                                        std::vector<DnnlKernel::Argument>{{DNNL_ARG_FROM, from, 0, -1}, {DNNL_ARG_TO, to, -1, 0}});
+  }
+};
+
+class ConvolutionPlan final : public NodePlan {
+ public:
+  ConvolutionPlan(const Node& node, Shape shape, bool constant_weights)
+      : node_(node), shape_(std::move(shape)), constant_weights_(constant_weights), epilogue_(1) {}
+
+  bool absorb(Planner& planner, const Chain& chain) override {
+    if (!constant_weights_) return false;
+    return epilogue_.absorb(planner, chain);
+  }
+
+  void emit(Planner& planner, ValueId result) override {
+    const memory::desc any_weights(shape_.weights().get_dims(), memory::data_type::f32, memory::format_tag::any);
+    const bool bias = planner.has(node_, 2) || (epilogue_.affine() && has_shift());
+    // First without additions, to learn the layouts; what they add then comes in the result's.
+    const Layout input_layout = wanted_input_layout(planner);
+    const memory::desc source = input_layout.plain() ? dnnl_any(shape_.x) : dnnl_desc(shape_.x, input_layout);
+    Primitive p = describe(shape_, source, any_weights, bias, dnnl_any(shape_.y), attributes({}));
+    if (!layout_of(p.source, shape_.x) || !layout_of(p.result, shape_.y)) {
+      const memory::desc x = dnnl_desc(shape_.x, kPlain), y = dnnl_desc(shape_.y, kPlain);
+      p = describe(shape_, x, any_weights, bias, y, attributes({}));
+    }
+    const Layout x_layout = *layout_of(p.source, shape_.x), y_layout = *layout_of(p.result, shape_.y);
+    const std::vector<memory::desc> additions(epilogue_.additions().size(), p.result);
+    if (!additions.empty()) p = describe(shape_, p.source, any_weights, bias, p.result, attributes(additions));
+
+    std::vector<int> inputs{planner.storage(node_.inputs[0], x_layout)};
+    std::vector<DnnlKernel::Argument> arguments{{DNNL_ARG_SRC, p.source, 0, -1}, {DNNL_ARG_DST, p.result, -1, 0}};
+    std::vector<std::pair<int, memory>> owned;
+    if (constant_weights_) {
+      owned.emplace_back(DNNL_ARG_WEIGHTS, packed(scaled_weights(planner).data(), shape_.weights(), p.weights));
+      if (bias) {
+        const std::vector<float> b = shifted_bias(planner);
+        const memory::desc d({shape_.y[1]}, memory::data_type::f32, memory::format_tag::a);
+        owned.emplace_back(DNNL_ARG_BIAS, packed(b.data(), d, d));
+      }
+    } else {
+      int weights = planner.storage(node_.inputs[1], kPlain);
+      if (shape_.weights() != p.weights) {
+        const int plain = weights;
+        weights = planner.add_scratch(p.weights.get_size());
+        planner.add_step(Reorder::make(shape_.weights(), p.weights), {plain}, {weights});
+      }
+      arguments.push_back({DNNL_ARG_WEIGHTS, p.weights, static_cast<int>(inputs.size()), -1});
+      inputs.push_back(weights);
+      if (bias) {
+        const memory::desc d({shape_.y[1]}, memory::data_type::f32, memory::format_tag::a);
+        arguments.push_back({DNNL_ARG_BIAS, d, static_cast<int>(inputs.size()), -1});
+        inputs.push_back(planner.storage(node_.inputs[2], kPlain));
+      }
+    }
+    const std::vector<int> numbers = epilogue_.argument_numbers();
+    for (std::size_t n = 0; n < additions.size(); ++n) {
+      arguments.push_back({numbers[n], additions[n], static_cast<int>(inputs.size()), -1});
+      inputs.push_back(planner.storage(epilogue_.additions()[n], y_layout));
+    }
+    const int target = planner.add_value(result, y_layout);
+    planner.add_step(std::make_unique<DnnlKernel>(p.primitive, p.scratchpad, std::move(arguments), std::move(owned)),
+                     std::move(inputs), {target});
+  }
+
+ private:
+  dnnl::primitive_attr attributes(const std::vector<memory::desc>& additions) const {
+    dnnl::primitive_attr result = user_scratchpad();
+    if (!additions.empty() || epilogue_.additions().empty()) result.set_post_ops(epilogue_.post_ops(additions));
+    return result;
+  }
+
+  // A layout that the input is already in, if oneDNN has a fast convolution on it; plain: whatever oneDNN likes best.
+  Layout wanted_input_layout(Planner& planner) const {
+    const auto layouts = planner.layouts(node_.inputs[0]);
+    return layouts.empty() ? kPlain : layouts[0];
+  }
+
+  bool has_shift() const {
+    return std::any_of(epilogue_.affine()->shift.begin(), epilogue_.affine()->shift.end(), [](double v) { return v != 0; });
+  }
+
+  std::vector<float> scaled_weights(const Planner& planner) const {
+    const auto w = planner.constant(node_.inputs[1]).data<float>();
+    std::vector<float> result(w.begin(), w.end());
+    if (!epilogue_.affine()) return result;
+    const std::vector<double>& scale = epilogue_.affine()->scale;
+    const std::size_t axis = shape_.output_axis();
+    std::size_t inner = 1;
+    for (std::size_t a = axis + 1; a < shape_.w.size(); ++a) inner *= static_cast<std::size_t>(shape_.w[a]);
+    const auto outputs = static_cast<std::size_t>(shape_.w[axis]);
+    for (std::size_t i = 0; i < result.size(); ++i) {
+      std::size_t channel = i / inner % outputs;
+      if (shape_.transposed)  // outputs of the input channel's group
+        channel += i / inner / outputs / static_cast<std::size_t>(shape_.w[0] / shape_.group) * outputs;
+      result[i] = static_cast<float>(result[i] * scale[channel]);
+    }
+    return result;
+  }
+
+  std::vector<float> shifted_bias(const Planner& planner) const {
+    std::vector<float> result(static_cast<std::size_t>(shape_.y[1]));
+    for (std::size_t c = 0; c < result.size(); ++c) {
+      const double b = planner.has(node_, 2) ? planner.constant(node_.inputs[2]).data<float>()[c] : 0.0;
+      result[c] = static_cast<float>(epilogue_.affine() ? b * epilogue_.affine()->scale[c] + epilogue_.affine()->shift[c] : b);
+    }
+    return result;
+  }
+
+  const Node& node_;
+  Shape shape_;
+  bool constant_weights_;
+  Epilogue epilogue_;
+};
+
+std::unique_ptr<NodePlan> plan_convolution(Planner& planner, const Node& node, bool transposed) {
+  const ValueInfo x = planner.info(node.inputs[0]), w = planner.info(node.inputs[1]), y = planner.info(node.outputs[0]);
+  if (x.type != DataType::kFloat || x.sizes.size() < 3 || x.sizes.size() > 5) return nullptr;
+  if (element_count(x.sizes) == 0 || element_count(w.sizes) == 0 || element_count(y.sizes) == 0) return nullptr;
+  const AttributeReader attributes(node);
+  Shape s{x.sizes, w.sizes, y.sizes, attributes.list("strides"), attributes.list("dilations"), attributes.list("pads_begin"),
+          attributes.list("pads_end"), attributes.number("group"), transposed};
+  for (std::int64_t& d : s.dilations) --d;
+  for (const auto* pads : {&s.pads_begin, &s.pads_end})
+    if (std::any_of(pads->begin(), pads->end(), [](std::int64_t p) { return p < 0; })) return nullptr;
+  if (transposed) {
+    const auto extra = attributes.list("output_padding");
+    for (std::size_t a = 0; a < extra.size(); ++a) s.pads_end[a] -= extra[a];
+  }
+  const bool bias_is_constant = !planner.has(node, 2) || planner.constant(node.inputs[2]);
+  const bool constant = planner.constant(node.inputs[1]) && bias_is_constant;
+  try {
+    const memory::desc any_weights(s.weights().get_dims(), memory::data_type::f32, memory::format_tag::any);
+    describe(s, dnnl_any(s.x), any_weights, false, dnnl_any(s.y), user_scratchpad());
+  } catch (const dnnl::error&) {
+    return nullptr;
+  }
+  return std::make_unique<ConvolutionPlan>(node, std::move(s), constant);
+}
+
+}  // namespace
+
+void register_convolutions(KernelTable& table) {
+  table.emplace("Conv", [](Planner& p, const Node& n) { return plan_convolution(p, n, false); });
+  table.emplace("ConvTranspose", [](Planner& p, const Node& n) { return plan_convolution(p, n, true); });
+}
+
+}  // namespace rewright::cpu

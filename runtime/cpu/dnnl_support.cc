@@ -1,0 +1,112 @@
+#include "runtime/cpu/dnnl_support.h"
+
+#include <algorithm>
+
+namespace rewright::cpu {
+
+using dnnl::memory;
+
+const dnnl::engine& dnnl_engine() {
+  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  return engine;
+}
+
+void set_dnnl_limit(Isa isa) {
+  // Refused, with a status that does not matter here, once a primitive exists.
+  if (isa == Isa::kAvx2) dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx2);
+  if (isa == Isa::kBaseline) dnnl_set_max_cpu_isa(dnnl_cpu_isa_sse41);
+}
+
+std::optional<memory::data_type> dnnl_type(DataType type) {
+  switch (type) {
+    case DataType::kFloat: return memory::data_type::f32;
+    case DataType::kInt32: return memory::data_type::s32;
+    case DataType::kInt8: return memory::data_type::s8;
+    case DataType::kUint8: return memory::data_type::u8;
+    default: return std::nullopt;
+  }
+}
+
+memory::desc dnnl_desc(const Sizes& sizes, Layout layout, memory::data_type type) {
+  using Tag = memory::format_tag;
+  const std::size_t rank = sizes.size();
+  if (layout.blocked()) {
+    static constexpr Tag kBy8[] = {Tag::aBc8b, Tag::aBcd8b, Tag::aBcde8b};
+    static constexpr Tag kBy16[] = {Tag::aBc16b, Tag::aBcd16b, Tag::aBcde16b};
+    return memory::desc(sizes, type, (layout.channels == 8 ? kBy8 : kBy16)[rank - 3]);
+  }
+  memory::dims strides(rank);
+  std::int64_t step = 1;
+  if (layout.channels_last()) {
+    strides[1] = 1;
+    step = sizes[1];
+  }
+  for (std::size_t a = rank; a-- > 0;) {
+    if (layout.channels_last() && a == 1) continue;
+    strides[a] = step;
+    step *= sizes[a];
+  }
+  return memory::desc(sizes, type, strides);
+}
+
+memory::desc dnnl_any(const Sizes& sizes) { return memory::desc(sizes, memory::data_type::f32, memory::format_tag::any); }
+
+std::optional<Layout> layout_of(const memory::desc& desc, const Sizes& sizes) {
+  std::vector<Layout> known{kPlain, kChannelsLast};
+  if (sizes.size() >= 3 && sizes.size() <= 5) {
+    known.push_back({8});
+    known.push_back({16});
+  }
+  for (const Layout layout : known)
+    if (desc == dnnl_desc(sizes, layout)) return layout;
+  return std::nullopt;
+}
+
+DnnlKernel::DnnlKernel(dnnl::primitive primitive, memory::desc scratchpad, std::vector<Argument> arguments,
+                       std::vector<std::pair<int, memory>> owned)
+    : primitive_(std::move(primitive)),
+      arguments_(std::move(arguments)),
+      scratchpad_(scratchpad, dnnl_engine(), nullptr),
+      scratch_bytes_(scratchpad.get_size()),
+      stream_(dnnl_engine()) {
+  for (const Argument& a : arguments_) {
+    memories_.emplace_back(a.desc, dnnl_engine(), nullptr);
+    bound_.emplace(a.dnnl_number, memories_.back());
+  }
+  for (auto& [number, memory] : owned) bound_.emplace(number, memory);
+  if (scratch_bytes_ > 0) bound_.emplace(DNNL_ARG_SCRATCHPAD, scratchpad_);
+}
+
+void DnnlKernel::run(const Call& call) const {
+  for (std::size_t i = 0; i < arguments_.size(); ++i) {
+    const Argument& a = arguments_[i];
+    memories_[i].set_data_handle(a.input >= 0 ? const_cast<std::byte*>(call.inputs[a.input]) : call.outputs[a.output]);
+  }
+  if (scratch_bytes_ > 0) scratchpad_.set_data_handle(call.scratch);
+  primitive_.execute(stream_, bound_);
+}
+
+dnnl::primitive_attr user_scratchpad() {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attributes;
+}
+
+std::unique_ptr<Kernel> make_reorder(const Sizes& sizes, Layout from, Layout to) {
+  const memory::desc source = dnnl_desc(sizes, from), target = dnnl_desc(sizes, to);
+  const dnnl::reorder::primitive_desc description(dnnl_engine(), source, dnnl_engine(), target, user_scratchpad());
+  return std::make_unique<DnnlKernel>(
+      dnnl::reorder(description), description.scratchpad_desc(),
+      std::vector<DnnlKernel::Argument>{{DNNL_ARG_FROM, source, 0, -1}, {DNNL_ARG_TO, target, -1, 0}});
+}
+
+memory packed(const void* data, const memory::desc& from, const memory::desc& to) {
+  memory source(from, dnnl_engine(), const_cast<void*>(data));
+  memory target(to, dnnl_engine());
+  dnnl::stream stream(dnnl_engine());
+  dnnl::reorder(source, target).execute(stream, source, target);
+  stream.wait();
+  return target;
+}
+
+}  // namespace rewright::cpu

@@ -1,0 +1,56 @@
+// What a convolution or product does to its result before it is stored: oneDNN's post-operations, found in the denotations of the
+// elementwise operators behind it.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "runtime/cpu/dnnl_support.h"
+#include "runtime/cpu/planner.h"
+
+namespace rewright::cpu {
+
+// An elementwise function of oneDNN.
+struct Eltwise {
+  dnnl::algorithm algorithm;
+  float alpha = 0, beta = 0;
+};
+
+// The function of oneDNN that agrees with an expression in the chain's start alone; compared at sample points.
+std::optional<Eltwise> match_eltwise(const Chain& chain);
+
+// start * scale[c] + shift[c] for constants by channel (axis `axis` of the result).
+struct ChannelAffine {
+  std::vector<double> scale, shift;
+};
+std::optional<ChannelAffine> match_channel_affine(const Planner& planner, const Chain& chain, std::size_t axis);
+
+// start + operand, both at the result's position: the operand.
+std::optional<ValueId> match_addition(const Planner& planner, const Chain& chain);
+
+class Epilogue {
+ public:
+  explicit Epilogue(std::size_t channel_axis) : axis_(channel_axis) {}
+
+  // False if the chain is none of the above, or scaling would come after a function.
+  bool absorb(const Planner& planner, const Chain& chain);
+
+  // To be applied to weights and bias: exact up to rounding. Empty: none.
+  const std::optional<ChannelAffine>& affine() const { return affine_; }
+  const std::vector<ValueId>& additions() const { return additions_; }
+  // `layouts` are those the operands of additions come in, as described for the result.
+  dnnl::post_ops post_ops(const std::vector<dnnl::memory::desc>& additions) const;
+  // The number of oneDNN's argument for each addition.
+  std::vector<int> argument_numbers() const;
+
+ private:
+  struct Operation {
+    std::optional<Eltwise> eltwise;  // nothing: an addition
+  };
+  std::size_t axis_;
+  std::optional<ChannelAffine> affine_;
+  std::vector<Operation> operations_;
+  std::vector<ValueId> additions_;
+};
+
+}  // namespace rewright::cpu

@@ -1,0 +1,290 @@
+// Which nodes are planned together: kernels with the elementwise chain behind them, chains of the tile engine.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "runtime/cpu/planner.h"
+#include "runtime/cpu/tile/stages.h"
+
+namespace rewright::cpu {
+
+namespace {
+
+using Kind = ElementNode::Kind;
+
+constexpr std::size_t kMaxChain = 8;       // nodes behind a kernel looked at for one operation
+constexpr std::size_t kMaxGroup = 24;      // nodes of a group of the tile engine
+constexpr std::size_t kMaxOperands = 16;
+constexpr double kCheap = 4;               // operations an element that may be done again
+
+bool has_reduction(const Element& e) {
+  if (e->kind == Kind::kReduce) return true;
+  return std::any_of(e->arguments.begin(), e->arguments.end(), has_reduction);
+}
+
+// Composes the expressions of nodes of a group, shared parts once.
+class Composer {
+ public:
+  Composer(const Planner& planner, const std::vector<std::int32_t>& producers, const std::vector<int>& nodes, ValueId first)
+      : planner_(planner), producers_(producers), nodes_(nodes.begin(), nodes.end()) {
+    if (first != kNoValue) operands.push_back(first);
+    started_ = first != kNoValue;
+  }
+
+  std::vector<ValueId> operands;
+
+  Element compose(int node, const Indices& position) {
+    for (const auto& [key, element] : done_)
+      if (key.first == node && key.second == position) return element;
+    const Definition definition = planner_.define(*planner_.graph().nodes()[node]);
+    const Output& output = definition.outputs()[0];
+    std::map<std::uint64_t, Index> atoms;
+    for (std::size_t a = 0; a < position.size(); ++a)
+      if (const Atom* atom = output.position[a].as_atom()) atoms.emplace(atom->id, position[a]);
+    const Element result = rewrite(
+        output.element, [&](const ElementNode& read) { return operand(*planner_.graph().nodes()[node], read); },
+        [&](const Atom& atom) -> std::optional<Index> {
+          const auto found = atom.kind == Atom::Kind::kBound ? atoms.find(atom.id) : atoms.end();
+          return found == atoms.end() ? std::nullopt : std::optional(found->second);
+        });
+    done_.emplace_back(std::pair(node, position), result);
+    return result;
+  }
+
+ private:
+  Element operand(const Node& node, const ElementNode& read) {
+    const ValueId value = node.inputs[static_cast<std::size_t>(read.operand)];
+    const ValueInfo info = planner_.info(value);
+    const int producer = producers_[value];
+    const bool first = started_ && value == operands[0];
+    if (!first && producer >= 0 && nodes_.contains(producer)) {
+      const Element inner = compose(producer, read.position);
+      if (!read.zero_outside) return inner;
+      const Operand shape(0, {info.type, to_indices(info.sizes)});
+      return choose(shape.inside(read.position), inner, constant(scalar(info.type), 0));
+    }
+    if (const auto number = planner_.known_number(value); number && !read.zero_outside) {
+      if (scalar(info.type) == Scalar::kReal) return real(*number);
+      const std::int64_t exact = planner_.constant(value).integers()[0];
+      return scalar(info.type) == Scalar::kBoolean ? boolean(exact != 0) : integer(exact);
+    }
+    auto at = std::find(operands.begin(), operands.end(), value);
+    if (at == operands.end()) at = operands.insert(at, value);
+    const Operand external(static_cast<int>(at - operands.begin()), {info.type, to_indices(info.sizes)});
+    return read.zero_outside ? external.padded(read.position) : external(read.position);
+  }
+
+  const Planner& planner_;
+  const std::vector<std::int32_t>& producers_;
+  std::set<int> nodes_;
+  bool started_ = false;
+  std::vector<std::pair<std::pair<int, Indices>, Element>> done_;
+};
+
+}  // namespace
+
+Grouping::Grouping(Planner& planner)
+    : planner_(planner),
+      graph_(planner.graph_),
+      producers_(graph_.producers()),
+      users_(graph_.value_count()),
+      is_output_(graph_.value_count()),
+      group_of_(graph_.nodes().size(), -1) {
+  for (std::size_t n = 0; n < graph_.nodes().size(); ++n) {
+    if (!planner.needed_[n]) continue;
+    const std::set<ValueId> inputs(graph_.nodes()[n]->inputs.begin(), graph_.nodes()[n]->inputs.end());
+    for (const ValueId i : inputs)
+      if (i != kNoValue) users_[i].push_back(static_cast<std::int32_t>(n));
+  }
+  for (const GraphOutput& o : graph_.outputs()) is_output_[o.value] = true;
+}
+
+std::vector<Planner::Group> Grouping::make() {
+  take_kernels();
+  group_elementwise();
+  std::sort(groups_.begin(), groups_.end(),
+            [](const Planner::Group& a, const Planner::Group& b) { return a.nodes.back() < b.nodes.back(); });
+  return std::move(groups_);
+}
+
+bool Grouping::is_tiled(int n) const {
+  const Node& node = *graph_.nodes()[n];
+  if (!planner_.needed_[n] || group_of_[n] >= 0 || node.op == nullptr) return false;
+  for (std::size_t o = 1; o < node.outputs.size(); ++o)
+    if (node.outputs[o] != kNoValue) return false;
+  return true;
+}
+
+void Grouping::take_kernels() {
+  for (std::size_t n = 0; n < graph_.nodes().size(); ++n) {
+    const Node& node = *graph_.nodes()[n];
+    if (!planner_.needed_[n] || group_of_[n] >= 0) continue;
+    const auto add_group = [&]() -> Planner::Group& {
+      group_of_[n] = static_cast<int>(groups_.size());
+      groups_.emplace_back();
+      groups_.back().nodes = {static_cast<int>(n)};
+      groups_.back().result = node.outputs[0];
+      return groups_.back();
+    };
+    if (node.op == nullptr) {
+      add_group();
+      continue;
+    }
+    if (const auto maker = kernel_table().find(node.op->name()); maker != kernel_table().end()) {
+      if (auto plan = maker->second(planner_, node)) {
+        Planner::Group& group = add_group();
+        group.plan = std::move(plan);
+        take_chains(static_cast<int>(n), group);
+        continue;
+      }
+    }
+    if (!is_tiled(static_cast<int>(n)) || node.inputs.empty() || node.inputs[0] == kNoValue || is_output_[node.outputs[0]]) continue;
+    const Definition definition = planner_.define(node);
+    if (!definition.has_denotation()) continue;
+    const Output& output = definition.outputs()[0];
+    if (planner_.info(node.inputs[0]).type == output.type.type &&
+        keeps_order(output.element, output.position, values(output.type.shape), planner_.info(node.inputs[0]).sizes))
+      add_group().view = true;
+  }
+}
+
+void Grouping::take_chains(int, Planner::Group& group) {
+  std::size_t at_least = 0;
+  while (at_least < kMaxChain) {
+    const auto chain = chain_after(group.result, at_least);
+    if (!chain) return;
+    if (!group.plan->absorb(planner_, *chain)) {
+      at_least = chain->nodes.size();
+      continue;
+    }
+    for (const int n : chain->nodes) group_of_[n] = group_of_[group.nodes[0]];
+    group.nodes.insert(group.nodes.end(), chain->nodes.begin(), chain->nodes.end());
+    std::sort(group.nodes.begin(), group.nodes.end());
+    group.result = chain->result;
+    at_least = 0;
+  }
+}
+
+std::optional<Chain> Grouping::chain_after(ValueId start, std::size_t at_least) const {
+  if (is_output_[start]) return std::nullopt;
+  const Sizes sizes = planner_.info(start).sizes;
+  std::vector<int> nodes;
+  std::set<ValueId> inside{start};
+  while (nodes.size() < kMaxChain) {
+    // The first user, in topological order, of what is inside already.
+    int next = -1;
+    std::size_t open = 0;
+    for (const ValueId v : inside)
+      for (const std::int32_t u : users_[v])
+        if (std::find(nodes.begin(), nodes.end(), u) == nodes.end() && (next < 0 || u < next)) next = u;
+    if (next < 0 || !is_tiled(next)) return std::nullopt;
+    const Node& node = *graph_.nodes()[next];
+    const auto maker = kernel_table().find(node.op->name());
+    const Value& result = graph_.value(node.outputs[0]);
+    if (maker != kernel_table().end() || !result.shape_known || planner_.info(node.outputs[0]).sizes != sizes) return std::nullopt;
+    const Definition definition = planner_.define(node);
+    if (!definition.has_denotation() || has_reduction(definition.outputs()[0].element)) return std::nullopt;
+    nodes.push_back(next);
+    inside.insert(node.outputs[0]);
+    // Closed: only one value is seen from outside, the last one.
+    ValueId escaping = kNoValue;
+    for (const ValueId v : inside) {
+      bool escapes = is_output_[v];
+      for (const std::int32_t u : users_[v]) escapes = escapes || std::find(nodes.begin(), nodes.end(), u) == nodes.end();
+      if (users_[v].empty()) escapes = true;
+      if (!escapes) continue;
+      ++open;
+      escaping = v;
+    }
+    if (open == 1 && escaping == node.outputs[0] && nodes.size() > at_least) {
+      std::sort(nodes.begin(), nodes.end());
+      return compose(start, nodes);
+    }
+    if (is_output_[node.outputs[0]]) return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+Chain Grouping::compose(ValueId start, const std::vector<int>& nodes) const {
+  Chain chain;
+  chain.start = start;
+  chain.nodes = nodes;
+  chain.result = graph_.nodes()[nodes.back()]->outputs[0];
+  for (std::size_t a = 0; a < planner_.info(chain.result).sizes.size(); ++a) chain.position.push_back(Index::fresh("i" + std::to_string(a)));
+  Composer composer(planner_, producers_, nodes, start);
+  chain.element = composer.compose(nodes.back(), chain.position);
+  chain.operands = std::move(composer.operands);
+  return chain;
+}
+
+void Grouping::group_elementwise() {
+  struct Facts {
+    bool reduces = false;
+    double operations = 0;  // of one element
+    std::int64_t elements = 0;
+  };
+  std::map<int, Facts> facts;
+  const auto know = [&](int n) -> const Facts& {
+    if (const auto found = facts.find(n); found != facts.end()) return found->second;
+    Facts f;
+    const Definition definition = planner_.define(*graph_.nodes()[n]);
+    const Output& output = definition.outputs()[0];
+    f.reduces = has_reduction(output.element);
+    f.operations = static_cast<double>(operation_count(output.element).constant().value_or(1000));
+    f.elements = element_count(values(output.type.shape));
+    return facts.emplace(n, f).first->second;
+  };
+  for (std::size_t r = graph_.nodes().size(); r-- > 0;) {
+    const int root = static_cast<int>(r);
+    if (!planner_.needed_[root] || group_of_[root] >= 0) continue;
+    const int number = static_cast<int>(groups_.size());
+    const bool tiled = is_tiled(root) && planner_.define(*graph_.nodes()[root]).has_denotation();
+    groups_.emplace_back();
+    groups_.back().nodes = {root};
+    groups_.back().result = graph_.nodes()[root]->outputs[0];
+    group_of_[root] = number;
+    if (!tiled) continue;
+    std::set<int> members{root};
+    std::set<ValueId> operands(graph_.nodes()[root]->inputs.begin(), graph_.nodes()[root]->inputs.end());
+    for (bool grown = true; grown && members.size() < kMaxGroup;) {
+      grown = false;
+      for (const ValueId v : operands) {
+        if (v == kNoValue || producers_[v] < 0 || planner_.constant(v)) continue;
+        const int p = producers_[v];
+        if (members.contains(p) || !is_tiled(p) || is_output_[v]) continue;
+        const auto& users = users_[v];
+        if (!std::all_of(users.begin(), users.end(), [&](std::int32_t u) { return members.contains(u); })) continue;
+        if (!planner_.define(*graph_.nodes()[p]).has_denotation()) continue;
+        const Facts& producer = know(p);
+        bool worth = true;
+        for (const std::int32_t u : users) {
+          const Facts& consumer = know(u);
+          const bool again = consumer.reduces || consumer.elements > producer.elements;
+          if (producer.reduces || (again && producer.operations > kCheap)) worth = false;
+        }
+        if (!worth || operands.size() + graph_.nodes()[p]->inputs.size() > kMaxOperands) continue;
+        members.insert(p);
+        group_of_[p] = number;
+        operands.erase(v);
+        for (const ValueId i : graph_.nodes()[p]->inputs)
+          if (i != kNoValue) operands.insert(i);
+        grown = true;
+        break;
+      }
+    }
+    Planner::Group& group = groups_[static_cast<std::size_t>(number)];
+    group.nodes.assign(members.begin(), members.end());
+    Chain chain;
+    chain.nodes = group.nodes;
+    chain.result = group.result;
+    for (std::size_t a = 0; a < planner_.info(chain.result).sizes.size(); ++a)
+      chain.position.push_back(Index::fresh("i" + std::to_string(a)));
+    Composer composer(planner_, producers_, group.nodes, kNoValue);
+    chain.element = composer.compose(root, chain.position);
+    chain.operands = std::move(composer.operands);
+    group.copy = chain.element->kind == Kind::kRead && !is_output_[group.result];
+    group.chain = std::move(chain);
+  }
+}
+
+}  // namespace rewright::cpu

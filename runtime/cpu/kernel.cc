@@ -1,0 +1,16 @@
+#include "runtime/cpu/kernel.h"
+
+namespace rewright::cpu {
+
+const KernelTable& kernel_table() {
+  static const KernelTable table = [] {
+    KernelTable t;
+    register_convolutions(t);
+    register_pools(t);
+    register_products(t);
+    return t;
+  }();
+  return table;
+}
+
+}  // namespace rewright::cpu

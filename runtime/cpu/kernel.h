@@ -1,0 +1,78 @@
+// Kernels: what a step of a plan executes, and how a family of operators plans its steps.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "runtime/cpu/layout.h"
+#include "runtime/session.h"
+
+namespace rewright::cpu {
+
+class Planner;
+
+struct Call {
+  std::span<const std::byte* const> inputs;
+  std::span<std::byte* const> outputs;
+  std::byte* scratch = nullptr;
+  int threads = 1;
+};
+
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  virtual void run(const Call& call) const = 0;
+  virtual std::size_t scratch_bytes() const { return 0; }
+};
+
+// A group of elementwise nodes that starts at one value, and of whose values only the result is used by others.
+struct Chain {
+  ValueId start = kNoValue;
+  std::vector<int> nodes;  // ascending
+  ValueId result = kNoValue;
+  Element element;                // of the result, over `operands`
+  Indices position;               // the axes of the result
+  std::vector<ValueId> operands;  // the first is the start
+};
+
+// A node that a kernel has taken. It may take over the elementwise chain behind it, and then adds its steps.
+class NodePlan {
+ public:
+  virtual ~NodePlan() = default;
+  virtual bool absorb(Planner&, const Chain&) { return false; }
+  // `result` is the node's first output, or that of the last chain taken over.
+  virtual void emit(Planner& planner, ValueId result) = 0;
+};
+
+// Null if these types or attributes are not served.
+using MakeNodePlan = std::function<std::unique_ptr<NodePlan>(Planner& planner, const Node& node)>;
+using KernelTable = std::map<std::string, MakeNodePlan, std::less<>>;
+
+void register_convolutions(KernelTable& table);  // convolution.cc
+void register_pools(KernelTable& table);         // pooling.cc
+void register_products(KernelTable& table);      // products.cc
+const KernelTable& kernel_table();
+
+// A node's attributes by the names of the operator's fields. The name must exist and have that type.
+class AttributeReader {
+ public:
+  explicit AttributeReader(const Node& node) : node_(node) {}
+  std::vector<std::int64_t> list(std::string_view name) const { return values(get<Indices>(name)); }
+  std::int64_t number(std::string_view name) const { return get<Index>(name).value(); }
+  double real(std::string_view name) const { return get<Real>(name).value; }
+  bool flag(std::string_view name) const { return get<bool>(name); }
+
+ private:
+  template <class T>
+  const T& get(std::string_view name) const {
+    return std::get<T>(node_.attributes.at(node_.op->field(name).value()));
+  }
+  const Node& node_;
+};
+
+}  // namespace rewright::cpu

@@ -1,0 +1,239 @@
+// Convolutions, pools and products with what is fused into them.
+#include "runtime/cpu/graph_testing.h"
+
+using namespace rewright;
+using rewright::testing::check_graph;
+using rewright::testing::node;
+using rewright::testing::random_tensor;
+
+namespace {
+
+struct Builder {
+  std::mt19937 random;
+  Graph graph;
+  std::vector<Tensor> inputs;
+  explicit Builder(unsigned seed) : random(seed) {}
+
+  std::int64_t pick(std::int64_t low, std::int64_t high) { return std::uniform_int_distribution<std::int64_t>(low, high)(random); }
+  ValueId input(Sizes sizes, DataType type = DataType::kFloat) {
+    inputs.push_back(random_tensor(random, type, sizes));
+    return graph.add_input("x" + std::to_string(inputs.size()), {type, to_indices(sizes)});
+  }
+  ValueId constant(Sizes sizes, double low = -1, double high = 1) {
+    return graph.add_constant(random_tensor(random, DataType::kFloat, sizes, low, high));
+  }
+  Indices list(std::size_t count, std::int64_t low, std::int64_t high) {
+    Indices result;
+    for (std::size_t a = 0; a < count; ++a) result.push_back(pick(low, high));
+    return result;
+  }
+  ValueId convolution(ValueId x, std::int64_t outputs, std::int64_t kernel, std::int64_t pad, std::int64_t stride = 1, std::int64_t group = 1) {
+    const Sizes s = values(graph.value(x).type.shape);
+    Sizes w{outputs, s[1] / group};
+    w.resize(s.size(), kernel);
+    const Indices pads(s.size() - 2, Index(pad));
+    return node(graph, "Conv", {x, constant(w, -0.3, 0.3), constant({outputs})},
+                {{"strides", Indices(s.size() - 2, Index(stride))}, {"pads_begin", pads}, {"pads_end", pads}, {"group", Index(group)},
+                 {"dilations", Indices(s.size() - 2, Index(1))}})[0];
+  }
+  ValueId batch_norm(ValueId x) {
+    const std::int64_t c = graph.value(x).type.shape[1].value();
+    return node(graph, "BatchNormalization", {x, constant({c}, 0.5, 1.5), constant({c}), constant({c}), constant({c}, 0.5, 2)})[0];
+  }
+  void check(ValueId result, double tolerance = 5e-5) {
+    graph.add_output("y", result);
+    check_graph(graph, inputs, tolerance);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("convolutions of random shapes") {
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    CAPTURE(seed);
+    Builder b(seed);
+    const std::size_t rank = 1 + seed % 3;
+    const std::int64_t group = b.pick(0, 2) == 0 ? b.pick(2, 4) : 1;
+    const std::int64_t in = group * b.pick(1, 9), out = group * b.pick(1, 9);
+    Sizes x{b.pick(1, 2), in}, w{out, in / group};
+    for (std::size_t a = 0; a < rank; ++a) {
+      x.push_back(b.pick(5, 11));
+      w.push_back(b.pick(1, 3));
+    }
+    const ValueId input = b.input(x);
+    const ValueId weights = seed % 5 == 0 ? b.input(w) : b.constant(w);
+    std::vector<ValueId> inputs{input, weights};
+    if (b.pick(0, 1)) inputs.push_back(seed % 7 == 0 ? b.input({out}) : b.constant({out}));
+    ValueId y = node(b.graph, "Conv", inputs,
+                     {{"strides", b.list(rank, 1, 2)}, {"dilations", b.list(rank, 1, 2)}, {"pads_begin", b.list(rank, 0, 2)},
+                      {"pads_end", b.list(rank, 0, 2)}, {"group", Index(group)}})[0];
+    if (b.pick(0, 1)) y = node(b.graph, "Relu", {y})[0];
+    b.check(y);
+  }
+}
+
+TEST_CASE("depthwise convolutions") {
+  for (unsigned seed = 0; seed < 12; ++seed) {
+    CAPTURE(seed);
+    Builder b(seed);
+    const std::int64_t c = b.pick(1, 40);
+    b.check(b.convolution(b.input({1, c, b.pick(3, 15), b.pick(3, 15)}), c, 3, 1, b.pick(1, 2), c));
+  }
+}
+
+TEST_CASE("transposed convolutions") {
+  for (unsigned seed = 0; seed < 30; ++seed) {
+    CAPTURE(seed);
+    Builder b(seed);
+    const std::int64_t group = b.pick(0, 2) == 0 ? 2 : 1;
+    const std::int64_t in = group * b.pick(1, 6), out = b.pick(1, 6);
+    const ValueId x = b.input({b.pick(1, 2), in, b.pick(2, 7), b.pick(2, 7)});
+    const Indices strides = b.list(2, 1, 3);
+    Indices extra;
+    for (const Index& s : strides) extra.push_back(b.pick(0, s.value() - 1));
+    const ValueId y = node(b.graph, "ConvTranspose", {x, b.constant({in, out, b.pick(2, 4), b.pick(2, 4)}), b.constant({out * group})},
+                           {{"strides", strides}, {"dilations", b.list(2, 1, 2)}, {"pads_begin", b.list(2, 0, 1)},
+                            {"pads_end", b.list(2, 0, 1)}, {"output_padding", extra}, {"group", Index(group)}})[0];
+    b.check(b.batch_norm(y));
+  }
+}
+
+TEST_CASE("what stands behind a convolution is fused, whatever it is") {
+  for (int kind = 0; kind < 11; ++kind) {
+    for (const std::int64_t channels : {16, 13}) {
+      CAPTURE(kind, channels);
+      Builder b(static_cast<unsigned>(kind));
+      const ValueId x = b.input({1, 16, 9, 7});
+      ValueId y = b.convolution(x, channels, 3, 1);
+      switch (kind) {
+        case 0: y = node(b.graph, "Relu", {b.batch_norm(y)})[0]; break;
+        case 1: y = node(b.graph, "Mul", {y, node(b.graph, "Sigmoid", {y})[0]})[0]; break;
+        case 2: y = node(b.graph, "Relu", {node(b.graph, "Add", {y, b.convolution(x, channels, 1, 0)})[0]})[0]; break;
+        case 3: y = node(b.graph, "HardSwish", {y})[0]; break;
+        case 4: y = node(b.graph, "Gelu", {b.batch_norm(y)})[0]; break;
+        case 5: y = node(b.graph, "Tanh", {node(b.graph, "Mul", {y, b.constant({channels, 1, 1})})[0]})[0]; break;
+        case 6: y = node(b.graph, "Add", {y, b.constant({1, channels, 1, 1})})[0]; break;
+        case 7: y = node(b.graph, "Mul", {y, b.input({1, channels, 1, 1})})[0]; break;
+        case 8: y = node(b.graph, "Add", {node(b.graph, "Relu", {y})[0], node(b.graph, "Exp", {y})[0]})[0]; break;
+        case 9: y = node(b.graph, "Add", {y, y})[0]; break;
+        default: {  // squeeze and excite
+          const ValueId s = node(b.graph, "GlobalAveragePool", {y})[0];
+          const ValueId t = node(b.graph, "Sigmoid", {b.convolution(node(b.graph, "Relu", {b.convolution(s, 4, 1, 0)})[0], channels, 1, 0)})[0];
+          y = node(b.graph, "Mul", {y, t})[0];
+        }
+      }
+      b.check(b.convolution(y, 8, 1, 0));
+    }
+  }
+}
+
+TEST_CASE("pools") {
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    CAPTURE(seed);
+    Builder b(seed);
+    const std::size_t rank = 1 + seed % 3;
+    Sizes x{b.pick(1, 2), seed % 2 ? 16 : b.pick(1, 9)};
+    for (std::size_t a = 0; a < rank; ++a) x.push_back(b.pick(5, 12));
+    const ValueId input = b.input(x);
+    const bool average = b.pick(0, 1);
+    std::vector<std::pair<std::string, AttributeValue>> attributes{
+        {"kernel", b.list(rank, 2, 3)}, {"strides", b.list(rank, 1, 3)}, {"dilations", Indices(rank, Index(average ? 1 : b.pick(1, 2)))},
+        {"pads_begin", b.list(rank, 0, 1)}, {"pads_end", b.list(rank, 0, 1)}, {"ceil_mode", b.pick(0, 1) == 1}};
+    if (average) attributes.emplace_back("count_include_pad", b.pick(0, 1) == 1);
+    b.check(node(b.graph, average ? "AveragePool" : "MaxPool", {input}, attributes)[0]);
+  }
+}
+
+TEST_CASE("matrix products") {
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    CAPTURE(seed);
+    Builder b(seed);
+    const std::int64_t m = b.pick(1, 33), n = b.pick(1, 33), k = b.pick(1, 40), batch = b.pick(1, 3);
+    const DataType type = seed % 4 == 3 ? DataType::kDouble : DataType::kFloat;
+    static const int kForms = 6;
+    ValueId y = kNoValue;
+    switch (seed % kForms) {
+      case 0: y = node(b.graph, "MatMul", {b.input({m, k}, type), b.input({k, n}, type)})[0]; break;
+      case 1: y = node(b.graph, "MatMul", {b.input({batch, 2, m, k}, type), b.input({2, k, n}, type)})[0]; break;
+      case 2: y = node(b.graph, "MatMul", {b.input({k}, type), b.input({batch, k, n}, type)})[0]; break;
+      case 3: y = node(b.graph, "MatMul", {b.input({batch, m, k}, type), b.input({k}, type)})[0]; break;
+      case 4: y = node(b.graph, "MatMul", {b.input({batch, m, k}), b.constant({k, n})})[0]; break;
+      default: {
+        const ValueId q = node(b.graph, "Transpose", {b.input({batch, m, 4, k}, type)}, {{"perm", to_indices(std::vector<std::int64_t>{0, 2, 1, 3})}})[0];
+        const ValueId r = node(b.graph, "Transpose", {b.input({batch, n, 4, k}, type)}, {{"perm", to_indices(std::vector<std::int64_t>{0, 2, 3, 1})}})[0];
+        y = node(b.graph, "MatMul", {q, r})[0];
+      }
+    }
+    if (seed % kForms == 4) {
+      y = node(b.graph, "Add", {y, b.constant({n})})[0];
+      if (b.pick(0, 1)) y = node(b.graph, "Gelu", {y})[0];
+      if (b.pick(0, 1)) y = node(b.graph, "Add", {y, b.input({batch, m, n})})[0];
+    }
+    b.check(y);
+  }
+}
+
+TEST_CASE("general matrix products") {
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    CAPTURE(seed);
+    Builder b(seed);
+    const std::int64_t m = b.pick(1, 20), n = b.pick(1, 20), k = b.pick(1, 20);
+    const bool ta = b.pick(0, 1), tb = b.pick(0, 1);
+    const Sizes a{ta ? k : m, ta ? m : k}, w{tb ? n : k, tb ? k : n};
+    std::vector<ValueId> inputs{b.input(a), seed % 2 ? b.constant(w) : b.input(w)};
+    switch (seed % 5) {
+      case 0: inputs.push_back(b.constant({n})); break;
+      case 1: inputs.push_back(b.input({m, 1})); break;
+      case 2: inputs.push_back(b.input({m, n})); break;
+      case 3: inputs.push_back(b.input({1})); break;
+      default: break;
+    }
+    b.check(node(b.graph, "Gemm", inputs, {{"alpha", Real(0.5)}, {"beta", Real(1.5)}, {"transA", ta}, {"transB", tb}})[0]);
+  }
+}
+
+TEST_CASE("small networks") {
+  for (unsigned seed = 0; seed < 12; ++seed) {
+    CAPTURE(seed);
+    Builder b(seed);
+    ValueId x = b.input({1, 3, 20, 18});
+    for (int layer = 0; layer < 5; ++layer) {
+      const std::int64_t channels = b.pick(0, 1) ? 16 * b.pick(1, 2) : b.pick(3, 20);
+      ValueId y = b.convolution(x, channels, 3, 1, layer == 0 ? 2 : 1);
+      if (b.pick(0, 1)) y = b.batch_norm(y);
+      if (b.pick(0, 1)) y = node(b.graph, "Relu", {y})[0];
+      if (b.pick(0, 2) == 0) y = node(b.graph, "Concat", {y, b.convolution(y, 16, 1, 0), b.convolution(y, 8, 1, 0)}, {{"axis", Index(1)}})[0];
+      if (b.pick(0, 2) == 0) y = node(b.graph, "Add", {y, b.convolution(y, b.graph.value(y).type.shape[1].value(), 3, 1)})[0];
+      x = y;
+    }
+    x = node(b.graph, "GlobalAveragePool", {x})[0];
+    x = node(b.graph, "Flatten", {x}, {{"axis", Index(1)}})[0];
+    b.check(node(b.graph, "Softmax", {x}, {{"axis", Index(1)}})[0], 1e-4);
+  }
+}
+
+TEST_CASE("sizes bound when the model runs, constants in double") {
+  Graph graph;
+  const ValueId x = graph.add_input("x", {DataType::kFloat, {Index::symbol("N"), 3, 8, 8}});
+  std::mt19937 random(1);
+  const ValueId w = graph.add_constant(random_tensor(random, DataType::kFloat, {4, 3, 3, 3}));
+  const ValueId y = node(graph, "Conv", {x, w})[0];
+  graph.add_output("y", node(graph, "Relu", {y})[0]);
+  const auto session = cpu_backend().prepare(graph);
+  for (const std::int64_t n : {1, 3, 1}) {
+    const Tensor input = random_tensor(random, DataType::kFloat, {n, 3, 8, 8});
+    CHECK(session->run({&input, 1})[0].sizes() == Sizes{n, 4, 6, 6});
+    check_graph(graph, {&input, 1});
+  }
+  const Tensor wrong = random_tensor(random, DataType::kFloat, {1, 3, 8, 9});
+  CHECK_THROWS_AS(session->run({&wrong, 1}), Error);
+
+  Graph constants;
+  const ValueId a = constants.add_constant(random_tensor(random, DataType::kFloat, {30, 40}));
+  const ValueId c = constants.add_constant(random_tensor(random, DataType::kFloat, {40, 20}));
+  constants.add_output("p", node(constants, "MatMul", {a, c})[0]);
+  SessionOptions options;
+  options.precision_double = true;
+  const Tensor exact = cpu_backend().prepare(constants, options)->run({})[0];
+  CHECK(exact == interpret(constants, {})[0]);
+}

@@ -1,0 +1,81 @@
+// A plan: the steps that execute a graph of known sizes, and where every value lies in memory.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/cpu/isa.h"
+#include "runtime/cpu/kernel.h"
+
+namespace rewright::cpu {
+
+struct PlanOptions {
+  int threads = 1;
+  Isa isa = Isa::kBaseline;
+  bool fold_constants = true;
+};
+
+// Bytes that one or more values lie in.
+struct Storage {
+  enum class Kind { kArena, kInput, kConstant, kOutput };
+  Kind kind = Kind::kArena;
+  std::size_t bytes = 0;
+  int number = -1;            // of the input or output
+  Tensor constant;            // kConstant; keeps its bytes alive
+  const std::byte* fixed = nullptr;
+  std::shared_ptr<const void> owner;
+  int part_of = -1;           // lies inside of another storage ...
+  std::size_t part_at = 0;    // ... from here on
+  int first = -1, last = -1;  // steps, of an arena storage that is part of no other
+  std::size_t offset = 0;
+};
+
+struct Step {
+  std::string node, operators;
+  std::unique_ptr<Kernel> kernel;
+  std::vector<int> inputs, outputs;  // storages
+  int scratch = -1;
+  double flops = 0, bytes = 0;
+};
+
+struct Plan {
+  PlanOptions options;
+  std::vector<Storage> storages;
+  std::vector<Step> steps;
+  std::vector<int> outputs;  // storage of each output of the graph
+  std::vector<TensorType> output_types;
+  std::size_t arena_bytes = 0;
+};
+
+// Plans a graph whose sizes are all known. Throws Error(kUnsupported) at a node that cannot be executed.
+Plan make_plan(const Graph& graph, const PlanOptions& options);
+
+// Assigns offsets in the arena to storages whose lifetimes are known.
+void assign_memory(Plan& plan);
+
+// Executes a plan again and again, in memory of its own.
+class PlanRunner {
+ public:
+  explicit PlanRunner(Plan plan);
+  std::vector<Tensor> run(std::span<const Tensor> inputs);
+  const Plan& plan() const { return plan_; }
+  void measure(bool on) { measured_ = on; }
+  const std::vector<double>& seconds() const { return seconds_; }
+  int runs() const { return runs_; }
+
+ private:
+  Plan plan_;
+  Tensor arena_;
+  std::vector<std::byte*> addresses_;
+  bool measured_ = false;
+  std::vector<double> seconds_;
+  int runs_ = 0;
+};
+
+// Tensors of the values that depend on constants alone and are needed by others (by number; empty elsewhere).
+std::vector<Tensor> evaluate_constants(const Graph& graph, const PlanOptions& options);
+
+}  // namespace rewright::cpu

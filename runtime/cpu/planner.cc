@@ -1,0 +1,413 @@
+#include "runtime/cpu/planner.h"
+
+#include <algorithm>
+#include <set>
+
+#include "operators/interpreter.h"
+#include "runtime/cpu/dnnl_support.h"
+#include "runtime/cpu/tile/stages.h"
+
+namespace rewright::cpu {
+
+namespace {
+
+// Executes a node by its denotation, element by element.
+class ReferenceKernel final : public Kernel {
+ public:
+  ReferenceKernel(std::shared_ptr<const Node> node, std::vector<TensorType> inputs) : node_(std::move(node)), types_(std::move(inputs)) {}
+  void run(const Call& call) const override {
+    std::vector<Tensor> inputs(node_->inputs.size());
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (node_->inputs[i] == kNoValue) continue;
+      inputs[i] = Tensor(types_[next].type, values(types_[next].shape), nullptr, call.inputs[next]);
+      ++next;
+    }
+    const std::vector<Tensor> outputs = interpret(*node_->op, node_->attributes, inputs);
+    next = 0;
+    for (std::size_t o = 0; o < node_->outputs.size(); ++o) {
+      if (node_->outputs[o] == kNoValue) continue;
+      const auto bytes = outputs.at(o).bytes();
+      std::copy(bytes.begin(), bytes.end(), call.outputs[next++]);
+    }
+  }
+
+ private:
+  std::shared_ptr<const Node> node_;
+  std::vector<TensorType> types_;
+};
+
+class TileKernel final : public Kernel {
+ public:
+  explicit TileKernel(StagedProgram program) : program_(std::move(program)) {}
+  void run(const Call& call) const override { program_.run(call.inputs, call.outputs[0], call.scratch, call.threads); }
+  std::size_t scratch_bytes() const override { return program_.scratch_bytes(); }
+
+ private:
+  StagedProgram program_;
+};
+
+// Do the two layouts put the elements in the same places?
+bool same_bytes(const Sizes& sizes, Layout a, Layout b) {
+  if (a == b) return true;
+  std::int64_t spatial = 1;
+  for (std::size_t i = 2; i < sizes.size(); ++i) spatial *= sizes[i];
+  const auto trivial = [&](Layout l) {
+    if (l.plain()) return true;
+    if (l.channels_last()) return spatial == 1 || sizes[1] == 1;
+    return spatial == 1 && sizes[1] % l.channels == 0;
+  };
+  return trivial(a) && trivial(b);
+}
+
+}  // namespace
+
+Planner::Planner(const Graph& graph, const PlanOptions& options)
+    : graph_(graph), constants_(graph.value_count()), needed_(graph.nodes().size()), places_(graph.value_count()) {
+  plan_.options = options;
+}
+
+ValueInfo Planner::info(ValueId value) const {
+  const Value& v = graph_.value(value);
+  if (v.constant) return {v.constant.type(), v.constant.sizes()};
+  if (!v.shape_known || v.type.type == DataType::kUndefined)
+    throw Error(ErrorCode::kUnsupported, "the sizes of a tensor are not known before the model runs", v.name);
+  return {v.type.type, values(v.type.shape)};
+}
+
+Definition Planner::define(const Node& node) const {
+  return node.op->define(node.attributes, Inputs::of(std::span<const std::optional<TensorType>>(graph_.operand_types(node))));
+}
+
+std::optional<double> Planner::known_number(ValueId value) const {
+  const Tensor& t = constants_[value];
+  if (!t || t.size() != 1) return std::nullopt;
+  return t.reals()[0];
+}
+
+Plan Planner::make() {
+  find_constants();
+  find_needed();
+  bind_inputs();
+  const std::vector<Group> groups = Grouping(*this).make();
+  for (const Group& group : groups) {
+    if (group.copy)
+      pending_[group.result] = &group;
+    else
+      plan_group(group);
+  }
+  plan_outputs();
+  find_lifetimes();
+  assign_memory(plan_);
+  return std::move(plan_);
+}
+
+// ---- Constants and inputs
+void Planner::find_constants() {
+  for (ValueId v = 0; v < graph_.value_count(); ++v) {
+    const Value& value = graph_.value(v);
+    if (value.constant) {
+      constants_[v] = value.constant;
+    } else if (value.contents && value.shape_known && all_constant(value.type.shape) && all_constant(*value.contents)) {
+      constants_[v] = Tensor::from_integers(value.type.type, values(value.type.shape), values(*value.contents));
+    }
+  }
+  if (!plan_.options.fold_constants) return;
+  std::vector<Tensor> folded = evaluate_constants(graph_, plan_.options);
+  for (ValueId v = 0; v < folded.size(); ++v)
+    if (folded[v] && !constants_[v]) constants_[v] = std::move(folded[v]);
+}
+
+void Planner::find_needed() {
+  std::vector<bool> wanted(graph_.value_count());
+  for (const GraphOutput& output : graph_.outputs()) wanted[output.value] = true;
+  const auto nodes = graph_.nodes();
+  for (std::size_t n = nodes.size(); n-- > 0;) {
+    for (const ValueId o : nodes[n]->outputs)
+      if (o != kNoValue && wanted[o] && !constants_[o]) needed_[n] = true;
+    if (!needed_[n]) continue;
+    for (const ValueId i : nodes[n]->inputs)
+      if (i != kNoValue) wanted[i] = true;
+  }
+}
+
+void Planner::bind_inputs() {
+  const auto inputs = graph_.inputs();
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    Storage storage;
+    storage.kind = Storage::Kind::kInput;
+    storage.number = static_cast<int>(i);
+    const ValueInfo v = info(inputs[i]);
+    storage.bytes = static_cast<std::size_t>(element_count(v.sizes)) * byte_size(v.type);
+    places_[inputs[i]].emplace_back(kPlain, static_cast<int>(plan_.storages.size()));
+    plan_.storages.push_back(std::move(storage));
+  }
+}
+
+// ---- Values in memory
+std::vector<Layout> Planner::layouts(ValueId value) const {
+  std::vector<Layout> result;
+  for (const auto& [layout, storage] : places_[value]) result.push_back(layout);
+  if (result.empty() && constants_[value]) result.push_back(kPlain);
+  return result;
+}
+
+int Planner::known_storage(ValueId value, Layout layout) const {
+  for (const auto& [known, storage] : places_[value])
+    if (known == layout) return storage;
+  return -1;
+}
+
+int Planner::storage(ValueId value, Layout layout) {
+  plan_pending(value);
+  if (const int known = known_storage(value, layout); known >= 0) return known;
+  if (places_[value].empty()) {
+    if (!constants_[value]) throw Error(ErrorCode::kUnsupported, "a value is used before it is computed", graph_.value(value).name);
+    places_[value].emplace_back(kPlain, add_constant(constants_[value]));
+    if (layout.plain()) return places_[value][0].second;
+  }
+  const ValueInfo v = info(value);
+  const auto [from, source] = places_[value][0];
+  if (same_bytes(v.sizes, from, layout)) {
+    places_[value].emplace_back(layout, source);
+    return source;
+  }
+  const std::string node = step_node_, operators = step_operators_;
+  const double flops = step_flops_;
+  step_node_ = graph_.value(value).name;
+  step_operators_ = "(layout)";
+  step_flops_ = 0;
+  const int target = add_value(value, layout);
+  add_step(make_reorder(v.sizes, from, layout), {source}, {target});
+  step_node_ = node;
+  step_operators_ = operators;
+  step_flops_ = flops;
+  return target;
+}
+
+int Planner::add_value(ValueId value, Layout layout) {
+  const ValueInfo v = info(value);
+  Storage storage;
+  storage.bytes = static_cast<std::size_t>(stored_elements(v.sizes, layout)) * byte_size(v.type);
+  plan_.storages.push_back(std::move(storage));
+  places_[value].emplace_back(layout, static_cast<int>(plan_.storages.size()) - 1);
+  return places_[value].back().second;
+}
+
+void Planner::alias(ValueId value, int storage, Layout layout) { places_[value].emplace_back(layout, storage); }
+
+int Planner::add_constant(Tensor tensor) {
+  Storage storage;
+  storage.kind = Storage::Kind::kConstant;
+  storage.bytes = tensor.byte_count();
+  storage.fixed = tensor.bytes().data();
+  storage.constant = std::move(tensor);
+  plan_.storages.push_back(std::move(storage));
+  return static_cast<int>(plan_.storages.size()) - 1;
+}
+
+int Planner::add_scratch(std::size_t bytes) {
+  Storage storage;
+  storage.bytes = bytes;
+  plan_.storages.push_back(std::move(storage));
+  return static_cast<int>(plan_.storages.size()) - 1;
+}
+
+Step& Planner::add_step(std::unique_ptr<Kernel> kernel, std::vector<int> inputs, std::vector<int> outputs) {
+  Step step;
+  step.node = step_node_;
+  step.operators = step_operators_;
+  step.flops = step_flops_;
+  step_flops_ = 0;  // counted with the first step of a group
+  for (const std::vector<int>* list : {&inputs, &outputs})
+    for (const int s : std::set<int>(list->begin(), list->end())) step.bytes += static_cast<double>(plan_.storages[s].bytes);
+  if (const std::size_t scratch = kernel->scratch_bytes()) step.scratch = add_scratch(scratch);
+  step.kernel = std::move(kernel);
+  step.inputs = std::move(inputs);
+  step.outputs = std::move(outputs);
+  plan_.steps.push_back(std::move(step));
+  return plan_.steps.back();
+}
+
+// ---- Steps
+void Planner::describe(const Group& group) {
+  const auto nodes = graph_.nodes();
+  const Node& last = *nodes[group.nodes.back()];
+  step_node_ = graph_.value(group.result == kNoValue ? last.outputs[0] : group.result).name;
+  for (const int n : group.nodes)
+    if (nodes[n]->origin && !nodes[n]->origin->name.empty()) step_node_ = nodes[n]->origin->name;
+  step_operators_.clear();
+  step_flops_ = 0;
+  for (const int n : group.nodes) {
+    if (!step_operators_.empty()) step_operators_ += "+";
+    step_operators_ += nodes[n]->op == nullptr ? "?" : nodes[n]->op->name();
+    if (nodes[n]->op == nullptr) continue;
+    const Definition definition = define(*nodes[n]);
+    if (definition.outputs().empty() || !definition.outputs()[0].element) continue;
+    const Output& output = definition.outputs()[0];
+    const auto each = operation_count(output.element).constant();
+    if (each && all_constant(output.type.shape))
+      step_flops_ += static_cast<double>(*each) * static_cast<double>(element_count(values(output.type.shape)));
+  }
+}
+
+void Planner::plan_pending(ValueId value) {
+  const auto found = pending_.find(value);
+  if (found == pending_.end()) return;
+  const Group& group = *found->second;
+  pending_.erase(found);
+  const std::string node = step_node_, operators = step_operators_;
+  const double flops = step_flops_;
+  plan_group(group);
+  step_node_ = node;
+  step_operators_ = operators;
+  step_flops_ = flops;
+}
+
+void Planner::plan_group(const Group& group) {
+  const Node& node = *graph_.nodes()[group.nodes.back()];
+  const std::string where = node.origin ? node.origin->name : std::string();
+  if (node.op == nullptr)
+    throw Error(ErrorCode::kUnsupported, node.opaque_reason.empty() ? "an operator is not known" : node.opaque_reason,
+                where.empty() ? where : "node \"" + where + "\"");
+  describe(group);
+  if (group.view) return plan_view(group);
+  if (group.plan) return group.plan->emit(*this, group.result);
+  if (group.chain) {
+    const Chain& chain = *group.chain;
+    if (add_tiles(chain.element, chain.position, group.result, chain.operands)) return;
+    // The parts may still be possible one by one.
+    for (const int n : group.nodes) plan_reference(n);
+    return;
+  }
+  plan_reference(group.nodes.back());
+}
+
+// One node: each output by its own denotation, or the whole node by the interpreter.
+void Planner::plan_reference(int n) {
+  const auto& node = graph_.nodes()[n];
+  std::vector<ValueId> operands;
+  for (const ValueId i : node->inputs) operands.push_back(i);
+  const Definition definition = define(*node);
+  bool tiled = definition.has_denotation();
+  for (std::size_t o = 0; o < node->outputs.size() && tiled; ++o) {
+    if (node->outputs[o] == kNoValue || !places_[node->outputs[o]].empty()) continue;
+    const Output& output = definition.outputs()[o];
+    tiled = add_tiles(output.element, output.position, node->outputs[o], operands);
+  }
+  if (tiled) return;
+  std::vector<int> inputs, outputs;
+  std::vector<TensorType> types;
+  for (const ValueId i : node->inputs) {
+    if (i == kNoValue) continue;
+    inputs.push_back(storage(i, kPlain));
+    const ValueInfo v = info(i);
+    types.push_back({v.type, to_indices(v.sizes)});
+  }
+  for (const ValueId o : node->outputs) {
+    if (o == kNoValue) continue;
+    places_[o].clear();
+    outputs.push_back(add_value(o, kPlain));
+  }
+  add_step(std::make_unique<ReferenceKernel>(node, std::move(types)), std::move(inputs), std::move(outputs));
+}
+
+void Planner::plan_view(const Group& group) {
+  const Node& node = *graph_.nodes()[group.nodes[0]];
+  alias(group.result, storage(node.inputs[0], kPlain), kPlain);
+}
+
+std::optional<Planner::View> Planner::view(ValueId value) const {
+  const auto found = pending_.find(value);
+  if (found == pending_.end()) return std::nullopt;
+  const Chain& chain = *found->second->chain;
+  if (chain.operands.size() != 1 || chain.element->kind != ElementNode::Kind::kRead || chain.element->zero_outside) return std::nullopt;
+  const auto strides = read_strides(*chain.element, chain.position, info(value).sizes, info(chain.operands[0]).sizes);
+  if (!strides) return std::nullopt;
+  return View{chain.operands[0], strides->constant, strides->coefficients};
+}
+
+bool Planner::add_tiles(const Element& element, const Indices& position, ValueId result, const std::vector<ValueId>& operands) {
+  const ValueInfo out = info(result);
+  for (const ValueId v : operands)
+    if (v != kNoValue) plan_pending(v);
+  // The layout of the first operand of the result's sizes is worth keeping.
+  Layout wanted = kPlain;
+  for (const ValueId v : operands) {
+    if (v == kNoValue || info(v).sizes.size() < 2 || out.sizes.size() < 2 || layouts(v).empty() || layouts(v)[0].plain()) continue;
+    const Sizes sizes = info(v).sizes;
+    if (sizes == out.sizes || (wanted.plain() && sizes[1] == out.sizes[1] && sizes.size() == out.sizes.size())) wanted = layouts(v)[0];
+    if (sizes == out.sizes) break;
+  }
+  if (wanted.blocked() && out.sizes[1] % wanted.channels != 0) wanted = kPlain;
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    const Layout layout = attempt == 0 ? wanted : kPlain;
+    if (attempt == 0 && wanted.plain()) continue;
+    std::vector<TileOperand> types;
+    for (const ValueId v : operands) {
+      if (v == kNoValue) {
+        types.emplace_back();
+        continue;
+      }
+      const ValueInfo i = info(v);
+      Layout l = kPlain;
+      if (attempt < 2 && i.sizes.size() >= 2) {
+        if (attempt == 0 && i.sizes == out.sizes)
+          l = layout;
+        else if (!layouts(v).empty() && !(layouts(v)[0].blocked() && i.sizes[1] % layouts(v)[0].channels != 0))
+          l = layouts(v)[0];
+      }
+      types.push_back({i.type, i.sizes, l});
+    }
+    auto program = compile_stages(element, position, {out.type, out.sizes, layout}, types, {plan_.options.isa, false});
+    if (!program) continue;
+    std::vector<int> inputs;
+    for (std::size_t k = 0; k < operands.size(); ++k)
+      inputs.push_back(operands[k] == kNoValue ? -1 : storage(operands[k], types[k].layout));
+    // An absent operand is never read.
+    int any = -1;
+    for (const int s : inputs) any = std::max(any, s);
+    for (int& s : inputs)
+      if (s < 0) s = any;
+    const int target = add_value(result, layout);
+    if (any < 0) inputs.clear();
+    add_step(std::make_unique<TileKernel>(std::move(*program)), std::move(inputs), {target});
+    return true;
+  }
+  return false;
+}
+
+void Planner::plan_outputs() {
+  for (std::size_t o = 0; o < graph_.outputs().size(); ++o) {
+    const ValueId value = graph_.outputs()[o].value;
+    const int at = storage(value, kPlain);
+    const ValueInfo v = info(value);
+    plan_.outputs.push_back(at);
+    plan_.output_types.push_back({v.type, to_indices(v.sizes)});
+    Storage& s = plan_.storages[at];
+    if (s.kind == Storage::Kind::kArena && s.part_of < 0) {
+      s.kind = Storage::Kind::kOutput;
+      s.number = static_cast<int>(o);
+    }
+  }
+}
+
+void Planner::find_lifetimes() {
+  const auto use = [&](int s, int step) {
+    while (plan_.storages[s].part_of >= 0) s = plan_.storages[s].part_of;
+    Storage& storage = plan_.storages[s];
+    if (storage.first < 0) storage.first = step;
+    storage.last = std::max(storage.last, step);
+  };
+  for (std::size_t n = 0; n < plan_.steps.size(); ++n) {
+    const Step& step = plan_.steps[n];
+    for (const int s : step.inputs) use(s, static_cast<int>(n));
+    for (const int s : step.outputs) use(s, static_cast<int>(n));
+    if (step.scratch >= 0) use(step.scratch, static_cast<int>(n));
+  }
+  for (const int s : plan_.outputs) use(s, static_cast<int>(plan_.steps.size()));
+}
+
+Plan make_plan(const Graph& graph, const PlanOptions& options) { return Planner(graph, options).make(); }
+
+}  // namespace rewright::cpu

@@ -1,0 +1,123 @@
+// Builds a plan: what the kernel families see of it.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/cpu/plan.h"
+#include "runtime/cpu/tile/program.h"
+
+namespace rewright::cpu {
+
+// A value's type and sizes, all known.
+struct ValueInfo {
+  DataType type = DataType::kUndefined;
+  Sizes sizes;
+};
+
+class Planner {
+ public:
+  Planner(const Graph& graph, const PlanOptions& options);
+  Plan make();
+
+  const Graph& graph() const { return graph_; }
+  const PlanOptions& options() const { return plan_.options; }
+  ValueInfo info(ValueId value) const;
+  bool has(const Node& node, std::size_t input) const {
+    return input < node.inputs.size() && node.inputs[input] != kNoValue;
+  }
+  // The value, if it is known now; an empty tensor otherwise.
+  const Tensor& constant(ValueId value) const { return constants_[value]; }
+  // A number that a value with one element is known to be.
+  std::optional<double> known_number(ValueId value) const;
+  Definition define(const Node& node) const;
+
+  // ---- Values in memory
+  // The layouts that the value is in already, the one it was computed in first. Empty before its step is planned.
+  std::vector<Layout> layouts(ValueId value) const;
+  // The storage of a value in a layout; a reordering step is added if it is not there yet.
+  int storage(ValueId value, Layout layout);
+  // Makes room for a value that a step computes.
+  int add_value(ValueId value, Layout layout);
+  // Says that a value lies where another one does (same bytes).
+  void alias(ValueId value, int storage, Layout layout);
+  int add_constant(Tensor tensor);
+  int add_scratch(std::size_t bytes);
+
+  // The value as a strided view of another one, if its producer only moves elements and its step is not planned yet.
+  struct View {
+    ValueId source;
+    std::int64_t offset;
+    std::vector<std::int64_t> strides;
+  };
+  std::optional<View> view(ValueId value) const;
+
+  // Adds a step; its name and cost are those of the nodes being planned.
+  Step& add_step(std::unique_ptr<Kernel> kernel, std::vector<int> inputs, std::vector<int> outputs);
+  // Adds the step(s) that compute an element expression in the given layout (plain if the expression does not allow it).
+  // False if it cannot be compiled.
+  bool add_tiles(const Element& element, const Indices& position, ValueId result, const std::vector<ValueId>& operands);
+
+ private:
+  friend class Grouping;
+  struct Group {
+    std::vector<int> nodes;  // ascending; the group is planned at its last one
+    std::unique_ptr<NodePlan> plan;  // null: by the tile engine, or the reference
+    std::optional<Chain> chain;      // the group as one expression, for the tile engine
+    ValueId result = kNoValue;
+    bool view = false;  // the node's elements are its operand's, in the same order
+    bool copy = false;  // only moves elements: planned when something asks for its result
+  };
+
+  void find_constants();
+  void find_needed();
+  void bind_inputs();
+  void plan_group(const Group& group);
+  void plan_view(const Group& group);
+  void plan_pending(ValueId value);
+  void plan_outputs();
+  void find_lifetimes();
+  void plan_reference(int node);
+  void describe(const Group& group);
+  Layout layout_for(const Chain& chain) const;
+  int known_storage(ValueId value, Layout layout) const;
+
+  const Graph& graph_;
+  Plan plan_;
+  std::vector<Tensor> constants_;      // by value
+  std::vector<bool> needed_;           // by node
+  std::vector<std::vector<std::pair<Layout, int>>> places_;  // by value
+  std::map<ValueId, const Group*> pending_;                  // copies that nothing has asked for yet
+  std::string step_node_, step_operators_;
+  double step_flops_ = 0;
+};
+
+// Which nodes are planned together.
+class Grouping {
+ public:
+  explicit Grouping(Planner& planner);
+  std::vector<Planner::Group> make();
+
+ private:
+  void take_kernels();
+  void take_chains(int node, Planner::Group& group);
+  void group_elementwise();
+  bool is_tiled(int node) const;
+  // The shortest closed group of elementwise nodes behind a value with more than `at_least` nodes.
+  std::optional<Chain> chain_after(ValueId start, std::size_t at_least) const;
+  Chain compose(ValueId start, const std::vector<int>& nodes) const;
+
+  Planner& planner_;
+  const Graph& graph_;
+  std::vector<std::int32_t> producers_;
+  std::vector<std::vector<std::int32_t>> users_;  // needed ones only
+  std::vector<bool> is_output_;                   // by value
+  std::vector<int> group_of_;                     // by node
+  std::vector<Planner::Group> groups_;
+};
+
+}  // namespace rewright::cpu

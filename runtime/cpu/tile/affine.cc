@@ -1,0 +1,151 @@
+#include "runtime/cpu/tile/affine.h"
+
+namespace rewright::cpu {
+
+namespace {
+
+std::int64_t floor_quotient(std::int64_t a, std::int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+
+}  // namespace
+
+void Affine::add(const Affine& other, std::int64_t times) {
+  constant += other.constant * times;
+  if (coefficients.size() < other.coefficients.size()) coefficients.resize(other.coefficients.size());
+  for (std::size_t v = 0; v < other.coefficients.size(); ++v) coefficients[v] += other.coefficients[v] * times;
+}
+
+int Affine::variable() const {
+  int found = -1;
+  for (std::size_t v = 0; v < coefficients.size(); ++v) {
+    if (coefficients[v] == 0) continue;
+    if (found >= 0) return -2;
+    found = static_cast<int>(v);
+  }
+  return found;
+}
+
+int Variables::add(std::uint64_t atom_id, Range range) {
+  const int number = static_cast<int>(ranges_.size());
+  by_atom_[atom_id] = number;
+  ranges_.push_back(range);
+  return number;
+}
+
+std::optional<int> Variables::find(std::uint64_t atom_id) const {
+  const auto found = by_atom_.find(atom_id);
+  return found == by_atom_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::int64_t Variables::lowest(const Affine& a) const {
+  std::int64_t value = a.constant;
+  for (std::size_t v = 0; v < a.coefficients.size(); ++v)
+    value += a.coefficients[v] * (a.coefficients[v] > 0 ? ranges_[v].low : ranges_[v].high - 1);
+  return value;
+}
+
+std::int64_t Variables::highest(const Affine& a) const {
+  std::int64_t value = a.constant;
+  for (std::size_t v = 0; v < a.coefficients.size(); ++v)
+    value += a.coefficients[v] * (a.coefficients[v] > 0 ? ranges_[v].high - 1 : ranges_[v].low);
+  return value;
+}
+
+std::optional<Affine> Variables::affine_atom(const Atom& atom) const {
+  Affine result;
+  switch (atom.kind) {
+    case Atom::Kind::kBound: {
+      const auto variable = find(atom.id);
+      if (!variable) return std::nullopt;
+      result.coefficients.resize(*variable + 1);
+      result.coefficients[*variable] = 1;
+      return result;
+    }
+    case Atom::Kind::kFloorDiv:
+    case Atom::Kind::kMod: {
+      const auto dividend = affine(atom.arguments[0]);
+      const auto divisor = affine(atom.arguments[1]);
+      if (!dividend || !divisor || !divisor->is_constant() || divisor->constant <= 0) return std::nullopt;
+      // a = b * q + r, where q takes the terms that b divides: if 0 <= r < b everywhere, these are quotient and remainder.
+      const std::int64_t b = divisor->constant;
+      Affine q, r;
+      q.coefficients.resize(dividend->coefficients.size());
+      r.coefficients.resize(dividend->coefficients.size());
+      for (std::size_t v = 0; v < dividend->coefficients.size(); ++v) {
+        const std::int64_t c = dividend->coefficients[v];
+        (c % b == 0 ? q : r).coefficients[v] = c % b == 0 ? c / b : c;
+      }
+      r.constant = dividend->constant;
+      const std::int64_t shift = floor_quotient(lowest(r), b);
+      q.constant = shift;
+      r.constant -= shift * b;
+      if (lowest(r) < 0 || highest(r) >= b) return std::nullopt;
+      return atom.kind == Atom::Kind::kFloorDiv ? q : r;
+    }
+    case Atom::Kind::kMin:
+    case Atom::Kind::kMax: {
+      const auto a = affine(atom.arguments[0]);
+      const auto b = affine(atom.arguments[1]);
+      if (!a || !b) return std::nullopt;
+      Affine difference = *a;
+      difference.add(*b, -1);
+      const bool smaller = highest(difference) <= 0, larger = lowest(difference) >= 0;
+      if (!smaller && !larger) return std::nullopt;
+      return (atom.kind == Atom::Kind::kMin) == smaller ? a : b;
+    }
+    default: return std::nullopt;
+  }
+}
+
+std::optional<Affine> Variables::affine(const Index& index) const {
+  Affine result;
+  result.constant = index.constant_term();
+  if (index.is_constant()) return result;
+  for (const Monomial& monomial : index.polynomial()->monomials) {
+    // At most one factor may vary.
+    Affine term;
+    term.constant = monomial.coefficient;
+    for (const AtomPointer& factor : monomial.factors) {
+      const auto f = affine_atom(*factor);
+      if (!f) return std::nullopt;
+      if (f->is_constant()) {
+        term.constant *= f->constant;
+        for (std::int64_t& c : term.coefficients) c *= f->constant;
+      } else if (term.is_constant()) {
+        Affine scaled;
+        scaled.add(*f, term.constant);
+        term = scaled;
+      } else {
+        return std::nullopt;
+      }
+    }
+    result.add(term, 1);
+  }
+  return result;
+}
+
+std::optional<bool> Variables::decide(const Condition& condition) const {
+  if (const auto decided = condition.decided()) return decided;
+  const auto difference = affine(condition.left - condition.right);
+  if (!difference) return std::nullopt;
+  const std::int64_t low = lowest(*difference), high = highest(*difference);
+  switch (condition.relation) {
+    case Condition::Relation::kLess:
+      if (high < 0) return true;
+      if (low >= 0) return false;
+      break;
+    case Condition::Relation::kLessEqual:
+      if (high <= 0) return true;
+      if (low > 0) return false;
+      break;
+    case Condition::Relation::kEqual:
+    case Condition::Relation::kNotEqual: {
+      const bool is_equal = condition.relation == Condition::Relation::kEqual;
+      if (low == 0 && high == 0) return is_equal;
+      if (low > 0 || high < 0) return !is_equal;
+      break;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace rewright::cpu

@@ -1,0 +1,54 @@
+// Index expressions of known sizes over the variables of a tile program.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "operators/index.h"
+
+namespace rewright::cpu {
+
+// lowest + steps of variables that each run over low <= v < high.
+struct Range {
+  std::int64_t low = 0, high = 1;
+};
+
+struct Affine {
+  std::int64_t constant = 0;
+  std::vector<std::int64_t> coefficients;  // by variable; those beyond the end are 0
+
+  std::int64_t coefficient(std::size_t variable) const {
+    return variable < coefficients.size() ? coefficients[variable] : 0;
+  }
+  void add(const Affine& other, std::int64_t times);
+  // The one variable that it depends on; -1 for none, -2 for several.
+  int variable() const;
+  bool is_constant() const { return variable() == -1; }
+};
+
+// The variables of a program: those of the output's axes first, then those of reductions.
+class Variables {
+ public:
+  int add(std::uint64_t atom_id, Range range);
+  std::optional<int> find(std::uint64_t atom_id) const;
+  std::size_t count() const { return ranges_.size(); }
+  Range range(std::size_t variable) const { return ranges_[variable]; }
+  void set_range(std::size_t variable, Range range) { ranges_[variable] = range; }
+
+  std::int64_t lowest(const Affine& a) const;
+  std::int64_t highest(const Affine& a) const;
+
+  // The expression as an affine one, using that variables stay in their ranges; nullopt if it is not.
+  std::optional<Affine> affine(const Index& index) const;
+  // Does the condition hold everywhere, or nowhere, within the ranges? nullopt if neither is known.
+  std::optional<bool> decide(const Condition& condition) const;
+
+ private:
+  std::optional<Affine> affine_atom(const Atom& atom) const;
+  std::map<std::uint64_t, int> by_atom_;
+  std::vector<Range> ranges_;
+};
+
+}  // namespace rewright::cpu

@@ -1,0 +1,70 @@
+// What a tile program consists of.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "operators/element.h"
+#include "runtime/cpu/tile/affine.h"
+#include "runtime/cpu/tile/loops.h"
+#include "runtime/cpu/tile/program.h"
+
+namespace rewright::cpu {
+
+// A register holds one tile: reals (float or double, the same for a whole program) or integers.
+struct Instruction {
+  enum class Kind {
+    kLoad,      // operand at an affine address
+    kGather,    // operand at the addresses in arguments[0]
+    kIndices,   // the affine expression itself, as integers
+    kConstant,
+    kOuter,     // register arguments[0] of the enclosing block
+    kAdd, kSubtract, kMultiply, kDivide, kMaximum, kMinimum, kMultiplyAdd,
+    kFloorDivide, kFloorModulo,
+    kUnary,     // function with a vector loop
+    kFunction,  // function, element by element
+    kEqual, kLess, kLessEqual,  // of arguments of either kind; the result is an integer
+    kSelect,
+    kToInteger, kToReal,
+    kReduce,    // the block `child`
+  };
+  explicit Instruction(Kind k) : kind(k) {}
+  Kind kind;
+  bool integer = false;          // the kind of the destination
+  bool integer_arguments = false;  // kEqual, kLess, kLessEqual, kFunction: the kind of the arguments
+  int arguments[3] = {-1, -1, -1};
+  int operand = -1;
+  Affine affine;  // kLoad: the element's number in the operand; kIndices: the value
+  double real = 0;
+  std::int64_t number = 0;
+  const Function* function = nullptr;
+  int child = -1;
+};
+
+struct Block {
+  int parent = -1;
+  std::vector<Instruction> instructions;  // each defines the register of its own number
+  int result = -1;
+  // Of a reduction: what it reduces, over which variables (outermost first), along them or around whole tiles.
+  Reduction reduction = Reduction::kSum;
+  std::vector<int> variables;
+  bool along = false;
+};
+
+// A box of output positions with the program that computes it. Variables [0, output_rank) are the output's axes as they lie in
+// memory (a blocked channel axis counts twice), counted from the box's corner; the others belong to reductions.
+struct BoxProgram {
+  std::vector<Block> blocks;  // blocks[0] computes the output
+  std::size_t output_rank = 0;
+  std::vector<std::int64_t> extents;  // by variable
+  Affine output;                      // the element's number in the output
+};
+
+class TileExecutor;
+std::unique_ptr<TileProgram> make_executor(std::vector<BoxProgram> boxes, TileOperand output, std::vector<DataType> operand_types,
+                                           Isa isa, bool in_double);
+
+// Merges variables that are always traversed together.
+void coalesce(BoxProgram& box);
+
+}  // namespace rewright::cpu

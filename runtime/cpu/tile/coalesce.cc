@@ -1,0 +1,54 @@
+#include <functional>
+
+#include "runtime/cpu/tile/block.h"
+
+namespace rewright::cpu {
+
+namespace {
+
+void for_each_affine(BoxProgram& box, const std::function<void(Affine&)>& visit) {
+  visit(box.output);
+  for (Block& block : box.blocks)
+    for (Instruction& i : block.instructions)
+      if (i.kind == Instruction::Kind::kLoad || i.kind == Instruction::Kind::kIndices) visit(i.affine);
+}
+
+// Makes `outer` and `inner` one variable if every address steps through them as through one. Variables of extent 1 stay where
+// they are and cost nothing.
+bool merge(BoxProgram& box, int outer, int inner) {
+  const std::int64_t extent = box.extents[inner];
+  bool possible = true;
+  for_each_affine(box, [&](Affine& a) { possible = possible && a.coefficient(outer) == a.coefficient(inner) * extent; });
+  if (!possible) return false;
+  box.extents[inner] *= box.extents[outer];
+  box.extents[outer] = 1;
+  for_each_affine(box, [&](Affine& a) {
+    if (static_cast<std::size_t>(outer) < a.coefficients.size()) a.coefficients[outer] = 0;
+  });
+  return true;
+}
+
+void merge_all(BoxProgram& box, const std::vector<int>& variables) {
+  int inner = -1;
+  for (std::size_t n = variables.size(); n-- > 0;) {
+    const int v = variables[n];
+    if (box.extents[v] == 1) continue;
+    if (inner < 0 || !merge(box, v, inner)) inner = v;
+  }
+}
+
+}  // namespace
+
+void coalesce(BoxProgram& box) {
+  for_each_affine(box, [&](Affine& a) {
+    a.coefficients.resize(box.extents.size());
+    for (std::size_t v = 0; v < box.extents.size(); ++v)
+      if (box.extents[v] == 1) a.coefficients[v] = 0;
+  });
+  std::vector<int> axes(box.output_rank);
+  for (std::size_t v = 0; v < axes.size(); ++v) axes[v] = static_cast<int>(v);
+  merge_all(box, axes);
+  for (const Block& block : box.blocks) merge_all(box, block.variables);
+}
+
+}  // namespace rewright::cpu

@@ -1,0 +1,652 @@
+// Running tile programs.
+#include <algorithm>
+#include <limits>
+#include <type_traits>
+
+#include "runtime/cpu/tile/block.h"
+
+namespace rewright::cpu {
+
+namespace {
+
+using In = Instruction::Kind;
+constexpr Count kTileElements = 1024;
+constexpr Count kParallelElements = 16384;  // below, one thread is faster
+
+// A part of the space of some variables: elements in row-major order over these variables.
+struct Tile {
+  std::vector<int> variables;   // outermost first
+  std::vector<Count> extents;
+  Count size = 1;
+};
+
+// How far a space is cut into tiles.
+struct Tiling {
+  std::vector<int> variables;
+  std::vector<Count> extents, tile;
+  Count count = 1;  // of tiles
+  Count tile_size = 1;
+
+  // The start of each variable and the tile's shape, of tile `number`.
+  void select(Count number, Tile& t, std::vector<Count>& current) const {
+    t.size = 1;
+    for (std::size_t k = variables.size(); k-- > 0;) {
+      const Count steps = (extents[k] + tile[k] - 1) / tile[k];
+      const Count start = number % steps * tile[k];
+      number /= steps;
+      current[variables[k]] = start;
+      t.extents[k] = std::min(tile[k], extents[k] - start);
+      t.size *= t.extents[k];
+    }
+  }
+};
+
+struct BlockPlan {
+  std::vector<bool> live;
+  std::vector<bool> kept;  // loads that often repeat: their registers have memory of their own
+  std::vector<int> buffer; // of each register; -1: none needed
+  int buffers = 0;
+  Tiling tiling;           // of the output, or of the reduction's variables
+  std::vector<int> loop_variables;  // of a reduction around tiles: those with more than one step
+};
+
+struct BoxPlan {
+  BoxProgram program;
+  std::vector<BlockPlan> blocks;
+  std::vector<Count> block_elements;  // the size of each block's tiles
+};
+
+class LiveSet {
+ public:
+  explicit LiveSet(BoxPlan& plan) : plan_(plan) {
+    plan.blocks.resize(plan.program.blocks.size());
+    for (std::size_t b = 0; b < plan.blocks.size(); ++b)
+      plan.blocks[b].live.assign(plan.program.blocks[b].instructions.size(), false);
+    mark(0, plan.program.blocks[0].result);
+  }
+
+ private:
+  void mark(int block, int r) {
+    if (r < 0 || plan_.blocks[block].live[r]) return;
+    plan_.blocks[block].live[r] = true;
+    const Instruction& i = plan_.program.blocks[block].instructions[r];
+    if (i.kind == In::kOuter) return mark(plan_.program.blocks[block].parent, i.arguments[0]);
+    for (const int a : i.arguments) mark(block, a);
+    if (i.kind == In::kReduce) mark(i.child, plan_.program.blocks[i.child].result);
+  }
+  BoxPlan& plan_;
+};
+
+// Registers share buffers once their last use has passed. What children read through kOuter stays to the end.
+void assign_buffers(BoxPlan& plan, int b) {
+  const Block& block = plan.program.blocks[b];
+  BlockPlan& p = plan.blocks[b];
+  const std::size_t n = block.instructions.size();
+  std::vector<std::size_t> last(n, 0);
+  p.kept.assign(n, false);
+  p.buffer.assign(n, -1);
+  for (std::size_t r = 0; r < n; ++r) {
+    if (!p.live[r]) continue;
+    const Instruction& i = block.instructions[r];
+    if (i.kind != In::kOuter)
+      for (const int a : i.arguments)
+        if (a >= 0) last[a] = r;
+    if (i.kind == In::kConstant) p.kept[r] = true;
+    if (i.kind == In::kLoad || i.kind == In::kIndices)
+      for (std::size_t v = 0; v < plan.program.extents.size(); ++v)
+        p.kept[r] = p.kept[r] || (plan.program.extents[v] > 1 && i.affine.coefficient(v) == 0);
+  }
+  for (std::size_t c = 0; c < plan.program.blocks.size(); ++c) {
+    if (plan.program.blocks[c].parent != b) continue;
+    for (std::size_t r = 0; r < plan.program.blocks[c].instructions.size(); ++r)
+      if (plan.blocks[c].live[r] && plan.program.blocks[c].instructions[r].kind == In::kOuter)
+        last[plan.program.blocks[c].instructions[r].arguments[0]] = n;
+  }
+  if (block.result >= 0) last[block.result] = n;
+  std::vector<int> free;
+  for (std::size_t r = 0; r < n; ++r) {
+    if (!p.live[r]) continue;
+    if (p.kept[r]) {
+      p.buffer[r] = p.buffers++;
+      continue;
+    }
+    // The destination may be a source of the same width that ends here; a reduction's may not, it is accumulated.
+    const bool accumulates = block.instructions[r].kind == In::kReduce;
+    std::vector<int> ended;
+    for (std::size_t a = 0; a < r; ++a) {
+      if (!p.live[a] || last[a] != r || p.kept[a]) continue;
+      const bool reusable = !accumulates && block.instructions[a].integer == block.instructions[r].integer;
+      (reusable ? free : ended).push_back(p.buffer[a]);
+    }
+    if (free.empty()) {
+      p.buffer[r] = p.buffers++;
+    } else {
+      p.buffer[r] = free.back();
+      free.pop_back();
+    }
+    free.insert(free.end(), ended.begin(), ended.end());
+  }
+}
+
+// Tiles are runs of the innermost variables; where a load runs along another variable than the innermost, they are squares
+// over the two, so that whole cache lines are used.
+Tiling make_tiling(const BoxPlan& plan, const std::vector<int>& variables, const std::vector<int>& blocks, Count budget) {
+  Tiling t;
+  for (const int v : variables) {
+    if (plan.program.extents[v] == 1) continue;
+    t.variables.push_back(v);
+    t.extents.push_back(plan.program.extents[v]);
+  }
+  const std::size_t rank = t.variables.size();
+  t.tile.assign(rank, 1);
+  int across = -1;
+  if (rank >= 2)
+    for (const int b : blocks)
+      for (std::size_t r = 0; r < plan.program.blocks[b].instructions.size(); ++r) {
+        const Instruction& i = plan.program.blocks[b].instructions[r];
+        if (!plan.blocks[b].live[r] || i.kind != In::kLoad || std::abs(i.affine.coefficient(t.variables[rank - 1])) <= 1) continue;
+        for (std::size_t k = 0; k + 1 < rank; ++k)
+          if (std::abs(i.affine.coefficient(t.variables[k])) == 1) across = static_cast<int>(k);
+      }
+  Count left = budget;
+  if (across >= 0 && t.extents[rank - 1] >= 16) {
+    t.tile[rank - 1] = std::min<Count>(t.extents[rank - 1], 32);
+    left = budget / t.tile[rank - 1];
+    t.tile[across] = std::min(t.extents[across], left);
+  } else {
+    for (std::size_t k = rank; k-- > 0 && left > 1;) {
+      t.tile[k] = std::min(t.extents[k], left);
+      left /= t.tile[k];
+      if (t.tile[k] < t.extents[k]) break;
+    }
+  }
+  for (std::size_t k = 0; k < rank; ++k) {
+    t.count *= (t.extents[k] + t.tile[k] - 1) / t.tile[k];
+    t.tile_size *= t.tile[k];
+  }
+  return t;
+}
+
+// Along its variables, or around tiles of the output? Along, where that is how its loads run through memory.
+bool reduces_along(const BoxPlan& plan, const Block& block) {
+  Count steps = 1, outputs = 1;
+  int inner = -1, inner_output = -1;
+  for (const int v : block.variables) {
+    steps *= plan.program.extents[v];
+    if (plan.program.extents[v] > 1) inner = v;
+  }
+  for (std::size_t v = 0; v < plan.program.output_rank; ++v) {
+    outputs *= plan.program.extents[v];
+    if (plan.program.extents[v] > 1) inner_output = static_cast<int>(v);
+  }
+  if (inner < 0 || steps < 4) return false;
+  if (inner_output < 0 || outputs < 4) return true;
+  int along = 0, around = 0;
+  for (const Instruction& i : block.instructions) {
+    if (i.kind != In::kLoad) continue;
+    along += std::abs(i.affine.coefficient(inner)) == 1;
+    around += std::abs(i.affine.coefficient(inner_output)) == 1;
+  }
+  return along > around;
+}
+
+template <class R>
+class Executor final : public TileProgram {
+ public:
+  Executor(std::vector<BoxProgram> boxes, TileOperand output, std::vector<DataType> operand_types, Isa isa)
+      : output_(std::move(output)),
+        operand_types_(std::move(operand_types)),
+        isa_(isa),
+        real_(real_loops<R>(isa)),
+        integer_(integer_loops(isa)) {
+    for (BoxProgram& box : boxes) {
+      plans_.emplace_back();
+      plans_.back().program = std::move(box);
+      prepare(plans_.back());
+    }
+  }
+
+  void run(const std::byte* const* operands, std::byte* output, int threads) const override {
+    for (const BoxPlan& plan : plans_) {
+      const Tiling& tiling = plan.blocks[0].tiling;
+      Count work = 1;
+      for (const Count e : plan.program.extents) work *= e;
+      const int used = static_cast<int>(std::min<Count>({threads, tiling.count, std::max<Count>(work / kParallelElements, 1)}));
+      if (used <= 1) {
+        run_tiles(plan, operands, output, 0, tiling.count);
+        continue;
+      }
+#pragma omp parallel for num_threads(used) schedule(static)
+      for (int part = 0; part < used; ++part)
+        run_tiles(plan, operands, output, tiling.count * part / used, tiling.count * (part + 1) / used);
+    }
+  }
+
+ private:
+  // ---- Preparation
+  void prepare(BoxPlan& plan) const {
+    LiveSet live(plan);
+    BoxProgram& program = plan.program;
+    std::vector<int> axes;
+    for (std::size_t v = 0; v < program.output_rank; ++v) axes.push_back(static_cast<int>(v));
+    std::vector<int> around{0};
+    for (std::size_t b = 1; b < program.blocks.size(); ++b) {
+      Block& block = program.blocks[b];
+      // Inside of a reduction that runs along its variables, tiles are of those: a reduction in it runs around them.
+      block.along = reduces_along(plan, block) && (block.parent == 0 || !program.blocks[block.parent].along);
+      if (!block.along && block.parent >= 0 && std::find(around.begin(), around.end(), block.parent) != around.end())
+        around.push_back(static_cast<int>(b));
+    }
+    plan.block_elements.assign(program.blocks.size(), 0);
+    for (std::size_t b = 0; b < program.blocks.size(); ++b) {
+      assign_buffers(plan, static_cast<int>(b));
+      const Block& block = program.blocks[b];
+      const Count budget = plan.blocks[b].buffers > 12 ? kTileElements / 2 : kTileElements;
+      if (b == 0) {
+        plan.blocks[b].tiling = make_tiling(plan, axes, around, budget);
+      } else if (block.along) {
+        plan.blocks[b].tiling = make_tiling(plan, block.variables, {static_cast<int>(b)}, budget);
+      } else {
+        for (const int v : block.variables)
+          if (program.extents[v] > 1) plan.blocks[b].loop_variables.push_back(v);
+      }
+      plan.block_elements[b] = b == 0 || block.along ? plan.blocks[b].tiling.tile_size : plan.block_elements[block.parent];
+    }
+  }
+
+  // ---- Execution
+  struct Kept {
+    const void* address = nullptr;
+    std::int64_t value = 0;
+    std::vector<Count> extents;
+  };
+  struct Registers {
+    std::vector<void*> at;
+    std::vector<void*> home;
+    std::vector<Kept> kept;
+  };
+  struct Context {
+    const BoxPlan* plan;
+    const std::byte* const* operands;
+    std::vector<Count> current;
+    std::vector<Registers> blocks;
+    std::vector<Tile> tiles;
+    std::vector<Count> element;  // of the enclosing tile, for reductions that run along their variables
+    std::vector<std::byte> memory;
+  };
+
+  void set_up(Context& c, const BoxPlan& plan, const std::byte* const* operands) const {
+    c.plan = &plan;
+    c.operands = operands;
+    c.current.assign(plan.program.extents.size(), 0);
+    const std::size_t count = plan.program.blocks.size();
+    c.blocks.resize(count);
+    c.tiles.assign(count, {});
+    c.element.assign(count, 0);
+    std::size_t bytes = 64;
+    const auto slot = [&](std::size_t b) { return (static_cast<std::size_t>(plan.block_elements[b]) * 8 + 63) / 64 * 64 + 64; };
+    for (std::size_t b = 0; b < count; ++b) bytes += plan.blocks[b].buffers * slot(b);
+    if (c.memory.size() < bytes) c.memory.resize(bytes);
+    std::byte* next = c.memory.data() + (64 - reinterpret_cast<std::uintptr_t>(c.memory.data()) % 64);
+    for (std::size_t b = 0; b < count; ++b) {
+      const BlockPlan& p = plan.blocks[b];
+      Registers& registers = c.blocks[b];
+      registers.home.assign(p.buffer.size(), nullptr);
+      registers.kept.assign(p.buffer.size(), {});
+      for (std::size_t r = 0; r < p.buffer.size(); ++r)
+        if (p.buffer[r] >= 0) registers.home[r] = next + p.buffer[r] * slot(b);
+      registers.at = registers.home;
+      next += p.buffers * slot(b);
+      c.tiles[b].variables = p.tiling.variables;
+      c.tiles[b].extents.assign(p.tiling.variables.size(), 1);
+      // Constants are filled in once.
+      for (std::size_t r = 0; r < p.buffer.size(); ++r) {
+        const Instruction& i = plan.program.blocks[b].instructions[r];
+        if (!p.live[r] || i.kind != In::kConstant) continue;
+        if (i.integer)
+          integer_.fill(integers(c, b, r), i.number, plan.block_elements[b]);
+        else
+          real_.fill(reals(c, b, r), static_cast<R>(i.real), plan.block_elements[b]);
+      }
+    }
+  }
+
+  void run_tiles(const BoxPlan& plan, const std::byte* const* operands, std::byte* output, Count first, Count last) const {
+    static thread_local Context context;
+    Context& c = context;
+    set_up(c, plan, operands);
+    const Block& root = plan.program.blocks[0];
+    const Instruction& result = root.instructions[root.result];
+    const Tiling& tiling = plan.blocks[0].tiling;
+    const std::size_t width = byte_size(output_.type);
+    const bool same_type = result.integer ? output_.type == DataType::kInt64 : is_own(output_.type);
+    const bool is_kept = plan.blocks[0].kept[root.result];
+    Tile& tile = c.tiles[0];
+    for (Count t = first; t < last; ++t) {
+      tiling.select(t, tile, c.current);
+      std::byte* const target = output + start(plan.program.output, c) * static_cast<Count>(width);
+      const bool direct = same_type && !is_kept && contiguous(plan.program.output, tile);
+      c.blocks[0].at[root.result] = direct ? static_cast<void*>(target) : c.blocks[0].home[root.result];
+      evaluate(c, 0, tile, direct ? root.result : -1);
+      if (!direct) store(c, tile, plan.program.output, target, root.result);
+    }
+  }
+
+  static constexpr DataType kOwn = std::is_same_v<R, float> ? DataType::kFloat : DataType::kDouble;
+  static bool is_own(DataType type) { return type == kOwn; }
+  static R* reals(const Context& c, std::size_t b, int r) { return static_cast<R*>(c.blocks[b].at[r]); }
+  static std::int64_t* integers(const Context& c, std::size_t b, int r) {
+    return static_cast<std::int64_t*>(c.blocks[b].at[r]);
+  }
+  static Count start(const Affine& a, const Context& c) {
+    Count at = a.constant;
+    for (std::size_t v = 0; v < a.coefficients.size(); ++v) at += a.coefficients[v] * c.current[v];
+    return at;
+  }
+  static bool contiguous(const Affine& a, const Tile& tile) {
+    Count step = 1;
+    for (std::size_t k = tile.variables.size(); k-- > 0;) {
+      if (tile.extents[k] != 1 && a.coefficient(tile.variables[k]) != step) return false;
+      step *= tile.extents[k];
+    }
+    return true;
+  }
+
+  // Calls f(address relative to the tile's start, position in the tile) for every row of the innermost variable.
+  template <class F>
+  static void for_each_row(const Affine& a, const Tile& tile, F f) {
+    const std::size_t rank = tile.variables.size();
+    if (rank == 0) return f(Count{0}, Count{0}, Count{0}, Count{1});
+    const Count inner = tile.extents[rank - 1], stride = a.coefficient(tile.variables[rank - 1]);
+    if (tile.size == inner) return f(Count{0}, Count{0}, stride, inner);
+    Count steps[16] = {};
+    Count at = 0;
+    for (Count row = 0; row * inner < tile.size; ++row) {
+      f(at, row * inner, stride, inner);
+      for (std::size_t k = rank - 1; k-- > 0;) {
+        const Count coefficient = a.coefficient(tile.variables[k]);
+        at += coefficient;
+        if (++steps[k] < tile.extents[k]) break;
+        at -= coefficient * steps[k];
+        steps[k] = 0;
+      }
+    }
+  }
+
+  void store(const Context& c, const Tile& tile, const Affine& address, std::byte* target, int result) const {
+    const std::size_t width = byte_size(output_.type);
+    const bool is_integer = c.plan->program.blocks[0].instructions[result].integer;
+    for_each_row(address, tile, [&](Count at, Count from, Count stride, Count n) {
+      std::byte* d = target + at * static_cast<Count>(width);
+      if (is_integer)
+        integer_.store(d, output_.type, stride, integers(c, 0, result) + from, n);
+      else
+        real_.store(d, output_.type, stride, reals(c, 0, result) + from, n);
+    });
+  }
+
+  template <class T>
+  void load(Context& c, int b, int r, const Tile& tile, bool must_copy, const Arithmetic<T>& loops) const {
+    const Instruction& i = c.plan->program.blocks[b].instructions[r];
+    const DataType type = operand_types_[i.operand];
+    const std::size_t width = byte_size(type);
+    const std::byte* source = c.operands[i.operand] + start(i.affine, c) * static_cast<Count>(width);
+    const bool same = std::is_same_v<T, R> ? type == kOwn : type == DataType::kInt64;
+    Registers& registers = c.blocks[b];
+    if (same && !must_copy && contiguous(i.affine, tile)) {
+      registers.at[r] = const_cast<std::byte*>(source);
+      return;
+    }
+    if (!must_copy) registers.at[r] = registers.home[r];
+    Kept& kept = registers.kept[r];
+    if (c.plan->blocks[b].kept[r]) {
+      if (kept.address == source && kept.extents == tile.extents) return;
+      kept.address = source;
+      kept.extents = tile.extents;
+    }
+    T* d = static_cast<T*>(registers.at[r]);
+    for_each_row(i.affine, tile, [&](Count at, Count to, Count stride, Count n) {
+      loops.load(d + to, source + at * static_cast<Count>(width), type, stride, n);
+    });
+  }
+
+  void indices(Context& c, int b, int r, const Tile& tile) const {
+    const Instruction& i = c.plan->program.blocks[b].instructions[r];
+    const std::int64_t first = start(i.affine, c);
+    Kept& kept = c.blocks[b].kept[r];
+    if (c.plan->blocks[b].kept[r]) {
+      if (kept.address == &i && kept.value == first && kept.extents == tile.extents) return;
+      kept = {&i, first, tile.extents};
+    }
+    for_each_row(i.affine, tile, [&](Count at, Count to, Count stride, Count n) {
+      integer_.iota(integers(c, b, r) + to, first + at, stride, n);
+    });
+  }
+
+  template <class T>
+  void arithmetic(const Instruction& i, T* d, const T* a, const T* b, const T* e, Count n, const Arithmetic<T>& loops) const {
+    switch (i.kind) {
+      case In::kAdd: return loops.add(d, a, b, n);
+      case In::kSubtract: return loops.subtract(d, a, b, n);
+      case In::kMultiply: return loops.multiply(d, a, b, n);
+      case In::kDivide: return loops.divide(d, a, b, n);
+      case In::kMaximum: return loops.maximum(d, a, b, n);
+      case In::kMinimum: return loops.minimum(d, a, b, n);
+      case In::kMultiplyAdd: return loops.multiply_add(d, a, b, e, n);
+      default: return;
+    }
+  }
+
+  template <class T>
+  static void compare(const Instruction& i, std::int64_t* d, const T* a, const T* b, Count n, const Arithmetic<T>& loops) {
+    if (i.kind == In::kEqual) return loops.compare_equal(d, a, b, n);
+    if (i.kind == In::kLess) return loops.compare_less(d, a, b, n);
+    loops.compare_less_equal(d, a, b, n);
+  }
+
+  void function(const Context& c, int b, int r, const Instruction& i, Count n) const {
+    for (Count e = 0; e < n; ++e) {
+      if (i.integer_arguments) {
+        std::int64_t arguments[2] = {};
+        for (int k = 0; k < i.function->arity; ++k) arguments[k] = integers(c, b, i.arguments[k])[e];
+        integers(c, b, r)[e] = i.function->integer(arguments);
+        continue;
+      }
+      double arguments[2] = {};
+      for (int k = 0; k < i.function->arity; ++k) arguments[k] = reals(c, b, i.arguments[k])[e];
+      const double value = i.function->real(arguments);
+      if (i.integer)
+        integers(c, b, r)[e] = static_cast<std::int64_t>(value);
+      else
+        reals(c, b, r)[e] = static_cast<R>(value);
+    }
+  }
+
+  void evaluate(Context& c, int b, const Tile& tile, int must_copy) const {
+    const Block& block = c.plan->program.blocks[b];
+    const BlockPlan& p = c.plan->blocks[b];
+    const Count n = tile.size;
+    const auto real_at = [&](int r) { return r < 0 ? nullptr : reals(c, b, r); };
+    const auto integer_at = [&](int r) { return r < 0 ? nullptr : integers(c, b, r); };
+    for (int r = 0; r < static_cast<int>(block.instructions.size()); ++r) {
+      if (!p.live[r]) continue;
+      const Instruction& i = block.instructions[r];
+      switch (i.kind) {
+        case In::kConstant: break;
+        case In::kLoad:
+          if (i.integer)
+            load<std::int64_t>(c, b, r, tile, r == must_copy, integer_);
+          else
+            load<R>(c, b, r, tile, r == must_copy, real_);
+          break;
+        case In::kGather:
+          if (i.integer)
+            integer_.gather(integer_at(r), c.operands[i.operand], operand_types_[i.operand], integer_at(i.arguments[0]), n);
+          else
+            real_.gather(real_at(r), c.operands[i.operand], operand_types_[i.operand], integer_at(i.arguments[0]), n);
+          break;
+        case In::kIndices: indices(c, b, r, tile); break;
+        case In::kOuter: {
+          void* const source = c.blocks[block.parent].at[i.arguments[0]];
+          if (!block.along)
+            c.blocks[b].at[r] = source;
+          else if (i.integer)
+            integer_.fill(integer_at(r), static_cast<std::int64_t*>(source)[c.element[b]], n);
+          else
+            real_.fill(real_at(r), static_cast<R*>(source)[c.element[b]], n);
+          break;
+        }
+        case In::kUnary: real_.unary(*i.function)(real_at(r), real_at(i.arguments[0]), n); break;
+        case In::kFunction: function(c, b, r, i, n); break;
+        case In::kEqual:
+        case In::kLess:
+        case In::kLessEqual:
+          if (i.integer_arguments)
+            compare(i, integer_at(r), integer_at(i.arguments[0]), integer_at(i.arguments[1]), n, integer_);
+          else
+            compare<R>(i, integer_at(r), real_at(i.arguments[0]), real_at(i.arguments[1]), n, real_);
+          break;
+        case In::kSelect:
+          if (i.integer)
+            integer_.select(integer_at(r), integer_at(i.arguments[0]), integer_at(i.arguments[1]), integer_at(i.arguments[2]), n);
+          else
+            real_.select(real_at(r), integer_at(i.arguments[0]), real_at(i.arguments[1]), real_at(i.arguments[2]), n);
+          break;
+        case In::kToInteger: real_.to_integer(integer_at(r), real_at(i.arguments[0]), n); break;
+        case In::kToReal: real_.from_integer(real_at(r), integer_at(i.arguments[0]), n); break;
+        case In::kFloorDivide: integer_.floor_divide(integer_at(r), integer_at(i.arguments[0]), integer_at(i.arguments[1]), n); break;
+        case In::kFloorModulo: integer_.floor_modulo(integer_at(r), integer_at(i.arguments[0]), integer_at(i.arguments[1]), n); break;
+        case In::kReduce:
+          if (c.plan->program.blocks[i.child].along)
+            reduce_along(c, b, r, tile);
+          else
+            reduce_around(c, b, r, tile);
+          break;
+        default:
+          if (i.integer)
+            arithmetic(i, integer_at(r), integer_at(i.arguments[0]), integer_at(i.arguments[1]), integer_at(i.arguments[2]), n,
+                       integer_);
+          else
+            arithmetic<R>(i, real_at(r), real_at(i.arguments[0]), real_at(i.arguments[1]), real_at(i.arguments[2]), n, real_);
+      }
+    }
+  }
+
+  template <class T>
+  static void accumulate(Reduction kind, T* d, const T* a, Count n, const Arithmetic<T>& loops) {
+    switch (kind) {
+      case Reduction::kSum: return loops.add(d, d, a, n);
+      case Reduction::kProduct: return loops.multiply(d, d, a, n);
+      case Reduction::kMax: return loops.maximum(d, d, a, n);
+      case Reduction::kMin: return loops.minimum(d, d, a, n);
+    }
+  }
+
+  // Every step of the variables is one evaluation of the child on the whole tile.
+  void reduce_around(Context& c, int b, int r, const Tile& tile) const {
+    const int child = c.plan->program.blocks[b].instructions[r].child;
+    const Block& block = c.plan->program.blocks[child];
+    const std::vector<int>& variables = c.plan->blocks[child].loop_variables;
+    const bool integer = c.plan->program.blocks[b].instructions[r].integer;
+    for (const int v : block.variables) c.current[v] = 0;
+    for (bool first = true;; first = false) {
+      evaluate(c, child, tile, -1);
+      if (integer) {
+        const std::int64_t* from = integers(c, child, block.result);
+        if (first)
+          std::copy_n(from, tile.size, integers(c, b, r));
+        else
+          accumulate(block.reduction, integers(c, b, r), from, tile.size, integer_);
+      } else {
+        const R* from = reals(c, child, block.result);
+        if (first)
+          std::copy_n(from, tile.size, reals(c, b, r));
+        else
+          accumulate<R>(block.reduction, reals(c, b, r), from, tile.size, real_);
+      }
+      std::size_t k = variables.size();
+      for (; k-- > 0;) {
+        if (++c.current[variables[k]] < c.plan->program.extents[variables[k]]) break;
+        c.current[variables[k]] = 0;
+      }
+      if (k == static_cast<std::size_t>(-1)) return;
+    }
+  }
+
+  // Sums are kept in double (or integers) from tile to tile.
+  template <class T, class Sum>
+  static void fold(Reduction kind, Sum& total, const T* a, Count n, bool first, const Arithmetic<T>& loops) {
+    Sum part = 0;
+    switch (kind) {
+      case Reduction::kSum: part = loops.sum(a, n); break;
+      case Reduction::kProduct: part = loops.product(a, n); break;
+      case Reduction::kMax: part = loops.largest(a, n); break;
+      case Reduction::kMin: part = loops.smallest(a, n); break;
+    }
+    if (first) {
+      total = part;
+      return;
+    }
+    switch (kind) {
+      case Reduction::kSum: total += part; break;
+      case Reduction::kProduct: total *= part; break;
+      case Reduction::kMax: total = total > part || total != total ? total : part; break;
+      case Reduction::kMin: total = total < part || total != total ? total : part; break;
+    }
+  }
+
+  // Every element of the tile is one traversal of the variables, in tiles of the child's own.
+  void reduce_along(Context& c, int b, int r, const Tile& tile) const {
+    const int child = c.plan->program.blocks[b].instructions[r].child;
+    const Block& block = c.plan->program.blocks[child];
+    const Tiling& tiling = c.plan->blocks[child].tiling;
+    const bool integer = c.plan->program.blocks[b].instructions[r].integer;
+    for (const int v : block.variables) c.current[v] = 0;
+    const std::size_t rank = tile.variables.size();
+    Count starts[16], steps[16] = {};
+    for (std::size_t k = 0; k < rank; ++k) starts[k] = c.current[tile.variables[k]];
+    for (Count element = 0; element < tile.size; ++element) {
+      c.element[child] = element;
+      double real_total = 0;
+      std::int64_t integer_total = 0;
+      for (Count t = 0; t < tiling.count; ++t) {
+        Tile& inner = c.tiles[child];
+        tiling.select(t, inner, c.current);
+        evaluate(c, child, inner, -1);
+        if (integer)
+          fold(block.reduction, integer_total, integers(c, child, block.result), inner.size, t == 0, integer_);
+        else
+          fold<R>(block.reduction, real_total, reals(c, child, block.result), inner.size, t == 0, real_);
+      }
+      if (integer)
+        integers(c, b, r)[element] = integer_total;
+      else
+        reals(c, b, r)[element] = static_cast<R>(real_total);
+      for (std::size_t k = rank; k-- > 0;) {
+        const int v = tile.variables[k];
+        c.current[v] = starts[k] + ++steps[k];
+        if (steps[k] < tile.extents[k]) break;
+        c.current[v] = starts[k];
+        steps[k] = 0;
+      }
+    }
+    for (std::size_t k = 0; k < rank; ++k) c.current[tile.variables[k]] = starts[k];
+  }
+
+  TileOperand output_;
+  std::vector<DataType> operand_types_;
+  Isa isa_;
+  const RealLoops<R>& real_;
+  const IntegerLoops& integer_;
+  std::vector<BoxPlan> plans_;
+};
+
+}  // namespace
+
+std::unique_ptr<TileProgram> make_executor(std::vector<BoxProgram> boxes, TileOperand output, std::vector<DataType> operand_types,
+                                           Isa isa, bool in_double) {
+  if (in_double) return std::make_unique<Executor<double>>(std::move(boxes), std::move(output), std::move(operand_types), isa);
+  return std::make_unique<Executor<float>>(std::move(boxes), std::move(output), std::move(operand_types), isa);
+}
+
+}  // namespace rewright::cpu

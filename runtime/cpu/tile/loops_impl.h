@@ -1,0 +1,446 @@
+// The loops of loops.h, compiled once for each instruction set: included by loops_<isa>.cc, which say what the instruction set
+// calls its vectors. Everything but the table has internal linkage, so that code for a newer processor cannot leak out.
+// The compiler vectorizes plain loops; elementary functions are SLEEF's, except exp, sigmoid and tanh on floats, which are hot
+// and have short polynomials here.
+#include <immintrin.h>
+#include <sleef.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "operators/tensor.h"
+#include "runtime/cpu/tile/loops_isa.h"
+
+namespace rewright::cpu {
+namespace {
+
+using I = std::int64_t;
+
+template <class T, class F>
+inline void zip(T* d, const T* a, const T* b, Count n, F f) {
+#pragma GCC ivdep
+  for (Count i = 0; i < n; ++i) d[i] = f(a[i], b[i]);
+}
+template <class T>
+void add(T* d, const T* a, const T* b, Count n) {
+  if constexpr (std::is_integral_v<T>)
+    zip(d, a, b, n, [](T x, T y) { return T(std::uint64_t(x) + std::uint64_t(y)); });
+  else
+    zip(d, a, b, n, [](T x, T y) { return x + y; });
+}
+template <class T>
+void subtract(T* d, const T* a, const T* b, Count n) {
+  if constexpr (std::is_integral_v<T>)
+    zip(d, a, b, n, [](T x, T y) { return T(std::uint64_t(x) - std::uint64_t(y)); });
+  else
+    zip(d, a, b, n, [](T x, T y) { return x - y; });
+}
+template <class T>
+void multiply(T* d, const T* a, const T* b, Count n) {
+  if constexpr (std::is_integral_v<T>)
+    zip(d, a, b, n, [](T x, T y) { return T(std::uint64_t(x) * std::uint64_t(y)); });
+  else
+    zip(d, a, b, n, [](T x, T y) { return x * y; });
+}
+template <class T>
+void divide(T* d, const T* a, const T* b, Count n) {
+  if constexpr (std::is_integral_v<T>)
+    zip(d, a, b, n, [](T x, T y) { return y == 0 ? T(0) : y == -1 ? T(-std::uint64_t(x)) : x / y; });
+  else
+    zip(d, a, b, n, [](T x, T y) { return x / y; });
+}
+template <class T>
+void maximum(T* d, const T* a, const T* b, Count n) {
+  zip(d, a, b, n, [](T x, T y) { return x > y || x != x ? x : y; });
+}
+template <class T>
+void minimum(T* d, const T* a, const T* b, Count n) {
+  zip(d, a, b, n, [](T x, T y) { return x < y || x != x ? x : y; });
+}
+template <class T>
+void multiply_add(T* d, const T* a, const T* b, const T* c, Count n) {
+#pragma GCC ivdep
+  for (Count i = 0; i < n; ++i) d[i] = a[i] * b[i] + c[i];
+}
+void multiply_add_integers(I* d, const I* a, const I* b, const I* c, Count n) {
+#pragma GCC ivdep
+  for (Count i = 0; i < n; ++i) d[i] = I(std::uint64_t(a[i]) * std::uint64_t(b[i]) + std::uint64_t(c[i]));
+}
+template <class T>
+void select(T* d, const I* condition, const T* a, const T* b, Count n) {
+#pragma GCC ivdep
+  for (Count i = 0; i < n; ++i) d[i] = condition[i] ? a[i] : b[i];
+}
+template <class T>
+void fill(T* d, T value, Count n) {
+#pragma GCC ivdep
+  for (Count i = 0; i < n; ++i) d[i] = value;
+}
+
+// Reductions keep kLanes partial results, so that they vectorize and do not depend on the instruction set.
+constexpr Count kLanes = 32;
+template <class T, class F>
+inline T fold(const T* a, Count n, T identity, F f) {
+  T lanes[kLanes];
+  for (T& lane : lanes) lane = identity;
+  Count i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (Count l = 0; l < kLanes; ++l) lanes[l] = f(lanes[l], a[i + l]);
+  for (Count l = 0; i < n; ++i, ++l) lanes[l] = f(lanes[l], a[i]);
+  for (Count width = kLanes / 2; width > 0; width /= 2)
+    for (Count l = 0; l < width; ++l) lanes[l] = f(lanes[l], lanes[l + width]);
+  return lanes[0];
+}
+template <class T>
+T sum(const T* a, Count n) {
+  if constexpr (std::is_integral_v<T>)
+    return fold(a, n, T(0), [](T x, T y) { return T(std::uint64_t(x) + std::uint64_t(y)); });
+  else
+    return fold(a, n, T(0), [](T x, T y) { return x + y; });
+}
+template <class T>
+T product(const T* a, Count n) {
+  if constexpr (std::is_integral_v<T>)
+    return fold(a, n, T(1), [](T x, T y) { return T(std::uint64_t(x) * std::uint64_t(y)); });
+  else
+    return fold(a, n, T(1), [](T x, T y) { return x * y; });
+}
+template <class T>
+T largest(const T* a, Count n) {
+  return fold(a, n, a[0], [](T x, T y) { return x > y || x != x ? x : y; });
+}
+template <class T>
+T smallest(const T* a, Count n) {
+  return fold(a, n, a[0], [](T x, T y) { return x < y || x != x ? x : y; });
+}
+
+// Calls f with a value of the C++ type of a tensor's elements; half types are std::uint16_t with a converter.
+struct HalfBits {
+  std::uint16_t bits;
+  operator float() const { return half_to_float(bits); }
+  HalfBits() = default;
+  explicit HalfBits(float v) : bits(float_to_half(v)) {}
+};
+struct Bfloat16Bits {
+  std::uint16_t bits;
+  operator float() const { return bfloat16_to_float(bits); }
+  Bfloat16Bits() = default;
+  explicit Bfloat16Bits(float v) : bits(float_to_bfloat16(v)) {}
+};
+template <class F>
+inline void with_type(DataType type, F f) {
+  switch (type) {
+    case DataType::kFloat: return f(float());
+    case DataType::kDouble: return f(double());
+    case DataType::kHalf: return f(HalfBits());
+    case DataType::kBfloat16: return f(Bfloat16Bits());
+    case DataType::kUint8: return f(std::uint8_t());
+    case DataType::kBool: return f(bool());
+    case DataType::kInt8: return f(std::int8_t());
+    case DataType::kUint16: return f(std::uint16_t());
+    case DataType::kInt16: return f(std::int16_t());
+    case DataType::kUint32: return f(std::uint32_t());
+    case DataType::kInt32: return f(std::int32_t());
+    case DataType::kUint64:
+    case DataType::kInt64: return f(std::int64_t());
+    default: return;
+  }
+}
+
+template <class T, class S>
+inline T converted(S value) {
+  if constexpr (std::is_same_v<S, HalfBits> || std::is_same_v<S, Bfloat16Bits>)
+    return static_cast<T>(static_cast<float>(value));
+  else if constexpr (std::is_same_v<T, HalfBits> || std::is_same_v<T, Bfloat16Bits>)
+    return T(static_cast<float>(value));
+  else if constexpr (std::is_same_v<T, bool>)
+    return value != 0;
+  else
+    return static_cast<T>(value);
+}
+template <class T>
+void load(T* d, const void* source, DataType type, Count stride, Count n) {
+  with_type(type, [&](auto zero) {
+    using S = decltype(zero);
+    const S* s = static_cast<const S*>(source);
+    if (stride == 0) {
+      const T value = converted<T>(*s);
+#pragma GCC ivdep
+      for (Count i = 0; i < n; ++i) d[i] = value;
+    } else if (stride == 1) {
+      if constexpr (std::is_same_v<S, T>)
+        std::memcpy(d, s, n * sizeof(T));
+      else
+#pragma GCC ivdep
+        for (Count i = 0; i < n; ++i) d[i] = converted<T>(s[i]);
+    } else {
+#pragma GCC ivdep
+      for (Count i = 0; i < n; ++i) d[i] = converted<T>(s[i * stride]);
+    }
+  });
+}
+template <class T>
+void store(void* destination, DataType type, Count stride, const T* a, Count n) {
+  with_type(type, [&](auto zero) {
+    using D = decltype(zero);
+    D* d = static_cast<D*>(destination);
+    if (stride == 1) {
+      if constexpr (std::is_same_v<D, T>)
+        std::memcpy(d, a, n * sizeof(T));
+      else
+#pragma GCC ivdep
+        for (Count i = 0; i < n; ++i) d[i] = converted<D>(a[i]);
+    } else {
+#pragma GCC ivdep
+      for (Count i = 0; i < n; ++i) d[i * stride] = converted<D>(a[i]);
+    }
+  });
+}
+template <class T>
+void gather(T* d, const void* source, DataType type, const I* offsets, Count n) {
+  with_type(type, [&](auto zero) {
+    using S = decltype(zero);
+    const S* s = static_cast<const S*>(source);
+#pragma GCC ivdep
+    for (Count i = 0; i < n; ++i) d[i] = converted<T>(s[offsets[i]]);
+  });
+}
+template <class T>
+void compare_equal(I* d, const T* a, const T* b, Count n) {
+#pragma GCC ivdep
+  for (Count i = 0; i < n; ++i) d[i] = a[i] == b[i];
+}
+template <class T>
+void compare_less(I* d, const T* a, const T* b, Count n) {
+#pragma GCC ivdep
+  for (Count i = 0; i < n; ++i) d[i] = a[i] < b[i];
+}
+template <class T>
+void compare_less_equal(I* d, const T* a, const T* b, Count n) {
+#pragma GCC ivdep
+  for (Count i = 0; i < n; ++i) d[i] = a[i] <= b[i];
+}
+
+template <class T>
+constexpr void set_arithmetic(Arithmetic<T>& t) {
+  t.add = add<T>;
+  t.subtract = subtract<T>;
+  t.multiply = multiply<T>;
+  t.divide = divide<T>;
+  t.maximum = maximum<T>;
+  t.minimum = minimum<T>;
+  if constexpr (std::is_integral_v<T>)
+    t.multiply_add = multiply_add_integers;
+  else
+    t.multiply_add = multiply_add<T>;
+  t.select = select<T>;
+  t.fill = fill<T>;
+  t.sum = sum<T>;
+  t.product = product<T>;
+  t.largest = largest<T>;
+  t.smallest = smallest<T>;
+  t.load = load<T>;
+  t.store = store<T>;
+  t.gather = gather<T>;
+  t.compare_equal = compare_equal<T>;
+  t.compare_less = compare_less<T>;
+  t.compare_less_equal = compare_less_equal<T>;
+}
+
+// ---- Integers
+void floor_divide(I* d, const I* a, const I* b, Count n) {
+  zip(d, a, b, n, [](I x, I y) {
+    if (y == 0) return I(0);
+    if (y == -1) return I(-std::uint64_t(x));
+    const I q = x / y;
+    return q - (x % y != 0 && (x < 0) != (y < 0));
+  });
+}
+void floor_modulo(I* d, const I* a, const I* b, Count n) {
+  zip(d, a, b, n, [](I x, I y) {
+    if (y == 0 || y == -1) return I(0);
+    const I r = x % y;
+    return r != 0 && (r < 0) != (y < 0) ? r + y : r;
+  });
+}
+void iota(I* d, I start, I step, Count n) {
+#pragma GCC ivdep
+  for (Count i = 0; i < n; ++i) d[i] = start + i * step;
+}
+template <class R>
+void to_integer(I* d, const R* a, Count n) {
+#pragma GCC ivdep
+  for (Count i = 0; i < n; ++i) {
+    const double v = a[i];
+    d[i] = v != v ? 0 : v >= 0x1p63 ? std::numeric_limits<I>::max() : v < -0x1p63 ? std::numeric_limits<I>::min() : I(v);
+  }
+}
+template <class R>
+void from_integer(R* d, const I* a, Count n) {
+#pragma GCC ivdep
+  for (Count i = 0; i < n; ++i) d[i] = static_cast<R>(a[i]);
+}
+
+// ---- Functions of floats.
+// exp(x) = 2^k * exp(r), |r| <= ln(2) / 2; the polynomial is Cephes' expf. 2^k is applied in two halves, so that subnormal
+// results and those next to the largest float come out.
+inline float exp_float(float x) {
+  const float clamped = x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x;  // NaN passes
+  const float shifted = clamped * 1.44269504088896341f + 12582912.0f;   // 1.5 * 2^23: rounds to an integer
+  const float k = shifted - 12582912.0f;
+  const std::int32_t exponent = std::bit_cast<std::int32_t>(shifted) - 0x4B400000;
+  const float r = (clamped - k * 0.693359375f) - k * -2.12194440e-4f;
+  float p = 1.9875691500e-4f;
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * r * r + r + 1.0f;
+  const std::int32_t half = exponent >> 1;
+  const float scale1 = std::bit_cast<float>((half + 127) << 23);
+  const float scale2 = std::bit_cast<float>((exponent - half + 127) << 23);
+  return p * scale1 * scale2;
+}
+void exp_f32(float* d, const float* a, Count n) {
+#pragma GCC ivdep
+  for (Count i = 0; i < n; ++i) d[i] = exp_float(a[i]);
+}
+void sigmoid_f32(float* d, const float* a, Count n) {
+#pragma GCC ivdep
+  for (Count i = 0; i < n; ++i) d[i] = 1.0f / (1.0f + exp_float(-a[i]));
+}
+// Near 0 an odd polynomial (Cephes' tanhf), elsewhere 1 - 2 / (exp(2|x|) + 1).
+void tanh_f32(float* d, const float* a, Count n) {
+#pragma GCC ivdep
+  for (Count i = 0; i < n; ++i) {
+    const float x = a[i];
+    const float magnitude = std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & 0x7FFFFFFFu);
+    const float far = 1.0f - 2.0f / (exp_float(2.0f * magnitude) + 1.0f);
+    const float signed_far = std::bit_cast<float>(std::bit_cast<std::uint32_t>(far) | (std::bit_cast<std::uint32_t>(x) & 0x80000000u));
+    const float z = x * x;
+    float p = -5.70498872745e-3f;
+    p = p * z + 2.06390887954e-2f;
+    p = p * z - 5.37397155531e-2f;
+    p = p * z + 1.33314422036e-1f;
+    p = p * z - 3.33332819422e-1f;
+    const float near = p * z * x + x;
+    d[i] = magnitude < 0.625f ? near : signed_far;
+  }
+}
+
+template <class R>
+void absolute(R* d, const R* a, Count n) {
+#pragma GCC ivdep
+  for (Count i = 0; i < n; ++i) d[i] = std::fabs(a[i]);
+}
+template <class R>
+void sign(R* d, const R* a, Count n) {
+#pragma GCC ivdep
+  for (Count i = 0; i < n; ++i) d[i] = a[i] > 0 ? R(1) : a[i] < 0 ? R(-1) : a[i];
+}
+template <class R>
+void square_root(R* d, const R* a, Count n) {
+#pragma GCC ivdep
+  for (Count i = 0; i < n; ++i) d[i] = std::sqrt(a[i]);
+}
+template <class R>
+void inverse_square_root(R* d, const R* a, Count n) {
+#pragma GCC ivdep
+  for (Count i = 0; i < n; ++i) d[i] = R(1) / std::sqrt(a[i]);
+}
+
+// A loop over a SLEEF function; the rest of the last vector is filled up.
+#define REWRIGHT_SLEEF_LOOP_OF(T, S, name, bound)                                                   \
+  void sleef_##name(T* d, const T* a, Count n) {                                                    \
+    constexpr Count kWidth = sizeof(REWRIGHT_VECTOR_##S) / sizeof(T);                               \
+    Count i = 0;                                                                                    \
+    for (; i + kWidth <= n; i += kWidth)                                                            \
+      REWRIGHT_STORE_##S(d + i, REWRIGHT_SLEEF_##S(name, bound)(REWRIGHT_LOAD_##S(a + i)));         \
+    if (i == n) return;                                                                             \
+    T rest[kWidth] = {};                                                                            \
+    std::memcpy(rest, a + i, (n - i) * sizeof(T));                                                  \
+    REWRIGHT_STORE_##S(rest, REWRIGHT_SLEEF_##S(name, bound)(REWRIGHT_LOAD_##S(rest)));             \
+    std::memcpy(d + i, rest, (n - i) * sizeof(T));                                                  \
+  }
+#define REWRIGHT_SLEEF_LOOP(name, bound)              \
+  REWRIGHT_SLEEF_LOOP_OF(float, F32, name, bound)     \
+  REWRIGHT_SLEEF_LOOP_OF(double, F64, name, bound)
+REWRIGHT_SLEEF_LOOP_OF(double, F64, exp, u10)
+REWRIGHT_SLEEF_LOOP_OF(double, F64, tanh, u10)
+REWRIGHT_SLEEF_LOOP(log, u10)
+REWRIGHT_SLEEF_LOOP(erf, u10)
+REWRIGHT_SLEEF_LOOP(asin, u10)
+REWRIGHT_SLEEF_LOOP(acos, u10)
+REWRIGHT_SLEEF_LOOP(atan, u10)
+REWRIGHT_SLEEF_LOOP(sinh, u10)
+REWRIGHT_SLEEF_LOOP(cosh, u10)
+REWRIGHT_SLEEF_LOOP(asinh, u10)
+REWRIGHT_SLEEF_LOOP(acosh, u10)
+REWRIGHT_SLEEF_LOOP(atanh, u10)
+REWRIGHT_SLEEF_LOOP(sin, u10)
+REWRIGHT_SLEEF_LOOP(cos, u10)
+REWRIGHT_SLEEF_LOOP(tan, u10)
+
+void sigmoid_f64(double* d, const double* a, Count n) {
+#pragma GCC ivdep
+  for (Count i = 0; i < n; ++i) d[i] = -a[i];
+  sleef_exp(d, d, n);
+#pragma GCC ivdep
+  for (Count i = 0; i < n; ++i) d[i] = 1.0 / (1.0 + d[i]);
+}
+
+template <class R>
+typename RealLoops<R>::Unary find_unary(const Function& f) {
+  using Unary = typename RealLoops<R>::Unary;
+  namespace fn = functions;
+  constexpr bool kFloat = std::is_same_v<R, float>;
+  if constexpr (kFloat) {
+    if (&f == &fn::exp) return exp_f32;
+    if (&f == &fn::sigmoid) return sigmoid_f32;
+    if (&f == &fn::tanh) return tanh_f32;
+  } else {
+    if (&f == &fn::exp) return static_cast<Unary>(sleef_exp);
+    if (&f == &fn::sigmoid) return sigmoid_f64;
+    if (&f == &fn::tanh) return static_cast<Unary>(sleef_tanh);
+  }
+  const struct {
+    const Function* function;
+    Unary loop;
+  } table[] = {{&fn::log, sleef_log},     {&fn::erf, sleef_erf},     {&fn::asin, sleef_asin},   {&fn::acos, sleef_acos},
+               {&fn::atan, sleef_atan},   {&fn::sinh, sleef_sinh},   {&fn::cosh, sleef_cosh},   {&fn::asinh, sleef_asinh},
+               {&fn::acosh, sleef_acosh}, {&fn::atanh, sleef_atanh}, {&fn::sin, sleef_sin},     {&fn::cos, sleef_cos},
+               {&fn::tan, sleef_tan},     {&fn::abs, absolute<R>},   {&fn::sign, sign<R>},      {&fn::sqrt, square_root<R>},
+               {&fn::rsqrt, inverse_square_root<R>}};
+  for (const auto& entry : table)
+    if (entry.function == &f) return entry.loop;
+  return nullptr;
+}
+
+template <class R>
+constexpr void set_real(RealLoops<R>& t) {
+  set_arithmetic(t);
+  t.unary = find_unary<R>;
+  t.to_integer = to_integer<R>;
+  t.from_integer = from_integer<R>;
+}
+
+constexpr LoopTables make_tables() {
+  LoopTables t{};
+  set_real(t.f32);
+  set_real(t.f64);
+  set_arithmetic(t.i64);
+  t.i64.floor_divide = floor_divide;
+  t.i64.floor_modulo = floor_modulo;
+  t.i64.iota = iota;
+  return t;
+}
+constexpr LoopTables kTables = make_tables();
+
+}  // namespace
+
+const LoopTables& REWRIGHT_LOOPS() { return kTables; }
+
+}  // namespace rewright::cpu

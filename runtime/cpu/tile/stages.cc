@@ -1,0 +1,194 @@
+#include "runtime/cpu/tile/stages.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace rewright::cpu {
+
+namespace {
+
+using Kind = ElementNode::Kind;
+
+class Extraction {
+ public:
+  Extraction(const Indices& position, const Sizes& sizes, std::vector<TileOperand>& operands)
+      : position_(position), sizes_(sizes), operands_(operands) {
+    for (std::size_t a = 0; a < position.size(); ++a)
+      if (const Atom* atom = position[a].as_atom()) axis_of_[atom->id] = a;
+  }
+
+  struct Stage {
+    Element element;
+    Indices position;
+    TileOperand output;
+  };
+  std::vector<Stage> stages;
+
+  // The expression with reductions taken out, innermost first.
+  Element take(const Element& e) {
+    if (const auto found = done_.find(e.get()); found != done_.end()) return found->second;
+    ElementNode node = *e;
+    bool changed = false;
+    for (Element& a : node.arguments) {
+      Element taken = take(a);
+      changed = changed || taken != a;
+      a = std::move(taken);
+    }
+    Element result = changed ? std::make_shared<const ElementNode>(std::move(node)) : e;
+    if (e->kind == Kind::kReduce) result = take_out(result);
+    done_[e.get()] = result;
+    return result;
+  }
+
+ private:
+  void find_atoms(const Index& index, std::set<std::uint64_t>& atoms) const {
+    for_each_atom(index, [&](const Atom& atom) {
+      if (atom.kind == Atom::Kind::kBound) atoms.insert(atom.id);
+      if (atom.kind == Atom::Kind::kLoad) find_atoms(atom.element, atoms);
+    });
+  }
+  void find_atoms(const Element& e, std::set<std::uint64_t>& atoms) const {
+    for (const Index& i : e->position) find_atoms(i, atoms);
+    if (e->kind == Kind::kFromIndex) find_atoms(e->index, atoms);
+    for (const Condition& c : e->conditions) {
+      find_atoms(c.left, atoms);
+      find_atoms(c.right, atoms);
+    }
+    std::set<std::uint64_t> inside;
+    for (const Element& a : e->arguments) find_atoms(a, inside);
+    if (e->kind == Kind::kReduce) inside.erase(e->index.as_atom()->id);
+    atoms.insert(inside.begin(), inside.end());
+    if (e->kind == Kind::kReduce) atoms.erase(e->index.as_atom()->id);
+  }
+
+  Element take_out(const Element& e) {
+    std::set<std::uint64_t> atoms;
+    find_atoms(e, atoms);
+    std::set<std::size_t> axes;
+    for (const std::uint64_t id : atoms) {
+      const auto axis = axis_of_.find(id);
+      if (axis == axis_of_.end()) return e;  // depends on an enclosing reduction
+      axes.insert(axis->second);
+    }
+    std::int64_t repeats = 1;
+    for (std::size_t a = 0; a < sizes_.size(); ++a)
+      if (!axes.contains(a)) repeats *= sizes_[a];
+    if (repeats <= 1) return e;
+    // The result keeps the axes, with size 1 where it does not depend on them.
+    Stage stage;
+    Indices at;
+    for (std::size_t a = 0; a < sizes_.size(); ++a) {
+      const bool depends = axes.contains(a);
+      stage.output.sizes.push_back(depends ? sizes_[a] : 1);
+      at.push_back(depends ? position_[a] : Index(0));
+    }
+    stage.position = position_;
+    stage.element = e;
+    const bool in_double = std::any_of(operands_.begin(), operands_.end(), [](const TileOperand& o) { return o.type == DataType::kDouble; });
+    stage.output.type = e->scalar == Scalar::kReal ? (in_double ? DataType::kDouble : DataType::kFloat) : DataType::kInt64;
+    const Operand read(static_cast<int>(operands_.size()), {stage.output.type, to_indices(stage.output.sizes)});
+    operands_.push_back(stage.output);
+    stages.push_back(std::move(stage));
+    return read(at);
+  }
+
+  const Indices& position_;
+  const Sizes& sizes_;
+  std::vector<TileOperand>& operands_;
+  std::map<std::uint64_t, std::size_t> axis_of_;
+  std::map<const ElementNode*, Element> done_;
+};
+
+}  // namespace
+
+void StagedProgram::run(std::span<const std::byte* const> operands, std::byte* output, std::byte* scratch, int threads) const {
+  if (stages_.empty()) return last_->run(operands.data(), output, threads);
+  std::vector<const std::byte*> all(operands.begin(), operands.end());
+  for (const Stage& stage : stages_) {
+    stage.program->run(all.data(), scratch + stage.offset, threads);
+    all.push_back(scratch + stage.offset);
+  }
+  last_->run(all.data(), output, threads);
+}
+
+std::optional<StagedProgram> compile_stages(const Element& element, const Indices& position, const TileOperand& output,
+                                            std::vector<TileOperand> operands, const TileOptions& options) {
+  Extraction extraction(position, output.sizes, operands);
+  const Element last = extraction.take(element);
+  std::vector<StagedProgram::Stage> stages;
+  std::size_t bytes = 0;
+  std::size_t known = operands.size() - extraction.stages.size();
+  for (const Extraction::Stage& stage : extraction.stages) {
+    const std::vector<TileOperand> so_far(operands.begin(), operands.begin() + static_cast<std::ptrdiff_t>(known++));
+    auto program = compile_tiles(stage.element, stage.position, stage.output, so_far, options);
+    if (!program) return std::nullopt;
+    stages.push_back({std::move(program), bytes});
+    bytes += (static_cast<std::size_t>(element_count(stage.output.sizes)) * byte_size(stage.output.type) + 63) / 64 * 64;
+  }
+  auto program = compile_tiles(last, position, output, std::move(operands), options);
+  if (!program) return std::nullopt;
+  return StagedProgram(std::move(stages), std::move(program), bytes);
+}
+
+std::optional<Affine> read_strides(const ElementNode& read, const Indices& position, const Sizes& sizes, const Sizes& operand_sizes) {
+  Variables variables;
+  for (std::size_t a = 0; a < position.size(); ++a) {
+    const Atom* atom = position[a].as_atom();
+    if (atom == nullptr) return std::nullopt;
+    variables.add(atom->id, {0, sizes[a]});
+  }
+  Affine address;
+  address.coefficients.resize(position.size());
+  std::int64_t stride = 1;
+  for (std::size_t a = read.position.size(); a-- > 0;) {
+    const auto p = variables.affine(read.position[a]);
+    if (!p || variables.lowest(*p) < 0 || variables.highest(*p) >= operand_sizes[a]) return std::nullopt;
+    address.add(*p, stride);
+    stride *= operand_sizes[a];
+  }
+  return address;
+}
+
+bool keeps_order(const Element& element, const Indices& position, const Sizes& sizes, const Sizes& operand_sizes) {
+  if (element->kind != Kind::kRead || element->zero_outside || element->operand != 0) return false;
+  if (element_count(sizes) != element_count(operand_sizes)) return false;
+  const auto is_sum_of_quotients = [](const Index& index) {
+    bool good = true;
+    for_each_atom(index, [&](const Atom& a) {
+      good = good && (a.kind == Atom::Kind::kBound || a.kind == Atom::Kind::kFloorDiv || a.kind == Atom::Kind::kMod);
+    });
+    return good;
+  };
+  // Positions made of quotients and remainders: evaluated at the corners of the output and in between.
+  std::uint64_t state = 1;
+  std::int64_t count = element_count(sizes);
+  for (const Index& i : element->position)
+    if (!is_sum_of_quotients(i)) return false;
+  for (int sample = 0; sample < 64 && count > 0; ++sample) {
+    std::map<std::uint64_t, std::int64_t> at;
+    std::int64_t number = 0;
+    for (std::size_t a = 0; a < sizes.size(); ++a) {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      const auto random = static_cast<std::int64_t>((state >> 33) % static_cast<std::uint64_t>(sizes[a]));
+      const std::int64_t v = sample < 16 ? ((sample >> (a % 4)) & 1 ? sizes[a] - 1 : 0) : random;
+      const Atom* atom = position[a].as_atom();
+      if (atom == nullptr) return false;
+      at[atom->id] = v;
+      number = number * sizes[a] + v;
+    }
+    std::int64_t address = 0;
+    for (std::size_t a = 0; a < element->position.size(); ++a) {
+      const Index p = substitute(element->position[a], [&](const Atom& atom) -> std::optional<Index> {
+        const auto found = atom.kind == Atom::Kind::kBound ? at.find(atom.id) : at.end();
+        return found == at.end() ? std::nullopt : std::optional<Index>(found->second);
+      });
+      if (!p.is_constant()) return false;
+      address = address * operand_sizes[a] + p.constant_term();
+    }
+    if (address != number) return false;
+  }
+  return true;
+}
+
+}  // namespace rewright::cpu

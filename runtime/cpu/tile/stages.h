@@ -1,0 +1,43 @@
+// Expressions in which a reduction serves many elements, computed in stages: softmax's maxima and sums, layer norm's means and
+// variances. A reduction that does not depend on every axis of the output becomes a tensor of its own, over the axes it depends
+// on, and is read from there.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "runtime/cpu/tile/affine.h"
+#include "runtime/cpu/tile/program.h"
+
+namespace rewright::cpu {
+
+class StagedProgram {
+ public:
+  struct Stage {
+    std::unique_ptr<TileProgram> program;
+    std::size_t offset = 0;  // of its result in the scratch memory
+  };
+  StagedProgram(std::vector<Stage> stages, std::unique_ptr<TileProgram> last, std::size_t scratch_bytes)
+      : stages_(std::move(stages)), last_(std::move(last)), scratch_bytes_(scratch_bytes) {}
+  void run(std::span<const std::byte* const> operands, std::byte* output, std::byte* scratch, int threads) const;
+  std::size_t scratch_bytes() const { return scratch_bytes_; }
+
+ private:
+  std::vector<Stage> stages_;
+  std::unique_ptr<TileProgram> last_;
+  std::size_t scratch_bytes_;
+};
+
+// As compile_tiles.
+std::optional<StagedProgram> compile_stages(const Element& element, const Indices& position, const TileOperand& output,
+                                            std::vector<TileOperand> operands, const TileOptions& options);
+
+// The row-major address of an unguarded read as an affine expression of the output's position, if it is one.
+std::optional<Affine> read_strides(const ElementNode& read, const Indices& position, const Sizes& sizes, const Sizes& operand_sizes);
+
+// Does the expression hold the operand's elements in row-major order: is it a mere change of sizes?
+bool keeps_order(const Element& element, const Indices& position, const Sizes& sizes, const Sizes& operand_sizes);
+
+}  // namespace rewright::cpu

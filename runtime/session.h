@@ -1,0 +1,59 @@
+// Executing graphs: a backend prepares a session for a graph, a session runs it on tensors.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "operators/tensor.h"
+
+namespace rewright {
+
+// Instruction sets that kernels are compiled for; a session uses the best one the processor has, up to a limit.
+enum class Isa { kBaseline, kAvx2, kAvx512 };
+
+struct SessionOptions {
+  int threads = 1;              // 0: as many as the machine has processors
+  Isa max_isa = Isa::kAvx512;   // libraries that choose by themselves take the limit of the process's first session
+  bool profile = false;         // measure every step
+  bool precision_double = false;  // compute float tensors in double inside (folding of constants)
+};
+
+// What one step of a session did, summed over the runs so far.
+struct StepProfile {
+  std::string node;       // name of the node, or of the value it computes; of the last one where several were fused
+  std::string operators;  // "Conv+Relu"
+  double seconds = 0;
+  int runs = 0;
+  double flops = 0;  // of one run, by the operators' denotations
+  double bytes = 0;  // of one run: inputs and outputs of the step, once each
+};
+
+struct Roofline;  // optimizer/device.h
+
+class Session {
+ public:
+  virtual ~Session() = default;
+  // Inputs in the order of the graph's inputs. Symbolic sizes are bound by the tensors' sizes, which must agree; what was
+  // prepared for one set of sizes is kept. Not to be called from two threads at once. Throws Error(kBadInput) if inputs do not
+  // fit, Error(kUnsupported) at a node that cannot be executed.
+  virtual std::vector<Tensor> run(std::span<const Tensor> inputs) = 0;
+  virtual std::vector<StepProfile> profile() const { return {}; }
+  virtual std::size_t peak_bytes() const { return 0; }  // of intermediate values, of the last run
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string name() const = 0;
+  // Where all sizes are known, all work that does not depend on inputs is done here: constants, packing, planning.
+  virtual std::unique_ptr<Session> prepare(const Graph& graph, const SessionOptions& options = {}) const = 0;
+};
+
+// A table of steps by time: operator, node, time, GFLOP/s, GB/s, and the share of the roofline's time.
+std::string profile_table(std::span<const StepProfile> steps, const Roofline& roofline);
+
+}  // namespace rewright
