@@ -187,7 +187,7 @@ void check_side(const Pattern& side, std::size_t input_count) {
   const auto check_value = [&](const PatternValue& v, std::size_t before, bool may_be_absent) {
     switch (v.kind) {
       case PatternValue::Kind::kAbsent:
-        if (!may_be_absent) throw Error(ErrorCode::kBadInput, "an output is absent");
+        if (!may_be_absent) throw Error(ErrorCode::kBadInput, "an output, or an input that an operator needs, is absent");
         break;
       case PatternValue::Kind::kInput:
         if (v.number >= input_count) throw Error(ErrorCode::kBadInput, "a reference to an input that is not there");
@@ -214,7 +214,7 @@ void check_side(const Pattern& side, std::size_t input_count) {
         throw Error(ErrorCode::kBadInput,
                     node.op->name() + ": attribute \"" + node.op->fields()[i].name + "\" is of another kind");
     }
-    for (const PatternValue& v : node.inputs) check_value(v, n, true);
+    for (int i = 0; i < count; ++i) check_value(node.inputs[i], n, i >= node.op->min_inputs());
   }
   for (const PatternValue& v : side.outputs) check_value(v, side.nodes.size(), false);
 }
