@@ -125,7 +125,7 @@ Graph replay(const Graph& graph, const Certificate& certificate, const std::vect
     throw Error(ErrorCode::kBadInput, "the certificate was made for another model");
   const RuleIndex index(rules, certificate.match);
   Graph result = graph;
-  result.tidy();
+  if (!certificate.steps.empty()) result.tidy();
   for (std::size_t i = 0; i < certificate.steps.size(); ++i) {
     const Step& step = certificate.steps[i];
     result = step.kind == Step::Kind::kFold ? fold(result, step.folded, evaluator) : replay_rewrites(result, step, i, index);

@@ -19,6 +19,10 @@ namespace {
 // Of a fused operator with another varying operand: that is still to be read, but its own input and output are not.
 constexpr double kFusedShare = 0.5;
 
+// Pointwise operators of so few operations an element wait for memory alone. They share one cost for the same operands, so
+// that the noise of measuring does not make one of them look better than another.
+constexpr double kCheapOperations = 2;
+
 // Weights of a sample: their values do not matter, as long as none is a special case.
 Tensor plausible_weights(const TensorType& type) {
   const Sizes sizes = values(type.shape);
@@ -64,8 +68,8 @@ std::vector<std::optional<TensorType>> types_of(const std::vector<OperandSample>
   return types;
 }
 
-std::string describe(const Operator& op, const Attributes& attributes, const std::vector<OperandSample>& operands) {
-  std::string text = op.name() + "(";
+std::string describe(const std::string& op, const Attributes& attributes, const std::vector<OperandSample>& operands) {
+  std::string text = op + "(";
   for (const AttributeValue& attribute : attributes) text += to_string(attribute) + ";";
   text += ")";
   for (const OperandSample& operand : operands) {
@@ -127,7 +131,7 @@ std::uint32_t CostModel::signature_of(const MatchedGraph& matched, const std::sh
   std::vector<OperandSample> operands = operand_samples(matched, *node, options_.sizes);
   Attributes attributes;
   for (const AttributeValue& attribute : node->attributes) attributes.push_back(with_numbers(attribute, options_.sizes));
-  const std::string text = describe(*node->op, attributes, operands);
+  const std::string text = describe(node->op->name(), attributes, operands);
   if (const auto found = by_text_.find(text); found != by_text_.end()) return remember(found->second);
   auto signature = std::make_unique<Signature>();
   try {
@@ -140,7 +144,10 @@ std::uint32_t CostModel::signature_of(const MatchedGraph& matched, const std::sh
            (!operands.back().present || (operands.back().constant && !signature->traits.reduced[operands.size() - 1])))
       operands.pop_back();
   signature->sample = [op = node->op, attributes, operands] { return make_sample(*op, attributes, operands); };
-  return remember(by_text_[text] = add_signature(describe(*node->op, attributes, operands), std::move(signature)));
+  const bool cheap = signature->traits.pointwise && !signature->traits.free &&
+                     signature->traits.operations <= kCheapOperations * signature->traits.output_elements;
+  const std::string canonical = cheap ? describe("pointwise", {}, operands) : describe(node->op->name(), attributes, operands);
+  return remember(by_text_[text] = add_signature(canonical, std::move(signature)));
 }
 
 std::uint32_t CostModel::add_signature(const std::string& text, std::unique_ptr<Signature> signature) {

@@ -24,7 +24,7 @@ struct OperatorTraits {
   std::vector<bool> reduced;  // per operand: read inside of a reduction
   double operations = 0;     // arithmetic operations
   double bytes = 0;          // read and written
-  double output_bytes = 0;
+  double output_elements = 0;
 };
 OperatorTraits operator_traits(const Operator& op, const Attributes& attributes,
                                std::span<const std::optional<TensorType>> operands);

@@ -20,6 +20,9 @@ using Clock = std::chrono::steady_clock;
 // In a graph that is hardly larger than a region, a step that leads towards a gain may cost a good part of the whole.
 constexpr double kRegionSlack = 8;
 
+// How many steps without gain are followed up where they changed something, before other graphs get their turn.
+constexpr int kFollowUps = 2;
+
 std::size_t resident_bytes() {
   long pages = 0;
   if (std::FILE* file = std::fopen("/proc/self/statm", "r")) {
@@ -73,19 +76,35 @@ class RegionSearch {
     const double slack = (options_.alpha - 1) * std::max(whole_cost, kRegionSlack * start_cost);
     std::size_t best = 0, idle = 0;
     add({start, start_cost, -1, {}}, skeleton_hash(start, facts.constant));
-    while (!open_.empty() && idle < options_.patience && states_.size() < options_.max_graphs && !limits_.reached()) {
-      const std::size_t next = open_.top().second;
-      open_.pop();
-      if (states_[next].cost > states_[best].cost + slack) break;  // the cheapest one that is open
-      ++idle;
-      expand(next);
+    while (idle < options_.patience && states_.size() < options_.max_graphs && !limits_.reached()) {
+      // Steps that gained nothing yet are followed up at once, where they changed something; else the cheapest graph is next.
+      FollowUp next{0, kFollowUps};
+      const bool follows = !follow_ups_.empty();
+      if (follows) {
+        next = follow_ups_.back();
+        follow_ups_.pop_back();
+      } else if (!open_.empty()) {
+        next.state = open_.top().second;
+        open_.pop();
+        ++idle;
+      } else {
+        break;
+      }
+      if (states_[next.state].cost > states_[best].cost + slack) {
+        if (follows) continue;
+        break;
+      }
+      expand(next.state, follows);
       for (Candidate& candidate : candidates_) {
         if (candidate.cost > states_[best].cost + slack) continue;
-        add({std::move(candidate.graph), candidate.cost, static_cast<std::int32_t>(next), std::move(candidate.made_by)},
+        add({std::move(candidate.graph), candidate.cost, static_cast<std::int32_t>(next.state), std::move(candidate.made_by)},
             candidate.hash);
-        if (states_.back().cost < states_[best].cost * (1 - 1e-9)) {
-          best = states_.size() - 1;
+        const std::size_t added = states_.size() - 1;
+        if (states_[added].cost < states_[best].cost * (1 - 1e-9)) {
+          best = added;
           idle = 0;
+        } else if (next.left > 0 && states_[added].cost >= states_[next.state].cost) {
+          follow_ups_.push_back({added, next.left - 1});
         }
       }
     }
@@ -112,13 +131,29 @@ class RegionSearch {
     states_.push_back(std::move(state));
   }
 
-  // Fills candidates_ with the graphs one rewrite away that were not seen before, costs included.
-  void expand(std::size_t number) {
+  // The nodes of a state that its parent did not have.
+  std::vector<bool> new_nodes(const State& state) const {
+    std::unordered_set<const Node*> before;
+    if (state.parent >= 0)
+      for (const auto& node : states_[static_cast<std::size_t>(state.parent)].graph.nodes()) before.insert(node.get());
+    std::vector<bool> result;
+    for (const auto& node : state.graph.nodes()) result.push_back(!before.contains(node.get()));
+    return result;
+  }
+
+  // Fills candidates_ with the graphs one rewrite away that were not seen before, costs included; if asked, only those by
+  // rewrites of what the state's own rewrite changed.
+  void expand(std::size_t number, bool only_changed) {
     candidates_.clear();
     const Graph graph = states_[number].graph;
+    const std::vector<bool> changed = new_nodes(states_[number]);
     const MatchedGraph facts(graph, rules_.options().for_training);
     std::vector<std::unique_ptr<MatchedGraph>> made;
     for (const Match& match : matcher_.find(facts)) {
+      if (only_changed && std::none_of(match.where.begin(), match.where.end(), [&](std::int64_t position) {
+            return position >= 0 && changed[static_cast<std::size_t>(position)];
+          }))
+        continue;
       const Rule& rule = rules_.rules()[match.rule];
       std::optional<Graph> rewritten = apply(graph, rule, match);
       if (!rewritten) continue;
@@ -146,6 +181,11 @@ class RegionSearch {
   Matcher matcher_;
   std::vector<State> states_;
   std::vector<Candidate> candidates_;
+  struct FollowUp {
+    std::size_t state;
+    int left;  // how many more steps may follow
+  };
+  std::vector<FollowUp> follow_ups_;
   std::unordered_set<std::uint64_t> visited_;
   using Open = std::pair<double, std::size_t>;  // cost, state; of equal costs the older
   std::priority_queue<Open, std::vector<Open>, std::greater<>> open_;

@@ -31,7 +31,7 @@ struct SearchOptions {
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
   std::size_t memory = std::size_t{8} << 30;  // bytes of the process
   std::size_t region_nodes = 28;              // at most so many in a region
-  std::size_t patience = 60;                  // a region is left after so many graphs were expanded without gain
+  std::size_t patience = 24;                  // a region is left after so many graphs were expanded without gain
   std::size_t max_graphs = 4000;              // in a region
   int max_passes = 6;
   std::stop_token cancel;

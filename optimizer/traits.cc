@@ -79,12 +79,12 @@ OperatorTraits operator_traits(const Operator& op, const Attributes& attributes,
     if (operand) traits.bytes += bytes_of(*operand);
   const Definition definition = op.define(attributes, Inputs::of(operands));
   for (const Output& output : definition.outputs()) {
-    traits.output_bytes += bytes_of(output.type);
+    traits.output_elements += count_of(output.type.shape);
+    traits.bytes += bytes_of(output.type);
     if (output.element)
       traits.operations +=
           static_cast<double>(operation_count(output.element).constant().value_or(1)) * count_of(output.type.shape);
   }
-  traits.bytes += traits.output_bytes;
   if (definition.outputs().size() != 1 || !definition.has_denotation()) return traits;
 
   const Output& output = definition.outputs()[0];
