@@ -44,6 +44,8 @@ Indices reshaped_position(const Indices& from, const Indices& to, const Indices&
 Definition reshaped(const Inputs& in, const Indices& shape) {
   Definition d(in);
   const Operand& x = in[0];
+  for (const Index& size : shape)
+    d.require(less_equal(0, size), [&] { return "shape " + to_string(shape) + " has a negative size"; });
   d.require(equal(product(x.shape()), product(shape)), [&] {
     return "shape " + to_string(x.shape()) + " has " + product(x.shape()).to_string() + " elements, shape " + to_string(shape) +
            " has " + product(shape).to_string();
