@@ -39,6 +39,7 @@ struct Step {
   std::vector<int> inputs, outputs;  // storages
   int scratch = -1;
   double flops = 0, bytes = 0;
+  bool changes_layout = false;  // between operators
 };
 
 struct Plan {

@@ -178,7 +178,7 @@ int Planner::storage(ValueId value, Layout layout) {
   step_operators_ = "(layout)";
   step_flops_ = 0;
   const int target = add_value(value, layout);
-  add_step(make_reorder(v.sizes, from, layout), {source}, {target});
+  add_step(make_reorder(v.sizes, from, layout), {source}, {target}).changes_layout = true;
   step_node_ = node;
   step_operators_ = operators;
   step_flops_ = flops;

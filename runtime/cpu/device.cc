@@ -1,0 +1,166 @@
+#include "runtime/cpu/device.h"
+
+#include <cblas.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <thread>
+
+#include "optimizer/optimize.h"
+#include "runtime/cpu/backend.h"
+#include "runtime/cpu/dnnl_support.h"
+#include "runtime/cpu/plan.h"
+
+namespace rewright {
+
+namespace {
+
+// To be changed with every change of kernels or planning that changes times.
+constexpr int kKernelGeneration = 1;
+
+constexpr double kSecondsPerSample = 0.012;
+constexpr int kLeastRuns = 3;
+
+using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.rfind("model name", 0) == 0) return line.substr(std::min(line.size(), line.find(':') + 2));
+  return "unknown processor";
+}
+
+std::string dnnl_version_text() {
+  const dnnl_version_t* v = dnnl_version();
+  return "oneDNN " + std::to_string(v->major) + "." + std::to_string(v->minor) + "." + std::to_string(v->patch);
+}
+
+std::string blas_version_text() {
+  const std::string config = openblas_get_config();  // "OpenBLAS 0.3.21 NO_LAPACKE ..."
+  return config.substr(0, config.find(' ', config.find(' ') + 1));
+}
+
+// The best of several products of 512 x 512 matrices, and of several passes over 64 MiB.
+Roofline measure_roofline() {
+  Roofline roofline;
+  constexpr int kSize = 512, kRounds = 8;
+  const std::vector<float> a(kSize * kSize, 0.5f);
+  std::vector<float> y(kSize * kSize);
+  double best = std::numeric_limits<double>::infinity();
+  for (int round = 0; round < kRounds; ++round) {
+    const auto start = Clock::now();
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, kSize, kSize, kSize, 1, a.data(), kSize, a.data(), kSize, 0, y.data(), kSize);
+    best = std::min(best, seconds_since(start));
+  }
+  roofline.operations_per_second = 2.0 * kSize * kSize * kSize / best;
+  constexpr std::size_t kBytes = std::size_t{64} << 20;
+  std::vector<char> from(kBytes, 1), to(kBytes, 2);
+  best = std::numeric_limits<double>::infinity();
+  for (int round = 0; round < kRounds / 2; ++round) {
+    const auto start = Clock::now();
+    std::memcpy(to.data(), from.data(), kBytes);
+    best = std::min(best, seconds_since(start));
+  }
+  roofline.bytes_per_second = 2.0 * kBytes / best;
+  return roofline;
+}
+
+class CpuDevice final : public Device {
+ public:
+  explicit CpuDevice(int threads) {
+    options_.threads = threads > 0 ? threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    plan_options_.threads = options_.threads;
+    plan_options_.isa = cpu::usable_isa(options_.max_isa);
+  }
+
+  std::string name() const override { return "cpu"; }
+  std::string identity() const override {
+    return "cpu " + processor_name() + ", " + std::string(cpu::name(plan_options_.isa)) + ", " + dnnl_version_text() + ", " +
+           blas_version_text() + ", kernels " + std::to_string(kKernelGeneration) + ", " + std::to_string(options_.threads) + " threads";
+  }
+
+  std::vector<std::optional<double>> time_nodes(std::span<const NodeSample> samples) override {
+    omp_set_num_threads(options_.threads);
+    std::vector<std::optional<double>> seconds;
+    for (const NodeSample& sample : samples) {
+      try {
+        seconds.push_back(time_sample(sample.graph));
+      } catch (const Error&) {
+        seconds.push_back(std::nullopt);
+      }
+    }
+    return seconds;
+  }
+
+  std::vector<std::vector<double>> time_graphs(std::span<const Graph> graphs, const TimingOptions& options) override {
+    std::vector<std::unique_ptr<Session>> sessions;
+    std::vector<Tensor> inputs;
+    for (const Graph& graph : graphs) {
+      sessions.push_back(cpu_backend().prepare(graph, options_));
+      if (sessions.size() == 1) inputs = random_inputs(graph, {}, options.seed);
+    }
+    std::vector<std::vector<double>> seconds(graphs.size());
+    auto start = Clock::now();
+    for (int round = -options.warmup;; ++round) {
+      if (round == 0) start = Clock::now();
+      const double passed = seconds_since(start);
+      if (round > 0 && (passed > options.max_seconds || (passed > options.min_seconds && round >= options.min_rounds))) break;
+      if (options.cancel.stop_requested()) throw Error(ErrorCode::kCancelled, "measuring was stopped");
+      for (std::size_t i = 0; i < graphs.size(); ++i) {
+        const std::size_t g = round % 2 == 0 ? i : graphs.size() - 1 - i;
+        const auto begin = Clock::now();
+        sessions[g]->run(inputs);
+        if (round >= 0) seconds[g].push_back(seconds_since(begin));
+      }
+    }
+    return seconds;
+  }
+
+  std::vector<Tensor> run(const Graph& graph, std::span<const Tensor> inputs) override {
+    return cpu_backend().prepare(graph, options_)->run(inputs);
+  }
+
+  bool supports(const Graph&, const Node& node) const override { return node.op != nullptr; }
+
+  Roofline roofline() const override {
+    omp_set_num_threads(options_.threads);
+    return measure_roofline();
+  }
+
+ private:
+  // The least time of the sample's own steps: changes of layout at its ends belong to its neighbours in a model.
+  double time_sample(const Graph& graph) const {
+    cpu::PlanRunner runner(cpu::make_plan(graph, plan_options_));
+    runner.measure(true);
+    const std::vector<Tensor> inputs = random_inputs(graph, {}, 0);
+    runner.run(inputs);
+    double least = std::numeric_limits<double>::infinity();
+    const auto start = Clock::now();
+    for (int run = 0; run < kLeastRuns || seconds_since(start) < kSecondsPerSample; ++run) {
+      const std::vector<double> before = runner.seconds();
+      runner.run(inputs);
+      double seconds = 0;
+      for (std::size_t n = 0; n < before.size(); ++n)
+        if (!runner.plan().steps[n].changes_layout) seconds += runner.seconds()[n] - before[n];
+      least = std::min(least, seconds);
+      if (run >= kLeastRuns && seconds_since(start) > 50 * kSecondsPerSample) break;
+    }
+    return least;
+  }
+
+  SessionOptions options_;
+  cpu::PlanOptions plan_options_;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> make_cpu_device(int threads) { return std::make_unique<CpuDevice>(threads); }
+
+std::string cpu_library_versions() { return dnnl_version_text() + "\n" + blas_version_text(); }
+
+}  // namespace rewright

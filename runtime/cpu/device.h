@@ -1,0 +1,17 @@
+// The CPU as something to optimize for.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "optimizer/device.h"
+
+namespace rewright {
+
+// `threads` of 0: as many as the machine has processors.
+std::unique_ptr<Device> make_cpu_device(int threads = 1);
+
+// The libraries that kernels come from, with their versions: a line each.
+std::string cpu_library_versions();
+
+}  // namespace rewright
