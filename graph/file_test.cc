@@ -1,5 +1,8 @@
 #include "graph/file.h"
 
+#include <sys/resource.h>
+
+#include <csignal>
 #include <filesystem>
 
 #include <catch2/catch.hpp>
@@ -50,6 +53,28 @@ TEST_CASE("files that cannot be read or written are errors with their name") {
   CHECK_THROWS_WITH(map_file(folder / "none"), Catch::Contains("none") && Catch::Contains("No such file"));
   CHECK_THROWS_WITH(map_file(folder.path()), Catch::Contains("directory"));
   CHECK_THROWS_WITH(write_file(folder / "no/such", "x"), Catch::Contains("cannot be written"));
+}
+
+TEST_CASE("no space: an error, and the old file") {
+  const TemporaryFolder folder;
+  write_file(folder / "a", "old");
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit tight{4096, before.rlim_max};
+  ::setrlimit(RLIMIT_FSIZE, &tight);
+  std::string message;
+  try {
+    write_file(folder / "a", std::string(1 << 20, 'x'));
+  } catch (const Error& error) {
+    message = error.what();
+    CHECK(error.code() == ErrorCode::kMissing);
+  }
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  CHECK_THAT(message, Catch::Contains("cannot be written"));
+  CHECK(map_file(folder / "a").text() == "old");
+  CHECK(entries(folder.path()) == 1);
 }
 
 }  // namespace rewright

@@ -41,11 +41,11 @@ class CachedHash {
 }  // namespace internal
 
 struct Value {
-  std::string name;                 // as in the model, or empty for values that rewriting made
-  TensorType type;                  // kUndefined where it is not known (around opaque nodes)
-  bool shape_known = true;          // false: type.shape says nothing
-  std::optional<Indices> contents;  // elements of a small integer tensor, as far as known (see known_contents)
-  Tensor constant;                  // not empty: a constant leaf
+  std::string name;                     // as in the model, or empty for values that rewriting made
+  TensorType type;                      // kUndefined where it is not known (around opaque nodes)
+  bool shape_known = true;              // false: type.shape says nothing
+  std::optional<Indices> contents;      // elements of a small integer tensor, as far as known (see known_contents)
+  Tensor constant;                      // not empty: a constant leaf
   std::uint64_t constant_hash() const;  // of the constant's contents, computed once
   internal::CachedHash cached_hash;     // of `constant`; Graph resets it where it takes a Value over
 };
@@ -66,9 +66,9 @@ struct Origin {
 struct Node {
   const Operator* op = nullptr;  // null: opaque, kept as it is
   Attributes attributes;
-  std::vector<ValueId> inputs;      // kNoValue where absent; of an opaque node also what its subgraphs capture
-  std::vector<ValueId> parameters;  // what its ONNX form reads to know attributes (a Reshape's shape tensor): kept alive
-  std::vector<ValueId> outputs;     // kNoValue where the model does not name it
+  std::vector<ValueId> inputs;           // kNoValue where absent; of an opaque node also what its subgraphs capture
+  std::vector<ValueId> parameters;       // what its ONNX form reads to know attributes (a Reshape's shape tensor): kept alive
+  std::vector<ValueId> outputs;          // kNoValue where the model does not name it
   std::shared_ptr<const Origin> origin;  // null for nodes that rewriting made
   std::string opaque_reason;             // why it is opaque
 };

@@ -118,8 +118,8 @@ TEST_CASE("the hash is blind to order and inner names, and sees all else") {
   auto build = [](bool swapped, double weight, std::string_view last) {
     Graph graph;
     const ValueId x = graph.add_input("x", floats({2}));
-    const ValueId w = graph.add_constant(Tensor::from_reals(DataType::kFloat, {2}, std::vector<double>{weight, 2}),
-                                         swapped ? "weight" : "w");
+    const ValueId w =
+        graph.add_constant(Tensor::from_reals(DataType::kFloat, {2}, std::vector<double>{weight, 2}), swapped ? "weight" : "w");
     ValueId a, b;
     if (swapped) {
       b = add(graph, "Exp", {x});

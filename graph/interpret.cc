@@ -135,8 +135,7 @@ std::vector<Tensor> interpret(const Graph& graph, std::span<const Tensor> inputs
   }
   std::vector<Tensor> results;
   for (const GraphOutput& output : bound.outputs()) {
-    if (!tensors[output.value])
-      throw Error(ErrorCode::kUnsupported, "cannot be computed", "output \"" + output.name + "\"");
+    if (!tensors[output.value]) throw Error(ErrorCode::kUnsupported, "cannot be computed", "output \"" + output.name + "\"");
     results.push_back(tensors[output.value]);
   }
   return results;

@@ -79,7 +79,8 @@ Tensor read_npy(const std::filesystem::path& file) {
   const std::string where = file.string();
   const std::string_view text = content.text();
   constexpr std::string_view kMagic = "\x93NUMPY";
-  if (text.size() < 10 || text.substr(0, kMagic.size()) != kMagic) throw Error(ErrorCode::kBadInput, "is not an .npy file", where);
+  if (text.size() < 10 || text.substr(0, kMagic.size()) != kMagic)
+    throw Error(ErrorCode::kBadInput, "is not an .npy file", where);
   const int version = static_cast<unsigned char>(text[6]);
   const std::size_t prefix = version == 1 ? 10 : 12;
   if (version < 1 || version > 3 || text.size() < prefix)
@@ -96,7 +97,8 @@ Tensor read_npy(const std::filesystem::path& file) {
         (described[1] == '<' || described[1] == '|' || described[1] == '='))
       descriptor = &d;
   if (descriptor == nullptr)
-    throw Error(ErrorCode::kUnsupported, "has elements of a type that is not read: " + std::string(described.substr(0, 8)), where);
+    throw Error(ErrorCode::kUnsupported, "has elements of a type that is not read: " + std::string(described.substr(0, 8)),
+                where);
   const bool fortran = entry(header, "fortran_order", where).starts_with("True");
   Sizes sizes = parse_shape(entry(header, "shape", where), where);
 
@@ -126,8 +128,7 @@ void write_npy(const Tensor& tensor, const std::filesystem::path& file) {
   for (std::int64_t size : tensor.sizes()) shape += std::to_string(size) + ", ";
   if (tensor.sizes().size() > 1) shape.resize(shape.size() - 2);
   if (tensor.sizes().size() == 1) shape.pop_back();
-  std::string header =
-      "{'descr': '" + std::string(descriptor->text) + "', 'fortran_order': False, 'shape': (" + shape + "), }";
+  std::string header = "{'descr': '" + std::string(descriptor->text) + "', 'fortran_order': False, 'shape': (" + shape + "), }";
   header.append(63 - (10 + header.size()) % 64, ' ');  // elements start at a multiple of 64
   header += '\n';
   std::string start = "\x93NUMPY";

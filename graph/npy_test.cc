@@ -12,7 +12,8 @@ namespace rewright {
 TEST_CASE("tensors go through .npy files unchanged") {
   const TemporaryFolder folder;
   const auto file = folder / "t.npy";
-  for (DataType type : {DataType::kFloat, DataType::kDouble, DataType::kHalf, DataType::kInt8, DataType::kInt64, DataType::kBool})
+  for (DataType type :
+       {DataType::kFloat, DataType::kDouble, DataType::kHalf, DataType::kInt8, DataType::kInt64, DataType::kBool})
     for (Sizes sizes : {Sizes{}, Sizes{3}, Sizes{2, 3}, Sizes{0, 4}}) {
       const std::vector<double> values(static_cast<std::size_t>(element_count(sizes)), 1);
       const Tensor tensor = Tensor::from_reals(type, sizes, values);

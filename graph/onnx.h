@@ -15,8 +15,8 @@ struct ImportOptions {
   // Sizes for symbolic or missing dimensions of inputs ("--shape"): input name -> sizes. A size that contradicts the model is
   // an Error.
   std::map<std::string, Sizes> input_sizes;
-  // Values of inputs, for a graph that is executed on just these: shapes and parameters that a model computes from inputs (axes,
-  // pads, scales, ...) are then known.
+  // Values of inputs, for a graph that is executed on just these: shapes and parameters that a model computes from inputs
+  // (axes, pads, scales, ...) are then known.
   std::map<std::string, Tensor> input_values;
   std::size_t max_bytes = std::size_t{64} << 30;  // refuse to allocate beyond this
 };
@@ -28,7 +28,7 @@ Graph import_onnx(const std::filesystem::path& file, const ImportOptions& option
 Graph import_onnx_bytes(std::string_view bytes, const std::string& name, const ImportOptions& options = {});
 
 struct ExportOptions {
-  bool check = true;                              // run ONNX's checker on the result
+  bool check = true;                                // run ONNX's checker on the result
   std::size_t external_data_above = 1900ull << 20;  // bytes of weights from which they are written beside the model
 };
 
@@ -37,8 +37,8 @@ struct ExportOptions {
 void export_onnx(const Graph& graph, const std::filesystem::path& file, const ExportOptions& options = {});
 std::string export_onnx_bytes(const Graph& graph, const ExportOptions& options = {});
 
-// A model of one node with inputs of the node's input types (constants as initializers only if `keep_constants`), to be timed or
-// tested by another engine.
+// A model of one node with inputs of the node's input types (constants as initializers only if `keep_constants`), to be timed
+// or tested by another engine.
 std::string export_node_bytes(const Graph& graph, const Node& node, bool keep_constants);
 
 // A TensorProto file (.pb), as ONNX's test data has them, and NumPy's .npy.

@@ -34,7 +34,8 @@ TEST_CASE("files that are no models") {
 }
 
 TEST_CASE("every cut of a model is refused or read") {
-  const std::string good = text_bytes("agraph (float[2, 3] x) => (y) <float[3] w = {1, 2, 3}> { a = Add(x, w)\n y = Softmax <axis = 1> (a) }");
+  const std::string good =
+      text_bytes("agraph (float[2, 3] x) => (y) <float[3] w = {1, 2, 3}> { a = Add(x, w)\n y = Softmax <axis = 1> (a) }");
   for (std::size_t length = 0; length < good.size(); ++length) {
     try {
       import_onnx_bytes(good.substr(0, length), "cut");
@@ -95,8 +96,10 @@ TEST_CASE("weights that are missing or do not fit") {
 }
 
 TEST_CASE("ill-typed nodes are named") {
-  CHECK_THAT(failure(text_bytes("agraph (float[2, 3] x, float[4, 5] w) => (y) { y = MatMul(x, w) }")), Contains("MatMul of \"y\""));
-  CHECK_THAT(failure(text_bytes("agraph (float[1,64,8,8] x, float[8,3,3,3] w) => (y) { y = Conv(x, w) }")), Contains("Conv of \"y\""));
+  CHECK_THAT(failure(text_bytes("agraph (float[2, 3] x, float[4, 5] w) => (y) { y = MatMul(x, w) }")),
+             Contains("MatMul of \"y\""));
+  CHECK_THAT(failure(text_bytes("agraph (float[1,64,8,8] x, float[8,3,3,3] w) => (y) { y = Conv(x, w) }")),
+             Contains("Conv of \"y\""));
   CHECK_THAT(failure(text_bytes("agraph (float[2] x, int64[2] w) => (y) { y = Add(x, w) }")), Contains("Add of \"y\""));
   CHECK_THAT(failure(text_bytes("agraph (float[2] x) => (y) { y = Add(x) }")), Contains("Add of \"y\""));
 }
@@ -125,7 +128,8 @@ TEST_CASE("a shape that cannot be inferred makes opaque what needs it") {
   const Graph graph = import_onnx_bytes(text_bytes(R"(agraph (float[4] x, int64[2] s) => (y) {
     a = Reshape(x, s)
     y = Relu(a)
-  })"), "test");
+  })"),
+                                        "test");
   CHECK(graph.nodes()[0]->op == nullptr);
   CHECK_THAT(graph.nodes()[0]->opaque_reason, Contains("not known"));
 }

@@ -3,46 +3,14 @@
 
 #include "graph/onnx.h"
 #include "graph/onnx_model.h"
+#include "graph/onnx_naming.h"
 #include "graph/onnx_sink.h"
+#include "graph/onnx_weights.h"
 #include "graph/wire.h"
 
 namespace rewright {
 
 namespace {
-
-// The bytes of a message in pieces: weights are not copied together before they are written.
-class Pieces {
- public:
-  void borrow(std::string_view bytes) {
-    size_ += bytes.size();
-    list_.push_back(bytes);
-  }
-  void own(std::string bytes) {
-    owned_.push_back(std::make_unique<const std::string>(std::move(bytes)));
-    borrow(*owned_.back());
-  }
-  void append(Pieces&& other) {
-    size_ += other.size_;
-    list_.insert(list_.end(), other.list_.begin(), other.list_.end());
-    for (auto& bytes : other.owned_) owned_.push_back(std::move(bytes));
-  }
-  std::size_t size() const { return size_; }
-  const std::vector<std::string_view>& list() const { return list_; }
-
- private:
-  std::vector<std::unique_ptr<const std::string>> owned_;
-  std::vector<std::string_view> list_;
-  std::size_t size_ = 0;
-};
-
-std::string_view text_of(std::span<const std::byte> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
-
-// Weights that are written beside the model.
-struct ExternalPart {
-  std::string location;
-  std::vector<std::pair<std::size_t, std::span<const std::byte>>> tensors;  // offset, bytes
-  std::size_t size = 0;
-};
 
 class Exporter {
  public:
@@ -59,22 +27,22 @@ class Exporter {
       model_ = graph.model();
     }
     skeleton_ = model_->skeleton;
+    named_ = name_values(graph_, *model_);
   }
 
   // ---- The model
 
   Pieces run() {
-    name_values();
     const auto opset = model_->opsets.find("");
-    NodeSink sink(graph_, opset != model_->opsets.end() ? opset->second : kDefaultOpset, names_, value_names_);
+    NodeSink sink(graph_, opset != model_->opsets.end() ? opset->second : kDefaultOpset, named_.table, named_.names);
     for (ValueId id : graph_.inputs()) sink.set_available(id);
     for (const auto& node : graph_.nodes()) write_node(*node, sink);
-    for (const auto& [value, name] : identities_) {
+    for (const auto& [value, name] : named_.identities) {
       sink.use(value);
       onnx::NodeProto proto;
       proto.set_name(name);
       proto.set_op_type("Identity");
-      proto.add_input(value_names_[value]);
+      proto.add_input(named_.names[value]);
       proto.add_output(name);
       sink.add_bytes(serialize(proto));
       writes_default_domain_ = true;
@@ -83,27 +51,24 @@ class Exporter {
     writes_default_domain_ = writes_default_domain_ || sink.domains().contains("");
 
     Pieces graph;
-    auto field_of_graph = [&](std::uint32_t number, std::string bytes) {
-      graph.own(wire::bytes_prefix(number, bytes.size()));
-      graph.own(std::move(bytes));
-    };
     std::unordered_map<ValueId, const ImportedModel::ConstantNode*> constant_nodes;
     for (const auto& node : model_->constant_nodes) {
-      if (node.value >= graph_.value_count() || !sink.is_used(node.value) || !is_same(graph_.value(node.value).constant, node.tensor))
+      if (node.value >= graph_.value_count() || !sink.is_used(node.value) ||
+          !is_same_tensor(graph_.value(node.value).constant, node.tensor))
         continue;
       constant_nodes.emplace(node.value, &node);
       std::string bytes = node.node_proto;
       onnx::NodeProto proto;
-      if (proto.ParseFromString(bytes) && proto.output(0) != value_names_[node.value]) {
-        proto.set_output(0, value_names_[node.value]);
+      if (proto.ParseFromString(bytes) && proto.output(0) != named_.names[node.value]) {
+        proto.set_output(0, named_.names[node.value]);
         bytes = serialize(proto);
       }
-      field_of_graph(field::kGraphNode, std::move(bytes));
+      graph.own_field(field::kGraphNode, std::move(bytes));
     }
-    for (const std::string& bytes : sink.nodes()) field_of_graph(field::kGraphNode, bytes);
+    for (const std::string& bytes : sink.nodes()) graph.own_field(field::kGraphNode, bytes);
 
     collect_weights(sink, constant_nodes);
-    for (const Weight& weight : weights_) write_weight(weight, graph);
+    write_weights(weights_, external_above_, graph, external_);
     finish_skeleton(sink);
     graph.own(serialize(skeleton_.graph()));
 
@@ -119,96 +84,12 @@ class Exporter {
   const ExternalPart& external() const { return external_; }
 
  private:
-  struct Weight {
-    std::string name;
-    Tensor tensor;
-    std::string_view proto;  // to be written as it is; empty: a new one
-  };
-
-  static bool is_same(const Tensor& a, const Tensor& b) {
-    return a && b && a.bytes().data() == b.bytes().data() && a.type() == b.type() && a.sizes() == b.sizes();
-  }
-
-  // ---- Names
-
-  void name_values() {
-    value_names_.assign(graph_.value_count(), {});
-    for (ValueId id : graph_.inputs()) give(id, graph_.value(id).name);
-    for (const auto& initializer : model_->initializers) {
-      names_.reserve(initializer.name);
-      if (initializer.value < graph_.value_count()) value_names_[initializer.value] = initializer.name;
-    }
-    for (const auto& sparse : skeleton_.graph().sparse_initializer()) names_.reserve(sparse.values().name());
-    const std::vector<std::int32_t> producers = graph_.producers();
-    for (ValueId id = 0; id < graph_.value_count(); ++id)  // leaves that are neither: constants that were not read
-      if (producers[id] < 0 && !graph_.is_constant(id) && value_names_[id].empty()) value_names_[id] = graph_.value(id).name;
-    for (const auto& node : graph_.nodes()) {
-      if (node->op != nullptr || !node->origin) continue;
-      onnx::NodeProto proto;
-      if (proto.ParseFromString(node->origin->node_proto)) inner_names(proto, [&](const std::string& name) { names_.reserve(name); });
-    }
-    for (const GraphOutput& output : graph_.outputs()) {
-      if (value_names_[output.value] == output.name || (graph_.is_constant(output.value) && is_constant_node(output))) {
-        value_names_[output.value] = output.name;
-      } else if (value_names_[output.value].empty() && !graph_.is_constant(output.value)) {
-        value_names_[output.value] = output.name;
-      } else {
-        identities_.emplace_back(output.value, output.name);
-      }
-      names_.reserve(output.name);
-    }
-    name_others();
-  }
-
-  // Is the output what a Constant node of the model defined under its name?
-  bool is_constant_node(const GraphOutput& output) const {
-    for (const auto& node : model_->constant_nodes)
-      if (node.value == output.value)
-        return graph_.value(output.value).name == output.name && is_same(graph_.value(output.value).constant, node.tensor);
-    return false;
-  }
-
-  void give(ValueId id, const std::string& name) {
-    names_.reserve(name);
-    value_names_[id] = name;
-  }
-
-  // Values that have a name keep it; the others are named after the next value below them that has one.
-  void name_others() {
-    std::vector<std::string> hints(graph_.value_count());
-    const auto nodes = graph_.nodes();
-    for (std::size_t i = nodes.size(); i-- > 0;) {
-      std::string hint;
-      for (ValueId id : nodes[i]->outputs) {
-        if (id == kNoValue) continue;
-        hint = !value_names_[id].empty() ? value_names_[id] : !graph_.value(id).name.empty() ? graph_.value(id).name : hints[id];
-        if (!hint.empty()) break;
-      }
-      for (const auto* ids : {&nodes[i]->inputs, &nodes[i]->parameters})
-        for (ValueId id : *ids)
-          if (id != kNoValue && hints[id].empty()) hints[id] = hint;
-    }
-    auto name = [&](ValueId id, const std::string& suffix) {
-      if (id == kNoValue || !value_names_[id].empty()) return;
-      const std::string& own = graph_.value(id).name;
-      value_names_[id] = names_.unique(!own.empty() ? own : (hints[id].empty() ? "" : hints[id] + "/") + suffix);
-    };
-    // Named ones first, so that no new name takes an old one.
-    for (bool named : {true, false}) {
-      for (const auto& node : nodes)
-        for (ValueId id : node->outputs)
-          if (id != kNoValue && graph_.value(id).name.empty() != named) name(id, node->op != nullptr ? node->op->name() : "value");
-      for (ValueId id = 0; id < graph_.value_count(); ++id)
-        if (graph_.is_constant(id) && graph_.value(id).name.empty() != named) name(id, "constant");
-    }
-  }
-
   // ---- Nodes
 
   void write_node(const Node& node, NodeSink& sink) {
     for (ValueId id : node.outputs)
       if (id != kNoValue) {
-        sink.begin(value_names_[id]);
+        sink.begin(named_.names[id]);
         break;
       }
     if (node.origin)
@@ -226,7 +107,8 @@ class Exporter {
     for (ValueId id : node.inputs) inputs.push_back(id == kNoValue ? kAbsent : static_cast<OnnxValue>(id));
     for (ValueId id : node.outputs) outputs.push_back(id == kNoValue ? kAbsent : static_cast<OnnxValue>(id));
     const OnnxMapping& mapping = node.op->onnx();
-    const std::string where = outputs.empty() || outputs[0] == kAbsent ? node.op->name() : "node of \"" + sink.name_of(outputs[0]) + "\"";
+    const std::string where =
+        outputs.empty() || outputs[0] == kAbsent ? node.op->name() : "node of \"" + sink.name_of(outputs[0]) + "\"";
     bool written = false;
     try {
       written = mapping.write ? mapping.write(sink, node.attributes, inputs, outputs)
@@ -235,14 +117,15 @@ class Exporter {
       throw error.within(where);
     }
     if (!written)
-      throw Error(ErrorCode::kUnsupported,
-                  node.op->name() + " cannot be written in opset " + std::to_string(sink.opset()), where);
+      throw Error(ErrorCode::kUnsupported, node.op->name() + " cannot be written in opset " + std::to_string(sink.opset()),
+                  where);
   }
 
   void write_origin(const Node& node, NodeSink& sink) {
     const Origin& origin = *node.origin;
     onnx::NodeProto proto;
-    if (!proto.ParseFromString(origin.node_proto)) throw Error(ErrorCode::kBadInput, "a node's ONNX form is broken", origin.name);
+    if (!proto.ParseFromString(origin.node_proto))
+      throw Error(ErrorCode::kBadInput, "a node's ONNX form is broken", origin.name);
     bool changed = false;
     auto set = [&](std::string* text, const std::string& name) {
       if (*text == name) return;
@@ -254,7 +137,7 @@ class Exporter {
       if (from.kind == Origin::Input::Kind::kAbsent) continue;
       const ValueId id = (from.kind == Origin::Input::Kind::kInput ? node.inputs : node.parameters).at(from.number);
       if (id == kNoValue) continue;
-      set(proto.mutable_input(static_cast<int>(i)), value_names_[id]);
+      set(proto.mutable_input(static_cast<int>(i)), named_.names[id]);
       sink.use(id);
     }
     if (node.op == nullptr) {
@@ -263,7 +146,7 @@ class Exporter {
       for (std::size_t i = 0; i < captured.size(); ++i) {
         const ValueId id = node.inputs.at(static_cast<std::size_t>(proto.input_size()) + i);
         sink.use(id);
-        if (captured[i] != value_names_[id]) renamed.emplace(captured[i], value_names_[id]);
+        if (captured[i] != named_.names[id]) renamed.emplace(captured[i], named_.names[id]);
       }
       if (!renamed.empty()) {
         rename_captured(proto, renamed);
@@ -275,9 +158,9 @@ class Exporter {
       const auto n = static_cast<std::size_t>(i);
       const ValueId id = n < node.outputs.size() ? node.outputs[n] : kNoValue;
       if (id != kNoValue && !graph_.is_constant(id))
-        set(proto.mutable_output(i), value_names_[id]);
+        set(proto.mutable_output(i), named_.names[id]);
       else  // nobody reads it any more
-        set(proto.mutable_output(i), names_.unique(proto.output(i)));
+        set(proto.mutable_output(i), named_.table.unique(proto.output(i)));
     }
     sink.add_bytes(changed ? serialize(proto) : origin.node_proto);
   }
@@ -293,54 +176,15 @@ class Exporter {
       const bool used = here && sink.is_used(id);
       if (!used && !initializer.is_unused) continue;
       if (here) done[id] = true;
-      const bool untouched = !used || !initializer.tensor || is_same(graph_.value(id).constant, initializer.tensor);
+      const bool untouched = !used || !initializer.tensor || is_same_tensor(graph_.value(id).constant, initializer.tensor);
       const Tensor tensor = untouched ? initializer.tensor : graph_.value(id).constant;
-      weights_.push_back({initializer.name, tensor, untouched && !initializer.is_external ? initializer.proto : std::string_view()});
+      weights_.push_back(
+          {initializer.name, tensor, untouched && !initializer.is_external ? initializer.proto : std::string_view()});
     }
     for (ValueId id = 0; id < graph_.value_count(); ++id)
       if (graph_.is_constant(id) && sink.is_used(id) && !done[id] && !constant_nodes.contains(id))
-        weights_.push_back({value_names_[id], graph_.value(id).constant, {}});
+        weights_.push_back({named_.names[id], graph_.value(id).constant, {}});
     for (const auto& [name, tensor] : sink.constants()) weights_.push_back({name, tensor, {}});
-    std::size_t total = 0;
-    for (const Weight& weight : weights_) total += weight.tensor ? weight.tensor.byte_count() : weight.proto.size();
-    writes_external_ = total > external_above_ && !external_.location.empty();
-  }
-
-  void write_weight(const Weight& weight, Pieces& graph) {
-    constexpr std::size_t kSmall = 1024, kAlignment = 4096;
-    const bool external = writes_external_ && weight.tensor && weight.tensor.byte_count() >= kSmall;
-    if (!external && !weight.proto.empty()) {
-      graph.own(wire::bytes_prefix(field::kGraphInitializer, weight.proto.size()));
-      graph.borrow(weight.proto);
-      return;
-    }
-    if (!weight.tensor)
-      throw Error(ErrorCode::kUnsupported, "its data are in another file, of a type that is not read: it cannot be moved",
-                  "initializer \"" + weight.name + "\"");
-    onnx::TensorProto header = tensor_header(weight.tensor, weight.name);
-    if (external) {
-      external_.size = (external_.size + kAlignment - 1) / kAlignment * kAlignment;
-      header.set_data_location(onnx::TensorProto::EXTERNAL);
-      auto entry = [&](const char* key, const std::string& value) {
-        auto* added = header.add_external_data();
-        added->set_key(key);
-        added->set_value(value);
-      };
-      entry("location", external_.location);
-      entry("offset", std::to_string(external_.size));
-      entry("length", std::to_string(weight.tensor.byte_count()));
-      external_.tensors.emplace_back(external_.size, weight.tensor.bytes());
-      kept_.push_back(weight.tensor);
-      external_.size += weight.tensor.byte_count();
-      const std::string bytes = serialize(header);
-      graph.own(wire::bytes_prefix(field::kGraphInitializer, bytes.size()) + bytes);
-      return;
-    }
-    std::string head = serialize(header);
-    head += wire::bytes_prefix(field::kTensorRawData, weight.tensor.byte_count());
-    graph.own(wire::bytes_prefix(field::kGraphInitializer, head.size() + weight.tensor.byte_count()) + head);
-    graph.borrow(text_of(weight.tensor.bytes()));
-    kept_.push_back(weight.tensor);
   }
 
   // ---- All else
@@ -350,7 +194,7 @@ class Exporter {
     std::unordered_map<std::string, ValueId> by_name;
     for (const auto& node : graph_.nodes())
       for (ValueId id : node->outputs)
-        if (id != kNoValue) by_name.emplace(value_names_[id], id);
+        if (id != kNoValue) by_name.emplace(named_.names[id], id);
     std::unordered_set<std::string> weight_names;
     for (const Weight& weight : weights_) weight_names.insert(weight.name);
 
@@ -445,13 +289,9 @@ class Exporter {
   std::size_t external_above_;
   std::shared_ptr<const ImportedModel> model_;
   onnx::ModelProto skeleton_;
-  NameTable names_;
-  std::vector<std::string> value_names_;
-  std::vector<std::pair<ValueId, std::string>> identities_;  // value, name of the output
+  ValueNames named_;
   bool writes_default_domain_ = false;
   std::vector<Weight> weights_;
-  std::vector<Tensor> kept_;  // whose bytes pieces refer to
-  bool writes_external_ = false;
   ExternalPart external_;
 };
 
@@ -506,7 +346,8 @@ std::string export_node_bytes(const Graph& graph, const Node& node, bool keep_co
     const std::string name = "input_" + std::to_string(copies.size());
     if (!value.shape_known)
       throw Error(ErrorCode::kUnsupported, "the type of its input \"" + value.name + "\" is not known", "a node");
-    const ValueId made = as_constant && value.constant ? single.add_constant(value.constant, name) : single.add_input(name, value.type);
+    const ValueId made =
+        as_constant && value.constant ? single.add_constant(value.constant, name) : single.add_input(name, value.type);
     copies.emplace(id, made);
     return made;
   };

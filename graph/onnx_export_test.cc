@@ -37,8 +37,12 @@ Graph random_graph(std::mt19937& random) {
     static constexpr std::string_view kUnary[] = {"Relu", "Neg", "Exp", "Tanh", "Sigmoid"};
     static constexpr std::string_view kBinary[] = {"Add", "Mul", "Sub", "Max", "Min"};
     switch (random() % 3) {
-      case 0: values.push_back(add(graph, kUnary[random() % 5], {any()})); break;
-      case 1: values.push_back(add(graph, kBinary[random() % 5], {any(), any()})); break;
+      case 0:
+        values.push_back(add(graph, kUnary[random() % 5], {any()}));
+        break;
+      case 1:
+        values.push_back(add(graph, kBinary[random() % 5], {any(), any()}));
+        break;
       default: {
         std::vector<double> weights(16);
         for (double& w : weights) w = static_cast<double>(random() % 7) - 3;
@@ -55,7 +59,8 @@ Graph random_graph(std::mt19937& random) {
 }  // namespace
 
 TEST_CASE("what was not rewritten is written as it was read") {
-  onnx::ModelProto model = text_model(R"(agraph (float[N, 4] x) => (float[N, 4] y, z) <float[4] w = {1, 2, 3, 4}, float[1] unused = {7}, float[N, 4] a> {
+  onnx::ModelProto model = text_model(
+      R"(agraph (float[N, 4] x) => (float[N, 4] y, z) <float[4] w = {1, 2, 3, 4}, float[1] unused = {7}, float[N, 4] a> {
     a = Add(x, w)
     c = Constant <value = float[4] {3, 4, 5, 6}> ()
     b = Mul(a, c)
@@ -63,7 +68,8 @@ TEST_CASE("what was not rewritten is written as it was read") {
     y = Relu(b)
     s = custom.Strange(y)
     z = custom.Strange(s)
-  })", 17, ", \"custom\" : 3");
+  })",
+      17, ", \"custom\" : 3");
   model.set_producer_name("somebody");
   model.set_doc_string("a model");
   auto* metadata = model.add_metadata_props();
@@ -80,7 +86,8 @@ TEST_CASE("what was not rewritten is written as it was read") {
   REQUIRE(result.graph().node_size() == model.graph().node_size());
   for (const onnx::NodeProto& node : model.graph().node()) {
     bool found = false;
-    for (const onnx::NodeProto& other : result.graph().node()) found = found || other.SerializeAsString() == node.SerializeAsString();
+    for (const onnx::NodeProto& other : result.graph().node())
+      found = found || other.SerializeAsString() == node.SerializeAsString();
     CHECK(found);
   }
   CHECK(again(graph).hash() == graph.hash());
@@ -88,7 +95,8 @@ TEST_CASE("what was not rewritten is written as it was read") {
 }
 
 TEST_CASE("rewritten parts get readable names, the outputs keep theirs") {
-  Graph graph = import_onnx_bytes(text_bytes("agraph (float[4] x) => (float[4] y) { a = Exp(x)\n b = Neg(a)\n y = Relu(b) }"), "test");
+  Graph graph =
+      import_onnx_bytes(text_bytes("agraph (float[4] x) => (float[4] y) { a = Exp(x)\n b = Neg(a)\n y = Relu(b) }"), "test");
   const ValueId a = graph.nodes()[0]->outputs[0], y = graph.outputs()[0].value;
   const ValueId t = add(graph, "Tanh", {a});
   graph.replace_uses(y, add(graph, "Sigmoid", {t}));
@@ -103,7 +111,8 @@ TEST_CASE("rewritten parts get readable names, the outputs keep theirs") {
 
 TEST_CASE("an output that is an input, a constant or another output gets an Identity node") {
   Graph graph = import_onnx_bytes(text_bytes("agraph (float[2] x) => (float[2] a, float[2] b, float[2] c, float[2] d) "
-                                             "{ a = Exp(x)\n b = Neg(x)\n c = Relu(x)\n d = Sqrt(x) }"), "test");
+                                             "{ a = Exp(x)\n b = Neg(x)\n c = Relu(x)\n d = Sqrt(x) }"),
+                                  "test");
   std::vector<ValueId> values;
   for (const GraphOutput& output : graph.outputs()) values.push_back(output.value);
   graph.replace_uses(values[1], values[0]);
@@ -129,15 +138,19 @@ TEST_CASE("sizes that are not known are computed in the written model") {
     n = Gather <axis = 0> (shape, zero)
     wanted = Concat <axis = 0> (n, minus)
     y = Reshape(x, wanted)
-  })"), "test");
+  })"),
+                                  "test");
   const Node reshape = *graph.nodes().back();
   graph.replace_uses(graph.outputs()[0].value, graph.add_node(*reshape.op, reshape.attributes, reshape.inputs)[0]);
   const Index odd = floor_div(Index::symbol("N") * Index::symbol("H") + 1, 2);
-  const ValueId filled = graph.add_node(op("Fill"), [&] {
-    Attributes attributes = op("Fill").defaults();
-    attributes[*op("Fill").field("shape")] = Indices{odd, min(Index::symbol("N"), Index(2)), Index::symbol("H") * 3 + 1};
-    return attributes;
-  }(), {})[0];
+  const ValueId filled = graph.add_node(
+      op("Fill"),
+      [&] {
+        Attributes attributes = op("Fill").defaults();
+        attributes[*op("Fill").field("shape")] = Indices{odd, min(Index::symbol("N"), Index(2)), Index::symbol("H") * 3 + 1};
+        return attributes;
+      }(),
+      {})[0];
   graph.add_output("filled", filled);
   graph.tidy();
   const Graph read = again(graph);
@@ -152,7 +165,8 @@ TEST_CASE("what subgraphs capture is renamed with its value") {
   Graph graph = import_onnx_bytes(text_bytes(R"(agraph (bool c, float[2] x) => (float[2] y) {
     w = Relu(x)
     y = If (c) <then_branch = t () => (float[2] a) { a = Neg(w) }, else_branch = e () => (float[2] b) { b = Add(w, x) }>
-  })"), "test");
+  })"),
+                                  "test");
   Value renamed = graph.value(graph.nodes()[0]->outputs[0]);
   const ValueId replacement = add(graph, "Tanh", {graph.inputs()[1]});
   graph.replace_uses(graph.nodes()[0]->outputs[0], replacement);
@@ -219,8 +233,27 @@ TEST_CASE("a model that cannot be written leaves the old one") {
   CHECK(map_file(folder / "m.onnx").text() == "old");
 }
 
+TEST_CASE("given sizes are declared in what is written") {
+  ImportOptions options;
+  options.input_sizes["x"] = {2, 5};
+  const std::string bytes =
+      text_bytes("agraph (float[N, M] x) => (float[N, M] y) <float[N, M] a> { a = Exp(x)\n y = Relu(a) }");
+  const onnx::ModelProto model = exported(import_onnx_bytes(bytes, "test", options));
+  for (const onnx::ValueInfoProto& info : {model.graph().input(0), model.graph().output(0), model.graph().value_info(0)})
+    CHECK(info.type().tensor_type().shape().dim(1).dim_value() == 5);
+}
+
+TEST_CASE("an operator that the model's opset does not have cannot be written") {
+  Graph graph = import_onnx_bytes(text_bytes("agraph (float[4] x) => (float[4] y) { y = Exp(x) }", 13), "test");
+  graph.replace_uses(graph.outputs()[0].value, add(graph, "Gelu", {graph.inputs()[0]}));
+  graph.tidy();
+  CHECK_THROWS_WITH(export_onnx_bytes(graph), Catch::Contains("Gelu cannot be written in opset 13"));
+}
+
 TEST_CASE("one node as a model of its own") {
-  const Graph graph = import_onnx_bytes(text_bytes("agraph (float[3, 4] x) => (y) <float[4, 2] w = {1,2,3,4,5,6,7,8}> { a = Relu(x)\n y = MatMul(a, w) }"), "test");
+  const Graph graph = import_onnx_bytes(
+      text_bytes("agraph (float[3, 4] x) => (y) <float[4, 2] w = {1,2,3,4,5,6,7,8}> { a = Relu(x)\n y = MatMul(a, w) }"),
+      "test");
   const Graph weighted = import_onnx_bytes(export_node_bytes(graph, *graph.nodes()[1], true), "node");
   CHECK(weighted.inputs().size() == 1);
   CHECK(to_string(weighted.outputs()[0].type) == "float[3, 2]");

@@ -1,22 +1,15 @@
 // From ONNX's bytes to a graph.
-#include <algorithm>
-#include <limits>
-#include <queue>
 #include <unordered_set>
 
 #include "graph/onnx.h"
 #include "graph/onnx_model.h"
+#include "graph/onnx_parts.h"
 #include "graph/onnx_source.h"
 #include "graph/onnx_types.h"
-#include "graph/wire.h"
 
 namespace rewright {
 
 namespace {
-
-std::string in_quotes(const std::string& name) { return "\"" + name + "\""; }
-
-std::string canonical_domain(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
 
 // Can denotations speak of such elements?
 bool has_meaning(DataType type) { return is_real(type) || is_integer(type) || type == DataType::kBool; }
@@ -29,8 +22,9 @@ class Importer {
   }
 
   Graph run() {
-    split();
-    read_opsets();
+    parts_ = split_model(model_->source.text());
+    model_->skeleton = std::move(parts_.skeleton);
+    model_->opsets = parts_.opsets;
     check_function_calls(model_->skeleton);
     for (const auto& function : model_->skeleton.functions())
       functions_.insert(canonical_domain(function.domain()) + ":" + function.name());
@@ -38,70 +32,16 @@ class Importer {
     model_->sizes_given = !options_.input_sizes.empty();
     read_initializers();
     read_inputs();
-    const std::vector<std::size_t> order = node_order();
-    for (std::size_t i : order) import_node(i);
+    order_ = order_nodes(parts_, [&](const std::string& name) { return names_.contains(name); });
+    for (const auto& output : model_->skeleton.graph().output()) order_.read_names.insert(output.name());
+    for (std::size_t i : order_.order) import_node(i);
     read_outputs();
-    for (auto& initializer : model_->initializers) initializer.is_unused = !read_names_.contains(initializer.name);
+    for (auto& initializer : model_->initializers) initializer.is_unused = !order_.read_names.contains(initializer.name);
     graph_.set_model(std::move(model_));
     return std::move(graph_);
   }
 
  private:
-  // ---- The parts of the file
-
-  void split() {
-    std::string rest, graph_rest;
-    bool has_graph = false;
-    wire::Reader reader(model_->source.text());
-    while (auto part = reader.next()) {
-      if (part->number != field::kModelGraph || part->type != wire::Type::kBytes) {
-        rest += part->whole;
-        continue;
-      }
-      has_graph = true;
-      wire::Reader graph(part->content);
-      while (auto inner = graph.next()) {
-        if (inner->number == field::kGraphNode && inner->type == wire::Type::kBytes)
-          node_bytes_.push_back(inner->content);
-        else if (inner->number == field::kGraphInitializer && inner->type == wire::Type::kBytes)
-          initializer_bytes_.push_back(inner->content);
-        else
-          graph_rest += inner->whole;
-      }
-    }
-    constexpr std::size_t kLimit = std::numeric_limits<std::int32_t>::max();
-    if (rest.size() > kLimit || graph_rest.size() > kLimit)
-      throw Error(ErrorCode::kBadInput, "has more than 2 GB beside its nodes and weights");
-    if (!model_->skeleton.ParseFromString(rest)) throw Error(ErrorCode::kBadInput, "is not an ONNX model");
-    if (!has_graph) throw Error(ErrorCode::kBadInput, "is not an ONNX model: it has no graph");
-    if (!model_->skeleton.mutable_graph()->ParseFromString(graph_rest))
-      throw Error(ErrorCode::kBadInput, "is not an ONNX model: its graph cannot be read");
-    const std::int64_t version = model_->skeleton.ir_version();
-    if (version < 1) throw Error(ErrorCode::kBadInput, "is not an ONNX model: it has no IR version");
-    if (version > newest_ir_version())
-      throw Error(ErrorCode::kBadInput, "has IR version " + std::to_string(version) + ", the newest known is " +
-                                            std::to_string(newest_ir_version()));
-    nodes_.resize(node_bytes_.size());
-    for (std::size_t i = 0; i < nodes_.size(); ++i)
-      if (node_bytes_[i].size() > kLimit || !nodes_[i].ParseFromArray(node_bytes_[i].data(), static_cast<int>(node_bytes_[i].size())))
-        throw Error(ErrorCode::kBadInput, "is not an ONNX model: node " + std::to_string(i) + " cannot be read");
-  }
-
-  void read_opsets() {
-    for (const auto& import : model_->skeleton.opset_import()) {
-      const std::string domain = canonical_domain(import.domain());
-      const std::int64_t version = import.version();
-      if (domain.empty() && version > newest_opset())
-        throw Error(ErrorCode::kBadInput, "asks for opset " + std::to_string(version) + ", the newest known is " +
-                                              std::to_string(newest_opset()));
-      if (version < 1 || version > std::numeric_limits<int>::max())
-        throw Error(ErrorCode::kBadInput,
-                    "asks for opset " + std::to_string(version) + " of domain " + in_quotes(domain) + ", which does not exist");
-      model_->opsets[domain] = static_cast<int>(version);
-    }
-    if (model_->skeleton.ir_version() < 3 && model_->opsets.empty()) model_->opsets[""] = 1;
-  }
-
   // ---- Values
 
   void define(const std::string& name, ValueId id, const std::string& by) {
@@ -112,7 +52,7 @@ class Importer {
 
   void read_initializers() {
     std::size_t total = 0;
-    for (std::string_view bytes : initializer_bytes_) {
+    for (std::string_view bytes : parts_.initializer_bytes) {
       ImportedModel::Initializer initializer;
       initializer.proto = bytes;
       std::string where = "an initializer";
@@ -207,64 +147,8 @@ class Importer {
 
   // ---- Nodes
 
-  std::string where_of(const onnx::NodeProto& node) const {
-    if (!node.name().empty()) return "node " + in_quotes(node.name());
-    for (const std::string& output : node.output())
-      if (!output.empty()) return node.op_type() + " of " + in_quotes(output);
-    return "a " + node.op_type();
-  }
-
-  // A topological order: that of the file where it is one.
-  std::vector<std::size_t> node_order() {
-    constexpr std::size_t kNotNode = ~std::size_t{0};
-    std::unordered_map<std::string, std::size_t> producer;
-    for (const auto& [name, id] : names_) producer.emplace(name, kNotNode);
-    for (std::size_t i = 0; i < nodes_.size(); ++i)
-      for (const std::string& output : nodes_[i].output())
-        if (!output.empty() && !producer.emplace(output, i).second)
-          throw Error(ErrorCode::kBadInput, "is defined twice, the second time by " + where_of(nodes_[i]), "tensor " + in_quotes(output));
-
-    captured_.resize(nodes_.size());
-    std::vector<std::uint32_t> waiting(nodes_.size());
-    std::vector<std::vector<std::size_t>> followers(nodes_.size());
-    for (std::size_t i = 0; i < nodes_.size(); ++i) {
-      auto need = [&](const std::string& name) {
-        if (name.empty()) return;
-        read_names_.insert(name);
-        const auto from = producer.find(name);
-        if (from == producer.end())
-          throw Error(ErrorCode::kBadInput, "its input " + in_quotes(name) + " is not defined", where_of(nodes_[i]));
-        if (from->second == kNotNode) return;
-        ++waiting[i];
-        followers[from->second].push_back(i);
-      };
-      for (const std::string& name : nodes_[i].input()) need(name);
-      captured_[i] = captured_names(nodes_[i]);
-      for (const std::string& name : captured_[i]) need(name);
-    }
-    for (const auto& output : model_->skeleton.graph().output()) read_names_.insert(output.name());
-
-    std::vector<std::size_t> order;
-    std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> ready;
-    for (std::size_t i = 0; i < nodes_.size(); ++i)
-      if (waiting[i] == 0) ready.push(i);
-    while (!ready.empty()) {
-      const std::size_t i = ready.top();
-      ready.pop();
-      order.push_back(i);
-      for (std::size_t follower : followers[i])
-        if (--waiting[follower] == 0) ready.push(follower);
-    }
-    if (order.size() != nodes_.size()) {
-      const auto stuck = std::find_if(waiting.begin(), waiting.end(), [](std::uint32_t count) { return count > 0; });
-      throw Error(ErrorCode::kBadInput, "the model has a cycle through it, or before it",
-                  where_of(nodes_[static_cast<std::size_t>(stuck - waiting.begin())]));
-    }
-    return order;
-  }
-
   void import_node(std::size_t number) {
-    const onnx::NodeProto& proto = nodes_[number];
+    const onnx::NodeProto& proto = parts_.nodes[number];
     try {
       std::string reason;
       if (!import_operator(number, reason)) import_opaque(number, std::move(reason));
@@ -275,7 +159,7 @@ class Importer {
 
   // False, with the reason, if the node must stay as it is.
   bool import_operator(std::size_t number, std::string& reason) {
-    const onnx::NodeProto& proto = nodes_[number];
+    const onnx::NodeProto& proto = parts_.nodes[number];
     const std::string domain = canonical_domain(proto.domain());
     const auto opset = model_->opsets.find(domain);
     if (functions_.contains(domain + ":" + proto.op_type())) {
@@ -325,15 +209,16 @@ class Importer {
     name_results(proto, *results, values_before);
     if (graph_.nodes().size() == nodes_before + 1 && is_one_node(*results)) attach_origin(number, inputs);
     if (graph_.nodes().size() == nodes_before && proto.op_type() == "Constant" && proto.output_size() == 1)
-      model_->constant_nodes.push_back({NodeSource::to_id(results->at(0)), graph_.value(NodeSource::to_id(results->at(0))).constant,
-                                        std::string(node_bytes_[number])});
+      model_->constant_nodes.push_back({NodeSource::to_id(results->at(0)),
+                                        graph_.value(NodeSource::to_id(results->at(0))).constant,
+                                        std::string(parts_.node_bytes[number])});
     return true;
   }
 
   // Does a definition give every output that something reads?
   bool defines_all(const onnx::NodeProto& proto, const std::vector<OnnxValue>& results, std::string& reason) const {
     for (int i = 0; i < proto.output_size(); ++i) {
-      if (proto.output(i).empty() || !read_names_.contains(proto.output(i))) continue;
+      if (proto.output(i).empty() || !order_.read_names.contains(proto.output(i))) continue;
       if (static_cast<std::size_t>(i) < results.size() && results[i] != kAbsent) continue;
       reason = "its output " + std::to_string(i) + " has no definition";
       return false;
@@ -369,8 +254,8 @@ class Importer {
     Node node = *graph_.nodes().back();
     graph_.drop_nodes_from(graph_.nodes().size() - 1);
     auto origin = std::make_shared<Origin>();
-    origin->node_proto = node_bytes_[number];
-    origin->name = nodes_[number].name();
+    origin->node_proto = parts_.node_bytes[number];
+    origin->name = parts_.nodes[number].name();
     std::vector<char> taken(node.inputs.size());
     for (ValueId id : proto_inputs) {
       if (id == kNoValue) {
@@ -388,18 +273,19 @@ class Importer {
       }
     }
     for (std::size_t i = 0; i < node.outputs.size(); ++i)
-      if (i >= static_cast<std::size_t>(nodes_[number].output_size()) || nodes_[number].output(static_cast<int>(i)).empty())
+      if (i >= static_cast<std::size_t>(parts_.nodes[number].output_size()) ||
+          parts_.nodes[number].output(static_cast<int>(i)).empty())
         node.outputs[i] = kNoValue;
     node.origin = std::move(origin);
     graph_.add_raw(std::move(node));
   }
 
   void import_opaque(std::size_t number, std::string reason) {
-    const onnx::NodeProto& proto = nodes_[number];
+    const onnx::NodeProto& proto = parts_.nodes[number];
     Node node;
     node.opaque_reason = std::move(reason);
     auto origin = std::make_shared<Origin>();
-    origin->node_proto = node_bytes_[number];
+    origin->node_proto = parts_.node_bytes[number];
     origin->name = proto.name();
     origin->computation_hash = computation_hash(proto);
     for (const std::string& name : proto.input()) {
@@ -408,7 +294,7 @@ class Importer {
                                 static_cast<std::uint32_t>(node.inputs.size())});
       node.inputs.push_back(absent ? kNoValue : names_.at(name));
     }
-    for (const std::string& name : captured_[number]) node.inputs.push_back(names_.at(name));
+    for (const std::string& name : order_.captured[number]) node.inputs.push_back(names_.at(name));
     for (const std::string& name : proto.output()) {
       if (name.empty()) {
         node.outputs.push_back(kNoValue);
@@ -441,7 +327,7 @@ class Importer {
   onnx::ModelProto model_for_inference() const {
     onnx::ModelProto model = model_->skeleton;
     onnx::GraphProto& graph = *model.mutable_graph();
-    for (const onnx::NodeProto& node : nodes_) *graph.add_node() = node;
+    for (const onnx::NodeProto& node : parts_.nodes) *graph.add_node() = node;
     for (auto& input : *graph.mutable_input()) {
       const auto found = names_.find(input.name());
       if (found == names_.end() || !graph_.is_input(found->second) || !graph_.value(found->second).shape_known) continue;
@@ -461,12 +347,10 @@ class Importer {
   const ImportOptions& options_;
   std::shared_ptr<ImportedModel> model_ = std::make_shared<ImportedModel>();
   Graph graph_;
-  std::vector<std::string_view> node_bytes_, initializer_bytes_;
-  std::vector<onnx::NodeProto> nodes_;
-  std::vector<std::vector<std::string>> captured_;
+  ModelParts parts_;
+  NodeOrder order_;
   std::unordered_set<std::string> functions_;
   std::unordered_map<std::string, ValueId> names_;
-  std::unordered_set<std::string> read_names_;
   std::optional<DeclaredTypes> declared_;
   std::optional<std::unordered_map<std::string, onnx::TypeProto>> inferred_;
   KnownTensors known_;

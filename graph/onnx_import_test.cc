@@ -74,7 +74,8 @@ TEST_CASE("what has no definition is opaque, and says why") {
   const Graph graph = import_text(R"(agraph (float[N] x) => (y) {
     a = custom.Strange(x)
     y = Relu(a)
-  })", 17, {}, ", \"custom\" : 3");
+  })",
+                                  17, {}, ", \"custom\" : 3");
   REQUIRE(graph.nodes().size() == 2);
   CHECK(node(graph, 0).op == nullptr);
   CHECK(node(graph, 0).opaque_reason == "no definition of operator custom.Strange");
@@ -86,7 +87,8 @@ TEST_CASE("behind an opaque node, types are those that the model declares or ONN
   const Graph declared = import_text(R"(agraph (float[N] x) => (y) <float[N, M] a> {
     a = custom.Strange(x)
     y = Relu(a)
-  })", 17, {}, ", \"custom\" : 3");
+  })",
+                                     17, {}, ", \"custom\" : 3");
   CHECK(node(declared, 1).op != nullptr);
   CHECK(to_string(declared.outputs()[0].type) == "float[N, M]");
   const Graph inferred = import_text(R"(agraph (float[4, 6] x) => (y) <int64[1] k = {2}> {

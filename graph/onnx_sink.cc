@@ -21,7 +21,8 @@ onnx::AttributeProto to_attribute(const std::string& name, const AttributeValue&
     proto.set_type(onnx::AttributeProto::INTS);
     for (std::int64_t i : values(*indices)) proto.add_ints(i);
   } else if (const auto* real = std::get_if<Real>(&value)) {
-    if (!real->symbol.empty()) throw Error(ErrorCode::kUnsupported, "the unknown number \"" + real->symbol + "\" cannot be written");
+    if (!real->symbol.empty())
+      throw Error(ErrorCode::kUnsupported, "the unknown number \"" + real->symbol + "\" cannot be written");
     proto.set_type(onnx::AttributeProto::FLOAT);
     proto.set_f(static_cast<float>(real->value));
   } else if (const auto* reals = std::get_if<std::vector<double>>(&value)) {
@@ -55,13 +56,6 @@ bool is_not_negative(const Index& index) {
 }
 
 }  // namespace
-
-std::string NameTable::unique(const std::string& wanted) {
-  std::string name = wanted.empty() ? "value" : wanted;
-  const std::string stem = name;
-  while (!taken_.insert(name).second) name = stem + "_" + std::to_string(++next_[stem]);
-  return name;
-}
 
 NodeSink::NodeSink(const Graph& graph, int opset, NameTable& names, std::vector<std::string> value_names)
     : graph_(graph), opset_(opset), names_(names), value_names_(std::move(value_names)), used_(graph.value_count()) {}
@@ -141,8 +135,8 @@ OnnxValue NodeSink::size_value(const std::string& name) {
     for (std::size_t axis = 0; value.shape_known && axis < value.type.rank(); ++axis) {
       const Atom* atom = value.type.shape[axis].as_atom();
       if (atom == nullptr || atom->kind != Atom::Kind::kSymbol || atom->name != name) continue;
-      const OnnxValue shape = add_value(name_of(static_cast<OnnxValue>(id)) + "/shape",
-                                        {DataType::kInt64, {Index(value.type.rank())}});
+      const OnnxValue shape =
+          add_value(name_of(static_cast<OnnxValue>(id)) + "/shape", {DataType::kInt64, {Index(value.type.rank())}});
       node("Shape", {}, {static_cast<OnnxValue>(id)}, {shape});
       const OnnxValue size = add_value(name_of(static_cast<OnnxValue>(id)) + "/size", one_index());
       node("Gather", {{"axis", Index(0)}}, {shape, number(static_cast<std::int64_t>(axis))}, {size});

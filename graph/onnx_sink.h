@@ -7,21 +7,10 @@
 #include <vector>
 
 #include "graph/onnx_model.h"
+#include "graph/onnx_naming.h"
 #include "operators/onnx.h"
 
 namespace rewright {
-
-// Names that are taken; new ones get a number where they would not be unique.
-class NameTable {
- public:
-  void reserve(const std::string& name) { taken_.insert(name); }
-  bool is_taken(const std::string& name) const { return taken_.contains(name); }
-  std::string unique(const std::string& wanted);
-
- private:
-  std::unordered_set<std::string> taken_;
-  std::unordered_map<std::string, std::uint32_t> next_;
-};
 
 class NodeSink final : public OnnxSink {
  public:

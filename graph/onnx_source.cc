@@ -9,6 +9,18 @@ namespace {
 // Constants are evaluated while importing only where shapes and parameters are computed with them.
 constexpr std::int64_t kSmall = 1024;
 
+// Few operations? A small tensor may still take long, by a reduction over a large window of padding.
+bool is_cheap(const Operator& op, const Attributes& attributes, const std::vector<std::optional<TensorType>>& types) {
+  constexpr std::int64_t kFew = 10'000'000;
+  const Definition definition = op.define(attributes, Inputs::of(std::span(types)));
+  for (const Output& output : definition.outputs()) {
+    if (!output.element) continue;
+    const Index count = product(output.type.shape) * operation_count(output.element);
+    if (!count.is_constant() || count.value() > kFew) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 NodeSource::NodeSource(Graph& graph, KnownTensors& known, const onnx::NodeProto& proto, int opset, std::vector<ValueId> inputs)
@@ -116,6 +128,7 @@ void NodeSource::evaluate(const Operator& op, const Node& node) {
   }
   std::vector<Tensor> results;
   try {
+    if (!is_cheap(op, node.attributes, graph_.operand_types(node))) return;
     results = interpret(op, node.attributes, operands);
   } catch (const Error&) {
     return;  // what cannot be computed now is left to whoever executes the model

@@ -26,23 +26,48 @@ Tensor from_typed_fields(const onnx::TensorProto& proto, DataType type, Sizes si
   const std::int64_t count = element_count(sizes);
   if (count > 0 && values == 0) throw Error(ErrorCode::kBadInput, "has no data for its " + std::to_string(count) + " elements");
   if (count > values)
-    throw Error(ErrorCode::kBadInput,
-                "has " + std::to_string(values) + " values for " + std::to_string(count) + " elements");
+    throw Error(ErrorCode::kBadInput, "has " + std::to_string(values) + " values for " + std::to_string(count) + " elements");
   Tensor tensor(type, std::move(sizes));
   switch (type) {
-    case DataType::kFloat: copy_elements<float>(proto.float_data(), tensor); break;
-    case DataType::kComplex64: copy_elements<float>(proto.float_data(), tensor, 2); break;
-    case DataType::kDouble: copy_elements<double>(proto.double_data(), tensor); break;
-    case DataType::kComplex128: copy_elements<double>(proto.double_data(), tensor, 2); break;
-    case DataType::kInt64: copy_elements<std::int64_t>(proto.int64_data(), tensor); break;
-    case DataType::kUint32: copy_elements<std::uint32_t>(proto.uint64_data(), tensor); break;
-    case DataType::kUint64: copy_elements<std::uint64_t>(proto.uint64_data(), tensor); break;
-    case DataType::kInt32: copy_elements<std::int32_t>(proto.int32_data(), tensor); break;
-    case DataType::kInt16: copy_elements<std::int16_t>(proto.int32_data(), tensor); break;
-    case DataType::kInt8: copy_elements<std::int8_t>(proto.int32_data(), tensor); break;
-    case DataType::kUint8: copy_elements<std::uint8_t>(proto.int32_data(), tensor); break;
-    case DataType::kBool: copy_elements<std::uint8_t>(proto.int32_data(), tensor); break;
-    default: copy_elements<std::uint16_t>(proto.int32_data(), tensor); break;  // uint16, and the bits of half and bfloat16
+    case DataType::kFloat:
+      copy_elements<float>(proto.float_data(), tensor);
+      break;
+    case DataType::kComplex64:
+      copy_elements<float>(proto.float_data(), tensor, 2);
+      break;
+    case DataType::kDouble:
+      copy_elements<double>(proto.double_data(), tensor);
+      break;
+    case DataType::kComplex128:
+      copy_elements<double>(proto.double_data(), tensor, 2);
+      break;
+    case DataType::kInt64:
+      copy_elements<std::int64_t>(proto.int64_data(), tensor);
+      break;
+    case DataType::kUint32:
+      copy_elements<std::uint32_t>(proto.uint64_data(), tensor);
+      break;
+    case DataType::kUint64:
+      copy_elements<std::uint64_t>(proto.uint64_data(), tensor);
+      break;
+    case DataType::kInt32:
+      copy_elements<std::int32_t>(proto.int32_data(), tensor);
+      break;
+    case DataType::kInt16:
+      copy_elements<std::int16_t>(proto.int32_data(), tensor);
+      break;
+    case DataType::kInt8:
+      copy_elements<std::int8_t>(proto.int32_data(), tensor);
+      break;
+    case DataType::kUint8:
+      copy_elements<std::uint8_t>(proto.int32_data(), tensor);
+      break;
+    case DataType::kBool:
+      copy_elements<std::uint8_t>(proto.int32_data(), tensor);
+      break;
+    default:
+      copy_elements<std::uint16_t>(proto.int32_data(), tensor);
+      break;  // uint16, and the bits of half and bfloat16
   }
   return tensor;
 }

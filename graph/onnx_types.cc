@@ -47,20 +47,23 @@ void DeclaredTypes::give_size(const onnx::ValueInfoProto& input, const Sizes& si
   const auto* tensor = tensor_type(input.type());
   if (tensor != nullptr && tensor->has_shape()) {
     if (static_cast<std::size_t>(tensor->shape().dim_size()) != sizes.size())
-      throw Error(ErrorCode::kBadInput, "the given size " + text_of(sizes) + " has " + std::to_string(sizes.size()) +
-                                            " axes, the model declares " + std::to_string(tensor->shape().dim_size()),
+      throw Error(ErrorCode::kBadInput,
+                  "the given size " + text_of(sizes) + " has " + std::to_string(sizes.size()) + " axes, the model declares " +
+                      std::to_string(tensor->shape().dim_size()),
                   where);
     for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
       const auto& dim = tensor->shape().dim(static_cast<int>(axis));
       if (dim.has_dim_value() && dim.dim_value() >= 0 && dim.dim_value() != sizes[axis])
-        throw Error(ErrorCode::kBadInput, "the given size " + text_of(sizes) + " contradicts the model: axis " +
-                                              std::to_string(axis) + " is " + std::to_string(dim.dim_value()),
+        throw Error(ErrorCode::kBadInput,
+                    "the given size " + text_of(sizes) + " contradicts the model: axis " + std::to_string(axis) + " is " +
+                        std::to_string(dim.dim_value()),
                     where);
       if (dim.dim_param().empty()) continue;
       const auto [known, is_new] = sizes_.emplace(dim.dim_param(), sizes[axis]);
       if (!is_new && known->second != sizes[axis])
-        throw Error(ErrorCode::kBadInput, "the given size " + text_of(sizes) + " contradicts another one: \"" + dim.dim_param() +
-                                              "\" is " + std::to_string(known->second),
+        throw Error(ErrorCode::kBadInput,
+                    "the given size " + text_of(sizes) + " contradicts another one: \"" + dim.dim_param() + "\" is " +
+                        std::to_string(known->second),
                     where);
     }
   }
@@ -111,7 +114,8 @@ void DeclaredTypes::check(const std::string& name, const TensorType& found) cons
     same = !difference || *difference == 0 || !type.type.shape[axis].is_constant();
   }
   if (!same)
-    throw Error(ErrorCode::kBadInput, "\"" + name + "\" is " + to_string(found) + ", but the model declares " + to_string(type.type));
+    throw Error(ErrorCode::kBadInput,
+                "\"" + name + "\" is " + to_string(found) + ", but the model declares " + to_string(type.type));
 }
 
 }  // namespace rewright

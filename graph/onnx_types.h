@@ -36,9 +36,9 @@ class DeclaredTypes {
 
   std::unordered_map<std::string, DeclaredType> inputs_;
   std::unordered_map<std::string, const onnx::TypeProto*> values_;
-  std::unordered_set<std::string> size_names_;         // that the model uses
-  std::map<std::string, std::int64_t> sizes_;          // given for names
-  std::map<std::string, const Sizes*> given_;          // given for inputs
+  std::unordered_set<std::string> size_names_;  // that the model uses
+  std::map<std::string, std::int64_t> sizes_;   // given for names
+  std::map<std::string, const Sizes*> given_;   // given for inputs
 };
 
 }  // namespace rewright

@@ -44,8 +44,8 @@ std::string to_string(const Graph& graph) {
     text += "\n";
   }
   for (const GraphOutput& output : graph.outputs())
-    text += "output " + output.name + " = " + label(graph, output.value) + ": " + type_text(output.type, output.shape_known) +
-            "\n";
+    text +=
+        "output " + output.name + " = " + label(graph, output.value) + ": " + type_text(output.type, output.shape_known) + "\n";
   return text;
 }
 

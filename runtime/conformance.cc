@@ -77,8 +77,8 @@ void run_data_set(const std::filesystem::path& model, const std::filesystem::pat
   for (ValueId id : graph.inputs())
     if (byte_size(graph.value(id).type.type) == 0) {
       const Node* opaque = first_opaque(graph);
-      throw Error(ErrorCode::kUnsupported, opaque != nullptr ? opaque->opaque_reason
-                                                             : "input \"" + graph.value(id).name + "\" is no tensor of numbers");
+      throw Error(ErrorCode::kUnsupported,
+                  opaque != nullptr ? opaque->opaque_reason : "input \"" + graph.value(id).name + "\" is no tensor of numbers");
     }
   const std::vector<Tensor> inputs = read_tensors(folder, "input", graph.inputs().size());
   if (first_opaque(graph) != nullptr) {
@@ -88,8 +88,9 @@ void run_data_set(const std::filesystem::path& model, const std::filesystem::pat
   }
   if (const Node* opaque = first_opaque(graph)) throw Error(ErrorCode::kUnsupported, opaque->opaque_reason);
   if (inputs.size() != graph.inputs().size())
-    throw Error(ErrorCode::kBadInput, std::to_string(inputs.size()) + " tensors for " + std::to_string(graph.inputs().size()) +
-                                          " inputs", folder.filename().string());
+    throw Error(ErrorCode::kBadInput,
+                std::to_string(inputs.size()) + " tensors for " + std::to_string(graph.inputs().size()) + " inputs",
+                folder.filename().string());
   const std::vector<Tensor> expected = read_tensors(folder, "output", graph.outputs().size());
   const std::vector<Tensor> results = execute(graph, inputs);
   if (results.size() != expected.size())
@@ -106,9 +107,12 @@ void run_data_set(const std::filesystem::path& model, const std::filesystem::pat
 
 std::string_view name(ConformanceCase::Status status) {
   switch (status) {
-    case ConformanceCase::Status::kPassed: return "passed";
-    case ConformanceCase::Status::kFailed: return "failed";
-    case ConformanceCase::Status::kUnsupported: break;
+    case ConformanceCase::Status::kPassed:
+      return "passed";
+    case ConformanceCase::Status::kFailed:
+      return "failed";
+    case ConformanceCase::Status::kUnsupported:
+      break;
   }
   return "unsupported";
 }
@@ -135,8 +139,9 @@ ConformanceCase run_conformance_case(const std::filesystem::path& folder, const 
     if (sets.empty()) return end(ConformanceCase::Status::kFailed, "has no test data");
     for (const auto& set : sets) run_data_set(folder / "model.onnx", set, execute, tolerance);
   } catch (const Error& error) {
-    return end(error.code() == ErrorCode::kUnsupported ? ConformanceCase::Status::kUnsupported : ConformanceCase::Status::kFailed,
-               error.what());
+    return end(
+        error.code() == ErrorCode::kUnsupported ? ConformanceCase::Status::kUnsupported : ConformanceCase::Status::kFailed,
+        error.what());
   }
   return result;
 }
