@@ -73,9 +73,9 @@ ValueId Builder::conv(ValueId x, std::int64_t channels, Window w, std::int64_t g
                {"group", Index(group)}});
 }
 
-ValueId Builder::batch_norm(ValueId x, double epsilon) {
+ValueId Builder::batch_norm(ValueId x, double epsilon, double gain) {
   const Sizes channels = {size(x, 1)};
-  const ValueId scale = uniform(channels, 0.5, 1.0), shift = normal(channels, 0, 0.1);
+  const ValueId scale = uniform(channels, 0.7 * gain, 1.3 * gain), shift = normal(channels, 0, 0.1);
   const ValueId mean = normal(channels, 0, 0.2), variance = uniform(channels, 0.5, 1.5);
   return node("BatchNormalization", {x, scale, shift, mean, variance}, {{"epsilon", Real(epsilon)}});
 }

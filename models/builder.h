@@ -49,9 +49,11 @@ class Builder {
   };
   // x[N, C, H, W] -> [N, channels, ...]; He's initialization (He et al., 2015).
   ValueId conv(ValueId x, std::int64_t channels, Window window, std::int64_t group = 1, bool bias = false);
-  ValueId batch_norm(ValueId x, double epsilon = 1e-5);
-  ValueId conv_norm(ValueId x, std::int64_t channels, Window window, std::int64_t group = 1, double epsilon = 1e-5) {
-    return batch_norm(conv(x, channels, window, group), epsilon);
+  // `gain` scales what comes out: a sum of n branches keeps its size with a gain of 1 / sqrt(n).
+  ValueId batch_norm(ValueId x, double epsilon = 1e-5, double gain = 1);
+  ValueId conv_norm(ValueId x, std::int64_t channels, Window window, std::int64_t group = 1, double epsilon = 1e-5,
+                    double gain = 1) {
+    return batch_norm(conv(x, channels, window, group), epsilon, gain);
   }
   ValueId relu(ValueId x) { return node("Relu", {x}); }
   ValueId sigmoid(ValueId x) { return node("Sigmoid", {x}); }

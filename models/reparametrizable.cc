@@ -1,5 +1,6 @@
 // Networks whose training form has parallel branches that one convolution can stand for.
 #include <array>
+#include <cmath>
 
 #include "models/builder.h"
 #include "models/networks.h"
@@ -13,10 +14,13 @@ using Window = Builder::Window;
 // Vasu et al., 2023, figure 2: branches of kernel k, one 1x1 branch where k > 1, a batch norm where shapes allow it; summed.
 ValueId mobileone_block(Builder& b, ValueId x, std::int64_t channels, std::int64_t kernel, std::int64_t stride,
                         std::int64_t group, int branches) {
-  ValueId sum = b.conv_norm(x, channels, Window::same(kernel, stride), group);
-  for (int i = 1; i < branches; ++i) sum = b.add(sum, b.conv_norm(x, channels, Window::same(kernel, stride), group));
-  if (kernel > 1) sum = b.add(sum, b.conv_norm(x, channels, Window::same(1, stride), group));
-  if (stride == 1 && b.size(x, 1) == channels) sum = b.add(sum, b.batch_norm(x));
+  const bool identity = stride == 1 && b.size(x, 1) == channels;
+  const double gain = 1 / std::sqrt(branches + (kernel > 1 ? 1 : 0) + (identity ? 1 : 0));
+  const auto branch = [&](std::int64_t k) { return b.conv_norm(x, channels, Window::same(k, stride), group, 1e-5, gain); };
+  ValueId sum = branch(kernel);
+  for (int i = 1; i < branches; ++i) sum = b.add(sum, branch(kernel));
+  if (kernel > 1) sum = b.add(sum, branch(1));
+  if (identity) sum = b.add(sum, b.batch_norm(x, 1e-5, gain));
   return b.relu(sum);
 }
 
@@ -43,8 +47,11 @@ Graph build_repvgg_a0(std::uint64_t seed) {
   Builder b(seed);
   ValueId x = b.input("input", {1, 3, 224, 224});
   const auto block = [&](ValueId in, std::int64_t channels, std::int64_t stride) {
-    ValueId sum = b.add(b.conv_norm(in, channels, Window::same(3, stride)), b.conv_norm(in, channels, Window::same(1, stride)));
-    if (stride == 1 && b.size(in, 1) == channels) sum = b.add(sum, b.batch_norm(in));
+    const bool identity = stride == 1 && b.size(in, 1) == channels;
+    const double gain = 1 / std::sqrt(identity ? 3 : 2);
+    ValueId sum = b.add(b.conv_norm(in, channels, Window::same(3, stride), 1, 1e-5, gain),
+                        b.conv_norm(in, channels, Window::same(1, stride), 1, 1e-5, gain));
+    if (identity) sum = b.add(sum, b.batch_norm(in, 1e-5, gain));
     return b.relu(sum);
   };
   x = block(x, 48, 2);

@@ -207,6 +207,7 @@ sigset_t interrupt_signals() {
   sigemptyset(&set);
   sigaddset(&set, SIGINT);
   sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGUSR1);  // ends the watcher
   return set;
 }
 
@@ -216,9 +217,7 @@ Interruption::Interruption() {
   const sigset_t set = interrupt_signals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);  // threads that are started from here on inherit it
   watcher_ = std::make_unique<std::thread>([this] {
-    sigset_t waited = interrupt_signals();
-    sigaddset(&waited, SIGUSR1);
-    pthread_sigmask(SIG_BLOCK, &waited, nullptr);
+    const sigset_t waited = interrupt_signals();
     for (int signal = 0; sigwait(&waited, &signal) == 0;) {
       if (signal == SIGUSR1) return;
       if (source_.stop_requested()) _exit(128 + signal);
