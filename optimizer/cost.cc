@@ -180,7 +180,7 @@ void CostModel::visit(const MatchedGraph& matched, const Visit& visit) {
         if (id == kNoValue || !signature.traits.aligned[i] || matched.constant[id]) continue;
         const std::int32_t producer = matched.producers[id];
         const bool joins = !fused && producer >= 0 && grouped[static_cast<std::size_t>(producer)] &&
-                           matched.users[id].size() == 1 && !matched.is_output[id];
+                           matched.users(id).size() == 1 && !matched.is_output[id];
         if (joins)
           fused = true;
         else

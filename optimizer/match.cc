@@ -60,9 +60,27 @@ std::optional<std::uint32_t> RuleIndex::find(std::string_view name) const {
 }
 
 MatchedGraph::MatchedGraph(const Graph& g, bool for_training)
-    : graph(&g), producers(g.producers()), users(g.users()), is_output(g.value_count()) {
+    : graph(&g), producers(g.producers()), is_output(g.value_count()), first_user(g.value_count() + 1) {
   constant = for_training ? std::vector<bool>(g.value_count()) : g.constant_values();
   for (const GraphOutput& output : g.outputs()) is_output[output.value] = true;
+  std::vector<std::int32_t> last(g.value_count(), -1);
+  const auto for_each_use = [&](const auto& visit) {
+    std::fill(last.begin(), last.end(), -1);
+    for (std::size_t n = 0; n < g.nodes().size(); ++n) {
+      for (const auto* ids : {&g.nodes()[n]->inputs, &g.nodes()[n]->parameters}) {
+        for (const ValueId id : *ids) {
+          if (id == kNoValue || last[id] == static_cast<std::int32_t>(n)) continue;
+          last[id] = static_cast<std::int32_t>(n);
+          visit(id, static_cast<std::int32_t>(n));
+        }
+      }
+    }
+  };
+  for_each_use([&](ValueId id, std::int32_t) { ++first_user[id + 1]; });
+  for (std::size_t id = 0; id < g.value_count(); ++id) first_user[id + 1] += first_user[id];
+  user_list.resize(first_user.back());
+  std::vector<std::uint32_t> next(first_user.begin(), first_user.end() - 1);
+  for_each_use([&](ValueId id, std::int32_t user) { user_list[next[id]++] = user; });
 }
 
 // What is remembered: for a rule and the nodes it would stand on, the bindings, or that it does not fit. The nodes are kept
@@ -114,6 +132,7 @@ class Walk {
   };
 
   void start(std::int64_t position) {
+    if (!plausible(root_of(rule_), position)) return;
     State state;
     state.where.assign(rule_.source.nodes.size(), kUnmatched);
     state.inputs.assign(rule_.inputs.size(), kNoValue);
@@ -126,14 +145,34 @@ class Walk {
  private:
   const Node& node(std::int64_t position) const { return *graph_.graph->nodes()[static_cast<std::size_t>(position)]; }
 
-  // Lays pattern node `p` on a node of the graph and goes on, for a commutative operator in both orders.
-  void place(State state, std::uint32_t p, std::int64_t position) {
+  // Could pattern node `p` lie here, as far as the node and the operators before it tell? Decides most cases at little cost.
+  bool plausible(std::uint32_t p, std::int64_t position) const {
     const PatternNode& pattern = rule_.source.nodes[p];
     const Node& target = node(position);
     if (target.op != pattern.op || target.outputs.size() != pattern.outputs || target.inputs.size() < pattern.inputs.size())
-      return;
+      return false;
     for (std::size_t i = pattern.inputs.size(); i < target.inputs.size(); ++i)
-      if (target.inputs[i] != kNoValue) return;
+      if (target.inputs[i] != kNoValue) return false;
+    const auto fits = [&](const PatternValue& wanted, ValueId value) {
+      if (wanted.kind == PatternValue::Kind::kAbsent) return value == kNoValue;
+      if (value == kNoValue) return false;
+      if (wanted.kind == PatternValue::Kind::kInput) return !rule_.inputs[wanted.number].constant || graph_.constant[value];
+      const std::int32_t producer = graph_.producers[value];
+      return producer < 0 ? graph_.graph->is_constant(value) : node(producer).op == rule_.source.nodes[wanted.number].op;
+    };
+    const auto all_fit = [&](bool exchanged) {
+      for (std::size_t i = 0; i < pattern.inputs.size(); ++i)
+        if (!fits(pattern.inputs[i], target.inputs[exchanged && i < 2 ? 1 - i : i])) return false;
+      return true;
+    };
+    return all_fit(false) || (pattern.op->commutative() && pattern.inputs.size() >= 2 && all_fit(true));
+  }
+
+  // Lays pattern node `p` on a node of the graph and goes on, for a commutative operator in both orders.
+  void place(State state, std::uint32_t p, std::int64_t position) {
+    if (!plausible(p, position)) return;
+    const PatternNode& pattern = rule_.source.nodes[p];
+    const Node& target = node(position);
     if (std::find(state.where.begin(), state.where.end(), position) != state.where.end()) return;
     state.where[p] = position;
     for (std::uint32_t i = 0; i < pattern.inputs.size(); ++i) state.pending.emplace_back(p, i);
@@ -220,7 +259,7 @@ class Walk {
       for (std::uint32_t i = 0; i < rule_.source.nodes[p].inputs.size(); ++i) {
         const ValueId value = value_of(state, rule_.source.nodes[p].inputs[i]);
         if (value == kNoValue) continue;
-        for (const std::int32_t user : graph_.users[value]) place(state, p, user);
+        for (const std::int32_t user : graph_.users(value)) place(state, p, user);
         return;
       }
     }
@@ -246,7 +285,7 @@ class Walk {
             rule_.source.outputs.end())
           continue;
         if (graph_.is_output[value]) return false;
-        for (const std::int32_t user : graph_.users[value])
+        for (const std::int32_t user : graph_.users(value))
           if (std::find(state.where.begin(), state.where.end(), user) == state.where.end()) return false;
       }
     }

@@ -54,11 +54,16 @@ std::uint64_t hash(const Rule& rule);
 // What depends on a graph alone and is needed by all of its matches.
 struct MatchedGraph {
   explicit MatchedGraph(const Graph& graph, bool for_training);
+  std::span<const std::int32_t> users(ValueId id) const {  // positions of nodes, ascending
+    return std::span(user_list).subspan(first_user[id], first_user[id + 1] - first_user[id]);
+  }
   const Graph* graph;
   std::vector<bool> constant;  // per value: computed from constants (none of them in training)
   std::vector<std::int32_t> producers;
-  std::vector<std::vector<std::int32_t>> users;
   std::vector<bool> is_output;  // per value
+  // All users in one list, since there are many short ones and searches make many graphs.
+  std::vector<std::uint32_t> first_user;
+  std::vector<std::int32_t> user_list;
 };
 
 // Finds matches, and remembers for the nodes that graphs share whether the rule's attributes, sizes and conditions fit: after

@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double kSecondsPerSample = 0.012;
+constexpr double kSecondsPerSample = 0.008;
 constexpr std::size_t kBatch = 64;
 
 class OnnxRuntimeDevice : public Device {
@@ -28,11 +28,13 @@ class OnnxRuntimeDevice : public Device {
   std::string identity() const override { return identity_; }
   bool supports(const Graph&, const Node&) const override { return true; }  // ONNX Runtime says so itself when it loads a graph
 
+  // Twice, some time apart, of which the lesser counts: other work on the machine comes and goes.
   std::vector<std::optional<double>> time_nodes(std::span<const NodeSample> samples) override {
-    std::vector<std::optional<double>> seconds;
-    for (std::size_t first = 0; first < samples.size(); first += kBatch)
-      time_batch(samples.subspan(first, std::min(kBatch, samples.size() - first)), seconds);
-    return seconds;
+    std::vector<std::optional<double>> first = time_once(samples);
+    const std::vector<std::optional<double>> second = time_once(samples);
+    for (std::size_t i = 0; i < first.size(); ++i)
+      if (first[i] && second[i]) first[i] = std::min(*first[i], *second[i]);
+    return first;
   }
 
   std::vector<std::vector<double>> time_graphs(std::span<const Graph> graphs, const TimingOptions& options) override {
@@ -72,6 +74,13 @@ class OnnxRuntimeDevice : public Device {
   }
 
  private:
+  std::vector<std::optional<double>> time_once(std::span<const NodeSample> samples) {
+    std::vector<std::optional<double>> seconds;
+    for (std::size_t first = 0; first < samples.size(); first += kBatch)
+      time_batch(samples.subspan(first, std::min(kBatch, samples.size() - first)), seconds);
+    return seconds;
+  }
+
   static std::string write(const Graph& graph, const TemporaryFolder& folder, std::size_t number) {
     const std::filesystem::path file = folder.path() / ("model_" + std::to_string(number) + ".onnx");
     ExportOptions options;
