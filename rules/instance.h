@@ -53,12 +53,13 @@ class InstanceSampler {
   };
   // The lengths of lists and of the unnamed open parts of shapes, by name and by number of the input.
   struct Ranks {
+    std::size_t spatial = 0;  // the length that most of them have
     std::map<std::string, std::size_t> lists;
     std::vector<std::size_t> open;
   };
 
   void find_variables();
-  Ranks sample_ranks();
+  Ranks sample_ranks(std::size_t spatial);
   std::optional<RuleInstance> attempt(const Ranks& ranks);
   AttributeValue sample_value(const std::string& name, const Variable& variable, const Ranks& ranks, bool symbolic);
   Indices sample_list(std::size_t length);
@@ -71,7 +72,9 @@ class InstanceSampler {
   const Rule& rule_;
   std::mt19937_64 random_;
   std::map<std::string, Variable> variables_;
-  std::vector<Ranks> good_;  // that led to an instance
+  std::map<std::size_t, std::vector<Ranks>> good_;  // that led to an instance, by their spatial part
+  std::size_t next_ = 0;                            // instances asked for so far
+  double known_ = 0;                                // share of sizes that are chosen before equations are solved
 };
 
 struct RuleTest {

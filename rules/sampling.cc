@@ -107,10 +107,10 @@ void InstanceSampler::find_variables() {
       if (const auto found = variables_.find(p.arguments[0].name); found != variables_.end()) found->second.permutation = true;
 }
 
-InstanceSampler::Ranks InstanceSampler::sample_ranks() {
+InstanceSampler::Ranks InstanceSampler::sample_ranks(std::size_t spatial) {
   Ranks ranks;
-  const auto spatial = static_cast<std::size_t>(pick({0, 1, 1, 2, 2, 2, 3}));
-  const auto near = [&] { return chance(0.85) ? spatial : static_cast<std::size_t>(pick({0, 1, 2, 3})); };
+  ranks.spatial = spatial;
+  const auto near = [&] { return chance(0.75) ? spatial : static_cast<std::size_t>(pick({0, 1, 2, 3, 4, 5})); };
   for (const auto& [name, variable] : variables_)
     if (variable.sort == Sort::kList && variable.in_shape) ranks.lists[name] = near();
   std::vector<std::size_t> totals;
@@ -168,8 +168,7 @@ AttributeValue InstanceSampler::sample_value(const std::string& name, const Vari
                                              bool symbolic) {
   switch (variable.sort) {
     case Sort::kIndex:
-      if (variable.in_shape && !chance(0.15)) return Index::symbol(name);
-      if (variable.in_shape) return Index(1);
+      if (variable.in_shape) return chance(known_) ? Index(pick({1, 1, 1, 2, 3, 4})) : Index::symbol(name);
       return symbolic && chance(0.5) ? Index::symbol(name) : Index(pick({0, 0, 1, 1, 2, 2, 3, 4}));
     case Sort::kList: {
       const std::size_t length = ranks.lists.at(name);
@@ -181,7 +180,8 @@ AttributeValue InstanceSampler::sample_value(const std::string& name, const Vari
         list.assign(p.begin(), p.end());
       } else if (variable.in_shape || symbolic) {
         for (std::size_t i = 0; i < length; ++i)
-          list.push_back(variable.in_shape && chance(0.15) ? Index(1) : Index::symbol(element_name(name, i)));
+          list.push_back(variable.in_shape && chance(known_) ? Index(pick({1, 1, 1, 2, 3, 4}))
+                                                             : Index::symbol(element_name(name, i)));
       } else {
         list = sample_list(length);
       }
@@ -258,9 +258,8 @@ bool InstanceSampler::choose(std::vector<Condition> conditions, std::map<std::st
   std::shuffle(order.begin(), order.end(), random_);
   for (const std::string& name : order) {
     bool found = false;
-    for (int trial = 0; trial < 8 && !found; ++trial) {
-      const std::map<std::string, Index> step{
-          {name, Index(trial < 6 ? pick({0, 1, 1, 1, 2, 2, 3, 4, 5}) : pick({4, 6, 7, 8, 12}))}};
+    for (int trial = 0; trial < 20 && !found; ++trial) {
+      const std::map<std::string, Index> step{{name, Index(trial < 5 ? pick({0, 1, 1, 1, 2, 2, 3, 4, 5, -1}) : trial - 5)}};
       std::vector<Condition> next;
       found = true;
       for (const Condition& c : conditions) {
@@ -282,6 +281,9 @@ bool InstanceSampler::choose(std::vector<Condition> conditions, std::map<std::st
 
 std::optional<RuleInstance> InstanceSampler::attempt(const Ranks& ranks) {
   const bool symbolic = chance(0.5);
+  // Where sizes are symbols, they are found by solving equations; where they are known, one of them may broadcast.
+  static constexpr double kKnown[] = {0, 0.15, 0.15, 0.5, 0.9};
+  known_ = kKnown[random_() % std::size(kKnown)];
   Bindings open(rule_);
   for (const auto& [name, variable] : variables_) open.bind(name, sample_value(name, variable, ranks, symbolic));
   std::vector<TensorType> types = input_types(open, ranks);
@@ -359,11 +361,16 @@ std::optional<RuleInstance> InstanceSampler::attempt(const Ranks& ranks) {
 }
 
 std::optional<RuleInstance> InstanceSampler::sample(int attempts) {
+  // Ranks in turn, so that those that are easy to satisfy do not push out the others; in the end whatever there is.
+  static constexpr std::size_t kSpatial[] = {2, 1, 2, 3, 1, 2, 0, 1};
+  const std::size_t wanted = kSpatial[next_++ % std::size(kSpatial)];
   for (int i = 0; i < attempts; ++i) {
-    const Ranks ranks = !good_.empty() && chance(0.7) ? good_[random_() % good_.size()] : sample_ranks();
+    const std::size_t spatial = i < attempts / 4 ? wanted : kSpatial[random_() % std::size(kSpatial)];
+    const std::vector<Ranks>& good = good_[spatial];
+    const Ranks ranks = !good.empty() && chance(0.7) ? good[random_() % good.size()] : sample_ranks(spatial);
     try {
       if (auto instance = attempt(ranks)) {
-        if (good_.size() < 32) good_.push_back(ranks);
+        if (good.size() < 32) good_[spatial].push_back(ranks);
         return instance;
       }
     } catch (const Error&) {  // ill-typed, or an operator that needs to know a value that is symbolic here
