@@ -7,7 +7,7 @@
 #include "graph/file.h"
 #include "optimizer/optimize.h"
 #include "rules/io.h"
-#include "runtime/cpu/device.h"
+#include "runtime/cpu/evaluator.h"
 #include "tools/cli/command.h"
 
 namespace rewright::cli {

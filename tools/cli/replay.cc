@@ -3,7 +3,7 @@
 #include "graph/file.h"
 #include "optimizer/certificate.h"
 #include "rules/io.h"
-#include "runtime/cpu/device.h"
+#include "runtime/cpu/evaluator.h"
 #include "tools/cli/command.h"
 
 namespace rewright::cli {
