@@ -44,6 +44,10 @@ void write_json(const CommonOptions& common, const nlohmann::json& report) {
     write_file(common.json, text);
 }
 
+void require_writable(const std::string& file) {
+  const FileWriter trial(file);  // its temporary file is removed again
+}
+
 namespace {
 
 // A number followed by one of the units; the bare number has the unit "".

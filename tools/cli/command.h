@@ -54,6 +54,9 @@ void say(const CommonOptions& common, const std::string& text);
 // Writes the JSON report where --json asks for it.
 void write_json(const CommonOptions& common, const nlohmann::json& report);
 
+// Throws Error(kMissing) if the file could not be written: better known before long work than after it.
+void require_writable(const std::string& file);
+
 // "60s", "2m", "1500ms", "1h" -> seconds; "8G", "512M" -> bytes. Throw Error(kUsage).
 double parse_seconds(const std::string& text);
 std::size_t parse_bytes(const std::string& text);

@@ -90,6 +90,8 @@ int optimize_command(const Options& options) {
   o.check_runs = options.check;
   o.seed = options.common.seed;
   o.fold.max_bytes = parse_bytes(options.fold_limit);
+  require_writable(options.output);
+  if (!options.certificate.empty()) require_writable(options.certificate);
   const Graph graph = import_onnx(options.input);
   o.sizes = symbol_sizes(graph, parse_shapes(options.shapes));
   Interruption interruption;
