@@ -27,6 +27,7 @@ class Exporter {
       model_ = graph.model();
     }
     skeleton_ = model_->skeleton;
+    sizes_given_ = model_->sizes_given || has_sizes_set_since();
     named_ = name_values(graph_, *model_);
   }
 
@@ -247,9 +248,25 @@ class Exporter {
     return false;
   }
 
+  // Has an input got a size that the model leaves open (with_sizes)?
+  bool has_sizes_set_since() const {
+    for (const auto& info : skeleton_.graph().input()) {
+      const auto& dims = info.type().tensor_type().shape().dim();
+      for (ValueId id : graph_.inputs()) {
+        const Value& value = graph_.value(id);
+        if (value.name != info.name() || value.type.shape.size() != static_cast<std::size_t>(dims.size())) continue;
+        for (int axis = 0; axis < dims.size(); ++axis)
+          if (!(dims[axis].has_dim_value() && dims[axis].dim_value() >= 0) &&
+              value.type.shape[static_cast<std::size_t>(axis)].constant())
+            return true;
+      }
+    }
+    return false;
+  }
+
   // Where sizes were given for a model, what it declared before does not hold any more.
   onnx::ValueInfoProto with_sizes_given(const onnx::ValueInfoProto& info, const TensorType& type, bool shape_known) const {
-    if (!model_->sizes_given || !shape_known || type.type == DataType::kUndefined) return info;
+    if (!sizes_given_ || !shape_known || type.type == DataType::kUndefined) return info;
     onnx::ValueInfoProto changed = info;
     *changed.mutable_type()->mutable_tensor_type()->mutable_shape() =
         value_info(info.name(), type, shape_known).type().tensor_type().shape();
@@ -290,6 +307,7 @@ class Exporter {
   std::shared_ptr<const ImportedModel> model_;
   onnx::ModelProto skeleton_;
   ValueNames named_;
+  bool sizes_given_ = false;
   bool writes_default_domain_ = false;
   std::vector<Weight> weights_;
   ExternalPart external_;

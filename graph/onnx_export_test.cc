@@ -243,6 +243,14 @@ TEST_CASE("given sizes are declared in what is written") {
     CHECK(info.type().tensor_type().shape().dim(1).dim_value() == 5);
 }
 
+TEST_CASE("sizes set after the import are declared in what is written") {
+  const Graph graph = import_onnx_bytes(text_bytes("agraph (float[N, 4] x) => (float[N, 4] y) { y = Relu(x) }"), "test");
+  CHECK(exported(graph).graph().input(0).type().tensor_type().shape().dim(0).dim_param() == "N");
+  const onnx::ModelProto model = exported(with_sizes(graph, [](const Atom&) { return Index(3); }));
+  for (const onnx::ValueInfoProto& info : {model.graph().input(0), model.graph().output(0)})
+    CHECK(info.type().tensor_type().shape().dim(0).dim_value() == 3);
+}
+
 TEST_CASE("an operator that the model's opset does not have cannot be written") {
   Graph graph = import_onnx_bytes(text_bytes("agraph (float[4] x) => (float[4] y) { y = Exp(x) }", 13), "test");
   graph.replace_uses(graph.outputs()[0].value, add(graph, "Gelu", {graph.inputs()[0]}));

@@ -152,4 +152,14 @@ TEST_CASE("tensors are read from all encodings") {
   CHECK_THROWS_WITH(read(), Catch::Contains("has 3 bytes for 2 elements"));
 }
 
+TEST_CASE("a question mark stands for a size of its own each time") {
+  onnx::ModelProto proto = text_model("agraph (float[A, B] x) => (float[A, B] y) { y = Relu(x) }");
+  auto* shape = proto.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
+  for (int axis : {0, 1}) shape->mutable_dim(axis)->set_dim_param("?");
+  ImportOptions options;
+  options.input_sizes["x"] = {2, 3};
+  const Graph graph = import_onnx_bytes(proto.SerializeAsString(), "test", options);
+  CHECK(to_string(graph.outputs()[0].type) == "float[2, 3]");
+}
+
 }  // namespace rewright

@@ -8,6 +8,9 @@ const onnx::TypeProto::Tensor* tensor_type(const onnx::TypeProto& type) {
   return type.has_tensor_type() ? &type.tensor_type() : nullptr;
 }
 
+// Exporters write "?" for every size that they do not know, so it names none.
+bool is_named(const onnx::TensorShapeProto::Dimension& dim) { return !dim.dim_param().empty() && dim.dim_param() != "?"; }
+
 std::string text_of(const Sizes& sizes) { return to_string(to_indices(sizes)); }
 
 }  // namespace
@@ -37,7 +40,7 @@ void DeclaredTypes::note_names(const onnx::TypeProto& type) {
   const auto* tensor = tensor_type(type);
   if (tensor == nullptr) return;
   for (const auto& dim : tensor->shape().dim())
-    if (!dim.dim_param().empty()) size_names_.insert(dim.dim_param());
+    if (is_named(dim)) size_names_.insert(dim.dim_param());
 }
 
 void DeclaredTypes::give_size(const onnx::ValueInfoProto& input, const Sizes& sizes) {
@@ -58,7 +61,7 @@ void DeclaredTypes::give_size(const onnx::ValueInfoProto& input, const Sizes& si
                     "the given size " + text_of(sizes) + " contradicts the model: axis " + std::to_string(axis) + " is " +
                         std::to_string(dim.dim_value()),
                     where);
-      if (dim.dim_param().empty()) continue;
+      if (!is_named(dim)) continue;
       const auto [known, is_new] = sizes_.emplace(dim.dim_param(), sizes[axis]);
       if (!is_new && known->second != sizes[axis])
         throw Error(ErrorCode::kBadInput,
@@ -91,7 +94,7 @@ DeclaredType DeclaredTypes::read(const std::string& name, const onnx::TypeProto&
     const auto& dim = tensor->shape().dim(axis);
     if (dim.has_dim_value() && dim.dim_value() >= 0) {
       result.type.shape.emplace_back(dim.dim_value());
-    } else if (!dim.dim_param().empty()) {
+    } else if (is_named(dim)) {
       const auto given = sizes_.find(dim.dim_param());
       result.type.shape.push_back(given != sizes_.end() ? Index(given->second) : Index::symbol(dim.dim_param()));
     } else {
