@@ -42,13 +42,15 @@ struct Shape {
 struct Primitive {
   dnnl::primitive primitive;
   memory::desc source, weights, result, scratchpad;
+  bool reference = false;  // oneDNN has plain loops for this only
 };
 
 Primitive describe(const Shape& s, const memory::desc& source, const memory::desc& weights, bool bias, const memory::desc& result,
                    const dnnl::primitive_attr& attributes) {
   const memory::desc b = bias ? memory::desc({s.y[1]}, memory::data_type::f32, memory::format_tag::a) : memory::desc();
   const auto finish = [](const auto& d, auto primitive) {
-    return Primitive{std::move(primitive), d.src_desc(), d.weights_desc(), d.dst_desc(), d.scratchpad_desc()};
+    const bool reference = std::string_view(d.impl_info_str()).starts_with("ref");
+    return Primitive{std::move(primitive), d.src_desc(), d.weights_desc(), d.dst_desc(), d.scratchpad_desc(), reference};
   };
   if (s.transposed) {
     const dnnl::deconvolution_forward::primitive_desc d(dnnl_engine(), dnnl::prop_kind::forward_inference,
@@ -71,6 +73,8 @@ class Reorder final {
   }
 };
 
+constexpr std::int64_t kFewChannels = 8;  // of a network's input: oneDNN has convolutions for them
+
 class ConvolutionPlan final : public NodePlan {
  public:
   ConvolutionPlan(const Node& node, Shape shape, bool constant_weights)
@@ -85,13 +89,7 @@ class ConvolutionPlan final : public NodePlan {
     const memory::desc any_weights(shape_.weights().get_dims(), memory::data_type::f32, memory::format_tag::any);
     const bool bias = planner.has(node_, 2) || (epilogue_.affine() && has_shift());
     // First without additions, to learn the layouts; what they add then comes in the result's.
-    const Layout input_layout = wanted_input_layout(planner);
-    const memory::desc source = input_layout.plain() ? dnnl_any(shape_.x) : dnnl_desc(shape_.x, input_layout);
-    Primitive p = describe(shape_, source, any_weights, bias, dnnl_any(shape_.y), attributes({}));
-    if (!layout_of(p.source, shape_.x) || !layout_of(p.result, shape_.y)) {
-      const memory::desc x = dnnl_desc(shape_.x, kPlain), y = dnnl_desc(shape_.y, kPlain);
-      p = describe(shape_, x, any_weights, bias, y, attributes({}));
-    }
+    Primitive p = choose(planner, any_weights, bias);
     const Layout x_layout = *layout_of(p.source, shape_.x), y_layout = *layout_of(p.result, shape_.y);
     const std::vector<memory::desc> additions(epilogue_.additions().size(), p.result);
     if (!additions.empty()) p = describe(shape_, p.source, any_weights, bias, p.result, attributes(additions));
@@ -138,10 +136,28 @@ class ConvolutionPlan final : public NodePlan {
     return result;
   }
 
-  // A layout that the input is already in, if oneDNN has a fast convolution on it; plain: whatever oneDNN likes best.
-  Layout wanted_input_layout(Planner& planner) const {
-    const auto layouts = planner.layouts(node_.inputs[0]);
-    return layouts.empty() ? kPlain : layouts[0];
+  // Layouts of input and result, the most wanted first; the first for which oneDNN has more than plain loops. Channels last
+  // measures best with both AVX2 and AVX-512, and one layout everywhere saves changes between layouts.
+  Primitive choose(Planner& planner, const memory::desc& any_weights, bool bias) const {
+    std::vector<std::pair<memory::desc, memory::desc>> candidates;
+    const memory::desc any_x = dnnl_any(shape_.x), any_y = dnnl_any(shape_.y);
+    const auto both = [&](Layout layout) { candidates.emplace_back(dnnl_desc(shape_.x, layout), dnnl_desc(shape_.y, layout)); };
+    if (shape_.x[1] < kFewChannels && shape_.group == 1) candidates.emplace_back(any_x, dnnl_desc(shape_.y, kChannelsLast));
+    both(kChannelsLast);
+    both(Layout{planner.options().isa == Isa::kAvx512 ? 16 : 8});
+    candidates.emplace_back(any_x, any_y);
+    both(kPlain);
+    std::optional<Primitive> found;
+    for (const auto& [x, y] : candidates) {
+      try {
+        Primitive p = describe(shape_, x, any_weights, bias, y, attributes({}));
+        if (!layout_of(p.source, shape_.x) || !layout_of(p.result, shape_.y)) continue;
+        if (!p.reference) return p;
+        if (!found) found = std::move(p);
+      } catch (const dnnl::error&) {
+      }
+    }
+    return std::move(found.value());
   }
 
   bool has_shift() const {

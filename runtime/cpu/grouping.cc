@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "runtime/cpu/epilogue.h"
 #include "runtime/cpu/planner.h"
 #include "runtime/cpu/tile/stages.h"
 
@@ -25,8 +26,9 @@ bool has_reduction(const Element& e) {
 // Composes the expressions of nodes of a group, shared parts once.
 class Composer {
  public:
-  Composer(const Planner& planner, const std::vector<std::int32_t>& producers, const std::vector<int>& nodes, ValueId first)
-      : planner_(planner), producers_(producers), nodes_(nodes.begin(), nodes.end()) {
+  // `shorten`: say affine functions by channel with two constants.
+  Composer(Planner& planner, const std::vector<std::int32_t>& producers, const std::vector<int>& nodes, ValueId first, bool shorten)
+      : planner_(planner), producers_(producers), nodes_(nodes.begin(), nodes.end()), shorten_(shorten) {
     if (first != kNoValue) operands.push_back(first);
     started_ = first != kNoValue;
   }
@@ -36,6 +38,11 @@ class Composer {
   Element compose(int node, const Indices& position) {
     for (const auto& [key, element] : done_)
       if (key.first == node && key.second == position) return element;
+    if (const auto affine = affine_of(node)) {
+      const Element result = shortened(node, position, *affine);
+      done_.emplace_back(std::pair(node, position), result);
+      return result;
+    }
     const Definition definition = planner_.define(*planner_.graph().nodes()[node]);
     const Output& output = definition.outputs()[0];
     std::map<std::uint64_t, Index> atoms;
@@ -74,10 +81,42 @@ class Composer {
     return read.zero_outside ? external.padded(read.position) : external(read.position);
   }
 
-  const Planner& planner_;
+  // Batch normalization, in particular: constants by channel on one varying operand of the same sizes.
+  std::optional<ChannelAffine> affine_of(int n) const {
+    const Node& node = *planner_.graph().nodes()[n];
+    if (!shorten_ || node.inputs.size() < 4 || planner_.info(node.outputs[0]).sizes.size() < 2) return std::nullopt;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i)
+      if (node.inputs[i] == kNoValue || (i > 0) != static_cast<bool>(planner_.constant(node.inputs[i]))) return std::nullopt;
+    if (planner_.info(node.inputs[0]).sizes != planner_.info(node.outputs[0]).sizes) return std::nullopt;
+    const Definition definition = planner_.define(node);
+    Chain chain;
+    chain.start = node.inputs[0];
+    chain.nodes = {n};
+    chain.result = node.outputs[0];
+    chain.element = definition.outputs()[0].element;
+    chain.position = definition.outputs()[0].position;
+    chain.operands = node.inputs;
+    return match_channel_affine(planner_, chain, 1);
+  }
+
+  Element shortened(int n, const Indices& position, const ChannelAffine& affine) {
+    const Node& node = *planner_.graph().nodes()[n];
+    const DataType type = planner_.info(node.outputs[0]).type;
+    const Operand x(0, {type, to_indices(planner_.info(node.inputs[0]).sizes)});
+    const auto by_channel = [&](const std::vector<double>& values) {
+      const Sizes sizes{static_cast<std::int64_t>(values.size())};
+      operands.push_back(planner_.add_constant_value(Tensor::from_reals(type, sizes, values)));
+      return Operand(static_cast<int>(operands.size()) - 1, {type, to_indices(sizes)})({position[1]});
+    };
+    const Element start = operand(node, *x(position));
+    const Element scale = by_channel(affine.scale);
+    return start * scale + by_channel(affine.shift);
+  }
+
+  Planner& planner_;
   const std::vector<std::int32_t>& producers_;
   std::set<int> nodes_;
-  bool started_ = false;
+  bool shorten_ = false, started_ = false;
   std::vector<std::pair<std::pair<int, Indices>, Element>> done_;
 };
 
@@ -211,7 +250,7 @@ Chain Grouping::compose(ValueId start, const std::vector<int>& nodes) const {
   chain.nodes = nodes;
   chain.result = graph_.nodes()[nodes.back()]->outputs[0];
   for (std::size_t a = 0; a < planner_.info(chain.result).sizes.size(); ++a) chain.position.push_back(Index::fresh("i" + std::to_string(a)));
-  Composer composer(planner_, producers_, nodes, start);
+  Composer composer(planner_, producers_, nodes, start, false);
   chain.element = composer.compose(nodes.back(), chain.position);
   chain.operands = std::move(composer.operands);
   return chain;
@@ -279,7 +318,7 @@ void Grouping::group_elementwise() {
     chain.result = group.result;
     for (std::size_t a = 0; a < planner_.info(chain.result).sizes.size(); ++a)
       chain.position.push_back(Index::fresh("i" + std::to_string(a)));
-    Composer composer(planner_, producers_, group.nodes, kNoValue);
+    Composer composer(planner_, producers_, group.nodes, kNoValue, true);
     chain.element = composer.compose(root, chain.position);
     chain.operands = std::move(composer.operands);
     group.copy = chain.element->kind == Kind::kRead && !is_output_[group.result];

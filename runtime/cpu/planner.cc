@@ -68,6 +68,7 @@ Planner::Planner(const Graph& graph, const PlanOptions& options)
 }
 
 ValueInfo Planner::info(ValueId value) const {
+  if (value >= graph_.value_count()) return {constants_[value].type(), constants_[value].sizes()};
   const Value& v = graph_.value(value);
   if (v.constant) return {v.constant.type(), v.constant.sizes()};
   if (!v.shape_known || v.type.type == DataType::kUndefined)
@@ -77,6 +78,12 @@ ValueInfo Planner::info(ValueId value) const {
 
 Definition Planner::define(const Node& node) const {
   return node.op->define(node.attributes, Inputs::of(std::span<const std::optional<TensorType>>(graph_.operand_types(node))));
+}
+
+ValueId Planner::add_constant_value(Tensor tensor) {
+  constants_.push_back(std::move(tensor));
+  places_.emplace_back();
+  return static_cast<ValueId>(constants_.size() - 1);
 }
 
 std::optional<double> Planner::known_number(ValueId value) const {
@@ -331,15 +338,21 @@ bool Planner::add_tiles(const Element& element, const Indices& position, ValueId
   const ValueInfo out = info(result);
   for (const ValueId v : operands)
     if (v != kNoValue) plan_pending(v);
-  // The layout of the first operand of the result's sizes is worth keeping.
+  // The layout that the most elements of operands are in is worth keeping.
   Layout wanted = kPlain;
+  std::int64_t most = 0;
   for (const ValueId v : operands) {
-    if (v == kNoValue || info(v).sizes.size() < 2 || out.sizes.size() < 2 || layouts(v).empty() || layouts(v)[0].plain()) continue;
-    const Sizes sizes = info(v).sizes;
-    if (sizes == out.sizes || (wanted.plain() && sizes[1] == out.sizes[1] && sizes.size() == out.sizes.size())) wanted = layouts(v)[0];
-    if (sizes == out.sizes) break;
+    if (v == kNoValue || info(v).sizes.size() != out.sizes.size() || layouts(v).empty()) continue;
+    const std::int64_t count = element_count(info(v).sizes);
+    if (count <= most) continue;
+    most = count;
+    wanted = layouts(v)[0];
   }
   if (wanted.blocked() && out.sizes[1] % wanted.channels != 0) wanted = kPlain;
+  const auto lies_alike = [&](const Sizes& sizes) {
+    return sizes.size() == out.sizes.size() && std::equal(sizes.begin() + 2, sizes.end(), out.sizes.begin() + 2) &&
+           (!wanted.blocked() || sizes[1] % wanted.channels == 0);
+  };
   for (int attempt = 0; attempt < 3; ++attempt) {
     const Layout layout = attempt == 0 ? wanted : kPlain;
     if (attempt == 0 && wanted.plain()) continue;
@@ -352,7 +365,7 @@ bool Planner::add_tiles(const Element& element, const Indices& position, ValueId
       const ValueInfo i = info(v);
       Layout l = kPlain;
       if (attempt < 2 && i.sizes.size() >= 2) {
-        if (attempt == 0 && i.sizes == out.sizes)
+        if (attempt == 0 && lies_alike(i.sizes))
           l = layout;
         else if (!layouts(v).empty() && !(layouts(v)[0].blocked() && i.sizes[1] % layouts(v)[0].channels != 0))
           l = layouts(v)[0];

@@ -33,6 +33,8 @@ class Planner {
   // The value, if it is known now; an empty tensor otherwise.
   const Tensor& constant(ValueId value) const { return constants_[value]; }
   // A number that a value with one element is known to be.
+  // A constant that is no value of the graph.
+  ValueId add_constant_value(Tensor tensor);
   std::optional<double> known_number(ValueId value) const;
   Definition define(const Node& node) const;
 
