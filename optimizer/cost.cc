@@ -10,6 +10,7 @@ struct CostModel::Signature {
   OperatorTraits traits;
   bool opaque = false;
   bool asked = false;              // the database and the device have been asked
+  bool failed = false;             // the device could not execute it
   std::optional<double> measured;  // seconds
   std::function<Graph()> sample;   // to be timed
 };
@@ -22,6 +23,11 @@ constexpr double kFusedShare = 0.5;
 // Pointwise operators of so few operations an element wait for memory alone. They share one cost for the same operands, so
 // that the noise of measuring does not make one of them look better than another.
 constexpr double kCheapOperations = 2;
+
+// What cannot be executed alone is not what a search should run into.
+constexpr double kFailurePenalty = 10;
+
+constexpr std::size_t kBatch = 32;  // operators measured before it is asked whether to go on
 
 // Weights of a sample: their values do not matter, as long as none is a special case.
 Tensor plausible_weights(const TensorType& type) {
@@ -195,8 +201,9 @@ void CostModel::visit(const MatchedGraph& matched, const Visit& visit) {
 double CostModel::seconds(const Signature& signature) const {
   if (signature.measured) return *signature.measured;
   const OperatorTraits& traits = signature.traits;
-  return roofline_.call_seconds + std::max(traits.operations / roofline_.operations_per_second,
-                                           traits.bytes / roofline_.bytes_per_second);
+  const double estimate = roofline_.call_seconds + std::max(traits.operations / roofline_.operations_per_second,
+                                                            traits.bytes / roofline_.bytes_per_second);
+  return signature.failed ? kFailurePenalty * estimate : estimate;
 }
 
 void CostModel::prepare(std::span<const MatchedGraph* const> graphs) {
@@ -208,25 +215,35 @@ void CostModel::prepare(std::span<const MatchedGraph* const> graphs) {
       signature.asked = true;
       const auto known = database_ ? database_->find(identity_, signature.text) : std::nullopt;
       if (known)
-        signature.measured = *known;
+        take(signature, *known);
       else
         missing.push_back(&signature);
     });
   }
-  if (missing.empty()) return;
-  if (std::chrono::steady_clock::now() > deadline_) {
-    for (Signature* signature : missing) signature->asked = false;
-    return;
+  for (std::size_t first = 0; first < missing.size(); first += kBatch) {
+    const std::span<Signature* const> batch = std::span(missing).subspan(first, std::min(kBatch, missing.size() - first));
+    if (std::chrono::steady_clock::now() > deadline_ || options_.cancel.stop_requested())
+      for (Signature* signature : batch) signature->asked = false;
+    else
+      measure(batch);
   }
+}
+
+void CostModel::take(Signature& signature, std::optional<double> seconds) {
+  signature.measured = seconds;
+  signature.failed = !seconds;
+}
+
+void CostModel::measure(std::span<Signature* const> batch) {
   std::vector<NodeSample> samples;
-  for (Signature* signature : missing) samples.push_back({signature->sample()});
+  for (const Signature* signature : batch) samples.push_back({signature->sample()});
   const std::vector<std::optional<double>> times = device_->time_nodes(samples);
   std::vector<CostDatabase::Entry> entries;
-  for (std::size_t i = 0; i < missing.size(); ++i) {
-    missing[i]->measured = times[i];
-    entries.push_back({missing[i]->text, times[i]});
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    take(*batch[i], times.at(i));
+    entries.push_back({batch[i]->text, times[i]});
   }
-  measured_ += missing.size();
+  measured_ += batch.size();
   if (database_) database_->store(identity_, entries);
 }
 

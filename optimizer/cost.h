@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -33,6 +34,7 @@ struct CostOptions {
   Substitution sizes;         // numbers for symbolic sizes; where it has none, 1
   bool measure = true;        // false: the roofline alone
   bool for_training = false;  // weights are variables: nothing counts as constant
+  std::stop_token cancel;     // ends measuring
 };
 
 // Costs are additive over nodes, with three exceptions: what is computed from constants alone costs nothing (it is evaluated
@@ -47,7 +49,7 @@ class CostModel {
 
   // Measures, in one batch, what is missing for the costs of these graphs. After `deadline` nothing is measured.
   void prepare(std::span<const MatchedGraph* const> graphs);
-  // Seconds. What was not prepared or cannot be measured is estimated by the roofline.
+  // Seconds. What was not prepared is estimated by the roofline; what the device could not execute by a multiple of that.
   double cost(const MatchedGraph& graph);
 
   void set_deadline(std::chrono::steady_clock::time_point deadline) { deadline_ = deadline; }
@@ -67,6 +69,8 @@ class CostModel {
   template <class Visit>
   void visit(const MatchedGraph& graph, const Visit& visit);
   double seconds(const Signature& signature) const;
+  static void take(Signature& signature, std::optional<double> seconds);
+  void measure(std::span<Signature* const> batch);
 
   Device* device_;
   CostDatabase* database_;

@@ -79,7 +79,7 @@ class Optimizer {
         device_(device),
         evaluator_(evaluator),
         options_(options),
-        costs_(&device, database, {as_substitution(options.sizes), options.measure, options.for_training}) {}
+        costs_(&device, database, {as_substitution(options.sizes), options.measure, options.for_training, options.cancel}) {}
 
   OptimizeResult run() {
     report_.device = device_.name();
@@ -161,8 +161,33 @@ class Optimizer {
     return has_symbols(graph) ? with_sizes(graph, as_substitution(options_.sizes)) : graph;
   }
 
+  // Leaves out candidates that the device cannot execute. Throws if it cannot execute the given graph.
+  void drop_failing(std::vector<Candidate>& candidates, std::vector<Graph>& graphs) {
+    TimingOptions once;
+    once.min_seconds = once.max_seconds = 0;
+    once.min_rounds = once.warmup = 1;
+    const auto works = [&](const Graph& graph) {
+      try {
+        device_.time_graphs({&graph, 1}, once);
+        return true;
+      } catch (const Error& error) {
+        if (error.code() == ErrorCode::kMissing || error.code() == ErrorCode::kCancelled) throw;
+        if (&graph != graphs.data()) return false;
+        const bool open = has_symbols(original_);
+        throw Error(error.code(), error.text(), error.where().empty() ? "the given model" : error.where(),
+                    open ? "sizes that the model leaves open were taken as 1: give others" : error.hint());
+      }
+    };
+    works(graphs[0]);
+    for (std::size_t i = candidates.size(); i > 0; --i) {
+      if (works(graphs[i])) continue;
+      graphs.erase(graphs.begin() + static_cast<std::ptrdiff_t>(i));
+      candidates.erase(candidates.begin() + static_cast<std::ptrdiff_t>(i - 1));
+    }
+  }
+
   // Measures the candidates in turn with the given graph. Nothing if none is faster.
-  std::optional<std::size_t> choose(const std::vector<Candidate>& candidates) {
+  std::optional<std::size_t> choose(std::vector<Candidate>& candidates) {
     if (candidates.empty()) {
       report_.outcome = "no rewrite was predicted to gain";
       return std::nullopt;
@@ -176,6 +201,7 @@ class Optimizer {
     for (const Candidate& candidate : candidates) graphs.push_back(measurable(candidate.graph));
     TimingOptions timing = options_.timing;
     timing.seed = options_.seed;
+    drop_failing(candidates, graphs);
     std::vector<std::vector<double>> times(graphs.size());
     std::optional<std::size_t> best;
     Comparison best_comparison;
@@ -211,7 +237,15 @@ class Optimizer {
       tell("checking", static_cast<double>(run) / options_.check_runs);
       const std::vector<Tensor> inputs = random_inputs(before, options_.sizes, options_.seed + static_cast<std::uint64_t>(run));
       const std::vector<Tensor> expected = device_.run(before, inputs);
-      const std::vector<Tensor> found = device_.run(after, inputs);
+      std::vector<Tensor> found;
+      try {
+        found = device_.run(after, inputs);
+      } catch (const Error& error) {
+        if (error.code() == ErrorCode::kMissing) throw;
+        report_.check.ok = false;
+        report_.check.note = error.what();
+        break;
+      }
       ++report_.check.runs;
       for (std::size_t i = 0; i < expected.size(); ++i) compare_outputs(expected[i], found.at(i));
     }

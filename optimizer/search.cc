@@ -171,6 +171,7 @@ class RegionSearch {
       pointers.push_back(made[i].get());
     }
     costs_.prepare(pointers);
+    if (limits_.reached()) return candidates_.clear();  // some were not measured: their costs tell nothing
     for (std::size_t i = 0; i < made.size(); ++i) candidates_[i].cost = costs_.cost(*made[i]);
   }
 
