@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-BINARY = os.path.join(ROOT, "build", "release", "bin", "rewright")
+BINARY = os.environ.get("REWRIGHT_BINARY") or os.path.join(ROOT, "build", "release", "bin", "rewright")
 RESULTS = os.path.join(ROOT, "bench", "results")
 
 
