@@ -104,7 +104,8 @@ def try_copy(arguments, data, index):
     (folder / "in.onnx").write_bytes(source)
     (folder / "out.onnx").write_bytes(OLD_CONTENT)
     command = [arguments.rewright, "optimize", folder / "in.onnx", "-o", folder / "out.onnx", "--quiet", "--threads", "1"]
-    status, errors, peak, timed_out = run(command + ["--device", "cpu", "--budget", arguments.budget], folder)
+    command += ["--device", "cpu", "--budget", arguments.budget] + (["--shape", arguments.shape] if arguments.shape else [])
+    status, errors, peak, timed_out = run(command, folder)
     if timed_out:
         problem = f"still running after {TIME_LIMIT_S} s"
     elif peak > MEMORY_LIMIT:
@@ -121,15 +122,14 @@ def try_copy(arguments, data, index):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("rewright")
-    parser.add_argument("model", help="a path, or the name of a model in ONNX's own test data (light_squeezenet)")
+    parser.add_argument("model")
+    parser.add_argument("--shape", help="as for `rewright optimize`: NAME=1x3x48x192")
     parser.add_argument("--copies", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--budget", default="2s")
     arguments = parser.parse_args()
     path = pathlib.Path(arguments.model)
-    if not path.exists():
-        path = pathlib.Path(onnx.__file__).parent / "backend/test/data/light" / f"{arguments.model}.onnx"
     data = path.read_bytes()
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         outcomes = collections.Counter(pool.map(lambda i: try_copy(arguments, data, i), range(arguments.copies)))
