@@ -54,7 +54,7 @@ CLI::App* add_rules(CLI::App& program, Run& run) {
     const auto options = std::make_shared<Options>();
     Options& o = *options;
     CLI::App* sub = add_command(*command, whole ? "show" : "list", whole ? "Rules as algebra" : "A line a rule",
-                                whole ? "rewright rules show --name conv_conv_add" : "rewright rules list", o.common);
+                                whole ? "rewright rules show --name conv_add" : "rewright rules list", o.common);
     sub->add_option("files", o.files, "rule databases (default: the shipped one)")->type_name("FILE");
     sub->add_option("--name", o.names, "only this rule (repeatable)")->type_name("RULE");
     sub->callback([options, whole, &run] { run = [options, whole] { return rules_command(*options, whole); }; });
