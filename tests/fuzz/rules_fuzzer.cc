@@ -1,5 +1,5 @@
-// Any bytes as a rule file, in the algebra or in Protobuf's text or binary form: what is read is written and read again, and the
-// Protobuf forms give back the same file.
+// Any bytes as a rule file, in the algebra or in Protobuf's text or binary form: what is read is written and read again, and
+// the Protobuf forms give back the same file.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
