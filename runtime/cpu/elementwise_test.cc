@@ -161,6 +161,19 @@ TEST_CASE("integers, truth values, gathers, conversions") {
   b.check(node(b.graph, "Mul", {k, k})[0]);
 }
 
+TEST_CASE("values are rounded to the types between operators") {
+  Builder b(4);
+  const ValueId x = b.input(DataType::kFloat, {50}, -3e4, 3e4);
+  const ValueId half = node(b.graph, "Cast", {x}, {{"to", DataType::kHalf}})[0];
+  b.graph.add_output("half", node(b.graph, "Cast", {half}, {{"to", DataType::kFloat}})[0]);
+  const ValueId byte = node(b.graph, "Cast", {b.input(DataType::kInt32, {50}, 0, 200)}, {{"to", DataType::kUint8}})[0];
+  const ValueId sum = node(b.graph, "Add", {byte, byte})[0];
+  b.graph.add_output("byte", node(b.graph, "Cast", {sum}, {{"to", DataType::kInt64}})[0]);
+  // A product does not take a cast for a view.
+  const ValueId m = b.input(DataType::kHalf, {4, 3});
+  b.check(node(b.graph, "MatMul", {b.input(DataType::kFloat, {2, 4}), node(b.graph, "Cast", {m}, {{"to", DataType::kFloat}})[0]})[0]);
+}
+
 TEST_CASE("empty tensors") {
   Builder b(1);
   const ValueId x = b.input(DataType::kFloat, {2, 0, 3});

@@ -221,6 +221,7 @@ std::optional<Chain> Grouping::chain_after(ValueId start, std::size_t at_least) 
     const auto maker = kernel_table().find(node.op->name());
     const Value& result = graph_.value(node.outputs[0]);
     if (maker != kernel_table().end() || !result.shape_known || planner_.info(node.outputs[0]).sizes != sizes) return std::nullopt;
+    if (planner_.info(node.outputs[0]).type != planner_.info(start).type) return std::nullopt;
     const Definition definition = planner_.define(node);
     if (!definition.has_denotation() || has_reduction(definition.outputs()[0].element)) return std::nullopt;
     nodes.push_back(next);
@@ -254,6 +255,15 @@ Chain Grouping::compose(ValueId start, const std::vector<int>& nodes) const {
   chain.element = composer.compose(nodes.back(), chain.position);
   chain.operands = std::move(composer.operands);
   return chain;
+}
+
+// Is the node's result the same if it is not rounded to its type before it is used in a group that computes `root`?
+bool Grouping::keeps_values(int n, int root) const {
+  const Node& node = *graph_.nodes()[n];
+  const DataType type = planner_.info(node.outputs[0]).type;
+  if (type == DataType::kInt64 || type == DataType::kBool) return true;
+  if (planner_.define(node).outputs()[0].element->kind == Kind::kRead && planner_.info(node.inputs[0]).type == type) return true;
+  return (type == DataType::kFloat || type == DataType::kDouble) && type == planner_.info(graph_.nodes()[root]->outputs[0]).type;
 }
 
 void Grouping::group_elementwise() {
@@ -295,7 +305,7 @@ void Grouping::group_elementwise() {
         if (!std::all_of(users.begin(), users.end(), [&](std::int32_t u) { return members.contains(u); })) continue;
         if (!planner_.define(*graph_.nodes()[p]).has_denotation()) continue;
         const Facts& producer = know(p);
-        bool worth = true;
+        bool worth = keeps_values(p, root);
         for (const std::int32_t u : users) {
           const Facts& consumer = know(u);
           const bool again = consumer.reduces || consumer.elements > producer.elements;
@@ -321,7 +331,8 @@ void Grouping::group_elementwise() {
     Composer composer(planner_, producers_, group.nodes, kNoValue, true);
     chain.element = composer.compose(root, chain.position);
     chain.operands = std::move(composer.operands);
-    group.copy = chain.element->kind == Kind::kRead && !is_output_[group.result];
+    group.copy = chain.element->kind == Kind::kRead && !is_output_[group.result] &&
+                 planner_.info(chain.operands[0]).type == planner_.info(group.result).type;
     group.chain = std::move(chain);
   }
 }

@@ -109,6 +109,7 @@ class Grouping {
   void take_chains(int node, Planner::Group& group);
   void group_elementwise();
   bool is_tiled(int node) const;
+  bool keeps_values(int node, int root) const;
   // The shortest closed group of elementwise nodes behind a value with more than `at_least` nodes.
   std::optional<Chain> chain_after(ValueId start, std::size_t at_least) const;
   Chain compose(ValueId start, const std::vector<int>& nodes) const;
