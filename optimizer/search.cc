@@ -103,7 +103,7 @@ class RegionSearch {
         if (states_[added].cost < states_[best].cost * (1 - 1e-9)) {
           best = added;
           idle = 0;
-        } else if (next.left > 0 && states_[added].cost > states_[next.state].cost * (follows ? 1 - 1e-6 : 1 + 1e-4)) {
+        } else if (next.left > 0 && (follows || states_[added].cost > states_[next.state].cost * (1 + 1e-4))) {
           follow_ups_.push_back({added, next.left - 1});
         }
       }
