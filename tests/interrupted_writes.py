@@ -74,7 +74,7 @@ def interrupted(command, folder, which, moment, number):
         return f"{which.name} after {moment:.3f} s: half a file"
     if status == 0 and output.is_old():
         return f"{which.name} after {moment:.3f} s: exit status 0, but nothing was written"
-    if which == signal.SIGINT and output.others():
+    if status == 0 and output.others():
         return f"{which.name} after {moment:.3f} s: left {output.others()} behind"
     return None
 
