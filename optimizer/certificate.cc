@@ -42,7 +42,8 @@ Graph replay_rewrites(const Graph& graph, const Step& step, std::size_t number, 
   for (const Rewrite& rewrite : step.rewrites) {
     const std::optional<std::uint32_t> rule = index.find(rewrite.rule);
     if (!rule) throw misfit(number, "rule " + rewrite.rule + " is not in the rules given");
-    if (index.hashes()[*rule] != rewrite.rule_hash) throw misfit(number, "rule " + rewrite.rule + " is not the one that was applied");
+    if (index.hashes()[*rule] != rewrite.rule_hash)
+      throw misfit(number, "rule " + rewrite.rule + " is not the one that was applied");
     const MatchedGraph facts(rewritten, index.options().for_training);
     const std::optional<Match> match = matcher.find_at(facts, *rule, rewrite.where, rewrite.swapped);
     std::optional<Graph> next = match ? apply(rewritten, index.rules()[*rule], *match) : std::nullopt;
@@ -121,8 +122,7 @@ Certificate parse_certificate(std::string_view text, const std::string& file) {
 }
 
 Graph replay(const Graph& graph, const Certificate& certificate, const std::vector<Rule>& rules, Evaluator& evaluator) {
-  if (graph.hash() != certificate.before)
-    throw Error(ErrorCode::kBadInput, "the certificate was made for another model");
+  if (graph.hash() != certificate.before) throw Error(ErrorCode::kBadInput, "the certificate was made for another model");
   const RuleIndex index(rules, certificate.match);
   Graph result = graph;
   if (!certificate.steps.empty()) result.tidy();

@@ -69,8 +69,7 @@ std::vector<OperandSample> operand_samples(const MatchedGraph& matched, const No
 
 std::vector<std::optional<TensorType>> types_of(const std::vector<OperandSample>& operands) {
   std::vector<std::optional<TensorType>> types;
-  for (const OperandSample& operand : operands)
-    types.push_back(operand.present ? std::optional(operand.type) : std::nullopt);
+  for (const OperandSample& operand : operands) types.push_back(operand.present ? std::optional(operand.type) : std::nullopt);
   return types;
 }
 

@@ -18,13 +18,13 @@ namespace rewright {
 
 // What the cost model reads off an operator's denotation, for given attributes and operand types.
 struct OperatorTraits {
-  bool free = false;         // a pure reindexing that keeps every element where it is in memory (a reshape)
-  bool contraction = false;  // sums products of elements of two operands
-  bool pointwise = false;    // no reductions: an element depends on single elements of its operands
+  bool free = false;          // a pure reindexing that keeps every element where it is in memory (a reshape)
+  bool contraction = false;   // sums products of elements of two operands
+  bool pointwise = false;     // no reductions: an element depends on single elements of its operands
   std::vector<bool> aligned;  // per operand: has the output's shape, and is read at the output's own position alone
   std::vector<bool> reduced;  // per operand: read inside of a reduction
-  double operations = 0;     // arithmetic operations
-  double bytes = 0;          // read and written
+  double operations = 0;      // arithmetic operations
+  double bytes = 0;           // read and written
   double output_elements = 0;
 };
 OperatorTraits operator_traits(const Operator& op, const Attributes& attributes,

@@ -48,8 +48,9 @@ struct CostDatabase::Impl {
     sqlite3_busy_timeout(database, kBusyMilliseconds);
     const int found = version();
     if (found != 0 && found != kSchemaVersion) return false;
-    return execute("CREATE TABLE IF NOT EXISTS costs(device TEXT NOT NULL, signature TEXT NOT NULL, seconds REAL, "
-                   "PRIMARY KEY(device, signature)) WITHOUT ROWID") &&
+    return execute(
+               "CREATE TABLE IF NOT EXISTS costs(device TEXT NOT NULL, signature TEXT NOT NULL, seconds REAL, "
+               "PRIMARY KEY(device, signature)) WITHOUT ROWID") &&
            execute(("PRAGMA user_version=" + std::to_string(kSchemaVersion)).c_str()) &&
            sqlite3_prepare_v2(database, "SELECT seconds FROM costs WHERE device=? AND signature=?", -1, &find, nullptr) ==
                SQLITE_OK &&

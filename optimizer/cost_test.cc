@@ -119,7 +119,8 @@ TEST_CASE("a damaged database is set aside") {
   CHECK_FALSE(database.find("d", "c"));
   CHECK_FALSE(database.find("e", "a"));
   std::size_t files = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(folder.path)) files += entry.path().filename().string().rfind("costs.sqlite", 0) == 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path))
+    files += entry.path().filename().string().rfind("costs.sqlite", 0) == 0;
   CHECK(files == 2);
 }
 

@@ -24,8 +24,8 @@ struct TimingOptions {
   double min_seconds = 1;   // keep on until this much time has passed and min_rounds are done ...
   double max_seconds = 10;  // ... but never longer than this, except for the first round
   int min_rounds = 7;
-  int warmup = 2;           // rounds that are not counted
-  std::uint64_t seed = 0;   // of the random inputs
+  int warmup = 2;          // rounds that are not counted
+  std::uint64_t seed = 0;  // of the random inputs
   std::stop_token cancel;
 };
 

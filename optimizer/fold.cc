@@ -39,9 +39,8 @@ std::vector<ValueId> foldable(const Graph& graph, const FoldOptions& options) {
   const std::vector<std::int32_t> producers = graph.producers();
   std::vector<bool> wanted(graph.value_count());
   for (const auto& node : graph.nodes()) {
-    const bool inner = !node->outputs.empty() && std::all_of(node->outputs.begin(), node->outputs.end(), [&](ValueId id) {
-      return id == kNoValue || constant[id];
-    });
+    const bool inner = !node->outputs.empty() && std::all_of(node->outputs.begin(), node->outputs.end(),
+                                                             [&](ValueId id) { return id == kNoValue || constant[id]; });
     if (inner) continue;
     for (const ValueId id : node->inputs)
       if (id != kNoValue) wanted[id] = true;
@@ -130,7 +129,8 @@ class ReferenceEvaluator : public Evaluator {
       if (id == kNoValue) return id;
       if (const auto known = local.find(id); known != local.end()) return known->second;
       const Tensor& tensor = graph.value(id).constant;
-      const bool widen = tensor.type() == DataType::kFloat || tensor.type() == DataType::kHalf || tensor.type() == DataType::kBfloat16;
+      const bool widen =
+          tensor.type() == DataType::kFloat || tensor.type() == DataType::kHalf || tensor.type() == DataType::kBfloat16;
       const ValueId added =
           wide.add_constant(widen ? Tensor::from_reals(DataType::kDouble, tensor.sizes(), tensor.reals()) : tensor);
       return local.emplace(id, added).first->second;
@@ -153,7 +153,8 @@ class ReferenceEvaluator : public Evaluator {
     std::vector<Tensor> tensors = interpret(wide, {});
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       const DataType type = graph.outputs()[i].type.type;
-      if (tensors[i].type() != type && is_real(type)) tensors[i] = Tensor::from_reals(type, tensors[i].sizes(), tensors[i].reals());
+      if (tensors[i].type() != type && is_real(type))
+        tensors[i] = Tensor::from_reals(type, tensors[i].sizes(), tensors[i].reals());
     }
     return tensors;
   }

@@ -311,15 +311,16 @@ std::vector<Match> Matcher::find(const MatchedGraph& graph) {
       const auto remember = [&](const Walk::State& state) {
         Memory::Key key{number, state.swapped, {}};
         for (const std::int64_t where : state.where) {
-          const void* address = where < 0 ? static_cast<const void*>(
-                                                graph.graph->value(static_cast<ValueId>(-1 - where)).constant.bytes().data())
-                                          : nodes[static_cast<std::size_t>(where)].get();
+          const void* address =
+              where < 0 ? static_cast<const void*>(graph.graph->value(static_cast<ValueId>(-1 - where)).constant.bytes().data())
+                        : nodes[static_cast<std::size_t>(where)].get();
           key.nodes.push_back(address);
         }
         const auto known = memory_->bindings.find(key);
         if (known != memory_->bindings.end()) return known->second;
         for (const std::int64_t where : state.where)
-          if (where >= 0) memory_->alive.emplace(nodes[static_cast<std::size_t>(where)].get(), nodes[static_cast<std::size_t>(where)]);
+          if (where >= 0)
+            memory_->alive.emplace(nodes[static_cast<std::size_t>(where)].get(), nodes[static_cast<std::size_t>(where)]);
         return memory_->bindings.emplace(std::move(key), bind(*graph.graph, rule, state)).first->second;
       };
       const Walk::Found found = [&](const Walk& walk) {
@@ -353,9 +354,12 @@ std::optional<Graph> apply(const Graph& graph, const Rule& rule, const Match& ma
   std::vector<std::vector<ValueId>> made(rule.target.nodes.size());
   const auto resolve = [&](const PatternValue& value) {
     switch (value.kind) {
-      case PatternValue::Kind::kInput: return match.inputs[value.number];
-      case PatternValue::Kind::kNode: return made[value.number].at(value.output);
-      case PatternValue::Kind::kAbsent: break;
+      case PatternValue::Kind::kInput:
+        return match.inputs[value.number];
+      case PatternValue::Kind::kNode:
+        return made[value.number].at(value.output);
+      case PatternValue::Kind::kAbsent:
+        break;
     }
     return kNoValue;
   };

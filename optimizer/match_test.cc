@@ -45,9 +45,7 @@ TEST_CASE("a rule is found, and applying it keeps outputs and results") {
   for (std::size_t i = 0; i < before.size(); ++i) CHECK(after[i] == Approx(before[i]));
 }
 
-TEST_CASE("what others use is not taken away") {
-  CHECK(find(two_products(true), RuleIndex(testing::rules(), {})).empty());
-}
+TEST_CASE("what others use is not taken away") { CHECK(find(two_products(true), RuleIndex(testing::rules(), {})).empty()); }
 
 TEST_CASE("a match is found again by its place") {
   const Graph graph = two_products(false);

@@ -96,8 +96,8 @@ class Optimizer {
  private:
   void tell(const char* stage, double fraction) {
     if (options_.progress)
-      options_.progress({stage, fraction,
-                         report_.predicted_after > 0 ? report_.predicted_before / report_.predicted_after : 1});
+      options_.progress(
+          {stage, fraction, report_.predicted_after > 0 ? report_.predicted_before / report_.predicted_after : 1});
   }
 
   // Folds what can be folded and appends the step.
@@ -125,7 +125,8 @@ class Optimizer {
     search_options.alpha = options_.alpha;
     search_options.memory = options_.memory;
     search_options.cancel = options_.cancel;
-    search_options.deadline = start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.budget_seconds));
+    search_options.deadline =
+        start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.budget_seconds));
     search_options.progress = [this](const SearchProgress& progress) {
       report_.predicted_after = progress.cost;
       tell("searching", progress.fraction);
@@ -142,12 +143,14 @@ class Optimizer {
     std::vector<Candidate> candidates;
     const auto add = [&](const Graph& graph, std::size_t steps) {
       Candidate candidate{graph, folded.steps};
-      candidate.steps.insert(candidate.steps.end(), found.steps.begin(), found.steps.begin() + static_cast<std::ptrdiff_t>(steps));
+      candidate.steps.insert(candidate.steps.end(), found.steps.begin(),
+                             found.steps.begin() + static_cast<std::ptrdiff_t>(steps));
       fold_into(candidate);
       if (!candidate.steps.empty()) candidates.push_back(std::move(candidate));
     };
     add(found.graph, found.steps.size());
-    if (found.first_pass_steps > 0 && found.first_pass_steps < found.steps.size()) add(found.first_pass, found.first_pass_steps);
+    if (found.first_pass_steps > 0 && found.first_pass_steps < found.steps.size())
+      add(found.first_pass, found.first_pass_steps);
     report_.predicted_after = found.cost;
     report_.stop_reason = name(found.stop_reason);
     report_.graphs_explored = found.graphs_explored;
@@ -309,11 +312,16 @@ class Optimizer {
 
 double tolerated_relative_error(DataType type) {
   switch (type) {
-    case DataType::kDouble: return 1e-9;
-    case DataType::kFloat: return 1e-3;
-    case DataType::kHalf: return 2e-2;
-    case DataType::kBfloat16: return 1e-1;
-    default: return 0;
+    case DataType::kDouble:
+      return 1e-9;
+    case DataType::kFloat:
+      return 1e-3;
+    case DataType::kHalf:
+      return 2e-2;
+    case DataType::kBfloat16:
+      return 1e-1;
+    default:
+      return 0;
   }
 }
 

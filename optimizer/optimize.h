@@ -19,8 +19,8 @@
 namespace rewright {
 
 struct OptimizeProgress {
-  std::string stage;    // "folding", "searching", "measuring", "checking"
-  double fraction = 0;  // of the stage
+  std::string stage;          // "folding", "searching", "measuring", "checking"
+  double fraction = 0;        // of the stage
   double predicted_gain = 1;  // predicted time before / of the best graph so far
 };
 
@@ -54,7 +54,7 @@ struct CheckReport {
   double max_abs_error = 0;
   double max_rel_error = 0;  // of an output: largest difference / largest magnitude of the output
   bool ok = true;
-  std::string note;          // why nothing could be compared
+  std::string note;  // why nothing could be compared
 };
 
 struct OptimizeReport {

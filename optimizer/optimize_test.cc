@@ -112,7 +112,8 @@ TEST_CASE("folding is exact, keeps to its limit, and shares what is shared") {
 
 TEST_CASE("a chain of constants is rounded once") {
   Graph graph;
-  const ValueId a = graph.add_constant(Tensor::scalar(DataType::kFloat, 1)), b = graph.add_constant(Tensor::scalar(DataType::kFloat, 3e-8));
+  const ValueId a = graph.add_constant(Tensor::scalar(DataType::kFloat, 1)),
+                b = graph.add_constant(Tensor::scalar(DataType::kFloat, 3e-8));
   ValueId sum = a;
   for (int i = 0; i < 4; ++i) sum = add(graph, "Add", {sum, b})[0];
   graph.add_output("y", add(graph, "Mul", {graph.add_input("x", floats({2})), sum})[0]);

@@ -187,7 +187,8 @@ std::uint64_t skeleton_hash(const Graph& graph, const std::vector<bool>& constan
   return h;
 }
 
-std::vector<std::vector<std::uint32_t>> split(const Graph& graph, const std::vector<bool>& constant, std::size_t most, int shift) {
+std::vector<std::vector<std::uint32_t>> split(const Graph& graph, const std::vector<bool>& constant, std::size_t most,
+                                              int shift) {
   std::vector<std::uint32_t> order;  // positions of the nodes that are not computed from constants
   for (std::uint32_t n = 0; n < graph.nodes().size(); ++n)
     if (!produces_constants_only(*graph.nodes()[n], constant)) order.push_back(n);

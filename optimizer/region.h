@@ -35,6 +35,7 @@ std::uint64_t skeleton_hash(const Graph& graph, const std::vector<bool>& constan
 // Cuts a graph into intervals of its topological order, where few values cross: each has at most `most` nodes that are not
 // computed from constants, and consecutive small pieces are joined. `shift` > 0 moves the borders, so that what was a border
 // before lies inside of a region. Every region is the positions of its nodes.
-std::vector<std::vector<std::uint32_t>> split(const Graph& graph, const std::vector<bool>& constant, std::size_t most, int shift);
+std::vector<std::vector<std::uint32_t>> split(const Graph& graph, const std::vector<bool>& constant, std::size_t most,
+                                              int shift);
 
 }  // namespace rewright

@@ -308,10 +308,14 @@ class Search {
 
 std::string_view name(StopReason reason) {
   switch (reason) {
-    case StopReason::kDone: return "done";
-    case StopReason::kTime: return "time";
-    case StopReason::kMemory: return "memory";
-    case StopReason::kCancelled: return "cancelled";
+    case StopReason::kDone:
+      return "done";
+    case StopReason::kTime:
+      return "time";
+    case StopReason::kMemory:
+      return "memory";
+    case StopReason::kCancelled:
+      return "cancelled";
   }
   return "done";
 }

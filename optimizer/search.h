@@ -20,8 +20,8 @@ enum class StopReason { kDone, kTime, kMemory, kCancelled };
 std::string_view name(StopReason reason);  // "done", "time", "memory", "cancelled"
 
 struct SearchProgress {
-  double fraction = 0;        // of the present pass over the graph
-  int pass = 0;               // from 1
+  double fraction = 0;               // of the present pass over the graph
+  int pass = 0;                      // from 1
   double cost_before = 0, cost = 0;  // seconds
   std::size_t graphs = 0;
 };

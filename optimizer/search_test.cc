@@ -100,11 +100,21 @@ TEST_CASE("searches on random graphs keep inputs, outputs and results") {
     for (int n = 0; n < 12; ++n) {
       const int seed = static_cast<int>(random() % 5);
       switch (random() % 5) {
-        case 0: values.push_back(add(graph, "Relu", {pick()})[0]); break;
-        case 1: values.push_back(add(graph, "Add", {pick(), pick()})[0]); break;
-        case 2: values.push_back(add(graph, "MatMul", {pick(), graph.add_constant(weights({4, 4}, seed))})[0]); break;
-        case 3: values.push_back(add(graph, "Mul", {pick(), graph.add_constant(weights({}, seed))})[0]); break;
-        case 4: values.push_back(add(graph, "Add", {pick(), graph.add_constant(weights({4}, seed))})[0]); break;
+        case 0:
+          values.push_back(add(graph, "Relu", {pick()})[0]);
+          break;
+        case 1:
+          values.push_back(add(graph, "Add", {pick(), pick()})[0]);
+          break;
+        case 2:
+          values.push_back(add(graph, "MatMul", {pick(), graph.add_constant(weights({4, 4}, seed))})[0]);
+          break;
+        case 3:
+          values.push_back(add(graph, "Mul", {pick(), graph.add_constant(weights({}, seed))})[0]);
+          break;
+        case 4:
+          values.push_back(add(graph, "Add", {pick(), graph.add_constant(weights({4}, seed))})[0]);
+          break;
       }
     }
     graph.add_output("last", values.back());

@@ -46,7 +46,8 @@ inline TensorType floats(Indices shape) { return {DataType::kFloat, std::move(sh
 
 inline Tensor weights(Sizes sizes, int seed = 1) {
   std::vector<double> values(static_cast<std::size_t>(element_count(sizes)));
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>((i * 7 + static_cast<std::size_t>(seed) * 5) % 11) / 8 - 0.5;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<double>((i * 7 + static_cast<std::size_t>(seed) * 5) % 11) / 8 - 0.5;
   return Tensor::from_reals(DataType::kFloat, std::move(sizes), values);
 }
 
@@ -90,7 +91,8 @@ inline Graph adapters(int layers, std::int64_t width, std::int64_t rank) {
   Graph graph;
   ValueId x = graph.add_input("x", floats({4, width}));
   for (int layer = 0; layer < layers; ++layer) {
-    const ValueId w = graph.add_constant(weights({width, width}, layer)), a = graph.add_constant(weights({width, rank}, layer + 1)),
+    const ValueId w = graph.add_constant(weights({width, width}, layer)),
+                  a = graph.add_constant(weights({width, rank}, layer + 1)),
                   b = graph.add_constant(weights({rank, width}, layer + 2)), s = graph.add_constant(weights({}, 4));
     const ValueId low = add(graph, "MatMul", {add(graph, "MatMul", {x, a})[0], b})[0];
     const ValueId sum = add(graph, "Add", {add(graph, "MatMul", {x, w})[0], add(graph, "Mul", {low, s})[0]})[0];

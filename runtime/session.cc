@@ -14,7 +14,8 @@ std::string profile_table(std::span<const StepProfile> steps, const Roofline& ro
     sorted.push_back(&s);
     total += s.runs > 0 ? s.seconds / s.runs : 0;
   }
-  std::stable_sort(sorted.begin(), sorted.end(), [](const StepProfile* a, const StepProfile* b) { return a->seconds > b->seconds; });
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const StepProfile* a, const StepProfile* b) { return a->seconds > b->seconds; });
   char line[400];
   std::string table = "      ms  share   GFLOP/s     GB/s  of roofline  operators: node\n";
   for (const StepProfile* s : sorted) {
@@ -22,8 +23,9 @@ std::string profile_table(std::span<const StepProfile> steps, const Roofline& ro
     const double least = std::max(roofline.operations_per_second > 0 ? s->flops / roofline.operations_per_second : 0,
                                   roofline.bytes_per_second > 0 ? s->bytes / roofline.bytes_per_second : 0);
     const double per_second = seconds > 0 ? 1e-9 / seconds : 0;
-    std::snprintf(line, sizeof line, "%8.3f  %4.1f%%  %8.2f %8.2f  %10.1f%%  ", seconds * 1e3, total > 0 ? 100 * seconds / total : 0,
-                  s->flops * per_second, s->bytes * per_second, seconds > 0 ? 100 * least / seconds : 0);
+    std::snprintf(line, sizeof line, "%8.3f  %4.1f%%  %8.2f %8.2f  %10.1f%%  ", seconds * 1e3,
+                  total > 0 ? 100 * seconds / total : 0, s->flops * per_second, s->bytes * per_second,
+                  seconds > 0 ? 100 * least / seconds : 0);
     table += line + s->operators + ": " + s->node + "\n";
   }
   std::snprintf(line, sizeof line, "%8.3f  in total; roofline %.1f GFLOP/s, %.1f GB/s\n", total * 1e3,

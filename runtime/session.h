@@ -16,9 +16,9 @@ namespace rewright {
 enum class Isa { kBaseline, kAvx2, kAvx512 };
 
 struct SessionOptions {
-  int threads = 1;              // 0: as many as the machine has processors
-  Isa max_isa = Isa::kAvx512;   // libraries that choose by themselves take the limit of the process's first session
-  bool profile = false;         // measure every step
+  int threads = 1;                // 0: as many as the machine has processors
+  Isa max_isa = Isa::kAvx512;     // libraries that choose by themselves take the limit of the process's first session
+  bool profile = false;           // measure every step
   bool precision_double = false;  // compute float tensors in double inside (folding of constants)
 };
 

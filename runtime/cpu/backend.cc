@@ -19,17 +19,19 @@ using cpu::PlanOptions;
 using cpu::PlanRunner;
 
 bool sizes_known(const Graph& graph) {
-  return std::all_of(graph.inputs().begin(), graph.inputs().end(), [&](ValueId i) {
-    return graph.value(i).shape_known && all_constant(graph.value(i).type.shape);
-  });
+  return std::all_of(graph.inputs().begin(), graph.inputs().end(),
+                     [&](ValueId i) { return graph.value(i).shape_known && all_constant(graph.value(i).type.shape); });
 }
 
 class CpuSession final : public Session {
  public:
   CpuSession(const Graph& graph, const SessionOptions& options)
-      : graph_(options.precision_double ? cpu::in_double(graph) : graph), options_(options), outputs_(graph.outputs().begin(), graph.outputs().end()) {
+      : graph_(options.precision_double ? cpu::in_double(graph) : graph),
+        options_(options),
+        outputs_(graph.outputs().begin(), graph.outputs().end()) {
     plan_options_.isa = cpu::usable_isa(options.max_isa);
-    plan_options_.threads = options.threads > 0 ? options.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    plan_options_.threads =
+        options.threads > 0 ? options.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     cpu::set_dnnl_limit(options.max_isa);
     if (sizes_known(graph_)) {
       use_threads();

@@ -1,5 +1,5 @@
-// Convolutions by oneDNN: weights packed once, blocked layouts between operators, and the elementwise operators behind them done
-// before the result is stored.
+// Convolutions by oneDNN: weights packed once, blocked layouts between operators, and the elementwise operators behind them
+// done before the result is stored.
 #include <algorithm>
 
 #include "runtime/cpu/epilogue.h"
@@ -45,8 +45,8 @@ struct Primitive {
   bool reference = false;  // oneDNN has plain loops for this only
 };
 
-Primitive describe(const Shape& s, const memory::desc& source, const memory::desc& weights, bool bias, const memory::desc& result,
-                   const dnnl::primitive_attr& attributes) {
+Primitive describe(const Shape& s, const memory::desc& source, const memory::desc& weights, bool bias,
+                   const memory::desc& result, const dnnl::primitive_attr& attributes) {
   const memory::desc b = bias ? memory::desc({s.y[1]}, memory::data_type::f32, memory::format_tag::a) : memory::desc();
   const auto finish = [](const auto& d, auto primitive) {
     const bool reference = std::string_view(d.impl_info_str()).starts_with("ref");
@@ -54,8 +54,8 @@ Primitive describe(const Shape& s, const memory::desc& source, const memory::des
   };
   if (s.transposed) {
     const dnnl::deconvolution_forward::primitive_desc d(dnnl_engine(), dnnl::prop_kind::forward_inference,
-                                                        dnnl::algorithm::deconvolution_direct, source, weights, b, result, s.strides,
-                                                        s.dilations, s.pads_begin, s.pads_end, attributes);
+                                                        dnnl::algorithm::deconvolution_direct, source, weights, b, result,
+                                                        s.strides, s.dilations, s.pads_begin, s.pads_end, attributes);
     return finish(d, dnnl::deconvolution_forward(d));
   }
   const dnnl::convolution_forward::primitive_desc d(dnnl_engine(), dnnl::prop_kind::forward_inference,
@@ -68,8 +68,9 @@ class Reorder final {
  public:
   static std::unique_ptr<Kernel> make(const memory::desc& from, const memory::desc& to) {
     const dnnl::reorder::primitive_desc d(dnnl_engine(), from, dnnl_engine(), to, user_scratchpad());
-    return std::make_unique<DnnlKernel>(dnnl::reorder(d), d.scratchpad_desc(),
-                                        std::vector<DnnlKernel::Argument>{{DNNL_ARG_FROM, from, 0, -1}, {DNNL_ARG_TO, to, -1, 0}});
+    return std::make_unique<DnnlKernel>(
+        dnnl::reorder(d), d.scratchpad_desc(),
+        std::vector<DnnlKernel::Argument>{{DNNL_ARG_FROM, from, 0, -1}, {DNNL_ARG_TO, to, -1, 0}});
   }
 };
 
@@ -202,8 +203,15 @@ std::unique_ptr<NodePlan> plan_convolution(Planner& planner, const Node& node, b
   if (x.type != DataType::kFloat || x.sizes.size() < 3 || x.sizes.size() > 5) return nullptr;
   if (element_count(x.sizes) == 0 || element_count(w.sizes) == 0 || element_count(y.sizes) == 0) return nullptr;
   const AttributeReader attributes(node);
-  Shape s{x.sizes, w.sizes, y.sizes, attributes.list("strides"), attributes.list("dilations"), attributes.list("pads_begin"),
-          attributes.list("pads_end"), attributes.number("group"), transposed};
+  Shape s{x.sizes,
+          w.sizes,
+          y.sizes,
+          attributes.list("strides"),
+          attributes.list("dilations"),
+          attributes.list("pads_begin"),
+          attributes.list("pads_end"),
+          attributes.number("group"),
+          transposed};
   for (std::int64_t& d : s.dilations) --d;
   for (const auto* pads : {&s.pads_begin, &s.pads_end})
     if (std::any_of(pads->begin(), pads->end(), [](std::int64_t p) { return p < 0; })) return nullptr;

@@ -54,7 +54,8 @@ Roofline measure_roofline() {
   double best = std::numeric_limits<double>::infinity();
   for (int round = 0; round < kRounds; ++round) {
     const auto start = Clock::now();
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, kSize, kSize, kSize, 1, a.data(), kSize, a.data(), kSize, 0, y.data(), kSize);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, kSize, kSize, kSize, 1, a.data(), kSize, a.data(), kSize, 0,
+                y.data(), kSize);
     best = std::min(best, seconds_since(start));
   }
   roofline.operations_per_second = 2.0 * kSize * kSize * kSize / best;
@@ -81,7 +82,8 @@ class CpuDevice final : public Device {
   std::string name() const override { return "cpu"; }
   std::string identity() const override {
     return "cpu " + processor_name() + ", " + std::string(cpu::name(plan_options_.isa)) + ", " + dnnl_version_text() + ", " +
-           blas_version_text() + ", kernels " + std::to_string(kKernelGeneration) + ", " + std::to_string(options_.threads) + " threads";
+           blas_version_text() + ", kernels " + std::to_string(kKernelGeneration) + ", " + std::to_string(options_.threads) +
+           " threads";
   }
 
   std::vector<std::optional<double>> time_nodes(std::span<const NodeSample> samples) override {

@@ -19,11 +19,16 @@ void set_dnnl_limit(Isa isa) {
 
 std::optional<memory::data_type> dnnl_type(DataType type) {
   switch (type) {
-    case DataType::kFloat: return memory::data_type::f32;
-    case DataType::kInt32: return memory::data_type::s32;
-    case DataType::kInt8: return memory::data_type::s8;
-    case DataType::kUint8: return memory::data_type::u8;
-    default: return std::nullopt;
+    case DataType::kFloat:
+      return memory::data_type::f32;
+    case DataType::kInt32:
+      return memory::data_type::s32;
+    case DataType::kInt8:
+      return memory::data_type::s8;
+    case DataType::kUint8:
+      return memory::data_type::u8;
+    default:
+      return std::nullopt;
   }
 }
 

@@ -14,7 +14,9 @@ struct Builder {
   std::vector<Tensor> inputs;
   explicit Builder(unsigned seed) : random(seed) {}
 
-  std::int64_t pick(std::int64_t low, std::int64_t high) { return std::uniform_int_distribution<std::int64_t>(low, high)(random); }
+  std::int64_t pick(std::int64_t low, std::int64_t high) {
+    return std::uniform_int_distribution<std::int64_t>(low, high)(random);
+  }
   ValueId input(DataType type, Sizes sizes, double low = -2, double high = 2) {
     inputs.push_back(random_tensor(random, type, sizes, low, high));
     return graph.add_input("x" + std::to_string(inputs.size()), {type, to_indices(sizes)});
@@ -30,8 +32,8 @@ Indices indices(std::initializer_list<std::int64_t> list) { return to_indices(st
 }  // namespace
 
 TEST_CASE("elementwise functions") {
-  for (const char* op : {"Relu", "Sigmoid", "Tanh", "Exp", "Erf", "Abs", "Neg", "Gelu", "HardSwish", "Softplus", "Sqrt", "Log", "Floor",
-                         "Sign", "Sin", "Cos", "Atan", "Elu", "LeakyRelu", "Mish", "Reciprocal"}) {
+  for (const char* op : {"Relu", "Sigmoid", "Tanh", "Exp", "Erf", "Abs",  "Neg", "Gelu",      "HardSwish", "Softplus",  "Sqrt",
+                         "Log",  "Floor",   "Sign", "Sin", "Cos", "Atan", "Elu", "LeakyRelu", "Mish",      "Reciprocal"}) {
     if (registry().find(op) == nullptr) continue;
     CAPTURE(op);
     const bool positive = std::string(op) == "Sqrt" || std::string(op) == "Log" || std::string(op) == "Reciprocal";
@@ -72,7 +74,8 @@ TEST_CASE("random elementwise chains with broadcasting") {
       const ValueId x = values[b.pick(0, values.size() - 1)], y = values[b.pick(0, values.size() - 1)];
       static const char* const kBinary[] = {"Add", "Mul", "Sub", "Max", "Min"};
       static const char* const kUnary[] = {"Relu", "Sigmoid", "Tanh", "Neg", "Abs"};
-      values.push_back(b.pick(0, 1) ? node(b.graph, kBinary[b.pick(0, 4)], {x, y})[0] : node(b.graph, kUnary[b.pick(0, 4)], {x})[0]);
+      values.push_back(b.pick(0, 1) ? node(b.graph, kBinary[b.pick(0, 4)], {x, y})[0]
+                                    : node(b.graph, kUnary[b.pick(0, 4)], {x})[0]);
     }
     b.graph.add_output("y", values.back());
     b.check(values[values.size() - 2]);
@@ -171,7 +174,8 @@ TEST_CASE("values are rounded to the types between operators") {
   b.graph.add_output("byte", node(b.graph, "Cast", {sum}, {{"to", DataType::kInt64}})[0]);
   // A product does not take a cast for a view.
   const ValueId m = b.input(DataType::kHalf, {4, 3});
-  b.check(node(b.graph, "MatMul", {b.input(DataType::kFloat, {2, 4}), node(b.graph, "Cast", {m}, {{"to", DataType::kFloat}})[0]})[0]);
+  b.check(node(b.graph, "MatMul",
+               {b.input(DataType::kFloat, {2, 4}), node(b.graph, "Cast", {m}, {{"to", DataType::kFloat}})[0]})[0]);
 }
 
 TEST_CASE("empty tensors") {

@@ -51,10 +51,12 @@ double mish(double x, double, double) { return x * std::tanh(softplus(x, 0, 0));
 // Does the expression read any operand but the first?
 bool reads_others(const Element& e) {
   bool others = false;
-  rewrite(e, [&](const ElementNode& read) -> Element {
-    others = others || read.operand != 0;
-    return nullptr;
-  }, {});
+  rewrite(e,
+          [&](const ElementNode& read) -> Element {
+            others = others || read.operand != 0;
+            return nullptr;
+          },
+          {});
   return others;
 }
 
@@ -67,7 +69,9 @@ std::optional<Eltwise> match_eltwise(const Chain& chain) {
   const auto& points = sample_points();
   const std::vector<double> f = sample_function(chain.element, 0, points);
   if (f.empty()) return std::nullopt;
-  const auto at = [&](double x) { return f[static_cast<std::size_t>(std::find(points.begin(), points.end(), x) - points.begin())]; };
+  const auto at = [&](double x) {
+    return f[static_cast<std::size_t>(std::find(points.begin(), points.end(), x) - points.begin())];
+  };
   struct Candidate {
     algorithm kind;
     double (*g)(double, double, double);

@@ -13,10 +13,10 @@ namespace {
 
 using Kind = ElementNode::Kind;
 
-constexpr std::size_t kMaxChain = 8;       // nodes behind a kernel looked at for one operation
-constexpr std::size_t kMaxGroup = 24;      // nodes of a group of the tile engine
+constexpr std::size_t kMaxChain = 8;   // nodes behind a kernel looked at for one operation
+constexpr std::size_t kMaxGroup = 24;  // nodes of a group of the tile engine
 constexpr std::size_t kMaxOperands = 16;
-constexpr double kCheap = 4;               // operations an element that may be done again
+constexpr double kCheap = 4;  // operations an element that may be done again
 
 bool has_reduction(const Element& e) {
   if (e->kind == Kind::kReduce) return true;
@@ -27,7 +27,8 @@ bool has_reduction(const Element& e) {
 class Composer {
  public:
   // `shorten`: say affine functions by channel with two constants.
-  Composer(Planner& planner, const std::vector<std::int32_t>& producers, const std::vector<int>& nodes, ValueId first, bool shorten)
+  Composer(Planner& planner, const std::vector<std::int32_t>& producers, const std::vector<int>& nodes, ValueId first,
+           bool shorten)
       : planner_(planner), producers_(producers), nodes_(nodes.begin(), nodes.end()), shorten_(shorten) {
     if (first != kNoValue) operands.push_back(first);
     started_ = first != kNoValue;
@@ -177,7 +178,8 @@ void Grouping::take_kernels() {
         continue;
       }
     }
-    if (!is_tiled(static_cast<int>(n)) || node.inputs.empty() || node.inputs[0] == kNoValue || is_output_[node.outputs[0]]) continue;
+    if (!is_tiled(static_cast<int>(n)) || node.inputs.empty() || node.inputs[0] == kNoValue || is_output_[node.outputs[0]])
+      continue;
     const Definition definition = planner_.define(node);
     if (!definition.has_denotation()) continue;
     const Output& output = definition.outputs()[0];
@@ -220,7 +222,8 @@ std::optional<Chain> Grouping::chain_after(ValueId start, std::size_t at_least) 
     const Node& node = *graph_.nodes()[next];
     const auto maker = kernel_table().find(node.op->name());
     const Value& result = graph_.value(node.outputs[0]);
-    if (maker != kernel_table().end() || !result.shape_known || planner_.info(node.outputs[0]).sizes != sizes) return std::nullopt;
+    if (maker != kernel_table().end() || !result.shape_known || planner_.info(node.outputs[0]).sizes != sizes)
+      return std::nullopt;
     if (planner_.info(node.outputs[0]).type != planner_.info(start).type) return std::nullopt;
     const Definition definition = planner_.define(node);
     if (!definition.has_denotation() || has_reduction(definition.outputs()[0].element)) return std::nullopt;
@@ -250,7 +253,8 @@ Chain Grouping::compose(ValueId start, const std::vector<int>& nodes) const {
   chain.start = start;
   chain.nodes = nodes;
   chain.result = graph_.nodes()[nodes.back()]->outputs[0];
-  for (std::size_t a = 0; a < planner_.info(chain.result).sizes.size(); ++a) chain.position.push_back(Index::fresh("i" + std::to_string(a)));
+  for (std::size_t a = 0; a < planner_.info(chain.result).sizes.size(); ++a)
+    chain.position.push_back(Index::fresh("i" + std::to_string(a)));
   Composer composer(planner_, producers_, nodes, start, false);
   chain.element = composer.compose(nodes.back(), chain.position);
   chain.operands = std::move(composer.operands);
@@ -262,8 +266,10 @@ bool Grouping::keeps_values(int n, int root) const {
   const Node& node = *graph_.nodes()[n];
   const DataType type = planner_.info(node.outputs[0]).type;
   if (type == DataType::kInt64 || type == DataType::kBool) return true;
-  if (planner_.define(node).outputs()[0].element->kind == Kind::kRead && planner_.info(node.inputs[0]).type == type) return true;
-  return (type == DataType::kFloat || type == DataType::kDouble) && type == planner_.info(graph_.nodes()[root]->outputs[0]).type;
+  if (planner_.define(node).outputs()[0].element->kind == Kind::kRead && planner_.info(node.inputs[0]).type == type)
+    return true;
+  return (type == DataType::kFloat || type == DataType::kDouble) &&
+         type == planner_.info(graph_.nodes()[root]->outputs[0]).type;
 }
 
 void Grouping::group_elementwise() {

@@ -16,9 +16,12 @@ Isa usable_isa(Isa limit) { return std::min(limit, detected_isa()); }
 
 std::string_view name(Isa isa) {
   switch (isa) {
-    case Isa::kAvx512: return "avx512";
-    case Isa::kAvx2: return "avx2";
-    case Isa::kBaseline: break;
+    case Isa::kAvx512:
+      return "avx512";
+    case Isa::kAvx2:
+      return "avx2";
+    case Isa::kBaseline:
+      break;
   }
   return "baseline";
 }

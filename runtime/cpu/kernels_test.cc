@@ -14,7 +14,9 @@ struct Builder {
   std::vector<Tensor> inputs;
   explicit Builder(unsigned seed) : random(seed) {}
 
-  std::int64_t pick(std::int64_t low, std::int64_t high) { return std::uniform_int_distribution<std::int64_t>(low, high)(random); }
+  std::int64_t pick(std::int64_t low, std::int64_t high) {
+    return std::uniform_int_distribution<std::int64_t>(low, high)(random);
+  }
   ValueId input(Sizes sizes, DataType type = DataType::kFloat) {
     inputs.push_back(random_tensor(random, type, sizes));
     return graph.add_input("x" + std::to_string(inputs.size()), {type, to_indices(sizes)});
@@ -27,18 +29,23 @@ struct Builder {
     for (std::size_t a = 0; a < count; ++a) result.push_back(pick(low, high));
     return result;
   }
-  ValueId convolution(ValueId x, std::int64_t outputs, std::int64_t kernel, std::int64_t pad, std::int64_t stride = 1, std::int64_t group = 1) {
+  ValueId convolution(ValueId x, std::int64_t outputs, std::int64_t kernel, std::int64_t pad, std::int64_t stride = 1,
+                      std::int64_t group = 1) {
     const Sizes s = values(graph.value(x).type.shape);
     Sizes w{outputs, s[1] / group};
     w.resize(s.size(), kernel);
     const Indices pads(s.size() - 2, Index(pad));
     return node(graph, "Conv", {x, constant(w, -0.3, 0.3), constant({outputs})},
-                {{"strides", Indices(s.size() - 2, Index(stride))}, {"pads_begin", pads}, {"pads_end", pads}, {"group", Index(group)},
+                {{"strides", Indices(s.size() - 2, Index(stride))},
+                 {"pads_begin", pads},
+                 {"pads_end", pads},
+                 {"group", Index(group)},
                  {"dilations", Indices(s.size() - 2, Index(1))}})[0];
   }
   ValueId batch_norm(ValueId x) {
     const std::int64_t c = graph.value(x).type.shape[1].value();
-    return node(graph, "BatchNormalization", {x, constant({c}, 0.5, 1.5), constant({c}), constant({c}), constant({c}, 0.5, 2)})[0];
+    return node(graph, "BatchNormalization",
+                {x, constant({c}, 0.5, 1.5), constant({c}), constant({c}), constant({c}, 0.5, 2)})[0];
   }
   void check(ValueId result, double tolerance = 5e-5) {
     graph.add_output("y", result);
@@ -65,8 +72,11 @@ TEST_CASE("convolutions of random shapes") {
     std::vector<ValueId> inputs{input, weights};
     if (b.pick(0, 1)) inputs.push_back(seed % 7 == 0 ? b.input({out}) : b.constant({out}));
     ValueId y = node(b.graph, "Conv", inputs,
-                     {{"strides", b.list(rank, 1, 2)}, {"dilations", b.list(rank, 1, 2)}, {"pads_begin", b.list(rank, 0, 2)},
-                      {"pads_end", b.list(rank, 0, 2)}, {"group", Index(group)}})[0];
+                     {{"strides", b.list(rank, 1, 2)},
+                      {"dilations", b.list(rank, 1, 2)},
+                      {"pads_begin", b.list(rank, 0, 2)},
+                      {"pads_end", b.list(rank, 0, 2)},
+                      {"group", Index(group)}})[0];
     if (b.pick(0, 1)) y = node(b.graph, "Relu", {y})[0];
     b.check(y);
   }
@@ -91,9 +101,14 @@ TEST_CASE("transposed convolutions") {
     const Indices strides = b.list(2, 1, 3);
     Indices extra;
     for (const Index& s : strides) extra.push_back(b.pick(0, s.value() - 1));
-    const ValueId y = node(b.graph, "ConvTranspose", {x, b.constant({in, out, b.pick(2, 4), b.pick(2, 4)}), b.constant({out * group})},
-                           {{"strides", strides}, {"dilations", b.list(2, 1, 2)}, {"pads_begin", b.list(2, 0, 1)},
-                            {"pads_end", b.list(2, 0, 1)}, {"output_padding", extra}, {"group", Index(group)}})[0];
+    const ValueId y =
+        node(b.graph, "ConvTranspose", {x, b.constant({in, out, b.pick(2, 4), b.pick(2, 4)}), b.constant({out * group})},
+             {{"strides", strides},
+              {"dilations", b.list(2, 1, 2)},
+              {"pads_begin", b.list(2, 0, 1)},
+              {"pads_end", b.list(2, 0, 1)},
+              {"output_padding", extra},
+              {"group", Index(group)}})[0];
     b.check(b.batch_norm(y));
   }
 }
@@ -106,19 +121,40 @@ TEST_CASE("what stands behind a convolution is fused, whatever it is") {
       const ValueId x = b.input({1, 16, 9, 7});
       ValueId y = b.convolution(x, channels, 3, 1);
       switch (kind) {
-        case 0: y = node(b.graph, "Relu", {b.batch_norm(y)})[0]; break;
-        case 1: y = node(b.graph, "Mul", {y, node(b.graph, "Sigmoid", {y})[0]})[0]; break;
-        case 2: y = node(b.graph, "Relu", {node(b.graph, "Add", {y, b.convolution(x, channels, 1, 0)})[0]})[0]; break;
-        case 3: y = node(b.graph, "HardSwish", {y})[0]; break;
-        case 4: y = node(b.graph, "Gelu", {b.batch_norm(y)})[0]; break;
-        case 5: y = node(b.graph, "Tanh", {node(b.graph, "Mul", {y, b.constant({channels, 1, 1})})[0]})[0]; break;
-        case 6: y = node(b.graph, "Add", {y, b.constant({1, channels, 1, 1})})[0]; break;
-        case 7: y = node(b.graph, "Mul", {y, b.input({1, channels, 1, 1})})[0]; break;
-        case 8: y = node(b.graph, "Add", {node(b.graph, "Relu", {y})[0], node(b.graph, "Exp", {y})[0]})[0]; break;
-        case 9: y = node(b.graph, "Add", {y, y})[0]; break;
+        case 0:
+          y = node(b.graph, "Relu", {b.batch_norm(y)})[0];
+          break;
+        case 1:
+          y = node(b.graph, "Mul", {y, node(b.graph, "Sigmoid", {y})[0]})[0];
+          break;
+        case 2:
+          y = node(b.graph, "Relu", {node(b.graph, "Add", {y, b.convolution(x, channels, 1, 0)})[0]})[0];
+          break;
+        case 3:
+          y = node(b.graph, "HardSwish", {y})[0];
+          break;
+        case 4:
+          y = node(b.graph, "Gelu", {b.batch_norm(y)})[0];
+          break;
+        case 5:
+          y = node(b.graph, "Tanh", {node(b.graph, "Mul", {y, b.constant({channels, 1, 1})})[0]})[0];
+          break;
+        case 6:
+          y = node(b.graph, "Add", {y, b.constant({1, channels, 1, 1})})[0];
+          break;
+        case 7:
+          y = node(b.graph, "Mul", {y, b.input({1, channels, 1, 1})})[0];
+          break;
+        case 8:
+          y = node(b.graph, "Add", {node(b.graph, "Relu", {y})[0], node(b.graph, "Exp", {y})[0]})[0];
+          break;
+        case 9:
+          y = node(b.graph, "Add", {y, y})[0];
+          break;
         default: {  // squeeze and excite
           const ValueId s = node(b.graph, "GlobalAveragePool", {y})[0];
-          const ValueId t = node(b.graph, "Sigmoid", {b.convolution(node(b.graph, "Relu", {b.convolution(s, 4, 1, 0)})[0], channels, 1, 0)})[0];
+          const ValueId t = node(b.graph, "Sigmoid",
+                                 {b.convolution(node(b.graph, "Relu", {b.convolution(s, 4, 1, 0)})[0], channels, 1, 0)})[0];
           y = node(b.graph, "Mul", {y, t})[0];
         }
       }
@@ -137,8 +173,12 @@ TEST_CASE("pools") {
     const ValueId input = b.input(x);
     const bool average = b.pick(0, 1);
     std::vector<std::pair<std::string, AttributeValue>> attributes{
-        {"kernel", b.list(rank, 2, 3)}, {"strides", b.list(rank, 1, 3)}, {"dilations", Indices(rank, Index(average ? 1 : b.pick(1, 2)))},
-        {"pads_begin", b.list(rank, 0, 1)}, {"pads_end", b.list(rank, 0, 1)}, {"ceil_mode", b.pick(0, 1) == 1}};
+        {"kernel", b.list(rank, 2, 3)},
+        {"strides", b.list(rank, 1, 3)},
+        {"dilations", Indices(rank, Index(average ? 1 : b.pick(1, 2)))},
+        {"pads_begin", b.list(rank, 0, 1)},
+        {"pads_end", b.list(rank, 0, 1)},
+        {"ceil_mode", b.pick(0, 1) == 1}};
     if (average) attributes.emplace_back("count_include_pad", b.pick(0, 1) == 1);
     b.check(node(b.graph, average ? "AveragePool" : "MaxPool", {input}, attributes)[0]);
   }
@@ -153,14 +193,26 @@ TEST_CASE("matrix products") {
     static const int kForms = 6;
     ValueId y = kNoValue;
     switch (seed % kForms) {
-      case 0: y = node(b.graph, "MatMul", {b.input({m, k}, type), b.input({k, n}, type)})[0]; break;
-      case 1: y = node(b.graph, "MatMul", {b.input({batch, 2, m, k}, type), b.input({2, k, n}, type)})[0]; break;
-      case 2: y = node(b.graph, "MatMul", {b.input({k}, type), b.input({batch, k, n}, type)})[0]; break;
-      case 3: y = node(b.graph, "MatMul", {b.input({batch, m, k}, type), b.input({k}, type)})[0]; break;
-      case 4: y = node(b.graph, "MatMul", {b.input({batch, m, k}), b.constant({k, n})})[0]; break;
+      case 0:
+        y = node(b.graph, "MatMul", {b.input({m, k}, type), b.input({k, n}, type)})[0];
+        break;
+      case 1:
+        y = node(b.graph, "MatMul", {b.input({batch, 2, m, k}, type), b.input({2, k, n}, type)})[0];
+        break;
+      case 2:
+        y = node(b.graph, "MatMul", {b.input({k}, type), b.input({batch, k, n}, type)})[0];
+        break;
+      case 3:
+        y = node(b.graph, "MatMul", {b.input({batch, m, k}, type), b.input({k}, type)})[0];
+        break;
+      case 4:
+        y = node(b.graph, "MatMul", {b.input({batch, m, k}), b.constant({k, n})})[0];
+        break;
       default: {
-        const ValueId q = node(b.graph, "Transpose", {b.input({batch, m, 4, k}, type)}, {{"perm", to_indices(std::vector<std::int64_t>{0, 2, 1, 3})}})[0];
-        const ValueId r = node(b.graph, "Transpose", {b.input({batch, n, 4, k}, type)}, {{"perm", to_indices(std::vector<std::int64_t>{0, 2, 3, 1})}})[0];
+        const ValueId q = node(b.graph, "Transpose", {b.input({batch, m, 4, k}, type)},
+                               {{"perm", to_indices(std::vector<std::int64_t>{0, 2, 1, 3})}})[0];
+        const ValueId r = node(b.graph, "Transpose", {b.input({batch, n, 4, k}, type)},
+                               {{"perm", to_indices(std::vector<std::int64_t>{0, 2, 3, 1})}})[0];
         y = node(b.graph, "MatMul", {q, r})[0];
       }
     }
@@ -182,11 +234,20 @@ TEST_CASE("general matrix products") {
     const Sizes a{ta ? k : m, ta ? m : k}, w{tb ? n : k, tb ? k : n};
     std::vector<ValueId> inputs{b.input(a), seed % 2 ? b.constant(w) : b.input(w)};
     switch (seed % 5) {
-      case 0: inputs.push_back(b.constant({n})); break;
-      case 1: inputs.push_back(b.input({m, 1})); break;
-      case 2: inputs.push_back(b.input({m, n})); break;
-      case 3: inputs.push_back(b.input({1})); break;
-      default: break;
+      case 0:
+        inputs.push_back(b.constant({n}));
+        break;
+      case 1:
+        inputs.push_back(b.input({m, 1}));
+        break;
+      case 2:
+        inputs.push_back(b.input({m, n}));
+        break;
+      case 3:
+        inputs.push_back(b.input({1}));
+        break;
+      default:
+        break;
     }
     b.check(node(b.graph, "Gemm", inputs, {{"alpha", Real(0.5)}, {"beta", Real(1.5)}, {"transA", ta}, {"transB", tb}})[0]);
   }
@@ -202,7 +263,8 @@ TEST_CASE("small networks") {
       ValueId y = b.convolution(x, channels, 3, 1, layer == 0 ? 2 : 1);
       if (b.pick(0, 1)) y = b.batch_norm(y);
       if (b.pick(0, 1)) y = node(b.graph, "Relu", {y})[0];
-      if (b.pick(0, 2) == 0) y = node(b.graph, "Concat", {y, b.convolution(y, 16, 1, 0), b.convolution(y, 8, 1, 0)}, {{"axis", Index(1)}})[0];
+      if (b.pick(0, 2) == 0)
+        y = node(b.graph, "Concat", {y, b.convolution(y, 16, 1, 0), b.convolution(y, 8, 1, 0)}, {{"axis", Index(1)}})[0];
       if (b.pick(0, 2) == 0) y = node(b.graph, "Add", {y, b.convolution(y, b.graph.value(y).type.shape[1].value(), 3, 1)})[0];
       x = y;
     }

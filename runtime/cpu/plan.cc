@@ -20,7 +20,8 @@ void assign_memory(Plan& plan) {
   std::vector<int> order;
   for (std::size_t s = 0; s < plan.storages.size(); ++s) {
     const Storage& storage = plan.storages[s];
-    if (storage.kind == Storage::Kind::kArena && storage.part_of < 0 && storage.first >= 0) order.push_back(static_cast<int>(s));
+    if (storage.kind == Storage::Kind::kArena && storage.part_of < 0 && storage.first >= 0)
+      order.push_back(static_cast<int>(s));
   }
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return plan.storages[a].bytes > plan.storages[b].bytes; });
   std::vector<int> placed;
@@ -63,7 +64,8 @@ PlanRunner::PlanRunner(Plan plan)
 
 std::vector<Tensor> PlanRunner::run(std::span<const Tensor> inputs) {
   std::vector<Tensor> outputs(plan_.outputs.size());
-  for (std::size_t o = 0; o < outputs.size(); ++o) outputs[o] = Tensor(plan_.output_types[o].type, values(plan_.output_types[o].shape));
+  for (std::size_t o = 0; o < outputs.size(); ++o)
+    outputs[o] = Tensor(plan_.output_types[o].type, values(plan_.output_types[o].shape));
   for (std::size_t s = 0; s < plan_.storages.size(); ++s) {
     const Storage& storage = plan_.storages[s];
     if (storage.kind == Storage::Kind::kInput) addresses_[s] = const_cast<std::byte*>(inputs[storage.number].bytes().data());
@@ -99,7 +101,8 @@ std::vector<Tensor> PlanRunner::run(std::span<const Tensor> inputs) {
     const int s = plan_.outputs[o];
     const Storage& storage = plan_.storages[s];
     const bool in_place = storage.kind == Storage::Kind::kOutput && storage.number == static_cast<int>(o);
-    if (!in_place && outputs[o].byte_count() > 0) std::memcpy(outputs[o].mutable_bytes().data(), addresses_[s], outputs[o].byte_count());
+    if (!in_place && outputs[o].byte_count() > 0)
+      std::memcpy(outputs[o].mutable_bytes().data(), addresses_[s], outputs[o].byte_count());
   }
   return outputs;
 }

@@ -23,8 +23,8 @@ struct Storage {
   enum class Kind { kArena, kInput, kConstant, kOutput };
   Kind kind = Kind::kArena;
   std::size_t bytes = 0;
-  int number = -1;            // of the input or output
-  Tensor constant;            // kConstant; keeps its bytes alive
+  int number = -1;  // of the input or output
+  Tensor constant;  // kConstant; keeps its bytes alive
   const std::byte* fixed = nullptr;
   std::shared_ptr<const void> owner;
   int part_of = -1;           // lies inside of another storage ...

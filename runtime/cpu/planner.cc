@@ -14,7 +14,8 @@ namespace {
 // Executes a node by its denotation, element by element.
 class ReferenceKernel final : public Kernel {
  public:
-  ReferenceKernel(std::shared_ptr<const Node> node, std::vector<TensorType> inputs) : node_(std::move(node)), types_(std::move(inputs)) {}
+  ReferenceKernel(std::shared_ptr<const Node> node, std::vector<TensorType> inputs)
+      : node_(std::move(node)), types_(std::move(inputs)) {}
   void run(const Call& call) const override {
     std::vector<Tensor> inputs(node_->inputs.size());
     std::size_t next = 0;
@@ -169,7 +170,8 @@ int Planner::storage(ValueId value, Layout layout) {
   plan_pending(value);
   if (const int known = known_storage(value, layout); known >= 0) return known;
   if (places_[value].empty()) {
-    if (!constants_[value]) throw Error(ErrorCode::kUnsupported, "a value is used before it is computed", graph_.value(value).name);
+    if (!constants_[value])
+      throw Error(ErrorCode::kUnsupported, "a value is used before it is computed", graph_.value(value).name);
     places_[value].emplace_back(kPlain, add_constant(constants_[value]));
     if (layout.plain()) return places_[value][0].second;
   }
@@ -328,7 +330,8 @@ std::optional<Planner::View> Planner::view(ValueId value) const {
   const auto found = pending_.find(value);
   if (found == pending_.end()) return std::nullopt;
   const Chain& chain = *found->second->chain;
-  if (chain.operands.size() != 1 || chain.element->kind != ElementNode::Kind::kRead || chain.element->zero_outside) return std::nullopt;
+  if (chain.operands.size() != 1 || chain.element->kind != ElementNode::Kind::kRead || chain.element->zero_outside)
+    return std::nullopt;
   const auto strides = read_strides(*chain.element, chain.position, info(value).sizes, info(chain.operands[0]).sizes);
   if (!strides) return std::nullopt;
   return View{chain.operands[0], strides->constant, strides->coefficients};

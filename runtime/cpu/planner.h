@@ -27,9 +27,7 @@ class Planner {
   const Graph& graph() const { return graph_; }
   const PlanOptions& options() const { return plan_.options; }
   ValueInfo info(ValueId value) const;
-  bool has(const Node& node, std::size_t input) const {
-    return input < node.inputs.size() && node.inputs[input] != kNoValue;
-  }
+  bool has(const Node& node, std::size_t input) const { return input < node.inputs.size() && node.inputs[input] != kNoValue; }
   // The value, if it is known now; an empty tensor otherwise.
   const Tensor& constant(ValueId value) const { return constants_[value]; }
   // A number that a value with one element is known to be.
@@ -67,7 +65,7 @@ class Planner {
  private:
   friend class Grouping;
   struct Group {
-    std::vector<int> nodes;  // ascending; the group is planned at its last one
+    std::vector<int> nodes;          // ascending; the group is planned at its last one
     std::unique_ptr<NodePlan> plan;  // null: by the tile engine, or the reference
     std::optional<Chain> chain;      // the group as one expression, for the tile engine
     ValueId result = kNoValue;
@@ -90,8 +88,8 @@ class Planner {
 
   const Graph& graph_;
   Plan plan_;
-  std::vector<Tensor> constants_;      // by value
-  std::vector<bool> needed_;           // by node
+  std::vector<Tensor> constants_;                            // by value
+  std::vector<bool> needed_;                                 // by node
   std::vector<std::vector<std::pair<Layout, int>>> places_;  // by value
   std::map<ValueId, const Group*> pending_;                  // copies that nothing has asked for yet
   std::string step_node_, step_operators_;

@@ -17,8 +17,17 @@ struct PoolShape {
 };
 
 dnnl::pooling_forward::primitive_desc describe(const PoolShape& s, const memory::desc& x, const memory::desc& y) {
-  return {dnnl_engine(), dnnl::prop_kind::forward_inference, s.algorithm, x, y, s.strides, s.kernel, s.dilations, s.pads_begin,
-          s.pads_end, user_scratchpad()};
+  return {dnnl_engine(),
+          dnnl::prop_kind::forward_inference,
+          s.algorithm,
+          x,
+          y,
+          s.strides,
+          s.kernel,
+          s.dilations,
+          s.pads_begin,
+          s.pads_end,
+          user_scratchpad()};
 }
 
 class PoolPlan final : public NodePlan {
@@ -31,8 +40,8 @@ class PoolPlan final : public NodePlan {
     const auto d = describe(shape_, dnnl_desc(shape_.x, layout), dnnl_desc(shape_.y, layout));
     std::vector<DnnlKernel::Argument> arguments{{DNNL_ARG_SRC, d.src_desc(), 0, -1}, {DNNL_ARG_DST, d.dst_desc(), -1, 0}};
     const int source = planner.storage(node_.inputs[0], layout), target = planner.add_value(result, layout);
-    planner.add_step(std::make_unique<DnnlKernel>(dnnl::pooling_forward(d), d.scratchpad_desc(), std::move(arguments)), {source},
-                     {target});
+    planner.add_step(std::make_unique<DnnlKernel>(dnnl::pooling_forward(d), d.scratchpad_desc(), std::move(arguments)),
+                     {source}, {target});
   }
 
  private:
@@ -46,8 +55,14 @@ std::unique_ptr<NodePlan> plan_pool(Planner& planner, const Node& node, bool ave
   if (element_count(x.sizes) == 0 || element_count(y.sizes) == 0) return nullptr;
   if (node.outputs.size() > 1 && node.outputs[1] != kNoValue) return nullptr;
   const AttributeReader attributes(node);
-  PoolShape s{x.sizes, y.sizes, attributes.list("kernel"), attributes.list("strides"), attributes.list("dilations"),
-              attributes.list("pads_begin"), attributes.list("pads_end"), dnnl::algorithm::pooling_max};
+  PoolShape s{x.sizes,
+              y.sizes,
+              attributes.list("kernel"),
+              attributes.list("strides"),
+              attributes.list("dilations"),
+              attributes.list("pads_begin"),
+              attributes.list("pads_end"),
+              dnnl::algorithm::pooling_max};
   const bool with_padding = average && attributes.flag("count_include_pad");
   if (average)
     s.algorithm = with_padding ? dnnl::algorithm::pooling_avg_include_padding : dnnl::algorithm::pooling_avg_exclude_padding;

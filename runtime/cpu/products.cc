@@ -1,5 +1,5 @@
-// Matrix products: OpenBLAS, or oneDNN with packed weights where its kernels are the faster ones (AVX-512). Operands may be strided
-// views, so a transpose before a product costs nothing.
+// Matrix products: OpenBLAS, or oneDNN with packed weights where its kernels are the faster ones (AVX-512). Operands may be
+// strided views, so a transpose before a product costs nothing.
 #include <cblas.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ using dnnl::memory;
 // y[batch, m, n] = alpha * sum(k) a[batch, m, k] b[batch, k, n] + c
 struct Matrix {
   std::int64_t offset = 0;
-  std::vector<std::int64_t> batch;  // strides; 0 where the operand is repeated
+  std::vector<std::int64_t> batch;     // strides; 0 where the operand is repeated
   std::int64_t rows = 0, columns = 0;  // strides
 };
 struct Product {
@@ -27,22 +27,25 @@ struct Product {
   std::int64_t batch_count() const { return element_count(batch); }
 };
 
-void multiply(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, const Product& p, const float* a, int lda, const float* b, int ldb, bool add, float* y) {
-  cblas_sgemm(CblasRowMajor, ta, tb, static_cast<int>(p.m), static_cast<int>(p.n), static_cast<int>(p.k), static_cast<float>(p.alpha), a,
-              lda, b, ldb, add ? 1.0f : 0.0f, y, static_cast<int>(p.n));
+void multiply(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, const Product& p, const float* a, int lda, const float* b, int ldb,
+              bool add, float* y) {
+  cblas_sgemm(CblasRowMajor, ta, tb, static_cast<int>(p.m), static_cast<int>(p.n), static_cast<int>(p.k),
+              static_cast<float>(p.alpha), a, lda, b, ldb, add ? 1.0f : 0.0f, y, static_cast<int>(p.n));
 }
-void multiply(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, const Product& p, const double* a, int lda, const double* b, int ldb, bool add, double* y) {
-  cblas_dgemm(CblasRowMajor, ta, tb, static_cast<int>(p.m), static_cast<int>(p.n), static_cast<int>(p.k), p.alpha, a, lda, b, ldb,
-              add ? 1.0 : 0.0, y, static_cast<int>(p.n));
+void multiply(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, const Product& p, const double* a, int lda, const double* b, int ldb,
+              bool add, double* y) {
+  cblas_dgemm(CblasRowMajor, ta, tb, static_cast<int>(p.m), static_cast<int>(p.n), static_cast<int>(p.k), p.alpha, a, lda, b,
+              ldb, add ? 1.0 : 0.0, y, static_cast<int>(p.n));
 }
 void multiply_vector(CBLAS_TRANSPOSE t, std::int64_t rows, std::int64_t columns, double alpha, const float* matrix, int stride,
                      const float* x, int x_step, bool add, float* y) {
-  cblas_sgemv(CblasRowMajor, t, static_cast<int>(rows), static_cast<int>(columns), static_cast<float>(alpha), matrix, stride, x, x_step,
-              add ? 1.0f : 0.0f, y, 1);
+  cblas_sgemv(CblasRowMajor, t, static_cast<int>(rows), static_cast<int>(columns), static_cast<float>(alpha), matrix, stride, x,
+              x_step, add ? 1.0f : 0.0f, y, 1);
 }
 void multiply_vector(CBLAS_TRANSPOSE t, std::int64_t rows, std::int64_t columns, double alpha, const double* matrix, int stride,
                      const double* x, int x_step, bool add, double* y) {
-  cblas_dgemv(CblasRowMajor, t, static_cast<int>(rows), static_cast<int>(columns), alpha, matrix, stride, x, x_step, add ? 1.0 : 0.0, y, 1);
+  cblas_dgemv(CblasRowMajor, t, static_cast<int>(rows), static_cast<int>(columns), alpha, matrix, stride, x, x_step,
+              add ? 1.0 : 0.0, y, 1);
 }
 
 // One of the two strides is 1 (or its axis has one element): what BLAS calls a matrix or a transposed one.
@@ -63,7 +66,11 @@ class BlasKernel final : public Kernel {
  public:
   // `addend`: strides of c over batch, m, n; empty if there is none. `beta` scales it.
   BlasKernel(Product product, std::vector<std::int64_t> addend, double beta)
-      : p_(std::move(product)), addend_(std::move(addend)), beta_(beta), a_(*blas_matrix(p_.a, p_.m, p_.k)), b_(*blas_matrix(p_.b, p_.k, p_.n)) {}
+      : p_(std::move(product)),
+        addend_(std::move(addend)),
+        beta_(beta),
+        a_(*blas_matrix(p_.a, p_.m, p_.k)),
+        b_(*blas_matrix(p_.b, p_.k, p_.n)) {}
 
   void run(const Call& call) const override {
     const T* a = reinterpret_cast<const T*>(call.inputs[0]) + p_.a.offset;
@@ -270,9 +277,9 @@ std::unique_ptr<NodePlan> plan_product(Planner& planner, const Node& node, bool 
   if (has_columns) p.n = b.sizes[b.sizes.size() - (trans_b ? 2 : 1)];
   p.batch.assign(y.sizes.begin(), y.sizes.end() - has_rows - has_columns);
 
-  bool packed_weights = planner.options().isa >= Isa::kAvx512 && a.type == DataType::kFloat && b.sizes.size() == 2 && has_rows &&
-                        !trans_a && p.k > 0 && planner.constant(node.inputs[1]) && !planner.constant(node.inputs[0]) &&
-                        p.batch_count() * p.m > 1;
+  bool packed_weights = planner.options().isa >= Isa::kAvx512 && a.type == DataType::kFloat && b.sizes.size() == 2 &&
+                        has_rows && !trans_a && p.k > 0 && planner.constant(node.inputs[1]) &&
+                        !planner.constant(node.inputs[0]) && p.batch_count() * p.m > 1;
   if (planner.has(node, 2)) {
     const Tensor& c = planner.constant(node.inputs[2]);
     const bool by_column = c && (c.size() == 1 || (c.size() == p.n && c.sizes().back() == p.n));

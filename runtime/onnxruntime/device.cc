@@ -100,7 +100,7 @@ class OnnxRuntimeDevice : public Device {
         written.push_back(true);
       } catch (const Error& error) {
         if (error.code() == ErrorCode::kMissing) throw;  // no space on disk
-        written.push_back(false);  // cannot be said in this opset
+        written.push_back(false);                        // cannot be said in this opset
       }
     }
     json reply;

@@ -98,7 +98,8 @@ TEST_CASE("a helper process that dies is started again, and requests that fail a
   if (!device()) return;
   Worker worker(python_interpreter());
   CHECK_THROWS_AS(worker.ask({{"op", "nonsense"}}, 30), Error);
-  CHECK_THROWS_WITH(worker.ask({{"op", "time_models"}, {"paths", {"/no/such/model.onnx"}}}, 30), Catch::Contains("ONNX Runtime"));
+  CHECK_THROWS_WITH(worker.ask({{"op", "time_models"}, {"paths", {"/no/such/model.onnx"}}}, 30),
+                    Catch::Contains("ONNX Runtime"));
   CHECK_THROWS_WITH(worker.ask({{"op", "hello"}}, 0), Catch::Contains("took longer"));
   CHECK(worker.ask({{"op", "hello"}}, 30).contains("onnxruntime"));
   std::stop_source stop;

@@ -69,7 +69,8 @@ Worker::~Worker() { stop(); }
 
 void Worker::start() {
   if (python_.is_absolute() && access(python_.c_str(), X_OK) != 0)
-    throw Error(ErrorCode::kMissing, "ONNX Runtime cannot be used: there is no Python interpreter", python_.string(), kSetupHint);
+    throw Error(ErrorCode::kMissing, "ONNX Runtime cannot be used: there is no Python interpreter", python_.string(),
+                kSetupHint);
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     throw Error(ErrorCode::kMissing, std::string("no socket for the helper process: ") + std::strerror(errno));
@@ -97,7 +98,8 @@ void Worker::start() {
   if (failure != 0) {
     close(ends[0]);
     process_ = -1;
-    throw Error(ErrorCode::kMissing, std::string("ONNX Runtime cannot be used: ") + std::strerror(failure), program, kSetupHint);
+    throw Error(ErrorCode::kMissing, std::string("ONNX Runtime cannot be used: ") + std::strerror(failure), program,
+                kSetupHint);
   }
   socket_ = ends[0];
 }

@@ -92,7 +92,8 @@ std::optional<Affine> Variables::affine_atom(const Atom& atom) const {
       if (!smaller && !larger) return std::nullopt;
       return (atom.kind == Atom::Kind::kMin) == smaller ? a : b;
     }
-    default: return std::nullopt;
+    default:
+      return std::nullopt;
   }
 }
 

@@ -19,9 +19,7 @@ struct Affine {
   std::int64_t constant = 0;
   std::vector<std::int64_t> coefficients;  // by variable; those beyond the end are 0
 
-  std::int64_t coefficient(std::size_t variable) const {
-    return variable < coefficients.size() ? coefficients[variable] : 0;
-  }
+  std::int64_t coefficient(std::size_t variable) const { return variable < coefficients.size() ? coefficients[variable] : 0; }
   void add(const Affine& other, std::int64_t times);
   // The one variable that it depends on; -1 for none, -2 for several.
   int variable() const;

@@ -14,23 +14,33 @@ namespace rewright::cpu {
 // A register holds one tile: reals (float or double, the same for a whole program) or integers.
 struct Instruction {
   enum class Kind {
-    kLoad,      // operand at an affine address
-    kGather,    // operand at the addresses in arguments[0]
-    kIndices,   // the affine expression itself, as integers
+    kLoad,     // operand at an affine address
+    kGather,   // operand at the addresses in arguments[0]
+    kIndices,  // the affine expression itself, as integers
     kConstant,
-    kOuter,     // register arguments[0] of the enclosing block
-    kAdd, kSubtract, kMultiply, kDivide, kMaximum, kMinimum, kMultiplyAdd,
-    kFloorDivide, kFloorModulo,
+    kOuter,  // register arguments[0] of the enclosing block
+    kAdd,
+    kSubtract,
+    kMultiply,
+    kDivide,
+    kMaximum,
+    kMinimum,
+    kMultiplyAdd,
+    kFloorDivide,
+    kFloorModulo,
     kUnary,     // function with a vector loop
     kFunction,  // function, element by element
-    kEqual, kLess, kLessEqual,  // of arguments of either kind; the result is an integer
+    kEqual,
+    kLess,
+    kLessEqual,  // of arguments of either kind; the result is an integer
     kSelect,
-    kToInteger, kToReal,
-    kReduce,    // the block `child`
+    kToInteger,
+    kToReal,
+    kReduce,  // the block `child`
   };
   explicit Instruction(Kind k) : kind(k) {}
   Kind kind;
-  bool integer = false;          // the kind of the destination
+  bool integer = false;            // the kind of the destination
   bool integer_arguments = false;  // kEqual, kLess, kLessEqual, kFunction: the kind of the arguments
   int arguments[3] = {-1, -1, -1};
   int operand = -1;
@@ -61,8 +71,8 @@ struct BoxProgram {
 };
 
 class TileExecutor;
-std::unique_ptr<TileProgram> make_executor(std::vector<BoxProgram> boxes, TileOperand output, std::vector<DataType> operand_types,
-                                           Isa isa, bool in_double);
+std::unique_ptr<TileProgram> make_executor(std::vector<BoxProgram> boxes, TileOperand output,
+                                           std::vector<DataType> operand_types, Isa isa, bool in_double);
 
 // Merges variables that are always traversed together.
 void coalesce(BoxProgram& box);

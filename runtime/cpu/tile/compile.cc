@@ -52,9 +52,12 @@ std::optional<Cut> cut_for(const Condition& condition, const Variables& variable
     return std::nullopt;
   };
   switch (condition.relation) {
-    case Condition::Relation::kLess: return usable(crossing(-1));
-    case Condition::Relation::kLessEqual: return usable(crossing(0));
-    default: break;
+    case Condition::Relation::kLess:
+      return usable(crossing(-1));
+    case Condition::Relation::kLessEqual:
+      return usable(crossing(0));
+    default:
+      break;
   }
   if ((-c) % a != 0) return std::nullopt;
   const std::int64_t zero = -c / a;
@@ -207,7 +210,8 @@ class BoxCompiler {
       result.constant += channel.constant / b * strides[1] + channel.constant % b;
       return result;
     }
-    if (b != block_ || channel.variable() != 1 || channel.coefficients[1] != 1 || channel.constant % b != 0) throw NotCompilable();
+    if (b != block_ || channel.variable() != 1 || channel.coefficients[1] != 1 || channel.constant % b != 0)
+      throw NotCompilable();
     result.constant += (channel.constant + variables_.range(1).low) / b * strides[1];
     result.coefficients[dimension_[1]] += strides[1];
     result.coefficients[inner_channel_] += 1;
@@ -216,14 +220,24 @@ class BoxCompiler {
 
   // ---- Instructions
   int add(int block, Instruction i) {
-    using Key = std::tuple<int, int, bool, int, int, int, int, std::int64_t, std::vector<std::int64_t>, std::uint64_t, std::int64_t,
-                           const Function*>;
+    using Key = std::tuple<int, int, bool, int, int, int, int, std::int64_t, std::vector<std::int64_t>, std::uint64_t,
+                           std::int64_t, const Function*>;
     std::uint64_t bits = 0;
     static_assert(sizeof bits == sizeof i.real);
     std::copy_n(reinterpret_cast<const char*>(&i.real), sizeof bits, reinterpret_cast<char*>(&bits));
     if (i.kind != Instruction::Kind::kReduce) {
-      Key key{block,     static_cast<int>(i.kind), i.integer, i.arguments[0],        i.arguments[1], i.arguments[2],
-              i.operand, i.affine.constant,        i.affine.coefficients, bits,      i.number,       i.function};
+      Key key{block,
+              static_cast<int>(i.kind),
+              i.integer,
+              i.arguments[0],
+              i.arguments[1],
+              i.arguments[2],
+              i.operand,
+              i.affine.constant,
+              i.affine.coefficients,
+              bits,
+              i.number,
+              i.function};
       if (const auto found = known_.find(key); found != known_.end()) return found->second;
       const int number = static_cast<int>(box_.blocks[block].instructions.size());
       known_.emplace(std::move(key), number);
@@ -309,18 +323,26 @@ class BoxCompiler {
         if (integer) return number(block, e->integer);
         if (!e->real.symbol.empty()) throw NotCompilable();
         return real_constant(block, e->real.value);
-      case Kind::kFromIndex: return emit_index(e->index, block);
-      case Kind::kRead: return emit_read(*e, block);
-      case Kind::kAdd: return emit_add(*e, block);
+      case Kind::kFromIndex:
+        return emit_index(e->index, block);
+      case Kind::kRead:
+        return emit_read(*e, block);
+      case Kind::kAdd:
+        return emit_add(*e, block);
       case Kind::kMultiply: {
         if (e->scalar == Scalar::kBoolean) return emit_binary(*e, In::kMultiply, block);
         return emit_binary(*e, In::kMultiply, block);
       }
-      case Kind::kDivide: return emit_binary(*e, In::kDivide, block);
-      case Kind::kMaximum: return emit_binary(*e, In::kMaximum, block);
-      case Kind::kMinimum: return emit_binary(*e, In::kMinimum, block);
-      case Kind::kApply: return emit_function(*e, block);
-      case Kind::kReduce: return emit_reduction(e, block);
+      case Kind::kDivide:
+        return emit_binary(*e, In::kDivide, block);
+      case Kind::kMaximum:
+        return emit_binary(*e, In::kMaximum, block);
+      case Kind::kMinimum:
+        return emit_binary(*e, In::kMinimum, block);
+      case Kind::kApply:
+        return emit_function(*e, block);
+      case Kind::kReduce:
+        return emit_reduction(e, block);
       case Kind::kChoose: {
         const int mask = emit_conditions(e->conditions, block);
         if (mask == kAlways) return emit(e->arguments[0], block);
@@ -442,7 +464,8 @@ class BoxCompiler {
     int result;
     if (mask == kNever) return identity(e->reduction, integer, block);
     result = emit(*body, child);
-    if (mask != kAlways) result = add(child, Instruction::Kind::kSelect, integer, mask, result, identity(e->reduction, integer, child));
+    if (mask != kAlways)
+      result = add(child, Instruction::Kind::kSelect, integer, mask, result, identity(e->reduction, integer, child));
     box_.blocks[child].result = result;
     Instruction i{Instruction::Kind::kReduce};
     i.integer = integer;
@@ -453,10 +476,14 @@ class BoxCompiler {
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
     using Limits = std::numeric_limits<std::int64_t>;
     switch (reduction) {
-      case Reduction::kSum: return integer ? number(block, 0) : real_constant(block, 0);
-      case Reduction::kProduct: return integer ? number(block, 1) : real_constant(block, 1);
-      case Reduction::kMax: return integer ? number(block, Limits::min()) : real_constant(block, -kInfinity);
-      case Reduction::kMin: return integer ? number(block, Limits::max()) : real_constant(block, kInfinity);
+      case Reduction::kSum:
+        return integer ? number(block, 0) : real_constant(block, 0);
+      case Reduction::kProduct:
+        return integer ? number(block, 1) : real_constant(block, 1);
+      case Reduction::kMax:
+        return integer ? number(block, Limits::min()) : real_constant(block, -kInfinity);
+      case Reduction::kMin:
+        return integer ? number(block, Limits::max()) : real_constant(block, kInfinity);
     }
     throw NotCompilable();
   }
@@ -473,9 +500,14 @@ class BoxCompiler {
       const int difference = emit_index(c.left - c.right, block), zero = number(block, 0);
       int holds = -1;
       switch (c.relation) {
-        case Condition::Relation::kLess: holds = add(block, In::kLess, true, difference, zero); break;
-        case Condition::Relation::kLessEqual: holds = add(block, In::kLessEqual, true, difference, zero); break;
-        default: holds = add(block, In::kEqual, true, difference, zero);
+        case Condition::Relation::kLess:
+          holds = add(block, In::kLess, true, difference, zero);
+          break;
+        case Condition::Relation::kLessEqual:
+          holds = add(block, In::kLessEqual, true, difference, zero);
+          break;
+        default:
+          holds = add(block, In::kEqual, true, difference, zero);
       }
       if (c.relation == Condition::Relation::kNotEqual) holds = add(block, In::kSubtract, true, number(block, 1), holds);
       mask = mask == kAlways ? holds : add(block, In::kMultiply, true, mask, holds);
@@ -496,8 +528,7 @@ class BoxCompiler {
     int total = number(block, index.constant_term());
     for (const Monomial& monomial : index.polynomial()->monomials) {
       int term = number(block, monomial.coefficient);
-      for (const AtomPointer& factor : monomial.factors)
-        term = add(block, In::kMultiply, true, term, emit_atom(factor, block));
+      for (const AtomPointer& factor : monomial.factors) term = add(block, In::kMultiply, true, term, emit_atom(factor, block));
       total = add(block, In::kAdd, true, total, term);
     }
     return total;
@@ -512,10 +543,14 @@ class BoxCompiler {
     }
     const int a = emit_index(atom->arguments[0], block), b = emit_index(atom->arguments[1], block);
     switch (atom->kind) {
-      case Atom::Kind::kFloorDiv: return add(block, In::kFloorDivide, true, a, b);
-      case Atom::Kind::kMod: return add(block, In::kFloorModulo, true, a, b);
-      case Atom::Kind::kMin: return add(block, In::kMinimum, true, a, b);
-      default: return add(block, In::kMaximum, true, a, b);
+      case Atom::Kind::kFloorDiv:
+        return add(block, In::kFloorDivide, true, a, b);
+      case Atom::Kind::kMod:
+        return add(block, In::kFloorModulo, true, a, b);
+      case Atom::Kind::kMin:
+        return add(block, In::kMinimum, true, a, b);
+      default:
+        return add(block, In::kMaximum, true, a, b);
     }
   }
 
@@ -598,7 +633,7 @@ class BoxCompiler {
   std::vector<int> dimension_;  // of each axis of the output, in the box
   std::int64_t block_ = 0;      // of channels
   int inner_channel_ = -1;
-  std::vector<int> block_of_;   // of each reduction variable
+  std::vector<int> block_of_;  // of each reduction variable
   BoxProgram box_;
   std::map<std::pair<const ElementNode*, int>, int> emitted_;
   std::vector<Element> kept_;
@@ -630,9 +665,8 @@ std::unique_ptr<TileProgram> compile_tiles(const Element& element, const Indices
         Variables box = std::move(pending.back());
         pending.pop_back();
         std::set<const ElementNode*> seen;
-        const auto cut = pending.size() + boxes.size() < kMaxBoxes
-                             ? find_cut(element, box, position.size(), operands, seen)
-                             : std::nullopt;
+        const auto cut =
+            pending.size() + boxes.size() < kMaxBoxes ? find_cut(element, box, position.size(), operands, seen) : std::nullopt;
         if (cut) {
           const Range range = box.range(cut->axis);
           Variables other = box;
@@ -658,8 +692,8 @@ std::unique_ptr<TileProgram> compile_tiles(const Element& element, const Indices
 std::vector<double> sample_function(const Element& element, int operand, std::span<const double> points) {
   const Index i = Index::fresh("i");
   const Operand argument(0, {DataType::kDouble, {Index(points.size())}});
-  const Element of_samples = rewrite(
-      element, [&](const ElementNode& read) { return read.operand == operand ? argument({i}) : Element(); }, {});
+  const Element of_samples =
+      rewrite(element, [&](const ElementNode& read) { return read.operand == operand ? argument({i}) : Element(); }, {});
   const TileOperand samples{DataType::kDouble, {static_cast<std::int64_t>(points.size())}, kPlain};
   const auto program = compile_tiles(of_samples, {i}, samples, {samples}, {Isa::kBaseline, true});
   std::vector<double> values(program ? points.size() : 0);

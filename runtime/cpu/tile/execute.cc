@@ -15,7 +15,7 @@ constexpr Count kParallelElements = 16384;  // below, one thread is faster
 
 // A part of the space of some variables: elements in row-major order over these variables.
 struct Tile {
-  std::vector<int> variables;   // outermost first
+  std::vector<int> variables;  // outermost first
   std::vector<Count> extents;
   Count size = 1;
 };
@@ -43,10 +43,10 @@ struct Tiling {
 
 struct BlockPlan {
   std::vector<bool> live;
-  std::vector<bool> kept;  // loads that often repeat: their registers have memory of their own
-  std::vector<int> buffer; // of each register; -1: none needed
+  std::vector<bool> kept;   // loads that often repeat: their registers have memory of their own
+  std::vector<int> buffer;  // of each register; -1: none needed
   int buffers = 0;
-  Tiling tiling;           // of the output, or of the reduction's variables
+  Tiling tiling;                    // of the output, or of the reduction's variables
   std::vector<int> loop_variables;  // of a reduction around tiles: those with more than one step
 };
 
@@ -144,7 +144,8 @@ Tiling make_tiling(const BoxPlan& plan, const std::vector<int>& variables, const
     for (const int b : blocks)
       for (std::size_t r = 0; r < plan.program.blocks[b].instructions.size(); ++r) {
         const Instruction& i = plan.program.blocks[b].instructions[r];
-        if (!plan.blocks[b].live[r] || i.kind != In::kLoad || std::abs(i.affine.coefficient(t.variables[rank - 1])) <= 1) continue;
+        if (!plan.blocks[b].live[r] || i.kind != In::kLoad || std::abs(i.affine.coefficient(t.variables[rank - 1])) <= 1)
+          continue;
         for (std::size_t k = 0; k + 1 < rank; ++k)
           if (std::abs(i.affine.coefficient(t.variables[k])) == 1) across = static_cast<int>(k);
       }
@@ -426,14 +427,22 @@ class Executor final : public TileProgram {
   template <class T>
   void arithmetic(const Instruction& i, T* d, const T* a, const T* b, const T* e, Count n, const Arithmetic<T>& loops) const {
     switch (i.kind) {
-      case In::kAdd: return loops.add(d, a, b, n);
-      case In::kSubtract: return loops.subtract(d, a, b, n);
-      case In::kMultiply: return loops.multiply(d, a, b, n);
-      case In::kDivide: return loops.divide(d, a, b, n);
-      case In::kMaximum: return loops.maximum(d, a, b, n);
-      case In::kMinimum: return loops.minimum(d, a, b, n);
-      case In::kMultiplyAdd: return loops.multiply_add(d, a, b, e, n);
-      default: return;
+      case In::kAdd:
+        return loops.add(d, a, b, n);
+      case In::kSubtract:
+        return loops.subtract(d, a, b, n);
+      case In::kMultiply:
+        return loops.multiply(d, a, b, n);
+      case In::kDivide:
+        return loops.divide(d, a, b, n);
+      case In::kMaximum:
+        return loops.maximum(d, a, b, n);
+      case In::kMinimum:
+        return loops.minimum(d, a, b, n);
+      case In::kMultiplyAdd:
+        return loops.multiply_add(d, a, b, e, n);
+      default:
+        return;
     }
   }
 
@@ -472,7 +481,8 @@ class Executor final : public TileProgram {
       if (!p.live[r]) continue;
       const Instruction& i = block.instructions[r];
       switch (i.kind) {
-        case In::kConstant: break;
+        case In::kConstant:
+          break;
         case In::kLoad:
           if (i.integer)
             load<std::int64_t>(c, b, r, tile, r == must_copy, integer_);
@@ -485,7 +495,9 @@ class Executor final : public TileProgram {
           else
             real_.gather(real_at(r), c.operands[i.operand], operand_types_[i.operand], integer_at(i.arguments[0]), n);
           break;
-        case In::kIndices: indices(c, b, r, tile); break;
+        case In::kIndices:
+          indices(c, b, r, tile);
+          break;
         case In::kOuter: {
           void* const source = c.blocks[block.parent].at[i.arguments[0]];
           if (!block.along)
@@ -496,8 +508,12 @@ class Executor final : public TileProgram {
             real_.fill(real_at(r), static_cast<R*>(source)[c.element[b]], n);
           break;
         }
-        case In::kUnary: real_.unary(*i.function)(real_at(r), real_at(i.arguments[0]), n); break;
-        case In::kFunction: function(c, b, r, i, n); break;
+        case In::kUnary:
+          real_.unary (*i.function)(real_at(r), real_at(i.arguments[0]), n);
+          break;
+        case In::kFunction:
+          function(c, b, r, i, n);
+          break;
         case In::kEqual:
         case In::kLess:
         case In::kLessEqual:
@@ -508,14 +524,23 @@ class Executor final : public TileProgram {
           break;
         case In::kSelect:
           if (i.integer)
-            integer_.select(integer_at(r), integer_at(i.arguments[0]), integer_at(i.arguments[1]), integer_at(i.arguments[2]), n);
+            integer_.select(integer_at(r), integer_at(i.arguments[0]), integer_at(i.arguments[1]), integer_at(i.arguments[2]),
+                            n);
           else
             real_.select(real_at(r), integer_at(i.arguments[0]), real_at(i.arguments[1]), real_at(i.arguments[2]), n);
           break;
-        case In::kToInteger: real_.to_integer(integer_at(r), real_at(i.arguments[0]), n); break;
-        case In::kToReal: real_.from_integer(real_at(r), integer_at(i.arguments[0]), n); break;
-        case In::kFloorDivide: integer_.floor_divide(integer_at(r), integer_at(i.arguments[0]), integer_at(i.arguments[1]), n); break;
-        case In::kFloorModulo: integer_.floor_modulo(integer_at(r), integer_at(i.arguments[0]), integer_at(i.arguments[1]), n); break;
+        case In::kToInteger:
+          real_.to_integer(integer_at(r), real_at(i.arguments[0]), n);
+          break;
+        case In::kToReal:
+          real_.from_integer(real_at(r), integer_at(i.arguments[0]), n);
+          break;
+        case In::kFloorDivide:
+          integer_.floor_divide(integer_at(r), integer_at(i.arguments[0]), integer_at(i.arguments[1]), n);
+          break;
+        case In::kFloorModulo:
+          integer_.floor_modulo(integer_at(r), integer_at(i.arguments[0]), integer_at(i.arguments[1]), n);
+          break;
         case In::kReduce:
           if (c.plan->program.blocks[i.child].along)
             reduce_along(c, b, r, tile);
@@ -535,10 +560,14 @@ class Executor final : public TileProgram {
   template <class T>
   static void accumulate(Reduction kind, T* d, const T* a, Count n, const Arithmetic<T>& loops) {
     switch (kind) {
-      case Reduction::kSum: return loops.add(d, d, a, n);
-      case Reduction::kProduct: return loops.multiply(d, d, a, n);
-      case Reduction::kMax: return loops.maximum(d, d, a, n);
-      case Reduction::kMin: return loops.minimum(d, d, a, n);
+      case Reduction::kSum:
+        return loops.add(d, d, a, n);
+      case Reduction::kProduct:
+        return loops.multiply(d, d, a, n);
+      case Reduction::kMax:
+        return loops.maximum(d, d, a, n);
+      case Reduction::kMin:
+        return loops.minimum(d, d, a, n);
     }
   }
 
@@ -578,20 +607,36 @@ class Executor final : public TileProgram {
   static void fold(Reduction kind, Sum& total, const T* a, Count n, bool first, const Arithmetic<T>& loops) {
     Sum part = 0;
     switch (kind) {
-      case Reduction::kSum: part = loops.sum(a, n); break;
-      case Reduction::kProduct: part = loops.product(a, n); break;
-      case Reduction::kMax: part = loops.largest(a, n); break;
-      case Reduction::kMin: part = loops.smallest(a, n); break;
+      case Reduction::kSum:
+        part = loops.sum(a, n);
+        break;
+      case Reduction::kProduct:
+        part = loops.product(a, n);
+        break;
+      case Reduction::kMax:
+        part = loops.largest(a, n);
+        break;
+      case Reduction::kMin:
+        part = loops.smallest(a, n);
+        break;
     }
     if (first) {
       total = part;
       return;
     }
     switch (kind) {
-      case Reduction::kSum: total += part; break;
-      case Reduction::kProduct: total *= part; break;
-      case Reduction::kMax: total = total > part || total != total ? total : part; break;
-      case Reduction::kMin: total = total < part || total != total ? total : part; break;
+      case Reduction::kSum:
+        total += part;
+        break;
+      case Reduction::kProduct:
+        total *= part;
+        break;
+      case Reduction::kMax:
+        total = total > part || total != total ? total : part;
+        break;
+      case Reduction::kMin:
+        total = total < part || total != total ? total : part;
+        break;
     }
   }
 
@@ -643,8 +688,8 @@ class Executor final : public TileProgram {
 
 }  // namespace
 
-std::unique_ptr<TileProgram> make_executor(std::vector<BoxProgram> boxes, TileOperand output, std::vector<DataType> operand_types,
-                                           Isa isa, bool in_double) {
+std::unique_ptr<TileProgram> make_executor(std::vector<BoxProgram> boxes, TileOperand output,
+                                           std::vector<DataType> operand_types, Isa isa, bool in_double) {
   if (in_double) return std::make_unique<Executor<double>>(std::move(boxes), std::move(output), std::move(operand_types), isa);
   return std::make_unique<Executor<float>>(std::move(boxes), std::move(output), std::move(operand_types), isa);
 }

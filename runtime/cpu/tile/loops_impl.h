@@ -132,20 +132,33 @@ struct Bfloat16Bits {
 template <class F>
 inline void with_type(DataType type, F f) {
   switch (type) {
-    case DataType::kFloat: return f(float());
-    case DataType::kDouble: return f(double());
-    case DataType::kHalf: return f(HalfBits());
-    case DataType::kBfloat16: return f(Bfloat16Bits());
-    case DataType::kUint8: return f(std::uint8_t());
-    case DataType::kBool: return f(bool());
-    case DataType::kInt8: return f(std::int8_t());
-    case DataType::kUint16: return f(std::uint16_t());
-    case DataType::kInt16: return f(std::int16_t());
-    case DataType::kUint32: return f(std::uint32_t());
-    case DataType::kInt32: return f(std::int32_t());
+    case DataType::kFloat:
+      return f(float());
+    case DataType::kDouble:
+      return f(double());
+    case DataType::kHalf:
+      return f(HalfBits());
+    case DataType::kBfloat16:
+      return f(Bfloat16Bits());
+    case DataType::kUint8:
+      return f(std::uint8_t());
+    case DataType::kBool:
+      return f(bool());
+    case DataType::kInt8:
+      return f(std::int8_t());
+    case DataType::kUint16:
+      return f(std::uint16_t());
+    case DataType::kInt16:
+      return f(std::int16_t());
+    case DataType::kUint32:
+      return f(std::uint32_t());
+    case DataType::kInt32:
+      return f(std::int32_t());
     case DataType::kUint64:
-    case DataType::kInt64: return f(std::int64_t());
-    default: return;
+    case DataType::kInt64:
+      return f(std::int64_t());
+    default:
+      return;
   }
 }
 
@@ -319,7 +332,8 @@ void tanh_f32(float* d, const float* a, Count n) {
     const float x = a[i];
     const float magnitude = std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & 0x7FFFFFFFu);
     const float far = 1.0f - 2.0f / (exp_float(2.0f * magnitude) + 1.0f);
-    const float signed_far = std::bit_cast<float>(std::bit_cast<std::uint32_t>(far) | (std::bit_cast<std::uint32_t>(x) & 0x80000000u));
+    const float signed_far =
+        std::bit_cast<float>(std::bit_cast<std::uint32_t>(far) | (std::bit_cast<std::uint32_t>(x) & 0x80000000u));
     const float z = x * x;
     float p = -5.70498872745e-3f;
     p = p * z + 2.06390887954e-2f;
@@ -353,20 +367,19 @@ void inverse_square_root(R* d, const R* a, Count n) {
 }
 
 // A loop over a SLEEF function; the rest of the last vector is filled up.
-#define REWRIGHT_SLEEF_LOOP_OF(T, S, name, bound)                                                   \
-  void sleef_##name(T* d, const T* a, Count n) {                                                    \
-    constexpr Count kWidth = sizeof(REWRIGHT_VECTOR_##S) / sizeof(T);                               \
-    Count i = 0;                                                                                    \
-    for (; i + kWidth <= n; i += kWidth)                                                            \
-      REWRIGHT_STORE_##S(d + i, REWRIGHT_SLEEF_##S(name, bound)(REWRIGHT_LOAD_##S(a + i)));         \
-    if (i == n) return;                                                                             \
-    T rest[kWidth] = {};                                                                            \
-    std::memcpy(rest, a + i, (n - i) * sizeof(T));                                                  \
-    REWRIGHT_STORE_##S(rest, REWRIGHT_SLEEF_##S(name, bound)(REWRIGHT_LOAD_##S(rest)));             \
-    std::memcpy(d + i, rest, (n - i) * sizeof(T));                                                  \
+#define REWRIGHT_SLEEF_LOOP_OF(T, S, name, bound)                                                                              \
+  void sleef_##name(T* d, const T* a, Count n) {                                                                               \
+    constexpr Count kWidth = sizeof(REWRIGHT_VECTOR_##S) / sizeof(T);                                                          \
+    Count i = 0;                                                                                                               \
+    for (; i + kWidth <= n; i += kWidth) REWRIGHT_STORE_##S(d + i, REWRIGHT_SLEEF_##S(name, bound)(REWRIGHT_LOAD_##S(a + i))); \
+    if (i == n) return;                                                                                                        \
+    T rest[kWidth] = {};                                                                                                       \
+    std::memcpy(rest, a + i, (n - i) * sizeof(T));                                                                             \
+    REWRIGHT_STORE_##S(rest, REWRIGHT_SLEEF_##S(name, bound)(REWRIGHT_LOAD_##S(rest)));                                        \
+    std::memcpy(d + i, rest, (n - i) * sizeof(T));                                                                             \
   }
-#define REWRIGHT_SLEEF_LOOP(name, bound)              \
-  REWRIGHT_SLEEF_LOOP_OF(float, F32, name, bound)     \
+#define REWRIGHT_SLEEF_LOOP(name, bound)          \
+  REWRIGHT_SLEEF_LOOP_OF(float, F32, name, bound) \
   REWRIGHT_SLEEF_LOOP_OF(double, F64, name, bound)
 REWRIGHT_SLEEF_LOOP_OF(double, F64, exp, u10)
 REWRIGHT_SLEEF_LOOP_OF(double, F64, tanh, u10)
@@ -409,10 +422,22 @@ typename RealLoops<R>::Unary find_unary(const Function& f) {
   const struct {
     const Function* function;
     Unary loop;
-  } table[] = {{&fn::log, sleef_log},     {&fn::erf, sleef_erf},     {&fn::asin, sleef_asin},   {&fn::acos, sleef_acos},
-               {&fn::atan, sleef_atan},   {&fn::sinh, sleef_sinh},   {&fn::cosh, sleef_cosh},   {&fn::asinh, sleef_asinh},
-               {&fn::acosh, sleef_acosh}, {&fn::atanh, sleef_atanh}, {&fn::sin, sleef_sin},     {&fn::cos, sleef_cos},
-               {&fn::tan, sleef_tan},     {&fn::abs, absolute<R>},   {&fn::sign, sign<R>},      {&fn::sqrt, square_root<R>},
+  } table[] = {{&fn::log, sleef_log},
+               {&fn::erf, sleef_erf},
+               {&fn::asin, sleef_asin},
+               {&fn::acos, sleef_acos},
+               {&fn::atan, sleef_atan},
+               {&fn::sinh, sleef_sinh},
+               {&fn::cosh, sleef_cosh},
+               {&fn::asinh, sleef_asinh},
+               {&fn::acosh, sleef_acosh},
+               {&fn::atanh, sleef_atanh},
+               {&fn::sin, sleef_sin},
+               {&fn::cos, sleef_cos},
+               {&fn::tan, sleef_tan},
+               {&fn::abs, absolute<R>},
+               {&fn::sign, sign<R>},
+               {&fn::sqrt, square_root<R>},
                {&fn::rsqrt, inverse_square_root<R>}};
   for (const auto& entry : table)
     if (entry.function == &f) return entry.loop;

@@ -85,7 +85,8 @@ class Extraction {
     }
     stage.position = position_;
     stage.element = e;
-    const bool in_double = std::any_of(operands_.begin(), operands_.end(), [](const TileOperand& o) { return o.type == DataType::kDouble; });
+    const bool in_double =
+        std::any_of(operands_.begin(), operands_.end(), [](const TileOperand& o) { return o.type == DataType::kDouble; });
     stage.output.type = e->scalar == Scalar::kReal ? (in_double ? DataType::kDouble : DataType::kFloat) : DataType::kInt64;
     const Operand read(static_cast<int>(operands_.size()), {stage.output.type, to_indices(stage.output.sizes)});
     operands_.push_back(stage.output);
@@ -131,7 +132,8 @@ std::optional<StagedProgram> compile_stages(const Element& element, const Indice
   return StagedProgram(std::move(stages), std::move(program), bytes);
 }
 
-std::optional<Affine> read_strides(const ElementNode& read, const Indices& position, const Sizes& sizes, const Sizes& operand_sizes) {
+std::optional<Affine> read_strides(const ElementNode& read, const Indices& position, const Sizes& sizes,
+                                   const Sizes& operand_sizes) {
   Variables variables;
   for (std::size_t a = 0; a < position.size(); ++a) {
     const Atom* atom = position[a].as_atom();

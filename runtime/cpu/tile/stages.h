@@ -35,7 +35,8 @@ std::optional<StagedProgram> compile_stages(const Element& element, const Indice
                                             std::vector<TileOperand> operands, const TileOptions& options);
 
 // The row-major address of an unguarded read as an affine expression of the output's position, if it is one.
-std::optional<Affine> read_strides(const ElementNode& read, const Indices& position, const Sizes& sizes, const Sizes& operand_sizes);
+std::optional<Affine> read_strides(const ElementNode& read, const Indices& position, const Sizes& sizes,
+                                   const Sizes& operand_sizes);
 
 // Does the expression hold the operand's elements in row-major order: is it a mere change of sizes?
 bool keeps_order(const Element& element, const Indices& position, const Sizes& sizes, const Sizes& operand_sizes);
