@@ -26,8 +26,10 @@ file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/generated/test_main.cc
 add_library(rewright_test_main OBJECT ${PROJECT_BINARY_DIR}/generated/test_main.cc)
 target_link_libraries(rewright_test_main PUBLIC Catch2::Catch2)
 
+add_custom_target(unit_tests)
+
 # rewright_test(NAME SOURCES ... [DEPS ...] [TIMEOUT SECONDS])
-# One Catch2 program of a folder's *_test.cc, registered with CTest under its name. Tests run in the source folder.
+# One Catch2 program of a folder's *_test.cc, registered with CTest under its name and built by `unit_tests`. Tests run in the source folder.
 function(rewright_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;DEPS")
   if(NOT arg_TIMEOUT)
@@ -39,6 +41,7 @@ function(rewright_test name)
   rewright_executable(${name} SOURCES ${arg_SOURCES} DEPS ${arg_DEPS} rewright_test_main Catch2::Catch2)
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS unit)
+  add_dependencies(unit_tests ${name})
 endfunction()
 
 # rewright_protobuf(NAME PROTOS ...)
