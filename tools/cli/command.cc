@@ -167,7 +167,7 @@ Tensor read_tensor(const std::string& file) {
   throw Error(ErrorCode::kUsage, "a tensor is read from a .npy or .pb file", file);
 }
 
-std::vector<Tensor> read_inputs(const Graph& graph, const std::vector<std::string>& pairs) {
+std::map<std::string, Tensor> read_named_tensors(const std::vector<std::string>& pairs) {
   std::map<std::string, Tensor> given;
   for (const std::string& pair : pairs) {
     const std::size_t equals = pair.find('=');
@@ -175,6 +175,10 @@ std::vector<Tensor> read_inputs(const Graph& graph, const std::vector<std::strin
       throw Error(ErrorCode::kUsage, "--input " + pair + " is not understood", {}, "write it like --input NAME=FILE.npy");
     given[pair.substr(0, equals)] = read_tensor(pair.substr(equals + 1));
   }
+  return given;
+}
+
+std::vector<Tensor> in_order_of_inputs(const Graph& graph, std::map<std::string, Tensor> given) {
   std::vector<Tensor> result;
   std::string missing;
   for (const ValueId id : graph.inputs()) {

@@ -76,8 +76,10 @@ const Backend& find_backend(const std::string& name);
 
 // Reads a tensor from a .npy or .pb file.
 Tensor read_tensor(const std::string& file);
-// NAME=FILE pairs as the graph's inputs in order. Throws Error(kUsage) for unknown or missing names.
-std::vector<Tensor> read_inputs(const Graph& graph, const std::vector<std::string>& pairs);
+// NAME=FILE pairs of --input.
+std::map<std::string, Tensor> read_named_tensors(const std::vector<std::string>& pairs);
+// These as the graph's inputs in order. Throws Error(kUsage) for unknown or missing names.
+std::vector<Tensor> in_order_of_inputs(const Graph& graph, std::map<std::string, Tensor> given);
 
 // The rules of all these files; the shipped ones if there are none.
 std::vector<Rule> read_all_rules(const std::vector<std::string>& files);

@@ -83,7 +83,7 @@ int compare_command(const Options& options) {
   for (int run = 0; run < runs; ++run) {
     const std::vector<Tensor> inputs = options.inputs.empty()
                                            ? random_inputs(a, sizes, options.common.seed + static_cast<std::uint64_t>(run))
-                                           : read_inputs(a, options.inputs);
+                                           : in_order_of_inputs(a, read_named_tensors(options.inputs));
     std::vector<Tensor> others(inputs.size());
     for (std::size_t i = 0; i < inputs.size(); ++i) others[input_of.at(a.value(a.inputs()[i]).name)] = inputs[i];
     const std::vector<Tensor> x = run_graph(device.get(), a, inputs);

@@ -27,8 +27,12 @@ std::string file_name(const std::string& tensor, std::size_t number, std::map<st
 }
 
 int run_command(const Options& options) {
-  const Graph graph = import_onnx(options.model);
-  const std::vector<Tensor> inputs = read_inputs(graph, options.inputs);
+  const std::map<std::string, Tensor> given = read_named_tensors(options.inputs);
+  ImportOptions import;  // axes, pads or shapes may be inputs of the model: their values say what it computes
+  for (const auto& [name, tensor] : given)
+    if (tensor.size() <= 1024) import.input_values[name] = tensor;
+  const Graph graph = import_onnx(options.model, import);
+  const std::vector<Tensor> inputs = in_order_of_inputs(graph, given);
   const int threads = thread_count(options.common);
   std::vector<Tensor> outputs;
   nlohmann::json report = {{"model", options.model}, {"device", options.device}};
