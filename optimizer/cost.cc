@@ -1,7 +1,8 @@
 #include "optimizer/cost.h"
 
 #include <algorithm>
-#include <cmath>
+
+#include "optimizer/sample.h"
 
 namespace rewright {
 
@@ -29,79 +30,9 @@ constexpr double kFailurePenalty = 10;
 
 constexpr std::size_t kBatch = 32;  // operators measured before it is asked whether to go on
 
-// Weights of a sample: their values do not matter, as long as none is a special case.
-Tensor plausible_weights(const TensorType& type) {
-  const Sizes sizes = values(type.shape);
-  std::vector<double> elements(static_cast<std::size_t>(element_count(sizes)));
-  std::uint64_t state = 88172645463325252ull;
-  for (double& element : elements) {
-    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
-    element = 0.01 + 0.1 * static_cast<double>(state >> 40) / static_cast<double>(1 << 24);
-  }
-  return Tensor::from_reals(type.type, sizes, elements);
-}
-
-AttributeValue with_numbers(const AttributeValue& value, const Substitution& sizes) {
-  if (const Index* index = std::get_if<Index>(&value)) return substitute(*index, sizes);
-  if (const Indices* indices = std::get_if<Indices>(&value)) return substitute(*indices, sizes);
-  return value;
-}
-
-struct OperandSample {
-  TensorType type;
-  bool present = false, constant = false;
-  std::optional<Tensor> tensor;  // of a constant whose elements decide what is computed
-};
-
-// What a node's operands are to a sample of it.
-std::vector<OperandSample> operand_samples(const MatchedGraph& matched, const Node& node, const Substitution& sizes) {
-  std::vector<OperandSample> operands(node.inputs.size());
-  for (std::size_t i = 0; i < operands.size(); ++i) {
-    const ValueId id = node.inputs[i];
-    if (id == kNoValue) continue;
-    const Value& value = matched.graph->value(id);
-    operands[i] = {{value.type.type, substitute(value.type.shape, sizes)}, true, matched.constant[id], std::nullopt};
-    // Integers are positions, shapes and counts: what is computed depends on them.
-    if (!is_real(value.type.type) && value.constant) operands[i].tensor = value.constant;
-  }
-  return operands;
-}
-
-std::vector<std::optional<TensorType>> types_of(const std::vector<OperandSample>& operands) {
-  std::vector<std::optional<TensorType>> types;
-  for (const OperandSample& operand : operands) types.push_back(operand.present ? std::optional(operand.type) : std::nullopt);
-  return types;
-}
-
-std::string describe(const std::string& op, const Attributes& attributes, const std::vector<OperandSample>& operands) {
-  std::string text = op + "(";
-  for (const AttributeValue& attribute : attributes) text += to_string(attribute) + ";";
-  text += ")";
-  for (const OperandSample& operand : operands) {
-    text += !operand.present ? " -" : (operand.constant ? " constant " : " ") + to_string(operand.type);
-    if (operand.tensor) text += "#" + std::to_string(operand.tensor->content_hash());
-  }
-  return text;
-}
-
-Graph make_sample(const Operator& op, const Attributes& attributes, const std::vector<OperandSample>& operands) {
-  Graph graph;
-  std::vector<ValueId> inputs;
-  for (std::size_t i = 0; i < operands.size(); ++i) {
-    const OperandSample& operand = operands[i];
-    if (!operand.present)
-      inputs.push_back(kNoValue);
-    else if (operand.tensor)
-      inputs.push_back(graph.add_constant(*operand.tensor));
-    else if (operand.constant)
-      inputs.push_back(graph.add_constant(plausible_weights(operand.type)));
-    else
-      inputs.push_back(graph.add_input("x" + std::to_string(i), operand.type));
-  }
-  const std::vector<ValueId> outputs = graph.add_node(op, attributes, inputs);
-  for (std::size_t i = 0; i < outputs.size(); ++i) graph.add_output("y" + std::to_string(i), outputs[i]);
-  return graph;
-}
+// Pointwise operators on less than this are as fast one by one: what they cost is the calls.
+constexpr double kGroupedBytes = 1 << 16;
+constexpr std::size_t kMostInGroup = 16;
 
 }  // namespace
 
@@ -122,7 +53,10 @@ CostModel::CostModel(Device* device, CostDatabase* database, CostOptions options
 
 CostModel::~CostModel() = default;
 
-void CostModel::clear() { nodes_.clear(); }
+void CostModel::clear() {
+  nodes_.clear();
+  groups_.clear();
+}
 
 std::uint32_t CostModel::signature_of(const MatchedGraph& matched, const std::shared_ptr<const Node>& node) {
   const auto known = nodes_.find(node.get());
@@ -133,9 +67,9 @@ std::uint32_t CostModel::signature_of(const MatchedGraph& matched, const std::sh
   };
   if (!node->op) return remember(add_signature("opaque", nullptr));
 
-  std::vector<OperandSample> operands = operand_samples(matched, *node, options_.sizes);
-  Attributes attributes;
-  for (const AttributeValue& attribute : node->attributes) attributes.push_back(with_numbers(attribute, options_.sizes));
+  NodeOfSample sample = node_of_sample(matched, *node, options_.sizes);
+  std::vector<OperandSample>& operands = sample.operands;
+  const Attributes& attributes = sample.attributes;
   const std::string text = describe(node->op->name(), attributes, operands);
   if (const auto found = by_text_.find(text); found != by_text_.end()) return remember(found->second);
   auto signature = std::make_unique<Signature>();
@@ -148,10 +82,10 @@ std::uint32_t CostModel::signature_of(const MatchedGraph& matched, const std::sh
     while (operands.size() > static_cast<std::size_t>(node->op->min_inputs()) &&
            (!operands.back().present || (operands.back().constant && !signature->traits.reduced[operands.size() - 1])))
       operands.pop_back();
-  signature->sample = [op = node->op, attributes, operands] { return make_sample(*op, attributes, operands); };
   const bool cheap = signature->traits.pointwise && !signature->traits.free &&
                      signature->traits.operations <= kCheapOperations * signature->traits.output_elements;
   const std::string canonical = cheap ? describe("pointwise", {}, operands) : describe(node->op->name(), attributes, operands);
+  signature->sample = [sample] { return make_sample({&sample, 1}); };
   return remember(by_text_[text] = add_signature(canonical, std::move(signature)));
 }
 
@@ -167,10 +101,51 @@ std::uint32_t CostModel::add_signature(const std::string& text, std::unique_ptr<
   return entry->second;
 }
 
+std::uint32_t CostModel::group_signature(const MatchedGraph& matched, const std::vector<std::uint32_t>& members) {
+  std::vector<const Node*> key;
+  for (const std::uint32_t n : members) key.push_back(matched.graph->nodes()[n].get());
+  if (const auto known = groups_.find(key); known != groups_.end()) return known->second;
+  std::vector<NodeOfSample> nodes = nodes_of_sample(matched, members, options_.sizes);
+  auto signature = std::make_unique<Signature>();
+  for (const std::uint32_t n : members) {
+    const OperatorTraits& traits = signatures_[signature_of(matched, matched.graph->nodes()[n])]->traits;
+    signature->traits.operations += traits.operations;
+    signature->traits.bytes += traits.bytes;
+  }
+  const std::string text = describe(nodes);
+  signature->sample = [nodes = std::move(nodes)] { return make_sample(nodes); };
+  return groups_[key] = add_signature(text, std::move(signature));
+}
+
+// Pointwise nodes that lead to one of them, and to nothing else: what a backend may fuse into one loop.
+std::vector<std::uint32_t> CostModel::group_of(const MatchedGraph& matched, std::uint32_t last, std::vector<Counted>& counted) {
+  std::vector<std::uint32_t> members{last}, open{last};
+  counted[last].grouped = true;
+  while (!open.empty() && members.size() < kMostInGroup) {
+    const Node& node = *matched.graph->nodes()[open.back()];
+    open.pop_back();
+    for (const ValueId id : node.inputs) {
+      if (id == kNoValue || matched.constant[id] || matched.producers[id] < 0 || matched.is_output[id]) continue;
+      const auto producer = static_cast<std::uint32_t>(matched.producers[id]);
+      if (!counted[producer].may_group || counted[producer].grouped) continue;
+      const auto users = matched.users(id);
+      if (!std::all_of(users.begin(), users.end(), [&](std::int32_t user) {
+            return std::find(members.begin(), members.end(), static_cast<std::uint32_t>(user)) != members.end();
+          }))
+        continue;
+      counted[producer].grouped = true;
+      members.push_back(producer);
+      open.push_back(producer);
+    }
+  }
+  std::sort(members.begin(), members.end());
+  return members;
+}
+
 template <class Visit>
 void CostModel::visit(const MatchedGraph& matched, const Visit& visit) {
   const Graph& graph = *matched.graph;
-  std::vector<bool> grouped(graph.nodes().size());  // a contraction, or fused into one
+  std::vector<Counted> counted(graph.nodes().size());
   for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
     const Node& node = *graph.nodes()[n];
     bool all_constant = !node.outputs.empty();
@@ -184,7 +159,7 @@ void CostModel::visit(const MatchedGraph& matched, const Visit& visit) {
         const ValueId id = node.inputs[i];
         if (id == kNoValue || !signature.traits.aligned[i] || matched.constant[id]) continue;
         const std::int32_t producer = matched.producers[id];
-        const bool joins = !fused && producer >= 0 && grouped[static_cast<std::size_t>(producer)] &&
+        const bool joins = !fused && producer >= 0 && counted[static_cast<std::size_t>(producer)].in_contraction &&
                            matched.users(id).size() == 1 && !matched.is_output[id];
         if (joins)
           fused = true;
@@ -192,8 +167,23 @@ void CostModel::visit(const MatchedGraph& matched, const Visit& visit) {
           reads_more = true;
       }
     }
-    grouped[n] = fused || signature.traits.contraction;
-    visit(signature, !fused ? 1.0 : reads_more ? kFusedShare : 0.0);
+    counted[n].signature = &signature;
+    counted[n].share = !fused ? 1.0 : reads_more ? kFusedShare : 0.0;
+    counted[n].in_contraction = fused || signature.traits.contraction;
+    counted[n].may_group = !fused && signature.traits.pointwise && !signature.traits.free && !signature.opaque &&
+                           node.outputs.size() == 1 && signature.traits.bytes >= kGroupedBytes;
+  }
+  for (std::size_t n = graph.nodes().size(); n > 0; --n) {
+    Counted& last = counted[n - 1];
+    if (!last.signature || last.grouped) continue;
+    if (last.may_group) {
+      const std::vector<std::uint32_t> members = group_of(matched, static_cast<std::uint32_t>(n - 1), counted);
+      if (members.size() > 1) {
+        visit(*signatures_[group_signature(matched, members)], 1.0, members.size());
+        continue;
+      }
+    }
+    visit(*last.signature, last.share, std::size_t{1});
   }
 }
 
@@ -209,7 +199,7 @@ void CostModel::prepare(std::span<const MatchedGraph* const> graphs) {
   if (!device_ || !options_.measure) return;
   std::vector<Signature*> missing;
   for (const MatchedGraph* graph : graphs) {
-    visit(*graph, [&](Signature& signature, double share) {
+    visit(*graph, [&](Signature& signature, double share, std::size_t) {
       if (share == 0 || signature.asked || signature.opaque || signature.traits.free) return;
       signature.asked = true;
       const auto known = database_ ? database_->find(identity_, signature.text) : std::nullopt;
@@ -250,8 +240,8 @@ double CostModel::cost(const MatchedGraph& graph) {
   // A little for every node, so that of two graphs that cost the same the smaller one is preferred.
   const double least = 0.02 * roofline_.call_seconds;
   double total = 0;
-  visit(graph, [&](const Signature& signature, double share) {
-    total += least;
+  visit(graph, [&](const Signature& signature, double share, std::size_t nodes) {
+    total += least * static_cast<double>(nodes);
     if (signature.opaque)
       total += roofline_.call_seconds;
     else if (!signature.traits.free)

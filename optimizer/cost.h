@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <stop_token>
@@ -40,7 +41,8 @@ struct CostOptions {
 // Costs are additive over nodes, with three exceptions: what is computed from constants alone costs nothing (it is evaluated
 // once), a pure reindexing costs nothing, and pointwise operators that follow a convolution or product which nobody else reads
 // are taken as fused into it: they cost nothing, or, if they read another varying operand, half of what they cost alone. For
-// the same reason an optional constant that a convolution or product adds at the end (a bias) costs nothing.
+// the same reason an optional constant that a convolution or product adds at the end (a bias) costs nothing. Other pointwise
+// operators are timed together with those that nothing but they use.
 class CostModel {
  public:
   // Both may be null: no device, the roofline; no database, nothing is kept. They must outlive the model.
@@ -65,7 +67,15 @@ class CostModel {
   };
   std::uint32_t signature_of(const MatchedGraph& graph, const std::shared_ptr<const Node>& node);
   std::uint32_t add_signature(const std::string& text, std::unique_ptr<Signature> signature);  // null: one that is not timed
-  // Calls back (signature, share of its cost that counts) for every node that is not computed from constants.
+  struct Counted {  // a node, while a graph's cost is added up
+    Signature* signature = nullptr;
+    double share = 1;             // of its own cost that counts
+    bool in_contraction = false;  // a contraction, or fused into one
+    bool may_group = false, grouped = false;
+  };
+  std::vector<std::uint32_t> group_of(const MatchedGraph& graph, std::uint32_t last, std::vector<Counted>& counted);
+  std::uint32_t group_signature(const MatchedGraph& graph, const std::vector<std::uint32_t>& members);
+  // Calls back (signature, share of its cost that counts, number of nodes) for what is not computed from constants.
   template <class Visit>
   void visit(const MatchedGraph& graph, const Visit& visit);
   double seconds(const Signature& signature) const;
@@ -78,6 +88,7 @@ class CostModel {
   Roofline roofline_;
   std::string identity_;
   std::unordered_map<const Node*, Remembered> nodes_;
+  std::map<std::vector<const Node*>, std::uint32_t> groups_;  // of nodes that are remembered
   std::unordered_map<std::string, std::uint32_t> by_text_;
   std::vector<std::unique_ptr<Signature>> signatures_;
   std::chrono::steady_clock::time_point deadline_ = std::chrono::steady_clock::time_point::max();
