@@ -60,7 +60,13 @@ bool reads_others(const Element& e) {
   return others;
 }
 
-bool at_result_position(const ElementNode& read, const Indices& position) { return read.position == position; }
+// Along an axis of size 1, position 0 is the result's.
+bool at_result_position(const ElementNode& read, const Indices& position, const Sizes& sizes) {
+  if (read.position.size() != position.size()) return false;
+  for (std::size_t a = 0; a < position.size(); ++a)
+    if (!(read.position[a] == position[a]) && !(sizes[a] == 1 && read.position[a] == Index(0))) return false;
+  return true;
+}
 
 }  // namespace
 
@@ -107,14 +113,14 @@ std::optional<ChannelAffine> match_channel_affine(const Planner& planner, const 
   bool fits = true;
   std::vector<TileOperand> operands;
   std::vector<const std::byte*> data;
-  std::vector<std::vector<double>> values;
   for (std::size_t k = 1; k < chain.operands.size(); ++k) {
     const Tensor& t = planner.constant(chain.operands[k]);
     if (!t || !is_real(t.type())) return std::nullopt;
     operands.push_back({t.type(), t.sizes(), kPlain});
     data.push_back(t.bytes().data());
   }
-  const std::int64_t channels = planner.info(chain.result).sizes[axis];
+  const Sizes sizes = planner.info(chain.result).sizes;
+  const std::int64_t channels = sizes[axis];
   const Index c = Index::fresh("c");
   // f(y) by channel, for a number y.
   const auto evaluate = [&](double y) {
@@ -122,7 +128,7 @@ std::optional<ChannelAffine> match_channel_affine(const Planner& planner, const 
         chain.element,
         [&](const ElementNode& read) -> Element {
           if (read.operand == 0) {
-            fits = fits && at_result_position(read, chain.position);
+            fits = fits && at_result_position(read, chain.position, sizes);
             return real(y);
           }
           Indices position = read.position;
@@ -160,12 +166,13 @@ std::optional<ChannelAffine> match_channel_affine(const Planner& planner, const 
 std::optional<ValueId> match_addition(const Planner& planner, const Chain& chain) {
   const ElementNode& e = *chain.element;
   if (e.kind != Kind::kAdd) return std::nullopt;
+  const Sizes sizes = planner.info(chain.result).sizes;
   for (int side = 0; side < 2; ++side) {
     const ElementNode &start = *e.arguments[side], &other = *e.arguments[1 - side];
     if (start.kind != Kind::kRead || other.kind != Kind::kRead || start.operand != 0 || other.operand == 0) continue;
-    if (!at_result_position(start, chain.position) || !at_result_position(other, chain.position)) continue;
+    if (!at_result_position(start, chain.position, sizes)) continue;
     const ValueId operand = chain.operands[static_cast<std::size_t>(other.operand)];
-    if (planner.info(operand).sizes != planner.info(chain.result).sizes) continue;
+    if (planner.info(operand).sizes != sizes || !at_result_position(other, chain.position, sizes)) continue;
     if (planner.info(operand).type != planner.info(chain.result).type) continue;
     return operand;
   }

@@ -163,6 +163,23 @@ TEST_CASE("what stands behind a convolution is fused, whatever it is") {
   }
 }
 
+TEST_CASE("residuals and biases leave no step of their own") {
+  Builder b(1);
+  const ValueId x = b.input({1, 16, 8, 8});
+  ValueId y = node(b.graph, "Relu", {node(b.graph, "Add", {x, b.batch_norm(b.convolution(x, 16, 3, 1))})[0]})[0];
+  y = node(b.graph, "Mul", {y, node(b.graph, "Sigmoid", {y})[0]})[0];
+  b.graph.add_output("z", b.convolution(y, 3, 1, 0));
+  SessionOptions options;
+  options.profile = true;
+  const auto session = cpu_backend().prepare(b.graph, options);
+  session->run(b.inputs);
+  std::vector<std::string> operators;
+  for (const StepProfile& step : session->profile())
+    if (step.operators != "(layout)") operators.push_back(step.operators);
+  CHECK(operators == std::vector<std::string>{"Conv+BatchNormalization+Add+Relu+Sigmoid+Mul", "Conv"});
+  check_graph(b.graph, b.inputs);
+}
+
 TEST_CASE("pools") {
   for (unsigned seed = 0; seed < 60; ++seed) {
     CAPTURE(seed);
