@@ -1,0 +1,86 @@
+// The cases that a proof for all sizes consists of: ranks, element types, axes and permutations one by one, sizes and all other
+// numbers symbolic.
+//
+// Where an operator broadcasts, its definition for symbolic sizes is that of equal sizes: "one of the two is 1" are cases of
+// their own, with the number 1 in place of the size.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "rules/bindings.h"
+#include "verifier/normal_form.h"
+#include "verifier/solver.h"
+
+namespace rewright::proof {
+
+struct SymbolicCase {
+  std::vector<TensorType> inputs;
+  Bindings bindings;
+  DefinedSide source;
+  Guards hypotheses;  // the source is well-typed, the rule's conditions hold, no tensor is without elements
+  bool has_model;     // shown, not only not refuted
+
+  std::string to_string() const;
+};
+
+// What must hold so that a node's attributes as written mean what they are normalized to for symbolic sizes; nothing if they
+// cannot agree.
+std::optional<std::vector<Condition>> agreement(const Attributes& written, const Attributes& normalized);
+
+// Definitions of all nodes of a side. Throws Error as definitions do.
+struct SideConditions {
+  std::vector<Condition> typing;  // of the definitions, and of attributes (see agreement)
+  bool reachable = true;          // false: no graph has these attributes after normalization
+};
+DefinedSide define_side(const Rule& rule, const Pattern& side, const std::vector<TensorType>& inputs, const Bindings& bindings,
+                        bool with_elements, SideConditions& conditions);
+
+class CaseEnumerator {
+ public:
+  CaseEnumerator(const Rule& rule, Solver& solver) : rule_(rule), solver_(solver) {}
+
+  // All cases whose input of the largest rank has this rank. False from `visit` stops. Throws Error(kUnsupported) with what
+  // could not be enumerated: then the cases are not all there are.
+  bool for_each(std::size_t rank, const std::function<bool(const SymbolicCase&)>& visit);
+  // The largest rank at which there are other cases than at smaller ones.
+  std::size_t largest_rank(std::size_t limit) const;
+
+ private:
+  using Values = std::map<std::string, AttributeValue, std::less<>>;
+  struct State {
+    Values values;                  // of all variables that are bound so far
+    std::vector<std::size_t> open;  // ranks of the unnamed parts of shapes
+    std::set<std::string> settled;  // equations whose other cases were looked at
+    Guards given;                   // what distinguishes the case
+    Guards covered;                 // where one of these holds, another case is this one
+    Replacements solved;            // symbols of the shapes that have values
+  };
+
+  void collect_variables();
+  bool choose_ranks(std::size_t rank, std::size_t next, State state);
+  bool choose_values(State state, std::size_t next);
+  bool resolve(const State& state);
+  bool settle(State state);
+  bool split_broadcast(const State& state, const Condition& equation, const Guards& hypotheses);
+  std::optional<Indices> factors_of_one(const Index& product, const Guards& hypotheses);
+  bool enumerate_known(const State& state, const PatternNode& node, std::size_t rank, const std::string& message);
+  std::vector<TensorType> input_types(const State& state, const Bindings& bindings) const;
+  std::optional<Bindings> bind(const State& state, std::vector<TensorType>& types) const;
+  bool gather(const Bindings& bindings, Guards& guards) const;
+  bool accepts(const State& state, const PatternNode& node, const DefinedSide& before) const;
+  static void substitute_solved(State& state, const Index& variable, const Index& value);
+
+  const Rule& rule_;
+  Solver& solver_;
+  enum class Sort { kIndex, kList, kReal, kText, kBool, kType };
+  std::map<std::string, Sort> variables_;
+  std::set<std::string> shape_lists_;
+  std::map<std::string, std::vector<DataType>> types_;
+  const std::function<bool(const SymbolicCase&)>* visit_ = nullptr;
+};
+
+}  // namespace rewright::proof

@@ -1,0 +1,355 @@
+#include "verifier/normal_form.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "operators/error.h"
+
+namespace rewright::proof {
+
+using Kind = ElementNode::Kind;
+
+const TensorType& type_of(const DefinedSide& side, const PatternValue& value) {
+  if (value.kind == PatternValue::Kind::kInput) return side.inputs.at(value.number);
+  if (value.kind == PatternValue::Kind::kNode) return side.nodes.at(value.number).at(value.output).type;
+  throw Error(ErrorCode::kBadInput, "an absent value has no type");
+}
+
+Index without_divisions(const Index& index, const Guards& assumptions, Solver& solver) {
+  if (index.is_constant()) return index;
+  bool divides = false;
+  for_each_atom(index, [&](const Atom& a) {
+    if (a.kind == Atom::Kind::kLoad) throw Error(ErrorCode::kUnsupported, "a position depends on the contents of a tensor");
+    divides |= a.kind != Atom::Kind::kSymbol && a.kind != Atom::Kind::kBound;
+  });
+  if (!divides) return index;
+  return substitute(index, [&](const Atom& a) -> std::optional<Index> {
+    if (a.kind == Atom::Kind::kMin || a.kind == Atom::Kind::kMax) {
+      const Index left = without_divisions(a.arguments[0], assumptions, solver);
+      const Index right = without_divisions(a.arguments[1], assumptions, solver);
+      const bool is_min = a.kind == Atom::Kind::kMin;
+      if (solver.proves(assumptions, at_least(right, left))) return is_min ? left : right;
+      if (solver.proves(assumptions, at_least(left, right))) return is_min ? right : left;
+      return is_min ? min(left, right) : max(left, right);
+    }
+    if (a.kind != Atom::Kind::kFloorDiv && a.kind != Atom::Kind::kMod) return std::nullopt;
+    const Index dividend = without_divisions(a.arguments[0], assumptions, solver);
+    const Index divisor = without_divisions(a.arguments[1], assumptions, solver);
+    if (divisor.is_constant() && divisor.value() < 1) return std::nullopt;
+    const bool quotient = a.kind == Atom::Kind::kFloorDiv;
+    // What is a multiple of the divisor is taken out first; the rest may then be small.
+    const Index whole = floor_div(dividend, divisor);
+    Index rest = mod(dividend, divisor);
+    const Atom* left = rest.as_atom();
+    if (left && left->kind == Atom::Kind::kMod && left->arguments[1] == divisor) {
+      const Index small = left->arguments[0];
+      const Index outside =
+          whole - Index::atom(std::make_shared<const Atom>(Atom{Atom::Kind::kFloorDiv, 0, {}, {small, divisor}, nullptr}));
+      if (solver.proves(assumptions, non_negative(small)) && solver.proves(assumptions, below(small, divisor)))
+        return quotient ? outside : small;
+      const Atom* inner = small.as_atom();
+      if (quotient && inner && inner->kind == Atom::Kind::kFloorDiv &&
+          solver.proves(assumptions, at_least(inner->arguments[1], 1)) && solver.proves(assumptions, at_least(divisor, 1)))
+        return outside + without_divisions(floor_div(inner->arguments[0], inner->arguments[1] * divisor), assumptions, solver);
+    }
+    return quotient ? whole : rest;
+  });
+}
+
+Index Normalizer::resolve(const Index& index, const Scope& scope) {
+  return without_divisions(replaced(index, scope.variables), assumptions_, solver_);
+}
+
+Guard Normalizer::resolve(const Condition& c, const Scope& scope) {
+  return guard({resolve(c.left, scope), c.relation, resolve(c.right, scope)});
+}
+
+Sum Normalizer::number(const Real& value) {
+  if (value.symbol.empty())
+    if (const auto exact = Rational::exactly(value.value)) return constant(*exact);
+  // Beyond our fractions, or not a number at all: equal to itself.
+  const std::string name =
+      value.symbol.empty() ? "bits " + std::to_string(std::bit_cast<std::uint64_t>(value.value)) : value.symbol;
+  return single({.kind = Factor::Kind::kUnknown, .name = name});
+}
+
+Sum Normalizer::number(const Index& value) {
+  Sum result = constant(value.constant_term());
+  if (value.is_constant()) return result;
+  for (const Monomial& m : value.polynomial()->monomials) {
+    Index factors = 1;
+    for (const AtomPointer& f : m.factors) factors *= Index::atom(f);
+    Term t;
+    t.coefficient = m.coefficient;
+    t.factors.push_back({.kind = Factor::Kind::kIndex, .index = factors});
+    result.push_back(std::move(t));
+  }
+  return result;
+}
+
+Sum Normalizer::at(const PatternValue& value, const Indices& position) {
+  if (value.kind == PatternValue::Kind::kInput)
+    return single({.kind = Factor::Kind::kAccess, .input = value.number, .position = position});
+  const Output& output = side_.nodes.at(value.number).at(value.output);
+  const PatternNode& node = side_.pattern->nodes[value.number];
+  if (!output.element) throw Error(ErrorCode::kUnsupported, node.op->name() + " has no denotation");
+  Scope scope{node, {}};
+  for (std::size_t a = 0; a < position.size(); ++a) scope.variables.emplace_back(output.position.at(a), position[a]);
+  return element(output.element, scope);
+}
+
+Sum Normalizer::element(const Element& e, Scope& scope) {
+  switch (e->kind) {
+    case Kind::kConstant:
+      return e->scalar == Scalar::kReal ? number(e->real) : constant(e->integer);
+    case Kind::kFromIndex:
+      return number(resolve(e->index, scope));
+    case Kind::kRead:
+      return read(*e, scope);
+    case Kind::kAdd:
+      return joined(element(e->arguments[0], scope), element(e->arguments[1], scope));
+    case Kind::kMultiply:
+      return product(element(e->arguments[0], scope), element(e->arguments[1], scope));
+    case Kind::kDivide: {
+      const Sum a = element(e->arguments[0], scope), b = element(e->arguments[1], scope);
+      if (e->scalar != Scalar::kReal) return apply_function("integer quotient", nullptr, {a, b});
+      return product(a, reciprocal(b));
+    }
+    case Kind::kMaximum:
+    case Kind::kMinimum: {
+      const Rational sign = e->kind == Kind::kMaximum ? 1 : -1;
+      std::vector<MaximumElement> elements;
+      for (const Element& argument : e->arguments) add_elements({}, {}, scaled(element(argument, scope), sign), elements);
+      return scaled(maximum(std::move(elements)), sign);
+    }
+    case Kind::kApply:
+    case Kind::kSelect:
+    case Kind::kConvert:
+      return apply(*e, scope);
+    case Kind::kReduce:
+      return reduce(*e, scope);
+    case Kind::kChoose:
+      return choose(*e, scope);
+  }
+  return {};
+}
+
+Sum Normalizer::read(const ElementNode& e, Scope& scope) {
+  const PatternValue& operand = scope.node.inputs.at(static_cast<std::size_t>(e.operand));
+  Indices position;
+  for (const Index& i : e.position) position.push_back(resolve(i, scope));
+  if (!e.zero_outside) return at(operand, position);
+  const TensorType& type = type_of(side_, operand);
+  Guards inside;
+  for (std::size_t a = 0; a < position.size(); ++a)
+    for (const Guard& g : within(position[a], type.shape[a])) inside.push_back(g);
+  const std::size_t before = assumptions_.size();
+  assumptions_.insert(assumptions_.end(), inside.begin(), inside.end());
+  const Sum value = at(operand, position);
+  assumptions_.resize(before);
+  return with_guards(value, inside);
+}
+
+Sum Normalizer::reduce(const ElementNode& e, Scope& scope) {
+  if (e.reduction == Reduction::kProduct) throw Error(ErrorCode::kUnsupported, "a product over an axis has no normal form");
+  const Index bound = resolve(e.bound, scope), variable = Index::fresh(e.index.as_atom()->name);
+  scope.variables.emplace_back(e.index, variable);
+  const std::size_t before = assumptions_.size();
+  Guards guards = within(variable, bound);
+  assumptions_.insert(assumptions_.end(), guards.begin(), guards.end());
+  for (const Condition& c : e.conditions) {
+    guards.push_back(resolve(c, scope));
+    assumptions_.push_back(guards.back());
+  }
+  const Sum body = element(e.arguments[0], scope);
+  assumptions_.resize(before);
+  scope.variables.pop_back();
+  if (e.reduction == Reduction::kSum) return counted(with_guards(body, guards, {variable}), variable, bound);
+  const Rational sign = e.reduction == Reduction::kMax ? 1 : -1;
+  std::vector<MaximumElement> elements;
+  add_elements({variable}, guards, scaled(body, sign), elements);
+  return scaled(maximum(std::move(elements)), sign);
+}
+
+Sum Normalizer::counted(const Sum& sum, const Index& variable, const Index& bound) {
+  const Guards range = within(variable, bound);
+  Sum result;
+  for (const Term& t : sum) {
+    Term rest = t;
+    std::erase(rest.bound, variable);
+    std::erase_if(rest.guards, [&](const Guard& g) { return g == range[0] || g == range[1]; });
+    const Term probe = replaced(rest, {{variable, Index::symbol("!")}});
+    const bool only_counted = rest.bound.size() + 1 == t.bound.size() && rest.guards.size() + 2 == t.guards.size() &&
+                              to_string(Sum{probe}) == to_string(Sum{rest}) && !occurs(variable, bound);
+    if (!only_counted || !solver_.proves(assumptions_, non_negative(bound))) {
+      result.push_back(t);
+      continue;
+    }
+    for (Term& counted : product({rest}, number(bound))) result.push_back(std::move(counted));
+  }
+  return result;
+}
+
+Sum Normalizer::choose(const ElementNode& e, Scope& scope) {
+  // Where the first k conditions hold and the next does not, each k is a case of its own.
+  Sum result;
+  Guards before;
+  const std::size_t depth = assumptions_.size();
+  const auto in_case = [&](const Guards& guards, const Element& value) {
+    if (surely_contradictory(guards)) return;
+    assumptions_.insert(assumptions_.end(), guards.begin(), guards.end());
+    for (Term& t : with_guards(element(value, scope), guards)) result.push_back(std::move(t));
+    assumptions_.resize(depth);
+  };
+  for (const Condition& c : e.conditions) {
+    const Guard holds = resolve(c, scope);
+    Guards otherwise = before;
+    otherwise.push_back(holds.negated());
+    in_case(otherwise, e.arguments[1]);
+    before.push_back(holds);
+  }
+  in_case(before, e.arguments[0]);
+  return result;
+}
+
+Sum Normalizer::apply(const ElementNode& e, Scope& scope) {
+  std::vector<Sum> arguments;
+  for (const Element& a : e.arguments) arguments.push_back(element(a, scope));
+  if (e.kind == Kind::kSelect) return apply_function("select", nullptr, arguments);
+  if (e.kind == Kind::kApply) {
+    // A function of reals and its namesake of integers are two.
+    const bool real = e.arguments[0]->scalar == Scalar::kReal;
+    return apply_function(std::string(e.function->name) + (real ? "" : " of integers"), e.function, arguments);
+  }
+  const Scalar from = e.arguments[0]->scalar;
+  if (from == Scalar::kInteger && e.scalar == Scalar::kReal) return arguments[0];
+  const char* names[] = {"real", "integer", "boolean"};
+  return apply_function(std::string("convert ") + names[static_cast<int>(from)] + " to " + names[static_cast<int>(e.scalar)],
+                        nullptr, arguments);
+}
+
+Sum Normalizer::apply_function(const std::string& name, const Function* law, const std::vector<Sum>& arguments) {
+  std::vector<std::pair<Guards, std::vector<Sum>>> split{{{}, {}}};
+  for (const Sum& argument : arguments) {
+    std::vector<std::pair<Guards, std::vector<Sum>>> next;
+    for (const auto& [guards, values] : split)
+      for (const Case& c : cases(simplified(argument))) {
+        auto extended = guards;
+        extended.insert(extended.end(), c.guards.begin(), c.guards.end());
+        if (surely_contradictory(extended)) continue;
+        auto all = values;
+        all.push_back(c.value);
+        next.emplace_back(std::move(extended), std::move(all));
+      }
+    split = std::move(next);
+  }
+  Sum result;
+  for (auto& [guards, values] : split) {
+    if (law && law->zero_at_zero && values.size() == 1 && values[0].empty()) continue;
+    Term t;
+    const Term* inner = values.size() == 1 && values[0].size() == 1 ? &values[0][0] : nullptr;
+    const bool repeated = law && law->idempotent && inner && inner->coefficient == Rational(1) && inner->bound.empty() &&
+                          inner->guards.empty() && inner->factors.size() == 1 &&
+                          inner->factors[0].kind == Factor::Kind::kFunction && inner->factors[0].name == name;
+    if (repeated)
+      t = *inner;
+    else
+      t.factors.push_back(function(name, law, values));
+    t.guards = guards;
+    result.push_back(std::move(t));
+  }
+  return simplified(result);
+}
+
+// With 1/0 = 0, which nothing below distinguishes from leaving it open, 1/(a b) = (1/a) (1/b) and 1/(1/a) = a hold for all
+// a and b. a (1/a) = 1 does not, and is not used but for sizes, which are at least 1.
+Sum Normalizer::reciprocal(const Sum& sum) {
+  Sum result;
+  for (const Case& c : cases(simplified(sum))) {
+    const Term* only = c.value.size() == 1 ? &c.value[0] : nullptr;
+    if (!only || !only->bound.empty() || !only->guards.empty() || only->coefficient.is_zero()) {
+      for (Term& t : with_guards(single(function("reciprocal", nullptr, {c.value})), c.guards)) result.push_back(std::move(t));
+      continue;
+    }
+    Sum value = constant(only->coefficient.reciprocal());
+    for (const Factor& f : only->factors) {
+      if (f.kind == Factor::Kind::kIndex)
+        value = product(value, single({.kind = Factor::Kind::kReciprocalIndex, .index = f.index}));
+      else if (f.kind == Factor::Kind::kReciprocalIndex)
+        value = product(value, number(f.index));
+      else if (f.kind == Factor::Kind::kFunction && f.name == "reciprocal")
+        value = product(value, f.arguments[0]);
+      else
+        value = product(value, single(function("reciprocal", nullptr, {single(f)})));
+    }
+    for (Term& t : with_guards(value, c.guards)) result.push_back(std::move(t));
+  }
+  return result;
+}
+
+// A maximum of a maximum is one; what depends on the element's own variables alone stays inside of it.
+void Normalizer::add_elements(const Indices& bound, const Guards& guards, const Sum& value,
+                              std::vector<MaximumElement>& elements) {
+  for (const Case& c : cases(simplified(value))) {
+    Guards all = guards;
+    all.insert(all.end(), c.guards.begin(), c.guards.end());
+    if (surely_contradictory(all)) continue;
+    const Term* only = c.value.size() == 1 ? &c.value[0] : nullptr;
+    const bool nested = only && only->bound.empty() && only->guards.empty() && only->factors.size() == 1 &&
+                        only->factors[0].kind == Factor::Kind::kMaximum && only->coefficient.numerator() > 0;
+    if (!nested) {
+      elements.push_back({bound, std::move(all), c.value});
+      continue;
+    }
+    for (const MaximumElement& inner : only->factors[0].elements) {
+      // The same set may stand in several cases: its variables are renamed.
+      Replacements names;
+      MaximumElement e{bound, all, {}};
+      for (const Index& v : inner.bound) {
+        names.emplace_back(v, Index::fresh(v.as_atom()->name));
+        e.bound.push_back(names.back().second);
+      }
+      for (const Guard& g : replaced(inner.guards, names)) e.guards.push_back(g);
+      e.value = scaled(replaced(inner.value, names), only->coefficient);
+      elements.push_back(std::move(e));
+    }
+  }
+}
+
+// Guards that speak of no element's variables are decided outside; a positive common factor of all values is taken out.
+Sum Normalizer::maximum(std::vector<MaximumElement> elements) {
+  const Guard* split = nullptr;
+  for (const MaximumElement& e : elements)
+    for (const Guard& g : e.guards)
+      if (!split && std::none_of(e.bound.begin(), e.bound.end(), [&](const Index& v) { return occurs(v, g); })) split = &g;
+  if (split) {
+    Sum result;
+    for (const Guard& literal : {*split, split->negated()}) {
+      const Guard other = literal.negated();
+      std::vector<MaximumElement> kept;
+      for (MaximumElement e : elements) {
+        Guards all = e.guards;
+        all.push_back(literal);
+        if (surely_contradictory(all) || std::find(e.guards.begin(), e.guards.end(), other) != e.guards.end()) continue;
+        std::erase_if(e.guards, [&](const Guard& g) { return surely_implies(literal, g); });
+        kept.push_back(std::move(e));
+      }
+      for (Term& t : with_guards(maximum(std::move(kept)), {literal})) result.push_back(std::move(t));
+    }
+    return result;
+  }
+  Rational common = 0;
+  for (const MaximumElement& e : elements)
+    for (const Term& t : e.value) common = common_divisor(common, t.coefficient);
+  Term t;
+  if (!common.is_zero()) {
+    t.coefficient = common;
+    for (MaximumElement& e : elements) e.value = scaled(std::move(e.value), common.reciprocal());
+  }
+  Factor f{.kind = Factor::Kind::kMaximum};
+  f.elements = std::move(elements);
+  t.factors.push_back(std::move(f));
+  return {std::move(t)};
+}
+
+}  // namespace rewright::proof

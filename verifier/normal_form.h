@@ -1,0 +1,60 @@
+// From denotations to normal forms: the element of a rule's side at a symbolic position, over the rule's inputs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "operators/operator.h"
+#include "rules/rule.h"
+#include "verifier/solver.h"
+#include "verifier/terms.h"
+
+namespace rewright::proof {
+
+// A side of a rule for symbolic values of its variables: the definitions of its nodes.
+struct DefinedSide {
+  const Pattern* pattern = nullptr;
+  std::vector<TensorType> inputs;          // of the rule
+  std::vector<std::vector<Output>> nodes;  // their outputs
+};
+const TensorType& type_of(const DefinedSide& side, const PatternValue& value);
+
+// Divisions whose dividend is known to lie between 0 and the divisor are taken away, nested ones flattened.
+Index without_divisions(const Index& index, const Guards& assumptions, Solver& solver);
+
+// Throws Error(kUnsupported) for what has no normal form: no denotation, positions that depend on contents, products over axes.
+class Normalizer {
+ public:
+  // The assumptions hold wherever the normal form is used.
+  Normalizer(const DefinedSide& side, Guards assumptions, Solver& solver)
+      : side_(side), assumptions_(std::move(assumptions)), solver_(solver) {}
+
+  Sum at(const PatternValue& value, const Indices& position);
+
+ private:
+  struct Scope {
+    const PatternNode& node;
+    Replacements variables;
+  };
+  Sum element(const Element& e, Scope& scope);
+  Sum read(const ElementNode& e, Scope& scope);
+  Sum reduce(const ElementNode& e, Scope& scope);
+  Sum choose(const ElementNode& e, Scope& scope);
+  Sum apply(const ElementNode& e, Scope& scope);
+  Sum reciprocal(const Sum& sum);
+  Sum number(const Real& value);
+  Sum number(const Index& value);
+  Sum apply_function(const std::string& name, const Function* law, const std::vector<Sum>& arguments);
+  Sum maximum(std::vector<MaximumElement> elements);
+  void add_elements(const Indices& bound, const Guards& guards, const Sum& value, std::vector<MaximumElement>& elements);
+  // A variable that is only counted is replaced by its number of values.
+  Sum counted(const Sum& sum, const Index& variable, const Index& bound);
+  Index resolve(const Index& index, const Scope& scope);
+  Guard resolve(const Condition& condition, const Scope& scope);
+
+  const DefinedSide& side_;
+  Guards assumptions_;  // grows while inside of a scope
+  Solver& solver_;
+};
+
+}  // namespace rewright::proof

@@ -1,0 +1,242 @@
+#include "verifier/smt_writer.h"
+
+#include <algorithm>
+
+#include "operators/error.h"
+
+namespace rewright::proof::internal {
+
+namespace {
+
+std::string number(std::int64_t value) {
+  if (value >= 0) return std::to_string(value);
+  return "(- " + std::to_string(value).substr(1) + ")";
+}
+
+std::string call(std::string_view function, const std::vector<std::string>& arguments) {
+  std::string text = "(" + std::string(function);
+  for (const std::string& a : arguments) text += " " + a;
+  return text + ")";
+}
+
+// The quotient if the polynomial is a multiple of the divisor, a monomial or number.
+std::optional<Index> exact_quotient(const Index& polynomial, const Index& divisor) {
+  if (divisor == Index(0)) return std::nullopt;
+  if (const auto d = divisor.constant()) {
+    if (*d < 1) return std::nullopt;
+  } else if (divisor.constant_term() != 0 || divisor.polynomial()->monomials.size() != 1) {
+    return polynomial == divisor    ? std::optional<Index>(1)
+           : polynomial == -divisor ? std::optional<Index>(-1)
+           : polynomial == Index(0) ? std::optional<Index>(0)
+                                    : std::nullopt;
+  }
+  const Index quotient = floor_div(polynomial, divisor);
+  return quotient * divisor == polynomial ? std::optional(quotient) : std::nullopt;
+}
+
+}  // namespace
+
+SmtWriter::SmtWriter(const Guards& assumptions, bool linear) : linear_(linear) {
+  for (const Guard& g : assumptions)
+    if (g.kind == Guard::Kind::kNonNegative && (g.value + 1).as_atom()) positive_.push_back(g);
+  for (const Guard& g : assumptions) require(g);
+}
+
+bool SmtWriter::surely_positive(const Index& index) const {
+  if (const auto c = index.constant()) return *c >= 1;
+  if (index.constant_term() < 0) return false;
+  for (const Monomial& m : index.polynomial()->monomials) {
+    if (m.coefficient < 1) return false;
+    for (const AtomPointer& factor : m.factors)
+      if (std::none_of(positive_.begin(), positive_.end(),
+                       [&](const Guard& g) { return compare(*(g.value + 1).as_atom(), *factor) == 0; }))
+        return false;
+  }
+  return true;
+}
+
+std::string SmtWriter::declare(char kind) {
+  std::string variable = kind + std::to_string(next_++);
+  declarations_ += "(declare-fun " + variable + " () Int)\n";
+  return variable;
+}
+
+const SmtWriter::Division& SmtWriter::division(const Index& dividend, const Index& divisor) {
+  for (const Division& d : divisions_)
+    if (d.dividend == dividend && d.divisor == divisor) return d;
+  Division d{dividend, divisor, declare('q'), declare('r'), write(dividend), write(divisor), surely_positive(divisor)};
+  // q*D is written as a product of the quotient's unknown, of which no atom exists where only the remainder occurs.
+  const Index quotient =
+      Index::atom(std::make_shared<const Atom>(Atom{Atom::Kind::kFloorDiv, 0, {}, {dividend, divisor}, nullptr}));
+  atoms_.emplace(quotient.polynomial()->monomials[0].factors[0], d.quotient);
+  const std::string back = write(quotient * divisor);
+  const std::string definition = "(and (= " + call("+", {back, d.remainder}) + " " + d.dividend_text + ") (<= 0 " +
+                                 d.remainder + ") (< " + d.remainder + " " + d.divisor_text + "))";
+  divisions_.push_back(d);
+  assert_if_positive(d, definition);
+  for (const Division& known : divisions_)
+    if (known.dividend == dividend && known.divisor == divisor) return known;
+  return divisions_.back();
+}
+
+void SmtWriter::assert_if_positive(const Division& d, const std::string& statement) {
+  assertions_.push_back(d.surely_positive ? statement : "(=> (<= 1 " + d.divisor_text + ") " + statement + ")");
+}
+
+std::string SmtWriter::write_atom(const AtomPointer& atom) {
+  if (const auto known = atoms_.find(atom); known != atoms_.end()) return known->second;
+  std::string text;
+  switch (atom->kind) {
+    case Atom::Kind::kSymbol:
+    case Atom::Kind::kBound:
+      text = declare('x');
+      break;
+    case Atom::Kind::kFloorDiv:
+      text = division(atom->arguments[0], atom->arguments[1]).quotient;
+      break;
+    case Atom::Kind::kMod:
+      text = division(atom->arguments[0], atom->arguments[1]).remainder;
+      break;
+    case Atom::Kind::kMin:
+    case Atom::Kind::kMax: {
+      const std::string a = write(atom->arguments[0]), b = write(atom->arguments[1]);
+      text = declare('m');
+      const std::string order = atom->kind == Atom::Kind::kMin ? "<=" : ">=";
+      assertions_.push_back("(and (" + order + " " + text + " " + a + ") (" + order + " " + text + " " + b +
+                            ") (or (= " + text + " " + a + ") (= " + text + " " + b + ")))");
+      break;
+    }
+    case Atom::Kind::kLoad:
+      throw Error(ErrorCode::kUnsupported, "a position depends on the contents of a tensor");
+  }
+  atoms_.emplace(atom, text);
+  return text;
+}
+
+std::string SmtWriter::write(const Index& index) {
+  if (const auto c = index.constant()) return number(*c);
+  std::vector<std::string> terms;
+  for (const Monomial& m : index.polynomial()->monomials) {
+    std::vector<std::string> factors;
+    for (const AtomPointer& factor : m.factors) factors.push_back(write_atom(factor));
+    std::string text = factors[0];
+    if (factors.size() > 1) {
+      has_products_ = true;
+      std::sort(factors.begin(), factors.end());
+      text = call("*", factors);
+      if (linear_) {
+        auto [product, inserted] = products_.try_emplace(text);
+        if (inserted) product->second = declare('p');
+        text = product->second;
+      }
+    }
+    terms.push_back(m.coefficient == 1 ? text : call("*", {number(m.coefficient), text}));
+  }
+  if (index.constant_term() != 0) terms.push_back(number(index.constant_term()));
+  return terms.size() == 1 ? terms[0] : call("+", terms);
+}
+
+std::string SmtWriter::write(const Guard& g) {
+  switch (g.kind) {
+    case Guard::Kind::kNonNegative:
+      compared_.push_back(g.value);
+      return "(<= 0 " + write(g.value) + ")";
+    case Guard::Kind::kZero:
+      return "(= 0 " + write(g.value) + ")";
+    case Guard::Kind::kNonZero:
+      return "(not (= 0 " + write(g.value) + "))";
+    case Guard::Kind::kAll:
+      return write_all(g.parts);
+    case Guard::Kind::kAny:
+      break;
+  }
+  if (g.parts.empty()) return "false";
+  std::vector<std::string> parts;
+  for (const Guard& part : g.parts) parts.push_back(write(part));
+  return call("or", parts);
+}
+
+std::string SmtWriter::write_all(const Guards& guards) {
+  if (guards.empty()) return "true";
+  std::vector<std::string> parts;
+  for (const Guard& g : guards) parts.push_back(write(g));
+  return parts.size() == 1 ? parts[0] : call("and", parts);
+}
+
+void SmtWriter::require_some_nonzero_sum(const std::vector<Indicator>& indicators) {
+  std::vector<std::string> terms;
+  for (const Indicator& i : indicators) {
+    const std::string denominator = number(i.coefficient.denominator()) + ".0";
+    std::string value = std::to_string(i.coefficient.absolute().numerator()) + ".0";
+    if (i.coefficient.denominator() != 1) value = call("/", {value, denominator});
+    if (i.coefficient.numerator() < 0) value = call("-", {value});
+    terms.push_back(call("ite", {write_all(i.guards), value, "0.0"}));
+  }
+  terms.push_back("0.0");
+  assertions_.push_back("(not (= 0.0 " + call("+", terms) + "))");
+}
+
+std::string SmtWriter::existence(const std::vector<Existence>& covers) {
+  std::vector<std::string> parts;
+  for (const Existence& e : covers) {
+    std::string body = write_all(e.guards), bound;
+    for (const Index& variable : e.bound) bound += "(" + write_atom(variable.polynomial()->monomials[0].factors[0]) + " Int)";
+    parts.push_back(bound.empty() ? body : "(exists (" + bound + ") " + body + ")");
+  }
+  return parts.empty() ? "false" : call("or", parts);
+}
+
+bool SmtWriter::require_different_covers(const std::vector<Existence>& left, const std::vector<Existence>& right) {
+  std::string statement = "(not (= " + existence(left) + " " + existence(right) + "))";
+  for (const std::vector<Existence>* covers : {&left, &right})
+    for (const Existence& e : *covers)
+      for (const Index& variable : e.bound) {
+        // Unknowns that stand for an expression with the variable in it are outside of the quantifier's scope.
+        for (const auto& [atom, text] : atoms_)
+          if (atom->kind != Atom::Kind::kBound && atom->kind != Atom::Kind::kSymbol && occurs(variable, Index::atom(atom)))
+            return false;
+        const std::string own = write_atom(variable.polynomial()->monomials[0].factors[0]);
+        for (const auto& [product, text] : products_)
+          if ((" " + product.substr(0, product.size() - 1) + " ").find(" " + own + " ") != std::string::npos) return false;
+      }
+  assertions_.push_back(std::move(statement));
+  return true;
+}
+
+void SmtWriter::add_lemmas() {
+  const std::vector<Index> compared = compared_;
+  const std::vector<Division> divisions = divisions_;
+  for (std::size_t i = 0; i < divisions.size(); ++i) {
+    const Division& d = divisions[i];
+    const std::string &e = d.dividend_text, &q = d.quotient, &r = d.remainder;
+    assert_if_positive(d, "(= (<= 0 " + e + ") (<= 0 " + q + "))");
+    assert_if_positive(d, "(= (< " + e + " " + d.divisor_text + ") (<= " + q + " 0))");
+    assert_if_positive(d, "(=> (= " + q + " 0) (= " + r + " " + e + "))");
+    // Quotient and remainder are unique.
+    for (std::size_t j = 0; j < i; ++j) {
+      const Division& f = divisions[j];
+      if (!(f.divisor == d.divisor)) continue;
+      assert_if_positive(d, "(or (and (= " + q + " " + f.quotient + ") (= " + r + " " + f.remainder + ")) (not (= " + e + " " +
+                                f.dividend_text + ")))");
+    }
+    // e + m*D >= 0 exactly if q + m >= 0.
+    for (const Index& p : compared)
+      for (const Index& side : {p, -p - 1}) {
+        const auto m = exact_quotient(side - d.dividend, d.divisor);
+        if (!m) continue;
+        const std::string shifted = call("+", {q, write(*m)});
+        assert_if_positive(d, "(= (<= 0 " + write(side) + ") (<= 0 " + shifted + "))");
+      }
+  }
+}
+
+std::string SmtWriter::text() {
+  add_lemmas();
+  std::string result = declarations_;
+  std::sort(assertions_.begin(), assertions_.end());
+  assertions_.erase(std::unique(assertions_.begin(), assertions_.end()), assertions_.end());
+  for (const std::string& a : assertions_) result += "(assert " + a + ")\n";
+  return result;
+}
+
+}  // namespace rewright::proof::internal

@@ -1,0 +1,59 @@
+// Index polynomials and guards as SMT-LIB. Internal to the solver.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "verifier/solver.h"
+
+namespace rewright::proof::internal {
+
+class SmtWriter {
+ public:
+  // Linear: a product of unknowns is an unknown of its own.
+  SmtWriter(const Guards& assumptions, bool linear);
+
+  void require(const Guard& guard) { assertions_.push_back(write(guard)); }
+  void require_some_nonzero_sum(const std::vector<Indicator>& indicators);
+  // False: a quantified variable is part of a division, which this does not express.
+  bool require_different_covers(const std::vector<Existence>& left, const std::vector<Existence>& right);
+
+  bool has_products() const { return has_products_; }
+  // Declarations and assertions, with the definitions and lemmas of all divisions in them.
+  std::string text();
+
+ private:
+  struct Division {
+    Index dividend, divisor;
+    std::string quotient, remainder, dividend_text, divisor_text;
+    bool surely_positive;
+  };
+  struct AtomOrder {
+    bool operator()(const AtomPointer& a, const AtomPointer& b) const { return compare(*a, *b) < 0; }
+  };
+
+  std::string write(const Index& index);
+  std::string write(const Guard& guard);
+  std::string write_all(const Guards& guards);
+  std::string write_atom(const AtomPointer& atom);
+  std::string existence(const std::vector<Existence>& covers);
+  const Division& division(const Index& dividend, const Index& divisor);
+  std::string declare(char kind);
+  bool surely_positive(const Index& index) const;
+  void add_lemmas();
+  void assert_if_positive(const Division& division, const std::string& statement);
+
+  bool linear_;
+  bool has_products_ = false;
+  Guards positive_;  // assumptions that say that an atom is at least 1
+  std::map<AtomPointer, std::string, AtomOrder> atoms_;
+  std::map<std::string, std::string> products_;
+  std::vector<Division> divisions_;
+  std::vector<Index> compared_;  // polynomials of inequalities, for the threshold lemma
+  std::string declarations_;
+  std::vector<std::string> assertions_;
+  int next_ = 0;
+};
+
+}  // namespace rewright::proof::internal

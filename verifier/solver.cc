@@ -1,0 +1,112 @@
+#include "verifier/solver.h"
+
+#include <z3++.h>
+
+#include "operators/error.h"
+#include "verifier/smt_writer.h"
+
+namespace rewright::proof {
+
+using internal::SmtWriter;
+
+std::string_view name(Answer answer) {
+  switch (answer) {
+    case Answer::kProved:
+      return "proved";
+    case Answer::kRefuted:
+      return "refuted";
+    case Answer::kUnknown:
+      return "unknown";
+    case Answer::kError:
+      break;
+  }
+  return "error";
+}
+
+struct Solver::Z3 {
+  z3::context context;
+};
+
+Solver::Solver(SolverOptions options) : options_(options), z3_(std::make_unique<Z3>()) {}
+Solver::~Solver() = default;
+
+Answer Solver::solve(const std::string& text, unsigned steps, bool quantified) {
+  if (const auto known = answers_.find(text); known != answers_.end()) return known->second;
+  queries_.push_back({text, Answer::kUnknown});
+  Answer answer = Answer::kUnknown;
+  try {
+    z3::context& context = z3_->context;
+    z3::solver solver = quantified ? z3::solver(context) : z3::solver(context, z3::solver::simple());
+    z3::params parameters(context);
+    parameters.set("rlimit", steps);
+    parameters.set("random_seed", options_.seed);
+    solver.set(parameters);
+    solver.from_string(text.c_str());
+    switch (solver.check()) {
+      case z3::unsat:
+        answer = Answer::kProved;
+        break;
+      case z3::sat:
+        answer = Answer::kRefuted;
+        break;
+      case z3::unknown:
+        break;
+    }
+  } catch (const z3::exception&) {
+    answer = Answer::kError;
+  }
+  queries_.back().answer = answer;
+  answers_.emplace(text, answer);
+  return answer;
+}
+
+template <class Goal>
+Answer Solver::ask(const Guards& assumptions, const Goal& goal, bool quantified) {
+  SmtWriter linear(assumptions, true);
+  if (!goal(linear)) return Answer::kUnknown;
+  const std::string text = linear.text();
+  const Answer first = solve(text, options_.linear_steps, quantified);
+  // Without products nothing was abstracted; with them only a proof counts.
+  if (first == Answer::kProved || !linear.has_products()) return first;
+  SmtWriter exact(assumptions, false);
+  if (!goal(exact)) return Answer::kUnknown;
+  return solve(exact.text(), options_.nonlinear_steps, quantified);
+}
+
+Answer Solver::implies(const Guards& assumptions, const Guard& goal) {
+  if (goal.decided() == true) return Answer::kProved;
+  for (const Guard& a : assumptions)
+    if (surely_implies(a, goal)) return Answer::kProved;
+  return ask(
+      assumptions,
+      [&](SmtWriter& writer) {
+        writer.require(goal.negated());
+        return true;
+      },
+      false);
+}
+
+bool Solver::proves(const Guards& assumptions, const Guard& goal) { return implies(assumptions, goal) == Answer::kProved; }
+
+Answer Solver::contradictory(const Guards& assumptions) {
+  if (surely_contradictory(assumptions)) return Answer::kProved;
+  return ask(
+      assumptions, [](SmtWriter&) { return true; }, false);
+}
+
+Answer Solver::cancel(const Guards& assumptions, const std::vector<Indicator>& indicators) {
+  return ask(
+      assumptions,
+      [&](SmtWriter& writer) {
+        writer.require_some_nonzero_sum(indicators);
+        return true;
+      },
+      false);
+}
+
+Answer Solver::same_cover(const Guards& assumptions, const std::vector<Existence>& left, const std::vector<Existence>& right) {
+  return ask(
+      assumptions, [&](SmtWriter& writer) { return writer.require_different_covers(left, right); }, true);
+}
+
+}  // namespace rewright::proof

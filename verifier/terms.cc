@@ -1,0 +1,285 @@
+#include "verifier/terms.h"
+
+#include <algorithm>
+#include <set>
+
+namespace rewright::proof {
+
+namespace {
+
+Factor replaced_in_factor(const Factor& factor, const Replacements& replacements) {
+  Factor result = factor;
+  result.position = replaced(factor.position, replacements);
+  result.index = replaced(factor.index, replacements);
+  for (Sum& argument : result.arguments) argument = replaced(argument, replacements);
+  for (MaximumElement& e : result.elements) {
+    e.guards = replaced(e.guards, replacements);
+    e.value = replaced(e.value, replacements);
+  }
+  return result;
+}
+
+// Two inequalities p >= 0 and -p >= 0 are an equation.
+void find_equations(Guards& guards) {
+  for (std::size_t i = 0; i < guards.size(); ++i) {
+    if (guards[i].kind != Guard::Kind::kNonNegative) continue;
+    for (std::size_t j = i + 1; j < guards.size(); ++j) {
+      if (guards[j].kind != Guard::Kind::kNonNegative || !(guards[i].value + guards[j].value == Index(0))) continue;
+      guards[i] = zero(guards[i].value);
+      guards.erase(guards.begin() + static_cast<std::ptrdiff_t>(j));
+      break;
+    }
+  }
+}
+
+// False: the term is 0.
+bool simplify(Term& term) {
+  for (;;) {
+    Guards guards;
+    for (const Guard& g : term.guards)
+      if (g.decided() != true && std::find(guards.begin(), guards.end(), g) == guards.end()) guards.push_back(g);
+    find_equations(guards);
+    term.guards = std::move(guards);
+    if (term.coefficient.is_zero() || surely_contradictory(term.guards)) return false;
+    bool eliminated = false;
+    for (const Guard& g : term.guards) {
+      if (g.kind != Guard::Kind::kZero) continue;
+      const auto variable =
+          std::find_if(term.bound.begin(), term.bound.end(), [&](const Index& v) { return unit_coefficient(g.value, v) != 0; });
+      if (variable == term.bound.end()) continue;
+      const Index name = *variable, value = solved_for(g.value, name);
+      term.bound.erase(variable);
+      term = replaced(term, {{name, value}});
+      eliminated = true;
+      break;
+    }
+    if (!eliminated) return true;
+  }
+}
+
+// Index factors are one polynomial, the constant part of monomials is in the coefficient.
+void merge_indices(Term& term) {
+  Index value = 1, divisor = 1;
+  std::vector<Factor> others;
+  for (Factor& f : term.factors) {
+    if (f.kind == Factor::Kind::kIndex)
+      value *= f.index;
+    else if (f.kind == Factor::Kind::kReciprocalIndex)
+      divisor *= f.index;
+    else
+      others.push_back(std::move(f));
+  }
+  const auto extract = [](Index& index) -> Rational {
+    if (const auto c = index.constant()) {
+      index = 1;
+      return *c;
+    }
+    if (index.constant_term() != 0 || index.polynomial()->monomials.size() != 1) return 1;
+    const std::int64_t c = index.polynomial()->monomials[0].coefficient;
+    index = floor_div(c < 0 ? -index : index, c < 0 ? -c : c);
+    return c;
+  };
+  term.coefficient = term.coefficient * extract(value);
+  if (!(divisor == Index(0))) term.coefficient = term.coefficient * extract(divisor).reciprocal();
+  if (!(value == Index(1))) others.push_back({.kind = Factor::Kind::kIndex, .index = value});
+  if (!(divisor == Index(1))) others.push_back({.kind = Factor::Kind::kReciprocalIndex, .index = divisor});
+  term.factors = std::move(others);
+}
+
+}  // namespace
+
+Term replaced(const Term& term, const Replacements& replacements) {
+  Term result{term.coefficient, term.bound, replaced(term.guards, replacements), {}};
+  for (const Factor& f : term.factors) result.factors.push_back(replaced_in_factor(f, replacements));
+  return result;
+}
+
+Sum replaced(const Sum& sum, const Replacements& replacements) {
+  Sum result;
+  for (const Term& t : sum) result.push_back(replaced(t, replacements));
+  return result;
+}
+
+Sum simplified(const Sum& sum) {
+  Sum result;
+  for (Term term : sum) {
+    merge_indices(term);
+    if (simplify(term)) result.push_back(std::move(term));
+  }
+  return result;
+}
+
+Sum product(const Sum& a, const Sum& b) {
+  Sum result;
+  for (const Term& x : a)
+    for (const Term& y : b) {
+      Term t = x;
+      t.coefficient = x.coefficient * y.coefficient;
+      t.bound.insert(t.bound.end(), y.bound.begin(), y.bound.end());
+      t.guards.insert(t.guards.end(), y.guards.begin(), y.guards.end());
+      t.factors.insert(t.factors.end(), y.factors.begin(), y.factors.end());
+      result.push_back(std::move(t));
+    }
+  return simplified(result);
+}
+
+Sum scaled(Sum sum, const Rational& factor) {
+  if (factor.is_zero()) return {};
+  for (Term& t : sum) t.coefficient = t.coefficient * factor;
+  return sum;
+}
+
+Sum with_guards(const Sum& sum, const Guards& guards, const Indices& bound) {
+  Sum result;
+  for (const Term& term : sum) {
+    Term t = term;
+    t.bound.insert(t.bound.begin(), bound.begin(), bound.end());
+    t.guards.insert(t.guards.begin(), guards.begin(), guards.end());
+    result.push_back(std::move(t));
+  }
+  return simplified(result);
+}
+
+Sum joined(Sum a, const Sum& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+Sum constant(const Rational& value) {
+  if (value.is_zero()) return {};
+  return {Term{value, {}, {}, {}}};
+}
+
+Sum single(Factor factor) {
+  Term term;
+  term.factors.push_back(std::move(factor));
+  return {std::move(term)};
+}
+
+std::vector<Case> cases(const Sum& sum) {
+  const Guard* split = nullptr;
+  for (const Term& t : sum) {
+    for (const Guard& g : t.guards)
+      if (std::none_of(t.bound.begin(), t.bound.end(), [&](const Index& v) { return occurs(v, g); })) {
+        split = &g;
+        break;
+      }
+    if (split) break;
+  }
+  if (!split) return {{{}, sum}};
+  std::vector<Case> result;
+  for (const Guard& literal : {*split, split->negated()}) {
+    const Guard other = literal.negated();
+    Sum rest;
+    for (const Term& t : sum) {
+      Guards all = t.guards;
+      all.push_back(literal);
+      if (surely_contradictory(all) || std::find(t.guards.begin(), t.guards.end(), other) != t.guards.end()) continue;
+      Term kept = t;
+      std::erase_if(kept.guards, [&](const Guard& g) { return surely_implies(literal, g); });
+      rest.push_back(std::move(kept));
+    }
+    for (Case& c : cases(rest)) {
+      c.guards.insert(c.guards.begin(), literal);
+      if (!surely_contradictory(c.guards)) result.push_back(std::move(c));
+    }
+  }
+  return result;
+}
+
+Factor function(std::string name, const Function* law, std::vector<Sum> arguments) {
+  Factor f{.kind = Factor::Kind::kFunction, .name = std::move(name), .law = law};
+  f.arguments = std::move(arguments);
+  return f;
+}
+
+std::string signature(const Factor& f) {
+  switch (f.kind) {
+    case Factor::Kind::kAccess:
+      return "x" + std::to_string(f.input);
+    case Factor::Kind::kIndex:
+      return "index";
+    case Factor::Kind::kReciprocalIndex:
+      return "1/index";
+    case Factor::Kind::kUnknown:
+      return "'" + f.name + "'";
+    case Factor::Kind::kFunction: {
+      std::string text = f.name + "(";
+      for (const Sum& argument : f.arguments) text += signature(argument) + ",";
+      return text + ")";
+    }
+    case Factor::Kind::kMaximum:
+      break;
+  }
+  std::set<std::string> elements;
+  for (const MaximumElement& e : f.elements) elements.insert(signature(e.value));
+  std::string text = "max(";
+  for (const std::string& e : elements) text += e + ",";
+  return text + ")";
+}
+
+std::string signature(const Term& term) {
+  std::vector<std::string> factors;
+  for (const Factor& f : term.factors) factors.push_back(signature(f));
+  std::sort(factors.begin(), factors.end());
+  std::string text;
+  for (const std::string& f : factors) text += f + "*";
+  return text;
+}
+
+std::string signature(const Sum& sum) {
+  std::set<std::string> terms;
+  for (const Term& t : sum) terms.insert(signature(t));
+  std::string text;
+  for (const std::string& t : terms) text += t + "+";
+  return text;
+}
+
+namespace {
+
+std::string show(const Factor& f) {
+  switch (f.kind) {
+    case Factor::Kind::kAccess:
+      return "input" + std::to_string(f.input) + to_string(f.position);
+    case Factor::Kind::kIndex:
+      return "(" + f.index.to_string() + ")";
+    case Factor::Kind::kReciprocalIndex:
+      return "1/(" + f.index.to_string() + ")";
+    case Factor::Kind::kUnknown:
+      return f.name;
+    case Factor::Kind::kFunction: {
+      std::string text;
+      for (const Sum& a : f.arguments) text += (text.empty() ? "" : ", ") + to_string(a);
+      return f.name + "(" + text + ")";
+    }
+    case Factor::Kind::kMaximum:
+      break;
+  }
+  std::string text;
+  for (const MaximumElement& e : f.elements) {
+    text += (text.empty() ? "" : "; ") + to_string(e.value);
+    for (const Index& v : e.bound) text += " over " + v.to_string();
+    for (const Guard& g : e.guards) text += " if " + g.to_string();
+  }
+  return "max{" + text + "}";
+}
+
+}  // namespace
+
+std::string to_string(const Sum& sum) {
+  std::string text;
+  for (const Term& t : sum) {
+    text += text.empty() ? "" : " + ";
+    text += t.coefficient.to_string();
+    for (const Index& v : t.bound) text += " sum(" + v.to_string() + ")";
+    if (!t.guards.empty()) {
+      text += " [";
+      for (std::size_t i = 0; i < t.guards.size(); ++i) text += (i ? ", " : "") + t.guards[i].to_string();
+      text += "]";
+    }
+    for (const Factor& f : t.factors) text += " * " + show(f);
+  }
+  return text.empty() ? "0" : text;
+}
+
+}  // namespace rewright::proof
