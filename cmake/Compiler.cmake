@@ -11,9 +11,9 @@ endif()
 # Assertions stay on in release: they guard our own invariants, never the user's input, and cost next to nothing.
 set(CMAKE_C_FLAGS_RELEASE "-O2")
 set(CMAKE_CXX_FLAGS_RELEASE "-O2")
-# -g1 gives reports with lines at half the size of -g. Libraries without sanitizers stand beside ours, hence no -O0.
-set(CMAKE_C_FLAGS_SANITIZE "-O1 -g1 -fno-omit-frame-pointer")
-set(CMAKE_CXX_FLAGS_SANITIZE "-O1 -g1 -fno-omit-frame-pointer")
+# -Og and -g1: with the sanitizers, -O1 takes twice the time to compile, and -g gives the same lines in reports at twice the size.
+set(CMAKE_C_FLAGS_SANITIZE "-Og -g1 -fno-omit-frame-pointer")
+set(CMAKE_CXX_FLAGS_SANITIZE "-Og -g1 -fno-omit-frame-pointer")
 
 find_program(REWRIGHT_CCACHE ccache)
 mark_as_advanced(REWRIGHT_CCACHE)
