@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <map>
-#include <mutex>
+#include <new>
 #include <thread>
 
 #include "runtime/cpu/dnnl_support.h"
@@ -21,6 +21,19 @@ using cpu::PlanRunner;
 bool sizes_known(const Graph& graph) {
   return std::all_of(graph.inputs().begin(), graph.inputs().end(),
                      [&](ValueId i) { return graph.value(i).shape_known && all_constant(graph.value(i).type.shape); });
+}
+
+// Failures of libraries as ours.
+template <class F>
+auto translated(F f) {
+  try {
+    return f();
+  } catch (const dnnl::error& e) {
+    if (e.status == dnnl_out_of_memory) throw Error(ErrorCode::kMissing, "out of memory");
+    throw Error(ErrorCode::kUnsupported, std::string("oneDNN: ") + e.what());
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorCode::kMissing, "out of memory");
+  }
 }
 
 class CpuSession final : public Session {
@@ -54,7 +67,7 @@ class CpuSession final : public Session {
       if (found == plans_.end()) found = prepare(key, with_sizes(graph_, sizes));
     }
     last_ = &*found->second;
-    std::vector<Tensor> outputs = last_->run(inputs);
+    std::vector<Tensor> outputs = translated([&] { return last_->run(inputs); });
     if (options_.precision_double)
       for (std::size_t o = 0; o < outputs.size(); ++o) outputs[o] = cpu::narrowed(outputs[o], outputs_[o].type.type);
     return outputs;
@@ -77,7 +90,7 @@ class CpuSession final : public Session {
   void use_threads() const { omp_set_num_threads(plan_options_.threads); }
 
   Plans::iterator prepare(std::vector<Sizes> key, const Graph& graph) {
-    auto runner = std::make_unique<PlanRunner>(cpu::make_plan(graph, plan_options_));
+    auto runner = translated([&] { return std::make_unique<PlanRunner>(cpu::make_plan(graph, plan_options_)); });
     runner->measure(options_.profile);
     return plans_.emplace(std::move(key), std::move(runner)).first;
   }

@@ -178,6 +178,22 @@ TEST_CASE("values are rounded to the types between operators") {
                {b.input(DataType::kFloat, {2, 4}), node(b.graph, "Cast", {m}, {{"to", DataType::kFloat}})[0]})[0]);
 }
 
+TEST_CASE("several threads give what one gives") {
+  std::mt19937 random(2);
+  Graph graph;
+  const ValueId x = graph.add_input("x", {DataType::kFloat, indices({7, 64, 100})});
+  const ValueId t = node(graph, "Transpose", {node(graph, "Tanh", {x})[0]}, {{"perm", indices({0, 2, 1})}})[0];
+  graph.add_output("s", node(graph, "Softmax", {t}, {{"axis", Index(2)}})[0]);
+  graph.add_output("m", node(graph, "ReduceMean", {x}, {{"axes", indices({1})}})[0]);
+  const Tensor input = random_tensor(random, DataType::kFloat, {7, 64, 100});
+  SessionOptions options;
+  const std::vector<Tensor> one = cpu_backend().prepare(graph, options)->run({&input, 1});
+  options.threads = 3;
+  const std::vector<Tensor> three = cpu_backend().prepare(graph, options)->run({&input, 1});
+  CHECK(one[0] == three[0]);
+  CHECK(one[1] == three[1]);
+}
+
 TEST_CASE("empty tensors") {
   Builder b(1);
   const ValueId x = b.input(DataType::kFloat, {2, 0, 3});

@@ -1,7 +1,8 @@
 #include "runtime/cpu/plan.h"
 
+#include <time.h>
+
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <map>
 
@@ -49,6 +50,12 @@ void assign_memory(Plan& plan) {
   }
 }
 
+double work_seconds(int threads) {
+  timespec now{};
+  clock_gettime(threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
 PlanRunner::PlanRunner(Plan plan)
     : plan_(std::move(plan)),
       arena_(DataType::kUint8, {static_cast<std::int64_t>(plan_.arena_bytes)}),
@@ -92,9 +99,9 @@ std::vector<Tensor> PlanRunner::run(std::span<const Tensor> inputs) {
       step.kernel->run(call);
       continue;
     }
-    const auto start = std::chrono::steady_clock::now();
+    const double start = work_seconds(plan_.options.threads);
     step.kernel->run(call);
-    seconds_[n] += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    seconds_[n] += work_seconds(plan_.options.threads) - start;
   }
   ++runs_;
   for (std::size_t o = 0; o < outputs.size(); ++o) {

@@ -57,6 +57,10 @@ Plan make_plan(const Graph& graph, const PlanOptions& options);
 // Assigns offsets in the arena to storages whose lifetimes are known.
 void assign_memory(Plan& plan);
 
+// A clock, in seconds, to time kernels by. With one thread it is the thread's CPU time: the time that passes while nothing else
+// runs on the machine, and hardly another one when something does. With more threads it is the time that passes.
+double work_seconds(int threads);
+
 // Executes a plan again and again, in memory of its own.
 class PlanRunner {
  public:
