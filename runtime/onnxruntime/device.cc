@@ -13,6 +13,9 @@ namespace {
 
 using nlohmann::json;
 
+// To be changed with every change of the helper that changes times.
+constexpr int kTimingGeneration = 2;
+
 constexpr double kSecondsPerSample = 0.008;
 constexpr std::size_t kBatch = 64;
 
@@ -21,7 +24,7 @@ class OnnxRuntimeDevice : public Device {
   explicit OnnxRuntimeDevice(int threads) : threads_(threads), worker_(python_interpreter()) {
     const json hello = worker_.ask({{"op", "hello"}}, 60);
     identity_ = "onnxruntime " + hello.value("onnxruntime", "?") + ", " + hello.value("cpu", "?") + ", " +
-                std::to_string(threads_) + " threads";
+                "timing " + std::to_string(kTimingGeneration) + ", " + std::to_string(threads_) + " threads";
   }
 
   std::string name() const override { return "onnxruntime"; }
