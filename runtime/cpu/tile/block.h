@@ -70,7 +70,6 @@ struct BoxProgram {
   Affine output;                      // the element's number in the output
 };
 
-class TileExecutor;
 std::unique_ptr<TileProgram> make_executor(std::vector<BoxProgram> boxes, TileOperand output,
                                            std::vector<DataType> operand_types, Isa isa, bool in_double);
 

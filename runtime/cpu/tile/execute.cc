@@ -1,195 +1,15 @@
 // Running tile programs.
 #include <algorithm>
-#include <limits>
 #include <type_traits>
 
-#include "runtime/cpu/tile/block.h"
+#include "runtime/cpu/tile/box_plan.h"
 
 namespace rewright::cpu {
 
 namespace {
 
 using In = Instruction::Kind;
-constexpr Count kTileElements = 1024;
 constexpr Count kParallelElements = 16384;  // below, one thread is faster
-
-// A part of the space of some variables: elements in row-major order over these variables.
-struct Tile {
-  std::vector<int> variables;  // outermost first
-  std::vector<Count> extents;
-  Count size = 1;
-};
-
-// How far a space is cut into tiles.
-struct Tiling {
-  std::vector<int> variables;
-  std::vector<Count> extents, tile;
-  Count count = 1;  // of tiles
-  Count tile_size = 1;
-
-  // The start of each variable and the tile's shape, of tile `number`.
-  void select(Count number, Tile& t, std::vector<Count>& current) const {
-    t.size = 1;
-    for (std::size_t k = variables.size(); k-- > 0;) {
-      const Count steps = (extents[k] + tile[k] - 1) / tile[k];
-      const Count start = number % steps * tile[k];
-      number /= steps;
-      current[variables[k]] = start;
-      t.extents[k] = std::min(tile[k], extents[k] - start);
-      t.size *= t.extents[k];
-    }
-  }
-};
-
-struct BlockPlan {
-  std::vector<bool> live;
-  std::vector<bool> kept;   // loads that often repeat: their registers have memory of their own
-  std::vector<int> buffer;  // of each register; -1: none needed
-  int buffers = 0;
-  Tiling tiling;                    // of the output, or of the reduction's variables
-  std::vector<int> loop_variables;  // of a reduction around tiles: those with more than one step
-};
-
-struct BoxPlan {
-  BoxProgram program;
-  std::vector<BlockPlan> blocks;
-  std::vector<Count> block_elements;  // the size of each block's tiles
-};
-
-class LiveSet {
- public:
-  explicit LiveSet(BoxPlan& plan) : plan_(plan) {
-    plan.blocks.resize(plan.program.blocks.size());
-    for (std::size_t b = 0; b < plan.blocks.size(); ++b)
-      plan.blocks[b].live.assign(plan.program.blocks[b].instructions.size(), false);
-    mark(0, plan.program.blocks[0].result);
-  }
-
- private:
-  void mark(int block, int r) {
-    if (r < 0 || plan_.blocks[block].live[r]) return;
-    plan_.blocks[block].live[r] = true;
-    const Instruction& i = plan_.program.blocks[block].instructions[r];
-    if (i.kind == In::kOuter) return mark(plan_.program.blocks[block].parent, i.arguments[0]);
-    for (const int a : i.arguments) mark(block, a);
-    if (i.kind == In::kReduce) mark(i.child, plan_.program.blocks[i.child].result);
-  }
-  BoxPlan& plan_;
-};
-
-// Registers share buffers once their last use has passed. What children read through kOuter stays to the end.
-void assign_buffers(BoxPlan& plan, int b) {
-  const Block& block = plan.program.blocks[b];
-  BlockPlan& p = plan.blocks[b];
-  const std::size_t n = block.instructions.size();
-  std::vector<std::size_t> last(n, 0);
-  p.kept.assign(n, false);
-  p.buffer.assign(n, -1);
-  for (std::size_t r = 0; r < n; ++r) {
-    if (!p.live[r]) continue;
-    const Instruction& i = block.instructions[r];
-    if (i.kind != In::kOuter)
-      for (const int a : i.arguments)
-        if (a >= 0) last[a] = r;
-    if (i.kind == In::kConstant) p.kept[r] = true;
-    if (i.kind == In::kLoad || i.kind == In::kIndices)
-      for (std::size_t v = 0; v < plan.program.extents.size(); ++v)
-        p.kept[r] = p.kept[r] || (plan.program.extents[v] > 1 && i.affine.coefficient(v) == 0);
-  }
-  for (std::size_t c = 0; c < plan.program.blocks.size(); ++c) {
-    if (plan.program.blocks[c].parent != b) continue;
-    for (std::size_t r = 0; r < plan.program.blocks[c].instructions.size(); ++r)
-      if (plan.blocks[c].live[r] && plan.program.blocks[c].instructions[r].kind == In::kOuter)
-        last[plan.program.blocks[c].instructions[r].arguments[0]] = n;
-  }
-  if (block.result >= 0) last[block.result] = n;
-  std::vector<int> free;
-  for (std::size_t r = 0; r < n; ++r) {
-    if (!p.live[r]) continue;
-    if (p.kept[r]) {
-      p.buffer[r] = p.buffers++;
-      continue;
-    }
-    // The destination may be a source of the same width that ends here; a reduction's may not, it is accumulated.
-    const bool accumulates = block.instructions[r].kind == In::kReduce;
-    std::vector<int> ended;
-    for (std::size_t a = 0; a < r; ++a) {
-      if (!p.live[a] || last[a] != r || p.kept[a]) continue;
-      const bool reusable = !accumulates && block.instructions[a].integer == block.instructions[r].integer;
-      (reusable ? free : ended).push_back(p.buffer[a]);
-    }
-    if (free.empty()) {
-      p.buffer[r] = p.buffers++;
-    } else {
-      p.buffer[r] = free.back();
-      free.pop_back();
-    }
-    free.insert(free.end(), ended.begin(), ended.end());
-  }
-}
-
-// Tiles are runs of the innermost variables; where a load runs along another variable than the innermost, they are squares
-// over the two, so that whole cache lines are used.
-Tiling make_tiling(const BoxPlan& plan, const std::vector<int>& variables, const std::vector<int>& blocks, Count budget) {
-  Tiling t;
-  for (const int v : variables) {
-    if (plan.program.extents[v] == 1) continue;
-    t.variables.push_back(v);
-    t.extents.push_back(plan.program.extents[v]);
-  }
-  const std::size_t rank = t.variables.size();
-  t.tile.assign(rank, 1);
-  int across = -1;
-  if (rank >= 2)
-    for (const int b : blocks)
-      for (std::size_t r = 0; r < plan.program.blocks[b].instructions.size(); ++r) {
-        const Instruction& i = plan.program.blocks[b].instructions[r];
-        if (!plan.blocks[b].live[r] || i.kind != In::kLoad || std::abs(i.affine.coefficient(t.variables[rank - 1])) <= 1)
-          continue;
-        for (std::size_t k = 0; k + 1 < rank; ++k)
-          if (std::abs(i.affine.coefficient(t.variables[k])) == 1) across = static_cast<int>(k);
-      }
-  Count left = budget;
-  if (across >= 0 && t.extents[rank - 1] >= 16) {
-    t.tile[rank - 1] = std::min<Count>(t.extents[rank - 1], 32);
-    left = budget / t.tile[rank - 1];
-    t.tile[across] = std::min(t.extents[across], left);
-  } else {
-    for (std::size_t k = rank; k-- > 0 && left > 1;) {
-      t.tile[k] = std::min(t.extents[k], left);
-      left /= t.tile[k];
-      if (t.tile[k] < t.extents[k]) break;
-    }
-  }
-  for (std::size_t k = 0; k < rank; ++k) {
-    t.count *= (t.extents[k] + t.tile[k] - 1) / t.tile[k];
-    t.tile_size *= t.tile[k];
-  }
-  return t;
-}
-
-// Along its variables, or around tiles of the output? Along, where that is how its loads run through memory.
-bool reduces_along(const BoxPlan& plan, const Block& block) {
-  Count steps = 1, outputs = 1;
-  int inner = -1, inner_output = -1;
-  for (const int v : block.variables) {
-    steps *= plan.program.extents[v];
-    if (plan.program.extents[v] > 1) inner = v;
-  }
-  for (std::size_t v = 0; v < plan.program.output_rank; ++v) {
-    outputs *= plan.program.extents[v];
-    if (plan.program.extents[v] > 1) inner_output = static_cast<int>(v);
-  }
-  if (inner < 0 || steps < 4) return false;
-  if (inner_output < 0 || outputs < 4) return true;
-  int along = 0, around = 0;
-  for (const Instruction& i : block.instructions) {
-    if (i.kind != In::kLoad) continue;
-    along += std::abs(i.affine.coefficient(inner)) == 1;
-    around += std::abs(i.affine.coefficient(inner_output)) == 1;
-  }
-  return along > around;
-}
 
 template <class R>
 class Executor final : public TileProgram {
@@ -200,11 +20,7 @@ class Executor final : public TileProgram {
         isa_(isa),
         real_(real_loops<R>(isa)),
         integer_(integer_loops(isa)) {
-    for (BoxProgram& box : boxes) {
-      plans_.emplace_back();
-      plans_.back().program = std::move(box);
-      prepare(plans_.back());
-    }
+    for (BoxProgram& box : boxes) plans_.push_back(plan_box(std::move(box)));
   }
 
   void run(const std::byte* const* operands, std::byte* output, int threads) const override {
@@ -224,38 +40,6 @@ class Executor final : public TileProgram {
   }
 
  private:
-  // ---- Preparation
-  void prepare(BoxPlan& plan) const {
-    LiveSet live(plan);
-    BoxProgram& program = plan.program;
-    std::vector<int> axes;
-    for (std::size_t v = 0; v < program.output_rank; ++v) axes.push_back(static_cast<int>(v));
-    std::vector<int> around{0};
-    for (std::size_t b = 1; b < program.blocks.size(); ++b) {
-      Block& block = program.blocks[b];
-      // Inside of a reduction that runs along its variables, tiles are of those: a reduction in it runs around them.
-      block.along = reduces_along(plan, block) && (block.parent == 0 || !program.blocks[block.parent].along);
-      if (!block.along && block.parent >= 0 && std::find(around.begin(), around.end(), block.parent) != around.end())
-        around.push_back(static_cast<int>(b));
-    }
-    plan.block_elements.assign(program.blocks.size(), 0);
-    for (std::size_t b = 0; b < program.blocks.size(); ++b) {
-      assign_buffers(plan, static_cast<int>(b));
-      const Block& block = program.blocks[b];
-      const Count budget = plan.blocks[b].buffers > 12 ? kTileElements / 2 : kTileElements;
-      if (b == 0) {
-        plan.blocks[b].tiling = make_tiling(plan, axes, around, budget);
-      } else if (block.along) {
-        plan.blocks[b].tiling = make_tiling(plan, block.variables, {static_cast<int>(b)}, budget);
-      } else {
-        for (const int v : block.variables)
-          if (program.extents[v] > 1) plan.blocks[b].loop_variables.push_back(v);
-      }
-      plan.block_elements[b] = b == 0 || block.along ? plan.blocks[b].tiling.tile_size : plan.block_elements[block.parent];
-    }
-  }
-
-  // ---- Execution
   struct Kept {
     const void* address = nullptr;
     std::int64_t value = 0;

@@ -39,11 +39,8 @@ class TileProgram {
 std::unique_ptr<TileProgram> compile_tiles(const Element& element, const Indices& position, const TileOperand& output,
                                            std::vector<TileOperand> operands, const TileOptions& options);
 
-// Are all reads at positions that are affine in the variables, as far as can be seen without splitting boxes?
-bool reads_affinely(const Element& element, const Indices& position, const Sizes& sizes);
-
-// The largest and smallest values at equal positions of a function of one real number that an expression is, sampled: element
-// must read nothing but operand `operand`, at any position.
+// The values at some points of the function of one number that an expression is, which reads nothing but operand `operand`, at
+// any position. Empty if it cannot be compiled.
 std::vector<double> sample_function(const Element& element, int operand, std::span<const double> points);
 
 }  // namespace rewright::cpu
