@@ -29,7 +29,8 @@ target_link_libraries(rewright_test_main PUBLIC Catch2::Catch2)
 add_custom_target(unit_tests)
 
 # rewright_test(NAME SOURCES ... [DEPS ...] [TIMEOUT SECONDS])
-# One Catch2 program of a folder's *_test.cc, registered with CTest under its name and built by `unit_tests`. Tests run in the source folder.
+# One Catch2 program of a folder's *_test.cc, registered with CTest under its name and built by `unit_tests`. Tests run in the
+# source folder.
 function(rewright_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;DEPS")
   if(NOT arg_TIMEOUT)
