@@ -30,9 +30,13 @@ constexpr double kFailurePenalty = 10;
 
 constexpr std::size_t kBatch = 32;  // operators measured before it is asked whether to go on
 
+// Activations are often written as several operators (x * sigmoid(x), the parts of a Gelu), for which backends have one kernel:
+// pointwise operators that hang together are timed together if one of them applies a function. Chains of sums and products are
+// not: they wait for memory one by one, and searches make too many of them to time each.
+//
 // Pointwise operators on less than this are as fast one by one: what they cost is the calls.
 constexpr double kGroupedBytes = 1 << 16;
-constexpr std::size_t kMostInGroup = 16;
+constexpr std::size_t kMostInGroup = 8;
 
 }  // namespace
 
@@ -101,20 +105,23 @@ std::uint32_t CostModel::add_signature(const std::string& text, std::unique_ptr<
   return entry->second;
 }
 
-std::uint32_t CostModel::group_signature(const MatchedGraph& matched, const std::vector<std::uint32_t>& members) {
+CostModel::Signature* CostModel::group_signature(const MatchedGraph& matched, const std::vector<std::uint32_t>& members) {
   std::vector<const Node*> key;
   for (const std::uint32_t n : members) key.push_back(matched.graph->nodes()[n].get());
   if (const auto known = groups_.find(key); known != groups_.end()) return known->second;
   std::vector<NodeOfSample> nodes = nodes_of_sample(matched, members, options_.sizes);
+  const std::string text = describe(nodes);
+  if (const auto found = by_text_.find(text); found != by_text_.end())
+    return groups_[key] = signatures_[found->second].get();
+  if (!learning_) return groups_[key] = nullptr;
   auto signature = std::make_unique<Signature>();
   for (const std::uint32_t n : members) {
     const OperatorTraits& traits = signatures_[signature_of(matched, matched.graph->nodes()[n])]->traits;
     signature->traits.operations += traits.operations;
     signature->traits.bytes += traits.bytes;
   }
-  const std::string text = describe(nodes);
   signature->sample = [nodes = std::move(nodes)] { return make_sample(nodes); };
-  return groups_[key] = add_signature(text, std::move(signature));
+  return groups_[key] = signatures_[add_signature(text, std::move(signature))].get();
 }
 
 // Pointwise nodes that lead to one of them, and to nothing else: what a backend may fuse into one loop.
@@ -178,13 +185,24 @@ void CostModel::visit(const MatchedGraph& matched, const Visit& visit) {
     if (!last.signature || last.grouped) continue;
     if (last.may_group) {
       const std::vector<std::uint32_t> members = group_of(matched, static_cast<std::uint32_t>(n - 1), counted);
+      const bool activation = std::any_of(members.begin(), members.end(),
+                                          [&](std::uint32_t member) { return counted[member].signature->traits.applies; });
       if (members.size() > 1) {
-        visit(*signatures_[group_signature(matched, members)], 1.0, members.size());
-        continue;
+        if (Signature* group = activation ? group_signature(matched, members) : nullptr) {
+          visit(*group, 1.0, members.size());
+          continue;
+        }
+        for (const std::uint32_t member : members) counted[member].grouped = counted[member].may_group = false;
       }
     }
     visit(*last.signature, last.share, std::size_t{1});
   }
+}
+
+void CostModel::learn(const MatchedGraph& graph) {
+  learning_ = true;
+  visit(graph, [](Signature&, double, std::size_t) {});
+  learning_ = false;
 }
 
 double CostModel::seconds(const Signature& signature) const {

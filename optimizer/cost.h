@@ -23,6 +23,7 @@ struct OperatorTraits {
   bool contraction = false;   // sums products of elements of two operands
   bool pointwise = false;     // no reductions: an element depends on single elements of its operands
   std::vector<bool> aligned;  // per operand: has the output's shape, and is read at the output's own position alone
+  bool applies = false;       // pointwise, and by a function (erf, tanh, ...) of an aligned operand
   std::vector<bool> reduced;  // per operand: read inside of a reduction
   double operations = 0;      // arithmetic operations
   double bytes = 0;           // read and written
@@ -41,14 +42,16 @@ struct CostOptions {
 // Costs are additive over nodes, with three exceptions: what is computed from constants alone costs nothing (it is evaluated
 // once), a pure reindexing costs nothing, and pointwise operators that follow a convolution or product which nobody else reads
 // are taken as fused into it: they cost nothing, or, if they read another varying operand, half of what they cost alone. For
-// the same reason an optional constant that a convolution or product adds at the end (a bias) costs nothing. Other pointwise
-// operators are timed together with those that nothing but they use.
+// the same reason an optional constant that a convolution or product adds at the end (a bias) costs nothing. The parts of an
+// activation are timed together, if they stand so in the graph that was given: what else a backend fuses is not guessed.
 class CostModel {
  public:
   // Both may be null: no device, the roofline; no database, nothing is kept. They must outlive the model.
   CostModel(Device* device, CostDatabase* database, CostOptions options);
   ~CostModel();
 
+  // Takes note of the activations of a given graph.
+  void learn(const MatchedGraph& graph);
   // Measures, in one batch, what is missing for the costs of these graphs. After `deadline` nothing is measured.
   void prepare(std::span<const MatchedGraph* const> graphs);
   // Seconds. What was not prepared is estimated by the roofline; what the device could not execute by a multiple of that.
@@ -74,7 +77,7 @@ class CostModel {
     bool may_group = false, grouped = false;
   };
   std::vector<std::uint32_t> group_of(const MatchedGraph& graph, std::uint32_t last, std::vector<Counted>& counted);
-  std::uint32_t group_signature(const MatchedGraph& graph, const std::vector<std::uint32_t>& members);
+  Signature* group_signature(const MatchedGraph& graph, const std::vector<std::uint32_t>& members);  // null: not learned
   // Calls back (signature, share of its cost that counts, number of nodes) for what is not computed from constants.
   template <class Visit>
   void visit(const MatchedGraph& graph, const Visit& visit);
@@ -88,7 +91,8 @@ class CostModel {
   Roofline roofline_;
   std::string identity_;
   std::unordered_map<const Node*, Remembered> nodes_;
-  std::map<std::vector<const Node*>, std::uint32_t> groups_;  // of nodes that are remembered
+  std::map<std::vector<const Node*>, Signature*> groups_;  // of nodes that are remembered
+  bool learning_ = false;
   std::unordered_map<std::string, std::uint32_t> by_text_;
   std::vector<std::unique_ptr<Signature>> signatures_;
   std::chrono::steady_clock::time_point deadline_ = std::chrono::steady_clock::time_point::max();

@@ -132,6 +132,7 @@ class Optimizer {
       tell("searching", progress.fraction);
     };
     costs_.set_deadline(search_options.deadline);
+    costs_.learn(MatchedGraph(original_, options_.for_training));
     report_.predicted_before = report_.predicted_after = predict(original_);
 
     tell("folding", 0);

@@ -203,6 +203,7 @@ class Search {
 
   SearchResult run() {
     result_.graph.tidy();
+    costs_.learn(MatchedGraph(result_.graph, rules_.options().for_training));
     result_.cost_before = result_.cost = cost_of(result_.graph);
     for (int pass = 1; pass <= options_.max_passes; ++pass) {
       const double before = result_.cost;

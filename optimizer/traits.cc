@@ -105,6 +105,13 @@ OperatorTraits operator_traits(const Operator& op, const Attributes& attributes,
   for (std::size_t i = 0; i < operands.size(); ++i)
     if (elsewhere[i] || !operands[i] || operands[i]->shape != output.type.shape) traits.aligned[i] = false;
   traits.contraction = is_contraction(output.element);
+  for_each(output.element, [&](const ElementNode& node) {
+    if (!traits.pointwise || node.kind != ElementNode::Kind::kApply) return;
+    for (const Element& argument : node.arguments)
+      for_each(argument, [&](const ElementNode& inner) {
+        if (inner.kind == ElementNode::Kind::kRead && traits.aligned[static_cast<std::size_t>(inner.operand)]) traits.applies = true;
+      });
+  });
   if (output.element->kind == ElementNode::Kind::kRead) {
     const std::optional<TensorType>& operand = operands[static_cast<std::size_t>(output.element->operand)];
     traits.free = operand && keeps_places(output, *operand);
