@@ -219,6 +219,12 @@ std::unique_ptr<NodePlan> plan_convolution(Planner& planner, const Node& node, b
     const auto extra = attributes.list("output_padding");
     for (std::size_t a = 0; a < extra.size(); ++a) s.pads_end[a] -= extra[a];
   }
+  // Trailing axes of size 1 say nothing, and oneDNN's loops want to run along the last one.
+  while (s.x.size() > 3 && s.x.back() == 1 && s.w.back() == 1 && s.y.back() == 1 && s.pads_begin.back() == 0 &&
+         s.pads_end.back() == 0) {
+    for (Sizes* sizes : {&s.x, &s.w, &s.y}) sizes->pop_back();
+    for (memory::dims* list : {&s.strides, &s.dilations, &s.pads_begin, &s.pads_end}) list->pop_back();
+  }
   const bool bias_is_constant = !planner.has(node, 2) || planner.constant(node.inputs[2]);
   const bool constant = planner.constant(node.inputs[1]) && bias_is_constant;
   try {

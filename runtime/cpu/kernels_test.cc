@@ -91,6 +91,15 @@ TEST_CASE("depthwise convolutions") {
   }
 }
 
+TEST_CASE("convolutions along one of two axes") {
+  for (const std::int64_t channels : {16, 5}) {
+    Builder b(1);
+    const ValueId x = b.input({1, channels, 30, 1});
+    const ValueId y = node(b.graph, "Conv", {x, b.constant({channels, channels, 5, 1}), b.constant({channels})})[0];
+    b.check(node(b.graph, "Relu", {node(b.graph, "Add", {y, b.convolution(b.input({1, 3, 26, 1}), channels, 1, 0)})[0]})[0]);
+  }
+}
+
 TEST_CASE("transposed convolutions") {
   for (unsigned seed = 0; seed < 30; ++seed) {
     CAPTURE(seed);
