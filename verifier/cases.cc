@@ -564,7 +564,7 @@ bool CaseEnumerator::settle(State state) {
       Guards others;
       for (const Guard& g : hypotheses)
         if (!(g == guard(*broadcast))) others.push_back(g);
-      if (!solver_.proves(others, guard(*broadcast)) && !split_broadcast(state, *broadcast, others)) return false;
+      if (!solver_.proves_quickly(others, guard(*broadcast)) && !split_broadcast(state, *broadcast, others)) return false;
       if (broadcast->decided() == false) return true;
     }
 
@@ -581,7 +581,7 @@ bool CaseEnumerator::settle(State state) {
     if (solved || broadcast) continue;
 
     for (const Guard& covered : state.covered)
-      if (solver_.proves(hypotheses, covered)) return true;
+      if (solver_.proves_quickly(hypotheses, covered)) return true;
     const Answer contradictory = solver_.contradictory(hypotheses);
     if (contradictory == Answer::kProved) return true;
     SideConditions again;

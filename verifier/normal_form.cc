@@ -15,6 +15,52 @@ const TensorType& type_of(const DefinedSide& side, const PatternValue& value) {
   throw Error(ErrorCode::kBadInput, "an absent value has no type");
 }
 
+namespace {
+
+// The quotient of a polynomial that is a multiple of another one with several terms.
+std::optional<Index> exact_quotient(Index dividend, const Index& divisor) {
+  if (divisor.is_constant() || dividend.is_constant() || divisor.constant_term() != 0) return std::nullopt;
+  const Monomial& lead = divisor.polynomial()->monomials.back();
+  Index factor = lead.coefficient, quotient = 0;
+  for (const AtomPointer& f : lead.factors) factor *= Index::atom(f);
+  for (int step = 0; step < 16 && !dividend.is_constant(); ++step) {
+    const Monomial& m = dividend.polynomial()->monomials.back();
+    Index top = m.coefficient;
+    for (const AtomPointer& f : m.factors) top *= Index::atom(f);
+    const Index part = floor_div(top, factor);
+    if (!(part * factor == top)) return std::nullopt;
+    quotient += part;
+    dividend -= part * divisor;
+  }
+  return dividend == Index(0) ? std::optional(quotient) : std::nullopt;
+}
+
+// What is a multiple of the divisor is taken out; the rest may then be small, or a quotient itself.
+Index quotient_of(const Index& dividend, const Index& divisor, const Guards& assumptions, Solver& solver) {
+  if (const auto exact = exact_quotient(dividend, divisor); exact && solver.proves_quickly(assumptions, at_least(divisor, 1)))
+    return *exact;
+  const Index whole = floor_div(dividend, divisor);
+  const Atom* last = nullptr;
+  if (!whole.is_constant())
+    for (const Monomial& m : whole.polynomial()->monomials)
+      for (const AtomPointer& f : m.factors)
+        if (m.coefficient == 1 && m.factors.size() == 1 && f->kind == Atom::Kind::kFloorDiv && f->arguments[1] == divisor)
+          last = f.get();
+  if (!last) return whole;
+  const Index rest = last->arguments[0];
+  const Index outside =
+      whole - Index::atom(std::make_shared<const Atom>(Atom{Atom::Kind::kFloorDiv, 0, {}, {rest, divisor}, nullptr}));
+  if (solver.proves_quickly(assumptions, non_negative(rest)) && solver.proves_quickly(assumptions, below(rest, divisor)))
+    return outside;
+  const Atom* inner = rest.as_atom();
+  if (inner && inner->kind == Atom::Kind::kFloorDiv && solver.proves_quickly(assumptions, at_least(inner->arguments[1], 1)) &&
+      solver.proves_quickly(assumptions, at_least(divisor, 1)))
+    return outside + quotient_of(inner->arguments[0], inner->arguments[1] * divisor, assumptions, solver);
+  return whole;
+}
+
+}  // namespace
+
 Index without_divisions(const Index& index, const Guards& assumptions, Solver& solver) {
   if (index.is_constant()) return index;
   bool divides = false;
@@ -28,31 +74,17 @@ Index without_divisions(const Index& index, const Guards& assumptions, Solver& s
       const Index left = without_divisions(a.arguments[0], assumptions, solver);
       const Index right = without_divisions(a.arguments[1], assumptions, solver);
       const bool is_min = a.kind == Atom::Kind::kMin;
-      if (solver.proves(assumptions, at_least(right, left))) return is_min ? left : right;
-      if (solver.proves(assumptions, at_least(left, right))) return is_min ? right : left;
+      if (solver.proves_quickly(assumptions, at_least(right, left))) return is_min ? left : right;
+      if (solver.proves_quickly(assumptions, at_least(left, right))) return is_min ? right : left;
       return is_min ? min(left, right) : max(left, right);
     }
     if (a.kind != Atom::Kind::kFloorDiv && a.kind != Atom::Kind::kMod) return std::nullopt;
     const Index dividend = without_divisions(a.arguments[0], assumptions, solver);
     const Index divisor = without_divisions(a.arguments[1], assumptions, solver);
     if (divisor.is_constant() && divisor.value() < 1) return std::nullopt;
-    const bool quotient = a.kind == Atom::Kind::kFloorDiv;
-    // What is a multiple of the divisor is taken out first; the rest may then be small.
-    const Index whole = floor_div(dividend, divisor);
-    Index rest = mod(dividend, divisor);
-    const Atom* left = rest.as_atom();
-    if (left && left->kind == Atom::Kind::kMod && left->arguments[1] == divisor) {
-      const Index small = left->arguments[0];
-      const Index outside =
-          whole - Index::atom(std::make_shared<const Atom>(Atom{Atom::Kind::kFloorDiv, 0, {}, {small, divisor}, nullptr}));
-      if (solver.proves(assumptions, non_negative(small)) && solver.proves(assumptions, below(small, divisor)))
-        return quotient ? outside : small;
-      const Atom* inner = small.as_atom();
-      if (quotient && inner && inner->kind == Atom::Kind::kFloorDiv &&
-          solver.proves(assumptions, at_least(inner->arguments[1], 1)) && solver.proves(assumptions, at_least(divisor, 1)))
-        return outside + without_divisions(floor_div(inner->arguments[0], inner->arguments[1] * divisor), assumptions, solver);
-    }
-    return quotient ? whole : rest;
+    // a mod d = a - d * (a div d): one kind of atom is left, and what cancels is seen to cancel.
+    const Index quotient = quotient_of(dividend, divisor, assumptions, solver);
+    return a.kind == Atom::Kind::kFloorDiv ? quotient : dividend - divisor * quotient;
   });
 }
 
@@ -181,7 +213,7 @@ Sum Normalizer::counted(const Sum& sum, const Index& variable, const Index& boun
     const Term probe = replaced(rest, {{variable, Index::symbol("!")}});
     const bool only_counted = rest.bound.size() + 1 == t.bound.size() && rest.guards.size() + 2 == t.guards.size() &&
                               to_string(Sum{probe}) == to_string(Sum{rest}) && !occurs(variable, bound);
-    if (!only_counted || !solver_.proves(assumptions_, non_negative(bound))) {
+    if (!only_counted || !solver_.proves_quickly(assumptions_, non_negative(bound))) {
       result.push_back(t);
       continue;
     }

@@ -36,7 +36,7 @@ std::optional<Index> exact_quotient(const Index& polynomial, const Index& diviso
 
 }  // namespace
 
-SmtWriter::SmtWriter(const Guards& assumptions, bool linear) : linear_(linear) {
+SmtWriter::SmtWriter(const Guards& assumptions, Detail detail) : detail_(detail) {
   for (const Guard& g : assumptions)
     if (g.kind == Guard::Kind::kNonNegative && (g.value + 1).as_atom()) positive_.push_back(g);
   for (const Guard& g : assumptions) require(g);
@@ -86,6 +86,13 @@ void SmtWriter::assert_if_positive(const Division& d, const std::string& stateme
 std::string SmtWriter::write_atom(const AtomPointer& atom) {
   if (const auto known = atoms_.find(atom); known != atoms_.end()) return known->second;
   std::string text;
+  const bool is_variable = atom->kind == Atom::Kind::kSymbol || atom->kind == Atom::Kind::kBound;
+  if (detail_ == Detail::kOpaque && !is_variable && atom->kind != Atom::Kind::kLoad) {
+    has_unknown_divisions_ = true;
+    text = declare('u');
+    atoms_.emplace(atom, text);
+    return text;
+  }
   switch (atom->kind) {
     case Atom::Kind::kSymbol:
     case Atom::Kind::kBound:
@@ -121,10 +128,10 @@ std::string SmtWriter::write(const Index& index) {
     for (const AtomPointer& factor : m.factors) factors.push_back(write_atom(factor));
     std::string text = factors[0];
     if (factors.size() > 1) {
-      has_products_ = true;
       std::sort(factors.begin(), factors.end());
       text = call("*", factors);
-      if (linear_) {
+      if (detail_ != Detail::kExact) {
+        has_products_ = true;
         auto [product, inserted] = products_.try_emplace(text);
         if (inserted) product->second = declare('p');
         text = product->second;

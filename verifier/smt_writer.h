@@ -11,15 +11,18 @@ namespace rewright::proof::internal {
 
 class SmtWriter {
  public:
-  // Linear: a product of unknowns is an unknown of its own.
-  SmtWriter(const Guards& assumptions, bool linear);
+  // How much is said: of divisions, minima and maxima nothing, each is an unknown of its own; they are defined, but a product
+  // of unknowns is an unknown of its own; everything.
+  enum class Detail { kOpaque, kLinear, kExact };
+  SmtWriter(const Guards& assumptions, Detail detail);
 
   void require(const Guard& guard) { assertions_.push_back(write(guard)); }
   void require_some_nonzero_sum(const std::vector<Indicator>& indicators);
   // False: a quantified variable is part of a division, which this does not express.
   bool require_different_covers(const std::vector<Existence>& left, const std::vector<Existence>& right);
 
-  bool has_products() const { return has_products_; }
+  // Whether something is left unsaid, so that only a proof counts.
+  bool is_abstract() const { return has_products_ || has_unknown_divisions_; }
   // Declarations and assertions, with the definitions and lemmas of all divisions in them.
   std::string text();
 
@@ -44,9 +47,10 @@ class SmtWriter {
   void add_lemmas();
   void assert_if_positive(const Division& division, const std::string& statement);
 
-  bool linear_;
-  bool has_products_ = false;
-  Guards positive_;  // assumptions that say that an atom is at least 1
+  Detail detail_;
+  bool has_products_ = false;           // that are not said to be products
+  bool has_unknown_divisions_ = false;  // that are not defined
+  Guards positive_;                     // assumptions that say that an atom is at least 1
   std::map<AtomPointer, std::string, AtomOrder> atoms_;
   std::map<std::string, std::string> products_;
   std::vector<Division> divisions_;

@@ -61,16 +61,18 @@ Answer Solver::solve(const std::string& text, unsigned steps, bool quantified) {
 }
 
 template <class Goal>
-Answer Solver::ask(const Guards& assumptions, const Goal& goal, bool quantified) {
-  SmtWriter linear(assumptions, true);
-  if (!goal(linear)) return Answer::kUnknown;
-  const std::string text = linear.text();
-  const Answer first = solve(text, options_.linear_steps, quantified);
-  // Without products nothing was abstracted; with them only a proof counts.
-  if (first == Answer::kProved || !linear.has_products()) return first;
-  SmtWriter exact(assumptions, false);
-  if (!goal(exact)) return Answer::kUnknown;
-  return solve(exact.text(), options_.nonlinear_steps, quantified);
+Answer Solver::ask(const Guards& assumptions, const Goal& goal, bool quantified, bool quick) {
+  // A question that leaves more open is answered sooner, if it is.
+  Answer answer = Answer::kUnknown;
+  for (const auto detail : {SmtWriter::Detail::kOpaque, SmtWriter::Detail::kLinear, SmtWriter::Detail::kExact}) {
+    if (quick && detail == SmtWriter::Detail::kExact) break;
+    SmtWriter writer(assumptions, detail);
+    if (!goal(writer)) return Answer::kUnknown;
+    const std::string text = writer.text();
+    answer = solve(text, detail == SmtWriter::Detail::kExact ? options_.nonlinear_steps : options_.linear_steps, quantified);
+    if (answer == Answer::kProved || !writer.is_abstract()) return answer;
+  }
+  return answer;
 }
 
 Answer Solver::implies(const Guards& assumptions, const Guard& goal) {
@@ -87,6 +89,17 @@ Answer Solver::implies(const Guards& assumptions, const Guard& goal) {
 }
 
 bool Solver::proves(const Guards& assumptions, const Guard& goal) { return implies(assumptions, goal) == Answer::kProved; }
+
+bool Solver::proves_quickly(const Guards& assumptions, const Guard& goal) {
+  if (const auto decided = goal.decided()) return *decided;
+  for (const Guard& a : assumptions)
+    if (surely_implies(a, goal)) return true;
+  const auto require = [&](SmtWriter& writer) {
+    writer.require(goal.negated());
+    return true;
+  };
+  return ask(assumptions, require, false, true) == Answer::kProved;
+}
 
 Answer Solver::contradictory(const Guards& assumptions) {
   if (surely_contradictory(assumptions)) return Answer::kProved;

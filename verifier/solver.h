@@ -55,6 +55,8 @@ class Solver {
   // Do the assumptions imply the goal? kRefuted: there is a model of the assumptions where it does not hold.
   Answer implies(const Guards& assumptions, const Guard& goal);
   bool proves(const Guards& assumptions, const Guard& goal);
+  // The same without products of unknowns: for what is of use if it is so, and no loss if it is not seen.
+  bool proves_quickly(const Guards& assumptions, const Guard& goal);
   // Are the assumptions without a model?
   Answer contradictory(const Guards& assumptions);
   // Is the sum of the indicators 0 wherever the assumptions hold?
@@ -67,7 +69,7 @@ class Solver {
  private:
   Answer solve(const std::string& text, unsigned steps, bool quantified);
   template <class Goal>
-  Answer ask(const Guards& assumptions, const Goal& goal, bool quantified);
+  Answer ask(const Guards& assumptions, const Goal& goal, bool quantified, bool quick = false);
 
   struct Z3;
   SolverOptions options_;

@@ -25,6 +25,28 @@ TEST_CASE("every wrong rule is refuted, none is proved", "[verify]") {
   }
 }
 
+TEST_CASE("rules with a missing condition are not proved", "[verify]") {
+  for (const Rule& rule : read_rules(std::filesystem::path("verifier/testdata/wrong.rules"))) {
+    const Verdict v = verify(rule);
+    INFO(rule.name << ": " << v.explanation);
+    CHECK(v.outcome == Outcome::kRefuted);
+  }
+}
+
+TEST_CASE("a quotient is 1 only where the divisor is not 0", "[verify]") {
+  CHECK(verdict_of("rule r: \"\" x[N] x / x => Fill(; value=1, shape=[N], type=T)").outcome != Outcome::kProved);
+  CHECK(verdict_of("rule r: \"\" x[N] x * Reciprocal(x) => Fill(; value=1, shape=[N], type=T)").outcome != Outcome::kProved);
+}
+
+TEST_CASE("true rules are proved for all sizes", "[verify]") {
+  for (const Rule& rule : read_rules(std::filesystem::path("verifier/testdata/true.rules"))) {
+    const Verdict v = verify(rule);
+    INFO(rule.name << ": " << v.explanation);
+    CHECK(v.outcome == Outcome::kProved);
+    CHECK(v.all_ranks);
+  }
+}
+
 TEST_CASE("a rule over all ranks, with broadcasting", "[verify]") {
   const Verdict v = verdict_of("rule r: \"\" x, y Relu(Neg(x)) + y => y + Relu(x * -1)");
   CHECK(v.outcome == Outcome::kProved);
