@@ -111,8 +111,7 @@ CostModel::Signature* CostModel::group_signature(const MatchedGraph& matched, co
   if (const auto known = groups_.find(key); known != groups_.end()) return known->second;
   std::vector<NodeOfSample> nodes = nodes_of_sample(matched, members, options_.sizes);
   const std::string text = describe(nodes);
-  if (const auto found = by_text_.find(text); found != by_text_.end())
-    return groups_[key] = signatures_[found->second].get();
+  if (const auto found = by_text_.find(text); found != by_text_.end()) return groups_[key] = signatures_[found->second].get();
   if (!learning_) return groups_[key] = nullptr;
   auto signature = std::make_unique<Signature>();
   for (const std::uint32_t n : members) {

@@ -109,7 +109,8 @@ OperatorTraits operator_traits(const Operator& op, const Attributes& attributes,
     if (!traits.pointwise || node.kind != ElementNode::Kind::kApply) return;
     for (const Element& argument : node.arguments)
       for_each(argument, [&](const ElementNode& inner) {
-        if (inner.kind == ElementNode::Kind::kRead && traits.aligned[static_cast<std::size_t>(inner.operand)]) traits.applies = true;
+        if (inner.kind == ElementNode::Kind::kRead && traits.aligned[static_cast<std::size_t>(inner.operand)])
+          traits.applies = true;
       });
   });
   if (output.element->kind == ElementNode::Kind::kRead) {
