@@ -17,7 +17,7 @@ Requests, with the default of each field that may be left out:
       -> {"seconds": [[...] of each model], "median": [...]}: the times of a round stand at the same index
 
   {"op": "time_batch", "paths": [...], "threads": 1, "seconds_each": 0.02, "warmup": 1, "shapes": {}, "seed": 0}
-      Many small models, one after the other, each for about seconds_each.
+      Many small models, each for about seconds_each in all.
       -> {"median": [... or null], "min": [... or null], "reasons": [null or why not], "overhead": SECONDS}
       overhead is the least that a model that does next to nothing takes: the cost of a call, contained in each of the times.
 
@@ -54,6 +54,8 @@ ELEMENT_TYPES = {
     "tensor(uint64)": np.uint64,
     "tensor(bool)": np.bool_,
 }
+
+SWEEPS = 3  # of time_batch
 
 # Identity on one float, opset 13, serialized: what it takes is what a call costs.
 EMPTY_MODEL = (
@@ -176,22 +178,52 @@ def time_models(request):
             return {"seconds": seconds, "median": [statistics.median(times) for times in seconds]}
 
 
+def chunks(paths, most_bytes=256 << 20):
+    """The paths in groups of models that may be in memory together."""
+    group, size = [], 0
+    for path in paths:
+        bytes_here = os.path.getsize(path) if os.path.exists(path) else 0
+        if group and size + bytes_here > most_bytes:
+            yield group
+            group, size = [], 0
+        group.append(path)
+        size += bytes_here
+    if group:
+        yield group
+
+
 def time_batch(request):
+    """In a few sweeps over the models, so that what disturbs the machine for a while disturbs no model alone."""
+    reply = {"median": [], "min": [], "reasons": []}
+    overhead = []
+    for paths in chunks(request["paths"]):
+        for times, reason in time_chunk(paths, request, overhead):
+            reply["median"].append(statistics.median(times) if times else None)
+            reply["min"].append(min(times) if times else None)
+            reply["reasons"].append(reason)
+    reply["overhead"] = min(overhead, default=0.0)
+    return reply
+
+
+def time_chunk(paths, request, overhead):
+    """(times, None) or (None, why not) of each model; appends to the times of the model that does next to nothing."""
     threads, shapes, seed = request.get("threads", 1), request.get("shapes") or {}, request.get("seed", 0)
-    seconds_each, warmup = request.get("seconds_each", 0.02), request.get("warmup", 1)
-    empty = TimedModel(EMPTY_MODEL, threads, {}, seed).run_for(0.005, warmup=10)
-    medians, least, reasons = [], [], []
-    for path in request["paths"]:
+    share = request.get("seconds_each", 0.02) / SWEEPS
+    empty = TimedModel(EMPTY_MODEL, threads, {}, seed)
+    empty.run_for(0, warmup=10)
+    models, times, reasons = {}, [[] for _ in paths], [None] * len(paths)
+    for index, path in enumerate(paths):
         try:
-            times = TimedModel(path, threads, shapes, seed).run_for(seconds_each, warmup)
-            medians.append(statistics.median(times))
-            least.append(min(times))
-            reasons.append(None)
+            models[index] = TimedModel(path, threads, shapes, seed)
+            models[index].run_for(0, request.get("warmup", 1), least=1)
         except Exception as error:  # ONNX Runtime raises a dozen types, and one bad model must not end the batch
-            medians.append(None)
-            least.append(None)
-            reasons.append(one_line(error))
-    return {"median": medians, "min": least, "reasons": reasons, "overhead": min(empty)}
+            models.pop(index, None)
+            reasons[index] = one_line(error)
+    for _ in range(SWEEPS):
+        overhead += empty.run_for(0.002, warmup=1)
+        for index, model in models.items():
+            times[index] += model.run_for(share, warmup=0, least=1)
+    return list(zip(times, reasons))
 
 
 def run(request):
