@@ -364,6 +364,19 @@ bool CaseEnumerator::enumerate_known(const State& state, const PatternNode& node
   const auto asked_for = [&](const Index& index) {
     return !index.is_constant() && message.find("the size " + index.to_string() + " is not known") != std::string::npos;
   };
+  // What the rule's conditions determine need not be tried.
+  std::vector<TensorType> types;
+  if (const auto bindings = bind(state, types)) {
+    Guards conditions;
+    if (!gather(*bindings, conditions, true)) return true;
+    for (const Guard& g : conditions) {
+      const auto variable = g.kind == Guard::Kind::kZero ? isolated(g.value) : std::nullopt;
+      if (!variable || !asked_for(*variable)) continue;
+      State branch = state;
+      substitute_solved(branch, *variable, solved_for(g.value, *variable));
+      return resolve(branch);
+    }
+  }
   for (const auto& [name, value] : state.values) {
     if (shape_lists_.count(name)) continue;
     if (const auto* index = std::get_if<Index>(&value); index && index->as_atom() && asked_for(*index)) {
@@ -461,21 +474,29 @@ std::optional<Bindings> CaseEnumerator::bind(const State& state, std::vector<Ten
 }
 
 // The rule's conditions. False: they never hold.
-bool CaseEnumerator::gather(const Bindings& bindings, std::vector<Guard>& guards) const {
+bool CaseEnumerator::gather(const Bindings& bindings, std::vector<Guard>& guards, bool partly) const {
   for (const Quantity& q : rule_.quantities)
-    if (!bindings.values().count(q.name)) throw Error(ErrorCode::kUnsupported, q.name + " has no value for symbolic variables");
-  for (const Condition& c : rule_.conditions)
-    guards.push_back(guard({bindings.evaluate(c.left), c.relation, bindings.evaluate(c.right)}));
+    if (!partly && !bindings.values().count(q.name))
+      throw Error(ErrorCode::kUnsupported, q.name + " has no value for symbolic variables");
+  for (const Condition& c : rule_.conditions) {
+    const auto left = bindings.try_evaluate(c.left), right = bindings.try_evaluate(c.right);
+    if (left && right)
+      guards.push_back(guard({*left, c.relation, *right}));
+    else if (!partly)
+      throw Error(ErrorCode::kUnsupported, "the condition " + c.to_string() + " has no value for symbolic variables");
+  }
   for (const Predicate& p : rule_.predicates) {
     std::vector<AttributeValue> values;
     for (const Expression& e : p.arguments) {
       auto value = bindings.try_evaluate(e);
       if (!value) {
+        if (partly) break;
         if (never_has_a_value(e, bindings)) return false;
         throw Error(ErrorCode::kUnsupported, "a condition has no value for symbolic variables");
       }
       values.push_back(std::move(*value));
     }
+    if (values.size() < p.arguments.size()) continue;
     const auto* list = std::get_if<Indices>(&values[0]);
     switch (p.kind) {
       case Predicate::Kind::kEqual:
@@ -505,6 +526,7 @@ bool CaseEnumerator::gather(const Bindings& bindings, std::vector<Guard>& guards
         std::vector<bool> seen(list->size());
         for (const Index& i : *list) {
           const auto c = i.constant();
+          if (!c && partly) continue;
           if (!c) throw Error(ErrorCode::kUnsupported, "a permutation is not known");
           if (*c < 0 || *c >= static_cast<std::int64_t>(seen.size()) || seen[static_cast<std::size_t>(*c)]) return false;
           seen[static_cast<std::size_t>(*c)] = true;
@@ -552,6 +574,9 @@ bool CaseEnumerator::settle(State state) {
     for (std::size_t i = 0; i < hypotheses.size(); ++i)
       if (hypotheses[i].decided() == false && (i < without_typing || hypotheses[i].kind != Guard::Kind::kZero)) return true;
 
+    for (const Guard& covered : state.covered)
+      if (solver_.proves_quickly(hypotheses, covered)) return true;
+
     const Condition* broadcast = nullptr;
     for (const Condition& c : conditions.typing)
       if (c.relation == Condition::Relation::kEqual && may_be_a_size(c.left) && may_be_a_size(c.right) && c.decided() != true &&
@@ -580,8 +605,6 @@ bool CaseEnumerator::settle(State state) {
     }
     if (solved || broadcast) continue;
 
-    for (const Guard& covered : state.covered)
-      if (solver_.proves_quickly(hypotheses, covered)) return true;
     const Answer contradictory = solver_.contradictory(hypotheses);
     if (contradictory == Answer::kProved) return true;
     SideConditions again;

@@ -70,7 +70,7 @@ class CaseEnumerator {
   bool enumerate_known(const State& state, const PatternNode& node, std::size_t rank, const std::string& message);
   std::vector<TensorType> input_types(const State& state, const Bindings& bindings) const;
   std::optional<Bindings> bind(const State& state, std::vector<TensorType>& types) const;
-  bool gather(const Bindings& bindings, Guards& guards) const;
+  bool gather(const Bindings& bindings, Guards& guards, bool partly = false) const;
   bool accepts(const State& state, const PatternNode& node, const DefinedSide& before) const;
   static void substitute_solved(State& state, const Index& variable, const Index& value);
 

@@ -99,6 +99,35 @@ bool same_guards(const Guards& a, const Guards& b) {
   return subset(a, b) && subset(b, a);
 }
 
+// Fourier and Motzkin: a variable between bounds exists if each lower one is at most each upper one. Exact over the integers
+// where the variable stands alone.
+Existence without_quantifiers(Existence e) {
+  for (std::size_t i = 0; i < e.bound.size();) {
+    const Index variable = e.bound[i];
+    Guards kept;
+    std::vector<Index> lower, upper;  // of values that must not be negative, with the variable taken out
+    bool alone = true;
+    for (const Guard& g : e.guards) {
+      if (!occurs(variable, g)) {
+        kept.push_back(g);
+        continue;
+      }
+      const int c = g.kind == Guard::Kind::kNonNegative ? unit_coefficient(g.value, variable) : 0;
+      alone = alone && c != 0;
+      (c > 0 ? lower : upper).push_back(g.value - Index(c) * variable);
+    }
+    if (!alone) {
+      ++i;
+      continue;
+    }
+    for (const Index& l : lower)
+      for (const Index& u : upper) kept.push_back(non_negative(l + u));
+    e.guards = std::move(kept);
+    e.bound.erase(e.bound.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  return e;
+}
+
 struct Class {
   Term representative;
   std::vector<std::size_t> pivots;
@@ -269,19 +298,26 @@ bool Comparison::equal_maxima(const Factor& a, const Factor& b, const Guards& as
       if (simple.empty()) continue;
       std::vector<std::size_t> pivots;
       Term candidate = canonical(simple[0], prefix, pivots);
+      // Variables without a pivot that occur in the value say with it which element is meant: they get names too. Those that
+      // occur in guards alone are quantified.
+      for (std::size_t k = 0; k < candidate.bound.size(); ++k) {
+        const Index v = candidate.bound[k];
+        const auto in_value = [&](const Index& variable) {
+          const Term probe = replaced(candidate, {{variable, Index::symbol("!")}});
+          return to_string(probe.factors[0].arguments[0]) != to_string(candidate.factors[0].arguments[0]);
+        };
+        if (is_pivot(v, prefix) || !in_value(v)) continue;
+        const Index name = Index::symbol(prefix + "+" + std::to_string(k));
+        candidate.bound[k] = name;
+        candidate = replaced(candidate, {{v, name}});
+      }
       const Sum& value = candidate.factors[0].arguments[0];
       bool found = false;
       for (Set& s : sets) {
         const Sum& other = s.representative.factors[0].arguments[0];
         if (s.pivots != pivots || signature(value) != signature(other)) continue;
-        // Variables without a pivot may occur in guards alone: there they are quantified.
-        bool plain = true;
-        for (const Index& v : without_pivot(candidate, prefix)) {
-          Term probe = replaced(candidate, {{v, Index::symbol("!")}});
-          plain = plain && to_string(probe.factors[0].arguments[0]) == to_string(value);
-        }
         const std::string before = open_;
-        if (plain && is_zero(joined(value, scaled(other, -1)), joined(assumptions, candidate.guards))) {
+        if (is_zero(joined(value, scaled(other, -1)), joined(assumptions, candidate.guards))) {
           found = true;
           s.members.push_back({left, candidate});
           break;
@@ -292,7 +328,8 @@ bool Comparison::equal_maxima(const Factor& a, const Factor& b, const Guards& as
     }
   for (const Set& s : sets) {
     std::vector<Existence> sides[2];
-    for (const Member& m : s.members) sides[m.left ? 0 : 1].push_back({without_pivot(m.term, prefix), m.term.guards});
+    for (const Member& m : s.members)
+      sides[m.left ? 0 : 1].push_back(without_quantifiers({without_pivot(m.term, prefix), m.term.guards}));
     const auto covered = [](const std::vector<Existence>& x, const std::vector<Existence>& y) {
       return std::all_of(x.begin(), x.end(), [&](const Existence& e) {
         return std::any_of(y.begin(), y.end(), [&](const Existence& f) {

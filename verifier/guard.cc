@@ -162,6 +162,21 @@ bool surely_implies(const Guard& a, const Guard& b) {
   return difference && *difference >= 0;
 }
 
+bool surely_positive(const Index& index, const Guards& assumptions) {
+  if (const auto c = index.constant()) return *c >= 1;
+  if (index.constant_term() < 0) return false;
+  const auto positive = [&](const AtomPointer& atom) {
+    return std::any_of(assumptions.begin(), assumptions.end(), [&](const Guard& g) {
+      if (g.kind != Guard::Kind::kNonNegative || g.value.constant_term() != -1) return false;
+      const Index shifted = g.value + 1;
+      return shifted.as_atom() && compare(*shifted.as_atom(), *atom) == 0;
+    });
+  };
+  for (const Monomial& m : index.polynomial()->monomials)
+    if (m.coefficient < 1 || !std::all_of(m.factors.begin(), m.factors.end(), positive)) return false;
+  return true;
+}
+
 bool surely_contradictory(const Guards& guards) {
   for (std::size_t i = 0; i < guards.size(); ++i) {
     if (guards[i].decided() == false) return true;

@@ -50,5 +50,7 @@ Index solved_for(const Index& polynomial, const Index& variable);
 // Cheap tests, without a solver: a implies b; no integers satisfy all.
 bool surely_implies(const Guard& a, const Guard& b);
 bool surely_contradictory(const Guards& guards);
+// At least 1 because it is a sum of products of what the assumptions say is at least 1.
+bool surely_positive(const Index& index, const Guards& assumptions);
 
 }  // namespace rewright::proof

@@ -34,25 +34,21 @@ std::optional<Index> exact_quotient(const Index& polynomial, const Index& diviso
   return quotient * divisor == polynomial ? std::optional(quotient) : std::nullopt;
 }
 
+// Whether the quotient is one of the polynomial's terms.
+bool has_term(const Index& polynomial, const Index& quotient) {
+  if (polynomial.is_constant()) return false;
+  const Atom& wanted = *quotient.as_atom();
+  for (const Monomial& m : polynomial.polynomial()->monomials)
+    if (m.coefficient == 1 && m.factors.size() == 1 && compare(*m.factors[0], wanted) == 0) return true;
+  return false;
+}
+
 }  // namespace
 
 SmtWriter::SmtWriter(const Guards& assumptions, Detail detail) : detail_(detail) {
   for (const Guard& g : assumptions)
     if (g.kind == Guard::Kind::kNonNegative && (g.value + 1).as_atom()) positive_.push_back(g);
   for (const Guard& g : assumptions) require(g);
-}
-
-bool SmtWriter::surely_positive(const Index& index) const {
-  if (const auto c = index.constant()) return *c >= 1;
-  if (index.constant_term() < 0) return false;
-  for (const Monomial& m : index.polynomial()->monomials) {
-    if (m.coefficient < 1) return false;
-    for (const AtomPointer& factor : m.factors)
-      if (std::none_of(positive_.begin(), positive_.end(),
-                       [&](const Guard& g) { return compare(*(g.value + 1).as_atom(), *factor) == 0; }))
-        return false;
-  }
-  return true;
 }
 
 std::string SmtWriter::declare(char kind) {
@@ -64,7 +60,8 @@ std::string SmtWriter::declare(char kind) {
 const SmtWriter::Division& SmtWriter::division(const Index& dividend, const Index& divisor) {
   for (const Division& d : divisions_)
     if (d.dividend == dividend && d.divisor == divisor) return d;
-  Division d{dividend, divisor, declare('q'), declare('r'), write(dividend), write(divisor), surely_positive(divisor)};
+  Division d{
+      dividend, divisor, declare('q'), declare('r'), write(dividend), write(divisor), surely_positive(divisor, positive_)};
   // q*D is written as a product of the quotient's unknown, of which no atom exists where only the remainder occurs.
   const Index quotient =
       Index::atom(std::make_shared<const Atom>(Atom{Atom::Kind::kFloorDiv, 0, {}, {dividend, divisor}, nullptr}));
@@ -133,7 +130,13 @@ std::string SmtWriter::write(const Index& index) {
       if (detail_ != Detail::kExact) {
         has_products_ = true;
         auto [product, inserted] = products_.try_emplace(text);
-        if (inserted) product->second = declare('p');
+        if (inserted) {
+          product->second = declare('p');
+          // A product of positive factors is at least as large as each.
+          if (std::all_of(m.factors.begin(), m.factors.end(),
+                          [&](const AtomPointer& f) { return surely_positive(Index::atom(f), positive_); }))
+            for (const std::string& factor : factors) assertions_.push_back("(<= " + factor + " " + product->second + ")");
+        }
         text = product->second;
       }
     }
@@ -226,6 +229,12 @@ void SmtWriter::add_lemmas() {
       assert_if_positive(d, "(or (and (= " + q + " " + f.quotient + ") (= " + r + " " + f.remainder + ")) (not (= " + e + " " +
                                 f.dividend_text + ")))");
     }
+    // What is not negative stays so when it is multiplied by D: a position p <= q has p*D <= q*D.
+    const Index quotient =
+        Index::atom(std::make_shared<const Atom>(Atom{Atom::Kind::kFloorDiv, 0, {}, {d.dividend, d.divisor}, nullptr}));
+    for (const Index& p : compared)
+      if (detail_ == Detail::kLinear && !d.divisor.is_constant() && has_term(p, quotient))
+        assert_if_positive(d, "(=> (<= 0 " + write(p) + ") (<= 0 " + write(p * d.divisor) + "))");
     // e + m*D >= 0 exactly if q + m >= 0.
     for (const Index& p : compared)
       for (const Index& side : {p, -p - 1}) {

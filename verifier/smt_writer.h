@@ -43,7 +43,6 @@ class SmtWriter {
   std::string existence(const std::vector<Existence>& covers);
   const Division& division(const Index& dividend, const Index& divisor);
   std::string declare(char kind);
-  bool surely_positive(const Index& index) const;
   void add_lemmas();
   void assert_if_positive(const Division& division, const std::string& statement);
 

@@ -94,6 +94,7 @@ bool Solver::proves_quickly(const Guards& assumptions, const Guard& goal) {
   if (const auto decided = goal.decided()) return *decided;
   for (const Guard& a : assumptions)
     if (surely_implies(a, goal)) return true;
+  if (goal.kind == Guard::Kind::kNonNegative && surely_positive(goal.value + 1, assumptions)) return true;
   const auto require = [&](SmtWriter& writer) {
     writer.require(goal.negated());
     return true;
