@@ -8,8 +8,24 @@
 namespace rewright::cli {
 namespace {
 
+// Text from files may hold anything: control characters and Unicode's line breaks must not break the line.
+std::string one_line(std::string text) {
+  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (byte(i) == '\n' || byte(i) == '\r')
+      text[i] = ' ';
+    else if (byte(i) < 0x20 || byte(i) == 0x7f)
+      text[i] = '?';
+    else if (byte(i) == 0xc2 && byte(i + 1) >= 0x80 && byte(i + 1) < 0xa0)  // U+0080 to U+009F
+      text.replace(i, 2, "?");
+    else if (byte(i) == 0xe2 && byte(i + 1) == 0x80 && (byte(i + 2) == 0xa8 || byte(i + 2) == 0xa9))  // U+2028, U+2029
+      text.replace(i, 3, "?");
+  }
+  return text;
+}
+
 int fail(const std::string& line, int status) {
-  std::fprintf(stderr, "rewright: error: %s\n", line.c_str());
+  std::fprintf(stderr, "rewright: error: %s\n", one_line(line).c_str());
   return status;
 }
 
@@ -28,27 +44,21 @@ int status_of(ErrorCode code) {
   return kMissing;
 }
 
-std::string one_line(std::string text) {
-  for (char& c : text)
-    if (c == '\n' || c == '\r') c = ' ';
-  return text;
-}
-
 int run(int argc, char** argv) {
   CLI::App program("Rewright optimizes ONNX models: it rewrites them by rules and keeps what is measured to be faster.",
                    "rewright");
   program.set_version_flag("--version", version_text());
   program.require_subcommand(1);
   program.failure_message(CLI::FailureMessage::simple);
-  constexpr AddCommand kCommands[] = {add_optimize, add_run,   add_bench,  add_compare,    add_show,
-                                      add_replay,   add_rules, add_models, add_conformance};
+  constexpr AddCommand kCommands[] = {add_optimize, add_run,   add_bench,  add_compare, add_show,
+                                      add_replay,   add_rules, add_verify, add_models,  add_conformance};
   Run chosen;
   for (const AddCommand add : kCommands) add(program, chosen);
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return program.exit(error);  // --help, --version
-    return fail(one_line(error.what()) + " (see rewright --help)", kWrongUsage);
+    return fail(std::string(error.what()) + " (see rewright --help)", kWrongUsage);
   }
   try {
     return chosen();
@@ -57,7 +67,7 @@ int run(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     return fail("out of memory", kMissing);
   } catch (const std::exception& error) {
-    return fail(one_line(error.what()), kMissing);
+    return fail(error.what(), kMissing);
   }
 }
 
