@@ -74,7 +74,7 @@ def violation(status, errors, source, folder):
         return None
     if status != 3:
         return f"exit status {status}: {errors.strip()[-300:]}"
-    if len(errors.splitlines()) != 1 or not errors.startswith("rewright: error: "):
+    if errors.count("\n") != 1 or not errors.startswith("rewright: error: "):
         return f"exit 3, but standard error is not one line: {errors[-300:]!r}"
     if target.read_bytes() != OLD_CONTENT:
         return "exit 3, but the old file is gone"
