@@ -65,6 +65,19 @@ rule wrong: "drops the adapter"
   CHECK(result.graph.hash() == graph.hash());
 }
 
+TEST_CASE("where the last bits of the inputs decide, they decide about rounding, too") {
+  Graph graph = testing::adapters(4, 32, 4);
+  const ValueId steep =
+      add(graph, "Mul", {graph.outputs()[0].value, graph.add_constant(Tensor::scalar(DataType::kFloat, 1e5))})[0];
+  graph.set_outputs({});
+  graph.add_output("y", add(graph, "Sin", {steep})[0]);
+  testing::RooflineDevice device;
+  const OptimizeResult result = run(graph, device);
+  CHECK(result.report.check.max_rel_error > tolerated_relative_error(DataType::kFloat));
+  CHECK(result.report.check.ok);
+  CHECK(result.report.changed);
+}
+
 TEST_CASE("nothing to gain: the input's graph") {
   Graph graph;
   graph.add_output("y", add(graph, "Relu", {graph.add_input("x", floats({2, 2}))})[0]);
