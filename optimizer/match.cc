@@ -249,13 +249,18 @@ Attributes fill_attributes(const Operator& fill, const Tensor& tensor) {
   return attributes;
 }
 
+bool is_empty(const TensorType& type) {
+  return std::any_of(type.shape.begin(), type.shape.end(), [](const Index& size) { return size.constant() == 0; });
+}
+
+// Rules are proved for tensors that have elements (docs/soundness.md): where one is known to have none, no rule fits.
 std::shared_ptr<const Bindings> bind(const Graph& graph, const Rule& rule, const Walk::State& state) {
   auto bindings = std::make_shared<Bindings>(rule);
   for (std::size_t i = 0; i < rule.inputs.size(); ++i) {
     if (!state.bound[i]) return nullptr;
     const Value& value = graph.value(state.inputs[i]);
     if (!value.shape_known || value.type.type == DataType::kUndefined) return nullptr;
-    if (!bindings->bind_input(i, value.type)) return nullptr;
+    if (is_empty(value.type) || !bindings->bind_input(i, value.type)) return nullptr;
   }
   for (std::size_t p = 0; p < rule.source.nodes.size(); ++p) {
     const PatternNode& pattern = rule.source.nodes[p];
@@ -263,6 +268,9 @@ std::shared_ptr<const Bindings> bind(const Graph& graph, const Rule& rule, const
     const std::int64_t where = state.where[p];
     if (where < 0) of_constant = fill_attributes(*pattern.op, graph.value(static_cast<ValueId>(-1 - where)).constant);
     const Attributes& attributes = where < 0 ? of_constant : graph.nodes()[static_cast<std::size_t>(where)]->attributes;
+    if (where >= 0)
+      for (const ValueId output : graph.nodes()[static_cast<std::size_t>(where)]->outputs)
+        if (output != kNoValue && is_empty(graph.value(output).type)) return nullptr;
     for (std::size_t f = 0; f < pattern.attributes.size(); ++f)
       if (!bindings->bind_attribute(pattern.attributes[f], attributes[f])) return nullptr;
   }

@@ -45,6 +45,15 @@ TEST_CASE("a rule is found, and applying it keeps outputs and results") {
   for (std::size_t i = 0; i < before.size(); ++i) CHECK(after[i] == Approx(before[i]));
 }
 
+TEST_CASE("no rule fits tensors without elements") {
+  for (const std::int64_t size : {1, 0}) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", floats({size, 3}));
+    graph.add_output("y", add(graph, "Relu", add(graph, "Relu", {x}))[0]);
+    CHECK(find(graph, RuleIndex(testing::rules(), {})).size() == (size == 0 ? 0 : 1));
+  }
+}
+
 TEST_CASE("what others use is not taken away") { CHECK(find(two_products(true), RuleIndex(testing::rules(), {})).empty()); }
 
 TEST_CASE("a match is found again by its place") {
