@@ -89,7 +89,7 @@ class Optimizer {
 
     std::vector<Candidate> candidates = find_candidates();
     std::optional<std::size_t> winner = choose(candidates);
-    if (winner && !check(candidates[*winner])) winner.reset();
+    if (winner && executable_ && !check(candidates[*winner])) winner.reset();
     return finish(winner ? &candidates[*winner] : nullptr);
   }
 
@@ -165,7 +165,8 @@ class Optimizer {
     return has_symbols(graph) ? with_sizes(graph, as_substitution(options_.sizes)) : graph;
   }
 
-  // Leaves out candidates that the device cannot execute. Throws if it cannot execute the given graph.
+  // Leaves out candidates that the device cannot execute. If it cannot execute the given graph: throws, unless that has opaque
+  // nodes. Such a model is not to be refused: what is understood of it is optimized, and executable_ becomes false.
   void drop_failing(std::vector<Candidate>& candidates, std::vector<Graph>& graphs) {
     TimingOptions once;
     once.min_seconds = once.max_seconds = 0;
@@ -177,12 +178,17 @@ class Optimizer {
       } catch (const Error& error) {
         if (error.code() == ErrorCode::kMissing || error.code() == ErrorCode::kCancelled) throw;
         if (&graph != graphs.data()) return false;
+        if (!report_.opaque.empty()) {
+          executable_ = false;
+          report_.check.note = error.what();
+          return false;
+        }
         const bool open = has_symbols(original_);
         throw Error(error.code(), error.text(), error.where().empty() ? "the given model" : error.where(),
                     open ? "sizes that the model leaves open were taken as 1: give others" : error.hint());
       }
     };
-    works(graphs[0]);
+    if (!works(graphs[0])) return;
     for (std::size_t i = candidates.size(); i > 0; --i) {
       if (works(graphs[i])) continue;
       graphs.erase(graphs.begin() + static_cast<std::ptrdiff_t>(i));
@@ -206,6 +212,10 @@ class Optimizer {
     TimingOptions timing = options_.timing;
     timing.seed = options_.seed;
     drop_failing(candidates, graphs);
+    if (!executable_) {
+      report_.outcome = "chosen by predicted cost, as it cannot be executed on " + device_.name() + ": " + report_.check.note;
+      return report_.predicted_after < report_.predicted_before ? std::optional<std::size_t>(0) : std::nullopt;
+    }
     std::vector<std::vector<double>> times(graphs.size());
     std::optional<std::size_t> best;
     Comparison best_comparison;
@@ -332,6 +342,7 @@ class Optimizer {
   const OptimizeOptions& options_;
   CostModel costs_;
   OptimizeReport report_;
+  bool executable_ = true;  // the given graph, on the device
 };
 
 }  // namespace

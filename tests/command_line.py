@@ -155,6 +155,11 @@ class CommandLine(unittest.TestCase):
         facts = self.report("show", self.path("model.onnx"), "--unsupported", status=1)
         self.assertEqual([n["node"] for n in facts["nodes"]], ["vendor"])
         self.assertFalse(facts["executable"])
+        for device in ("cpu", "onnxruntime"):
+            facts = self.optimize("--device", device)
+            self.assertIn("Sparkle", [n.op_type for n in onnx.load(self.path("out.onnx")).graph.node])
+            self.assertEqual([n["node"] for n in facts["nodes"]["opaque"]], ["vendor"])
+            self.assertLess(facts["nodes"]["after"], facts["nodes"]["before"])
 
     def test_symbolic_sizes_survive(self):
         onnx.save(branches("N"), self.path("model.onnx"))
