@@ -1,5 +1,7 @@
 #include "optimizer/optimize.h"
 
+#include "operators/difference.h"
+
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -265,25 +267,12 @@ class Optimizer {
       for (std::size_t i = 0; i < expected.size(); ++i) {
         if (compare_outputs(expected[i], found.at(i), 0)) continue;
         if (is_real(expected[i].type()) && shaken.empty()) shaken = device_.run(before, slightly_changed(inputs));
-        const double unavoidable = shaken.empty() ? 0 : largest_difference(expected[i], shaken[i]).first;
+        const double unavoidable = shaken.empty() ? 0 : difference(expected[i], shaken[i]).absolute;
         if (!compare_outputs(expected[i], found[i], 4 * unavoidable)) report_.check.ok = false;
       }
     }
     if (!report_.check.ok) report_.outcome = "the rewritten graph's results differed from the model's and it was thrown away";
     return report_.check.ok;
-  }
-
-  // The largest difference of elements, and the largest magnitude of the first tensor's.
-  static std::pair<double, double> largest_difference(const Tensor& expected, const Tensor& found) {
-    const std::vector<double> a = expected.reals(), b = found.reals();
-    double difference = 0, scale = 0;
-    for (std::size_t i = 0; i < a.size(); ++i) {
-      if (std::isfinite(a[i])) scale = std::max(scale, std::abs(a[i]));
-      if (a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) continue;
-      const double d = std::abs(a[i] - b[i]);
-      difference = std::isfinite(d) ? std::max(difference, d) : HUGE_VAL;
-    }
-    return {difference, scale};
   }
 
   // The inputs with their last few bits changed: what that does to an output, rounding inside of the graph may do as well.
@@ -306,11 +295,11 @@ class Optimizer {
     CheckReport& check = report_.check;
     if (expected.type() != found.type() || expected.sizes() != found.sizes()) return false;
     if (byte_size(expected.type()) == 0) return true;
-    const auto [difference, scale] = largest_difference(expected, found);
-    const double relative = difference == 0 ? 0 : difference / std::max(scale, 1e-30);
-    check.max_abs_error = std::max(check.max_abs_error, difference);
+    const Difference found_difference = difference(expected, found);
+    const double relative = found_difference.relative();
+    check.max_abs_error = std::max(check.max_abs_error, found_difference.absolute);
     check.max_rel_error = std::max(check.max_rel_error, relative);
-    return relative <= tolerated_relative_error(expected.type()) || difference <= tolerated;
+    return relative <= tolerated_relative_error(expected.type()) || found_difference.absolute <= tolerated;
   }
 
   OptimizeResult finish(Candidate* winner) {

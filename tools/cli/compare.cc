@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "operators/difference.h"
 #include "optimizer/optimize.h"
 #include "tools/cli/command.h"
 
@@ -18,32 +19,22 @@ struct Options {
   int runs = 3;
 };
 
-struct Difference {
+struct OutputReport {
   double absolute = 0, relative = 0;  // relative to the output's largest magnitude
   bool ok = true;
   std::string note;
 };
 
-void add_difference(Difference& total, const Tensor& a, const Tensor& b, const Options& options) {
+void add_difference(OutputReport& total, const Tensor& a, const Tensor& b, const Options& options) {
   if (a.type() != b.type() || a.sizes() != b.sizes()) {
     total.ok = false;
     total.note = "type or sizes differ";
     return;
   }
-  const std::vector<double> x = a.reals(), y = b.reals();
-  double largest = 0, scale = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    if (x[i] == y[i] || (std::isnan(x[i]) && std::isnan(y[i]))) {
-      if (std::isfinite(x[i])) scale = std::max(scale, std::fabs(x[i]));
-      continue;
-    }
-    const double d = std::fabs(x[i] - y[i]);
-    largest = std::isnan(d) ? INFINITY : std::max(largest, d);
-    if (std::isfinite(x[i])) scale = std::max(scale, std::fabs(x[i]));
-    if (!(d <= options.atol + options.rtol * std::fabs(x[i]))) total.ok = false;
-  }
-  total.absolute = std::max(total.absolute, largest);
-  if (largest > 0) total.relative = std::max(total.relative, scale > 0 ? largest / scale : INFINITY);
+  const Difference d = difference(a, b, options.rtol, options.atol);
+  total.ok = total.ok && d.within;
+  total.absolute = std::max(total.absolute, d.absolute);
+  total.relative = std::max(total.relative, d.relative());
 }
 
 std::unique_ptr<Device> device_of(const Options& options) {
@@ -78,7 +69,7 @@ int compare_command(const Options& options) {
     require_same(std::any_of(b.outputs().begin(), b.outputs().end(), [&](const GraphOutput& p) { return p.name == o.name; }),
                  "outputs");
   const std::unique_ptr<Device> device = device_of(options);
-  std::vector<Difference> differences(a.outputs().size());
+  std::vector<OutputReport> differences(a.outputs().size());
   const int runs = options.inputs.empty() ? options.runs : 1;
   for (int run = 0; run < runs; ++run) {
     const std::vector<Tensor> inputs = options.inputs.empty()
@@ -95,7 +86,7 @@ int compare_command(const Options& options) {
   std::ostringstream text;
   text << std::scientific << std::setprecision(2);
   for (std::size_t i = 0; i < differences.size(); ++i) {
-    const Difference& d = differences[i];
+    const OutputReport& d = differences[i];
     const std::string& name = a.outputs()[i].name;
     ok = ok && d.ok;
     text << "  " << name << ": " << (d.ok ? "same" : "differs") << ", largest error " << d.absolute << " absolute, "
