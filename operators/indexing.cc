@@ -118,7 +118,7 @@ struct GatherND {
     Indices shape(indices.shape().begin(), indices.shape().end() - 1);
     shape.insert(shape.end(), x.shape().begin() + batch_count + depth_count, x.shape().end());
     d.output(x.type(), shape, [=](const Indices& i) {
-      const auto rows_end = i.begin() + static_cast<std::ptrdiff_t>(indices.rank()) - 1;
+      const auto rows_end = i.begin() + static_cast<std::ptrdiff_t>(indices.rank() - 1);
       Indices at(i.begin(), i.begin() + static_cast<std::ptrdiff_t>(batch)), row(i.begin(), rows_end);
       row.emplace_back(0);
       for (std::size_t k = 0; k < depth; ++k) {
