@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "rules/rule.h"
-#include "verifier/solver.h"
+#include "verifier/proof.h"
 
 namespace rewright {
 
@@ -14,9 +14,8 @@ enum class Outcome { kProved, kRefuted, kUndecided };
 std::string_view name(Outcome outcome);
 
 struct VerifyOptions {
-  std::size_t maximum_rank = 5;     // of inputs that may have any rank
-  std::size_t maximum_cases = 600;  // of one rule; larger ranks are then left out, and `ranks` of the verdict says so
-  int instances = 200;              // sampled for a counterexample where there is no proof
+  proof::ProofLimits limits;
+  int instances = 200;  // sampled for a counterexample where there is no proof
   std::uint64_t seed = 1;
   proof::SolverOptions solver;
 };
