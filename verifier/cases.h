@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "rules/bindings.h"
-#include "verifier/normal_form.h"
+#include "verifier/side.h"
 #include "verifier/solver.h"
 
 namespace rewright::proof {
@@ -26,18 +26,6 @@ struct SymbolicCase {
 
   std::string to_string() const;
 };
-
-// What must hold so that a node's attributes as written mean what they are normalized to for symbolic sizes; nothing if they
-// cannot agree.
-std::optional<std::vector<Condition>> agreement(const Attributes& written, const Attributes& normalized);
-
-// Definitions of all nodes of a side. Throws Error as definitions do.
-struct SideConditions {
-  std::vector<Condition> typing;  // of the definitions, and of attributes (see agreement)
-  bool reachable = true;          // false: no graph has these attributes after normalization
-};
-DefinedSide define_side(const Rule& rule, const Pattern& side, const std::vector<TensorType>& inputs, const Bindings& bindings,
-                        bool with_elements, SideConditions& conditions);
 
 class CaseEnumerator {
  public:

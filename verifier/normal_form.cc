@@ -9,12 +9,6 @@ namespace rewright::proof {
 
 using Kind = ElementNode::Kind;
 
-const TensorType& type_of(const DefinedSide& side, const PatternValue& value) {
-  if (value.kind == PatternValue::Kind::kInput) return side.inputs.at(value.number);
-  if (value.kind == PatternValue::Kind::kNode) return side.nodes.at(value.number).at(value.output).type;
-  throw Error(ErrorCode::kBadInput, "an absent value has no type");
-}
-
 namespace {
 
 // The quotient of a polynomial that is a multiple of another one with several terms.

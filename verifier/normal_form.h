@@ -6,18 +6,11 @@
 
 #include "operators/operator.h"
 #include "rules/rule.h"
+#include "verifier/side.h"
 #include "verifier/solver.h"
 #include "verifier/terms.h"
 
 namespace rewright::proof {
-
-// A side of a rule for symbolic values of its variables: the definitions of its nodes.
-struct DefinedSide {
-  const Pattern* pattern = nullptr;
-  std::vector<TensorType> inputs;          // of the rule
-  std::vector<std::vector<Output>> nodes;  // their outputs
-};
-const TensorType& type_of(const DefinedSide& side, const PatternValue& value);
 
 // Divisions whose dividend is known to lie between 0 and the divisor are taken away, nested ones flattened.
 Index without_divisions(const Index& index, const Guards& assumptions, Solver& solver);

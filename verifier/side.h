@@ -1,0 +1,32 @@
+// A side of a rule for symbolic values of its variables: what the definitions of its nodes say.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "operators/operator.h"
+#include "rules/bindings.h"
+#include "rules/rule.h"
+
+namespace rewright::proof {
+
+struct DefinedSide {
+  const Pattern* pattern = nullptr;
+  std::vector<TensorType> inputs;          // of the rule
+  std::vector<std::vector<Output>> nodes;  // their outputs
+};
+const TensorType& type_of(const DefinedSide& side, const PatternValue& value);
+
+// What must hold so that a node's attributes as written mean what they are normalized to for symbolic sizes; nothing if they
+// cannot agree.
+std::optional<std::vector<Condition>> agreement(const Attributes& written, const Attributes& normalized);
+
+// Definitions of all nodes of a side. Throws Error as definitions do.
+struct SideConditions {
+  std::vector<Condition> typing;  // of the definitions, and of attributes (see agreement)
+  bool reachable = true;          // false: no graph has these attributes after normalization
+};
+DefinedSide define_side(const Rule& rule, const Pattern& side, const std::vector<TensorType>& inputs, const Bindings& bindings,
+                        bool with_elements, SideConditions& conditions);
+
+}  // namespace rewright::proof

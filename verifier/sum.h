@@ -1,0 +1,54 @@
+// The normal form of an element: a sum of terms  c * SUM over bound variables, where guards hold, of a product of factors.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "operators/function.h"
+#include "verifier/guard.h"
+#include "verifier/rational.h"
+
+namespace rewright::proof {
+
+struct Term;
+using Sum = std::vector<Term>;  // the empty sum is 0
+
+// One of a set that a maximum is taken of: the values for all bound variables that satisfy the guards.
+struct MaximumElement {
+  Indices bound;
+  Guards guards;
+  Sum value;
+};
+
+struct Factor {
+  enum class Kind {
+    kAccess,           // input[position]
+    kFunction,         // name(arguments)
+    kMaximum,          // the maximum of a set; of none: minus infinity
+    kIndex,            // an index expression as a number
+    kReciprocalIndex,  // 1 / index
+    kUnknown,          // a named number
+  };
+  Kind kind = Kind::kUnknown;
+  std::size_t input = 0;                   // kAccess
+  Indices position{};                      // kAccess
+  Index index{};                           // kIndex, kReciprocalIndex
+  std::string name{};                      // kFunction, kUnknown
+  const Function* law = nullptr;           // kFunction: where its laws stand, if it has any
+  std::vector<Sum> arguments{};            // kFunction
+  std::vector<MaximumElement> elements{};  // kMaximum
+};
+
+struct Term {
+  Rational coefficient = 1;
+  Indices bound{};
+  Guards guards{};
+  std::vector<Factor> factors{};
+};
+
+Term replaced(const Term& term, const Replacements& replacements);
+Sum replaced(const Sum& sum, const Replacements& replacements);
+
+std::string to_string(const Sum& sum);  // for messages
+
+}  // namespace rewright::proof
