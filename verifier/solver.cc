@@ -2,6 +2,8 @@
 
 #include <z3++.h>
 
+#include <memory>
+
 #include "operators/error.h"
 #include "verifier/smt_writer.h"
 
@@ -23,41 +25,44 @@ std::string_view name(Answer answer) {
   return "error";
 }
 
-struct Solver::Z3 {
-  z3::context context;
-};
-
-Solver::Solver(SolverOptions options) : options_(options), z3_(std::make_unique<Z3>()) {}
-Solver::~Solver() = default;
+Engine linked_z3(unsigned seed) {
+  return [context = std::make_shared<z3::context>(), seed](const Query& query) {
+    try {
+      z3::solver solver = query.quantified ? z3::solver(*context) : z3::solver(*context, z3::solver::simple());
+      z3::params parameters(*context);
+      parameters.set("rlimit", query.steps);
+      parameters.set("random_seed", seed);
+      solver.set(parameters);
+      solver.from_string(query.text.c_str());
+      switch (solver.check()) {
+        case z3::unsat:
+          return Answer::kProved;
+        case z3::sat:
+          return Answer::kRefuted;
+        case z3::unknown:
+          break;
+      }
+      return Answer::kUnknown;
+    } catch (const z3::exception&) {
+      return Answer::kError;
+    }
+  };
+}
 
 Answer Solver::solve(const std::string& text, unsigned steps, bool quantified) {
-  if (const auto known = answers_.find(text); known != answers_.end()) return known->second;
-  queries_.push_back({text, Answer::kUnknown});
-  Answer answer = Answer::kUnknown;
-  try {
-    z3::context& context = z3_->context;
-    z3::solver solver = quantified ? z3::solver(context) : z3::solver(context, z3::solver::simple());
-    z3::params parameters(context);
-    parameters.set("rlimit", steps);
-    parameters.set("random_seed", options_.seed);
-    solver.set(parameters);
-    solver.from_string(text.c_str());
-    switch (solver.check()) {
-      case z3::unsat:
-        answer = Answer::kProved;
-        break;
-      case z3::sat:
-        answer = Answer::kRefuted;
-        break;
-      case z3::unknown:
-        break;
-    }
-  } catch (const z3::exception&) {
-    answer = Answer::kError;
+  Query query{text, steps, quantified};
+  if (observer_) observer_->asked(query);
+  const auto known = answers_.find(text);
+  if (known == answers_.end()) {
+    queries_.push_back(query);
+    query.answer = engine_(query);
+    queries_.back().answer = query.answer;
+    answers_.emplace(text, query.answer);
+  } else {
+    query.answer = known->second;
   }
-  queries_.back().answer = answer;
-  answers_.emplace(text, answer);
-  return answer;
+  if (observer_) observer_->answered(query);
+  return query.answer;
 }
 
 template <class Goal>

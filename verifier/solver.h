@@ -7,10 +7,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
-#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "verifier/guard.h"
@@ -35,9 +36,23 @@ struct Existence {
 
 // One question as it was put to the solver: the statement is proved if the assertions have no model.
 struct Query {
-  std::string text;  // SMT-LIB, written before it is solved
+  std::string text;         // SMT-LIB, written before it is solved
+  unsigned steps = 0;       // the budget
+  bool quantified = false;  // covers are
   Answer answer = Answer::kUnknown;
 };
+
+// Whoever keeps a record of the questions. One that was asked before is told again, with the answer that is known.
+class QueryObserver {
+ public:
+  virtual ~QueryObserver() = default;
+  virtual void asked(const Query& query) = 0;     // before it is solved
+  virtual void answered(const Query& query) = 0;  // its answer is there
+};
+
+// What solves a question as it is written.
+using Engine = std::function<Answer(const Query&)>;
+Engine linked_z3(unsigned seed);
 
 struct SolverOptions {
   unsigned linear_steps = 4000000;
@@ -47,10 +62,11 @@ struct SolverOptions {
 
 class Solver {
  public:
-  explicit Solver(SolverOptions options = {});
-  ~Solver();
+  explicit Solver(SolverOptions options = {}) : Solver(options, linked_z3(options.seed)) {}
+  Solver(SolverOptions options, Engine engine) : options_(options), engine_(std::move(engine)) {}
   Solver(const Solver&) = delete;
   Solver& operator=(const Solver&) = delete;
+  void observe(QueryObserver* observer) { observer_ = observer; }  // null: nobody
 
   // Do the assumptions imply the goal? kRefuted: there is a model of the assumptions where it does not hold.
   Answer implies(const Guards& assumptions, const Guard& goal);
@@ -71,9 +87,9 @@ class Solver {
   template <class Goal>
   Answer ask(const Guards& assumptions, const Goal& goal, bool quantified, bool quick = false);
 
-  struct Z3;
   SolverOptions options_;
-  std::unique_ptr<Z3> z3_;
+  Engine engine_;
+  QueryObserver* observer_ = nullptr;
   std::vector<Query> queries_;
   std::map<std::string, Answer, std::less<>> answers_;  // by text
 };
