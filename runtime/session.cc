@@ -1,11 +1,22 @@
 #include "runtime/session.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <cstdio>
+#include <thread>
 
 #include "optimizer/device.h"
 
 namespace rewright {
+
+int usable_threads(int asked) {
+  if (asked > 0) return asked;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) return CPU_COUNT(&set);
+  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
 
 std::string profile_table(std::span<const StepProfile> steps, const Roofline& roofline) {
   std::vector<const StepProfile*> sorted;

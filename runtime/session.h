@@ -15,8 +15,11 @@ namespace rewright {
 // Instruction sets that kernels are compiled for; a session uses the best one the processor has, up to a limit.
 enum class Isa { kBaseline, kAvx2, kAvx512 };
 
+// The number of threads asked for, or if that is not positive, one for each processor that this process may run on.
+int usable_threads(int asked);
+
 struct SessionOptions {
-  int threads = 1;                // 0: as many as the machine has processors
+  int threads = 1;                // see usable_threads
   Isa max_isa = Isa::kAvx512;     // libraries that choose by themselves take the limit of the process's first session
   bool profile = false;           // measure every step
   bool precision_double = false;  // compute float tensors in double inside (folding of constants)

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <map>
 #include <new>
-#include <thread>
 
 #include "runtime/cpu/dnnl_support.h"
 #include "runtime/cpu/plan.h"
@@ -43,8 +42,7 @@ class CpuSession final : public Session {
         options_(options),
         outputs_(graph.outputs().begin(), graph.outputs().end()) {
     plan_options_.isa = cpu::usable_isa(options.max_isa);
-    plan_options_.threads =
-        options.threads > 0 ? options.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    plan_options_.threads = usable_threads(options.threads);
     cpu::set_dnnl_limit(options.max_isa);
     if (sizes_known(graph_)) {
       use_threads();

@@ -8,7 +8,6 @@
 #include <cstring>
 #include <fstream>
 #include <limits>
-#include <thread>
 
 #include "optimizer/optimize.h"
 #include "runtime/cpu/backend.h"
@@ -74,7 +73,7 @@ Roofline measure_roofline() {
 class CpuDevice final : public Device {
  public:
   explicit CpuDevice(int threads) {
-    options_.threads = threads > 0 ? threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    options_.threads = usable_threads(threads);
     plan_options_.threads = options_.threads;
     plan_options_.isa = cpu::usable_isa(options_.max_isa);
   }

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "graph/onnx.h"
 #include "runtime/onnxruntime/worker.h"
+#include "runtime/session.h"
 
 namespace rewright {
 
@@ -138,8 +138,7 @@ class OnnxRuntimeDevice : public Device {
 }  // namespace
 
 std::unique_ptr<Device> make_onnxruntime_device(int threads) {
-  if (threads <= 0) threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  return std::make_unique<OnnxRuntimeDevice>(threads);
+  return std::make_unique<OnnxRuntimeDevice>(usable_threads(threads));
 }
 
 }  // namespace rewright

@@ -134,13 +134,7 @@ std::map<std::string, std::int64_t> symbol_sizes(const Graph& graph, const std::
   return result;
 }
 
-int thread_count(const CommonOptions& common) {
-  if (common.threads > 0) return common.threads;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) return CPU_COUNT(&set);
-  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-}
+int thread_count(const CommonOptions& common) { return usable_threads(common.threads); }
 
 std::unique_ptr<Device> make_device(const std::string& name, int threads) {
   if (name == "cpu") return make_cpu_device(threads);
@@ -202,6 +196,15 @@ std::vector<Rule> read_all_rules(const std::vector<std::string>& files) {
   for (const std::string& file : files)
     for (Rule& rule : read_rules(file)) rules.push_back(std::move(rule));
   return RuleSet(std::move(rules)).rules();
+}
+
+std::vector<Rule> read_proved_rules(const std::vector<std::string>& files, bool unproved) {
+  std::vector<Rule> rules = read_all_rules(files);
+  for (const Rule& rule : rules)
+    if (rule.proof.status != RuleStatus::kProved && !unproved)
+      throw Error(ErrorCode::kBadInput, "the rule is not proved", "rule " + rule.name,
+                  "give what rewright verify -o writes, or --unproved");
+  return rules;
 }
 
 // ---- Interruption
