@@ -42,48 +42,42 @@ void collect_positions(const Factor& f, const Indices& inner, std::vector<Index>
   }
 }
 
-bool is_pivot(const Index& variable, const std::string& prefix) {
-  const Atom& atom = *variable.as_atom();
-  return atom.kind == Atom::Kind::kSymbol && atom.name.starts_with(prefix);
-}
-
-Indices without_pivot(const Term& term, const std::string& prefix) {
-  Indices result;
-  for (const Index& v : term.bound)
-    if (!is_pivot(v, prefix)) result.push_back(v);
-  return result;
-}
-
-Term with_fresh_variables(const Term& term) {
-  Replacements names;
-  Term result = term;
-  result.bound.clear();
-  for (const Index& v : term.bound) {
-    names.emplace_back(v, Index::fresh(v.as_atom()->name));
-    result.bound.push_back(names.back().second);
-  }
-  const Indices bound = result.bound;
-  result = replaced(result, names);
-  result.bound = bound;
-  return result;
-}
-
-// The factors by signature, and every order of those with equal ones.
-std::vector<std::vector<Factor>> orders(const Term& term) {
-  std::vector<std::pair<std::string, Factor>> factors;
-  for (const Factor& f : term.factors) factors.emplace_back(signature(f), f);
+// The numbers of the factors by signature, and every order of those with equal ones.
+std::vector<std::vector<std::size_t>> orders(const Term& term) {
+  std::vector<std::pair<std::string, std::size_t>> factors;
+  for (std::size_t i = 0; i < term.factors.size(); ++i) factors.emplace_back(signature(term.factors[i]), i);
   std::stable_sort(factors.begin(), factors.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::size_t> order(factors.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::vector<std::vector<Factor>> result;
+  std::vector<std::vector<std::size_t>> result;
   do {
     bool sorted = true;
     for (std::size_t i = 0; i + 1 < order.size(); ++i) sorted &= factors[order[i]].first <= factors[order[i + 1]].first;
     if (!sorted) continue;
-    std::vector<Factor> list;
+    std::vector<std::size_t> list;
     for (const std::size_t i : order) list.push_back(factors[i].second);
     result.push_back(std::move(list));
   } while (result.size() < kMaximumOrders && order.size() <= 7 && std::next_permutation(order.begin(), order.end()));
+  return result;
+}
+
+Term reordered(const Term& term, const std::vector<std::size_t>& order) {
+  Term result = term;
+  for (std::size_t i = 0; i < order.size(); ++i) result.factors[i] = term.factors[order[i]];
+  return result;
+}
+
+bool is_index(const Factor& f) { return f.kind == Factor::Kind::kIndex || f.kind == Factor::Kind::kReciprocalIndex; }
+
+// The same order, of the factors that are no indices, by their numbers among them: simplification merges indices alone.
+std::vector<std::size_t> without_indices(const Term& term, const std::vector<std::size_t>& order) {
+  std::vector<std::size_t> result;
+  for (const std::size_t i : order) {
+    if (is_index(term.factors[i])) continue;
+    const auto begin = term.factors.begin();
+    result.push_back(static_cast<std::size_t>(
+        std::count_if(begin, begin + static_cast<std::ptrdiff_t>(i), [](const Factor& f) { return !is_index(f); })));
+  }
   return result;
 }
 
@@ -92,66 +86,44 @@ Guards joined(Guards a, const Guards& b) {
   return a;
 }
 
-bool same_guards(const Guards& a, const Guards& b) {
-  const auto subset = [](const Guards& x, const Guards& y) {
-    return std::all_of(x.begin(), x.end(), [&](const Guard& g) { return std::find(y.begin(), y.end(), g) != y.end(); });
-  };
-  return subset(a, b) && subset(b, a);
+Term traced(Term term) {
+  term.trace = term.bound;
+  return term;
 }
-
-// Fourier and Motzkin: a variable between bounds exists if each lower one is at most each upper one. Exact over the integers
-// where the variable stands alone.
-Existence without_quantifiers(Existence e) {
-  for (std::size_t i = 0; i < e.bound.size();) {
-    const Index variable = e.bound[i];
-    Guards kept;
-    std::vector<Index> lower, upper;  // of values that must not be negative, with the variable taken out
-    bool alone = true;
-    for (const Guard& g : e.guards) {
-      if (!occurs(variable, g)) {
-        kept.push_back(g);
-        continue;
-      }
-      const int c = g.kind == Guard::Kind::kNonNegative ? unit_coefficient(g.value, variable) : 0;
-      alone = alone && c != 0;
-      (c > 0 ? lower : upper).push_back(g.value - Index(c) * variable);
-    }
-    if (!alone) {
-      ++i;
-      continue;
-    }
-    for (const Index& l : lower)
-      for (const Index& u : upper) kept.push_back(non_negative(l + u));
-    e.guards = std::move(kept);
-    e.bound.erase(e.bound.begin() + static_cast<std::ptrdiff_t>(i));
-  }
-  return e;
-}
-
-struct Class {
-  Term representative;
-  std::vector<std::size_t> pivots;
-  std::vector<Term> members;
-};
 
 }  // namespace
 
-Term Comparison::canonical(Term term, const std::string& prefix, std::vector<std::size_t>& pivots) const {
-  pivots.clear();
+Comparison::Canonical Comparison::canonical(Term term, const std::string& prefix) const {
+  Canonical result;
+  Replacements meaning;  // of the new variables in terms of the old ones
+  Indices old = term.bound;
+  const auto rename = [&](const Index& variable, const Index& name, const Index& value) {
+    meaning.emplace_back(name, value);
+    result.variables.push_back(name);
+    result.inverse.push_back(value);
+    std::erase(old, variable);
+  };
   for (std::size_t n = 0;; ++n) {
     std::vector<Index> positions;
     for (const Factor& f : term.factors) collect_positions(f, {}, positions);
-    if (n >= positions.size()) return term;
+    if (n >= positions.size()) break;
     const Index& p = positions[n];
-    const auto v = std::find_if(term.bound.begin(), term.bound.end(), [&](const Index& candidate) {
-      return !is_pivot(candidate, prefix) && unit_coefficient(p, candidate) != 0;
-    });
-    if (v == term.bound.end()) continue;
-    const Index name = *v, pivot = Index::symbol(prefix + std::to_string(n));
-    *v = pivot;
-    term = replaced(term, {{name, solved_for(p - pivot, name)}});
-    pivots.push_back(n);
+    const auto v =
+        std::find_if(old.begin(), old.end(), [&](const Index& variable) { return unit_coefficient(p, variable) != 0; });
+    if (v == old.end()) continue;
+    const Index variable = *v, pivot = Index::symbol(prefix + std::to_string(n));
+    rename(variable, pivot, replaced(p, meaning));
+    term = replaced(term, {{variable, solved_for(p - pivot, variable)}});
+    result.pivots.push_back(n);
   }
+  Replacements names;
+  for (const Index& variable : Indices(old)) {
+    names.emplace_back(variable, Index::symbol(prefix + "+" + std::to_string(names.size())));
+    rename(variable, names.back().second, variable);
+  }
+  result.term = replaced(term, names);
+  result.term.bound = result.variables;
+  return result;
 }
 
 // Sizes that are known not to be 0 cancel against their reciprocals.
@@ -187,9 +159,10 @@ Sum Comparison::without_known_indices(const Sum& sum, const Guards& assumptions)
   return simplified(result);
 }
 
-bool Comparison::equal(const Factor& a, const Factor& b, const Guards& assumptions) {
+bool Comparison::equal(const Factor& a, const Factor& b, const Guards& assumptions, std::vector<Derivation>* parts) {
   if (a.kind != b.kind) return false;
   const auto same = [&](const Index& p, const Index& q) { return p == q || solver_.proves(assumptions, zero(p - q)); };
+  const auto part = [&]() -> Derivation* { return parts ? &parts->emplace_back() : nullptr; };
   switch (a.kind) {
     case Factor::Kind::kAccess:
       if (a.input != b.input || a.position.size() != b.position.size()) return false;
@@ -204,143 +177,179 @@ bool Comparison::equal(const Factor& a, const Factor& b, const Guards& assumptio
     case Factor::Kind::kFunction:
       if (a.name != b.name || a.arguments.size() != b.arguments.size()) return false;
       for (std::size_t i = 0; i < a.arguments.size(); ++i)
-        if (!is_zero(rewright::proof::joined(a.arguments[i], scaled(b.arguments[i], -1)), assumptions)) return false;
+        if (!is_zero(rewright::proof::joined(a.arguments[i], scaled(b.arguments[i], -1)), assumptions, part())) return false;
       return true;
     case Factor::Kind::kMaximum:
       break;
   }
-  return equal_maxima(a, b, assumptions);
+  return equal_maxima(a, b, assumptions, part());
 }
 
-bool Comparison::is_zero(const Sum& sum, const Guards& assumptions) {
+bool Comparison::cancels(const std::vector<Term>& members, const Guards& assumptions) {
+  if (members.size() == 2 && members[0].coefficient == -members[1].coefficient &&
+      same_guards(members[0].guards, members[1].guards))
+    return true;
+  std::vector<Indicator> indicators;
+  for (const Term& m : members) indicators.push_back({m.coefficient, m.guards});
+  if (solver_.cancel(assumptions, indicators) == Answer::kProved) return true;
+  if (open_.empty()) open_ = "is this 0: " + to_string(members);
+  return false;
+}
+
+bool Comparison::is_zero(const Sum& sum, const Guards& assumptions, Derivation* derivation) {
   const std::string prefix = "y" + std::to_string(depth_) + "!";
   struct Depth {
     int& value;
     explicit Depth(int& v) : value(v) { ++value; }
     ~Depth() { --value; }
   } depth(depth_);
-  std::map<std::string, std::vector<Term>> groups;
-  for (const Term& t : without_known_indices(sum, assumptions)) groups[signature(t)].push_back(with_fresh_variables(t));
+  struct Numbered {
+    std::size_t number;  // in the sum
+    Term term;
+  };
+  std::map<std::string, std::vector<Numbered>> groups;
+  for (std::size_t i = 0; i < sum.size(); ++i) {
+    const Sum simple = without_known_indices({derivation ? traced(sum[i]) : sum[i]}, assumptions);
+    if (simple.empty() && derivation) derivation->vanished.push_back(i);
+    for (const Term& t : simple) groups[signature(t)].push_back({i, t});
+  }
+  struct Class {
+    Canonical first;
+    std::vector<Term> members;
+    MemberClass record;
+  };
   for (const auto& [text, terms] : groups) {
     std::vector<Class> classes;
-    for (const Term& t : terms) {
-      bool found = false;
+    for (const auto& [number, t] : terms) {
+      // Whether the term, with its factors in this order, is the product that the class is about.
+      const auto joins = [&](Class& c, const std::vector<std::size_t>& order, const Canonical& candidate) {
+        if (c.first.pivots != candidate.pivots || c.first.variables.size() != candidate.variables.size()) return false;
+        const std::size_t pivots = candidate.pivots.size();
+        std::vector<std::size_t> matching(candidate.variables.size() - pivots);
+        for (std::size_t i = 0; i < matching.size(); ++i) matching[i] = i;
+        std::size_t tried = 0;
+        do {
+          Replacements names;
+          for (std::size_t i = 0; i < matching.size(); ++i)
+            names.emplace_back(candidate.variables[pivots + i], candidate.variables[pivots + matching[i]]);
+          const Term renamed = replaced(candidate.term, names);
+          const Guards known = joined(assumptions, renamed.guards);
+          std::vector<Derivation> parts;
+          bool equals = true;
+          for (std::size_t i = 0; i < renamed.factors.size() && equals; ++i)
+            equals = equal(renamed.factors[i], c.first.term.factors[i], known, derivation ? &parts : nullptr);
+          if (!equals) continue;
+          c.members.push_back(renamed);
+          if (derivation) {
+            Indices inverse = candidate.inverse;
+            for (std::size_t i = 0; i < matching.size(); ++i) inverse[pivots + matching[i]] = candidate.inverse[pivots + i];
+            c.record.members.push_back({number,
+                                        renamed.trace,
+                                        inverse,
+                                        {},
+                                        renamed.guards,
+                                        renamed.coefficient,
+                                        without_indices(t, order),
+                                        std::move(parts)});
+          }
+          return true;
+        } while (++tried < kMaximumOrders && std::next_permutation(matching.begin(), matching.end()));
+        return false;
+      };
       const auto all_orders = orders(t);
-      for (const std::vector<Factor>& order : all_orders) {
-        Term ordered = t;
-        ordered.factors = order;
-        std::vector<std::size_t> pivots;
-        const Term candidate = canonical(std::move(ordered), prefix, pivots);
-        const Indices left = without_pivot(candidate, prefix);
-        for (Class& c : classes) {
-          const Indices others = without_pivot(c.representative, prefix);
-          if (c.pivots != pivots || others.size() != left.size()) continue;
-          std::vector<std::size_t> matching(left.size());
-          for (std::size_t i = 0; i < matching.size(); ++i) matching[i] = i;
-          std::size_t tried = 0;
-          do {
-            Replacements names;
-            for (std::size_t i = 0; i < left.size(); ++i) names.emplace_back(left[i], others[matching[i]]);
-            Term renamed = candidate;
-            renamed.bound.clear();
-            renamed = replaced(renamed, names);
-            renamed.bound = c.representative.bound;
-            const Guards known = joined(assumptions, renamed.guards);
-            found = true;
-            for (std::size_t i = 0; i < renamed.factors.size() && found; ++i)
-              found = equal(renamed.factors[i], c.representative.factors[i], known);
-            if (found) c.members.push_back(std::move(renamed));
-          } while (!found && ++tried < kMaximumOrders && std::next_permutation(matching.begin(), matching.end()));
-          if (found) break;
-        }
-        if (found) break;
-      }
+      const bool found = std::any_of(all_orders.begin(), all_orders.end(), [&](const std::vector<std::size_t>& order) {
+        if (classes.empty()) return false;
+        const Canonical candidate = canonical(reordered(t, order), prefix);
+        return std::any_of(classes.begin(), classes.end(), [&](Class& c) { return joins(c, order, candidate); });
+      });
       if (found) continue;
-      Term first = t;
-      first.factors = all_orders.at(0);
-      Class c;
-      c.representative = canonical(std::move(first), prefix, c.pivots);
-      c.members.push_back(c.representative);
-      classes.push_back(std::move(c));
+      Class& c = classes.emplace_back();
+      c.first = canonical(reordered(t, all_orders.at(0)), prefix);
+      c.members.push_back(c.first.term);
+      if (!derivation) continue;
+      c.record.variables = c.first.variables;
+      c.record.members.push_back({number,
+                                  c.first.term.trace,
+                                  c.first.inverse,
+                                  {},
+                                  c.first.term.guards,
+                                  c.first.term.coefficient,
+                                  without_indices(t, all_orders[0]),
+                                  {}});
     }
-    for (const Class& c : classes) {
-      if (c.members.size() == 2 && c.members[0].coefficient == -c.members[1].coefficient &&
-          same_guards(c.members[0].guards, c.members[1].guards))
-        continue;
-      std::vector<Indicator> indicators;
-      for (const Term& m : c.members) indicators.push_back({m.coefficient, m.guards});
-      if (solver_.cancel(assumptions, indicators) == Answer::kProved) continue;
-      if (open_.empty()) open_ = "is this 0: " + to_string(c.members);
-      return false;
+    for (Class& c : classes) {
+      if (!cancels(c.members, assumptions)) return false;
+      if (derivation) derivation->classes.push_back(std::move(c.record));
     }
   }
   return true;
 }
 
-bool Comparison::equal_maxima(const Factor& a, const Factor& b, const Guards& assumptions) {
+bool Comparison::equal_maxima(const Factor& a, const Factor& b, const Guards& assumptions, Derivation* derivation) {
   const std::string prefix = "z" + std::to_string(depth_) + "!";
-  struct Member {
-    bool left;
-    Term term;  // the element's variables and guards, its value as a function's argument
-  };
   struct Set {
-    Term representative;
-    std::vector<std::size_t> pivots;
-    std::vector<Member> members;
+    Canonical first;
+    std::vector<Existence> sides[2];
+    MemberClass record;
   };
   std::vector<Set> sets;
-  for (const bool left : {true, false})
-    for (const MaximumElement& e : (left ? a : b).elements) {
-      Term t;
-      t.bound = e.bound, t.guards = e.guards;
-      t.factors.push_back(function("element", nullptr, {e.value}));
-      const Sum simple = simplified({with_fresh_variables(t)});
-      if (simple.empty()) continue;
-      std::vector<std::size_t> pivots;
-      Term candidate = canonical(simple[0], prefix, pivots);
-      // Variables without a pivot that occur in the value say with it which element is meant: they get names too. Those that
-      // occur in guards alone are quantified.
-      for (std::size_t k = 0; k < candidate.bound.size(); ++k) {
-        const Index v = candidate.bound[k];
-        const auto in_value = [&](const Index& variable) {
-          const Term probe = replaced(candidate, {{variable, Index::symbol("!")}});
-          return to_string(probe.factors[0].arguments[0]) != to_string(candidate.factors[0].arguments[0]);
-        };
-        if (is_pivot(v, prefix) || !in_value(v)) continue;
-        const Index name = Index::symbol(prefix + "+" + std::to_string(k));
-        candidate.bound[k] = name;
-        candidate = replaced(candidate, {{v, name}});
-      }
-      const Sum& value = candidate.factors[0].arguments[0];
-      bool found = false;
-      for (Set& s : sets) {
-        const Sum& other = s.representative.factors[0].arguments[0];
-        if (s.pivots != pivots || signature(value) != signature(other)) continue;
-        const std::string before = open_;
-        if (is_zero(joined(value, scaled(other, -1)), joined(assumptions, candidate.guards))) {
-          found = true;
-          s.members.push_back({left, candidate});
-          break;
-        }
-        open_ = before;
-      }
-      if (!found) sets.push_back({candidate, pivots, {{left, candidate}}});
+  for (std::size_t i = 0; i < a.elements.size() + b.elements.size(); ++i) {
+    const bool left = i < a.elements.size();
+    const MaximumElement& e = left ? a.elements[i] : b.elements[i - a.elements.size()];
+    Term t;
+    t.bound = e.bound, t.guards = e.guards;
+    t.factors.push_back(function("element", nullptr, {e.value}));
+    const Sum simple = simplified({derivation ? traced(t) : t});
+    if (simple.empty()) {
+      if (derivation) derivation->vanished.push_back(i);
+      continue;
     }
-  for (const Set& s : sets) {
-    std::vector<Existence> sides[2];
-    for (const Member& m : s.members)
-      sides[m.left ? 0 : 1].push_back(without_quantifiers({without_pivot(m.term, prefix), m.term.guards}));
-    const auto covered = [](const std::vector<Existence>& x, const std::vector<Existence>& y) {
-      return std::all_of(x.begin(), x.end(), [&](const Existence& e) {
-        return std::any_of(y.begin(), y.end(), [&](const Existence& f) {
-          return e.bound.empty() && f.bound.empty() && same_guards(e.guards, f.guards);
-        });
-      });
+    Canonical candidate = canonical(simple[0], prefix);
+    // Variables without a pivot that occur in the value say with it which element is meant: they keep their names. Those that
+    // occur in guards alone are quantified.
+    const Indices all = candidate.variables, inverse = candidate.inverse;
+    const std::size_t pivots = candidate.pivots.size();
+    candidate.variables.resize(pivots), candidate.inverse.resize(pivots);
+    Indices quantified;
+    Replacements names;
+    for (std::size_t k = pivots; k < all.size(); ++k) {
+      const Term probe = replaced(candidate.term, {{all[k], Index::symbol("!")}});
+      const bool in_value = to_string(probe.factors[0].arguments[0]) != to_string(candidate.term.factors[0].arguments[0]);
+      const std::size_t number = in_value ? candidate.variables.size() - pivots : quantified.size();
+      names.emplace_back(all[k], Index::symbol(prefix + (in_value ? "+" : "-") + std::to_string(number)));
+      (in_value ? candidate.variables : quantified).push_back(names.back().second);
+      if (in_value) candidate.inverse.push_back(inverse[k]);
+    }
+    candidate.term = replaced(candidate.term, names);
+    const Sum& value = candidate.term.factors[0].arguments[0];
+    Member member{i, candidate.term.trace, candidate.inverse, quantified, candidate.term.guards, 1, {}, {}};
+    const auto joins = [&](const Set& s) {
+      const Sum& other = s.first.term.factors[0].arguments[0];
+      if (s.first.pivots != candidate.pivots || s.first.variables.size() != candidate.variables.size() ||
+          signature(value) != signature(other))
+        return false;
+      const std::string before = open_;
+      member.parts.assign(1, {});
+      if (is_zero(joined(value, scaled(other, -1)), joined(assumptions, candidate.term.guards),
+                  derivation ? &member.parts[0] : nullptr))
+        return true;
+      open_ = before;
+      return false;
     };
-    if (covered(sides[0], sides[1]) && covered(sides[1], sides[0])) continue;
-    if (solver_.same_cover(assumptions, sides[0], sides[1]) == Answer::kProved) continue;
-    if (open_.empty()) open_ = "is this on both sides of a maximum: " + to_string(s.representative.factors[0].arguments[0]);
-    return false;
+    auto set = std::find_if(sets.begin(), sets.end(), joins);
+    if (set == sets.end()) {
+      member.parts.clear();
+      set = sets.insert(sets.end(), {candidate, {}, {candidate.variables, {}}});
+    }
+    set->sides[left ? 0 : 1].push_back({quantified, candidate.term.guards});
+    if (derivation) set->record.members.push_back(std::move(member));
+  }
+  for (Set& s : sets) {
+    if (solver_.same_cover(assumptions, s.sides[0], s.sides[1]) != Answer::kProved) {
+      if (open_.empty()) open_ = "is this on both sides of a maximum: " + to_string(s.first.term.factors[0].arguments[0]);
+      return false;
+    }
+    if (derivation) derivation->classes.push_back(std::move(s.record));
   }
   return true;
 }

@@ -8,6 +8,7 @@
 
 #include <string>
 
+#include "verifier/derivation.h"
 #include "verifier/solver.h"
 #include "verifier/terms.h"
 
@@ -17,14 +18,22 @@ class Comparison {
  public:
   explicit Comparison(Solver& solver) : solver_(solver) {}
 
-  // Do the assumptions imply that the sum is 0? False: not shown; `open_question()` then says what was not.
-  bool is_zero(const Sum& sum, const Guards& assumptions);
+  // Do the assumptions imply that the sum is 0? False: not shown; `open_question()` then says what was not. How it was shown
+  // is told to whom wants to know.
+  bool is_zero(const Sum& sum, const Guards& assumptions, Derivation* derivation = nullptr);
   const std::string& open_question() const { return open_; }
 
  private:
-  bool equal(const Factor& a, const Factor& b, const Guards& assumptions);
-  bool equal_maxima(const Factor& a, const Factor& b, const Guards& assumptions);
-  Term canonical(Term term, const std::string& prefix, std::vector<std::size_t>& pivots) const;
+  // A term with its bound variables renamed.
+  struct Canonical {
+    Term term;
+    std::vector<std::size_t> pivots;  // the numbers of the positions that determine variables
+    Indices variables, inverse;       // the new ones, pivots first, and what they are in terms of the old ones
+  };
+  Canonical canonical(Term term, const std::string& prefix) const;
+  bool equal(const Factor& a, const Factor& b, const Guards& assumptions, std::vector<Derivation>* parts);
+  bool equal_maxima(const Factor& a, const Factor& b, const Guards& assumptions, Derivation* derivation);
+  bool cancels(const std::vector<Term>& members, const Guards& assumptions);
   Sum without_known_indices(const Sum& sum, const Guards& assumptions);
 
   Solver& solver_;

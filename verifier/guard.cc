@@ -195,4 +195,11 @@ bool surely_contradictory(const Guards& guards) {
   return false;
 }
 
+bool same_guards(const Guards& a, const Guards& b) {
+  const auto subset = [](const Guards& x, const Guards& y) {
+    return std::all_of(x.begin(), x.end(), [&](const Guard& g) { return std::find(y.begin(), y.end(), g) != y.end(); });
+  };
+  return subset(a, b) && subset(b, a);
+}
+
 }  // namespace rewright::proof

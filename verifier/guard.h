@@ -47,6 +47,9 @@ int unit_coefficient(const Index& polynomial, const Index& variable);
 // The value that the variable has where the polynomial is 0, for a unit coefficient.
 Index solved_for(const Index& polynomial, const Index& variable);
 
+// The same guards, in any order.
+bool same_guards(const Guards& a, const Guards& b);
+
 // Cheap tests, without a solver: a implies b; no integers satisfy all.
 bool surely_implies(const Guard& a, const Guard& b);
 bool surely_contradictory(const Guards& guards);

@@ -2,6 +2,7 @@
 
 #include <z3++.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "operators/error.h"
@@ -24,6 +25,39 @@ std::string_view name(Answer answer) {
   }
   return "error";
 }
+
+namespace {
+
+// Fourier and Motzkin: a variable between bounds exists if each lower one is at most each upper one. Exact over the integers
+// where the variable stands alone.
+Existence without_quantifiers(Existence e) {
+  for (std::size_t i = 0; i < e.bound.size();) {
+    const Index variable = e.bound[i];
+    Guards kept;
+    std::vector<Index> lower, upper;  // of values that must not be negative, with the variable taken out
+    bool alone = true;
+    for (const Guard& g : e.guards) {
+      if (!occurs(variable, g)) {
+        kept.push_back(g);
+        continue;
+      }
+      const int c = g.kind == Guard::Kind::kNonNegative ? unit_coefficient(g.value, variable) : 0;
+      alone = alone && c != 0;
+      (c > 0 ? lower : upper).push_back(g.value - Index(c) * variable);
+    }
+    if (!alone) {
+      ++i;
+      continue;
+    }
+    for (const Index& l : lower)
+      for (const Index& u : upper) kept.push_back(non_negative(l + u));
+    e.guards = std::move(kept);
+    e.bound.erase(e.bound.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  return e;
+}
+
+}  // namespace
 
 Engine linked_z3(unsigned seed) {
   return [context = std::make_shared<z3::context>(), seed](const Query& query) {
@@ -124,8 +158,19 @@ Answer Solver::cancel(const Guards& assumptions, const std::vector<Indicator>& i
 }
 
 Answer Solver::same_cover(const Guards& assumptions, const std::vector<Existence>& left, const std::vector<Existence>& right) {
+  std::vector<Existence> x, y;
+  for (const Existence& e : left) x.push_back(without_quantifiers(e));
+  for (const Existence& e : right) y.push_back(without_quantifiers(e));
+  const auto covered = [](const std::vector<Existence>& some, const std::vector<Existence>& others) {
+    return std::all_of(some.begin(), some.end(), [&](const Existence& e) {
+      return std::any_of(others.begin(), others.end(), [&](const Existence& f) {
+        return e.bound.empty() && f.bound.empty() && same_guards(e.guards, f.guards);
+      });
+    });
+  };
+  if (covered(x, y) && covered(y, x)) return Answer::kProved;
   return ask(
-      assumptions, [&](SmtWriter& writer) { return writer.require_different_covers(left, right); }, true);
+      assumptions, [&](SmtWriter& writer) { return writer.require_different_covers(x, y); }, true);
 }
 
 }  // namespace rewright::proof

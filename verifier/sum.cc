@@ -19,7 +19,7 @@ Factor replaced_in_factor(const Factor& factor, const Replacements& replacements
 }  // namespace
 
 Term replaced(const Term& term, const Replacements& replacements) {
-  Term result{term.coefficient, term.bound, replaced(term.guards, replacements), {}};
+  Term result{term.coefficient, term.bound, replaced(term.guards, replacements), {}, replaced(term.trace, replacements)};
   for (const Factor& f : term.factors) result.factors.push_back(replaced_in_factor(f, replacements));
   return result;
 }

@@ -44,6 +44,7 @@ struct Term {
   Indices bound{};
   Guards guards{};
   std::vector<Factor> factors{};
+  Indices trace{};  // expressions that replacements are to be followed in: what has become of variables
 };
 
 Term replaced(const Term& term, const Replacements& replacements);
