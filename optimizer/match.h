@@ -48,9 +48,6 @@ class RuleIndex {
   MatchOptions options_;
 };
 
-// Hash of a rule's algebra: two rules of one name that differ are told apart.
-std::uint64_t hash(const Rule& rule);
-
 // What depends on a graph alone and is needed by all of its matches.
 struct MatchedGraph {
   explicit MatchedGraph(const Graph& graph, bool for_training);

@@ -20,12 +20,6 @@ bool has_root(const Rule& rule) {
 
 }  // namespace
 
-std::uint64_t hash(const Rule& rule) {
-  std::uint64_t h = 0xcbf29ce484222325ull;  // FNV-1a, the same on every machine
-  for (const char c : to_algebra(rule)) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
-  return h;
-}
-
 RuleIndex::RuleIndex(std::vector<Rule> rules, const MatchOptions& options) : options_(options) {
   for (Rule& rule : rules)
     if (allowed(rule, options) && has_root(rule) && rule.source.nodes.size() <= 64) rules_.push_back(std::move(rule));

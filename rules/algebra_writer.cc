@@ -22,11 +22,13 @@ std::string show(double value) {
   return text;
 }
 
-std::string show(const Expression& e) {
+}  // namespace
+
+std::string to_algebra(const Expression& e) {
   if (e.kind == Expression::Kind::kVariable) return e.name;
   if (e.kind == Expression::Kind::kCall) {
     std::string s = e.name + "(";
-    for (std::size_t i = 0; i < e.arguments.size(); ++i) s += (i ? ", " : "") + show(e.arguments[i]);
+    for (std::size_t i = 0; i < e.arguments.size(); ++i) s += (i ? ", " : "") + to_algebra(e.arguments[i]);
     return s + ")";
   }
   struct Visitor {
@@ -42,7 +44,7 @@ std::string show(const Expression& e) {
   return std::visit(Visitor{}, e.value);
 }
 
-std::string show(const PatternInput& input) {
+std::string to_algebra(const PatternInput& input) {
   std::string s = (input.constant ? "const " : "") + input.name;
   const ShapePattern& shape = input.shape;
   if (!shape.open || !shape.middle.empty() || !shape.front.empty() || !shape.back.empty()) {
@@ -71,23 +73,25 @@ std::string show(const PatternInput& input) {
   return s;
 }
 
-std::string show(const Predicate& p) {
+std::string to_algebra(const Predicate& p) {
   switch (p.kind) {
     case Predicate::Kind::kEqual:
-      return show(p.arguments[0]) + " == " + show(p.arguments[1]);
+      return to_algebra(p.arguments[0]) + " == " + to_algebra(p.arguments[1]);
     case Predicate::Kind::kNotEqual:
-      return show(p.arguments[0]) + " != " + show(p.arguments[1]);
+      return to_algebra(p.arguments[0]) + " != " + to_algebra(p.arguments[1]);
     case Predicate::Kind::kPermutation:
-      return "permutation(" + show(p.arguments[0]) + ")";
+      return "permutation(" + to_algebra(p.arguments[0]) + ")";
     case Predicate::Kind::kPositive: {
       const auto* real = std::get_if<Real>(&p.arguments[0].value);
-      return (real && p.arguments[0].kind == Expression::Kind::kValue ? "" : "every ") + show(p.arguments[0]) + " > 0";
+      return (real && p.arguments[0].kind == Expression::Kind::kValue ? "" : "every ") + to_algebra(p.arguments[0]) + " > 0";
     }
     case Predicate::Kind::kNonNegative:
-      return "every " + show(p.arguments[0]) + " >= 0";
+      return "every " + to_algebra(p.arguments[0]) + " >= 0";
   }
   return {};
 }
+
+namespace {
 
 // One side. Nodes that are used more than once, or of which an output other than the first is used, get a name by `let`.
 class SideWriter {
@@ -145,7 +149,7 @@ class SideWriter {
     bool first = true;
     for (std::size_t i = 0; i < node.attributes.size(); ++i) {
       if (is_default(node, i)) continue;
-      text += (first ? "; " : ", ") + node.op->fields()[i].name + "=" + show(node.attributes[i]);
+      text += (first ? "; " : ", ") + node.op->fields()[i].name + "=" + to_algebra(node.attributes[i]);
       first = false;
     }
     return text + ")";
@@ -178,19 +182,25 @@ std::string free_prefix(const Rule& rule, const std::string& start) {
 
 std::string to_algebra(const Rule& rule) {
   std::string text = "rule " + rule.name + ": \"" + rule.description + "\"\n  ";
-  for (std::size_t i = 0; i < rule.inputs.size(); ++i) text += (i ? ", " : "") + show(rule.inputs[i]);
+  for (std::size_t i = 0; i < rule.inputs.size(); ++i) text += (i ? ", " : "") + to_algebra(rule.inputs[i]);
   text += "\n";
-  for (const Quantity& q : rule.quantities) text += "  let " + q.name + " = " + show(q.value) + "\n";
+  for (const Quantity& q : rule.quantities) text += "  let " + q.name + " = " + to_algebra(q.value) + "\n";
   const SideWriter source(rule, rule.source, free_prefix(rule, "s_"));
   const SideWriter target(rule, rule.target, free_prefix(rule, "t_"));
   text += source.lets() + target.lets();
   text += "  " + source.outputs() + "\n    => " + target.outputs() + "\n";
   std::string conditions;
   for (const Condition& c : rule.conditions) conditions += (conditions.empty() ? "" : ", ") + c.to_string();
-  for (const Predicate& p : rule.predicates) conditions += (conditions.empty() ? "" : ", ") + show(p);
+  for (const Predicate& p : rule.predicates) conditions += (conditions.empty() ? "" : ", ") + to_algebra(p);
   if (!conditions.empty()) text += "  where " + conditions + "\n";
   text += "  " + std::string(name(rule.math)) + (rule.for_training ? "" : " inference_only") + "\n";
   return text;
+}
+
+std::uint64_t hash(const Rule& rule) {
+  std::uint64_t h = 0xcbf29ce484222325u;  // FNV-1a
+  for (const char c : to_algebra(rule)) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return h;
 }
 
 }  // namespace rewright

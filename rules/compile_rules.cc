@@ -1,13 +1,46 @@
 // Build-time tool: compiles files of rules in algebra into a C++ source that holds the bytes of their binary form.
-//   rewright_compile_rules OUTPUT.cc FILE.rules ...
+//   rewright_compile_rules [--unproved] OUTPUT.cc PROOFS.txt FILE.rules ...
+// Every rule must be in the list of proofs, as it stands; with --unproved, those that are not are compiled as unproved.
 #include <cstdio>
 #include <fstream>
 #include <iostream>
+#include <map>
+#include <sstream>
 
 #include "operators/error.h"
 #include "rules/io.h"
 
 namespace {
+
+using rewright::Error;
+using rewright::ErrorCode;
+
+constexpr const char* kHint = "run tools/prove_rules";
+
+struct Proof {
+  std::uint64_t rule = 0;  // hash of the rule that was proved
+  std::string digest;      // of the certificate
+  std::uint32_t ranks = 0;
+};
+
+// A line a rule: its name, its hash, the digest of the certificate, up to which rank it was proved or "all".
+std::map<std::string, Proof> read_proofs(const std::string& name) {
+  std::ifstream file(name);
+  if (!file) throw Error(ErrorCode::kMissing, "cannot be read", name, kHint);
+  std::map<std::string, Proof> proofs;
+  std::string line;
+  for (int number = 1; std::getline(file, line); ++number) {
+    if (line.empty() || line[0] == '#') continue;
+    std::istringstream words(line);
+    std::string rule, ranks;
+    Proof proof;
+    if (!(words >> rule >> std::hex >> proof.rule >> proof.digest >> ranks))
+      throw Error(ErrorCode::kBadInput, "this is no proof", name + ":" + std::to_string(number), kHint);
+    if (ranks != "all") proof.ranks = static_cast<std::uint32_t>(std::stoul(ranks));
+    proofs[rule] = proof;
+  }
+  return proofs;
+}
 
 std::string as_source(const std::string& bytes) {
   std::string text =
@@ -26,26 +59,44 @@ std::string as_source(const std::string& bytes) {
          "}  // namespace rewright::internal\n";
 }
 
+void compile(const std::vector<std::string>& arguments, bool unproved) {
+  std::map<std::string, Proof> proofs = read_proofs(arguments[1]);
+  std::vector<rewright::Rule> rules;
+  for (std::size_t i = 2; i < arguments.size(); ++i)
+    for (rewright::Rule& rule : rewright::read_rules(std::filesystem::path(arguments[i]))) {
+      const auto proof = proofs.find(rule.name);
+      if (proof != proofs.end() && proof->second.rule == hash(rule))
+        rule.proof = {rewright::RuleStatus::kProved, "normal forms, Z3", rule.name + ".certificate", {},
+                      proof->second.digest,          proof->second.ranks};
+      else if (!unproved)
+        throw Error(ErrorCode::kBadInput,
+                    proof == proofs.end() ? "the rule has no proof" : "the rule was changed since it was proved",
+                    arguments[i] + ": rule " + rule.name, kHint);
+      if (proof != proofs.end()) proofs.erase(proof);
+      rules.push_back(std::move(rule));
+    }
+  if (!proofs.empty() && !unproved)
+    throw Error(ErrorCode::kBadInput, "there is a proof of rule " + proofs.begin()->first + ", which is in no file",
+                arguments[1], kHint);
+  const rewright::RuleSet set(std::move(rules));
+  std::ofstream file(arguments[0], std::ios::binary);
+  file << as_source(rewright::write_rules(set.rules(), rewright::RuleFormat::kBinary));
+  file.flush();
+  if (!file) throw Error(ErrorCode::kMissing, "cannot be written", arguments[0]);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 3) {
-    std::cerr << "usage: rewright_compile_rules OUTPUT.cc FILE.rules ...\n";
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  const bool unproved = !arguments.empty() && arguments[0] == "--unproved";
+  if (unproved) arguments.erase(arguments.begin());
+  if (arguments.size() < 3) {
+    std::cerr << "usage: rewright_compile_rules [--unproved] OUTPUT.cc PROOFS.txt FILE.rules ...\n";
     return 2;
   }
   try {
-    std::vector<rewright::Rule> rules;
-    for (int i = 2; i < argc; ++i)
-      for (rewright::Rule& rule : rewright::read_rules(std::filesystem::path(argv[i]))) {
-        // The tests sample every rule of the database before it can be shipped.
-        rule.proof = {rewright::RuleStatus::kTested, "sampling", {}, {}};
-        rules.push_back(std::move(rule));
-      }
-    const rewright::RuleSet set(std::move(rules));
-    std::ofstream file(argv[1], std::ios::binary);
-    file << as_source(rewright::write_rules(set.rules(), rewright::RuleFormat::kBinary));
-    file.flush();
-    if (!file) throw rewright::Error(rewright::ErrorCode::kMissing, "cannot be written", argv[1]);
+    compile(arguments, unproved);
   } catch (const std::exception& e) {
     std::cerr << "error: " << e.what() << '\n';
     return 3;

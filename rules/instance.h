@@ -77,8 +77,14 @@ class InstanceSampler {
   double known_ = 0;                                // share of sizes that are chosen before equations are solved
 };
 
+enum class TestOutcome {
+  kAgreed,   // both sides agreed on all instances
+  kRefuted,  // they differed on one
+  kTooFew,   // not enough instances were found
+};
+
 struct RuleTest {
-  RuleStatus status = RuleStatus::kUnknown;  // kTested, kRefuted; kUndecided: too few instances were found
+  TestOutcome outcome = TestOutcome::kTooFew;
   int instances = 0;
   std::string counterexample;  // for people: sizes, attributes, the first values that differ
 };

@@ -80,6 +80,20 @@ proto::Pattern to_proto(const Pattern& side) {
   return p;
 }
 
+proto::Status to_proto(RuleStatus status) {
+  switch (status) {
+    case RuleStatus::kProved:
+      return proto::PROVED;
+    case RuleStatus::kRefuted:
+      return proto::REFUTED;
+    case RuleStatus::kUndecided:
+      return proto::UNDECIDED;
+    case RuleStatus::kUnknown:
+      break;
+  }
+  return proto::UNKNOWN;
+}
+
 proto::Rule to_proto(const Rule& rule) {
   proto::Rule p;
   p.set_name(rule.name);
@@ -118,10 +132,13 @@ proto::Rule to_proto(const Rule& rule) {
   p.set_inference_only(!rule.for_training);
   p.set_origin(static_cast<proto::Origin>(rule.origin));
   proto::Proof* proof = p.mutable_proof();
-  proof->set_status(static_cast<proto::Status>(rule.proof.status));
+  proof->set_status(to_proto(rule.proof.status));
   proof->set_method(rule.proof.method);
   proof->set_certificate(rule.proof.certificate);
   proof->set_note(rule.proof.note);
+  proof->set_digest(rule.proof.digest);
+  proof->set_ranks(rule.proof.ranks);
+  if (rule.proof.status == RuleStatus::kProved) proof->set_rule(hash(rule));
   return p;
 }
 
@@ -215,6 +232,21 @@ Pattern to_pattern(const proto::Pattern& p) {
   return canonical(side);
 }
 
+RuleStatus to_status(proto::Status status) {
+  switch (status) {
+    case proto::UNKNOWN:
+      return RuleStatus::kUnknown;
+    case proto::PROVED:
+      return RuleStatus::kProved;
+    case proto::REFUTED:
+      return RuleStatus::kRefuted;
+    case proto::UNDECIDED:
+      return RuleStatus::kUndecided;
+    default:
+      bad("a value of an enumeration is unknown");
+  }
+}
+
 Rule to_rule(const proto::Rule& p) {
   Rule rule;
   rule.name = p.name();
@@ -246,10 +278,12 @@ Rule to_rule(const proto::Rule& p) {
   rule.math = to_enum<MathClass>(p.math(), 2);
   rule.for_training = !p.inference_only();
   rule.origin = to_enum<RuleOrigin>(p.origin(), 2);
-  rule.proof.status = to_enum<RuleStatus>(p.proof().status(), 4);
+  rule.proof.status = to_status(p.proof().status());
   rule.proof.method = p.proof().method();
   rule.proof.certificate = p.proof().certificate();
   rule.proof.note = p.proof().note();
+  rule.proof.digest = p.proof().digest();
+  rule.proof.ranks = p.proof().ranks();
   return rule;
 }
 
@@ -268,6 +302,9 @@ std::vector<Rule> to_rules(const proto::RuleSet& set, const std::string& file) {
     }
     try {
       check_rule(rules.back());
+      if (rules.back().proof.status == RuleStatus::kProved && p.proof().rule() != hash(rules.back()))
+        throw Error(ErrorCode::kBadInput, "the rule was changed since it was proved", "rule " + rules.back().name,
+                    "verify it again");
     } catch (const Error& e) {
       throw e.within(file);
     }

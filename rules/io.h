@@ -22,5 +22,11 @@ std::string write_rules(const std::vector<Rule>& rules, RuleFormat format);
 std::vector<Rule> parse_algebra(std::string_view text, const std::string& name);
 // parse_algebra(to_algebra(rule)) is the rule, apart from its proof and origin, which only the Protobuf forms keep.
 std::string to_algebra(const Rule& rule);
+// Parts of rules in the same notation.
+std::string to_algebra(const PatternInput& input);
+std::string to_algebra(const Expression& expression);
+std::string to_algebra(const Predicate& predicate);
+// Of the rule's algebra, the same on every machine: which rule was proved, or applied.
+std::uint64_t hash(const Rule& rule);
 
 }  // namespace rewright

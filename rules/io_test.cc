@@ -31,9 +31,18 @@ TEST_CASE("the format is recognized", "[io]") {
 TEST_CASE("Protobuf keeps origin and proof", "[io]") {
   std::vector<Rule> rules = parse_algebra("rule r: \"\" x Relu(Relu(x)) => Relu(x) exact inference_only", "r");
   rules[0].origin = RuleOrigin::kGenerated;
-  rules[0].proof = {RuleStatus::kProved, "prover 1", "r.certificate", "a note"};
+  rules[0].proof = {RuleStatus::kProved, "prover 1", "r.certificate", "a note", "0123", 4};
   for (const RuleFormat format : {RuleFormat::kText, RuleFormat::kBinary})
     CHECK(read_rules(write_rules(rules, format), "r") == rules);
+}
+
+TEST_CASE("a proof is of the rule as it was proved", "[io]") {
+  std::vector<Rule> rules = parse_algebra("rule r: \"\" x Relu(Relu(x)) => Relu(x) exact", "r");
+  rules[0].proof.status = RuleStatus::kProved;
+  std::string text = write_rules(rules, RuleFormat::kText);
+  CHECK(read_rules(text, "r")[0].proof.status == RuleStatus::kProved);
+  text.replace(text.rfind("\"Relu\""), 6, "\"Abs\"");  // the target's
+  CHECK_THAT(message(text), Catch::Contains("rule r") && Catch::Contains("changed since it was proved"));
 }
 
 TEST_CASE("files that are no rules are refused with one line", "[io][errors]") {

@@ -47,8 +47,6 @@ std::string_view name(RuleStatus status) {
   switch (status) {
     case RuleStatus::kUnknown:
       return "unknown";
-    case RuleStatus::kTested:
-      return "tested";
     case RuleStatus::kProved:
       return "proved";
     case RuleStatus::kRefuted:

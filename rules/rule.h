@@ -147,7 +147,6 @@ enum class RuleOrigin { kHandwritten, kGenerated, kImported };
 
 enum class RuleStatus {
   kUnknown,    // nothing is known yet
-  kTested,     // both sides agreed on sampled instances
   kProved,     // proved for all sizes
   kRefuted,    // a counterexample is known
   kUndecided,  // a proof was tried and did not succeed
@@ -155,9 +154,11 @@ enum class RuleStatus {
 
 struct RuleProof {
   RuleStatus status = RuleStatus::kUnknown;
-  std::string method;       // e.g. "sampling", or the prover's name and version
+  std::string method;       // the prover's
   std::string certificate;  // name of the certificate's file
   std::string note;         // the counterexample, or the question that stayed open
+  std::string digest;       // SHA-256 of the certificate
+  std::uint32_t ranks = 0;  // proved for inputs up to this rank; 0: of all ranks
   friend bool operator==(const RuleProof&, const RuleProof&) = default;
 };
 
@@ -200,7 +201,7 @@ class RuleSet {
 const RuleSet& shipped_rules();
 
 std::string_view name(MathClass math);     // "exact", "reassociates", "needs_finite"
-std::string_view name(RuleStatus status);  // "tested", "proved", ...
+std::string_view name(RuleStatus status);  // "unknown", "proved", ...
 std::string_view name(RuleOrigin origin);  // "handwritten", ...
 
 }  // namespace rewright

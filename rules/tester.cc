@@ -124,7 +124,7 @@ RuleTest test_rule(const Rule& rule, int instances, std::uint64_t seed) {
   for (; test.instances < instances; ++test.instances) {
     const auto instance = sampler.sample();
     if (!instance) {
-      test.status = RuleStatus::kUndecided;
+      test.outcome = TestOutcome::kTooFew;
       test.counterexample = "no more instances were found that satisfy the conditions";
       return test;
     }
@@ -136,12 +136,12 @@ RuleTest test_rule(const Rule& rule, int instances, std::uint64_t seed) {
       difference = std::string("the target is ill-typed: ") + e.what();
     }
     if (!difference.empty()) {
-      test.status = RuleStatus::kRefuted;
+      test.outcome = TestOutcome::kRefuted;
       test.counterexample = describe(rule, *instance, difference);
       return test;
     }
   }
-  test.status = RuleStatus::kTested;
+  test.outcome = TestOutcome::kAgreed;
   return test;
 }
 

@@ -12,14 +12,14 @@ TEST_CASE("every wrong rule is refuted by sampling", "[sampling]") {
   for (const Rule& rule : rules) {
     const RuleTest test = test_rule(rule, 100, 1);
     INFO(rule.name);
-    CHECK(test.status == RuleStatus::kRefuted);
+    CHECK(test.outcome == TestOutcome::kRefuted);
     CHECK(!test.counterexample.empty());
   }
 }
 
 TEST_CASE("a rule without instances is undecided", "[sampling]") {
   const auto rules = parse_algebra("rule r: \"\" x[N] Relu(x) => Relu(x) where N < 0", "r");
-  CHECK(test_rule(rules[0], 1, 1).status == RuleStatus::kUndecided);
+  CHECK(test_rule(rules[0], 1, 1).outcome == TestOutcome::kTooFew);
 }
 
 TEST_CASE("sampling is the same for the same seed", "[sampling]") {

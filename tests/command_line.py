@@ -184,6 +184,68 @@ class CommandLine(unittest.TestCase):
         (self.folder / "bad.rules").write_text("rule broken: Conv(x => x")
         self.assertIn("bad.rules", self.error("rules", "list", self.path("bad.rules"), status=3))
 
+    def test_every_shipped_rule_is_proved(self):
+        for rule in self.report("rules", "list")["rules"]:
+            self.assertEqual(rule["status"], "proved", rule["name"])
+
+    def test_a_rule_is_shown_with_its_proof_and_drawn(self):
+        (rule,) = self.report("rules", "show", "conv_add")["rules"]
+        self.assertEqual((rule["name"], rule["math"], rule["status"], rule["for_training"]), ("conv_add", "reassociates", "proved", True))
+        text = self.run_program("rules", "show", "conv_add", "matmul_add").stdout
+        self.assertIn(rule["algebra"], text)
+        self.assertIn("rule matmul_add", text)
+        self.assertIn("# proved for all sizes", text)
+        (self.folder / "again.rules").write_text(text)  # what is shown can be read
+        self.assertEqual([r["hash"] for r in self.report("rules", "show", self.path("again.rules"), "conv_add")["rules"]], [rule["hash"]])
+        dot = self.run_program("rules", "show", "conv_add", "--dot").stdout
+        self.assertTrue(dot.startswith('digraph "conv_add" {'), dot)
+        self.assertEqual(self.report("rules", "show", "conv_add", "--dot")["rules"][0]["dot"], dot)
+        self.error("rules", "show", "conv_adds", status=2)
+
+    def rules(self, name, *texts):
+        (self.folder / name).write_text("\n".join(texts))
+        return self.path(name)
+
+    def test_rules_are_compared(self):
+        twice, back = 'rule twice: "" x Relu(Relu(x)) => Relu(x) exact', 'rule back: "" x Neg(Neg(x)) => x exact'
+        a = self.rules("a.rules", twice, back)
+        b = self.rules("b.rules", back.replace('"" x Neg(Neg(x)) => x', '"" y Neg(Neg(y)) => y'), twice.replace("twice", "again"))
+        self.assertTrue(self.report("rules", "diff", a, a)["equal"])
+        facts = self.report("rules", "diff", a, b)
+        self.assertEqual(facts["renamed"], [{"first": "twice", "second": "again"}])
+        c = self.rules("c.rules", back.replace("exact", "reassociates"), 'rule new: "" x, y x + y => y + x exact')
+        facts = self.report("rules", "diff", a, c, status=1)
+        self.assertEqual((facts["only_first"], facts["only_second"], facts["changed"]), (["twice"], ["new"], ["back"]))
+        self.assertIn("! back", self.run_program("rules", "diff", a, c, status=1).stdout)
+
+    def test_rules_are_united_in_every_form(self):
+        a = self.rules("a.rules", 'rule twice: "" x Relu(Relu(x)) => Relu(x) exact')
+        b = self.rules("b.rules", 'rule other: "" y Relu(Relu(y)) => Relu(y) exact', 'rule back: "" x Neg(Neg(x)) => x exact')
+        merged = {}
+        for form in ("binary", "text", "algebra"):
+            merged[form] = self.path(form)
+            facts = self.report("rules", "merge", a, b, "-o", merged[form], "--format", form)
+            self.assertEqual((facts["rules"], [d["kept"] for d in facts["dropped"]]), (2, ["twice"]))
+        self.assertTrue(self.report("rules", "diff", merged["binary"], merged["text"])["equal"])
+        self.assertTrue(self.report("rules", "diff", merged["text"], merged["algebra"])["equal"])
+        c = self.rules("c.rules", 'rule twice: "" x Relu(Neg(x)) => Relu(x) exact')
+        message = self.error("rules", "merge", a, c, "-o", self.path("no"), status=3)
+        self.assertTrue("a.rules" in message and "c.rules" in message and "twice" in message, message)
+        self.assertFalse((self.folder / "no").exists())
+
+    def test_rules_are_used_only_with_a_proof(self):
+        rules = self.rules("my.rules", 'rule my_swap: "" x, y x + y => y + x exact')
+        arguments = ("optimize", self.path("model.onnx"), "-o", self.path("out.onnx"), "--threads", "1", "--budget", "2s", "--rules")
+        self.assertIn("my_swap", self.error(*arguments, rules, status=3))
+        self.assertFalse((self.folder / "out.onnx").exists())
+        self.run_program(*arguments, rules, "--unproved")
+        self.assertEqual(self.report("verify", rules, "-o", self.path("proved"))["proved"], 1)
+        self.run_program(*arguments, self.path("proved"))
+        self.run_program("rules", "merge", self.path("proved"), "-o", self.path("text"), "--format", "text")
+        text = (self.folder / "text").read_text()
+        (self.folder / "text").write_text(text.replace('op: "Add"', 'op: "Sub"', 1))
+        self.assertIn("changed since it was proved", self.error(*arguments, self.path("text"), status=3))
+
     def test_models_are_listed_and_built(self):
         names = [m["name"] for m in self.report("models", "list")["models"]]
         self.assertIn("mobileone_s0", names)
@@ -233,7 +295,7 @@ class CommandLine(unittest.TestCase):
         self.error("optimize", self.path("model.onnx"), "-o", self.path("no/such/folder/o.onnx"), "--budget", "1s", status=4)
 
     def test_every_command_has_help_with_an_example(self):
-        for command in ("optimize", "run", "bench", "compare", "show", "replay", "conformance", "rules list", "rules show", "models list", "models build"):
+        for command in ("optimize", "run", "bench", "compare", "show", "replay", "conformance", "rules list", "rules show", "rules diff", "rules merge", "models list", "models build"):
             text = self.run_program(*command.split(), "--help").stdout
             self.assertIn("Example", text, command)
             self.assertIn("--json", text, command)

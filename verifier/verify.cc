@@ -30,7 +30,7 @@ Verdict verify(const Rule& rule, const VerifyOptions& options) {
     return verdict;
   }
   try {
-    if (const RuleTest test = test_rule(rule, options.instances, options.seed); test.status == RuleStatus::kRefuted) {
+    if (const RuleTest test = test_rule(rule, options.instances, options.seed); test.outcome == TestOutcome::kRefuted) {
       verdict.outcome = Outcome::kRefuted;
       verdict.explanation = test.counterexample;
     }

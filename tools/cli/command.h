@@ -84,6 +84,8 @@ std::vector<Tensor> in_order_of_inputs(const Graph& graph, std::map<std::string,
 
 // The rules of all these files; the shipped ones if there are none.
 std::vector<Rule> read_all_rules(const std::vector<std::string>& files);
+// The same for use. Throws Error(kBadInput) for a rule that is not proved, unless `unproved` ones were asked for.
+std::vector<Rule> read_proved_rules(const std::vector<std::string>& files, bool unproved);
 
 // While it lives, the first Ctrl-C asks for a stop, and the second ends the program at once.
 class Interruption {

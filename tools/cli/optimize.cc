@@ -21,7 +21,7 @@ struct Options {
   std::string fold_limit = "1M";
   std::vector<std::string> rules, shapes;
   double alpha = 1.05;
-  bool for_training = false;
+  bool for_training = false, unproved = false;
   int check = 1;
 };
 
@@ -80,7 +80,7 @@ int optimize_command(const Options& options) {
   if (options.search == "saturate")
     throw Error(ErrorCode::kMissing, "this build has no equality saturation", "--search saturate", "use --search backtrack");
   const int threads = thread_count(options.common);
-  const std::vector<Rule> rules = read_all_rules(options.rules);
+  const std::vector<Rule> rules = read_proved_rules(options.rules, options.unproved);
   OptimizeOptions o;
   o.math = kMath.at(options.math);
   o.for_training = options.for_training;
@@ -135,6 +135,7 @@ CLI::App* add_optimize(CLI::App& program, Run& run) {
   command->add_option("--budget", o.budget, "time for the search")->capture_default_str();
   command->add_option("--memory", o.memory, "memory for the search")->capture_default_str();
   command->add_option("--rules", o.rules, "rule databases (default: the shipped one)")->type_name("FILE");
+  command->add_flag("--unproved", o.unproved, "also use rules without a proof: the result may compute something else");
   command->add_option("--math", o.math, "what may change in floating point: exact, reassociate, fast")
       ->check(CLI::IsMember({"exact", "reassociate", "fast"}))
       ->capture_default_str();

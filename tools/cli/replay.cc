@@ -14,12 +14,13 @@ struct Options {
   CommonOptions common;
   std::string input, certificate, output;
   std::vector<std::string> rules;
+  bool unproved = false;
 };
 
 int replay_command(const Options& options) {
   const Graph graph = import_onnx(options.input);
   const Certificate certificate = parse_certificate(map_file(options.certificate).text(), options.certificate);
-  const std::vector<Rule> rules = read_all_rules(options.rules);
+  const std::vector<Rule> rules = read_proved_rules(options.rules, options.unproved);
   const std::unique_ptr<Evaluator> evaluator = make_cpu_evaluator(thread_count(options.common));
   export_onnx(replay(graph, certificate, rules, *evaluator), options.output);
   std::size_t rewrites = 0;
@@ -42,6 +43,7 @@ CLI::App* add_replay(CLI::App& program, Run& run) {
   command->add_option("certificate", o.certificate, "what optimize --certificate wrote")->required()->type_name("CERTIFICATE");
   command->add_option("-o,--output", o.output, "where the result is written")->required()->type_name("OUT.onnx");
   command->add_option("--rules", o.rules, "rule databases (default: the shipped one)")->type_name("FILE");
+  command->add_flag("--unproved", o.unproved, "also use rules without a proof: the result may compute something else");
   command->callback([options, &run] { run = [options] { return replay_command(*options); }; });
   return command;
 }

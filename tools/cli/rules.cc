@@ -1,6 +1,9 @@
 #include <nlohmann/json.hpp>
 
+#include "graph/file.h"
+#include "rules/draw.h"
 #include "rules/io.h"
+#include "rules/merge.h"
 #include "tools/cli/command.h"
 
 namespace rewright::cli {
@@ -10,16 +13,57 @@ namespace {
 struct Options {
   CommonOptions common;
   std::vector<std::string> files, names;
+  std::string output, format = "binary";
+  bool dot = false;
 };
 
+std::string hexadecimal(std::uint64_t number) {
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(number));
+  return text;
+}
+
 nlohmann::json as_json(const Rule& rule) {
-  return {{"name", rule.name},           {"description", rule.description},
-          {"math", name(rule.math)},     {"status", name(rule.proof.status)},
-          {"origin", name(rule.origin)}, {"for_training", rule.for_training},
+  return {{"name", rule.name},
+          {"description", rule.description},
+          {"math", name(rule.math)},
+          {"for_training", rule.for_training},
+          {"origin", name(rule.origin)},
+          {"hash", hexadecimal(hash(rule))},
+          {"status", name(rule.proof.status)},
+          {"ranks", rule.proof.ranks},
+          {"digest", rule.proof.digest},
+          {"certificate", rule.proof.certificate},
+          {"note", rule.proof.note},
           {"algebra", to_algebra(rule)}};
 }
 
-int rules_command(const Options& options, bool whole) {
+// What is known of a rule, as comments of the algebra.
+std::string remarks(const Rule& rule) {
+  const RuleProof& proof = rule.proof;
+  std::string text = "# " + std::string(name(proof.status));
+  if (proof.status == RuleStatus::kProved) {
+    text += " for all sizes";
+    if (proof.ranks != 0) text += ", to rank " + std::to_string(proof.ranks);
+    if (!proof.digest.empty()) text += ", certificate " + proof.digest;
+  }
+  if (!proof.note.empty()) text += ": " + proof.note;
+  text += rule.for_training ? "\n# also for training" : "\n# not for training";
+  return text + ", " + std::string(name(rule.origin)) + "\n";
+}
+
+// A rule's name among the arguments; a file of such a name can be given as ./NAME.
+bool is_rule_name(const std::string& argument) {
+  return std::all_of(argument.begin(), argument.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });
+}
+
+int rules_command(Options options, bool whole) {
+  if (whole) {
+    const auto names = std::stable_partition(options.files.begin(), options.files.end(),
+                                             [](const std::string& argument) { return !is_rule_name(argument); });
+    options.names.insert(options.names.end(), names, options.files.end());
+    options.files.erase(names, options.files.end());
+  }
   const std::vector<Rule> rules = read_all_rules(options.files);
   nlohmann::json list = nlohmann::json::array();
   for (const std::string& wanted : options.names)
@@ -28,8 +72,12 @@ int rules_command(const Options& options, bool whole) {
   for (const Rule& rule : rules) {
     if (!options.names.empty() && std::find(options.names.begin(), options.names.end(), rule.name) == options.names.end())
       continue;
-    if (whole) {
-      say(options.common, to_algebra(rule) + "\n");
+    list.push_back(as_json(rule));
+    if (options.dot) {
+      list.back()["dot"] = to_dot(rule);
+      say(options.common, to_dot(rule));
+    } else if (whole) {
+      say(options.common, to_algebra(rule) + remarks(rule) + "\n");
     } else {
       std::string line = rule.name;
       line.resize(std::max<std::size_t>(line.size() + 1, 44), ' ');
@@ -39,26 +87,101 @@ int rules_command(const Options& options, bool whole) {
       line.resize(std::max<std::size_t>(line.size() + 1, 68), ' ');
       say(options.common, line + rule.description + "\n");
     }
-    list.push_back(as_json(rule));
   }
   write_json(options.common, {{"rules", list}});
   return kDone;
 }
 
-}  // namespace
+int diff_command(const Options& options) {
+  const RuleDifference d = difference(read_rules(options.files[0]), read_rules(options.files[1]));
+  std::string text;
+  for (const std::string& rule : d.only_first) text += "- " + rule + "\n";
+  for (const std::string& rule : d.only_second) text += "+ " + rule + "\n";
+  for (const std::string& rule : d.changed) text += "! " + rule + "\n";
+  nlohmann::json renamed = nlohmann::json::array();
+  for (const auto& [first, second] : d.renamed) {
+    text += "= " + first + " is " + second + "\n";
+    renamed.push_back({{"first", first}, {"second", second}});
+  }
+  say(options.common, text);
+  write_json(options.common, {{"equal", d.empty()},
+                              {"only_first", d.only_first},
+                              {"only_second", d.only_second},
+                              {"changed", d.changed},
+                              {"renamed", renamed}});
+  return d.empty() ? kDone : kNo;
+}
 
-CLI::App* add_rules(CLI::App& program, Run& run) {
-  CLI::App* command = program.add_subcommand("rules", "Look at rule databases");
-  command->require_subcommand(1);
+int merge_command(const Options& options) {
+  const std::map<std::string, RuleFormat> kFormats = {
+      {"binary", RuleFormat::kBinary}, {"text", RuleFormat::kText}, {"algebra", RuleFormat::kAlgebra}};
+  require_writable(options.output);
+  std::vector<NamedRules> sets;
+  for (const std::string& file : options.files) sets.push_back({file, read_rules(file)});
+  const MergedRules merged = merge(sets);
+  write_file(options.output, write_rules(merged.rules, kFormats.at(options.format)));
+  nlohmann::json dropped = nlohmann::json::array();
+  std::string text;
+  for (const MergedRules::Duplicate& d : merged.dropped) {
+    text += d.file + ": " + d.name + " is " + d.kept + "\n";
+    dropped.push_back({{"name", d.name}, {"file", d.file}, {"kept", d.kept}});
+  }
+  say(options.common, text + options.output + ": " + std::to_string(merged.rules.size()) + " rules, " +
+                          std::to_string(merged.dropped.size()) + " duplicates dropped\n");
+  write_json(options.common, {{"output", options.output}, {"rules", merged.rules.size()}, {"dropped", dropped}});
+  return kDone;
+}
+
+void add_list_and_show(CLI::App& command, Run& run) {
   for (const bool whole : {false, true}) {
     const auto options = std::make_shared<Options>();
     Options& o = *options;
-    CLI::App* sub = add_command(*command, whole ? "show" : "list", whole ? "Rules as algebra" : "A line a rule",
-                                whole ? "rewright rules show --name conv_add" : "rewright rules list", o.common);
-    sub->add_option("files", o.files, "rule databases (default: the shipped one)")->type_name("FILE");
+    CLI::App* sub =
+        add_command(command, whole ? "show" : "list", whole ? "Rules as algebra, with their proofs" : "A line a rule",
+                    whole ? "rewright rules show conv_add" : "rewright rules list", o.common);
+    sub->add_option("files", o.files,
+                    whole ? "names of rules, and rule databases (default: the shipped one)"
+                          : "rule databases (default: the shipped one)")
+        ->type_name(whole ? "NAME|FILE" : "FILE");
     sub->add_option("--name", o.names, "only this rule (repeatable)")->type_name("RULE");
+    if (whole) sub->add_flag("--dot", o.dot, "drawn, as text for Graphviz: rewright rules show conv_add --dot | dot -Tsvg");
     sub->callback([options, whole, &run] { run = [options, whole] { return rules_command(*options, whole); }; });
   }
+}
+
+void add_diff(CLI::App& command, Run& run) {
+  const auto options = std::make_shared<Options>();
+  Options& o = *options;
+  CLI::App* sub = add_command(command, "diff", "How two rule databases differ, by name (exit 1 if they do)",
+                              "rewright rules diff old.rules new.rules", o.common);
+  sub->add_option("files", o.files, "- only in the first, + only in the second, ! changed, = the same under another name")
+      ->required()
+      ->expected(2)
+      ->type_name("A B");
+  sub->callback([options, &run] { run = [options] { return diff_command(*options); }; });
+}
+
+void add_merge(CLI::App& command, Run& run) {
+  const auto options = std::make_shared<Options>();
+  Options& o = *options;
+  CLI::App* sub = add_command(command, "merge", "The union of rule databases, without duplicates",
+                              "rewright rules merge mine.rules others.rules -o all.rules", o.common);
+  sub->add_option("files", o.files, "rule databases")->required()->type_name("FILE");
+  sub->add_option("-o,--output", o.output, "where the union is written")->required()->type_name("FILE");
+  sub->add_option("--format", o.format, "binary, text or algebra (which keeps no proofs)")
+      ->check(CLI::IsMember({"binary", "text", "algebra"}))
+      ->capture_default_str();
+  sub->callback([options, &run] { run = [options] { return merge_command(*options); }; });
+}
+
+}  // namespace
+
+CLI::App* add_rules(CLI::App& program, Run& run) {
+  CLI::App* command = program.add_subcommand("rules", "Look at rule databases, compare and unite them");
+  command->require_subcommand(1);
+  add_list_and_show(*command, run);
+  add_diff(*command, run);
+  add_merge(*command, run);
   return command;
 }
 

@@ -72,6 +72,7 @@ int verify_command(const Options& options) {
     if (v.outcome != Outcome::kProved) continue;
     rules[i].proof.status = RuleStatus::kProved;
     rules[i].proof.method = "normal forms, Z3";
+    rules[i].proof.ranks = v.all_ranks ? 0 : static_cast<std::uint32_t>(v.ranks);
     proved.push_back(rules[i]);
   }
   if (!options.output.empty()) write_file(options.output, write_rules(proved, RuleFormat::kBinary));
