@@ -1,0 +1,69 @@
+#include "tests/mutants/examine.h"
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "operators/error.h"
+
+namespace rewright {
+
+namespace {
+
+constexpr std::uint64_t kSeed = 0x5eed;  // the verifier samples with seed 1
+
+Examined examine(const Mutant& mutant, int instances) {
+  using Finding = Examined::Finding;
+  const Verdict verdict = verify(mutant.rule);
+  if (verdict.outcome == Outcome::kRefuted) return {Finding::kRefuted, verdict.explanation};
+  RuleTest test;
+  try {
+    test = test_rule(mutant.rule, instances, kSeed);
+  } catch (const Error& e) {  // no instance can be evaluated
+    test.counterexample = e.what();
+  }
+  if (verdict.outcome == Outcome::kProved) {
+    if (test.outcome == TestOutcome::kRefuted) return {Finding::kUnsound, test.counterexample};
+    return {Finding::kProved, std::to_string(test.instances) + " instances agree"};
+  }
+  if (test.outcome == TestOutcome::kTooFew && test.instances == 0) return {Finding::kVoid, verdict.explanation};
+  return {Finding::kUndecided, verdict.explanation + (test.counterexample.empty() ? "" : "; " + test.counterexample)};
+}
+
+}  // namespace
+
+std::string_view name(Examined::Finding finding) {
+  switch (finding) {
+    case Examined::Finding::kRefuted:
+      return "refuted";
+    case Examined::Finding::kProved:
+      return "proved";
+    case Examined::Finding::kVoid:
+      return "void";
+    case Examined::Finding::kUndecided:
+      return "undecided";
+    case Examined::Finding::kUnsound:
+      return "unsound";
+  }
+  return "";
+}
+
+std::vector<Examined> examine(const std::vector<Mutant>& mutants, int instances, int threads) {
+  std::vector<Examined> results(mutants.size());
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < mutants.size(); i = next++) {
+      const auto start = std::chrono::steady_clock::now();
+      results[i] = examine(mutants[i], instances);
+      results[i].seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    }
+  };
+  {
+    std::vector<std::jthread> helpers;
+    for (int t = 1; t < threads; ++t) helpers.emplace_back(work);
+    work();
+  }
+  return results;
+}
+
+}  // namespace rewright
