@@ -152,6 +152,12 @@ class Operator {
   // Only for operators without a denotation; null otherwise.
   const std::function<std::vector<Tensor>(const Attributes&, std::span<const Tensor>)>& execute() const { return execute_; }
   const OnnxMapping& onnx() const { return *onnx_; }
+  // The same operator with another meaning: so that tests can see that a wrong definition is noticed.
+  Operator with_definition(std::function<Definition(const Attributes&, const Inputs&)> define) const {
+    Operator other = *this;
+    other.define_ = std::move(define);
+    return other;
+  }
 
  private:
   friend class Registry;
