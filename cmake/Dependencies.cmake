@@ -1,6 +1,6 @@
 # Debian's libraries, and those that tools/setup puts into the cache. Targets:
 #   Threads::Threads OpenMP::OpenMP_CXX Protobuf (protobuf::libprotobuf, protobuf::protoc) Catch2::Catch2 CLI11::CLI11
-#   nlohmann_json::nlohmann_json SQLite::SQLite3 OpenBLAS::OpenBLAS Highway::Highway Sleef::Sleef xxHash::xxHash
+#   nlohmann_json::nlohmann_json SQLite::SQLite3 ZLIB::ZLIB OpenSSL::Crypto OpenBLAS::OpenBLAS Highway::Highway Sleef::Sleef xxHash::xxHash
 #   ONNX::onnx Z3::Z3 oneDNN::oneDNN
 
 set(REWRIGHT_CACHE "$ENV{REWRIGHT_CACHE}")
@@ -32,6 +32,8 @@ find_package(Catch2 2.13 REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(SQLite3 REQUIRED)
+find_package(ZLIB REQUIRED)
+find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 find_package(OpenBLAS MODULE REQUIRED)
 find_package(Highway MODULE REQUIRED)
 find_package(Sleef MODULE REQUIRED)

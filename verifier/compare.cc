@@ -310,7 +310,7 @@ bool Comparison::equal_maxima(const Factor& a, const Factor& b, const Guards& as
     const Indices all = candidate.variables, inverse = candidate.inverse;
     const std::size_t pivots = candidate.pivots.size();
     candidate.variables.resize(pivots), candidate.inverse.resize(pivots);
-    Indices quantified;
+    Indices quantified, quantified_inverse;
     Replacements names;
     for (std::size_t k = pivots; k < all.size(); ++k) {
       const Term probe = replaced(candidate.term, {{all[k], Index::symbol("!")}});
@@ -318,10 +318,11 @@ bool Comparison::equal_maxima(const Factor& a, const Factor& b, const Guards& as
       const std::size_t number = in_value ? candidate.variables.size() - pivots : quantified.size();
       names.emplace_back(all[k], Index::symbol(prefix + (in_value ? "+" : "-") + std::to_string(number)));
       (in_value ? candidate.variables : quantified).push_back(names.back().second);
-      if (in_value) candidate.inverse.push_back(inverse[k]);
+      (in_value ? candidate.inverse : quantified_inverse).push_back(inverse[k]);
     }
     candidate.term = replaced(candidate.term, names);
     const Sum& value = candidate.term.factors[0].arguments[0];
+    candidate.inverse.insert(candidate.inverse.end(), quantified_inverse.begin(), quantified_inverse.end());
     Member member{i, candidate.term.trace, candidate.inverse, quantified, candidate.term.guards, 1, {}, {}};
     const auto joins = [&](const Set& s) {
       const Sum& other = s.first.term.factors[0].arguments[0];

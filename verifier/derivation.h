@@ -14,7 +14,7 @@ struct Derivation;
 struct Member {
   std::size_t term = 0;            // of the sum; of a maximum: its elements, then those of the other one
   Indices values{};                // of the term's bound variables, in their order, in terms of the class's
-  Indices inverse{};               // of the class's variables in terms of the term's
+  Indices inverse{};               // of the class's variables, then the quantified ones, in terms of the term's
   Indices quantified{};            // a maximum: variables of `values` that speak of no value
   Guards guards{};                 // the term's guards for these values, as questions state them
   Rational coefficient = 1;        // with the constant parts of index factors

@@ -12,11 +12,13 @@ namespace rewright::proof {
 namespace {
 
 // The proof of one case: empty if it was found, else what stayed open.
-class CaseProof {
+class CaseSearch {
  public:
-  CaseProof(const Rule& rule, const SymbolicCase& c, Solver& solver) : rule_(rule), case_(c), solver_(solver) {}
+  CaseSearch(const Rule& rule, const SymbolicCase& c, Solver& solver, Recording* recording)
+      : rule_(rule), case_(c), solver_(solver), recording_(recording), record_(recording ? &recording->add_case(c) : nullptr) {}
 
-  std::string run(std::vector<Condition>& missing) {
+  std::string run(bool& ill_typed) {
+    ill_typed = true;
     SideConditions conditions;
     DefinedSide target;
     try {
@@ -24,21 +26,21 @@ class CaseProof {
     } catch (const Error& e) {
       return std::string("is the target well-typed: ") + e.what();
     }
-    std::string open;
+    if (record_) {
+      recording_->add_target(target);
+      for (const Condition& c : conditions.typing) record_->typing.push_back(guard(c));
+    }
     for (const Condition& c : conditions.typing)
-      if (!solver_.proves(case_.hypotheses, guard(c))) {
-        if (std::none_of(missing.begin(), missing.end(), [&](const Condition& m) { return m.to_string() == c.to_string(); }))
-          missing.push_back(c);
-        open = "is the target well-typed: " + c.to_string();
-      }
-    if (!open.empty()) return open;
+      if (!solver_.proves(case_.hypotheses, guard(c))) return "is the target well-typed: " + c.to_string();
+    std::string open;
     for (std::size_t k = 0; k < rule_.source.outputs.size(); ++k)
-      if (open = output(target, k); !open.empty()) return "output " + std::to_string(k) + ": " + open;
+      if (open = output(target, k, ill_typed); !open.empty()) return "output " + std::to_string(k) + ": " + open;
     return {};
   }
 
  private:
-  std::string output(const DefinedSide& target, std::size_t k) {
+  std::string output(const DefinedSide& target, std::size_t k, bool& ill_typed) {
+    ill_typed = true;
     const PatternValue &left = rule_.source.outputs[k], &right = rule_.target.outputs[k];
     const TensorType &a = type_of(case_.source, left), &b = type_of(target, right);
     const std::string types = "is it of one type: " + to_string(a) + " and " + to_string(b);
@@ -50,24 +52,32 @@ class CaseProof {
       position.push_back(Index::symbol("o!" + std::to_string(n)));
       for (const Guard& g : within(position.back(), a.shape[n])) known.push_back(g);
     }
-    const Sum difference = joined(Normalizer(case_.source, known, solver_).at(left, position),
-                                  scaled(Normalizer(target, known, solver_).at(right, position), -1));
+    ill_typed = false;
+    OutputProof proof;
+    proof.source = Normalizer(case_.source, known, solver_).at(left, position);
+    proof.target = Normalizer(target, known, solver_).at(right, position);
     Comparison comparison(solver_);
-    return comparison.is_zero(difference, known) ? "" : comparison.open_question();
+    const Sum difference = joined(proof.source, scaled(proof.target, -1));
+    if (!comparison.is_zero(difference, known, record_ ? &proof.derivation : nullptr)) return comparison.open_question();
+    if (record_) record_->outputs.push_back(std::move(proof));
+    return {};
   }
 
   const Rule& rule_;
   const SymbolicCase& case_;
   Solver& solver_;
+  Recording* recording_;
+  CaseProof* record_;
 };
 
-void search(const Rule& rule, const ProofLimits& limits, Solver& solver, ProofSearch& result) {
+void search(const Rule& rule, const ProofLimits& limits, Solver& solver, Recording* recording, ProofSearch& result) {
   CaseEnumerator cases(rule, solver);
   const std::size_t largest = cases.largest_rank(limits.maximum_rank);
   bool any_model = false, stopped = false;
   for (std::size_t rank = 0; rank <= largest && !stopped; ++rank) {
     std::string open;
     const std::size_t before = result.cases;
+    if (recording) recording->begin_rank();
     const bool done = cases.for_each(rank, [&](const SymbolicCase& c) {
       if (result.cases >= limits.maximum_cases && any_model) {
         stopped = true;
@@ -75,7 +85,7 @@ void search(const Rule& rule, const ProofLimits& limits, Solver& solver, ProofSe
       }
       ++result.cases;
       any_model |= c.has_model;
-      open = CaseProof(rule, c, solver).run(result.missing);
+      open = CaseSearch(rule, c, solver, recording).run(result.ill_typed);
       if (!open.empty()) open += " (" + c.to_string() + ")";
       return open.empty();
     });
@@ -87,6 +97,7 @@ void search(const Rule& rule, const ProofLimits& limits, Solver& solver, ProofSe
       result.ranks = rank;
     } else {
       result.cases = before;
+      if (recording) recording->drop_rank();
     }
   }
   if (!any_model) {
@@ -100,13 +111,17 @@ void search(const Rule& rule, const ProofLimits& limits, Solver& solver, ProofSe
 
 }  // namespace
 
-ProofSearch search_proof(const Rule& rule, const ProofLimits& limits, Solver& solver) {
+ProofSearch search_proof(const Rule& rule, const ProofLimits& limits, Solver& solver, Recording* recording) {
   ProofSearch result;
+  solver.observe(recording);
   try {
-    search(rule, limits, solver, result);
+    search(rule, limits, solver, recording, result);
   } catch (const Error& e) {
+    solver.observe(nullptr);
+    if (e.code() == ErrorCode::kMissing) throw;  // of the machine, not of the rule
     result.open_question = e.what();
   }
+  solver.observe(nullptr);
   return result;
 }
 

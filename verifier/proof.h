@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "rules/rule.h"
+#include "verifier/recording.h"
 #include "verifier/solver.h"
 
 namespace rewright::proof {
@@ -16,16 +17,16 @@ struct ProofLimits {
 
 struct ProofSearch {
   bool found = false;
-  std::string open_question;         // where none was found
-  std::vector<Condition> missing{};  // what the target needs to be well-typed and the source does not give
-  std::size_t ranks = 0;             // up to which rank of the inputs it goes
-  bool all_ranks = false;            // up to the limit that was asked for, or the rule has fixed ranks
-  std::size_t cases = 0;             // that the proof consists of
+  std::string open_question;  // where none was found
+  bool ill_typed = false;     // it stayed open whether the target is well-typed, with the types and shapes of the source
+  std::size_t ranks = 0;      // up to which rank of the inputs it goes
+  bool all_ranks = false;     // up to the limit that was asked for, or the rule has fixed ranks
+  std::size_t cases = 0;      // that the proof consists of
 };
 
 // Assumes that the source is well-typed, that the rule's conditions hold and that no tensor is without elements; shows that the
 // target is well-typed too, with outputs of the same types and shapes, and that all their elements are equal, over the reals.
-// Never throws for what a rule says.
-ProofSearch search_proof(const Rule& rule, const ProofLimits& limits, Solver& solver);
+// Never throws for what a rule says. A recording, if there is one, then has the proof's certificate.
+ProofSearch search_proof(const Rule& rule, const ProofLimits& limits, Solver& solver, Recording* recording = nullptr);
 
 }  // namespace rewright::proof

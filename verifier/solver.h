@@ -66,6 +66,7 @@ class Solver {
   Solver(SolverOptions options, Engine engine) : options_(options), engine_(std::move(engine)) {}
   Solver(const Solver&) = delete;
   Solver& operator=(const Solver&) = delete;
+  const SolverOptions& options() const { return options_; }
   void observe(QueryObserver* observer) { observer_ = observer; }  // null: nobody
 
   // Do the assumptions imply the goal? kRefuted: there is a model of the assumptions where it does not hold.

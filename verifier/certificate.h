@@ -1,0 +1,63 @@
+// Certificates: a rule's proof as a file, complete enough to be followed by a checker that searches for nothing.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rules/rule.h"
+#include "verifier/derivation.h"
+#include "verifier/side.h"
+#include "verifier/solver.h"
+#include "verifier/sum.h"
+
+namespace rewright::proof {
+
+struct OutputProof {
+  Sum source, target;     // the element at the position o!0, o!1, ...
+  Derivation derivation;  // that their difference is 0
+};
+
+struct CaseProof {
+  std::string description;  // types and attributes, as text
+  Guards hypotheses;
+  Guards typing;  // what the target needs
+  std::vector<OutputProof> outputs;
+};
+
+struct Certificate {
+  std::string prover;
+  Rule rule;
+  std::size_t ranks = 0;                           // the cases go up to inputs of this rank
+  bool all_ranks = false;                          // and there are no others
+  SolverOptions solver{};                          // budgets and seed
+  std::map<std::string, std::string> definitions;  // of the operators, by name: their versions
+  std::vector<CaseProof> cases;
+  std::vector<Query> queries;
+};
+
+// The version of a definition is the SHA-256 of what it came to in the cases of a proof: types and denotations.
+class DefinitionVersions {
+ public:
+  void add(const DefinedSide& side);
+  std::map<std::string, std::string> digests() const;
+
+ private:
+  std::map<std::string, std::string> texts_;
+};
+
+std::string sha256(std::string_view bytes);  // 32 bytes
+std::string hexadecimal(std::string_view bytes);
+
+inline constexpr std::uint32_t kCertificateVersion = 1;
+inline constexpr std::string_view kCertificateHeader = "rewright certificate\n";
+
+// What a proof is about: the rule without its description, its origin and what is known about it.
+Rule proved_part(Rule rule);
+
+// The file's bytes: equal proofs are equal bytes.
+std::string write_certificate(const Certificate& certificate);
+
+}  // namespace rewright::proof
