@@ -124,6 +124,15 @@ TEST_CASE("given sizes that contradict the model") {
   CHECK_THAT(given({{"w", {2, 3}}}, ErrorCode::kUsage), Contains("input \"w\", which the model does not have"));
 }
 
+TEST_CASE("a node whose input has no type at all is kept") {
+  onnx::ModelProto model = text_model("agraph (float[2, 2] x) => (float[2, 2] y) { y = EyeLike(x) }");
+  model.mutable_graph()->mutable_input(0)->clear_type();
+  model.mutable_graph()->mutable_output(0)->clear_type();
+  const Graph graph = import_onnx_bytes(model.SerializeAsString(), "test");
+  CHECK(graph.nodes()[0]->op == nullptr);
+  CHECK(graph.nodes()[0]->opaque_reason == "the type of its input \"x\" is not known");
+}
+
 TEST_CASE("a shape that cannot be inferred makes opaque what needs it") {
   const Graph graph = import_onnx_bytes(text_bytes(R"(agraph (float[4] x, int64[2] s) => (y) {
     a = Reshape(x, s)

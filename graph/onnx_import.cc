@@ -1,4 +1,5 @@
 // From ONNX's bytes to a graph.
+#include <set>
 #include <unordered_set>
 
 #include "graph/onnx.h"
@@ -300,7 +301,7 @@ class Importer {
         node.outputs.push_back(kNoValue);
         continue;
       }
-      const DeclaredType type = opaque_type(name);
+      const DeclaredType type = opaque_type(number, name);
       Value value;
       value.name = name;
       value.type = type.type;
@@ -314,33 +315,49 @@ class Importer {
   }
 
   // As the model declares it, else as ONNX's own inference finds it.
-  DeclaredType opaque_type(const std::string& name) {
+  DeclaredType opaque_type(std::size_t number, const std::string& name) {
     DeclaredType type = declared_->of_value(name);
     if (type.is_complete()) return type;
-    if (!inferred_) inferred_ = infer_types(model_for_inference());
-    const auto found = inferred_->find(name);
-    if (found == inferred_->end()) return type;
+    if (inferred_for_ != number) infer_outputs(number);
+    const auto found = inferred_.find(name);
+    if (found == inferred_.end()) return type;
     DeclaredType better = declared_->read(name, found->second);
     return better.is_complete() || type.type.type == DataType::kUndefined ? better : type;
   }
 
-  onnx::ModelProto model_for_inference() const {
-    onnx::ModelProto model = model_->skeleton;
+  // A node by itself, with the types that its inputs have here: operators' inference functions in ONNX take it for granted that
+  // the types of all inputs are known.
+  void infer_outputs(std::size_t number) {
+    inferred_for_ = number;
+    const onnx::NodeProto& proto = parts_.nodes[number];
+    onnx::ModelProto model;
+    model.set_ir_version(model_->skeleton.ir_version());
+    *model.mutable_opset_import() = model_->skeleton.opset_import();
+    *model.mutable_functions() = model_->skeleton.functions();
     onnx::GraphProto& graph = *model.mutable_graph();
-    for (const onnx::NodeProto& node : parts_.nodes) *graph.add_node() = node;
-    for (auto& input : *graph.mutable_input()) {
-      const auto found = names_.find(input.name());
-      if (found == names_.end() || !graph_.is_input(found->second) || !graph_.value(found->second).shape_known) continue;
-      input = value_info(input.name(), graph_.value(found->second).type, true);
+    *graph.add_node() = proto;
+    std::set<std::string> inputs(proto.input().begin(), proto.input().end());
+    inputs.insert(order_.captured[number].begin(), order_.captured[number].end());
+    inputs.erase("");
+    for (const std::string& name : inputs) {
+      const ValueId id = names_.at(name);
+      const Value& value = graph_.value(id);
+      if (const auto known = known_.find(id); value.constant || known != known_.end()) {
+        constexpr std::size_t kReadByInference = 8192;  // bytes: shapes, axes, scales
+        const Tensor& tensor = value.constant ? value.constant : known->second;
+        *graph.add_initializer() =
+            tensor.byte_count() <= kReadByInference ? to_tensor_proto(tensor, name) : tensor_header(tensor, name);
+      } else if (value.type.type != DataType::kUndefined) {
+        *graph.add_input() = value_info(name, value.type, value.shape_known);
+      } else if (const auto other = inferred_.find(name); other != inferred_.end()) {
+        onnx::ValueInfoProto& info = *graph.add_input();
+        info.set_name(name);
+        *info.mutable_type() = other->second;
+      } else {
+        return;
+      }
     }
-    for (const auto& initializer : model_->initializers) {
-      if (!initializer.tensor) continue;
-      constexpr std::size_t kReadByInference = 8192;  // bytes: shapes, axes, scales
-      *graph.add_initializer() = initializer.tensor.byte_count() <= kReadByInference
-                                     ? to_tensor_proto(initializer.tensor, initializer.name)
-                                     : tensor_header(initializer.tensor, initializer.name);
-    }
-    return model;
+    inferred_.merge(infer_types(std::move(model)));
   }
 
   ExternalData external_;
@@ -352,7 +369,8 @@ class Importer {
   std::unordered_set<std::string> functions_;
   std::unordered_map<std::string, ValueId> names_;
   std::optional<DeclaredTypes> declared_;
-  std::optional<std::unordered_map<std::string, onnx::TypeProto>> inferred_;
+  std::unordered_map<std::string, onnx::TypeProto> inferred_;  // of outputs of opaque nodes
+  std::optional<std::size_t> inferred_for_;                    // the node that this was asked for last
   KnownTensors known_;
 };
 

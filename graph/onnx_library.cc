@@ -56,8 +56,6 @@ std::unordered_map<std::string, onnx::TypeProto> infer_types(onnx::ModelProto mo
   }
   for (const auto& info : model.graph().value_info())
     if (info.has_type()) types.emplace(info.name(), info.type());
-  for (const auto& info : model.graph().output())
-    if (info.has_type()) types.emplace(info.name(), info.type());
   return types;
 }
 

@@ -108,7 +108,7 @@ int newest_ir_version();
 // more) in this opset.
 bool verify_node(const onnx::NodeProto& node, const std::string& domain, int opset);
 void check_function_calls(const onnx::ModelProto& model);
-// Types of values as far as ONNX's own inference finds them.
+// Types of the values between inputs and outputs as far as ONNX's own inference finds them.
 std::unordered_map<std::string, onnx::TypeProto> infer_types(onnx::ModelProto model);
 // What ONNX's checker objects to in a model.
 std::optional<std::string> checker_objection(std::string_view model);
