@@ -142,8 +142,8 @@ std::vector<RuleText> read(std::string_view bytes, const std::string& file) {
   google::protobuf::io::CodedInputStream stream(reinterpret_cast<const std::uint8_t*>(bytes.data()),
                                                 static_cast<int>(bytes.size()));
   stream.SetRecursionLimit(10);
-  if (!collection.ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage() ||
-      !collection.unknown_fields().empty() || collection.rules().empty())
+  if (!collection.ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage() || !collection.unknown_fields().empty() ||
+      collection.rules().empty())
     refuse("these are no rules in TASO's format");
   if (static_cast<std::size_t>(collection.rules_size()) > kMaximumRules)
     refuse("the file has " + std::to_string(collection.rules_size()) + " rules");

@@ -57,8 +57,8 @@ Index without_common_factors(const Index& difference) {
 bool is_positive(const Index& index) {
   std::int64_t least = index.constant_term();
   for (const Monomial& m : monomials(index)) {
-    const bool sizes = std::all_of(m.factors.begin(), m.factors.end(),
-                                   [](const AtomPointer& f) { return f->kind == Atom::Kind::kSymbol; });
+    const bool sizes =
+        std::all_of(m.factors.begin(), m.factors.end(), [](const AtomPointer& f) { return f->kind == Atom::Kind::kSymbol; });
     if (!sizes || m.coefficient < 0) return false;
     least += m.coefficient;
   }

@@ -45,6 +45,7 @@ CLI::App* add_rules(CLI::App& program, Run& run);
 CLI::App* add_verify(CLI::App& program, Run& run);
 CLI::App* add_models(CLI::App& program, Run& run);
 CLI::App* add_conformance(CLI::App& program, Run& run);
+CLI::App* add_import_taso(CLI::App& rules, Run& run);  // below `rules`
 
 // A subcommand with the common options and an example at the end of its help.
 CLI::App* add_command(CLI::App& program, const std::string& name, const std::string& description, const std::string& example,

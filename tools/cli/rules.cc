@@ -182,6 +182,7 @@ CLI::App* add_rules(CLI::App& program, Run& run) {
   add_list_and_show(*command, run);
   add_diff(*command, run);
   add_merge(*command, run);
+  add_import_taso(*command, run);
   return command;
 }
 
