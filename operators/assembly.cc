@@ -225,9 +225,10 @@ struct Pad {
   Index source_position(const Index& position, const Index& size) const {
     if (mode == "edge") return max(min(position, size - 1), 0);
     if (mode == "wrap") return mod(position, size);
-    if (size == Index(1)) return 0;
-    const Index period = 2 * (size - 1), within = mod(position, period);  // there and back again
-    return min(within, period - within);
+    // There and back again; of one element, nowhere.
+    const Index last = size - 1, period = 2 * max(last, 1), within = mod(position, period);
+    const Index reflected = min(within, period - within);
+    return less(1, size).decided() == true ? reflected : min(reflected, last);
   }
 
   static bool import_pads(const OnnxSource& source, Pad& op, std::string& reason) {

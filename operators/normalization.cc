@@ -286,9 +286,10 @@ struct LpNormalization {
     Definition d(in);
     const Operand& x = in[0];
     require_elements(d, x, Elements::kReals);
-    d.require(p == Index(1) || p == Index(2), [&] { return "p is " + p.to_string() + ", must be 1 or 2"; });
+    const bool absolute = p.value() == 1;
+    d.require(absolute || p.value() == 2, [&] { return "p is " + p.to_string() + ", must be 1 or 2"; });
     const Indices axes{canonical_axis(axis, x.rank())};
-    d.output(x.type(), x.shape(), [=, absolute = p == Index(1)](const Indices& i) {
+    d.output(x.type(), x.shape(), [=](const Indices& i) {
       const Element total = Slice(x, axes, i).reduced(Reduction::kSum, [&](const Element& e) {
         return absolute ? apply(functions::abs, e) : e * e;
       });

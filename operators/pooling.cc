@@ -124,6 +124,8 @@ struct MaxPool : Pool {
       return op.over_window(Reduction::kMax, x, i, [](Element e, const Indices&) { return e; });
     };
     d.output(x.type(), shape, maximum_at);
+    d.require(storage_order.value() == 0 || storage_order.value() == 1,
+              [&] { return "storage_order is " + storage_order.to_string() + ", must be 0 or 1"; });
     if (!indices) return d;
     d.output(DataType::kInt64, shape, [=, op = *this](const Indices& i) {
       const Element found = maximum_at(i);
@@ -138,7 +140,7 @@ struct MaxPool : Pool {
   Index flattened(const Operand& x, const Indices& at) const {
     std::vector<std::size_t> order(x.rank());
     for (std::size_t a = 0; a < x.rank(); ++a) order[a] = a;
-    if (storage_order == Index(1)) std::reverse(order.begin() + 2, order.end());
+    if (storage_order.value() == 1) std::reverse(order.begin() + 2, order.end());
     Index flat = 0;
     for (const std::size_t a : order) flat = flat * x.size(a) + at[a];
     return flat;

@@ -12,6 +12,9 @@ Element ratio(const Index& numerator, const Index& denominator) {
   return convert(from_index(numerator), Scalar::kReal) / convert(from_index(denominator), Scalar::kReal);
 }
 
+// 1 if the number, at least 0, is not 0.
+Index one_if_positive(const Index& number) { return min(max(number, 0), 1); }
+
 Index rounded(const std::string& rounding, const Fraction& at) {
   if (rounding == "floor") return floor_div(at.numerator, at.denominator);
   if (rounding == "ceil") return ceil_div(at.numerator, at.denominator);
@@ -56,17 +59,18 @@ Fraction source_position(const Resampling& how, const ResampledAxis& axis, const
   if (kind == "tf_half_pixel_for_nn") return {(2 * p + 1) * d, 2 * n};
   if (kind == "align_corners") {  // p (size - 1) / (size * scale - 1)
     const Index last = size * n - d;
-    return last.is_constant() && last.value() <= 0 ? Fraction{0, 1} : Fraction{p * (size - 1) * d, last};
+    return {p * (size - 1) * d * one_if_positive(last), max(last, 1)};
   }
   if (kind == "tf_crop_and_resize") {
     const auto& [begin, end] = std::pair(axis.crop_begin, axis.crop_end);
     const Index first = begin.numerator * end.denominator, last = end.numerator * begin.denominator;
     const Index whole = begin.denominator * end.denominator;
-    if (target == Index(1)) return {(first + last) * (size - 1), 2 * whole};
-    return {(first * (target - 1) + p * (last - first)) * (size - 1), whole * (target - 1)};
+    const Index several = one_if_positive(target - 1);  // a single element stands in the middle
+    return {((first * (target - 1) + p * (last - first)) * several * 2 + (first + last) * (1 - several)) * (size - 1),
+            2 * whole * max(target - 1, 1)};
   }
-  if (kind == "pytorch_half_pixel" && target == Index(1)) return {0, 1};
-  const Index half_pixel = (2 * p + 1) * d - n;
+  Index half_pixel = (2 * p + 1) * d - n;
+  if (kind == "pytorch_half_pixel") half_pixel *= one_if_positive(target - 1);
   if (kind == "half_pixel_symmetric") return {half_pixel + size * n - target * d, 2 * n};
   return {half_pixel, 2 * n};
 }

@@ -357,9 +357,12 @@ std::optional<AttributeValue> Bindings::call(const Expression& e) const {
     if (n == "at") return index(element(*lists[0], indices[0]));
     if (n == "product") return AttributeValue(product(*lists[0]));
     if (n == "position") {
-      const auto found = std::find(lists[0]->begin(), lists[0]->end(), indices[0]);
-      if (found == lists[0]->end()) return std::nullopt;
-      return AttributeValue(Index(static_cast<std::int64_t>(found - lists[0]->begin())));
+      for (std::size_t i = 0; i < lists[0]->size(); ++i) {
+        const auto found = equal((*lists[0])[i], indices[0]).decided();
+        if (!found) return std::nullopt;
+        if (*found) return AttributeValue(Index(i));
+      }
+      return std::nullopt;
     }
     if (n == "shape") return AttributeValue(input->shape);
     if (n == "compose") return lift(compose(*lists[0], *lists[1]));

@@ -2,7 +2,7 @@
 // numbers symbolic.
 //
 // Where an operator broadcasts, its definition for symbolic sizes is that of equal sizes: "one of the two is 1" are cases of
-// their own, with the number 1 in place of the size.
+// their own, with the number 1 in place of the size. So are 0 and 1 wherever a definition tells them from other numbers.
 #pragma once
 
 #include <functional>
@@ -54,12 +54,20 @@ class CaseEnumerator {
   bool resolve(const State& state);
   bool settle(State state);
   bool split_broadcast(const State& state, const Condition& equation, const Guards& hypotheses);
+  struct Shapes {
+    std::vector<Attributes> attributes;  // of each node, normalized
+    std::vector<TensorType> types;       // of all outputs
+  };
+  bool split_special(State& state, const std::vector<TensorType>& types, const Bindings& bindings, const Guards& hypotheses);
+  std::optional<Shapes> shapes_of(const Pattern& side, const std::vector<TensorType>& types, const Bindings& bindings) const;
+  static bool agree(const std::optional<Shapes>& general, const std::optional<Shapes>& special, const Replacements& step);
   std::optional<Indices> factors_of_one(const Index& product, const Guards& hypotheses);
   bool enumerate_known(const State& state, const PatternNode& node, std::size_t rank, const std::string& message);
   std::vector<TensorType> input_types(const State& state, const Bindings& bindings) const;
   std::optional<Bindings> bind(const State& state, std::vector<TensorType>& types) const;
   bool gather(const Bindings& bindings, Guards& guards, bool partly = false) const;
   bool accepts(const State& state, const PatternNode& node, const DefinedSide& before) const;
+  static Indices symbols(const std::string& list, std::size_t length);
   static void substitute_solved(State& state, const Index& variable, const Index& value);
 
   const Rule& rule_;

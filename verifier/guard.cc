@@ -155,6 +155,16 @@ Index solved_for(const Index& polynomial, const Index& variable) {
   return (Index(c) * variable - polynomial) * Index(c);
 }
 
+std::optional<Index> isolated(const Index& polynomial) {
+  if (polynomial.is_constant()) return std::nullopt;
+  for (const Monomial& m : polynomial.polynomial()->monomials) {
+    if (m.factors.size() != 1 || m.factors[0]->kind != Atom::Kind::kSymbol) continue;
+    const Index variable = Index::atom(m.factors[0]);
+    if (unit_coefficient(polynomial, variable) != 0) return variable;
+  }
+  return std::nullopt;
+}
+
 bool surely_implies(const Guard& a, const Guard& b) {
   if (a == b || b.decided() == true) return true;
   if (a.kind != Guard::Kind::kNonNegative || b.kind != Guard::Kind::kNonNegative) return false;

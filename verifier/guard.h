@@ -47,6 +47,9 @@ int unit_coefficient(const Index& polynomial, const Index& variable);
 // The value that the variable has where the polynomial is 0, for a unit coefficient.
 Index solved_for(const Index& polynomial, const Index& variable);
 
+// A symbol that the polynomial, where it is 0, determines: one with a unit coefficient.
+std::optional<Index> isolated(const Index& polynomial);
+
 // The same guards, in any order.
 bool same_guards(const Guards& a, const Guards& b);
 

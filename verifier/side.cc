@@ -83,6 +83,7 @@ DefinedSide define_side(const Rule& rule, const Pattern& side, const std::vector
           conditions.reachable &= i && equal(*i, *j).decided() != false;
         }
       }
+    conditions.attributes.push_back(normalized);
     const Definition definition = node.op->define(normalized, in);
     for (const Requirement& r : definition.requirements()) conditions.typing.push_back(r.condition);
     result.nodes.push_back(definition.outputs());

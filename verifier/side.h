@@ -24,6 +24,7 @@ std::optional<std::vector<Condition>> agreement(const Attributes& written, const
 // Definitions of all nodes of a side. Throws Error as definitions do.
 struct SideConditions {
   std::vector<Condition> typing;  // of the definitions, and of attributes (see agreement)
+  std::vector<Attributes> attributes;  // of each node, normalized
   bool reachable = true;          // false: no graph has these attributes after normalization
 };
 DefinedSide define_side(const Rule& rule, const Pattern& side, const std::vector<TensorType>& inputs, const Bindings& bindings,

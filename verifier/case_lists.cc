@@ -1,0 +1,158 @@
+// Lists of a case: lengths from the definitions, elements where the definitions must know them.
+#include <algorithm>
+
+#include "operators/error.h"
+#include "verifier/cases.h"
+
+namespace rewright::proof {
+
+namespace {
+
+constexpr std::size_t kMaximumLength = 5;  // of a list whose length no shape gives
+
+}  // namespace
+
+bool CaseEnumerator::resolve(const State& state) {
+  std::vector<TensorType> types;
+  const auto bindings = bind(state, types);
+  if (!bindings) return true;
+  // Definitions are asked node by node: what is wrong already cannot become right.
+  Rule prefix = rule_;
+  for (std::size_t n = 0; n < rule_.source.nodes.size(); ++n) {
+    const PatternNode& node = rule_.source.nodes[n];
+    std::vector<std::string> unknown;
+    const std::function<void(const Expression&)> collect = [&](const Expression& e) {
+      if (e.kind == Expression::Kind::kVariable && variables_.count(e.name) && variables_.at(e.name) == Sort::kList &&
+          !state.values.count(e.name))
+        unknown.push_back(e.name);
+      for (const Expression& a : e.arguments) collect(a);
+    };
+    for (const Expression& e : node.attributes) collect(e);
+    prefix.source.nodes.assign(rule_.source.nodes.begin(), rule_.source.nodes.begin() + static_cast<std::ptrdiff_t>(n + 1));
+    prefix.source.outputs.clear();
+    std::size_t rank = 0;
+    try {
+      SideConditions conditions;
+      Rule before = prefix;
+      before.source.nodes.pop_back();
+      const DefinedSide defined = define_side(before, before.source, types, *bindings, false, conditions);
+      for (const PatternValue& v : node.inputs)
+        if (v.kind != PatternValue::Kind::kAbsent) rank = std::max(rank, type_of(defined, v).rank());
+      if (!conditions.reachable) return true;
+      if (!unknown.empty()) {
+        for (std::size_t length = 0; length <= kMaximumLength; ++length) {
+          State branch = state;
+          branch.values[unknown[0]] = symbols(unknown[0], length);
+          if (accepts(branch, node, defined) && !resolve(branch)) return false;
+        }
+        return true;
+      }
+      SideConditions all;
+      define_side(prefix, prefix.source, types, *bindings, false, all);
+      if (!all.reachable) return true;
+    } catch (const Error& e) {
+      if (e.code() == ErrorCode::kBadInput) return true;
+      return enumerate_known(state, node, rank, e.what());
+    }
+  }
+  return settle(state);
+}
+
+// Whether a node can have its lists' lengths. Those that are not known yet are left to normalization; what it does not fill in
+// may have any length, and what is computed from unknown lists may be anything.
+bool CaseEnumerator::accepts(const State& state, const PatternNode& node, const DefinedSide& before) const {
+  std::vector<TensorType> types;
+  const auto bindings = bind(state, types);
+  if (!bindings) return false;
+  std::vector<std::optional<TensorType>> operands;
+  for (const PatternValue& v : node.inputs)
+    operands.push_back(v.kind == PatternValue::Kind::kAbsent ? std::nullopt : std::optional(type_of(before, v)));
+  const Inputs in = Inputs::of(std::span<const std::optional<TensorType>>(operands)).types_only();
+  const Expression* open = nullptr;
+  try {
+    Attributes attributes;
+    std::vector<std::size_t> unknown;
+    for (std::size_t f = 0; f < node.attributes.size(); ++f) {
+      const auto value = bindings->try_evaluate(node.attributes[f]);
+      if (!value) unknown.push_back(f);
+      attributes.push_back(value ? *value : node.op->fields()[f].default_value);
+    }
+    attributes = node.op->normalized(std::move(attributes), in);
+    for (const std::size_t f : unknown)
+      if (attributes[f] == node.op->fields()[f].default_value) open = &node.attributes[f];
+    node.op->define(attributes, in);
+    return true;
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::kBadInput) return true;
+  }
+  if (!open) return false;
+  if (open->kind != Expression::Kind::kVariable) return true;
+  for (std::size_t length = 1; length <= kMaximumLength; ++length) {
+    State branch = state;
+    branch.values[open->name] = symbols(open->name, length);
+    if (accepts(branch, node, before)) return true;
+  }
+  return false;
+}
+
+// A definition must know the value of an index: it is an axis, and all axes are tried. Of a list of axes every one that does
+// not say an axis twice.
+bool CaseEnumerator::enumerate_known(const State& state, const PatternNode& node, std::size_t rank,
+                                     const std::string& message) {
+  const auto asked_for = [&](const Index& index) {
+    return !index.is_constant() && message.find("the size " + index.to_string() + " is not known") != std::string::npos;
+  };
+  // What the rule's conditions determine need not be tried.
+  std::vector<TensorType> types;
+  if (const auto bindings = bind(state, types)) {
+    Guards conditions;
+    if (!gather(*bindings, conditions, true)) return true;
+    for (const Guard& g : conditions) {
+      const auto variable = g.kind == Guard::Kind::kZero ? isolated(g.value) : std::nullopt;
+      if (!variable || !asked_for(*variable)) continue;
+      State branch = state;
+      substitute_solved(branch, *variable, solved_for(g.value, *variable));
+      return resolve(branch);
+    }
+  }
+  for (const auto& [name, value] : state.values) {
+    if (shape_lists_.count(name)) continue;
+    if (const auto* index = std::get_if<Index>(&value); index && index->as_atom() && asked_for(*index)) {
+      for (std::size_t axis = 0; axis <= rank; ++axis) {
+        State branch = state;
+        substitute_solved(branch, *index, axis);
+        if (!resolve(branch)) return false;
+      }
+      // Others must be refused, or they would be cases too.
+      for (const Index& beyond : {Index(rank + 1), Index(rank + 2), Index(1000)}) {
+        State branch = state;
+        substitute_solved(branch, *index, beyond);
+        std::size_t reached = 0;
+        const std::function<bool(const SymbolicCase&)> count = [&](const SymbolicCase&) {
+          ++reached;
+          return false;
+        };
+        const auto* visit = visit_;
+        visit_ = &count;
+        resolve(branch);
+        visit_ = visit;
+        if (reached > 0) throw Error(ErrorCode::kUnsupported, name + " must be known, and may be any number");
+      }
+      return true;
+    }
+    const auto* list = std::get_if<Indices>(&value);
+    if (!list || std::none_of(list->begin(), list->end(), asked_for)) continue;
+    // One element after the other; the definition refuses what is no axis of the result, where axes are added.
+    const Index element = *std::find_if(list->begin(), list->end(), asked_for);
+    for (std::size_t axis = 0; axis < rank + list->size(); ++axis) {
+      if (std::find(list->begin(), list->end(), Index(axis)) != list->end()) continue;
+      State branch = state;
+      substitute_solved(branch, element, axis);
+      if (!resolve(branch)) return false;
+    }
+    return true;
+  }
+  throw Error(ErrorCode::kUnsupported, node.op->name() + ": " + message);
+}
+
+}  // namespace rewright::proof
