@@ -59,5 +59,7 @@ Rule proved_part(Rule rule);
 
 // The file's bytes: equal proofs are equal bytes.
 std::string write_certificate(const Certificate& certificate);
+// Throws Error(kBadInput): not a certificate, damaged, of another format, references out of range. `name` is the file's.
+Certificate read_certificate(std::string_view bytes, const std::string& name);
 
 }  // namespace rewright::proof

@@ -323,7 +323,7 @@ bool Comparison::equal_maxima(const Factor& a, const Factor& b, const Guards& as
     candidate.term = replaced(candidate.term, names);
     const Sum& value = candidate.term.factors[0].arguments[0];
     candidate.inverse.insert(candidate.inverse.end(), quantified_inverse.begin(), quantified_inverse.end());
-    Member member{i, candidate.term.trace, candidate.inverse, quantified, candidate.term.guards, 1, {}, {}};
+    Member member{i, candidate.term.trace, candidate.inverse, quantified, candidate.term.guards, 1, {0}, {}};
     const auto joins = [&](const Set& s) {
       const Sum& other = s.first.term.factors[0].arguments[0];
       if (s.first.pivots != candidate.pivots || s.first.variables.size() != candidate.variables.size() ||

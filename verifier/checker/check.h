@@ -1,0 +1,34 @@
+// Is a certificate a proof of its rule? An independent look: it uses neither the normalizer nor the comparison of the prover.
+//
+// The cases are enumerated again, the questions solved again; derivations are followed step by step; normal forms are tested
+// against the interpreter on sampled instances.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace rewright {
+
+struct CheckOptions {
+  std::string solver;      // a program that reads SMT-LIB from its standard input, with its arguments; empty: the linked Z3
+  std::uint64_t seed = 1;  // of the instances
+  std::size_t tested_cases = 12;  // in which normal forms are tested, spread evenly over all
+};
+
+struct CheckReport {
+  bool accepted = false;
+  std::string reason;  // why it was refused
+  std::string rule;    // its name
+  std::size_t cases = 0, questions = 0;
+  std::size_t own_questions = 0;  // that the prover had not asked
+  std::size_t elements = 0;       // of normal forms that were tested
+  std::size_t ranks = 0;
+  bool all_ranks = false;
+  std::string digest;  // the certificate's SHA-256
+};
+
+// Throws Error(kBadInput) for what is no certificate, or damaged; Error(kMissing) if the solver cannot be run.
+CheckReport check_certificate(std::string_view bytes, const std::string& name, const CheckOptions& options = {});
+
+}  // namespace rewright

@@ -1,0 +1,42 @@
+// Follows derivations: that a sum is 0, step by step as the certificate says, without a search.
+//
+// What is used of sums: a bijection of what is summed over changes nothing; terms over the same variables and with the same
+// product of factors add up by their coefficients where their guards hold. Of maxima: equal sets have equal maxima.
+#pragma once
+
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "verifier/checker/questions.h"
+#include "verifier/derivation.h"
+#include "verifier/sum.h"
+
+namespace rewright::proof {
+
+class DerivationCheck {
+ public:
+  // `rank`: of the output that is looked at, at the position o!0, o!1, ...
+  DerivationCheck(Questions& questions, std::size_t rank);
+
+  // Throws Refusal unless the derivation shows that two normal forms are equal where the assumptions hold.
+  void difference_is_zero(const Sum& a, const Sum& b, const Guards& assumptions, const Derivation& derivation);
+
+ private:
+  struct Image;
+  void zero(const Sum& sum, const Guards& assumptions, const Derivation& derivation, int depth);
+  Image image(const Term& term, const Member& member, const MemberClass& c, const Guards& assumptions, bool bijective);
+  void equal(const Image& a, const Image& b, const Member& member, const Guards& assumptions, int depth);
+  void equal(const Factor& a, const Factor& b, const Guards& assumptions, const std::vector<Derivation>& parts,
+             std::size_t& next, int depth);
+  void equal_maxima(const Factor& a, const Factor& b, const Guards& assumptions, const Derivation& derivation, int depth);
+  void same(const Index& a, const Index& b, const Guards& assumptions);
+  void implied(const Guards& assumptions, const Guard& goal);
+  void vanishes(const Term& term, const Guards& assumptions);
+
+  Solver &recorded_, &own_;
+  std::set<std::string, std::less<>> scope_;  // variables that are no sizes: the position, those of the classes around
+};
+
+}  // namespace rewright::proof

@@ -1,0 +1,290 @@
+#include "verifier/checker/instance_check.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+#include <random>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "graph/graph.h"
+#include "operators/error.h"
+#include "rules/instance.h"
+#include "verifier/checker/questions.h"
+
+namespace rewright::proof {
+
+namespace {
+
+struct TooLarge {};
+
+// Index expressions, guards and sums for known values of everything in them.
+class Evaluation {
+ public:
+  std::map<std::string, std::int64_t, std::less<>> symbols;
+  std::map<std::string, double, std::less<>> reals;
+  std::vector<std::vector<double>> inputs;
+  std::vector<Sizes> sizes;
+
+  std::int64_t at(const Index& index) const {
+    std::int64_t sum = index.constant_term();
+    if (index.polynomial())
+      for (const Monomial& m : index.polynomial()->monomials) {
+        std::int64_t product = m.coefficient;
+        for (const AtomPointer& f : m.factors) product *= at(*f);
+        sum += product;
+      }
+    return sum;
+  }
+
+  bool holds(const Guard& g) const {
+    switch (g.kind) {
+      case Guard::Kind::kNonNegative:
+        return at(g.value) >= 0;
+      case Guard::Kind::kZero:
+        return at(g.value) == 0;
+      case Guard::Kind::kNonZero:
+        return at(g.value) != 0;
+      case Guard::Kind::kAll:
+        return std::all_of(g.parts.begin(), g.parts.end(), [&](const Guard& p) { return holds(p); });
+      case Guard::Kind::kAny:
+        break;
+    }
+    return std::any_of(g.parts.begin(), g.parts.end(), [&](const Guard& p) { return holds(p); });
+  }
+
+  double at(const Sum& sum) {
+    double result = 0;
+    for (const Term& t : sum)
+      for_each(t.bound, t.guards, [&] {
+        double product = static_cast<double>(t.coefficient.numerator()) / static_cast<double>(t.coefficient.denominator());
+        for (const Factor& f : t.factors) product *= at(f);
+        result += product;
+      });
+    return result;
+  }
+
+ private:
+  std::int64_t at(const Atom& a) const {
+    if (a.kind == Atom::Kind::kSymbol) return symbols.at(a.name);
+    if (a.kind == Atom::Kind::kBound) return bound_.at(a.id);
+    const std::int64_t x = at(a.arguments[0]), y = at(a.arguments[1]);
+    if (a.kind == Atom::Kind::kMin) return std::min(x, y);
+    if (a.kind == Atom::Kind::kMax) return std::max(x, y);
+    if (y < 1) return 0;  // has no meaning, and is under guards that do not hold
+    const std::int64_t quotient = floor_div(Index(x), Index(y)).value();
+    return a.kind == Atom::Kind::kFloorDiv ? quotient : x - quotient * y;
+  }
+
+  double at(const Factor& f) {
+    switch (f.kind) {
+      case Factor::Kind::kAccess: {
+        std::int64_t offset = 0;
+        for (std::size_t n = 0; n < f.position.size(); ++n) {
+          const std::int64_t p = at(f.position[n]), size = sizes.at(f.input).at(n);
+          require(p >= 0 && p < size, "a normal form reads outside of an input");
+          offset = offset * size + p;
+        }
+        return inputs.at(f.input).at(static_cast<std::size_t>(offset));
+      }
+      case Factor::Kind::kIndex:
+        return static_cast<double>(at(f.index));
+      case Factor::Kind::kReciprocalIndex:
+        return 1 / static_cast<double>(at(f.index));
+      case Factor::Kind::kUnknown:
+        if (f.name.starts_with("bits ")) return std::bit_cast<double>(std::uint64_t{std::stoull(f.name.substr(5))});
+        require(reals.count(f.name) > 0, "a normal form has an unknown number");
+        return reals.at(f.name);
+      case Factor::Kind::kMaximum: {
+        double result = -std::numeric_limits<double>::infinity();
+        for (const MaximumElement& e : f.elements)
+          for_each(e.bound, e.guards, [&] {
+            const double value = at(e.value);
+            if (std::isnan(value) || value > result) result = value;
+          });
+        return result;
+      }
+      case Factor::Kind::kFunction:
+        break;
+    }
+    double x[4] = {};
+    require(f.arguments.size() <= 4, "a function has too many arguments");
+    for (std::size_t i = 0; i < f.arguments.size(); ++i) x[i] = at(f.arguments[i]);
+    return apply(f.name, x, f.arguments.size());
+  }
+
+  static double apply(const std::string& name, const double* x, std::size_t count) {
+    std::int64_t integers[4];
+    for (std::size_t i = 0; i < count; ++i) integers[i] = std::fabs(x[i]) < 1e15 ? static_cast<std::int64_t>(x[i]) : 0;
+    if (count == 1 && name == "reciprocal") return 1 / x[0];
+    if (count == 3 && name == "select") return x[0] != 0 ? x[1] : x[2];
+    if (count == 2 && name == "integer quotient") return static_cast<double>(functions::integer_divide.integer(integers));
+    if (count == 1 && name.starts_with("convert "))
+      return name.ends_with(" to boolean")   ? x[0] != 0
+             : name.ends_with(" to integer") ? static_cast<double>(integers[0])
+                                             : x[0];
+    const std::string suffix = " of integers";
+    const bool of_integers = name.ends_with(suffix);
+    const Function* f = find_function(of_integers ? name.substr(0, name.size() - suffix.size()) : name);
+    require(f && f->arity == static_cast<int>(count) && (of_integers ? f->integer != nullptr : f->real != nullptr),
+            "a function has no meaning");
+    return of_integers ? static_cast<double>(f->integer(integers)) : f->real(x);
+  }
+
+  // Bound variables get their values one after the other: first those whose bounds are known.
+  void for_each(const Indices& variables, const Guards& guards, const std::function<void()>& visit) {
+    if (++steps_ > 300000) throw TooLarge{};
+    if (variables.empty()) {
+      if (std::all_of(guards.begin(), guards.end(), [&](const Guard& g) { return holds(g); })) visit();
+      return;
+    }
+    std::size_t best = 0;
+    std::int64_t low = -60, high = 60;
+    for (std::size_t i = 0; i < variables.size(); ++i) {
+      std::int64_t below = -60, above = 60;
+      for (const Guard& g : guards) {
+        const int c = g.kind == Guard::Kind::kNonNegative ? unit_coefficient(g.value, variables[i]) : 0;
+        const auto open = [&](const Index& v) { return !(v == variables[i]) && occurs(v, g); };
+        if (c == 0 || std::any_of(variables.begin(), variables.end(), open)) continue;
+        const std::int64_t value = at(solved_for(g.value, variables[i]));
+        (c > 0 ? below : above) = c > 0 ? std::max(below, value) : std::min(above, value);
+      }
+      if (above - below < high - low) best = i, low = below, high = above;
+    }
+    Indices rest = variables;
+    rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(best));
+    for (std::int64_t v = low; v <= high; ++v) {
+      bound_[variables[best].as_atom()->id] = v;
+      for_each(rest, guards, visit);
+    }
+  }
+
+  std::unordered_map<std::uint64_t, std::int64_t> bound_;
+  std::size_t steps_ = 0;
+};
+
+using Random = std::mt19937_64;
+
+void collect_symbols(const Index& index, std::vector<std::string>& names) {
+  if (index.is_constant()) return;
+  for_each_atom(index, [&](const Atom& a) {
+    if (a.kind == Atom::Kind::kSymbol && std::find(names.begin(), names.end(), a.name) == names.end()) names.push_back(a.name);
+  });
+}
+
+void collect_symbols(const Guard& guard, std::vector<std::string>& names) {
+  collect_symbols(guard.value, names);
+  for (const Guard& part : guard.parts) collect_symbols(part, names);
+}
+
+// Small values of all symbols that satisfy the hypotheses: one that is in a guard that does not hold is changed, again and
+// again.
+bool find_sizes(const SymbolicCase& c, Random& random, Evaluation& e) {
+  std::vector<std::string> names;
+  for (const TensorType& type : c.inputs)
+    for (const Index& size : type.shape) collect_symbols(size, names);
+  for (const auto& [name, value] : c.bindings.values()) {
+    if (const auto* index = std::get_if<Index>(&value)) collect_symbols(*index, names);
+    if (const auto* list = std::get_if<Indices>(&value))
+      for (const Index& i : *list) collect_symbols(i, names);
+    if (const auto* real = std::get_if<Real>(&value); real && !real->symbol.empty())
+      e.reals[real->symbol] = static_cast<double>(random() % 1000 + 1) / 512;
+  }
+  for (const Guard& g : c.hypotheses) collect_symbols(g, names);
+  for (const std::string& name : names) e.symbols[name] = static_cast<std::int64_t>(random() % 4);
+  for (int step = 0; step < 3000; ++step) {
+    std::vector<const Guard*> broken;
+    for (const Guard& g : c.hypotheses)
+      if (!e.holds(g)) broken.push_back(&g);
+    if (broken.empty()) return true;
+    std::vector<std::string> candidates;
+    collect_symbols(*broken[random() % broken.size()], candidates);
+    if (candidates.empty()) return false;
+    e.symbols[candidates[random() % candidates.size()]] = static_cast<std::int64_t>(random() % (step < 1000 ? 5 : 9));
+  }
+  return false;
+}
+
+// The rule's values with numbers in place of symbols.
+Bindings known_bindings(const SymbolicCase& c, const Evaluation& e, const std::vector<TensorType>& types) {
+  Bindings result(c.bindings.rule());
+  for (const auto& [name, value] : c.bindings.values()) {
+    AttributeValue known = value;
+    if (const auto* index = std::get_if<Index>(&value)) known = Index(e.at(*index));
+    if (auto* list = std::get_if<Indices>(&known))
+      for (Index& i : *list) i = e.at(i);
+    if (const auto* real = std::get_if<Real>(&value); real && !real->symbol.empty()) known = Real(e.reals.at(real->symbol));
+    result.bind(name, known);
+  }
+  for (std::size_t i = 0; i < types.size(); ++i) result.bind_input(i, types[i]);
+  return result;
+}
+
+Tensor sampled_input(const TensorType& type, Random& random) {
+  const Sizes sizes = values(type.shape);
+  std::vector<double> elements(static_cast<std::size_t>(element_count(sizes)));
+  for (double& x : elements)
+    x = is_real(type.type)              ? static_cast<double>(random() % 4001) / 1000 - 2
+        : type.type == DataType::kBool  ? static_cast<double>(random() % 2)
+        : type.type == DataType::kUint8 ? static_cast<double>(random() % 4)
+                                        : static_cast<double>(random() % 7) - 3;
+  return Tensor::from_reals(type.type, sizes, elements);
+}
+
+bool agree(DataType type, double expected, double found) {
+  if (type == DataType::kUint8) return std::fmod(expected - found, 256) == 0;
+  return std::fabs(expected - found) <= 1e-7 * (1 + std::fabs(expected));
+}
+
+std::size_t compare(const Tensor& tensor, const Sum& sum, Evaluation& e, Random& random) {
+  std::size_t compared = 0;
+  const std::vector<double> expected = tensor.reals();
+  for (int sample = 0; sample < 3 && !expected.empty(); ++sample) {
+    std::size_t at = random() % expected.size(), rest = at;
+    for (std::size_t n = tensor.sizes().size(); n-- > 0;) {
+      const auto size = static_cast<std::size_t>(tensor.sizes()[n]);
+      e.symbols["o!" + std::to_string(n)] = static_cast<std::int64_t>(rest % size);
+      rest /= size;
+    }
+    if (!std::isfinite(expected[at])) continue;
+    require(agree(tensor.type(), expected[at], e.at(sum)), "a normal form is not what the operators compute");
+    ++compared;
+  }
+  return compared;
+}
+
+}  // namespace
+
+std::size_t check_instances(const SymbolicCase& symbolic, const CaseProof& proof, std::uint64_t seed) {
+  Random random(seed);
+  std::size_t compared = 0;
+  for (int sample = 0; sample < 2; ++sample) {
+    Evaluation e;
+    if (!find_sizes(symbolic, random, e)) continue;
+    std::vector<TensorType> types = symbolic.inputs;
+    std::vector<Tensor> inputs;
+    for (TensorType& type : types) {
+      for (Index& size : type.shape) size = e.at(size);
+      inputs.push_back(sampled_input(type, random));
+      e.inputs.push_back(inputs.back().reals());
+      e.sizes.push_back(inputs.back().sizes());
+    }
+    const Rule& rule = symbolic.bindings.rule();
+    const Bindings bindings = known_bindings(symbolic, e, types);
+    for (const bool source : {true, false}) {
+      const std::vector<Tensor> outputs =
+          interpret(instantiate(rule, source ? rule.source : rule.target, types, bindings), inputs);
+      for (std::size_t k = 0; k < outputs.size(); ++k) try {
+          compared += compare(outputs[k], source ? proof.outputs.at(k).source : proof.outputs.at(k).target, e, random);
+        } catch (const TooLarge&) {  // a sum of too many terms is left out
+        }
+    }
+  }
+  return compared;
+}
+
+}  // namespace rewright::proof
