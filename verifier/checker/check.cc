@@ -87,7 +87,7 @@ CheckReport check_certificate(std::string_view bytes, const std::string& name, c
   CheckReport report;
   report.rule = certificate.rule.name;
   report.ranks = certificate.ranks, report.all_ranks = certificate.all_ranks;
-  report.digest = hexadecimal(bytes.substr(bytes.size() - 32));
+  report.digest = hexadecimal(sha256(bytes));
   try {
     const SolverOptions& solver = certificate.solver;
     require(solver.linear_steps <= kMaximumSteps && solver.nonlinear_steps <= kMaximumSteps, "its budgets are too large");

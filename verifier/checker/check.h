@@ -25,7 +25,7 @@ struct CheckReport {
   std::size_t elements = 0;       // of normal forms that were tested
   std::size_t ranks = 0;
   bool all_ranks = false;
-  std::string digest;  // the certificate's SHA-256
+  std::string digest;  // the file's SHA-256
 };
 
 // Throws Error(kBadInput) for what is no certificate, or damaged; Error(kMissing) if the solver cannot be run.
