@@ -1,5 +1,6 @@
 // Files of rules in algebra: headers, templates and optional inputs, which are expanded into plain rules.
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <set>
 
@@ -18,6 +19,7 @@ constexpr std::size_t kMaximumBytes = std::size_t{4} << 20;
 constexpr std::size_t kMaximumTokens = std::size_t{4} << 20;  // of all variants together
 constexpr std::size_t kMaximumRules = 100000;
 constexpr std::size_t kMaximumVariants = 256;
+constexpr std::size_t kMaximumBad = 1000;  // rules in a file
 
 [[noreturn]] void fail(const std::string& what, const std::string& file, int line) {
   throw Error(ErrorCode::kBadInput, what, file + ":" + std::to_string(line));
@@ -34,15 +36,36 @@ struct Template {
 
 class FileReader {
  public:
-  FileReader(std::string_view text, const std::string& file) : file_(file), tokens_(internal::tokenize(text, file)) {}
+  // Bad rules are added to `bad`; if it is null, the first one throws.
+  FileReader(std::string_view text, const std::string& file, std::vector<BadRule>* bad)
+      : file_(file), tokens_(internal::tokenize(text, file, bad != nullptr)), bad_(bad) {}
 
   std::vector<Rule> read() {
-    while (peek().kind != Token::Kind::kEnd) read_rule();
+    while (peek().kind != Token::Kind::kEnd) {
+      const std::size_t begin = next_;
+      tolerantly(peek(1).kind == Token::Kind::kName ? peek(1).text : "", [&] { read_rule(); });
+      if (next_ == begin) ++next_;
+      while (peek().kind != Token::Kind::kEnd && !is_name(peek(), "rule")) ++next_;
+    }
     return std::move(rules_);
   }
 
  private:
-  const Token& peek() const { return tokens_[next_]; }
+  // Keeps what is wrong with a rule, where bad ones are wanted.
+  template <class Read>
+  void tolerantly(const std::string name, const Read& read) {
+    try {
+      read();
+    } catch (const Error& e) {
+      if (!bad_ || bad_->size() >= kMaximumBad) throw;
+      int line = line_;  // of the error, if it says so: FILE:LINE
+      if (e.where().starts_with(file_ + ":"))
+        std::from_chars(e.where().data() + file_.size() + 1, e.where().data() + e.where().size(), line);
+      bad_->push_back({name, line, e.text() + (e.hint().empty() ? "" : " (" + e.hint() + ")")});
+    }
+  }
+
+  const Token& peek(std::size_t ahead = 0) const { return tokens_[std::min(next_ + ahead, tokens_.size() - 1)]; }
 
   void expect(std::string_view symbol) {
     if (!is_symbol(peek(), symbol)) fail("expected \"" + std::string(symbol) + "\"", file_, peek().line);
@@ -60,12 +83,16 @@ class FileReader {
     ++next_;
     name_ = expect_name("the name of a rule");
     expect(":");
+    if (peek().kind == Token::Kind::kError) fail(peek().text, file_, peek().line);
     if (peek().kind != Token::Kind::kText) fail("expected a description in quotes", file_, peek().line);
     description_ = tokens_[next_++].text;
     std::vector<Template> templates;
     while (is_name(peek(), "for")) templates.push_back(read_template());
     std::vector<Token> body;
-    while (peek().kind != Token::Kind::kEnd && !is_name(peek(), "rule")) body.push_back(tokens_[next_++]);
+    while (peek().kind != Token::Kind::kEnd && !is_name(peek(), "rule")) {
+      if (peek().kind == Token::Kind::kError) fail(peek().text, file_, peek().line);
+      body.push_back(tokens_[next_++]);
+    }
     std::size_t variants = 1;
     for (const Template& t : templates)
       if ((variants *= t.values.size()) > kMaximumVariants) fail("too many variants of one rule", file_, line_);
@@ -131,7 +158,8 @@ class FileReader {
           absent.insert(optional[i]);
           suffix += "_" + optional[i];
         }
-      add(AlgebraParser(body, file_, absent).parse(), suffix.empty() ? name : name + "_without" + suffix);
+      const std::string full_name = suffix.empty() ? name : name + "_without" + suffix;
+      tolerantly(full_name, [&] { add(AlgebraParser(body, file_, absent).parse(), full_name); });
     }
   }
 
@@ -142,8 +170,8 @@ class FileReader {
       Rule reversed = parsed.rule;
       reversed.name += "_reversed";
       std::swap(reversed.source, reversed.target);
-      finish(std::move(parsed.rule));
-      finish(std::move(reversed));
+      tolerantly(parsed.rule.name, [&] { finish(std::move(parsed.rule)); });
+      tolerantly(reversed.name, [&] { finish(std::move(reversed)); });
     } else {
       finish(std::move(parsed.rule));
     }
@@ -162,6 +190,7 @@ class FileReader {
 
   std::string file_;
   std::vector<Token> tokens_;
+  std::vector<BadRule>* bad_;
   std::size_t next_ = 0;
   int line_ = 0;              // of the rule being read
   std::size_t expanded_ = 0;  // tokens of all variants so far
@@ -172,9 +201,19 @@ class FileReader {
 
 }  // namespace
 
-std::vector<Rule> parse_algebra(std::string_view text, const std::string& name) {
+namespace {
+
+std::vector<Rule> read_algebra(std::string_view text, const std::string& name, std::vector<BadRule>* bad) {
   if (text.size() > kMaximumBytes) throw Error(ErrorCode::kBadInput, "the file is too large", name);
-  return FileReader(text, name).read();
+  return FileReader(text, name, bad).read();
+}
+
+}  // namespace
+
+std::vector<Rule> parse_algebra(std::string_view text, const std::string& name) { return read_algebra(text, name, nullptr); }
+
+std::vector<Rule> parse_algebra(std::string_view text, const std::string& name, std::vector<BadRule>& bad) {
+  return read_algebra(text, name, &bad);
 }
 
 }  // namespace rewright

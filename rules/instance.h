@@ -86,6 +86,7 @@ enum class TestOutcome {
 struct RuleTest {
   TestOutcome outcome = TestOutcome::kTooFew;
   int instances = 0;
+  bool ill_typed = false;      // kRefuted: the target is, where the source is not
   std::string counterexample;  // for people: sizes, attributes, the first values that differ
 };
 

@@ -7,7 +7,9 @@
 #include <google/protobuf/stubs/logging.h>
 #include <google/protobuf/text_format.h>
 
+#include <algorithm>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 #include "operators/error.h"
@@ -287,33 +289,50 @@ Rule to_rule(const proto::Rule& p) {
   return rule;
 }
 
-std::vector<Rule> to_rules(const proto::RuleSet& set, const std::string& file) {
+// A name from a file, for a line of text.
+std::string printable(std::string_view name) {
+  std::string text(name.substr(0, 100));
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  return text;
+}
+
+Rule checked(const proto::Rule& p, bool stale_proofs) {
+  Rule rule;
+  try {
+    rule = to_rule(p);
+  } catch (const Error& e) {
+    throw e.within("rule " + p.name().substr(0, 100));
+  }
+  check_rule(rule);
+  if (rule.proof.status == RuleStatus::kProved && p.proof().rule() != hash(rule)) {
+    if (!stale_proofs)
+      throw Error(ErrorCode::kBadInput, "the rule was changed since it was proved", "rule " + rule.name, "verify it again");
+    rule.proof = {};
+  }
+  return rule;
+}
+
+// Bad rules are added to `bad`; if it is null, the first one throws.
+std::vector<Rule> to_rules(const proto::RuleSet& set, const std::string& file, std::vector<BadRule>* bad) {
   if (set.version() != kVersion)
     throw Error(
         ErrorCode::kBadInput,
         "rules of version " + std::to_string(set.version()) + " of the format, this program reads " + std::to_string(kVersion),
         file);
   std::vector<Rule> rules;
+  std::set<std::string> names;
   for (const proto::Rule& p : set.rules()) {
     try {
-      rules.push_back(to_rule(p));
+      Rule rule = checked(p, bad != nullptr);
+      if (!names.insert(rule.name).second) throw Error(ErrorCode::kBadInput, "two rules are called " + rule.name);
+      rules.push_back(std::move(rule));
     } catch (const Error& e) {
-      throw e.within(file + ": rule " + p.name().substr(0, 100));
-    }
-    try {
-      check_rule(rules.back());
-      if (rules.back().proof.status == RuleStatus::kProved && p.proof().rule() != hash(rules.back()))
-        throw Error(ErrorCode::kBadInput, "the rule was changed since it was proved", "rule " + rules.back().name,
-                    "verify it again");
-    } catch (const Error& e) {
-      throw e.within(file);
+      if (!bad) throw e.within(file);
+      bad->push_back({printable(p.name()), 0, e.text() + (e.hint().empty() ? "" : " (" + e.hint() + ")")});
     }
   }
-  try {
-    return RuleSet(std::move(rules)).rules();
-  } catch (const Error& e) {
-    throw e.within(file);
-  }
+  return rules;
 }
 
 // Keeps the first message of the text format's parser.
@@ -328,7 +347,7 @@ class FirstError : public google::protobuf::io::ErrorCollector {
   int where = 0;
 };
 
-std::vector<Rule> parse_text(std::string_view bytes, const std::string& file) {
+std::vector<Rule> parse_text(std::string_view bytes, const std::string& file, std::vector<BadRule>* bad) {
   const google::protobuf::LogSilencer silencer;  // Protobuf would print what is wrong
   proto::RuleSet set;
   FirstError errors;
@@ -337,10 +356,10 @@ std::vector<Rule> parse_text(std::string_view bytes, const std::string& file) {
   parser.SetRecursionLimit(100);
   google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
   if (!parser.Parse(&stream, &set)) throw Error(ErrorCode::kBadInput, errors.text, file + ":" + std::to_string(errors.where));
-  return to_rules(set, file);
+  return to_rules(set, file, bad);
 }
 
-std::vector<Rule> parse_binary(std::string_view bytes, const std::string& file) {
+std::vector<Rule> parse_binary(std::string_view bytes, const std::string& file, std::vector<BadRule>* bad) {
   const google::protobuf::LogSilencer silencer;
   proto::RuleSet set;
   google::protobuf::io::CodedInputStream stream(reinterpret_cast<const std::uint8_t*>(bytes.data()),
@@ -348,7 +367,7 @@ std::vector<Rule> parse_binary(std::string_view bytes, const std::string& file) 
   stream.SetRecursionLimit(100);
   if (!set.ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage())
     throw Error(ErrorCode::kBadInput, "these are no rules: neither algebra nor Protobuf", file);
-  return to_rules(set, file);
+  return to_rules(set, file, bad);
 }
 
 // The first word of a text, comments skipped.
@@ -367,23 +386,20 @@ std::string_view first_word(std::string_view bytes) {
   return bytes.substr(i, n);
 }
 
-}  // namespace
-
-std::vector<Rule> read_rules(std::string_view bytes, const std::string& name) {
+std::vector<Rule> parse(std::string_view bytes, const std::string& name, std::vector<BadRule>* bad) {
   if (bytes.size() > kMaximumBytes) throw Error(ErrorCode::kBadInput, "the file is too large", name);
   // A binary file begins with the version's tag, which no text begins with.
-  if (!bytes.empty() && bytes[0] == '\x08') return parse_binary(bytes, name);
+  if (!bytes.empty() && bytes[0] == '\x08') return parse_binary(bytes, name, bad);
   const std::string_view word = first_word(bytes);
-  if (word == "version" || word == "rules") return parse_text(bytes, name);
-  if (word == "rule" || bytes.find('\0') == std::string_view::npos) {
-    std::vector<Rule> rules = parse_algebra(bytes, name);
-    if (rules.empty()) throw Error(ErrorCode::kBadInput, "there is no rule in it", name);
-    return rules;
-  }
-  throw Error(ErrorCode::kBadInput, "these are no rules: neither algebra nor Protobuf", name);
+  if (word == "version" || word == "rules") return parse_text(bytes, name, bad);
+  if (word != "rule" && bytes.find('\0') != std::string_view::npos)
+    throw Error(ErrorCode::kBadInput, "these are no rules: neither algebra nor Protobuf", name);
+  std::vector<Rule> rules = bad ? parse_algebra(bytes, name, *bad) : parse_algebra(bytes, name);
+  if (rules.empty() && (!bad || bad->empty())) throw Error(ErrorCode::kBadInput, "there is no rule in it", name);
+  return rules;
 }
 
-std::vector<Rule> read_rules(const std::filesystem::path& file) {
+std::string bytes_of(const std::filesystem::path& file) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(file, error)) throw Error(ErrorCode::kBadInput, "there is no such file", file.string());
   if (std::filesystem::file_size(file, error) > kMaximumBytes)
@@ -392,7 +408,21 @@ std::vector<Rule> read_rules(const std::filesystem::path& file) {
   std::ostringstream bytes;
   bytes << stream.rdbuf();
   if (!stream) throw Error(ErrorCode::kBadInput, "cannot be read", file.string());
-  return read_rules(std::move(bytes).str(), file.string());
+  return std::move(bytes).str();
+}
+
+}  // namespace
+
+std::vector<Rule> read_rules(std::string_view bytes, const std::string& name) { return parse(bytes, name, nullptr); }
+
+std::vector<Rule> read_rules(std::string_view bytes, const std::string& name, std::vector<BadRule>& bad) {
+  return parse(bytes, name, &bad);
+}
+
+std::vector<Rule> read_rules(const std::filesystem::path& file) { return parse(bytes_of(file), file.string(), nullptr); }
+
+std::vector<Rule> read_rules(const std::filesystem::path& file, std::vector<BadRule>& bad) {
+  return parse(bytes_of(file), file.string(), &bad);
 }
 
 std::string write_rules(const std::vector<Rule>& rules, RuleFormat format) {

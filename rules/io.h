@@ -16,10 +16,22 @@ enum class RuleFormat { kAlgebra, kText, kBinary };  // docs/rules.md; protobuf'
 std::vector<Rule> read_rules(const std::filesystem::path& file);
 std::vector<Rule> read_rules(std::string_view bytes, const std::string& name);
 
+// A rule of a file that is refused, and why.
+struct BadRule {
+  std::string name;  // empty if not even that can be read
+  int line = 0;      // in a file of algebra
+  std::string what;
+};
+// The same, for files of which the good rules are wanted although others are bad: these are added to `bad`. What is no file of
+// rules at all still throws. The proof of a rule that was changed since is left out instead of being refused.
+std::vector<Rule> read_rules(const std::filesystem::path& file, std::vector<BadRule>& bad);
+std::vector<Rule> read_rules(std::string_view bytes, const std::string& name, std::vector<BadRule>& bad);
+
 std::string write_rules(const std::vector<Rule>& rules, RuleFormat format);
 
 // The algebra alone. `name` is the file's, for messages.
 std::vector<Rule> parse_algebra(std::string_view text, const std::string& name);
+std::vector<Rule> parse_algebra(std::string_view text, const std::string& name, std::vector<BadRule>& bad);
 // parse_algebra(to_algebra(rule)) is the rule, apart from its proof and origin, which only the Protobuf forms keep.
 std::string to_algebra(const Rule& rule);
 // Parts of rules in the same notation.

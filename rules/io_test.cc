@@ -53,7 +53,7 @@ TEST_CASE("files that are no rules are refused with one line", "[io][errors]") {
   CHECK_THAT(message("version: 7"), Contains("version 7"));
   CHECK_THAT(message("version: 1 rules { name: \"r\" source { nodes { op: \"Foo\" } } }"),
              Contains("there is no operator \"Foo\""));
-  CHECK_THAT(message("version: 1 rules { name: \"r\" }"), Contains("rule r") && Contains("no operator"));
+  CHECK_THAT(message("version: 1 rules { name: \"r\" }"), Contains("rule r") && Contains("no output"));
   CHECK_THAT(
       message(
           "version: 1 rules { name: \"r\" inputs { name: \"x\" open: true } source { nodes { op: \"Relu\" inputs { node: 0 } } "
@@ -61,6 +61,60 @@ TEST_CASE("files that are no rules are refused with one line", "[io][errors]") {
       Contains("cycle"));
   CHECK_THAT(message("version: 1 rules { name: \"r\" inputs { name: \"x\" front: \"1 +\" } }"), Contains("index expression"));
   CHECK_THROWS_AS(read_rules(std::filesystem::path("rules/no_such_file.rules")), Error);
+}
+
+TEST_CASE("the good rules of a file with bad ones", "[io][errors]") {
+  const std::string text = R"~(
+    rule unknown: "" x Foo(x) => x
+    rule first: "" x Relu(Relu(x)) => Relu(x)
+    rule unbound: "" x Relu(x) => Transpose(x; perm=p)
+    rule lexer: "" x Relu(x) => $ x
+    rule quotes: "x Relu(x) => x
+    rule first: "" x Neg(Neg(x)) => x
+    rule no_output: "" x Relu(x) =>
+    rule cycle: "" x let t = Relu(t) Relu(x) => t
+    rule variants: "" for F in {Relu, Foo} x Neg(F(x)) => F(Neg(x))
+    rule : "" x Relu(x) => x
+    rule both: "" x, y x + y <=> x
+    rule last: "" x Neg(Neg(x)) => x)~";
+  std::vector<BadRule> bad;
+  const auto rules = read_rules(text, "some.rules", bad);
+  std::vector<std::string> names;
+  for (const Rule& rule : rules) names.push_back(rule.name);
+  CHECK(names == std::vector<std::string>{"first", "variants_Relu", "both", "last"});
+  const std::vector<std::pair<std::string, int>> expected = {
+      {"unknown", 2},   {"unbound", 4}, {"lexer", 5},         {"quotes", 6}, {"first", 7},
+      {"no_output", 9}, {"cycle", 9},   {"variants_Foo", 10}, {"", 11},      {"both_reversed", 12}};
+  REQUIRE(bad.size() == expected.size());
+  for (std::size_t i = 0; i < bad.size(); ++i) {
+    CHECK(bad[i].name == expected[i].first);
+    CHECK(bad[i].line == expected[i].second);
+    CHECK(!bad[i].what.empty());
+  }
+  CHECK_THROWS_AS(read_rules(text, "some.rules"), Error);
+}
+
+TEST_CASE("bad rules among good ones in Protobuf", "[io][errors]") {
+  const std::string good =
+      "rules { name: \"good%\" inputs { name: \"x\" open: true } "
+      "source { nodes { op: \"Relu\" inputs { input: 0 } outputs: 1 } outputs { node: 0 } } target { outputs { input: 0 } } }";
+  const auto numbered = [&](const char* number, std::string rule) { return rule.replace(rule.find('%'), 1, number); };
+  const std::string text =
+      "version: 1 " + numbered("1", good) +
+      "rules { name: \"unknown\" inputs { name: \"x\" } source { nodes { op: \"Foo\" outputs: 1 } outputs { node: 0 } } }"
+      "rules { name: \"no_output\" }"
+      "rules { name: \"cycle\" source { nodes { op: \"Relu\" inputs { node: 0 } outputs: 1 } outputs { node: 0 } } }" +
+      numbered("1", good) + numbered("2", good);
+  std::vector<BadRule> bad;
+  const auto rules = read_rules(text, "text", bad);
+  REQUIRE(rules.size() == 2);
+  CHECK(rules[1].name == "good2");
+  REQUIRE(bad.size() == 4);
+  using Catch::Contains;
+  CHECK_THAT(bad[0].what, Contains("no operator \"Foo\""));
+  CHECK_THAT(bad[1].what, Contains("no output"));
+  CHECK_THAT(bad[2].what, Contains("cycle"));
+  CHECK_THAT(bad[3].what, Contains("two rules"));
 }
 
 TEST_CASE("damaged files are read or refused, nothing else", "[io][errors]") {
@@ -79,6 +133,8 @@ TEST_CASE("damaged files are read or refused, nothing else", "[io][errors]") {
       else
         damaged.insert(at, 1 + random() % 4, static_cast<char>(random()));
       try {
+        std::vector<BadRule> bad;
+        (void)read_rules(damaged, "damaged", bad);
         (void)read_rules(damaged, "damaged");
       } catch (const Error& e) {
         CHECK(std::string(e.what()).find('\n') == std::string::npos);

@@ -40,12 +40,14 @@ bool is_utf8(std::string_view text) {
 
 }  // namespace
 
-std::vector<Token> tokenize(std::string_view text, const std::string& name) {
+std::vector<Token> tokenize(std::string_view text, const std::string& name, bool keep_errors) {
   std::vector<Token> tokens;
   int line = 1;
   std::size_t i = 0;
   const auto fail = [&](const std::string& what) {
-    throw Error(ErrorCode::kBadInput, what, name + ":" + std::to_string(line));
+    if (!keep_errors) throw Error(ErrorCode::kBadInput, what, name + ":" + std::to_string(line));
+    tokens.push_back({Token::Kind::kError, what, line});
+    i = std::min(text.find('\n', i), text.size());
   };
   const auto take = [&](Token::Kind kind, std::size_t length) {
     tokens.push_back({kind, std::string(text.substr(i, length)), line});
@@ -85,10 +87,14 @@ std::vector<Token> tokenize(std::string_view text, const std::string& name) {
       take(Token::Kind::kNumber, n);
     } else if (c == '"') {
       const std::size_t end = text.find_first_of("\"\n", i + 1);
-      if (end == std::string_view::npos || text[end] == '\n') fail("a text is not closed by \" on its line");
-      tokens.push_back({Token::Kind::kText, std::string(text.substr(i + 1, end - i - 1)), line});
-      if (!is_utf8(tokens.back().text)) fail("a text is not UTF-8 or has control characters");
-      i = end + 1;
+      if (end == std::string_view::npos || text[end] == '\n') {
+        fail("a text is not closed by \" on its line");
+      } else if (const std::string_view inside = text.substr(i + 1, end - i - 1); !is_utf8(inside)) {
+        fail("a text is not UTF-8 or has control characters");
+      } else {
+        tokens.push_back({Token::Kind::kText, std::string(inside), line});
+        i = end + 1;
+      }
     } else {
       bool found = false;
       for (std::string_view symbol : kSymbols)

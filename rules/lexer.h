@@ -8,13 +8,14 @@
 namespace rewright::internal {
 
 struct Token {
-  enum class Kind { kName, kNumber, kText, kSymbol, kEnd };
+  enum class Kind { kName, kNumber, kText, kSymbol, kError, kEnd };
   Kind kind = Kind::kEnd;
-  std::string text;  // a name; a number as written; a text without its quotes; one of the symbols
+  std::string text;  // a name; a number as written; a text without its quotes; one of the symbols; what is wrong
   int line = 0;
 };
 
-// Comments run from # to the end of the line. The last token is kEnd. Throws Error(kBadInput) at "name:line".
-std::vector<Token> tokenize(std::string_view text, const std::string& name);
+// Comments run from # to the end of the line. The last token is kEnd. What is no token throws Error(kBadInput) at "name:line";
+// where errors are kept, it and the rest of its line are one kError.
+std::vector<Token> tokenize(std::string_view text, const std::string& name, bool keep_errors = false);
 
 }  // namespace rewright::internal

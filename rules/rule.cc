@@ -222,6 +222,7 @@ void check(const Rule& rule) {
   check_text(rule.description);
   for (const std::string& text : {rule.proof.method, rule.proof.certificate, rule.proof.note})
     if (!is_utf8(text)) throw Error(ErrorCode::kBadInput, "a text of the proof is not UTF-8");
+  if (rule.source.outputs.empty()) throw Error(ErrorCode::kBadInput, "the source has no output");
   if (rule.source.nodes.empty()) throw Error(ErrorCode::kBadInput, "the source has no operator");
   check_side(rule.source, rule.inputs.size());
   check_side(rule.target, rule.inputs.size());

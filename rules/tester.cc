@@ -134,6 +134,7 @@ RuleTest test_rule(const Rule& rule, int instances, std::uint64_t seed) {
       difference = Comparison(*instance, target, random).run(test.instances);
     } catch (const Error& e) {
       difference = std::string("the target is ill-typed: ") + e.what();
+      test.ill_typed = true;
     }
     if (!difference.empty()) {
       test.outcome = TestOutcome::kRefuted;

@@ -101,6 +101,7 @@ void search(const Rule& rule, const ProofLimits& limits, Solver& solver, Recordi
     }
   }
   if (!any_model) {
+    result.empty = result.cases == 0;
     result.open_question =
         result.cases == 0 ? "no sizes satisfy the conditions" : "no sizes were found that satisfy the conditions";
     return;

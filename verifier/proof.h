@@ -18,6 +18,7 @@ struct ProofLimits {
 struct ProofSearch {
   bool found = false;
   std::string open_question;  // where none was found
+  bool empty = false;         // no sizes satisfy the conditions: there was nothing to prove
   bool ill_typed = false;     // it stayed open whether the target is well-typed, with the types and shapes of the source
   std::size_t ranks = 0;      // up to which rank of the inputs it goes
   bool all_ranks = false;     // up to the limit that was asked for, or the rule has fixed ranks

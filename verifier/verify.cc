@@ -1,7 +1,11 @@
 #include "verifier/verify.h"
 
+#include <memory>
+
+#include "graph/file.h"
 #include "operators/error.h"
 #include "rules/instance.h"
+#include "verifier/conditions.h"
 
 namespace rewright {
 
@@ -11,32 +15,83 @@ std::string_view name(Outcome outcome) {
       return "proved";
     case Outcome::kRefuted:
       return "refuted";
+    case Outcome::kInvalid:
+      return "invalid";
     case Outcome::kUndecided:
       break;
   }
   return "undecided";
 }
 
-Verdict verify(const Rule& rule, const VerifyOptions& options) {
-  Verdict verdict;
-  proof::Solver solver(options.solver);
-  const proof::ProofSearch proof = proof::search_proof(rule, options.limits, solver);
-  verdict.queries = solver.queries();
-  verdict.explanation = proof.open_question;
-  for (const Condition& c : proof.missing) verdict.missing.push_back(c.to_string());
-  verdict.ranks = proof.ranks, verdict.all_ranks = proof.all_ranks, verdict.cases = proof.cases;
-  if (proof.found) {
-    verdict.outcome = Outcome::kProved;
-    return verdict;
-  }
-  try {
-    if (const RuleTest test = test_rule(rule, options.instances, options.seed); test.outcome == TestOutcome::kRefuted) {
-      verdict.outcome = Outcome::kRefuted;
-      verdict.explanation = test.counterexample;
+namespace {
+
+class Verifier {
+ public:
+  Verifier(const Rule& rule, const VerifyOptions& options) : options_(options) { verdict_.rule = rule; }
+
+  Verdict run() {
+    proof::ProofSearch proof = prove();
+    if (proof.empty) {
+      verdict_.outcome = Outcome::kInvalid;
+      verdict_.explanation = proof::why_empty(verdict_.rule, options_.limits, options_.solver);
+      return std::move(verdict_);
     }
-  } catch (const Error&) {  // no instance could be evaluated: undecided
+    bool never_typed = false;
+    if (!proof.found && proof.ill_typed) {
+      const proof::TargetNeeds needs = proof::find_needs(verdict_.rule, options_.limits, options_.solver);
+      never_typed = needs.any_case && !needs.ever_typed;
+      if (needs.found && !needs.conditions.empty()) {
+        for (const proof::RuleCondition& c : needs.conditions) {
+          c.add_to(verdict_.rule);
+          verdict_.conditions.push_back(c.to_string());
+        }
+        proof = prove();
+      }
+    }
+    if (!proof.found) refute(never_typed);
+    return std::move(verdict_);
   }
-  return verdict;
-}
+
+ private:
+  // For the rule as it stands by now.
+  proof::ProofSearch prove() {
+    proof::Solver solver(options_.solver);
+    std::unique_ptr<proof::Recording> recording;
+    if (const auto& folder = options_.certificates; !folder.empty())
+      recording =
+          std::make_unique<proof::Recording>(verdict_.rule, options_.solver, folder / (verdict_.rule.name + ".questions.smt2"));
+    proof::ProofSearch proof = proof::search_proof(verdict_.rule, options_.limits, solver, recording.get());
+    if (recording && proof.found) write(recording->finish(proof.ranks, proof.all_ranks));
+    verdict_.outcome = proof.found ? Outcome::kProved : Outcome::kUndecided;
+    verdict_.explanation = proof.open_question;
+    verdict_.ranks = proof.ranks, verdict_.all_ranks = proof.all_ranks, verdict_.cases = proof.cases;
+    verdict_.queries = solver.queries();
+    return proof;
+  }
+
+  void write(const proof::Certificate& certificate) {
+    const std::string bytes = proof::write_certificate(certificate);
+    verdict_.certificate = verdict_.rule.name + ".certificate";
+    verdict_.digest = proof::hexadecimal(proof::sha256(bytes));
+    write_file(options_.certificates / verdict_.certificate, bytes);
+  }
+
+  void refute(bool never_typed) {
+    try {
+      const RuleTest test = test_rule(verdict_.rule, options_.instances, options_.seed);
+      if (test.outcome != TestOutcome::kRefuted) return;
+      verdict_.outcome = never_typed && test.ill_typed ? Outcome::kInvalid : Outcome::kRefuted;
+      verdict_.explanation = test.counterexample;
+    } catch (const Error&) {  // no instance could be evaluated: undecided
+    }
+  }
+
+  const VerifyOptions& options_;
+  Verdict verdict_;
+};
+
+}  // namespace
+
+Verdict verify(const Rule& rule, const VerifyOptions& options) { return Verifier(rule, options).run(); }
 
 }  // namespace rewright

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -10,7 +11,12 @@
 
 namespace rewright {
 
-enum class Outcome { kProved, kRefuted, kUndecided };
+enum class Outcome {
+  kProved,     // true, for all sizes
+  kRefuted,    // there is a counterexample
+  kUndecided,  // neither was found
+  kInvalid,    // it says nothing: a side that is ill-typed whatever the sizes, conditions that contradict each other
+};
 std::string_view name(Outcome outcome);
 
 struct VerifyOptions {
@@ -18,22 +24,30 @@ struct VerifyOptions {
   int instances = 200;  // sampled for a counterexample where there is no proof
   std::uint64_t seed = 1;
   proof::SolverOptions solver;
+  std::filesystem::path certificates;  // the folder that a proved rule's certificate is written to; empty: to none
+  bool suggest_conditions = true;      // looks for conditions under which a rule holds that does not
+  bool infer_conditions = false;       // and adds them
 };
 
 struct Verdict {
   Outcome outcome = Outcome::kUndecided;
-  // kRefuted: sizes, attributes and the values that differ. kUndecided: the question that stayed open. kProved: empty.
+  // kRefuted: sizes, attributes, inputs and the values that differ. kUndecided: the question that stayed open. kInvalid: what
+  // is wrong. kProved: empty.
   std::string explanation;
-  std::vector<std::string> missing;  // conditions that the target needs and the source does not give
-  std::size_t ranks = 0;             // kProved: up to which rank of the inputs
-  bool all_ranks = false;            // up to the limit that was asked for, or the rule has fixed ranks
-  std::size_t cases = 0;             // that the proof consists of
+  Rule rule;                                      // the rule, with the conditions that were added
+  std::vector<std::string> conditions;            // kProved: that were added, because the target needs them
+  std::vector<std::string> suggested_conditions;  // kRefuted, kUndecided: with these it is proved
+  std::size_t ranks = 0;                          // kProved: up to which rank of the inputs
+  bool all_ranks = false;                         // up to the limit that was asked for, or the rule has fixed ranks
+  std::size_t cases = 0;                          // that the proof consists of
   std::vector<proof::Query> queries;
+  std::string certificate, digest;  // kProved: the name of its file, and the file's SHA-256
 };
 
 // Assumes that the source is well-typed, that the rule's conditions hold and that no tensor is without elements; shows that the
 // target is well-typed too, with outputs of the same types and shapes, and that all their elements are equal, over the reals.
-// Never throws for what a rule says.
+// What the target needs beyond that to be well-typed becomes a condition of the rule, if the rule's variables can express it.
+// Never throws for what a rule says; Error(kMissing) if a certificate cannot be written.
 Verdict verify(const Rule& rule, const VerifyOptions& options = {});
 
 }  // namespace rewright

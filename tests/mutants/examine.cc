@@ -16,15 +16,19 @@ Examined examine(const Mutant& mutant, int instances) {
   using Finding = Examined::Finding;
   const Verdict verdict = verify(mutant.rule);
   if (verdict.outcome == Outcome::kRefuted) return {Finding::kRefuted, verdict.explanation};
+  if (verdict.outcome == Outcome::kInvalid) return {Finding::kVoid, verdict.explanation};
   RuleTest test;
   try {
-    test = test_rule(mutant.rule, instances, kSeed);
+    test = test_rule(verdict.rule, instances, kSeed);
   } catch (const Error& e) {  // no instance can be evaluated
     test.counterexample = e.what();
   }
   if (verdict.outcome == Outcome::kProved) {
     if (test.outcome == TestOutcome::kRefuted) return {Finding::kUnsound, test.counterexample};
-    return {Finding::kProved, std::to_string(test.instances) + " instances agree"};
+    std::string conditions;
+    for (const std::string& c : verdict.conditions) conditions += (conditions.empty() ? "where " : ", ") + c;
+    return {Finding::kProved,
+            conditions + (conditions.empty() ? "" : ": ") + std::to_string(test.instances) + " instances agree"};
   }
   if (test.outcome == TestOutcome::kTooFew && test.instances == 0) return {Finding::kVoid, verdict.explanation};
   return {Finding::kUndecided, verdict.explanation + (test.counterexample.empty() ? "" : "; " + test.counterexample)};
