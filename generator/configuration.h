@@ -1,0 +1,63 @@
+// What a run of the generator enumerates: the tensors it starts from, and the operators with the attributes they may have.
+// What the operators mean is said nowhere here: an application that is ill-typed by its definition is left out.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "operators/operator.h"
+
+namespace rewright::generator {
+
+// A tensor that graphs begin with: a variable, or a constant (then `op` makes it).
+struct Leaf {
+  std::string name;
+  TensorType type;      // sizes are symbols
+  int group = -1;       // variables of one group may be exchanged for each other: they have equal types and roles
+  bool weight = false;  // it is no data: operators that tell the two apart do not take it for such
+  const Operator* op = nullptr;
+  Attributes attributes{};
+  std::int64_t divisor = 1;  // of a constant: what its elements are divided by
+  bool constant() const { return op != nullptr; }
+};
+
+// An operator that may be applied, with its attributes for operands of given types.
+struct Choice {
+  std::string name;  // with its arguments, for people
+  const Operator* op = nullptr;
+  std::size_t arity = 1;
+  // The attributes to try, none where it does not apply. Which of them it is, by its position, is the same choice for all
+  // types.
+  std::function<std::vector<Attributes>(std::span<const TensorType>)> attributes;
+  const Operator* activation = nullptr;  // applied to the result, as one operator
+  bool data_first = false;               // the first operand is not a weight
+};
+
+struct Configuration {
+  std::string operators;  // as asked for
+  std::vector<Leaf> leaves;
+  std::vector<Choice> choices;
+  // What the symbols are in each assignment of sizes: different in each, so that what holds is no coincidence of one.
+  struct Symbol {
+    std::string name;
+    std::vector<std::int64_t> sizes;
+  };
+  std::vector<Symbol> symbols;
+  std::size_t assignments() const { return symbols.empty() ? 1 : symbols[0].sizes.size(); }
+};
+
+// From a list such as "taso", "MatMul,Add,Transpose" or "conv2d(kernel=1|3,stride=1|2,activation=none|relu),ew_add": named sets
+// (see operator_sets()), operators by their names or by those that TASO gives them. Arguments are the operator's fields, with
+// alternatives between bars. Throws Error(kUsage) for what is not known.
+Configuration configure(std::string_view operators);
+
+struct OperatorSet {
+  std::string_view name, operators;
+};
+std::span<const OperatorSet> operator_sets();
+
+}  // namespace rewright::generator

@@ -1,0 +1,60 @@
+// An operator's denotation unrolled for known sizes: straight-line code over the elements of the operands, in the prime field
+// of fingerprints. It is compiled once for each operator, attributes and operand types, and run on many operands.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "operators/operator.h"
+
+namespace rewright::generator {
+
+// Residues modulo 2^61 - 1, see FieldArithmetic.
+using Residue = std::uint64_t;
+
+class Program {
+ public:
+  // Where a value stands: in one of the operands, or in a register; the highest two bits say which.
+  using Place = std::uint32_t;
+  static constexpr std::uint32_t kRegisters = 3, kOffsetBits = 30;
+  static constexpr std::size_t kMaximumOperands = 3;
+  static Place place(std::uint32_t where, std::size_t offset) { return where << kOffsetBits | static_cast<Place>(offset); }
+
+  enum class Code : std::uint8_t { kAdd, kMultiply, kDivide, kMaximum, kMinimum, kApply, kTest, kSelect, kSum, kSumOfProducts };
+  struct Instruction {
+    Code code;
+    std::uint32_t a = 0, b = 0, c = 0;  // places; of kSum and kSumOfProducts: from a to b in `terms()`
+    const Function* function = nullptr;
+  };
+
+  // Elements of all outputs, one after the other, as the operands' elements are. False if a result is not in the field (an
+  // empty maximum). `registers` is scratch.
+  bool run(std::span<const Residue* const> operands, std::uint64_t key, std::vector<Residue>& registers,
+           Residue* results) const;
+  std::size_t result_count() const { return results_.size(); }
+  double operation_count() const { return static_cast<double>(instructions_.size() + terms_.size()); }
+
+ private:
+  friend class ProgramBuilder;
+  std::vector<Residue> constants_;  // the first registers; real constants that depend on the key are none of them
+  std::vector<Instruction> instructions_;
+  std::vector<Place> terms_;
+  std::vector<Place> results_;
+};
+
+// Compiles definitions with known sizes into one program: those of the same operator for several shape assignments, whose
+// operands stand one after the other.
+class ProgramBuilder {
+ public:
+  // Appends the elements of an output, where the elements of operand k begin at offsets[k]. Throws Error(kUnsupported) for
+  // what has no meaning in the field: integers that are read, sizes that are not known.
+  void add(const Output& output, std::span<const TensorType> operands, std::span<const std::size_t> offsets);
+  Program finish() &&;
+
+ private:
+  struct Unroller;
+  Program program_;
+};
+
+}  // namespace rewright::generator
