@@ -111,6 +111,7 @@ void AlgebraParser::located(const std::function<void()>& parse) const {
 // ---- Inputs
 
 void AlgebraParser::parse_inputs() {
+  if (at("let") || (at("(", 1) && registry().find(peek().text))) return;  // a rule of constants has none
   do parse_input();
   while (accept(","));
 }

@@ -57,6 +57,13 @@ TEST_CASE("equal terms of one side are one node", "[algebra]") {
   CHECK(rule.source == rule.target);
 }
 
+TEST_CASE("a rule of constants has no inputs", "[algebra]") {
+  const Rule rule = parse_one("rule r: \"\" Relu(Eye(; size=n, type=float)) => Eye(; size=n, type=float) exact");
+  CHECK(rule.inputs.empty());
+  CHECK(parse_one(to_algebra(rule)) == rule);
+  CHECK(parse_one("rule r: \"\" x (x + x) * 2 => x * 4 exact").inputs.size() == 1);
+}
+
 TEST_CASE("several outputs", "[algebra]") {
   const Rule rule = parse_one(R"~(rule r: ""
     x: any, y: any

@@ -181,9 +181,9 @@ std::string free_prefix(const Rule& rule, const std::string& start) {
 }  // namespace
 
 std::string to_algebra(const Rule& rule) {
-  std::string text = "rule " + rule.name + ": \"" + rule.description + "\"\n  ";
-  for (std::size_t i = 0; i < rule.inputs.size(); ++i) text += (i ? ", " : "") + to_algebra(rule.inputs[i]);
-  text += "\n";
+  std::string text = "rule " + rule.name + ": \"" + rule.description + "\"\n";
+  for (std::size_t i = 0; i < rule.inputs.size(); ++i) text += (i ? ", " : "  ") + to_algebra(rule.inputs[i]);
+  if (!rule.inputs.empty()) text += "\n";
   for (const Quantity& q : rule.quantities) text += "  let " + q.name + " = " + to_algebra(q.value) + "\n";
   const SideWriter source(rule, rule.source, free_prefix(rule, "s_"));
   const SideWriter target(rule, rule.target, free_prefix(rule, "t_"));

@@ -120,6 +120,7 @@ class Importer {
     if (!all_bound(rule)) {
       // A constant of the target may be as large as the output that it replaces.
       for (const auto& [from, to] : text_.outputs) equate_outputs(from, to);
+      target_.choose_groups();
       assemble(rule);
       if (!all_bound(rule)) throw Error(ErrorCode::kBadInput, "nothing says how large a constant of the target is");
     }

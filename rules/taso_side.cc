@@ -255,6 +255,13 @@ SideBuilder::Result SideBuilder::convolution(const Operation& op) {
   const Index channels = x.sizes[1], depth = w.sizes[1];
   const std::string what = "conv2d of channels that its kernel does not have";
   const Index merged = op.inputs[1].is_input() ? Index(0) : results_[static_cast<std::size_t>(op.inputs[1].op)].groups;
+  // A constant kernel has as many channels as its input.
+  if (!op.inputs[1].is_input()) {
+    const Side& side = target_ ? context_.rule.target : context_.rule.source;
+    const Type type = side[static_cast<std::size_t>(op.inputs[1].op)].type;
+    if (type == Type::kIdentityKernel || type == Type::kPoolKernel)
+      sizes.equate(w.sizes[0], channels, false, "conv2d with a constant kernel of other channels");
+  }
   Index group = merged;
   if (merged == Index(0)) {
     const Index c = sizes.resolved(channels), d = sizes.resolved(depth);
@@ -263,19 +270,13 @@ SideBuilder::Result SideBuilder::convolution(const Operation& op) {
         sizes.equate(channels, depth, !target_, what);
       } else {
         group = sizes.unknown("g");
-        sizes.equate(channels, depth * group, !target_, what);
+        sizes.equate(channels, depth * group, true, what);
         // As many kernels for each group.
-        sizes.equate(w.sizes[0], sizes.unknown("L") * group, !target_, what);
+        if (!target_) sizes.equate(w.sizes[0], sizes.unknown("L") * group, true, what);
       }
     }
   } else {
     sizes.equate(channels, depth * merged, !target_, what);
-  }
-  // The identity has as many kernels as there are channels.
-  if (!op.inputs[1].is_input()) {
-    const Side& side = target_ ? context_.rule.target : context_.rule.source;
-    if (side[static_cast<std::size_t>(op.inputs[1].op)].type == Type::kIdentityKernel)
-      sizes.equate(w.sizes[0], channels, false, "conv2d with the identity of other channels");
   }
   std::vector<Attribute> attributes;
   Indices result{x.sizes[0], w.sizes[0]};
@@ -436,10 +437,17 @@ SideBuilder::Result SideBuilder::merge_groups(const Operation& op) {
   return {{node("Reshape", {placed}, {list("shape", result.sizes)})}, {std::move(result)}, groups};
 }
 
+void SideBuilder::choose_groups() {
+  for (const auto& [channels, depth] : identity_kernels_)
+    if (context_.sizes.resolved(depth) == depth)
+      context_.sizes.equate(channels, depth, false, "an identity kernel of other channels");
+}
+
 // The kernel of the convolution that changes nothing.
 SideBuilder::Result SideBuilder::identity_kernel(const Operation& op) {
   const Index depth = context_.sizes.unknown("D");
   const Index channels = context_.one_group ? depth : context_.sizes.unknown("K");
+  identity_kernels_.emplace_back(channels, depth);
   Indices kernel, centre;
   for (const Key key : {Key::kKernelHeight, Key::kKernelWidth}) {
     kernel.push_back(op.get(key, 1, kMaximumKernel));

@@ -54,6 +54,8 @@ class SideBuilder {
   // Throws Error(kBadInput) for what cannot be expressed.
   void build();
   const TensorShape& shape(const Reference& tensor);
+  // Identity kernels get one group where nothing says how many they have.
+  void choose_groups();
   // Once all sizes are known.
   Pattern pattern() const;
 
@@ -113,6 +115,7 @@ class SideBuilder {
   bool target_;
   std::vector<Draft> drafts_;
   std::vector<Result> results_;
+  std::vector<std::pair<Index, Index>> identity_kernels_;  // kernels, and channels of each
 };
 
 }  // namespace rewright::taso

@@ -246,6 +246,39 @@ class CommandLine(unittest.TestCase):
         (self.folder / "text").write_text(text.replace('op: "Add"', 'op: "Sub"', 1))
         self.assertIn("changed since it was proved", self.error(*arguments, self.path("text"), status=3))
 
+    def test_rules_of_taso_are_imported_and_verified(self):
+        script = pathlib.Path(__file__).parent / "taso_rules.py"
+        subprocess.run([sys.executable, str(script), self.path("taso.pb"), self.path("expected.json")], check=True, stdout=subprocess.DEVNULL)
+        expected = json.loads((self.folder / "expected.json").read_text())
+        facts = self.report("rules", "import-taso", self.path("taso.pb"), "-o", self.path("imported"))
+        ill_typed = [f"taso_{i}" for i, (_, truth) in enumerate(expected) if truth == "ill-typed"]
+        self.assertEqual((facts["imported"], [s["name"] for s in facts["skipped"]]), (len(expected) - len(ill_typed), ill_typed))
+        self.assertTrue(all(s["reason"].startswith("it is ill-typed") for s in facts["skipped"]), facts["skipped"])
+        self.assertEqual({r["origin"] for r in self.report("rules", "list", self.path("imported"))["rules"]}, {"imported"})
+        verdicts = {r["name"]: r["verdict"] for r in self.report("verify", self.path("imported"), status=1)["rules"]}
+        undecided = 0
+        for i, (name, truth) in enumerate(expected):
+            verdict = verdicts.get(f"taso_{i}")
+            undecided += verdict == "undecided"
+            allowed = {"true": ("proved", "undecided"), "false": ("refuted",), "ill-typed": (None,)}[truth]
+            self.assertIn(verdict, allowed, name)
+        self.assertLessEqual(undecided, 2)
+
+    def test_a_file_that_is_none_of_taso_is_refused(self):
+        script = pathlib.Path(__file__).parent / "taso_rules.py"
+        subprocess.run([sys.executable, str(script), self.path("taso.pb")], check=True, stdout=subprocess.DEVNULL)
+        whole = (self.folder / "taso.pb").read_bytes()
+        for name, contents in (("empty", b""), ("cut", whole[:-1]), ("text", b"rule r: no rule of TASO")):
+            (self.folder / name).write_bytes(contents)
+            self.assertIn(name, self.error("rules", "import-taso", self.path(name), "-o", self.path("out"), status=3))
+            self.assertFalse((self.folder / "out").exists())
+        self.error("rules", "import-taso", self.path("none"), "-o", self.path("out"), status=3)
+        self.error("rules", "import-taso", self.path("taso.pb"), status=2)
+        self.error("rules", "import-taso", self.path("taso.pb"), "-o", self.path("no/such/folder/out"), status=4)
+        self.run_program("rules", "import-taso", self.path("taso.pb"), "-o", self.path("out.rules"), "--format", "algebra")
+        self.assertIn("rule taso_17:", (self.folder / "out.rules").read_text())
+        self.run_program("rules", "list", self.path("out.rules"))
+
     def test_models_are_listed_and_built(self):
         names = [m["name"] for m in self.report("models", "list")["models"]]
         self.assertIn("mobileone_s0", names)
@@ -295,7 +328,7 @@ class CommandLine(unittest.TestCase):
         self.error("optimize", self.path("model.onnx"), "-o", self.path("no/such/folder/o.onnx"), "--budget", "1s", status=4)
 
     def test_every_command_has_help_with_an_example(self):
-        for command in ("optimize", "run", "bench", "compare", "show", "replay", "conformance", "rules list", "rules show", "rules diff", "rules merge", "models list", "models build"):
+        for command in ("optimize", "run", "bench", "compare", "show", "replay", "conformance", "rules list", "rules show", "rules diff", "rules merge", "rules import-taso", "models list", "models build"):
             text = self.run_program(*command.split(), "--help").stdout
             self.assertIn("Example", text, command)
             self.assertIn("--json", text, command)

@@ -1,0 +1,25 @@
+// Any bytes as a rule file of TASO's: the rules that are read can be written and read again.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "operators/error.h"
+#include "rules/io.h"
+#include "rules/taso.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  rewright::TasoImport imported;
+  try {
+    imported = rewright::import_taso(std::string_view(reinterpret_cast<const char*>(data), size), "fuzz.pb");
+  } catch (const rewright::Error&) {
+    return 0;
+  }
+  // An Error from here on is a finding.
+  if (imported.rules.empty()) return 0;
+  if (rewright::read_rules(rewright::write_rules(imported.rules, rewright::RuleFormat::kBinary), "written.rules") !=
+      imported.rules)
+    std::abort();
+  rewright::read_rules(rewright::write_rules(imported.rules, rewright::RuleFormat::kAlgebra), "written.rules");
+  return 0;
+}
