@@ -194,14 +194,15 @@ class Configurator {
   }
 
   void add(const Item& item) {
-    static const std::map<std::string, std::string> kNames = {{"matmul", "MatMul"}, {"ew_add", "Add"},      {"ew_mul", "Mul"},
-                                                              {"relu", "Relu"},     {"sigmoid", "Sigmoid"}, {"tanh", "Tanh"}};
+    static const std::map<std::string, std::string> kNames = {
+        {"ew_add", "Add"}, {"ew_mul", "Mul"}, {"relu", "Relu"}, {"sigmoid", "Sigmoid"}, {"tanh", "Tanh"}};
     if (item.name == "conv2d") return add_convolutions(item);
     if (item.name == "pool2d_avg" || item.name == "pool2d_max") return add_pools(item);
     if (item.name == "enlarge") return add_enlarge(item);
     if (item.name == "concat") return add_concat(item);
     if (item.name == "split") return add_split(item);
     if (item.name == "transpose") return add_transpose(item);
+    if (item.name == "matmul") return add_matmul(item);
     const auto alias = kNames.find(item.name);
     add_operator(item, find(alias == kNames.end() ? item.name : alias->second));
   }
@@ -229,6 +230,15 @@ class Configurator {
     matrices_ |= op.name() == "MatMul" || op.name() == "Gemm";
     adds_ |= op.name() == "Add" || op.name() == "Sub";
     multiplies_ |= op.name() == "Mul" || op.name() == "Div";
+  }
+
+  // Of matrices.
+  void add_matmul(const Item& item) {
+    finish(item);
+    matrices_ = true;
+    add_choice({"MatMul", &find("MatMul"), 2, [](std::span<const TensorType> in) {
+                  return std::vector<Attributes>(in[0].rank() == 2 && in[1].rank() == 2 ? 1 : 0);
+                }});
   }
 
   void add_choice(Choice choice) { c_.choices.push_back(std::move(choice)); }

@@ -30,6 +30,7 @@ Fingerprint fingerprint(TypeId type, std::span<const Residue> elements) {
 }
 
 Enumeration::Enumeration(Forms& forms, EnumerationOptions options) : forms_(forms), options_(std::move(options)) {
+  options_.key = sound_key(options_.key);
   table_.assign(1 << 16, kNoClass);
 }
 
@@ -92,6 +93,7 @@ void Enumeration::level(std::size_t operators) {
   }
   flush();
   for (ClassId c = first; c < classes_.size(); ++c) {
+    if (classes_[c].zero) continue;
     auto& types = by_level_[operators];
     types.resize(std::max<std::size_t>(types.size(), classes_[c].fingerprint.type + 1));
     types[classes_[c].fingerprint.type].push_back(c);
@@ -286,11 +288,13 @@ void Enumeration::insert(const Pending& pending, std::uint32_t output, const Fin
   const double cost = cost_of(form, present(pending.operands, form.operands.size()));
   if (fresh) {
     *place = static_cast<ClassId>(classes_.size());
-    classes_.push_back({.fingerprint = f,
-                        .operators = static_cast<std::uint8_t>(level_),
-                        .support = support,
-                        .best = static_cast<std::uint32_t>(members_.size()),
-                        .cost = cost});
+    classes_.push_back(
+        {.fingerprint = f,
+         .operators = static_cast<std::uint8_t>(level_),
+         .support = support,
+         .best = static_cast<std::uint32_t>(members_.size()),
+         .cost = cost,
+         .zero = std::all_of(elements, elements + forms_.type(f.type).elements, [](Residue e) { return e == 0; })});
     if (stored) {
       const std::size_t count = forms_.type(f.type).elements;
       elements_.emplace_back(elements, elements + count);

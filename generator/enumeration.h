@@ -39,6 +39,7 @@ struct Class {
   std::uint32_t leaf = ~std::uint32_t{0};  // if it is one
   std::uint32_t best = ~std::uint32_t{0};  // the cheapest of the members with the fewest operators; none for a leaf
   double cost = 0;                         // of the best member, with its operands
+  bool zero = false;                       // everywhere, and no leaf: larger graphs are not built from it
 };
 
 struct EnumerationOptions {

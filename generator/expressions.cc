@@ -96,6 +96,25 @@ Equation Equation::tidied() const {
   return result;
 }
 
+std::string to_string(const Equation& q, const Configuration& configuration) {
+  const auto text = [&](auto&& self, std::uint32_t at) -> std::string {
+    const Expression& e = q.expressions[at];
+    if (e.kind == Kind::kVariable) return "x" + std::to_string(e.number);
+    if (e.kind == Kind::kConstant) return configuration.leaves[e.number].name;
+    std::string result = configuration.choices[e.number].name;
+    if (e.variant) result += " #" + std::to_string(e.variant);
+    result += "(";
+    for (std::size_t k = 0; k < 3 && e.arguments[k] != Expression::kNone; ++k)
+      result += (k ? ", " : "") + self(self, e.arguments[k]);
+    result += ")";
+    return e.output ? result + "." + std::to_string(e.output) : result;
+  };
+  std::string result;
+  for (std::size_t i = 0; i < q.left.size(); ++i)
+    result += (i ? "; " : "") + text(text, q.left[i]) + " = " + text(text, q.right[i]);
+  return result;
+}
+
 double cost(const Equation& equation, const std::vector<std::uint32_t>& side, Forms& forms) {
   const std::vector<bool> used = equation.reachable(side);
   double total = 0;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "generator/enumeration.h"
@@ -15,9 +16,9 @@ namespace rewright::generator {
 struct Expression {
   enum class Kind : std::uint8_t { kVariable, kConstant, kOperator };
   Kind kind = Kind::kVariable;
-  std::uint32_t number = 0;   // kVariable: which; kConstant: the leaf; kOperator: the choice
-  std::uint32_t variant = 0;  // kOperator: which of the choice's attributes
-  std::uint32_t output = 0;   // kOperator
+  std::uint32_t number = 0;                                     // kVariable: which; kConstant: the leaf; kOperator: the choice
+  std::uint32_t variant = 0;                                    // kOperator: which of the choice's attributes
+  std::uint32_t output = 0;                                     // kOperator
   std::array<std::uint32_t, 3> arguments{kNone, kNone, kNone};  // earlier expressions
   TypeId type = 0;                                              // of the instance that was found
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
@@ -37,6 +38,9 @@ struct Equation {
   // Without what is not used, variables numbered in order of use.
   Equation tidied() const;
 };
+
+// "Add(a, b) = Add(b, a)", for messages and tests.
+std::string to_string(const Equation& equation, const Configuration& configuration);
 
 double cost(const Equation& equation, const std::vector<std::uint32_t>& side, Forms& forms);
 

@@ -15,6 +15,15 @@ Attributes substitute(const Attributes& attributes, const Substitution& replacem
   return result;
 }
 
+std::uint64_t sound_key(std::uint64_t number) {
+  for (std::uint64_t key = FieldArithmetic::mix(0x6b6579, number);; ++key) {
+    const FieldArithmetic field{key};
+    int below = 0;
+    for (std::uint64_t i = 0; i < 64; ++i) below += field.before(FieldArithmetic::mix(i, key) % kFieldPrime, 0);
+    if (below >= 28 && below <= 36) return key;
+  }
+}
+
 Forms::Forms(const Configuration& configuration) : configuration_(configuration) {}
 
 Substitution Forms::sizes_of(std::size_t assignment) const {
@@ -66,7 +75,7 @@ Program Forms::compile(const Operator& op, const Attributes& attributes, std::sp
     definitions.push_back(op.define(substitute(attributes, sizes_of(a)), Inputs::of(std::span<const TensorType>(assigned))));
     for (const Output& output : definitions.back().outputs())
       if (output.type.type != DataType::kFloat || element_count(values(output.type.shape)) > kMaximumElements ||
-          element_count(values(output.type.shape)) == 0)
+          element_count(values(output.type.shape)) < kMinimumElements)
         throw Error(ErrorCode::kUnsupported, "a result of type " + to_string(output.type));
   }
   for (std::size_t k = 0; k < symbolic.outputs().size(); ++k) {

@@ -14,6 +14,10 @@
 
 namespace rewright::generator {
 
+// A key near a given number in whose order of residues (that of maxima) 0 stands in the middle: else relu would hardly change
+// anything, or leave nothing.
+std::uint64_t sound_key(std::uint64_t number);
+
 using TypeId = std::uint32_t;
 using FormId = std::uint32_t;
 
@@ -38,8 +42,9 @@ struct Form {
 
 class Forms {
  public:
-  // Types with more elements in one assignment than this are left out.
-  static constexpr std::int64_t kMaximumElements = 4096;
+  // Results with more elements in one assignment than this are left out, and those with fewer: too few to tell values apart,
+  // where maxima are involved.
+  static constexpr std::int64_t kMaximumElements = 4096, kMinimumElements = 2;
 
   explicit Forms(const Configuration& configuration);
 

@@ -1,0 +1,38 @@
+// What follows from equations that are kept: a small e-graph in which they are applied both ways for a bounded number of
+// rounds.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <unordered_map>
+#include <vector>
+
+#include "generator/expressions.h"
+
+namespace rewright::generator {
+
+struct DerivationLimits {
+  std::size_t rounds = 2;
+  std::size_t nodes = 150;
+};
+
+// The equations that are kept, as rewrites of one value each.
+class Theory {
+ public:
+  explicit Theory(Forms& forms) : forms_(forms) {}
+  void add(const Equation& equation);
+  // Does each output's equation follow within the limits?
+  bool derives(const Equation& equation, const DerivationLimits& limits) const;
+
+ private:
+  friend class EGraph;
+  struct Rewrite {
+    Equation equation;
+    std::uint32_t from, to;  // roots
+  };
+  Forms& forms_;
+  std::vector<Rewrite> rewrites_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::uint32_t>> by_root_;  // kind and number of the root
+};
+
+}  // namespace rewright::generator

@@ -1,0 +1,164 @@
+#include "generator/selection.h"
+
+#include <algorithm>
+#include <tuple>
+#include <unordered_set>
+
+namespace rewright::generator {
+
+namespace {
+
+using Kind = Expression::Kind;
+
+class Selector {
+ public:
+  Selector(const Enumeration& enumeration, const SelectionOptions& options)
+      : enumeration_(enumeration), forms_(enumeration.forms()), options_(options), theory_(forms_) {}
+
+  Selection run() {
+    std::vector<Candidate> candidates = collect();
+    std::size_t done = 0;
+    for (Candidate& candidate : candidates) {
+      if (options_.stop.stop_requested()) break;
+      consider(std::move(candidate.equation));
+      if (options_.progress && ++done % 64 == 0)
+        options_.progress(static_cast<double>(done) / static_cast<double>(candidates.size()), result_.kept.size());
+    }
+    return std::move(result_);
+  }
+
+ private:
+  struct Candidate {
+    Equation equation;
+    std::size_t operators = 0, larger = 0;
+  };
+
+  // The cheapest graph of a class.
+  std::uint32_t best(Equation& q, ClassId id) {
+    const Class& c = enumeration_.classes()[id];
+    if (c.leaf < forms_.configuration().leaves.size()) {
+      const bool constant = forms_.configuration().leaves[c.leaf].constant();
+      return q.add({constant ? Kind::kConstant : Kind::kVariable,
+                    c.leaf,
+                    0,
+                    0,
+                    {Expression::kNone, Expression::kNone, Expression::kNone},
+                    c.fingerprint.type});
+    }
+    return member(q, enumeration_.members()[c.best]);
+  }
+
+  std::uint32_t member(Equation& q, const Member& m, std::optional<std::uint32_t> output = {}) {
+    const Form& form = forms_.form(m.form);
+    Expression e{Kind::kOperator,
+                 form.choice,
+                 form.variant,
+                 output.value_or(m.output),
+                 {Expression::kNone, Expression::kNone, Expression::kNone},
+                 form.outputs[output.value_or(m.output)]};
+    for (std::size_t k = 0; k < form.operands.size(); ++k) e.arguments[k] = best(q, m.operands[k]);
+    return q.add(e);
+  }
+
+  // All members of an application with several outputs stand next to each other.
+  bool siblings(std::size_t first) const {
+    const auto& members = enumeration_.members();
+    return first + 1 < members.size() && members[first].output == 0 && members[first + 1].output == 1 &&
+           members[first + 1].form == members[first].form && members[first + 1].operands == members[first].operands;
+  }
+  bool is_best(std::size_t m) const {
+    const Class& c = enumeration_.classes()[enumeration_.members()[m].result];
+    return c.leaf >= forms_.configuration().leaves.size() && c.best == m;
+  }
+
+  std::vector<Candidate> collect() {
+    std::vector<Candidate> candidates;
+    std::unordered_set<std::uint64_t> seen;
+    const auto& members = enumeration_.members();
+    const auto keep = [&](const Equation& q) {
+      Equation tidy = q.tidied();
+      if (tidy.left == tidy.right) return;
+      ++result_.candidates;
+      if (options_.renamings && !seen.insert(canonical_hash(tidy, forms_)).second) {
+        ++result_.pruned["renaming"];
+        return;
+      }
+      const std::size_t a = tidy.operators(tidy.left), b = tidy.operators(tidy.right);
+      candidates.push_back({std::move(tidy), a + b, std::max(a, b)});
+    };
+    for (std::size_t m = 0; m < members.size(); ++m) {
+      if (siblings(m) && !is_best(m) && !is_best(m + 1)) {
+        Equation q;
+        q.left = {member(q, members[m]), member(q, members[m + 1])};
+        q.right = {best(q, members[m].result), best(q, members[m + 1].result)};
+        keep(q);
+        ++m;
+        continue;
+      }
+      if (is_best(m)) continue;
+      Equation q;
+      q.left = {member(q, members[m])};
+      q.right = {best(q, members[m].result)};
+      keep(q);
+    }
+    std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
+      return std::tuple(a.larger, a.operators, b.equation.variables) < std::tuple(b.larger, b.operators, a.equation.variables);
+    });
+    return candidates;
+  }
+
+  // A variable in place of what stands on both sides, wherever the equation holds all the same.
+  Equation generalized(Equation q) const {
+    for (bool changed = true; changed;) {
+      changed = false;
+      const std::vector<bool> left = q.reachable(q.left), right = q.reachable(q.right);
+      for (std::size_t i = q.expressions.size(); i-- > 0 && !changed;) {
+        if (q.expressions[i].kind == Kind::kVariable || !left[i] || !right[i]) continue;
+        Equation general = q;
+        general.expressions[i] = {
+            Kind::kVariable,      general.variables++, 0, 0, {Expression::kNone, Expression::kNone, Expression::kNone},
+            q.expressions[i].type};
+        general = general.tidied();
+        if (general.left == general.right || !holds(general, forms_, sound_key(enumeration_.key() + 1))) continue;
+        q = std::move(general);
+        changed = true;
+      }
+    }
+    return q;
+  }
+
+  void consider(Equation q) {
+    if (!holds(q, forms_, sound_key(enumeration_.key() + 2))) {
+      ++result_.pruned["coincidence"];
+      return;
+    }
+    if (options_.instances) {
+      q = generalized(std::move(q));
+      if (!kept_.insert(canonical_hash(q, forms_)).second) {
+        ++result_.pruned["instance"];
+        return;
+      }
+    }
+    if (options_.derivable && theory_.derives(q, options_.limits)) {
+      ++result_.pruned["derivable"];
+      return;
+    }
+    theory_.add(q);
+    result_.kept.push_back(std::move(q));
+  }
+
+  const Enumeration& enumeration_;
+  Forms& forms_;
+  const SelectionOptions& options_;
+  Theory theory_;
+  Selection result_;
+  std::unordered_set<std::uint64_t> kept_;
+};
+
+}  // namespace
+
+Selection select(const Enumeration& enumeration, const SelectionOptions& options) {
+  return Selector(enumeration, options).run();
+}
+
+}  // namespace rewright::generator
