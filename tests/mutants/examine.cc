@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "operators/error.h"
+#include "rules/tester.h"
 
 namespace rewright {
 

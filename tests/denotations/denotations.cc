@@ -1,0 +1,235 @@
+// Is a slip in the denotation of an operator noticed?
+//   rewright_denotations --cases FOLDER [--places N] [--seed S] [--count N] [--operator NAME] RULES ...
+// Makes one slip at a time in the definition of an operator, and looks whether a proof of one of the rules that mention the
+// operator fails, and whether one of ONNX's node tests (FOLDER is what tests/onnx_cases.py writes) does. Prints a line a slip.
+// Exit 1 if one goes unnoticed by both though it changes what the operator computes on sampled instances of the rules.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+#include <set>
+
+#include "operators/error.h"
+#include "rules/instance.h"
+#include "rules/io.h"
+#include "runtime/conformance.h"
+#include "tests/denotations/mutate.h"
+#include "verifier/proof.h"
+
+using namespace rewright;
+
+namespace {
+
+struct Options {
+  std::string cases, only;
+  std::uint64_t seed = 1;
+  int places = 3, count = 0;
+  std::vector<std::string> files;
+};
+
+// All that is known of an operator's use.
+struct Use {
+  std::vector<const Rule*> rules;
+  std::vector<std::filesystem::path> cases;
+  std::map<Slip, int> places;
+};
+
+struct Mutation {
+  const Operator* op;
+  Slip slip;
+  int place;
+};
+
+Graph with_operator(const Graph& graph, const Operator& from, const Operator& to) {
+  Graph result = graph;
+  result.drop_nodes_from(0);
+  for (const auto& node : graph.nodes()) {
+    if (node->op != &from) {
+      result.add_shared(node);
+      continue;
+    }
+    Node other = *node;
+    other.op = &to;
+    result.add_shared(std::make_shared<const Node>(std::move(other)));
+  }
+  return result;
+}
+
+Rule with_operator(const Rule& rule, const Operator& from, const Operator& to) {
+  Rule result = rule;
+  for (Pattern* side : {&result.source, &result.target})
+    for (PatternNode& node : side->nodes)
+      if (node.op == &from) node.op = &to;
+  return result;
+}
+
+class Study {
+ public:
+  explicit Study(const Options& options) : options_(options) {
+    for (const std::string& file : options.files)
+      for (Rule& rule : read_rules(std::filesystem::path(file))) rules_.push_back(std::move(rule));
+    // The smallest rules first: their proofs are quick.
+    std::stable_sort(rules_.begin(), rules_.end(), [](const Rule& a, const Rule& b) {
+      return a.source.nodes.size() + a.target.nodes.size() < b.source.nodes.size() + b.target.nodes.size();
+    });
+    look_at_rules();
+    look_at_cases();
+  }
+
+  int run() {
+    std::vector<Mutation> mutations;
+    for (const auto& [op, use] : uses_)
+      if (!use.rules.empty() && (options_.only.empty() || op->name() == options_.only))
+        for (const auto& [slip, count] : use.places)
+          for (int place = 0; place < std::min(count, options_.places); ++place) mutations.push_back({op, slip, place});
+    std::sort(mutations.begin(), mutations.end(), [](const Mutation& a, const Mutation& b) {
+      return std::tuple(a.op->name(), a.slip, a.place) < std::tuple(b.op->name(), b.slip, b.place);
+    });
+    if (options_.count > 0 && mutations.size() > static_cast<std::size_t>(options_.count)) {
+      std::mt19937_64 random(options_.seed);
+      for (std::size_t i = 0; i < static_cast<std::size_t>(options_.count); ++i)
+        std::swap(mutations[i], mutations[i + random() % (mutations.size() - i)]);
+      mutations.resize(static_cast<std::size_t>(options_.count));
+    }
+    int by_proofs = 0, by_cases = 0, by_both = 0, same = 0, unnoticed = 0;
+    for (const Mutation& m : mutations) {
+      const Operator mutated = with_slip(*m.op, m.slip, m.place);
+      const Use& use = uses_.at(m.op);
+      const std::string failing_case = conformance(use, *m.op, mutated);
+      const std::string failing_rule = proofs(use, *m.op, mutated, failing_case.empty() ? use.rules.size() : 12);
+      std::cout << m.op->name() << ", " << name(m.slip) << " " << m.place << ": ";
+      if (failing_rule.empty() && failing_case.empty()) {
+        const std::string difference = sampling(use, *m.op, mutated);
+        ++(difference.empty() ? same : unnoticed);
+        std::cout << (difference.empty() ? "computes the same" : "UNNOTICED, differs in " + difference) << std::endl;
+        continue;
+      }
+      ++(failing_case.empty() ? by_proofs : failing_rule.empty() ? by_cases : by_both);
+      std::cout << (failing_rule.empty() ? "" : "proof of " + failing_rule)
+                << (failing_rule.empty() || failing_case.empty() ? "" : ", ")
+                << (failing_case.empty() ? "" : "case " + failing_case) << std::endl;
+    }
+    std::cout << mutations.size() << " slips: noticed by proofs alone " << by_proofs << ", by node tests alone " << by_cases
+              << ", by both " << by_both << "; same values " << same << ", unnoticed " << unnoticed << "\n";
+    return unnoticed > 0 ? 1 : 0;
+  }
+
+ private:
+  void note_places(const Graph& graph) {
+    for (const auto& node : graph.nodes()) {
+      if (!node->op) continue;
+      const Inputs inputs = Inputs::of(graph.operand_types(*node));
+      for (const auto& [slip, count] : places(node->op->define(node->attributes, inputs))) {
+        int& most = uses_[node->op].places[slip];
+        most = std::max(most, count);
+      }
+    }
+  }
+
+  void look_at_rules() {
+    for (const Rule& rule : rules_) {
+      std::set<const Operator*> mentioned;
+      for (const Pattern* side : {&rule.source, &rule.target})
+        for (const PatternNode& node : side->nodes) mentioned.insert(node.op);
+      for (const Operator* op : mentioned) uses_[op].rules.push_back(&rule);
+      InstanceSampler sampler(rule, options_.seed);
+      std::vector<std::pair<Graph, Graph>>& graphs = instances_[&rule];
+      for (int i = 0; i < 4; ++i)
+        if (const auto instance = sampler.sample()) {
+          graphs.emplace_back(instance->source, instantiate(rule, rule.target, instance->input_types, instance->bindings));
+          note_places(graphs.back().first);
+          note_places(graphs.back().second);
+        }
+    }
+  }
+
+  void look_at_cases() {
+    std::vector<std::filesystem::path> folders;
+    for (const auto& entry : std::filesystem::directory_iterator(options_.cases))
+      if (entry.is_directory()) folders.push_back(entry.path());
+    std::sort(folders.begin(), folders.end());
+    for (const auto& folder : folders) {
+      std::set<const Operator*> mentioned;
+      const ConformanceCase result = run_conformance_case(folder, [&](const Graph& graph, std::span<const Tensor> inputs) {
+        for (const auto& node : graph.nodes()) mentioned.insert(node->op);
+        note_places(graph);
+        return interpret(graph, inputs);
+      });
+      if (result.status == ConformanceCase::Status::kPassed)
+        for (const Operator* op : mentioned) uses_[op].cases.push_back(folder);
+    }
+  }
+
+  // The first case that fails with the mutated operator.
+  static std::string conformance(const Use& use, const Operator& op, const Operator& mutated) {
+    for (const auto& folder : use.cases) {
+      const ConformanceCase result = run_conformance_case(folder, [&](const Graph& graph, std::span<const Tensor> inputs) {
+        return interpret(with_operator(graph, op, mutated), inputs);
+      });
+      if (result.status != ConformanceCase::Status::kPassed) return result.name;
+    }
+    return {};
+  }
+
+  // The first of so many rules that is not proved of the mutated operator.
+  static std::string proofs(const Use& use, const Operator& op, const Operator& mutated, std::size_t most) {
+    for (const Rule* rule : std::span(use.rules).first(std::min(most, use.rules.size()))) {
+      proof::Solver solver;
+      if (!proof::search_proof(with_operator(*rule, op, mutated), {}, solver).found) return rule->name;
+    }
+    return {};
+  }
+
+  // The first rule with an instance on which the mutated operator computes something else; empty if none is known.
+  std::string sampling(const Use& use, const Operator& op, const Operator& mutated) const {
+    std::mt19937_64 random(options_.seed);
+    for (const Rule* rule : use.rules)
+      for (const auto& [source, target] : instances_.at(rule))
+        for (const Graph* graph : {&source, &target})
+          if (differs(*graph, with_operator(*graph, op, mutated), random)) return rule->name;
+    return {};
+  }
+
+  static bool differs(const Graph& graph, const Graph& mutated, std::mt19937_64& random) {
+    std::vector<Tensor> inputs;
+    for (const ValueId id : graph.inputs()) {
+      const TensorType& type = graph.value(id).type;
+      std::vector<double> numbers(static_cast<std::size_t>(element_count(values(type.shape))));
+      for (double& x : numbers)
+        x = is_real(type.type) ? 0.2 + static_cast<double>(random() % 1000) / 500 : static_cast<double>(random() % 2);
+      inputs.push_back(Tensor::from_reals(type.type, values(type.shape), numbers));
+    }
+    try {
+      const auto a = interpret(graph, inputs), b = interpret(mutated, inputs);
+      for (std::size_t i = 0; i < a.size(); ++i)
+        if (a[i].reals() != b[i].reals()) return true;
+      return false;
+    } catch (const Error&) {  // an access outside of the bounds
+      return true;
+    }
+  }
+
+  const Options& options_;
+  std::vector<Rule> rules_;
+  std::map<const Operator*, Use> uses_;
+  std::map<const Rule*, std::vector<std::pair<Graph, Graph>>> instances_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app("Is a slip in the denotation of an operator noticed?");
+  app.add_option("rules", options.files, "files of proved rules")->required();
+  app.add_option("--cases", options.cases, "ONNX's node tests")->required();
+  app.add_option("--seed", options.seed);
+  app.add_option("--places", options.places, "so many places for each slip in an operator");
+  app.add_option("--count", options.count, "so many slips, chosen at random (default: all)");
+  app.add_option("--operator", options.only, "only this one");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return Study(options).run();
+  } catch (const std::exception& e) {
+    std::cerr << "error: " << e.what() << '\n';
+    return 3;
+  }
+}

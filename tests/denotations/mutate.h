@@ -1,0 +1,40 @@
+// Operators with one slip in their denotation, as a wrong line in a definition would make it.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "operators/operator.h"
+
+namespace rewright {
+
+enum class Slip {
+  kConstant,   // a number is 1 more
+  kIndex,      // an index taken as a number is 1 more
+  kShift,      // an input is read one further along an axis
+  kAxes,       // two neighbouring axes of a position are exchanged
+  kPadding,    // an access outside of the bounds is not 0
+  kReduction,  // a sum instead of a maximum or a product, a maximum instead of a sum or a minimum
+  kBound,      // a reduction ends one too early
+  kGuard,      // a condition is missing
+  kBranches,   // a choice the wrong way round
+  kExtremum,   // a maximum instead of a minimum and vice versa
+  kSum,        // a product instead of a sum
+  kProduct,    // a sum instead of a product
+  kQuotient,   // a product instead of a quotient
+  kFunction,   // another function
+  kIdentity,   // a function is missing
+};
+inline constexpr int kSlips = static_cast<int>(Slip::kIdentity) + 1;
+std::string_view name(Slip slip);
+
+// How many places there are for each slip in a definition.
+std::map<Slip, int> places(const Definition& definition);
+
+// The operator with the slip at its n-th place (counted from 0, over all outputs) in every definition that has so many.
+Operator with_slip(const Operator& op, Slip slip, int place);
+
+}  // namespace rewright
