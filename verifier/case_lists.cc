@@ -16,46 +16,42 @@ bool CaseEnumerator::resolve(const State& state) {
   std::vector<TensorType> types;
   const auto bindings = bind(state, types);
   if (!bindings) return true;
-  // Definitions are asked node by node: what is wrong already cannot become right.
-  Rule prefix = rule_;
-  for (std::size_t n = 0; n < rule_.source.nodes.size(); ++n) {
-    const PatternNode& node = rule_.source.nodes[n];
-    std::vector<std::string> unknown;
-    const std::function<void(const Expression&)> collect = [&](const Expression& e) {
-      if (e.kind == Expression::Kind::kVariable && variables_.count(e.name) && variables_.at(e.name) == Sort::kList &&
-          !state.values.count(e.name))
-        unknown.push_back(e.name);
-      for (const Expression& a : e.arguments) collect(a);
-    };
-    for (const Expression& e : node.attributes) collect(e);
-    prefix.source.nodes.assign(rule_.source.nodes.begin(), rule_.source.nodes.begin() + static_cast<std::ptrdiff_t>(n + 1));
-    prefix.source.outputs.clear();
-    std::size_t rank = 0;
-    try {
-      SideConditions conditions;
-      Rule before = prefix;
-      before.source.nodes.pop_back();
-      const DefinedSide defined = define_side(before, before.source, types, *bindings, false, conditions);
-      for (const PatternValue& v : node.inputs)
-        if (v.kind != PatternValue::Kind::kAbsent) rank = std::max(rank, type_of(defined, v).rank());
-      if (!conditions.reachable) return true;
-      if (!unknown.empty()) {
-        for (std::size_t length = 0; length <= kMaximumLength; ++length) {
-          State branch = state;
-          branch.values[unknown[0]] = symbols(unknown[0], length);
-          if (accepts(branch, node, defined) && !resolve(branch)) return false;
-        }
-        return true;
-      }
-      SideConditions all;
-      define_side(prefix, prefix.source, types, *bindings, false, all);
-      if (!all.reachable) return true;
-    } catch (const Error& e) {
-      if (e.code() == ErrorCode::kBadInput) return true;
-      return enumerate_known(state, node, rank, e.what());
-    }
+  const Pattern& source = rule_.source;
+  std::string unknown;
+  const std::function<void(const Expression&)> collect = [&](const Expression& e) {
+    if (unknown.empty() && e.kind == Expression::Kind::kVariable && variables_.count(e.name) &&
+        variables_.at(e.name) == Sort::kList && !state.values.count(e.name))
+      unknown = e.name;
+    for (const Expression& a : e.arguments) collect(a);
+  };
+  std::size_t known = 0;  // nodes before the first one with an unknown list
+  for (; known < source.nodes.size(); ++known) {
+    for (const Expression& e : source.nodes[known].attributes) collect(e);
+    if (!unknown.empty()) break;
   }
-  return settle(state);
+  // What is wrong already cannot become right.
+  SideConditions conditions;
+  DefinedSide defined;
+  try {
+    defined = define_side(rule_, source, types, *bindings, false, conditions, known);
+  } catch (const Error& e) {
+    if (e.code() == ErrorCode::kBadInput || !conditions.reachable) return true;
+    const std::size_t refused = conditions.attributes.size();
+    SideConditions before;
+    const DefinedSide operands = define_side(rule_, source, types, *bindings, false, before, refused);
+    std::size_t rank = 0;
+    for (const PatternValue& v : source.nodes[refused].inputs)
+      if (v.kind != PatternValue::Kind::kAbsent) rank = std::max(rank, type_of(operands, v).rank());
+    return enumerate_known(state, source.nodes[refused], rank, e.what());
+  }
+  if (!conditions.reachable) return true;
+  if (unknown.empty()) return settle(state);
+  for (std::size_t length = 0; length <= kMaximumLength; ++length) {
+    State branch = state;
+    branch.values[unknown] = symbols(unknown, length);
+    if (accepts(branch, source.nodes[known], defined) && !resolve(branch)) return false;
+  }
+  return true;
 }
 
 // Whether a node can have its lists' lengths. Those that are not known yet are left to normalization; what it does not fill in

@@ -47,12 +47,13 @@ std::optional<std::vector<Condition>> agreement(const Attributes& written, const
 }
 
 DefinedSide define_side(const Rule& rule, const Pattern& side, const std::vector<TensorType>& inputs, const Bindings& bindings,
-                        bool with_elements, SideConditions& conditions) {
+                        bool with_elements, SideConditions& conditions, std::size_t count) {
   DefinedSide result;
   result.pattern = &side;
   result.inputs = inputs;
   const bool is_source = &side == &rule.source;
   for (const PatternNode& node : side.nodes) {
+    if (result.nodes.size() == count) return result;
     std::vector<std::optional<TensorType>> operands;
     for (const PatternValue& v : node.inputs) {
       if (v.kind == PatternValue::Kind::kAbsent) {
@@ -83,9 +84,9 @@ DefinedSide define_side(const Rule& rule, const Pattern& side, const std::vector
           conditions.reachable &= i && equal(*i, *j).decided() != false;
         }
       }
-    conditions.attributes.push_back(normalized);
     const Definition definition = node.op->define(normalized, in);
     for (const Requirement& r : definition.requirements()) conditions.typing.push_back(r.condition);
+    conditions.attributes.push_back(normalized);
     result.nodes.push_back(definition.outputs());
   }
   for (const PatternValue& v : side.outputs)

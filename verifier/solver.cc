@@ -118,6 +118,7 @@ Answer Solver::implies(const Guards& assumptions, const Guard& goal) {
   if (goal.decided() == true) return Answer::kProved;
   for (const Guard& a : assumptions)
     if (surely_implies(a, goal)) return Answer::kProved;
+  if (models_.refutes(assumptions, goal)) return Answer::kRefuted;
   return ask(
       assumptions,
       [&](SmtWriter& writer) {
@@ -134,6 +135,7 @@ bool Solver::proves_quickly(const Guards& assumptions, const Guard& goal) {
   for (const Guard& a : assumptions)
     if (surely_implies(a, goal)) return true;
   if (goal.kind == Guard::Kind::kNonNegative && surely_positive(goal.value + 1, assumptions)) return true;
+  if (models_.refutes(assumptions, goal)) return false;
   const auto require = [&](SmtWriter& writer) {
     writer.require(goal.negated());
     return true;
@@ -143,6 +145,7 @@ bool Solver::proves_quickly(const Guards& assumptions, const Guard& goal) {
 
 Answer Solver::contradictory(const Guards& assumptions) {
   if (surely_contradictory(assumptions)) return Answer::kProved;
+  if (models_.satisfies(assumptions)) return Answer::kRefuted;
   return ask(
       assumptions, [](SmtWriter&) { return true; }, false);
 }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "verifier/guard.h"
+#include "verifier/models.h"
 #include "verifier/rational.h"
 
 namespace rewright::proof {
@@ -93,6 +94,7 @@ class Solver {
   QueryObserver* observer_ = nullptr;
   std::vector<Query> queries_;
   std::map<std::string, Answer, std::less<>> answers_;  // by text
+  Models models_;                                       // what is not so mostly needs no question
 };
 
 }  // namespace rewright::proof
