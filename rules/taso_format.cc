@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "operators/error.h"
 #include "rules/taso.pb.h"
@@ -15,8 +16,8 @@ namespace {
 
 constexpr std::size_t kMaximumBytes = std::size_t{64} << 20;
 constexpr std::size_t kMaximumRules = 100000;
-constexpr int kMaximumOperations = 64;  // of a side
-constexpr int kMaximumInputs = 32;      // of an operation
+constexpr int kMaximumOperations = 64;      // of a side
+constexpr std::size_t kMaximumInputs = 32;  // of an operation, and of a rule
 constexpr std::int32_t kMaximumOutputs = 32;
 
 [[noreturn]] void bad(const std::string& what) { throw Error(ErrorCode::kBadInput, what); }
@@ -35,7 +36,7 @@ constexpr std::array<Described, 27> kOperators = {{
     {Type::kRelu, "relu", 1, 1},
     {Type::kSigmoid, "sigmoid", 1, 1},
     {Type::kTanh, "tanh", 1, 1},
-    {Type::kConcat, "concat", 1, kMaximumInputs},
+    {Type::kConcat, "concat", 1, static_cast<int>(kMaximumInputs)},
     {Type::kSplit, "split", 1, 1},
     {Type::kTranspose, "transpose", 1, 1},
     {Type::kAdd, "ewadd", 2, 2},
@@ -114,6 +115,11 @@ RuleText to_rule(const proto::Rule& p) {
   if (rule.source.empty()) bad("the source has no operator");
   if (p.outputs().empty()) bad("it has no output");
   if (p.outputs_size() > kMaximumOperations) bad("it has " + std::to_string(p.outputs_size()) + " outputs");
+  std::set<std::int32_t> inputs;
+  for (const Operation& op : rule.source)
+    for (const Reference& r : op.inputs)
+      if (r.is_input()) inputs.insert(r.op);
+  if (inputs.size() > kMaximumInputs) bad("it has " + std::to_string(inputs.size()) + " inputs");
   for (const proto::MapOutput& m : p.outputs())
     rule.outputs.emplace_back(to_output(rule.source, m.source_op(), m.source_output(), false),
                               to_output(rule.target, m.target_op(), m.target_output(), true));

@@ -10,6 +10,8 @@ namespace {
 
 constexpr std::int32_t kMaximumStride = 64, kMaximumKernel = 64, kMaximumMerge = 1 << 16;
 
+constexpr std::size_t kMaximumJoints = 64;  // TASO allows 32
+
 [[noreturn]] void bad(const std::string& what) { throw Error(ErrorCode::kBadInput, what); }
 
 SplitTreePointer unknown_tree() { return std::make_shared<SplitTree>(); }
@@ -157,6 +159,7 @@ SplitTreePointer SideBuilder::combined(const SplitTreePointer& a, const SplitTre
 void SideBuilder::expand(SplitTree& tree, const Index& size) {
   if (!tree.known) {
     tree.known = true;
+    tree.joints = 1;
     tree.left = context_.sizes.unknown("A"), tree.right = context_.sizes.unknown("A");
     tree.lower = unknown_tree(), tree.upper = unknown_tree();
     context_.sizes.equate(size, tree.left + tree.right, !target_, "split in parts");
@@ -333,8 +336,11 @@ SideBuilder::Result SideBuilder::concatenation(const Operation& op) {
         result.trees[i] = combined(result.trees[i], next.trees[i]);
         continue;
       }
+      const auto count = [](const SplitTreePointer& t) { return t ? t->joints : 0; };
+      const std::size_t joints = 1 + count(result.trees[i]) + count(next.trees[i]);
+      if (joints > kMaximumJoints) bad("a tensor is joined of more than " + std::to_string(kMaximumJoints) + " parts");
       const auto tree = std::make_shared<SplitTree>();
-      *tree = {true, result.sizes[i], next.sizes[i], result.trees[i], next.trees[i], {}};
+      *tree = {true, joints, result.sizes[i], next.sizes[i], result.trees[i], next.trees[i], {}};
       result.trees[i] = tree;
       result.sizes[i] += next.sizes[i];
     }

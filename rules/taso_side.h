@@ -17,6 +17,7 @@ namespace rewright::taso {
 // outside nothing is known, until it is split.
 struct SplitTree {
   bool known = false;
+  std::size_t joints = 0;                      // in it, its own included
   Index left, right;                           // sizes of the parts
   std::shared_ptr<SplitTree> lower, upper;     // null: cannot be split
   std::vector<std::pair<Index, Index>> equal;  // must be equal for the split to be there
