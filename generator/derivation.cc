@@ -132,7 +132,8 @@ class EGraph {
     for (const auto& [root, nodes] : by_root_) {
       const auto rewrites = theory_.by_root_.find(root);
       if (rewrites == theory_.by_root_.end()) continue;
-      for (const std::uint32_t r : rewrites->second)
+      for (const std::uint32_t r : rewrites->second) {
+        if (!theory_.active_[theory_.rewrites_[r].number]) continue;
         for (const std::uint32_t n : nodes) {
           Substitution none;
           none.fill(kNothing);
@@ -140,6 +141,7 @@ class EGraph {
             all.push_back({r, nodes_[n].owner, bound});
           });
         }
+      }
     }
     for (const Found& f : all) {
       if (nodes_.size() >= limit) return false;
@@ -187,7 +189,9 @@ class EGraph {
   bool dirty_ = true;
 };
 
-void Theory::add(const Equation& equation) {
+std::uint32_t Theory::add(const Equation& equation) {
+  const auto number = static_cast<std::uint32_t>(active_.size());
+  active_.push_back(true);
   for (std::size_t i = 0; i < equation.left.size(); ++i)
     for (const bool reversed : {false, true}) {
       const std::uint32_t from = reversed ? equation.right[i] : equation.left[i];
@@ -201,8 +205,9 @@ void Theory::add(const Equation& equation) {
         bound &= !(target[e] && !source[e] && equation.expressions[e].kind == Kind::kVariable);
       if (!bound) continue;
       by_root_[{static_cast<std::uint32_t>(root.kind), root.number}].push_back(static_cast<std::uint32_t>(rewrites_.size()));
-      rewrites_.push_back({equation, from, to});
+      rewrites_.push_back({equation, from, to, number});
     }
+  return number;
 }
 
 bool Theory::derives(const Equation& equation, const DerivationLimits& limits) const {

@@ -20,7 +20,10 @@ struct DerivationLimits {
 class Theory {
  public:
   explicit Theory(Forms& forms) : forms_(forms) {}
-  void add(const Equation& equation);
+  // Returns its number.
+  std::uint32_t add(const Equation& equation);
+  // Equations that are not active are not applied.
+  void set_active(std::uint32_t number, bool active) { active_[number] = active; }
   // Does each output's equation follow within the limits?
   bool derives(const Equation& equation, const DerivationLimits& limits) const;
 
@@ -29,9 +32,11 @@ class Theory {
   struct Rewrite {
     Equation equation;
     std::uint32_t from, to;  // roots
+    std::uint32_t number;    // of the equation
   };
   Forms& forms_;
   std::vector<Rewrite> rewrites_;
+  std::vector<bool> active_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::uint32_t>> by_root_;  // kind and number of the root
 };
 

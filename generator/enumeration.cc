@@ -71,7 +71,11 @@ void Enumeration::add_leaves() {
 
 void Enumeration::run() {
   add_leaves();
-  for (level_ = 1; level_ <= options_.operators && complete_; ++level_) level(level_);
+  first_members_ = {0};
+  for (level_ = 1; level_ <= options_.operators && complete_; ++level_) {
+    first_members_.push_back(members_.size());
+    level(level_);
+  }
 }
 
 void Enumeration::level(std::size_t operators) {

@@ -63,6 +63,10 @@ class Enumeration {
   Forms& forms() const { return forms_; }
   const std::vector<Class>& classes() const { return classes_; }
   const std::vector<Member>& members() const { return members_; }
+  // The first member that was found among those with at least this many operators.
+  std::size_t first_member(std::size_t operators) const {
+    return operators < first_members_.size() ? first_members_[operators] : members_.size();
+  }
   std::uint64_t key() const { return options_.key; }
 
   // How many graphs of at most N operators (at most 3) the classes stand for: sets of operator applications that contain the
@@ -113,6 +117,7 @@ class Enumeration {
   std::vector<std::vector<std::vector<ClassId>>> by_level_;  // by level and type
   std::vector<std::pair<ClassId, ClassId>> siblings_;        // two outputs of one application that is new
   std::vector<std::uint32_t> groups_;                        // the variables of each group, as bits
+  std::vector<std::size_t> first_members_;                   // by level
   std::uint32_t next_token_ = 0;
   Block block_;
   std::size_t level_ = 0, block_elements_ = 0, element_bytes_ = 0;

@@ -1,6 +1,7 @@
 #include "generator/selection.h"
 
 #include <algorithm>
+#include <numeric>
 #include <tuple>
 #include <unordered_set>
 
@@ -13,7 +14,9 @@ using Kind = Expression::Kind;
 class Selector {
  public:
   Selector(const Enumeration& enumeration, const SelectionOptions& options)
-      : enumeration_(enumeration), forms_(enumeration.forms()), options_(options), theory_(forms_) {}
+      : enumeration_(enumeration), forms_(enumeration.forms()), options_(options), theory_(forms_) {
+    for (std::uint64_t n = 1; n <= 6; ++n) keys_.push_back(sound_key(enumeration.key() + n));
+  }
 
   Selection run() {
     std::vector<Candidate> candidates = collect();
@@ -24,6 +27,7 @@ class Selector {
       if (options_.progress && ++done % 64 == 0)
         options_.progress(static_cast<double>(done) / static_cast<double>(candidates.size()), result_.kept.size());
     }
+    if (options_.derivable) minimize();
     return std::move(result_);
   }
 
@@ -96,6 +100,12 @@ class Selector {
         continue;
       }
       if (is_best(m)) continue;
+      const Class& c = enumeration_.classes()[members[m].result];
+      if (options_.zeros && c.zero && m >= enumeration_.first_member(2)) {
+        ++result_.candidates;
+        ++result_.pruned["zero"];
+        continue;
+      }
       Equation q;
       q.left = {member(q, members[m])};
       q.right = {best(q, members[m].result)};
@@ -119,7 +129,7 @@ class Selector {
             Kind::kVariable,      general.variables++, 0, 0, {Expression::kNone, Expression::kNone, Expression::kNone},
             q.expressions[i].type};
         general = general.tidied();
-        if (general.left == general.right || !holds(general, forms_, sound_key(enumeration_.key() + 1))) continue;
+        if (general.left == general.right || !holds_always(general)) continue;
         q = std::move(general);
         changed = true;
       }
@@ -127,8 +137,40 @@ class Selector {
     return q;
   }
 
+  // Kept equations that follow from the others, the most special first: the general ones are larger, and were found later.
+  void minimize() {
+    std::vector<std::uint32_t> order(result_.kept.size());
+    std::iota(order.begin(), order.end(), 0u);
+    const auto special = [&](std::uint32_t n) {
+      const Equation& q = result_.kept[n];
+      const auto constants = std::count_if(q.expressions.begin(), q.expressions.end(),
+                                           [](const Expression& e) { return e.kind == Kind::kConstant; });
+      return std::tuple(-static_cast<std::ptrdiff_t>(constants), q.variables);
+    };
+    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return special(a) < special(b); });
+    std::vector<bool> dropped(order.size());
+    for (const std::uint32_t n : order) {
+      if (options_.stop.stop_requested()) break;
+      theory_.set_active(n, false);
+      dropped[n] = theory_.derives(result_.kept[n], options_.limits);
+      theory_.set_active(n, !dropped[n]);
+    }
+    std::vector<Equation> kept;
+    for (std::size_t n = 0; n < dropped.size(); ++n)
+      if (!dropped[n]) kept.push_back(std::move(result_.kept[n]));
+    result_.pruned["derivable"] += result_.kept.size() - kept.size();
+    result_.kept = std::move(kept);
+  }
+
+  // With other random tensors, under several other keys: a maximum of two scalars is one of them by chance every other time.
+  bool holds_always(const Equation& q) const {
+    for (const std::uint64_t key : keys_)
+      if (!holds(q, forms_, key)) return false;
+    return true;
+  }
+
   void consider(Equation q) {
-    if (!holds(q, forms_, sound_key(enumeration_.key() + 2))) {
+    if (!holds_always(q)) {
       ++result_.pruned["coincidence"];
       return;
     }
@@ -150,7 +192,8 @@ class Selector {
   const Enumeration& enumeration_;
   Forms& forms_;
   const SelectionOptions& options_;
-  Theory theory_;
+  Theory theory_;  // equation n is result_.kept[n]
+  std::vector<std::uint64_t> keys_;
   Selection result_;
   std::unordered_set<std::uint64_t> kept_;
 };

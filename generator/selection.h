@@ -20,7 +20,8 @@ struct SelectionOptions {
   bool renamings = true;  // the same up to names of variables and order of commutative operands
   bool instances = true;  // a sub-graph or constant on both sides that any tensor could stand for: the general equation counts
   bool derivable = true;  // follows from smaller ones that are kept
-  DerivationLimits limits;
+  bool zeros = true;      // what is zero everywhere is said once for each operator, not for all that it may be applied to
+  DerivationLimits limits{};
   std::stop_token stop{};
   std::function<void(double fraction, std::size_t kept)> progress;
 };
@@ -28,7 +29,7 @@ struct SelectionOptions {
 struct Selection {
   std::vector<Equation> kept;
   std::size_t candidates = 0;
-  std::map<std::string, std::size_t> pruned;  // by reason: coincidence, renaming, instance, derivable
+  std::map<std::string, std::size_t> pruned;  // by reason: coincidence, renaming, instance, derivable, zero
 };
 
 Selection select(const Enumeration& enumeration, const SelectionOptions& options);

@@ -42,6 +42,7 @@ CLI::App* add_compare(CLI::App& program, Run& run);
 CLI::App* add_show(CLI::App& program, Run& run);
 CLI::App* add_replay(CLI::App& program, Run& run);
 CLI::App* add_rules(CLI::App& program, Run& run);
+CLI::App* add_generate(CLI::App& program, Run& run);
 CLI::App* add_verify(CLI::App& program, Run& run);
 CLI::App* add_models(CLI::App& program, Run& run);
 CLI::App* add_conformance(CLI::App& program, Run& run);

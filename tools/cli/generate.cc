@@ -1,0 +1,84 @@
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "generator/generator.h"
+#include "graph/file.h"
+#include "rules/io.h"
+#include "tools/cli/command.h"
+
+#include <sys/resource.h>
+
+namespace rewright::cli {
+
+namespace {
+
+struct Options {
+  CommonOptions common;
+  std::string output, operators = "taso", memory = "4G";
+  std::size_t max_operators = 3;
+};
+
+int generate_command(const Options& options) {
+  generator::GenerateOptions o;
+  o.operators = options.operators;
+  o.max_operators = options.max_operators;
+  o.memory = parse_bytes(options.memory);
+  o.threads = thread_count(options.common);
+  if (options.common.seed != 0) o.seed = options.common.seed;
+  require_writable(options.output);
+  Interruption interruption;
+  Progress progress(options.common);
+  o.stop = interruption.token();
+  o.progress = [&](const std::string& stage, double fraction, const std::string& note) {
+    progress.update(stage, fraction, note);
+  };
+  const auto start = std::chrono::steady_clock::now();
+  const generator::Generated found = generator::generate(o);
+  write_file(options.output, write_rules(found.rules, RuleFormat::kBinary));
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  std::string text = std::to_string(static_cast<unsigned long long>(found.graphs)) + " graphs, " +
+                     std::to_string(found.fingerprints) + " fingerprints, " + std::to_string(found.candidates) +
+                     " candidates\n";
+  for (const auto& [reason, count] : found.pruned) text += "  pruned, " + reason + ": " + std::to_string(count) + "\n";
+  text +=
+      options.output + ": " + std::to_string(found.rules.size()) + " rules" + (found.complete ? "" : " (interrupted)") + "\n";
+  say(options.common, text);
+  write_json(options.common, {{"output", options.output},
+                              {"operators", options.operators},
+                              {"max_operators", options.max_operators},
+                              {"graphs", found.graphs},
+                              {"fingerprints", found.fingerprints},
+                              {"candidates", found.candidates},
+                              {"pruned", found.pruned},
+                              {"rules", found.rules.size()},
+                              {"complete", found.complete},
+                              {"seconds", seconds},
+                              {"peak_bytes", static_cast<std::size_t>(usage.ru_maxrss) * 1024}});
+  return kDone;
+}
+
+}  // namespace
+
+CLI::App* add_generate(CLI::App& program, Run& run) {
+  const auto options = std::make_shared<Options>();
+  Options& o = *options;
+  CLI::App* command = add_command(program, "generate", "Discover rules: enumerate small graphs and see which compute the same",
+                                  "rewright generate -o candidates.rules --operators taso --max-operators 3", o.common);
+  command->add_option("-o,--output", o.output, "the rules found, as a database for rewright verify")
+      ->required()
+      ->type_name("FILE");
+  command
+      ->add_option("--operators", o.operators,
+                   "named sets (taso, cnn, transformer, linear, elementwise, all) or operators with arguments: "
+                   "\"conv2d(kernel=1|3,activation=none|relu),ew_add\"")
+      ->capture_default_str()
+      ->type_name("LIST");
+  command->add_option("--max-operators", o.max_operators, "of a graph")->capture_default_str()->type_name("N");
+  command->add_option("--memory", o.memory, "what the enumeration may take")->capture_default_str()->type_name("SIZE");
+  command->callback([options, &run] { run = [options] { return generate_command(*options); }; });
+  return command;
+}
+
+}  // namespace rewright::cli
