@@ -46,49 +46,66 @@ bool CaseEnumerator::resolve(const State& state) {
   }
   if (!conditions.reachable) return true;
   if (unknown.empty()) return settle(state);
-  for (std::size_t length = 0; length <= kMaximumLength; ++length) {
+  for (const std::size_t length : lengths(unknown, source.nodes[known], defined, *bindings)) {
     State branch = state;
     branch.values[unknown] = symbols(unknown, length);
-    if (accepts(branch, source.nodes[known], defined) && !resolve(branch)) return false;
+    if (!resolve(branch)) return false;
   }
   return true;
 }
 
-// Whether a node can have its lists' lengths. Those that are not known yet are left to normalization; what it does not fill in
-// may have any length, and what is computed from unknown lists may be anything.
-bool CaseEnumerator::accepts(const State& state, const PatternNode& node, const DefinedSide& before) const {
-  std::vector<TensorType> types;
-  const auto bindings = bind(state, types);
-  if (!bindings) return false;
-  std::vector<std::optional<TensorType>> operands;
-  for (const PatternValue& v : node.inputs)
-    operands.push_back(v.kind == PatternValue::Kind::kAbsent ? std::nullopt : std::optional(type_of(before, v)));
-  const Inputs in = Inputs::of(std::span<const std::optional<TensorType>>(operands)).types_only();
-  const Expression* open = nullptr;
+namespace {
+
+// Whether a definition takes the attributes for some lengths of the lists that are not known. Normalization fills in most of
+// them; of what it does not, variables may have any length, and what is computed from unknown lists may be anything.
+bool takes(const PatternNode& node, const Inputs& in, const Attributes& attributes, const std::vector<std::size_t>& unknown) {
+  const Expression* open = unknown.empty() ? nullptr : &node.attributes[unknown[0]];
   try {
-    Attributes attributes;
-    std::vector<std::size_t> unknown;
-    for (std::size_t f = 0; f < node.attributes.size(); ++f) {
-      const auto value = bindings->try_evaluate(node.attributes[f]);
-      if (!value) unknown.push_back(f);
-      attributes.push_back(value ? *value : node.op->fields()[f].default_value);
-    }
-    attributes = node.op->normalized(std::move(attributes), in);
+    const Attributes normalized = node.op->normalized(attributes, in);
+    open = nullptr;
     for (const std::size_t f : unknown)
-      if (attributes[f] == node.op->fields()[f].default_value) open = &node.attributes[f];
-    node.op->define(attributes, in);
+      if (normalized[f] == attributes[f]) open = &node.attributes[f];
+    node.op->define(normalized, in);
     return true;
   } catch (const Error& e) {
     if (e.code() != ErrorCode::kBadInput) return true;
   }
   if (!open) return false;
   if (open->kind != Expression::Kind::kVariable) return true;
-  for (std::size_t length = 1; length <= kMaximumLength; ++length) {
-    State branch = state;
-    branch.values[open->name] = symbols(open->name, length);
-    if (accepts(branch, node, before)) return true;
+  Attributes tried = attributes;
+  std::vector<std::size_t> others;
+  for (const std::size_t f : unknown)
+    if (!(node.attributes[f] == *open)) others.push_back(f);
+  for (std::size_t length = 0; length <= kMaximumLength; ++length) {
+    for (const std::size_t f : unknown)
+      if (node.attributes[f] == *open) tried[f] = CaseEnumerator::symbols(open->name, length);
+    if (takes(node, in, tried, others)) return true;
   }
   return false;
+}
+
+}  // namespace
+
+std::vector<std::size_t> CaseEnumerator::lengths(const std::string& list, const PatternNode& node, const DefinedSide& before,
+                                                 const Bindings& bindings) {
+  std::vector<std::optional<TensorType>> operands;
+  for (const PatternValue& v : node.inputs)
+    operands.push_back(v.kind == PatternValue::Kind::kAbsent ? std::nullopt : std::optional(type_of(before, v)));
+  const Inputs in = Inputs::of(std::span<const std::optional<TensorType>>(operands)).types_only();
+  Attributes attributes;
+  std::vector<std::size_t> unknown;
+  for (std::size_t f = 0; f < node.attributes.size(); ++f) {
+    const auto value = bindings.try_evaluate(node.attributes[f]);
+    attributes.push_back(value ? *value : node.op->fields()[f].default_value);
+    if (!value && !(node.attributes[f] == Expression::variable(list))) unknown.push_back(f);
+  }
+  std::vector<std::size_t> accepted;
+  for (std::size_t length = 0; length <= kMaximumLength; ++length) {
+    for (std::size_t f = 0; f < node.attributes.size(); ++f)
+      if (node.attributes[f] == Expression::variable(list)) attributes[f] = symbols(list, length);
+    if (takes(node, in, attributes, unknown)) accepted.push_back(length);
+  }
+  return accepted;
 }
 
 // A definition must know the value of an index: it is an axis, and all axes are tried. Of a list of axes every one that does

@@ -36,6 +36,8 @@ class CaseEnumerator {
   bool for_each(std::size_t rank, const std::function<bool(const SymbolicCase&)>& visit);
   // The largest rank at which there are other cases than at smaller ones.
   std::size_t largest_rank(std::size_t limit) const;
+  // The elements of a list of this length, as symbols.
+  static Indices symbols(const std::string& list, std::size_t length);
 
  private:
   using Values = std::map<std::string, AttributeValue, std::less<>>;
@@ -66,8 +68,9 @@ class CaseEnumerator {
   std::vector<TensorType> input_types(const State& state, const Bindings& bindings) const;
   std::optional<Bindings> bind(const State& state, std::vector<TensorType>& types) const;
   bool gather(const Bindings& bindings, Guards& guards, bool partly = false) const;
-  bool accepts(const State& state, const PatternNode& node, const DefinedSide& before) const;
-  static Indices symbols(const std::string& list, std::size_t length);
+  // The lengths with which a definition takes a list.
+  static std::vector<std::size_t> lengths(const std::string& list, const PatternNode& node, const DefinedSide& before,
+                                          const Bindings& bindings);
   static void substitute_solved(State& state, const Index& variable, const Index& value);
 
   const Rule& rule_;
