@@ -5,6 +5,7 @@
 
 #include "operators/error.h"
 #include "rules/io.h"
+#include "rules/tester.h"
 
 using namespace rewright;
 
@@ -158,6 +159,10 @@ TEST_CASE("the rules of the documentation can be read, and those shipped are shi
   for (Rule rule : read) {
     const Rule* shipped = shipped_rules().find(rule.name);
     INFO(rule.name);
+    if (rule.name == "negated_rectifier") {  // the example of a slip
+      CHECK(test_rule(rule, 20, 1).outcome == TestOutcome::kRefuted);
+      continue;
+    }
     REQUIRE(shipped);
     rule.proof = shipped->proof;
     CHECK(rule == *shipped);

@@ -233,6 +233,21 @@ class CommandLine(unittest.TestCase):
         self.assertTrue("a.rules" in message and "c.rules" in message and "twice" in message, message)
         self.assertFalse((self.folder / "no").exists())
 
+    def test_the_example_of_the_documentation(self):
+        text = (pathlib.Path(__file__).parent.parent / "docs" / "rules.md").read_text()
+        example = text[text.index("    rule negated_rectifier") :].split("\n\n")[0]
+        refuted = self.report("verify", self.rules("mine.rules", example), "-o", self.path("mine.proved"), status=1)
+        self.assertEqual(refuted["refuted"], 1)
+        self.rules("mine.rules", example.replace("Max", "Min"))
+        self.report("verify", self.path("mine.rules"), "-o", self.path("mine.proved"), "--certificates", self.path("certificates"))
+        self.run_program("verify", "--check-certificate", self.path("certificates"))
+        nodes = [helper.make_node("Neg", ["x"], ["a"]), helper.make_node("Relu", ["a"], ["b"]), helper.make_node("Neg", ["b"], ["y"])]
+        value = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4, 64, 64]) for name in "xy"]
+        onnx.save(helper.make_model(helper.make_graph(nodes, "negations", value[:1], value[1:]), ir_version=8, opset_imports=[helper.make_opsetid("", 17)]), self.path("model.onnx"))
+        self.assertEqual(self.optimize("--rules", self.path("mine.proved"))["nodes"]["before"], 3)
+        (rule,) = self.report("rules", "show", self.path("mine.proved"), "negated_rectifier")["rules"]
+        self.assertEqual((rule["status"], len(rule["digest"])), ("proved", 64))
+
     def test_rules_are_used_only_with_a_proof(self):
         rules = self.rules("my.rules", 'rule my_swap: "" x, y x + y => y + x exact')
         arguments = ("optimize", self.path("model.onnx"), "-o", self.path("out.onnx"), "--threads", "1", "--budget", "2s", "--rules")

@@ -52,9 +52,11 @@ std::string remarks(const Rule& rule) {
   return text + ", " + std::string(name(rule.origin)) + "\n";
 }
 
-// A rule's name among the arguments; a file of such a name can be given as ./NAME.
+// A rule's name among the arguments: whatever is no file and could be one.
 bool is_rule_name(const std::string& argument) {
-  return std::all_of(argument.begin(), argument.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });
+  std::error_code error;
+  return !std::filesystem::exists(argument, error) &&
+         std::all_of(argument.begin(), argument.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });
 }
 
 int rules_command(Options options, bool whole) {
