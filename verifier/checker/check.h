@@ -11,7 +11,7 @@
 namespace rewright {
 
 struct CheckOptions {
-  std::string solver;      // a program that reads SMT-LIB from its standard input, with its arguments; empty: the linked Z3
+  std::string solver{};    // a program that reads SMT-LIB from its standard input, with its arguments; empty: the linked Z3
   std::uint64_t seed = 1;  // of the instances
   std::size_t tested_cases = 12;  // in which normal forms are tested, spread evenly over all
 };
