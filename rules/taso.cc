@@ -35,6 +35,21 @@ bool moves_channels(const Side& side) {
   return false;
 }
 
+// Whether a convolution's input is computed by another one.
+bool is_chained(const Side& side) {
+  std::vector<bool> after(side.size());
+  for (std::size_t i = 0; i < side.size(); ++i)
+    for (std::size_t k = 0; k < side[i].inputs.size(); ++k) {
+      const Reference& r = side[i].inputs[k];
+      if (r.is_input()) continue;
+      const auto from = static_cast<std::size_t>(r.op);
+      if (!after[from] && side[from].type != Type::kConv) continue;
+      after[i] = true;
+      if (side[i].type == Type::kConv && k == 0) return true;
+    }
+  return false;
+}
+
 bool any(const RuleText& rule, const std::function<bool(const Operation&)>& test) {
   return std::any_of(rule.source.begin(), rule.source.end(), test) || std::any_of(rule.target.begin(), rule.target.end(), test);
 }
@@ -104,6 +119,8 @@ class Importer {
 
   Rule run(const std::string& name, const std::string& description) {
     context_.one_group = moves_channels(text_.source) || moves_channels(text_.target);
+    // The kernels of one convolution are the channels of the next: these are a multiple of its groups.
+    context_.split_kernels = !is_chained(text_.source) && !is_chained(text_.target);
     context_.fixed_kernels = any(text_, [](const Operation& op) { return op.type == Type::kEnlarge && op.inputs.size() == 1; });
     // A rule of constants alone has no input to take its type from.
     const bool has_inputs = any(text_, [](const Operation& op) {

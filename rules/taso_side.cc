@@ -274,8 +274,7 @@ SideBuilder::Result SideBuilder::convolution(const Operation& op) {
       } else {
         group = sizes.unknown("g");
         sizes.equate(channels, depth * group, true, what);
-        // As many kernels for each group.
-        if (!target_) sizes.equate(w.sizes[0], sizes.unknown("L") * group, true, what);
+        if (!target_ && context_.split_kernels) sizes.equate(w.sizes[0], sizes.unknown("L") * group, true, what);
       }
     }
   } else {
@@ -452,7 +451,7 @@ void SideBuilder::choose_groups() {
 // The kernel of the convolution that changes nothing.
 SideBuilder::Result SideBuilder::identity_kernel(const Operation& op) {
   const Index depth = context_.sizes.unknown("D");
-  const Index channels = context_.one_group ? depth : context_.sizes.unknown("K");
+  const Index channels = context_.one_group || !context_.split_kernels ? depth : context_.sizes.unknown("K");
   identity_kernels_.emplace_back(channels, depth);
   Indices kernel, centre;
   for (const Key key : {Key::kKernelHeight, Key::kKernelWidth}) {

@@ -42,6 +42,7 @@ struct Context {
   std::vector<TensorShape> shapes;               // of the inputs
   std::map<std::size_t, std::string> lists;      // of axes in between, by the number of the ranks
   bool one_group = false;                        // convolutions are taken to have one group where their shapes leave it open
+  bool split_kernels = false;                    // the number of kernels is written as that of groups times another
   bool fixed_kernels = false;                    // the sizes of kernels that convolutions name count
   Expression element_type;
 
