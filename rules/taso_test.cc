@@ -6,9 +6,9 @@
 #include <random>
 
 #include "operators/error.h"
-#include "rules/instance.h"
 #include "rules/io.h"
 #include "rules/taso.pb.h"
+#include "rules/tester.h"
 
 using namespace rewright;
 using Catch::Contains;
@@ -298,6 +298,17 @@ TEST_CASE("what a rule cannot say is told, and the others are read", "[taso][err
   CHECK_THAT(reason({}, {op(8, {x})}, {{0, 0}}), Contains("no operator"));
   CHECK_THAT(reason({op(8, {x}), op(8, {y})}), Contains("not part of the source"));
   CHECK_THAT(reason(Operators(65, op(8, {x}))), Contains("65 operators"));
+
+  Operators doubled{op(12, {x, x}, {{11, 0}, {10, 2}})}, two;
+  for (int i = 0; i < 30; ++i) doubled.push_back(op(12, {{i, 0}, {i, 0}}, {{11, 0}, {10, 2}}));
+  CHECK_THAT(reason(doubled), Contains("joined of more than 64 parts"));
+  std::vector<std::pair<int, int>> many;
+  for (int i = 1; i <= 20; ++i) many.emplace_back(-i, 0);
+  two = {op(12, many, {{11, 0}, {10, 2}})};
+  for (auto& [of, output] : many) of -= 20;
+  two.push_back(op(12, many, {{11, 0}, {10, 2}}));
+  two.push_back(op(12, {{0, 0}, {1, 0}}, {{11, 0}, {10, 2}}));
+  CHECK_THAT(reason(two, {}, {{2, -1}}), Contains("it has 40 inputs"));
 
   CHECK_THAT(reason({op(3, {x, w}, {{6, 1}, {7, 1}})}), Contains("conv2d lacks parameter 8"));
   CHECK_THAT(reason({op(3, {x, w}, window(0, 0))}), Contains("parameter 6 of conv2d is 0"));
