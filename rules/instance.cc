@@ -55,4 +55,37 @@ SideTyping infer_side(const Rule& rule, const Pattern& side, const std::vector<T
   return result;
 }
 
+std::optional<RuleInstance> make_instance(const Rule& rule, std::vector<TensorType> types,
+                                          const std::map<std::string, AttributeValue>& variables) {
+  Bindings known(rule);
+  for (const auto& [name, value] : variables) known.bind(name, value);
+  for (std::size_t i = 0; i < types.size(); ++i)
+    if (!known.bind_input(i, types[i])) return std::nullopt;
+  for (const Quantity& q : rule.quantities) {
+    const auto value = known.try_evaluate(q.value);
+    if (!value || !known.bind(q.name, *value)) return std::nullopt;
+  }
+  Graph source = instantiate(rule, rule.source, types, known);
+
+  // Nothing is said of tensors without elements.
+  for (ValueId v = 0; v < source.value_count(); ++v)
+    for (const Index& size : source.value(v).type.shape)
+      if (size == Index(0)) return std::nullopt;
+
+  // Bound as a matcher does it.
+  Bindings matched(rule);
+  for (std::size_t i = 0; i < types.size(); ++i)
+    if (!matched.bind_input(i, types[i])) return std::nullopt;
+  std::size_t n = 0;  // add_node() adds nothing else
+  if (source.nodes().size() != rule.source.nodes.size()) return std::nullopt;
+  for (const auto& node : source.nodes()) {
+    const auto operands = source.operand_types(*node);
+    if (!matched.bind_attributes(rule.source.nodes[n++], node->attributes,
+                                 Inputs::of(std::span<const std::optional<TensorType>>(operands))))
+      return std::nullopt;
+  }
+  if (!matched.complete()) return std::nullopt;
+  return RuleInstance{std::move(types), std::move(matched), std::move(source)};
+}
+
 }  // namespace rewright

@@ -1,4 +1,4 @@
-// Instances of rules: both sides as graphs, for given or sampled values of the variables; and the comparison of the two.
+// Instances of rules: both sides as graphs, for given or sampled values of the variables.
 #pragma once
 
 #include <cstdint>
@@ -47,13 +47,15 @@ class InstanceSampler {
   enum class Sort { kIndex, kList, kReal, kText, kBool, kType };
   struct Variable {
     Sort sort;
-    bool in_shape = false;     // occurs in the shape of an input
-    bool permutation = false;  // a list that must be one
-    AttributeValue example;    // a value of its sort: the default of a field it stands for
+    bool in_shape = false;        // occurs in the shape of an input
+    bool permutation = false;     // a list that must be one
+    AttributeValue example;       // a value of its sort: the default of a field it stands for
+    std::vector<DataType> types;  // that a type may be
   };
   // The lengths of lists and of the unnamed open parts of shapes, by name and by number of the input.
   struct Ranks {
-    std::size_t spatial = 0;  // the length that most of them have
+    std::size_t spatial = 0;      // the length that most of them have
+    std::vector<DataType> types;  // of inputs whose type has no variable
     std::map<std::string, std::size_t> lists;
     std::vector<std::size_t> open;
   };
@@ -67,31 +69,21 @@ class InstanceSampler {
   bool choose(std::vector<Condition> conditions, std::map<std::string, Index>& values);
   std::vector<TensorType> input_types(const Bindings& bindings, const Ranks& ranks) const;
   std::int64_t pick(std::initializer_list<std::int64_t> values);
+  std::int64_t pick_near_constant(std::int64_t otherwise);
   bool chance(double probability);
 
   const Rule& rule_;
   std::mt19937_64 random_;
   std::map<std::string, Variable> variables_;
   std::map<std::size_t, std::vector<Ranks>> good_;  // that led to an instance, by their spatial part
+  std::vector<std::int64_t> constants_;             // of the rule: its boundaries are near them
   std::size_t next_ = 0;                            // instances asked for so far
   double known_ = 0;                                // share of sizes that are chosen before equations are solved
 };
 
-enum class TestOutcome {
-  kAgreed,   // both sides agreed on all instances
-  kRefuted,  // they differed on one
-  kTooFew,   // not enough instances were found
-};
-
-struct RuleTest {
-  TestOutcome outcome = TestOutcome::kTooFew;
-  int instances = 0;
-  bool ill_typed = false;      // kRefuted: the target is, where the source is not
-  std::string counterexample;  // for people: sizes, attributes, the first values that differ
-};
-
-// Samples instances and compares both sides over the prime field (two keys) and in double. A target that is ill-typed, or has
-// other types, where the source is well-typed refutes the rule.
-RuleTest test_rule(const Rule& rule, int instances, std::uint64_t seed);
+// The instance with these sizes and values of the variables, quantities left out. Nothing if a condition does not hold there.
+// Throws Error if the source is ill-typed.
+std::optional<RuleInstance> make_instance(const Rule& rule, std::vector<TensorType> input_types,
+                                          const std::map<std::string, AttributeValue>& variables);
 
 }  // namespace rewright

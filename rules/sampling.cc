@@ -11,6 +11,7 @@ namespace rewright {
 namespace {
 
 constexpr std::int64_t kMaximumElements = 2000;  // of one input
+constexpr std::int64_t kMaximumConstant = 12;    // that sizes and attributes are chosen near to
 
 void for_each_symbol(const Index& index, const std::function<void(const std::string&)>& visit) {
   for_each_atom(index, [&](const Atom& atom) {
@@ -41,6 +42,21 @@ std::optional<std::pair<std::string, Index>> isolate(const Index& expression) {
   return std::nullopt;
 }
 
+// Types to sample, one of each kind. Reals come first and most often. Small unsigned numbers would overflow.
+std::vector<DataType> types_of(const TypePattern& pattern) {
+  switch (pattern.kind) {
+    case TypePattern::Kind::kReal:
+      return {DataType::kDouble};
+    case TypePattern::Kind::kInteger:
+      return {DataType::kInt64};
+    case TypePattern::Kind::kAny:
+      return {DataType::kDouble, DataType::kDouble, DataType::kInt64, DataType::kBool};
+    case TypePattern::Kind::kFixed:
+      return {pattern.fixed};
+  }
+  return {DataType::kDouble};
+}
+
 std::string element_name(const std::string& list, std::size_t i) { return list + "_" + std::to_string(i); }
 
 }  // namespace
@@ -51,26 +67,40 @@ std::int64_t InstanceSampler::pick(std::initializer_list<std::int64_t> values) {
   return values.begin()[random_() % values.size()];
 }
 
+// Now and then a number at a constant of the rule or next to it.
+std::int64_t InstanceSampler::pick_near_constant(std::int64_t otherwise) {
+  if (constants_.empty() || !chance(0.2)) return otherwise;
+  return constants_[random_() % constants_.size()] + pick({-1, 0, 1});
+}
+
 bool InstanceSampler::chance(double probability) { return static_cast<double>(random_() % 10000) < probability * 10000; }
 
 void InstanceSampler::find_variables() {
+  const auto constant = [&](const Index& i) {
+    if (const std::int64_t c = std::abs(i.constant_term()); c >= 2 && c < kMaximumConstant) constants_.push_back(c);
+    if (i.polynomial())
+      for (const Monomial& m : i.polynomial()->monomials)
+        if (const std::int64_t c = std::abs(m.coefficient); c >= 2 && c < kMaximumConstant) constants_.push_back(c);
+  };
   const auto index = [&](const Index& i, bool in_shape) {
+    constant(i);
     for_each_symbol(i, [&](const std::string& name) {
-      variables_.try_emplace(name, Variable{Sort::kIndex, in_shape, false, Index(0)});
+      variables_.try_emplace(name, Variable{Sort::kIndex, in_shape, false, Index(0), {}});
     });
   };
   const auto list = [&](const std::string& name, bool in_shape) {
-    variables_.try_emplace(name, Variable{Sort::kList, in_shape, false, Indices{}});
+    variables_.try_emplace(name, Variable{Sort::kList, in_shape, false, Indices{}, {}});
   };
   for (const PatternInput& input : rule_.inputs) {
     for (const Index& i : input.shape.front) index(i, true);
     for (const Index& i : input.shape.back) index(i, true);
     if (!input.shape.middle.empty()) list(input.shape.middle, true);
     if (!input.type.variable.empty()) {
-      DataType type = input.type.kind == TypePattern::Kind::kInteger ? DataType::kInt64 : DataType::kDouble;
-      auto [found, inserted] = variables_.try_emplace(input.type.variable, Variable{Sort::kType, false, false, type});
-      // "any" gives way to what another input asks for.
-      if (!inserted && input.type.kind != TypePattern::Kind::kAny) found->second.example = type;
+      const std::vector<DataType> types = types_of(input.type);
+      auto [found, inserted] =
+          variables_.try_emplace(input.type.variable, Variable{Sort::kType, false, false, types.front(), types});
+      if (!inserted)
+        std::erase_if(found->second.types, [&](DataType t) { return std::find(types.begin(), types.end(), t) == types.end(); });
     }
   }
   const std::function<void(const Expression&, const AttributeValue&)> expression = [&](const Expression& e,
@@ -86,21 +116,29 @@ void InstanceSampler::find_variables() {
       }
     } else if (e.kind == Expression::Kind::kVariable) {
       if (std::holds_alternative<Indices>(field)) list(e.name, false);
-      if (std::holds_alternative<bool>(field)) variables_.try_emplace(e.name, Variable{Sort::kBool, false, false, field});
+      if (std::holds_alternative<bool>(field)) variables_.try_emplace(e.name, Variable{Sort::kBool, false, false, field, {}});
       if (std::holds_alternative<std::string>(field))
-        variables_.try_emplace(e.name, Variable{Sort::kText, false, false, field});
+        variables_.try_emplace(e.name, Variable{Sort::kText, false, false, field, {}});
       if (std::holds_alternative<DataType>(field))
-        variables_.try_emplace(e.name, Variable{Sort::kType, false, false, DataType::kDouble});
+        variables_.try_emplace(e.name, Variable{Sort::kType, false, false, DataType::kDouble, {}});
     } else if (const auto* i = std::get_if<Index>(&e.value)) {
       index(*i, false);
     } else if (const auto* elements = std::get_if<Indices>(&e.value)) {
       for (const Index& i : *elements) index(i, false);
     } else if (const auto* real = std::get_if<Real>(&e.value); real && !real->symbol.empty()) {
-      variables_.try_emplace(real->symbol, Variable{Sort::kReal, false, false, *real});
+      variables_.try_emplace(real->symbol, Variable{Sort::kReal, false, false, *real, {}});
     }
   };
   for (const PatternNode& node : rule_.source.nodes)
     for (std::size_t i = 0; i < node.attributes.size(); ++i) expression(node.attributes[i], node.op->fields()[i].default_value);
+  for (const PatternNode& node : rule_.target.nodes)
+    for (const Expression& e : node.attributes) {
+      if (const auto* i = std::get_if<Index>(&e.value)) constant(*i);
+      if (const auto* elements = std::get_if<Indices>(&e.value)) std::for_each(elements->begin(), elements->end(), constant);
+    }
+  for (const Condition& c : rule_.conditions) constant(c.left - c.right);
+  std::sort(constants_.begin(), constants_.end());
+  constants_.erase(std::unique(constants_.begin(), constants_.end()), constants_.end());
   for (const Quantity& q : rule_.quantities) variables_.erase(q.name);
   for (const Predicate& p : rule_.predicates)
     if (p.kind == Predicate::Kind::kPermutation && p.arguments[0].kind == Expression::Kind::kVariable)
@@ -116,6 +154,8 @@ InstanceSampler::Ranks InstanceSampler::sample_ranks(std::size_t spatial) {
   std::vector<std::size_t> totals;
   for (const PatternInput& input : rule_.inputs) {
     ranks.open.push_back(near());
+    const std::vector<DataType> types = types_of(input.type);
+    ranks.types.push_back(types[random_() % types.size()]);
     const std::size_t middle = !input.shape.open            ? 0
                                : input.shape.middle.empty() ? ranks.open.back()
                                                             : ranks.lists[input.shape.middle];
@@ -159,7 +199,7 @@ Indices InstanceSampler::sample_list(std::size_t length) {
       break;
     }
     default:
-      for (std::size_t i = 0; i < length; ++i) list.emplace_back(pick({1, 2, 3, 4, 5, 6}));
+      for (std::size_t i = 0; i < length; ++i) list.emplace_back(pick_near_constant(pick({1, 2, 3, 4, 5, 6})));
   }
   return list;
 }
@@ -168,8 +208,8 @@ AttributeValue InstanceSampler::sample_value(const std::string& name, const Vari
                                              bool symbolic) {
   switch (variable.sort) {
     case Sort::kIndex:
-      if (variable.in_shape) return chance(known_) ? Index(pick({1, 1, 1, 2, 3, 4})) : Index::symbol(name);
-      return symbolic && chance(0.5) ? Index::symbol(name) : Index(pick({0, 0, 1, 1, 2, 2, 3, 4}));
+      if (variable.in_shape) return chance(known_) ? Index(pick_near_constant(pick({1, 1, 1, 2, 3, 4}))) : Index::symbol(name);
+      return symbolic && chance(0.5) ? Index::symbol(name) : Index(pick_near_constant(pick({0, 0, 1, 1, 2, 2, 3, 4})));
     case Sort::kList: {
       const std::size_t length = ranks.lists.at(name);
       Indices list;
@@ -180,7 +220,7 @@ AttributeValue InstanceSampler::sample_value(const std::string& name, const Vari
         list.assign(p.begin(), p.end());
       } else if (variable.in_shape || symbolic) {
         for (std::size_t i = 0; i < length; ++i)
-          list.push_back(variable.in_shape && chance(known_) ? Index(pick({1, 1, 1, 2, 3, 4}))
+          list.push_back(variable.in_shape && chance(known_) ? Index(pick_near_constant(pick({1, 1, 1, 2, 3, 4})))
                                                              : Index::symbol(element_name(name, i)));
       } else {
         list = sample_list(length);
@@ -196,7 +236,7 @@ AttributeValue InstanceSampler::sample_value(const std::string& name, const Vari
     case Sort::kText:
       return variable.example;
     case Sort::kType:
-      return variable.example;
+      return variable.types.empty() ? variable.example : AttributeValue(variable.types[random_() % variable.types.size()]);
   }
   return {};
 }
@@ -206,10 +246,7 @@ std::vector<TensorType> InstanceSampler::input_types(const Bindings& bindings, c
   for (std::size_t i = 0; i < rule_.inputs.size(); ++i) {
     const PatternInput& input = rule_.inputs[i];
     TensorType type;
-    type.type = input.type.kind == TypePattern::Kind::kFixed ? input.type.fixed
-                : input.type.variable.empty()
-                    ? (input.type.kind == TypePattern::Kind::kInteger ? DataType::kInt64 : DataType::kDouble)
-                    : std::get<DataType>(bindings.values().at(input.type.variable));
+    type.type = input.type.variable.empty() ? ranks.types[i] : std::get<DataType>(bindings.values().at(input.type.variable));
     for (const Index& size : input.shape.front) type.shape.push_back(bindings.evaluate(size));
     if (input.shape.open && !input.shape.middle.empty()) {
       const auto& middle = std::get<Indices>(bindings.values().at(input.shape.middle));
@@ -259,7 +296,8 @@ bool InstanceSampler::choose(std::vector<Condition> conditions, std::map<std::st
   for (const std::string& name : order) {
     bool found = false;
     for (int trial = 0; trial < 20 && !found; ++trial) {
-      const std::map<std::string, Index> step{{name, Index(trial < 5 ? pick({0, 1, 1, 1, 2, 2, 3, 4, 5, -1}) : trial - 5)}};
+      const std::map<std::string, Index> step{
+          {name, Index(trial < 5 ? pick_near_constant(pick({0, 1, 1, 1, 2, 2, 3, 4, 5, -1})) : trial - 5)}};
       std::vector<Condition> next;
       found = true;
       for (const Condition& c : conditions) {
@@ -287,16 +325,12 @@ std::optional<RuleInstance> InstanceSampler::attempt(const Ranks& ranks) {
   Bindings open(rule_);
   for (const auto& [name, variable] : variables_) open.bind(name, sample_value(name, variable, ranks, symbolic));
   std::vector<TensorType> types = input_types(open, ranks);
-  const auto bind = [&](Bindings& bindings) {
-    for (std::size_t i = 0; i < types.size(); ++i)
-      if (!bindings.bind_input(i, types[i])) return false;
-    for (const Quantity& q : rule_.quantities) {
-      const auto value = bindings.try_evaluate(q.value);
-      if (!value || !bindings.bind(q.name, *value)) return false;
-    }
-    return true;
-  };
-  if (!bind(open)) return std::nullopt;
+  for (std::size_t i = 0; i < types.size(); ++i)
+    if (!open.bind_input(i, types[i])) return std::nullopt;
+  for (const Quantity& q : rule_.quantities) {
+    const auto value = open.try_evaluate(q.value);
+    if (!value || !open.bind(q.name, *value)) return std::nullopt;
+  }
 
   std::vector<Condition> conditions = infer_side(rule_, rule_.source, types, open).conditions;
   for (const Condition& c : rule_.conditions) conditions.push_back({open.evaluate(c.left), c.relation, open.evaluate(c.right)});
@@ -342,22 +376,8 @@ std::optional<RuleInstance> InstanceSampler::attempt(const Ranks& ranks) {
       known.bind(name, value);
     }
   }
-  if (!bind(known)) return std::nullopt;
-  Graph source = instantiate(rule_, rule_.source, types, known);
-
-  Bindings matched(rule_);
-  for (std::size_t i = 0; i < types.size(); ++i)
-    if (!matched.bind_input(i, types[i])) return std::nullopt;
-  std::size_t n = 0;  // add_node() adds nothing else
-  if (source.nodes().size() != rule_.source.nodes.size()) return std::nullopt;
-  for (const auto& node : source.nodes()) {
-    const auto operands = source.operand_types(*node);
-    if (!matched.bind_attributes(rule_.source.nodes[n++], node->attributes,
-                                 Inputs::of(std::span<const std::optional<TensorType>>(operands))))
-      return std::nullopt;
-  }
-  if (!matched.complete()) return std::nullopt;
-  return RuleInstance{std::move(types), std::move(matched), std::move(source)};
+  std::map<std::string, AttributeValue> variables(known.values().begin(), known.values().end());
+  return make_instance(rule_, std::move(types), variables);
 }
 
 std::optional<RuleInstance> InstanceSampler::sample(int attempts) {

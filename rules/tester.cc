@@ -1,10 +1,10 @@
-// Comparing both sides of a rule on sampled instances.
+#include "rules/tester.h"
+
 #include <cmath>
-#include <sstream>
+#include <cstdio>
 
 #include "operators/error.h"
 #include "operators/interpreter.h"
-#include "rules/instance.h"
 
 namespace rewright {
 
@@ -26,119 +26,146 @@ std::vector<FieldTensor> interpret_field(const Graph& graph, const std::vector<F
   return outputs;
 }
 
-class Comparison {
- public:
-  Comparison(const RuleInstance& instance, const Graph& target, std::mt19937_64& random)
-      : instance_(instance), target_(target), random_(random) {}
+enum class OverField { kEqual, kDifferent, kUnknown };
 
-  // What differs; empty if nothing does.
-  std::string run(int number) {
-    for (std::size_t i = 0; i < instance_.source.outputs().size(); ++i) {
-      const TensorType &a = instance_.source.outputs()[i].type, &b = target_.outputs()[i].type;
-      if (!(a == b)) return "output " + std::to_string(i) + " is " + to_string(a) + " and " + to_string(b);
-    }
-    for (int key = 1; key <= 2; ++key) {
-      std::string difference;
-      try {
-        difference = over_field(static_cast<std::uint64_t>(key) * 7919 + static_cast<std::uint64_t>(number));
-      } catch (const Error& e) {
-        if (e.code() != ErrorCode::kUnsupported) throw;
-      }
-      if (!difference.empty()) return difference;
-    }
-    return in_double(number % 2 == 1);
+OverField compare_over_field(const RuleInstance& instance, const Graph& target, std::uint64_t key, std::mt19937_64& random) {
+  std::vector<FieldTensor> inputs;
+  for (const TensorType& type : instance.input_types) {
+    FieldTensor t{type.type, values(type.shape), {}};
+    const std::int64_t count = element_count(t.sizes);
+    for (std::int64_t i = 0; i < count; ++i)
+      t.elements.push_back(is_real(type.type)             ? random() % kFieldPrime
+                           : type.type == DataType::kBool ? random() % 2
+                                                          : random() % 4);
+    inputs.push_back(std::move(t));
   }
-
- private:
-  std::string over_field(std::uint64_t key) {
-    std::vector<FieldTensor> inputs;
-    for (const TensorType& type : instance_.input_types) {
-      FieldTensor t{type.type, values(type.shape), {}};
-      const std::int64_t count = element_count(t.sizes);
-      for (std::int64_t i = 0; i < count; ++i)
-        t.elements.push_back(is_real(type.type)             ? random_() % kFieldPrime
-                             : type.type == DataType::kBool ? random_() % 2
-                                                            : random_() % 4);
-      inputs.push_back(std::move(t));
-    }
-    const auto left = interpret_field(instance_.source, inputs, key), right = interpret_field(target_, inputs, key);
+  try {
+    const auto left = interpret_field(instance.source, inputs, key), right = interpret_field(target, inputs, key);
     for (std::size_t i = 0; i < left.size(); ++i)
-      for (std::size_t e = 0; e < left[i].elements.size(); ++e)
-        if (left[i].elements[e] != right[i].elements[e])
-          return "output " + std::to_string(i) + ", element " + std::to_string(e) + ": " + std::to_string(left[i].elements[e]) +
-                 " and " + std::to_string(right[i].elements[e]) + " over the prime field";
-    return {};
+      if (left[i].elements != right[i].elements) return OverField::kDifferent;
+  } catch (const Error&) {  // an operator that has no meaning there
+    return OverField::kUnknown;
   }
+  return OverField::kEqual;
+}
 
-  std::string in_double(bool positive) {
-    std::vector<Tensor> inputs;
-    std::uniform_real_distribution<double> real(positive ? 0.2 : -1.5, 1.5);
-    for (const TensorType& type : instance_.input_types) {
-      const Sizes sizes = values(type.shape);
-      const auto count = static_cast<std::size_t>(element_count(sizes));
-      if (is_real(type.type)) {
-        std::vector<double> numbers(count);
-        for (double& x : numbers) x = real(random_);
-        inputs.push_back(Tensor::from_reals(type.type, sizes, numbers));
-      } else {
-        std::vector<std::int64_t> numbers(count);
-        for (std::int64_t& x : numbers) x = static_cast<std::int64_t>(random_() % (type.type == DataType::kBool ? 2 : 4));
-        inputs.push_back(Tensor::from_integers(type.type, sizes, numbers));
+Tensor random_tensor(const TensorType& type, int kind, std::mt19937_64& random) {
+  const Sizes sizes = values(type.shape);
+  const auto count = static_cast<std::size_t>(element_count(sizes));
+  const auto between = [&](int low, int high) {
+    return low + static_cast<int>(random() % static_cast<unsigned>(high - low + 1));
+  };
+  if (is_real(type.type)) {
+    std::vector<double> numbers(count);
+    for (double& x : numbers) switch (kind) {
+        case 0:
+          x = between(-1500, 1500) / 1000.0;
+          break;
+        case 1:
+          x = between(200, 1500) / 1000.0;
+          break;
+        case 2:
+          x = between(-2, 2);
+          break;
+        case 3:
+          x = between(1, 3);
+          break;
+        default:
+          x = between(-10000, 10000) / 1000.0;
       }
-    }
-    const auto left = interpret(instance_.source, inputs), right = interpret(target_, inputs);
-    for (std::size_t i = 0; i < left.size(); ++i) {
-      const auto a = left[i].reals(), b = right[i].reals();
-      const double tolerance = left[i].type() == DataType::kDouble || !is_real(left[i].type()) ? 1e-8 : 1e-3;
-      for (std::size_t e = 0; e < a.size(); ++e) {
-        // Where the source is not finite it says nothing about the reals.
-        if (!std::isfinite(a[e]) || std::fabs(a[e] - b[e]) <= tolerance * (1 + std::fabs(a[e]))) continue;
-        std::ostringstream text;
-        text.precision(10);
-        text << "output " << i << ", element " << e << ": " << a[e] << " and " << b[e];
-        return text.str();
-      }
-    }
-    return {};
+    return Tensor::from_reals(type.type, sizes, numbers);
   }
+  const bool negative = kind % 2 == 0 && type.type != DataType::kBool && name(type.type).starts_with("int");
+  std::vector<std::int64_t> numbers(count);
+  for (std::int64_t& x : numbers) x = type.type == DataType::kBool ? between(0, 1) : negative ? between(-5, 5) : between(0, 3);
+  return Tensor::from_integers(type.type, sizes, numbers);
+}
 
-  const RuleInstance& instance_;
-  const Graph& target_;
-  std::mt19937_64& random_;
-};
+std::string show(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.10g", value + 0.0);  // without the sign of -0
+  return text;
+}
 
-std::string describe(const Rule& rule, const RuleInstance& instance, const std::string& difference) {
-  std::string text;
-  for (std::size_t i = 0; i < rule.inputs.size(); ++i)
-    text += (i ? ", " : "") + rule.inputs[i].name + " = " + to_string(instance.input_types[i]);
-  for (const auto& [name, value] : instance.bindings.values()) text += ", " + name + " = " + to_string(value);
-  return text + ": " + difference;
+std::string position(std::size_t element, const Sizes& sizes) {
+  Indices result(sizes.size());
+  for (std::size_t a = sizes.size(); a-- > 0; element /= static_cast<std::size_t>(sizes[a]))
+    result[a] = Index(element % static_cast<std::size_t>(sizes[a]));
+  return sizes.empty() ? "" : " at " + to_string(result);
 }
 
 }  // namespace
+
+std::optional<Difference> compare_on(const Graph& source, const Graph& target, const std::vector<Tensor>& inputs) {
+  std::vector<Tensor> left, right;
+  try {
+    left = interpret(source, inputs);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+  try {
+    right = interpret(target, inputs);
+  } catch (const Error& e) {
+    return Difference{Difference::Kind::kValue, std::string("the target has no value: ") + e.what(), inputs, false};
+  }
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    const auto a = left[i].reals(), b = right[i].reals();
+    const double tolerance = left[i].type() == DataType::kDouble || !is_real(left[i].type()) ? 1e-8 : 1e-3;
+    for (std::size_t e = 0; e < a.size(); ++e) {
+      // Where the source is not finite it says nothing about the reals.
+      if (!std::isfinite(a[e]) || std::fabs(a[e] - b[e]) <= tolerance * (1 + std::fabs(a[e]))) continue;
+      return Difference{Difference::Kind::kValue,
+                        "output " + std::to_string(i) + position(e, left[i].sizes()) + " is " + show(a[e]) +
+                            " in the source and " + show(b[e]) + " in the target",
+                        inputs, std::isfinite(b[e])};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Difference> compare_sides(const Rule& rule, const RuleInstance& instance, int number, std::mt19937_64& random) {
+  std::optional<Graph> target;
+  try {
+    target = instantiate(rule, rule.target, instance.input_types, instance.bindings);
+  } catch (const Error& e) {
+    return Difference{Difference::Kind::kIllTyped, std::string("the target is ill-typed: ") + e.what()};
+  }
+  for (std::size_t i = 0; i < instance.source.outputs().size(); ++i) {
+    const TensorType &a = instance.source.outputs()[i].type, &b = target->outputs()[i].type;
+    if (!(a == b))
+      return Difference{Difference::Kind::kType, "output " + std::to_string(i) + " is " + to_string(a) + " in the source and " +
+                                                     to_string(b) + " in the target"};
+  }
+  int tries = 1;
+  for (std::uint64_t key = 1; key <= 2; ++key) {
+    const OverField result = compare_over_field(instance, *target, key * 7919 + static_cast<std::uint64_t>(number), random);
+    tries = std::max(tries, result == OverField::kDifferent ? 8 * Difference::kKindsOfInputs
+                            : result == OverField::kUnknown ? Difference::kKindsOfInputs
+                                                            : 1);
+    if (result != OverField::kEqual) break;
+  }
+  for (int t = 0; t < tries; ++t) {
+    std::vector<Tensor> inputs;
+    for (const TensorType& type : instance.input_types)
+      inputs.push_back(random_tensor(type, (number + t) % Difference::kKindsOfInputs, random));
+    if (auto difference = compare_on(instance.source, *target, inputs)) return difference;
+  }
+  return std::nullopt;
+}
 
 RuleTest test_rule(const Rule& rule, int instances, std::uint64_t seed) {
   RuleTest test;
   InstanceSampler sampler(rule, seed);
   std::mt19937_64 random(seed ^ 0x9e3779b97f4a7c15u);
   for (; test.instances < instances; ++test.instances) {
-    const auto instance = sampler.sample();
+    auto instance = sampler.sample();
     if (!instance) {
       test.outcome = TestOutcome::kTooFew;
-      test.counterexample = "no more instances were found that satisfy the conditions";
       return test;
     }
-    std::string difference;
-    try {
-      const Graph target = instantiate(rule, rule.target, instance->input_types, instance->bindings);
-      difference = Comparison(*instance, target, random).run(test.instances);
-    } catch (const Error& e) {
-      difference = std::string("the target is ill-typed: ") + e.what();
-      test.ill_typed = true;
-    }
-    if (!difference.empty()) {
+    if (auto difference = compare_sides(rule, *instance, test.instances, random)) {
       test.outcome = TestOutcome::kRefuted;
-      test.counterexample = describe(rule, *instance, difference);
+      test.counterexample = shrunk(rule, {std::move(*instance), std::move(*difference)});
       return test;
     }
   }

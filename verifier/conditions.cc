@@ -62,7 +62,7 @@ Condition simplified(const Condition& c, const Guards& hypotheses, Solver& solve
   Index right = std::max<std::int64_t>(-difference.constant_term(), 0);
   for (const Monomial& m : difference.polynomial()->monomials)
     (m.coefficient > 0 ? left : right) += with_factors(m, shared, std::abs(m.coefficient));
-  return equal(left, right);
+  return left.is_constant() ? equal(right, left) : equal(left, right);
 }
 
 // Looks at the target in every case, and adds conditions until it is well-typed.
@@ -187,7 +187,7 @@ class NeedsFinder {
     return result;
   }
 
-  // Lists and shapes that have to do with what is mentioned: all positive, none negative, equal, all 1, all 0.
+  // Lists and shapes that have to do with what is mentioned: none negative, equal, all positive.
   void add_lists(const SymbolicCase& c, const Symbols& mentioned, std::vector<RuleCondition>& result) const {
     std::vector<Expression> lists;
     const auto concerned = [&](const Expression& e) {
@@ -202,9 +202,6 @@ class NeedsFinder {
       if (std::holds_alternative<Indices>(value)) lists.push_back(Expression::variable(name));
     for (const PatternInput& input : rule_.inputs)
       if (input.shape.open) lists.push_back(Expression::call("shape", {Expression::variable(input.name)}));
-    const auto repeated = [](const Expression& list, int value) {
-      return Expression::call("repeat", {Expression::literal(Index(value)), Expression::call("length", {list})});
-    };
     const auto add = [&](Predicate::Kind kind, std::vector<Expression> arguments) {
       result.push_back({Predicate{kind, std::move(arguments)}, {}});
     };
@@ -213,12 +210,8 @@ class NeedsFinder {
     for (std::size_t i = 0; i < lists.size(); ++i)
       for (std::size_t j = i + 1; j < lists.size(); ++j)
         if (concerned(lists[i]) || concerned(lists[j])) add(Predicate::Kind::kEqual, {lists[i], lists[j]});
-    for (const Expression& list : lists) {
-      if (!concerned(list)) continue;
-      add(Predicate::Kind::kPositive, {list});
-      if (list.kind == Expression::Kind::kVariable)
-        for (const int value : {1, 0}) add(Predicate::Kind::kEqual, {list, repeated(list, value)});
-    }
+    for (const Expression& list : lists)
+      if (concerned(list)) add(Predicate::Kind::kPositive, {list});
   }
 
   // Index variables that are sizes, with an input each.
@@ -300,12 +293,23 @@ std::optional<Guards> RuleCondition::guards(const Bindings& outer) const {
     return Guards{guard({*left, c->relation, *right})};
   }
   const Predicate& p = std::get<Predicate>(statement);
-  std::vector<Indices> lists;
+  std::vector<AttributeValue> values;
   for (const Expression& e : p.arguments) {
-    const auto value = bindings.try_evaluate(e);
-    const auto* list = value ? std::get_if<Indices>(&*value) : nullptr;
-    if (!list) return std::nullopt;
-    lists.push_back(*list);
+    auto value = bindings.try_evaluate(e);
+    if (!value) return std::nullopt;
+    values.push_back(std::move(*value));
+  }
+  if (const auto* real = std::get_if<Real>(&values[0])) {
+    if (!real->symbol.empty()) return std::nullopt;
+    const bool holds = p.kind == Predicate::Kind::kEqual      ? values[0] == values[1]
+                       : p.kind == Predicate::Kind::kPositive ? real->value > 0
+                                                              : real->value >= 0;
+    return Guards{non_negative(holds ? 0 : -1)};
+  }
+  std::vector<Indices> lists;
+  for (const AttributeValue& value : values) {
+    if (!std::holds_alternative<Indices>(value)) return std::nullopt;
+    lists.push_back(std::get<Indices>(value));
   }
   Guards result;
   if (p.kind == Predicate::Kind::kEqual) {

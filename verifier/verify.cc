@@ -4,8 +4,9 @@
 
 #include "graph/file.h"
 #include "operators/error.h"
-#include "rules/instance.h"
+#include "rules/tester.h"
 #include "verifier/conditions.h"
+#include "verifier/suggestions.h"
 
 namespace rewright {
 
@@ -41,14 +42,12 @@ class Verifier {
       const proof::TargetNeeds needs = proof::find_needs(verdict_.rule, options_.limits, options_.solver);
       never_typed = needs.any_case && !needs.ever_typed;
       if (needs.found && !needs.conditions.empty()) {
-        for (const proof::RuleCondition& c : needs.conditions) {
-          c.add_to(verdict_.rule);
-          verdict_.conditions.push_back(c.to_string());
-        }
+        add(needs.conditions);
         proof = prove();
       }
     }
     if (!proof.found) refute(never_typed);
+    if (verdict_.outcome == Outcome::kRefuted || verdict_.outcome == Outcome::kUndecided) suggest();
     return std::move(verdict_);
   }
 
@@ -76,18 +75,41 @@ class Verifier {
     write_file(options_.certificates / verdict_.certificate, bytes);
   }
 
+  void add(const std::vector<proof::RuleCondition>& conditions) {
+    for (const proof::RuleCondition& c : conditions) {
+      c.add_to(verdict_.rule);
+      verdict_.conditions.push_back(c.to_string());
+    }
+  }
+
+  // Looks for conditions that are missing, and adds them if that was asked for.
+  void suggest() {
+    if (!options_.suggest_conditions && !options_.infer_conditions) return;
+    const RuleInstance* instance = counterexample_ ? &counterexample_->instance : nullptr;
+    const auto conditions = proof::suggest_conditions(verdict_.rule, instance, options_.limits, options_.solver, options_.seed);
+    if (conditions.empty()) return;
+    if (options_.infer_conditions) {
+      add(conditions);
+      prove();
+    } else {
+      for (const proof::RuleCondition& c : conditions) verdict_.suggested_conditions.push_back(c.to_string());
+    }
+  }
+
   void refute(bool never_typed) {
     try {
-      const RuleTest test = test_rule(verdict_.rule, options_.instances, options_.seed);
-      if (test.outcome != TestOutcome::kRefuted) return;
-      verdict_.outcome = never_typed && test.ill_typed ? Outcome::kInvalid : Outcome::kRefuted;
-      verdict_.explanation = test.counterexample;
+      counterexample_ = test_rule(verdict_.rule, options_.instances, options_.seed).counterexample;
+      if (!counterexample_) return;
+      const bool ill_typed = counterexample_->difference.kind == Difference::Kind::kIllTyped;
+      verdict_.outcome = never_typed && ill_typed ? Outcome::kInvalid : Outcome::kRefuted;
+      verdict_.explanation = to_string(verdict_.rule, *counterexample_);
     } catch (const Error&) {  // no instance could be evaluated: undecided
     }
   }
 
   const VerifyOptions& options_;
   Verdict verdict_;
+  std::optional<Counterexample> counterexample_;
 };
 
 }  // namespace

@@ -19,20 +19,21 @@ Examined examine(const Mutant& mutant, int instances) {
   if (verdict.outcome == Outcome::kRefuted) return {Finding::kRefuted, verdict.explanation};
   if (verdict.outcome == Outcome::kInvalid) return {Finding::kVoid, verdict.explanation};
   RuleTest test;
+  std::string note;
   try {
     test = test_rule(verdict.rule, instances, kSeed);
   } catch (const Error& e) {  // no instance can be evaluated
-    test.counterexample = e.what();
+    note = std::string("; ") + e.what();
   }
   if (verdict.outcome == Outcome::kProved) {
-    if (test.outcome == TestOutcome::kRefuted) return {Finding::kUnsound, test.counterexample};
+    if (test.outcome == TestOutcome::kRefuted) return {Finding::kUnsound, to_string(verdict.rule, *test.counterexample)};
     std::string conditions;
     for (const std::string& c : verdict.conditions) conditions += (conditions.empty() ? "where " : ", ") + c;
     return {Finding::kProved,
             conditions + (conditions.empty() ? "" : ": ") + std::to_string(test.instances) + " instances agree"};
   }
   if (test.outcome == TestOutcome::kTooFew && test.instances == 0) return {Finding::kVoid, verdict.explanation};
-  return {Finding::kUndecided, verdict.explanation + (test.counterexample.empty() ? "" : "; " + test.counterexample)};
+  return {Finding::kUndecided, verdict.explanation + note};
 }
 
 }  // namespace
