@@ -194,8 +194,7 @@ class Configurator {
   }
 
   void add(const Item& item) {
-    static const std::map<std::string, std::string> kNames = {
-        {"ew_add", "Add"}, {"ew_mul", "Mul"}, {"relu", "Relu"}, {"sigmoid", "Sigmoid"}, {"tanh", "Tanh"}};
+    static const std::map<std::string, std::string> kNames = {{"relu", "Relu"}, {"sigmoid", "Sigmoid"}, {"tanh", "Tanh"}};
     if (item.name == "conv2d") return add_convolutions(item);
     if (item.name == "pool2d_avg" || item.name == "pool2d_max") return add_pools(item);
     if (item.name == "enlarge") return add_enlarge(item);
@@ -203,6 +202,7 @@ class Configurator {
     if (item.name == "split") return add_split(item);
     if (item.name == "transpose") return add_transpose(item);
     if (item.name == "matmul") return add_matmul(item);
+    if (item.name == "ew_add" || item.name == "ew_mul") return add_elementwise(item);
     const auto alias = kNames.find(item.name);
     add_operator(item, find(alias == kNames.end() ? item.name : alias->second));
   }
@@ -236,9 +236,25 @@ class Configurator {
   void add_matmul(const Item& item) {
     finish(item);
     matrices_ = true;
-    add_choice({"MatMul", &find("MatMul"), 2, [](std::span<const TensorType> in) {
-                  return std::vector<Attributes>(in[0].rank() == 2 && in[1].rank() == 2 ? 1 : 0);
-                }});
+    Choice choice{"MatMul", &find("MatMul"), 2, [](std::span<const TensorType> in) {
+                    return std::vector<Attributes>(in[0].rank() == 2 && in[1].rank() == 2 ? 1 : 0);
+                  }};
+    choice.distinct = true;
+    add_choice(std::move(choice));
+  }
+
+  // Of two different tensors of one shape, or of a tensor and a scalar.
+  void add_elementwise(const Item& item) {
+    finish(item);
+    const bool adds = item.name == "ew_add";
+    (adds ? adds_ : multiplies_) = true;
+    const Operator& op = find(adds ? "Add" : "Mul");
+    Choice choice{op.name(), &op, 2, [](std::span<const TensorType> in) {
+                    return std::vector<Attributes>(in[0] == in[1] || in[0].rank() == 0 || in[1].rank() == 0 ? 1 : 0);
+                  }};
+    choice.distinct = true;
+    choice.no_arrays = !adds;
+    add_choice(std::move(choice));
   }
 
   void add_choice(Choice choice) { c_.choices.push_back(std::move(choice)); }
@@ -341,10 +357,12 @@ class Configurator {
     const Operator& op = find("Concat");
     for (const std::string& a : axes) {
       const std::int64_t axis = integer(a, "axis of concat");
-      add_choice({"Concat axis=" + a, &op, 2, [=, &op](std::span<const TensorType> in) -> std::vector<Attributes> {
-                    if (axis < 0 || axis >= static_cast<std::int64_t>(in[0].rank())) return {};
-                    return {with(op, {{"axis", Index(axis)}})};
-                  }});
+      Choice choice{"Concat axis=" + a, &op, 2, [=, &op](std::span<const TensorType> in) -> std::vector<Attributes> {
+                      if (axis < 0 || axis >= static_cast<std::int64_t>(in[0].rank())) return {};
+                      return {with(op, {{"axis", Index(axis)}})};
+                    }};
+      choice.distinct = true;
+      add_choice(std::move(choice));
     }
   }
 

@@ -35,6 +35,8 @@ struct Choice {
   std::function<std::vector<Attributes>(std::span<const TensorType>)> attributes;
   const Operator* activation = nullptr;  // applied to the result, as one operator
   bool data_first = false;               // the first operand is not a weight
+  bool distinct = false;                 // the operands are not the same
+  bool no_arrays = false;                // no operand is a constant of more than one element: they are kernels and matrices
 };
 
 struct Configuration {

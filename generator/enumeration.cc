@@ -113,10 +113,17 @@ bool Enumeration::canonical(std::uint32_t support) const {
   return true;
 }
 
-bool Enumeration::admissible(std::uint32_t choice, ClassId first) const {
-  const Class& c = classes_[first];
-  return !forms_.configuration().choices[choice].data_first || c.leaf >= forms_.configuration().leaves.size() ||
-         !forms_.configuration().leaves[c.leaf].weight;
+bool Enumeration::admissible(std::uint32_t choice, std::span<const ClassId> operands) const {
+  const Choice& c = forms_.configuration().choices[choice];
+  const auto leaf = [&](ClassId id) -> const Leaf* {
+    const std::uint32_t number = classes_[id].leaf;
+    return number < forms_.configuration().leaves.size() ? &forms_.configuration().leaves[number] : nullptr;
+  };
+  if (c.data_first && leaf(operands[0]) && leaf(operands[0])->weight) return false;
+  if (c.distinct && operands.size() > 1 && operands[0] == operands[1]) return false;
+  for (const ClassId o : operands)
+    if (c.no_arrays && leaf(o) && leaf(o)->constant() && leaf(o)->type.rank() > 0) return false;
+  return true;
 }
 
 std::uint32_t Enumeration::support_of(std::span<const ClassId> operands) const {
@@ -158,7 +165,6 @@ void Enumeration::binary(std::uint32_t choice, std::size_t operators) {
           const TypeId types[] = {ta, tb};
           if (forms_.find(choice, types).empty()) continue;
           for (const ClassId a : by_level_[la][ta]) {
-            if (!admissible(choice, a)) continue;
             for (const ClassId b : by_level_[lb][tb])
               if ((!commutative || a <= b) && (la == 0 || lb == 0 || smallest_union(a, b) == both))
                 apply(choice, {a, b, kNoClass}, 2);
@@ -188,7 +194,7 @@ void Enumeration::binary(std::uint32_t choice, std::size_t operators) {
     for (std::size_t i = 0; i < sharing.size(); ++i)
       for (std::size_t j = 0; j < i; ++j) consider(sharing[i], sharing[j]);
   for (const auto& [a, b] : pairs)
-    if ((!commutative || a <= b) && admissible(choice, a)) apply(choice, {a, b, kNoClass}, 2);
+    if (!commutative || a <= b) apply(choice, {a, b, kNoClass}, 2);
 }
 
 // Three operands are taken from graphs that share nothing.
@@ -206,7 +212,7 @@ void Enumeration::ternary(std::uint32_t choice, std::size_t operators) {
             for (const ClassId a : by_level_[la][ta])
               for (const ClassId b : by_level_[lb][tb])
                 for (const ClassId c : by_level_[lc][tc])
-                  if ((!commutative || a <= b) && admissible(choice, a)) apply(choice, {a, b, c}, 3);
+                  if (!commutative || a <= b) apply(choice, {a, b, c}, 3);
           }
     }
 }
@@ -214,7 +220,8 @@ void Enumeration::ternary(std::uint32_t choice, std::size_t operators) {
 void Enumeration::apply(std::uint32_t choice, std::array<ClassId, 3> operands, std::size_t arity) {
   if (!complete_) return;
   const std::uint32_t support = support_of(present(operands, arity));
-  if (support == 0 || (level_ == options_.operators && !canonical(support)) || !admissible(choice, operands[0])) return;
+  if (support == 0 || (level_ == options_.operators && !canonical(support))) return;
+  if (!admissible(choice, present(operands, arity))) return;
   TypeId types[3];
   for (std::size_t k = 0; k < arity; ++k) types[k] = classes_[operands[k]].fingerprint.type;
   for (const FormId form : forms_.find(choice, {types, arity})) {

@@ -99,7 +99,7 @@ class Enumeration {
               std::uint32_t token, std::uint32_t support);
   ClassId* slot(const Fingerprint& fingerprint);
   void grow();
-  bool admissible(std::uint32_t choice, ClassId first) const;
+  bool admissible(std::uint32_t choice, std::span<const ClassId> operands) const;
   bool canonical(std::uint32_t support) const;
   std::uint32_t support_of(std::span<const ClassId> operands) const;
   std::size_t smallest_union(ClassId a, ClassId b) const;
