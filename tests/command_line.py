@@ -206,6 +206,71 @@ class CommandLine(unittest.TestCase):
         (self.folder / name).write_text("\n".join(texts))
         return self.path(name)
 
+    def verify(self, *arguments, status):
+        """Standard output without times, error lines, and the facts of a run of verify on one thread; on three they are the same."""
+        runs = []
+        for threads in ("1", "3"):
+            command = [REWRIGHT, "verify", *arguments, "--threads", threads, "--json", self.path("facts")]
+            result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
+            self.assertEqual(result.returncode, status, result.stderr)
+            facts = json.loads((self.folder / "facts").read_text())
+            del facts["seconds"]
+            for rule in facts["rules"]:
+                rule.pop("seconds", None)
+            errors = [line for line in result.stderr.splitlines() if line.startswith("rewright: error: ")]
+            runs.append((result.stdout, errors, facts))
+        self.assertEqual(runs[0], runs[1])
+        return runs[0]
+
+    def test_bad_rules_leave_the_others_alone(self):
+        bad = {
+            "operator": 'x Foo(x) => x',
+            "unbound": 'x Relu(x) => Transpose(x; perm=p)',
+            "stray": 'x Relu(x) => $ x',
+            "no_output": 'x Relu(x) =>',
+            "cycle": 'x let t = Relu(t) Relu(x) => t',
+            "source": 'x[M, N], y[N] Relu(Conv(x, y)) => x',
+            "target": 'x[M] Relu(x) => Conv(x, x)',
+            "contradiction": 'x[N] Relu(Relu(x)) => Relu(x) where N == 2, N mod 2 == 1',
+        }
+        texts = [f'rule {name}: "" {rule}' for name, rule in bad.items()]
+        texts.insert(2, 'rule good: "" x Relu(Relu(x)) => Relu(x) exact')
+        texts.append('rule wrong: "" x[M, M] Transpose(x; perm=[1, 0]) => x')
+        file = self.rules("bad.rules", *texts)
+        output, errors, facts = self.verify(file, "-o", self.path("proved"), status=3)
+        self.assertEqual(len(errors), len(bad))
+        for name in bad:
+            self.assertEqual(len([e for e in errors if e.startswith(f'rewright: error: {file}: rule "{name}": ')]), 1, name)
+        verdicts = {rule["name"]: rule for rule in facts["rules"]}
+        self.assertEqual({n for n, r in verdicts.items() if r["verdict"] == "invalid"}, set(bad))
+        self.assertTrue(all(verdicts[n]["error"] for n in bad))
+        self.assertEqual(verdicts["good"]["verdict"], "proved")
+        self.assertEqual(verdicts["wrong"]["counterexample"], "M = 2, x[2, 2] = [[0, 0], [1, 0]]: output 0 at [0, 1] is 1 in the source and 0 in the target")
+        self.assertEqual((facts["proved"], facts["refuted"], facts["undecided"], facts["invalid"]), (1, 1, 0, len(bad)))
+        self.assertEqual([r["name"] for r in self.report("rules", "list", self.path("proved"))["rules"]], ["good"])
+        self.assertIn(f"1 proved, 1 refuted, 0 undecided, {len(bad)} invalid", output)
+        self.error("rules", "list", file, status=3)  # elsewhere a file is refused whole
+        quiet, errors, _ = self.verify(file, "--quiet", status=3)
+        self.assertEqual((quiet, len(errors)), ("", len(bad)))
+
+    def test_conditions_that_are_missing_are_added_or_told(self):
+        needs = 'rule needs: "" x[M, N], y[K, L] Relu(x), Relu(y) => Relu(x), Slice(Relu(Concat(x, y; axis=0)); begin=[M, 0], length=[K, L])'
+        means = 'rule means: "" x[M, K], y[N, K] ReduceMean(Concat(x, y; axis=0); axes=[0]) => (ReduceMean(x; axes=[0]) + ReduceMean(y; axes=[0])) * 0.5'
+        file = self.rules("missing.rules", needs, means)
+        output, _, facts = self.verify(file, "-o", self.path("proved"), status=1)
+        self.assertEqual([(r["verdict"], r["conditions"], r.get("suggested_conditions")) for r in facts["rules"]],
+                         [("proved", ["L == N"], None), ("refuted", [], ["M == N"])])
+        self.assertIn("needs where L == N", output)
+        self.assertIn("it holds where M == N", output)
+        _, _, facts = self.verify(file, "--infer-conditions", "-o", self.path("proved"), status=0)
+        self.assertEqual([(r["verdict"], r["conditions"]) for r in facts["rules"]], [("proved", ["L == N"]), ("proved", ["M == N"])])
+        # They are part of the rules that are written.
+        text = self.run_program("rules", "show", self.path("proved")).stdout
+        self.assertIn("where L == N", text)
+        self.assertIn("where M == N", text)
+        _, _, facts = self.verify(self.path("proved"), status=0)
+        self.assertEqual([(r["verdict"], r["conditions"]) for r in facts["rules"]], [("proved", []), ("proved", [])])
+
     def test_rules_are_compared(self):
         twice, back = 'rule twice: "" x Relu(Relu(x)) => Relu(x) exact', 'rule back: "" x Neg(Neg(x)) => x exact'
         a = self.rules("a.rules", twice, back)
