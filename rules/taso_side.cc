@@ -167,6 +167,14 @@ void SideBuilder::expand(SplitTree& tree, const Index& size) {
   for (const auto& [a, b] : tree.equal) context_.sizes.equate(a, b, false, "split of what was joined at different places");
 }
 
+Index Context::quotient(const Index& channels, const Index& depth) const {
+  const Index c = sizes.resolved(channels), d = sizes.resolved(depth), result = floor_div(c, d);
+  if (result * d == c) return result;
+  for (const Groups& g : groups)
+    if (sizes.resolved(g.channels) == c && sizes.resolved(g.depth) == d) return sizes.resolved(g.groups);
+  return result;
+}
+
 // ---- Operators
 
 void SideBuilder::build() {
@@ -265,15 +273,15 @@ SideBuilder::Result SideBuilder::convolution(const Operation& op) {
     if (type == Type::kIdentityKernel || type == Type::kPoolKernel)
       sizes.equate(w.sizes[0], channels, false, "conv2d with a constant kernel of other channels");
   }
-  Index group = merged;
   if (merged == Index(0)) {
     const Index c = sizes.resolved(channels), d = sizes.resolved(depth);
     if (!(floor_div(c, d) * d == c)) {
       if (context_.one_group) {
         sizes.equate(channels, depth, !target_, what);
       } else {
-        group = sizes.unknown("g");
+        const Index group = sizes.unknown("g");
         sizes.equate(channels, depth * group, true, what);
+        if (!target_) context_.groups.push_back({channels, depth, group});
         if (!target_ && context_.split_kernels) sizes.equate(w.sizes[0], sizes.unknown("L") * group, true, what);
       }
     }
@@ -283,11 +291,7 @@ SideBuilder::Result SideBuilder::convolution(const Operation& op) {
   std::vector<Attribute> attributes;
   Indices result{x.sizes[0], w.sizes[0]};
   window(op, {x.sizes[2], x.sizes[3]}, {w.sizes[2], w.sizes[3]}, attributes, result);
-  attributes.push_back({"group", [=, this] {
-                          const Index c = context_.sizes.resolved(channels), d = context_.sizes.resolved(depth);
-                          const Index quotient = floor_div(c, d);
-                          return Expression::literal(target_ || quotient * d == c ? quotient : context_.sizes.resolved(group));
-                        }});
+  attributes.push_back({"group", [=, this] { return Expression::literal(context_.quotient(channels, depth)); }});
   const std::int32_t activation = op.get(Key::kActivation, kNoActivation, kTanhActivation, kNoActivation);
   const PatternValue y = node("Conv", {value(op.inputs[0]), value(op.inputs[1])}, std::move(attributes));
   return {{activated(activation, y)}, {four(std::move(result), x.trees[0], w.trees[0])}};
@@ -444,8 +448,7 @@ SideBuilder::Result SideBuilder::merge_groups(const Operation& op) {
 
 void SideBuilder::choose_groups() {
   for (const auto& [channels, depth] : identity_kernels_)
-    if (context_.sizes.resolved(depth) == depth)
-      context_.sizes.equate(channels, depth, false, "an identity kernel of other channels");
+    context_.sizes.equate(channels, depth, false, "an identity kernel of other channels");
 }
 
 // The kernel of the convolution that changes nothing.
@@ -458,9 +461,7 @@ SideBuilder::Result SideBuilder::identity_kernel(const Operation& op) {
     kernel.push_back(op.get(key, 1, kMaximumKernel));
     centre.push_back(floor_div(kernel.back(), 2));
   }
-  const Attribute group{
-      "group",
-      [=, this] { return Expression::literal(floor_div(context_.sizes.resolved(channels), context_.sizes.resolved(depth))); }};
+  const Attribute group{"group", [=, this] { return Expression::literal(context_.quotient(channels, depth)); }};
   const PatternValue y =
       node("DiracKernel", {},
            {index("channels", channels), group, literal("kernel", kernel), literal("centre", centre), element_type()});

@@ -45,6 +45,13 @@ struct Context {
   bool split_kernels = false;                    // the number of kernels is written as that of groups times another
   bool fixed_kernels = false;                    // the sizes of kernels that convolutions name count
   Expression element_type;
+  struct Groups {
+    Index channels, depth, groups;
+  };
+  std::vector<Groups> groups;  // channels = depth * groups, of convolutions of the source
+
+  // Channels over the channels of a kernel.
+  Index quotient(const Index& channels, const Index& depth) const;
 
   explicit Context(const RuleText& text) : rule(text), ranks(text) {}
 };
