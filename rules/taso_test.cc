@@ -215,6 +215,16 @@ TEST_CASE("groups are what the shapes imply", "[taso]") {
                          {op(16, {x, y}), op(3, {{0, 0}, w}, window(1, 1))}, {{2, 1}});
   CHECK_THAT(lines(rule)[2], Contains("Conv(x1, x2; group=g) + Conv(x3, x2; group=g)"));
   CHECK(tested(rule).outcome == TestOutcome::kAgreed);
+  // One after the other: the kernels of the first are the channels of the second.
+  const Operators chain{op(3, {x, w}, window(1, 1)), op(3, {{0, 0}, z}, window(1, 1))};
+  const std::vector<std::string> chained = lines(import_one(chain, chain, {{1, 1}}));
+  CHECK(chained[1] == "x1[N, D*g, H, W], x2[D2*g2, D, R, S], x3[K, D2, R2, S2]");
+  CHECK(chained[2] == "Conv(Conv(x1, x2; group=g), x3; group=g2)");
+  CHECK(chained[3] == "=> Conv(Conv(x1, x2; group=g), x3; group=g2)");
+  // Of one input with kernels of two depths.
+  const Operators siblings{op(3, {x, w}, window(1, 1)), op(3, {x, z}, window(1, 1))};
+  rule = import_one(siblings, siblings, {{0, 0}, {1, 1}});
+  CHECK(lines(rule)[3] == "=> Conv(x1, x2; group=g), Conv(x1, x3; group=g2)");
   // Channels of kernels that are joined have one group.
   rule = import_one({op(3, {x, w}, window(1, 1)), op(3, {x, z}, window(1, 1)), op(12, {{0, 0}, {1, 0}}, {{11, 1}, {10, 4}})},
                     {op(12, {w, z}, {{11, 0}, {10, 4}}), op(3, {x, {0, 0}}, window(1, 1))}, {{2, 1}});

@@ -282,6 +282,15 @@ def fusions():
          lambda g: g.scale(g.conv(g.max_pool(x), w), s))
     rule("two blocks of convs", lambda g: g.add(g.conv(g.conv(x, w), v), g.conv(g.conv(x, u), z)),
          lambda g: g.conv(g.conv(x, g.concat(0, w, u)), g.concat(1, v, z)))
+    rule("convs one after the other", lambda g: g.conv(g.relu(g.conv(x, w)), v, 1, SAME, RELU),
+         lambda g: g.relu(g.conv(g.conv(x, w, 1, SAME, RELU), v)))
+    rule("a conv after an enlarged one", lambda g: g.conv(g.conv(x, w, kernel=(1, 3)), v, kernel=(1, 3)),
+         lambda g: g.conv(g.conv(x, g.enlarge(w)), g.enlarge(v)))
+    rule("a conv of the identity's relu", lambda g: g.conv(g.conv(x, g.iconv(), 1, SAME, RELU), w),
+         lambda g: g.conv(g.relu(x), w))
+    rule("convs with kernels of other depths", lambda g: [g.relu(g.conv(x, w)), g.conv(x, v, 1, SAME, RELU)],
+         lambda g: [g.conv(x, w, 1, SAME, RELU), g.relu(g.conv(x, v))])
+    rule("a kernel through identities", lambda g: g.enlarge(w), lambda g: g.conv(g.iconv(), g.conv(g.iconv(), g.enlarge(w))))
     rule("groups merged by 2", lambda g: g.conv(x, w), lambda g: g.conv(x, g.merge(w, 2)))
     rule("groups merged by 3", lambda g: g.conv(x, w), lambda g: g.conv(x, g.merge(w, 3)))
     rule("groups merged by 2 with relu", lambda g: g.conv(x, w, 1, SAME, RELU), lambda g: g.conv(x, g.merge(w, 2), 1, SAME, RELU))
@@ -317,6 +326,7 @@ def wrong():
     rule("relu inside of a conv", lambda g: g.conv(x, w, 1, SAME, RELU), lambda g: g.conv(g.relu(x), w), "false")
     rule("the split parts exchanged", lambda g: [g.conv(x, w), g.conv(x, v)],
          lambda g: g.split(1, g.conv(x, g.concat(0, w, v)))[::-1], "false")
+    rule("average by the identity's maximum", lambda g: g.avg_pool(x), lambda g: g.conv(x, g.max_pool(g.iconv())), "false")
     rule("identity in the wrong place", lambda g: g.conv(x, w), lambda g: g.conv(x, g.add(w, g.iconv())), "false")
     rule("product of another rank", lambda g: g.matmul(x, y), lambda g: g.concat(1, x, y, rank=3), "false")
     rule("a kernel as a matrix", lambda g: g.concat(1, x, y, rank=2), lambda g: g.conv(x, y), "ill-typed")
