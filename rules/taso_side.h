@@ -33,6 +33,13 @@ struct TensorShape {
   std::string list{};     // open alone
 };
 
+inline constexpr std::int32_t kMaximumKernel = 64;  // height and width
+
+SplitTreePointer unknown_tree();
+std::vector<SplitTreePointer> unknown_trees(std::size_t count);
+// Of four axes, the last two of which cannot be split.
+TensorShape four(Indices sizes, SplitTreePointer first, SplitTreePointer second);
+
 // What both sides of a rule share.
 struct Context {
   const RuleText& rule;
