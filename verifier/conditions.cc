@@ -68,8 +68,7 @@ Condition simplified(const Condition& c, const Guards& hypotheses, Solver& solve
 // Looks at the target in every case, and adds conditions until it is well-typed.
 class NeedsFinder {
  public:
-  NeedsFinder(const Rule& rule, const ProofLimits& limits, const SolverOptions& options)
-      : rule_(rule), limits_(limits), options_(options), solver_(options) {}
+  NeedsFinder(const Rule& rule, const ProofLimits& limits, Solver& solver) : rule_(rule), limits_(limits), solver_(solver) {}
 
   TargetNeeds run() {
     try {
@@ -253,8 +252,7 @@ class NeedsFinder {
 
   const Rule& rule_;
   const ProofLimits& limits_;
-  SolverOptions options_;
-  Solver solver_;
+  Solver& solver_;
   TargetNeeds result_;
 };
 
@@ -321,15 +319,14 @@ std::optional<Guards> RuleCondition::guards(const Bindings& outer) const {
   return result;
 }
 
-TargetNeeds find_needs(const Rule& rule, const ProofLimits& limits, const SolverOptions& solver) {
+TargetNeeds find_needs(const Rule& rule, const ProofLimits& limits, Solver& solver) {
   return NeedsFinder(rule, limits, solver).run();
 }
 
-std::string why_empty(const Rule& rule, const ProofLimits& limits, const SolverOptions& options) {
+std::string why_empty(const Rule& rule, const ProofLimits& limits, Solver& solver) {
   Rule free = rule;
   free.conditions.clear();
   free.predicates.clear();
-  Solver solver(options);
   CaseEnumerator cases(free, solver);
   bool typed = false;
   for (std::size_t rank = 0; rank <= cases.largest_rank(limits.maximum_rank) && !typed; ++rank)

@@ -32,9 +32,9 @@ struct TargetNeeds {
   bool any_case = false;                  // the source can be well-typed while the rule's conditions hold
   bool ever_typed = false;                // and the target with it, were sizes no matter
 };
-TargetNeeds find_needs(const Rule& rule, const ProofLimits& limits, const SolverOptions& solver);
+TargetNeeds find_needs(const Rule& rule, const ProofLimits& limits, Solver& solver);
 
 // Why a rule of which no case is left says nothing: its source is ill-typed, or its conditions contradict each other.
-std::string why_empty(const Rule& rule, const ProofLimits& limits, const SolverOptions& solver);
+std::string why_empty(const Rule& rule, const ProofLimits& limits, Solver& solver);
 
 }  // namespace rewright::proof

@@ -109,7 +109,7 @@ class Candidates {
 
 class Suggester {
  public:
-  Suggester(const Rule& rule, const ProofLimits& limits, const SolverOptions& solver, std::uint64_t seed)
+  Suggester(const Rule& rule, const ProofLimits& limits, Solver& solver, std::uint64_t seed)
       : rule_(rule), limits_(limits), solver_(solver), random_(seed), seed_(seed) {}
 
   std::vector<RuleCondition> run(const RuleInstance* counterexample) {
@@ -175,8 +175,7 @@ class Suggester {
       ++trials;
       if (!stands(rule)) continue;
       ++proofs;
-      Solver solver(solver_);
-      if (search_proof(rule, limits_, solver).found) return set;
+      if (search_proof(rule, limits_, solver_).found) return set;
     }
     return {};
   }
@@ -195,7 +194,7 @@ class Suggester {
 
   const Rule& rule_;
   const ProofLimits& limits_;
-  SolverOptions solver_;
+  Solver& solver_;
   std::mt19937_64 random_;
   std::uint64_t seed_;
   std::list<Rule> rules_;  // that bindings refer to
@@ -206,7 +205,7 @@ class Suggester {
 }  // namespace
 
 std::vector<RuleCondition> suggest_conditions(const Rule& rule, const RuleInstance* counterexample, const ProofLimits& limits,
-                                              const SolverOptions& solver, std::uint64_t seed) {
+                                              Solver& solver, std::uint64_t seed) {
   try {
     return Suggester(rule, limits, solver, seed).run(counterexample);
   } catch (const Error&) {  // the instances cannot be evaluated

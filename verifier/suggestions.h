@@ -13,6 +13,6 @@ namespace rewright::proof {
 // instance does not, the ones that leave most instances are tried first. Empty if none was found. `counterexample`, if it is
 // not null, is one that is known.
 std::vector<RuleCondition> suggest_conditions(const Rule& rule, const RuleInstance* counterexample, const ProofLimits& limits,
-                                              const SolverOptions& solver, std::uint64_t seed);
+                                              Solver& solver, std::uint64_t seed);
 
 }  // namespace rewright::proof

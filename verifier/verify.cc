@@ -1,6 +1,8 @@
 #include "verifier/verify.h"
 
 #include <memory>
+#include <optional>
+#include <random>
 
 #include "graph/file.h"
 #include "operators/error.h"
@@ -26,20 +28,24 @@ std::string_view name(Outcome outcome) {
 
 namespace {
 
+constexpr unsigned kQuick = 10;                            // this part of a budget is spent at first
+constexpr int kQuickInstances = 20, kQuickAttempts = 300;  // sampled then, and attempts at each
+
 class Verifier {
  public:
   Verifier(const Rule& rule, const VerifyOptions& options) : options_(options) { verdict_.rule = rule; }
 
   Verdict run() {
     proof::ProofSearch proof = prove();
+    proof::Solver solver(options_.solver, engine());
     if (proof.empty) {
       verdict_.outcome = Outcome::kInvalid;
-      verdict_.explanation = proof::why_empty(verdict_.rule, options_.limits, options_.solver);
+      verdict_.explanation = proof::why_empty(verdict_.rule, options_.limits, solver);
       return std::move(verdict_);
     }
     bool never_typed = false;
     if (!proof.found && proof.ill_typed) {
-      const proof::TargetNeeds needs = proof::find_needs(verdict_.rule, options_.limits, options_.solver);
+      const proof::TargetNeeds needs = proof::find_needs(verdict_.rule, options_.limits, solver);
       never_typed = needs.any_case && !needs.ever_typed;
       if (needs.found && !needs.conditions.empty()) {
         add(needs.conditions);
@@ -52,9 +58,37 @@ class Verifier {
   }
 
  private:
+  // A question that is not answered at once gets its whole budget only if sampling finds nothing against the rule: most wrong
+  // rules leave such questions, and true ones few.
+  proof::Engine engine() {
+    return [this, z3 = proof::linked_z3(options_.solver.seed)](const proof::Query& query) {
+      proof::Query quick = query;
+      quick.steps = quick.steps / kQuick + 1;  // 0 would be no limit
+      const proof::Answer answer = z3(quick);
+      return answer != proof::Answer::kUnknown || surely_wrong() ? answer : z3(query);
+    };
+  }
+
+  bool surely_wrong() {
+    if (!surely_wrong_) {
+      surely_wrong_ = false;
+      try {
+        InstanceSampler sampler(verdict_.rule, options_.seed);
+        std::mt19937_64 random(options_.seed);
+        for (int n = 0; n < kQuickInstances && !*surely_wrong_; ++n)
+          if (const auto instance = sampler.sample(kQuickAttempts)) {
+            const auto difference = compare_sides(verdict_.rule, *instance, n, random);
+            surely_wrong_ = difference && difference->kind == Difference::Kind::kValue;
+          }
+      } catch (const Error&) {  // it cannot be evaluated
+      }
+    }
+    return *surely_wrong_;
+  }
+
   // For the rule as it stands by now.
   proof::ProofSearch prove() {
-    proof::Solver solver(options_.solver);
+    proof::Solver solver(options_.solver, engine());
     std::unique_ptr<proof::Recording> recording;
     if (const auto& folder = options_.certificates; !folder.empty())
       recording =
@@ -86,7 +120,11 @@ class Verifier {
   void suggest() {
     if (!options_.suggest_conditions && !options_.infer_conditions) return;
     const RuleInstance* instance = counterexample_ ? &counterexample_->instance : nullptr;
-    const auto conditions = proof::suggest_conditions(verdict_.rule, instance, options_.limits, options_.solver, options_.seed);
+    proof::SolverOptions quick = options_.solver;
+    quick.linear_steps = quick.linear_steps / kQuick + 1;
+    quick.nonlinear_steps = quick.nonlinear_steps / kQuick + 1;
+    proof::Solver solver(quick);
+    const auto conditions = proof::suggest_conditions(verdict_.rule, instance, options_.limits, solver, options_.seed);
     if (conditions.empty()) return;
     if (options_.infer_conditions) {
       add(conditions);
@@ -110,6 +148,7 @@ class Verifier {
   const VerifyOptions& options_;
   Verdict verdict_;
   std::optional<Counterexample> counterexample_;
+  std::optional<bool> surely_wrong_;
 };
 
 }  // namespace

@@ -93,6 +93,51 @@ TEST_CASE("what the target needs to be well-typed becomes a condition", "[verify
   }
 }
 
+TEST_CASE("conditions under which a refuted rule holds are suggested", "[verify]") {
+  const std::pair<const char*, const char*> cases[] = {
+      {"x, y Softmax(Concat(x, y; axis=a); axis=b) => Concat(Softmax(x; axis=b), Softmax(y; axis=b); axis=a)", "a != b"},
+      {"x[M, K], y[N, K] ReduceMean(Concat(x, y; axis=0); axes=[0]) => (ReduceMean(x; axes=[0]) + ReduceMean(y; axes=[0])) * "
+       "0.5",
+       "M == N"},
+      {"x[N, C, X], w[K, C, R] Conv(x, w; strides=[s]) => Conv(x, w)", "s == 1"},
+      {"x[N, C, X], w[K, C, R] Conv(x, w; pads_begin=[(R - 1) div 2], pads_end=[R div 2]) => Conv(x, Pad(w; pads_begin=[0, 0, "
+       "0], "
+       "pads_end=[0, 0, 1]); pads_begin=[R div 2], pads_end=[(R + 1) div 2])",
+       "(R mod 2) == 1"},
+  };
+  for (const auto& [text, condition] : cases) {
+    const Verdict v = verdict_of(std::string("rule r: \"\" ") + text);
+    INFO(text << ": " << v.explanation);
+    CHECK(v.outcome == Outcome::kRefuted);
+    CHECK(v.suggested_conditions == std::vector<std::string>{condition});
+    VerifyOptions options;
+    options.infer_conditions = true;
+    const Verdict with = verify(parse_algebra(std::string("rule r: \"\" ") + text, "test").at(0), options);
+    CHECK(with.outcome == Outcome::kProved);
+    CHECK(with.conditions == v.suggested_conditions);
+  }
+  // A condition under which it holds, but none of the list.
+  CHECK(verdict_of("rule r: \"\" x[N] Relu(x) => x").suggested_conditions.empty());
+}
+
+TEST_CASE("a solver without a budget leaves a rule undecided", "[verify]") {
+  const auto rules = read_rules(std::filesystem::path("verifier/testdata/true.rules"));
+  int undecided = 0;
+  for (std::size_t i = 0; i < rules.size(); i += 10) {
+    VerifyOptions options;
+    options.solver.linear_steps = options.solver.nonlinear_steps = 1;
+    options.instances = 5;
+    options.suggest_conditions = false;
+    const Verdict v = verify(rules[i], options);
+    INFO(rules[i].name << ": " << v.explanation);
+    CHECK((v.outcome == Outcome::kProved || v.outcome == Outcome::kUndecided));
+    if (v.outcome == Outcome::kProved) continue;
+    ++undecided;
+    CHECK(!v.explanation.empty());
+  }
+  CHECK(undecided > 0);
+}
+
 TEST_CASE("a rule that is wrong with the conditions that it needs is refuted", "[verify]") {
   const Verdict v = verdict_of("rule r: \"\" x[M, N], y[N, K], z[L, M] MatMul(z, MatMul(x, y)) => MatMul(MatMul(x, z), y)");
   CHECK(v.outcome == Outcome::kRefuted);
