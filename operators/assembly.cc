@@ -215,12 +215,10 @@ struct Pad {
       }
       if (inside.empty()) return x(at);
       if (!fill.present() && value == Real(0)) return x.padded(at);
-      return choose(std::move(inside), x(at), fill.present() ? fill(Indices(fill.rank(), 0)) : value_of(x.scalar()));
+      return choose(std::move(inside), x(at), fill.present() ? fill(Indices(fill.rank(), 0)) : constant(x.scalar(), value));
     });
     return d;
   }
-
-  Element value_of(Scalar kind) const { return kind == Scalar::kReal ? real(value) : constant(kind, value.value); }
 
   Index source_position(const Index& position, const Index& size) const {
     if (mode == "edge") return max(min(position, size - 1), 0);

@@ -51,14 +51,15 @@ Element boolean(bool value) {
   return make(std::move(node));
 }
 
-Element constant(Scalar scalar, double value) {
+Element constant(Scalar scalar, const Real& value) {
+  if (!value.symbol.empty()) return convert(real(value), scalar);
   switch (scalar) {
     case Scalar::kReal:
       return real(value);
     case Scalar::kInteger:
-      return integer(static_cast<std::int64_t>(value));
+      return integer(static_cast<std::int64_t>(value.value));
     case Scalar::kBoolean:
-      return boolean(value != 0);
+      return boolean(value.value != 0);
   }
   return nullptr;
 }

@@ -68,7 +68,7 @@ struct ElementNode {
 Element real(Real value);
 Element integer(std::int64_t value);
 Element boolean(bool value);
-Element constant(Scalar scalar, double value);  // of the given kind
+Element constant(Scalar scalar, const Real& value);  // of the given kind: as a conversion of the real makes it
 Element from_index(Index index);
 
 Element operator+(Element a, Element b);

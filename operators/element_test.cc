@@ -32,6 +32,16 @@ TEST_CASE("choices that are decided disappear") {
   CHECK(choose({less(Index::symbol("N"), 1)}, one, two)->kind == ElementNode::Kind::kChoose);
 }
 
+TEST_CASE("an unknown real is unknown as an integer, too") {
+  CHECK(constant(Scalar::kInteger, 2.5)->integer == 2);
+  CHECK(constant(Scalar::kReal, Real::unknown("v"))->kind == ElementNode::Kind::kConstant);
+  for (const Scalar scalar : {Scalar::kInteger, Scalar::kBoolean}) {
+    const Element e = constant(scalar, Real::unknown("v"));
+    CHECK(e->kind == ElementNode::Kind::kConvert);
+    CHECK(e->scalar == scalar);
+  }
+}
+
 TEST_CASE("picking from known entries") {
   const Indices entries = {Index::symbol("N"), 3, 224};
   CHECK(pick(2, entries)->integer == 224);

@@ -43,9 +43,7 @@ struct Fill {
   Definition define(const Inputs& in) const {
     Definition d(in);
     require_sizes(d, shape);
-    d.output(type, shape, [=, *this](const Indices&) {
-      return scalar(type) == Scalar::kReal ? real(value) : constant(scalar(type), value.value);
-    });
+    d.output(type, shape, [=, *this](const Indices&) { return constant(scalar(type), value); });
     return d;
   }
 
