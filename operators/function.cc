@@ -26,6 +26,23 @@ constexpr Function unary(std::string_view name, double (*f)(const double*), int 
 constexpr Function monotone(std::string_view name, double (*f)(const double*), bool zero_at_zero, int flops = 10) {
   return {.name = name, .arity = 1, .real = f, .zero_at_zero = zero_at_zero, .monotone = true, .flops = flops};
 }
+constexpr Function partial(Function f) {
+  f.partial = true;
+  return f;
+}
+constexpr Function symmetric(Symmetry symmetry, Function f) {
+  f.symmetry = symmetry;
+  return f;
+}
+constexpr Function odd(Function f) { return symmetric(Symmetry::kOdd, f); }
+constexpr Function exponential(Function f) {
+  f.exponential = true;
+  return f;
+}
+constexpr Function undoing(const Function* other, Function f) {
+  f.undoes = other;
+  return f;
+}
 constexpr Function predicate(std::string_view name, int arity, double (*f)(const double*),
                              std::int64_t (*g)(const std::int64_t*), bool commutative = false) {
   return {.name = name,
@@ -46,57 +63,62 @@ constexpr Function integral(std::string_view name, int arity, std::int64_t (*g)(
 using D = const double*;
 using I = const std::int64_t*;
 
-const Function exp = monotone(
-    "exp", [](D x) { return std::exp(x[0]); }, false);
-const Function log = monotone(
-    "log", [](D x) { return std::log(x[0]); }, false);
-const Function sqrt = monotone(
-    "sqrt", [](D x) { return std::sqrt(x[0]); }, true, 4);
-const Function rsqrt = unary(
-    "rsqrt", [](D x) { return 1 / std::sqrt(x[0]); }, 5);
-const Function erf = monotone(
-    "erf", [](D x) { return std::erf(x[0]); }, true, 20);
-const Function tanh = monotone(
-    "tanh", [](D x) { return std::tanh(x[0]); }, true, 15);
-const Function sigmoid = monotone(
-    "sigmoid", [](D x) { return 1 / (1 + std::exp(-x[0])); }, false, 12);
-const Function sin = unary("sin", [](D x) { return std::sin(x[0]); });
-const Function cos = unary("cos", [](D x) { return std::cos(x[0]); });
-const Function tan = unary("tan", [](D x) { return std::tan(x[0]); });
-const Function asin = monotone(
-    "asin", [](D x) { return std::asin(x[0]); }, true);
-const Function acos = unary("acos", [](D x) { return std::acos(x[0]); });
-const Function atan = monotone(
-    "atan", [](D x) { return std::atan(x[0]); }, true);
-const Function sinh = monotone(
-    "sinh", [](D x) { return std::sinh(x[0]); }, true);
-const Function cosh = unary("cosh", [](D x) { return std::cosh(x[0]); });
-const Function asinh = monotone(
-    "asinh", [](D x) { return std::asinh(x[0]); }, true);
-const Function acosh = monotone(
-    "acosh", [](D x) { return std::acosh(x[0]); }, false);
-const Function atanh = monotone(
-    "atanh", [](D x) { return std::atanh(x[0]); }, true);
+const Function exp = exponential(monotone(
+    "exp", [](D x) { return std::exp(x[0]); }, false));
+const Function log = undoing(&exp, partial(monotone(
+                                       "log", [](D x) { return std::log(x[0]); }, false)));
+const Function sqrt = partial(monotone(
+    "sqrt", [](D x) { return std::sqrt(x[0]); }, true, 4));
+const Function rsqrt = partial(unary(
+    "rsqrt", [](D x) { return 1 / std::sqrt(x[0]); }, 5));
+const Function erf = odd(monotone(
+    "erf", [](D x) { return std::erf(x[0]); }, true, 20));
+const Function tanh = odd(monotone(
+    "tanh", [](D x) { return std::tanh(x[0]); }, true, 15));
+const Function sigmoid =
+    symmetric(Symmetry::kComplement, monotone(
+                                         "sigmoid", [](D x) { return 1 / (1 + std::exp(-x[0])); }, false, 12));
+const Function sin = odd(unary("sin", [](D x) { return std::sin(x[0]); }));
+const Function cos = symmetric(Symmetry::kEven, unary("cos", [](D x) { return std::cos(x[0]); }));
+const Function tan = odd(unary("tan", [](D x) { return std::tan(x[0]); }));
+const Function asin = odd(partial(monotone(
+    "asin", [](D x) { return std::asin(x[0]); }, true)));
+const Function acos = partial(unary("acos", [](D x) { return std::acos(x[0]); }));
+const Function atan = odd(monotone(
+    "atan", [](D x) { return std::atan(x[0]); }, true));
+const Function sinh = odd(monotone(
+    "sinh", [](D x) { return std::sinh(x[0]); }, true));
+const Function cosh = symmetric(Symmetry::kEven, unary("cosh", [](D x) { return std::cosh(x[0]); }));
+const Function asinh = odd(monotone(
+    "asinh", [](D x) { return std::asinh(x[0]); }, true));
+const Function acosh = partial(monotone(
+    "acosh", [](D x) { return std::acosh(x[0]); }, false));
+const Function atanh = odd(partial(monotone(
+    "atanh", [](D x) { return std::atanh(x[0]); }, true)));
 const Function softplus = monotone(
     "softplus", [](D x) { return std::max(x[0], 0.0) + std::log1p(std::exp(-std::fabs(x[0]))); }, false, 20);
 const Function pow = {.name = "pow",
                       .arity = 2,
                       .real = [](D x) { return std::pow(x[0], x[1]); },
                       .integer = [](I x) { return integer_power(x[0], x[1]); },
+                      .partial = true,
                       .flops = 20};
 const Function abs = {.name = "abs",
                       .arity = 1,
                       .real = [](D x) { return std::fabs(x[0]); },
                       .integer = [](I x) { return x[0] < 0 ? wrapping(-static_cast<std::uint64_t>(x[0])) : x[0]; },
                       .zero_at_zero = true,
-                      .idempotent = true};
+                      .idempotent = true,
+                      .symmetry = Symmetry::kEven,
+                      .homogeneous = true};
 const Function sign = {.name = "sign",
                        .arity = 1,
                        .real = [](D x) { return std::isnan(x[0]) ? x[0] : static_cast<double>((x[0] > 0) - (x[0] < 0)); },
                        .integer = [](I x) -> std::int64_t { return (x[0] > 0) - (x[0] < 0); },
                        .zero_at_zero = true,
                        .monotone = true,
-                       .idempotent = true};
+                       .idempotent = true,
+                       .symmetry = Symmetry::kOdd};
 const Function floor = {.name = "floor",
                         .arity = 1,
                         .real = [](D x) { return std::floor(x[0]); },
@@ -117,7 +139,8 @@ const Function round_even = {.name = "round",
                              .integer = [](I x) { return x[0]; },
                              .zero_at_zero = true,
                              .monotone = true,
-                             .idempotent = true};
+                             .idempotent = true,
+                             .symmetry = Symmetry::kOdd};
 // The remainder with the divisor's sign (the quotient is rounded down), and the one with the dividend's (towards zero).
 const Function floor_modulo = {.name = "modulo",
                                .arity = 2,

@@ -9,6 +9,14 @@
 
 namespace rewright {
 
+// What a function of -x is.
+enum class Symmetry {
+  kNone,
+  kEven,        // f(-x) = f(x)
+  kOdd,         // f(-x) = -f(x)
+  kComplement,  // f(-x) = 1 - f(x)
+};
+
 // A function is defined once: its value in double (and on integers where it has one), and the laws that the prover and the
 // fingerprint may use. Functions are constants of the program and compared by address.
 struct Function {
@@ -24,7 +32,12 @@ struct Function {
   bool monotone = false;      // x <= y implies f(x) <= f(y)
   bool idempotent = false;    // f(f(x)) = f(x)
   bool commutative = false;   // f(x, y) = f(y, x)
-  int flops = 1;              // operations one evaluation is counted as
+  bool partial = false;       // some reals have no value
+  Symmetry symmetry = Symmetry::kNone;
+  bool homogeneous = false;          // f(c x) = c f(x) for c > 0
+  bool exponential = false;          // f(x + y) = f(x) f(y), f(0) = 1, f(x) != 0
+  const Function* undoes = nullptr;  // f(g(x)) = x for this g and all x
+  int flops = 1;                     // operations one evaluation is counted as
 };
 
 namespace functions {

@@ -254,65 +254,6 @@ Sum Normalizer::apply(const ElementNode& e, Scope& scope) {
                         nullptr, arguments);
 }
 
-Sum Normalizer::apply_function(const std::string& name, const Function* law, const std::vector<Sum>& arguments) {
-  std::vector<std::pair<Guards, std::vector<Sum>>> split{{{}, {}}};
-  for (const Sum& argument : arguments) {
-    std::vector<std::pair<Guards, std::vector<Sum>>> next;
-    for (const auto& [guards, values] : split)
-      for (const Case& c : cases(simplified(argument))) {
-        auto extended = guards;
-        extended.insert(extended.end(), c.guards.begin(), c.guards.end());
-        if (surely_contradictory(extended)) continue;
-        auto all = values;
-        all.push_back(c.value);
-        next.emplace_back(std::move(extended), std::move(all));
-      }
-    split = std::move(next);
-  }
-  Sum result;
-  for (auto& [guards, values] : split) {
-    if (law && law->zero_at_zero && values.size() == 1 && values[0].empty()) continue;
-    Term t;
-    const Term* inner = values.size() == 1 && values[0].size() == 1 ? &values[0][0] : nullptr;
-    const bool repeated = law && law->idempotent && inner && inner->coefficient == Rational(1) && inner->bound.empty() &&
-                          inner->guards.empty() && inner->factors.size() == 1 &&
-                          inner->factors[0].kind == Factor::Kind::kFunction && inner->factors[0].name == name;
-    if (repeated)
-      t = *inner;
-    else
-      t.factors.push_back(function(name, law, values));
-    t.guards = guards;
-    result.push_back(std::move(t));
-  }
-  return simplified(result);
-}
-
-// With 1/0 = 0, which nothing below distinguishes from leaving it open, 1/(a b) = (1/a) (1/b) and 1/(1/a) = a hold for all
-// a and b. a (1/a) = 1 does not, and is not used but for sizes, which are at least 1.
-Sum Normalizer::reciprocal(const Sum& sum) {
-  Sum result;
-  for (const Case& c : cases(simplified(sum))) {
-    const Term* only = c.value.size() == 1 ? &c.value[0] : nullptr;
-    if (!only || !only->bound.empty() || !only->guards.empty() || only->coefficient.is_zero()) {
-      for (Term& t : with_guards(single(function("reciprocal", nullptr, {c.value})), c.guards)) result.push_back(std::move(t));
-      continue;
-    }
-    Sum value = constant(only->coefficient.reciprocal());
-    for (const Factor& f : only->factors) {
-      if (f.kind == Factor::Kind::kIndex)
-        value = product(value, single({.kind = Factor::Kind::kReciprocalIndex, .index = f.index}));
-      else if (f.kind == Factor::Kind::kReciprocalIndex)
-        value = product(value, number(f.index));
-      else if (f.kind == Factor::Kind::kFunction && f.name == "reciprocal")
-        value = product(value, f.arguments[0]);
-      else
-        value = product(value, single(function("reciprocal", nullptr, {single(f)})));
-    }
-    for (Term& t : with_guards(value, c.guards)) result.push_back(std::move(t));
-  }
-  return result;
-}
-
 // A maximum of a maximum is one; what depends on the element's own variables alone stays inside of it.
 void Normalizer::add_elements(const Indices& bound, const Guards& guards, const Sum& value,
                               std::vector<MaximumElement>& elements) {
@@ -320,14 +261,19 @@ void Normalizer::add_elements(const Indices& bound, const Guards& guards, const 
     Guards all = guards;
     all.insert(all.end(), c.guards.begin(), c.guards.end());
     if (surely_contradictory(all)) continue;
-    const Term* only = c.value.size() == 1 ? &c.value[0] : nullptr;
-    const bool nested = only && only->bound.empty() && only->guards.empty() && only->factors.size() == 1 &&
-                        only->factors[0].kind == Factor::Kind::kMaximum && only->coefficient.numerator() > 0;
-    if (!nested) {
+    const auto is_maximum = [](const Term& t) {
+      return t.bound.empty() && t.guards.empty() && t.factors.size() == 1 && t.factors[0].kind == Factor::Kind::kMaximum &&
+             t.coefficient.numerator() > 0;
+    };
+    // The maximum of max S + r is that of all s + r.
+    const auto nested = std::find_if(c.value.begin(), c.value.end(), is_maximum);
+    if (nested == c.value.end() || std::count_if(c.value.begin(), c.value.end(), is_maximum) > 1) {
       elements.push_back({bound, std::move(all), c.value});
       continue;
     }
-    for (const MaximumElement& inner : only->factors[0].elements) {
+    Sum rest = c.value;
+    rest.erase(rest.begin() + (nested - c.value.begin()));
+    for (const MaximumElement& inner : nested->factors[0].elements) {
       // The same set may stand in several cases: its variables are renamed.
       Replacements names;
       MaximumElement e{bound, all, {}};
@@ -336,13 +282,14 @@ void Normalizer::add_elements(const Indices& bound, const Guards& guards, const 
         e.bound.push_back(names.back().second);
       }
       for (const Guard& g : replaced(inner.guards, names)) e.guards.push_back(g);
-      e.value = scaled(replaced(inner.value, names), only->coefficient);
+      e.value = joined(scaled(replaced(inner.value, names), nested->coefficient), rest);
       elements.push_back(std::move(e));
     }
   }
 }
 
-// Guards that speak of no element's variables are decided outside; a positive common factor of all values is taken out.
+// Guards that speak of no element's variables are decided outside; what is added to all values is taken out, and a positive
+// common factor.
 Sum Normalizer::maximum(std::vector<MaximumElement> elements) {
   const Guard* split = nullptr;
   for (const MaximumElement& e : elements)
@@ -364,6 +311,9 @@ Sum Normalizer::maximum(std::vector<MaximumElement> elements) {
     }
     return result;
   }
+  if (elements.size() == 1 && elements[0].bound.empty() && elements[0].guards.empty()) return elements[0].value;
+  if (const Sum outside = take_common_addends(elements); !outside.empty()) return joined(maximum(std::move(elements)), outside);
+  if (const auto power = maximum_of_powers(elements)) return *power;
   Rational common = 0;
   for (const MaximumElement& e : elements)
     for (const Term& t : e.value) common = common_divisor(common, t.coefficient);

@@ -1,6 +1,7 @@
 // From denotations to normal forms: the element of a rule's side at a symbolic position, over the rule's inputs.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,10 @@ class Normalizer {
   Sum number(const Real& value);
   Sum number(const Index& value);
   Sum apply_function(const std::string& name, const Function* law, const std::vector<Sum>& arguments);
+  Sum function_value(const std::string& name, const Function* law, const std::vector<Sum>& arguments);
+  Sum of_maximum(const std::string& name, const Function* law, const Term& argument);
+  std::optional<Sum> maximum_of_powers(const std::vector<MaximumElement>& elements);
+  bool is_never_empty(const std::vector<MaximumElement>& elements);
   Sum maximum(std::vector<MaximumElement> elements);
   void add_elements(const Indices& bound, const Guards& guards, const Sum& value, std::vector<MaximumElement>& elements);
   // A variable that is only counted is replaced by its number of values.

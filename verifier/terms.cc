@@ -74,7 +74,112 @@ void merge_indices(Term& term) {
   term.factors = std::move(others);
 }
 
+// The same whatever bound variables are called.
+Sum with_uniform_names(const Sum& sum, int& next) {
+  Sum result;
+  const auto names_of = [&](const Indices& bound) {
+    Replacements names;
+    for (const Index& v : bound) names.emplace_back(v, Index::symbol("#" + std::to_string(next++)));
+    return names;
+  };
+  for (const Term& term : sum) {
+    Term t = replaced(term, names_of(term.bound));
+    t.bound.clear();
+    for (Factor& f : t.factors) {
+      for (Sum& argument : f.arguments) argument = with_uniform_names(argument, next);
+      for (MaximumElement& e : f.elements) {
+        const Replacements names = names_of(e.bound);
+        e = {{}, replaced(e.guards, names), with_uniform_names(replaced(e.value, names), next)};
+      }
+    }
+    result.push_back(std::move(t));
+  }
+  return result;
+}
+
+std::string text(const Term& term) {
+  int next = 0;
+  return std::to_string(term.bound.size()) + to_string(with_uniform_names({term}, next));
+}
+std::string text(const Factor& factor) { return text(Term{1, {}, {}, {factor}, {}}); }
+
+bool mentions(const Term& term, const Indices& variables) {
+  Replacements names;
+  for (const Index& v : variables) names.emplace_back(v, Index::symbol("!"));
+  return to_string(Sum{replaced(term, names)}) != to_string(Sum{term});
+}
+bool mentions(const Factor& factor, const Indices& variables) { return mentions(Term{1, {}, {}, {factor}, {}}, variables); }
+
+// f(x) (1 / f(x)) = 1 for what is never 0.
+void cancel_exponentials(Term& term) {
+  const auto divided = [](const Factor& f) -> const Factor* {
+    if (f.kind != Factor::Kind::kFunction || f.name != "reciprocal" || f.arguments[0].size() != 1) return nullptr;
+    const Term& t = f.arguments[0][0];
+    const bool exponential = t.factors.size() == 1 && t.bound.empty() && t.guards.empty() && t.coefficient == Rational(1) &&
+                             t.factors[0].law && t.factors[0].law->exponential;
+    return exponential ? &t.factors[0] : nullptr;
+  };
+  for (std::size_t i = 0; i < term.factors.size(); ++i) {
+    const Factor* below = divided(term.factors[i]);
+    if (!below) continue;
+    for (std::size_t j = 0; j < term.factors.size(); ++j) {
+      if (term.factors[j].law != below->law || text(term.factors[j]) != text(*below)) continue;
+      term.factors.erase(term.factors.begin() + static_cast<std::ptrdiff_t>(std::max(i, j)));
+      term.factors.erase(term.factors.begin() + static_cast<std::ptrdiff_t>(std::min(i, j)));
+      return cancel_exponentials(term);
+    }
+  }
+}
+
 }  // namespace
+
+std::vector<Factor> take_common_factors(Sum& sum) {
+  std::vector<Factor> common;
+  if (sum.empty()) return common;
+  for (std::size_t i = 0; i < sum[0].factors.size();) {
+    const Factor f = sum[0].factors[i];
+    const std::string wanted = text(f);
+    std::vector<std::size_t> places;  // in each term
+    for (const Term& t : sum)
+      for (std::size_t k = 0; k < t.factors.size(); ++k)
+        if (!mentions(t.factors[k], t.bound) && text(t.factors[k]) == wanted) {
+          places.push_back(k);
+          break;
+        }
+    if (places.size() < sum.size()) {
+      ++i;
+      continue;
+    }
+    common.push_back(f);
+    for (std::size_t n = 0; n < sum.size(); ++n)
+      sum[n].factors.erase(sum[n].factors.begin() + static_cast<std::ptrdiff_t>(places[n]));
+  }
+  return common;
+}
+
+Sum take_common_addends(std::vector<MaximumElement>& elements) {
+  Sum common;
+  if (elements.empty()) return common;
+  for (std::size_t i = 0; i < elements[0].value.size();) {
+    const Term t = elements[0].value[i];
+    const std::string wanted = text(t);
+    std::vector<std::size_t> places;  // in each value
+    for (const MaximumElement& e : elements)
+      for (std::size_t k = 0; k < e.value.size(); ++k)
+        if (!mentions(e.value[k], e.bound) && text(e.value[k]) == wanted) {
+          places.push_back(k);
+          break;
+        }
+    if (places.size() < elements.size()) {
+      ++i;
+      continue;
+    }
+    common.push_back(t);
+    for (std::size_t n = 0; n < elements.size(); ++n)
+      elements[n].value.erase(elements[n].value.begin() + static_cast<std::ptrdiff_t>(places[n]));
+  }
+  return common;
+}
 
 Sum simplified(const Sum& sum) {
   Sum result;
@@ -94,6 +199,7 @@ Sum product(const Sum& a, const Sum& b) {
       t.bound.insert(t.bound.end(), y.bound.begin(), y.bound.end());
       t.guards.insert(t.guards.end(), y.guards.begin(), y.guards.end());
       t.factors.insert(t.factors.end(), y.factors.begin(), y.factors.end());
+      cancel_exponentials(t);
       result.push_back(std::move(t));
     }
   return simplified(result);

@@ -17,6 +17,11 @@ Sum joined(Sum a, const Sum& b);
 Sum constant(const Rational& value);
 Sum single(Factor factor);
 
+// Takes away the factors that all terms have and that do not depend on their bound variables.
+std::vector<Factor> take_common_factors(Sum& sum);
+// Takes away the terms that all elements have and that do not depend on their bound variables.
+Sum take_common_addends(std::vector<MaximumElement>& elements);
+
 // A binary decision over the guards that do not speak of the sum's own bound variables: exhaustive, exclusive cases.
 struct Case {
   Guards guards;

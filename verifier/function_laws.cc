@@ -1,0 +1,199 @@
+// Functions in normal forms: their cases, and the laws that are stated where they are defined.
+#include <algorithm>
+#include <map>
+
+#include "verifier/normal_form.h"
+
+namespace rewright::proof {
+
+namespace {
+
+constexpr std::int64_t kLargestPower = 4;  // that is written as a product
+
+bool is_plain(const Term& t) { return t.bound.empty() && t.guards.empty(); }
+
+// The only factor of a sum that is just this.
+const Factor* only_factor(const Sum& sum) {
+  const bool only = sum.size() == 1 && is_plain(sum[0]) && sum[0].coefficient == Rational(1) && sum[0].factors.size() == 1;
+  return only ? &sum[0].factors[0] : nullptr;
+}
+
+// Of a sum and its negative one has this property, unless what they consist of does not tell them apart.
+bool leads_negative(const Sum& sum) {
+  std::map<std::string, Rational> totals;
+  for (const Term& t : sum) {
+    Rational& total = totals[signature(t)];
+    total = total + t.coefficient;
+  }
+  for (const auto& [text, total] : totals)
+    if (!total.is_zero()) return total.numerator() < 0;
+  return false;
+}
+
+Sum reciprocal_of(const Factor& f) {
+  if (f.kind == Factor::Kind::kIndex) return single({.kind = Factor::Kind::kReciprocalIndex, .index = f.index});
+  if (f.kind == Factor::Kind::kReciprocalIndex) return single({.kind = Factor::Kind::kIndex, .index = f.index});
+  if (f.kind == Factor::Kind::kFunction && f.name == "reciprocal") return f.arguments[0];
+  return single(function("reciprocal", nullptr, {single(f)}));
+}
+
+// f(x + y) = f(x) f(y). Sums over variables that consist of the same stay together: they may be parts of one sum on the other
+// side.
+Sum of_sum(const std::string& name, const Function* law, const Sum& argument) {
+  Sum result = constant(1);
+  std::map<std::string, Sum> sums;
+  const auto multiply = [&](const Sum& exponent, bool divides, std::int64_t power) {
+    const Factor f = function(name, law, {exponent});
+    for (std::int64_t n = 0; n < power; ++n) result = product(result, divides ? reciprocal_of(f) : single(f));
+  };
+  for (const Term& t : argument) {
+    if (!is_plain(t)) {
+      sums[signature(t)].push_back(t);
+      continue;
+    }
+    const bool divides = t.coefficient.numerator() < 0;
+    const Rational size = t.coefficient.absolute();
+    const std::int64_t power = size.denominator() == 1 && size.numerator() <= kLargestPower ? size.numerator() : 1;
+    multiply(scaled({t}, Rational(divides ? -1 : 1, power)), divides, power);
+  }
+  for (const auto& [text, sum] : sums) {
+    const bool divides = leads_negative(sum);
+    multiply(scaled(sum, divides ? -1 : 1), divides, 1);
+  }
+  return result;
+}
+
+// g(f(x) f(y) / f(z)) = x + y - z, where g undoes the exponential f.
+std::optional<Sum> undone(const Function& function, const Sum& argument) {
+  if (argument.size() != 1 || !is_plain(argument[0]) || !(argument[0].coefficient == Rational(1))) return std::nullopt;
+  if (argument[0].factors.size() != 1 && !function.exponential) return std::nullopt;
+  Sum result;
+  for (const Factor& f : argument[0].factors) {
+    const bool divides = f.kind == Factor::Kind::kFunction && f.name == "reciprocal";
+    const Factor* power = divides ? only_factor(f.arguments[0]) : &f;
+    if (!power || power->kind != Factor::Kind::kFunction || power->law != &function) return std::nullopt;
+    result = joined(std::move(result), scaled(power->arguments[0], divides ? -1 : 1));
+  }
+  return result;
+}
+
+// The exponential that a value is of.
+const Function* exponential_of(const Sum& value) {
+  if (value.size() != 1 || value[0].factors.empty()) return nullptr;
+  const Factor& f = value[0].factors[0];
+  const bool divides = f.kind == Factor::Kind::kFunction && f.name == "reciprocal";
+  const Factor* power = divides ? only_factor(f.arguments[0]) : &f;
+  return power && power->law && power->law->exponential ? power->law : nullptr;
+}
+
+}  // namespace
+
+Sum Normalizer::apply_function(const std::string& name, const Function* law, const std::vector<Sum>& arguments) {
+  std::vector<std::pair<Guards, std::vector<Sum>>> split{{{}, {}}};
+  for (const Sum& argument : arguments) {
+    std::vector<std::pair<Guards, std::vector<Sum>>> next;
+    for (const auto& [guards, values] : split)
+      for (const Case& c : cases(simplified(argument))) {
+        auto extended = guards;
+        extended.insert(extended.end(), c.guards.begin(), c.guards.end());
+        if (surely_contradictory(extended)) continue;
+        auto all = values;
+        all.push_back(c.value);
+        next.emplace_back(std::move(extended), std::move(all));
+      }
+    split = std::move(next);
+  }
+  Sum result;
+  const std::size_t depth = assumptions_.size();
+  for (const auto& [guards, values] : split) {
+    assumptions_.insert(assumptions_.end(), guards.begin(), guards.end());
+    for (Term& t : with_guards(function_value(name, law, values), guards)) result.push_back(std::move(t));
+    assumptions_.resize(depth);
+  }
+  return simplified(result);
+}
+
+// The arguments have no cases any more.
+Sum Normalizer::function_value(const std::string& name, const Function* law, const std::vector<Sum>& arguments) {
+  if (!law || arguments.size() != 1) return single(function(name, law, arguments));
+  Sum argument = arguments[0];
+  if (law->zero_at_zero && argument.empty()) return {};
+  if (law->exponential) return of_sum(name, law, argument);
+  if (law->undoes)
+    if (const auto value = undone(*law->undoes, argument)) return *value;
+  if (law->monotone && !law->partial && argument.size() == 1)
+    if (const Sum value = of_maximum(name, law, argument[0]); !value.empty()) return value;
+  const Factor* inner = only_factor(argument);
+  if (law->idempotent && inner && inner->kind == Factor::Kind::kFunction && inner->name == name) return argument;
+  Rational scale = 1;
+  if (law->homogeneous) {
+    scale = 0;
+    for (const Term& t : argument) scale = common_divisor(scale, t.coefficient);
+    argument = scaled(std::move(argument), scale.reciprocal());
+  }
+  if (law->symmetry == Symmetry::kNone || !leads_negative(argument))
+    return scaled(single(function(name, law, {argument})), scale);
+  const Sum value = scaled(single(function(name, law, {scaled(argument, -1)})), scale);
+  if (law->symmetry == Symmetry::kEven) return value;
+  return law->symmetry == Symmetry::kOdd ? scaled(value, -1) : joined(constant(1), scaled(value, -1));
+}
+
+// f(max S) = max f(S), where S is not empty. Nothing if the argument is no maximum.
+Sum Normalizer::of_maximum(const std::string& name, const Function* law, const Term& argument) {
+  if (!is_plain(argument) || argument.factors.size() != 1 || argument.factors[0].kind != Factor::Kind::kMaximum ||
+      !is_never_empty(argument.factors[0].elements))
+    return {};
+  const Rational sign = argument.coefficient.numerator() > 0 ? 1 : -1;  // -max(-S) is a minimum
+  std::vector<MaximumElement> elements;
+  const std::size_t depth = assumptions_.size();
+  for (const MaximumElement& e : argument.factors[0].elements) {
+    assumptions_.insert(assumptions_.end(), e.guards.begin(), e.guards.end());
+    const Sum value = apply_function(name, law, {scaled(e.value, argument.coefficient)});
+    assumptions_.resize(depth);
+    add_elements(e.bound, e.guards, scaled(value, sign), elements);
+  }
+  return scaled(maximum(std::move(elements)), sign);
+}
+
+// max f(S) = f(max S) for an exponential f, of which more is known than of a maximum: it cancels.
+std::optional<Sum> Normalizer::maximum_of_powers(const std::vector<MaximumElement>& elements) {
+  const Function* law = elements.empty() ? nullptr : exponential_of(elements[0].value);
+  if (!law) return std::nullopt;
+  const Rational sign = elements[0].value[0].coefficient;
+  if (!(sign.absolute() == Rational(1))) return std::nullopt;
+  std::vector<MaximumElement> exponents;
+  for (const MaximumElement& e : elements) {
+    const auto exponent = undone(*law, scaled(e.value, sign));
+    if (!exponent) return std::nullopt;
+    add_elements(e.bound, e.guards, scaled(*exponent, sign), exponents);
+  }
+  if (!is_never_empty(elements)) return std::nullopt;
+  return scaled(apply_function(std::string(law->name), law, {scaled(maximum(std::move(exponents)), sign)}), sign);
+}
+
+bool Normalizer::is_never_empty(const std::vector<MaximumElement>& elements) {
+  std::vector<Existence> some;
+  for (const MaximumElement& e : elements) some.push_back({e.bound, e.guards});
+  return solver_.same_cover(assumptions_, some, {{}}) == Answer::kProved;
+}
+
+// With 1/0 = 0, which nothing below distinguishes from leaving it open, 1/(a b) = (1/a) (1/b) and 1/(1/a) = a hold for all
+// a and b. a (1/a) = 1 does not, and is not used but for sizes, which are at least 1, and exponentials.
+Sum Normalizer::reciprocal(const Sum& sum) {
+  Sum result;
+  for (const Case& c : cases(simplified(sum))) {
+    Sum divisor = c.value, value = constant(1);
+    for (const Factor& f : take_common_factors(divisor)) value = product(value, reciprocal_of(f));
+    Rational scale = 0;
+    for (const Term& t : divisor) scale = common_divisor(scale, t.coefficient);
+    if (divisor.size() == 1) scale = divisor[0].coefficient;
+    if (!scale.is_zero())
+      value = scaled(std::move(value), scale.reciprocal()), divisor = scaled(std::move(divisor), scale.reciprocal());
+    const bool is_one = divisor.size() == 1 && is_plain(divisor[0]) && divisor[0].factors.empty();
+    if (!is_one) value = product(value, single(function("reciprocal", nullptr, {divisor})));
+    for (Term& t : with_guards(value, c.guards)) result.push_back(std::move(t));
+  }
+  return result;
+}
+
+}  // namespace rewright::proof
