@@ -227,7 +227,7 @@ Rule proved_part(Rule rule) {
   return rule;
 }
 
-std::string write_certificate(const Certificate& c) {
+std::string certificate_message(const Certificate& c) {
   certificate::Certificate file;
   file.set_version(kCertificateVersion);
   file.set_prover(c.prover);
@@ -251,8 +251,14 @@ std::string write_certificate(const Certificate& c) {
     p->set_quantified(query.quantified);
     p->set_answer(static_cast<certificate::Query::Answer>(query.answer));
   }
-  std::string result = std::string(kCertificateHeader) + deflated(file.SerializeAsString());
+  return file.SerializeAsString();
+}
+
+std::string certificate_file(const std::string& message) {
+  const std::string result = std::string(kCertificateHeader) + deflated(message);
   return result + sha256(result);
 }
+
+std::string write_certificate(const Certificate& certificate) { return certificate_file(certificate_message(certificate)); }
 
 }  // namespace rewright::proof

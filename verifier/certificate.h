@@ -59,6 +59,9 @@ Rule proved_part(Rule rule);
 
 // The file's bytes: equal proofs are equal bytes.
 std::string write_certificate(const Certificate& certificate);
+// Its two layers: a Protobuf message, and the header, deflation and digest around it.
+std::string certificate_message(const Certificate& certificate);
+std::string certificate_file(const std::string& message);
 // Throws Error(kBadInput): not a certificate, damaged, of another format, references out of range. `name` is the file's.
 Certificate read_certificate(std::string_view bytes, const std::string& name);
 

@@ -140,6 +140,24 @@ TEST_CASE("a changed byte is noticed", "[checker]") {
   }
 }
 
+TEST_CASE("a message of any bytes is read or refused", "[checker]") {
+  std::mt19937_64 random(23);
+  const std::string message =
+      certificate_message(read_certificate(certificate_of(true_rules({"max_pool_of_max_pool"}).at(0)), "certificate"));
+  int refused = 0;
+  for (int i = 0; i < 3000; ++i) {
+    std::string changed = message;
+    for (std::size_t n = 1 + random() % 3; n > 0; --n) changed[random() % changed.size()] = static_cast<char>(random());
+    try {
+      read_certificate(certificate_file(changed), "changed");
+    } catch (const Error& e) {
+      CHECK(e.code() == ErrorCode::kBadInput);
+      ++refused;
+    }
+  }
+  CHECK(refused > 500);
+}
+
 TEST_CASE("mutated proofs with a right digest are never accepted", "[checker]") {
   std::mt19937_64 random(5);
   std::vector<std::string> certificates;

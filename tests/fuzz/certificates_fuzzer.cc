@@ -1,0 +1,32 @@
+// Any bytes as a certificate, and as the message inside of one whose digest is right: what is read can be written and read
+// again.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "operators/error.h"
+#include "verifier/certificate.h"
+
+using namespace rewright::proof;
+
+namespace {
+
+void read(const std::string& bytes) {
+  Certificate certificate;
+  try {
+    certificate = read_certificate(bytes, "fuzz.certificate");
+  } catch (const rewright::Error&) {
+    return;
+  }
+  // An Error from here on is a finding.
+  read_certificate(write_certificate(certificate), "written.certificate");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string bytes(reinterpret_cast<const char*>(data), size);
+  read(bytes);
+  read(certificate_file(bytes));
+  return 0;
+}
