@@ -74,11 +74,12 @@ TEST_CASE("a budget of nothing decides nothing", "[solver]") {
 
 TEST_CASE("questions are kept as they were put, and asked once", "[solver]") {
   Solver solver;
-  solver.implies({at_least(n, 2)}, at_least(n, 1 + m));
+  const Guards assumptions{at_least(n, 2), at_least(m, n)};
+  solver.implies(assumptions, at_least(m, 1));
   const std::size_t asked = solver.queries().size();
   REQUIRE(asked > 0);
   CHECK(solver.queries()[0].text.find("(assert ") != std::string::npos);
-  solver.implies({at_least(n, 2)}, at_least(n, 1 + m));
+  solver.implies(assumptions, at_least(m, 1));
   CHECK(solver.queries().size() == asked);
 }
 
@@ -86,6 +87,28 @@ TEST_CASE("positions that depend on contents are not for the solver", "[solver]"
   const Inputs in = Inputs::of(std::vector{TensorType{DataType::kInt64, {n}}});
   Solver solver;
   CHECK_THROWS_AS(solver.implies({}, at_least(Index::load(in[0]({m})), 0)), Error);
+}
+
+TEST_CASE("models are found where there are some, and none where there are none", "[solver]") {
+  Models models;
+  CHECK(models.satisfies({at_least(n, 2), zero(m - n * 3), below(n, d)}));
+  CHECK(models.refutes({at_least(n, 2)}, below(n, 5)));
+  CHECK(models.refutes({at_least(n, 1), at_least(d, 2)}, zero(mod(n, d))));
+  CHECK_FALSE(models.satisfies({at_least(n, 2), below(n, 2)}));
+  CHECK_FALSE(models.satisfies({zero(n * 2 - 3)}));
+  CHECK_FALSE(models.refutes({at_least(n, 1), at_least(d, 1)}, below(mod(n, d), d)));
+  // A division by what is not positive has no value: nothing is a model.
+  CHECK_FALSE(models.satisfies({zero(d), zero(floor_div(n, d) - m)}));
+}
+
+TEST_CASE("models depend on the assumptions alone", "[solver]") {
+  const Guards assumptions{at_least(n, 1), at_least(d, 1), zero(mod(n, d) - 1)};
+  Models fresh, used;
+  for (int k = 0; k < 20; ++k) used.refutes({at_least(n, k), at_least(m, n)}, zero(m - k));
+  for (int k = 0; k < 20; ++k) {
+    const Guard goal = below(n, d * k);
+    CHECK(fresh.refutes(assumptions, goal) == used.refutes(assumptions, goal));
+  }
 }
 
 TEST_CASE("fractions", "[rational]") {
