@@ -13,9 +13,18 @@
 using rewright::RuleFormat;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   std::vector<rewright::Rule> rules;
+  std::vector<rewright::BadRule> bad;
   try {
-    rules = rewright::read_rules(std::string_view(reinterpret_cast<const char*>(data), size), "fuzz.rules");
+    rules = rewright::read_rules(bytes, "fuzz.rules", bad);  // the good ones
+    if (!bad.empty()) {
+      try {
+        rewright::read_rules(bytes, "fuzz.rules");
+        std::abort();  // a file with a bad rule is refused whole
+      } catch (const rewright::Error&) {
+      }
+    }
   } catch (const rewright::Error&) {
     return 0;
   }
