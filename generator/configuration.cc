@@ -172,7 +172,7 @@ class Configurator {
  public:
   Configuration build(std::string_view text) {
     c_.operators = std::string(text);
-    c_.symbols = {{"N", {2, 1}}, {"C", {2, 3}}, {"H", {3, 4}}, {"W", {4, 3}}, {"M", {2, 3}}, {"K", {3, 2}}};
+    c_.symbols = {{"N", {2, 1}}, {"C", {2, 3}}, {"H", {3, 4}}, {"W", {4, 3}}, {"M", {2, 5}}, {"K", {5, 3}}};
     for (const Item& item : parse(text)) add(item);
     std::set<std::string> names;
     std::erase_if(c_.choices, [&](const Choice& choice) { return !names.insert(choice.name).second; });

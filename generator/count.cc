@@ -18,18 +18,18 @@ class Counter {
     for (std::size_t c = 0; c < leaf_.size(); ++c) leaf_[c] = e.classes()[c].leaf != ~std::uint32_t{0};
   }
 
-  double run(std::size_t operators, const std::function<double(const Member&)>& renamings) {
+  double run(std::size_t operators, std::size_t last, const std::function<double(const Member&)>& renamings) {
     double single = 0, pairs = 0, triples = 0;
     const std::vector<Member>& members = e_.members();
     for (std::size_t m = 0; m < members.size(); ++m) {
-      const double terms = assignments(members[m], 0) * weight(m, 1, operators, renamings);
+      const double terms = assignments(members[m], 0) * weight(m, 1, last, renamings);
       one_[members[m].result] += terms;
       if (members[m].output == 0) single += terms;
     }
     if (operators < 2) return single;
     std::map<ClassId, double> outer;  // by the class of the inner term: how many terms around each such class
     for (std::size_t m = 0; m < members.size(); ++m) {
-      const double w = weight(m, 2, operators, renamings);
+      const double w = weight(m, 2, last, renamings);
       if (assignments(members[m], 1) == 0) continue;
       for (const ClassId q : distinct(members[m])) {
         const double terms = inner_assignments(members[m], q) * w;
@@ -42,7 +42,7 @@ class Counter {
     double total = single + choose(single, 2) + pairs;
     if (operators < 3) return total;
     for (std::size_t m = 0; m < members.size(); ++m)
-      if (members[m].output == 0) triples += assignments(members[m], 2) * weight(m, 3, operators, renamings);
+      if (members[m].output == 0) triples += assignments(members[m], 2) * weight(m, 3, last, renamings);
     total += choose(single, 3) + pairs * (single - 1) + triples;
     for (const auto& [q, terms] : outer) total += one_[q] * choose(terms / one_[q], 2);
     return total;
@@ -50,9 +50,9 @@ class Counter {
 
  private:
   // Members of the last level were enumerated for one choice of exchangeable variables.
-  double weight(std::size_t m, std::size_t size, std::size_t operators,
+  double weight(std::size_t m, std::size_t size, std::size_t last,
                 const std::function<double(const Member&)>& renamings) const {
-    return size == operators && m >= e_.first_member(operators) ? renamings(e_.members()[m]) : 1;
+    return size == last && m >= e_.first_member(last) ? renamings(e_.members()[m]) : 1;
   }
 
   std::size_t arity(const Member& m) const { return e_.forms().form(m.form).operands.size(); }
@@ -148,7 +148,7 @@ double Enumeration::graph_count() const {
     }
     return count;
   };
-  return Counter(*this).run(std::min<std::size_t>(options_.operators, 3), renamings);
+  return Counter(*this).run(std::min<std::size_t>(levels_, 3), options_.operators, renamings);
 }
 
 }  // namespace rewright::generator

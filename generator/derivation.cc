@@ -192,6 +192,7 @@ class EGraph {
 std::uint32_t Theory::add(const Equation& equation) {
   const auto number = static_cast<std::uint32_t>(active_.size());
   active_.push_back(true);
+  by_hash_.emplace(canonical_hash(equation.tidied(), forms_), number);
   for (std::size_t i = 0; i < equation.left.size(); ++i)
     for (const bool reversed : {false, true}) {
       const std::uint32_t from = reversed ? equation.right[i] : equation.left[i];
@@ -211,6 +212,8 @@ std::uint32_t Theory::add(const Equation& equation) {
 }
 
 bool Theory::derives(const Equation& equation, const DerivationLimits& limits) const {
+  const auto [first, last] = by_hash_.equal_range(canonical_hash(equation.tidied(), forms_));
+  if (std::any_of(first, last, [&](const auto& known) { return active_[known.second]; })) return true;
   EGraph graph(*this);
   std::vector<std::pair<ClassNumber, ClassNumber>> goals;
   for (std::size_t i = 0; i < equation.left.size(); ++i) {

@@ -37,6 +37,7 @@ class Theory {
   Forms& forms_;
   std::vector<Rewrite> rewrites_;
   std::vector<bool> active_;
+  std::multimap<std::uint64_t, std::uint32_t> by_hash_;                                    // of an equation: its number
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::uint32_t>> by_root_;  // kind and number of the root
 };
 

@@ -59,6 +59,7 @@ void Enumeration::add_leaves() {
       if (bit == 32) throw Error(ErrorCode::kUsage, "the operators need more than 32 variables", "--operators");
       groups_.resize(std::max<std::size_t>(groups_.size(), static_cast<std::size_t>(leaf.group) + 1));
       groups_[static_cast<std::size_t>(leaf.group)] |= c.support = 1u << bit++;
+      if (leaf.type.rank() == 0) scalars_ |= c.support;
     }
     const ClassId id = static_cast<ClassId>(classes_.size());
     classes_.push_back(c);
@@ -75,7 +76,10 @@ void Enumeration::run() {
   for (level_ = 1; level_ <= options_.operators && complete_; ++level_) {
     first_members_.push_back(members_.size());
     level(level_);
+    if (complete_) levels_ = level_;
   }
+  // Of a level that was not finished nothing is said.
+  if (!complete_) members_.resize(first_members_[levels_ + 1]);
 }
 
 void Enumeration::level(std::size_t operators) {
@@ -220,7 +224,7 @@ void Enumeration::ternary(std::uint32_t choice, std::size_t operators) {
 void Enumeration::apply(std::uint32_t choice, std::array<ClassId, 3> operands, std::size_t arity) {
   if (!complete_) return;
   const std::uint32_t support = support_of(present(operands, arity));
-  if (support == 0 || (level_ == options_.operators && !canonical(support))) return;
+  if ((support & ~scalars_) == 0 || (level_ == options_.operators && !canonical(support))) return;
   if (!admissible(choice, present(operands, arity))) return;
   TypeId types[3];
   for (std::size_t k = 0; k < arity; ++k) types[k] = classes_[operands[k]].fingerprint.type;

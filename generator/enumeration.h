@@ -49,14 +49,15 @@ struct EnumerationOptions {
   std::size_t memory = std::size_t{4} << 30;
   std::stop_token stop{};
   // Called now and then: how many of this many operators, and the share of them that is done.
-  std::function<void(std::size_t operators, std::size_t applications)> progress;
+  std::function<void(std::size_t operators, std::size_t applications)> progress{};
 };
 
 class Enumeration {
  public:
   Enumeration(Forms& forms, EnumerationOptions options);
 
-  // Throws Error(kMissing) if the memory that was allowed does not suffice. Stops early, with what it has, when asked to.
+  // Throws Error(kMissing) if the memory that was allowed does not suffice. When asked to stop, ends with the members of the
+  // levels that were finished.
   void run();
   bool complete() const { return complete_; }
 
@@ -119,8 +120,9 @@ class Enumeration {
   std::vector<std::uint32_t> groups_;                        // the variables of each group, as bits
   std::vector<std::size_t> first_members_;                   // by level
   std::uint32_t next_token_ = 0;
+  std::uint32_t scalars_ = 0;  // what depends on these variables alone has too few different elements to tell values apart
   Block block_;
-  std::size_t level_ = 0, block_elements_ = 0, element_bytes_ = 0;
+  std::size_t level_ = 0, levels_ = 0, block_elements_ = 0, element_bytes_ = 0;
   bool complete_ = true;
 };
 

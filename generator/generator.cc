@@ -50,7 +50,7 @@ Generated generate(const GenerateOptions& options) {
   const Selection selection = select(enumeration, {.renamings = options.prune_renamings,
                                                    .instances = options.prune_instances,
                                                    .derivable = options.prune_derivable,
-                                                   .stop = options.stop,
+                                                   .stop = enumeration.complete() ? options.stop : std::stop_token(),
                                                    .progress = [&](double fraction, std::size_t kept) {
                                                      report("selecting", fraction, std::to_string(kept) + " equations");
                                                    }});

@@ -22,7 +22,7 @@ struct GenerateOptions {
   // What is left out of the equations that were found; for comparisons, each can be switched off.
   bool prune_renamings = true, prune_instances = true, prune_derivable = true;
   std::stop_token stop{};
-  std::function<void(const std::string& stage, double fraction, const std::string& note)> progress;
+  std::function<void(const std::string& stage, double fraction, const std::string& note)> progress{};
 };
 
 struct Generated {
@@ -31,7 +31,7 @@ struct Generated {
   std::size_t fingerprints = 0;               // different values
   std::size_t candidates = 0;                 // equations between a graph and the cheapest one that computes the same
   std::map<std::string, std::size_t> pruned;  // by reason
-  bool complete = true;                       // false: it was stopped
+  bool complete = true;                       // false: it was stopped, and this is what graphs of fewer operators gave
 };
 
 // Throws Error: kUsage for operators or arguments that there are not, kMissing if the memory does not suffice.

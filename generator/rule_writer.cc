@@ -27,16 +27,19 @@ std::string input_name(std::uint32_t number) {
   return number < kLetters.size() ? std::string(1, kLetters[number]) : "x" + std::to_string(number);
 }
 
-// What is said of the inputs, and the attributes of each expression that has any.
+// What is said of the inputs, and the attributes of each expression that has
+// any.
 struct Typing {
   std::vector<ShapePattern> inputs;
   std::vector<Attributes> attributes;
 };
 
-// Sizes with a symbol of their own for each axis of each input, equal only where the typing of both sides asks for it.
+// Sizes with a symbol of their own for each axis of each input, equal only
+// where the typing of both sides asks for it.
 class Generalizer {
  public:
-  Generalizer(const Equation& equation, Forms& forms) : q_(equation), forms_(forms) {}
+  // With `numbers`, sizes that were numbers (of kernels) get a symbol too.
+  Generalizer(const Equation& equation, Forms& forms, bool numbers) : q_(equation), forms_(forms), numbers_(numbers) {}
 
   std::optional<Typing> run() {
     for (std::uint32_t at = 0; at < q_.expressions.size(); ++at) prepare(at);
@@ -66,7 +69,7 @@ class Generalizer {
       std::string letter = input_name(e.number);
       for (char& c : letter) c = static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
       for (std::size_t a = 0; a < types_[at].rank(); ++a)
-        if (Index& size = types_[at].shape[a]; !size.is_constant()) size = fresh(letter + std::to_string(a), size);
+        if (Index& size = types_[at].shape[a]; numbers_ || !size.is_constant()) size = fresh(letter + std::to_string(a), size);
     } else if (e.kind == Kind::kConstant) {
       const Leaf& leaf = forms_.configuration().leaves[e.number];
       attributes_[at] = substitute(leaf.attributes, [&](const Atom& atom) -> std::optional<Index> {
@@ -90,7 +93,8 @@ class Generalizer {
     };
   }
 
-  // Solves a symbol out of left = right; sizes of constants first, they follow from those of inputs.
+  // Solves a symbol out of left = right; sizes of constants first, they follow
+  // from those of inputs.
   bool unify(const Index& left, const Index& right) {
     const Index difference = substitute(left - right, current());
     if (difference.is_constant()) return difference == Index(0);
@@ -184,7 +188,7 @@ class Generalizer {
   std::vector<TensorType> types_;
   std::vector<Attributes> attributes_;
   std::map<std::string, Index> originals_, solved_;
-  bool changed_ = false;
+  bool numbers_, changed_ = false;
 };
 
 class Writer {
@@ -238,7 +242,8 @@ class Writer {
     return f ? f->attributes : Attributes{};
   }
 
-  // A product with zero, or a value that one side does not need, is lost where numbers are not finite.
+  // A product with zero, or a value that one side does not need, is lost where
+  // numbers are not finite.
   MathClass math() const {
     const std::vector<bool> left = q_.reachable(q_.left), right = q_.reachable(q_.right);
     for (std::size_t i = 0; i < q_.expressions.size(); ++i) {
@@ -324,7 +329,8 @@ std::vector<Rule> rules_of(const Equation& q, Forms& forms, const std::string& n
   std::vector<Rule> result;
   std::vector<Typing> typings;
   if (auto open = writer.open()) typings.push_back(std::move(*open));
-  if (auto general = Generalizer(q, forms).run()) typings.push_back(std::move(*general));
+  for (const bool numbers : {true, false})
+    if (auto general = Generalizer(q, forms, numbers).run()) typings.push_back(std::move(*general));
   typings.push_back(writer.concrete());
   for (const bool reversed : {false, true}) {
     if (!(reversed ? backward : forward)) continue;
@@ -332,6 +338,9 @@ std::vector<Rule> rules_of(const Equation& q, Forms& forms, const std::string& n
     for (const Typing& typing : typings) {
       try {
         Rule rule = writer.rule(typing, reversed, name);
+        if (rule.source == rule.target)
+          return {};  // an operator with its activation, as one operator and as
+                      // two
         if (test_rule(rule, options.instances, options.seed).outcome != TestOutcome::kAgreed) continue;
         result.push_back(std::move(rule));
         break;

@@ -11,7 +11,7 @@
 namespace rewright::generator {
 
 struct WriterOptions {
-  int instances = 6;  // that a generalization has to hold on
+  int instances = 20;  // that a generalization has to hold on
   std::uint64_t seed = 1;
 };
 

@@ -11,6 +11,11 @@ namespace {
 
 using Kind = Expression::Kind;
 
+std::ptrdiff_t constant_count(const Equation& q) {
+  return std::count_if(q.expressions.begin(), q.expressions.end(),
+                       [](const Expression& e) { return e.kind == Kind::kConstant; });
+}
+
 class Selector {
  public:
   Selector(const Enumeration& enumeration, const SelectionOptions& options)
@@ -35,6 +40,7 @@ class Selector {
   struct Candidate {
     Equation equation;
     std::size_t operators = 0, larger = 0;
+    std::ptrdiff_t constants = 0;
   };
 
   // The cheapest graph of a class.
@@ -88,7 +94,8 @@ class Selector {
         return;
       }
       const std::size_t a = tidy.operators(tidy.left), b = tidy.operators(tidy.right);
-      candidates.push_back({std::move(tidy), a + b, std::max(a, b)});
+      const auto constants = constant_count(tidy);
+      candidates.push_back({std::move(tidy), a + b, std::max(a, b), constants});
     };
     for (std::size_t m = 0; m < members.size(); ++m) {
       if (siblings(m) && !is_best(m) && !is_best(m + 1)) {
@@ -112,7 +119,8 @@ class Selector {
       keep(q);
     }
     std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
-      return std::tuple(a.larger, a.operators, b.equation.variables) < std::tuple(b.larger, b.operators, a.equation.variables);
+      return std::tuple(a.larger, a.operators, a.constants, b.equation.variables) <
+             std::tuple(b.larger, b.operators, b.constants, a.equation.variables);
     });
     return candidates;
   }
@@ -143,9 +151,7 @@ class Selector {
     std::iota(order.begin(), order.end(), 0u);
     const auto special = [&](std::uint32_t n) {
       const Equation& q = result_.kept[n];
-      const auto constants = std::count_if(q.expressions.begin(), q.expressions.end(),
-                                           [](const Expression& e) { return e.kind == Kind::kConstant; });
-      return std::tuple(-static_cast<std::ptrdiff_t>(constants), q.variables);
+      return std::tuple(-constant_count(q), q.variables);
     };
     std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return special(a) < special(b); });
     std::vector<bool> dropped(order.size());

@@ -20,10 +20,11 @@ struct SelectionOptions {
   bool renamings = true;  // the same up to names of variables and order of commutative operands
   bool instances = true;  // a sub-graph or constant on both sides that any tensor could stand for: the general equation counts
   bool derivable = true;  // follows from smaller ones that are kept
-  bool zeros = true;      // what is zero everywhere is said once for each operator, not for all that it may be applied to
+  // What is zero everywhere is said once for each operator, not for all that it may be applied to.
+  bool zeros = true;
   DerivationLimits limits{};
   std::stop_token stop{};
-  std::function<void(double fraction, std::size_t kept)> progress;
+  std::function<void(double fraction, std::size_t kept)> progress{};
 };
 
 struct Selection {

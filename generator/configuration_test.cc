@@ -1,0 +1,61 @@
+#include "generator/configuration.h"
+
+#include <catch2/catch.hpp>
+
+using namespace rewright;
+using namespace rewright::generator;
+
+namespace {
+
+std::string failure(const std::string& operators) {
+  try {
+    configure(operators);
+    return "";
+  } catch (const Error& e) {
+    CHECK(e.code() == ErrorCode::kUsage);
+    return e.text();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a list of operators becomes choices, one for each value of the arguments", "[configuration]") {
+  const Configuration c = configure("conv2d(kernel=1|3,stride=1|2,activation=none|relu),ew_add");
+  CHECK(c.choices.size() == 2 * 2 * 2 + 1);
+  CHECK(c.choices[1].activation != nullptr);
+  CHECK(c.choices.back().op->name() == "Add");
+  CHECK(configure("LeakyRelu(alpha=0.1|0.2)").choices.size() == 2);
+}
+
+TEST_CASE("every named set can be configured, and all of them together", "[configuration]") {
+  std::size_t most = 0;
+  for (const OperatorSet& set : operator_sets()) {
+    INFO(set.name);
+    const Configuration c = configure(set.name);
+    CHECK(c.choices.size() >= 8);
+    CHECK(c.leaves.size() >= 5);
+    most = std::max(most, c.choices.size());
+  }
+  CHECK(configure("all").choices.size() > most);
+}
+
+TEST_CASE("what is said twice is one choice", "[configuration]") {
+  CHECK(configure("Add,Add,elementwise").choices.size() == 14);
+}
+
+TEST_CASE("what there is not is said", "[configuration]") {
+  CHECK(failure("Addd") == "there is no operator or set \"Addd\"");
+  CHECK(failure("") == "an operator's name is missing");
+  CHECK(failure("Add,,Mul") == "an operator's name is missing");
+  CHECK(failure("taso(kernel=3)") == "the set taso has no arguments");
+  CHECK(failure("conv2d(size=3)") == "conv2d has no argument \"size\"");
+  CHECK(failure("conv2d(kernel=a)") == "kernel of conv2d is \"a\", not an integer");
+  CHECK(failure("conv2d(kernel=99)") == "kernel of conv2d is 99, must be from 1 to 7");
+  CHECK(failure("conv2d(kernel=2)") == "padding of conv2d is the same on both sides of odd kernels only");
+  CHECK(failure("conv2d(activation=gelu)") == "activation of conv2d is \"gelu\", must be none or relu");
+  CHECK(failure("conv2d(kernel=3") == "a bracket is not closed");
+  CHECK(failure("conv2d)") == "a bracket is closed that was not opened");
+  CHECK(failure("Relu(alpha=1)") == "Relu has no argument \"alpha\"");
+  CHECK(failure("BatchNormalization") == "BatchNormalization has no one to three operands");
+  CHECK(failure("TopK") == "TopK is not a function with a denotation");
+}
