@@ -223,8 +223,11 @@ struct ProgramBuilder::Unroller {
           const Program::Place next = real(body);
           total = total ? emit(code, *total, next) : next;
         });
-        if (!total && e.reduction != Reduction::kProduct) unsupported("an empty maximum");
-        return total ? *total : constant(1);
+        // An inner part of a window may be outside of the operand altogether.
+        if (total) return *total;
+        return constant(e.reduction == Reduction::kProduct ? 1
+                        : e.reduction == Reduction::kMax   ? FieldArithmetic::kLowest
+                                                           : FieldArithmetic::kHighest);
       }
       case Kind::kFromIndex:
         break;

@@ -161,6 +161,12 @@ class Selector {
       dropped[n] = theory_.derives(result_.kept[n], options_.limits);
       theory_.set_active(n, !dropped[n]);
     }
+    // Chains of derivations may have become longer than the limits.
+    for (std::uint32_t n = 0; n < dropped.size(); ++n)
+      if (dropped[n] && !theory_.derives(result_.kept[n], options_.limits)) {
+        dropped[n] = false;
+        theory_.set_active(n, true);
+      }
     std::vector<Equation> kept;
     for (std::size_t n = 0; n < dropped.size(); ++n)
       if (!dropped[n]) kept.push_back(std::move(result_.kept[n]));
