@@ -38,7 +38,7 @@ std::string inflated(std::string_view bytes) {
 
 class Reader {
  public:
-  explicit Reader(const certificate::Certificate& file) : file_(file) {
+  explicit Reader(const certificate::Certificate& file) {
     for (const certificate::Entry& e : file.entries()) read(e);
   }
 
@@ -188,7 +188,6 @@ class Reader {
     return d;
   }
 
-  const certificate::Certificate& file_;
   std::vector<Value> entries_;
   std::map<std::uint32_t, AtomPointer> bound_;
 };

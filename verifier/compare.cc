@@ -220,7 +220,9 @@ bool Comparison::is_zero(const Sum& sum, const Guards& assumptions, Derivation* 
   };
   for (const auto& [text, terms] : groups) {
     std::vector<Class> classes;
-    for (const auto& [number, t] : terms) {
+    for (const auto& numbered : terms) {
+      const std::size_t number = numbered.number;
+      const Term& t = numbered.term;
       // Whether the term, with its factors in this order, is the product that the class is about.
       const auto joins = [&](Class& c, const std::vector<std::size_t>& order, const Canonical& candidate) {
         if (c.first.pivots != candidate.pivots || c.first.variables.size() != candidate.variables.size()) return false;

@@ -20,7 +20,7 @@ struct Member {
   Rational coefficient = 1;        // with the constant parts of index factors
   std::vector<std::size_t> order;  // the term's factors in the order of the first member's, those that are indices left out
   // How they are equal to the first member's: for each argument of each function, for each maximum; for an element's value.
-  std::vector<Derivation> parts{};
+  std::vector<Derivation> parts;
 };
 
 // Terms that are sums of the same products over the same variables: their coefficients cancel. Elements of the same value:
