@@ -130,6 +130,12 @@ Sum Normalizer::function_value(const std::string& name, const Function* law, con
     scale = 0;
     for (const Term& t : argument) scale = common_divisor(scale, t.coefficient);
     argument = scaled(std::move(argument), scale.reciprocal());
+    std::vector<MaximumElement> values{{{}, {}, argument}};
+    if (const auto positive = take_common_factors(values, [&](const Factor& f) { return is_positive(f); }); !positive.empty()) {
+      Sum value = scaled(function_value(name, law, {values[0].value}), scale);
+      for (const Factor& f : positive) value = product(value, single(f));
+      return value;
+    }
   }
   if (law->symmetry == Symmetry::kNone || !leads_negative(argument))
     return scaled(single(function(name, law, {argument})), scale);
@@ -169,6 +175,26 @@ std::optional<Sum> Normalizer::maximum_of_powers(const std::vector<MaximumElemen
   }
   if (!is_never_empty(elements)) return std::nullopt;
   return scaled(apply_function(std::string(law->name), law, {scaled(maximum(std::move(exponents)), sign)}), sign);
+}
+
+bool Normalizer::is_positive(const Factor& f) {
+  switch (f.kind) {
+    case Factor::Kind::kUnknown:
+      return positive_numbers_.count(f.name) > 0;
+    case Factor::Kind::kIndex:
+    case Factor::Kind::kReciprocalIndex:
+      return solver_.proves_quickly(assumptions_, at_least(f.index, 1));
+    case Factor::Kind::kFunction: {
+      if (f.law && f.law->exponential) return true;
+      if (f.name != "reciprocal") return false;
+      const Factor* divisor = only_factor(f.arguments[0]);
+      return divisor && is_positive(*divisor);
+    }
+    case Factor::Kind::kAccess:
+    case Factor::Kind::kMaximum:
+      break;
+  }
+  return false;
 }
 
 bool Normalizer::is_never_empty(const std::vector<MaximumElement>& elements) {

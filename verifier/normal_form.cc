@@ -314,6 +314,15 @@ Sum Normalizer::maximum(std::vector<MaximumElement> elements) {
   if (elements.size() == 1 && elements[0].bound.empty() && elements[0].guards.empty()) return elements[0].value;
   if (const Sum outside = take_common_addends(elements); !outside.empty()) return joined(maximum(std::move(elements)), outside);
   if (const auto power = maximum_of_powers(elements)) return *power;
+  const auto positive = take_common_factors(elements, [&](const Factor& f) { return is_positive(f); });
+  if (!positive.empty()) {
+    // What was a multiple of a maximum may be one now.
+    std::vector<MaximumElement> rest;
+    for (const MaximumElement& e : elements) add_elements(e.bound, e.guards, e.value, rest);
+    Sum result = maximum(std::move(rest));
+    for (const Factor& f : positive) result = product(result, single(f));
+    return result;
+  }
   Rational common = 0;
   for (const MaximumElement& e : elements)
     for (const Term& t : e.value) common = common_divisor(common, t.coefficient);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,8 @@ Index without_divisions(const Index& index, const Guards& assumptions, Solver& s
 class Normalizer {
  public:
   // The assumptions hold wherever the normal form is used.
-  Normalizer(const DefinedSide& side, Guards assumptions, Solver& solver)
-      : side_(side), assumptions_(std::move(assumptions)), solver_(solver) {}
+  Normalizer(const DefinedSide& side, Guards assumptions, Solver& solver, std::set<std::string> positive_numbers = {})
+      : side_(side), assumptions_(std::move(assumptions)), solver_(solver), positive_numbers_(std::move(positive_numbers)) {}
 
   Sum at(const PatternValue& value, const Indices& position);
 
@@ -43,6 +44,7 @@ class Normalizer {
   Sum of_maximum(const std::string& name, const Function* law, const Term& argument);
   std::optional<Sum> maximum_of_powers(const std::vector<MaximumElement>& elements);
   bool is_never_empty(const std::vector<MaximumElement>& elements);
+  bool is_positive(const Factor& factor);
   Sum maximum(std::vector<MaximumElement> elements);
   void add_elements(const Indices& bound, const Guards& guards, const Sum& value, std::vector<MaximumElement>& elements);
   // A variable that is only counted is replaced by its number of values.
@@ -53,6 +55,7 @@ class Normalizer {
   const DefinedSide& side_;
   Guards assumptions_;  // grows while inside of a scope
   Solver& solver_;
+  std::set<std::string> positive_numbers_;  // unknown ones
 };
 
 }  // namespace rewright::proof

@@ -1,6 +1,8 @@
 #include "verifier/proof.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 #include "operators/error.h"
 #include "verifier/cases.h"
@@ -54,13 +56,32 @@ class CaseSearch {
     }
     ill_typed = false;
     OutputProof proof;
-    proof.source = Normalizer(case_.source, known, solver_).at(left, position);
-    proof.target = Normalizer(target, known, solver_).at(right, position);
+    proof.source = Normalizer(case_.source, known, solver_, positive_numbers()).at(left, position);
+    proof.target = Normalizer(target, known, solver_, positive_numbers()).at(right, position);
     Comparison comparison(solver_);
     const Sum difference = joined(proof.source, scaled(proof.target, -1));
     if (!comparison.is_zero(difference, known, record_ ? &proof.derivation : nullptr)) return comparison.open_question();
     if (record_) record_->outputs.push_back(std::move(proof));
     return {};
+  }
+
+  // Variables that a condition says are positive, unless another says what they are: nothing holds of them if the two
+  // contradict each other.
+  std::set<std::string> positive_numbers() const {
+    std::set<std::string> positive, known;
+    for (const Predicate& p : rule_.predicates)
+      for (const Expression& e : p.arguments)
+        if (const auto* real = std::get_if<Real>(&e.value);
+            e.kind == Expression::Kind::kValue && real && !real->symbol.empty()) {
+          if (p.kind == Predicate::Kind::kPositive) positive.insert(real->symbol);
+          if (p.kind == Predicate::Kind::kEqual) known.insert(real->symbol);
+        }
+    std::erase_if(positive, [&](const std::string& name) {
+      const auto value = case_.bindings.values().find(name);
+      const auto* real = value == case_.bindings.values().end() ? nullptr : std::get_if<Real>(&value->second);
+      return known.count(name) > 0 || !real || real->symbol != name;
+    });
+    return positive;
   }
 
   const Rule& rule_;

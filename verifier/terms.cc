@@ -157,6 +157,34 @@ std::vector<Factor> take_common_factors(Sum& sum) {
   return common;
 }
 
+std::vector<Factor> take_common_factors(std::vector<MaximumElement>& elements,
+                                        const std::function<bool(const Factor&)>& wanted) {
+  std::vector<Factor> common;
+  const auto first = std::find_if(elements.begin(), elements.end(), [](const MaximumElement& e) { return !e.value.empty(); });
+  if (first == elements.end()) return common;
+  for (std::size_t i = 0; i < first->value[0].factors.size();) {
+    const Factor f = first->value[0].factors[i];
+    const std::string name = text(f);
+    std::vector<std::pair<Term*, std::size_t>> places;
+    bool everywhere = true;
+    for (MaximumElement& e : elements)
+      for (Term& t : e.value) {
+        const auto place = std::find_if(t.factors.begin(), t.factors.end(), [&](const Factor& g) {
+          return !mentions(g, t.bound) && !mentions(g, e.bound) && text(g) == name;
+        });
+        everywhere = everywhere && place != t.factors.end();
+        if (everywhere) places.emplace_back(&t, static_cast<std::size_t>(place - t.factors.begin()));
+      }
+    if (!everywhere || !wanted(f)) {
+      ++i;
+      continue;
+    }
+    common.push_back(f);
+    for (const auto& [t, k] : places) t->factors.erase(t->factors.begin() + static_cast<std::ptrdiff_t>(k));
+  }
+  return common;
+}
+
 Sum take_common_addends(std::vector<MaximumElement>& elements) {
   Sum common;
   if (elements.empty()) return common;

@@ -1,6 +1,7 @@
 // The laws of normal forms: sums are simplified, multiplied, and split into cases.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,9 @@ Sum single(Factor factor);
 
 // Takes away the factors that all terms have and that do not depend on their bound variables.
 std::vector<Factor> take_common_factors(Sum& sum);
+// The same of all values of a maximum, for factors that are wanted; those that depend on no element's variables.
+std::vector<Factor> take_common_factors(std::vector<MaximumElement>& elements,
+                                        const std::function<bool(const Factor&)>& wanted);
 // Takes away the terms that all elements have and that do not depend on their bound variables.
 Sum take_common_addends(std::vector<MaximumElement>& elements);
 
