@@ -39,7 +39,11 @@ struct RuleInstance {
 // strides and pads. Equations between sizes are solved, what is left is sampled.
 class InstanceSampler {
  public:
-  InstanceSampler(const Rule& rule, std::uint64_t seed);
+  enum class Spread {
+    kUsual,  // most of the ranks at which an instance is found soon
+    kWide,   // all ranks that were found alike, and sizes that broadcast because a computed one is 1
+  };
+  InstanceSampler(const Rule& rule, std::uint64_t seed, Spread spread = Spread::kUsual);
   // Nothing if none was found in this many attempts.
   std::optional<RuleInstance> sample(int attempts = 3000);
 
@@ -58,6 +62,7 @@ class InstanceSampler {
     std::vector<DataType> types;  // of inputs whose type has no variable
     std::map<std::string, std::size_t> lists;
     std::vector<std::size_t> open;
+    bool operator==(const Ranks&) const = default;
   };
 
   void find_variables();
@@ -65,6 +70,9 @@ class InstanceSampler {
   std::optional<RuleInstance> attempt(const Ranks& ranks);
   AttributeValue sample_value(const std::string& name, const Variable& variable, const Ranks& ranks, bool symbolic);
   Indices sample_list(std::size_t length);
+  Ranks varied(Ranks ranks);
+  void remember(const Ranks& ranks);
+  void broadcast_some(std::vector<Condition>& conditions);
   bool solve(std::vector<Condition>& conditions, std::map<std::string, Index>& values);
   bool choose(std::vector<Condition> conditions, std::map<std::string, Index>& values);
   std::vector<TensorType> input_types(const Bindings& bindings, const Ranks& ranks) const;
@@ -74,6 +82,7 @@ class InstanceSampler {
 
   const Rule& rule_;
   std::mt19937_64 random_;
+  Spread spread_;
   std::map<std::string, Variable> variables_;
   std::map<std::size_t, std::vector<Ranks>> good_;  // that led to an instance, by their spatial part
   std::vector<std::int64_t> constants_;             // of the rule: its boundaries are near them

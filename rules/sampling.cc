@@ -61,7 +61,10 @@ std::string element_name(const std::string& list, std::size_t i) { return list +
 
 }  // namespace
 
-InstanceSampler::InstanceSampler(const Rule& rule, std::uint64_t seed) : rule_(rule), random_(seed) { find_variables(); }
+InstanceSampler::InstanceSampler(const Rule& rule, std::uint64_t seed, Spread spread)
+    : rule_(rule), random_(seed), spread_(spread) {
+  find_variables();
+}
 
 std::int64_t InstanceSampler::pick(std::initializer_list<std::int64_t> values) {
   return values.begin()[random_() % values.size()];
@@ -148,7 +151,8 @@ void InstanceSampler::find_variables() {
 InstanceSampler::Ranks InstanceSampler::sample_ranks(std::size_t spatial) {
   Ranks ranks;
   ranks.spatial = spatial;
-  const auto near = [&] { return chance(0.75) ? spatial : static_cast<std::size_t>(pick({0, 1, 2, 3, 4, 5})); };
+  const double alike = spread_ == Spread::kWide ? 0.5 : 0.75;
+  const auto near = [&] { return chance(alike) ? spatial : static_cast<std::size_t>(pick({0, 1, 2, 3, 4, 5})); };
   for (const auto& [name, variable] : variables_)
     if (variable.sort == Sort::kList && variable.in_shape) ranks.lists[name] = near();
   std::vector<std::size_t> totals;
@@ -317,6 +321,36 @@ bool InstanceSampler::choose(std::vector<Condition> conditions, std::map<std::st
   return conditions.empty();
 }
 
+// For symbolic sizes broadcasting asks for equal ones. Now and then one of the two is 1 instead; what did not come from
+// broadcasting then fails for the numbers.
+void InstanceSampler::broadcast_some(std::vector<Condition>& conditions) {
+  for (Condition& c : conditions) {
+    if (c.relation != Condition::Relation::kEqual || c.left.is_constant() || c.right.is_constant() || !chance(0.25)) continue;
+    c = equal(chance(0.5) ? c.left : c.right, 1);
+  }
+}
+
+// With another length of one list or open part.
+InstanceSampler::Ranks InstanceSampler::varied(Ranks ranks) {
+  const std::size_t choices = ranks.lists.size() + ranks.open.size();
+  if (choices == 0) return ranks;
+  std::size_t chosen = random_() % choices;
+  for (auto& [name, length] : ranks.lists) {
+    if (chosen-- != 0) continue;
+    length = static_cast<std::size_t>(pick({0, 1, 2, 3, 4, 5}));
+    return ranks;
+  }
+  ranks.open[chosen] = static_cast<std::size_t>(pick({0, 1, 2, 3, 4, 5}));
+  return ranks;
+}
+
+void InstanceSampler::remember(const Ranks& ranks) {
+  std::vector<Ranks>& good = good_[ranks.spatial];
+  if (good.size() >= 32) return;
+  if (spread_ == Spread::kWide && std::find(good.begin(), good.end(), ranks) != good.end()) return;
+  good.push_back(ranks);
+}
+
 std::optional<RuleInstance> InstanceSampler::attempt(const Ranks& ranks) {
   const bool symbolic = chance(0.5);
   // Where sizes are symbols, they are found by solving equations; where they are known, one of them may broadcast.
@@ -333,6 +367,7 @@ std::optional<RuleInstance> InstanceSampler::attempt(const Ranks& ranks) {
   }
 
   std::vector<Condition> conditions = infer_side(rule_, rule_.source, types, open).conditions;
+  if (spread_ == Spread::kWide) broadcast_some(conditions);
   for (const Condition& c : rule_.conditions) conditions.push_back({open.evaluate(c.left), c.relation, open.evaluate(c.right)});
   for (const Predicate& p : rule_.predicates) {
     const auto first = open.try_evaluate(p.arguments[0]);
@@ -387,10 +422,11 @@ std::optional<RuleInstance> InstanceSampler::sample(int attempts) {
   for (int i = 0; i < attempts; ++i) {
     const std::size_t spatial = i < attempts / 4 ? wanted : kSpatial[random_() % std::size(kSpatial)];
     const std::vector<Ranks>& good = good_[spatial];
-    const Ranks ranks = !good.empty() && chance(0.7) ? good[random_() % good.size()] : sample_ranks(spatial);
+    Ranks ranks = !good.empty() && chance(0.7) ? good[random_() % good.size()] : sample_ranks(spatial);
+    if (spread_ == Spread::kWide && chance(0.4)) ranks = varied(std::move(ranks));
     try {
       if (auto instance = attempt(ranks)) {
-        if (good.size() < 32) good_[spatial].push_back(ranks);
+        remember(ranks);
         return instance;
       }
     } catch (const Error&) {  // ill-typed, or an operator that needs to know a value that is symbolic here

@@ -153,13 +153,15 @@ std::optional<Difference> compare_sides(const Rule& rule, const RuleInstance& in
   return std::nullopt;
 }
 
-RuleTest test_rule(const Rule& rule, int instances, std::uint64_t seed) {
+namespace {
+
+RuleTest test_on(const Rule& rule, InstanceSampler& sampler, int instances, int attempts, int misses, std::uint64_t seed) {
   RuleTest test;
-  InstanceSampler sampler(rule, seed);
   std::mt19937_64 random(seed ^ 0x9e3779b97f4a7c15u);
-  for (; test.instances < instances; ++test.instances) {
-    auto instance = sampler.sample();
+  while (test.instances < instances) {
+    auto instance = sampler.sample(attempts);
     if (!instance) {
+      if (misses-- > 0) continue;
       test.outcome = TestOutcome::kTooFew;
       return test;
     }
@@ -168,9 +170,25 @@ RuleTest test_rule(const Rule& rule, int instances, std::uint64_t seed) {
       test.counterexample = shrunk(rule, {std::move(*instance), std::move(*difference)});
       return test;
     }
+    ++test.instances;
   }
   test.outcome = TestOutcome::kAgreed;
   return test;
+}
+
+}  // namespace
+
+RuleTest test_rule(const Rule& rule, int instances, std::uint64_t seed) {
+  constexpr int kAttempts = 3000;  // at one instance
+  InstanceSampler sampler(rule, seed);
+  return test_on(rule, sampler, instances, kAttempts, 0, seed);
+}
+
+RuleTest test_rule_widely(const Rule& rule, int instances, std::uint64_t seed) {
+  constexpr int kAttempts = 1000, kMisses = 40;
+  constexpr std::uint64_t kOther = 0x51ed270b27a1c9e5u;
+  InstanceSampler sampler(rule, seed ^ kOther, InstanceSampler::Spread::kWide);
+  return test_on(rule, sampler, instances, kAttempts, kMisses, seed ^ kOther);
 }
 
 }  // namespace rewright

@@ -61,4 +61,8 @@ struct RuleTest {
 // Samples instances and compares the sides on each. The counterexample refers to the rule, which must outlive it.
 RuleTest test_rule(const Rule& rule, int instances, std::uint64_t seed);
 
+// A longer search, for a rule that stays without verdict otherwise: other instances, more kinds of them, and on where none is
+// found for a while.
+RuleTest test_rule_widely(const Rule& rule, int instances, std::uint64_t seed);
+
 }  // namespace rewright

@@ -30,6 +30,7 @@ namespace {
 
 constexpr unsigned kQuick = 10;                            // this part of a budget is spent at first
 constexpr int kQuickInstances = 20, kQuickAttempts = 300;  // sampled then, and attempts at each
+constexpr int kWide = 5;                                   // times as many are sampled before a rule stays undecided
 
 class Verifier {
  public:
@@ -48,16 +49,28 @@ class Verifier {
       const proof::TargetNeeds needs = proof::find_needs(verdict_.rule, options_.limits, solver);
       never_typed = needs.any_case && !needs.ever_typed;
       if (needs.found && !needs.conditions.empty()) {
+        const Rule as_written = verdict_.rule;
         add(needs.conditions);
         proof = prove();
+        if (!proof.found) {
+          refute(never_typed);
+          if (verdict_.outcome != Outcome::kUndecided) return finish();
+          // Nothing is known with these conditions: without them the target is ill-typed somewhere.
+          verdict_.rule = as_written;
+          verdict_.conditions.clear();
+        }
       }
     }
     if (!proof.found) refute(never_typed);
+    return finish();
+  }
+
+ private:
+  Verdict finish() {
     if (verdict_.outcome == Outcome::kRefuted || verdict_.outcome == Outcome::kUndecided) suggest();
     return std::move(verdict_);
   }
 
- private:
   // A question that is not answered at once gets its whole budget only if sampling finds nothing against the rule: most wrong
   // rules leave such questions, and true ones few.
   proof::Engine engine() {
@@ -137,6 +150,8 @@ class Verifier {
   void refute(bool never_typed) {
     try {
       counterexample_ = test_rule(verdict_.rule, options_.instances, options_.seed).counterexample;
+      if (!counterexample_)
+        counterexample_ = test_rule_widely(verdict_.rule, kWide * options_.instances, options_.seed).counterexample;
       if (!counterexample_) return;
       const bool ill_typed = counterexample_->difference.kind == Difference::Kind::kIllTyped;
       verdict_.outcome = never_typed && ill_typed ? Outcome::kInvalid : Outcome::kRefuted;
