@@ -97,11 +97,28 @@ Sum with_uniform_names(const Sum& sum, int& next) {
   return result;
 }
 
-std::string text(const Term& term) {
-  int next = 0;
-  return std::to_string(term.bound.size()) + to_string(with_uniform_names({term}, next));
+// Of two sums with uniform names. Texts do not tell apart variables that are bound outside: they may have one name.
+bool identical(const Sum& a, const Sum& b) {
+  const auto same_element = [](const MaximumElement& x, const MaximumElement& y) {
+    return x.guards == y.guards && identical(x.value, y.value);
+  };
+  const auto same_factor = [&](const Factor& x, const Factor& y) {
+    return x.kind == y.kind && x.input == y.input && x.position == y.position && x.index == y.index && x.name == y.name &&
+           x.law == y.law &&
+           std::equal(x.arguments.begin(), x.arguments.end(), y.arguments.begin(), y.arguments.end(), identical) &&
+           std::equal(x.elements.begin(), x.elements.end(), y.elements.begin(), y.elements.end(), same_element);
+  };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](const Term& x, const Term& y) {
+    return x.coefficient == y.coefficient && x.guards == y.guards &&
+           std::equal(x.factors.begin(), x.factors.end(), y.factors.begin(), y.factors.end(), same_factor);
+  });
 }
-std::string text(const Factor& factor) { return text(Term{1, {}, {}, {factor}, {}}); }
+
+bool same(const Term& a, const Term& b) {
+  int x = 0, y = 0;
+  return a.bound.size() == b.bound.size() && identical(with_uniform_names({a}, x), with_uniform_names({b}, y));
+}
+bool same(const Factor& a, const Factor& b) { return same(Term{1, {}, {}, {a}, {}}, Term{1, {}, {}, {b}, {}}); }
 
 bool mentions(const Term& term, const Indices& variables) {
   Replacements names;
@@ -123,7 +140,7 @@ void cancel_exponentials(Term& term) {
     const Factor* below = divided(term.factors[i]);
     if (!below) continue;
     for (std::size_t j = 0; j < term.factors.size(); ++j) {
-      if (term.factors[j].law != below->law || text(term.factors[j]) != text(*below)) continue;
+      if (term.factors[j].law != below->law || !same(term.factors[j], *below)) continue;
       term.factors.erase(term.factors.begin() + static_cast<std::ptrdiff_t>(std::max(i, j)));
       term.factors.erase(term.factors.begin() + static_cast<std::ptrdiff_t>(std::min(i, j)));
       return cancel_exponentials(term);
@@ -138,11 +155,10 @@ std::vector<Factor> take_common_factors(Sum& sum) {
   if (sum.empty()) return common;
   for (std::size_t i = 0; i < sum[0].factors.size();) {
     const Factor f = sum[0].factors[i];
-    const std::string wanted = text(f);
     std::vector<std::size_t> places;  // in each term
     for (const Term& t : sum)
       for (std::size_t k = 0; k < t.factors.size(); ++k)
-        if (!mentions(t.factors[k], t.bound) && text(t.factors[k]) == wanted) {
+        if (!mentions(t.factors[k], t.bound) && same(t.factors[k], f)) {
           places.push_back(k);
           break;
         }
@@ -164,13 +180,12 @@ std::vector<Factor> take_common_factors(std::vector<MaximumElement>& elements,
   if (first == elements.end()) return common;
   for (std::size_t i = 0; i < first->value[0].factors.size();) {
     const Factor f = first->value[0].factors[i];
-    const std::string name = text(f);
     std::vector<std::pair<Term*, std::size_t>> places;
     bool everywhere = true;
     for (MaximumElement& e : elements)
       for (Term& t : e.value) {
         const auto place = std::find_if(t.factors.begin(), t.factors.end(), [&](const Factor& g) {
-          return !mentions(g, t.bound) && !mentions(g, e.bound) && text(g) == name;
+          return !mentions(g, t.bound) && !mentions(g, e.bound) && same(g, f);
         });
         everywhere = everywhere && place != t.factors.end();
         if (everywhere) places.emplace_back(&t, static_cast<std::size_t>(place - t.factors.begin()));
@@ -190,11 +205,10 @@ Sum take_common_addends(std::vector<MaximumElement>& elements) {
   if (elements.empty()) return common;
   for (std::size_t i = 0; i < elements[0].value.size();) {
     const Term t = elements[0].value[i];
-    const std::string wanted = text(t);
     std::vector<std::size_t> places;  // in each value
     for (const MaximumElement& e : elements)
       for (std::size_t k = 0; k < e.value.size(); ++k)
-        if (!mentions(e.value[k], e.bound) && text(e.value[k]) == wanted) {
+        if (!mentions(e.value[k], e.bound) && same(e.value[k], t)) {
           places.push_back(k);
           break;
         }
