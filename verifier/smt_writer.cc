@@ -63,8 +63,7 @@ const SmtWriter::Division& SmtWriter::division(const Index& dividend, const Inde
   Division d{
       dividend, divisor, declare('q'), declare('r'), write(dividend), write(divisor), surely_positive(divisor, positive_)};
   // q*D is written as a product of the quotient's unknown, of which no atom exists where only the remainder occurs.
-  const Index quotient =
-      Index::atom(std::make_shared<const Atom>(Atom{Atom::Kind::kFloorDiv, 0, {}, {dividend, divisor}, nullptr}));
+  const Index quotient = quotient_of(d);
   atoms_.emplace(quotient.polynomial()->monomials[0].factors[0], d.quotient);
   const std::string back = write(quotient * divisor);
   const std::string definition = "(and (= " + call("+", {back, d.remainder}) + " " + d.dividend_text + ") (<= 0 " +
@@ -74,6 +73,10 @@ const SmtWriter::Division& SmtWriter::division(const Index& dividend, const Inde
   for (const Division& known : divisions_)
     if (known.dividend == dividend && known.divisor == divisor) return known;
   return divisions_.back();
+}
+
+Index SmtWriter::quotient_of(const Division& d) {
+  return Index::atom(std::make_shared<const Atom>(Atom{Atom::Kind::kFloorDiv, 0, {}, {d.dividend, d.divisor}, nullptr}));
 }
 
 void SmtWriter::assert_if_positive(const Division& d, const std::string& statement) {
@@ -229,9 +232,26 @@ void SmtWriter::add_lemmas() {
       assert_if_positive(d, "(or (and (= " + q + " " + f.quotient + ") (= " + r + " " + f.remainder + ")) (not (= " + e + " " +
                                 f.dividend_text + ")))");
     }
+    // Division by m*D is that by D and then by m: the quotients are q and Q with m*Q <= q < m*Q + m, and so are multiples.
+    for (const Division& f : divisions) {
+      const auto m = exact_quotient(f.divisor, d.divisor);
+      if (!(f.dividend == d.dividend) || !m || *m == Index(1)) continue;
+      const Index remainder = quotient_of(d) - *m * quotient_of(f);
+      std::vector<Index> scales{1};
+      for (const Division& other : divisions)
+        if (detail_ == Detail::kLinear && !other.divisor.is_constant() &&
+            std::find(scales.begin(), scales.end(), other.divisor) == scales.end())
+          scales.push_back(other.divisor);
+      for (const Index& scale : scales) {
+        std::string statement =
+            "(and (<= 0 " + write(remainder * scale) + ") (<= 0 " + write((*m - 1 - remainder) * scale) + "))";
+        for (const Index& positive : {f.divisor, scale})
+          if (!surely_positive(positive, positive_)) statement = "(=> (<= 1 " + write(positive) + ") " + statement + ")";
+        assert_if_positive(d, statement);
+      }
+    }
     // What is not negative stays so when it is multiplied by D: a position p <= q has p*D <= q*D.
-    const Index quotient =
-        Index::atom(std::make_shared<const Atom>(Atom{Atom::Kind::kFloorDiv, 0, {}, {d.dividend, d.divisor}, nullptr}));
+    const Index quotient = quotient_of(d);
     for (const Index& p : compared)
       if (detail_ == Detail::kLinear && !d.divisor.is_constant() && has_term(p, quotient))
         assert_if_positive(d, "(=> (<= 0 " + write(p) + ") (<= 0 " + write(p * d.divisor) + "))");

@@ -42,6 +42,7 @@ class SmtWriter {
   std::string write_atom(const AtomPointer& atom);
   std::string existence(const std::vector<Existence>& covers);
   const Division& division(const Index& dividend, const Index& divisor);
+  static Index quotient_of(const Division& division);
   std::string declare(char kind);
   void add_lemmas();
   void assert_if_positive(const Division& division, const std::string& statement);
