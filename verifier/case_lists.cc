@@ -128,31 +128,36 @@ bool CaseEnumerator::enumerate_known(const State& state, const PatternNode& node
       return resolve(branch);
     }
   }
-  for (const auto& [name, value] : state.values) {
-    if (shape_lists_.count(name)) continue;
-    if (const auto* index = std::get_if<Index>(&value); index && index->as_atom() && asked_for(*index)) {
-      for (std::size_t axis = 0; axis <= rank; ++axis) {
-        State branch = state;
-        substitute_solved(branch, *index, axis);
-        if (!resolve(branch)) return false;
-      }
-      // Others must be refused, or they would be cases too.
-      for (const Index& beyond : {Index(rank + 1), Index(rank + 2), Index(1000)}) {
-        State branch = state;
-        substitute_solved(branch, *index, beyond);
-        std::size_t reached = 0;
-        const std::function<bool(const SymbolicCase&)> count = [&](const SymbolicCase&) {
-          ++reached;
-          return false;
-        };
-        const auto* visit = visit_;
-        visit_ = &count;
-        resolve(branch);
-        visit_ = visit;
-        if (reached > 0) throw Error(ErrorCode::kUnsupported, name + " must be known, and may be any number");
-      }
-      return true;
+  const auto try_all = [&](const Index& variable) {
+    const auto with = [&](const Index& number) {
+      State branch = state;
+      substitute_solved(branch, variable, number);
+      return branch;
+    };
+    for (std::size_t number = 0; number <= rank; ++number)
+      if (!resolve(with(number))) return false;
+    // Others must be refused, or they would be cases too.
+    for (const Index& beyond : {Index(rank + 1), Index(rank + 2), Index(1000)}) {
+      std::size_t reached = 0;
+      const std::function<bool(const SymbolicCase&)> count = [&](const SymbolicCase&) {
+        ++reached;
+        return false;
+      };
+      const auto* visit = visit_;
+      visit_ = &count;
+      resolve(with(beyond));
+      visit_ = visit;
+      if (reached > 0) throw Error(ErrorCode::kUnsupported, variable.to_string() + " must be known, and may be any number");
     }
+    return true;
+  };
+  for (const auto& [name, value] : state.values) {
+    if (shape_lists_.count(name)) {
+      for (const Index& size : std::get<Indices>(value))
+        if (asked_for(size) && size.as_atom()) return try_all(size);
+      continue;
+    }
+    if (const auto* index = std::get_if<Index>(&value); index && index->as_atom() && asked_for(*index)) return try_all(*index);
     const auto* list = std::get_if<Indices>(&value);
     if (!list || std::none_of(list->begin(), list->end(), asked_for)) continue;
     // One element after the other; the definition refuses what is no axis of the result, where axes are added.

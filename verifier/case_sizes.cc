@@ -72,7 +72,8 @@ bool CaseEnumerator::settle(State state) {
       Guards others;
       for (const Guard& g : hypotheses)
         if (!(g == guard(*broadcast))) others.push_back(g);
-      if (!solver_.proves_quickly(others, guard(*broadcast)) && !split_broadcast(state, *broadcast, others)) return false;
+      if (!solver_.proves_quickly(others, guard(*broadcast)) && !split_broadcast(state, *broadcast, others, source, *bindings))
+        return false;
       if (broadcast->decided() == false) return true;
     }
 
@@ -98,7 +99,8 @@ bool CaseEnumerator::settle(State state) {
 }
 
 // a == b was required where a or b is not known to be 1. If it came from broadcasting, one of them is 1 in another case.
-bool CaseEnumerator::split_broadcast(const State& state, const Condition& equation, const Guards& hypotheses) {
+bool CaseEnumerator::split_broadcast(const State& state, const Condition& equation, const Guards& hypotheses,
+                                     const DefinedSide& source, const Bindings& bindings) {
   for (const bool left : {true, false}) {
     const Index &one = left ? equation.left : equation.right, &other = left ? equation.right : equation.left;
     if (one.is_constant()) continue;
@@ -112,12 +114,43 @@ bool CaseEnumerator::split_broadcast(const State& state, const Condition& equati
       Guards open = hypotheses;
       open.push_back(zero(one - 1));
       open.push_back(non_zero(other - 1));
-      if (solver_.contradictory(open) == Answer::kProved) continue;
+      if (solver_.contradictory(open) == Answer::kProved || demands_one(one, other, source, bindings)) continue;
       throw Error(ErrorCode::kUnsupported, "whether " + one.to_string() + " is 1 cannot be made a case of its own");
     }
     if (!settle(std::move(branch))) return false;
   }
   return true;
+}
+
+// Whether the source is ill-typed where this size is 1 and the other is not: an operator still requires the other to be 1 when
+// it sees the number 1 (a Concat does), so that the equation is no matter of broadcasting.
+bool CaseEnumerator::demands_one(const Index& one, const Index& other, const DefinedSide& source,
+                                 const Bindings& bindings) const {
+  for (const PatternNode& node : rule_.source.nodes) {
+    bool seen = false;
+    std::vector<std::optional<TensorType>> operands;
+    for (const PatternValue& v : node.inputs) {
+      operands.push_back(v.kind == PatternValue::Kind::kAbsent ? std::nullopt : std::optional(type_of(source, v)));
+      if (!operands.back()) continue;
+      for (Index& size : operands.back()->shape)
+        if (size == one) size = 1, seen = true;
+    }
+    if (!seen) continue;
+    try {
+      const Inputs in = Inputs::of(std::span<const std::optional<TensorType>>(operands)).types_only();
+      Attributes written;
+      for (const Expression& e : node.attributes) written.push_back(bindings.evaluate(e));
+      const Definition definition = node.op->define(node.op->normalized(std::move(written), in), in);
+      for (const Requirement& r : definition.requirements()) {
+        const Condition& c = r.condition;
+        if (c.relation == Condition::Relation::kEqual &&
+            ((c.left == other && c.right == Index(1)) || (c.right == other && c.left == Index(1))))
+          return true;
+      }
+    } catch (const Error&) {  // nothing is known of this operator then
+    }
+  }
+  return false;
 }
 
 // Definitions may tell 0 and 1 from all other numbers (a Squeeze drops the axes of size 1). A symbol is no such number in their

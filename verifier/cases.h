@@ -55,7 +55,9 @@ class CaseEnumerator {
   bool choose_values(State state, std::size_t next);
   bool resolve(const State& state);
   bool settle(State state);
-  bool split_broadcast(const State& state, const Condition& equation, const Guards& hypotheses);
+  bool split_broadcast(const State& state, const Condition& equation, const Guards& hypotheses, const DefinedSide& source,
+                       const Bindings& bindings);
+  bool demands_one(const Index& one, const Index& other, const DefinedSide& source, const Bindings& bindings) const;
   struct Shapes {
     std::vector<Attributes> attributes;  // of each node, normalized
     std::vector<TensorType> types;       // of all outputs
