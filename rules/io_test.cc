@@ -37,6 +37,14 @@ TEST_CASE("Protobuf keeps origin and proof", "[io]") {
     CHECK(read_rules(write_rules(rules, format), "r") == rules);
 }
 
+TEST_CASE("texts of a proof are UTF-8", "[io]") {
+  const std::string rule =
+      "rules { name: 'r' inputs { name: 'x' open: true type_variable: 'T' } "
+      "source { nodes { op: 'Relu' inputs { input: 0 } outputs: 1 } outputs { node: 0 } } "
+      "target { outputs { input: 0 } } proof { digest: '";
+  CHECK(message("version: 1 " + rule + "\\377' } }").find("is not UTF-8") != std::string::npos);
+}
+
 TEST_CASE("a proof is of the rule as it was proved", "[io]") {
   std::vector<Rule> rules = parse_algebra("rule r: \"\" x Relu(Relu(x)) => Relu(x) exact", "r");
   rules[0].proof.status = RuleStatus::kProved;

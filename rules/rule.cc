@@ -220,7 +220,7 @@ void check_side(const Pattern& side, std::size_t input_count) {
 void check(const Rule& rule) {
   if (!is_name(rule.name)) throw Error(ErrorCode::kBadInput, "a rule's name is made of letters, digits and _");
   check_text(rule.description);
-  for (const std::string& text : {rule.proof.method, rule.proof.certificate, rule.proof.note})
+  for (const std::string& text : {rule.proof.method, rule.proof.certificate, rule.proof.note, rule.proof.digest})
     if (!is_utf8(text)) throw Error(ErrorCode::kBadInput, "a text of the proof is not UTF-8");
   if (rule.source.outputs.empty()) throw Error(ErrorCode::kBadInput, "the source has no output");
   if (rule.source.nodes.empty()) throw Error(ErrorCode::kBadInput, "the source has no operator");

@@ -57,22 +57,23 @@ bool CaseEnumerator::settle(State state) {
     for (std::size_t i = 0; i < hypotheses.size(); ++i)
       if (hypotheses[i].decided() == false && (i < without_typing || hypotheses[i].kind != Guard::Kind::kZero)) return true;
 
-    for (const Guard& covered : state.covered)
-      if (solver_.proves_quickly(hypotheses, covered)) return true;
-
-    const Condition* broadcast = nullptr;
+    // Equations that may come from broadcasting. Until one is settled, it may not be used to show anything.
+    std::vector<const Condition*> open;
     for (const Condition& c : conditions.typing)
       if (c.relation == Condition::Relation::kEqual && may_be_a_size(c.left) && may_be_a_size(c.right) && c.decided() != true &&
-          !state.settled.count(c.to_string())) {
-        broadcast = &c;
-        break;
-      }
+          !state.settled.count(c.to_string()))
+        open.push_back(&c);
+    Guards sure;
+    for (const Guard& g : hypotheses)
+      if (std::none_of(open.begin(), open.end(), [&](const Condition* c) { return g == guard(*c); })) sure.push_back(g);
+
+    for (const Guard& covered : state.covered)
+      if (solver_.proves_quickly(sure, covered)) return true;
+
+    const Condition* broadcast = open.empty() ? nullptr : open.front();
     if (broadcast) {
       state.settled.insert(broadcast->to_string());
-      Guards others;
-      for (const Guard& g : hypotheses)
-        if (!(g == guard(*broadcast))) others.push_back(g);
-      if (!solver_.proves_quickly(others, guard(*broadcast)) && !split_broadcast(state, *broadcast, others, source, *bindings))
+      if (!solver_.proves_quickly(sure, guard(*broadcast)) && !split_broadcast(state, *broadcast, sure, source, *bindings))
         return false;
       if (broadcast->decided() == false) return true;
     }
