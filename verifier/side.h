@@ -25,9 +25,9 @@ std::optional<std::vector<Condition>> agreement(const Attributes& written, const
 // Definitions of all nodes of a side, or of the first ones. Throws Error as definitions do; then there are attributes of the
 // nodes before the one that refused.
 struct SideConditions {
-  std::vector<Condition> typing;  // of the definitions, and of attributes (see agreement)
+  std::vector<Condition> typing;       // of the definitions, and of attributes (see agreement)
   std::vector<Attributes> attributes;  // of each node, normalized
-  bool reachable = true;          // false: no graph has these attributes after normalization
+  bool reachable = true;               // false: no graph has these attributes after normalization
 };
 DefinedSide define_side(const Rule& rule, const Pattern& side, const std::vector<TensorType>& inputs, const Bindings& bindings,
                         bool with_elements, SideConditions& conditions, std::size_t count = SIZE_MAX);
