@@ -30,7 +30,9 @@ struct Options {
 struct Use {
   std::vector<const Rule*> rules;
   std::vector<std::filesystem::path> cases;
-  std::map<Slip, int> places;
+  // How many there are of each slip: in the node tests, and for operators that have none in instances of rules, where sizes of
+  // 1 may leave places that the definition has for no other sizes.
+  std::map<Slip, int> places, places_in_rules;
 };
 
 struct Mutation {
@@ -79,7 +81,7 @@ class Study {
     std::vector<Mutation> mutations;
     for (const auto& [op, use] : uses_)
       if (!use.rules.empty() && (options_.only.empty() || op->name() == options_.only))
-        for (const auto& [slip, count] : use.places)
+        for (const auto& [slip, count] : use.places.empty() ? use.places_in_rules : use.places)
           for (int place = 0; place < std::min(count, options_.places); ++place) mutations.push_back({op, slip, place});
     std::sort(mutations.begin(), mutations.end(), [](const Mutation& a, const Mutation& b) {
       return std::tuple(a.op->name(), a.slip, a.place) < std::tuple(b.op->name(), b.slip, b.place);
@@ -114,12 +116,12 @@ class Study {
   }
 
  private:
-  void note_places(const Graph& graph) {
+  void note_places(const Graph& graph, std::map<Slip, int> Use::*where) {
     for (const auto& node : graph.nodes()) {
       if (!node->op) continue;
       const Inputs inputs = Inputs::of(graph.operand_types(*node));
       for (const auto& [slip, count] : places(node->op->define(node->attributes, inputs))) {
-        int& most = uses_[node->op].places[slip];
+        int& most = (uses_[node->op].*where)[slip];
         most = std::max(most, count);
       }
     }
@@ -136,8 +138,8 @@ class Study {
       for (int i = 0; i < 4; ++i)
         if (const auto instance = sampler.sample()) {
           graphs.emplace_back(instance->source, instantiate(rule, rule.target, instance->input_types, instance->bindings));
-          note_places(graphs.back().first);
-          note_places(graphs.back().second);
+          note_places(graphs.back().first, &Use::places_in_rules);
+          note_places(graphs.back().second, &Use::places_in_rules);
         }
     }
   }
@@ -151,7 +153,7 @@ class Study {
       std::set<const Operator*> mentioned;
       const ConformanceCase result = run_conformance_case(folder, [&](const Graph& graph, std::span<const Tensor> inputs) {
         for (const auto& node : graph.nodes()) mentioned.insert(node->op);
-        note_places(graph);
+        note_places(graph, &Use::places);
         return interpret(graph, inputs);
       });
       if (result.status == ConformanceCase::Status::kPassed)
