@@ -91,8 +91,6 @@ Guards without_trivial(const Guards& guards) {
   return result;
 }
 
-bool is_index(const Factor& f) { return f.kind == Factor::Kind::kIndex || f.kind == Factor::Kind::kReciprocalIndex; }
-
 Sum difference(Sum a, const Sum& b) {
   for (const Term& t : b) {
     a.push_back(t);
