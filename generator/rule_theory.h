@@ -1,0 +1,41 @@
+// What follows from rules: an e-graph over tensors of known sizes, in which rules of any generality are applied both ways for a
+// bounded number of rounds.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rules/rule.h"
+
+namespace rewright::generator {
+
+struct RuleDerivationLimits {
+  std::size_t rounds = 4;
+  std::size_t applications = 400;  // of operators
+  int instances = 4;               // of the rule that is to follow: it has to on each
+  std::uint64_t seed = 1;
+};
+
+// Rules as equations: towards the target, and back where the target binds all that the source needs.
+class RuleTheory {
+ public:
+  RuleTheory();
+  ~RuleTheory();
+  RuleTheory(RuleTheory&&) noexcept;
+
+  // Returns its number.
+  std::size_t add(const Rule& rule);
+  // Rules that are not active are not applied.
+  void set_active(std::size_t number, bool active);
+  // Are both sides of a rule equal by the active rules, on sampled instances of it? False where none can be sampled.
+  bool derives(const Rule& rule, const RuleDerivationLimits& limits = {}) const;
+
+ private:
+  friend class RuleGraph;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace rewright::generator
