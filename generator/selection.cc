@@ -5,16 +5,13 @@
 #include <tuple>
 #include <unordered_set>
 
+#include "generator/candidates.h"
+
 namespace rewright::generator {
 
 namespace {
 
 using Kind = Expression::Kind;
-
-std::ptrdiff_t constant_count(const Equation& q) {
-  return std::count_if(q.expressions.begin(), q.expressions.end(),
-                       [](const Expression& e) { return e.kind == Kind::kConstant; });
-}
 
 class Selector {
  public:
@@ -26,9 +23,9 @@ class Selector {
   Selection run() {
     std::vector<Candidate> candidates = collect();
     std::size_t done = 0;
-    for (Candidate& candidate : candidates) {
+    for (const Candidate& candidate : candidates) {
       if (options_.stop.stop_requested()) break;
-      consider(std::move(candidate.equation));
+      consider(equation_of(candidate, enumeration_).tidied());
       if (options_.progress && ++done % 64 == 0)
         options_.progress(static_cast<double>(done) / static_cast<double>(candidates.size()), result_.kept.size());
     }
@@ -37,39 +34,6 @@ class Selector {
   }
 
  private:
-  struct Candidate {
-    Equation equation;
-    std::size_t operators = 0, larger = 0;
-    std::ptrdiff_t constants = 0;
-  };
-
-  // The cheapest graph of a class.
-  std::uint32_t best(Equation& q, ClassId id) {
-    const Class& c = enumeration_.classes()[id];
-    if (c.leaf < forms_.configuration().leaves.size()) {
-      const bool constant = forms_.configuration().leaves[c.leaf].constant();
-      return q.add({constant ? Kind::kConstant : Kind::kVariable,
-                    c.leaf,
-                    0,
-                    0,
-                    {Expression::kNone, Expression::kNone, Expression::kNone},
-                    c.fingerprint.type});
-    }
-    return member(q, enumeration_.members()[c.best]);
-  }
-
-  std::uint32_t member(Equation& q, const Member& m, std::optional<std::uint32_t> output = {}) {
-    const Form& form = forms_.form(m.form);
-    Expression e{Kind::kOperator,
-                 form.choice,
-                 form.variant,
-                 output.value_or(m.output),
-                 {Expression::kNone, Expression::kNone, Expression::kNone},
-                 form.outputs[output.value_or(m.output)]};
-    for (std::size_t k = 0; k < form.operands.size(); ++k) e.arguments[k] = best(q, m.operands[k]);
-    return q.add(e);
-  }
-
   // All members of an application with several outputs stand next to each other.
   bool siblings(std::size_t first) const {
     const auto& members = enumeration_.members();
@@ -85,24 +49,20 @@ class Selector {
     std::vector<Candidate> candidates;
     std::unordered_set<std::uint64_t> seen;
     const auto& members = enumeration_.members();
-    const auto keep = [&](const Equation& q) {
-      Equation tidy = q.tidied();
-      if (tidy.left == tidy.right) return;
+    const auto keep = [&](Candidate candidate) {
+      if (!describe(candidate, enumeration_)) return;
       ++result_.candidates;
-      if (options_.renamings && !seen.insert(canonical_hash(tidy, forms_)).second) {
+      if (options_.renamings && !seen.insert(candidate.hash).second) {
         ++result_.pruned["renaming"];
         return;
       }
-      const std::size_t a = tidy.operators(tidy.left), b = tidy.operators(tidy.right);
-      const auto constants = constant_count(tidy);
-      candidates.push_back({std::move(tidy), a + b, std::max(a, b), constants});
+      candidates.push_back(candidate);
     };
+    const auto graphlet = [&](std::size_t m) { return Graphlet{members[m].form, members[m].output, members[m].operands}; };
+    const auto best = [&](std::size_t m) { return Graphlet{.operands = {members[m].result, kNoClass, kNoClass}}; };
     for (std::size_t m = 0; m < members.size(); ++m) {
       if (siblings(m) && !is_best(m) && !is_best(m + 1)) {
-        Equation q;
-        q.left = {member(q, members[m]), member(q, members[m + 1])};
-        q.right = {best(q, members[m].result), best(q, members[m + 1].result)};
-        keep(q);
+        keep({.order = m, .left = graphlet(m), .right = {best(m), best(m + 1)}, .outputs = 2});
         ++m;
         continue;
       }
@@ -113,15 +73,9 @@ class Selector {
         ++result_.pruned["zero"];
         continue;
       }
-      Equation q;
-      q.left = {member(q, members[m])};
-      q.right = {best(q, members[m].result)};
-      keep(q);
+      keep({.order = m, .left = graphlet(m), .right = {best(m), {}}});
     }
-    std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
-      return std::tuple(a.larger, a.operators, a.constants, b.equation.variables) <
-             std::tuple(b.larger, b.operators, b.constants, a.equation.variables);
-    });
+    std::sort(candidates.begin(), candidates.end(), comes_before);
     return candidates;
   }
 
@@ -151,7 +105,7 @@ class Selector {
     std::iota(order.begin(), order.end(), 0u);
     const auto special = [&](std::uint32_t n) {
       const Equation& q = result_.kept[n];
-      return std::tuple(-constant_count(q), q.variables);
+      return std::tuple(-static_cast<std::ptrdiff_t>(constant_count(q)), q.variables);
     };
     std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return special(a) < special(b); });
     std::vector<bool> dropped(order.size());
