@@ -6,6 +6,7 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BINARY = os.environ.get("REWRIGHT_BINARY") or os.path.join(ROOT, "build", "release", "bin", "rewright")
@@ -36,17 +37,17 @@ def use_environment():
 
 
 class Worker:
-    """A client of python/ort_worker.py."""
+    """A client of python/ort_worker.py, or of another program with requests and replies of a line each."""
 
-    def __init__(self):
-        command = [sys.executable, os.path.join(ROOT, "python", "ort_worker.py")]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    def __init__(self, script=os.path.join(ROOT, "python", "ort_worker.py")):
+        self.name = os.path.basename(script)
+        self.process = subprocess.Popen([sys.executable, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def ask(self, operation, **fields):
         self.process.stdin.write(json.dumps({"op": operation, **fields}) + "\n")
         self.process.stdin.flush()
         line = self.process.stdout.readline()
-        reply = json.loads(line) if line else {"error": "the ONNX Runtime helper ended"}
+        reply = json.loads(line) if line else {"error": f"{self.name} ended"}
         if "error" in reply:
             raise RuntimeError(reply["error"])
         return reply
@@ -108,6 +109,35 @@ def relative_error(expected, actual):
             return float("inf")
         worst = max(worst, float(np.abs(want - got).max() / max(np.abs(want).max(), 1e-30)))
     return worst
+
+
+def outputs_here(path, inputs, names, folder):
+    """Outputs of a model in Rewright's CPU runtime, in the order of names."""
+    import numpy as np
+
+    report = os.path.join(folder, "run.json")
+    command = ["run", path, "--output-dir", folder, "--device", "cpu", "--threads", "1", "--json", report, "--quiet"]
+    for index, (name, value) in enumerate(inputs.items()):
+        file = os.path.join(folder, f"input_{index}.npy")
+        np.save(file, value)
+        command += ["--input", f"{name}={file}"]
+    status, message = rewright(*command)
+    if status != 0:
+        raise RuntimeError(f"run: exit {status}: {message}")
+    files = {output["name"]: output["file"] for output in read_json(report)["outputs"]}
+    return [np.load(files[name]) for name in names]
+
+
+def error_here(original, path, folder):
+    """The largest relative error of a model in Rewright's CPU runtime against the original in ONNX Runtime."""
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(original, providers=["CPUExecutionProvider"])
+    inputs = random_inputs(session, seed=0)
+    names = [value.name for value in session.get_outputs()]
+    expected = session.run(names, inputs)
+    with tempfile.TemporaryDirectory(dir=folder) as outputs:
+        return relative_error(expected, outputs_here(path, inputs, names, outputs))
 
 
 def compare_in_onnxruntime(reference, other, runs=3):
