@@ -204,7 +204,7 @@ class Optimizer {
       report_.outcome = "no rewrite was predicted to gain";
       return std::nullopt;
     }
-    if (!options_.measure) {
+    if (!options_.measure || !options_.time_graphs) {
       report_.outcome = "chosen by predicted cost";
       return 0;
     }

@@ -34,8 +34,9 @@ struct OptimizeOptions {
   int check_runs = 1;
   std::uint64_t seed = 0;
   FoldOptions fold;
-  TimingOptions timing;  // of the whole graphs at the end
-  bool measure = true;   // false: predicted costs alone decide
+  TimingOptions timing;     // of the whole graphs at the end
+  bool measure = true;      // false: predicted costs alone decide, and they are the roofline's
+  bool time_graphs = true;  // false: predicted costs alone decide
   std::function<void(const OptimizeProgress&)> progress;
   std::stop_token cancel;  // ends the search; what was found is still measured and checked
 };

@@ -21,7 +21,7 @@ struct Options {
   std::string fold_limit = "1M";
   std::vector<std::string> rules, shapes;
   double alpha = 1.05;
-  bool for_training = false, unproved = false;
+  bool for_training = false, unproved = false, no_timing = false;
   int check = 1;
 };
 
@@ -88,6 +88,7 @@ int optimize_command(const Options& options) {
   o.budget_seconds = parse_seconds(options.budget);
   o.memory = parse_bytes(options.memory);
   o.check_runs = options.check;
+  o.time_graphs = !options.no_timing;
   o.seed = options.common.seed;
   o.fold.max_bytes = parse_bytes(options.fold_limit);
   require_writable(options.output);
@@ -144,6 +145,7 @@ CLI::App* add_optimize(CLI::App& program, Run& run) {
   command->add_option("--check", o.check, "random inputs on which both are compared (0: none)")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  command->add_flag("--no-timing", o.no_timing, "choose by predicted cost: operators are timed, whole graphs are not");
   command->add_option("--fold-limit", o.fold_limit, "folded constants larger than this must not grow the file")
       ->capture_default_str();
   command->add_option("--certificate", o.certificate, "write every rewrite applied, to be replayed")->type_name("FILE");
