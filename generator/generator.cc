@@ -1,79 +1,89 @@
 #include "generator/generator.h"
 
-#include <algorithm>
-#include <set>
-
-#include "generator/rule_writer.h"
+#include "generator/rule_selection.h"
 #include "generator/selection.h"
-#include "rules/io.h"
 
 namespace rewright::generator {
 
 namespace {
 
-constexpr std::size_t kMostOperators = 4;
-
-std::string numbered(std::size_t number) {
-  const std::string digits = std::to_string(number);
-  return "generated_" + std::string(digits.size() < 4 ? 4 - digits.size() : 0, '0') + digits;
-}
-
-// What a rule says, without what it is called.
-std::string contents(Rule rule) {
-  rule.name = "rule";
-  rule.description.clear();
-  return to_algebra(rule);
+// What the result depends on.
+std::string identity(const GenerateOptions& options) {
+  std::string text = "--operators " + options.operators + " --max-operators " + std::to_string(options.max_operators) +
+                     " --seed " + std::to_string(options.seed);
+  if (!options.prune_renamings) text += ", with renamings";
+  if (!options.prune_instances) text += ", with instances";
+  if (!options.prune_derivable) text += ", with what is derivable";
+  if (!options.prove) text += ", not proved";
+  return text;
 }
 
 }  // namespace
 
 Generated generate(const GenerateOptions& options) {
-  if (options.max_operators < 1 || options.max_operators > kMostOperators)
-    throw Error(ErrorCode::kUsage, "graphs can have from 1 to " + std::to_string(kMostOperators) + " operators",
+  const auto alone = make_local_communicator();
+  return generate(options, *alone);
+}
+
+Generated generate(const GenerateOptions& options, Communicator& communicator) {
+  if (options.max_operators < 1 || options.max_operators > GraphCounter::kMostOperators)
+    throw Error(ErrorCode::kUsage, "graphs can have from 1 to " + std::to_string(GraphCounter::kMostOperators) + " operators",
                 "--max-operators");
   const Configuration configuration = configure(options.operators);
   Forms forms(configuration);
   const auto report = [&](const std::string& stage, double fraction, const std::string& note) {
     if (options.progress) options.progress(stage, fraction, note);
   };
-  Enumeration enumeration(
-      forms, {.operators = options.max_operators,
-              .key = options.seed,
-              .threads = options.threads,
-              .memory = options.memory,
-              .stop = options.stop,
-              .progress = [&](std::size_t operators, std::size_t applications) {
-                report("enumerating", static_cast<double>(operators - 1) / static_cast<double>(options.max_operators),
-                       std::to_string(operators) + " operators, " + std::to_string(applications) + " applications");
-              }});
+  State state({.folder = options.state,
+               .temporary = options.state.empty() ? options.temporary : options.state,
+               .interval = options.state_interval,
+               .identity = identity(options),
+               .stop = options.stop},
+              communicator);
+  Enumeration enumeration(forms, {.operators = options.max_operators,
+                                  .key = options.seed,
+                                  .threads = options.threads,
+                                  .memory = options.memory,
+                                  .stop = options.stop,
+                                  .progress = [&](std::size_t operators, std::size_t applications) {
+                                    report("enumerating " + std::to_string(operators) + " operators", 0,
+                                           std::to_string(applications) + " applications");
+                                  }});
   enumeration.run();
-  const Selection selection = select(enumeration, {.renamings = options.prune_renamings,
-                                                   .instances = options.prune_instances,
-                                                   .derivable = options.prune_derivable,
-                                                   .stop = enumeration.complete() ? options.stop : std::stop_token(),
-                                                   .progress = [&](double fraction, std::size_t kept) {
-                                                     report("selecting", fraction, std::to_string(kept) + " equations");
-                                                   }});
+  const Collection collection =
+      collect(enumeration,
+              {.renamings = options.prune_renamings,
+               .buffer = options.buffer,
+               .progress = [&](const char* phase, double fraction, const std::string& note) { report(phase, fraction, note); }},
+              state, communicator);
+  // What an interrupted enumeration gives is looked at to the end, and is no state to go on from.
+  State nowhere({.temporary = options.temporary}, communicator);
+  Workers workers(communicator, options.threads, forms);
+  Journal journal(collection.complete ? state : nowhere, communicator, "candidates", collection.counters);
+  const Selection selection =
+      select(enumeration, collection,
+             {.renamings = options.prune_renamings,
+              .instances = options.prune_instances,
+              .derivable = options.prune_derivable,
+              .progress = [&](double fraction,
+                              std::size_t kept) { report("selecting", fraction, std::to_string(kept) + " equations"); }},
+             workers, journal);
+  Counters counters = collection.counters;
   Generated result;
-  result.graphs = enumeration.graph_count();
-  result.fingerprints = enumeration.classes().size();
+  result.graphs = counters[Counters::kGraphs];
+  result.fingerprints = static_cast<std::size_t>(counters[Counters::kFingerprints]);
   result.candidates = selection.candidates;
   result.pruned = selection.pruned;
-  result.complete = enumeration.complete() && !options.stop.stop_requested();
-  std::set<std::string> known;
-  for (std::size_t n = 0; n < selection.kept.size(); ++n) {
-    if (n % 16 == 0)
-      report("generalizing", static_cast<double>(n) / static_cast<double>(selection.kept.size()),
-             std::to_string(result.rules.size()) + " rules");
-    bool written = false;
-    for (Rule& rule : rules_of(selection.kept[n], forms, numbered(n + 1), {.seed = options.seed})) {
-      if (known.insert(contents(rule)).second) {
-        result.rules.push_back(std::move(rule));
-        written = true;
-      }
-    }
-    if (!written) ++result.pruned["not general"];
-  }
+  result.complete = collection.complete && !journal.stopped();
+  RuleSelection rules = select_rules(selection.kept, forms,
+                                     {.writer = {.seed = options.seed, .prove = options.prove},
+                                      .derivable = options.prune_derivable,
+                                      .stop = options.stop,
+                                      .progress = [&](double fraction, std::size_t count) {
+                                        report("generalizing", fraction, std::to_string(count) + " rules");
+                                      }});
+  result.rules = std::move(rules.rules);
+  for (const auto& [reason, count] : rules.pruned) result.pruned[reason] += count;
   return result;
 }
 

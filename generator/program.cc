@@ -1,5 +1,6 @@
 #include "generator/program.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -340,6 +341,65 @@ bool Program::run(std::span<const Residue* const> operands, std::uint64_t key, s
     *results++ = value;
   }
   return largest < kFieldPrime;
+}
+
+Residue Program::Trace::constant(Residue value) const { return FieldArithmetic::mix(0xc0, value); }
+
+Residue Program::Trace::variable(std::uint64_t tensor, std::uint64_t element) const {
+  return FieldArithmetic::mix(FieldArithmetic::mix(0x7a, tensor), element);
+}
+
+Residue Program::Trace::operation(Code code, Residue a, Residue b, Residue c, const Function* function) {
+  const auto mix = FieldArithmetic::mix;
+  if (code == Code::kAdd || code == Code::kMultiply) {
+    if (b < a) std::swap(a, b);
+    const Residue one = constant(1);  // a factor of 1 is exact
+    if (code == Code::kMultiply && (a == one || b == one)) return a == one ? b : a;
+  }
+  if (code == Code::kMaximum || code == Code::kMinimum) {
+    std::vector<Residue> all;
+    for (const Residue x : {a, b}) {
+      const auto known = extremes_.find(mix(static_cast<Residue>(code), x));
+      if (known == extremes_.end())
+        all.push_back(x);
+      else
+        all.insert(all.end(), known->second.begin(), known->second.end());
+    }
+    std::sort(all.begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    if (all.size() == 1) return all[0];
+    Residue h = static_cast<Residue>(code);
+    for (const Residue x : all) h = mix(h, x);
+    extremes_.emplace(mix(static_cast<Residue>(code), h), std::move(all));
+    return h;
+  }
+  const Residue name = function ? FieldArithmetic::hash_text(function->name) : 0;
+  return mix(mix(mix(mix(static_cast<Residue>(code), name), a), b), c);
+}
+
+void Program::run(std::span<const Residue* const> operands, Trace& trace, std::vector<Residue>& registers,
+                  Residue* results) const {
+  registers.resize(std::max(registers.size(), constants_.size() + instructions_.size()));
+  for (std::size_t i = 0; i < constants_.size(); ++i) registers[i] = trace.constant(constants_[i]);
+  const Residue* bases[4] = {nullptr, nullptr, nullptr, registers.data()};
+  for (std::size_t k = 0; k < operands.size(); ++k) bases[k] = operands[k];
+  constexpr std::uint32_t kOffset = (1u << kOffsetBits) - 1;
+  const auto at = [&](Place p) { return bases[p >> kOffsetBits][p & kOffset]; };
+  Residue* next = registers.data() + constants_.size();
+  for (const Instruction& i : instructions_) {
+    if (i.code == Code::kSum || i.code == Code::kSumOfProducts) {
+      const Place step = i.code == Code::kSum ? 1 : 2;
+      for (Place t = i.a; t < i.b; t += step) {
+        const Residue term = step == 1 ? at(terms_[t]) : trace.operation(Code::kMultiply, at(terms_[t]), at(terms_[t + 1]));
+        *next = t == i.a ? term : trace.operation(Code::kAdd, *next, term);
+      }
+    } else {
+      const bool unary = i.code == Code::kApply && i.function && i.function->arity == 1;
+      *next = trace.operation(i.code, at(i.a), unary ? 0 : at(i.b), i.code == Code::kSelect ? at(i.c) : 0, i.function);
+    }
+    ++next;
+  }
+  for (const Place p : results_) *results++ = at(p);
 }
 
 }  // namespace rewright::generator

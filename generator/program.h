@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "operators/operator.h"
@@ -32,6 +33,11 @@ class Program {
   // empty maximum). `registers` is scratch.
   bool run(std::span<const Residue* const> operands, std::uint64_t key, std::vector<Residue>& registers,
            Residue* results) const;
+  // The same, with numbers for the operations that make each element instead of the elements: equal numbers are the same
+  // operations on the same elements in the same order, but for the order of the operands of an addition, multiplication or
+  // maximum, and what a maximum is taken of more than once.
+  class Trace;
+  void run(std::span<const Residue* const> operands, Trace& trace, std::vector<Residue>& registers, Residue* results) const;
   std::size_t result_count() const { return results_.size(); }
   double operation_count() const { return static_cast<double>(instructions_.size() + terms_.size()); }
 
@@ -41,6 +47,17 @@ class Program {
   std::vector<Instruction> instructions_;
   std::vector<Place> terms_;
   std::vector<Place> results_;
+};
+
+// Which operations were seen: numbers of one trace can be compared.
+class Program::Trace {
+ public:
+  Residue constant(Residue value) const;
+  Residue variable(std::uint64_t tensor, std::uint64_t element) const;
+  Residue operation(Code code, Residue a, Residue b, Residue c = 0, const Function* function = nullptr);
+
+ private:
+  std::unordered_map<Residue, std::vector<Residue>> extremes_;  // what a maximum or minimum is taken of
 };
 
 // Compiles definitions with known sizes into one program: those of the same operator for several shape assignments, whose

@@ -5,6 +5,7 @@
 #include "graph/file.h"
 #include "rules/io.h"
 #include "tools/cli/command.h"
+#include "verifier/verify.h"
 
 #include <sys/resource.h>
 
@@ -16,7 +17,17 @@ struct Options {
   CommonOptions common;
   std::string output, operators = "taso", memory = "4G";
   std::size_t max_operators = 3;
+  bool unproved = false;
 };
+
+// The rule, with the conditions that its target needs, if there is a proof for all sizes.
+std::optional<Rule> prove(const Rule& rule) {
+  VerifyOptions options;
+  options.instances = 0;  // random instances were tried before
+  options.suggest_conditions = false;
+  Verdict verdict = verify(rule, options);
+  return verdict.outcome == Outcome::kProved ? std::optional(std::move(verdict.rule)) : std::nullopt;
+}
 
 int generate_command(const Options& options) {
   generator::GenerateOptions o;
@@ -25,6 +36,7 @@ int generate_command(const Options& options) {
   o.memory = parse_bytes(options.memory);
   o.threads = thread_count(options.common);
   if (options.common.seed != 0) o.seed = options.common.seed;
+  if (!options.unproved) o.prove = prove;
   require_writable(options.output);
   Interruption interruption;
   Progress progress(options.common);
@@ -77,6 +89,8 @@ CLI::App* add_generate(CLI::App& program, Run& run) {
       ->type_name("LIST");
   command->add_option("--max-operators", o.max_operators, "of a graph")->capture_default_str()->type_name("N");
   command->add_option("--memory", o.memory, "what the enumeration may take")->capture_default_str()->type_name("SIZE");
+  command->add_flag("--unproved", o.unproved,
+                    "write the most general form that holds on random instances, without looking for proofs");
   command->callback([options, &run] { run = [options] { return generate_command(*options); }; });
   return command;
 }
