@@ -1,6 +1,7 @@
 // Build-time tool: compiles files of rules in algebra into a C++ source that holds the bytes of their binary form.
-//   rewright_compile_rules [--unproved] OUTPUT.cc PROOFS.txt FILE.rules ...
-// Every rule must be in the list of proofs, as it stands; with --unproved, those that are not are compiled as unproved.
+//   rewright_compile_rules [--unproved] OUTPUT.cc PROOFS.txt ORIGINS.txt FILE.rules ...
+// Every rule must be in the list of proofs, as it stands; with --unproved, those that are not are compiled as unproved. What is
+// not in the list of origins was written by a person alone.
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -42,6 +43,24 @@ std::map<std::string, Proof> read_proofs(const std::string& name) {
   return proofs;
 }
 
+// A line a rule: its name and its origin.
+std::map<std::string, rewright::RuleOrigin> read_origins(const std::string& name) {
+  std::ifstream file(name);
+  if (!file) throw Error(ErrorCode::kMissing, "cannot be read", name, "run tools/make_rules --origins");
+  std::map<std::string, rewright::RuleOrigin> origins;
+  std::string line;
+  for (int number = 1; std::getline(file, line); ++number) {
+    if (line.empty() || line[0] == '#') continue;
+    std::istringstream words(line);
+    std::string rule, word;
+    words >> rule >> word;
+    const auto origin = rewright::parse_origin(word);
+    if (!origin) throw Error(ErrorCode::kBadInput, "this is no origin", name + ":" + std::to_string(number));
+    origins[rule] = *origin;
+  }
+  return origins;
+}
+
 std::string as_source(const std::string& bytes) {
   std::string text =
       "// Generated from rules/database: do not edit.\n"
@@ -61,8 +80,9 @@ std::string as_source(const std::string& bytes) {
 
 void compile(const std::vector<std::string>& arguments, bool unproved) {
   std::map<std::string, Proof> proofs = read_proofs(arguments[1]);
+  const std::map<std::string, rewright::RuleOrigin> origins = read_origins(arguments[2]);
   std::vector<rewright::Rule> rules;
-  for (std::size_t i = 2; i < arguments.size(); ++i)
+  for (std::size_t i = 3; i < arguments.size(); ++i)
     for (rewright::Rule& rule : rewright::read_rules(std::filesystem::path(arguments[i]))) {
       const auto proof = proofs.find(rule.name);
       if (proof != proofs.end() && proof->second.rule == hash(rule))
@@ -73,6 +93,7 @@ void compile(const std::vector<std::string>& arguments, bool unproved) {
                     proof == proofs.end() ? "the rule has no proof" : "the rule was changed since it was proved",
                     arguments[i] + ": rule " + rule.name, kHint);
       if (proof != proofs.end()) proofs.erase(proof);
+      if (const auto origin = origins.find(rule.name); origin != origins.end()) rule.origin = origin->second;
       rules.push_back(std::move(rule));
     }
   if (!proofs.empty() && !unproved)
@@ -91,8 +112,8 @@ int main(int argc, char** argv) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
   const bool unproved = !arguments.empty() && arguments[0] == "--unproved";
   if (unproved) arguments.erase(arguments.begin());
-  if (arguments.size() < 3) {
-    std::cerr << "usage: rewright_compile_rules [--unproved] OUTPUT.cc PROOFS.txt FILE.rules ...\n";
+  if (arguments.size() < 4) {
+    std::cerr << "usage: rewright_compile_rules [--unproved] OUTPUT.cc PROOFS.txt ORIGINS.txt FILE.rules ...\n";
     return 2;
   }
   try {

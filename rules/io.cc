@@ -279,7 +279,7 @@ Rule to_rule(const proto::Rule& p) {
   }
   rule.math = to_enum<MathClass>(p.math(), 2);
   rule.for_training = !p.inference_only();
-  rule.origin = to_enum<RuleOrigin>(p.origin(), 2);
+  rule.origin = to_enum<RuleOrigin>(p.origin(), 5);
   rule.proof.status = to_status(p.proof().status());
   rule.proof.method = p.proof().method();
   rule.proof.certificate = p.proof().certificate();

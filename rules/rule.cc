@@ -65,8 +65,20 @@ std::string_view name(RuleOrigin origin) {
       return "generated";
     case RuleOrigin::kImported:
       return "imported";
+    case RuleOrigin::kBoth:
+      return "both";
+    case RuleOrigin::kRediscovered:
+      return "rediscovered";
+    case RuleOrigin::kGeneralizes:
+      return "generalizes";
   }
   return "";
+}
+
+std::optional<RuleOrigin> parse_origin(std::string_view name) {
+  for (int i = 0; i <= static_cast<int>(RuleOrigin::kGeneralizes); ++i)
+    if (const auto origin = static_cast<RuleOrigin>(i); rewright::name(origin) == name) return origin;
+  return std::nullopt;
 }
 
 namespace {

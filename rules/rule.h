@@ -143,7 +143,15 @@ enum class MathClass {
   kNeedsFinite,   // and only if no intermediate value is NaN or infinite (--math fast)
 };
 
-enum class RuleOrigin { kHandwritten, kGenerated, kImported };
+// Who found it. Marks of shipped rules are written by tools/make_rules.
+enum class RuleOrigin {
+  kHandwritten,   // a person alone
+  kGenerated,     // the generator alone
+  kImported,      // another program
+  kBoth,          // a person, and the generator the same rule
+  kRediscovered,  // a person, and it follows from generated rules
+  kGeneralizes,   // a person; instances of it follow from generated rules, but not all
+};
 
 enum class RuleStatus {
   kUnknown,    // nothing is known yet
@@ -202,6 +210,7 @@ const RuleSet& shipped_rules();
 
 std::string_view name(MathClass math);     // "exact", "reassociates", "needs_finite"
 std::string_view name(RuleStatus status);  // "unknown", "proved", ...
-std::string_view name(RuleOrigin origin);  // "handwritten", ...
+std::string_view name(RuleOrigin origin);  // "handwritten", ..., "generalizes"
+std::optional<RuleOrigin> parse_origin(std::string_view name);
 
 }  // namespace rewright

@@ -190,11 +190,23 @@ std::vector<Tensor> in_order_of_inputs(const Graph& graph, std::map<std::string,
   return result;
 }
 
+bool is_part_of_shipped_rules(const std::string& argument) {
+  std::error_code error;
+  return (argument == "generated" || argument == "handwritten") && !std::filesystem::exists(argument, error);
+}
+
 std::vector<Rule> read_all_rules(const std::vector<std::string>& files) {
   if (files.empty()) return shipped_rules().rules();
   std::vector<Rule> rules;
-  for (const std::string& file : files)
-    for (Rule& rule : read_rules(file)) rules.push_back(std::move(rule));
+  for (const std::string& file : files) {
+    if (!is_part_of_shipped_rules(file)) {
+      for (Rule& rule : read_rules(file)) rules.push_back(std::move(rule));
+      continue;
+    }
+    const bool generated = file == "generated";
+    for (const Rule& rule : shipped_rules().rules())
+      if (rule.origin == RuleOrigin::kBoth || (rule.origin == RuleOrigin::kGenerated) == generated) rules.push_back(rule);
+  }
   return RuleSet(std::move(rules)).rules();
 }
 

@@ -47,6 +47,7 @@ CLI::App* add_verify(CLI::App& program, Run& run);
 CLI::App* add_models(CLI::App& program, Run& run);
 CLI::App* add_conformance(CLI::App& program, Run& run);
 CLI::App* add_import_taso(CLI::App& rules, Run& run);  // below `rules`
+void add_derive(CLI::App& rules, Run& run);
 
 // A subcommand with the common options and an example at the end of its help.
 CLI::App* add_command(CLI::App& program, const std::string& name, const std::string& description, const std::string& example,
@@ -84,7 +85,9 @@ std::map<std::string, Tensor> read_named_tensors(const std::vector<std::string>&
 // These as the graph's inputs in order. Throws Error(kUsage) for unknown or missing names.
 std::vector<Tensor> in_order_of_inputs(const Graph& graph, std::map<std::string, Tensor> given);
 
-// The rules of all these files; the shipped ones if there are none.
+// The rules of all these files; the shipped ones if there are none. "generated" and "handwritten" are the shipped rules that
+// the generator found and those that people wrote, unless there is a file of that name.
+bool is_part_of_shipped_rules(const std::string& argument);
 std::vector<Rule> read_all_rules(const std::vector<std::string>& files);
 // The same for use. Throws Error(kBadInput) for a rule that is not proved, unless `unproved` ones were asked for.
 std::vector<Rule> read_proved_rules(const std::vector<std::string>& files, bool unproved);

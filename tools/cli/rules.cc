@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "generator/provenance.h"
 #include "graph/file.h"
 #include "rules/draw.h"
 #include "rules/io.h"
@@ -14,7 +15,7 @@ struct Options {
   CommonOptions common;
   std::vector<std::string> files, names;
   std::string output, format = "binary";
-  bool dot = false;
+  bool dot = false, reduce = false;
 };
 
 std::string hexadecimal(std::uint64_t number) {
@@ -55,7 +56,7 @@ std::string remarks(const Rule& rule) {
 // A rule's name among the arguments: whatever is no file and could be one.
 bool is_rule_name(const std::string& argument) {
   std::error_code error;
-  return !std::filesystem::exists(argument, error) &&
+  return !std::filesystem::exists(argument, error) && !is_part_of_shipped_rules(argument) &&
          std::all_of(argument.begin(), argument.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });
 }
 
@@ -87,6 +88,8 @@ int rules_command(Options options, bool whole) {
       line.resize(std::max<std::size_t>(line.size() + 1, 58), ' ');
       line += std::string(name(rule.proof.status));
       line.resize(std::max<std::size_t>(line.size() + 1, 68), ' ');
+      line += std::string(name(rule.origin));
+      line.resize(std::max<std::size_t>(line.size() + 1, 82), ' ');
       say(options.common, line + rule.description + "\n");
     }
   }
@@ -121,16 +124,23 @@ int merge_command(const Options& options) {
   std::vector<NamedRules> sets;
   for (const std::string& file : options.files) sets.push_back({file, read_rules(file)});
   const MergedRules merged = merge(sets);
-  write_file(options.output, write_rules(merged.rules, kFormats.at(options.format)));
+  generator::ReducedRules reduced{merged.rules, {}};
+  if (options.reduce) reduced = generator::reduced(merged.rules);
+  write_file(options.output, write_rules(reduced.rules, kFormats.at(options.format)));
   nlohmann::json dropped = nlohmann::json::array();
   std::string text;
   for (const MergedRules::Duplicate& d : merged.dropped) {
     text += d.file + ": " + d.name + " is " + d.kept + "\n";
     dropped.push_back({{"name", d.name}, {"file", d.file}, {"kept", d.kept}});
   }
-  say(options.common, text + options.output + ": " + std::to_string(merged.rules.size()) + " rules, " +
-                          std::to_string(merged.dropped.size()) + " duplicates dropped\n");
-  write_json(options.common, {{"output", options.output}, {"rules", merged.rules.size()}, {"dropped", dropped}});
+  for (const std::string& rule : reduced.dropped) text += rule + " follows from others\n";
+  text += options.output + ": " + std::to_string(reduced.rules.size()) + " rules, " + std::to_string(merged.dropped.size()) +
+          " duplicates dropped";
+  if (options.reduce) text += ", and " + std::to_string(reduced.dropped.size()) + " that follow from others";
+  say(options.common, text + "\n");
+  write_json(
+      options.common,
+      {{"output", options.output}, {"rules", reduced.rules.size()}, {"dropped", dropped}, {"derivable", reduced.dropped}});
   return kDone;
 }
 
@@ -173,6 +183,7 @@ void add_merge(CLI::App& command, Run& run) {
   sub->add_option("--format", o.format, "binary, text or algebra (which keeps no proofs)")
       ->check(CLI::IsMember({"binary", "text", "algebra"}))
       ->capture_default_str();
+  sub->add_flag("--reduce", o.reduce, "also leave out what follows from the rest");
   sub->callback([options, &run] { run = [options] { return merge_command(*options); }; });
 }
 
@@ -184,6 +195,7 @@ CLI::App* add_rules(CLI::App& program, Run& run) {
   add_list_and_show(*command, run);
   add_diff(*command, run);
   add_merge(*command, run);
+  add_derive(*command, run);
   add_import_taso(*command, run);
   return command;
 }
