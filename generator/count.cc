@@ -1,154 +1,244 @@
-// How many graphs the classes stand for, by dynamic programming over the members.
-#include <algorithm>
-#include <bit>
-#include <map>
+#include "generator/count.h"
 
-#include "generator/enumeration.h"
+#include <algorithm>
 
 namespace rewright::generator {
 
 namespace {
 
-double choose(double n, int k) { return k == 2 ? n * (n - 1) / 2 : n * (n - 1) * (n - 2) / 6; }
+// Sets of k of n.
+double choose(double n, int k) {
+  double result = 1;
+  for (int i = 0; i < k; ++i) result = result * (n - i) / (i + 1);
+  return result;
+}
 
-// Terms are graphs with one output. A term of two operators has one inner term of one operator.
-class Counter {
- public:
-  explicit Counter(const Enumeration& e) : e_(e), leaf_(e.classes().size()), one_(leaf_), two_(leaf_) {
-    for (std::size_t c = 0; c < leaf_.size(); ++c) leaf_[c] = e.classes()[c].leaf != ~std::uint32_t{0};
-  }
-
-  double run(std::size_t operators, std::size_t last, const std::function<double(const Member&)>& renamings) {
-    double single = 0, pairs = 0, triples = 0;
-    const std::vector<Member>& members = e_.members();
-    for (std::size_t m = 0; m < members.size(); ++m) {
-      const double terms = assignments(members[m], 0) * weight(m, 1, last, renamings);
-      one_[members[m].result] += terms;
-      if (members[m].output == 0) single += terms;
-    }
-    if (operators < 2) return single;
-    std::map<ClassId, double> outer;  // by the class of the inner term: how many terms around each such class
-    for (std::size_t m = 0; m < members.size(); ++m) {
-      const double w = weight(m, 2, last, renamings);
-      if (assignments(members[m], 1) == 0) continue;
-      for (const ClassId q : distinct(members[m])) {
-        const double terms = inner_assignments(members[m], q) * w;
-        if (terms == 0) continue;
-        two_[members[m].result] += terms;
-        around_[{members[m].result, q}] += terms;
-        if (members[m].output == 0) pairs += terms, outer[q] += terms;
-      }
-    }
-    double total = single + choose(single, 2) + pairs;
-    if (operators < 3) return total;
-    for (std::size_t m = 0; m < members.size(); ++m)
-      if (members[m].output == 0) triples += assignments(members[m], 2) * weight(m, 3, last, renamings);
-    total += choose(single, 3) + pairs * (single - 1) + triples;
-    for (const auto& [q, terms] : outer) total += one_[q] * choose(terms / one_[q], 2);
-    return total;
-  }
-
- private:
-  // Members of the last level were enumerated for one choice of exchangeable variables.
-  double weight(std::size_t m, std::size_t size, std::size_t last,
-                const std::function<double(const Member&)>& renamings) const {
-    return size == last && m >= e_.first_member(last) ? renamings(e_.members()[m]) : 1;
-  }
-
-  std::size_t arity(const Member& m) const { return e_.forms().form(m.form).operands.size(); }
-  std::vector<ClassId> distinct(const Member& m) const {
-    std::vector<ClassId> result;
-    for (std::size_t k = 0; k < arity(m); ++k)
-      if (std::find(result.begin(), result.end(), m.operands[k]) == result.end()) result.push_back(m.operands[k]);
-    return result;
-  }
-  bool symmetric(const Member& m) const {
-    const Form& form = e_.forms().form(m.form);
-    return form.operands.size() >= 2 && m.operands[0] == m.operands[1] &&
-           e_.forms().configuration().choices[form.choice].op->commutative();
-  }
-
-  // Sums over which operand is a leaf (0), and which terms (1, 2) the others are; `value` counts the terms for a pattern.
-  template <class Value>
-  double patterns(const Member& m, int kinds, const Value& value) const {
-    const std::size_t n = arity(m);
-    double all = 0, diagonal = 0;
-    int count = 1;
-    for (std::size_t k = 0; k < n; ++k) count *= kinds;
-    for (int code = 0; code < count; ++code) {
-      int pattern[3] = {0, 0, 0}, rest = code;
-      for (std::size_t k = 0; k < n; ++k, rest /= kinds) pattern[k] = rest % kinds;
-      double leaves = 1;
-      for (std::size_t k = 0; k < n; ++k)
-        if (pattern[k] == 0) leaves *= leaf_[m.operands[k]];
-      if (leaves == 0) continue;
-      const double terms = leaves * value(pattern);
-      all += terms;
-      if (n >= 2 && pattern[0] == pattern[1]) diagonal += terms;
-    }
-    return symmetric(m) ? (all + diagonal) / 2 : all;
-  }
-  // The class of the operands of a kind, if they have one.
-  ClassId common(const Member& m, const int* pattern, int kind) const {
-    ClassId c = kNoClass;
-    for (std::size_t k = 0; k < arity(m); ++k)
-      if (pattern[k] == kind) {
-        if (c != kNoClass && c != m.operands[k]) return kNoClass;
-        c = m.operands[k];
-      }
-    return c;
-  }
-  bool has(const Member& m, const int* pattern, int kind) const {
-    return std::find(pattern, pattern + arity(m), kind) != pattern + arity(m);
-  }
-
-  // The ways to choose terms for the operands that have this many operators together.
-  double assignments(const Member& m, int size) const {
-    if (size == 0) return patterns(m, 1, [](const int*) { return 1.0; });
-    if (size == 1)
-      return patterns(m, 2, [&](const int* p) {
-        const ClassId q = common(m, p, 1);
-        return q == kNoClass ? 0.0 : one_[q];
-      });
-    // A term of two operators, with or without its inner term; or two different terms of one operator.
-    const double nested = patterns(m, 3, [&](const int* p) {  // 1: the inner term, 2: the outer one
-      const ClassId outer = common(m, p, 2);
-      if (outer == kNoClass) return 0.0;
-      if (!has(m, p, 1)) return two_[outer];
-      const ClassId inner = common(m, p, 1);
-      if (inner == kNoClass) return 0.0;
-      const auto at = around_.find({outer, inner});
-      return at == around_.end() ? 0.0 : at->second;
-    });
-    const double separate = patterns(m, 3, [&](const int* p) {
-      const ClassId a = common(m, p, 1), b = common(m, p, 2);
-      if (a == kNoClass || b == kNoClass || std::find(p, p + 3, 1) > std::find(p, p + 3, 2)) return 0.0;
-      return one_[a] * one_[b] - (a == b ? one_[a] : 0);
-    });
-    return nested + separate;
-  }
-  double inner_assignments(const Member& m, ClassId q) const {
-    return patterns(m, 2, [&](const int* p) { return has(m, p, 1) && common(m, p, 1) == q ? one_[q] : 0.0; });
-  }
-
-  const Enumeration& e_;
-  std::vector<double> leaf_, one_, two_;
-  std::map<std::pair<ClassId, ClassId>, double> around_;
-};
+Application application_of(const Member& m) { return {m.form, m.operands}; }
 
 }  // namespace
 
-double Enumeration::graph_count() const {
-  const auto renamings = [this](const Member& m) {
-    const std::uint32_t support = support_of({m.operands.data(), forms_.form(m.form).operands.size()});
-    double count = 1;
-    for (const std::uint32_t group : groups_) {
-      const int all = std::popcount(group), used = std::popcount(support & group);
-      for (int i = 0; i < used; ++i) count = count * (all - i) / (i + 1);
+GraphCounter::GraphCounter(const Enumeration& e, std::size_t operators) : e_(e), operators_(operators) {
+  const std::size_t classes = e.classes().size();
+  leaf_.resize(classes);
+  for (std::size_t c = 0; c < classes; ++c) leaf_[c] = e.classes()[c].leaf != ~std::uint32_t{0};
+  single_.resize(classes), two_.resize(classes), inner_.resize(classes), around_.resize(classes);
+  for (const Choice& choice : e.forms().configuration().choices) ternary_ |= choice.arity == 3;
+  if (operators >= 1) count_single();
+  if (operators >= 2) count_two();
+  if (operators >= 3) count_three();
+  if (operators >= 1) graphs_ = singles_;
+  if (operators >= 2) graphs_ += choose(singles_, 2) + twos_;
+  if (operators >= 3) {
+    graphs_ += choose(singles_, 3) + twos_ * (singles_ - 1) + threes_;
+    for (ClassId z = 0; z < classes; ++z) graphs_ += single_[z] * choose(around_[z], 2);
+  }
+  if (operators >= 4) graphs_ += graphs_of_four();
+}
+
+double GraphCounter::graphs(const Application& last) const { return terms(last, operators_ - 1) * e_.renamings(last); }
+
+void GraphCounter::count_single() {
+  for (const Member& m : e_.members()) {
+    const double n = terms(application_of(m), 0);
+    single_[m.result] += n;
+    if (m.output == 0) singles_ += n;
+  }
+}
+
+void GraphCounter::count_two() {
+  for (const Member& m : e_.members()) {
+    const Application a = application_of(m);
+    for (const ClassId z : distinct(a)) {
+      const double n = around_single(a, z);
+      if (n == 0) continue;
+      two_[m.result] += n;
+      if (two_yz_.at(m.result, z) == 0) inner_[m.result].push_back(z);
+      two_yz_(m.result, z) += n;
+      if (m.output == 0) twos_ += n, around_[z] += n;
     }
-    return count;
-  };
-  return Counter(*this).run(std::min<std::size_t>(levels_, 3), options_.operators, renamings);
+  }
+  for (ClassId z = 0; z < around_.size(); ++z)
+    if (around_[z] > 0) around_[z] /= single_[z];
+}
+
+void GraphCounter::count_three() {
+  const bool keep = operators_ > 3;
+  if (keep)
+    for (std::vector<double>* v : {&chain_, &fork_, &chain_z_, &fork_y_}) v->resize(leaf_.size());
+  for (const Member& m : e_.members()) {
+    const Application a = application_of(m);
+    const ClassId x = m.result;
+    const std::vector<ClassId> operands = distinct(a);
+    for (const ClassId y : operands)
+      for (const ClassId z : inner_[y]) {
+        const double n = around_two(a, y, z);
+        if (n == 0) continue;
+        if (m.output == 0) threes_ += n;
+        if (!keep) continue;
+        chain_[x] += n, chain_xy_(x, y) += n, chain_xz_(x, z) += n;
+        if (ternary_) chain_xyz_[{x, y, z}] += n;
+        if (m.output == 0) chains_ += n, chain_yz_(y, z) += n, chain_z_[z] += n;
+      }
+    for (const ClassId y : operands)
+      for (const ClassId z : operands) {
+        const double n = around_both(a, y, z);
+        if (n == 0) continue;
+        if (m.output == 0) threes_ += n;
+        if (!keep) continue;
+        fork_[x] += n, fork_xy_(x, y) += n, fork_xy_(x, z) += n;
+        if (ternary_) fork_xyz_[{x, y, z}] += n, fork_xyz_[{x, z, y}] += n;
+        if (m.output == 0) forks_ += n, fork_yz_(std::min(y, z), std::max(y, z)) += n, fork_y_[y] += n, fork_y_[z] += n;
+      }
+  }
+}
+
+// One for each shape that the order of four applications may have.
+double GraphCounter::graphs_of_four() const {
+  double result = choose(singles_, 4) + twos_ * choose(singles_ - 1, 2) + choose(twos_, 2) + chains_ * (singles_ - 1) +
+                  forks_ * (singles_ - 2);
+  for (ClassId z = 0; z < around_.size(); ++z) {
+    const double sharing = single_[z] * choose(around_[z], 2);
+    result += sharing * (singles_ - 1) - sharing;  // with another one; not as two terms that share nothing
+    result += single_[z] * choose(around_[z], 3);  // three around one
+    result += chain_z_[z] * (around_[z] - 1);      // x(y(z)), w(z)
+    result += fork_y_[z] * around_[z];             // x(y, z), w(y)
+  }
+  for (const auto& [key, n] : chain_yz_.values) {  // two around the same two
+    const double inner = two_yz_.values.at(key);
+    result += inner * choose(n / inner, 2);
+  }
+  for (const auto& [key, n] : fork_yz_.values) {
+    const auto y = static_cast<ClassId>(key >> 32), z = static_cast<ClassId>(key);
+    const double inner = y == z ? choose(single_[y], 2) : single_[y] * single_[z];
+    result += inner * choose(n / inner, 2);
+  }
+  for (const Member& m : e_.members())
+    if (m.output == 0) result += terms(application_of(m), 3);
+  return result;
+}
+
+std::vector<ClassId> GraphCounter::distinct(const Application& a) const {
+  std::vector<ClassId> result;
+  for (std::size_t k = 0; k < e_.forms().form(a.form).operands.size(); ++k)
+    if (std::find(result.begin(), result.end(), a.operands[k]) == result.end()) result.push_back(a.operands[k]);
+  return result;
+}
+
+template <class Value>
+double GraphCounter::patterns(const Application& a, int kinds, const Value& value) const {
+  const Form& form = e_.forms().form(a.form);
+  const std::size_t n = form.operands.size();
+  double all = 0, diagonal = 0;
+  int count = 1;
+  for (std::size_t k = 0; k < n; ++k) count *= kinds;
+  for (int code = 0; code < count; ++code) {
+    int pattern[3] = {0, 0, 0}, rest = code, order[4] = {3, 3, 3, 3};
+    std::array<ClassId, 4> classes{kNoClass, kNoClass, kNoClass, kNoClass};
+    double leaves = 1;
+    for (std::size_t k = 0; k < n && leaves > 0; ++k, rest /= kinds) {
+      const int kind = pattern[k] = rest % kinds;
+      if (kind == 0) {
+        leaves *= leaf_[a.operands[k]];
+      } else {
+        if (classes[kind] != kNoClass && classes[kind] != a.operands[k]) leaves = 0;  // one term is in one class
+        classes[kind] = a.operands[k];
+        order[kind] = std::min(order[kind], static_cast<int>(k));
+      }
+    }
+    if (leaves == 0) continue;
+    const double terms = leaves * value(classes, order);
+    all += terms;
+    if (n >= 2 && pattern[0] == pattern[1]) diagonal += terms;
+  }
+  const bool symmetric =
+      n >= 2 && a.operands[0] == a.operands[1] && e_.forms().configuration().choices[form.choice].op->commutative();
+  return symmetric ? (all + diagonal) / 2 : all;
+}
+
+double GraphCounter::terms(const Application& a, std::size_t applications) const {
+  if (applications == 0) return patterns(a, 1, [](const auto&, const int*) { return 1.0; });
+  if (applications == 3) return around_three(a);
+  double result = 0;
+  const std::vector<ClassId> operands = distinct(a);
+  for (const ClassId y : operands) {
+    if (applications == 1) {
+      result += around_single(a, y);
+      continue;
+    }
+    for (const ClassId z : inner_[y]) result += around_two(a, y, z);
+    for (const ClassId z : operands) result += around_both(a, y, z);
+  }
+  return result;
+}
+
+double GraphCounter::around_single(const Application& a, ClassId inner) const {
+  if (single_[inner] == 0) return 0;
+  return patterns(a, 2, [&](const auto& c, const int*) { return c[1] == inner ? single_[inner] : 0.0; });
+}
+
+// A term of two, whose inner application may be another operand.
+double GraphCounter::around_two(const Application& a, ClassId outer, ClassId inner) const {
+  return patterns(a, 3, [&](const auto& c, const int*) {
+    return c[2] == outer && (c[1] == kNoClass || c[1] == inner) ? two_yz_.at(outer, inner) : 0.0;
+  });
+}
+
+// Two different terms of one application.
+double GraphCounter::around_both(const Application& a, ClassId first, ClassId second) const {
+  if (single_[first] == 0 || single_[second] == 0) return 0;
+  return patterns(a, 3, [&](const auto& c, const int* order) {
+    if (c[1] != first || c[2] != second || order[1] > order[2]) return 0.0;
+    return single_[first] * (single_[second] - (first == second));
+  });
+}
+
+// Terms whose applications are three: a chain or fork x (3) with y (2) and z (1), a term of two (2, 1) and another (3), two
+// (2, 3) around one (1), or three. Where two of them are alike, they are taken in one order.
+double GraphCounter::around_three(const Application& a) const {
+  return patterns(a, 4, [&](const auto& c, const int* order) {
+    double result = 0;
+    if (c[3] != kNoClass) {
+      result += chains(c[3], c[2], c[1]);
+      if (c[2] == kNoClass || (c[1] != kNoClass && order[1] < order[2])) result += forks(c[3], c[1], c[2]);
+    }
+    if (c[3] != kNoClass && c[2] != kNoClass) {
+      result += two_and_single(c[2], c[1], c[3]);
+      if (order[2] < order[3]) result += two_around_one(c[2], c[3], c[1]);
+      if (c[1] != kNoClass && order[1] < order[2] && order[2] < order[3])
+        result += single_[c[1]] * (single_[c[2]] - (c[1] == c[2])) * (single_[c[3]] - (c[1] == c[3]) - (c[2] == c[3]));
+    }
+    return result;
+  });
+}
+
+double GraphCounter::chains(ClassId x, ClassId y, ClassId z) const {
+  if (y == kNoClass) return z == kNoClass ? chain_[x] : chain_xz_.at(x, z);
+  if (z == kNoClass) return chain_xy_.at(x, y);
+  const auto found = chain_xyz_.find({x, y, z});
+  return found == chain_xyz_.end() ? 0 : found->second;
+}
+
+double GraphCounter::forks(ClassId x, ClassId y, ClassId z) const {
+  if (y == kNoClass) return fork_[x];
+  if (z == kNoClass) return fork_xy_.at(x, y);
+  const auto found = fork_xyz_.find({x, y, z});
+  return found == fork_xyz_.end() ? 0 : found->second;
+}
+
+double GraphCounter::two_and_single(ClassId y, ClassId z, ClassId single) const {
+  if (z == kNoClass) return two_[y] * single_[single] - two_yz_.at(y, single);
+  return two_yz_.at(y, z) * (single_[single] - (z == single));
+}
+
+double GraphCounter::two_around_one(ClassId y, ClassId other, ClassId z) const {
+  if (two_[other] == 0) return 0;
+  double result = 0;
+  for (const ClassId inner : inner_[y]) {
+    if (z != kNoClass && z != inner) continue;
+    const double n = two_yz_.at(y, inner), m = two_yz_.at(other, inner);
+    if (m > 0) result += n * m / single_[inner] - (y == other ? n : 0);
+  }
+  return result;
 }
 
 }  // namespace rewright::generator

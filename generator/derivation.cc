@@ -14,7 +14,8 @@ constexpr ClassNumber kNothing = Expression::kNone;
 
 class EGraph {
  public:
-  explicit EGraph(const Theory& theory) : theory_(theory) {}
+  EGraph(const Theory& theory, Forms& forms, std::optional<std::uint32_t> without)
+      : theory_(theory), forms_(forms), without_(without) {}
 
   ClassNumber find(ClassNumber c) const {
     while (parent_[c] != c) c = parent_[c];
@@ -32,11 +33,11 @@ class EGraph {
       }
     if (e.kind == Kind::kOperator) {
       const Form* form = nullptr;
-      for (const FormId f : theory_.forms_.find(e.number, types))
-        if (theory_.forms_.form(f).variant == e.variant) form = &theory_.forms_.form(f);
+      for (const FormId f : forms_.find(e.number, types))
+        if (forms_.form(f).variant == e.variant) form = &forms_.form(f);
       if (!form) return kNothing;
       e.type = form->outputs[e.output];
-      if (theory_.forms_.configuration().choices[e.number].op->commutative() && e.arguments[1] < e.arguments[0])
+      if (forms_.configuration().choices[e.number].op->commutative() && e.arguments[1] < e.arguments[0])
         std::swap(e.arguments[0], e.arguments[1]);
     }
     const auto [at, fresh] = known_.try_emplace(key(e), 0);
@@ -75,7 +76,7 @@ class EGraph {
         for (ClassNumber& a : node.expression.arguments)
           if (a != kNothing) a = find(a);
         if (node.expression.kind == Kind::kOperator &&
-            theory_.forms_.configuration().choices[node.expression.number].op->commutative() &&
+            forms_.configuration().choices[node.expression.number].op->commutative() &&
             node.expression.arguments[1] < node.expression.arguments[0])
           std::swap(node.expression.arguments[0], node.expression.arguments[1]);
         const auto [at, fresh] = known_.try_emplace(key(node.expression), node.owner);
@@ -112,7 +113,7 @@ class EGraph {
     const Expression& node = nodes_[n].expression;
     if (node.kind != e.kind || node.number != e.number || node.variant != e.variant || node.output != e.output) return;
     match_arguments(pattern, e, node.arguments, 0, bound, found);
-    if (e.kind == Kind::kOperator && theory_.forms_.configuration().choices[e.number].op->commutative() &&
+    if (e.kind == Kind::kOperator && forms_.configuration().choices[e.number].op->commutative() &&
         node.arguments[0] != node.arguments[1]) {
       auto swapped = node.arguments;
       std::swap(swapped[0], swapped[1]);
@@ -133,7 +134,8 @@ class EGraph {
       const auto rewrites = theory_.by_root_.find(root);
       if (rewrites == theory_.by_root_.end()) continue;
       for (const std::uint32_t r : rewrites->second) {
-        if (!theory_.active_[theory_.rewrites_[r].number]) continue;
+        const std::uint32_t number = theory_.rewrites_[r].number;
+        if (!theory_.active_[number] || number == without_) continue;
         for (const std::uint32_t n : nodes) {
           Substitution none;
           none.fill(kNothing);
@@ -180,6 +182,8 @@ class EGraph {
   }
 
   const Theory& theory_;
+  Forms& forms_;
+  std::optional<std::uint32_t> without_;
   std::vector<ClassNumber> parent_;
   std::vector<TypeId> types_;
   std::vector<Node> nodes_;
@@ -211,10 +215,12 @@ std::uint32_t Theory::add(const Equation& equation) {
   return number;
 }
 
-bool Theory::derives(const Equation& equation, const DerivationLimits& limits) const {
+bool Theory::derives(const Equation& equation, const DerivationLimits& limits, Forms& forms,
+                     std::optional<std::uint32_t> without) const {
   const auto [first, last] = by_hash_.equal_range(canonical_hash(equation.tidied(), forms_));
-  if (std::any_of(first, last, [&](const auto& known) { return active_[known.second]; })) return true;
-  EGraph graph(*this);
+  if (std::any_of(first, last, [&](const auto& known) { return active_[known.second] && known.second != without; }))
+    return true;
+  EGraph graph(*this, forms, without);
   std::vector<std::pair<ClassNumber, ClassNumber>> goals;
   for (std::size_t i = 0; i < equation.left.size(); ++i) {
     const ClassNumber left = graph.add(equation, equation.left[i]), right = graph.add(equation, equation.right[i]);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -25,7 +26,12 @@ class Theory {
   // Equations that are not active are not applied.
   void set_active(std::uint32_t number, bool active) { active_[number] = active; }
   // Does each output's equation follow within the limits?
-  bool derives(const Equation& equation, const DerivationLimits& limits) const;
+  bool derives(const Equation& equation, const DerivationLimits& limits) const {
+    return derives(equation, limits, forms_, std::nullopt);
+  }
+  // The same with forms of one's own, so that several threads may ask at once; and without one of the equations.
+  bool derives(const Equation& equation, const DerivationLimits& limits, Forms& forms,
+               std::optional<std::uint32_t> without) const;
 
  private:
   friend class EGraph;

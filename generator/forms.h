@@ -40,6 +40,7 @@ struct Form {
   double cost = 0;                          // operations, and elements read and written
 };
 
+// A copy knows the same types and forms by the same numbers.
 class Forms {
  public:
   // Results with more elements in one assignment than this are left out, and those with fewer: too few to tell values apart,
@@ -78,7 +79,7 @@ class Forms {
   const Configuration& configuration_;
   std::vector<KnownType> types_;
   std::map<std::string, TypeId> type_ids_;
-  std::vector<std::unique_ptr<Form>> forms_;
+  std::vector<std::shared_ptr<const Form>> forms_;
   std::map<std::pair<std::uint32_t, std::array<TypeId, 3>>, std::vector<FormId>> known_;
 };
 

@@ -1,6 +1,7 @@
 #include "generator/selection.h"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 #include <tuple>
 #include <unordered_set>
@@ -13,74 +14,162 @@ namespace {
 
 using Kind = Expression::Kind;
 
+// Decisions are made for so many candidates at once, each of which is compared with what was kept before; those that do not
+// follow from that, with each other. So the outcome is the same for any number of threads and processes.
+constexpr std::size_t kBatch = 256;
+
+enum class Verdict : std::uint8_t { kCoincidence, kInstance, kDerivable, kKept };
+
+struct Decision {
+  Verdict verdict = Verdict::kKept;
+  std::uint64_t hash = 0;  // of the general equation
+  Equation equation;       // the general one
+};
+
+// As bytes, for other processes and the journal.
+void write(std::string& out, const void* from, std::size_t bytes) { out.append(static_cast<const char*>(from), bytes); }
+
+void read(std::string_view& in, void* to, std::size_t bytes) {
+  if (bytes > in.size()) throw Error(ErrorCode::kBadInput, "the journal of decisions is damaged");
+  std::memcpy(to, in.data(), bytes);
+  in.remove_prefix(bytes);
+}
+
+template <class T>
+void write(std::string& out, const std::vector<T>& list) {
+  const std::uint64_t count = list.size();
+  write(out, &count, sizeof(count));
+  write(out, list.data(), count * sizeof(T));
+}
+
+template <class T>
+void read(std::string_view& in, std::vector<T>& list) {
+  std::uint64_t count = 0;
+  read(in, &count, sizeof(count));
+  if (count > in.size() / sizeof(T)) throw Error(ErrorCode::kBadInput, "the journal of decisions is damaged");
+  list.resize(count);
+  read(in, list.data(), count * sizeof(T));
+}
+
+// What is left out is known by its hash.
+void write(std::string& out, const Decision& d, bool equation) {
+  write(out, &d.verdict, sizeof(d.verdict));
+  write(out, &d.hash, sizeof(d.hash));
+  if (!equation) return;
+  write(out, d.equation.expressions);
+  write(out, d.equation.left);
+  write(out, d.equation.right);
+  write(out, &d.equation.variables, sizeof(d.equation.variables));
+}
+
+Decision read_decision(std::string_view& in, bool always) {
+  Decision d;
+  read(in, &d.verdict, sizeof(d.verdict));
+  read(in, &d.hash, sizeof(d.hash));
+  if (!always && d.verdict != Verdict::kKept) return d;
+  read(in, d.equation.expressions);
+  read(in, d.equation.left);
+  read(in, d.equation.right);
+  read(in, &d.equation.variables, sizeof(d.equation.variables));
+  return d;
+}
+
 class Selector {
  public:
-  Selector(const Enumeration& enumeration, const SelectionOptions& options)
-      : enumeration_(enumeration), forms_(enumeration.forms()), options_(options), theory_(forms_) {
+  Selector(const Enumeration& enumeration, const Collection& collection, const SelectionOptions& options, Workers& workers,
+           Journal& journal)
+      : enumeration_(enumeration),
+        candidates_(collection.candidates),
+        options_(options),
+        workers_(workers),
+        journal_(journal),
+        theory_(enumeration.forms()) {
     for (std::uint64_t n = 1; n <= 6; ++n) keys_.push_back(sound_key(enumeration.key() + n));
+    Counters counters = collection.counters;
+    result_.candidates = static_cast<std::size_t>(counters[Counters::kCandidates]);
+    for (const auto& [reason, name] : {std::pair("zero", Counters::kZeros), std::pair("renaming", Counters::kRenamings)})
+      if (counters[name] > 0) result_.pruned[reason] = static_cast<std::size_t>(counters[name]);
   }
 
   Selection run() {
-    std::vector<Candidate> candidates = collect();
-    std::size_t done = 0;
-    for (const Candidate& candidate : candidates) {
-      if (options_.stop.stop_requested()) break;
-      consider(equation_of(candidate, enumeration_).tidied());
-      if (options_.progress && ++done % 64 == 0)
-        options_.progress(static_cast<double>(done) / static_cast<double>(candidates.size()), result_.kept.size());
+    for (std::size_t begin = 0; begin < candidates_.size() && !journal_.stopped(); begin += kBatch) {
+      const std::size_t end = std::min(candidates_.size(), begin + kBatch);
+      if (const std::optional<std::string> known = journal_.next()) {
+        std::string_view rest = *known;
+        while (!rest.empty()) settle(read_decision(rest, false));
+      } else {
+        journal_.add(decide(begin, end));
+      }
+      if (options_.progress)
+        options_.progress(static_cast<double>(end) / static_cast<double>(candidates_.size()), result_.kept.size());
     }
     if (options_.derivable) minimize();
     return std::move(result_);
   }
 
  private:
-  // All members of an application with several outputs stand next to each other.
-  bool siblings(std::size_t first) const {
-    const auto& members = enumeration_.members();
-    return first + 1 < members.size() && members[first].output == 0 && members[first + 1].output == 1 &&
-           members[first + 1].form == members[first].form && members[first + 1].operands == members[first].operands;
-  }
-  bool is_best(std::size_t m) const {
-    const Class& c = enumeration_.classes()[enumeration_.members()[m].result];
-    return c.leaf >= forms_.configuration().leaves.size() && c.best == m;
+  std::string decide(std::size_t begin, std::size_t end) {
+    const std::vector<std::string> looked_at = workers_.map(end - begin, [&](Forms& forms, std::size_t i) {
+      std::string out;
+      write(out, look_at(equation_of(candidates_[begin + i], enumeration_).tidied(), forms), true);
+      return out;
+    });
+    std::vector<Decision> decisions;
+    std::vector<std::size_t> open;
+    std::unordered_set<std::uint64_t> seen;
+    for (const std::string& text : looked_at) {
+      std::string_view in = text;
+      Decision& d = decisions.emplace_back(read_decision(in, true));
+      if (d.verdict == Verdict::kCoincidence) continue;
+      if (options_.instances && (seen_.contains(d.hash) || !seen.insert(d.hash).second))
+        d.verdict = Verdict::kInstance;
+      else
+        open.push_back(decisions.size() - 1);
+    }
+    std::vector<bool> follows(decisions.size());
+    if (options_.derivable) {
+      const std::vector<std::string> derived = workers_.map(open.size(), [&](Forms& forms, std::size_t i) {
+        return std::string(theory_.derives(decisions[open[i]].equation, options_.limits, forms, {}) ? "1" : "0");
+      });
+      for (std::size_t i = 0; i < open.size(); ++i) follows[open[i]] = derived[i] == "1";
+    }
+    std::string journal;
+    const std::size_t before = result_.kept.size();
+    for (std::size_t i = 0; i < decisions.size(); ++i) {
+      Decision& d = decisions[i];
+      if (d.verdict == Verdict::kKept && options_.derivable &&
+          (follows[i] || (result_.kept.size() > before && theory_.derives(d.equation, options_.limits))))
+        d.verdict = Verdict::kDerivable;
+      write(journal, d, d.verdict == Verdict::kKept);
+      settle(std::move(d));
+    }
+    return journal;
   }
 
-  std::vector<Candidate> collect() {
-    std::vector<Candidate> candidates;
-    std::unordered_set<std::uint64_t> seen;
-    const auto& members = enumeration_.members();
-    const auto keep = [&](Candidate candidate) {
-      if (!describe(candidate, enumeration_)) return;
-      ++result_.candidates;
-      if (options_.renamings && !seen.insert(candidate.hash).second) {
-        ++result_.pruned["renaming"];
-        return;
-      }
-      candidates.push_back(candidate);
-    };
-    const auto graphlet = [&](std::size_t m) { return Graphlet{members[m].form, members[m].output, members[m].operands}; };
-    const auto best = [&](std::size_t m) { return Graphlet{.operands = {members[m].result, kNoClass, kNoClass}}; };
-    for (std::size_t m = 0; m < members.size(); ++m) {
-      if (siblings(m) && !is_best(m) && !is_best(m + 1)) {
-        keep({.order = m, .left = graphlet(m), .right = {best(m), best(m + 1)}, .outputs = 2});
-        ++m;
-        continue;
-      }
-      if (is_best(m)) continue;
-      const Class& c = enumeration_.classes()[members[m].result];
-      if (options_.zeros && c.zero && m >= enumeration_.first_member(2)) {
-        ++result_.candidates;
-        ++result_.pruned["zero"];
-        continue;
-      }
-      keep({.order = m, .left = graphlet(m), .right = {best(m), {}}});
+  Decision look_at(Equation q, Forms& forms) const {
+    Decision d;
+    if (!holds_always(q, forms)) {
+      d.verdict = Verdict::kCoincidence;
+      return d;
     }
-    std::sort(candidates.begin(), candidates.end(), comes_before);
-    return candidates;
+    d.equation = options_.instances ? generalized(std::move(q), forms) : std::move(q);
+    d.hash = canonical_hash(d.equation, forms);
+    return d;
+  }
+
+  void settle(Decision d) {
+    constexpr const char* kReasons[] = {"coincidence", "instance", "derivable"};
+    if (d.verdict != Verdict::kCoincidence) seen_.insert(d.hash);
+    if (d.verdict != Verdict::kKept) {
+      ++result_.pruned[kReasons[static_cast<std::size_t>(d.verdict)]];
+      return;
+    }
+    theory_.add(d.equation);
+    result_.kept.push_back(std::move(d.equation));
   }
 
   // A variable in place of what stands on both sides, wherever the equation holds all the same.
-  Equation generalized(Equation q) const {
+  Equation generalized(Equation q, Forms& forms) const {
     for (bool changed = true; changed;) {
       changed = false;
       const std::vector<bool> left = q.reachable(q.left), right = q.reachable(q.right);
@@ -91,12 +180,27 @@ class Selector {
             Kind::kVariable,      general.variables++, 0, 0, {Expression::kNone, Expression::kNone, Expression::kNone},
             q.expressions[i].type};
         general = general.tidied();
-        if (general.left == general.right || !holds_always(general)) continue;
+        if (general.left == general.right || !holds_always(general, forms)) continue;
         q = std::move(general);
         changed = true;
       }
     }
     return q;
+  }
+
+  // With other random tensors, under several other keys: a maximum of two scalars is one of them by chance every other time.
+  bool holds_always(const Equation& q, Forms& forms) const {
+    return std::all_of(keys_.begin(), keys_.end(), [&](std::uint64_t key) { return holds(q, forms, key); });
+  }
+
+  // Which of these follow from the others that are active: of each by itself.
+  std::vector<bool> derivable(std::span<const std::uint32_t> numbers) {
+    const std::vector<std::string> found = workers_.map(numbers.size(), [&](Forms& forms, std::size_t i) {
+      return std::string(theory_.derives(result_.kept[numbers[i]], options_.limits, forms, numbers[i]) ? "1" : "0");
+    });
+    std::vector<bool> result;
+    for (const std::string& f : found) result.push_back(f == "1");
+    return result;
   }
 
   // Kept equations that follow from the others, the most special first: the general ones are larger, and were found later.
@@ -109,65 +213,90 @@ class Selector {
     };
     std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return special(a) < special(b); });
     std::vector<bool> dropped(order.size());
-    for (const std::uint32_t n : order) {
-      if (options_.stop.stop_requested()) break;
-      theory_.set_active(n, false);
-      dropped[n] = theory_.derives(result_.kept[n], options_.limits);
-      theory_.set_active(n, !dropped[n]);
-    }
+    const auto set_dropped = [&](std::uint32_t n, bool drop) {
+      dropped[n] = drop;
+      theory_.set_active(n, !drop);
+    };
+    // What follows from all others is dropped if it follows without those that were just dropped, too.
+    batches(
+        order,
+        [&](std::span<const std::uint32_t> batch, std::vector<bool>& found) {
+          bool changed = false;
+          for (std::size_t i = 0; i < batch.size(); ++i) {
+            if (found[i] && changed)
+              found[i] = theory_.derives(result_.kept[batch[i]], options_.limits, enumeration_.forms(), batch[i]);
+            changed |= found[i];
+            set_dropped(batch[i], found[i]);
+          }
+        },
+        [&](std::uint32_t n, bool follows) { set_dropped(n, follows); });
     // Chains of derivations may have become longer than the limits.
+    std::vector<std::uint32_t> doubtful;
     for (std::uint32_t n = 0; n < dropped.size(); ++n)
-      if (dropped[n] && !theory_.derives(result_.kept[n], options_.limits)) {
-        dropped[n] = false;
-        theory_.set_active(n, true);
-      }
+      if (dropped[n]) doubtful.push_back(n);
+    batches(
+        doubtful,
+        [&](std::span<const std::uint32_t> batch, std::vector<bool>& found) {
+          bool changed = false;
+          for (std::size_t i = 0; i < batch.size(); ++i) {
+            if (!found[i] && changed)
+              found[i] = theory_.derives(result_.kept[batch[i]], options_.limits, enumeration_.forms(), batch[i]);
+            changed |= !found[i];
+            set_dropped(batch[i], found[i]);
+          }
+        },
+        [&](std::uint32_t n, bool follows) { set_dropped(n, follows); });
     std::vector<Equation> kept;
     for (std::size_t n = 0; n < dropped.size(); ++n)
       if (!dropped[n]) kept.push_back(std::move(result_.kept[n]));
-    result_.pruned["derivable"] += result_.kept.size() - kept.size();
+    if (result_.kept.size() > kept.size()) result_.pruned["derivable"] += result_.kept.size() - kept.size();
     result_.kept = std::move(kept);
   }
 
-  // With other random tensors, under several other keys: a maximum of two scalars is one of them by chance every other time.
-  bool holds_always(const Equation& q) const {
-    for (const std::uint64_t key : keys_)
-      if (!holds(q, forms_, key)) return false;
-    return true;
-  }
-
-  void consider(Equation q) {
-    if (!holds_always(q)) {
-      ++result_.pruned["coincidence"];
-      return;
-    }
-    if (options_.instances) {
-      q = generalized(std::move(q));
-      if (!kept_.insert(canonical_hash(q, forms_)).second) {
-        ++result_.pruned["instance"];
-        return;
+  // Asks of each equation whether it follows from the others as they are before its batch; `settle` corrects that for what
+  // changes within the batch, and `replay` repeats what was decided before.
+  template <class Settle, class Replay>
+  void batches(const std::vector<std::uint32_t>& numbers, const Settle& settle, const Replay& replay) {
+    for (std::size_t begin = 0; begin < numbers.size() && !journal_.stopped(); begin += kBatch) {
+      const std::span batch(numbers.data() + begin, std::min(kBatch, numbers.size() - begin));
+      if (const std::optional<std::string> known = journal_.next()) {
+        if (known->size() != batch.size()) throw Error(ErrorCode::kBadInput, "the journal of decisions is damaged");
+        for (std::size_t i = 0; i < batch.size(); ++i) replay(batch[i], (*known)[i] == '1');
+        continue;
       }
+      std::vector<bool> found = derivable(batch);
+      settle(batch, found);
+      std::string text;
+      for (const bool f : found) text += f ? '1' : '0';
+      journal_.add(text);
     }
-    if (options_.derivable && theory_.derives(q, options_.limits)) {
-      ++result_.pruned["derivable"];
-      return;
-    }
-    theory_.add(q);
-    result_.kept.push_back(std::move(q));
   }
 
   const Enumeration& enumeration_;
-  Forms& forms_;
+  const std::vector<Candidate>& candidates_;
   const SelectionOptions& options_;
+  Workers& workers_;
+  Journal& journal_;
   Theory theory_;  // equation n is result_.kept[n]
   std::vector<std::uint64_t> keys_;
   Selection result_;
-  std::unordered_set<std::uint64_t> kept_;
+  std::unordered_set<std::uint64_t> seen_;  // hashes of what was looked at
 };
 
 }  // namespace
 
-Selection select(const Enumeration& enumeration, const SelectionOptions& options) {
-  return Selector(enumeration, options).run();
+Selection select(const Enumeration& enumeration, const Collection& collection, const SelectionOptions& options,
+                 Workers& workers, Journal& journal) {
+  return Selector(enumeration, collection, options, workers, journal).run();
+}
+
+Selection select(Enumeration& enumeration, const SelectionOptions& options) {
+  const auto alone = make_local_communicator();
+  State state({.temporary = std::filesystem::temp_directory_path()}, *alone);
+  const Collection collection = collect(enumeration, {.renamings = options.renamings, .zeros = options.zeros}, state, *alone);
+  Workers workers(*alone, enumeration.options().threads, enumeration.forms());
+  Journal journal(state, *alone, "candidates", collection.counters);
+  return select(enumeration, collection, options, workers, journal);
 }
 
 }  // namespace rewright::generator

@@ -1,17 +1,18 @@
-// From classes to equations worth keeping: between the cheapest graph of each class and its other members, without those that
-// repeat or follow from others.
+// Equations worth keeping of those that were found: without those that follow from others.
 #pragma once
 
 #include <cstddef>
 #include <functional>
 #include <map>
-#include <stop_token>
 #include <string>
 #include <vector>
 
 #include "generator/derivation.h"
 #include "generator/enumeration.h"
 #include "generator/expressions.h"
+#include "generator/journal.h"
+#include "generator/last_level.h"
+#include "generator/workers.h"
 
 namespace rewright::generator {
 
@@ -23,7 +24,6 @@ struct SelectionOptions {
   // What is zero everywhere is said once for each operator, not for all that it may be applied to.
   bool zeros = true;
   DerivationLimits limits{};
-  std::stop_token stop{};
   std::function<void(double fraction, std::size_t kept)> progress{};
 };
 
@@ -33,6 +33,10 @@ struct Selection {
   std::map<std::string, std::size_t> pruned;  // by reason: coincidence, renaming, instance, derivable, zero
 };
 
-Selection select(const Enumeration& enumeration, const SelectionOptions& options);
+// All processes call it and get the same. Goes on where the journal stands; ends early when that was stopped.
+Selection select(const Enumeration& enumeration, const Collection& collection, const SelectionOptions& options,
+                 Workers& workers, Journal& journal);
+// Of an enumeration that was run, in one process, with nothing kept on disk.
+Selection select(Enumeration& enumeration, const SelectionOptions& options = {});
 
 }  // namespace rewright::generator

@@ -1,0 +1,31 @@
+// Work that is independent, done by all threads of all processes.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "distribution/communicator.h"
+#include "generator/forms.h"
+
+namespace rewright::generator {
+
+// work(begin, end, thread) for pieces of 0 to count. What it throws is thrown here.
+void parallel(int threads, std::size_t count, std::size_t piece,
+              const std::function<void(std::size_t begin, std::size_t end, std::size_t thread)>& work);
+
+class Workers {
+ public:
+  // Each thread has its own copy of the forms, where it may find more; types that are known now have the same numbers in all.
+  Workers(Communicator& communicator, int threads, const Forms& forms);
+  // work(forms, i) for all i below count: each is done once, and every process gets all of them.
+  std::vector<std::string> map(std::size_t count, const std::function<std::string(Forms& forms, std::size_t i)>& work);
+  Communicator& communicator() const { return communicator_; }
+
+ private:
+  Communicator& communicator_;
+  std::vector<Forms> forms_;  // of each thread
+};
+
+}  // namespace rewright::generator
