@@ -18,7 +18,10 @@ constexpr std::array<OperatorSet, 5> kSets = {{
     {"taso",
      "matmul,ew_add,ew_mul,conv2d(kernel=3x3|1x3|3x1,activation=none|relu),pool2d_avg,pool2d_max,enlarge,relu,"
      "concat(axis=0|1),split(axis=0|1),transpose"},
-    {"cnn", "conv2d(kernel=1|3,stride=1|2),ew_add,ew_mul,relu,pool2d_avg,pool2d_max,enlarge,concat(axis=1),split(axis=1)"},
+    {"cnn",
+     "conv2d(kernel=1|3,stride=1|2),ew_add,ew_mul,relu,pool2d_avg,pool2d_max,GlobalAveragePool,Flatten,"
+     "MaxPool(kernel=[3,3],strides=[2,2],ceil_mode=true),ReduceMean(axes=[2,3],keepdims=true|false),"
+     "enlarge,concat(axis=1),split(axis=1)"},
     {"transformer",
      "matmul,ew_add,ew_mul,Sub,transpose,concat(axis=0|1),split(axis=0|1),Softmax(axis=-1),Gelu,ReduceSum(axes=[-1])"},
     {"linear", "matmul,ew_add,Sub,ew_mul,Neg,transpose,concat(axis=0|1),split(axis=0|1)"},
