@@ -133,6 +133,19 @@ class CommandLine(unittest.TestCase):
         numpy.save(self.path("x.npy"), numpy.zeros((1, 4, 16, 16), "float32"))
         facts = self.report("run", self.path("model.onnx"), "--input", f"x={self.path('x.npy')}", "--output-dir", self.path("out"), "--profile")
         self.assertTrue(any("Conv" in step["operators"] for step in facts["profile"]))
+        self.assertTrue(all(step["roofline_share"] >= 0 for step in facts["profile"]))
+        self.assertGreater(facts["roofline"]["flop_per_s"], 0)
+
+    def test_run_traces(self):
+        numpy.save(self.path("x.npy"), numpy.zeros((1, 4, 16, 16), "float32"))
+        options = ["--input", f"x={self.path('x.npy')}", "--output-dir", self.path("out"), "--trace", self.path("trace.json")]
+        facts = self.report("run", self.path("model.onnx"), *options)
+        with open(self.path("trace.json"), encoding="utf-8") as file:
+            events = json.load(file)["traceEvents"]
+        self.assertEqual([event["name"] for event in events], [step["operators"] for step in facts["profile"]])
+        for before, event in zip(events, events[1:]):
+            self.assertEqual(event["ph"], "X")
+            self.assertAlmostEqual(before["ts"] + before["dur"], event["ts"], places=3)
 
     def test_bench_gives_ratios_against_the_first(self):
         facts = self.report("bench", self.path("model.onnx"), self.path("model.onnx"), "--seconds", "0.2s", "--threads", "1")
@@ -270,6 +283,24 @@ class CommandLine(unittest.TestCase):
         self.assertIn("where M == N", text)
         _, _, facts = self.verify(self.path("proved"), status=0)
         self.assertEqual([(r["verdict"], r["conditions"]) for r in facts["rules"]], [("proved", []), ("proved", [])])
+
+    def test_rules_are_by_people_or_generated(self):
+        parts = {part: {rule["name"]: rule["origin"] for rule in self.report("rules", "list", part)["rules"]} for part in ("generated", "handwritten")}
+        self.assertEqual(set(parts["generated"].values()) - {"generated", "both"}, set())
+        self.assertNotIn("generated", parts["handwritten"].values())
+        shipped = {rule["name"]: rule["origin"] for rule in self.report("rules", "list")["rules"]}
+        self.assertEqual(shipped, parts["generated"] | parts["handwritten"])
+
+    def test_rules_follow_from_others(self):
+        given = self.rules("given.rules", 'rule back: "" x Neg(Neg(x)) => x exact')
+        again = 'rule again: "" y Neg(Neg(y)) => y exact'
+        thrice, other = 'rule thrice: "" x Neg(Neg(Neg(x))) => Neg(x) exact', 'rule other: "" x Relu(Relu(x)) => Relu(x) exact'
+        facts = self.report("rules", "derive", self.rules("a.rules", again, thrice), "--from", given)
+        self.assertEqual([(r["name"], r["verdict"], r["same"]) for r in facts["rules"]], [("again", "same", "back"), ("thrice", "follows", "")])
+        facts = self.report("rules", "derive", self.rules("b.rules", other), "--from", given, status=1)
+        self.assertEqual(facts["rules"][0]["verdict"], "no")
+        facts = self.report("rules", "merge", given, self.rules("c.rules", thrice, other), "--reduce", "-o", self.path("reduced"))
+        self.assertEqual((facts["rules"], facts["derivable"]), (2, ["thrice"]))
 
     def test_rules_are_compared(self):
         twice, back = 'rule twice: "" x Relu(Relu(x)) => Relu(x) exact', 'rule back: "" x Neg(Neg(x)) => x exact'
