@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::int64_t kLargestPower = 4;  // that is written as a product
 
+bool is_reciprocal(const Factor& f) { return f.kind == Factor::Kind::kFunction && f.name == "reciprocal"; }
 bool is_plain(const Term& t) { return t.bound.empty() && t.guards.empty(); }
 
 // The only factor of a sum that is just this.
@@ -33,7 +34,7 @@ bool leads_negative(const Sum& sum) {
 Sum reciprocal_of(const Factor& f) {
   if (f.kind == Factor::Kind::kIndex) return single({.kind = Factor::Kind::kReciprocalIndex, .index = f.index});
   if (f.kind == Factor::Kind::kReciprocalIndex) return single({.kind = Factor::Kind::kIndex, .index = f.index});
-  if (f.kind == Factor::Kind::kFunction && f.name == "reciprocal") return f.arguments[0];
+  if (is_reciprocal(f)) return f.arguments[0];
   return single(function("reciprocal", nullptr, {single(f)}));
 }
 
@@ -69,7 +70,7 @@ std::optional<Sum> undone(const Function& function, const Sum& argument) {
   if (argument[0].factors.size() != 1 && !function.exponential) return std::nullopt;
   Sum result;
   for (const Factor& f : argument[0].factors) {
-    const bool divides = f.kind == Factor::Kind::kFunction && f.name == "reciprocal";
+    const bool divides = is_reciprocal(f);
     const Factor* power = divides ? only_factor(f.arguments[0]) : &f;
     if (!power || power->kind != Factor::Kind::kFunction || power->law != &function) return std::nullopt;
     result = joined(std::move(result), scaled(power->arguments[0], divides ? -1 : 1));
@@ -81,9 +82,35 @@ std::optional<Sum> undone(const Function& function, const Sum& argument) {
 const Function* exponential_of(const Sum& value) {
   if (value.size() != 1 || value[0].factors.empty()) return nullptr;
   const Factor& f = value[0].factors[0];
-  const bool divides = f.kind == Factor::Kind::kFunction && f.name == "reciprocal";
+  const bool divides = is_reciprocal(f);
   const Factor* power = divides ? only_factor(f.arguments[0]) : &f;
   return power && power->law && power->law->exponential ? power->law : nullptr;
+}
+
+// t, where the term is t * sum * (1 / SUM), for a term of the SUM.
+std::optional<Term> taken_out(Term term, const Factor& divisor, const Term& sum) {
+  const auto place = std::find_if(term.factors.begin(), term.factors.end(),
+                                  [&](const Factor& f) { return is_reciprocal(f) && is_same(f, divisor); });
+  if (place == term.factors.end()) return std::nullopt;
+  term.factors.erase(place);
+  term.coefficient = term.coefficient * sum.coefficient.reciprocal();
+  return take_sum(term, sum) ? std::optional(term) : std::nullopt;
+}
+
+// The quotient, where a term and some of the others are a multiple of what is divided by; those are taken away.
+std::optional<Term> ratio_of(const Term& first, const Factor& divisor, Sum& others) {
+  const Sum& below = divisor.arguments[0];
+  auto quotient = taken_out(first, divisor, below[0]);
+  if (!quotient) return std::nullopt;
+  for (std::size_t n = 1; n < below.size(); ++n) {
+    const auto place = std::find_if(others.begin(), others.end(), [&](const Term& t) {
+      const auto other = taken_out(t, divisor, below[n]);
+      return other && other->coefficient == quotient->coefficient && is_same(*other, *quotient);
+    });
+    if (place == others.end()) return std::nullopt;
+    others.erase(place);
+  }
+  return quotient;
 }
 
 }  // namespace
@@ -220,6 +247,35 @@ Sum Normalizer::reciprocal(const Sum& sum) {
     for (Term& t : with_guards(value, c.guards)) result.push_back(std::move(t));
   }
   return result;
+}
+
+// (SUM f(x)) (1 / SUM f(x)) = 1 for an exponential f and a set that is not empty: what is summed is positive. Products are
+// written out: a term is looked for for each of the divisor's, with the same remaining factors.
+Sum Normalizer::without_ratios(const Sum& sum) {
+  for (std::size_t i = 0; i < sum.size(); ++i)
+    for (std::size_t k = 0; k < sum[i].factors.size(); ++k) {
+      const Factor& divisor = sum[i].factors[k];
+      if (!is_reciprocal(divisor) || divisor.arguments[0].empty()) continue;
+      Sum others = sum;
+      others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+      const auto quotient = ratio_of(sum[i], divisor, others);
+      if (!quotient || !is_positive_sum(divisor.arguments[0])) continue;
+      others.push_back(*quotient);
+      return without_ratios(others);
+    }
+  return sum;
+}
+
+// What is summed is positive, and there is something.
+bool Normalizer::is_positive_sum(const Sum& sum) {
+  std::vector<MaximumElement> sets;
+  for (const Term& t : sum) {
+    if (!(t.coefficient.numerator() > 0) || t.factors.empty()) return false;
+    if (!std::all_of(t.factors.begin(), t.factors.end(), [](const Factor& f) { return f.law && f.law->exponential; }))
+      return false;
+    sets.push_back({t.bound, t.guards, {}});
+  }
+  return is_never_empty(sets);
 }
 
 }  // namespace rewright::proof

@@ -167,9 +167,14 @@ std::optional<Index> isolated(const Index& polynomial) {
 
 bool surely_implies(const Guard& a, const Guard& b) {
   if (a == b || b.decided() == true) return true;
-  if (a.kind != Guard::Kind::kNonNegative || b.kind != Guard::Kind::kNonNegative) return false;
-  const auto difference = (b.value - a.value).constant();
-  return difference && *difference >= 0;
+  if (b.kind == Guard::Kind::kNonZero) return surely_contradictory({a, zero(b.value)});
+  if (b.kind != Guard::Kind::kNonNegative) return false;
+  const auto at_least = [&](const Index& bound) {
+    const auto difference = (b.value - bound).constant();
+    return difference && *difference >= 0;
+  };
+  if (a.kind == Guard::Kind::kZero) return at_least(a.value) || at_least(-a.value);
+  return a.kind == Guard::Kind::kNonNegative && at_least(a.value);
 }
 
 bool surely_positive(const Index& index, const Guards& assumptions) {
@@ -188,19 +193,22 @@ bool surely_positive(const Index& index, const Guards& assumptions) {
 }
 
 bool surely_contradictory(const Guards& guards) {
+  const auto negative = [](const Index& sum) { return sum.is_constant() && sum.value() < 0; };
+  const auto contradict = [&](const Guard& a, const Guard& b) {
+    using Kind = Guard::Kind;
+    if (a.kind == Kind::kZero && b.kind == Kind::kNonZero) return a.value == b.value || a.value == -b.value;
+    if (a.kind == Kind::kZero && b.kind == Kind::kZero) {
+      const Index sum = a.value + b.value, difference = a.value - b.value;
+      return (sum.is_constant() && sum.value() != 0) || (difference.is_constant() && difference.value() != 0);
+    }
+    if (b.kind != Kind::kNonNegative) return false;
+    if (a.kind == Kind::kZero) return negative(a.value + b.value) || negative(b.value - a.value);
+    return a.kind == Kind::kNonNegative && negative(a.value + b.value);
+  };
   for (std::size_t i = 0; i < guards.size(); ++i) {
     if (guards[i].decided() == false) return true;
-    for (std::size_t j = i + 1; j < guards.size(); ++j) {
-      const Guard &a = guards[i], &b = guards[j];
-      if (a.kind == Guard::Kind::kNonNegative && b.kind == Guard::Kind::kNonNegative) {
-        const auto sum = (a.value + b.value).constant();
-        if (sum && *sum < 0) return true;
-      } else if (a.kind != b.kind && a.kind != Guard::Kind::kNonNegative && b.kind != Guard::Kind::kNonNegative &&
-                 a.kind != Guard::Kind::kAny && b.kind != Guard::Kind::kAny && a.value == b.value && a.parts.empty() &&
-                 b.parts.empty()) {
-        return true;  // zero and not zero
-      }
-    }
+    for (std::size_t j = i + 1; j < guards.size(); ++j)
+      if (contradict(guards[i], guards[j]) || contradict(guards[j], guards[i])) return true;
   }
   return false;
 }

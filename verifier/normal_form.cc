@@ -29,6 +29,13 @@ std::optional<Index> exact_quotient(Index dividend, const Index& divisor) {
   return dividend == Index(0) ? std::optional(quotient) : std::nullopt;
 }
 
+// t, where the dividend is t * divisor.
+std::optional<Index> exact_multiple(const Index& dividend, const Index& divisor) {
+  if (divisor.is_constant() && divisor.value() < 1) return std::nullopt;
+  const Index quotient = floor_div(dividend, divisor);
+  return quotient * divisor == dividend ? std::optional(quotient) : exact_quotient(dividend, divisor);
+}
+
 // What is a multiple of the divisor is taken out; the rest may then be small, or a quotient itself.
 Index quotient_of(const Index& dividend, const Index& divisor, const Guards& assumptions, Solver& solver) {
   if (const auto exact = exact_quotient(dividend, divisor); exact && solver.proves_quickly(assumptions, at_least(divisor, 1)))
@@ -51,6 +58,28 @@ Index quotient_of(const Index& dividend, const Index& divisor, const Guards& ass
       solver.proves_quickly(assumptions, at_least(divisor, 1)))
     return outside + quotient_of(inner->arguments[0], inner->arguments[1] * divisor, assumptions, solver);
   return whole;
+}
+
+// Where 0 <= v < d is assumed of a variable v, v + d t >= 0 says that t >= 0: blocks of d are compared, whatever v is.
+Guard without_offset(const Guard& g, const Guards& assumptions) {
+  if (g.kind != Guard::Kind::kNonNegative || g.value.is_constant()) return g;
+  const auto assumed = [&](const Index& value) {
+    return std::find(assumptions.begin(), assumptions.end(), non_negative(value)) != assumptions.end();
+  };
+  for (const Monomial& m : g.value.polynomial()->monomials) {
+    if (m.factors.size() != 1 || m.factors[0]->kind != Atom::Kind::kBound) continue;
+    const Index v = Index::atom(m.factors[0]);
+    const int sign = unit_coefficient(g.value, v);
+    if (sign == 0 || !assumed(v)) continue;
+    for (const Guard& limit : assumptions) {
+      if (limit.kind != Guard::Kind::kNonNegative || unit_coefficient(limit.value, v) != -1) continue;
+      const Index size = limit.value + v + 1;
+      // -v + d - 1 lies between 0 and d, too.
+      const Index rest = sign > 0 ? g.value - v : g.value + v - (size - 1);
+      if (const auto blocks = exact_multiple(rest, size)) return non_negative(*blocks);
+    }
+  }
+  return g;
 }
 
 }  // namespace
@@ -87,7 +116,7 @@ Index Normalizer::resolve(const Index& index, const Scope& scope) {
 }
 
 Guard Normalizer::resolve(const Condition& c, const Scope& scope) {
-  return guard({resolve(c.left, scope), c.relation, resolve(c.right, scope)});
+  return without_offset(guard({resolve(c.left, scope), c.relation, resolve(c.right, scope)}), assumptions_);
 }
 
 Sum Normalizer::number(const Real& value) {
@@ -135,11 +164,11 @@ Sum Normalizer::element(const Element& e, Scope& scope) {
     case Kind::kAdd:
       return joined(element(e->arguments[0], scope), element(e->arguments[1], scope));
     case Kind::kMultiply:
-      return product(element(e->arguments[0], scope), element(e->arguments[1], scope));
+      return without_ratios(product(element(e->arguments[0], scope), element(e->arguments[1], scope)));
     case Kind::kDivide: {
       const Sum a = element(e->arguments[0], scope), b = element(e->arguments[1], scope);
       if (e->scalar != Scalar::kReal) return apply_function("integer quotient", nullptr, {a, b});
-      return product(a, reciprocal(b));
+      return without_ratios(product(a, reciprocal(b)));
     }
     case Kind::kMaximum:
     case Kind::kMinimum: {
@@ -190,7 +219,10 @@ Sum Normalizer::reduce(const ElementNode& e, Scope& scope) {
   const Sum body = element(e.arguments[0], scope);
   assumptions_.resize(before);
   scope.variables.pop_back();
-  if (e.reduction == Reduction::kSum) return counted(with_guards(body, guards, {variable}), variable, bound);
+  if (e.reduction == Reduction::kSum) {
+    Sum result = counted(with_guards(body, guards, {variable}), variable, bound);
+    return without_ratios(result);
+  }
   const Rational sign = e.reduction == Reduction::kMax ? 1 : -1;
   std::vector<MaximumElement> elements;
   add_elements({variable}, guards, scaled(body, sign), elements);
@@ -268,7 +300,7 @@ void Normalizer::add_elements(const Indices& bound, const Guards& guards, const 
     // The maximum of max S + r is that of all s + r.
     const auto nested = std::find_if(c.value.begin(), c.value.end(), is_maximum);
     if (nested == c.value.end() || std::count_if(c.value.begin(), c.value.end(), is_maximum) > 1) {
-      elements.push_back({bound, std::move(all), c.value});
+      if (auto e = simplified(MaximumElement{bound, std::move(all), c.value})) elements.push_back(std::move(*e));
       continue;
     }
     Sum rest = c.value;
@@ -283,7 +315,7 @@ void Normalizer::add_elements(const Indices& bound, const Guards& guards, const 
       }
       for (const Guard& g : replaced(inner.guards, names)) e.guards.push_back(g);
       e.value = joined(scaled(replaced(inner.value, names), nested->coefficient), rest);
-      elements.push_back(std::move(e));
+      if (auto simple = simplified(e)) elements.push_back(std::move(*simple));
     }
   }
 }
@@ -311,7 +343,11 @@ Sum Normalizer::maximum(std::vector<MaximumElement> elements) {
     }
     return result;
   }
+  drop_repeated(elements);
   if (elements.size() == 1 && elements[0].bound.empty() && elements[0].guards.empty()) return elements[0].value;
+  const bool only_zeros =
+      std::all_of(elements.begin(), elements.end(), [](const MaximumElement& e) { return e.value.empty(); });
+  if (only_zeros && is_never_empty(elements)) return {};
   if (const Sum outside = take_common_addends(elements); !outside.empty()) return joined(maximum(std::move(elements)), outside);
   if (const auto power = maximum_of_powers(elements)) return *power;
   const auto positive = take_common_factors(elements, [&](const Factor& f) { return is_positive(f); });

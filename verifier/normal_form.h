@@ -49,6 +49,9 @@ class Normalizer {
   void add_elements(const Indices& bound, const Guards& guards, const Sum& value, std::vector<MaximumElement>& elements);
   // A variable that is only counted is replaced by its number of values.
   Sum counted(const Sum& sum, const Index& variable, const Index& bound);
+  // Sums of exponentials that are divided by themselves are 1.
+  Sum without_ratios(const Sum& sum);
+  bool is_positive_sum(const Sum& sum);
   Index resolve(const Index& index, const Scope& scope);
   Guard resolve(const Condition& condition, const Scope& scope);
 

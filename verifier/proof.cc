@@ -51,8 +51,9 @@ class CaseSearch {
     Indices position;
     for (std::size_t n = 0; n < a.rank(); ++n) {
       if (!(a.shape[n] == b.shape[n]) && !solver_.proves(case_.hypotheses, zero(a.shape[n] - b.shape[n]))) return types;
-      position.push_back(Index::symbol("o!" + std::to_string(n)));
-      for (const Guard& g : within(position.back(), a.shape[n])) known.push_back(g);
+      const Index symbol = Index::symbol("o!" + std::to_string(n));
+      for (const Guard& g : within(symbol, a.shape[n])) known.push_back(g);
+      position.push_back(a.shape[n].constant() == 1 ? Index(0) : symbol);
     }
     ill_typed = false;
     OutputProof proof;

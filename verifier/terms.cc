@@ -1,11 +1,14 @@
 #include "verifier/terms.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 namespace rewright::proof {
 
 namespace {
+
+constexpr std::size_t kMostVariables = 6;  // of a product that a sum is looked for in
 
 // Two inequalities p >= 0 and -p >= 0 are an equation.
 void find_equations(Guards& guards) {
@@ -114,18 +117,31 @@ bool identical(const Sum& a, const Sum& b) {
   });
 }
 
-bool same(const Term& a, const Term& b) {
-  int x = 0, y = 0;
-  return a.bound.size() == b.bound.size() && identical(with_uniform_names({a}, x), with_uniform_names({b}, y));
-}
-bool same(const Factor& a, const Factor& b) { return same(Term{1, {}, {}, {a}, {}}, Term{1, {}, {}, {b}, {}}); }
-
 bool mentions(const Term& term, const Indices& variables) {
   Replacements names;
   for (const Index& v : variables) names.emplace_back(v, Index::symbol("!"));
   return to_string(Sum{replaced(term, names)}) != to_string(Sum{term});
 }
 bool mentions(const Factor& factor, const Indices& variables) { return mentions(Term{1, {}, {}, {factor}, {}}, variables); }
+
+Term as_term(const MaximumElement& e) { return {1, e.bound, e.guards, {function("element", nullptr, {e.value})}, {}}; }
+bool is_plain(const MaximumElement& e) { return e.bound.empty() && e.guards.empty(); }
+std::optional<Rational> number(const Sum& sum) {
+  if (sum.empty()) return Rational(0);
+  const bool only = sum.size() == 1 && sum[0].bound.empty() && sum[0].guards.empty() && sum[0].factors.empty();
+  return only ? std::optional(sum[0].coefficient) : std::nullopt;
+}
+
+// The same sum over variables of its own.
+Sum with_fresh_names(Sum sum) {
+  for (Term& t : sum) {
+    Replacements names;
+    for (const Index& v : t.bound) names.emplace_back(v, Index::fresh(v.as_atom()->name));
+    t = replaced(t, names);
+    t.bound = replaced(t.bound, names);
+  }
+  return sum;
+}
 
 // f(x) (1 / f(x)) = 1 for what is never 0.
 void cancel_exponentials(Term& term) {
@@ -140,7 +156,7 @@ void cancel_exponentials(Term& term) {
     const Factor* below = divided(term.factors[i]);
     if (!below) continue;
     for (std::size_t j = 0; j < term.factors.size(); ++j) {
-      if (term.factors[j].law != below->law || !same(term.factors[j], *below)) continue;
+      if (term.factors[j].law != below->law || !is_same(term.factors[j], *below)) continue;
       term.factors.erase(term.factors.begin() + static_cast<std::ptrdiff_t>(std::max(i, j)));
       term.factors.erase(term.factors.begin() + static_cast<std::ptrdiff_t>(std::min(i, j)));
       return cancel_exponentials(term);
@@ -148,7 +164,86 @@ void cancel_exponentials(Term& term) {
   }
 }
 
+// m = max{a; b} is one of the two: m m = (a + b) m - a b.
+Sum without_squares(const Term& term) {
+  for (std::size_t i = 0; i < term.factors.size(); ++i) {
+    const Factor& f = term.factors[i];
+    if (f.elements.size() != 2 || !is_plain(f.elements[0]) || !is_plain(f.elements[1])) continue;
+    for (std::size_t j = i + 1; j < term.factors.size(); ++j) {
+      if (!is_same(term.factors[j], f)) continue;
+      const Sum &a = f.elements[0].value, &b = f.elements[1].value;
+      Term rest = term;
+      rest.factors.erase(rest.factors.begin() + static_cast<std::ptrdiff_t>(j));
+      rest.factors.erase(rest.factors.begin() + static_cast<std::ptrdiff_t>(i));
+      const Sum once = product(single(f), joined(with_fresh_names(a), with_fresh_names(b)));
+      const Sum never = product(with_fresh_names(a), with_fresh_names(b));
+      return product({rest}, joined(once, scaled(never, -1)));
+    }
+  }
+  return {term};
+}
+
 }  // namespace
+
+bool is_same(const Term& a, const Term& b) {
+  int x = 0, y = 0;
+  return a.bound.size() == b.bound.size() && identical(with_uniform_names({a}, x), with_uniform_names({b}, y));
+}
+
+bool is_same(const Factor& a, const Factor& b) { return is_same(Term{1, {}, {}, {a}, {}}, Term{1, {}, {}, {b}, {}}); }
+
+bool take_sum(Term& term, const Term& sum) {
+  if (sum.bound.size() > term.bound.size() || term.bound.size() > kMostVariables) return false;
+  std::vector<std::size_t> order(term.bound.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  do {
+    Replacements names;
+    Indices taken;
+    for (std::size_t i = 0; i < sum.bound.size(); ++i) {
+      taken.push_back(term.bound[order[i]]);
+      names.emplace_back(sum.bound[i], taken.back());
+    }
+    const Term wanted = replaced(sum, names);
+    Term rest = term;
+    bool is_multiple = true;
+    for (const Guard& g : wanted.guards) is_multiple = is_multiple && std::erase(rest.guards, g) > 0;
+    for (const Factor& f : wanted.factors) {
+      const auto place = std::find_if(rest.factors.begin(), rest.factors.end(), [&](const Factor& g) { return is_same(f, g); });
+      is_multiple = is_multiple && place != rest.factors.end();
+      if (is_multiple) rest.factors.erase(place);
+    }
+    rest.bound.clear();
+    if (!is_multiple || mentions(rest, taken)) continue;
+    for (const Index& v : term.bound)
+      if (std::find(taken.begin(), taken.end(), v) == taken.end()) rest.bound.push_back(v);
+    term = std::move(rest);
+    return true;
+  } while (std::next_permutation(order.begin(), order.end()));
+  return false;
+}
+
+std::optional<MaximumElement> simplified(const MaximumElement& element) {
+  const Sum simple = simplified({as_term(element)});
+  if (simple.empty()) return std::nullopt;
+  return MaximumElement{simple[0].bound, simple[0].guards, simple[0].factors[0].arguments[0]};
+}
+
+void drop_repeated(std::vector<MaximumElement>& elements) {
+  // Whether there is nothing that `a` can be and `b` cannot, or it is a smaller number.
+  const auto covered = [&](const MaximumElement& a, const MaximumElement& b) {
+    if (!is_plain(b)) return is_same(as_term(a), as_term(b));
+    const Term value = as_term({{}, {}, a.value});
+    if (const auto x = number(a.value), y = number(b.value); x && y) return !((*x + -*y).numerator() > 0);
+    return !mentions(value, a.bound) && is_same(value, as_term(b));
+  };
+  for (std::size_t i = 0; i < elements.size(); ++i)
+    for (std::size_t j = 0; j < elements.size(); ++j) {
+      if (i == j || !covered(elements[j], elements[i])) continue;
+      elements.erase(elements.begin() + static_cast<std::ptrdiff_t>(j));
+      if (j < i) --i;
+      --j;
+    }
+}
 
 std::vector<Factor> take_common_factors(Sum& sum) {
   std::vector<Factor> common;
@@ -158,7 +253,7 @@ std::vector<Factor> take_common_factors(Sum& sum) {
     std::vector<std::size_t> places;  // in each term
     for (const Term& t : sum)
       for (std::size_t k = 0; k < t.factors.size(); ++k)
-        if (!mentions(t.factors[k], t.bound) && same(t.factors[k], f)) {
+        if (!mentions(t.factors[k], t.bound) && is_same(t.factors[k], f)) {
           places.push_back(k);
           break;
         }
@@ -185,7 +280,7 @@ std::vector<Factor> take_common_factors(std::vector<MaximumElement>& elements,
     for (MaximumElement& e : elements)
       for (Term& t : e.value) {
         const auto place = std::find_if(t.factors.begin(), t.factors.end(), [&](const Factor& g) {
-          return !mentions(g, t.bound) && !mentions(g, e.bound) && same(g, f);
+          return !mentions(g, t.bound) && !mentions(g, e.bound) && is_same(g, f);
         });
         everywhere = everywhere && place != t.factors.end();
         if (everywhere) places.emplace_back(&t, static_cast<std::size_t>(place - t.factors.begin()));
@@ -208,7 +303,7 @@ Sum take_common_addends(std::vector<MaximumElement>& elements) {
     std::vector<std::size_t> places;  // in each value
     for (const MaximumElement& e : elements)
       for (std::size_t k = 0; k < e.value.size(); ++k)
-        if (!mentions(e.value[k], e.bound) && same(e.value[k], t)) {
+        if (!mentions(e.value[k], e.bound) && is_same(e.value[k], t)) {
           places.push_back(k);
           break;
         }
@@ -242,7 +337,7 @@ Sum product(const Sum& a, const Sum& b) {
       t.guards.insert(t.guards.end(), y.guards.begin(), y.guards.end());
       t.factors.insert(t.factors.end(), y.factors.begin(), y.factors.end());
       cancel_exponentials(t);
-      result.push_back(std::move(t));
+      for (Term& part : without_squares(t)) result.push_back(std::move(part));
     }
   return simplified(result);
 }

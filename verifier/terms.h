@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,19 @@ std::vector<Factor> take_common_factors(std::vector<MaximumElement>& elements,
                                         const std::function<bool(const Factor&)>& wanted);
 // Takes away the terms that all elements have and that do not depend on their bound variables.
 Sum take_common_addends(std::vector<MaximumElement>& elements);
+
+// The same, whatever bound variables are called.
+bool is_same(const Term& a, const Term& b);
+bool is_same(const Factor& a, const Factor& b);
+
+// Takes the sum, its coefficient left aside, out of a term that is a multiple of it. False: it is not seen to be one.
+bool take_sum(Term& term, const Term& sum);
+
+// The element with variables eliminated that equations determine. Nothing: no values of the variables satisfy the guards.
+std::optional<MaximumElement> simplified(const MaximumElement& element);
+
+// Takes away elements that never decide: those that are there twice, numbers below another one.
+void drop_repeated(std::vector<MaximumElement>& elements);
 
 // A binary decision over the guards that do not speak of the sum's own bound variables: exhaustive, exclusive cases.
 struct Case {

@@ -208,7 +208,7 @@ void DerivationCheck::equal(const Image& a, const Image& b, const Member& member
   require(next == member.parts.size(), "a part of a proof is about nothing");
   // before * value / divisor = after * unit, with the same unit for both.
   require(!b.before.is_zero() && !a.after.is_zero() && !b.after.is_zero(), "a coefficient is 0");
-  const Rational ratio = a.before * b.after * (a.after * b.before).reciprocal();
+  const Rational ratio = (a.before * a.after.reciprocal()) * (b.after * b.before.reciprocal());
   const bool same_divisor = a.divisor == b.divisor;
   const Index left = Index(ratio.numerator()) * a.value * (same_divisor ? Index(1) : b.divisor);
   const Index right = Index(ratio.denominator()) * b.value * (same_divisor ? Index(1) : a.divisor);
