@@ -27,8 +27,11 @@ class Shrinker {
   Shrinker(const Rule& rule, Counterexample example) : rule_(rule), best_(std::move(example)) { read_form(); }
 
   Counterexample run() {
-    bool progress = true;
-    while (progress && budget_ > 0) progress = fewer_axes() | smaller_sizes() | smaller_numbers();
+    for (bool progress = true; progress && budget_ > 0;) {
+      progress = fewer_axes();
+      if (smaller_sizes()) progress = true;
+      if (smaller_numbers()) progress = true;
+    }
     if (best_.difference.kind == Difference::Kind::kValue) simpler_inputs();
     return std::move(best_);
   }
