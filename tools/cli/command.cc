@@ -212,6 +212,10 @@ std::vector<Rule> read_all_rules(const std::vector<std::string>& files) {
 
 std::vector<Rule> read_proved_rules(const std::vector<std::string>& files, bool unproved) {
   std::vector<Rule> rules = read_all_rules(files);
+  if (files.empty())
+    std::erase_if(rules, [](const Rule& rule) {
+      return rule.origin == RuleOrigin::kGenerated && rule.target.nodes.size() >= rule.source.nodes.size();
+    });
   for (const Rule& rule : rules)
     if (rule.proof.status != RuleStatus::kProved && !unproved)
       throw Error(ErrorCode::kBadInput, "the rule is not proved", "rule " + rule.name,
