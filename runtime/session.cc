@@ -18,6 +18,13 @@ int usable_threads(int asked) {
   return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 }
 
+double roofline_share(const StepProfile& step, const Roofline& roofline) {
+  const double seconds = step.runs > 0 ? step.seconds / step.runs : 0;
+  const double least = std::max(roofline.operations_per_second > 0 ? step.flops / roofline.operations_per_second : 0,
+                                roofline.bytes_per_second > 0 ? step.bytes / roofline.bytes_per_second : 0);
+  return seconds > 0 ? least / seconds : 0;
+}
+
 std::string profile_table(std::span<const StepProfile> steps, const Roofline& roofline) {
   std::vector<const StepProfile*> sorted;
   double total = 0;
@@ -31,12 +38,10 @@ std::string profile_table(std::span<const StepProfile> steps, const Roofline& ro
   std::string table = "      ms  share   GFLOP/s     GB/s  of roofline  operators: node\n";
   for (const StepProfile* s : sorted) {
     const double seconds = s->runs > 0 ? s->seconds / s->runs : 0;
-    const double least = std::max(roofline.operations_per_second > 0 ? s->flops / roofline.operations_per_second : 0,
-                                  roofline.bytes_per_second > 0 ? s->bytes / roofline.bytes_per_second : 0);
     const double per_second = seconds > 0 ? 1e-9 / seconds : 0;
     std::snprintf(line, sizeof line, "%8.3f  %4.1f%%  %8.2f %8.2f  %10.1f%%  ", seconds * 1e3,
                   total > 0 ? 100 * seconds / total : 0, s->flops * per_second, s->bytes * per_second,
-                  seconds > 0 ? 100 * least / seconds : 0);
+                  100 * roofline_share(*s, roofline));
     table += line + s->operators + ": " + s->node + "\n";
   }
   std::snprintf(line, sizeof line, "%8.3f  in total; roofline %.1f GFLOP/s, %.1f GB/s\n", total * 1e3,

@@ -56,6 +56,10 @@ class Backend {
   virtual std::unique_ptr<Session> prepare(const Graph& graph, const SessionOptions& options = {}) const = 0;
 };
 
+// The part of a step's time that its operations at their highest rate, or its bytes at the memory's, would take: the larger of
+// the two. Above 1 where the bytes come from caches. 0 if it was not measured.
+double roofline_share(const StepProfile& step, const Roofline& roofline);
+
 // A table of steps by time: operator, node, time, GFLOP/s, GB/s, and the share of the roofline's time.
 std::string profile_table(std::span<const StepProfile> steps, const Roofline& roofline);
 

@@ -89,6 +89,7 @@ class ConvolutionPlan final : public NodePlan {
   void emit(Planner& planner, ValueId result) override {
     const memory::desc any_weights(shape_.weights().get_dims(), memory::data_type::f32, memory::format_tag::any);
     const bool bias = planner.has(node_, 2) || (epilogue_.affine() && has_shift());
+    const RowLoops::Unary function = epilogue_.take_last_function(planner.options().isa);
     // First without additions, to learn the layouts; what they add then comes in the result's.
     Primitive p = choose(planner, any_weights, bias);
     const Layout x_layout = *layout_of(p.source, shape_.x), y_layout = *layout_of(p.result, shape_.y);
@@ -126,8 +127,10 @@ class ConvolutionPlan final : public NodePlan {
       inputs.push_back(planner.storage(epilogue_.additions()[n], y_layout));
     }
     const int target = planner.add_value(result, y_layout);
-    planner.add_step(std::make_unique<DnnlKernel>(p.primitive, p.scratchpad, std::move(arguments), std::move(owned)),
-                     std::move(inputs), {target});
+    std::unique_ptr<Kernel> kernel =
+        std::make_unique<DnnlKernel>(p.primitive, p.scratchpad, std::move(arguments), std::move(owned));
+    if (function != nullptr) kernel = followed_by(std::move(kernel), function, stored_elements(shape_.y, y_layout));
+    planner.add_step(std::move(kernel), std::move(inputs), {target});
   }
 
  private:

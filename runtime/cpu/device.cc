@@ -13,13 +13,14 @@
 #include "runtime/cpu/backend.h"
 #include "runtime/cpu/dnnl_support.h"
 #include "runtime/cpu/plan.h"
+#include "runtime/cpu/rows.h"
 
 namespace rewright {
 
 namespace {
 
 // To be changed with every change of kernels or planning that changes times.
-constexpr int kKernelGeneration = 2;
+constexpr int kKernelGeneration = 3;
 
 constexpr double kSecondsPerSample = 0.012;
 constexpr int kLeastRuns = 3;
@@ -44,29 +45,31 @@ std::string blas_version_text() {
   return config.substr(0, config.find(' ', config.find(' ') + 1));
 }
 
-// The best of several products of 512 x 512 matrices, and of several passes over 64 MiB.
-Roofline measure_roofline() {
+// The best of several rounds of multiplications and additions in registers, and of several copies of 64 MiB, by all threads.
+Roofline measure_roofline(int threads, Isa isa) {
+  constexpr int kRounds = 8;
+  constexpr std::int64_t kRepeats = 200000;
+  constexpr std::int64_t kBytes = std::int64_t{64} << 20;
+  const auto best_seconds = [&](const auto& work) {
+    double best = std::numeric_limits<double>::infinity();
+    for (int round = 0; round < kRounds; ++round) {
+      const auto start = Clock::now();
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+      for (int t = 0; t < threads; ++t) work(t);
+      best = std::min(best, seconds_since(start));
+    }
+    return best;
+  };
   Roofline roofline;
-  constexpr int kSize = 512, kRounds = 8;
-  const std::vector<float> a(kSize * kSize, 0.5f);
-  std::vector<float> y(kSize * kSize);
-  double best = std::numeric_limits<double>::infinity();
-  for (int round = 0; round < kRounds; ++round) {
-    const auto start = Clock::now();
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, kSize, kSize, kSize, 1, a.data(), kSize, a.data(), kSize, 0,
-                y.data(), kSize);
-    best = std::min(best, seconds_since(start));
-  }
-  roofline.operations_per_second = 2.0 * kSize * kSize * kSize / best;
-  constexpr std::size_t kBytes = std::size_t{64} << 20;
+  const cpu::RowLoops& loops = cpu::row_loops(isa);
+  std::vector<float> results(static_cast<std::size_t>(threads));
+  const double computing = best_seconds([&](int t) { results[static_cast<std::size_t>(t)] = loops.peak(0.5f, kRepeats); });
+  roofline.operations_per_second = static_cast<double>(loops.peak_operations * kRepeats) * threads / computing;
   std::vector<char> from(kBytes, 1), to(kBytes, 2);
-  best = std::numeric_limits<double>::infinity();
-  for (int round = 0; round < kRounds / 2; ++round) {
-    const auto start = Clock::now();
-    std::memcpy(to.data(), from.data(), kBytes);
-    best = std::min(best, seconds_since(start));
-  }
-  roofline.bytes_per_second = 2.0 * kBytes / best;
+  const std::int64_t share = kBytes / threads;
+  const double copying = best_seconds(
+      [&](int t) { std::memcpy(to.data() + t * share, from.data() + t * share, static_cast<std::size_t>(share)); });
+  roofline.bytes_per_second = 2.0 * static_cast<double>(share) * threads / copying;
   return roofline;
 }
 
@@ -130,7 +133,7 @@ class CpuDevice final : public Device {
 
   Roofline roofline() const override {
     omp_set_num_threads(options_.threads);
-    return measure_roofline();
+    return measure_roofline(options_.threads, plan_options_.isa);
   }
 
  private:

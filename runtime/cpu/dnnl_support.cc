@@ -91,6 +91,34 @@ void DnnlKernel::run(const Call& call) const {
   primitive_.execute(stream_, bound_);
 }
 
+namespace {
+
+class FollowedKernel final : public Kernel {
+ public:
+  FollowedKernel(std::unique_ptr<Kernel> kernel, RowLoops::Unary function, std::int64_t elements)
+      : kernel_(std::move(kernel)), function_(function), elements_(elements) {}
+  void run(const Call& call) const override {
+    kernel_->run(call);
+    constexpr std::int64_t kPart = 8192;
+    float* const y = reinterpret_cast<float*>(call.outputs[0]);
+    const std::int64_t parts = (elements_ + kPart - 1) / kPart;
+#pragma omp parallel for num_threads(call.threads) if (call.threads > 1 && parts > 1)
+    for (std::int64_t p = 0; p < parts; ++p) function_(y + p * kPart, y + p * kPart, std::min(kPart, elements_ - p * kPart));
+  }
+  std::size_t scratch_bytes() const override { return kernel_->scratch_bytes(); }
+
+ private:
+  std::unique_ptr<Kernel> kernel_;
+  RowLoops::Unary function_;
+  std::int64_t elements_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> followed_by(std::unique_ptr<Kernel> kernel, RowLoops::Unary function, std::int64_t elements) {
+  return std::make_unique<FollowedKernel>(std::move(kernel), function, elements);
+}
+
 dnnl::primitive_attr user_scratchpad() {
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);

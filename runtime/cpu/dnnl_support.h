@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/cpu/kernel.h"
+#include "runtime/cpu/rows.h"
 
 namespace rewright::cpu {
 
@@ -43,6 +44,9 @@ class DnnlKernel final : public Kernel {
   std::unordered_map<int, dnnl::memory> bound_;
   dnnl::stream stream_;
 };
+
+// The kernel, and then a function of every element of its first output, which maps 0 to 0.
+std::unique_ptr<Kernel> followed_by(std::unique_ptr<Kernel> kernel, RowLoops::Unary function, std::int64_t elements);
 
 std::unique_ptr<Kernel> make_reorder(const Sizes& sizes, Layout from, Layout to);
 // Constant data in another description, in memory that oneDNN owns.

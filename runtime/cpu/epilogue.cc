@@ -209,6 +209,16 @@ bool Epilogue::absorb(const Planner& planner, const Chain& chain) {
   return false;
 }
 
+RowLoops::Unary Epilogue::take_last_function(Isa isa) {
+  if (operations_.empty() || !operations_.back().eltwise) return nullptr;
+  const RowLoops& loops = row_loops(isa);
+  const Eltwise last = *operations_.back().eltwise;
+  RowLoops::Unary result = nullptr;
+  if (last.algorithm == algorithm::eltwise_swish && last.alpha == 1) result = loops.swish;
+  if (result != nullptr) operations_.pop_back();
+  return result;
+}
+
 dnnl::post_ops Epilogue::post_ops(const std::vector<dnnl::memory::desc>& additions) const {
   dnnl::post_ops result;
   std::size_t next = 0;

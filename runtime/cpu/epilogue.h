@@ -7,6 +7,7 @@
 
 #include "runtime/cpu/dnnl_support.h"
 #include "runtime/cpu/planner.h"
+#include "runtime/cpu/rows.h"
 
 namespace rewright::cpu {
 
@@ -40,6 +41,9 @@ class Epilogue {
   const std::vector<ValueId>& additions() const { return additions_; }
   // `layouts` are those the operands of additions come in, as described for the result.
   dnnl::post_ops post_ops(const std::vector<dnnl::memory::desc>& additions) const;
+  // The last function, where a loop of ours is faster than oneDNN's: to be applied to the stored result. It is no
+  // post-operation from then on. Null: none.
+  RowLoops::Unary take_last_function(Isa isa);
   // The number of oneDNN's argument for each addition.
   std::vector<int> argument_numbers() const;
 

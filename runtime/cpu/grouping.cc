@@ -175,6 +175,7 @@ void Grouping::take_kernels() {
         Planner::Group& group = add_group();
         group.plan = std::move(plan);
         take_chains(static_cast<int>(n), group);
+        planner_.stored_[group.result] = true;
         continue;
       }
     }

@@ -5,6 +5,7 @@ namespace rewright::cpu {
 const KernelTable& kernel_table() {
   static const KernelTable table = [] {
     KernelTable t;
+    register_concatenations(t);
     register_convolutions(t);
     register_pools(t);
     register_products(t);

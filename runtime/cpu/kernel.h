@@ -53,9 +53,10 @@ class NodePlan {
 using MakeNodePlan = std::function<std::unique_ptr<NodePlan>(Planner& planner, const Node& node)>;
 using KernelTable = std::map<std::string, MakeNodePlan, std::less<>>;
 
-void register_convolutions(KernelTable& table);  // convolution.cc
-void register_pools(KernelTable& table);         // pooling.cc
-void register_products(KernelTable& table);      // products.cc
+void register_concatenations(KernelTable& table);  // concatenation.cc
+void register_convolutions(KernelTable& table);    // convolution.cc
+void register_pools(KernelTable& table);           // pooling.cc
+void register_products(KernelTable& table);        // products.cc
 const KernelTable& kernel_table();
 
 // A node's attributes by the names of the operator's fields. The name must exist and have that type.

@@ -64,7 +64,11 @@ bool same_bytes(const Sizes& sizes, Layout a, Layout b) {
 }  // namespace
 
 Planner::Planner(const Graph& graph, const PlanOptions& options)
-    : graph_(graph), constants_(graph.value_count()), needed_(graph.nodes().size()), places_(graph.value_count()) {
+    : graph_(graph),
+      constants_(graph.value_count()),
+      needed_(graph.nodes().size()),
+      stored_(graph.value_count()),
+      places_(graph.value_count()) {
   plan_.options = options;
 }
 
@@ -148,6 +152,7 @@ void Planner::bind_inputs() {
     const ValueInfo v = info(inputs[i]);
     storage.bytes = static_cast<std::size_t>(element_count(v.sizes)) * byte_size(v.type);
     places_[inputs[i]].emplace_back(kPlain, static_cast<int>(plan_.storages.size()));
+    stored_[inputs[i]] = true;
     plan_.storages.push_back(std::move(storage));
   }
 }

@@ -35,6 +35,8 @@ class Planner {
   ValueId add_constant_value(Tensor tensor);
   std::optional<double> known_number(ValueId value) const;
   Definition define(const Node& node) const;
+  // Will the value be in memory whatever the tile engine fuses? Inputs, constants and results of kernels taken so far.
+  bool is_stored(ValueId value) const { return stored_[value] || constants_[value]; }
 
   // ---- Values in memory
   // The layouts that the value is in already, the one it was computed in first. Empty before its step is planned.
@@ -90,6 +92,7 @@ class Planner {
   Plan plan_;
   std::vector<Tensor> constants_;                            // by value
   std::vector<bool> needed_;                                 // by node
+  std::vector<bool> stored_;                                 // by value
   std::vector<std::vector<std::pair<Layout, int>>> places_;  // by value
   std::map<ValueId, const Group*> pending_;                  // copies that nothing has asked for yet
   std::string step_node_, step_operators_;

@@ -1,8 +1,9 @@
-// Pools over windows by oneDNN, in the layout the input has.
+// Pools over windows, in the layout the input has: loops of our own where channels stand last, else oneDNN.
 #include <algorithm>
 
 #include "runtime/cpu/dnnl_support.h"
 #include "runtime/cpu/planner.h"
+#include "runtime/cpu/rows.h"
 
 namespace rewright::cpu {
 
@@ -30,6 +31,60 @@ dnnl::pooling_forward::primitive_desc describe(const PoolShape& s, const memory:
           user_scratchpad()};
 }
 
+// Over pictures whose channels, or blocks of channels, stand last.
+class WindowKernel final : public Kernel {
+ public:
+  // `columns`: channels that stand together.
+  WindowKernel(PoolShape shape, std::int64_t columns, const RowLoops& loops)
+      : s_(std::move(shape)), columns_(columns), loops_(loops) {}
+
+  void run(const Call& call) const override {
+    const float* const x = reinterpret_cast<const float*>(call.inputs[0]);
+    float* const y = reinterpret_cast<float*>(call.outputs[0]);
+    const std::int64_t height = s_.y[2], width = s_.y[3];
+    const std::int64_t rows = s_.x[0] * ((s_.x[1] + columns_ - 1) / columns_) * height;
+#pragma omp parallel for num_threads(call.threads) if (call.threads > 1 && rows > 1)
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const std::int64_t picture = row / height;
+      const float* const from = x + picture * s_.x[2] * s_.x[3] * columns_;
+      const Taps vertical = taps(0, row % height);
+      for (std::int64_t q = 0; q < width; ++q) {
+        const Taps horizontal = taps(1, q);
+        const std::int64_t row_stride = s_.x[3] * columns_;
+        const RowLoops::Window window{vertical.count, (s_.dilations[0] + 1) * row_stride, horizontal.count,
+                                      (s_.dilations[1] + 1) * columns_};
+        const float* const first = from + vertical.first * row_stride + horizontal.first * columns_;
+        float* const to = y + (row * width + q) * columns_;
+        if (s_.algorithm == dnnl::algorithm::pooling_max) {
+          loops_.window_maximum(to, first, window, columns_);
+        } else {
+          const bool all = s_.algorithm == dnnl::algorithm::pooling_avg_include_padding;
+          const std::int64_t count = all ? s_.kernel[0] * s_.kernel[1] : vertical.count * horizontal.count;
+          loops_.window_sum(to, first, window, columns_, 1.0f / static_cast<float>(count));
+        }
+      }
+    }
+  }
+
+ private:
+  // The positions of a window along an axis that lie in the input.
+  struct Taps {
+    std::int64_t first, count;
+  };
+  Taps taps(std::size_t axis, std::int64_t position) const {
+    const std::int64_t step = s_.dilations[axis] + 1, size = s_.x[axis + 2];
+    const std::int64_t start = position * s_.strides[axis] - s_.pads_begin[axis];
+    const std::int64_t skipped = start < 0 ? (-start + step - 1) / step : 0;
+    const std::int64_t first = start + skipped * step;
+    if (first >= size) return {0, 0};
+    return {first, std::min(s_.kernel[axis] - skipped, (size - first + step - 1) / step)};
+  }
+
+  PoolShape s_;
+  std::int64_t columns_;
+  const RowLoops& loops_;
+};
+
 class PoolPlan final : public NodePlan {
  public:
   PoolPlan(const Node& node, PoolShape shape) : node_(node), shape_(std::move(shape)) {}
@@ -37,6 +92,12 @@ class PoolPlan final : public NodePlan {
   void emit(Planner& planner, ValueId result) override {
     const auto layouts = planner.layouts(node_.inputs[0]);
     const Layout layout = layouts.empty() ? kPlain : layouts[0];
+    if (!layout.plain() && shape_.x.size() == 4) {
+      const int source = planner.storage(node_.inputs[0], layout), target = planner.add_value(result, layout);
+      const std::int64_t columns = layout.blocked() ? layout.channels : shape_.x[1];
+      planner.add_step(std::make_unique<WindowKernel>(shape_, columns, row_loops(planner.options().isa)), {source}, {target});
+      return;
+    }
     const auto d = describe(shape_, dnnl_desc(shape_.x, layout), dnnl_desc(shape_.y, layout));
     std::vector<DnnlKernel::Argument> arguments{{DNNL_ARG_SRC, d.src_desc(), 0, -1}, {DNNL_ARG_DST, d.dst_desc(), -1, 0}};
     const int source = planner.storage(node_.inputs[0], layout), target = planner.add_value(result, layout);
@@ -87,10 +148,26 @@ std::unique_ptr<NodePlan> plan_pool(Planner& planner, const Node& node, bool ave
   return std::make_unique<PoolPlan>(node, std::move(s));
 }
 
+// Every channel's average, over the whole of a picture.
+std::unique_ptr<NodePlan> plan_global_average(Planner& planner, const Node& node) {
+  const ValueInfo x = planner.info(node.inputs[0]), y = planner.info(node.outputs[0]);
+  if (x.type != DataType::kFloat || x.sizes.size() != 4 || element_count(x.sizes) == 0) return nullptr;
+  if (!planner.is_stored(node.inputs[0])) return nullptr;
+  return std::make_unique<PoolPlan>(node, PoolShape{x.sizes,
+                                                    y.sizes,
+                                                    {x.sizes[2], x.sizes[3]},
+                                                    {1, 1},
+                                                    {0, 0},
+                                                    {0, 0},
+                                                    {0, 0},
+                                                    dnnl::algorithm::pooling_avg_include_padding});
+}
+
 }  // namespace
 
 void register_pools(KernelTable& table) {
   table.emplace("MaxPool", [](Planner& p, const Node& n) { return plan_pool(p, n, false); });
+  table.emplace("GlobalAveragePool", plan_global_average);
   table.emplace("AveragePool", [](Planner& p, const Node& n) { return plan_pool(p, n, true); });
 }
 

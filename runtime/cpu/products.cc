@@ -201,6 +201,7 @@ class ProductPlan final : public NodePlan {
     const memory::desc any({p_.k, p_.n}, f32, memory::format_tag::any), bias_desc({1, p_.n}, f32, memory::format_tag::ab);
     const memory::desc plain({p_.k, p_.n}, f32, trans_b_ ? memory::format_tag::ba : memory::format_tag::ab);
     const std::vector<float> bias = shifted_bias(planner);
+    const RowLoops::Unary function = epilogue_.take_last_function(planner.options().isa);
     const std::vector<memory::desc> additions(epilogue_.additions().size(), y);
     dnnl::primitive_attr attributes = user_scratchpad();
     attributes.set_post_ops(epilogue_.post_ops(additions));
@@ -216,8 +217,10 @@ class ProductPlan final : public NodePlan {
       inputs.push_back(planner.storage(epilogue_.additions()[n], kPlain));
     }
     const int target = planner.add_value(result, kPlain);
-    planner.add_step(std::make_unique<DnnlKernel>(dnnl::matmul(d), d.scratchpad_desc(), std::move(arguments), std::move(owned)),
-                     std::move(inputs), {target});
+    std::unique_ptr<Kernel> kernel =
+        std::make_unique<DnnlKernel>(dnnl::matmul(d), d.scratchpad_desc(), std::move(arguments), std::move(owned));
+    if (function != nullptr) kernel = followed_by(std::move(kernel), function, rows * p_.n);
+    planner.add_step(std::move(kernel), std::move(inputs), {target});
   }
 
   std::vector<float> scaled_weights(const Planner& planner) const {

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "graph/file.h"
 #include "runtime/cpu/device.h"
 #include "tools/cli/command.h"
 
@@ -12,7 +13,7 @@ namespace {
 
 struct Options {
   CommonOptions common;
-  std::string model, output_dir, device = "cpu";
+  std::string model, output_dir, trace, device = "cpu";
   std::vector<std::string> inputs;
   bool profile = false;
 };
@@ -26,6 +27,51 @@ std::string file_name(const std::string& tensor, std::size_t number, std::map<st
   return name + ".npy";
 }
 
+// What was measured from `before` on.
+std::vector<StepProfile> difference(std::vector<StepProfile> steps, const std::vector<StepProfile>& before) {
+  for (std::size_t n = 0; n < steps.size() && n < before.size(); ++n) {
+    steps[n].seconds -= before[n].seconds;
+    steps[n].runs -= before[n].runs;
+  }
+  return steps;
+}
+
+nlohmann::json profile_json(const std::vector<StepProfile>& steps, const Roofline& roofline) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const StepProfile& s : steps)
+    list.push_back({{"node", s.node},
+                    {"operators", s.operators},
+                    {"ms", s.seconds * 1e3 / std::max(1, s.runs)},
+                    {"flops", s.flops},
+                    {"bytes", s.bytes},
+                    {"roofline_share", roofline_share(s, roofline)}});
+  return list;
+}
+
+// Chrome's trace format: the steps of an average run, one after the other, in microseconds.
+nlohmann::json trace_json(const std::vector<StepProfile>& steps, const Roofline& roofline) {
+  nlohmann::json events = nlohmann::json::array();
+  double start = 0;
+  for (const StepProfile& s : steps) {
+    const double microseconds = s.seconds * 1e6 / std::max(1, s.runs);
+    const double per_second = microseconds > 0 ? 1e-3 / microseconds : 0;
+    events.push_back({{"name", s.operators},
+                      {"cat", "step"},
+                      {"ph", "X"},
+                      {"ts", start},
+                      {"dur", microseconds},
+                      {"pid", 1},
+                      {"tid", 1},
+                      {"args",
+                       {{"node", s.node},
+                        {"gflop_per_s", s.flops * per_second},
+                        {"gb_per_s", s.bytes * per_second},
+                        {"roofline_share", roofline_share(s, roofline)}}}});
+    start += microseconds;
+  }
+  return {{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}};
+}
+
 int run_command(const Options& options) {
   const std::map<std::string, Tensor> given = read_named_tensors(options.inputs);
   ImportOptions import;  // axes, pads or shapes may be inputs of the model: their values say what it computes
@@ -34,28 +80,29 @@ int run_command(const Options& options) {
   const Graph graph = import_onnx(options.model, import);
   const std::vector<Tensor> inputs = in_order_of_inputs(graph, given);
   const int threads = thread_count(options.common);
+  const bool profile = options.profile || !options.trace.empty();
   std::vector<Tensor> outputs;
   nlohmann::json report = {{"model", options.model}, {"device", options.device}};
   if (options.device == "onnxruntime") {
-    if (options.profile) throw Error(ErrorCode::kUsage, "--profile is for --device cpu");
+    if (profile) throw Error(ErrorCode::kUsage, "--profile and --trace are for --device cpu");
     outputs = make_device(options.device, threads)->run(graph, inputs);
   } else {
     const std::unique_ptr<Session> session =
-        find_backend(options.device).prepare(graph, {.threads = threads, .profile = options.profile});
+        find_backend(options.device).prepare(graph, {.threads = threads, .profile = profile});
     outputs = session->run(inputs);
-    if (options.profile) {
-      constexpr int kRuns = 10;  // the first run also prepares
-      for (int i = 1; i < kRuns; ++i) session->run(inputs);
-      const std::vector<StepProfile> steps = session->profile();
-      say(options.common, profile_table(steps, make_cpu_device(threads)->roofline()));
-      nlohmann::json list = nlohmann::json::array();
-      for (const StepProfile& s : steps)
-        list.push_back({{"node", s.node},
-                        {"operators", s.operators},
-                        {"ms", s.seconds * 1e3 / std::max(1, s.runs)},
-                        {"flops", s.flops},
-                        {"bytes", s.bytes}});
-      report["profile"] = std::move(list);
+    if (profile) {
+      constexpr int kRuns = 10;  // beside the first one, which also prepares
+      const std::vector<StepProfile> first = session->profile();
+      for (int i = 0; i < kRuns; ++i) session->run(inputs);
+      const std::vector<StepProfile> steps = difference(session->profile(), first);
+      const Roofline roofline = make_cpu_device(threads)->roofline();
+      if (options.profile) say(options.common, profile_table(steps, roofline));
+      report["profile"] = profile_json(steps, roofline);
+      report["roofline"] = {{"flop_per_s", roofline.operations_per_second}, {"bytes_per_s", roofline.bytes_per_second}};
+      if (!options.trace.empty()) {
+        constexpr auto kReplace = nlohmann::json::error_handler_t::replace;
+        write_file(options.trace, trace_json(steps, roofline).dump(-1, ' ', false, kReplace) + "\n");
+      }
       report["peak_bytes"] = session->peak_bytes();
     }
   }
@@ -89,6 +136,7 @@ CLI::App* add_run(CLI::App& program, Run& run) {
   command->add_option("--output-dir", o.output_dir, "folder for the results, a .npy file each")->required()->type_name("DIR");
   command->add_option("--device", o.device, "cpu, onnxruntime or reference")->capture_default_str();
   command->add_flag("--profile", o.profile, "print time, FLOPs and bytes of each operator");
+  command->add_option("--trace", o.trace, "write the operators' times in Chrome's trace format")->type_name("FILE.json");
   command->callback([options, &run] { run = [options] { return run_command(*options); }; });
   return command;
 }

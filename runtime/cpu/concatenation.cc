@@ -1,0 +1,169 @@
+// Tensors put together along the channels, in the layout they have, with what scales and bounds them on the way.
+#include <algorithm>
+#include <limits>
+
+#include "runtime/cpu/epilogue.h"
+#include "runtime/cpu/rows.h"
+
+namespace rewright::cpu {
+
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+// y = x * scale[c] + shift[c], not below `low` and not above `high`; empty scales: all 1 and 0.
+struct Scaling {
+  std::vector<float> scale, shift;
+  float low = -kInfinity, high = kInfinity;
+
+  bool any() const { return !scale.empty() || low > -kInfinity || high < kInfinity; }
+};
+
+class ConcatenationKernel final : public Kernel {
+ public:
+  // `parts`: channels of each input. `picture`: elements of a channel.
+  ConcatenationKernel(std::vector<std::int64_t> parts, std::int64_t pictures, std::int64_t picture, bool channels_last,
+                      Scaling scaling, const RowLoops& loops)
+      : parts_(std::move(parts)),
+        pictures_(pictures),
+        picture_(picture),
+        channels_last_(channels_last),
+        scaling_(std::move(scaling)),
+        loops_(loops) {
+    for (const std::int64_t p : parts_) channels_ += p;
+    if (scaling_.any() && scaling_.scale.empty()) {
+      scaling_.scale.assign(static_cast<std::size_t>(channels_), 1);
+      scaling_.shift.assign(static_cast<std::size_t>(channels_), 0);
+    }
+  }
+
+  void run(const Call& call) const override {
+    if (channels_last_)
+      run_channels_last(call);
+    else
+      run_plain(call);
+  }
+
+ private:
+  // Few enough rows of the result that lines 4 KiB apart do not drive each other out of the first-level cache.
+  std::int64_t block_rows() const { return std::max<std::int64_t>(8, std::min<std::int64_t>(32, 4096 / channels_)); }
+
+  void run_channels_last(const Call& call) const {
+    float* const y = reinterpret_cast<float*>(call.outputs[0]);
+    const std::int64_t rows = pictures_ * picture_, together = block_rows(), blocks = (rows + together - 1) / together;
+#pragma omp parallel for num_threads(call.threads) if (call.threads > 1 && blocks > 1)
+    for (std::int64_t block = 0; block < blocks; ++block) {
+      const std::int64_t first = block * together, count = std::min(together, rows - first);
+      std::int64_t channel = 0;
+      for (std::size_t k = 0; k < parts_.size(); ++k) {
+        const std::int64_t n = parts_[k];
+        const float* const x = reinterpret_cast<const float*>(call.inputs[k]) + first * n;
+        float* const to = y + first * channels_ + channel;
+        if (scaling_.any())
+          loops_.scale_columns(to, channels_, x, n, count, n, scaling_.scale.data() + channel, scaling_.shift.data() + channel,
+                               scaling_.low, scaling_.high);
+        else
+          loops_.copy(to, channels_, x, n, count, n);
+        channel += n;
+      }
+    }
+  }
+
+  void run_plain(const Call& call) const {
+    float* const y = reinterpret_cast<float*>(call.outputs[0]);
+    const std::int64_t rows = pictures_ * channels_;
+#pragma omp parallel for num_threads(call.threads) if (call.threads > 1 && rows > 1)
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const std::int64_t channel = row % channels_;
+      std::int64_t begin = 0;
+      std::size_t k = 0;
+      while (channel >= begin + parts_[k]) begin += parts_[k++];
+      const float* const x =
+          reinterpret_cast<const float*>(call.inputs[k]) + (row / channels_ * parts_[k] + channel - begin) * picture_;
+      if (scaling_.any()) {
+        const auto c = static_cast<std::size_t>(channel);
+        loops_.scale_row(y + row * picture_, x, picture_, scaling_.scale[c], scaling_.shift[c], scaling_.low, scaling_.high);
+      } else {
+        std::copy(x, x + picture_, y + row * picture_);
+      }
+    }
+  }
+
+  std::vector<std::int64_t> parts_;
+  std::int64_t pictures_, picture_, channels_ = 0;
+  bool channels_last_;
+  Scaling scaling_;
+  const RowLoops& loops_;
+};
+
+class ConcatenationPlan final : public NodePlan {
+ public:
+  explicit ConcatenationPlan(const Node& node) : node_(node) {}
+
+  bool absorb(Planner& planner, const Chain& chain) override {
+    if (bounded_ || planner.info(chain.result).sizes != planner.info(chain.start).sizes) return false;
+    if (const auto affine = match_channel_affine(planner, chain, 1)) {
+      if (!scaling_.scale.empty()) return false;
+      scaling_.scale.assign(affine->scale.begin(), affine->scale.end());
+      scaling_.shift.assign(affine->shift.begin(), affine->shift.end());
+      return true;
+    }
+    const auto function = match_eltwise(chain);
+    if (!function) return false;
+    if (function->algorithm == dnnl::algorithm::eltwise_relu && function->alpha == 0) {
+      scaling_.low = 0;
+    } else if (function->algorithm == dnnl::algorithm::eltwise_clip) {
+      scaling_.low = function->alpha;
+      scaling_.high = function->beta;
+    } else {
+      return false;
+    }
+    bounded_ = true;
+    return true;
+  }
+
+  void emit(Planner& planner, ValueId result) override {
+    // The layout that most of the elements are in.
+    Layout layout;
+    std::int64_t most = 0;
+    std::vector<std::int64_t> parts;
+    for (const ValueId v : node_.inputs) {
+      const Sizes sizes = planner.info(v).sizes;
+      parts.push_back(sizes[1]);
+      const auto known = planner.layouts(v);
+      if (known.empty() || element_count(sizes) <= most) continue;
+      most = element_count(sizes);
+      layout = known[0];
+    }
+    if (layout.blocked()) layout = kChannelsLast;
+    std::vector<int> inputs;
+    for (const ValueId v : node_.inputs) inputs.push_back(planner.storage(v, layout));
+    const Sizes sizes = planner.info(result).sizes;
+    const std::int64_t picture = element_count(sizes) / sizes[0] / sizes[1];
+    const int target = planner.add_value(result, layout);
+    planner.add_step(std::make_unique<ConcatenationKernel>(std::move(parts), sizes[0], picture, layout.channels_last(),
+                                                           std::move(scaling_), row_loops(planner.options().isa)),
+                     std::move(inputs), {target});
+  }
+
+ private:
+  const Node& node_;
+  Scaling scaling_;
+  bool bounded_ = false;
+};
+
+// Parts that the tile engine would compute on the way are left to it.
+std::unique_ptr<NodePlan> plan_concatenation(Planner& planner, const Node& node) {
+  const ValueInfo y = planner.info(node.outputs[0]);
+  if (y.type != DataType::kFloat || y.sizes.size() < 3 || y.sizes.size() > 5 || element_count(y.sizes) == 0) return nullptr;
+  if (AttributeReader(node).number("axis") != 1) return nullptr;
+  for (const ValueId v : node.inputs)
+    if (!planner.is_stored(v) || element_count(planner.info(v).sizes) == 0) return nullptr;
+  return std::make_unique<ConcatenationPlan>(node);
+}
+
+}  // namespace
+
+void register_concatenations(KernelTable& table) { table.emplace("Concat", plan_concatenation); }
+
+}  // namespace rewright::cpu

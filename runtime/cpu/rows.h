@@ -1,0 +1,40 @@
+// Loops over rows of floats that kernels of our own are made of, one table for each instruction set.
+//
+// Strides are in elements. A NaN stays a NaN, and subnormal numbers are kept where nothing else is said.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/session.h"
+
+namespace rewright::cpu {
+
+struct RowLoops {
+  using Count = std::int64_t;
+  using Unary = void (*)(float* d, const float* a, Count n);
+  // a * sigmoid(a), with an error below 4 units in the last place; -0 from -88.4 down, where it is above -1e-36.
+  Unary swish;
+
+  // d[r, c] = s[r, c]
+  void (*copy)(float* d, Count d_stride, const float* s, Count s_stride, Count rows, Count n);
+  // d[r, c] = s[r, c] * scale[c] + shift[c], not below `low`, not above `high`
+  void (*scale_columns)(float* d, Count d_stride, const float* s, Count s_stride, Count rows, Count n, const float* scale,
+                        const float* shift, float low, float high);
+  // d[c] = s[c] * scale + shift, within the bounds
+  void (*scale_row)(float* d, const float* s, Count n, float scale, float shift, float low, float high);
+
+  // Over a window: s[r * row_stride + q * column_stride + c] for r < rows and q < columns, for each c < n.
+  struct Window {
+    Count rows, row_stride, columns, column_stride;
+  };
+  void (*window_maximum)(float* d, const float* s, const Window& window, Count n);  // of nothing: minus infinity
+  void (*window_sum)(float* d, const float* s, const Window& window, Count n, float factor);
+
+  // `peak_operations` multiplications and additions in registers, n times over: what the processor can do at most.
+  float (*peak)(float x, Count n);
+  Count peak_operations;
+};
+
+const RowLoops& row_loops(Isa isa);
+
+}  // namespace rewright::cpu
