@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "rules/io.h"
+#include "rules/testing/share.h"
 #include "verifier/proof.h"
 
 using namespace rewright;
@@ -20,7 +21,7 @@ std::vector<Rule> suite(const std::string& name) {
 }
 
 void prove_all(const std::string& name) {
-  for (const Rule& rule : suite(name)) {
+  for (const Rule& rule : testing::share(suite(name))) {
     Solver solver;
     const ProofSearch proof = search_proof(rule, {}, solver);
     INFO(rule.name << ": " << proof.open_question);

@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "rules/io.h"
+#include "rules/testing/share.h"
 
 using namespace rewright;
 
@@ -23,8 +24,7 @@ Verdict verdict_alone(const Rule& rule) {
 }  // namespace
 
 TEST_CASE("every wrong rule is refuted, none is proved", "[verify]") {
-  const auto rules = read_rules(std::filesystem::path("rules/testing/wrong.rules"));
-  for (const Rule& rule : rules) {
+  for (const Rule& rule : testing::share(read_rules(std::filesystem::path("rules/testing/wrong.rules")))) {
     const Verdict v = verdict_alone(rule);
     INFO(rule.name << ": " << v.explanation);
     CHECK(v.outcome == Outcome::kRefuted);
@@ -33,7 +33,7 @@ TEST_CASE("every wrong rule is refuted, none is proved", "[verify]") {
 }
 
 TEST_CASE("rules with a missing condition are not proved", "[verify]") {
-  for (const Rule& rule : read_rules(std::filesystem::path("verifier/testdata/wrong.rules"))) {
+  for (const Rule& rule : testing::share(read_rules(std::filesystem::path("verifier/testdata/wrong.rules")))) {
     const Verdict v = verdict_alone(rule);
     INFO(rule.name << ": " << v.explanation);
     CHECK(v.outcome == Outcome::kRefuted);
@@ -46,7 +46,7 @@ TEST_CASE("a quotient is 1 only where the divisor is not 0", "[verify]") {
 }
 
 TEST_CASE("true rules are proved for all sizes", "[verify]") {
-  for (const Rule& rule : read_rules(std::filesystem::path("verifier/testdata/true.rules"))) {
+  for (const Rule& rule : testing::share(read_rules(std::filesystem::path("verifier/testdata/true.rules")))) {
     const Verdict v = verify(rule);
     INFO(rule.name << ": " << v.explanation);
     CHECK(v.outcome == Outcome::kProved);
@@ -130,7 +130,7 @@ TEST_CASE("conditions under which a refuted rule holds are suggested", "[verify]
 TEST_CASE("a solver without a budget leaves a rule undecided", "[verify]") {
   const auto rules = read_rules(std::filesystem::path("verifier/testdata/true.rules"));
   int undecided = 0;
-  for (std::size_t i = 0; i < rules.size(); i += 10) {
+  for (std::size_t i = 0; i < rules.size(); i += 10 * testing::kShare) {
     VerifyOptions options;
     options.solver.linear_steps = options.solver.nonlinear_steps = 1;
     options.instances = 5;

@@ -1,0 +1,26 @@
+// How much of a large collection of rules or instances the tests of it try.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace rewright::testing {
+
+// Sanitizers make tests ten times as slow, and look for errors of memory, which a part of a collection shows as well as the
+// whole.
+#ifdef REWRIGHT_SANITIZED
+inline constexpr std::size_t kShare = 5;
+#else
+inline constexpr std::size_t kShare = 1;
+#endif
+
+// Every kShare-th element.
+template <class T>
+std::vector<T> share(std::vector<T> all) {
+  std::vector<T> part;
+  for (std::size_t i = 0; i < all.size(); i += kShare) part.push_back(std::move(all[i]));
+  return part;
+}
+
+}  // namespace rewright::testing
