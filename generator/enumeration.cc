@@ -229,11 +229,12 @@ void Enumeration::add_token(ClassId result, const Application& application, std:
 }
 
 void Enumeration::check_memory() const {
-  if (resident_bytes() > options_.memory)
-    throw Error(ErrorCode::kMissing,
-                "the values of graphs of " + std::to_string(level_) + " operators need more than " +
-                    std::to_string(options_.memory >> 20) + " MiB",
-                {}, "allow more with --memory, or enumerate fewer operators");
+  const std::size_t resident = resident_bytes();
+  if (resident <= options_.memory) return;
+  const std::string what = level_ == 0 ? "the program alone takes " + std::to_string(resident >> 20) + " MiB, more than the "
+                                       : "the values of graphs of " + std::to_string(level_) + " operators take more than the ";
+  throw Error(ErrorCode::kMissing, what + std::to_string(options_.memory >> 20) + " MiB that are allowed", {},
+              "allow more with --memory, or enumerate fewer operators");
 }
 
 void Enumeration::release_elements() {

@@ -20,7 +20,7 @@ class Journal {
   std::optional<std::string> next();
   // In all processes; process 0 writes it down.
   void add(std::string_view decided);
-  // It was asked to stop: nothing more should be decided.
+  // It was asked to stop: nothing more should be decided, and what is decided all the same is not written down.
   bool stopped() const { return stopped_; }
 
  private:

@@ -59,6 +59,7 @@ class Collector {
   // False if it was stopped.
   bool work() {
     result_.counters = state_.counters();
+    if (!count_applications()) return false;
     if (state_.phase() == "candidates") return restore_candidates();
     const std::size_t memory = records_memory();
     records_.emplace(7, memory / 2 / sizeof(Record), state_.open("records"));
@@ -85,6 +86,15 @@ class Collector {
     found_->finish();
     deduplicate();
     return true;
+  }
+
+  // Without evaluating them. From here on all forms that the level needs are known, by the same numbers in every run.
+  bool count_applications() {
+    e_.last_level([&](std::span<const Application> applications) {
+      applications_ += applications.size();
+      return !e_.options().stop.stop_requested();
+    });
+    return !communicator_.any(e_.options().stop.stop_requested());
   }
 
   // What the records may take: what the values leave of the memory that was allowed.
@@ -136,17 +146,13 @@ class Collector {
   // Block b belongs to process b mod K; after each has done one, the records are distributed.
   bool enumerate(std::size_t rounds_done) {
     const std::size_t rank = communicator_.rank(), size = communicator_.size();
-    std::size_t total = 0, block = 0;
-    e_.last_level([&](std::span<const Application> applications) {
-      total += applications.size();
-      return !e_.options().stop.stop_requested();
-    });
+    std::size_t block = 0;
     const GraphCounter counter(e_, levels_);
     if (rounds_done == 0 && rank == 0) result_.counters[Counters::kGraphs] = counter.graphs();
     std::vector<std::vector<Record>> outgoing(size);
     bool going = true;
     std::size_t done = 0;
-    const std::size_t rounds = ((total + Enumeration::kBlock - 1) / Enumeration::kBlock + size - 1) / size;
+    const std::size_t rounds = ((applications_ + Enumeration::kBlock - 1) / Enumeration::kBlock + size - 1) / size;
     const auto exchange = [&] {
       distribute(outgoing, *records_);
       return step("enumerating", block / size, rounds,
@@ -441,6 +447,7 @@ class Collector {
   int threads_;
   std::size_t levels_;
   bool zeros_;
+  std::size_t applications_ = 0;  // of the last level
   Collection result_;
   std::optional<Partitions<Record>> records_;
   std::optional<Partitions<Part>> parts_;

@@ -40,9 +40,10 @@ State::State(StateOptions options, Communicator& communicator)
         if (const std::string name = entry.path().filename(); name != "lock" && name.find(".part") == std::string::npos)
           throw Error(ErrorCode::kUsage, "it holds \"" + name + "\", and no state of the generator", options_.folder,
                       "name a new or empty folder");
-    lock_ = ::open((options_.folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (lock_ < 0) throw Error(ErrorCode::kMissing, std::string("cannot be written: ") + std::strerror(errno), options_.folder);
-    if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) throw Error(ErrorCode::kMissing, "another run uses it", options_.folder);
+    const int lock = ::open((options_.folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (lock < 0) throw Error(ErrorCode::kMissing, std::string("cannot be written: ") + std::strerror(errno), options_.folder);
+    lock_ = std::shared_ptr<void>(nullptr, [lock](void*) { ::close(lock); });
+    if (::flock(lock, LOCK_EX | LOCK_NB) != 0) throw Error(ErrorCode::kMissing, "another run uses it", options_.folder);
     if (std::filesystem::exists(manifest)) text = map_file(manifest).text();
     // The same program goes on, or the result could be a mixture.
     program_ = hexadecimal(checksum(map_file("/proc/self/exe").text()));
@@ -51,10 +52,6 @@ State::State(StateOptions options, Communicator& communicator)
   communicator_.broadcast(program_, 0);
   if (!text.empty()) parse(text, program_);
   if (communicator_.rank() != 0) counters_ = {};
-}
-
-State::~State() {
-  if (lock_ >= 0) ::close(lock_);
 }
 
 void State::parse(const std::string& text, const std::string& program) {

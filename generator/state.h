@@ -37,9 +37,6 @@ class State {
   // Throws Error: kUsage if the folder is that of other options or another number of processes, or of something else;
   // kBadInput if it is damaged or was made by another program; kMissing if another run uses it, or it cannot be written.
   State(StateOptions options, Communicator& communicator);
-  ~State();
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
 
   // Where the run that is continued stood.
   const std::string& phase() const { return phase_; }  // empty at the beginning
@@ -71,7 +68,7 @@ class State {
   std::map<std::string, std::shared_ptr<AppendFile>> files_;
   std::vector<std::string> unneeded_;
   std::chrono::steady_clock::time_point written_;
-  int lock_ = -1;
+  std::shared_ptr<void> lock_;  // while it lives no other run uses the folder
 };
 
 }  // namespace rewright::generator

@@ -21,7 +21,7 @@ class Workers {
   Workers(Communicator& communicator, int threads, const Forms& forms);
   // work(forms, i) for all i below count: each is done once, and every process gets all of them.
   std::vector<std::string> map(std::size_t count, const std::function<std::string(Forms& forms, std::size_t i)>& work);
-  Communicator& communicator() const { return communicator_; }
+  Forms& forms() { return forms_[0]; }  // between two calls of map
 
  private:
   Communicator& communicator_;

@@ -225,7 +225,10 @@ std::vector<Rule> read_proved_rules(const std::vector<std::string>& files, bool 
 
 // ---- Interruption
 
-void prepare_interruption() { signal(SIGPIPE, SIG_IGN); }
+void prepare_interruption() {
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of writing it
+}
 
 namespace {
 
@@ -280,6 +283,7 @@ void Progress::update(const std::string& stage, double fraction, const std::stri
   if (stage != stage_) {
     stage_ = stage;
     stage_started_ = time;
+    stage_began_at_ = fraction;
   }
   if (!enabled_ || time - started_ < 2 || time - last_ < (terminal_ ? 0.1 : 5)) return;
   last_ = time;
@@ -293,8 +297,8 @@ void Progress::update(const std::string& stage, double fraction, const std::stri
             "] ";
   }
   line += std::to_string(static_cast<int>(fraction * 100)) + "%";
-  if (fraction > 0.02) {
-    const double left = (time - stage_started_) * (1 - fraction) / fraction;
+  if (const double done = fraction - stage_began_at_; done > 0.02) {  // work that is continued does not begin at 0
+    const double left = (time - stage_started_) * (1 - fraction) / done;
     line += ", " + std::to_string(static_cast<int>(left + 0.5)) + " s left";
   }
   if (!note.empty()) line += ", " + note;

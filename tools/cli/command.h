@@ -53,6 +53,9 @@ void add_derive(CLI::App& rules, Run& run);
 CLI::App* add_command(CLI::App& program, const std::string& name, const std::string& description, const std::string& example,
                       CommonOptions& common);
 
+// In a handler of an exception: says it in one line on standard error, and returns the exit status for it.
+int report_failure();
+
 // Text for people: to standard output, unless --quiet, or to standard error while the JSON goes to standard output.
 void say(const CommonOptions& common, const std::string& text);
 // Writes the JSON report where --json asks for it.
@@ -119,7 +122,7 @@ class Progress {
  private:
   bool enabled_, terminal_, drawn_ = false;
   std::string stage_;
-  double started_, stage_started_, last_ = 0;
+  double started_, stage_started_, stage_began_at_ = 0, last_ = 0;
 };
 
 }  // namespace rewright::cli

@@ -1,6 +1,11 @@
+#include <algorithm>
 #include <chrono>
+#include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <thread>
 
+#include "distribution/communicator.h"
 #include "generator/generator.h"
 #include "graph/file.h"
 #include "rules/io.h"
@@ -15,9 +20,10 @@ namespace {
 
 struct Options {
   CommonOptions common;
-  std::string output, operators = "taso", memory = "4G";
+  std::string output, operators = "taso", memory = "4G", resume, save_every = "60s";
   std::size_t max_operators = 3;
   bool unproved = false;
+  std::vector<std::string> keep;
 };
 
 // The rule, with the conditions that its target needs, if there is a proof for all sizes.
@@ -29,7 +35,12 @@ std::optional<Rule> prove(const Rule& rule) {
   return verdict.outcome == Outcome::kProved ? std::optional(std::move(verdict.rule)) : std::nullopt;
 }
 
-int generate_command(const Options& options) {
+int generate_with(const Options& given, Communicator& processes) {
+  Options options = given;
+  if (processes.rank() != 0) {  // the first one speaks for all
+    options.common.quiet = true;
+    options.common.json.clear();
+  }
   generator::GenerateOptions o;
   o.operators = options.operators;
   o.max_operators = options.max_operators;
@@ -37,7 +48,18 @@ int generate_command(const Options& options) {
   o.threads = thread_count(options.common);
   if (options.common.seed != 0) o.seed = options.common.seed;
   if (!options.unproved) o.prove = prove;
-  require_writable(options.output);
+  const auto keeps = [&](const char* what) {
+    return std::find(options.keep.begin(), options.keep.end(), what) != options.keep.end();
+  };
+  o.prune_renamings = !keeps("renamings");
+  o.prune_instances = !keeps("instances");
+  o.prune_derivable = !keeps("derivable");
+  o.state = options.resume;
+  o.state_interval = parse_seconds(options.save_every);
+  const char* temporary = std::getenv("TMPDIR");
+  const std::filesystem::path beside = std::filesystem::path(options.output).parent_path();
+  o.temporary = temporary && *temporary ? std::filesystem::path(temporary) : beside.empty() ? "." : beside;
+  if (processes.rank() == 0) require_writable(options.output);
   Interruption interruption;
   Progress progress(options.common);
   o.stop = interruption.token();
@@ -45,11 +67,14 @@ int generate_command(const Options& options) {
     progress.update(stage, fraction, note);
   };
   const auto start = std::chrono::steady_clock::now();
-  const generator::Generated found = generator::generate(o);
-  write_file(options.output, write_rules(found.rules, RuleFormat::kBinary));
+  const generator::Generated found = generator::generate(o, processes);
+  if (processes.rank() == 0) write_file(options.output, write_rules(found.rules, RuleFormat::kBinary));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
+  std::size_t peak = 0;  // of the process that had most
+  for (const std::string& kilobytes : processes.all_gather(std::to_string(usage.ru_maxrss)))
+    peak = std::max(peak, static_cast<std::size_t>(std::stoull(kilobytes)) * 1024);
   std::string text = std::to_string(static_cast<unsigned long long>(found.graphs)) + " graphs, " +
                      std::to_string(found.fingerprints) + " fingerprints, " + std::to_string(found.candidates) +
                      " candidates\n";
@@ -67,8 +92,20 @@ int generate_command(const Options& options) {
                               {"rules", found.rules.size()},
                               {"complete", found.complete},
                               {"seconds", seconds},
-                              {"peak_bytes", static_cast<std::size_t>(usage.ru_maxrss) * 1024}});
+                              {"peak_bytes", peak}});
   return kDone;
+}
+
+int generate_command(const Options& options) {
+  const std::unique_ptr<Communicator> processes = make_communicator();
+  try {
+    return generate_with(options, *processes);
+  } catch (...) {
+    if (processes->size() == 1) throw;
+    // What fails in all processes is said by the first.
+    if (processes->rank() != 0) std::this_thread::sleep_for(std::chrono::seconds(1));
+    processes->abort(report_failure());
+  }
 }
 
 }  // namespace
@@ -88,7 +125,19 @@ CLI::App* add_generate(CLI::App& program, Run& run) {
       ->capture_default_str()
       ->type_name("LIST");
   command->add_option("--max-operators", o.max_operators, "of a graph")->capture_default_str()->type_name("N");
-  command->add_option("--memory", o.memory, "what the enumeration may take")->capture_default_str()->type_name("SIZE");
+  command->add_option("--memory", o.memory, "what it may take, each process if there are several; the rest goes to disk")
+      ->capture_default_str()
+      ->type_name("SIZE");
+  command
+      ->add_option("--resume", o.resume,
+                   "keep the state in this folder, and go on from it if it is that of a run that ended early")
+      ->type_name("DIR");
+  command->add_option("--save-every", o.save_every, "how often the state is written")->capture_default_str()->type_name("TIME");
+  command
+      ->add_option("--keep", o.keep, "equations that are otherwise left out: renamings, instances, derivable (of any of them)")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"renamings", "instances", "derivable"}))
+      ->type_name("LIST");
   command->add_flag("--unproved", o.unproved,
                     "write the most general form that holds on random instances, without looking for proofs");
   command->callback([options, &run] { run = [options] { return generate_command(*options); }; });

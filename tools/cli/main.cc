@@ -62,6 +62,16 @@ int run(int argc, char** argv) {
   }
   try {
     return chosen();
+  } catch (...) {
+    return report_failure();
+  }
+}
+
+}  // namespace
+
+int report_failure() {
+  try {
+    throw;
   } catch (const Error& error) {
     return fail(error.what(), status_of(error.code()));
   } catch (const std::bad_alloc&) {
@@ -71,7 +81,6 @@ int run(int argc, char** argv) {
   }
 }
 
-}  // namespace
 }  // namespace rewright::cli
 
 int main(int argc, char** argv) {
