@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "operators/number_system.h"
+#include "generator/field.h"
 
 namespace rewright::generator {
 
@@ -17,7 +17,7 @@ Attributes substitute(const Attributes& attributes, const Substitution& replacem
 
 std::uint64_t sound_key(std::uint64_t number) {
   for (std::uint64_t key = FieldArithmetic::mix(0x6b6579, number);; ++key) {
-    const FieldArithmetic field{key};
+    const LawfulField field(key);
     int below = 0;
     for (std::uint64_t i = 0; i < 64; ++i) below += field.before(FieldArithmetic::mix(i, key) % kFieldPrime, 0);
     if (below >= 28 && below <= 36) return key;
@@ -142,11 +142,12 @@ const std::vector<FormId>& Forms::find(std::uint32_t choice, std::span<const Typ
 
 bool Forms::evaluate(const Form& form, std::span<const Residue* const> operands, std::uint64_t key, Scratch& scratch,
                      Residue* results) const {
-  if (!configuration_.choices[form.choice].activation) return form.program.run(operands, key, scratch.registers, results);
+  if (!configuration_.choices[form.choice].activation)
+    return form.program.run(operands, LawfulField(key), scratch.registers, results);
   scratch.intermediate.resize(std::max(scratch.intermediate.size(), form.program.result_count()));
-  if (!form.program.run(operands, key, scratch.registers, scratch.intermediate.data())) return false;
+  if (!form.program.run(operands, LawfulField(key), scratch.registers, scratch.intermediate.data())) return false;
   const Residue* const between[] = {scratch.intermediate.data()};
-  return form.activation.run(between, key, scratch.registers, results);
+  return form.activation.run(between, LawfulField(key), scratch.registers, results);
 }
 
 std::vector<Residue> Forms::random_elements(TypeId type, std::uint64_t number, std::uint64_t key) const {
@@ -165,7 +166,7 @@ std::vector<Residue> Forms::leaf_elements(const Leaf& leaf, std::uint64_t number
                 {});
   const Program program = std::move(builder).finish();
   std::vector<Residue> elements(types_[type].elements), registers;
-  program.run({}, key, registers, elements.data());
+  program.run({}, LawfulField(key), registers, elements.data());
   const FieldArithmetic field{key};
   if (leaf.divisor != 1)
     for (Residue& e : elements) e = field.divide(e, field.from_integer(leaf.divisor));

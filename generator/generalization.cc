@@ -54,8 +54,14 @@ class Generalizer {
     if (auto typing = open_typing(true)) add(result, std::move(*typing), true);
     if (most_ == 4)
       for (const bool groups : {true, false})
-        if (auto sized = sized_typing(q_, forms_, {.numbers = true, .groups = groups && names_.count("Conv")}))
+        if (auto sized = sized_typing(q_, forms_, {.numbers = true, .groups = groups && has_group()}))
           if (auto typing = listed(*sized)) add(result, std::move(*typing), true);
+    using Windows = SizeOptions::Windows;
+    if (most_ == 4)
+      for (const Windows windows : {Windows::kFree, Windows::kFound})
+        for (const bool groups : {true, false})
+          if (auto sized = sized_typing(q_, forms_, {.numbers = true, .groups = groups && has_group(), .windows = windows}))
+            add(result, std::move(*sized), true), result.back().windows = true;
     if (most_ == 2)
       if (auto sized = sized_typing(q_, forms_, {})) {
         for (const bool all : {false, true})
@@ -68,6 +74,8 @@ class Generalizer {
   }
 
  private:
+  bool has_group() const { return fields_.count("group") != 0; }
+
   // Fields that stand for the same thing.
   static std::string role(const std::string& field) { return field == "centre" ? "pads_begin" : field; }
 
@@ -172,7 +180,7 @@ class Generalizer {
     if (places == fields_.end() || places->second.size() != 2) return false;
     for (std::size_t i = 0; i < 2; ++i)
       t.attributes[places->second[i].at][places->second[i].field] = Said::variable(i ? "perm_2" : "perm");
-    t.predicates.push_back({Predicate::Kind::kPermutation, {Said::variable("perm")}});
+    for (const char* name : {"perm", "perm_2"}) t.predicates.push_back({Predicate::Kind::kPermutation, {Said::variable(name)}});
     t.predicates.push_back(
         {Predicate::Kind::kEqual, {Said::variable("perm_2"), Said::call("inverse", {Said::variable("perm")})}});
     return true;
@@ -185,11 +193,12 @@ class Generalizer {
     for (const std::vector<Said>& attributes : typing.attributes)
       speaks |= std::any_of(attributes.begin(), attributes.end(), mentions_symbols);
     if (speaks) {
-      auto sized = sized_typing(q_, forms_, {});
+      auto sized = sized_typing(q_, forms_, {.groups = has_group()});
       if (!sized) return std::nullopt;
       std::set<std::string> wanted;
       for (const std::vector<Said>& attributes : sized->attributes)
         for (const Said& e : attributes) collect(e, wanted);
+      wanted.erase("group");
       for (const std::string& name : wanted) {
         bool found = false;
         for (std::uint32_t v = 0; v < q_.variables && !found; ++v)
@@ -200,6 +209,10 @@ class Generalizer {
             }
         if (!found) return std::nullopt;
       }
+      // Sizes along an axis that is a number say that the rank hardly matters: other families say it better.
+      if (!wanted.empty()) vary(*sized, {"axis"});
+      for (const Quantity& quantity : sized->quantities)
+        if (!mentions_symbols(quantity.value.arguments[1])) return std::nullopt;
       typing = std::move(*sized);
     }
     for (ShapePattern& shape : typing.inputs) {
@@ -305,6 +318,21 @@ class Generalizer {
 };
 
 }  // namespace
+
+bool speaks_of_windows(const Typing& typing, const Equation& q, const Configuration& configuration) {
+  for (std::uint32_t at = 0; at < q.expressions.size(); ++at) {
+    const Operator* op = operator_of(q.expressions[at], configuration);
+    for (std::size_t f = 0; op && f < op->fields().size(); ++f) {
+      const std::string& name = op->fields()[f].name;
+      const Said& e = typing.attributes[at][f];
+      if (name != "kernel" && name != "centre" && name != "pads_begin" && name != "pads_end") continue;
+      const Indices* list = e.kind == Said::Kind::kValue ? std::get_if<Indices>(&e.value) : nullptr;
+      if (list && std::any_of(list->begin(), list->end(), [](const Index& i) { return i.is_constant() && !(i == Index(0)); }))
+        return true;
+    }
+  }
+  return false;
+}
 
 std::vector<Family> families(const Equation& equation, Forms& forms) {
   // Steps refer to what they were made from.

@@ -18,8 +18,12 @@ struct Family {
     int subject = 0;
   };
   std::vector<Step> steps;
-  bool last = false;  // if this can be said, nothing after it is tried
+  bool last = false;     // if this can be said, nothing after it is tried
+  bool windows = false;  // kernels and pads are symbols, axis by axis
 };
+
+// Does it speak of kernels or pads of a certain size?
+bool speaks_of_windows(const Typing& typing, const Equation& equation, const Configuration& configuration);
 
 // The most general first; the last says the equation as it was found.
 std::vector<Family> families(const Equation& equation, Forms& forms);

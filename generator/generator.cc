@@ -74,14 +74,14 @@ Generated generate(const GenerateOptions& options, Communicator& communicator) {
   result.fingerprints = static_cast<std::size_t>(counters[Counters::kFingerprints]);
   result.candidates = selection.candidates;
   result.pruned = selection.pruned;
+  RuleSelection rules =
+      select_rules(selection.kept,
+                   {.writer = {.seed = options.seed, .prove = options.prove},
+                    .derivable = options.prune_derivable,
+                    .progress = [&](double fraction,
+                                    std::size_t count) { report("generalizing", fraction, std::to_string(count) + " rules"); }},
+                   workers, journal);
   result.complete = collection.complete && !journal.stopped();
-  RuleSelection rules = select_rules(selection.kept, forms,
-                                     {.writer = {.seed = options.seed, .prove = options.prove},
-                                      .derivable = options.prune_derivable,
-                                      .stop = options.stop,
-                                      .progress = [&](double fraction, std::size_t count) {
-                                        report("generalizing", fraction, std::to_string(count) + " rules");
-                                      }});
   result.rules = std::move(rules.rules);
   for (const auto& [reason, count] : rules.pruned) result.pruned[reason] += count;
   return result;

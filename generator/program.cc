@@ -6,7 +6,7 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "operators/number_system.h"
+#include "generator/field.h"
 
 namespace rewright::generator {
 
@@ -270,9 +270,9 @@ Program ProgramBuilder::finish() && {
   return std::move(program_);
 }
 
-bool Program::run(std::span<const Residue* const> operands, std::uint64_t key, std::vector<Residue>& registers,
+template <class Field>
+bool Program::run(std::span<const Residue* const> operands, const Field& field, std::vector<Residue>& registers,
                   Residue* results) const {
-  const FieldArithmetic field{key};
   registers.resize(std::max(registers.size(), constants_.size() + instructions_.size()));
   std::copy(constants_.begin(), constants_.end(), registers.begin());
   const Residue* bases[4] = {nullptr, nullptr, nullptr, registers.data()};
@@ -342,6 +342,9 @@ bool Program::run(std::span<const Residue* const> operands, std::uint64_t key, s
   }
   return largest < kFieldPrime;
 }
+
+template bool Program::run(std::span<const Residue* const>, const LawfulField&, std::vector<Residue>&, Residue*) const;
+template bool Program::run(std::span<const Residue* const>, const FieldArithmetic&, std::vector<Residue>&, Residue*) const;
 
 Residue Program::Trace::constant(Residue value) const { return FieldArithmetic::mix(0xc0, value); }
 

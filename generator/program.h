@@ -14,6 +14,7 @@ namespace rewright::generator {
 // Residues modulo 2^61 - 1, see FieldArithmetic.
 using Residue = std::uint64_t;
 
+// Programs run in LawfulField, or (as the interpreter does) in FieldArithmetic.
 class Program {
  public:
   // Where a value stands: in one of the operands, or in a register; the highest two bits say which.
@@ -31,7 +32,8 @@ class Program {
 
   // Elements of all outputs, one after the other, as the operands' elements are. False if a result is not in the field (an
   // empty maximum). `registers` is scratch.
-  bool run(std::span<const Residue* const> operands, std::uint64_t key, std::vector<Residue>& registers,
+  template <class Field>
+  bool run(std::span<const Residue* const> operands, const Field& field, std::vector<Residue>& registers,
            Residue* results) const;
   // The same, with numbers for the operations that make each element instead of the elements: equal numbers are the same
   // operations on the same elements in the same order, but for the order of the operands of an addition, multiplication or

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "generator/field.h"
 #include "generator/forms.h"
 #include "operators/interpreter.h"
 
@@ -32,9 +33,8 @@ TEST_CASE("a program computes what the interpreter computes in the field", "[pro
             std::vector<const Residue*> pointers;
             for (std::size_t k = 0; k < operands.size(); ++k) elements.push_back(forms.random_elements(operands[k], k, kKey));
             for (const auto& e : elements) pointers.push_back(e.data());
-            Forms::Scratch scratch;
-            std::vector<Residue> results(form.results);
-            REQUIRE(forms.evaluate(form, pointers, kKey, scratch, results.data()));
+            std::vector<Residue> registers, results(form.results);
+            REQUIRE(form.program.run(pointers, FieldArithmetic{kKey}, registers, results.data()));
             for (std::size_t n = 0; n < configuration.assignments(); ++n) {
               std::vector<FieldTensor> inputs;
               for (std::size_t k = 0; k < operands.size(); ++k) {

@@ -3,12 +3,13 @@
 
 #include <functional>
 #include <map>
-#include <stop_token>
 #include <string>
 #include <vector>
 
+#include "generator/journal.h"
 #include "generator/rule_theory.h"
 #include "generator/rule_writer.h"
+#include "generator/workers.h"
 
 namespace rewright::generator {
 
@@ -16,7 +17,6 @@ struct RuleSelectionOptions {
   WriterOptions writer{};
   bool derivable = true;  // leave out what follows from more general rules
   RuleDerivationLimits limits{.rounds = 3, .applications = 150, .instances = 3};
-  std::stop_token stop{};
   std::function<void(double fraction, std::size_t rules)> progress{};
 };
 
@@ -25,7 +25,9 @@ struct RuleSelection {
   std::map<std::string, std::size_t> pruned;  // equations by reason: "instance of a rule", "not general"
 };
 
-// The equations in the order in which the selection kept them.
-RuleSelection select_rules(const std::vector<Equation>& equations, Forms& forms, const RuleSelectionOptions& options);
+// The equations in the order in which the selection kept them. All processes call it and get the same. Where the journal was
+// stopped, rules are written as they were found.
+RuleSelection select_rules(const std::vector<Equation>& equations, const RuleSelectionOptions& options, Workers& workers,
+                           Journal& journal);
 
 }  // namespace rewright::generator

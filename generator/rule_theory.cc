@@ -64,7 +64,7 @@ void RuleTheory::set_active(std::size_t number, bool active) { impl_->active[num
 
 class RuleGraph {
  public:
-  explicit RuleGraph(const RuleTheory::Impl& theory) : theory_(theory) {}
+  RuleGraph(const RuleTheory::Impl& theory, std::span<const std::size_t> without) : theory_(theory), without_(without) {}
 
   ClassNumber find(ClassNumber c) const {
     while (parent_[c] != c) c = parent_[c];
@@ -139,7 +139,8 @@ class RuleGraph {
     std::vector<Found> all;
     for (const auto& [op, rules] : theory_.by_root) {
       for (const std::size_t r : rules) {
-        if (!theory_.active[theory_.directed[r]->number]) continue;
+        const std::size_t number = theory_.directed[r]->number;
+        if (!theory_.active[number] || std::find(without_.begin(), without_.end(), number) != without_.end()) continue;
         rule_ = &theory_.directed[r]->rule;
         for (std::uint32_t a = 0; a < applications_.size(); ++a)
           if (applications_[a].op == op) match_root(0, a, start(), [&](const State& state) { all.push_back({r, state}); });
@@ -320,6 +321,7 @@ class RuleGraph {
   }
 
   const RuleTheory::Impl& theory_;
+  std::span<const std::size_t> without_;
   const Rule* rule_ = nullptr;  // that is being matched
   std::vector<ClassNumber> parent_;
   std::vector<TensorType> types_;
@@ -329,13 +331,13 @@ class RuleGraph {
   std::size_t merges_ = 0;
 };
 
-bool RuleTheory::derives(const Rule& rule, const RuleDerivationLimits& limits) const {
+bool RuleTheory::derives(const Rule& rule, const RuleDerivationLimits& limits, std::span<const std::size_t> without) const {
   InstanceSampler sampler(rule, limits.seed);
   int seen = 0;
   for (; seen < limits.instances; ++seen) {
     const auto instance = sampler.sample();
     if (!instance) break;
-    RuleGraph graph(*impl_);
+    RuleGraph graph(*impl_, without);
     std::vector<ClassNumber> inputs;
     for (const TensorType& type : instance->input_types) inputs.push_back(graph.add_class(type));
     const std::vector<ClassNumber> left = graph.add(rule.source, inputs, instance->bindings);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,8 @@ class RuleTheory {
   // Rules that are not active are not applied.
   void set_active(std::size_t number, bool active);
   // Are both sides of a rule equal by the active rules, on sampled instances of it? False where none can be sampled.
-  bool derives(const Rule& rule, const RuleDerivationLimits& limits = {}) const;
+  // Thread-safe. The rules of `without` are not applied either.
+  bool derives(const Rule& rule, const RuleDerivationLimits& limits = {}, std::span<const std::size_t> without = {}) const;
 
  private:
   friend class RuleGraph;

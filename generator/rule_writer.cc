@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <optional>
+#include <random>
 
 #include "generator/exactness.h"
 #include "generator/generalization.h"
+#include "rules/instance.h"
 #include "rules/io.h"
 #include "rules/tester.h"
 
@@ -15,6 +17,8 @@ namespace {
 using Kind = Expression::Kind;
 
 constexpr int kExactInstances = 6;
+constexpr int kInstancesBeforeProof = 8;
+constexpr int kSamplingAttempts = 600;
 constexpr std::size_t kProofAttempts = 3;  // of one family of shapes
 
 // A product with zero, or a value that one side does not need, is lost where numbers are not finite.
@@ -103,6 +107,10 @@ bool is_source(const Equation& q, const std::vector<std::uint32_t>& from, const 
   return true;
 }
 
+std::string numbered(const std::string& name, std::size_t before) {
+  return before == 0 ? name : name + "_" + std::to_string(before + 1);
+}
+
 // What a rule says, without what it is called.
 std::string contents(Rule rule) {
   rule.name = "rule";
@@ -144,7 +152,19 @@ std::optional<Rule> RuleWriter::as_found(const Equation& q) const {
 
 bool RuleWriter::agrees(const Rule& rule) {
   const auto [at, fresh] = agreed_.try_emplace(contents(rule), false);
-  if (fresh) at->second = test_rule(rule, options_.instances, options_.seed).outcome == TestOutcome::kAgreed;
+  if (!fresh) return at->second;
+  const int instances = options_.prove ? std::min(options_.instances, kInstancesBeforeProof) : options_.instances;
+  try {
+    InstanceSampler sampler(rule, options_.seed);
+    std::mt19937_64 random(options_.seed);
+    for (int n = 0; n < instances; ++n) {
+      const auto instance = sampler.sample(kSamplingAttempts);
+      if (!instance) return false;
+      if (compare_sides(rule, *instance, n, random)) return false;
+    }
+    at->second = true;
+  } catch (const Error&) {  // it cannot be said so
+  }
   return at->second;
 }
 
@@ -158,18 +178,23 @@ std::optional<Rule> RuleWriter::proved(const Rule& rule) {
   return result;
 }
 
-std::vector<Rule> RuleWriter::write(const Equation& q, bool reversed, const std::string& name) {
+std::vector<Rule> RuleWriter::write(const Equation& q, bool reversed, const std::string& name, std::vector<Typing>& used) {
   std::vector<Rule> result;
+  std::optional<std::pair<Rule, Typing>> fallback;  // that speaks of certain windows: symbols for them are more general
+  const auto accept = [&](Rule r, Typing typing) {
+    result.push_back(std::move(r));
+    used.push_back(std::move(typing));
+  };
   for (const Family& family : families(q, forms_)) {
-    const std::string full_name = result.empty() ? name : name + "_" + std::to_string(result.size() + 1);
+    if (fallback && !family.windows) continue;
+    const std::string full_name = numbered(name, result.size());
     const auto said = [&](const Typing& typing) -> std::optional<Rule> {
       auto r = rule(q, typing, reversed, full_name);
       return r && !(r->source == r->target) && agrees(*r) ? r : std::nullopt;
     };
-    auto first = said(family.base);
+    std::vector<std::pair<Rule, Typing>> chain;
+    if (auto first = said(family.base)) chain.emplace_back(std::move(*first), family.base);
     Typing typing = family.base;
-    std::vector<Rule> chain;
-    if (first) chain.push_back(std::move(*first));
     int taken = -1;
     for (const Family::Step& step : family.steps) {
       if (step.subject == taken) continue;
@@ -179,26 +204,53 @@ std::vector<Rule> RuleWriter::write(const Equation& q, bool reversed, const std:
       if (!r) continue;
       taken = step.subject;
       typing = std::move(next);
-      chain.push_back(std::move(*r));
+      chain.emplace_back(std::move(*r), typing);
     }
     if (chain.empty()) continue;
-    if (chain.back().math == MathClass::kReassociates && same_operations(chain.back(), kExactInstances, options_.seed)) {
-      for (Rule& r : chain) r.math = MathClass::kExact;
+    if (chain.back().first.math == MathClass::kReassociates &&
+        same_operations(chain.back().first, kExactInstances, options_.seed)) {
+      for (auto& [r, t] : chain) r.math = MathClass::kExact;
       Typing any = typing;
       any.any_type = true;
       if (auto r = rule(q, any, reversed, full_name)) {
         r->math = MathClass::kExact;
-        if (agrees(*r)) chain.push_back(std::move(*r));
+        if (agrees(*r)) chain.emplace_back(std::move(*r), std::move(any));
       }
     }
-    bool written = false;
+    std::optional<std::pair<Rule, Typing>> written;
     for (std::size_t i = chain.size(), attempts = 0; i-- > 0 && attempts < kProofAttempts && !written; ++attempts)
-      if (auto r = proved(chain[i])) {
-        result.push_back(std::move(*r));
-        written = true;
-      }
-    if (written && family.last) break;
+      if (auto r = proved(chain[i].first)) written.emplace(std::move(*r), chain[i].second);
+    if (!written) continue;
+    if (!fallback && !family.windows && speaks_of_windows(written->second, q, forms_.configuration())) {
+      fallback = std::move(written);
+      continue;
+    }
+    fallback.reset();
+    accept(std::move(written->first), std::move(written->second));
+    if (family.last) return result;
   }
+  if (fallback) accept(std::move(fallback->first), std::move(fallback->second));
+  return result;
+}
+
+std::vector<Rule> RuleWriter::write_as(const Equation& q, bool reversed, const std::string& name,
+                                       const std::vector<Typing>& used) {
+  std::vector<Rule> result;
+  for (const Typing& typing : used) {
+    auto r = rule(q, typing, reversed, numbered(name, result.size()));
+    if (!r || !agrees(*r)) return {};
+    if (r->math == MathClass::kReassociates && same_operations(*r, kExactInstances, options_.seed)) r->math = MathClass::kExact;
+    if (!(r = proved(*r))) return {};
+    result.push_back(std::move(*r));
+  }
+  return result;
+}
+
+std::vector<Rule> RuleWriter::write_as_found(const Equation& q, const std::string& name) {
+  std::vector<Rule> result;
+  for (const bool reversed : {false, true})
+    for (Rule& r : write_as(q, reversed, reversed ? name + "_reversed" : name, {concrete_typing(q, forms_)}))
+      if (reversed ? is_source(q, q.right, q.left) : is_source(q, q.left, q.right)) result.push_back(std::move(r));
   return result;
 }
 
@@ -206,10 +258,14 @@ std::vector<Rule> RuleWriter::write(const Equation& q, const std::string& name) 
   const double left = cost(q, q.left, forms_), right = cost(q, q.right, forms_);
   const std::size_t many = q.operators(q.left), few = q.operators(q.right);
   std::vector<Rule> result;
+  std::vector<Typing> used;
   for (const bool reversed : {false, true}) {
     if (reversed ? right < left && few < many : left < right && many < few) continue;
     if (!(reversed ? is_source(q, q.right, q.left) : is_source(q, q.left, q.right))) continue;
-    for (Rule& r : write(q, reversed, reversed ? name + "_reversed" : name)) result.push_back(std::move(r));
+    const std::string full_name = reversed ? name + "_reversed" : name;
+    std::vector<Rule> rules = write_as(q, reversed, full_name, used);
+    if (rules.empty()) rules = write(q, reversed, full_name, used);
+    for (Rule& r : rules) result.push_back(std::move(r));
   }
   return result;
 }

@@ -17,7 +17,7 @@ namespace rewright::generator {
 using Prover = std::function<std::optional<Rule>(const Rule&)>;
 
 struct WriterOptions {
-  int instances = 20;  // that a generalization has to hold on
+  int instances = 20;  // that a generalization has to hold on; fewer where it is to be proved
   std::uint64_t seed = 1;
   Prover prove{};  // what is written; without it, what holds on the instances
 };
@@ -30,11 +30,16 @@ class RuleWriter {
   // form of the rule holds for sizes other than those enumerated, or none can be said as a rule. Named `name`,
   // `name_reversed`, and with a number where it takes several.
   std::vector<Rule> write(const Equation& equation, const std::string& name);
+  // The same, said as they were found.
+  std::vector<Rule> write_as_found(const Equation& equation, const std::string& name);
   // With the sizes and attributes that were found, in a direction in which it can be said.
   std::optional<Rule> as_found(const Equation& equation) const;
 
  private:
-  std::vector<Rule> write(const Equation& equation, bool reversed, const std::string& name);
+  // Appends the typings that were used to `used`.
+  std::vector<Rule> write(const Equation& equation, bool reversed, const std::string& name, std::vector<Typing>& used);
+  // The same rules in the other direction, as they were said in the first; empty where that is not possible.
+  std::vector<Rule> write_as(const Equation& equation, bool reversed, const std::string& name, const std::vector<Typing>& used);
   std::optional<Rule> rule(const Equation& equation, const Typing& typing, bool reversed, const std::string& name) const;
   bool agrees(const Rule& rule);
   std::optional<Rule> proved(const Rule& rule);

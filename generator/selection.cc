@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "generator/candidates.h"
+#include "generator/numeric.h"
 
 namespace rewright::generator {
 
@@ -96,7 +97,7 @@ class Selector {
       const std::size_t end = std::min(candidates_.size(), begin + kBatch);
       if (const std::optional<std::string> known = journal_.next()) {
         std::string_view rest = *known;
-        while (!rest.empty()) settle(read_decision(rest, false));
+        for (std::size_t i = begin; !rest.empty(); ++i) settle(i, read_decision(rest, false));
       } else {
         journal_.add(decide(begin, end));
       }
@@ -104,6 +105,7 @@ class Selector {
         options_.progress(static_cast<double>(end) / static_cast<double>(candidates_.size()), result_.kept.size());
     }
     if (options_.derivable) minimize();
+    add_numeric();
     return std::move(result_);
   }
 
@@ -141,7 +143,7 @@ class Selector {
           (follows[i] || (result_.kept.size() > before && theory_.derives(d.equation, options_.limits))))
         d.verdict = Verdict::kDerivable;
       write(journal, d, d.verdict == Verdict::kKept);
-      settle(std::move(d));
+      settle(begin + i, std::move(d));
     }
     return journal;
   }
@@ -157,9 +159,10 @@ class Selector {
     return d;
   }
 
-  void settle(Decision d) {
+  void settle(std::size_t candidate, Decision d) {
     constexpr const char* kReasons[] = {"coincidence", "instance", "derivable"};
     if (d.verdict != Verdict::kCoincidence) seen_.insert(d.hash);
+    if (d.verdict == Verdict::kDerivable) followed_.push_back(candidate);
     if (d.verdict != Verdict::kKept) {
       ++result_.pruned[kReasons[static_cast<std::size_t>(d.verdict)]];
       return;
@@ -251,6 +254,59 @@ class Selector {
       if (!dropped[n]) kept.push_back(std::move(result_.kept[n]));
     if (result_.kept.size() > kept.size()) result_.pruned["derivable"] += result_.kept.size() - kept.size();
     result_.kept = std::move(kept);
+    restore();
+  }
+
+  // What followed from equations that are dropped by now may follow no more.
+  void restore() {
+    for (std::size_t begin = 0; begin < followed_.size() && !journal_.stopped(); begin += kBatch) {
+      const std::size_t end = std::min(followed_.size(), begin + kBatch);
+      const auto general = [&](std::size_t i, Forms& forms) {
+        return look_at(equation_of(candidates_[followed_[i]], enumeration_).tidied(), forms).equation;
+      };
+      std::string text;
+      if (const std::optional<std::string> known = journal_.next()) {
+        text = *known;
+        if (text.size() != end - begin) throw Error(ErrorCode::kBadInput, "the journal of decisions is damaged");
+        for (std::size_t i = begin; i < end; ++i)
+          if (text[i - begin] == '0') keep(general(i, enumeration_.forms()));
+        continue;
+      }
+      for (const std::string& f : workers_.map(end - begin, [&](Forms&forms, std::size_t i) {
+             return std::string(theory_.derives(general(begin + i, forms), options_.limits, forms, {}) ? "1" : "0");
+           }))
+        text += f;
+      const std::size_t before = result_.kept.size();
+      for (std::size_t i = begin; i < end; ++i) {
+        if (text[i - begin] == '1') continue;
+        Equation q = general(i, enumeration_.forms());
+        if (result_.kept.size() > before && theory_.derives(q, options_.limits))
+          text[i - begin] = '1';
+        else
+          keep(std::move(q));
+      }
+      journal_.add(text);
+    }
+  }
+  // What real numbers say and the field does not: few, and nothing that takes long to find again.
+  void add_numeric() {
+    if (!options_.numeric || journal_.stopped()) return;
+    for (Equation& q : numeric_equations(enumeration_)) {
+      if (options_.instances && !seen_.insert(canonical_hash(q, enumeration_.forms())).second) continue;
+      ++result_.candidates;
+      if (options_.derivable && theory_.derives(q, options_.limits)) {
+        ++result_.pruned["derivable"];
+        continue;
+      }
+      theory_.add(q);
+      result_.kept.push_back(std::move(q));
+    }
+  }
+
+  void keep(Equation q) {
+    --result_.pruned["derivable"];
+    theory_.add(q);
+    result_.kept.push_back(std::move(q));
   }
 
   // Asks of each equation whether it follows from the others as they are before its batch; `settle` corrects that for what
@@ -280,6 +336,7 @@ class Selector {
   Theory theory_;  // equation n is result_.kept[n]
   std::vector<std::uint64_t> keys_;
   Selection result_;
+  std::vector<std::size_t> followed_;       // candidates that followed from what was kept then
   std::unordered_set<std::uint64_t> seen_;  // hashes of what was looked at
 };
 

@@ -23,6 +23,7 @@ struct SelectionOptions {
   bool derivable = true;  // follows from smaller ones that are kept
   // What is zero everywhere is said once for each operator, not for all that it may be applied to.
   bool zeros = true;
+  bool numeric = true;  // with what is equal in real numbers, where the field does not know it
   DerivationLimits limits{};
   std::function<void(double fraction, std::size_t kept)> progress{};
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace rewright::generator {
 
@@ -35,6 +36,7 @@ class Sizes {
 
   std::optional<Typing> run() {
     for (std::uint32_t at = 0; at < q_.expressions.size(); ++at) prepare(at);
+    if (options_.windows != SizeOptions::Windows::kNone) prepare_windows();
     for (int round = 0; round < 12; ++round) {
       changed_ = false;
       try {
@@ -65,8 +67,12 @@ class Sizes {
           size = fresh(letter + std::to_string(a), size);
     } else if (e.kind == Kind::kConstant) {
       const Leaf& leaf = forms_.configuration().leaves[e.number];
-      attributes_[at] = substitute(leaf.attributes, [&](const Atom& atom) -> std::optional<Index> {
-        if (atom.kind != Atom::Kind::kSymbol) return std::nullopt;
+      Attributes attributes = leaf.attributes;
+      if (options_.windows != SizeOptions::Windows::kNone) generalize_windows(*leaf.op, attributes);
+      if (const auto group = options_.groups ? leaf.op->field("group") : std::nullopt)
+        attributes[*group] = fresh("group", Index(1));
+      attributes_[at] = substitute(attributes, [&](const Atom& atom) -> std::optional<Index> {
+        if (atom.kind != Atom::Kind::kSymbol || originals_.count(atom.name)) return std::nullopt;
         return fresh("Q" + std::to_string(at) + atom.name, Index::symbol(atom.name));
       });
     }
@@ -86,6 +92,63 @@ class Sizes {
     };
   }
 
+  using Windows = SizeOptions::Windows;
+
+  // Pads of windows, and of what kernels are enlarged by: a convolution with an enlarged kernel has larger pads.
+  void prepare_windows() {
+    for (const char* end : {"pads_begin", "pads_end"}) {
+      std::vector<Indices> pads, enlarged;
+      for (const Expression& e : q_.expressions) {
+        const Form* form = form_of(q_, e, forms_);
+        const Operator* op = operator_of(e, forms_.configuration());
+        const auto field = form ? op->field(end) : std::nullopt;
+        if (!field) continue;
+        const Indices& list = std::get<Indices>(form->attributes[*field]);
+        if (list.size() == 2) pads.push_back(list);
+        if (list.size() == 4) enlarged.push_back({list[2], list[3]});
+      }
+      for (const Indices& large : pads)
+        for (const Indices& small : pads)
+          for (const Indices& by : enlarged)
+            if (large[0] - small[0] == by[0] && large[1] - small[1] == by[1] && !(large == small))
+              larger_[{end, to_string(AttributeValue(large))}] = {small, by};
+    }
+  }
+
+  Indices window(const std::string& role, const Indices& list) {
+    if (const auto found = larger_.find({role, to_string(AttributeValue(list))}); found != larger_.end()) {
+      const Indices small = window(role, found->second.first), by = enlargement(role, found->second.second);
+      return {small[0] + by[0], small[1] + by[1]};
+    }
+    return named(role, list);
+  }
+  Indices enlargement(const std::string& role, const Indices& list) {
+    return options_.windows == Windows::kFree ? named("enlarged_" + role, list) : list;
+  }
+  Indices named(const std::string& role, const Indices& list) {
+    std::vector<std::string>& known = windows_[role];
+    const std::string text = to_string(AttributeValue(list));
+    const auto at = std::find(known.begin(), known.end(), text) - known.begin();
+    if (static_cast<std::size_t>(at) == known.size()) known.push_back(text);
+    Indices result;
+    for (std::size_t i = 0; i < list.size(); ++i)
+      result.push_back(fresh(role + (at ? std::to_string(at + 1) : "") + "_" + std::to_string(i), list[i]));
+    return result;
+  }
+  void generalize_windows(const Operator& op, Attributes& attributes) {
+    for (std::size_t f = 0; f < op.fields().size(); ++f) {
+      Indices* list = std::get_if<Indices>(&attributes[f]);
+      const std::string& name = op.fields()[f].name;
+      const std::string role = name == "centre" ? "pads_begin" : name;
+      if (!list || (role != "kernel" && role != "pads_begin" && role != "pads_end")) continue;
+      if (list->size() == 2) *list = window(role, *list);
+      if (list->size() == 4) {
+        const Indices by = enlargement(role, {(*list)[2], (*list)[3]});
+        *list = {(*list)[0], (*list)[1], by[0], by[1]};
+      }
+    }
+  }
+
   // Solves a symbol out of left = right; sizes of constants first, they follow from those of inputs.
   bool unify(const Index& left, const Index& right) {
     const Index difference = substitute(left - right, current());
@@ -95,6 +158,10 @@ class Sizes {
       if (m.factors.size() != 1 || m.factors[0]->kind != Atom::Kind::kSymbol || std::abs(m.coefficient) != 1) continue;
       if (!best || m.factors[0]->name[0] == 'Q' || best->factors[0]->name[0] != 'Q') best = &m;
     }
+    // What only divisions and remainders say is a condition; typing both sides implies it or is refused.
+    bool divides = false;
+    for_each_atom(difference, [&](const Atom& a) { divides |= a.kind != Atom::Kind::kSymbol; });
+    if (divides) return true;
     if (!best) return false;
     const std::string name = best->factors[0]->name;
     const Index symbol = Index::atom(best->factors[0]);
@@ -121,12 +188,15 @@ class Sizes {
 
   // The choice's attributes for these operands that are those which were found.
   std::optional<Attributes> general_attributes(const Choice& choice, const Form& form,
-                                               const std::vector<TensorType>& operands) const {
-    if (const auto group = choice.op->field("group"); group && options_.groups) {
-      Attributes a = form.attributes;
-      a[*group] = Index::symbol("group");
-      return a;
+                                               const std::vector<TensorType>& operands) {
+    const auto group = options_.groups ? choice.op->field("group") : std::nullopt;
+    Attributes found = form.attributes;
+    if (group) found[*group] = Index::symbol("group");
+    if (options_.windows != Windows::kNone) {
+      generalize_windows(*choice.op, found);
+      return found;
     }
+    if (group) return found;
     if (!has_symbols(form.attributes)) return form.attributes;
     for (Attributes& a : choice.attributes(operands)) {
       a = choice.op->normalized(std::move(a), Inputs::of(std::span<const TensorType>(operands)).types_only());
@@ -179,6 +249,16 @@ class Sizes {
       result.attributes.push_back(op ? said(*op, substitute(attributes_[at], current())) : std::vector<rewright::Expression>());
       if (e.kind == Kind::kVariable) result.inputs[e.number] = {substitute(types_[at].shape, current()), false, {}, {}};
     }
+    // What is added around something is not negative; that pads are not is said where they are computed.
+    std::set<std::string> said;
+    for (const auto& [role, lists] : windows_)
+      for (std::size_t n = 0; n < lists.size(); ++n)
+        for (const char* axis : {"_0", "_1"}) {
+          const Index size = substitute(Index::symbol(role + (n ? std::to_string(n + 1) : "") + axis), current());
+          const bool enlarged = role.starts_with("enlarged");
+          if (size.is_constant() || role == "kernel" || (size.as_atom() && !enlarged)) continue;
+          if (said.insert(size.to_string()).second) result.conditions.push_back(less_equal(0, size));
+        }
     return result;
   }
 
@@ -188,6 +268,8 @@ class Sizes {
   std::vector<TensorType> types_;
   std::vector<Attributes> attributes_;
   std::map<std::string, Index> originals_, solved_;
+  std::map<std::string, std::vector<std::string>> windows_;                            // lists by role
+  std::map<std::pair<std::string, std::string>, std::pair<Indices, Indices>> larger_;  // a list as the sum of two
   bool changed_ = false;
 };
 

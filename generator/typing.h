@@ -34,6 +34,8 @@ Typing concrete_typing(const Equation& equation, Forms& forms);
 struct SizeOptions {
   bool numbers = true;  // sizes that were numbers (of kernels)
   bool groups = false;  // of convolutions
+  // Kernels and pads of windows, axis by axis; also what kernels are enlarged by, or as it was found.
+  enum class Windows { kNone, kFound, kFree } windows = Windows::kNone;
 };
 // Nothing if the typing cannot be solved.
 std::optional<Typing> sized_typing(const Equation& equation, Forms& forms, const SizeOptions& options);
