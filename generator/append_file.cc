@@ -17,8 +17,12 @@ namespace {
 
 struct Header {
   std::uint32_t tag = 0, bytes = 0;
-  std::uint64_t checksum = 0;
+  std::uint64_t checksum = 0;  // of the contents and the tag
 };
+
+std::uint64_t entry_checksum(std::uint32_t tag, std::string_view contents) {
+  return checksum(contents) ^ (tag + std::uint64_t{1}) * 0x9e3779b97f4a7c15ULL;
+}
 
 }  // namespace
 
@@ -54,7 +58,7 @@ void AppendFile::fail() const {
 }
 
 std::uint64_t AppendFile::append(std::uint32_t tag, std::string_view contents) {
-  const Header header{tag, static_cast<std::uint32_t>(contents.size()), checksum(contents)};
+  const Header header{tag, static_cast<std::uint32_t>(contents.size()), entry_checksum(tag, contents)};
   const auto put = [&](std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t count = ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(length_));
@@ -99,7 +103,8 @@ void AppendFile::restore(std::uint64_t length, const Visit& visit) {
     contents.resize(header.bytes);
     const std::uint64_t at = length_ + sizeof(header);
     read(at, contents.data(), contents.size());
-    if (checksum(contents) != header.checksum) throw Error(ErrorCode::kBadInput, "the file is damaged", path_.string());
+    if (entry_checksum(header.tag, contents) != header.checksum)
+      throw Error(ErrorCode::kBadInput, "the file is damaged", path_.string());
     visit(header.tag, at, contents);
     length_ = at + header.bytes;
   }
