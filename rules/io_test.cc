@@ -172,7 +172,7 @@ TEST_CASE("the rules of the documentation can be read, and those shipped are shi
       continue;
     }
     REQUIRE(shipped);
-    rule.proof = shipped->proof;
+    rule.proof = shipped->proof, rule.origin = shipped->origin;
     CHECK(rule == *shipped);
   }
 }
