@@ -18,7 +18,7 @@ using Kind = Expression::Kind;
 
 constexpr int kExactInstances = 6;
 constexpr int kInstancesBeforeProof = 8;
-constexpr int kSamplingAttempts = 600;
+constexpr int kSamplingAttempts = 300;
 constexpr std::size_t kProofAttempts = 3;  // of one family of shapes
 
 // A product with zero, or a value that one side does not need, is lost where numbers are not finite.

@@ -148,6 +148,7 @@ class Verifier {
   }
 
   void refute(bool never_typed) {
+    if (options_.instances == 0) return;
     try {
       counterexample_ = test_rule(verdict_.rule, options_.instances, options_.seed).counterexample;
       if (!counterexample_)

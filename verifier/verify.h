@@ -21,7 +21,7 @@ std::string_view name(Outcome outcome);
 
 struct VerifyOptions {
   proof::ProofLimits limits;
-  int instances = 200;  // sampled for a counterexample where there is no proof
+  int instances = 200;  // sampled for a counterexample where there is no proof; 0: none is looked for
   std::uint64_t seed = 1;
   proof::SolverOptions solver;
   std::filesystem::path certificates;  // the folder that a proved rule's certificate is written to; empty: to none
