@@ -75,12 +75,15 @@ std::uint64_t AppendFile::append(std::uint32_t tag, std::string_view contents) {
 }
 
 void AppendFile::sync() {
+  if (synced_ == length_) return;
   if (::fdatasync(descriptor_) != 0 && errno != EINVAL && errno != EROFS) fail();
+  synced_ = length_;
 }
 
 void AppendFile::clear() {
   if (::ftruncate(descriptor_, 0) != 0) fail();
   length_ = 0;
+  synced_ = ~std::uint64_t{0};  // that there is nothing is no older news
 }
 
 void AppendFile::read(std::uint64_t at, void* to, std::size_t bytes) const {

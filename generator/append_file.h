@@ -32,7 +32,7 @@ class AppendFile {
   [[noreturn]] void fail() const;
   std::filesystem::path path_;
   int descriptor_ = -1;
-  std::uint64_t length_ = 0;
+  std::uint64_t length_ = 0, synced_ = 0;
 };
 
 std::uint64_t checksum(std::string_view bytes);

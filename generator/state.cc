@@ -44,7 +44,10 @@ State::State(StateOptions options, Communicator& communicator)
     if (lock < 0) throw Error(ErrorCode::kMissing, std::string("cannot be written: ") + std::strerror(errno), options_.folder);
     lock_ = std::shared_ptr<void>(nullptr, [lock](void*) { ::close(lock); });
     if (::flock(lock, LOCK_EX | LOCK_NB) != 0) throw Error(ErrorCode::kMissing, "another run uses it", options_.folder);
-    if (std::filesystem::exists(manifest)) text = map_file(manifest).text();
+    if (std::filesystem::exists(manifest)) {
+      text = map_file(manifest).text();
+      if (text.empty()) throw Error(ErrorCode::kBadInput, "the file is damaged", manifest);
+    }
     // The same program goes on, or the result could be a mixture.
     program_ = hexadecimal(checksum(map_file("/proc/self/exe").text()));
   }
