@@ -100,7 +100,7 @@ class Collector {
   // What the records may take: what the values leave of the memory that was allowed.
   std::size_t records_memory() const {
     if (options_.buffer > 0) return options_.buffer;
-    constexpr std::size_t kLeast = std::size_t{16} << 20;
+    constexpr std::size_t kLeast = std::size_t{32} << 20;  // with what the phases after it need
     const std::size_t used = resident_bytes(), allowed = e_.options().memory;
     if (used + kLeast > allowed)
       throw Error(ErrorCode::kMissing,
@@ -108,7 +108,7 @@ class Collector {
                       std::to_string(used >> 20) + " MiB, and at least " + std::to_string((used + kLeast) >> 20) +
                       " MiB are needed",
                   {}, "allow more with --memory, or enumerate fewer operators");
-    return (allowed - used) / 4 * 3;
+    return (allowed - used) / 2;
   }
 
   bool step(const char* phase, std::size_t position, std::size_t total, const std::string& note) {
