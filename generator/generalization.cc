@@ -52,6 +52,7 @@ class Generalizer {
     std::vector<Family> result;
     if (auto typing = open_typing(false)) add(result, std::move(*typing), true);
     if (auto typing = open_typing(true)) add(result, std::move(*typing), true);
+    if (auto typing = shared_typing()) add(result, std::move(*typing), true);
     if (most_ == 4)
       for (const bool groups : {true, false})
         if (auto sized = sized_typing(q_, forms_, {.numbers = true, .groups = groups && has_group()}))
@@ -231,6 +232,27 @@ class Generalizer {
     };
     if (const Index* i = std::get_if<Index>(&e.value)) look(*i);
     if (const Indices* l = std::get_if<Indices>(&e.value)) std::for_each(l->begin(), l->end(), look);
+  }
+
+  // Inputs of any rank, those of one shape where they have to be: x[X...], y[X...], z[Z...].
+  std::optional<Typing> shared_typing() const {
+    if (fields_.count("strides") != 0) return std::nullopt;
+    auto typing = sized_typing(q_, forms_, {});
+    if (!typing) return std::nullopt;
+    for (const std::vector<Said>& attributes : typing->attributes)
+      if (std::any_of(attributes.begin(), attributes.end(), mentions_symbols)) return std::nullopt;
+    std::map<std::string, std::string> lists;
+    bool shared = false;
+    for (std::uint32_t v = 0; v < q_.variables; ++v) {
+      ShapePattern& shape = typing->inputs[v];
+      if (shape.front.empty()) continue;
+      std::string name = input_name(v) + "S";
+      name[0] = static_cast<char>(name[0] - 'a' + 'A');
+      const auto [list, fresh] = lists.try_emplace(to_string(AttributeValue(shape.front)), name);
+      shared |= !fresh;
+      shape = {{}, true, list->second, {}};
+    }
+    return shared ? typing : std::nullopt;
   }
 
   // The axes of windows as lists of any length: x[N, C, X...]. Lists are equal where all of their sizes are.

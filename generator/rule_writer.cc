@@ -239,7 +239,12 @@ std::vector<Rule> RuleWriter::write_as(const Equation& q, bool reversed, const s
   for (const Typing& typing : used) {
     auto r = rule(q, typing, reversed, numbered(name, result.size()));
     if (!r || !agrees(*r)) return {};
-    if (r->math == MathClass::kReassociates && same_operations(*r, kExactInstances, options_.seed)) r->math = MathClass::kExact;
+    if (r->math == MathClass::kReassociates) {
+      Typing real = typing;  // the operations are those on real numbers
+      real.any_type = false;
+      const auto on_reals = rule(q, real, reversed, name);
+      if (on_reals && same_operations(*on_reals, kExactInstances, options_.seed)) r->math = MathClass::kExact;
+    }
     if (!(r = proved(*r))) return {};
     result.push_back(std::move(*r));
   }

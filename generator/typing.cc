@@ -149,6 +149,27 @@ class Sizes {
     }
   }
 
+  // Sizes and groups are not 0: of a g = b g what is left is a = b.
+  static std::optional<Index> without_common_factor(const Index& difference) {
+    const auto& monomials = difference.polynomial()->monomials;
+    if (!(difference.constant_term() == 0)) return std::nullopt;
+    for (const AtomPointer& factor : monomials[0].factors) {
+      Index rest = 0;
+      bool common = true;
+      for (const Monomial& m : monomials) {
+        const auto at =
+            std::find_if(m.factors.begin(), m.factors.end(), [&](const AtomPointer& a) { return a->id == factor->id; });
+        if (!(common = at != m.factors.end())) break;
+        Index term = m.coefficient;
+        for (auto other = m.factors.begin(); other != m.factors.end(); ++other)
+          if (other != at) term *= Index::atom(*other);
+        rest += term;
+      }
+      if (common) return rest;
+    }
+    return std::nullopt;
+  }
+
   // Solves a symbol out of left = right; sizes of constants first, they follow from those of inputs.
   bool unify(const Index& left, const Index& right) {
     const Index difference = substitute(left - right, current());
@@ -162,7 +183,10 @@ class Sizes {
     bool divides = false;
     for_each_atom(difference, [&](const Atom& a) { divides |= a.kind != Atom::Kind::kSymbol; });
     if (divides) return true;
-    if (!best) return false;
+    if (!best) {
+      const auto rest = without_common_factor(difference);
+      return rest && unify(*rest, Index(0));
+    }
     const std::string name = best->factors[0]->name;
     const Index symbol = Index::atom(best->factors[0]);
     const Index rest = best->coefficient == 1 ? symbol - difference : symbol + difference;
