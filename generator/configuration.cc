@@ -355,18 +355,21 @@ class Configurator {
   }
 
   void add_concat(const Item& item) {
-    const auto axes = argument(item, "axis", {"0", "1"});
+    const auto axes = argument(item, "axis", {"0", "1"}), inputs = argument(item, "inputs", {"2"});
     finish(item);
     const Operator& op = find("Concat");
-    for (const std::string& a : axes) {
-      const std::int64_t axis = integer(a, "axis of concat");
-      Choice choice{"Concat axis=" + a, &op, 2, [=, &op](std::span<const TensorType> in) -> std::vector<Attributes> {
-                      if (axis < 0 || axis >= static_cast<std::int64_t>(in[0].rank())) return {};
-                      return {with(op, {{"axis", Index(axis)}})};
-                    }};
-      choice.distinct = true;
-      add_choice(std::move(choice));
-    }
+    for (const std::string& a : axes)
+      for (const std::string& many : inputs) {
+        const std::int64_t axis = integer(a, "axis of concat"), arity = integer(many, "inputs of concat");
+        if (arity < 2 || arity > std::int64_t{Program::kMaximumOperands}) wrong("inputs of concat is " + many + ", must be 2 or 3");
+        Choice choice{"Concat axis=" + a + (arity == 2 ? "" : " of " + many), &op, static_cast<std::size_t>(arity),
+                      [=, &op](std::span<const TensorType> in) -> std::vector<Attributes> {
+                        if (axis < 0 || axis >= static_cast<std::int64_t>(in[0].rank())) return {};
+                        return {with(op, {{"axis", Index(axis)}})};
+                      }};
+        choice.distinct = true;
+        add_choice(std::move(choice));
+      }
   }
 
   void add_split(const Item& item) {
