@@ -231,6 +231,7 @@ class Configurator {
     for (auto& [text, attributes] : variants)
       add_choice({text, &op, arity, [a = attributes](std::span<const TensorType>) { return std::vector<Attributes>{a}; }});
     matrices_ |= op.name() == "MatMul" || op.name() == "Gemm";
+    biases_ |= op.name() == "Gemm";
     adds_ |= op.name() == "Add" || op.name() == "Sub";
     multiplies_ |= op.name() == "Mul" || op.name() == "Div";
   }
@@ -361,7 +362,8 @@ class Configurator {
     for (const std::string& a : axes)
       for (const std::string& many : inputs) {
         const std::int64_t axis = integer(a, "axis of concat"), arity = integer(many, "inputs of concat");
-        if (arity < 2 || arity > std::int64_t{Program::kMaximumOperands}) wrong("inputs of concat is " + many + ", must be 2 or 3");
+        if (arity < 2 || arity > std::int64_t{Program::kMaximumOperands})
+          wrong("inputs of concat is " + many + ", must be 2 or 3");
         Choice choice{"Concat axis=" + a + (arity == 2 ? "" : " of " + many), &op, static_cast<std::size_t>(arity),
                       [=, &op](std::span<const TensorType> in) -> std::vector<Attributes> {
                         if (axis < 0 || axis >= static_cast<std::int64_t>(in[0].rank())) return {};
@@ -420,6 +422,7 @@ class Configurator {
     const Index n = symbol("N"), c = symbol("C"), h = symbol("H"), w = symbol("W"), m = symbol("M"), k = symbol("K");
     if (matrices_ || !images_) add_variables("x", 3, {m, k}, false);
     if (matrices_) add_variables("w", 3, {k, k}, true);
+    if (biases_) add_variables("b", 2, {k}, true);
     if (images_) add_variables("i", 3, {n, c, h, w}, false);
     for (const Kernel& size : kernels_) {
       const std::string suffix = std::to_string(size.height) + std::to_string(size.width) + "_";
@@ -449,7 +452,7 @@ class Configurator {
   Configuration c_;
   std::set<std::string> used_;
   std::set<Kernel> kernels_, averages_;
-  bool matrices_ = false, images_ = false, adds_ = false, multiplies_ = false;
+  bool matrices_ = false, biases_ = false, images_ = false, adds_ = false, multiplies_ = false;
   int groups_ = 0;
 };
 

@@ -94,6 +94,7 @@ class EGraph {
     const Expression& e = pattern.expressions[at];
     c = find(c);
     if (e.kind == Kind::kVariable) {
+      if (is_vector(e.type, forms_) != is_vector(types_[c], forms_)) return;
       if (bound[e.number] != kNothing) {
         if (find(bound[e.number]) == c) found(bound);
         return;

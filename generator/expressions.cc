@@ -20,7 +20,7 @@ std::vector<std::uint64_t> hashes(const Equation& q, const Forms& forms, const s
   std::vector<std::uint64_t> result;
   for (const Expression& e : q.expressions) {
     if (e.kind == Kind::kVariable) {
-      result.push_back(mix(1, variables[e.number]));
+      result.push_back(mix(is_vector(e.type, forms) ? 2 : 1, variables[e.number]));
       continue;
     }
     std::uint64_t h = mix(mix(mix(static_cast<std::uint64_t>(e.kind), e.number), e.variant), e.output);
@@ -130,6 +130,8 @@ double cost(const Equation& equation, const std::vector<std::uint32_t>& side, Fo
   }
   return total;
 }
+
+bool is_vector(TypeId type, const Forms& forms) { return forms.type(type).type.rank() == 1; }
 
 std::uint64_t canonical_hash(const Equation& q, const Forms& forms) {
   // Variables get colours from where they stand; only those of one colour have to be tried in every order.

@@ -44,6 +44,10 @@ std::string to_string(const Equation& equation, const Configuration& configurati
 
 double cost(const Equation& equation, const std::vector<std::uint32_t>& side, Forms& forms);
 
+// Of rank 1. A vector stands where it is broadcast, as a bias: what holds for it is said beside what holds for tensors of one
+// shape, which otherwise count as one, whatever their rank.
+bool is_vector(TypeId type, const Forms& forms);
+
 // The same number for equations that differ in the names of variables, in the order of the operands of commutative operators,
 // or in which side is which.
 std::uint64_t canonical_hash(const Equation& equation, const Forms& forms);

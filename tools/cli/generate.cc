@@ -98,14 +98,17 @@ int generate_with(const Options& given, Communicator& processes) {
 
 int generate_command(const Options& options) {
   const std::unique_ptr<Communicator> processes = make_communicator();
+  int failure = kDone;
   try {
     return generate_with(options, *processes);
   } catch (...) {
     if (processes->size() == 1) throw;
     // What fails in all processes is said by the first.
     if (processes->rank() != 0) std::this_thread::sleep_for(std::chrono::seconds(1));
-    processes->abort(report_failure());
+    failure = report_failure();
   }
+  processes->abort(failure);
+  return failure;  // never reached: the compiler does not see through virtual calls
 }
 
 }  // namespace
