@@ -12,6 +12,13 @@ using Kind = Expression::Kind;
 using ClassNumber = std::uint32_t;
 constexpr ClassNumber kNothing = Expression::kNone;
 
+namespace {
+
+// Operators and constants as bits; several may have the same one.
+std::uint64_t bit_of(const Expression& e) { return std::uint64_t{1} << (e.number * 2 + (e.kind == Kind::kConstant)) % 64; }
+
+}  // namespace
+
 class EGraph {
  public:
   EGraph(const Theory& theory, Forms& forms, std::optional<std::uint32_t> without)
@@ -84,7 +91,12 @@ class EGraph {
       }
     }
     members_.clear();
-    for (std::uint32_t n = 0; n < nodes_.size(); ++n) members_[find(nodes_[n].owner)].push_back(n);
+    begins_.assign(parent_.size(), 0);
+    for (std::uint32_t n = 0; n < nodes_.size(); ++n) {
+      const ClassNumber owner = find(nodes_[n].owner);
+      members_[owner].push_back(n);
+      begins_[owner] |= bit_of(nodes_[n].expression);
+    }
   }
 
   // All substitutions for which an expression of a pattern is in a class.
@@ -137,7 +149,10 @@ class EGraph {
       for (const std::uint32_t r : rewrites->second) {
         const std::uint32_t number = theory_.rewrites_[r].number;
         if (!theory_.active_[number] || number == without_) continue;
+        const bool commutative = root.first == static_cast<std::uint32_t>(Kind::kOperator) &&
+                                 forms_.configuration().choices[root.second].op->commutative();
         for (const std::uint32_t n : nodes) {
+          if (!may_match(theory_.rewrites_[r], nodes_[n].expression.arguments, commutative)) continue;
           Substitution none;
           none.fill(kNothing);
           match_node(theory_.rewrites_[r].equation, theory_.rewrites_[r].from, n, none, [&](const Substitution& bound) {
@@ -167,6 +182,14 @@ class EGraph {
             e.arguments};
   }
 
+  // A look at what the operands begin with, before the search for substitutions: most rewrites do not match.
+  bool may_match(const Theory::Rewrite& rewrite, const std::array<ClassNumber, 3>& arguments, bool commutative) const {
+    const auto may = [&](std::size_t k, std::size_t at) {
+      return rewrite.wants[k] == 0 || (arguments[at] != kNothing && (rewrite.wants[k] & begins_[find(arguments[at])]) != 0);
+    };
+    return may(2, 2) && ((may(0, 0) && may(1, 1)) || (commutative && may(0, 1) && may(1, 0)));
+  }
+
   void match_arguments(const Equation& pattern, const Expression& e, const std::array<ClassNumber, 3>& arguments, std::size_t k,
                        const Substitution& bound, const std::function<void(const Substitution&)>& found) {
     if (k == 3 || e.arguments[k] == kNothing) return found(bound);
@@ -190,6 +213,7 @@ class EGraph {
   std::vector<Node> nodes_;
   std::map<Key, ClassNumber> known_;
   std::map<ClassNumber, std::vector<std::uint32_t>> members_;
+  std::vector<std::uint64_t> begins_;  // of a class: its nodes' bits
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::uint32_t>> by_root_;
   bool dirty_ = true;
 };
@@ -211,7 +235,11 @@ std::uint32_t Theory::add(const Equation& equation) {
         bound &= !(target[e] && !source[e] && equation.expressions[e].kind == Kind::kVariable);
       if (!bound) continue;
       by_root_[{static_cast<std::uint32_t>(root.kind), root.number}].push_back(static_cast<std::uint32_t>(rewrites_.size()));
-      rewrites_.push_back({equation, from, to, number});
+      std::array<std::uint64_t, 3> wants{};
+      for (std::size_t k = 0; k < 3 && root.arguments[k] != kNothing; ++k)
+        if (const Expression& operand = equation.expressions[root.arguments[k]]; operand.kind != Kind::kVariable)
+          wants[k] = bit_of(operand);
+      rewrites_.push_back({equation, from, to, number, wants});
     }
   return number;
 }

@@ -2,6 +2,7 @@
 // rounds.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -37,8 +38,9 @@ class Theory {
   friend class EGraph;
   struct Rewrite {
     Equation equation;
-    std::uint32_t from, to;  // roots
-    std::uint32_t number;    // of the equation
+    std::uint32_t from, to;              // roots
+    std::uint32_t number;                // of the equation
+    std::array<std::uint64_t, 3> wants;  // of each operand of `from`: what it begins with, as a bit; 0 for a variable
   };
   Forms& forms_;
   std::vector<Rewrite> rewrites_;
