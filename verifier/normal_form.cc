@@ -82,6 +82,12 @@ Guard without_offset(const Guard& g, const Guards& assumptions) {
   return g;
 }
 
+// 0, 1, 2 ...
+bool is_whole_number(const Sum& sum) {
+  return sum.empty() || (sum.size() == 1 && sum[0].factors.empty() && sum[0].bound.empty() &&
+                         sum[0].coefficient.denominator() == 1 && sum[0].coefficient.numerator() > 0);
+}
+
 }  // namespace
 
 Index without_divisions(const Index& index, const Guards& assumptions, Solver& solver) {
@@ -168,6 +174,7 @@ Sum Normalizer::element(const Element& e, Scope& scope) {
     case Kind::kDivide: {
       const Sum a = element(e->arguments[0], scope), b = element(e->arguments[1], scope);
       if (e->scalar != Scalar::kReal) return apply_function("integer quotient", nullptr, {a, b});
+      partial_ |= may_be_zero(b);
       return without_ratios(product(a, reciprocal(b)));
     }
     case Kind::kMaximum:
@@ -270,6 +277,22 @@ Sum Normalizer::choose(const ElementNode& e, Scope& scope) {
   return result;
 }
 
+// Sizes are not 0 and are divided by as they are; numbers that a rule leaves open are what it says of them.
+bool Normalizer::may_be_zero(const Sum& divisor) {
+  const auto all = [&](const auto& is) {
+    return std::all_of(divisor.begin(), divisor.end(), [&](const Term& t) {
+      return t.coefficient.numerator() > 0 && std::all_of(t.factors.begin(), t.factors.end(), is);
+    });
+  };
+  if (divisor.size() == 1 && std::none_of(divisor[0].factors.begin(), divisor[0].factors.end(), [](const Factor& f) {
+        return f.kind == Factor::Kind::kAccess || f.kind == Factor::Kind::kFunction || f.kind == Factor::Kind::kMaximum;
+      }))
+    return false;
+  return divisor.empty() || !all([](const Factor& f) {
+           return f.kind == Factor::Kind::kIndex || f.kind == Factor::Kind::kReciprocalIndex || (f.law && f.law->exponential);
+         });
+}
+
 Sum Normalizer::apply(const ElementNode& e, Scope& scope) {
   std::vector<Sum> arguments;
   for (const Element& a : e.arguments) arguments.push_back(element(a, scope));
@@ -277,6 +300,8 @@ Sum Normalizer::apply(const ElementNode& e, Scope& scope) {
   if (e.kind == Kind::kApply) {
     // A function of reals and its namesake of integers are two.
     const bool real = e.arguments[0]->scalar == Scalar::kReal;
+    const bool power = e.function == &functions::pow && is_whole_number(arguments[1]);
+    partial_ |= real && e.function->partial && !power;
     return apply_function(std::string(e.function->name) + (real ? "" : " of integers"), e.function, arguments);
   }
   const Scalar from = e.arguments[0]->scalar;

@@ -25,6 +25,9 @@ class Normalizer {
       : side_(side), assumptions_(std::move(assumptions)), solver_(solver), positive_numbers_(std::move(positive_numbers)) {}
 
   Sum at(const PatternValue& value, const Indices& position);
+  // Was a divisor met that may be 0, or a function that is not defined everywhere? A product with 0 leaves no trace of it in
+  // the normal form.
+  bool partial() const { return partial_; }
 
  private:
   struct Scope {
@@ -52,6 +55,7 @@ class Normalizer {
   // Sums of exponentials that are divided by themselves are 1.
   Sum without_ratios(const Sum& sum);
   bool is_positive_sum(const Sum& sum);
+  static bool may_be_zero(const Sum& divisor);
   Index resolve(const Index& index, const Scope& scope);
   Guard resolve(const Condition& condition, const Scope& scope);
 
@@ -59,6 +63,7 @@ class Normalizer {
   Guards assumptions_;  // grows while inside of a scope
   Solver& solver_;
   std::set<std::string> positive_numbers_;  // unknown ones
+  bool partial_ = false;
 };
 
 }  // namespace rewright::proof

@@ -57,8 +57,10 @@ class CaseSearch {
     }
     ill_typed = false;
     OutputProof proof;
-    proof.source = Normalizer(case_.source, known, solver_, positive_numbers()).at(left, position);
-    proof.target = Normalizer(target, known, solver_, positive_numbers()).at(right, position);
+    Normalizer source(case_.source, known, solver_, positive_numbers()), result(target, known, solver_, positive_numbers());
+    proof.source = source.at(left, position);
+    proof.target = result.at(right, position);
+    if (result.partial() && !source.partial()) return "is the target defined wherever the source is";
     Comparison comparison(solver_);
     const Sum difference = joined(proof.source, scaled(proof.target, -1));
     if (!comparison.is_zero(difference, known, record_ ? &proof.derivation : nullptr)) return comparison.open_question();

@@ -263,7 +263,10 @@ std::size_t compare(const Tensor& tensor, const TensorType& type, const Sum& sum
       rest /= size;
     }
     if (!std::isfinite(expected[at])) continue;
-    require(agree(tensor.type(), expected[at], e.at(sum)), "a normal form is not what the operators compute");
+    const double found = e.at(sum);
+    // The largest of no integers is the least of their type; here it is minus infinity.
+    if (!is_real(tensor.type()) && std::isinf(found)) continue;
+    require(agree(tensor.type(), expected[at], found), "a normal form is not what the operators compute");
     ++compared;
   }
   return compared;
