@@ -31,6 +31,7 @@ struct Decision {
 void write(std::string& out, const void* from, std::size_t bytes) { out.append(static_cast<const char*>(from), bytes); }
 
 void read(std::string_view& in, void* to, std::size_t bytes) {
+  if (bytes == 0) return;  // an empty list has no address to copy to
   if (bytes > in.size()) throw Error(ErrorCode::kBadInput, "the journal of decisions is damaged");
   std::memcpy(to, in.data(), bytes);
   in.remove_prefix(bytes);
