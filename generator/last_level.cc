@@ -398,6 +398,7 @@ class Collector {
   void append(std::string_view bytes) {
     const std::size_t before = result_.candidates.size(), count = bytes.size() / sizeof(Candidate);
     result_.candidates.resize(before + count);
+    if (count == 0) return;  // nothing has no address
     std::memcpy(static_cast<void*>(result_.candidates.data() + before), bytes.data(), count * sizeof(Candidate));
   }
 
