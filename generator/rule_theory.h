@@ -1,4 +1,4 @@
-// What follows from rules: an e-graph over tensors of known sizes, in which rules of any generality are applied both ways for a
+// What follows from rules of any generality: on instances of known sizes they are applied both ways in an e-graph, for a
 // bounded number of rounds.
 #pragma once
 
@@ -35,7 +35,6 @@ class RuleTheory {
   bool derives(const Rule& rule, const RuleDerivationLimits& limits = {}, std::span<const std::size_t> without = {}) const;
 
  private:
-  friend class RuleGraph;
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
