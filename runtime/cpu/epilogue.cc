@@ -197,6 +197,7 @@ bool Epilogue::absorb(const Planner& planner, const Chain& chain) {
   }
   if (operations_.size() >= kMaxOperations) return false;
   if (const auto eltwise = match_eltwise(chain)) {
+    if (accepts_ != nullptr && !accepts_(*eltwise)) return false;
     operations_.push_back({eltwise});
     return true;
   }
@@ -216,6 +217,32 @@ RowLoops::Unary Epilogue::take_last_function(Isa isa) {
   RowLoops::Unary result = nullptr;
   if (last.algorithm == algorithm::eltwise_swish && last.alpha == 1) result = loops.swish;
   if (result != nullptr) operations_.pop_back();
+  return result;
+}
+
+std::optional<Epilogue::Simple> Epilogue::simple(Isa isa) const {
+  enum Stage { kStart, kAdded, kBounded, kEnd } stage = kStart;
+  Simple result;
+  for (const Operation& o : operations_) {
+    if (!o.eltwise && stage == kStart) {
+      result.addition = true;
+      stage = kAdded;
+    } else if (!o.eltwise) {
+      return std::nullopt;
+    } else if (o.eltwise->algorithm == algorithm::eltwise_relu && o.eltwise->alpha == 0 && stage < kBounded) {
+      result.low = 0;
+      stage = kBounded;
+    } else if (o.eltwise->algorithm == algorithm::eltwise_clip && stage < kBounded) {
+      result.low = o.eltwise->alpha;
+      result.high = o.eltwise->beta;
+      stage = kBounded;
+    } else if (o.eltwise->algorithm == algorithm::eltwise_swish && o.eltwise->alpha == 1 && stage < kEnd) {
+      result.function = row_loops(isa).swish;
+      stage = kEnd;
+    } else {
+      return std::nullopt;
+    }
+  }
   return result;
 }
 

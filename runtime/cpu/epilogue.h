@@ -2,6 +2,7 @@
 // the elementwise operators behind it.
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -31,7 +32,9 @@ std::optional<ValueId> match_addition(const Planner& planner, const Chain& chain
 
 class Epilogue {
  public:
-  explicit Epilogue(std::size_t channel_axis) : axis_(channel_axis) {}
+  using Accepts = bool (*)(const Eltwise&);
+  // `accepts`: the functions that the kernel has; null: all.
+  explicit Epilogue(std::size_t channel_axis, Accepts accepts = nullptr) : axis_(channel_axis), accepts_(accepts) {}
 
   // False if the chain is none of the above, or scaling would come after a function.
   bool absorb(const Planner& planner, const Chain& chain);
@@ -39,19 +42,30 @@ class Epilogue {
   // To be applied to weights and bias: exact up to rounding. Empty: none.
   const std::optional<ChannelAffine>& affine() const { return affine_; }
   const std::vector<ValueId>& additions() const { return additions_; }
+  // The rest, in the order in which it is done.
+  struct Operation {
+    std::optional<Eltwise> eltwise;  // nothing: the next addition
+  };
+  const std::vector<Operation>& operations() const { return operations_; }
   // `layouts` are those the operands of additions come in, as described for the result.
   dnnl::post_ops post_ops(const std::vector<dnnl::memory::desc>& additions) const;
   // The last function, where a loop of ours is faster than oneDNN's: to be applied to the stored result. It is no
   // post-operation from then on. Null: none.
   RowLoops::Unary take_last_function(Isa isa);
+  // For kernels of our own: at most one addition, then bounds, then a function of ours, in this order. nullopt if it is
+  // anything else.
+  struct Simple {
+    bool addition = false;
+    float low = -std::numeric_limits<float>::infinity(), high = std::numeric_limits<float>::infinity();
+    RowLoops::Unary function = nullptr;
+  };
+  std::optional<Simple> simple(Isa isa) const;
   // The number of oneDNN's argument for each addition.
   std::vector<int> argument_numbers() const;
 
  private:
-  struct Operation {
-    std::optional<Eltwise> eltwise;  // nothing: an addition
-  };
   std::size_t axis_;
+  Accepts accepts_;
   std::optional<ChannelAffine> affine_;
   std::vector<Operation> operations_;
   std::vector<ValueId> additions_;

@@ -1,0 +1,15 @@
+// Which kernel computes a convolution.
+#pragma once
+
+#include "runtime/cpu/own_convolution.h"
+
+namespace rewright::cpu {
+
+enum class ConvolutionMethod { kLibrary, kDirect, kWinograd2, kWinograd4 };
+
+// The fastest by an estimate: the multiplications at the rate that the kernels reach, and what Winograd's method adds, which
+// is its transformations and larger weights that come from beyond the second-level cache. The estimate depends on nothing but
+// its arguments, and so do the results' roundings.
+ConvolutionMethod fastest_convolution(const PictureShape& shape, Isa isa);
+
+}  // namespace rewright::cpu

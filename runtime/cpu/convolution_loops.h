@@ -1,0 +1,58 @@
+// Inner loops of convolutions over pictures whose channels stand last, one table for each instruction set.
+//
+// Strides are in elements.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/session.h"
+
+namespace rewright::cpu {
+
+struct ConvolutionLoops {
+  using Count = std::int64_t;
+
+  Count lanes;     // floats of a vector
+  Count max_rows;  // pixels of a tile
+  // Output channels of a panel of weights are one vector or this many.
+  Count max_vectors;
+
+  // Some pixels of the result by the output channels of one panel, as a product of matrices:
+  //   y[r, c] = max(low, min(high, bias[c] + addend[r, c] + sum over i < height, j < width and k < length of
+  //                                x[r * x_stride + i * row_stride + j * column_stride + k] * w[i, j, k, c]))
+  struct Tile {
+    const float* x;
+    Count x_stride, height, row_stride, width, column_stride, length;
+    const float* w;  // [height][width][length][vectors * lanes], what is no channel filled with zeros
+    Count vectors;
+    float* y;
+    Count y_stride, rows, columns;  // rows from 1 to max_rows, columns from 1 to vectors * lanes
+    const float* bias;              // [vectors * lanes], or null: zeros
+    const float* addend;            // or null: zeros
+    Count addend_stride;
+    float low, high;
+  };
+  void (*tile)(const Tile& tile);
+
+  // Winograd's convolution F(m x m, 3 x 3) for m = 2 and 4, in the transformed domain of (m + 2) x (m + 2) points.
+  // Input tile: `pixels` are those of the window, row by row, each of `channels` elements. Point p of channel c becomes
+  // v[p * point_stride + c]; channels are filled up to a whole vector.
+  using TransformInput = void (*)(const float* const* pixels, Count channels, float* v, Count point_stride);
+  // Point p of channel c is m[p * point_stride + c], up to a whole vector. Pixels where y is null are left out; addend is null,
+  // or holds a pixel where y does.
+  struct TransformedOutput {
+    const float* m;
+    Count point_stride, channels;
+    const float* bias;  // up to a whole vector
+    float* const* y;
+    const float* const* addend;
+    float low, high;
+  };
+  using TransformOutput = void (*)(const TransformedOutput& output);
+  TransformInput winograd2_input, winograd4_input;
+  TransformOutput winograd2_output, winograd4_output;
+};
+
+const ConvolutionLoops& convolution_loops(Isa isa);
+
+}  // namespace rewright::cpu

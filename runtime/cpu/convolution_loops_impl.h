@@ -1,0 +1,195 @@
+// The loops of convolution_loops.h, compiled once for each instruction set: included by convolution_loops_<isa>.cc, which say
+// what the table is called, how many bytes a vector has and how many rows a tile. Everything but the table has internal
+// linkage, so that code for a newer processor cannot leak out.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "runtime/cpu/convolution_loops_isa.h"
+
+namespace rewright::cpu {
+namespace {
+
+using Count = ConvolutionLoops::Count;
+using Tile = ConvolutionLoops::Tile;
+
+template <std::size_t kBytes>
+struct Vector {
+  typedef float Type __attribute__((vector_size(kBytes)));
+};
+using V = Vector<REWRIGHT_VECTOR_BYTES>::Type;
+constexpr Count kLanes = REWRIGHT_VECTOR_BYTES / sizeof(float);
+constexpr Count kMaxRows = REWRIGHT_TILE_ROWS, kMaxVectors = 2;
+
+inline V load(const float* s) {
+  V v;
+  std::memcpy(&v, s, sizeof v);
+  return v;
+}
+inline void store(float* d, V v) { std::memcpy(d, &v, sizeof v); }
+inline V load_some(const float* s, Count n) {
+  V v{};
+  std::memcpy(&v, s, static_cast<std::size_t>(n) * sizeof(float));
+  return v;
+}
+inline void store_some(float* d, V v, Count n) { std::memcpy(d, &v, static_cast<std::size_t>(n) * sizeof(float)); }
+// In this order the compiler has one instruction for each, and NaN passes.
+inline V bounded(V x, V low, V high) {
+  const V above = low > x ? low : x;
+  return high < above ? high : above;
+}
+
+// ---- Tiles of products
+template <Count kRows, Count kVectors>
+void tile(const Tile& t) {
+  V sum[kRows][kVectors];
+  for (Count r = 0; r < kRows; ++r)
+    for (Count v = 0; v < kVectors; ++v) sum[r][v] = t.bias != nullptr ? load(t.bias + v * kLanes) : V{};
+  const float* w = t.w;
+  const Count stride = t.x_stride;
+  for (Count i = 0; i < t.height; ++i)
+    for (Count j = 0; j < t.width; ++j) {
+      const float* x = t.x + i * t.row_stride + j * t.column_stride;
+      for (const float* const end = x + t.length; x != end; ++x) {
+        V b[kVectors];
+        for (Count v = 0; v < kVectors; ++v) b[v] = load(w + v * kLanes);
+        w += kVectors * kLanes;
+#pragma GCC unroll 16
+        for (Count r = 0; r < kRows; ++r) {
+          const V a = x[r * stride] - V{};
+          for (Count v = 0; v < kVectors; ++v) sum[r][v] += a * b[v];
+        }
+      }
+    }
+  const V low = t.low - V{}, high = t.high - V{};
+  for (Count r = 0; r < kRows; ++r)
+    for (Count v = 0; v < kVectors; ++v) {
+      const Count column = v * kLanes, left = t.columns - column;
+      float* const y = t.y + r * t.y_stride + column;
+      const float* const addend = t.addend != nullptr ? t.addend + r * t.addend_stride + column : nullptr;
+      if (left >= kLanes) {
+        if (addend != nullptr) sum[r][v] += load(addend);
+        store(y, bounded(sum[r][v], low, high));
+      } else if (left > 0) {
+        if (addend != nullptr) sum[r][v] += load_some(addend, left);
+        store_some(y, bounded(sum[r][v], low, high), left);
+      }
+    }
+}
+
+template <Count kVectors, std::size_t... kRows>
+constexpr std::array<void (*)(const Tile&), sizeof...(kRows)> tiles(std::index_sequence<kRows...>) {
+  return {&tile<static_cast<Count>(kRows) + 1, kVectors>...};
+}
+constexpr auto kOne = tiles<1>(std::make_index_sequence<kMaxRows>()), kTwo = tiles<2>(std::make_index_sequence<kMaxRows>());
+
+void run_tile(const Tile& t) { (t.vectors == 1 ? kOne : kTwo)[static_cast<std::size_t>(t.rows - 1)](t); }
+
+// ---- Winograd's transformations (Lavin and Gray, 2016), with the points 0, 1, -1, 2, -2 and infinity, or 0, 1, -1 and
+// infinity
+template <Count kTile>
+struct Winograd;
+
+template <>
+struct Winograd<2> {
+  static constexpr Count kPoints = 4;
+  static void input(const V* d, V* t) {
+    t[0] = d[0] - d[2];
+    t[1] = d[1] + d[2];
+    t[2] = d[2] - d[1];
+    t[3] = d[1] - d[3];
+  }
+  static void output(const V* m, V* y) {
+    y[0] = m[0] + m[1] + m[2];
+    y[1] = m[1] - m[2] - m[3];
+  }
+};
+
+template <>
+struct Winograd<4> {
+  static constexpr Count kPoints = 6;
+  static void input(const V* d, V* t) {
+    const V a = d[4] - 4.0f * d[2], b = d[3] - 4.0f * d[1], c = d[4] - d[2], e = 2.0f * (d[3] - d[1]);
+    t[0] = 4.0f * (d[0] - d[2]) + c;
+    t[1] = a + b;
+    t[2] = a - b;
+    t[3] = c + e;
+    t[4] = c - e;
+    t[5] = 4.0f * (d[1] - d[3]) + (d[5] - d[3]);
+  }
+  static void output(const V* m, V* y) {
+    const V a = m[1] + m[2], b = m[1] - m[2], c = m[3] + m[4], e = m[3] - m[4];
+    y[0] = m[0] + a + c;
+    y[1] = b + 2.0f * e;
+    y[2] = a + 4.0f * c;
+    y[3] = b + 8.0f * e + m[5];
+  }
+};
+
+template <Count kTile>
+void transform_input(const float* const* pixels, Count channels, float* v, Count point_stride) {
+  using W = Winograd<kTile>;
+  constexpr Count n = W::kPoints;
+  for (Count c = 0; c < channels; c += kLanes) {
+    V columns[n][n];  // by column, then row
+    const Count left = channels - c;
+    for (Count q = 0; q < n; ++q) {
+      V d[n];
+      for (Count r = 0; r < n; ++r) {
+        const float* const pixel = pixels[r * n + q] + c;
+        d[r] = left >= kLanes ? load(pixel) : load_some(pixel, left);
+      }
+      W::input(d, columns[q]);
+    }
+    for (Count r = 0; r < n; ++r) {
+      V d[n], t[n];
+      for (Count q = 0; q < n; ++q) d[q] = columns[q][r];
+      W::input(d, t);
+      for (Count q = 0; q < n; ++q) store(v + (r * n + q) * point_stride + c, t[q]);
+    }
+  }
+}
+
+template <Count kTile>
+void transform_output(const ConvolutionLoops::TransformedOutput& o) {
+  using W = Winograd<kTile>;
+  constexpr Count n = W::kPoints;
+  const V low = o.low - V{}, high = o.high - V{};
+  for (Count c = 0; c < o.channels; c += kLanes) {
+    V columns[n][kTile];
+    const Count left = o.channels - c;
+    for (Count q = 0; q < n; ++q) {
+      V m[n];
+      for (Count r = 0; r < n; ++r) m[r] = load(o.m + (r * n + q) * o.point_stride + c);
+      W::output(m, columns[q]);
+    }
+    const V bias = load(o.bias + c);
+    for (Count r = 0; r < kTile; ++r) {
+      V m[n], y[kTile];
+      for (Count q = 0; q < n; ++q) m[q] = columns[q][r];
+      W::output(m, y);
+      for (Count q = 0; q < kTile; ++q) {
+        float* const pixel = o.y[r * kTile + q];
+        if (pixel == nullptr) continue;
+        V result = y[q] + bias;
+        if (left >= kLanes) {
+          if (o.addend != nullptr) result += load(o.addend[r * kTile + q] + c);
+          store(pixel + c, bounded(result, low, high));
+        } else {
+          if (o.addend != nullptr) result += load_some(o.addend[r * kTile + q] + c, left);
+          store_some(pixel + c, bounded(result, low, high), left);
+        }
+      }
+    }
+  }
+}
+
+constexpr ConvolutionLoops kTable{
+    kLanes, kMaxRows, kMaxVectors, run_tile, transform_input<2>, transform_input<4>, transform_output<2>, transform_output<4>};
+
+}  // namespace
+
+const ConvolutionLoops& REWRIGHT_CONVOLUTIONS() { return kTable; }
+
+}  // namespace rewright::cpu

@@ -1,0 +1,139 @@
+// Convolution as products of matrices whose left side is the picture as it lies in memory.
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/cpu/own_convolution.h"
+#include "runtime/cpu/panels.h"
+
+namespace rewright::cpu {
+
+namespace {
+
+constexpr std::int64_t kPartBytes = 128 << 10;     // of a picture, read again for each panel of weights
+constexpr std::int64_t kWeightsBytes = 512 << 10;  // of weights, read again for each part of the picture
+
+class DirectConvolution final : public Kernel {
+ public:
+  DirectConvolution(const PictureShape& shape, const Weights& weights, Finish finish, Isa isa)
+      : s_(shape), finish_(std::move(finish)), loops_(convolution_loops(isa)) {
+    const auto& s = s_;
+    padded_width_ = std::max((s.out_width - 1) * s.strides[1] + (s.kernel[1] - 1) * s.dilations[1] + 1, s.width);
+    copied_ = s.pads_begin[1] > 0 || padded_width_ > s.width;
+    if (copied_) padded_width_ = std::max(padded_width_, s.pads_begin[1] + s.width);
+    const bool touching = s.group == 1 && s.dilations[1] == 1;  // the pixels of a row of the window
+    const std::int64_t inputs = s.channels / s.group;
+    tile_.width = touching ? 1 : s.kernel[1];
+    tile_.length = touching ? s.kernel[1] * inputs : inputs;
+    const std::int64_t window = s.kernel[0] * s.kernel[1], per_group = s.outputs / s.group;
+    panels_ = Panels(s.group, per_group, window * inputs, loops_);
+    panels_.set(weights.prepared("direct " + std::to_string(loops_.lanes), panels_.bytes(), [&](std::byte* to) {
+      const Tensor plain = weights.plain();
+      const float* const w = plain.data<float>().data();
+      std::vector<float> row(static_cast<std::size_t>(per_group));
+      for (std::int64_t g = 0; g < s.group; ++g)
+        for (std::int64_t k = 0; k < window * inputs; ++k) {  // pixels of the window, then channels
+          for (std::int64_t n = 0; n < per_group; ++n)
+            row[static_cast<std::size_t>(n)] = w[((g * per_group + n) * inputs + k % inputs) * window + k / inputs];
+          panels_.write_row(reinterpret_cast<float*>(to), g, k, row.data());
+        }
+    }));
+    bias_ = panels_.by_column(finish_.bias);
+    tile_.x_stride = s.strides[1] * s.channels;
+    tile_.row_stride = s.dilations[0] * padded_width_ * s.channels;
+    tile_.column_stride = s.dilations[1] * s.channels;
+    tile_.low = finish_.low;
+    tile_.high = finish_.high;
+    tile_.y_stride = tile_.addend_stride = s.outputs;
+    // Rows whose distance is a multiple of 4 KiB share a set of the first-level cache.
+    rows_ = tile_.x_stride % 1024 == 0 ? std::min<std::int64_t>(8, loops_.max_rows) : loops_.max_rows;
+    part_ = std::max<std::int64_t>(1, kPartBytes / 4 / (s.strides[1] * s.channels * s.kernel[0]) / rows_) * rows_;
+  }
+
+  std::size_t scratch_bytes() const override {
+    return copied_ ? sizeof(float) * static_cast<std::size_t>(s_.pictures * s_.height * padded_width_ * s_.channels) : 0;
+  }
+
+  void run(const Call& call) const override {
+    const float* x = reinterpret_cast<const float*>(call.inputs[0]);
+    const int threads = call.threads;
+    if (copied_) {
+      float* const to = reinterpret_cast<float*>(call.scratch);
+      const std::int64_t rows = s_.pictures * s_.height;
+#pragma omp parallel for num_threads(threads) if (threads > 1 && rows > 1)
+      for (std::int64_t row = 0; row < rows; ++row)
+        pad_row(to + row * padded_width_ * s_.channels, x + row * s_.width * s_.channels);
+      x = to;
+    }
+    const std::int64_t parts = (s_.out_width + part_ - 1) / part_, rows = s_.pictures * s_.out_height;
+    const std::int64_t panel_bytes = std::max<std::int64_t>(1, 4 * panels_.depth() * loops_.lanes * loops_.max_vectors);
+    const std::int64_t together = std::max<std::int64_t>(1, kWeightsBytes / panel_bytes);
+    const std::int64_t all = s_.group * panels_.count(), sets = (all + together - 1) / together;
+#pragma omp parallel for num_threads(threads) if (threads > 1) collapse(3)
+    for (std::int64_t set = 0; set < sets; ++set)
+      for (std::int64_t row = 0; row < rows; ++row)
+        for (std::int64_t part = 0; part < parts; ++part)
+          for (std::int64_t p = set * together; p < std::min(all, (set + 1) * together); ++p)
+            compute(call, x, p, row, part * part_);
+  }
+
+ private:
+  void pad_row(float* to, const float* from) const {
+    const std::int64_t c = s_.channels, before = s_.pads_begin[1] * c, count = s_.width * c;
+    std::fill(to, to + before, 0.0f);
+    std::copy(from, from + count, to + before);
+    std::fill(to + before + count, to + padded_width_ * c, 0.0f);
+  }
+
+  void compute(const Call& call, const float* x, std::int64_t p, std::int64_t row, std::int64_t first) const {
+    const std::int64_t group = p / panels_.count(), panel = p % panels_.count();
+    const std::int64_t picture = row / s_.out_height, top = row % s_.out_height * s_.strides[0] - s_.pads_begin[0];
+    // Rows of the window that lie in the picture.
+    const std::int64_t d = s_.dilations[0];
+    const std::int64_t from = top < 0 ? std::min(s_.kernel[0], (-top + d - 1) / d) : 0;
+    const std::int64_t to = std::clamp<std::int64_t>((s_.height - top + d - 1) / d, from, s_.kernel[0]);
+    ConvolutionLoops::Tile t = tile_;
+    t.height = to - from;
+    t.vectors = panels_.vectors(panel);
+    t.columns = panels_.columns(panel);
+    t.w = panels_.data(group, panel) + from * t.width * t.length * t.vectors * loops_.lanes;
+    t.bias = bias_.empty() ? nullptr : bias_.data() + group * panels_.stored_columns() + panels_.first(panel);
+    const std::int64_t channel = group * (s_.outputs / s_.group) + panels_.first(panel);
+    const std::int64_t last = std::min(first + part_, s_.out_width), blocks = (last - first + rows_ - 1) / rows_;
+    for (std::int64_t b = 0; b < blocks; ++b) {
+      const std::int64_t begin = first + (last - first) * b / blocks, end = first + (last - first) * (b + 1) / blocks;
+      const std::int64_t y = (row * s_.out_width + begin) * s_.outputs + channel;
+      const std::int64_t at = t.height > 0 ? (picture * s_.height + top + from * d) * padded_width_ : 0;
+      t.x = x + (at + begin * s_.strides[1]) * s_.channels + group * (s_.channels / s_.group);
+      t.rows = end - begin;
+      t.y = reinterpret_cast<float*>(call.outputs[0]) + y;
+      t.addend = finish_.addend ? reinterpret_cast<const float*>(call.inputs[1]) + y : nullptr;
+      loops_.tile(t);
+      if (finish_.function == nullptr) continue;
+      for (std::int64_t r = 0; r < t.rows; ++r) finish_.function(t.y + r * t.y_stride, t.y + r * t.y_stride, t.columns);
+    }
+  }
+
+  PictureShape s_;
+  Finish finish_;
+  const ConvolutionLoops& loops_;
+  Panels panels_;
+  std::vector<float> bias_;
+  ConvolutionLoops::Tile tile_{};
+  std::int64_t padded_width_ = 0, rows_ = 1, part_ = 1;
+  bool copied_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_direct_convolution(const PictureShape& shape, const Weights& weights, Finish finish, Isa isa) {
+  PictureShape s = shape;
+  const bool pointwise = s.kernel[0] == 1 && s.kernel[1] == 1 && s.strides[0] == 1 && s.strides[1] == 1 &&
+                         s.out_height == s.height && s.out_width == s.width && s.pads_begin[0] == 0 && s.pads_begin[1] == 0;
+  if (pointwise) {
+    s.width = s.out_width = s.pictures * s.height * s.width;
+    s.pictures = s.height = s.out_height = 1;
+  }
+  return std::make_unique<DirectConvolution>(s, weights, std::move(finish), isa);
+}
+
+}  // namespace rewright::cpu

@@ -1,0 +1,49 @@
+// Convolutions of our own, for pictures whose channels stand last: directly, and by Winograd's method.
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "operators/tensor.h"
+#include "runtime/cpu/kernel.h"
+#include "runtime/cpu/rows.h"
+
+namespace rewright::cpu {
+
+// Of a convolution over two axes. Weights are [outputs, channels / group, kernel[0], kernel[1]].
+struct PictureShape {
+  std::int64_t pictures = 1, channels = 1, height = 1, width = 1;
+  std::int64_t outputs = 1, out_height = 1, out_width = 1;
+  std::int64_t kernel[2] = {1, 1}, strides[2] = {1, 1}, dilations[2] = {1, 1};
+  std::int64_t pads_begin[2] = {0, 0};
+  std::int64_t group = 1;
+};
+
+// What becomes of the sums before they are stored: f(max(low, min(high, sum + bias[c] + addend))).
+struct Finish {
+  std::vector<float> bias;  // empty: zeros
+  bool addend = false;      // the step's second input, of the result's sizes
+  float low = -std::numeric_limits<float>::infinity(), high = std::numeric_limits<float>::infinity();
+  RowLoops::Unary function = nullptr;
+};
+
+// The weights, plain; and what packs them: bytes, named by `how`, that `fill` fills or a cache has.
+struct Weights {
+  std::function<Tensor()> plain;
+  std::function<Tensor(const std::string& how, std::size_t bytes, const std::function<void(std::byte*)>& fill)> prepared;
+};
+
+// A step with the picture and the addend, if there is one, as inputs and the result as output, all with channels last.
+std::unique_ptr<Kernel> make_direct_convolution(const PictureShape& shape, const Weights& weights, Finish finish, Isa isa);
+
+// Winograd's F(tile x tile, 3 x 3), tile 2 or 4: (tile + 2)^2 multiplications for tile^2 * 9. Each element of the result comes
+// from all of its window's (tile + 2)^2 pixels: one that is NaN or infinite, or overflows when it is multiplied by 100, makes
+// the whole tile NaN.
+bool is_winograd(const PictureShape& shape);
+std::unique_ptr<Kernel> make_winograd_convolution(const PictureShape& shape, int tile, const Weights& weights, Finish finish,
+                                                  Isa isa, int threads);
+
+}  // namespace rewright::cpu
