@@ -2,14 +2,13 @@
 // rounds.
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <unordered_map>
 #include <vector>
 
 #include "generator/expressions.h"
+#include "generator/rewrite_index.h"
 
 namespace rewright::generator {
 
@@ -21,7 +20,7 @@ struct DerivationLimits {
 // The equations that are kept, as rewrites of one value each.
 class Theory {
  public:
-  explicit Theory(Forms& forms) : forms_(forms) {}
+  explicit Theory(Forms& forms) : forms_(forms), symbols_(forms.configuration()) {}
   // Returns its number.
   std::uint32_t add(const Equation& equation);
   // Equations that are not active are not applied.
@@ -36,17 +35,11 @@ class Theory {
 
  private:
   friend class EGraph;
-  struct Rewrite {
-    Equation equation;
-    std::uint32_t from, to;              // roots
-    std::uint32_t number;                // of the equation
-    std::array<std::uint64_t, 3> wants;  // of each operand of `from`: what it begins with, as a bit; 0 for a variable
-  };
   Forms& forms_;
-  std::vector<Rewrite> rewrites_;
+  Symbols symbols_;
+  RewriteIndex index_;
   std::vector<bool> active_;
-  std::multimap<std::uint64_t, std::uint32_t> by_hash_;                                    // of an equation: its number
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::uint32_t>> by_root_;  // kind and number of the root
+  std::unordered_multimap<std::uint64_t, std::uint32_t> by_hash_;  // of an equation: its number
 };
 
 }  // namespace rewright::generator

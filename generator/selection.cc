@@ -18,8 +18,10 @@ using Kind = Expression::Kind;
 // Decisions are made for so many candidates at once, each of which is compared with what was kept before; those that do not
 // follow from that, with each other. So the outcome is the same for any number of threads and processes.
 constexpr std::size_t kBatch = 256;
+// From so many operators on an equation of the last level is looked for among the classes of the levels below.
+constexpr std::size_t kLarge = 4;
 
-enum class Verdict : std::uint8_t { kCoincidence, kInstance, kDerivable, kKept };
+enum class Verdict : std::uint8_t { kCoincidence, kInstance, kDerivable, kByClasses, kKept };
 
 struct Decision {
   Verdict verdict = Verdict::kKept;
@@ -94,6 +96,8 @@ class Selector {
   }
 
   Selection run() {
+    if (options_.derivable && std::any_of(candidates_.begin(), candidates_.end(), [&](const Candidate& c) { return large(c); }))
+      classes_.emplace(enumeration_, keys_);
     for (std::size_t begin = 0; begin < candidates_.size() && !journal_.stopped(); begin += kBatch) {
       const std::size_t end = std::min(candidates_.size(), begin + kBatch);
       if (const std::optional<std::string> known = journal_.next()) {
@@ -114,7 +118,7 @@ class Selector {
   std::string decide(std::size_t begin, std::size_t end) {
     const std::vector<std::string> looked_at = workers_.map(end - begin, [&](Forms& forms, std::size_t i) {
       std::string out;
-      write(out, look_at(equation_of(candidates_[begin + i], enumeration_).tidied(), forms), true);
+      write(out, look_at(candidates_[begin + i], forms), true);
       return out;
     });
     std::vector<Decision> decisions;
@@ -123,25 +127,26 @@ class Selector {
     for (const std::string& text : looked_at) {
       std::string_view in = text;
       Decision& d = decisions.emplace_back(read_decision(in, true));
-      if (d.verdict == Verdict::kCoincidence) continue;
+      if (d.verdict == Verdict::kCoincidence || d.verdict == Verdict::kByClasses) continue;
       if (options_.instances && (seen_.contains(d.hash) || !seen.insert(d.hash).second))
         d.verdict = Verdict::kInstance;
       else
         open.push_back(decisions.size() - 1);
     }
-    std::vector<bool> follows(decisions.size());
+    std::vector<bool> derived(decisions.size());
     if (options_.derivable) {
-      const std::vector<std::string> derived = workers_.map(open.size(), [&](Forms& forms, std::size_t i) {
-        return std::string(theory_.derives(decisions[open[i]].equation, options_.limits, forms, {}) ? "1" : "0");
+      const std::vector<std::string> found = workers_.map(open.size(), [&](Forms& forms, std::size_t i) {
+        return std::string(follows(decisions[open[i]].equation, large(candidates_[begin + open[i]]), forms) ? "1" : "0");
       });
-      for (std::size_t i = 0; i < open.size(); ++i) follows[open[i]] = derived[i] == "1";
+      for (std::size_t i = 0; i < open.size(); ++i) derived[open[i]] = found[i] == "1";
     }
     std::string journal;
     const std::size_t before = result_.kept.size();
     for (std::size_t i = 0; i < decisions.size(); ++i) {
       Decision& d = decisions[i];
       if (d.verdict == Verdict::kKept && options_.derivable &&
-          (follows[i] || (result_.kept.size() > before && theory_.derives(d.equation, options_.limits))))
+          (derived[i] ||
+           (result_.kept.size() > before && follows(d.equation, large(candidates_[begin + i]), enumeration_.forms()))))
         d.verdict = Verdict::kDerivable;
       write(journal, d, d.verdict == Verdict::kKept);
       settle(begin + i, std::move(d));
@@ -149,8 +154,21 @@ class Selector {
     return journal;
   }
 
-  Decision look_at(Equation q, Forms& forms) const {
+  bool large(const Candidate& c) const { return enumeration_.options().operators >= kLarge && c.larger >= kLarge; }
+
+  // From what is active, and for an equation that is kept, without itself.
+  bool follows(const Equation& q, bool large, Forms& forms, std::optional<std::uint32_t> without = {}) const {
+    if (large && classes_->derives(q, options_.class_limits, forms, without)) return true;
+    return theory_.derives(q, options_.limits, forms, without);
+  }
+
+  Decision look_at(const Candidate& candidate, Forms& forms) const {
     Decision d;
+    if (classes_ && large(candidate) && classes_->derives(candidate, options_.class_limits, forms)) {
+      d.verdict = Verdict::kByClasses;
+      return d;
+    }
+    Equation q = equation_of(candidate, enumeration_).tidied();
     if (!holds_always(q, forms)) {
       d.verdict = Verdict::kCoincidence;
       return d;
@@ -161,15 +179,21 @@ class Selector {
   }
 
   void settle(std::size_t candidate, Decision d) {
-    constexpr const char* kReasons[] = {"coincidence", "instance", "derivable"};
-    if (d.verdict != Verdict::kCoincidence) seen_.insert(d.hash);
+    constexpr const char* kReasons[] = {"coincidence", "instance", "derivable", "derivable"};
+    if (d.verdict != Verdict::kCoincidence && d.verdict != Verdict::kByClasses) seen_.insert(d.hash);
     if (d.verdict == Verdict::kDerivable) followed_.push_back(candidate);
     if (d.verdict != Verdict::kKept) {
       ++result_.pruned[kReasons[static_cast<std::size_t>(d.verdict)]];
       return;
     }
-    theory_.add(d.equation);
-    result_.kept.push_back(std::move(d.equation));
+    keep(std::move(d.equation), large(candidates_[candidate]));
+  }
+
+  void keep(Equation q, bool large) {
+    theory_.add(q);
+    if (classes_) classes_->add(q);
+    large_.push_back(large);
+    result_.kept.push_back(std::move(q));
   }
 
   // A variable in place of what stands on both sides, wherever the equation holds all the same.
@@ -197,29 +221,32 @@ class Selector {
     return std::all_of(keys_.begin(), keys_.end(), [&](std::uint64_t key) { return holds(q, forms, key); });
   }
 
+  bool follows(std::uint32_t kept, Forms& forms) const { return follows(result_.kept[kept], large_[kept], forms, kept); }
+
   // Which of these follow from the others that are active: of each by itself.
   std::vector<bool> derivable(std::span<const std::uint32_t> numbers) {
-    const std::vector<std::string> found = workers_.map(numbers.size(), [&](Forms& forms, std::size_t i) {
-      return std::string(theory_.derives(result_.kept[numbers[i]], options_.limits, forms, numbers[i]) ? "1" : "0");
-    });
+    const std::vector<std::string> found = workers_.map(
+        numbers.size(), [&](Forms& forms, std::size_t i) { return std::string(follows(numbers[i], forms) ? "1" : "0"); });
     std::vector<bool> result;
     for (const std::string& f : found) result.push_back(f == "1");
     return result;
   }
 
-  // Kept equations that follow from the others, the most special first: the general ones are larger, and were found later.
+  // Kept equations that follow from the others, the most special first: the general ones are larger, and were found later. What
+  // is looked for among classes comes before what these classes may rest on.
   void minimize() {
     std::vector<std::uint32_t> order(result_.kept.size());
     std::iota(order.begin(), order.end(), 0u);
     const auto special = [&](std::uint32_t n) {
       const Equation& q = result_.kept[n];
-      return std::tuple(-static_cast<std::ptrdiff_t>(constant_count(q)), q.variables);
+      return std::tuple(!large_[n], -static_cast<std::ptrdiff_t>(constant_count(q)), q.variables);
     };
     std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return special(a) < special(b); });
     std::vector<bool> dropped(order.size());
     const auto set_dropped = [&](std::uint32_t n, bool drop) {
       dropped[n] = drop;
       theory_.set_active(n, !drop);
+      if (classes_) classes_->set_active(n, !drop);
     };
     // What follows from all others is dropped if it follows without those that were just dropped, too.
     batches(
@@ -227,8 +254,7 @@ class Selector {
         [&](std::span<const std::uint32_t> batch, std::vector<bool>& found) {
           bool changed = false;
           for (std::size_t i = 0; i < batch.size(); ++i) {
-            if (found[i] && changed)
-              found[i] = theory_.derives(result_.kept[batch[i]], options_.limits, enumeration_.forms(), batch[i]);
+            if (found[i] && changed) found[i] = follows(batch[i], enumeration_.forms());
             changed |= found[i];
             set_dropped(batch[i], found[i]);
           }
@@ -243,8 +269,7 @@ class Selector {
         [&](std::span<const std::uint32_t> batch, std::vector<bool>& found) {
           bool changed = false;
           for (std::size_t i = 0; i < batch.size(); ++i) {
-            if (!found[i] && changed)
-              found[i] = theory_.derives(result_.kept[batch[i]], options_.limits, enumeration_.forms(), batch[i]);
+            if (!found[i] && changed) found[i] = follows(batch[i], enumeration_.forms());
             changed |= !found[i];
             set_dropped(batch[i], found[i]);
           }
@@ -263,32 +288,35 @@ class Selector {
     for (std::size_t begin = 0; begin < followed_.size() && !journal_.stopped(); begin += kBatch) {
       const std::size_t end = std::min(followed_.size(), begin + kBatch);
       const auto general = [&](std::size_t i, Forms& forms) {
-        return look_at(equation_of(candidates_[followed_[i]], enumeration_).tidied(), forms).equation;
+        Equation q = equation_of(candidates_[followed_[i]], enumeration_).tidied();
+        return options_.instances ? generalized(std::move(q), forms) : q;
       };
+      const auto is_large = [&](std::size_t i) { return large(candidates_[followed_[i]]); };
       std::string text;
       if (const std::optional<std::string> known = journal_.next()) {
         text = *known;
         if (text.size() != end - begin) throw Error(ErrorCode::kBadInput, "the journal of decisions is damaged");
         for (std::size_t i = begin; i < end; ++i)
-          if (text[i - begin] == '0') keep(general(i, enumeration_.forms()));
+          if (text[i - begin] == '0') keep_again(general(i, enumeration_.forms()), is_large(i));
         continue;
       }
       for (const std::string& f : workers_.map(end - begin, [&](Forms&forms, std::size_t i) {
-             return std::string(theory_.derives(general(begin + i, forms), options_.limits, forms, {}) ? "1" : "0");
+             return std::string(follows(general(begin + i, forms), is_large(begin + i), forms) ? "1" : "0");
            }))
         text += f;
       const std::size_t before = result_.kept.size();
       for (std::size_t i = begin; i < end; ++i) {
         if (text[i - begin] == '1') continue;
         Equation q = general(i, enumeration_.forms());
-        if (result_.kept.size() > before && theory_.derives(q, options_.limits))
+        if (result_.kept.size() > before && follows(q, is_large(i), enumeration_.forms()))
           text[i - begin] = '1';
         else
-          keep(std::move(q));
+          keep_again(std::move(q), is_large(i));
       }
       journal_.add(text);
     }
   }
+
   // What real numbers say and the field does not: few, and nothing that takes long to find again.
   void add_numeric() {
     if (!options_.numeric || journal_.stopped()) return;
@@ -299,15 +327,13 @@ class Selector {
         ++result_.pruned["derivable"];
         continue;
       }
-      theory_.add(q);
-      result_.kept.push_back(std::move(q));
+      keep(std::move(q), false);
     }
   }
 
-  void keep(Equation q) {
+  void keep_again(Equation q, bool large) {
     --result_.pruned["derivable"];
-    theory_.add(q);
-    result_.kept.push_back(std::move(q));
+    keep(std::move(q), large);
   }
 
   // Asks of each equation whether it follows from the others as they are before its batch; `settle` corrects that for what
@@ -334,7 +360,9 @@ class Selector {
   const SelectionOptions& options_;
   Workers& workers_;
   Journal& journal_;
-  Theory theory_;  // equation n is result_.kept[n]
+  Theory theory_;                       // equation n is result_.kept[n]
+  std::optional<ClassTheory> classes_;  // the same, where there is something that is large
+  std::vector<bool> large_;             // what is kept
   std::vector<std::uint64_t> keys_;
   Selection result_;
   std::vector<std::size_t> followed_;       // candidates that followed from what was kept then

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "generator/class_theory.h"
 #include "generator/derivation.h"
 #include "generator/enumeration.h"
 #include "generator/expressions.h"
@@ -25,6 +26,7 @@ struct SelectionOptions {
   bool zeros = true;
   bool numeric = true;  // with what is equal in real numbers, where the field does not know it
   DerivationLimits limits{};
+  ClassDerivationLimits class_limits{};
   std::function<void(double fraction, std::size_t kept)> progress{};
 };
 

@@ -64,6 +64,22 @@ TEST_CASE("what is kept holds, and derives what was left out", "[selection]") {
   }
 }
 
+TEST_CASE("what follows by the classes of the lower levels is derived without them", "[selection]") {
+  for (const auto& [operators, step] : {std::pair<const char*, std::size_t>("MatMul,Transpose(perm=[1,0])", 40),
+                                        std::pair<const char*, std::size_t>("Relu,Neg,concat(axis=0)", 10),
+                                        std::pair<const char*, std::size_t>("matmul,concat(axis=1),split(axis=1)", 100),
+                                        std::pair<const char*, std::size_t>("Max,Min", 5)}) {
+    INFO(operators);
+    Found kept(operators, 4), all(operators, 4, {.instances = false, .derivable = false, .numeric = false});
+    const Theory theory = theory_of(kept);
+    CHECK(kept.selection.kept.size() * 5 < all.selection.kept.size());
+    for (std::size_t n = 0; n < all.selection.kept.size(); n += step) {
+      INFO(to_string(all.selection.kept[n], all.configuration));
+      CHECK(theory.derives(all.selection.kept[n], {.rounds = 6, .nodes = 3000}));
+    }
+  }
+}
+
 TEST_CASE("a canonical hash sees neither names nor sides nor the order of commutative operands", "[selection]") {
   Found found("Add,Mul", 1);
   const auto hash = [&](const std::string& law, const std::string& inputs = "x[M, K], y[M, K], z[M, K] ") {
