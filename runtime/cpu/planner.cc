@@ -220,6 +220,11 @@ int Planner::add_constant(Tensor tensor) {
   return static_cast<int>(plan_.storages.size()) - 1;
 }
 
+const std::shared_ptr<PackedConstants>& Planner::packed_constants() {
+  if (!packed_constants_) packed_constants_ = std::make_shared<PackedConstants>();
+  return packed_constants_;
+}
+
 int Planner::add_scratch(std::size_t bytes) {
   Storage storage;
   storage.bytes = bytes;

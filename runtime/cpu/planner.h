@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/cpu/packed_matrix.h"
 #include "runtime/cpu/plan.h"
 #include "runtime/cpu/tile/program.h"
 
@@ -49,6 +50,8 @@ class Planner {
   void alias(ValueId value, int storage, Layout layout);
   int add_constant(Tensor tensor);
   int add_scratch(std::size_t bytes);
+  // Weights of products, packed once for all steps that use them.
+  const std::shared_ptr<PackedConstants>& packed_constants();
 
   // The value as a strided view of another one, if its producer only moves elements and its step is not planned yet.
   struct View {
@@ -97,6 +100,7 @@ class Planner {
   std::map<ValueId, const Group*> pending_;                  // copies that nothing has asked for yet
   std::string step_node_, step_operators_;
   double step_flops_ = 0;
+  std::shared_ptr<PackedConstants> packed_constants_;
 };
 
 // Which nodes are planned together.

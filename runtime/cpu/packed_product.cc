@@ -1,0 +1,186 @@
+#include "runtime/cpu/packed_product.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace rewright::cpu {
+
+namespace {
+
+using Count = std::int64_t;
+
+constexpr Count kDepth = 384;      // rows of a panel that stay in the second-level cache while rows of `a` pass
+constexpr Count kChunkRows = 128;  // rows of `a` that stay there too, for some hundred columns of it
+constexpr Count kMostWidth = 64;
+constexpr double kWorthThread = 30000;  // multiplications that take as long as waking a thread
+
+Count rounded_up(Count a, Count b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+void ProductTask::run(const float* a, const float* packed, float* y, Count y_offset, std::span<const std::byte* const> inputs,
+                      const Part& part) const {
+  const Count width = b.width, depth = b.rows;
+  const Count chunks = rounded_up(part.last_row - part.first_row, kChunkRows);
+  alignas(64) float partial[kChunkRows * kMostWidth];  // a result whose panel is wider than what is left of y
+  for (Count chunk = 0; chunk < chunks; ++chunk) {
+    const Count rows = part.last_row - part.first_row;
+    const Count top = part.first_row + rows * chunk / chunks, bottom = part.first_row + rows * (chunk + 1) / chunks;
+    const Count blocks = rounded_up(bottom - top, loops->most_rows[b.vectors]);
+    for (Count p = part.first_panel; p < part.last_panel; ++p) {
+      const Count columns = std::min(width, b.columns - p * width);
+      float* const target = columns < width ? partial : y + top * y_rows + p * width;
+      const Count stride = columns < width ? width : y_rows;
+      for (Count k = 0; k < depth || k == 0; k += kDepth) {
+        ProductBlock block;
+        block.depth = std::min(kDepth, depth - k);
+        block.a_rows = a_rows;
+        block.a_columns = a_columns;
+        block.panel = packed + p * b.panel_floats() + k * width;
+        block.y_stride = stride;
+        const auto* const ahead = reinterpret_cast<const char*>(block.panel + block.depth * width);
+        const Count each = blocks == 1 || block.depth == 0 ? 0 : width * Count{sizeof(float)} / blocks + 1;
+        for (Count i = 0; i < blocks; ++i) {
+          const Count first = (bottom - top) * i / blocks, last = (bottom - top) * (i + 1) / blocks;
+          block.a = a + (top + first) * a_rows + k * a_columns;
+          block.y = target + first * stride;
+          block.start = k > 0 ? block.y : bias == nullptr ? nullptr : bias + p * width;
+          block.start_stride = k > 0 ? stride : 0;
+          block.ahead = ahead + i * each * block.depth;
+          block.ahead_step = each;
+          loops->multiply(block, last - first, b.vectors);
+        }
+      }
+      float* const result = y + top * y_rows + p * width;
+      if (columns < width)
+        for (Count r = 0; r < bottom - top; ++r) std::copy_n(partial + r * width, columns, result + r * y_rows);
+      for (const RowOperation& o : operations) {
+        if (o.function)
+          loops->apply(*o.function, o.alpha, o.beta, result, y_rows, bottom - top, columns);
+        else
+          loops->add(result, y_rows, reinterpret_cast<const float*>(inputs[o.input]) + y_offset + top * y_rows + p * width,
+                     y_rows, bottom - top, columns);
+      }
+    }
+  }
+}
+
+int ProductTask::useful_threads(int threads) const {
+  const double work = static_cast<double>(rows) * static_cast<double>(b.floats());
+  return static_cast<int>(std::clamp(work / kWorthThread, 1.0, static_cast<double>(threads)));
+}
+
+// By columns, so that each part of b is read once, unless that leaves a thread idle much longer than by rows.
+ProductTask::Part ProductTask::part(int thread, int threads) const {
+  const auto loss = [&](Count units) {
+    return static_cast<double>(rounded_up(units, threads) * threads) / static_cast<double>(units);
+  };
+  const Count panels = b.panels(), row_blocks = rounded_up(rows, loops->most_rows[b.vectors]);
+  if (loss(panels) <= 1.15 * loss(row_blocks)) return {0, rows, panels * thread / threads, panels * (thread + 1) / threads};
+  return {rows * thread / threads, rows * (thread + 1) / threads, 0, panels};
+}
+
+namespace {
+
+// Bias and operations at addresses that stay.
+class ProductKernel : public Kernel {
+ protected:
+  ProductKernel(ProductTask task, ProductExtras extras) : task_(std::move(task)), extras_(std::move(extras)) {
+    if (!extras_.bias.empty()) {
+      extras_.bias.resize(static_cast<std::size_t>(task_.b.panels() * task_.b.width));
+      task_.bias = extras_.bias.data();
+    }
+    task_.operations = extras_.operations;
+  }
+  ProductTask task_;
+
+ private:
+  ProductExtras extras_;
+};
+
+class PackedProductKernel final : public ProductKernel {
+ public:
+  PackedProductKernel(ProductTask task, Count a_offset, const float* packed, std::shared_ptr<const void> owner,
+                      ProductExtras extras)
+      : ProductKernel(std::move(task), std::move(extras)), a_offset_(a_offset), packed_(packed), owner_(std::move(owner)) {}
+
+  void run(const Call& call) const override {
+    const auto* const a = reinterpret_cast<const float*>(call.inputs[0]) + a_offset_;
+    auto* const y = reinterpret_cast<float*>(call.outputs[0]);
+    const int threads = task_.useful_threads(call.threads);
+#pragma omp parallel for num_threads(threads) schedule(static, 1) if (threads > 1)
+    for (int t = 0; t < threads; ++t) task_.run(a, packed_, y, 0, call.inputs, task_.part(t, threads));
+  }
+
+ private:
+  Count a_offset_;
+  const float* packed_;
+  std::shared_ptr<const void> owner_;
+};
+
+class BatchProductKernel final : public ProductKernel {
+ public:
+  BatchProductKernel(ProductTask task, ProductBatch batch, ProductExtras extras)
+      : ProductKernel(std::move(task), std::move(extras)), batch_(std::move(batch)) {
+    for (const Count size : batch_.sizes) count_ *= size;
+    const bool repeated = std::all_of(batch_.b_strides.begin(), batch_.b_strides.end(), [](Count s) { return s == 0; });
+    packed_count_ = repeated ? 1 : count_;
+  }
+
+  std::size_t scratch_bytes() const override {
+    return static_cast<std::size_t>(packed_count_ * task_.b.floats()) * sizeof(float);
+  }
+
+  void run(const Call& call) const override {
+    const auto* const a = reinterpret_cast<const float*>(call.inputs[0]) + batch_.a_offset;
+    const auto* const b = reinterpret_cast<const float*>(call.inputs[1]) + batch_.b_offset;
+    auto* const packed = reinterpret_cast<float*>(call.scratch);
+    auto* const y = reinterpret_cast<float*>(call.outputs[0]);
+    ProductTask all = task_;
+    all.rows *= count_;
+    const int threads = all.useful_threads(call.threads);
+    const Count panels = task_.b.panels(), units = packed_count_ * panels;
+    const bool by_number = count_ % threads == 0 || count_ > 3 * threads;
+#pragma omp parallel num_threads(threads) if (threads > 1)
+    {
+#pragma omp for schedule(static)
+      for (Count u = 0; u < units; ++u)
+        pack(b + offset(u / panels, batch_.b_strides), batch_.b, task_.b, batch_.column_factors,
+             packed + u / panels * task_.b.floats(), u % panels, u % panels + 1);
+#pragma omp for schedule(static, 1)
+      for (int t = 0; t < threads; ++t) {
+        const Count first = by_number ? count_ * t / threads : 0, last = by_number ? count_ * (t + 1) / threads : count_;
+        const ProductTask::Part part = by_number ? task_.part(0, 1) : task_.part(t, threads);
+        for (Count i = first; i < last; ++i) {
+          const Count at = i * task_.rows * task_.y_rows;
+          task_.run(a + offset(i, batch_.a_strides), packed + (packed_count_ == 1 ? 0 : i) * task_.b.floats(), y + at, at,
+                    call.inputs, part);
+        }
+      }
+    }
+  }
+
+ private:
+  Count offset(Count number, const std::vector<Count>& strides) const {
+    Count at = 0;
+    for (std::size_t axis = strides.size(); axis-- > 0; number /= batch_.sizes[axis])
+      at += number % batch_.sizes[axis] * strides[axis];
+    return at;
+  }
+
+  ProductBatch batch_;
+  Count count_ = 1, packed_count_ = 1;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_packed_product(ProductTask task, std::int64_t a_offset, const float* packed,
+                                            std::shared_ptr<const void> owner, ProductExtras extras) {
+  return std::make_unique<PackedProductKernel>(std::move(task), a_offset, packed, std::move(owner), std::move(extras));
+}
+
+std::unique_ptr<Kernel> make_batch_product(ProductTask task, ProductBatch batch, ProductExtras extras) {
+  return std::make_unique<BatchProductKernel>(std::move(task), std::move(batch), std::move(extras));
+}
+
+}  // namespace rewright::cpu

@@ -1,0 +1,66 @@
+// The inner loops of products of floats, one table for each instruction set.
+//
+// The right operand is packed: its columns are cut into panels of some vectors' width, and a panel holds its rows one after the
+// other, so that a product reads it from its first byte to its last. The left operand is read where it lies. Strides are in
+// elements.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/session.h"
+
+namespace rewright::cpu {
+
+// y[r, c] = start[r, c] + sum(k) a[r, k] panel[k, c] for all columns of the panel. The sum of an element runs through k in
+// ascending order whatever the number of rows is.
+struct ProductBlock {
+  using Count = std::int64_t;
+  const float* a = nullptr;
+  Count a_rows = 0, a_columns = 1;
+  Count depth = 0;
+  const float* panel = nullptr;
+  const float* start = nullptr;  // null: zeros. Repeated in all rows if its stride is 0
+  Count start_stride = 0;
+  float* y = nullptr;
+  Count y_stride = 0;
+  // A part of memory that is needed soon: one line is asked for at each k, this many bytes further on than the last.
+  const char* ahead = nullptr;
+  Count ahead_step = 0;
+};
+
+// Functions of a number that may follow a product.
+enum class RowFunction {
+  kRelu,  // below 0: alpha x
+  kClip,  // to alpha .. beta
+  kLinear,
+  kAbsolute,
+  kLogistic,
+  kSwish,
+  kHardSigmoid,
+  kHardSwish,
+  kTanh,
+  kGelu,
+  kGeluTanh,
+};
+
+struct ProductLoops {
+  using Count = std::int64_t;
+  static constexpr Count kMostVectors = 4;
+  Count lanes;                        // floats of a vector
+  Count most_rows[kMostVectors + 1];  // of a block, by the vectors of a panel's row; 0: no such blocks
+  void (*multiply)(const ProductBlock& block, Count rows, Count vectors);
+
+  // y[r, c] = f(y[r, c]), r < rows, c < n. NaN stays NaN; errors are below 4e-7 of the larger of the result and the argument.
+  void (*apply)(RowFunction f, float alpha, float beta, float* y, Count stride, Count rows, Count n);
+  // y[r, c] += x[r, c]
+  void (*add)(float* y, Count stride, const float* x, Count x_stride, Count rows, Count n);
+
+  // A softmax in parts. `row` holds scores; `bias` (or null) is added to them after the multiplication by `scale`. The
+  // largest of them and `largest` becomes the new largest, `row` exp(score - largest), and their sum is returned. A NaN stays.
+  float (*exponentials)(float* row, const float* bias, float scale, Count n, float* largest);
+  void (*scale)(float* y, Count n, float factor);
+};
+
+const ProductLoops& product_loops(Isa isa);
+
+}  // namespace rewright::cpu

@@ -1,0 +1,239 @@
+// The loops of product_loops.h, compiled once for each instruction set: included by product_loops_<isa>.cc. Everything but the
+// table has internal linkage, so that code for a newer processor cannot leak out.
+#include <array>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "runtime/cpu/product_loops_isa.h"
+
+namespace rewright::cpu {
+namespace {
+
+using Count = std::int64_t;
+typedef float V __attribute__((vector_size(REWRIGHT_PRODUCT_BYTES)));
+typedef std::int32_t VI __attribute__((vector_size(REWRIGHT_PRODUCT_BYTES)));
+constexpr Count kLanes = REWRIGHT_PRODUCT_BYTES / sizeof(float);
+constexpr Count kMostRows[] = REWRIGHT_PRODUCT_ROWS;
+
+inline V load(const float* s) {
+  V v;
+  std::memcpy(&v, s, sizeof v);
+  return v;
+}
+inline void store(float* d, V v) { std::memcpy(d, &v, sizeof v); }
+inline V load_part(const float* s, Count n) {
+  V v{};
+  std::memcpy(&v, s, static_cast<std::size_t>(n) * sizeof(float));
+  return v;
+}
+inline void store_part(float* d, V v, Count n) { std::memcpy(d, &v, static_cast<std::size_t>(n) * sizeof(float)); }
+inline V splat(float x) { return x - V{}; }
+
+// ---- Products
+template <Count kRows, Count kVectors>
+void multiply_block(const ProductBlock& b) {
+  V sum[kRows][kVectors];
+#pragma GCC unroll 16
+  for (Count r = 0; r < kRows; ++r)
+#pragma GCC unroll 4
+    for (Count v = 0; v < kVectors; ++v) sum[r][v] = b.start == nullptr ? V{} : load(b.start + r * b.start_stride + v * kLanes);
+  const float *a = b.a, *panel = b.panel;
+  const char* ahead = b.ahead;
+  const Count rows = b.a_rows, columns = b.a_columns, step = b.ahead_step;
+  for (Count k = 0; k < b.depth; ++k) {
+    V w[kVectors];
+#pragma GCC unroll 4
+    for (Count v = 0; v < kVectors; ++v) w[v] = load(panel + v * kLanes);
+    __builtin_prefetch(ahead, 0, 2);
+#pragma GCC unroll 16
+    for (Count r = 0; r < kRows; ++r) {
+      const V x = splat(a[r * rows]);
+#pragma GCC unroll 4
+      for (Count v = 0; v < kVectors; ++v) sum[r][v] += x * w[v];
+    }
+    a += columns;
+    panel += kVectors * kLanes;
+    ahead += step;
+  }
+#pragma GCC unroll 16
+  for (Count r = 0; r < kRows; ++r)
+#pragma GCC unroll 4
+    for (Count v = 0; v < kVectors; ++v) store(b.y + r * b.y_stride + v * kLanes, sum[r][v]);
+}
+
+using Multiply = void (*)(const ProductBlock&);
+template <Count kVectors, std::size_t... kIndices>
+constexpr std::array<Multiply, sizeof...(kIndices)> multiplications(std::index_sequence<kIndices...>) {
+  return {&multiply_block<static_cast<Count>(kIndices) + 1, kVectors>...};
+}
+template <Count kVectors>
+constexpr auto kMultiplications = multiplications<kVectors>(std::make_index_sequence<kMostRows[kVectors]>());
+
+void multiply(const ProductBlock& block, Count rows, Count vectors) {
+  const auto r = static_cast<std::size_t>(rows - 1);
+  switch (vectors) {
+    case 1:
+      return kMultiplications<1>[r](block);
+    case 2:
+      return kMultiplications<2>[r](block);
+    case 3:
+      return kMultiplications<3>[r](block);
+    default:
+      return kMultiplications<4>[r](block);
+  }
+}
+
+// ---- Functions. In this order the compiler has one instruction for each bound, and NaN passes.
+inline V at_least(V low, V x) { return low > x ? low : x; }
+inline V at_most(V high, V x) { return high < x ? high : x; }
+inline V magnitude(V x) { return (V)((VI)x & 0x7fffffff); }
+
+// exp(x) = 2^k exp(r), |r| <= ln(2) / 2; the polynomial is Cephes' expf. 0 below -87.7, infinite from 88.4 on.
+inline V exponential(V x) {
+  const V clamped = at_most(splat(89.0f), at_least(splat(-88.0f), x));
+  const V shifted = clamped * 1.44269504088896341f + 12582912.0f;  // 1.5 * 2^23: rounds to an integer
+  const V k = shifted - 12582912.0f;
+  const V r = (clamped - k * 0.693359375f) - k * -2.12194440e-4f;
+  V p = r * 1.9875691500e-4f + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * (r * r) + r + 1.0f;
+  return p * (V)(((VI)shifted << 23) + (127 << 23));
+}
+inline V logistic(V x) { return 1.0f / (1.0f + exponential(-x)); }
+
+// Cephes' tanhf.
+inline V hyperbolic_tangent(V x) {
+  const V z = x * x, size = magnitude(x);
+  V p = z * -5.70498872745e-3f + 2.06390887954e-2f;
+  p = p * z + -5.37397155531e-2f;
+  p = p * z + 1.33314422036e-1f;
+  p = p * z + -3.33332819422e-1f;
+  const V large = 1.0f - 2.0f / (exponential(size + size) + 1.0f);
+  const V signed_large = (V)((VI)large | ((VI)x & INT32_MIN));
+  return size > 0.625f ? signed_large : p * z * x + x;
+}
+
+// An odd rational function, fitted on |x| < 3.925; beyond that the nearest float is 1.
+inline V error_function(V x) {
+  const V clamped = at_most(splat(4.0f), at_least(splat(-4.0f), x));
+  const V z = clamped * clamped;
+  V p = z * -2.72614225801306e-10f + 2.77068142495902e-08f;
+  p = p * z + -2.10102402082508e-06f;
+  p = p * z + -5.69250639462346e-05f;
+  p = p * z + -7.34990630326855e-04f;
+  p = p * z + -2.95459980854025e-03f;
+  p = p * z + -1.60960333262415e-02f;
+  V q = z * -1.45660718464996e-05f + -2.13374055278905e-04f;
+  q = q * z + -1.68282697438203e-03f;
+  q = q * z + -7.37332916720468e-03f;
+  q = q * z + -1.42647390514189e-02f;
+  const V inside = clamped * p / q;
+  return x > 3.925f ? splat(1.0f) : x < -3.925f ? splat(-1.0f) : inside;
+}
+
+template <class F>
+inline void over_rows(float* y, Count stride, Count rows, Count n, F f) {
+  for (Count r = 0; r < rows; ++r) {
+    float* const row = y + r * stride;
+    Count c = 0;
+    for (; c + kLanes <= n; c += kLanes) store(row + c, f(load(row + c)));
+    if (c < n) store_part(row + c, f(load_part(row + c, n - c)), n - c);
+  }
+}
+
+void apply(RowFunction f, float alpha, float beta, float* y, Count stride, Count rows, Count n) {
+  const V a = splat(alpha), b = splat(beta);
+  const auto each = [&](auto g) { over_rows(y, stride, rows, n, g); };
+  const auto hard = [&](V x) { return at_most(splat(1.0f), at_least(V{}, x * a + b)); };
+  switch (f) {
+    case RowFunction::kRelu:
+      if (alpha == 0) return each([](V x) { return at_least(V{}, x); });
+      return each([&](V x) { return x > 0 ? x : x * a; });
+    case RowFunction::kClip:
+      return each([&](V x) { return at_most(b, at_least(a, x)); });
+    case RowFunction::kLinear:
+      return each([&](V x) { return x * a + b; });
+    case RowFunction::kAbsolute:
+      return each([](V x) { return magnitude(x); });
+    case RowFunction::kLogistic:
+      return each([](V x) { return logistic(x); });
+    case RowFunction::kSwish:
+      return each([&](V x) { return x / (1.0f + exponential(-(x * a))); });
+    case RowFunction::kHardSigmoid:
+      return each(hard);
+    case RowFunction::kHardSwish:
+      return each([&](V x) { return x * hard(x); });
+    case RowFunction::kTanh:
+      return each([](V x) { return hyperbolic_tangent(x); });
+    case RowFunction::kGelu:
+      return each([](V x) { return 0.5f * x * (1.0f + error_function(x * 0.70710678118654752f)); });
+    case RowFunction::kGeluTanh:  // (1 + tanh u) / 2 = 1 / (1 + exp(-2 u))
+      return each([](V x) { return x / (1.0f + exponential(x * (-2 * 0.79788456080286536f) * (1.0f + 0.044715f * (x * x)))); });
+  }
+}
+
+void add(float* y, Count stride, const float* x, Count x_stride, Count rows, Count n) {
+  for (Count r = 0; r < rows; ++r) {
+    float* const d = y + r * stride;
+    const float* const s = x + r * x_stride;
+    Count c = 0;
+    for (; c + kLanes <= n; c += kLanes) store(d + c, load(d + c) + load(s + c));
+    for (; c < n; ++c) d[c] += s[c];
+  }
+}
+
+// ---- Softmax
+inline V larger(V x, V y) { return (x > y) | (x != x) ? x : y; }
+
+float exponentials(float* row, const float* bias, float factor, Count n, float* largest) {
+  constexpr float kLowest = -std::numeric_limits<float>::infinity();
+  V top = splat(kLowest);
+  Count c = 0;
+  for (; c + kLanes <= n; c += kLanes) {
+    V x = load(row + c) * factor;
+    if (bias != nullptr) x += load(bias + c);
+    store(row + c, x);
+    top = larger(x, top);
+  }
+  if (c < n) {
+    V x = load_part(row + c, n - c) * factor;
+    if (bias != nullptr) x += load_part(bias + c, n - c);
+    store_part(row + c, x, n - c);
+    V filled = splat(kLowest);
+    std::memcpy(&filled, row + c, static_cast<std::size_t>(n - c) * sizeof(float));
+    top = larger(filled, top);
+  }
+  float most = *largest;
+  for (Count l = 0; l < kLanes; ++l) most = top[l] > most || top[l] != top[l] ? top[l] : most;
+  *largest = most;
+  V total{};
+  for (c = 0; c + kLanes <= n; c += kLanes) {
+    const V e = exponential(load(row + c) - most);
+    store(row + c, e);
+    total += e;
+  }
+  float sum = 0;
+  for (; c < n; ++c) {
+    const V e = exponential(splat(row[c] - most));
+    row[c] = e[0];
+    sum += e[0];
+  }
+  for (Count l = 0; l < kLanes; ++l) sum += total[l];
+  return sum;
+}
+
+void scale(float* y, Count n, float factor) {
+  over_rows(y, n, 1, n, [&](V x) { return x * factor; });
+}
+
+constexpr ProductLoops kTable{kLanes, REWRIGHT_PRODUCT_ROWS, multiply, apply, add, exponentials, scale};
+
+}  // namespace
+
+const ProductLoops& REWRIGHT_PRODUCTS() { return kTable; }
+
+}  // namespace rewright::cpu
