@@ -193,6 +193,34 @@ bool Bindings::solve(const Index& pattern, const Index& value, bool& progress) {
   return bind(unknown, Index(*rest / *slope));
 }
 
+// join(a, b, ...) = value, where the length of all lists but one is known: each is a part of the value.
+bool Bindings::split_join(const Expression& join, const AttributeValue& value, bool& progress) {
+  const Indices* whole = std::get_if<Indices>(&value);
+  if (join.name != "join" || !whole) return true;
+  std::vector<std::optional<std::size_t>> lengths;
+  std::size_t known = 0, unknown = 0;
+  for (const Expression& argument : join.arguments) {
+    lengths.emplace_back();
+    if (argument.kind == Expression::Kind::kValue) {
+      if (const auto* list = std::get_if<Indices>(&argument.value)) lengths.back() = list->size();
+    } else if (const auto list = try_evaluate(argument)) {
+      if (const auto* indices = std::get_if<Indices>(&*list)) lengths.back() = indices->size();
+    }
+    known += lengths.back().value_or(0);
+    unknown += lengths.back() ? 0 : 1;
+  }
+  if (unknown > 1) return true;
+  if (known > whole->size() || (unknown == 0 && known != whole->size())) return false;
+  progress = true;
+  auto begin = whole->begin();
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    const auto end = begin + static_cast<std::ptrdiff_t>(lengths[i].value_or(whole->size() - known));
+    if (!bind_attribute(join.arguments[i], Indices(begin, end))) return false;
+    begin = end;
+  }
+  return true;
+}
+
 bool Bindings::settle() {
   for (bool progress = true; progress;) {
     progress = false;
@@ -210,6 +238,14 @@ bool Bindings::settle() {
     for (std::size_t i = 0; i < kept_calls_.size();) {
       if (const auto known = try_evaluate(kept_calls_[i].pattern)) {
         if (!(*known == kept_calls_[i].value)) return false;
+        kept_calls_.erase(kept_calls_.begin() + static_cast<std::ptrdiff_t>(i));
+        progress = true;
+        continue;
+      }
+      bool split = false;
+      const KeptCall kept = kept_calls_[i];
+      if (!split_join(kept.pattern, kept.value, split)) return false;
+      if (split) {
         kept_calls_.erase(kept_calls_.begin() + static_cast<std::ptrdiff_t>(i));
         progress = true;
       } else {

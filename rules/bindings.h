@@ -45,6 +45,7 @@ class Bindings {
  private:
   bool settle();  // works on what was kept until nothing changes
   bool solve(const Index& pattern, const Index& value, bool& progress);
+  bool split_join(const Expression& join, const AttributeValue& value, bool& progress);
   bool holds(const Predicate& predicate) const;
   std::optional<AttributeValue> call(const Expression& expression) const;
   std::optional<std::size_t> input_number(std::string_view name) const;

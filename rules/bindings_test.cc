@@ -56,6 +56,22 @@ TEST_CASE("equations with one unknown are solved", "[bindings]") {
   CHECK_FALSE(c.complete());
 }
 
+TEST_CASE("a list is split into those of which it is joined", "[bindings]") {
+  const Rule rule = parse_one(
+      R"~(rule r: "" x[Z..., M] x * Fill(; value=1, shape=join(Z, [K, L]), type=T) => x * Fill(; value=1, shape=join(Z, [L, K]), type=T))~");
+  const auto bound = [&](Indices shape) {
+    Bindings b(rule);
+    REQUIRE(b.bind_input(0, floats({5, 6, 7})));
+    return b.bind_attribute(rule.source.nodes[0].attributes[*rule.source.nodes[0].op->field("shape")], shape) && b.complete()
+               ? b.try_evaluate(Index::symbol("L"))
+               : std::nullopt;
+  };
+  REQUIRE(rule.source.nodes[0].op->name() == "Fill");
+  CHECK(bound({5, 6, 2, 3}) == Index(3));
+  CHECK_FALSE(bound({5, 2, 3}).has_value());
+  CHECK_FALSE(bound({5, 7, 2, 3}).has_value());
+}
+
 TEST_CASE("attributes are compared after normalization", "[bindings]") {
   const Rule rule = parse_one(R"~(rule r: "" x[N, C, S...], w Conv(x, w; group=g) => Conv(x, w; group=g))~");
   const Operator& conv = registry().get("Conv");
