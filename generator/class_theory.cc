@@ -204,9 +204,12 @@ class RootSearch {
   static bool same(ClassId a, ClassId b) { return a == b; }
   std::uint64_t begins(ClassId c) const { return theory_.begins_[c]; }
   template <class F>
-  bool members(ClassId c, const F& f) const {
-    for (std::uint32_t n = theory_.first_[c]; n < theory_.first_[c + 1]; ++n)
-      if (!f(theory_.nodes_[n].symbol, theory_.nodes_[n].operands)) return false;
+  bool members(ClassId c, Symbol symbol, const F& f) const {
+    const auto end = theory_.nodes_.begin() + theory_.first_[c + 1];
+    auto at = std::lower_bound(theory_.nodes_.begin() + theory_.first_[c], end, symbol,
+                               [](const Node& node, Symbol s) { return node.symbol < s; });
+    for (; at != end && at->symbol == symbol; ++at)
+      if (!f(at->operands)) return false;
     return true;
   }
 

@@ -99,9 +99,9 @@ class EGraph {
   static bool same(ClassNumber a, ClassNumber b) { return a == b; }
   std::uint64_t begins(ClassNumber c) const { return begins_[c]; }
   template <class F>
-  bool members(ClassNumber c, const F& f) const {
+  bool members(ClassNumber c, Symbol symbol, const F& f) const {
     return std::all_of(members_[c].begin(), members_[c].end(),
-                       [&](std::uint32_t n) { return f(nodes_[n].symbol, nodes_[n].expression.arguments); });
+                       [&](std::uint32_t n) { return nodes_[n].symbol != symbol || f(nodes_[n].expression.arguments); });
   }
 
   // One round: everything that matches now, in the order of the rewrites. False if the limit on nodes was reached.

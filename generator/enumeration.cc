@@ -32,6 +32,17 @@ std::size_t resident_bytes() {
   return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 }
 
+void require_memory(std::size_t allowed, const std::string& what_takes, std::size_t more) {
+  if (resident_bytes() + more <= allowed) return;
+  ::malloc_trim(0);
+  const std::size_t needed = resident_bytes() + more;
+  if (needed <= allowed) return;
+  throw Error(ErrorCode::kMissing,
+              what_takes + " " + std::to_string(needed >> 20) + " MiB, more than the " + std::to_string(allowed >> 20) +
+                  " MiB that are allowed",
+              {}, "allow more with --memory, or enumerate fewer operators");
+}
+
 Enumeration::Enumeration(Forms& forms, EnumerationOptions options) : forms_(forms), options_(std::move(options)) {
   options_.key = sound_key(options_.key);
   table_.assign(1 << 16, kNoClass);
@@ -81,6 +92,7 @@ void Enumeration::run() {
   first_members_ = {0};
   for (level_ = 1; level_ < options_.operators && complete_; ++level_) {
     const ClassId first = static_cast<ClassId>(classes_.size());
+    if (level_ > 1) foresee_memory();
     first_members_.push_back(members_.size());
     ended_ = false;
     applications();
@@ -229,12 +241,34 @@ void Enumeration::add_token(ClassId result, const Application& application, std:
 }
 
 void Enumeration::check_memory() const {
-  const std::size_t resident = resident_bytes();
-  if (resident <= options_.memory) return;
-  const std::string what = level_ == 0 ? "the program alone takes " + std::to_string(resident >> 20) + " MiB, more than the "
-                                       : "the values of graphs of " + std::to_string(level_) + " operators take more than the ";
-  throw Error(ErrorCode::kMissing, what + std::to_string(options_.memory >> 20) + " MiB that are allowed", {},
-              "allow more with --memory, or enumerate fewer operators");
+  require_memory(options_.memory, level_ == 0 ? "the program alone takes"
+                                              : "the values of graphs of " + std::to_string(level_) + " operators take");
+}
+
+void Enumeration::foresee_memory() {
+  const std::size_t before = members_.size() - first_members_.back();
+  const double fresh = before == 0
+                           ? 0
+                           : static_cast<double>(std::count_if(classes_.begin(), classes_.end(),
+                                                               [&](const Class& c) { return c.operators == level_ - 1; })) /
+                                 static_cast<double>(before);
+  // The share of what is new falls from level to level: a third of it is surely reached.
+  constexpr double kLeast = 1.0 / 3;
+  double bytes = 0;
+  const Take count = [&](std::span<const Application> applications) {
+    for (const Application& a : applications) {
+      const Form& form = forms_.form(a.form);
+      bytes += static_cast<double>(form.outputs.size() * sizeof(Member)) +
+               kLeast * fresh * static_cast<double>(form.results * sizeof(Residue) + form.outputs.size() * sizeof(Class));
+    }
+    return !options_.stop.stop_requested();
+  };
+  take_ = &count;
+  applications();
+  take_ = nullptr;
+  ended_ = false;
+  require_memory(options_.memory, "graphs of " + std::to_string(level_) + " operators take by estimate",
+                 static_cast<std::size_t>(bytes));
 }
 
 void Enumeration::release_elements() {

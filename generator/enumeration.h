@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <stop_token>
+#include <string>
 #include <vector>
 
 #include "generator/forms.h"
@@ -52,6 +53,8 @@ struct Class {
 
 // What this process holds in memory now.
 std::size_t resident_bytes();
+// Throws Error(kMissing) if that, and `more` bytes, is more than what is allowed. "the rules that are written take"
+void require_memory(std::size_t allowed, const std::string& what_takes, std::size_t more = 0);
 
 struct EnumerationOptions {
   std::size_t operators = 3;
@@ -132,6 +135,8 @@ class Enumeration {
   void grow();
   void add_token(ClassId result, const Application& application, std::uint32_t token);
   void check_memory() const;
+  // Before a level: from how many applications it has, and how many of those of the level before gave values that were new.
+  void foresee_memory();
   std::span<const ClassId> operands_of(const Application& application) const {
     return {application.operands.data(), forms_.form(application.form).operands.size()};
   }

@@ -151,6 +151,16 @@ TEST_CASE("other seeds give the same classes", "[enumeration]") {
   CHECK(one.collection.candidates.size() == two.collection.candidates.size());
 }
 
+TEST_CASE("memory that will not suffice is said before a level is enumerated", "[enumeration]") {
+  try {
+    Run run("transformer", {.operators = 4, .memory = resident_bytes() + (std::size_t{40} << 20)});
+    FAIL("it sufficed");
+  } catch (const Error& e) {
+    CHECK(e.code() == ErrorCode::kMissing);
+    CHECK_THAT(e.what(), Catch::Contains("graphs of 3 operators take by estimate"));
+  }
+}
+
 TEST_CASE("memory that does not suffice is said", "[enumeration]") {
   try {
     Run run("taso", {.operators = 2, .memory = 100000});

@@ -78,6 +78,7 @@ Generated generate(const GenerateOptions& options, Communicator& communicator) {
       select_rules(selection.kept,
                    {.writer = {.seed = options.seed, .prove = options.prove},
                     .derivable = options.prune_derivable,
+                    .memory = options.memory,
                     .progress = [&](double fraction,
                                     std::size_t count) { report("generalizing", fraction, std::to_string(count) + " rules"); }},
                    workers, journal);

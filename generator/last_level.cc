@@ -100,12 +100,13 @@ class Collector {
   // What the records may take: what the values leave of the memory that was allowed.
   std::size_t records_memory() const {
     if (options_.buffer > 0) return options_.buffer;
-    constexpr std::size_t kLeast = std::size_t{32} << 20;  // with what the phases after it need
+    // With what the phases after it need: buffers, and an index of the members.
+    const std::size_t least = (std::size_t{32} << 20) + e_.members().size() * 64;
     const std::size_t used = resident_bytes(), allowed = e_.options().memory;
-    if (used + kLeast > allowed)
+    if (used + least > allowed)
       throw Error(ErrorCode::kMissing,
                   "the values of graphs of fewer than " + std::to_string(levels_) + " operators take " +
-                      std::to_string(used >> 20) + " MiB, and at least " + std::to_string((used + kLeast) >> 20) +
+                      std::to_string(used >> 20) + " MiB, and at least " + std::to_string((used + least) >> 20) +
                       " MiB are needed",
                   {}, "allow more with --memory, or enumerate fewer operators");
     return (allowed - used) / 2;

@@ -71,12 +71,15 @@ class RewriteIndex {
 
   // All rewrites of a symbol applied to classes: found(rewrite, classes of the variables) for each substitution, until that
   // returns false. The host has the classes: is_vector(class), same(class, class), begins(class): the bits of its symbols, and
-  // members(class, f), which calls f(symbol, operands) for each until that returns false, and returns whether none did.
+  // members(class, symbol, f), which calls f(operands) for each with the symbol until that returns false, and returns whether
+  // none did.
   template <class Host, class Found>
   bool match(const Host& host, const Symbols& symbols, Symbol root, const std::array<std::uint32_t, 3>& operands,
              Found&& found) const {
     Walk<Host, Found> walk{*this, host, symbols, found, {}};
-    return walk.apply(positions_[0], root, operands, nullptr, 0);
+    const std::vector<Branch>& roots = positions_[0].symbols;
+    const auto at = std::find_if(roots.begin(), roots.end(), [&](const Branch& b) { return b.number == root; });
+    return at == roots.end() || walk.apply(*at, operands, nullptr, 0);
   }
 
  private:
@@ -108,21 +111,21 @@ class RewriteIndex {
           if (!step(b.next, pending->rest, count + 1)) return false;
         }
       }
-      if ((at.begins & host.begins(pending->operand)) == 0) return true;
-      return host.members(pending->operand, [&](Symbol symbol, const std::array<std::uint32_t, 3>& operands) {
-        return apply(at, symbol, operands, pending->rest, count);
-      });
+      const std::uint64_t begins = host.begins(pending->operand);
+      if ((at.begins & begins) == 0) return true;
+      for (const Branch& b : at.symbols)
+        if ((bit_of(b.number) & begins) != 0 &&
+            !host.members(pending->operand, b.number, [&](const std::array<std::uint32_t, 3>& operands) {
+              return apply(b, operands, pending->rest, count);
+            }))
+          return false;
+      return true;
     }
 
-    bool apply(const Position& at, Symbol symbol, const std::array<std::uint32_t, 3>& operands, const Pending* rest,
-               std::uint32_t count) {
-      const auto b = std::lower_bound(at.symbols.begin(), at.symbols.end(), symbol,
-                                      [](const Branch& branch, Symbol s) { return branch.number < s; });
-      if (b == at.symbols.end() || b->number != symbol) return true;
-      const std::uint32_t next = b->next;
-      if (!ordered(next, operands, rest, count)) return false;
-      return !symbols.commutative(symbol) || operands[0] == operands[1] ||
-             ordered(next, {operands[1], operands[0], operands[2]}, rest, count);
+    bool apply(const Branch& b, const std::array<std::uint32_t, 3>& operands, const Pending* rest, std::uint32_t count) {
+      if (!ordered(b.next, operands, rest, count)) return false;
+      return !symbols.commutative(b.number) || operands[0] == operands[1] ||
+             ordered(b.next, {operands[1], operands[0], operands[2]}, rest, count);
     }
 
     bool ordered(std::uint32_t next, const std::array<std::uint32_t, 3>& operands, const Pending* rest, std::uint32_t count) {

@@ -32,8 +32,8 @@ struct Classes {
     return bits;
   }
   template <class F>
-  bool members(std::uint32_t c, const F& f) const {
-    return std::all_of(all[c].begin(), all[c].end(), [&](const Member& m) { return f(m.symbol, m.operands); });
+  bool members(std::uint32_t c, Symbol symbol, const F& f) const {
+    return std::all_of(all[c].begin(), all[c].end(), [&](const Member& m) { return m.symbol != symbol || f(m.operands); });
   }
 
   // What the index has to find for one left side, tried out: all substitutions with which it is in a class.

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <set>
 
+#include "generator/enumeration.h"
 #include "rules/io.h"
 
 namespace rewright::generator {
@@ -52,6 +53,7 @@ class RuleSelector {
         const std::size_t before = groups_.size();
         for (std::size_t i = 0; i < found.size(); ++i) settle(begin + i, found[i], before);
         journal_.add(packed(found));
+        require_memory(options_.memory, "the rules that are written take");
         if (options_.progress) options_.progress(static_cast<double>(end) / static_cast<double>(equations_.size()), count_);
         continue;
       }

@@ -17,6 +17,7 @@ struct RuleSelectionOptions {
   WriterOptions writer{};
   bool derivable = true;  // leave out what follows from more general rules
   RuleDerivationLimits limits{.rounds = 3, .applications = 150, .instances = 3};
+  std::size_t memory = ~std::size_t{0};  // of this process
   std::function<void(double fraction, std::size_t rules)> progress{};
 };
 

@@ -106,6 +106,7 @@ class Selector {
       } else {
         journal_.add(decide(begin, end));
       }
+      require_memory();
       if (options_.progress)
         options_.progress(static_cast<double>(end) / static_cast<double>(candidates_.size()), result_.kept.size());
     }
@@ -115,6 +116,10 @@ class Selector {
   }
 
  private:
+  void require_memory() const {
+    generator::require_memory(enumeration_.options().memory, "the equations that are selected take");
+  }
+
   std::string decide(std::size_t begin, std::size_t end) {
     const std::vector<std::string> looked_at = workers_.map(end - begin, [&](Forms& forms, std::size_t i) {
       std::string out;
@@ -314,6 +319,7 @@ class Selector {
           keep_again(std::move(q), is_large(i));
       }
       journal_.add(text);
+      require_memory();
     }
   }
 
@@ -352,6 +358,7 @@ class Selector {
       std::string text;
       for (const bool f : found) text += f ? '1' : '0';
       journal_.add(text);
+      require_memory();
     }
   }
 
