@@ -8,12 +8,14 @@
 #include <cstdio>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <thread>
 
 #include "graph/file.h"
 #include "rules/io.h"
 #include "runtime/cpu/backend.h"
 #include "runtime/cpu/device.h"
+#include "runtime/cuda/device.h"
 #include "runtime/onnxruntime/device.h"
 #include "runtime/reference/backend.h"
 
@@ -136,23 +138,39 @@ std::map<std::string, std::int64_t> symbol_sizes(const Graph& graph, const std::
 
 int thread_count(const CommonOptions& common) { return usable_threads(common.threads); }
 
+namespace {
+
+// Of "cuda" and "cuda:N".
+std::optional<int> gpu_number(const std::string& name) {
+  if (name == "cuda") return 0;
+  if (!name.starts_with("cuda:")) return std::nullopt;
+  const std::string number = name.substr(5);
+  if (number.empty() || number.size() > 4 || number.find_first_not_of("0123456789") != std::string::npos) return std::nullopt;
+  return std::stoi(number);
+}
+
+}  // namespace
+
 std::unique_ptr<Device> make_device(const std::string& name, int threads) {
   if (name == "cpu") return make_cpu_device(threads);
   if (name == "onnxruntime") return make_onnxruntime_device(threads);
-  if (name.rfind("cuda", 0) == 0 && (name.size() == 4 || name[4] == ':'))
-    throw Error(ErrorCode::kMissing, "this build has no CUDA runtime", "--device " + name, "use --device cpu or onnxruntime");
+  if (const auto gpu = gpu_number(name)) return make_cuda_device(*gpu);
   if (name.rfind("profile:", 0) == 0)
     throw Error(ErrorCode::kMissing, "this build reads no device profiles", "--device " + name,
                 "use --device cpu or onnxruntime");
-  throw Error(ErrorCode::kUsage, "there is no device \"" + name + "\"", {}, "there are cpu and onnxruntime");
+  throw Error(ErrorCode::kUsage, "there is no device \"" + name + "\"", {}, "there are cpu, cuda and onnxruntime");
 }
 
 const Backend& find_backend(const std::string& name) {
   if (name == "cpu") return cpu_backend();
   if (name == "reference") return reference_backend();
-  if (name.rfind("cuda", 0) == 0)
-    throw Error(ErrorCode::kMissing, "this build has no CUDA runtime", "--device " + name, "use --device cpu");
-  throw Error(ErrorCode::kUsage, "there is no device \"" + name + "\" to run on", {}, "there are cpu and reference");
+  if (const auto gpu = gpu_number(name)) {
+    static std::map<int, std::unique_ptr<Backend>> backends;  // of this program's one thread
+    std::unique_ptr<Backend>& backend = backends[*gpu];
+    if (!backend) backend = make_cuda_backend(*gpu);
+    return *backend;
+  }
+  throw Error(ErrorCode::kUsage, "there is no device \"" + name + "\" to run on", {}, "there are cpu, cuda and reference");
 }
 
 Tensor read_tensor(const std::string& file) {

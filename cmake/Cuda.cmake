@@ -1,0 +1,28 @@
+# The CUDA toolkit with cuDNN, where there is one: REWRIGHT_CUDA_FOUND, and the targets CUDA::cudart, CUDA::nvrtc,
+# CUDA::cublasLt and CUDA::cudnn. CUDAToolkit_ROOT names another toolkit, CUDNN_ROOT another cuDNN.
+set(REWRIGHT_CUDA AUTO CACHE STRING "Build the CUDA plug-in: ON, OFF, or AUTO where the toolkit is found")
+set_property(CACHE REWRIGHT_CUDA PROPERTY STRINGS AUTO ON OFF)
+
+set(REWRIGHT_CUDA_FOUND FALSE)
+if(REWRIGHT_CUDA)
+  find_package(CUDAToolkit 12.8 QUIET)
+  if(CUDAToolkit_FOUND)
+    find_path(CUDNN_INCLUDE_DIR cudnn.h HINTS ${CUDNN_ROOT} ${CUDAToolkit_INCLUDE_DIRS} PATH_SUFFIXES include)
+    find_library(CUDNN_LIBRARY NAMES cudnn libcudnn.so.9 HINTS ${CUDNN_ROOT} ${CUDAToolkit_LIBRARY_DIR} PATH_SUFFIXES lib lib64)
+    if(CUDNN_INCLUDE_DIR AND CUDNN_LIBRARY AND TARGET CUDA::nvrtc AND TARGET CUDA::cublasLt AND TARGET CUDA::cudart)
+      set(REWRIGHT_CUDA_FOUND TRUE)
+      if(NOT TARGET CUDA::cudnn)
+        add_library(CUDA::cudnn UNKNOWN IMPORTED)
+        set_target_properties(CUDA::cudnn PROPERTIES IMPORTED_LOCATION ${CUDNN_LIBRARY} INTERFACE_INCLUDE_DIRECTORIES
+                                                                                         ${CUDNN_INCLUDE_DIR})
+      endif()
+    endif()
+  endif()
+  if(REWRIGHT_CUDA_FOUND)
+    message(STATUS "CUDA ${CUDAToolkit_VERSION} with cuDNN: ${CUDNN_LIBRARY}")
+  elseif(REWRIGHT_CUDA STREQUAL "AUTO")
+    message(STATUS "No CUDA toolkit with cuDNN: no plug-in for it")
+  else()
+    message(FATAL_ERROR "REWRIGHT_CUDA is on, and there is no CUDA toolkit with cuDNN (CUDAToolkit_ROOT, CUDNN_ROOT)")
+  endif()
+endif()

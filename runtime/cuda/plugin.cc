@@ -1,0 +1,33 @@
+#include "runtime/cuda/plugin.h"
+
+#include <dlfcn.h>
+
+#include <filesystem>
+#include <string>
+
+#include "operators/error.h"
+
+namespace rewright::cuda {
+
+std::shared_ptr<Driver> load_driver(int number) {
+  const auto missing = [](const std::string& what) {
+    return Error(ErrorCode::kMissing, what, "--device cuda", "use --device cpu");
+  };
+  std::error_code ignored;
+  const std::filesystem::path plugin =
+      std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path() / "librewright_cuda.so";
+  if (!std::filesystem::exists(plugin, ignored)) throw missing("this build has no CUDA runtime");
+  // Never closed: CUDA's libraries do not bear it.
+  void* library = ::dlopen(plugin.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) throw missing(std::string("CUDA does not load: ") + ::dlerror());
+  using Make = Driver* (*)(int);
+  const auto make = reinterpret_cast<Make>(::dlsym(library, "rewright_make_cuda_driver"));
+  if (make == nullptr) throw missing("the plug-in for CUDA is of another version");
+  try {
+    return std::shared_ptr<Driver>(make(number));
+  } catch (const Error& e) {
+    throw missing(e.what());
+  }
+}
+
+}  // namespace rewright::cuda

@@ -1,0 +1,82 @@
+// One GPU and the libraries on it.
+#pragma once
+
+#include <cublasLt.h>
+#include <cuda_runtime_api.h>
+#include <cudnn.h>
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "runtime/cuda/driver.h"
+
+namespace rewright::cuda {
+
+// What libraries may use beside their operands.
+inline constexpr std::size_t kWorkspaceLimit = std::size_t{64} << 20;
+
+class Device final : public Driver {
+ public:
+  // Throws Error(kMissing) that says which part is missing.
+  explicit Device(int number);
+  ~Device() override;
+
+  std::string device_name() const override { return name_; }
+  std::string library_versions() const override;
+  int architecture() const override { return architecture_; }
+  int processors() const override { return processors_; }
+
+  std::byte* allocate(std::size_t bytes) override;
+  void release(std::byte* memory) noexcept override;
+  std::byte* allocate_pinned(std::size_t bytes) override;
+  void release_pinned(std::byte* memory) noexcept override;
+  void copy_in(std::byte* device, const std::byte* host, std::size_t bytes) override;
+  void copy_out(std::byte* host, const std::byte* device, std::size_t bytes) override;
+  void copy(std::byte* to, const std::byte* from, std::size_t bytes) override;
+  void synchronize() override;
+
+  std::string compile(const std::string& source) override;
+  std::unique_ptr<Module> load(const std::string& binary) override;
+  std::unique_ptr<Operation> product(const ProductShape& shape, Precision precision) override;
+  std::unique_ptr<Operation> convolution(const ConvolutionShape& shape, Precision precision) override;
+
+  void begin_recording() override;
+  std::unique_ptr<Recording> end_recording() override;
+  double measure(Recording& recording, int runs) override;
+
+  cudaStream_t stream() const { return stream_; }
+  cublasLtHandle_t blas() const { return blas_; }
+  cudnnHandle_t dnn() const { return dnn_; }
+
+  // Seconds that some work takes: the least of `runs`, by events. Infinity if it fails.
+  double time(const std::function<bool()>& work, int runs);
+
+ private:
+  std::string name_;
+  int architecture_ = 0, processors_ = 0;
+  cudaStream_t stream_ = nullptr;
+  cudaEvent_t start_ = nullptr, end_ = nullptr;
+  cublasLtHandle_t blas_ = nullptr;
+  cudnnHandle_t dnn_ = nullptr;
+};
+
+// Memory of the device while something is tried out.
+class Scratch {
+ public:
+  Scratch(Device& device, std::size_t bytes) : device_(device), data_(bytes == 0 ? nullptr : device.allocate(bytes)) {
+    if (data_ != nullptr) cudaMemsetAsync(data_, 0, bytes, device.stream());
+  }
+  ~Scratch() {
+    if (data_ != nullptr) device_.release(data_);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  std::byte* data() const { return data_; }
+
+ private:
+  Device& device_;
+  std::byte* data_;
+};
+
+}  // namespace rewright::cuda

@@ -1,0 +1,133 @@
+// The plug-in's parts without a GPU: NVRTC compiles what is generated, the libraries take our descriptors, and failures say
+// what is missing.
+#include <catch2/catch.hpp>
+
+#include "operators/operator.h"
+#include "runtime/cuda/generated_kernel.h"
+#include "runtime/cuda/plan.h"
+#include "runtime/cuda/plugin/check.h"
+#include "runtime/cuda/plugin/compile.h"
+#include "runtime/cuda/plugin/convolution.h"
+#include "runtime/cuda/plugin/device.h"
+#include "runtime/cuda/plugin/product.h"
+
+namespace rewright::cuda {
+namespace {
+
+Indices indices(std::initializer_list<std::int64_t> list) { return to_indices(std::vector<std::int64_t>(list)); }
+
+ValueId node(Graph& graph, std::string_view name, std::vector<ValueId> operands,
+             std::vector<std::pair<std::string, AttributeValue>> attributes = {}) {
+  const Operator& op = registry().get(name);
+  Attributes all = op.defaults();
+  for (auto& [field, value] : attributes) all.at(op.field(field).value()) = std::move(value);
+  return graph.add_node(op, std::move(all), std::move(operands))[0];
+}
+
+// Kernels of every sort: vectors, guards, conversions, reductions by threads, warps and blocks.
+Graph many_kernels(DataType type) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", {type, indices({8, 64, 96})}), y = graph.add_input("y", {type, indices({96})});
+  const ValueId i = graph.add_input("i", {DataType::kInt64, indices({5})});
+  const auto output = [&](ValueId v) { graph.add_output("y" + std::to_string(graph.outputs().size()), v); };
+  for (const char* op : {"Relu", "Sigmoid", "Tanh", "Exp", "Erf", "Gelu", "Softplus", "Sqrt", "Log", "Floor", "Sign", "Round"})
+    output(node(graph, op, {x}));
+  output(node(graph, "Add", {x, y}));
+  output(node(graph, "Softmax", {x}, {{"axis", Index(2)}}));
+  output(node(graph, "Softmax", {x}, {{"axis", Index(1)}}));
+  output(node(graph, "LayerNormalization", {x, y, y}));
+  output(node(graph, "ReduceMax", {x}, {{"axes", indices({0, 1, 2})}}));
+  output(node(graph, "ReduceSum", {x}, {{"axes", indices({0})}}));
+  output(node(graph, "Gather", {x, i}, {{"axis", Index(1)}}));
+  output(node(graph, "Concat", {x, x}, {{"axis", Index(1)}}));
+  output(node(graph, "Pad", {x}, {{"pads_begin", indices({0, 0, 1})}, {"pads_end", indices({0, 0, 3})}}));
+  for (const DataType to : {DataType::kHalf, DataType::kBfloat16, DataType::kInt8, DataType::kUint64, DataType::kBool})
+    if (to != type) output(node(graph, "Cast", {x}, {{"to", to}}));
+  return graph;
+}
+
+}  // namespace
+
+TEST_CASE("NVRTC compiles generated kernels for every architecture") {
+  for (const DataType type : {DataType::kFloat, DataType::kDouble, DataType::kHalf, DataType::kBfloat16}) {
+    const Plan plan = make_plan(many_kernels(type));
+    for (const bool in_double : {false, true}) {
+      std::vector<const GeneratedKernel*> kernels;
+      for (const GeneratedKernel& k : plan.kernels)
+        if (k.in_double == in_double) kernels.push_back(&k);
+      if (kernels.empty()) continue;
+      const std::string source = kernel_file(kernels);
+      for (const int architecture : {80, 90, 100}) {
+        if (type != DataType::kFloat && architecture != 90) continue;
+        const std::string binary = compile_for(source, architecture);
+        REQUIRE(binary.substr(1, 3) == "ELF");
+        for (const GeneratedKernel* k : kernels) CHECK(binary.find(k->name) != std::string::npos);
+      }
+    }
+  }
+  CHECK_THROWS_AS(compile_for("nonsense", 90), Error);
+}
+
+TEST_CASE("cuBLASLt takes the descriptors of products") {
+  for (const DataType type : {DataType::kFloat, DataType::kDouble, DataType::kHalf, DataType::kBfloat16})
+    for (const bool transposed : {false, true}) {
+      ProductShape p;
+      p.type = type;
+      p.m = 5, p.n = 7, p.k = 3, p.batch = 2;
+      p.a_transposed = p.b_transposed = transposed;
+      p.a_stride = transposed ? 5 : 3, p.b_stride = transposed ? 3 : 7, p.y_stride = 7;
+      p.a_batch = 15, p.y_batch = 35;
+      p.bias = transposed;
+      p.activation = transposed ? Activation::kRelu : Activation::kNone;
+      const ProductDescriptors d(p, Precision::kTf32);
+      std::uint64_t rows = 0;
+      std::size_t written = 0;
+      REQUIRE(cublasLtMatrixLayoutGetAttribute(d.y, CUBLASLT_MATRIX_LAYOUT_ROWS, &rows, sizeof(rows), &written) ==
+              CUBLAS_STATUS_SUCCESS);
+      CHECK(rows == 7);
+    }
+}
+
+TEST_CASE("cuDNN takes the operations of convolutions") {
+  for (const DataType type : {DataType::kFloat, DataType::kHalf, DataType::kBfloat16})
+    for (const std::size_t rank : {1, 2, 3})
+      for (int epilogue = 0; epilogue < 8; ++epilogue) {
+        const auto list = [&](std::int64_t v) { return std::vector<std::int64_t>(rank, v); };
+        ConvolutionShape c;
+        c.type = type;
+        c.x = {2, 8}, c.w = {16, 4}, c.y = {2, 16};
+        for (std::size_t a = 0; a < rank; ++a) c.x.push_back(9), c.w.push_back(3), c.y.push_back(5);
+        c.strides = list(2), c.dilations = list(1), c.pads_begin = list(1), c.pads_end = list(1);
+        c.groups = 2;
+        c.bias = epilogue & 1, c.residual = epilogue & 2;
+        c.activation = epilogue & 4 ? Activation::kRelu : Activation::kNone;
+        const ConvolutionOperations operations(c);
+        CHECK(operations.operations.size() == 1u + (epilogue & 1) + (epilogue >> 1 & 1) + (epilogue >> 2 & 1));
+      }
+  ConvolutionShape wrong;
+  wrong.x = {1, 1, 4, 4}, wrong.w = {1, 1, 3, 3}, wrong.y = {1, 1, 4, 4};
+  wrong.strides = wrong.dilations = {1, 1}, wrong.pads_begin = wrong.pads_end = {0, 0};
+  CHECK_THROWS_AS(ConvolutionOperations(wrong), Error);
+}
+
+TEST_CASE("without a GPU it is said what is missing") {
+  int count = -1;
+  if (cudaGetDeviceCount(&count) == cudaSuccess && count > 0) return;
+  try {
+    const Device device(0);
+    FAIL("there is no GPU");
+  } catch (const Error& e) {
+    CHECK(e.code() == ErrorCode::kMissing);
+    const std::string text = e.what();
+    CHECK((text.find("driver") != std::string::npos || text.find("GPU") != std::string::npos));
+  }
+}
+
+TEST_CASE("failures of libraries are errors") {
+  CHECK_NOTHROW(check(cudaSuccess, "x"));
+  CHECK_THROWS_AS(check(cudaErrorMemoryAllocation, "x"), Error);
+  CHECK_THROWS_AS(check(CUBLAS_STATUS_NOT_INITIALIZED, "x"), Error);
+  CHECK_THROWS_AS(check(static_cast<cudnnStatus_t>(1001), "x"), Error);
+}
+
+}  // namespace rewright::cuda

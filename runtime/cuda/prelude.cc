@@ -1,0 +1,205 @@
+#include <algorithm>
+#include <map>
+
+#include "operators/function.h"
+#include "runtime/cuda/function_source.h"
+#include "runtime/cuda/generated_kernel.h"
+
+namespace rewright::cuda {
+
+namespace {
+
+// A function of the arguments x and y, once over reals and once over integers; empty where it has no such meaning.
+struct FunctionSource {
+  const Function* function;
+  const char* real;
+  const char* integer;
+};
+
+std::span<const FunctionSource> function_sources() {
+  using namespace functions;
+  static const FunctionSource kSources[] = {
+      {&exp, "::exp(x)", ""},
+      {&log, "::log(x)", ""},
+      {&sqrt, "::sqrt(x)", ""},
+      {&rsqrt, "real(1) / ::sqrt(x)", ""},
+      {&erf, "::erf(x)", ""},
+      {&tanh, "::tanh(x)", ""},
+      {&sigmoid, "real(1) / (real(1) + ::exp(-x))", ""},
+      {&sin, "::sin(x)", ""},
+      {&cos, "::cos(x)", ""},
+      {&tan, "::tan(x)", ""},
+      {&asin, "::asin(x)", ""},
+      {&acos, "::acos(x)", ""},
+      {&atan, "::atan(x)", ""},
+      {&sinh, "::sinh(x)", ""},
+      {&cosh, "::cosh(x)", ""},
+      {&asinh, "::asinh(x)", ""},
+      {&acosh, "::acosh(x)", ""},
+      {&atanh, "::atanh(x)", ""},
+      {&softplus, "(x > 0 ? x : x != x ? x : real(0)) + ::log1p(::exp(-::fabs(x)))", ""},
+      {&pow, "::pow(x, y)", "integer_power(x, y)"},
+      {&abs, "::fabs(x)", "x < 0 ? wrapping_negative(x) : x"},
+      {&sign, "x != x ? x : real((x > 0) - (x < 0))", "(x > 0) - (x < 0)"},
+      {&floor, "::floor(x)", "x"},
+      {&ceil, "::ceil(x)", "x"},
+      {&round_even, "::rint(x)", "x"},
+      {&floor_modulo, "floor_modulo(x, y)", "y == 0 || y == -1 ? 0 : x % y != 0 && (x % y < 0) != (y < 0) ? x % y + y : x % y"},
+      {&truncated_modulo, "::fmod(x, y)", "y == 0 || y == -1 ? 0 : x % y"},
+      {&integer_divide, "", "y == 0 ? 0 : y == -1 ? wrapping_negative(x) : x / y"},
+      {&functions::equal, "x == y", "x == y"},
+      {&functions::less, "x < y", "x < y"},
+      {&functions::less_equal, "x <= y", "x <= y"},
+      {&logical_not, "", "!x"},
+      {&logical_and, "", "x && y"},
+      {&logical_or, "", "x || y"},
+      {&logical_xor, "", "!x != !y"},
+      {&is_nan, "x != x", ""},
+      {&is_infinite, "x == infinity() || x == -infinity()", ""},
+      {&bit_and, "", "x & y"},
+      {&bit_or, "", "x | y"},
+      {&bit_xor, "", "x ^ y"},
+      {&bit_not, "", "~x"},
+      {&shift_left, "", "y < 0 || y > 63 ? 0 : integer((natural)x << y)"},
+      {&shift_right, "", "y < 0 || y > 63 ? (x < 0 ? -1 : 0) : x >> y"},
+      {&shift_right_unsigned, "", "y < 0 || y > 63 ? 0 : integer((natural)x >> y)"},
+  };
+  return kSources;
+}
+
+std::string name_of(const Function& function) { return "f_" + std::string(function.name); }
+
+std::string definitions() {
+  std::string text;
+  for (const FunctionSource& f : function_sources()) {
+    const auto define = [&](const std::string& type, const std::string& body) {
+      if (body.empty()) return;
+      const std::string result = f.function->returns_argument_scalar ? type : "bool";
+      const std::string arguments = type + " x" + (f.function->arity == 2 ? ", " + type + " y" : "");
+      text += "INLINE " + result + " " + name_of(*f.function) + "(" + arguments + ") { return " + body + "; }\n";
+    };
+    define("real", f.real);
+    define("integer", f.integer);
+  }
+  return text;
+}
+
+// No header is included: NVRTC needs no include path then, and compiles a kernel in a fraction of the time.
+constexpr const char* kBegin = R"(
+#define INLINE static __device__ __forceinline__
+typedef REWRIGHT_REAL real;
+typedef long long integer;
+typedef unsigned long long natural;
+struct half_bits { unsigned short bits; };
+struct bfloat16_bits { unsigned short bits; };
+struct truth { unsigned char byte; };
+template <class T, int N> struct alignas(sizeof(T) * N) vector { T at[N]; };
+
+#ifdef __CUDA_ARCH__
+INLINE float float_of(unsigned bits) { return __uint_as_float(bits); }
+INLINE unsigned bits_of(float x) { return __float_as_uint(x); }
+INLINE float widen(half_bits h) { float f; asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h.bits)); return f; }
+INLINE half_bits narrow_to_half(float f) { half_bits h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h.bits) : "f"(f)); return h; }
+#else
+INLINE float float_of(unsigned bits) { float f; __builtin_memcpy(&f, &bits, 4); return f; }
+INLINE unsigned bits_of(float x) { unsigned u; __builtin_memcpy(&u, &x, 4); return u; }
+INLINE float widen(half_bits h) { _Float16 f; __builtin_memcpy(&f, &h, 2); return (float)f; }
+INLINE half_bits narrow_to_half(float x) { _Float16 f = (_Float16)x; half_bits h; __builtin_memcpy(&h, &f, 2); return h; }
+#endif
+INLINE float widen(bfloat16_bits b) { return float_of((unsigned)b.bits << 16); }
+INLINE bfloat16_bits narrow_to_bfloat16(float x) {
+  unsigned u = bits_of(x);
+  u = x != x ? 0x7fc00000u : u + 0x7fffu + (u >> 16 & 1u);
+  bfloat16_bits b; b.bits = (unsigned short)(u >> 16); return b;
+}
+INLINE real infinity() { return (real)float_of(0x7f800000u); }
+INLINE real not_a_number() { return (real)float_of(0x7fc00000u); }
+
+INLINE real value(float x) { return x; }
+INLINE real value(double x) { return (real)x; }
+INLINE real value(half_bits x) { return widen(x); }
+INLINE real value(bfloat16_bits x) { return widen(x); }
+INLINE bool value(truth x) { return x.byte != 0; }
+template <class T> INLINE integer value(T x) { return (integer)x; }
+
+INLINE void put(float& y, real x) { y = (float)x; }
+INLINE void put(double& y, real x) { y = x; }
+INLINE void put(half_bits& y, real x) { y = narrow_to_half((float)x); }
+INLINE void put(bfloat16_bits& y, real x) { y = narrow_to_bfloat16((float)x); }
+INLINE void put(truth& y, bool x) { y.byte = x; }
+template <class T> INLINE void put(T& y, integer x) { y = (T)x; }
+
+INLINE integer to_integer(real x) {
+  return x != x ? 0 : x >= (real)9223372036854775808.0 ? 9223372036854775807LL
+         : x < -(real)9223372036854775808.0 ? -9223372036854775807LL - 1 : (integer)x;
+}
+INLINE real larger(real x, real y) { return x != x || x > y ? x : y; }
+INLINE real smaller(real x, real y) { return x != x || x < y ? x : y; }
+INLINE integer larger(integer x, integer y) { return x > y ? x : y; }
+INLINE integer smaller(integer x, integer y) { return x < y ? x : y; }
+INLINE real plus(real x, real y) { return x + y; }
+INLINE real times(real x, real y) { return x * y; }
+INLINE integer plus(integer x, integer y) { return (integer)((natural)x + (natural)y); }
+INLINE integer times(integer x, integer y) { return (integer)((natural)x * (natural)y); }
+INLINE integer wrapping_negative(integer x) { return (integer)(0ull - (natural)x); }
+INLINE integer integer_power(integer x, integer y) {
+  if (y < 0) return x == 1 ? 1 : x == -1 ? (y % 2 ? -1 : 1) : 0;
+  natural result = 1, factor = (natural)x;
+  for (; y; y >>= 1, factor *= factor)
+    if (y & 1) result *= factor;
+  return (integer)result;
+}
+INLINE real floor_modulo(real x, real y) {
+  const real r = ::fmod(x, y);
+  if (r == 0) return y < 0 ? -(real)0 : (real)0;
+  return (r < 0) != (y < 0) ? r + y : r;
+}
+template <class I> INLINE I floor_div(I a, I b) { return a / b - (a % b < 0 ? 1 : 0); }
+template <class I> INLINE I floor_mod(I a, I b) { return a - floor_div(a, b) * b; }
+template <class I> INLINE I least(I a, I b) { return a < b ? a : b; }
+template <class I> INLINE I most(I a, I b) { return a > b ? a : b; }
+// A position that data has led outside is kept inside; that it was is noted.
+template <class I> INLINE I inside(I i, I size, int* outside) {
+  if (i >= 0 && i < size) return i;
+  if (outside) *outside = 1;
+  return i < 0 ? 0 : size - 1;
+}
+)";
+
+constexpr const char* kEnd = R"(
+struct Sum { template <class T> INLINE T of(T a, T b) { return plus(a, b); } };
+struct Product { template <class T> INLINE T of(T a, T b) { return times(a, b); } };
+struct Max { template <class T> INLINE T of(T a, T b) { return larger(a, b); } };
+struct Min { template <class T> INLINE T of(T a, T b) { return smaller(a, b); } };
+// The result of all lanes of a row, in every lane.
+template <int LANES, class Op, class T> INLINE T across(T x) {
+  if (LANES == 1) return x;
+  for (int o = LANES < 32 ? LANES / 2 : 16; o > 0; o /= 2) x = Op::of(x, __shfl_xor_sync(0xffffffffu, x, o));
+  if (LANES <= 32) return x;
+  __shared__ T parts[32];
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = x;
+  __syncthreads();
+  x = parts[0];
+  for (int w = 1; w < LANES / 32; ++w) x = Op::of(x, parts[w]);
+  return x;
+}
+)";
+
+}  // namespace
+
+std::string function_name(const Function& function) {
+  const auto sources = function_sources();
+  const auto found =
+      std::find_if(sources.begin(), sources.end(), [&](const FunctionSource& f) { return f.function == &function; });
+  return found == sources.end() ? std::string() : name_of(function);
+}
+
+std::string kernel_file(const std::vector<const GeneratedKernel*>& kernels) {
+  const bool in_double = !kernels.empty() && kernels[0]->in_double;
+  std::string file = std::string("#define REWRIGHT_REAL ") + (in_double ? "double" : "float") + kBegin + definitions() + kEnd;
+  for (const GeneratedKernel* kernel : kernels) file += "\n" + kernel->source;
+  return file;
+}
+
+}  // namespace rewright::cuda

@@ -1,0 +1,75 @@
+#include "runtime/cuda/session.h"
+
+#include <algorithm>
+#include <map>
+
+#include "runtime/cuda/execution.h"
+
+namespace rewright::cuda {
+
+namespace {
+
+constexpr int kProfileRuns = 20;
+
+bool sizes_known(const Graph& graph) {
+  return std::all_of(graph.inputs().begin(), graph.inputs().end(),
+                     [&](ValueId i) { return graph.value(i).shape_known && all_constant(graph.value(i).type.shape); });
+}
+
+class CudaSession final : public Session {
+ public:
+  CudaSession(std::shared_ptr<Driver> driver, const Graph& graph, const SessionOptions& options, CudaOptions cuda)
+      : driver_(std::move(driver)), graph_(graph), options_(options), cuda_(std::move(cuda)), constants_(driver_) {
+    if (options.precision_double) throw Error(ErrorCode::kUnsupported, "the CUDA runtime computes in the types of the model");
+    if (sizes_known(graph_)) prepare({}, graph_);
+  }
+
+  std::vector<Tensor> run(std::span<const Tensor> inputs) override {
+    const Substitution sizes = bind_sizes(graph_, inputs);
+    std::vector<Sizes> key;
+    for (const Tensor& t : inputs) key.push_back(t.sizes());
+    auto found = executions_.find({});
+    if (found == executions_.end()) found = executions_.find(key);
+    if (found == executions_.end()) found = prepare(key, with_sizes(graph_, sizes));
+    last_ = found->second.get();
+    ++runs_;
+    return last_->run(inputs);
+  }
+
+  std::vector<StepProfile> profile() const override {
+    std::vector<StepProfile> result;
+    if (last_ == nullptr || !options_.profile) return result;
+    for (std::size_t n = 0; n < last_->plan().steps.size(); ++n) {
+      const Step& step = last_->plan().steps[n];
+      const double seconds = last_->measure_step(n, kProfileRuns);
+      result.push_back({step.node, step.operators, seconds * runs_, runs_, step.flops, step.bytes});
+    }
+    return result;
+  }
+  std::size_t peak_bytes() const override { return last_ == nullptr ? 0 : last_->plan().arena_bytes; }
+
+ private:
+  using Executions = std::map<std::vector<Sizes>, std::unique_ptr<Execution>>;
+
+  Executions::iterator prepare(std::vector<Sizes> key, const Graph& graph) {
+    return executions_.emplace(std::move(key), std::make_unique<Execution>(driver_, make_plan(graph), constants_, cuda_)).first;
+  }
+
+  std::shared_ptr<Driver> driver_;
+  Graph graph_;
+  SessionOptions options_;
+  CudaOptions cuda_;
+  ConstantStore constants_;
+  Executions executions_;
+  Execution* last_ = nullptr;
+  int runs_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Session> make_session(std::shared_ptr<Driver> driver, const Graph& graph, const SessionOptions& options,
+                                      const CudaOptions& cuda) {
+  return std::make_unique<CudaSession>(std::move(driver), graph, options, cuda);
+}
+
+}  // namespace rewright::cuda

@@ -1,0 +1,20 @@
+// Static memory plans: values that are never needed at the same time share their place.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace rewright {
+
+// Memory that is needed from step `first` to step `last`, inclusive; `offset` is the plan's.
+struct Extent {
+  std::size_t bytes = 0;
+  int first = 0, last = 0;
+  std::size_t offset = 0;
+};
+
+// Places all extents, the largest first, each at the smallest gap that is free during its whole life. Returns how many bytes
+// they take together.
+std::size_t assign_offsets(std::span<Extent> extents, std::size_t alignment);
+
+}  // namespace rewright
