@@ -151,7 +151,7 @@ bool Grouping::is_tiled(int n) const {
   const Node& node = *graph_.nodes()[n];
   if (!planner_.needed_[n] || group_of_[n] >= 0 || node.op == nullptr) return false;
   for (std::size_t o = 1; o < node.outputs.size(); ++o)
-    if (node.outputs[o] != kNoValue) return false;
+    if (node.outputs[o] != kNoValue && (is_output_[node.outputs[o]] || !users_[node.outputs[o]].empty())) return false;
   return true;
 }
 
@@ -175,6 +175,7 @@ void Grouping::take_kernels() {
         Planner::Group& group = add_group();
         group.plan = std::move(plan);
         take_chains(static_cast<int>(n), group);
+        take_rows(group);
         planner_.stored_[group.result] = true;
         continue;
       }
@@ -205,6 +206,38 @@ void Grouping::take_chains(int, Planner::Group& group) {
     group.result = chain->result;
     at_least = 0;
   }
+}
+
+int Grouping::only_user(ValueId value) const {
+  return is_output_[value] || users_[value].size() != 1 ? -1 : users_[value][0];
+}
+
+void Grouping::join(Planner::Group& group, int node) {
+  group_of_[node] = group_of_[group.nodes[0]];
+  group.nodes.push_back(node);
+  std::sort(group.nodes.begin(), group.nodes.end());
+  group.result = graph_.nodes()[node]->outputs[0];
+}
+
+// A function of rows and the product of its result, and a node that moves what comes out.
+void Grouping::take_rows(Planner::Group& group) {
+  const int rows = only_user(group.result);
+  if (rows >= 0 && is_tiled(rows)) {
+    const Node& node = *graph_.nodes()[rows];
+    const int next = only_user(node.outputs[0]);
+    if (next >= 0 && group_of_[next] < 0 && graph_.nodes()[next]->op != nullptr) {
+      const Node& user = *graph_.nodes()[next];
+      const auto maker = kernel_table().find(user.op->name());
+      const auto plan = maker == kernel_table().end() ? nullptr : maker->second(planner_, user);
+      if (plan && group.plan->absorb_rows(planner_, node, *plan)) {
+        join(group, rows);
+        join(group, next);
+      }
+    }
+  }
+  const int move = only_user(group.result);
+  if (move < 0 || !is_tiled(move) || !planner_.define(*graph_.nodes()[move]).has_denotation()) return;
+  if (group.plan->absorb_move(planner_, *graph_.nodes()[move])) join(group, move);
 }
 
 std::optional<Chain> Grouping::chain_after(ValueId start, std::size_t at_least) const {

@@ -45,6 +45,10 @@ class NodePlan {
  public:
   virtual ~NodePlan() = default;
   virtual bool absorb(Planner&, const Chain&) { return false; }
+  // The same for a node `rows` that uses its result alone, and the node planned as `next` that uses that one's alone.
+  virtual bool absorb_rows(Planner&, const Node&, const NodePlan&) { return false; }
+  // The same for a node that only moves elements of its result.
+  virtual bool absorb_move(Planner&, const Node&) { return false; }
   // `result` is the node's first output, or that of the last chain taken over.
   virtual void emit(Planner& planner, ValueId result) = 0;
 };

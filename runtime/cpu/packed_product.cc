@@ -16,9 +16,15 @@ constexpr double kWorthThread = 30000;  // multiplications that take as long as 
 
 Count rounded_up(Count a, Count b) { return (a + b - 1) / b; }
 
+Count batch_offset(Count number, const std::vector<Count>& sizes, const std::vector<Count>& strides) {
+  Count at = 0;
+  for (std::size_t axis = strides.size(); axis-- > 0; number /= sizes[axis]) at += number % sizes[axis] * strides[axis];
+  return at;
+}
+
 }  // namespace
 
-void ProductTask::run(const float* a, const float* packed, float* y, Count y_offset, std::span<const std::byte* const> inputs,
+void ProductTask::run(const float* a, const float* packed, float* y, std::span<const float* const> addends,
                       const Part& part) const {
   const Count width = b.width, depth = b.rows;
   const Count chunks = rounded_up(part.last_row - part.first_row, kChunkRows);
@@ -54,12 +60,12 @@ void ProductTask::run(const float* a, const float* packed, float* y, Count y_off
       float* const result = y + top * y_rows + p * width;
       if (columns < width)
         for (Count r = 0; r < bottom - top; ++r) std::copy_n(partial + r * width, columns, result + r * y_rows);
-      for (const RowOperation& o : operations) {
+      for (std::size_t i = 0; i < operations.size(); ++i) {
+        const RowOperation& o = operations[i];
         if (o.function)
           loops->apply(*o.function, o.alpha, o.beta, result, y_rows, bottom - top, columns);
         else
-          loops->add(result, y_rows, reinterpret_cast<const float*>(inputs[o.input]) + y_offset + top * y_rows + p * width,
-                     y_rows, bottom - top, columns);
+          loops->add(result, y_rows, addends[i] + top * o.row_stride + p * width, o.row_stride, bottom - top, columns);
       }
     }
   }
@@ -92,6 +98,16 @@ class ProductKernel : public Kernel {
     }
     task_.operations = extras_.operations;
   }
+  // Where what is added begins, `number` being that of the product in a batch of these sizes.
+  void find_addends(const Call& call, Count number, const std::vector<Count>& sizes, std::span<const float*> addends) const {
+    for (std::size_t i = 0; i < extras_.operations.size(); ++i) {
+      const RowOperation& o = extras_.operations[i];
+      if (!o.function)
+        addends[i] = reinterpret_cast<const float*>(call.inputs[static_cast<std::size_t>(o.input)]) +
+                     batch_offset(number, sizes, o.batch_strides);
+    }
+  }
+  static constexpr std::size_t kMostOperations = 8;
   ProductTask task_;
 
  private:
@@ -108,8 +124,10 @@ class PackedProductKernel final : public ProductKernel {
     const auto* const a = reinterpret_cast<const float*>(call.inputs[0]) + a_offset_;
     auto* const y = reinterpret_cast<float*>(call.outputs[0]);
     const int threads = task_.useful_threads(call.threads);
+    const float* addends[kMostOperations];
+    find_addends(call, 0, {}, addends);
 #pragma omp parallel for num_threads(threads) schedule(static, 1) if (threads > 1)
-    for (int t = 0; t < threads; ++t) task_.run(a, packed_, y, 0, call.inputs, task_.part(t, threads));
+    for (int t = 0; t < threads; ++t) task_.run(a, packed_, y, addends, task_.part(t, threads));
   }
 
  private:
@@ -145,29 +163,24 @@ class BatchProductKernel final : public ProductKernel {
     {
 #pragma omp for schedule(static)
       for (Count u = 0; u < units; ++u)
-        pack(b + offset(u / panels, batch_.b_strides), batch_.b, task_.b, batch_.column_factors,
+        pack(b + batch_offset(u / panels, batch_.sizes, batch_.b_strides), batch_.b, task_.b, batch_.column_factors,
              packed + u / panels * task_.b.floats(), u % panels, u % panels + 1);
 #pragma omp for schedule(static, 1)
       for (int t = 0; t < threads; ++t) {
         const Count first = by_number ? count_ * t / threads : 0, last = by_number ? count_ * (t + 1) / threads : count_;
         const ProductTask::Part part = by_number ? task_.part(0, 1) : task_.part(t, threads);
+        const float* addends[kMostOperations];
         for (Count i = first; i < last; ++i) {
-          const Count at = i * task_.rows * task_.y_rows;
-          task_.run(a + offset(i, batch_.a_strides), packed + (packed_count_ == 1 ? 0 : i) * task_.b.floats(), y + at, at,
-                    call.inputs, part);
+          find_addends(call, i, batch_.sizes, addends);
+          task_.run(a + batch_offset(i, batch_.sizes, batch_.a_strides),
+                    packed + (packed_count_ == 1 ? 0 : i) * task_.b.floats(),
+                    y + batch_offset(i, batch_.sizes, batch_.y_strides), addends, part);
         }
       }
     }
   }
 
  private:
-  Count offset(Count number, const std::vector<Count>& strides) const {
-    Count at = 0;
-    for (std::size_t axis = strides.size(); axis-- > 0; number /= batch_.sizes[axis])
-      at += number % batch_.sizes[axis] * strides[axis];
-    return at;
-  }
-
   ProductBatch batch_;
   Count count_ = 1, packed_count_ = 1;
 };

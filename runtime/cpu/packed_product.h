@@ -11,11 +11,13 @@
 
 namespace rewright::cpu {
 
-// A step behind the product, on every element: a function, or the addition of a tensor of the result's sizes.
+// A step behind the product, on every element: a function, or the addition of a tensor.
 struct RowOperation {
   std::optional<RowFunction> function;  // nothing: an addition
   float alpha = 0, beta = 0;
-  int input = -1;  // of the step: what is added
+  int input = -1;  // of the step: what is added; its columns follow each other
+  std::int64_t row_stride = 0;
+  std::vector<std::int64_t> batch_strides{};
 };
 
 // y[r, c] = operations(bias[c] + sum(k) a[r, k] b[k, c])
@@ -33,9 +35,8 @@ struct ProductTask {
   struct Part {
     std::int64_t first_row, last_row, first_panel, last_panel;
   };
-  // `y` begins `y_offset` elements behind the beginning of the step's output, as what is added does.
-  void run(const float* a, const float* packed, float* y, Count y_offset, std::span<const std::byte* const> inputs,
-           const Part& part) const;
+  // `addends`: where what each operation adds begins.
+  void run(const float* a, const float* packed, float* y, std::span<const float* const> addends, const Part& part) const;
   // The part of a thread.
   Part part(int thread, int threads) const;
   // The threads that it is worth, of those given.
@@ -54,7 +55,7 @@ std::unique_ptr<Kernel> make_packed_product(ProductTask task, std::int64_t a_off
 
 // Products of two tensors, many at once. Strides of a batch's axes are in elements, 0 where an operand is repeated.
 struct ProductBatch {
-  std::vector<std::int64_t> sizes, a_strides, b_strides;
+  std::vector<std::int64_t> sizes, a_strides, b_strides, y_strides;
   std::int64_t a_offset = 0, b_offset = 0;
   StridedMatrix b;
   std::vector<float> column_factors;  // of b; empty: none

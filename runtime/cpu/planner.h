@@ -112,6 +112,9 @@ class Grouping {
  private:
   void take_kernels();
   void take_chains(int node, Planner::Group& group);
+  void take_rows(Planner::Group& group);
+  int only_user(ValueId value) const;  // -1: none, or several
+  void join(Planner::Group& group, int node);
   void group_elementwise();
   bool is_tiled(int node) const;
   bool keeps_values(int node, int root) const;

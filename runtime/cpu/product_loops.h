@@ -50,14 +50,15 @@ struct ProductLoops {
   Count most_rows[kMostVectors + 1];  // of a block, by the vectors of a panel's row; 0: no such blocks
   void (*multiply)(const ProductBlock& block, Count rows, Count vectors);
 
-  // y[r, c] = f(y[r, c]), r < rows, c < n. NaN stays NaN; errors are below 4e-7 of the larger of the result and the argument.
+  // y[r, c] = f(y[r, c]), r < rows, c < n. NaN stays NaN; errors are below 4e-7 of the result, or 1.2e-6 of an argument of up
+  // to 1.
   void (*apply)(RowFunction f, float alpha, float beta, float* y, Count stride, Count rows, Count n);
   // y[r, c] += x[r, c]
   void (*add)(float* y, Count stride, const float* x, Count x_stride, Count rows, Count n);
 
-  // A softmax in parts. `row` holds scores; `bias` (or null) is added to them after the multiplication by `scale`. The
-  // largest of them and `largest` becomes the new largest, `row` exp(score - largest), and their sum is returned. A NaN stays.
-  float (*exponentials)(float* row, const float* bias, float scale, Count n, float* largest);
+  // A softmax in parts: the largest of a row's n scores and of `*largest` becomes the new largest, the row exp(score -
+  // largest), whose sum is returned. A NaN stays. Scores of minus infinity alone become 0.
+  float (*exponentials)(float* row, Count n, float* largest);
   void (*scale)(float* y, Count n, float factor);
 };
 

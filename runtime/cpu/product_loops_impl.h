@@ -189,38 +189,26 @@ void add(float* y, Count stride, const float* x, Count x_stride, Count rows, Cou
 // ---- Softmax
 inline V larger(V x, V y) { return (x > y) | (x != x) ? x : y; }
 
-float exponentials(float* row, const float* bias, float factor, Count n, float* largest) {
+float exponentials(float* row, Count n, float* largest) {
   constexpr float kLowest = -std::numeric_limits<float>::infinity();
   V top = splat(kLowest);
   Count c = 0;
-  for (; c + kLanes <= n; c += kLanes) {
-    V x = load(row + c) * factor;
-    if (bias != nullptr) x += load(bias + c);
-    store(row + c, x);
-    top = larger(x, top);
-  }
-  if (c < n) {
-    V x = load_part(row + c, n - c) * factor;
-    if (bias != nullptr) x += load_part(bias + c, n - c);
-    store_part(row + c, x, n - c);
-    V filled = splat(kLowest);
-    std::memcpy(&filled, row + c, static_cast<std::size_t>(n - c) * sizeof(float));
-    top = larger(filled, top);
-  }
+  for (; c + kLanes <= n; c += kLanes) top = larger(load(row + c), top);
   float most = *largest;
+  for (; c < n; ++c) most = row[c] > most || row[c] != row[c] ? row[c] : most;
   for (Count l = 0; l < kLanes; ++l) most = top[l] > most || top[l] != top[l] ? top[l] : most;
   *largest = most;
+  const float subtracted = most == kLowest ? 0.0f : most;
   V total{};
   for (c = 0; c + kLanes <= n; c += kLanes) {
-    const V e = exponential(load(row + c) - most);
+    const V e = exponential(load(row + c) - subtracted);
     store(row + c, e);
     total += e;
   }
   float sum = 0;
   for (; c < n; ++c) {
-    const V e = exponential(splat(row[c] - most));
-    row[c] = e[0];
-    sum += e[0];
+    row[c] = exponential(splat(row[c] - subtracted))[0];
+    sum += row[c];
   }
   for (Count l = 0; l < kLanes; ++l) sum += total[l];
   return sum;

@@ -1,10 +1,13 @@
 // Matrix products. Constant right operands are packed ahead, others when the product runs; both take in what follows. Operands
 // may be strided views, so a transpose before a product costs nothing.
 #include <algorithm>
+#include <cmath>
 
+#include "runtime/cpu/attention.h"
 #include "runtime/cpu/blas_product.h"
 #include "runtime/cpu/epilogue.h"
 #include "runtime/cpu/packed_product.h"
+#include "runtime/cpu/tile/stages.h"
 
 namespace rewright::cpu {
 
@@ -47,6 +50,66 @@ std::vector<std::int64_t> plain_strides(const Sizes& sizes) {
   return strides;
 }
 
+// A tensor that is added to a product, repeated along axes whose stride is 0; by axis of the product.
+struct RepeatedAddend {
+  ValueId value;
+  std::vector<std::int64_t> strides;
+};
+
+std::optional<RepeatedAddend> match_repeated_addition(const Planner& planner, const Chain& chain) {
+  const ElementNode& e = *chain.element;
+  if (e.kind != ElementNode::Kind::kAdd) return std::nullopt;
+  const Sizes sizes = planner.info(chain.result).sizes;
+  for (int side = 0; side < 2; ++side) {
+    const ElementNode &start = *e.arguments[side], &other = *e.arguments[1 - side];
+    if (start.kind != ElementNode::Kind::kRead || other.kind != ElementNode::Kind::kRead) continue;
+    if (start.operand != 0 || other.operand == 0 || other.zero_outside) continue;
+    const ValueId value = chain.operands[static_cast<std::size_t>(other.operand)];
+    const ValueInfo info = planner.info(value);
+    const auto here = read_strides(start, chain.position, sizes, sizes);
+    const auto there = read_strides(other, chain.position, sizes, info.sizes);
+    if (!here || !there || there->constant != 0 || info.type != DataType::kFloat) continue;
+    RepeatedAddend result{value, {}};
+    bool fits = here->constant == 0;
+    const auto plain = plain_strides(sizes);
+    for (std::size_t a = 0; a < sizes.size(); ++a) {
+      fits = fits && (sizes[a] == 1 || here->coefficient(a) == plain[a]);
+      result.strides.push_back(sizes[a] == 1 ? 0 : there->coefficient(a));
+    }
+    if (fits && (sizes.back() == 1 || result.strides.back() == 1)) return result;
+  }
+  return std::nullopt;
+}
+
+// Is the node the softmax of each row of its operand, by its denotation? Compared on some rows.
+bool is_row_softmax(const Planner& planner, const Node& node) {
+  const ValueInfo x = planner.info(node.inputs[0]);
+  if (node.inputs.size() != 1 || x.sizes.size() < 2 || planner.info(node.outputs[0]).sizes != x.sizes) return false;
+  constexpr std::int64_t kRows = 3, kColumns = 7;
+  Sizes sizes(x.sizes.size(), 1);
+  sizes.back() = kColumns;
+  sizes[sizes.size() - 2] = kRows;
+  const std::vector<std::optional<TensorType>> types{TensorType{DataType::kDouble, to_indices(sizes)}};
+  const Definition definition = node.op->define(node.attributes, Inputs::of(std::span(types)));
+  if (!definition.has_denotation()) return false;
+  const Output& output = definition.outputs()[0];
+  const TileOperand operand{DataType::kDouble, sizes, kPlain};
+  const auto program = compile_stages(output.element, output.position, operand, {operand}, {Isa::kBaseline, true});
+  if (!program) return false;
+  double in[kRows * kColumns], out[kRows * kColumns];
+  for (std::int64_t i = 0; i < kRows * kColumns; ++i) in[i] = std::sin(static_cast<double>(i * i));
+  const auto* const data = reinterpret_cast<const std::byte*>(in);
+  std::vector<double> scratch(program->scratch_bytes() / sizeof(double) + 1);
+  program->run({&data, 1}, reinterpret_cast<std::byte*>(out), reinterpret_cast<std::byte*>(scratch.data()), 1);
+  for (std::int64_t r = 0; r < kRows; ++r) {
+    double sum = 0;
+    for (std::int64_t c = 0; c < kColumns; ++c) sum += std::exp(in[r * kColumns + c]);
+    for (std::int64_t c = 0; c < kColumns; ++c)
+      if (!(std::fabs(out[r * kColumns + c] - std::exp(in[r * kColumns + c]) / sum) < 1e-12)) return false;
+  }
+  return true;
+}
+
 // How a product is computed.
 enum class Way {
   kConstant,  // b is packed ahead
@@ -67,12 +130,58 @@ class ProductPlan final : public NodePlan {
         way_(way),
         epilogue_(result_rank - 1, [](const Eltwise& e) { return row_function(e).has_value(); }) {}
 
-  bool absorb(Planner& planner, const Chain& chain) override { return way_ != Way::kBlas && epilogue_.absorb(planner, chain); }
+  bool absorb(Planner& planner, const Chain& chain) override {
+    if (way_ == Way::kBlas || values_ || moved_) return false;
+    if (repeated_.empty() && epilogue_.absorb(planner, chain)) return true;
+    if (way_ != Way::kPacked || repeated_.size() >= kMostRepeated) return false;
+    const auto addend = match_repeated_addition(planner, chain);
+    if (addend) repeated_.push_back(*addend);
+    return addend.has_value();
+  }
+
+  // The softmax of the rows of the product, times other values.
+  bool absorb_rows(Planner& planner, const Node& rows, const NodePlan& next) override {
+    const auto* const product = dynamic_cast<const ProductPlan*>(&next);
+    if (product == nullptr || way_ != Way::kPacked || product->way_ != Way::kPacked || values_ || moved_) return false;
+    const Node& node = product->node_;
+    if (node.inputs[0] != rows.outputs[0] || node.inputs[1] == rows.outputs[0] || planner.has(node, 2)) return false;
+    if (product->p_.alpha != 1 || product->trans_a_ || product->p_.batch != p_.batch) return false;
+    if (!is_row_softmax(planner, rows)) return false;
+    values_.emplace(node.inputs[1], product->p_, product->trans_b_);
+    return true;
+  }
+
+  bool absorb_move(Planner& planner, const Node& node) override {
+    if (way_ != Way::kPacked || moved_) return false;
+    const Definition definition = planner.define(node);
+    const Output& output = definition.outputs()[0];
+    Sizes from = p_.batch;
+    from.push_back(p_.m);
+    from.push_back(values_ ? values_->product.n : p_.n);
+    const Sizes to = planner.info(node.outputs[0]).sizes;
+    if (output.element->kind != ElementNode::Kind::kRead || output.element->zero_outside || to.size() != from.size() ||
+        element_count(to) != element_count(from))
+      return false;
+    const auto read = read_strides(*output.element, output.position, to, from);
+    if (!read || read->constant != 0) return false;
+    const auto source = plain_strides(from), target = plain_strides(to);
+    std::vector<std::int64_t> strides;
+    for (std::size_t a = 0; a < from.size(); ++a) {
+      std::int64_t stride = from[a] == 1 ? 0 : -1;
+      for (std::size_t b = 0; b < to.size(); ++b)
+        if (from[a] != 1 && to[b] == from[a] && read->coefficient(b) == source[a]) stride = target[b];
+      if (stride < 0) return false;
+      strides.push_back(stride);
+    }
+    if (from.back() != 1 && strides.back() != 1) return false;
+    moved_ = std::move(strides);
+    return true;
+  }
 
   void emit(Planner& planner, ValueId result) override {
     if (way_ == Way::kConstant) return emit_constant(planner, result);
     if (way_ == Way::kPacked) return emit_packed(planner, result);
-    std::vector<int> inputs{operand(planner, node_.inputs[0], true), operand(planner, node_.inputs[1], false)};
+    std::vector<int> inputs = operands(planner);
     std::vector<std::int64_t> addend;
     if (planner.has(node_, 2)) {
       const Sizes c = planner.info(node_.inputs[2]).sizes;
@@ -87,18 +196,25 @@ class ProductPlan final : public NodePlan {
   }
 
  private:
+  static constexpr std::size_t kMostRepeated = 2;
+
+  std::vector<int> operands(Planner& planner) {
+    const int a = operand(planner, node_.inputs[0], p_, true, trans_a_);
+    return {a, operand(planner, node_.inputs[1], p_, false, trans_b_)};
+  }
+
   // Sets the strides of an operand, as a view of another value if its producer only moves elements.
-  int operand(Planner& planner, ValueId value, bool left) {
+  int operand(Planner& planner, ValueId value, Product& p, bool left, bool transposed) const {
     const Sizes sizes = planner.info(value).sizes;
-    Matrix& matrix = left ? p_.a : p_.b;
+    Matrix& matrix = left ? p.a : p.b;
     if (const auto view = planner.view(value)) {
       matrix.offset = view->offset;
-      set_strides(matrix, sizes, view->strides, left);
-      const bool blas = left ? blas_reads(matrix, p_.m, p_.k) : blas_reads(matrix, p_.k, p_.n);
+      set_strides(p, sizes, view->strides, left, transposed);
+      const bool blas = left ? blas_reads(matrix, p.m, p.k) : blas_reads(matrix, p.k, p.n);
       if (way_ == Way::kConstant ? rows_are_even() : way_ == Way::kPacked || blas) return planner.storage(view->source, kPlain);
       matrix.offset = 0;
     }
-    set_strides(matrix, sizes, plain_strides(sizes), left);
+    set_strides(p, sizes, plain_strides(sizes), left, transposed);
     return planner.storage(value, kPlain);
   }
 
@@ -110,21 +226,23 @@ class ProductPlan final : public NodePlan {
     return true;
   }
 
-  void set_strides(Matrix& matrix, const Sizes& sizes, const std::vector<std::int64_t>& strides, bool left) const {
+  static void set_strides(Product& p, const Sizes& sizes, std::vector<std::int64_t> strides, bool left, bool transposed) {
     const std::size_t rank = sizes.size();
+    Matrix& matrix = left ? p.a : p.b;
+    strides.resize(rank);
     if (rank == 1) {
       matrix.rows = left ? 0 : strides[0];
       matrix.columns = left ? strides[0] : 0;
-      matrix.batch.assign(p_.batch.size(), 0);
+      matrix.batch.assign(p.batch.size(), 0);
       return;
     }
     matrix.rows = strides[rank - 2];
     matrix.columns = strides[rank - 1];
-    if (left ? trans_a_ : trans_b_) std::swap(matrix.rows, matrix.columns);
-    matrix.batch.assign(p_.batch.size(), 0);
+    if (transposed) std::swap(matrix.rows, matrix.columns);
+    matrix.batch.assign(p.batch.size(), 0);
     for (std::size_t back = 0; back + 2 < rank; ++back) {
       const std::size_t axis = rank - 3 - back;
-      if (sizes[axis] != 1) matrix.batch[p_.batch.size() - 1 - back] = strides[axis];
+      if (sizes[axis] != 1) matrix.batch[p.batch.size() - 1 - back] = strides[axis];
     }
   }
 
@@ -141,7 +259,7 @@ class ProductPlan final : public NodePlan {
 
   // All rows of a in one product.
   void emit_constant(Planner& planner, ValueId result) {
-    std::vector<int> inputs{operand(planner, node_.inputs[0], true)};
+    std::vector<int> inputs{operand(planner, node_.inputs[0], p_, true, trans_a_)};
     if (p_.m == 1 && p_.a.batch.size() > 0) p_.a.rows = row_distance();
     const ProductTask t = task(planner, p_.batch_count() * p_.m);
     const StridedMatrix b{p_.k, p_.n, trans_b_ ? 1 : p_.n, trans_b_ ? p_.k : 1};
@@ -159,12 +277,50 @@ class ProductPlan final : public NodePlan {
   }
 
   void emit_packed(Planner& planner, ValueId result) {
-    std::vector<int> inputs{operand(planner, node_.inputs[0], true), operand(planner, node_.inputs[1], false)};
-    ProductBatch batch{p_.batch, p_.a.batch, p_.b.batch, p_.a.offset, p_.b.offset, {}, column_factors()};
+    std::vector<int> inputs = operands(planner);
+    if (values_) return emit_attention(planner, result, std::move(inputs));
+    ProductBatch batch{p_.batch, p_.a.batch, p_.b.batch, y_strides().batch, p_.a.offset, p_.b.offset, {}, column_factors()};
     batch.b = {p_.k, p_.n, p_.b.rows, p_.b.columns};
     ProductExtras extras = this->extras(planner, inputs);
+    ProductTask t = task(planner, p_.m);
+    t.y_rows = y_strides().rows;
     const int target = planner.add_value(result, kPlain);
-    planner.add_step(make_batch_product(task(planner, p_.m), std::move(batch), std::move(extras)), std::move(inputs), {target});
+    planner.add_step(make_batch_product(t, std::move(batch), std::move(extras)), std::move(inputs), {target});
+  }
+
+  void emit_attention(Planner& planner, ValueId result, std::vector<int> inputs) {
+    inputs.push_back(operand(planner, values_->value, values_->product, false, values_->transposed));
+    const Product& v = values_->product;
+    const auto lies = [](const Matrix& m) { return AttentionTask::Operand{m.offset, m.batch, m.rows, m.columns}; };
+    AttentionTask t;
+    t.loops = &product_loops(planner.options().isa);
+    t.threads = planner.options().threads;
+    t.batch = p_.batch;
+    t.queries = p_.m;
+    t.keys = p_.n;
+    t.depth = p_.k;
+    t.width = v.n;
+    t.q = lies(p_.a);
+    t.k = lies(p_.b);
+    t.v = lies(v.b);
+    t.y = lies(y_strides());
+    t.key_factors = column_factors();
+    ProductExtras extras = this->extras(planner, inputs);
+    const int target = planner.add_value(result, kPlain);
+    planner.add_step(make_attention(std::move(t), std::move(extras)), std::move(inputs), {target});
+  }
+
+  // Of the result.
+  Matrix y_strides() const {
+    Sizes sizes = p_.batch;
+    sizes.push_back(p_.m);
+    sizes.push_back(values_ ? values_->product.n : p_.n);
+    std::vector<std::int64_t> strides = moved_ ? *moved_ : plain_strides(sizes);
+    Matrix y;
+    y.columns = 1;
+    y.rows = strides[sizes.size() - 2];
+    y.batch.assign(strides.begin(), strides.end() - 2);
+    return y;
   }
 
   // Where each matrix has one row: the distance of the rows.
@@ -198,14 +354,28 @@ class ProductPlan final : public NodePlan {
       }
     }
     std::size_t addition = 0;
-    for (const Epilogue::Operation& o : epilogue_.operations()) {
-      if (o.eltwise) {
-        result.operations.push_back({row_function(*o.eltwise), o.eltwise->alpha, o.eltwise->beta, -1});
-        continue;
+    const auto add = [&](ValueId value, const std::vector<std::int64_t>& strides) {
+      RowOperation operation;
+      operation.input = static_cast<int>(inputs.size());
+      operation.row_stride = strides[strides.size() - 2];
+      operation.batch_strides.assign(strides.begin(), strides.end() - 2);
+      if (way_ == Way::kConstant) {
+        operation.row_stride = p_.n;
+        operation.batch_strides.clear();
       }
-      result.operations.push_back({std::nullopt, 0, 0, static_cast<int>(inputs.size())});
-      inputs.push_back(planner.storage(epilogue_.additions()[addition++], kPlain));
+      result.operations.push_back(std::move(operation));
+      inputs.push_back(planner.storage(value, kPlain));
+    };
+    Sizes sizes = p_.batch;
+    sizes.push_back(p_.m);
+    sizes.push_back(p_.n);
+    for (const Epilogue::Operation& o : epilogue_.operations()) {
+      if (o.eltwise)
+        result.operations.push_back({row_function(*o.eltwise), o.eltwise->alpha, o.eltwise->beta, -1, 0, {}});
+      else
+        add(epilogue_.additions()[addition++], plain_strides(sizes));
     }
+    for (const RepeatedAddend& a : repeated_) add(a.value, a.strides);
     return result;
   }
 
@@ -216,6 +386,15 @@ class ProductPlan final : public NodePlan {
   bool trans_a_, trans_b_;
   Way way_;
   Epilogue epilogue_;
+  std::vector<RepeatedAddend> repeated_;  // after the epilogue
+  struct Values {
+    Values(ValueId v, const Product& p, bool t) : value(v), product(p), transposed(t) {}
+    ValueId value;
+    Product product;  // of the softmax with them
+    bool transposed;
+  };
+  std::optional<Values> values_;
+  std::optional<std::vector<std::int64_t>> moved_;  // strides of the result's axes, before they were moved
 };
 
 std::unique_ptr<NodePlan> plan_product(Planner& planner, const Node& node, bool general) {
