@@ -13,11 +13,13 @@ namespace rewright::generator {
 
 namespace {
 
-// "taso" is the set of TASO's generator (Jia et al., SOSP 2019): its operators, attributes and constants.
-constexpr std::array<OperatorSet, 5> kSets = {{
+// "taso" is the set of TASO's generator (Jia et al., SOSP 2019): its operators, attributes and constants; "matrices" is that
+// without convolutions.
+constexpr std::array<OperatorSet, 6> kSets = {{
     {"taso",
      "matmul,ew_add,ew_mul,conv2d(kernel=3x3|1x3|3x1,activation=none|relu),pool2d_avg,pool2d_max,enlarge,relu,"
      "concat(axis=0|1),split(axis=0|1),transpose"},
+    {"matrices", "matmul,ew_add,ew_mul,relu,concat(axis=0|1),split(axis=0|1),transpose"},
     {"cnn",
      "conv2d(kernel=1|3,stride=1|2),ew_add,ew_mul,relu,pool2d_avg,pool2d_max,GlobalAveragePool,Flatten,"
      "MaxPool(kernel=[3,3],strides=[2,2],ceil_mode=true),ReduceMean(axes=[2,3],keepdims=true|false),"

@@ -123,7 +123,7 @@ CLI::App* add_generate(CLI::App& program, Run& run) {
       ->type_name("FILE");
   command
       ->add_option("--operators", o.operators,
-                   "named sets (taso, cnn, transformer, linear, elementwise, all) or operators with arguments: "
+                   "named sets (taso, matrices, cnn, transformer, linear, elementwise, all) or operators with arguments: "
                    "\"conv2d(kernel=1|3,activation=none|relu),ew_add\"")
       ->capture_default_str()
       ->type_name("LIST");
