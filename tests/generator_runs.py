@@ -13,7 +13,8 @@ import sys
 import tempfile
 import time
 
-OPERATORS = "linear"
+OPERATORS, COUNT = "linear", 2
+DEEP = {"operators": "Relu,Neg,concat(axis=0)", "count": 4}  # looked for among classes, too
 failures = []
 
 
@@ -27,10 +28,10 @@ class Generator:
     def __init__(self, rewright, mpirun, folder):
         self.rewright, self.mpirun, self.folder = rewright, mpirun, pathlib.Path(folder)
 
-    def command(self, output, *options, processes=1, operators=OPERATORS):
+    def command(self, output, *options, processes=1, operators=OPERATORS, count=COUNT):
         start = [] if processes == 1 else [self.mpirun, "--allow-run-as-root", "--oversubscribe", "-n", str(processes)]
         return [*start, self.rewright, "generate", "-o", str(self.folder / output), "--operators", operators,
-                "--max-operators", "2", "--unproved", "--quiet", "--threads", "1", *options]
+                "--max-operators", str(count), "--unproved", "--quiet", "--threads", "1", *options]
 
     def run(self, output, *options, **more):
         return subprocess.run(self.command(output, *options, **more), capture_output=True, text=True, timeout=300)
@@ -51,6 +52,31 @@ class Generator:
               f"{what}: {run.returncode} {run.stderr.strip()}")
 
 
+def same_bytes(generator, name, rng, mpirun, **more):
+    """By one process, by several, and killed three times, then continued to the end."""
+    begin = time.monotonic()
+    first = generator.run(name + "one.rules", **more)
+    seconds = time.monotonic() - begin
+    expected = generator.bytes(name + "one.rules")
+    check(first.returncode == 0 and expected, f"{name} one process, {seconds:.1f} s {first.stderr}")
+
+    for processes in (2, 3) if mpirun else ():
+        run = generator.run(f"{name}{processes}.rules", processes=processes, **more)
+        check(run.returncode == 0 and generator.bytes(f"{name}{processes}.rules") == expected,
+              f"{name} {processes} processes {run.stderr[-500:]}")
+
+    keep = ["--resume", str(generator.folder / (name + "state")), "--save-every", "0"]
+    for kill in range(3):
+        process = subprocess.Popen(generator.command(name + "killed.rules", *keep, **more))
+        time.sleep(seconds * rng.uniform(0.15, 0.5))
+        process.kill()
+        check(process.wait() == -signal.SIGKILL and generator.bytes(name + "killed.rules") is None, f"{name} kill {kill + 1}")
+    run = generator.run(name + "killed.rules", *keep, **more)
+    check(run.returncode == 0 and generator.bytes(name + "killed.rules") == expected,
+          f"{name} killed three times and continued {run.stderr}")
+    return seconds, expected, keep
+
+
 def main():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("rewright")
@@ -60,28 +86,8 @@ def main():
     rng = random.Random(options.seed)
     with tempfile.TemporaryDirectory() as folder:
         generator = Generator(options.rewright, options.mpirun, folder)
-        begin = time.monotonic()
-        first = generator.run("one.rules")
-        seconds = time.monotonic() - begin
-        expected = generator.bytes("one.rules")
-        check(first.returncode == 0 and expected, f"one process, {seconds:.1f} s {first.stderr}")
-
-        if options.mpirun:
-            for processes in (2, 3):
-                run = generator.run(f"{processes}.rules", processes=processes)
-                check(run.returncode == 0 and generator.bytes(f"{processes}.rules") == expected,
-                      f"{processes} processes {run.stderr[-500:]}")
-
-        # Killed three times, then continued to the end.
-        state = str(generator.folder / "state")
-        keep = ["--resume", state, "--save-every", "0"]
-        for kill in range(3):
-            process = subprocess.Popen(generator.command("killed.rules", *keep))
-            time.sleep(seconds * rng.uniform(0.15, 0.5))
-            process.kill()
-            check(process.wait() == -signal.SIGKILL and generator.bytes("killed.rules") is None, f"kill {kill + 1}")
-        run = generator.run("killed.rules", *keep)
-        check(run.returncode == 0 and generator.bytes("killed.rules") == expected, f"killed three times and continued {run.stderr}")
+        same_bytes(generator, "deep", rng, options.mpirun, **DEEP)
+        seconds, expected, keep = same_bytes(generator, "", rng, options.mpirun)
 
         if options.mpirun:
             run = generator.run("refused.rules", *keep, processes=2)
