@@ -23,6 +23,9 @@ struct SessionOptions {
   Isa max_isa = Isa::kAvx512;     // libraries that choose by themselves take the limit of the process's first session
   bool profile = false;           // measure every step
   bool precision_double = false;  // compute float tensors in double inside (folding of constants)
+  // A file to keep the prepared plan in, so that the next process starts faster: packed weights and folded constants. It serves
+  // the same model on the same kind of machine, and is made anew where it does not fit. Empty: none.
+  std::string plan_cache = {};
 };
 
 // What one step of a session did, summed over the runs so far.
@@ -32,7 +35,7 @@ struct StepProfile {
   double seconds = 0;
   int runs = 0;
   double flops = 0;  // of one run, by the operators' denotations
-  double bytes = 0;  // of one run: inputs and outputs of the step, once each
+  double bytes = 0;  // of one run: inputs, outputs and packed constants of the step, once each
 };
 
 struct Roofline;  // optimizer/device.h
@@ -41,10 +44,13 @@ class Session {
  public:
   virtual ~Session() = default;
   // Inputs in the order of the graph's inputs. Symbolic sizes are bound by the tensors' sizes, which must agree; what was
-  // prepared for one set of sizes is kept. Not to be called from two threads at once. Throws Error(kBadInput) if inputs do not
-  // fit, Error(kUnsupported) at a node that cannot be executed.
+  // prepared for one set of sizes is kept. May be called by several threads at once; results depend on the number of threads
+  // that the session was made for, and on nothing else. Throws Error(kBadInput) if inputs do not fit, Error(kUnsupported) at a
+  // node that cannot be executed.
   virtual std::vector<Tensor> run(std::span<const Tensor> inputs) = 0;
   virtual std::vector<StepProfile> profile() const { return {}; }
+  // What its user had better know: that a plan cache was of no use, and why.
+  virtual std::vector<std::string> warnings() const { return {}; }
   virtual std::size_t peak_bytes() const { return 0; }  // of intermediate values, of the last run
 };
 

@@ -1,14 +1,15 @@
 #include "runtime/cpu/backend.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <map>
+#include <mutex>
 #include <new>
+#include <optional>
 
+#include "runtime/cpu/device.h"
 #include "runtime/cpu/dnnl_support.h"
-#include "runtime/cpu/plan.h"
 #include "runtime/cpu/precision.h"
+#include "runtime/cpu/runner.h"
 
 namespace rewright {
 
@@ -35,6 +36,18 @@ auto translated(F f) {
   }
 }
 
+// Tensors whose types and sizes are those of a plan's inputs: nothing is left to be bound.
+bool same_types(std::span<const Tensor> tensors, const std::vector<TensorType>& types) {
+  if (tensors.size() != types.size()) return false;
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    const Sizes& sizes = tensors[i].sizes();
+    if (tensors[i].type() != types[i].type || sizes.size() != types[i].shape.size()) return false;
+    for (std::size_t a = 0; a < sizes.size(); ++a)
+      if (types[i].shape[a] != Index(sizes[a])) return false;
+  }
+  return true;
+}
+
 class CpuSession final : public Session {
  public:
   CpuSession(const Graph& graph, const SessionOptions& options)
@@ -45,60 +58,104 @@ class CpuSession final : public Session {
     plan_options_.threads = usable_threads(options.threads);
     cpu::set_dnnl_limit(options.max_isa);
     if (sizes_known(graph_)) {
-      use_threads();
-      prepare({}, graph_);
+      for (const ValueId i : graph_.inputs()) fixed_types_.push_back(graph_.value(i).type);
+      fixed_ = prepare(graph_);
     }
   }
 
   std::vector<Tensor> run(std::span<const Tensor> given) override {
-    std::vector<Tensor> inputs(given.begin(), given.end());
-    if (options_.precision_double)
-      for (Tensor& t : inputs) t = cpu::widened(t);
-    const Substitution sizes = bind_sizes(graph_, inputs);
-    use_threads();
-    std::vector<Sizes> key;
-    for (const Tensor& t : inputs) key.push_back(t.sizes());
-    auto found = plans_.find(key);
-    if (found == plans_.end()) {
-      // Where all sizes were known beforehand, that plan fits: bind_sizes has compared them.
-      found = plans_.find({});
-      if (found == plans_.end()) found = prepare(key, with_sizes(graph_, sizes));
-    }
-    last_ = &*found->second;
-    std::vector<Tensor> outputs = translated([&] { return last_->run(inputs); });
-    if (options_.precision_double)
+    if (options_.precision_double) {
+      std::vector<Tensor> inputs;
+      for (const Tensor& t : given) inputs.push_back(cpu::widened(t));
+      std::vector<Tensor> outputs = execute(inputs);
       for (std::size_t o = 0; o < outputs.size(); ++o) outputs[o] = cpu::narrowed(outputs[o], outputs_[o].type.type);
-    return outputs;
+      return outputs;
+    }
+    return execute(given);
   }
 
   std::vector<StepProfile> profile() const override {
+    const PlanRunner* const runner = last();
     std::vector<StepProfile> result;
-    if (last_ == nullptr) return result;
-    for (std::size_t n = 0; n < last_->plan().steps.size(); ++n) {
-      const cpu::Step& step = last_->plan().steps[n];
-      result.push_back({step.node, step.operators, last_->seconds()[n], last_->runs(), step.flops, step.bytes});
+    if (runner == nullptr) return result;
+    const std::vector<double> seconds = runner->seconds();
+    const int runs = runner->runs();
+    for (std::size_t n = 0; n < runner->plan().steps.size(); ++n) {
+      const cpu::Step& step = runner->plan().steps[n];
+      result.push_back({step.node, step.operators, seconds[n], runs, step.flops, step.bytes});
     }
     return result;
   }
-  std::size_t peak_bytes() const override { return last_ == nullptr ? 0 : last_->plan().arena_bytes; }
+  std::vector<std::string> warnings() const override {
+    const std::lock_guard lock(mutex_);
+    return warnings_;
+  }
+  std::size_t peak_bytes() const override {
+    const PlanRunner* const runner = last();
+    return runner == nullptr ? 0 : runner->plan().arena_bytes;
+  }
 
  private:
-  using Plans = std::map<std::vector<Sizes>, std::unique_ptr<PlanRunner>>;
+  std::vector<Tensor> execute(std::span<const Tensor> inputs) {
+    PlanRunner& runner = fixed_ && same_types(inputs, fixed_types_) ? *fixed_ : runner_for(inputs);
+    return translated([&] { return runner.run(inputs); });
+  }
 
-  void use_threads() const { omp_set_num_threads(plan_options_.threads); }
+  // The plan for inputs of these sizes, made at the first time. Those who need one wait for one another.
+  PlanRunner& runner_for(std::span<const Tensor> inputs) {
+    const Substitution sizes = bind_sizes(graph_, inputs);
+    if (fixed_) return *fixed_;  // bind_sizes has compared them
+    std::vector<Sizes> key;
+    for (const Tensor& t : inputs) key.push_back(t.sizes());
+    const std::lock_guard lock(mutex_);
+    auto& runner = plans_[key];
+    if (!runner) runner = prepare(with_sizes(graph_, sizes));
+    last_ = runner.get();
+    return *runner;
+  }
 
-  Plans::iterator prepare(std::vector<Sizes> key, const Graph& graph) {
-    auto runner = translated([&] { return std::make_unique<PlanRunner>(cpu::make_plan(graph, plan_options_)); });
+  const PlanRunner* last() const {
+    if (fixed_) return fixed_.get();
+    const std::lock_guard lock(mutex_);
+    return last_;
+  }
+
+  std::unique_ptr<PlanRunner> prepare(const Graph& graph) {
+    PlanOptions options = plan_options_;
+    std::optional<cpu::PlanCache> cache;
+    // The first plan's only: a file serves one set of sizes.
+    if (!options_.plan_cache.empty() && !cached_ && !options_.precision_double) {
+      cache.emplace(options_.plan_cache, configuration(graph));
+      options.cache = &*cache;
+      cached_ = true;
+    }
+    auto runner = translated([&] { return std::make_unique<PlanRunner>(cpu::make_plan(graph, options)); });
     runner->measure(options_.profile);
-    return plans_.emplace(std::move(key), std::move(runner)).first;
+    if (cache) {
+      if (!cache->problem().empty()) warnings_.push_back(options_.plan_cache + ": " + cache->problem());
+      if (cache->changed()) cache->save();
+    }
+    return runner;
+  }
+
+  // What a plan depends on.
+  std::string configuration(const Graph& graph) const {
+    return std::to_string(graph.hash()) + "\n" + std::string(cpu::name(plan_options_.isa)) + "\n" +
+           std::to_string(plan_options_.threads) + " threads\nkernels " + std::to_string(cpu_kernel_generation()) + "\n" +
+           cpu_library_versions();
   }
 
   Graph graph_;
   SessionOptions options_;
   std::vector<GraphOutput> outputs_;
   PlanOptions plan_options_;
-  Plans plans_;
-  PlanRunner* last_ = nullptr;
+  std::vector<TensorType> fixed_types_;  // of the inputs, where all sizes are known beforehand ...
+  std::unique_ptr<PlanRunner> fixed_;    // ... and the only plan then
+  mutable std::mutex mutex_;
+  std::map<std::vector<Sizes>, std::unique_ptr<PlanRunner>> plans_;  // kept as long as the session
+  const PlanRunner* last_ = nullptr;
+  bool cached_ = false;
+  std::vector<std::string> warnings_;
 };
 
 class CpuBackend final : public Backend {

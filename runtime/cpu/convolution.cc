@@ -98,13 +98,13 @@ class ConvolutionPlan final : public NodePlan {
 
     std::vector<int> inputs{planner.storage(node_.inputs[0], x_layout)};
     std::vector<DnnlKernel::Argument> arguments{{DNNL_ARG_SRC, p.source, 0, -1}, {DNNL_ARG_DST, p.result, -1, 0}};
-    std::vector<std::pair<int, memory>> owned;
+    std::vector<DnnlKernel::Owned> owned;
     if (constant_weights_) {
-      owned.emplace_back(DNNL_ARG_WEIGHTS, packed(scaled_weights(planner).data(), shape_.weights(), p.weights));
+      owned.push_back(
+          packed(planner, result, DNNL_ARG_WEIGHTS, shape_.weights(), p.weights, [&] { return scaled_weights(planner); }));
       if (bias) {
-        const std::vector<float> b = shifted_bias(planner);
         const memory::desc d({shape_.y[1]}, memory::data_type::f32, memory::format_tag::a);
-        owned.emplace_back(DNNL_ARG_BIAS, packed(b.data(), d, d));
+        owned.push_back(packed(planner, result, DNNL_ARG_BIAS, d, d, [&] { return shifted_bias(planner); }));
       }
     } else {
       int weights = planner.storage(node_.inputs[1], kPlain);
@@ -168,29 +168,33 @@ class ConvolutionPlan final : public NodePlan {
     return std::any_of(epilogue_.affine()->shift.begin(), epilogue_.affine()->shift.end(), [](double v) { return v != 0; });
   }
 
-  std::vector<float> scaled_weights(const Planner& planner) const {
-    const auto w = planner.constant(node_.inputs[1]).data<float>();
-    std::vector<float> result(w.begin(), w.end());
-    if (!epilogue_.affine()) return result;
+  Tensor scaled_weights(const Planner& planner) const {
+    const Tensor& given = planner.constant(node_.inputs[1]);
+    if (!epilogue_.affine()) return given;
+    const float* w = given.data<float>().data();
+    Tensor result(DataType::kFloat, given.sizes());
+    float* to = result.mutable_data<float>().data();
     const std::vector<double>& scale = epilogue_.affine()->scale;
     const std::size_t axis = shape_.output_axis();
-    std::size_t inner = 1;
-    for (std::size_t a = axis + 1; a < shape_.w.size(); ++a) inner *= static_cast<std::size_t>(shape_.w[a]);
-    const auto outputs = static_cast<std::size_t>(shape_.w[axis]);
-    for (std::size_t i = 0; i < result.size(); ++i) {
-      std::size_t channel = i / inner % outputs;
+    std::int64_t inner = 1;
+    for (std::size_t a = axis + 1; a < shape_.w.size(); ++a) inner *= shape_.w[a];
+    const std::int64_t outputs = shape_.w[axis], rows = given.size() / inner;
+    for (std::int64_t row = 0; row < rows; ++row) {
+      std::int64_t channel = row % outputs;
       if (shape_.transposed)  // outputs of the input channel's group
-        channel += i / inner / outputs / static_cast<std::size_t>(shape_.w[0] / shape_.group) * outputs;
-      result[i] = static_cast<float>(result[i] * scale[channel]);
+        channel += row / outputs / (shape_.w[0] / shape_.group) * outputs;
+      const double by = scale[static_cast<std::size_t>(channel)];
+      for (std::int64_t i = row * inner; i < (row + 1) * inner; ++i) to[i] = static_cast<float>(w[i] * by);
     }
     return result;
   }
 
-  std::vector<float> shifted_bias(const Planner& planner) const {
-    std::vector<float> result(static_cast<std::size_t>(shape_.y[1]));
-    for (std::size_t c = 0; c < result.size(); ++c) {
+  Tensor shifted_bias(const Planner& planner) const {
+    Tensor result(DataType::kFloat, {shape_.y[1]});
+    const auto to = result.mutable_data<float>();
+    for (std::size_t c = 0; c < to.size(); ++c) {
       const double b = planner.has(node_, 2) ? planner.constant(node_.inputs[2]).data<float>()[c] : 0.0;
-      result[c] = static_cast<float>(epilogue_.affine() ? b * epilogue_.affine()->scale[c] + epilogue_.affine()->shift[c] : b);
+      to[c] = static_cast<float>(epilogue_.affine() ? b * epilogue_.affine()->scale[c] + epilogue_.affine()->shift[c] : b);
     }
     return result;
   }

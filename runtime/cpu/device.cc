@@ -14,6 +14,7 @@
 #include "runtime/cpu/dnnl_support.h"
 #include "runtime/cpu/plan.h"
 #include "runtime/cpu/rows.h"
+#include "runtime/cpu/runner.h"
 
 namespace rewright {
 
@@ -89,7 +90,6 @@ class CpuDevice final : public Device {
   }
 
   std::vector<std::optional<double>> time_nodes(std::span<const NodeSample> samples) override {
-    omp_set_num_threads(options_.threads);
     std::vector<std::optional<double>> seconds;
     for (const NodeSample& sample : samples) {
       try {
@@ -131,10 +131,7 @@ class CpuDevice final : public Device {
 
   bool supports(const Graph&, const Node& node) const override { return node.op != nullptr; }
 
-  Roofline roofline() const override {
-    omp_set_num_threads(options_.threads);
-    return measure_roofline(options_.threads, plan_options_.isa);
-  }
+  Roofline roofline() const override { return measure_roofline(options_.threads, plan_options_.isa); }
 
  private:
   // The least time of the sample's own steps: changes of layout at its ends belong to its neighbours in a model.
@@ -166,5 +163,7 @@ class CpuDevice final : public Device {
 std::unique_ptr<Device> make_cpu_device(int threads) { return std::make_unique<CpuDevice>(threads); }
 
 std::string cpu_library_versions() { return dnnl_version_text() + "\n" + blas_version_text(); }
+
+int cpu_kernel_generation() { return kKernelGeneration; }
 
 }  // namespace rewright

@@ -14,4 +14,7 @@ std::unique_ptr<Device> make_cpu_device(int threads = 1);
 // The libraries that kernels come from, with their versions: a line each.
 std::string cpu_library_versions();
 
+// A number that changes with the kernels and with how graphs are planned.
+int cpu_kernel_generation();
+
 }  // namespace rewright

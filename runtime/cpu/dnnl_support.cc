@@ -1,6 +1,9 @@
 #include "runtime/cpu/dnnl_support.h"
 
 #include <algorithm>
+#include <string>
+
+#include "runtime/cpu/planner.h"
 
 namespace rewright::cpu {
 
@@ -68,27 +71,49 @@ std::optional<Layout> layout_of(const memory::desc& desc, const Sizes& sizes) {
 }
 
 DnnlKernel::DnnlKernel(dnnl::primitive primitive, memory::desc scratchpad, std::vector<Argument> arguments,
-                       std::vector<std::pair<int, memory>> owned)
+                       std::vector<Owned> owned)
     : primitive_(std::move(primitive)),
+      scratchpad_(std::move(scratchpad)),
       arguments_(std::move(arguments)),
-      scratchpad_(scratchpad, dnnl_engine(), nullptr),
-      scratch_bytes_(scratchpad.get_size()),
-      stream_(dnnl_engine()) {
-  for (const Argument& a : arguments_) {
-    memories_.emplace_back(a.desc, dnnl_engine(), nullptr);
-    bound_.emplace(a.dnnl_number, memories_.back());
-  }
-  for (auto& [number, memory] : owned) bound_.emplace(number, memory);
-  if (scratch_bytes_ > 0) bound_.emplace(DNNL_ARG_SCRATCHPAD, scratchpad_);
+      owned_(std::move(owned)) {
+  for (const Owned& o : owned_)
+    owned_memories_.emplace_back(o.desc, dnnl_engine(), const_cast<std::byte*>(o.bytes.bytes().data()));
+  free_.push_back(bind());
+}
+
+std::unique_ptr<DnnlKernel::Binding> DnnlKernel::bind() const {
+  auto binding = std::make_unique<Binding>();
+  binding->stream = dnnl::stream(dnnl_engine());
+  const auto add = [&](int number, const memory::desc& desc) {
+    binding->memories.emplace_back(desc, dnnl_engine(), nullptr);
+    binding->list.push_back({number, binding->memories.back().get()});
+  };
+  for (const Argument& a : arguments_) add(a.dnnl_number, a.desc);
+  if (scratch_bytes() > 0) add(DNNL_ARG_SCRATCHPAD, scratchpad_);
+  for (std::size_t o = 0; o < owned_.size(); ++o) binding->list.push_back({owned_[o].dnnl_number, owned_memories_[o].get()});
+  return binding;
 }
 
 void DnnlKernel::run(const Call& call) const {
+  std::unique_ptr<Binding> binding;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!free_.empty()) {
+      binding = std::move(free_.back());
+      free_.pop_back();
+    }
+  }
+  if (!binding) binding = bind();
   for (std::size_t i = 0; i < arguments_.size(); ++i) {
     const Argument& a = arguments_[i];
-    memories_[i].set_data_handle(a.input >= 0 ? const_cast<std::byte*>(call.inputs[a.input]) : call.outputs[a.output]);
+    binding->memories[i].set_data_handle(a.input >= 0 ? const_cast<std::byte*>(call.inputs[a.input]) : call.outputs[a.output]);
   }
-  if (scratch_bytes_ > 0) scratchpad_.set_data_handle(call.scratch);
-  primitive_.execute(stream_, bound_);
+  if (scratch_bytes() > 0) binding->memories.back().set_data_handle(call.scratch);
+  dnnl::error::wrap_c_api(dnnl_primitive_execute(primitive_.get(), binding->stream.get(),
+                                                 static_cast<int>(binding->list.size()), binding->list.data()),
+                          "could not execute a primitive");
+  const std::lock_guard lock(mutex_);
+  free_.push_back(std::move(binding));
 }
 
 namespace {
@@ -133,13 +158,35 @@ std::unique_ptr<Kernel> make_reorder(const Sizes& sizes, Layout from, Layout to)
       std::vector<DnnlKernel::Argument>{{DNNL_ARG_FROM, source, 0, -1}, {DNNL_ARG_TO, target, -1, 0}});
 }
 
-memory packed(const void* data, const memory::desc& from, const memory::desc& to) {
-  memory source(from, dnnl_engine(), const_cast<void*>(data));
-  memory target(to, dnnl_engine());
-  dnnl::stream stream(dnnl_engine());
-  dnnl::reorder(source, target).execute(stream, source, target);
-  stream.wait();
-  return target;
+namespace {
+
+// A description as text, as far as it says where elements lie.
+std::string text(const memory::desc& desc) {
+  std::string text = std::to_string(static_cast<int>(desc.get_data_type()));
+  const auto add = [&](const memory::dims& numbers) {
+    text += ':';
+    for (const auto n : numbers) text += ' ' + std::to_string(n);
+  };
+  add(desc.get_padded_dims());
+  add(desc.get_strides());
+  add(desc.get_inner_blks());
+  add(desc.get_inner_idxs());
+  return text;
+}
+
+}  // namespace
+
+DnnlKernel::Owned packed(Planner& planner, ValueId result, int number, const memory::desc& from, const memory::desc& to,
+                         const std::function<Tensor()>& data) {
+  const auto make = [&](std::byte* bytes) {
+    const Tensor given = data();
+    memory source(from, dnnl_engine(), const_cast<std::byte*>(given.bytes().data()));
+    memory target(to, dnnl_engine(), bytes);
+    dnnl::stream stream(dnnl_engine());
+    dnnl::reorder(source, target).execute(stream, source, target);
+    stream.wait();
+  };
+  return {number, to, planner.prepared(result, std::to_string(number) + ' ' + text(to), to.get_size(), make)};
 }
 
 }  // namespace rewright::cpu

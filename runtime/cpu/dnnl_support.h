@@ -3,9 +3,10 @@
 
 #include <oneapi/dnnl/dnnl.hpp>
 
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "runtime/cpu/kernel.h"
@@ -30,27 +31,42 @@ class DnnlKernel final : public Kernel {
     dnnl::memory::desc desc;
     int input = -1, output = -1;
   };
+  struct Owned {
+    int dnnl_number;
+    dnnl::memory::desc desc;
+    Tensor bytes;
+  };
   DnnlKernel(dnnl::primitive primitive, dnnl::memory::desc scratchpad, std::vector<Argument> arguments,
-             std::vector<std::pair<int, dnnl::memory>> owned = {});
+             std::vector<Owned> owned = {});
   void run(const Call& call) const override;
-  std::size_t scratch_bytes() const override { return scratch_bytes_; }
+  std::size_t scratch_bytes() const override { return scratchpad_.get_size(); }
 
  private:
+  // What one execution needs for itself: handles that say where arguments lie this time.
+  struct Binding {
+    std::vector<dnnl::memory> memories;  // of arguments_, and of the scratchpad if there is one
+    std::vector<dnnl_exec_arg_t> list;
+    dnnl::stream stream;
+  };
+  std::unique_ptr<Binding> bind() const;
+
   dnnl::primitive primitive_;
+  dnnl::memory::desc scratchpad_;
   std::vector<Argument> arguments_;
-  mutable std::vector<dnnl::memory> memories_;
-  mutable dnnl::memory scratchpad_;
-  std::size_t scratch_bytes_;
-  std::unordered_map<int, dnnl::memory> bound_;
-  dnnl::stream stream_;
+  std::vector<Owned> owned_;
+  std::vector<dnnl::memory> owned_memories_;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<Binding>> free_;  // as many as ever ran at the same time
 };
 
 // The kernel, and then a function of every element of its first output, which maps 0 to 0.
 std::unique_ptr<Kernel> followed_by(std::unique_ptr<Kernel> kernel, RowLoops::Unary function, std::int64_t elements);
 
 std::unique_ptr<Kernel> make_reorder(const Sizes& sizes, Layout from, Layout to);
-// Constant data in another description, in memory that oneDNN owns.
-dnnl::memory packed(const void* data, const dnnl::memory::desc& from, const dnnl::memory::desc& to);
+// The argument `number` of a primitive for the group that computes `result`: constant data in another description. `data` is
+// asked for where the plan cache does not have it.
+DnnlKernel::Owned packed(Planner& planner, ValueId result, int number, const dnnl::memory::desc& from,
+                         const dnnl::memory::desc& to, const std::function<Tensor()>& data);
 
 dnnl::primitive_attr user_scratchpad();
 

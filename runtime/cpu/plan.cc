@@ -1,10 +1,9 @@
 #include "runtime/cpu/plan.h"
 
-#include <time.h>
-
 #include <algorithm>
-#include <cstring>
 #include <map>
+
+#include "runtime/cpu/runner.h"
 
 namespace rewright::cpu {
 
@@ -50,69 +49,42 @@ void assign_memory(Plan& plan) {
   }
 }
 
-double work_seconds(int threads) {
-  timespec now{};
-  clock_gettime(threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+namespace {
+
+std::uint64_t folded_name(const std::vector<std::uint64_t>& hashes, ValueId value) {
+  return cache_name(hashes[value], "folded");
 }
 
-PlanRunner::PlanRunner(Plan plan)
-    : plan_(std::move(plan)),
-      arena_(DataType::kUint8, {static_cast<std::int64_t>(plan_.arena_bytes)}),
-      addresses_(plan_.storages.size()),
-      seconds_(plan_.steps.size()) {
-  std::byte* const base = arena_.mutable_bytes().data();
-  for (std::size_t s = 0; s < plan_.storages.size(); ++s) {
-    Storage& storage = plan_.storages[s];
-    if (storage.kind == Storage::Kind::kArena && storage.part_of < 0) addresses_[s] = base + storage.offset;
-    if (storage.kind == Storage::Kind::kConstant) addresses_[s] = const_cast<std::byte*>(storage.fixed);
+// The values of these numbers from the plan cache; false if it does not have all of them.
+bool find_constants(const Graph& graph, const std::vector<ValueId>& wanted, PlanCache& cache, std::vector<Tensor>& result) {
+  const std::vector<std::uint64_t> hashes = graph.value_hashes();
+  std::vector<Tensor> found(graph.value_count());
+  for (const ValueId v : wanted) {
+    const TensorType& type = graph.value(v).type;
+    const Tensor bytes = cache.find(folded_name(hashes, v));
+    if (!bytes || !graph.value(v).shape_known || !all_constant(type.shape)) return false;
+    const Sizes sizes = values(type.shape);
+    const auto owner = std::make_shared<const Tensor>(bytes);
+    found[v] = Tensor(type.type, sizes, owner, owner->bytes().data());
+    if (found[v].byte_count() != bytes.byte_count()) return false;
+  }
+  result = std::move(found);
+  return true;
+}
+
+// The bytes of each, under a name of its own.
+void add_constants(const Graph& graph, const std::vector<ValueId>& names, PlanCache& cache,
+                   const std::vector<Tensor>& tensors) {
+  const std::vector<std::uint64_t> hashes = graph.value_hashes();
+  for (std::size_t n = 0; n < names.size(); ++n) {
+    if (byte_size(tensors[n].type()) == 0) continue;
+    const auto owner = std::make_shared<const Tensor>(tensors[n]);
+    cache.add(folded_name(hashes, names[n]),
+              Tensor(DataType::kUint8, {static_cast<std::int64_t>(owner->byte_count())}, owner, owner->bytes().data()));
   }
 }
 
-std::vector<Tensor> PlanRunner::run(std::span<const Tensor> inputs) {
-  std::vector<Tensor> outputs(plan_.outputs.size());
-  for (std::size_t o = 0; o < outputs.size(); ++o)
-    outputs[o] = Tensor(plan_.output_types[o].type, values(plan_.output_types[o].shape));
-  for (std::size_t s = 0; s < plan_.storages.size(); ++s) {
-    const Storage& storage = plan_.storages[s];
-    if (storage.kind == Storage::Kind::kInput) addresses_[s] = const_cast<std::byte*>(inputs[storage.number].bytes().data());
-    if (storage.kind == Storage::Kind::kOutput) addresses_[s] = outputs[storage.number].mutable_bytes().data();
-  }
-  for (std::size_t s = 0; s < plan_.storages.size(); ++s) {
-    std::size_t root = s, at = 0;
-    while (plan_.storages[root].part_of >= 0) {
-      at += plan_.storages[root].part_at;
-      root = static_cast<std::size_t>(plan_.storages[root].part_of);
-    }
-    if (root != s) addresses_[s] = addresses_[root] + at;
-  }
-  std::vector<const std::byte*> in;
-  std::vector<std::byte*> out;
-  for (std::size_t n = 0; n < plan_.steps.size(); ++n) {
-    const Step& step = plan_.steps[n];
-    in.clear();
-    out.clear();
-    for (const int s : step.inputs) in.push_back(addresses_[s]);
-    for (const int s : step.outputs) out.push_back(addresses_[s]);
-    const Call call{in, out, step.scratch >= 0 ? addresses_[step.scratch] : nullptr, plan_.options.threads};
-    if (!measured_) {
-      step.kernel->run(call);
-      continue;
-    }
-    const double start = work_seconds(plan_.options.threads);
-    step.kernel->run(call);
-    seconds_[n] += work_seconds(plan_.options.threads) - start;
-  }
-  ++runs_;
-  for (std::size_t o = 0; o < outputs.size(); ++o) {
-    const int s = plan_.outputs[o];
-    const Storage& storage = plan_.storages[s];
-    const bool in_place = storage.kind == Storage::Kind::kOutput && storage.number == static_cast<int>(o);
-    if (!in_place && outputs[o].byte_count() > 0)
-      std::memcpy(outputs[o].mutable_bytes().data(), addresses_[s], outputs[o].byte_count());
-  }
-  return outputs;
-}
+}  // namespace
 
 std::vector<Tensor> evaluate_constants(const Graph& graph, const PlanOptions& options) {
   std::vector<Tensor> result(graph.value_count());
@@ -155,8 +127,12 @@ std::vector<Tensor> evaluate_constants(const Graph& graph, const PlanOptions& op
   if (results.empty()) return result;
   PlanOptions once = options;
   once.fold_constants = false;
+  once.cache = nullptr;
+  PlanCache* const cache = options.cache;
+  if (cache != nullptr && find_constants(graph, results, *cache, result)) return result;
   PlanRunner runner(make_plan(part, once));
   std::vector<Tensor> tensors = runner.run({});
+  if (cache != nullptr) add_constants(graph, results, *cache, tensors);
   for (std::size_t n = 0; n < results.size(); ++n) result[results[n]] = std::move(tensors[n]);
   return result;
 }

@@ -9,6 +9,7 @@
 
 #include "runtime/cpu/isa.h"
 #include "runtime/cpu/kernel.h"
+#include "runtime/cpu/plan_cache.h"
 
 namespace rewright::cpu {
 
@@ -16,6 +17,7 @@ struct PlanOptions {
   int threads = 1;
   Isa isa = Isa::kBaseline;
   bool fold_constants = true;
+  PlanCache* cache = nullptr;  // may be used until the plan is made
 };
 
 // Bytes that one or more values lie in.
@@ -56,29 +58,6 @@ Plan make_plan(const Graph& graph, const PlanOptions& options);
 
 // Assigns offsets in the arena to storages whose lifetimes are known.
 void assign_memory(Plan& plan);
-
-// A clock, in seconds, to time kernels by. With one thread it is the thread's CPU time: the time that passes while nothing else
-// runs on the machine, and hardly another one when something does. With more threads it is the time that passes.
-double work_seconds(int threads);
-
-// Executes a plan again and again, in memory of its own.
-class PlanRunner {
- public:
-  explicit PlanRunner(Plan plan);
-  std::vector<Tensor> run(std::span<const Tensor> inputs);
-  const Plan& plan() const { return plan_; }
-  void measure(bool on) { measured_ = on; }
-  const std::vector<double>& seconds() const { return seconds_; }
-  int runs() const { return runs_; }
-
- private:
-  Plan plan_;
-  Tensor arena_;
-  std::vector<std::byte*> addresses_;
-  bool measured_ = false;
-  std::vector<double> seconds_;
-  int runs_ = 0;
-};
 
 // Tensors of the values that depend on constants alone and are needed by others (by number; empty elsewhere).
 std::vector<Tensor> evaluate_constants(const Graph& graph, const PlanOptions& options);

@@ -5,6 +5,8 @@
 
 #include "operators/interpreter.h"
 #include "runtime/cpu/dnnl_support.h"
+#include "runtime/cpu/precision.h"
+#include "runtime/cpu/runner.h"
 #include "runtime/cpu/tile/stages.h"
 
 namespace rewright::cpu {
@@ -220,6 +222,17 @@ int Planner::add_constant(Tensor tensor) {
   return static_cast<int>(plan_.storages.size()) - 1;
 }
 
+Tensor Planner::prepared(ValueId result, std::string_view how, std::size_t bytes, const std::function<void(std::byte*)>& make) {
+  count_constant(bytes);
+  if (plan_.options.cache == nullptr) {
+    Tensor made(DataType::kUint8, {static_cast<std::int64_t>(bytes)});
+    make(made.mutable_bytes().data());
+    return made;
+  }
+  if (hashes_.empty()) hashes_ = graph_.value_hashes();
+  return plan_.options.cache->get(cache_name(hashes_[result], how), bytes, make);
+}
+
 const std::shared_ptr<PackedConstants>& Planner::packed_constants() {
   if (!packed_constants_) packed_constants_ = std::make_shared<PackedConstants>();
   return packed_constants_;
@@ -237,7 +250,9 @@ Step& Planner::add_step(std::unique_ptr<Kernel> kernel, std::vector<int> inputs,
   step.node = step_node_;
   step.operators = step_operators_;
   step.flops = step_flops_;
+  step.bytes = static_cast<double>(step_constants_);
   step_flops_ = 0;  // counted with the first step of a group
+  step_constants_ = 0;
   for (const std::vector<int>* list : {&inputs, &outputs})
     for (const int s : std::set<int>(list->begin(), list->end())) step.bytes += static_cast<double>(plan_.storages[s].bytes);
   if (const std::size_t scratch = kernel->scratch_bytes()) step.scratch = add_scratch(scratch);
@@ -434,6 +449,10 @@ void Planner::find_lifetimes() {
   for (const int s : plan_.outputs) use(s, static_cast<int>(plan_.steps.size()));
 }
 
-Plan make_plan(const Graph& graph, const PlanOptions& options) { return Planner(graph, options).make(); }
+Plan make_plan(const Graph& graph, const PlanOptions& options) {
+  const ThreadsInUse threads(options.threads);  // oneDNN's primitives are made for the number of threads in use
+  const Graph in_floats = in_float(graph);
+  return Planner(in_floats, options).make();
+}
 
 }  // namespace rewright::cpu

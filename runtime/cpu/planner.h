@@ -1,10 +1,12 @@
 // Builds a plan: what the kernel families see of it.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -49,7 +51,13 @@ class Planner {
   // Says that a value lies where another one does (same bytes).
   void alias(ValueId value, int storage, Layout layout);
   int add_constant(Tensor tensor);
+  // Bytes made from constants alone, as packed weights are, for a group that computes `result`: written by `make` into memory
+  // aligned to 64, unless a plan cache has them from an earlier process. `how` tells apart what is made for one result, in ways
+  // that the configuration of the plan does not say.
+  // Counts as read by the next step.
+  Tensor prepared(ValueId result, std::string_view how, std::size_t bytes, const std::function<void(std::byte*)>& make);
   int add_scratch(std::size_t bytes);
+  void count_constant(std::size_t bytes) { step_constants_ += bytes; }
   // Weights of products, packed once for all steps that use them.
   const std::shared_ptr<PackedConstants>& packed_constants();
 
@@ -100,7 +108,9 @@ class Planner {
   std::map<ValueId, const Group*> pending_;                  // copies that nothing has asked for yet
   std::string step_node_, step_operators_;
   double step_flops_ = 0;
+  std::size_t step_constants_ = 0;  // bytes that the next step reads beside its inputs
   std::shared_ptr<PackedConstants> packed_constants_;
+  std::vector<std::uint64_t> hashes_;  // by value, with a plan cache
 };
 
 // Which nodes are planned together.

@@ -1,7 +1,11 @@
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <ctime>
 #include <filesystem>
-#include <iomanip>
+#include <fstream>
+#include <iostream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "graph/file.h"
 #include "runtime/cpu/device.h"
@@ -13,7 +17,7 @@ namespace {
 
 struct Options {
   CommonOptions common;
-  std::string model, output_dir, trace, device = "cpu";
+  std::string model, output_dir, trace, plan_cache, device = "cpu";
   std::vector<std::string> inputs;
   bool profile = false;
 };
@@ -38,13 +42,18 @@ std::vector<StepProfile> difference(std::vector<StepProfile> steps, const std::v
 
 nlohmann::json profile_json(const std::vector<StepProfile>& steps, const Roofline& roofline) {
   nlohmann::json list = nlohmann::json::array();
-  for (const StepProfile& s : steps)
+  for (const StepProfile& s : steps) {
+    const double seconds = s.seconds / std::max(1, s.runs);
+    const double giga_per_second = seconds > 0 ? 1e-9 / seconds : 0;
     list.push_back({{"node", s.node},
                     {"operators", s.operators},
-                    {"ms", s.seconds * 1e3 / std::max(1, s.runs)},
+                    {"ms", seconds * 1e3},
                     {"flops", s.flops},
                     {"bytes", s.bytes},
+                    {"gflop_per_s", s.flops * giga_per_second},
+                    {"gb_per_s", s.bytes * giga_per_second},
                     {"roofline_share", roofline_share(s, roofline)}});
+  }
   return list;
 }
 
@@ -72,12 +81,29 @@ nlohmann::json trace_json(const std::vector<StepProfile>& steps, const Roofline&
   return {{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}};
 }
 
+double cpu_milliseconds() { return 1e3 * static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+// The memory of this process: what it has now, and the most it ever had.
+std::size_t resident_bytes() {
+  std::size_t total = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> total >> resident;
+  return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
+std::size_t peak_resident_bytes() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::size_t>(usage.ru_maxrss) * 1024;
+}
+
 int run_command(const Options& options) {
   const std::map<std::string, Tensor> given = read_named_tensors(options.inputs);
   ImportOptions import;  // axes, pads or shapes may be inputs of the model: their values say what it computes
   for (const auto& [name, tensor] : given)
     if (tensor.size() <= 1024) import.input_values[name] = tensor;
+  const std::size_t resident = resident_bytes();
+  const double start = cpu_milliseconds();
   const Graph graph = import_onnx(options.model, import);
+  const double loaded = cpu_milliseconds();
   const std::vector<Tensor> inputs = in_order_of_inputs(graph, given);
   const int threads = thread_count(options.common);
   const bool profile = options.profile || !options.trace.empty();
@@ -88,8 +114,12 @@ int run_command(const Options& options) {
     outputs = make_device(options.device, threads)->run(graph, inputs);
   } else {
     const std::unique_ptr<Session> session =
-        find_backend(options.device).prepare(graph, {.threads = threads, .profile = profile});
+        find_backend(options.device).prepare(graph, {.threads = threads, .profile = profile, .plan_cache = options.plan_cache});
+    const double prepared = cpu_milliseconds();
     outputs = session->run(inputs);
+    report["cpu_ms"] = {{"load", loaded - start}, {"prepare", prepared - loaded}, {"run", cpu_milliseconds() - prepared}};
+    report["resident_bytes"] = peak_resident_bytes() - std::min(resident, peak_resident_bytes());
+    for (const std::string& warning : session->warnings()) std::cerr << "rewright: warning: " << warning << "\n";
     if (profile) {
       constexpr int kRuns = 10;  // beside the first one, which also prepares
       const std::vector<StepProfile> first = session->profile();
@@ -135,6 +165,10 @@ CLI::App* add_run(CLI::App& program, Run& run) {
   command->add_option("--input", o.inputs, "a tensor for an input (repeatable)")->type_name("NAME=FILE(.npy|.pb)");
   command->add_option("--output-dir", o.output_dir, "folder for the results, a .npy file each")->required()->type_name("DIR");
   command->add_option("--device", o.device, "cpu, onnxruntime or reference")->capture_default_str();
+  command
+      ->add_option("--plan-cache", o.plan_cache,
+                   "keep packed weights and folded constants here, to start faster the next time (device cpu)")
+      ->type_name("FILE");
   command->add_flag("--profile", o.profile, "print time, FLOPs and bytes of each operator");
   command->add_option("--trace", o.trace, "write the operators' times in Chrome's trace format")->type_name("FILE.json");
   command->callback([options, &run] { run = [options] { return run_command(*options); }; });

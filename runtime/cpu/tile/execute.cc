@@ -65,8 +65,9 @@ class Executor final : public TileProgram {
     c.operands = operands;
     c.current.assign(plan.program.extents.size(), 0);
     const std::size_t count = plan.program.blocks.size();
-    c.blocks.resize(count);
-    c.tiles.assign(count, {});
+    // Nothing is given back: another program that this thread runs will want it.
+    if (c.blocks.size() < count) c.blocks.resize(count);
+    if (c.tiles.size() < count) c.tiles.resize(count);
     c.element.assign(count, 0);
     std::size_t bytes = 64;
     const auto slot = [&](std::size_t b) { return (static_cast<std::size_t>(plan.block_elements[b]) * 8 + 63) / 64 * 64 + 64; };
@@ -77,7 +78,8 @@ class Executor final : public TileProgram {
       const BlockPlan& p = plan.blocks[b];
       Registers& registers = c.blocks[b];
       registers.home.assign(p.buffer.size(), nullptr);
-      registers.kept.assign(p.buffer.size(), {});
+      if (registers.kept.size() < p.buffer.size()) registers.kept.resize(p.buffer.size());
+      for (Kept& kept : registers.kept) kept.address = nullptr;
       for (std::size_t r = 0; r < p.buffer.size(); ++r)
         if (p.buffer[r] >= 0) registers.home[r] = next + p.buffer[r] * slot(b);
       registers.at = registers.home;

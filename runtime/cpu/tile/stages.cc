@@ -105,7 +105,8 @@ class Extraction {
 
 void StagedProgram::run(std::span<const std::byte* const> operands, std::byte* output, std::byte* scratch, int threads) const {
   if (stages_.empty()) return last_->run(operands.data(), output, threads);
-  std::vector<const std::byte*> all(operands.begin(), operands.end());
+  static thread_local std::vector<const std::byte*> all;
+  all.assign(operands.begin(), operands.end());
   for (const Stage& stage : stages_) {
     stage.program->run(all.data(), scratch + stage.offset, threads);
     all.push_back(scratch + stage.offset);

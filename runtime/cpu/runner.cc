@@ -1,0 +1,185 @@
+#include "runtime/cpu/runner.h"
+
+#include <omp.h>
+#include <time.h>
+
+#include <condition_variable>
+#include <cstring>
+
+namespace rewright::cpu {
+
+namespace {
+
+// Who may execute: any number of executions on one thread, or one on several. OpenMP has a pool of threads for each thread that
+// asks, and OpenBLAS one number of threads for the process; two executions on several threads would share the processors badly.
+// First come, first served.
+class Gate {
+ public:
+  void enter(bool alone) {
+    std::unique_lock lock(mutex_);
+    const std::uint64_t ticket = next_++;
+    changed_.wait(lock, [&] { return serving_ == ticket && (!alone || inside_ == 0); });
+    ++inside_;
+    if (alone) return;  // the next is served when this one has left
+    ++serving_;
+    lock.unlock();
+    changed_.notify_all();
+  }
+  void leave(bool alone) {
+    {
+      const std::lock_guard lock(mutex_);
+      --inside_;
+      if (alone) ++serving_;
+    }
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t next_ = 0, serving_ = 0;
+  int inside_ = 0;
+};
+
+// Lets a run in, and out again.
+class Admission {
+ public:
+  explicit Admission(int threads) : alone_(threads > 1) { gate().enter(alone_); }
+  ~Admission() { gate().leave(alone_); }
+  Admission(const Admission&) = delete;
+  Admission& operator=(const Admission&) = delete;
+
+ private:
+  static Gate& gate() {
+    static Gate gate;
+    return gate;
+  }
+  bool alone_;
+};
+
+}  // namespace
+
+ThreadsInUse::ThreadsInUse(int threads) : before_(omp_get_max_threads()), changed_(threads != before_) {
+  if (changed_) omp_set_num_threads(threads);
+}
+
+ThreadsInUse::~ThreadsInUse() {
+  if (changed_) omp_set_num_threads(before_);
+}
+
+double work_seconds(int threads) {
+  timespec now{};
+  clock_gettime(threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+// The memory of one execution at a time.
+struct PlanRunner::Execution {
+  Tensor arena;
+  std::vector<std::byte*> addresses;     // by storage
+  std::vector<const std::byte*> inputs;  // of one step
+  std::vector<std::byte*> outputs;
+  std::vector<double> seconds;  // by step, of one run
+};
+
+PlanRunner::PlanRunner(Plan plan) : plan_(std::move(plan)), seconds_(plan_.steps.size()) { free_.push_back(take()); }
+PlanRunner::~PlanRunner() = default;
+
+std::unique_ptr<PlanRunner::Execution> PlanRunner::take() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!free_.empty()) {
+      auto last = std::move(free_.back());
+      free_.pop_back();
+      return last;
+    }
+  }
+  auto made = std::make_unique<Execution>();
+  made->arena = Tensor(DataType::kUint8, {static_cast<std::int64_t>(plan_.arena_bytes)});
+  made->addresses.resize(plan_.storages.size());
+  made->seconds.resize(plan_.steps.size());
+  std::byte* const base = made->arena.mutable_bytes().data();
+  for (std::size_t s = 0; s < plan_.storages.size(); ++s) {
+    const Storage& storage = plan_.storages[s];
+    if (storage.kind == Storage::Kind::kArena && storage.part_of < 0) made->addresses[s] = base + storage.offset;
+    if (storage.kind == Storage::Kind::kConstant) made->addresses[s] = const_cast<std::byte*>(storage.fixed);
+  }
+  std::size_t most_inputs = 0, most_outputs = 0;
+  for (const Step& step : plan_.steps) {
+    most_inputs = std::max(most_inputs, step.inputs.size());
+    most_outputs = std::max(most_outputs, step.outputs.size());
+  }
+  made->inputs.reserve(most_inputs);
+  made->outputs.reserve(most_outputs);
+  return made;
+}
+
+std::vector<Tensor> PlanRunner::run(std::span<const Tensor> inputs) {
+  std::vector<Tensor> outputs(plan_.outputs.size());
+  for (std::size_t o = 0; o < outputs.size(); ++o)
+    outputs[o] = Tensor(plan_.output_types[o].type, values(plan_.output_types[o].shape));
+  run_into(inputs, outputs);
+  return outputs;
+}
+
+void PlanRunner::run_into(std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+  const Admission admission(plan_.options.threads);
+  const ThreadsInUse threads(plan_.options.threads);
+  std::unique_ptr<Execution> execution = take();
+  execute(*execution, inputs, outputs);
+  const std::lock_guard lock(mutex_);
+  if (measured_)
+    for (std::size_t n = 0; n < seconds_.size(); ++n) seconds_[n] += execution->seconds[n];
+  ++runs_;
+  free_.push_back(std::move(execution));
+}
+
+void PlanRunner::execute(Execution& e, std::span<const Tensor> inputs, std::span<Tensor> outputs) const {
+  for (std::size_t s = 0; s < plan_.storages.size(); ++s) {
+    const Storage& storage = plan_.storages[s];
+    if (storage.kind == Storage::Kind::kInput) e.addresses[s] = const_cast<std::byte*>(inputs[storage.number].bytes().data());
+    if (storage.kind == Storage::Kind::kOutput) e.addresses[s] = outputs[storage.number].mutable_bytes().data();
+  }
+  for (std::size_t s = 0; s < plan_.storages.size(); ++s) {
+    std::size_t root = s, at = 0;
+    while (plan_.storages[root].part_of >= 0) {
+      at += plan_.storages[root].part_at;
+      root = static_cast<std::size_t>(plan_.storages[root].part_of);
+    }
+    if (root != s) e.addresses[s] = e.addresses[root] + at;
+  }
+  for (std::size_t n = 0; n < plan_.steps.size(); ++n) {
+    const Step& step = plan_.steps[n];
+    e.inputs.clear();
+    e.outputs.clear();
+    for (const int s : step.inputs) e.inputs.push_back(e.addresses[s]);
+    for (const int s : step.outputs) e.outputs.push_back(e.addresses[s]);
+    const Call call{e.inputs, e.outputs, step.scratch >= 0 ? e.addresses[step.scratch] : nullptr, plan_.options.threads};
+    if (!measured_) {
+      step.kernel->run(call);
+      continue;
+    }
+    const double start = work_seconds(plan_.options.threads);
+    step.kernel->run(call);
+    e.seconds[n] = work_seconds(plan_.options.threads) - start;
+  }
+  for (std::size_t o = 0; o < outputs.size(); ++o) {
+    const int s = plan_.outputs[o];
+    const Storage& storage = plan_.storages[s];
+    const bool in_place = storage.kind == Storage::Kind::kOutput && storage.number == static_cast<int>(o);
+    if (!in_place && outputs[o].byte_count() > 0)
+      std::memcpy(outputs[o].mutable_bytes().data(), e.addresses[s], outputs[o].byte_count());
+  }
+}
+
+std::vector<double> PlanRunner::seconds() const {
+  const std::lock_guard lock(mutex_);
+  return seconds_;
+}
+
+int PlanRunner::runs() const {
+  const std::lock_guard lock(mutex_);
+  return runs_;
+}
+
+}  // namespace rewright::cpu

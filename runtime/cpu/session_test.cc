@@ -1,0 +1,151 @@
+// Sessions that threads share, and plans that processes share.
+#include <atomic>
+#include <fstream>
+#include <thread>
+
+#include "graph/file.h"
+#include "graph/temporary_folder.h"
+#include "runtime/cpu/graph_testing.h"
+
+using namespace rewright;
+using rewright::testing::node;
+using rewright::testing::random_tensor;
+
+namespace {
+
+// A convolution with what follows it, a pool, a product and a softmax: kernels of all families, and folded constants.
+Graph small_network(std::mt19937& random) {
+  Graph graph;
+  const auto constant = [&](Sizes sizes) {
+    return graph.add_constant(random_tensor(random, DataType::kFloat, sizes, -0.4, 0.4));
+  };
+  const ValueId x = graph.add_input("x", {DataType::kFloat, {Index(2), Index(3), Index(14), Index(14)}});
+  const ValueId kernel = node(graph, "Mul", {constant({24, 3, 3, 3}), constant({24, 1, 1, 1})})[0];
+  ValueId y = node(graph, "Conv", {x, kernel, constant({24})},
+                   {{"strides", Indices{2, 2}},
+                    {"dilations", Indices{1, 1}},
+                    {"pads_begin", Indices{1, 1}},
+                    {"pads_end", Indices{1, 1}},
+                    {"group", Index(1)}})[0];
+  y = node(graph, "Relu", {y})[0];
+  y = node(graph, "GlobalAveragePool", {y})[0];
+  y = node(graph, "Flatten", {y})[0];
+  y = node(graph, "MatMul", {y, constant({24, 40})})[0];
+  y = node(graph, "Softmax", {node(graph, "Add", {y, constant({40})})[0]})[0];
+  graph.add_output("y", y);
+  return graph;
+}
+
+Tensor input_for(std::mt19937& random) { return random_tensor(random, DataType::kFloat, {2, 3, 14, 14}); }
+
+std::string read(const std::filesystem::path& file) { return std::string(map_file(file).text()); }
+
+}  // namespace
+
+TEST_CASE("threads share sessions, and get the results that one thread gets") {
+  constexpr int kThreads = 32, kRuns = 20, kInputs = 4;
+  std::mt19937 random(1);
+  const Graph graph = small_network(random);
+  // One for all; then one on two threads beside two on one.
+  for (const std::vector<int>& threads : {std::vector<int>{1}, std::vector<int>{1, 2, 1}}) {
+    std::vector<std::unique_ptr<Session>> sessions;
+    for (const int count : threads) sessions.push_back(cpu_backend().prepare(graph, {.threads = count}));
+    std::vector<Tensor> inputs;
+    std::vector<std::vector<Tensor>> expected;
+    for (int i = 0; i < kInputs; ++i) {
+      inputs.push_back(input_for(random));
+      expected.emplace_back();
+      for (const auto& session : sessions) expected.back().push_back(session->run({&inputs.back(), 1}).at(0));
+    }
+    std::atomic<int> wrong = 0;
+    std::vector<std::thread> workers;
+    for (int t = 0; t < kThreads; ++t)
+      workers.emplace_back([&, t] {
+        for (int run = 0; run < kRuns; ++run) {
+          const auto i = static_cast<std::size_t>(t + run) % inputs.size(), s = static_cast<std::size_t>(t) % sessions.size();
+          const Tensor result = sessions[s]->run({&inputs[i], 1}).at(0);
+          if (!(result == expected[i][s])) ++wrong;
+        }
+      });
+    for (std::thread& worker : workers) worker.join();
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("threads ask one session for plans of several sizes") {
+  Graph graph;
+  const ValueId x = graph.add_input("x", {DataType::kFloat, {Index::symbol("N"), Index(8)}});
+  graph.add_output("y", node(graph, "Softmax", {x})[0]);
+  const auto session = cpu_backend().prepare(graph, {});
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> workers;
+  for (int t = 0; t < 8; ++t)
+    workers.emplace_back([&, t] {
+      std::mt19937 random(static_cast<unsigned>(t));
+      for (int run = 0; run < 6; ++run) {
+        const std::int64_t rows = 1 + (t + run) % 3;
+        const Tensor result = session->run(std::vector<Tensor>{random_tensor(random, DataType::kFloat, {rows, 8})}).at(0);
+        double total = 0;
+        for (const double v : result.reals()) total += v;
+        if (std::fabs(total - static_cast<double>(rows)) > 1e-4) ++wrong;
+      }
+    });
+  for (std::thread& worker : workers) worker.join();
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("a prepared plan is kept beside the model") {
+  const TemporaryFolder folder;
+  std::mt19937 random(2);
+  const Graph graph = small_network(random);
+  const std::vector<Tensor> inputs{input_for(random)};
+  const SessionOptions options{.plan_cache = (folder / "net.plan").string()};
+  const Tensor expected = cpu_backend().prepare(graph, {})->run(inputs).at(0);
+  const auto check = [&](const Graph& g, std::size_t warnings, const Tensor& result) {
+    const auto session = cpu_backend().prepare(g, options);
+    CHECK(session->run(inputs).at(0) == result);
+    CHECK(session->warnings().size() == warnings);
+  };
+  check(graph, 0, expected);
+  const std::string whole = read(options.plan_cache);
+  const auto written = std::filesystem::last_write_time(options.plan_cache);
+  check(graph, 0, expected);
+  CHECK(std::filesystem::last_write_time(options.plan_cache) == written);  // all was there
+
+  SECTION("of another model it is made anew, with a word about it") {
+    const Graph other = small_network(random);
+    check(other, 1, cpu_backend().prepare(other, {})->run(inputs).at(0));
+    check(other, 0, cpu_backend().prepare(other, {})->run(inputs).at(0));
+  }
+  SECTION("wherever it is damaged, it is made anew") {
+    const std::size_t steps[] = {1, 7, 16, 20, 24, 32, 40, 41, 60, 200, whole.size() / 2, whole.size() - 70, whole.size() - 1};
+    for (const std::size_t at : steps) {
+      CAPTURE(at);
+      for (const bool cut : {false, true}) {
+        std::string bytes = whole;
+        if (cut)
+          bytes.resize(at);
+        else
+          bytes[at] = static_cast<char>(bytes[at] ^ 0x40);
+        write_file(options.plan_cache, bytes);
+        if (!cut && at < 16) {  // not one of ours any more
+          CHECK_THROWS_WITH(cpu_backend().prepare(graph, options), Catch::Contains("is not a prepared plan"));
+          CHECK(read(options.plan_cache) == bytes);
+          continue;
+        }
+        const auto session = cpu_backend().prepare(graph, options);
+        CHECK(session->run(inputs).at(0) == expected);
+        // Bytes between entries say nothing.
+        if (session->warnings().empty())
+          CHECK(read(options.plan_cache) == bytes);
+        else
+          CHECK(read(options.plan_cache) == whole);
+      }
+    }
+  }
+  SECTION("another file is left as it is") {
+    write_file(options.plan_cache, "something dear");
+    CHECK_THROWS_WITH(cpu_backend().prepare(graph, options), Catch::Contains("is not a prepared plan"));
+    CHECK(read(options.plan_cache) == "something dear");
+  }
+}
