@@ -2,6 +2,7 @@
 // done before the result is stored.
 #include <algorithm>
 
+#include "runtime/cpu/convolution_choice.h"
 #include "runtime/cpu/epilogue.h"
 
 namespace rewright::cpu {
@@ -37,20 +38,47 @@ struct Shape {
     return memory::desc(sizes, type, steps);
   }
   std::size_t output_axis() const { return transposed ? 1 : 0; }
+
+  // As kernels of our own see it: over two axes, or over one, as pictures of one row.
+  std::optional<PictureShape> picture() const {
+    const std::size_t axes = x.size() - 2;
+    if (transposed || axes > 2) return std::nullopt;
+    PictureShape p;
+    p.pictures = x[0];
+    p.channels = x[1];
+    p.outputs = y[1];
+    p.width = x.back();
+    p.out_width = y.back();
+    if (axes == 2) {
+      p.height = x[2];
+      p.out_height = y[2];
+    }
+    p.group = group;
+    for (std::size_t a = 0; a < axes; ++a) {
+      const std::size_t to = 2 - axes + a;
+      p.kernel[to] = w[2 + a];
+      p.strides[to] = strides[a];
+      p.dilations[to] = dilations[a] + 1;
+      p.pads_begin[to] = pads_begin[a];
+    }
+    return p;
+  }
 };
 
 struct Primitive {
   dnnl::primitive primitive;
   memory::desc source, weights, result, scratchpad;
   bool reference = false;  // oneDNN has plain loops for this only
+  bool slow = false;       // these, or products of rearranged copies of the picture
 };
 
 Primitive describe(const Shape& s, const memory::desc& source, const memory::desc& weights, bool bias,
                    const memory::desc& result, const dnnl::primitive_attr& attributes) {
   const memory::desc b = bias ? memory::desc({s.y[1]}, memory::data_type::f32, memory::format_tag::a) : memory::desc();
   const auto finish = [](const auto& d, auto primitive) {
-    const bool reference = std::string_view(d.impl_info_str()).starts_with("ref");
-    return Primitive{std::move(primitive), d.src_desc(), d.weights_desc(), d.dst_desc(), d.scratchpad_desc(), reference};
+    const std::string_view name = d.impl_info_str();
+    const bool reference = name.starts_with("ref"), slow = reference || name.find("gemm") != name.npos;
+    return Primitive{std::move(primitive), d.src_desc(), d.weights_desc(), d.dst_desc(), d.scratchpad_desc(), reference, slow};
   };
   if (s.transposed) {
     const dnnl::deconvolution_forward::primitive_desc d(dnnl_engine(), dnnl::prop_kind::forward_inference,
@@ -87,11 +115,49 @@ class ConvolutionPlan final : public NodePlan {
   }
 
   void emit(Planner& planner, ValueId result) override {
+    const std::optional<PictureShape> picture = shape_.picture();
+    const auto simple = epilogue_.simple(planner.options().isa);
+    if (picture && constant_weights_ && simple) {
+      Finish finish{{}, simple->addition, simple->low, simple->high, simple->function};
+      ConvolutionMethod method = fastest_convolution(*picture, planner.options().isa);
+      const bool by_channel = picture->group == picture->channels;
+      if (method == ConvolutionMethod::kLibrary && !by_channel && choose(planner, true).slow)
+        method = ConvolutionMethod::kDirect;
+      if (method != ConvolutionMethod::kLibrary) return emit_own(planner, result, *picture, method, std::move(finish));
+    }
+    emit_library(planner, result);
+  }
+
+ private:
+  void emit_own(Planner& planner, ValueId result, const PictureShape& picture, ConvolutionMethod method, Finish finish) {
+    const Isa isa = planner.options().isa;
+    const Tensor bias = shifted_bias(planner);
+    const auto b = bias.data<float>();
+    finish.bias.assign(b.begin(), b.end());
+    const Weights weights{[&] { return scaled_weights(planner); },
+                          [&](const std::string& how, std::size_t bytes, const std::function<void(std::byte*)>& fill) {
+                            return planner.prepared(result, how, bytes, fill);
+                          }};
+    std::unique_ptr<Kernel> kernel;
+    if (method == ConvolutionMethod::kDirect)
+      kernel = make_direct_convolution(picture, weights, std::move(finish), isa);
+    else if (method == ConvolutionMethod::kGrouped)
+      kernel = make_grouped_convolution(picture, weights, std::move(finish), isa);
+    else
+      kernel = make_winograd_convolution(picture, method == ConvolutionMethod::kWinograd2 ? 2 : 4, weights, std::move(finish),
+                                         isa, planner.options().threads);
+    std::vector<int> inputs{planner.storage(node_.inputs[0], kChannelsLast)};
+    for (const ValueId v : epilogue_.additions()) inputs.push_back(planner.storage(v, kChannelsLast));
+    const int target = planner.add_value(result, kChannelsLast);
+    planner.add_step(std::move(kernel), std::move(inputs), {target});
+  }
+
+  void emit_library(Planner& planner, ValueId result) {
     const memory::desc any_weights(shape_.weights().get_dims(), memory::data_type::f32, memory::format_tag::any);
     const bool bias = planner.has(node_, 2) || (epilogue_.affine() && has_shift());
     const RowLoops::Unary function = epilogue_.take_last_function(planner.options().isa);
     // First without additions, to learn the layouts; what they add then comes in the result's.
-    Primitive p = choose(planner, any_weights, bias);
+    Primitive p = choose(planner, bias);
     const Layout x_layout = *layout_of(p.source, shape_.x), y_layout = *layout_of(p.result, shape_.y);
     const std::vector<memory::desc> additions(epilogue_.additions().size(), p.result);
     if (!additions.empty()) p = describe(shape_, p.source, any_weights, bias, p.result, attributes(additions));
@@ -133,7 +199,6 @@ class ConvolutionPlan final : public NodePlan {
     planner.add_step(std::move(kernel), std::move(inputs), {target});
   }
 
- private:
   dnnl::primitive_attr attributes(const std::vector<memory::desc>& additions) const {
     dnnl::primitive_attr result = user_scratchpad();
     if (!additions.empty() || epilogue_.additions().empty()) result.set_post_ops(epilogue_.post_ops(additions));
@@ -142,7 +207,8 @@ class ConvolutionPlan final : public NodePlan {
 
   // Layouts of input and result, the most wanted first; the first for which oneDNN has more than plain loops. Channels last
   // measures best with both AVX2 and AVX-512, and one layout everywhere saves changes between layouts.
-  Primitive choose(Planner& planner, const memory::desc& any_weights, bool bias) const {
+  Primitive choose(Planner& planner, bool bias) const {
+    const memory::desc any_weights(shape_.weights().get_dims(), memory::data_type::f32, memory::format_tag::any);
     std::vector<std::pair<memory::desc, memory::desc>> candidates;
     const memory::desc any_x = dnnl_any(shape_.x), any_y = dnnl_any(shape_.y);
     const auto both = [&](Layout layout) { candidates.emplace_back(dnnl_desc(shape_.x, layout), dnnl_desc(shape_.y, layout)); };

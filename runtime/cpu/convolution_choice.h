@@ -5,7 +5,7 @@
 
 namespace rewright::cpu {
 
-enum class ConvolutionMethod { kLibrary, kDirect, kWinograd2, kWinograd4 };
+enum class ConvolutionMethod { kLibrary, kDirect, kGrouped, kWinograd2, kWinograd4 };
 
 // The fastest by an estimate: the multiplications at the rate that the kernels reach, and what Winograd's method adds, which
 // is its transformations and larger weights that come from beyond the second-level cache. The estimate depends on nothing but

@@ -34,6 +34,22 @@ struct ConvolutionLoops {
   };
   void (*tile)(const Tile& tile);
 
+  // Four pixels next to each other of the result of a convolution in groups of 4 or 8 channels, as many outputs as inputs, for
+  // one vector of channels and a window of three columns. pixels[i * columns + j] is column j of row i of the windows, of which
+  // there are `columns` = 3 * stride + 3; stride is 1 or 2. w: [height][3][group][lanes].
+  struct GroupTile {
+    const float* const* pixels;
+    Count channel;  // the first of the vector
+    Count height, stride, group;
+    const float* w;
+    float* y;
+    Count y_stride;
+    const float* bias;    // [lanes]
+    const float* addend;  // laid out as y, or null
+    float low, high;
+  };
+  void (*group_tile)(const GroupTile& tile);
+
   // Winograd's convolution F(m x m, 3 x 3) for m = 2 and 4, in the transformed domain of (m + 2) x (m + 2) points.
   // Input tile: `pixels` are those of the window, row by row, each of `channels` elements. Point p of channel c becomes
   // v[p * point_stride + c]; channels are filled up to a whole vector.

@@ -62,20 +62,32 @@ void tile(const Tile& t) {
         }
       }
     }
-  const V low = t.low - V{}, high = t.high - V{};
-  for (Count r = 0; r < kRows; ++r)
-    for (Count v = 0; v < kVectors; ++v) {
-      const Count column = v * kLanes, left = t.columns - column;
-      float* const y = t.y + r * t.y_stride + column;
-      const float* const addend = t.addend != nullptr ? t.addend + r * t.addend_stride + column : nullptr;
-      if (left >= kLanes) {
-        if (addend != nullptr) sum[r][v] += load(addend);
-        store(y, bounded(sum[r][v], low, high));
-      } else if (left > 0) {
-        if (addend != nullptr) sum[r][v] += load_some(addend, left);
-        store_some(y, bounded(sum[r][v], low, high), left);
+  // Loops over rows are unrolled wholly, so that the sums stay in registers.
+  const bool whole = t.columns == kVectors * kLanes;
+  if (t.addend != nullptr) {
+#pragma GCC unroll 16
+    for (Count r = 0; r < kRows; ++r)
+      for (Count v = 0; v < kVectors; ++v) {
+        const float* const addend = t.addend + r * t.addend_stride + v * kLanes;
+        if (whole)
+          sum[r][v] += load(addend);
+        else if (t.columns > v * kLanes)
+          sum[r][v] += load_some(addend, std::min(kLanes, t.columns - v * kLanes));
       }
-    }
+  }
+  const V low = t.low - V{}, high = t.high - V{};
+#pragma GCC unroll 16
+  for (Count r = 0; r < kRows; ++r)
+    for (Count v = 0; v < kVectors; ++v) sum[r][v] = bounded(sum[r][v], low, high);
+  if (whole) {
+#pragma GCC unroll 16
+    for (Count r = 0; r < kRows; ++r)
+      for (Count v = 0; v < kVectors; ++v) store(t.y + r * t.y_stride + v * kLanes, sum[r][v]);
+    return;
+  }
+  for (Count r = 0; r < kRows; ++r)
+    for (Count v = 0; v < kVectors && v * kLanes < t.columns; ++v)
+      store_some(t.y + r * t.y_stride + v * kLanes, sum[r][v], std::min(kLanes, t.columns - v * kLanes));
 }
 
 template <Count kVectors, std::size_t... kRows>
@@ -85,6 +97,63 @@ constexpr std::array<void (*)(const Tile&), sizeof...(kRows)> tiles(std::index_s
 constexpr auto kOne = tiles<1>(std::make_index_sequence<kMaxRows>()), kTwo = tiles<2>(std::make_index_sequence<kMaxRows>());
 
 void run_tile(const Tile& t) { (t.vectors == 1 ? kOne : kTwo)[static_cast<std::size_t>(t.rows - 1)](t); }
+
+// ---- In small groups
+using GroupTile = ConvolutionLoops::GroupTile;
+typedef int Lanes __attribute__((vector_size(sizeof(V))));
+
+// Element j of the group of each lane.
+template <Count kGroup, Count kElement>
+inline V spread(V x) {
+  Lanes at;
+  for (Count lane = 0; lane < kLanes; ++lane) at[lane] = static_cast<int>(lane / kGroup * kGroup + kElement);
+  return __builtin_shuffle(x, at);
+}
+
+template <Count kGroup, Count kStride, std::size_t... kElements>
+inline void group_sums(const GroupTile& t, std::index_sequence<kElements...>) {
+  constexpr Count kPixels = 4, kWidth = 3, kColumns = (kPixels - 1) * kStride + kWidth;
+  V sum[kPixels][2];  // two for each, as one chain of additions is too slow
+  for (auto& s : sum) {
+    s[0] = load(t.bias);
+    s[1] = V{};
+  }
+  for (Count i = 0; i < t.height; ++i) {
+    const float* const w = t.w + i * kWidth * kGroup * kLanes;
+#pragma GCC unroll 16
+    for (Count column = 0; column < kColumns; ++column) {
+      const V x = load(t.pixels[i * kColumns + column] + t.channel);
+      const V parts[] = {spread<kGroup, static_cast<Count>(kElements)>(x)...};
+#pragma GCC unroll 4
+      for (Count p = 0; p < kPixels; ++p) {
+        const Count j = column - p * kStride;
+        if (j < 0 || j >= kWidth) continue;
+        for (Count e = 0; e < kGroup; ++e) sum[p][e % 2] += parts[e] * load(w + (j * kGroup + e) * kLanes);
+      }
+    }
+  }
+  const V low = t.low - V{}, high = t.high - V{};
+#pragma GCC unroll 4
+  for (Count p = 0; p < kPixels; ++p) {
+    V result = sum[p][0] + sum[p][1];
+    if (t.addend != nullptr) result += load(t.addend + p * t.y_stride);
+    store(t.y + p * t.y_stride, bounded(result, low, high));
+  }
+}
+
+template <Count kGroup>
+inline void group_tile_of(const GroupTile& t) {
+  constexpr auto kElements = std::make_index_sequence<kGroup>();
+  if (t.stride == 1)
+    group_sums<kGroup, 1>(t, kElements);
+  else
+    group_sums<kGroup, 2>(t, kElements);
+}
+
+void group_tile(const GroupTile& t) {
+  if (t.group == 4) return group_tile_of<4>(t);
+  if constexpr (kLanes >= 8) group_tile_of<8>(t);
+}
 
 // ---- Winograd's transformations (Lavin and Gray, 2016), with the points 0, 1, -1, 2, -2 and infinity, or 0, 1, -1 and
 // infinity
@@ -185,8 +254,15 @@ void transform_output(const ConvolutionLoops::TransformedOutput& o) {
   }
 }
 
-constexpr ConvolutionLoops kTable{
-    kLanes, kMaxRows, kMaxVectors, run_tile, transform_input<2>, transform_input<4>, transform_output<2>, transform_output<4>};
+constexpr ConvolutionLoops kTable{kLanes,
+                                  kMaxRows,
+                                  kMaxVectors,
+                                  run_tile,
+                                  group_tile,
+                                  transform_input<2>,
+                                  transform_input<4>,
+                                  transform_output<2>,
+                                  transform_output<4>};
 
 }  // namespace
 

@@ -9,7 +9,7 @@ namespace rewright::cpu {
 
 namespace {
 
-constexpr std::int64_t kPartBytes = 128 << 10;     // of a picture, read again for each panel of weights
+constexpr std::int64_t kPartBytes = 32 << 10;      // of a picture, read again for each panel of weights
 constexpr std::int64_t kWeightsBytes = 512 << 10;  // of weights, read again for each part of the picture
 
 class DirectConvolution final : public Kernel {
@@ -46,7 +46,10 @@ class DirectConvolution final : public Kernel {
     tile_.y_stride = tile_.addend_stride = s.outputs;
     // Rows whose distance is a multiple of 4 KiB share a set of the first-level cache.
     rows_ = tile_.x_stride % 1024 == 0 ? std::min<std::int64_t>(8, loops_.max_rows) : loops_.max_rows;
-    part_ = std::max<std::int64_t>(1, kPartBytes / 4 / (s.strides[1] * s.channels * s.kernel[0]) / rows_) * rows_;
+    const std::int64_t pixel = std::max(s.strides[1] * s.channels * s.kernel[0], s.outputs);
+    part_ = std::max<std::int64_t>(1, kPartBytes / 4 / pixel / rows_) * rows_;
+    const std::int64_t panel_bytes = std::max<std::int64_t>(1, 4 * panels_.depth() * loops_.lanes * loops_.max_vectors);
+    together_ = std::max<std::int64_t>(1, kWeightsBytes / panel_bytes);
   }
 
   std::size_t scratch_bytes() const override {
@@ -65,15 +68,16 @@ class DirectConvolution final : public Kernel {
       x = to;
     }
     const std::int64_t parts = (s_.out_width + part_ - 1) / part_, rows = s_.pictures * s_.out_height;
-    const std::int64_t panel_bytes = std::max<std::int64_t>(1, 4 * panels_.depth() * loops_.lanes * loops_.max_vectors);
-    const std::int64_t together = std::max<std::int64_t>(1, kWeightsBytes / panel_bytes);
-    const std::int64_t all = s_.group * panels_.count(), sets = (all + together - 1) / together;
+    const std::int64_t all = s_.group * panels_.count(), sets = (all + together_ - 1) / together_;
 #pragma omp parallel for num_threads(threads) if (threads > 1) collapse(3)
     for (std::int64_t set = 0; set < sets; ++set)
       for (std::int64_t row = 0; row < rows; ++row)
-        for (std::int64_t part = 0; part < parts; ++part)
-          for (std::int64_t p = set * together; p < std::min(all, (set + 1) * together); ++p)
-            compute(call, x, p, row, part * part_);
+        for (std::int64_t part = 0; part < parts; ++part) {
+          const std::int64_t first = part * part_, count = std::min(part_, s_.out_width - first);
+          const std::int64_t begin = set * together_, end = std::min(all, begin + together_);
+          for (std::int64_t p = begin; p < end; ++p) compute(call, x, p, row, first, count);
+          if (finish_.function != nullptr) finish(call, begin, end, row * s_.out_width + first, count);
+        }
   }
 
  private:
@@ -84,7 +88,8 @@ class DirectConvolution final : public Kernel {
     std::fill(to + before + count, to + padded_width_ * c, 0.0f);
   }
 
-  void compute(const Call& call, const float* x, std::int64_t p, std::int64_t row, std::int64_t first) const {
+  void compute(const Call& call, const float* x, std::int64_t p, std::int64_t row, std::int64_t first,
+               std::int64_t count) const {
     const std::int64_t group = p / panels_.count(), panel = p % panels_.count();
     const std::int64_t picture = row / s_.out_height, top = row % s_.out_height * s_.strides[0] - s_.pads_begin[0];
     // Rows of the window that lie in the picture.
@@ -98,9 +103,9 @@ class DirectConvolution final : public Kernel {
     t.w = panels_.data(group, panel) + from * t.width * t.length * t.vectors * loops_.lanes;
     t.bias = bias_.empty() ? nullptr : bias_.data() + group * panels_.stored_columns() + panels_.first(panel);
     const std::int64_t channel = group * (s_.outputs / s_.group) + panels_.first(panel);
-    const std::int64_t last = std::min(first + part_, s_.out_width), blocks = (last - first + rows_ - 1) / rows_;
+    const std::int64_t blocks = (count + rows_ - 1) / rows_;
     for (std::int64_t b = 0; b < blocks; ++b) {
-      const std::int64_t begin = first + (last - first) * b / blocks, end = first + (last - first) * (b + 1) / blocks;
+      const std::int64_t begin = first + count * b / blocks, end = first + count * (b + 1) / blocks;
       const std::int64_t y = (row * s_.out_width + begin) * s_.outputs + channel;
       const std::int64_t at = t.height > 0 ? (picture * s_.height + top + from * d) * padded_width_ : 0;
       t.x = x + (at + begin * s_.strides[1]) * s_.channels + group * (s_.channels / s_.group);
@@ -108,9 +113,18 @@ class DirectConvolution final : public Kernel {
       t.y = reinterpret_cast<float*>(call.outputs[0]) + y;
       t.addend = finish_.addend ? reinterpret_cast<const float*>(call.inputs[1]) + y : nullptr;
       loops_.tile(t);
-      if (finish_.function == nullptr) continue;
-      for (std::int64_t r = 0; r < t.rows; ++r) finish_.function(t.y + r * t.y_stride, t.y + r * t.y_stride, t.columns);
     }
+  }
+
+  // The function of all channels of the panels from `begin` to `end`.
+  void finish(const Call& call, std::int64_t begin, std::int64_t end, std::int64_t pixel, std::int64_t count) const {
+    float* const y = reinterpret_cast<float*>(call.outputs[0]) + pixel * s_.outputs;
+    const auto channel = [&](std::int64_t p) {
+      return p / panels_.count() * (s_.outputs / s_.group) + panels_.first(p % panels_.count());
+    };
+    const std::int64_t from = channel(begin), to = end == s_.group * panels_.count() ? s_.outputs : channel(end);
+    if (to - from == s_.outputs) return finish_.function(y, y, count * s_.outputs);
+    for (std::int64_t r = 0; r < count; ++r) finish_.function(y + r * s_.outputs + from, y + r * s_.outputs + from, to - from);
   }
 
   PictureShape s_;
@@ -119,7 +133,8 @@ class DirectConvolution final : public Kernel {
   Panels panels_;
   std::vector<float> bias_;
   ConvolutionLoops::Tile tile_{};
-  std::int64_t padded_width_ = 0, rows_ = 1, part_ = 1;
+  std::int64_t padded_width_ = 0;
+  std::int64_t rows_ = 1, part_ = 1, together_ = 1;  // pixels of a tile and of a part, panels of a set
   bool copied_ = false;
 };
 

@@ -39,6 +39,10 @@ struct Weights {
 // A step with the picture and the addend, if there is one, as inputs and the result as output, all with channels last.
 std::unique_ptr<Kernel> make_direct_convolution(const PictureShape& shape, const Weights& weights, Finish finish, Isa isa);
 
+// Groups of 4 or 8 channels, whole vectors of them, with windows of three columns.
+bool is_in_small_groups(const PictureShape& shape, Isa isa);
+std::unique_ptr<Kernel> make_grouped_convolution(const PictureShape& shape, const Weights& weights, Finish finish, Isa isa);
+
 // Winograd's F(tile x tile, 3 x 3), tile 2 or 4: (tile + 2)^2 multiplications for tile^2 * 9. Each element of the result comes
 // from all of its window's (tile + 2)^2 pixels: one that is NaN or infinite, or overflows when it is multiplied by 100, makes
 // the whole tile NaN.

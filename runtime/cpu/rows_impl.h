@@ -97,7 +97,8 @@ void scale_columns(float* d, Count d_stride, const float* s, Count s_stride, Cou
     for (Count i = c; i < n; ++i) d[r * d_stride + i] = at_most(high, at_least(low, s[r * s_stride + i] * scale[i] + shift[i]));
 }
 
-// Calls f with the number of vectors, as a constant, and the column they start at; for single columns with 0.
+// Calls f with the number of vectors, as a constant, and the column they start at; for single columns with 0. The last vector
+// may overlap the one before: f must not read what it writes.
 template <Count kVectors>
 struct Columns {
   static constexpr Count vectors = kVectors;
@@ -107,6 +108,7 @@ inline void over_columns(Count n, F f) {
   Count c = 0;
   for (; c + 4 * kLanes <= n; c += 4 * kLanes) f(Columns<4>(), c);
   for (; c + kLanes <= n; c += kLanes) f(Columns<1>(), c);
+  if (c < n && n >= kLanes) return f(Columns<1>(), n - kLanes);
   for (; c < n; ++c) f(Columns<0>(), c);
 }
 
