@@ -62,6 +62,28 @@ TEST_CASE("rules of several outputs are applied to pairs", "[rule_theory]") {
                           "Relu(MatMul(x, a)) + MatMul(x, b) => Relu(y.0) + y.1 exact")));
 }
 
+TEST_CASE("one output of a rule's several is enough", "[rule_theory]") {
+  const RuleTheory theory = theory_of(
+      {"x: any, y: any let p = Split(Concat(x, y; axis=a); axis=a, sizes=[size(x, a), size(y, a)]) p.0, p.1 => x, y exact"});
+  CHECK(theory.derives(rule("x[M, N], y[K, N] Relu(Split(Concat(x, y; axis=0); axis=0, sizes=[M, K]).0) => Relu(x) exact")));
+  CHECK(theory.derives(rule("x[M, N], y[K, N] Relu(Split(Concat(x, y; axis=0); axis=0, sizes=[M, K]).1) => Relu(y) exact")));
+  CHECK(!theory.derives(rule("x[M, N], y[M, N] Relu(Split(Concat(x, y; axis=0); axis=0, sizes=[M, M]).0) => Relu(y) exact")));
+}
+
+TEST_CASE("what is computed from constants alone is evaluated", "[rule_theory]") {
+  const RuleTheory theory = theory_of({"x[..., M, K] MatMul(x, Eye(; size=K, type=T)) => x reassociates",
+                                       "x[X...] x * Fill(; value=1, shape=X, type=T) => x exact"});
+  const std::string eye = "Eye(; size=N, type=T)";
+  CHECK(theory.derives(rule("x[M, N] MatMul(x, Relu(" + eye + " * " + eye + ")) => x reassociates")));
+  CHECK(theory.derives(rule("x[M, N] x * Relu(Fill(; value=1, shape=[M, N], type=T)) => x reassociates")));
+  // Nothing is said of what it was computed from.
+  CHECK(theory.derives(
+      rule("x[2, N] x * Concat(Fill(; value=1, shape=[1, N], type=T), Fill(; value=1, shape=[1, N], type=T); axis=0) "
+           "=> x reassociates")));
+  CHECK(!theory.derives(rule("x[N, N] MatMul(x, " + eye + " + " + eye + ") => x reassociates")));
+  CHECK(!theory.derives(rule("x[M, N] x * Fill(; value=2, shape=[M, N], type=T) => x reassociates")));
+}
+
 TEST_CASE("rules that change nothing that is rounded are exact", "[exactness]") {
   const auto exact = [](const std::string& text) { return same_operations(rule(text), 8, 3); };
   CHECK(exact("x, y Concat(Relu(x), Relu(y); axis=a) => Relu(Concat(x, y; axis=a)) exact"));
