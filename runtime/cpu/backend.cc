@@ -36,6 +36,13 @@ auto translated(F f) {
   }
 }
 
+// A graph with these inputs and nothing else.
+Graph inputs_of(const Graph& graph) {
+  Graph result;
+  for (const ValueId i : graph.inputs()) result.add_input(graph.value(i).name, graph.value(i).type);
+  return result;
+}
+
 // Tensors whose types and sizes are those of a plan's inputs: nothing is left to be bound.
 bool same_types(std::span<const Tensor> tensors, const std::vector<TensorType>& types) {
   if (tensors.size() != types.size()) return false;
@@ -60,6 +67,7 @@ class CpuSession final : public Session {
     if (sizes_known(graph_)) {
       for (const ValueId i : graph_.inputs()) fixed_types_.push_back(graph_.value(i).type);
       fixed_ = prepare(graph_);
+      graph_ = inputs_of(graph_);  // its constants are in the plan as it needs them
     }
   }
 
@@ -133,7 +141,11 @@ class CpuSession final : public Session {
     runner->measure(options_.profile);
     if (cache) {
       if (!cache->problem().empty()) warnings_.push_back(options_.plan_cache + ": " + cache->problem());
-      if (cache->changed()) cache->save();
+      try {
+        if (cache->changed()) cache->save();
+      } catch (const Error& error) {  // the plan is good without
+        warnings_.push_back(error.what());
+      }
     }
     return runner;
   }

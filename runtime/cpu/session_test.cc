@@ -143,6 +143,11 @@ TEST_CASE("a prepared plan is kept beside the model") {
       }
     }
   }
+  SECTION("where it cannot be written, the session works all the same") {
+    const auto session = cpu_backend().prepare(graph, {.plan_cache = (folder / "nowhere/net.plan").string()});
+    CHECK(session->run(inputs).at(0) == expected);
+    CHECK_THAT(session->warnings().at(0), Catch::Contains("cannot be written"));
+  }
   SECTION("another file is left as it is") {
     write_file(options.plan_cache, "something dear");
     CHECK_THROWS_WITH(cpu_backend().prepare(graph, options), Catch::Contains("is not a prepared plan"));
