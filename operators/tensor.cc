@@ -1,5 +1,7 @@
 #include "operators/tensor.h"
 
+#include <sys/mman.h>
+
 #include <array>
 #include <bit>
 #include <cmath>
@@ -142,9 +144,13 @@ Tensor::Tensor(DataType type, Sizes sizes) : type_(type), sizes_(std::move(sizes
   std::size_t bytes;
   if (__builtin_mul_overflow(static_cast<std::size_t>(count_), byte_size(type), &bytes) || bytes > (std::size_t{1} << 46))
     throw Error(ErrorCode::kMissing, "not enough memory for a tensor of " + std::to_string(count_) + " elements");
+  // Large ones in huge pages, where the system has them: a fault for each small page costs more than copying its contents.
+  constexpr std::size_t kHugePage = std::size_t{2} << 20;
+  const std::size_t alignment = bytes >= 2 * kHugePage ? kHugePage : 64;
   bytes = (bytes + 63) / 64 * 64 + 64;
-  void* memory = std::aligned_alloc(64, bytes);
+  void* memory = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
   if (!memory) throw Error(ErrorCode::kMissing, "not enough memory for a tensor of " + std::to_string(bytes) + " bytes");
+  if (alignment == kHugePage) ::madvise(memory, bytes, MADV_HUGEPAGE);
   owner_ = std::shared_ptr<void>(memory, std::free);
   bytes_ = static_cast<const std::byte*>(memory);
   writable_ = true;
