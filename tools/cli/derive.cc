@@ -13,11 +13,12 @@ struct Options {
   CommonOptions common;
   std::vector<std::string> files, given;
   int instances = 12;
+  generator::RuleDerivationLimits limits;
 };
 
 int derive_command(const Options& options) {
   const std::vector<Rule> rules = read_all_rules(options.files), given = read_all_rules(options.given);
-  generator::RuleDerivationLimits limits;
+  generator::RuleDerivationLimits limits = options.limits;
   if (options.common.seed != 0) limits.seed = options.common.seed;
   const auto found = generator::standings(rules, given, options.instances, limits);
   nlohmann::json list = nlohmann::json::array();
@@ -54,6 +55,12 @@ void add_derive(CLI::App& rules, Run& run) {
   sub->add_option("files", o.files, "rule databases (default: the shipped one)")->type_name("FILE");
   sub->add_option("--from", o.given, "the rules from which they may follow")->required()->type_name("FILE");
   sub->add_option("--instances", o.instances, "of each rule")->check(CLI::PositiveNumber)->capture_default_str();
+  sub->add_option("--rounds", o.limits.rounds, "how often all rules are applied, at most")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  sub->add_option("--applications", o.limits.applications, "of operators that are made of one instance, at most")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   sub->callback([options, &run] { run = [options] { return derive_command(*options); }; });
 }
 
