@@ -16,7 +16,7 @@ import random
 
 import numpy
 
-from taso_rules import NONE, RELU, SAME, VALID, Side, both, message, number, rule, RULES  # noqa: F401
+from taso_rules import NONE, RELU, RULES, SAME, VALID, message, rule
 
 Value = collections.namedtuple("Value", "array joints size")  # joints: by axis, how many parts a concatenation left, or nothing
 
@@ -299,9 +299,7 @@ def proper(left, right, operators):
         return False
     first, second = (set().union(*(nodes(g, set()) for g in side)) for side in (left, right))
     variables = [set().union(*(inputs(g) for g in side)) for side in (left, right)]
-    if not first or first & second or len(first) > operators or len(second) > operators or not variables[1] <= variables[0]:
-        return False
-    return True
+    return bool(first) and not first & second and max(len(first), len(second)) <= operators and variables[1] <= variables[0]
 
 
 def pairs(e, draw, operators):
