@@ -5,6 +5,7 @@
 
 #include "runtime/cpu/epilogue.h"
 #include "runtime/cpu/planner.h"
+#include "runtime/cpu/row_functions.h"
 #include "runtime/cpu/tile/stages.h"
 
 namespace rewright::cpu {
@@ -155,6 +156,13 @@ bool Grouping::is_tiled(int n) const {
   return true;
 }
 
+// Reduces, and has one result.
+bool Grouping::is_row_function_candidate(int n) const {
+  if (!is_tiled(n)) return false;
+  const Definition definition = planner_.define(*graph_.nodes()[n]);
+  return definition.has_denotation() && has_reduction(definition.outputs()[0].element);
+}
+
 void Grouping::take_kernels() {
   for (std::size_t n = 0; n < graph_.nodes().size(); ++n) {
     const Node& node = *graph_.nodes()[n];
@@ -170,8 +178,9 @@ void Grouping::take_kernels() {
       add_group();
       continue;
     }
-    if (const auto maker = kernel_table().find(node.op->name()); maker != kernel_table().end()) {
-      if (auto plan = maker->second(planner_, node)) {
+    const auto maker = kernel_table().find(node.op->name());
+    if (maker != kernel_table().end() || is_row_function_candidate(static_cast<int>(n))) {
+      if (auto plan = maker != kernel_table().end() ? maker->second(planner_, node) : plan_row_function(planner_, node)) {
         Planner::Group& group = add_group();
         group.plan = std::move(plan);
         take_chains(static_cast<int>(n), group);

@@ -123,6 +123,7 @@ class Grouping {
   void take_kernels();
   void take_chains(int node, Planner::Group& group);
   void take_rows(Planner::Group& group);
+  bool is_row_function_candidate(int node) const;
   int only_user(ValueId value) const;  // -1: none, or several
   void join(Planner::Group& group, int node);
   void group_elementwise();

@@ -60,6 +60,11 @@ struct ProductLoops {
   // largest), whose sum is returned. A NaN stays. Scores of minus infinity alone become 0.
   float (*exponentials)(float* row, Count n, float* largest);
   void (*scale)(float* y, Count n, float factor);
+
+  // Of a row of n numbers, all at once.
+  void (*softmax)(float* y, const float* x, Count n);
+  // (x - mean) / sqrt(mean of its square + epsilon) * scale + shift, the mean 0 if not `centered`; scale and shift may be null.
+  void (*normalize)(float* y, const float* x, Count n, bool centered, float epsilon, const float* scale, const float* shift);
 };
 
 const ProductLoops& product_loops(Isa isa);

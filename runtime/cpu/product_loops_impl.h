@@ -218,7 +218,49 @@ void scale(float* y, Count n, float factor) {
   over_rows(y, n, 1, n, [&](V x) { return x * factor; });
 }
 
-constexpr ProductLoops kTable{kLanes, REWRIGHT_PRODUCT_ROWS, multiply, apply, add, exponentials, scale};
+// ---- Rows
+void softmax(float* y, const float* x, Count n) {
+  std::memcpy(y, x, static_cast<std::size_t>(n) * sizeof(float));
+  float largest = -std::numeric_limits<float>::infinity();
+  const float sum = exponentials(y, n, &largest);
+  scale(y, n, 1.0f / sum);
+}
+
+inline float total(V v) {
+  float sum = 0;
+  for (Count l = 0; l < kLanes; ++l) sum += v[l];
+  return sum;
+}
+// The sum of f over a row, in four vectors.
+template <class F>
+inline float sum_of(const float* x, Count n, F f) {
+  V sums[4] = {};
+  Count c = 0;
+  for (; c + 4 * kLanes <= n; c += 4 * kLanes)
+    for (Count k = 0; k < 4; ++k) sums[k] += f(load(x + c + k * kLanes));
+  for (; c + kLanes <= n; c += kLanes) sums[0] += f(load(x + c));
+  float sum = total((sums[0] + sums[1]) + (sums[2] + sums[3]));
+  for (; c < n; ++c) sum += f(splat(x[c]))[0];
+  return sum;
+}
+
+void normalize(float* y, const float* x, Count n, bool centered, float epsilon, const float* factors, const float* shift) {
+  const auto count = static_cast<float>(n);
+  const float mean = centered ? sum_of(x, n, [](V v) { return v; }) / count : 0.0f;
+  const float variance = sum_of(x, n, [&](V v) { return (v - mean) * (v - mean); }) / count;
+  const float inverse = 1.0f / __builtin_sqrtf(variance + epsilon);
+  Count c = 0;
+  for (; c + kLanes <= n; c += kLanes) {
+    V v = (load(x + c) - mean) * inverse;
+    if (factors != nullptr) v *= load(factors + c);
+    if (shift != nullptr) v += load(shift + c);
+    store(y + c, v);
+  }
+  for (; c < n; ++c)
+    y[c] = (x[c] - mean) * inverse * (factors == nullptr ? 1.0f : factors[c]) + (shift == nullptr ? 0.0f : shift[c]);
+}
+
+constexpr ProductLoops kTable{kLanes, REWRIGHT_PRODUCT_ROWS, multiply, apply, add, exponentials, scale, softmax, normalize};
 
 }  // namespace
 

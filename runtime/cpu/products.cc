@@ -1,12 +1,12 @@
 // Matrix products. Constant right operands are packed ahead, others when the product runs; both take in what follows. Operands
 // may be strided views, so a transpose before a product costs nothing.
 #include <algorithm>
-#include <cmath>
 
 #include "runtime/cpu/attention.h"
 #include "runtime/cpu/blas_product.h"
 #include "runtime/cpu/epilogue.h"
 #include "runtime/cpu/packed_product.h"
+#include "runtime/cpu/row_functions.h"
 #include "runtime/cpu/tile/stages.h"
 
 namespace rewright::cpu {
@@ -79,35 +79,6 @@ std::optional<RepeatedAddend> match_repeated_addition(const Planner& planner, co
     if (fits && (sizes.back() == 1 || result.strides.back() == 1)) return result;
   }
   return std::nullopt;
-}
-
-// Is the node the softmax of each row of its operand, by its denotation? Compared on some rows.
-bool is_row_softmax(const Planner& planner, const Node& node) {
-  const ValueInfo x = planner.info(node.inputs[0]);
-  if (node.inputs.size() != 1 || x.sizes.size() < 2 || planner.info(node.outputs[0]).sizes != x.sizes) return false;
-  constexpr std::int64_t kRows = 3, kColumns = 7;
-  Sizes sizes(x.sizes.size(), 1);
-  sizes.back() = kColumns;
-  sizes[sizes.size() - 2] = kRows;
-  const std::vector<std::optional<TensorType>> types{TensorType{DataType::kDouble, to_indices(sizes)}};
-  const Definition definition = node.op->define(node.attributes, Inputs::of(std::span(types)));
-  if (!definition.has_denotation()) return false;
-  const Output& output = definition.outputs()[0];
-  const TileOperand operand{DataType::kDouble, sizes, kPlain};
-  const auto program = compile_stages(output.element, output.position, operand, {operand}, {Isa::kBaseline, true});
-  if (!program) return false;
-  double in[kRows * kColumns], out[kRows * kColumns];
-  for (std::int64_t i = 0; i < kRows * kColumns; ++i) in[i] = std::sin(static_cast<double>(i * i));
-  const auto* const data = reinterpret_cast<const std::byte*>(in);
-  std::vector<double> scratch(program->scratch_bytes() / sizeof(double) + 1);
-  program->run({&data, 1}, reinterpret_cast<std::byte*>(out), reinterpret_cast<std::byte*>(scratch.data()), 1);
-  for (std::int64_t r = 0; r < kRows; ++r) {
-    double sum = 0;
-    for (std::int64_t c = 0; c < kColumns; ++c) sum += std::exp(in[r * kColumns + c]);
-    for (std::int64_t c = 0; c < kColumns; ++c)
-      if (!(std::fabs(out[r * kColumns + c] - std::exp(in[r * kColumns + c]) / sum) < 1e-12)) return false;
-  }
-  return true;
 }
 
 // How a product is computed.
@@ -266,28 +237,14 @@ class ProductPlan final : public NodePlan {
     const std::vector<float> factors = column_factors();
     const float* const source = planner.constant(node_.inputs[1]).data<float>().data();
     const auto fill = [&](float* target) { pack(source, b, t.b, factors, target, 0, t.b.panels()); };
-    std::shared_ptr<const void> owner;
-    const float* packed = nullptr;
-    if (planner.options().cache != nullptr) {
-      const std::string how = "panels " + std::to_string(t.b.vectors) + (trans_b_ ? " transposed" : "");
-      const auto bytes = std::make_shared<const Tensor>(planner.prepared(
-          factors.empty() ? node_.inputs[1] : result, how, static_cast<std::size_t>(t.b.floats()) * sizeof(float),
-          [&](std::byte* target) { fill(reinterpret_cast<float*>(target)); }));
-      packed = reinterpret_cast<const float*>(bytes->bytes().data());
-      owner = bytes;
-    } else {
-      const std::shared_ptr<PackedConstants> constants = planner.packed_constants();
-      std::optional<PackedConstants::Key> key;
-      if (factors.empty()) key.emplace(source, b.row_stride, b.column_stride, t.b.vectors);
-      packed = key ? constants->find(*key) : nullptr;
-      if (packed == nullptr) packed = constants->add(key, t.b.floats(), fill);
-      owner = constants;
-      planner.count_constant(static_cast<std::size_t>(t.b.floats()) * sizeof(float));
-    }
+    const std::shared_ptr<PackedConstants> constants = planner.packed_constants();
+    std::optional<PackedConstants::Key> key;
+    if (factors.empty()) key.emplace(source, b.row_stride, b.column_stride, t.b.vectors);
+    const float* packed = key ? constants->find(*key) : nullptr;
+    if (packed == nullptr) packed = constants->add(key, t.b.floats(), fill);
     ProductExtras extras = this->extras(planner, inputs);
     const int target = planner.add_value(result, kPlain);
-    planner.add_step(make_packed_product(t, p_.a.offset, packed, std::move(owner), std::move(extras)), std::move(inputs),
-                     {target});
+    planner.add_step(make_packed_product(t, p_.a.offset, packed, constants, std::move(extras)), std::move(inputs), {target});
   }
 
   void emit_packed(Planner& planner, ValueId result) {

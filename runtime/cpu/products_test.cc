@@ -274,6 +274,52 @@ TEST_CASE("what is no attention stays apart") {
   b.check();
 }
 
+TEST_CASE("softmax and normalizations of rows") {
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    CAPTURE(seed);
+    Builder b(seed);
+    const std::int64_t n = b.pick(1, 80);
+    Sizes sizes(static_cast<std::size_t>(b.pick(2, 4)), b.pick(1, 5));
+    sizes.back() = n;
+    const ValueId x = b.input(sizes);
+    ValueId y = kNoValue;
+    switch (seed % 4) {
+      case 0:
+        y = b.softmax(x);
+        break;
+      case 1:
+        y = node(b.graph, "LayerNormalization", {x, b.constant({n}), b.input({n})}, {{"epsilon", Real(1e-3)}})[0];
+        break;
+      case 2:
+        y = node(b.graph, "LayerNormalization", {x, b.input({n})}, {{"epsilon", Real(1e-12)}})[0];
+        break;
+      default:
+        y = node(b.graph, "RMSNormalization", {x, b.input({n})})[0];
+    }
+    b.graph.add_output("y", y);
+    b.check(2e-4);
+  }
+}
+
+TEST_CASE("NaN and infinities in rows stay in their rows") {
+  for (const char* const name : {"Softmax", "LayerNormalization"}) {
+    Builder b(1);
+    std::vector<double> x(6 * 37, 0.5);
+    x[3] = NAN;
+    x[40] = INFINITY;
+    x[80] = -INFINITY;
+    x[120] = 1e-40;
+    x[121] = 3;
+    for (int i = 0; i < 37; ++i) x[5 * 37 + i] = -INFINITY;
+    b.inputs.push_back(Tensor::from_reals(DataType::kFloat, {6, 37}, x));
+    const ValueId a = b.graph.add_input("a", {DataType::kFloat, to_indices(Sizes{6, 37})});
+    std::vector<ValueId> operands{a};
+    if (std::string(name) != "Softmax") operands.push_back(b.constant({37}));
+    b.graph.add_output("y", node(b.graph, name, operands)[0]);
+    b.check();
+  }
+}
+
 TEST_CASE("results do not depend on the run, for a number of threads") {
   Builder b(5);
   const ValueId q = b.input({1, 4, 70, 32}), k = b.input({1, 4, 32, 90}), v = b.input({1, 4, 90, 32});
