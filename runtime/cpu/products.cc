@@ -237,14 +237,28 @@ class ProductPlan final : public NodePlan {
     const std::vector<float> factors = column_factors();
     const float* const source = planner.constant(node_.inputs[1]).data<float>().data();
     const auto fill = [&](float* target) { pack(source, b, t.b, factors, target, 0, t.b.panels()); };
-    const std::shared_ptr<PackedConstants> constants = planner.packed_constants();
-    std::optional<PackedConstants::Key> key;
-    if (factors.empty()) key.emplace(source, b.row_stride, b.column_stride, t.b.vectors);
-    const float* packed = key ? constants->find(*key) : nullptr;
-    if (packed == nullptr) packed = constants->add(key, t.b.floats(), fill);
+    std::shared_ptr<const void> owner;
+    const float* packed = nullptr;
+    if (planner.options().cache != nullptr) {
+      const std::string how = "panels " + std::to_string(t.b.vectors) + (trans_b_ ? " transposed" : "");
+      const auto bytes = std::make_shared<const Tensor>(planner.prepared(
+          factors.empty() ? node_.inputs[1] : result, how, static_cast<std::size_t>(t.b.floats()) * sizeof(float),
+          [&](std::byte* target) { fill(reinterpret_cast<float*>(target)); }));
+      packed = reinterpret_cast<const float*>(bytes->bytes().data());
+      owner = bytes;
+    } else {
+      const std::shared_ptr<PackedConstants> constants = planner.packed_constants();
+      std::optional<PackedConstants::Key> key;
+      if (factors.empty()) key.emplace(source, b.row_stride, b.column_stride, t.b.vectors);
+      packed = key ? constants->find(*key) : nullptr;
+      if (packed == nullptr) packed = constants->add(key, t.b.floats(), fill);
+      owner = constants;
+      planner.count_constant(static_cast<std::size_t>(t.b.floats()) * sizeof(float));
+    }
     ProductExtras extras = this->extras(planner, inputs);
     const int target = planner.add_value(result, kPlain);
-    planner.add_step(make_packed_product(t, p_.a.offset, packed, constants, std::move(extras)), std::move(inputs), {target});
+    planner.add_step(make_packed_product(t, p_.a.offset, packed, std::move(owner), std::move(extras)), std::move(inputs),
+                     {target});
   }
 
   void emit_packed(Planner& planner, ValueId result) {
