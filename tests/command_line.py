@@ -436,6 +436,9 @@ class CommandLine(unittest.TestCase):
 
     def test_what_is_missing_here(self):
         self.error("optimize", self.path("model.onnx"), "-o", self.path("o.onnx"), "--device", "cuda", status=4)
+        message = self.error("bench", self.path("model.onnx"), "--device", "cuda:7", status=4)
+        self.assertRegex(message, "CUDA|driver|GPU")
+        self.error("bench", self.path("model.onnx"), "--device", "cuda:x", status=2)
         self.error("optimize", self.path("model.onnx"), "-o", self.path("no/such/folder/o.onnx"), "--budget", "1s", status=4)
 
     def test_every_command_has_help_with_an_example(self):

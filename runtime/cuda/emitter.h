@@ -8,32 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "runtime/cuda/dependence.h"
 #include "runtime/cuda/generated_kernel.h"
 #include "runtime/cuda/index_range.h"
 
 namespace rewright::cuda {
-
-// The name of a tensor's element type in generated source. Throws Error(kUnsupported) for types without elements of fixed size.
-std::string type_name(DataType type);
-
-// The variables that an expression depends on from outside: bound atoms that no reduction inside of it binds.
-class FreeVariables {
- public:
-  const std::set<std::uint64_t>& of(const ElementNode& element);
-
- private:
-  void collect(const Index& index, std::set<std::uint64_t>& atoms);
-  std::map<const ElementNode*, std::set<std::uint64_t>> known_;
-};
-
-// A nest of reductions of one kind as one: its variables with their bounds, what has to hold, and what is reduced.
-struct ReductionNest {
-  std::vector<Index> variables, bounds;
-  std::vector<Condition> conditions;
-  Element body;
-  std::int64_t steps = -1;  // if all bounds are numbers
-};
-ReductionNest reduction_nest(const ElementNode& reduction);
 
 class Emitter {
  public:

@@ -5,6 +5,7 @@
 
 #include "operators/error.h"
 #include "runtime/cuda/emitter.h"
+#include "runtime/cuda/source_names.h"
 
 namespace rewright::cuda {
 

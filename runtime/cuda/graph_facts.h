@@ -5,20 +5,12 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "runtime/fusion/facts.h"
 
 namespace rewright::cuda {
 
-struct ValueInfo {
-  DataType type = DataType::kUndefined;
-  Sizes sizes;
-};
-
-// Elementwise nodes behind one value, as one expression over `operands`, of which the first is that value.
-struct Chain {
-  Element element;
-  Indices position;
-  std::vector<ValueId> operands;
-};
+using fusion::Chain;
+using fusion::ValueInfo;
 
 class GraphFacts {
  public:

@@ -1,31 +1,68 @@
 #include "runtime/cuda/grouping.h"
 
-#include <algorithm>
-
-#include "runtime/cpu/tile/stages.h"
+#include "runtime/fusion/composer.h"
+#include "runtime/fusion/grouping.h"
 
 namespace rewright::cuda {
 
+namespace {
+
+struct TakenNode final : fusion::Taken {
+  explicit TakenNode(LibraryNode n) : node(std::move(n)) {}
+  LibraryNode node;
+};
+
+// The facts with what the libraries compute.
+class FactsWithLibraries final : public fusion::Facts {
+ public:
+  explicit FactsWithLibraries(const GraphFacts& facts) : facts_(facts) {}
+  const Graph& graph() const override { return facts_.graph(); }
+  ValueInfo info(ValueId value) const override { return facts_.info(value); }
+  const Tensor& constant(ValueId value) const override { return facts_.constant(value); }
+  Definition define(const Node& node) const override { return facts_.define(node); }
+  bool needed(std::size_t node) const override { return facts_.needed(node); }
+  ValueId add_constant_value(Tensor) override {
+    throw Error(ErrorCode::kUnsupported, "plans for CUDA have no constants of their own");
+  }
+  bool has_kernels(std::string_view operator_name) const override {
+    return operator_name == "MatMul" || operator_name == "Gemm" || operator_name == "Conv";
+  }
+  std::unique_ptr<fusion::Taken> take(const Node& node) override {
+    auto library = library_node(facts_, node);
+    if (!library) return nullptr;
+    return std::make_unique<TakenNode>(std::move(*library));
+  }
+  bool absorb(fusion::Taken& taken, const Chain& chain) override {
+    return static_cast<TakenNode&>(taken).node.absorb(facts_, chain);
+  }
+  void will_be_stored(ValueId) override {}
+  std::optional<fusion::ChannelAffine> channel_affine(const Chain&) const override { return std::nullopt; }
+  // Generated kernels compute in float.
+  bool may_stay_unrounded(DataType type) const override { return is_real(type); }
+
+ private:
+  const GraphFacts& facts_;
+};
+
+}  // namespace
+
 std::vector<Group> make_groups(const GraphFacts& facts) {
+  FactsWithLibraries with_libraries(facts);
+  const std::vector<std::int32_t> producers = facts.graph().producers();
   std::vector<Group> groups;
-  const auto nodes = facts.graph().nodes();
-  for (std::size_t n = 0; n < nodes.size(); ++n) {
-    if (!facts.needed(n)) continue;
-    const Node& node = *nodes[n];
+  for (fusion::Group& from : fusion::make_groups(with_libraries)) {
     Group& group = groups.emplace_back();
-    group.nodes = {static_cast<int>(n)};
-    group.result = node.outputs.empty() ? kNoValue : node.outputs[0];
-    if (node.op == nullptr) continue;
-    const auto outputs = std::count_if(node.outputs.begin(), node.outputs.end(), [](ValueId v) { return v != kNoValue; });
-    const Definition definition = facts.define(node);
-    if (outputs != 1 || group.result == kNoValue || !definition.has_denotation() || node.op->execute()) continue;
-    const Output& output = definition.outputs()[0];
-    group.element = output.element;
-    group.position = output.position;
-    group.operands = node.inputs;
-    group.library = library_node(facts, node);
-    group.view = !node.inputs.empty() && node.inputs[0] != kNoValue && facts.info(node.inputs[0]).type == output.type.type &&
-                 cpu::keeps_order(output.element, output.position, values(output.type.shape), facts.info(node.inputs[0]).sizes);
+    group.nodes = from.nodes;
+    group.result = from.result;
+    group.view = from.view;
+    if (from.taken) {
+      group.library = std::move(static_cast<TakenNode&>(*from.taken).node);
+      from.chain = fusion::compose(with_libraries, producers, from.nodes, kNoValue, false);
+    }
+    if (!from.chain) continue;
+    group.element = from.chain->element;
+    group.position = from.chain->position;
+    group.operands = from.chain->operands;
   }
   return groups;
 }

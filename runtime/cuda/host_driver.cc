@@ -11,6 +11,7 @@
 #include <sstream>
 #include <utility>
 
+#include "graph/temporary_folder.h"
 #include "operators/interpreter.h"
 #include "operators/operator.h"
 #include "runtime/cuda/host_shim.h"
@@ -18,24 +19,6 @@
 namespace rewright::cuda {
 
 namespace {
-
-// A folder that is removed at the end.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "rewright-host-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) throw Error(ErrorCode::kMissing, "no temporary folder");
-    path_ = pattern;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 std::string replaced(std::string text, const std::string& what, const std::string& with) {
   for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size())
@@ -113,7 +96,6 @@ class HostDriver final : public Driver {
     const std::filesystem::path file = folder.path() / "kernels.cc", library = folder.path() / "kernels.so";
     std::ofstream out(file);
     out << kHostShim << source;
-    static const std::string kBegin = "__launch_bounds__(";
     for (std::size_t at = 0; (at = source.find("extern \"C\"", at)) != std::string::npos; ++at) {
       const std::size_t begin = source.find(") ", at) + 2, end = source.find('(', begin);
       const std::size_t next = source.find("extern \"C\"", end);

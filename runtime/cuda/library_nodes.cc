@@ -38,7 +38,7 @@ std::optional<LibraryNode> product(const GraphFacts& facts, const Node& node, bo
   result.inputs = {node.inputs[0], node.inputs[1]};
   if (node.inputs.size() > 2 && node.inputs[2] != kNoValue) {
     const ValueInfo c = facts.info(node.inputs[2]);
-    const bool by_column = element_count(c.sizes) == p.n && c.sizes.back() == p.n;
+    const bool by_column = !c.sizes.empty() && element_count(c.sizes) == p.n && c.sizes.back() == p.n;
     if (!by_column || attribute<Real>(node, "beta").value != 1) return std::nullopt;
     p.bias = true;
     result.inputs.push_back(node.inputs[2]);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "runtime/cpu/tile/stages.h"
 #include "runtime/cuda/grouping.h"
 #include "runtime/memory.h"
 

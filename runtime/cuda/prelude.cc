@@ -1,9 +1,10 @@
 #include <algorithm>
-#include <map>
+#include <span>
 
+#include "operators/error.h"
 #include "operators/function.h"
-#include "runtime/cuda/function_source.h"
 #include "runtime/cuda/generated_kernel.h"
+#include "runtime/cuda/source_names.h"
 
 namespace rewright::cuda {
 
@@ -193,6 +194,39 @@ std::string function_name(const Function& function) {
   const auto found =
       std::find_if(sources.begin(), sources.end(), [&](const FunctionSource& f) { return f.function == &function; });
   return found == sources.end() ? std::string() : name_of(function);
+}
+
+std::string type_name(DataType type) {
+  switch (type) {
+    case DataType::kFloat:
+      return "float";
+    case DataType::kDouble:
+      return "double";
+    case DataType::kHalf:
+      return "half_bits";
+    case DataType::kBfloat16:
+      return "bfloat16_bits";
+    case DataType::kBool:
+      return "truth";
+    case DataType::kUint8:
+      return "unsigned char";
+    case DataType::kInt8:
+      return "signed char";
+    case DataType::kUint16:
+      return "unsigned short";
+    case DataType::kInt16:
+      return "short";
+    case DataType::kUint32:
+      return "unsigned";
+    case DataType::kInt32:
+      return "int";
+    case DataType::kUint64:
+      return "unsigned long long";
+    case DataType::kInt64:
+      return "long long";
+    default:
+      throw Error(ErrorCode::kUnsupported, "CUDA kernels have no elements of type " + std::string(name(type)));
+  }
 }
 
 std::string kernel_file(const std::vector<const GeneratedKernel*>& kernels) {

@@ -1,0 +1,84 @@
+// Generated kernels of every operator that the shipped rules speak of, on random typed instances, against the interpreter.
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "graph/temporary_folder.h"
+#include "optimizer/optimize.h"
+#include "rules/instance.h"
+#include "runtime/cuda/host_driver.h"
+#include "runtime/cuda/session.h"
+
+namespace rewright::cuda {
+namespace {
+
+// All outputs of a graph become outputs of another one.
+void append(Graph& all, const Graph& graph) {
+  std::map<ValueId, ValueId> copies;
+  const auto copy_of = [&](ValueId v) {
+    if (v == kNoValue) return kNoValue;
+    const auto [found, added] = copies.emplace(v, kNoValue);
+    if (added) found->second = all.add_constant(graph.value(v).constant);
+    return found->second;
+  };
+  for (const ValueId i : graph.inputs())
+    copies[i] = all.add_input("x" + std::to_string(all.inputs().size()), graph.value(i).type);
+  for (const auto& node : graph.nodes()) {
+    std::vector<ValueId> inputs;
+    for (const ValueId i : node->inputs) inputs.push_back(copy_of(i));
+    const std::vector<ValueId> outputs = all.add_node(*node->op, node->attributes, inputs);
+    for (std::size_t o = 0; o < node->outputs.size(); ++o)
+      if (node->outputs[o] != kNoValue) copies[node->outputs[o]] = outputs.at(o);
+  }
+  for (const GraphOutput& o : graph.outputs()) all.add_output("y" + std::to_string(all.outputs().size()), copies.at(o.value));
+}
+
+void compare(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected) {
+  for (std::size_t o = 0; o < expected.size(); ++o) {
+    REQUIRE(actual[o].type() == expected[o].type());
+    REQUIRE(actual[o].sizes() == expected[o].sizes());
+    const std::vector<double> a = actual[o].reals(), e = expected[o].reals();
+    double largest = 0;
+    for (const double v : e)
+      if (std::isfinite(v)) largest = std::max(largest, std::fabs(v));
+    const double limit = expected[o].type() == DataType::kHalf ? 4e-3 : expected[o].type() == DataType::kBfloat16 ? 4e-2 : 1e-4;
+    for (std::size_t i = 0; i < e.size(); ++i) {
+      const bool same = a[i] == e[i] || (std::isnan(a[i]) && std::isnan(e[i]));
+      if (same || std::fabs(a[i] - e[i]) <= limit * (std::fabs(e[i]) + largest + 1e-3)) continue;
+      INFO("output " << o << ", element " << i << ": " << a[i] << ", expected " << e[i]);
+      CHECK(false);
+      break;
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("random instances of the sources of rules") {
+  constexpr std::size_t kInstances = 150;
+  const std::vector<Rule>& rules = shipped_rules().rules();
+  Graph graph;
+  std::set<std::string> operators;
+  // Spread over all rules, so that every family is there.
+  const std::size_t step = std::max<std::size_t>(1, rules.size() / kInstances);
+  for (std::size_t r = 0; r < rules.size(); r += step) {
+    const auto instance = InstanceSampler(rules[r], 11).sample(300);
+    if (!instance) continue;
+    append(graph, instance->source);
+    for (const auto& node : instance->source.nodes()) operators.insert(node->op->name());
+  }
+  REQUIRE(operators.size() > 30);
+  const std::vector<Tensor> inputs = random_inputs(graph, {}, 5);
+  const std::vector<Tensor> expected = interpret(graph, inputs);
+  // The same kernels twice: the second session finds them compiled.
+  const TemporaryFolder cache;
+  for (const bool libraries : {false, true}) {
+    CAPTURE(libraries);
+    compare(make_session(make_host_driver(libraries), graph, {}, {Precision::kFloat, cache.path()})->run(inputs), expected);
+  }
+  CHECK(std::distance(std::filesystem::directory_iterator(cache.path()), {}) >= 1);
+}
+
+}  // namespace rewright::cuda

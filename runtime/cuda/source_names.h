@@ -1,0 +1,17 @@
+// How generated source calls what the prelude of kernels has.
+#pragma once
+
+#include <string>
+
+#include "operators/data_type.h"
+#include "operators/function.h"
+
+namespace rewright::cuda {
+
+// Empty if the prelude has no such function.
+std::string function_name(const Function& function);
+
+// Of the elements of a tensor. Throws Error(kUnsupported) for types whose elements have no fixed size.
+std::string type_name(DataType type);
+
+}  // namespace rewright::cuda

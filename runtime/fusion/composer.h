@@ -1,0 +1,15 @@
+// The expressions of several nodes as one.
+#pragma once
+
+#include <vector>
+
+#include "runtime/fusion/facts.h"
+
+namespace rewright::fusion {
+
+// The result of the last of some nodes, over what they read from outside of them. With a `start` that value is an operand, the
+// first one, although one of the nodes may compute it. With `shorten`, affine functions by channel are said with two constants.
+Chain compose(Facts& facts, const std::vector<std::int32_t>& producers, const std::vector<int>& nodes, ValueId start,
+              bool shorten);
+
+}  // namespace rewright::fusion

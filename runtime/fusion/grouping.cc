@@ -1,0 +1,293 @@
+#include "runtime/fusion/grouping.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "runtime/fusion/composer.h"
+#include "runtime/fusion/keeps_order.h"
+
+namespace rewright::fusion {
+
+namespace {
+
+using Kind = ElementNode::Kind;
+
+constexpr std::size_t kMaxChain = 8;   // nodes behind a kernel looked at for one operation
+constexpr std::size_t kMaxGroup = 24;  // nodes of a group that is one expression
+constexpr std::size_t kMaxOperands = 16;
+constexpr double kCheap = 4;  // operations an element that may be done again
+
+bool has_reduction(const Element& e) {
+  if (e->kind == Kind::kReduce) return true;
+  return std::any_of(e->arguments.begin(), e->arguments.end(), has_reduction);
+}
+
+class Grouping {
+ public:
+  explicit Grouping(Facts& facts);
+  std::vector<Group> make();
+
+ private:
+  void take_kernels();
+  void take_chains(Group& group);
+  void take_rows(Group& group);
+  std::unique_ptr<Taken> take_reducing(int node);
+  int only_user(ValueId value) const;  // -1: none, or several
+  void join(Group& group, int node);
+  void group_elementwise();
+  bool is_tiled(int node) const;
+  bool keeps_values(int node, int root) const;
+  // The shortest closed group of elementwise nodes behind a value with more than `at_least` nodes.
+  std::optional<Chain> chain_after(ValueId start, std::size_t at_least) const;
+
+  Facts& facts_;
+  const Graph& graph_;
+  std::vector<std::int32_t> producers_;
+  std::vector<std::vector<std::int32_t>> users_;  // needed ones only
+  std::vector<bool> is_output_;                   // by value
+  std::vector<int> group_of_;                     // by node
+  std::vector<Group> groups_;
+};
+
+Grouping::Grouping(Facts& facts)
+    : facts_(facts),
+      graph_(facts.graph()),
+      producers_(graph_.producers()),
+      users_(graph_.value_count()),
+      is_output_(graph_.value_count()),
+      group_of_(graph_.nodes().size(), -1) {
+  for (std::size_t n = 0; n < graph_.nodes().size(); ++n) {
+    if (!facts.needed(n)) continue;
+    const std::set<ValueId> inputs(graph_.nodes()[n]->inputs.begin(), graph_.nodes()[n]->inputs.end());
+    for (const ValueId i : inputs)
+      if (i != kNoValue) users_[i].push_back(static_cast<std::int32_t>(n));
+  }
+  for (const GraphOutput& o : graph_.outputs()) is_output_[o.value] = true;
+}
+
+std::vector<Group> Grouping::make() {
+  take_kernels();
+  group_elementwise();
+  std::sort(groups_.begin(), groups_.end(), [](const Group& a, const Group& b) { return a.nodes.back() < b.nodes.back(); });
+  return std::move(groups_);
+}
+
+bool Grouping::is_tiled(int n) const {
+  const Node& node = *graph_.nodes()[n];
+  if (!facts_.needed(static_cast<std::size_t>(n)) || group_of_[n] >= 0 || node.op == nullptr) return false;
+  for (std::size_t o = 1; o < node.outputs.size(); ++o)
+    if (node.outputs[o] != kNoValue && (is_output_[node.outputs[o]] || !users_[node.outputs[o]].empty())) return false;
+  return true;
+}
+
+void Grouping::take_kernels() {
+  for (std::size_t n = 0; n < graph_.nodes().size(); ++n) {
+    const Node& node = *graph_.nodes()[n];
+    if (!facts_.needed(static_cast<std::size_t>(n)) || group_of_[n] >= 0) continue;
+    const auto add_group = [&]() -> Group& {
+      group_of_[n] = static_cast<int>(groups_.size());
+      groups_.emplace_back();
+      groups_.back().nodes = {static_cast<int>(n)};
+      groups_.back().result = node.outputs[0];
+      return groups_.back();
+    };
+    if (node.op == nullptr) {
+      add_group();
+      continue;
+    }
+    auto taken = facts_.take(node);
+    if (!taken) taken = take_reducing(static_cast<int>(n));
+    if (taken) {
+      Group& group = add_group();
+      group.taken = std::move(taken);
+      take_chains(group);
+      take_rows(group);
+      facts_.will_be_stored(group.result);
+      continue;
+    }
+    if (!is_tiled(static_cast<int>(n)) || node.inputs.empty() || node.inputs[0] == kNoValue || is_output_[node.outputs[0]])
+      continue;
+    const Definition definition = facts_.define(node);
+    if (!definition.has_denotation()) continue;
+    const Output& output = definition.outputs()[0];
+    if (facts_.info(node.inputs[0]).type == output.type.type &&
+        keeps_order(output.element, output.position, values(output.type.shape), facts_.info(node.inputs[0]).sizes))
+      add_group().view = true;
+  }
+}
+
+void Grouping::take_chains(Group& group) {
+  std::size_t at_least = 0;
+  while (at_least < kMaxChain) {
+    const auto chain = chain_after(group.result, at_least);
+    if (!chain) return;
+    if (!facts_.absorb(*group.taken, *chain)) {
+      at_least = chain->nodes.size();
+      continue;
+    }
+    for (const int n : chain->nodes) group_of_[n] = group_of_[group.nodes[0]];
+    group.nodes.insert(group.nodes.end(), chain->nodes.begin(), chain->nodes.end());
+    std::sort(group.nodes.begin(), group.nodes.end());
+    group.result = chain->result;
+    at_least = 0;
+  }
+}
+
+std::unique_ptr<Taken> Grouping::take_reducing(int n) {
+  const Node& node = *graph_.nodes()[n];
+  if (!is_tiled(n) || facts_.has_kernels(node.op->name())) return nullptr;
+  const Definition definition = facts_.define(node);
+  const bool reduces = definition.has_denotation() && has_reduction(definition.outputs()[0].element);
+  return reduces ? facts_.take_reducing(node) : nullptr;
+}
+
+int Grouping::only_user(ValueId value) const {
+  return is_output_[value] || users_[value].size() != 1 ? -1 : users_[value][0];
+}
+
+void Grouping::join(Group& group, int node) {
+  group_of_[node] = group_of_[group.nodes[0]];
+  group.nodes.push_back(node);
+  std::sort(group.nodes.begin(), group.nodes.end());
+  group.result = graph_.nodes()[node]->outputs[0];
+}
+
+// A function of rows and the product of its result, and a node that moves what comes out.
+void Grouping::take_rows(Group& group) {
+  const int rows = only_user(group.result);
+  if (rows >= 0 && is_tiled(rows)) {
+    const Node& node = *graph_.nodes()[rows];
+    const int next = only_user(node.outputs[0]);
+    if (next >= 0 && group_of_[next] < 0 && graph_.nodes()[next]->op != nullptr) {
+      const auto taken = facts_.take(*graph_.nodes()[next]);
+      if (taken && facts_.absorb_rows(*group.taken, node, *taken)) {
+        join(group, rows);
+        join(group, next);
+      }
+    }
+  }
+  const int move = only_user(group.result);
+  if (move < 0 || !is_tiled(move) || !facts_.define(*graph_.nodes()[move]).has_denotation()) return;
+  if (facts_.absorb_move(*group.taken, *graph_.nodes()[move])) join(group, move);
+}
+
+std::optional<Chain> Grouping::chain_after(ValueId start, std::size_t at_least) const {
+  if (is_output_[start]) return std::nullopt;
+  const Sizes sizes = facts_.info(start).sizes;
+  std::vector<int> nodes;
+  std::set<ValueId> inside{start};
+  while (nodes.size() < kMaxChain) {
+    // The first user, in topological order, of what is inside already.
+    int next = -1;
+    std::size_t open = 0;
+    for (const ValueId v : inside)
+      for (const std::int32_t u : users_[v])
+        if (std::find(nodes.begin(), nodes.end(), u) == nodes.end() && (next < 0 || u < next)) next = u;
+    if (next < 0 || !is_tiled(next)) return std::nullopt;
+    const Node& node = *graph_.nodes()[next];
+    const Value& result = graph_.value(node.outputs[0]);
+    if (facts_.has_kernels(node.op->name()) || !result.shape_known || facts_.info(node.outputs[0]).sizes != sizes)
+      return std::nullopt;
+    if (facts_.info(node.outputs[0]).type != facts_.info(start).type) return std::nullopt;
+    const Definition definition = facts_.define(node);
+    if (!definition.has_denotation() || has_reduction(definition.outputs()[0].element)) return std::nullopt;
+    nodes.push_back(next);
+    inside.insert(node.outputs[0]);
+    // Closed: only one value is seen from outside, the last one.
+    ValueId escaping = kNoValue;
+    for (const ValueId v : inside) {
+      bool escapes = is_output_[v];
+      for (const std::int32_t u : users_[v]) escapes = escapes || std::find(nodes.begin(), nodes.end(), u) == nodes.end();
+      if (users_[v].empty()) escapes = true;
+      if (!escapes) continue;
+      ++open;
+      escaping = v;
+    }
+    if (open == 1 && escaping == node.outputs[0] && nodes.size() > at_least) {
+      std::sort(nodes.begin(), nodes.end());
+      return compose(facts_, producers_, nodes, start, false);
+    }
+    if (is_output_[node.outputs[0]]) return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+// Is the node's result the same if it is not rounded to its type before it is used in a group that computes `root`?
+bool Grouping::keeps_values(int n, int root) const {
+  const Node& node = *graph_.nodes()[n];
+  const DataType type = facts_.info(node.outputs[0]).type;
+  if (type == DataType::kInt64 || type == DataType::kBool) return true;
+  if (facts_.define(node).outputs()[0].element->kind == Kind::kRead && facts_.info(node.inputs[0]).type == type) return true;
+  return facts_.may_stay_unrounded(type) && type == facts_.info(graph_.nodes()[root]->outputs[0]).type;
+}
+
+void Grouping::group_elementwise() {
+  struct Facts {
+    bool reduces = false;
+    double operations = 0;  // of one element
+    std::int64_t elements = 0;
+  };
+  std::map<int, Facts> facts;
+  const auto know = [&](int n) -> const Facts& {
+    if (const auto found = facts.find(n); found != facts.end()) return found->second;
+    Facts f;
+    const Definition definition = facts_.define(*graph_.nodes()[n]);
+    const Output& output = definition.outputs()[0];
+    f.reduces = has_reduction(output.element);
+    f.operations = static_cast<double>(operation_count(output.element).constant().value_or(1000));
+    f.elements = element_count(values(output.type.shape));
+    return facts.emplace(n, f).first->second;
+  };
+  for (std::size_t r = graph_.nodes().size(); r-- > 0;) {
+    const int root = static_cast<int>(r);
+    if (!facts_.needed(r) || group_of_[root] >= 0) continue;
+    const int number = static_cast<int>(groups_.size());
+    const bool tiled = is_tiled(root) && facts_.define(*graph_.nodes()[root]).has_denotation();
+    groups_.emplace_back();
+    groups_.back().nodes = {root};
+    groups_.back().result = graph_.nodes()[root]->outputs[0];
+    group_of_[root] = number;
+    if (!tiled) continue;
+    std::set<int> members{root};
+    std::set<ValueId> operands(graph_.nodes()[root]->inputs.begin(), graph_.nodes()[root]->inputs.end());
+    for (bool grown = true; grown && members.size() < kMaxGroup;) {
+      grown = false;
+      for (const ValueId v : operands) {
+        if (v == kNoValue || producers_[v] < 0 || facts_.constant(v)) continue;
+        const int p = producers_[v];
+        if (members.contains(p) || !is_tiled(p) || is_output_[v]) continue;
+        const auto& users = users_[v];
+        if (!std::all_of(users.begin(), users.end(), [&](std::int32_t u) { return members.contains(u); })) continue;
+        if (!facts_.define(*graph_.nodes()[p]).has_denotation()) continue;
+        const Facts& producer = know(p);
+        bool worth = keeps_values(p, root);
+        for (const std::int32_t u : users) {
+          const Facts& consumer = know(u);
+          const bool again = consumer.reduces || consumer.elements > producer.elements;
+          if (producer.reduces || (again && producer.operations > kCheap)) worth = false;
+        }
+        if (!worth || operands.size() + graph_.nodes()[p]->inputs.size() > kMaxOperands) continue;
+        members.insert(p);
+        group_of_[p] = number;
+        operands.erase(v);
+        for (const ValueId i : graph_.nodes()[p]->inputs)
+          if (i != kNoValue) operands.insert(i);
+        grown = true;
+        break;
+      }
+    }
+    Group& group = groups_[static_cast<std::size_t>(number)];
+    group.nodes.assign(members.begin(), members.end());
+    Chain chain = compose(facts_, producers_, group.nodes, kNoValue, true);
+    group.copy = chain.element->kind == Kind::kRead && !is_output_[group.result] &&
+                 facts_.info(chain.operands[0]).type == facts_.info(group.result).type;
+    group.chain = std::move(chain);
+  }
+}
+
+}  // namespace
+
+std::vector<Group> make_groups(Facts& facts) { return Grouping(facts).make(); }
+
+}  // namespace rewright::fusion

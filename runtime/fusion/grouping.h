@@ -1,0 +1,24 @@
+// Which nodes run together: kernels with the elementwise chain behind them, and other nodes as one expression.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "runtime/fusion/facts.h"
+
+namespace rewright::fusion {
+
+struct Group {
+  std::vector<int> nodes;        // ascending; the group runs at its last one
+  std::unique_ptr<Taken> taken;  // null: no kernel of the runtime's
+  std::optional<Chain> chain;    // the group as one expression
+  ValueId result = kNoValue;
+  bool view = false;  // the node's elements are its operand's, in the same order
+  bool copy = false;  // only moves elements
+};
+
+// In the order in which they run.
+std::vector<Group> make_groups(Facts& facts);
+
+}  // namespace rewright::fusion
