@@ -48,7 +48,7 @@ TEST_CASE("without equations nothing follows; with those that are kept, nearly a
       numbers.push_back(classes.add(q));
       theory.add(q);
     }
-    for (std::size_t n = 0; n < found.collection.candidates.size(); n += 7) {
+    for (std::size_t n = 0; n < found.collection.candidates.size(); n += 17) {
       const Candidate& c = found.collection.candidates[n];
       if (!last_level(c)) {
         CHECK(!classes.derives(c, {}, found.forms));  // nothing is said of these
@@ -63,7 +63,7 @@ TEST_CASE("without equations nothing follows; with those that are kept, nearly a
     }
     CHECK(derived > looked_at * 9 / 10);
     CHECK(derived >= by_graphs);
-    CHECK(looked_at > 50);
+    CHECK(looked_at > 20);
     for (const std::uint32_t number : numbers) classes.set_active(number, false);
     for (const Candidate& c : found.collection.candidates) CHECK(!classes.derives(c, {}, found.forms));
   }

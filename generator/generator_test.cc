@@ -66,7 +66,7 @@ TEST_CASE("rules hold on random instances", "[generator]") {
 
 TEST_CASE("the same options give the same bytes, whatever the threads", "[generator]") {
   for (const GenerateOptions& options : {GenerateOptions{.operators = "linear", .max_operators = 2},
-                                         GenerateOptions{.operators = "Relu,Neg,concat(axis=0)", .max_operators = 4}}) {
+                                         GenerateOptions{.operators = "Neg,concat(axis=0)", .max_operators = 4}}) {
     GenerateOptions parallel = options;
     parallel.threads = 2;
     const Generated one = generate(options), two = generate(parallel);
