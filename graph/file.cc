@@ -22,6 +22,12 @@ struct Descriptor {
   }
 };
 
+// Ends a mapping.
+struct Unmap {
+  std::size_t size;
+  void operator()(const void* address) const { ::munmap(const_cast<void*>(address), size); }
+};
+
 [[noreturn]] void cannot_read(const std::filesystem::path& file, int error) {
   throw Error(ErrorCode::kBadInput, std::string("cannot be read: ") + std::strerror(error), file.string());
 }
@@ -51,8 +57,13 @@ FileBytes map_file(const std::filesystem::path& file) {
   const auto size = static_cast<std::size_t>(status.st_size);
   void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor.number, 0);
   if (address == MAP_FAILED) cannot_read(file, errno);
-  std::shared_ptr<const void> owner(address, [size](const void* p) { ::munmap(const_cast<void*>(p), size); });
+  std::shared_ptr<const void> owner(static_cast<const void*>(address), Unmap{size});
   return {std::move(owner), {static_cast<const std::byte*>(address), size}};
+}
+
+void release_pages(const FileBytes& file) {
+  if (std::get_deleter<Unmap>(file.owner) != nullptr)
+    ::madvise(const_cast<std::byte*>(file.bytes.data()), file.bytes.size(), MADV_DONTNEED);
 }
 
 FileWriter::FileWriter(std::filesystem::path file) : file_(std::move(file)) {

@@ -22,6 +22,9 @@ struct FileBytes {
 // Maps a regular file into memory; anything else (a pipe) is read. Throws Error(kBadInput) if it cannot be read.
 FileBytes map_file(const std::filesystem::path& file);
 
+// Gives the memory back that a mapped file's pages take in this process; they are there again as soon as they are read.
+void release_pages(const FileBytes& file);
+
 // A file that is written under a temporary name in the same folder and takes its own name in commit(). Without commit() the
 // temporary file is removed, and what was there before is left as it was. Throws Error(kMissing) when there is no space or no
 // right to write.

@@ -388,7 +388,10 @@ Graph import_source(FileBytes source, ExternalData external, const std::string& 
 }  // namespace
 
 Graph import_onnx(const std::filesystem::path& file, const ImportOptions& options) {
-  return import_source(map_file(file), ExternalData(file.parent_path()), file.string(), options);
+  const FileBytes source = map_file(file);
+  Graph graph = import_source(source, ExternalData(file.parent_path()), file.string(), options);
+  release_pages(source);  // most weights were copied, because they were not aligned in the file
+  return graph;
 }
 
 Graph import_onnx_bytes(std::string_view bytes, const std::string& name, const ImportOptions& options) {

@@ -54,10 +54,10 @@ Roofline measure_roofline(int threads, Isa isa) {
   const auto best_seconds = [&](const auto& work) {
     double best = std::numeric_limits<double>::infinity();
     for (int round = 0; round < kRounds; ++round) {
-      const auto start = Clock::now();
+      const double start = cpu::work_seconds(threads);
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
       for (int t = 0; t < threads; ++t) work(t);
-      best = std::min(best, seconds_since(start));
+      best = std::min(best, cpu::work_seconds(threads) - start);
     }
     return best;
   };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "operators/interpreter.h"
 #include "runtime/cpu/dnnl_support.h"
@@ -190,6 +191,7 @@ int Planner::storage(ValueId value, Layout layout) {
   }
   const std::string node = step_node_, operators = step_operators_;
   const double flops = step_flops_;
+  const std::size_t constants = std::exchange(step_constants_, 0);
   step_node_ = graph_.value(value).name;
   step_operators_ = "(layout)";
   step_flops_ = 0;
@@ -198,6 +200,7 @@ int Planner::storage(ValueId value, Layout layout) {
   step_node_ = node;
   step_operators_ = operators;
   step_flops_ = flops;
+  step_constants_ = constants;
   return target;
 }
 
@@ -292,10 +295,12 @@ void Planner::plan_pending(ValueId value) {
   pending_.erase(found);
   const std::string node = step_node_, operators = step_operators_;
   const double flops = step_flops_;
+  const std::size_t constants = std::exchange(step_constants_, 0);
   plan_group(group);
   step_node_ = node;
   step_operators_ = operators;
   step_flops_ = flops;
+  step_constants_ = constants;
 }
 
 void Planner::plan_group(const Group& group) {

@@ -1,6 +1,3 @@
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -83,16 +80,13 @@ nlohmann::json trace_json(const std::vector<StepProfile>& steps, const Roofline&
 
 double cpu_milliseconds() { return 1e3 * static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
-// The memory of this process: what it has now, and the most it ever had.
-std::size_t resident_bytes() {
-  std::size_t total = 0, resident = 0;
-  std::ifstream("/proc/self/statm") >> total >> resident;
-  return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-}
-std::size_t peak_resident_bytes() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  return static_cast<std::size_t>(usage.ru_maxrss) * 1024;
+// The memory of this process in bytes: what it has ("VmRSS:"), or the most it had ("VmHWM:"; getrusage would count that of the
+// process that started it).
+std::size_t memory_of_process(const std::string& which) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with(which)) return std::stoull(line.substr(which.size())) * 1024;
+  return 0;
 }
 
 int run_command(const Options& options) {
@@ -100,7 +94,7 @@ int run_command(const Options& options) {
   ImportOptions import;  // axes, pads or shapes may be inputs of the model: their values say what it computes
   for (const auto& [name, tensor] : given)
     if (tensor.size() <= 1024) import.input_values[name] = tensor;
-  const std::size_t resident = resident_bytes();
+  const std::size_t resident = memory_of_process("VmRSS:");
   const double start = cpu_milliseconds();
   const Graph graph = import_onnx(options.model, import);
   const double loaded = cpu_milliseconds();
@@ -118,7 +112,7 @@ int run_command(const Options& options) {
     const double prepared = cpu_milliseconds();
     outputs = session->run(inputs);
     report["cpu_ms"] = {{"load", loaded - start}, {"prepare", prepared - loaded}, {"run", cpu_milliseconds() - prepared}};
-    report["resident_bytes"] = peak_resident_bytes() - std::min(resident, peak_resident_bytes());
+    report["resident_bytes"] = memory_of_process("VmHWM:") - resident;
     for (const std::string& warning : session->warnings()) std::cerr << "rewright: warning: " << warning << "\n";
     if (profile) {
       constexpr int kRuns = 10;  // beside the first one, which also prepares
