@@ -159,7 +159,10 @@ class Selector {
     return journal;
   }
 
-  bool large(const Candidate& c) const { return enumeration_.options().operators >= kLarge && c.larger >= kLarge; }
+  // Of a run that was interrupted, classes may have lost their members.
+  bool large(const Candidate& c) const {
+    return enumeration_.complete() && enumeration_.options().operators >= kLarge && c.larger >= kLarge;
+  }
 
   // From what is active, and for an equation that is kept, without itself.
   bool follows(const Equation& q, bool large, Forms& forms, std::optional<std::uint32_t> without = {}) const {
