@@ -21,10 +21,8 @@ struct Eltwise {
 // The function of oneDNN that agrees with an expression in the chain's start alone; compared at sample points.
 std::optional<Eltwise> match_eltwise(const Chain& chain);
 
-// start * scale[c] + shift[c] for constants by channel (axis `axis` of the result).
-struct ChannelAffine {
-  std::vector<double> scale, shift;
-};
+// By channel, along axis `axis` of the result.
+using fusion::ChannelAffine;
 std::optional<ChannelAffine> match_channel_affine(const Planner& planner, const Chain& chain, std::size_t axis);
 
 // start + operand, both at the result's position: the operand.

@@ -10,6 +10,7 @@
 
 #include "graph/graph.h"
 #include "runtime/cpu/layout.h"
+#include "runtime/fusion/facts.h"
 #include "runtime/session.h"
 
 namespace rewright::cpu {
@@ -30,20 +31,11 @@ class Kernel {
   virtual std::size_t scratch_bytes() const { return 0; }
 };
 
-// A group of elementwise nodes that starts at one value, and of whose values only the result is used by others.
-struct Chain {
-  ValueId start = kNoValue;
-  std::vector<int> nodes;  // ascending
-  ValueId result = kNoValue;
-  Element element;                // of the result, over `operands`
-  Indices position;               // the axes of the result
-  std::vector<ValueId> operands;  // the first is the start
-};
+using fusion::Chain;
 
 // A node that a kernel has taken. It may take over the elementwise chain behind it, and then adds its steps.
-class NodePlan {
+class NodePlan : public fusion::Taken {
  public:
-  virtual ~NodePlan() = default;
   virtual bool absorb(Planner&, const Chain&) { return false; }
   // The same for a node `rows` that uses its result alone, and the node planned as `next` that uses that one's alone.
   virtual bool absorb_rows(Planner&, const Node&, const NodePlan&) { return false; }

@@ -104,7 +104,7 @@ Plan Planner::make() {
   find_constants();
   find_needed();
   bind_inputs();
-  const std::vector<Group> groups = Grouping(*this).make();
+  const std::vector<Group> groups = make_groups(*this);
   for (const Group& group : groups) {
     if (group.copy)
       pending_[group.result] = &group;
@@ -311,7 +311,7 @@ void Planner::plan_group(const Group& group) {
                 where.empty() ? where : "node \"" + where + "\"");
   describe(group);
   if (group.view) return plan_view(group);
-  if (group.plan) return group.plan->emit(*this, group.result);
+  if (group.taken) return static_cast<NodePlan&>(*group.taken).emit(*this, group.result);
   if (group.chain) {
     const Chain& chain = *group.chain;
     if (add_tiles(chain.element, chain.position, group.result, chain.operands)) return;

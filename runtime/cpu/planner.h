@@ -13,14 +13,11 @@
 #include "runtime/cpu/packed_matrix.h"
 #include "runtime/cpu/plan.h"
 #include "runtime/cpu/tile/program.h"
+#include "runtime/fusion/grouping.h"
 
 namespace rewright::cpu {
 
-// A value's type and sizes, all known.
-struct ValueInfo {
-  DataType type = DataType::kUndefined;
-  Sizes sizes;
-};
+using fusion::ValueInfo;
 
 class Planner {
  public:
@@ -77,14 +74,7 @@ class Planner {
 
  private:
   friend class Grouping;
-  struct Group {
-    std::vector<int> nodes;          // ascending; the group is planned at its last one
-    std::unique_ptr<NodePlan> plan;  // null: by the tile engine, or the reference
-    std::optional<Chain> chain;      // the group as one expression, for the tile engine
-    ValueId result = kNoValue;
-    bool view = false;  // the node's elements are its operand's, in the same order
-    bool copy = false;  // only moves elements: planned when something asks for its result
-  };
+  using Group = fusion::Group;
 
   void find_constants();
   void find_needed();
@@ -114,32 +104,6 @@ class Planner {
 };
 
 // Which nodes are planned together.
-class Grouping {
- public:
-  explicit Grouping(Planner& planner);
-  std::vector<Planner::Group> make();
-
- private:
-  void take_kernels();
-  void take_chains(int node, Planner::Group& group);
-  void take_rows(Planner::Group& group);
-  bool is_row_function_candidate(int node) const;
-  int only_user(ValueId value) const;  // -1: none, or several
-  void join(Planner::Group& group, int node);
-  void group_elementwise();
-  bool is_tiled(int node) const;
-  bool keeps_values(int node, int root) const;
-  // The shortest closed group of elementwise nodes behind a value with more than `at_least` nodes.
-  std::optional<Chain> chain_after(ValueId start, std::size_t at_least) const;
-  Chain compose(ValueId start, const std::vector<int>& nodes) const;
-
-  Planner& planner_;
-  const Graph& graph_;
-  std::vector<std::int32_t> producers_;
-  std::vector<std::vector<std::int32_t>> users_;  // needed ones only
-  std::vector<bool> is_output_;                   // by value
-  std::vector<int> group_of_;                     // by node
-  std::vector<Planner::Group> groups_;
-};
+std::vector<fusion::Group> make_groups(Planner& planner);
 
 }  // namespace rewright::cpu

@@ -38,7 +38,4 @@ std::optional<StagedProgram> compile_stages(const Element& element, const Indice
 std::optional<Affine> read_strides(const ElementNode& read, const Indices& position, const Sizes& sizes,
                                    const Sizes& operand_sizes);
 
-// Does the expression hold the operand's elements in row-major order: is it a mere change of sizes?
-bool keeps_order(const Element& element, const Indices& position, const Sizes& sizes, const Sizes& operand_sizes);
-
 }  // namespace rewright::cpu
