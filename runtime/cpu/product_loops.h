@@ -57,7 +57,7 @@ struct ProductLoops {
   void (*add)(float* y, Count stride, const float* x, Count x_stride, Count rows, Count n);
 
   // A softmax in parts: the largest of a row's n scores and of `*largest` becomes the new largest, the row exp(score -
-  // largest), whose sum is returned. A NaN stays. Scores of minus infinity alone become 0.
+  // largest), whose sum is returned: NaN if a score is. Where all scores are minus infinity, the exponentials are 0.
   float (*exponentials)(float* row, Count n, float* largest);
   void (*scale)(float* y, Count n, float factor);
 

@@ -186,31 +186,49 @@ void add(float* y, Count stride, const float* x, Count x_stride, Count rows, Cou
   }
 }
 
-// ---- Softmax
-inline V larger(V x, V y) { return (x > y) | (x != x) ? x : y; }
+// f over all elements of a vector, in halves.
+template <class F>
+inline float across(V v, F f) {
+  float a[kLanes];
+  store(a, v);
+#pragma GCC unroll 4
+  for (Count width = kLanes / 2; width > 0; width /= 2)
+    for (Count l = 0; l < width; ++l) a[l] = f(a[l], a[l + width]);
+  return a[0];
+}
+inline float total(V v) {
+  return across(v, [](float x, float y) { return x + y; });
+}
 
+// ---- Softmax
+inline V larger(V x, V y) { return x > y ? x : y; }
+
+// A NaN is never the largest; its exponential makes the sum NaN.
 float exponentials(float* row, Count n, float* largest) {
   constexpr float kLowest = -std::numeric_limits<float>::infinity();
-  V top = splat(kLowest);
+  V top[4];
+  for (V& t : top) t = splat(kLowest);
   Count c = 0;
-  for (; c + kLanes <= n; c += kLanes) top = larger(load(row + c), top);
-  float most = *largest;
-  for (; c < n; ++c) most = row[c] > most || row[c] != row[c] ? row[c] : most;
-  for (Count l = 0; l < kLanes; ++l) most = top[l] > most || top[l] != top[l] ? top[l] : most;
+  for (; c + 4 * kLanes <= n; c += 4 * kLanes)
+    for (Count k = 0; k < 4; ++k) top[k] = larger(load(row + c + k * kLanes), top[k]);
+  for (; c + kLanes <= n; c += kLanes) top[0] = larger(load(row + c), top[0]);
+  float most = across(larger(larger(top[0], top[1]), larger(top[2], top[3])), [](float x, float y) { return x > y ? x : y; });
+  for (; c < n; ++c) most = row[c] > most ? row[c] : most;
+  most = *largest > most ? *largest : most;
   *largest = most;
   const float subtracted = most == kLowest ? 0.0f : most;
-  V total{};
+  V sums{};
   for (c = 0; c + kLanes <= n; c += kLanes) {
     const V e = exponential(load(row + c) - subtracted);
     store(row + c, e);
-    total += e;
+    sums += e;
   }
-  float sum = 0;
-  for (; c < n; ++c) {
-    row[c] = exponential(splat(row[c] - subtracted))[0];
-    sum += row[c];
+  float sum = total(sums);
+  if (c < n) {
+    const V e = exponential(load_part(row + c, n - c) - subtracted);
+    store_part(row + c, e, n - c);
+    for (Count l = 0; l < n - c; ++l) sum += e[l];
   }
-  for (Count l = 0; l < kLanes; ++l) sum += total[l];
   return sum;
 }
 
@@ -226,11 +244,6 @@ void softmax(float* y, const float* x, Count n) {
   scale(y, n, 1.0f / sum);
 }
 
-inline float total(V v) {
-  float sum = 0;
-  for (Count l = 0; l < kLanes; ++l) sum += v[l];
-  return sum;
-}
 // The sum of f over a row, in four vectors.
 template <class F>
 inline float sum_of(const float* x, Count n, F f) {
