@@ -1,7 +1,7 @@
 # Debian's libraries, and those that tools/setup puts into the cache. Targets:
 #   Threads::Threads OpenMP::OpenMP_CXX Protobuf (protobuf::libprotobuf, protobuf::protoc) Catch2::Catch2 CLI11::CLI11
 #   nlohmann_json::nlohmann_json SQLite::SQLite3 ZLIB::ZLIB OpenSSL::Crypto OpenBLAS::OpenBLAS Highway::Highway Sleef::Sleef xxHash::xxHash
-#   ONNX::onnx Z3::Z3 oneDNN::oneDNN
+#   ONNX::onnx Z3::Z3 oneDNN::oneDNN highs::highs
 
 set(REWRIGHT_CACHE "$ENV{REWRIGHT_CACHE}")
 if(NOT REWRIGHT_CACHE)
@@ -24,6 +24,7 @@ endfunction()
 rewright_native_prefix(ONNX_ROOT onnx onnx)
 rewright_native_prefix(Z3_ROOT z3 z3-solver)
 rewright_native_prefix(oneDNN_ROOT onednn onednn-cpu-gomp)
+rewright_native_prefix(highs_ROOT highs highspy)
 
 find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
@@ -41,3 +42,4 @@ find_package(xxHash MODULE REQUIRED)
 find_package(ONNX MODULE REQUIRED)
 find_package(Z3 MODULE REQUIRED)
 find_package(oneDNN MODULE REQUIRED)
+find_package(highs CONFIG REQUIRED PATHS ${highs_ROOT} NO_DEFAULT_PATH)

@@ -5,6 +5,7 @@
 
 #include "optimizer/fold.h"
 #include "optimizer/region.h"
+#include "optimizer/saturation/saturation.h"
 
 namespace rewright {
 
@@ -32,24 +33,40 @@ Error misfit(std::size_t step, const std::string& what) {
   return Error(ErrorCode::kBadInput, what, "certificate: step " + std::to_string(step + 1));
 }
 
+void require(const Rewrite& rewrite, const RuleIndex& index, std::size_t number) {
+  const std::optional<std::uint32_t> rule = index.find(rewrite.rule);
+  if (!rule) throw misfit(number, "rule " + rewrite.rule + " is not in the rules given");
+  if (index.hashes()[*rule] != rewrite.rule_hash)
+    throw misfit(number, "rule " + rewrite.rule + " is not the one that was applied");
+}
+
+Graph rewrite_region(Graph graph, const Step& step, std::size_t number, const RuleIndex& index) {
+  Matcher matcher(index);
+  for (const Rewrite& rewrite : step.rewrites) {
+    const std::uint32_t rule = *index.find(rewrite.rule);
+    const MatchedGraph facts(graph, index.options().for_training);
+    const std::optional<Match> match = matcher.find_at(facts, rule, rewrite.where, rewrite.swapped);
+    std::optional<Graph> next = match ? apply(graph, index.rules()[rule], *match) : std::nullopt;
+    if (!next) throw misfit(number, "rule " + rewrite.rule + " does not fit where it was applied");
+    graph = std::move(*next);
+  }
+  return graph;
+}
+
+Graph saturate_region(const Graph& graph, Step step, std::size_t number, const RuleIndex& index) {
+  std::optional<Graph> chosen = apply_step(graph, index, step);
+  if (!chosen) throw misfit(number, "the rewrites do not fit, or do not give what was chosen");
+  return std::move(*chosen);
+}
+
 Graph replay_rewrites(const Graph& graph, const Step& step, std::size_t number, const RuleIndex& index) {
   for (std::size_t i = 0; i < step.region.size(); ++i)
     if (step.region[i] >= graph.nodes().size() || (i > 0 && step.region[i] <= step.region[i - 1]))
       throw misfit(number, "the region's nodes are not in the graph");
+  for (const Rewrite& rewrite : step.rewrites) require(rewrite, index, number);
   const Region region = extract(graph, step.region);
-  Graph rewritten = region.graph;
-  Matcher matcher(index);
-  for (const Rewrite& rewrite : step.rewrites) {
-    const std::optional<std::uint32_t> rule = index.find(rewrite.rule);
-    if (!rule) throw misfit(number, "rule " + rewrite.rule + " is not in the rules given");
-    if (index.hashes()[*rule] != rewrite.rule_hash)
-      throw misfit(number, "rule " + rewrite.rule + " is not the one that was applied");
-    const MatchedGraph facts(rewritten, index.options().for_training);
-    const std::optional<Match> match = matcher.find_at(facts, *rule, rewrite.where, rewrite.swapped);
-    std::optional<Graph> next = match ? apply(rewritten, index.rules()[*rule], *match) : std::nullopt;
-    if (!next) throw misfit(number, "rule " + rewrite.rule + " does not fit where it was applied");
-    rewritten = std::move(*next);
-  }
+  const Graph rewritten = step.kind == Step::Kind::kSaturate ? saturate_region(region.graph, step, number, index)
+                                                             : rewrite_region(region.graph, step, number, index);
   std::optional<Graph> whole = splice(graph, region, rewritten);
   if (!whole) throw misfit(number, "the region cannot be put back");
   return std::move(*whole);
@@ -77,6 +94,10 @@ Step step_from(const json& value) {
   } else {
     step.region = value.at("region").get<std::vector<std::uint32_t>>();
     for (const json& rewrite : value.at("rewrites")) step.rewrites.push_back(rewrite_from(rewrite));
+    if (value.contains("chosen")) {
+      step.kind = Step::Kind::kSaturate;
+      step.chosen = value.at("chosen").get<std::vector<std::uint32_t>>();
+    }
   }
   return step;
 }
@@ -93,6 +114,7 @@ std::string to_json(const Certificate& certificate) {
     json rewrites = json::array();
     for (const Rewrite& rewrite : step.rewrites) rewrites.push_back(to_value(rewrite));
     steps.push_back({{"region", step.region}, {"rewrites", rewrites}});
+    if (step.kind == Step::Kind::kSaturate) steps.back()["chosen"] = step.chosen;
   }
   const json whole = {{"format", kFormat},
                       {"before", hexadecimal(certificate.before)},

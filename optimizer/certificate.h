@@ -13,22 +13,25 @@
 
 namespace rewright {
 
-// One rule applied in a region's graph (optimizer/region.h).
+// One rule applied in a region's graph (optimizer/region.h), or in an e-graph that begins as one.
 struct Rewrite {
   std::string rule;
   std::uint64_t rule_hash = 0;
-  std::vector<std::int64_t> where;  // as Match::where, positions in the region's graph as it is at this moment
-  std::uint64_t swapped = 0;        // as Match::swapped
-  std::vector<std::string> names;   // of the ONNX nodes or values it was found at, for people
+  // As Match::where, positions in the region's graph as it is at this moment; or as EMatch::where.
+  std::vector<std::int64_t> where;
+  std::uint64_t swapped = 0;       // as Match::swapped
+  std::vector<std::string> names;  // of the ONNX nodes or values it was found at, for people
 };
 
-// A part of the graph was rewritten, or constants were evaluated. Positions are those of Graph::nodes(), values those of the
-// graph as it is when the step begins: importing the same file gives the same numbers, and so does every step.
+// A part of the graph was rewritten; or, by equality saturation, rewrites told what is equal in it, and e-nodes were chosen
+// that compute the same; or constants were evaluated. Positions are those of Graph::nodes(), values those of the graph as it is
+// when the step begins: importing the same file gives the same numbers, and so does every step.
 struct Step {
-  enum class Kind { kRewrite, kFold };
+  enum class Kind { kRewrite, kSaturate, kFold };
   Kind kind = Kind::kRewrite;
-  std::vector<std::uint32_t> region;  // kRewrite
-  std::vector<Rewrite> rewrites;      // kRewrite
+  std::vector<std::uint32_t> region;  // kRewrite, kSaturate
+  std::vector<Rewrite> rewrites;      // kRewrite, kSaturate
+  std::vector<std::uint32_t> chosen;  // kSaturate: e-nodes, each after those it reads
   std::vector<ValueId> folded;        // kFold
 };
 

@@ -188,35 +188,39 @@ void CostModel::visit(const MatchedGraph& matched, const Visit& visit) {
                                           [&](std::uint32_t member) { return counted[member].signature->traits.applies; });
       if (members.size() > 1) {
         if (Signature* group = activation ? group_signature(matched, members) : nullptr) {
-          visit(*group, 1.0, members.size());
+          visit(*group, 1.0, std::span<const std::uint32_t>(members));
           continue;
         }
         for (const std::uint32_t member : members) counted[member].grouped = counted[member].may_group = false;
       }
     }
-    visit(*last.signature, last.share, std::size_t{1});
+    const auto position = static_cast<std::uint32_t>(n - 1);
+    visit(*last.signature, last.share, std::span(&position, 1));
   }
 }
 
 void CostModel::learn(const MatchedGraph& graph) {
   learning_ = true;
-  visit(graph, [](Signature&, double, std::size_t) {});
+  visit(graph, [](Signature&, double, std::span<const std::uint32_t>) {});
   learning_ = false;
+}
+
+double CostModel::estimate(const Signature& signature) const {
+  const OperatorTraits& traits = signature.traits;
+  return roofline_.call_seconds +
+         std::max(traits.operations / roofline_.operations_per_second, traits.bytes / roofline_.bytes_per_second);
 }
 
 double CostModel::seconds(const Signature& signature) const {
   if (signature.measured) return *signature.measured;
-  const OperatorTraits& traits = signature.traits;
-  const double estimate = roofline_.call_seconds + std::max(traits.operations / roofline_.operations_per_second,
-                                                            traits.bytes / roofline_.bytes_per_second);
-  return signature.failed ? kFailurePenalty * estimate : estimate;
+  return signature.failed ? kFailurePenalty * estimate(signature) : estimate(signature);
 }
 
 void CostModel::prepare(std::span<const MatchedGraph* const> graphs) {
   if (!device_ || !options_.measure) return;
   std::vector<Signature*> missing;
   for (const MatchedGraph* graph : graphs) {
-    visit(*graph, [&](Signature& signature, double share, std::size_t) {
+    visit(*graph, [&](Signature& signature, double share, std::span<const std::uint32_t>) {
       if (share == 0 || signature.asked || signature.opaque || signature.traits.free) return;
       signature.asked = true;
       const auto known = database_ ? database_->find(identity_, signature.text) : std::nullopt;
@@ -254,17 +258,65 @@ void CostModel::measure(std::span<Signature* const> batch) {
 }
 
 double CostModel::cost(const MatchedGraph& graph) {
-  // A little for every node, so that of two graphs that cost the same the smaller one is preferred.
-  const double least = 0.02 * roofline_.call_seconds;
   double total = 0;
-  visit(graph, [&](const Signature& signature, double share, std::size_t nodes) {
-    total += least * static_cast<double>(nodes);
+  visit(graph, [&](const Signature& signature, double share, std::span<const std::uint32_t> nodes) {
+    total += least() * static_cast<double>(nodes.size());
     if (signature.opaque)
       total += roofline_.call_seconds;
     else if (!signature.traits.free)
       total += share * seconds(signature);
   });
   return total;
+}
+
+// A little for every node, so that of two graphs that cost the same the smaller one is preferred.
+double CostModel::least() const { return 0.02 * roofline_.call_seconds; }
+
+double CostModel::fused_share() { return kFusedShare; }
+
+std::vector<NodeCost> CostModel::alone(const MatchedGraph& graph) {
+  std::vector<Signature*> found;
+  double measured = 0, estimated = 0;
+  for (const auto& node : graph.graph->nodes()) {
+    Signature& signature = *signatures_[signature_of(graph, node)];
+    found.push_back(&signature);
+    if (signature.opaque || signature.traits.free) continue;
+    if (!signature.asked && device_ && options_.measure && database_) {
+      if (const auto known = database_->find(identity_, signature.text)) {
+        signature.asked = true;
+        take(signature, *known);
+      }
+    }
+    if (!signature.measured) continue;
+    measured += *signature.measured;
+    estimated += estimate(signature);
+  }
+  // The roofline is a lower bound: what was not measured is taken to miss it as much as what was.
+  const double miss = estimated > 0 && measured > 0 ? measured / estimated : 1;
+  std::vector<NodeCost> costs;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const Signature& signature = *found[i];
+    NodeCost cost;
+    if (!signature.opaque && !signature.traits.free)
+      cost.executed = seconds(signature) * (signature.measured || signature.failed ? 1 : miss);
+    cost.seconds = least() + (signature.opaque ? roofline_.call_seconds : cost.executed);
+    cost.pointwise = signature.traits.pointwise;
+    cost.contraction = signature.traits.contraction;
+    cost.aligned = signature.traits.aligned;
+    cost.aligned.resize(graph.graph->nodes()[i]->inputs.size());
+    costs.push_back(std::move(cost));
+  }
+  return costs;
+}
+
+std::vector<std::pair<std::vector<std::uint32_t>, double>> CostModel::groups(const MatchedGraph& graph) {
+  std::vector<std::pair<std::vector<std::uint32_t>, double>> found;
+  visit(graph, [&](const Signature& signature, double share, std::span<const std::uint32_t> nodes) {
+    if (nodes.size() < 2) return;
+    found.emplace_back(std::vector<std::uint32_t>(nodes.begin(), nodes.end()),
+                       least() * static_cast<double>(nodes.size()) + share * seconds(signature));
+  });
+  return found;
 }
 
 }  // namespace rewright

@@ -9,6 +9,7 @@
 #include <stop_token>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "optimizer/cost_database.h"
@@ -39,6 +40,14 @@ struct CostOptions {
   std::stop_token cancel;     // ends measuring
 };
 
+// What one node costs when it is fused with nothing, and what a fusion would save.
+struct NodeCost {
+  double seconds = 0;
+  double executed = 0;  // of these seconds, what is saved if it is fused and reads nothing else
+  bool pointwise = false, contraction = false;
+  std::vector<bool> aligned;  // as in OperatorTraits
+};
+
 // Costs are additive over nodes, with three exceptions: what is computed from constants alone costs nothing (it is evaluated
 // once), a pure reindexing costs nothing, and pointwise operators that follow a convolution or product which nobody else reads
 // are taken as fused into it: they cost nothing, or, if they read another varying operand, half of what they cost alone. For
@@ -56,6 +65,14 @@ class CostModel {
   void prepare(std::span<const MatchedGraph* const> graphs);
   // Seconds. What was not prepared is estimated by the roofline; what the device could not execute by a multiple of that.
   double cost(const MatchedGraph& graph);
+
+  // Of each node of a graph alone, by what is known already; nothing is measured. Nodes computed from constants cost what they
+  // would cost otherwise.
+  std::vector<NodeCost> alone(const MatchedGraph& graph);
+  // Share of a fused node's cost that counts if it reads other varying operands too.
+  static double fused_share();
+  // The activations of a graph that are timed together: positions of nodes, and seconds.
+  std::vector<std::pair<std::vector<std::uint32_t>, double>> groups(const MatchedGraph& graph);
 
   void set_deadline(std::chrono::steady_clock::time_point deadline) { deadline_ = deadline; }
   // Forgets the nodes of earlier graphs; costs stay.
@@ -78,10 +95,12 @@ class CostModel {
   };
   std::vector<std::uint32_t> group_of(const MatchedGraph& graph, std::uint32_t last, std::vector<Counted>& counted);
   Signature* group_signature(const MatchedGraph& graph, const std::vector<std::uint32_t>& members);  // null: not learned
-  // Calls back (signature, share of its cost that counts, number of nodes) for what is not computed from constants.
+  // Calls back (signature, share of its cost that counts, positions of nodes) for what is not computed from constants.
   template <class Visit>
   void visit(const MatchedGraph& graph, const Visit& visit);
+  double estimate(const Signature& signature) const;  // by the roofline
   double seconds(const Signature& signature) const;
+  double least() const;
   static void take(Signature& signature, std::optional<double> seconds);
   void measure(std::span<Signature* const> batch);
 

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <functional>
 
+#include "optimizer/rule_binding.h"
+
 namespace rewright {
 
 namespace {
@@ -43,13 +45,6 @@ struct Matcher::Memory {
 };
 
 namespace {
-
-bool all_equal(const Tensor& tensor) {
-  const std::size_t size = byte_size(tensor.type());
-  const std::span<const std::byte> bytes = tensor.bytes();
-  if (size == 0 || bytes.size() < size) return false;
-  return std::equal(bytes.begin() + static_cast<std::ptrdiff_t>(size), bytes.end(), bytes.begin());
-}
 
 // One attempt to lay a rule's source over a graph, from a root on: nodes are assigned downwards along inputs; where a second
 // root is left, upwards from a value that is known already.
@@ -237,44 +232,29 @@ class Walk {
   const State* result_ = nullptr;
 };
 
-// The attributes of a Fill that would make this constant.
-Attributes fill_attributes(const Operator& fill, const Tensor& tensor) {
-  Attributes attributes = fill.defaults();
-  const double element = tensor.reals().at(0);
-  for (std::size_t i = 0; i < fill.fields().size(); ++i) {
-    if (std::holds_alternative<Indices>(attributes[i])) attributes[i] = to_indices(tensor.sizes());
-    if (std::holds_alternative<Real>(attributes[i])) attributes[i] = Real(element);
-    if (std::holds_alternative<DataType>(attributes[i])) attributes[i] = tensor.type();
-  }
-  return attributes;
-}
-
-bool is_empty(const TensorType& type) {
-  return std::any_of(type.shape.begin(), type.shape.end(), [](const Index& size) { return size.constant() == 0; });
-}
-
-// Rules are proved for tensors that have elements (docs/soundness.md): where one is known to have none, no rule fits.
 std::shared_ptr<const Bindings> bind(const Graph& graph, const Rule& rule, const Walk::State& state) {
-  auto bindings = std::make_shared<Bindings>(rule);
+  std::vector<const TensorType*> inputs;
   for (std::size_t i = 0; i < rule.inputs.size(); ++i) {
     if (!state.bound[i]) return nullptr;
     const Value& value = graph.value(state.inputs[i]);
     if (!value.shape_known || value.type.type == DataType::kUndefined) return nullptr;
-    if (is_empty(value.type) || !bindings->bind_input(i, value.type)) return nullptr;
+    inputs.push_back(&value.type);
   }
+  std::vector<Attributes> of_constants(rule.source.nodes.size());
+  std::vector<const Attributes*> attributes;
   for (std::size_t p = 0; p < rule.source.nodes.size(); ++p) {
-    const PatternNode& pattern = rule.source.nodes[p];
-    Attributes of_constant;
     const std::int64_t where = state.where[p];
-    if (where < 0) of_constant = fill_attributes(*pattern.op, graph.value(static_cast<ValueId>(-1 - where)).constant);
-    const Attributes& attributes = where < 0 ? of_constant : graph.nodes()[static_cast<std::size_t>(where)]->attributes;
-    if (where >= 0)
-      for (const ValueId output : graph.nodes()[static_cast<std::size_t>(where)]->outputs)
-        if (output != kNoValue && is_empty(graph.value(output).type)) return nullptr;
-    for (std::size_t f = 0; f < pattern.attributes.size(); ++f)
-      if (!bindings->bind_attribute(pattern.attributes[f], attributes[f])) return nullptr;
+    if (where < 0) {
+      of_constants[p] = fill_attributes(*rule.source.nodes[p].op, graph.value(static_cast<ValueId>(-1 - where)).constant);
+      attributes.push_back(&of_constants[p]);
+      continue;
+    }
+    const Node& node = *graph.nodes()[static_cast<std::size_t>(where)];
+    for (const ValueId output : node.outputs)
+      if (output != kNoValue && is_empty(graph.value(output).type)) return nullptr;
+    attributes.push_back(&node.attributes);
   }
-  return bindings->complete() ? bindings : nullptr;
+  return bind_rule(rule, inputs, attributes);
 }
 
 }  // namespace

@@ -15,6 +15,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr double kLeastDifference = 0.005;  // in predicted cost, between graphs that are measured
+
 constexpr int kMeasurements = 3;  // at most so many times the end-to-end measurement
 
 double median(std::vector<double> numbers) {
@@ -81,7 +83,7 @@ class Optimizer {
         device_(device),
         evaluator_(evaluator),
         options_(options),
-        costs_(&device, database, {as_substitution(options.sizes), options.measure, options.for_training, options.cancel}) {}
+        costs_(options.measure ? &device : nullptr, database, {as_substitution(options.sizes), options.measure, options.for_training, options.cancel}) {}
 
   OptimizeResult run() {
     report_.device = device_.name();
@@ -120,11 +122,13 @@ class Optimizer {
     return costs_.cost(facts);
   }
 
-  // The best graph found, and the one after the first pass where that differs.
+  // The best graph found, and others on the way to it.
   std::vector<Candidate> find_candidates() {
     const Clock::time_point start = Clock::now();
     SearchOptions search_options;
+    search_options.strategy = options_.strategy;
     search_options.alpha = options_.alpha;
+    search_options.saturation.extraction.seed = static_cast<int>(options_.seed % 1000000);
     search_options.memory = options_.memory;
     search_options.cancel = options_.cancel;
     search_options.deadline =
@@ -144,19 +148,25 @@ class Optimizer {
     SearchResult found = search(folded.graph, index_, costs_, search_options);
 
     std::vector<Candidate> candidates;
-    const auto add = [&](const Graph& graph, std::size_t steps) {
+    const auto add = [&](const Graph& graph, const std::vector<Step>& steps) {
       Candidate candidate{graph, folded.steps};
-      candidate.steps.insert(candidate.steps.end(), found.steps.begin(),
-                             found.steps.begin() + static_cast<std::ptrdiff_t>(steps));
+      candidate.steps.insert(candidate.steps.end(), steps.begin(), steps.end());
       fold_into(candidate);
       if (!candidate.steps.empty()) candidates.push_back(std::move(candidate));
     };
-    add(found.graph, found.steps.size());
-    if (found.first_pass_steps > 0 && found.first_pass_steps < found.steps.size())
-      add(found.first_pass, found.first_pass_steps);
+    add(found.graph, found.steps);
+    // Others only where they are told from the best by more than measuring can.
+    double last = found.cost;
+    for (const Milestone& milestone : found.milestones) {
+      if (milestone.cost < last * (1 + kLeastDifference)) continue;
+      add(milestone.graph, milestone.steps);
+      last = milestone.cost;
+    }
     report_.predicted_after = found.cost;
     report_.stop_reason = name(found.stop_reason);
+    report_.strategy = name(options_.strategy);
     report_.graphs_explored = found.graphs_explored;
+    report_.e_nodes = found.e_nodes;
     report_.search_seconds = std::chrono::duration<double>(Clock::now() - start).count();
     report_.operators_measured = costs_.measured();
     return candidates;

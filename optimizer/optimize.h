@@ -27,6 +27,7 @@ struct OptimizeProgress {
 struct OptimizeOptions {
   MathClass math = MathClass::kReassociates;
   bool for_training = false;  // weights are variables: they are not folded
+  Strategy strategy = Strategy::kAuto;
   double alpha = 1.05;
   double budget_seconds = 60;                 // of search, with the measuring of operators
   std::size_t memory = std::size_t{8} << 30;  // bytes of the process
@@ -35,7 +36,7 @@ struct OptimizeOptions {
   std::uint64_t seed = 0;
   FoldOptions fold;
   TimingOptions timing;     // of the whole graphs at the end
-  bool measure = true;      // false: predicted costs alone decide, and they are the roofline's
+  bool measure = true;      // false: predicted costs alone decide, by a roofline with the same rates everywhere
   bool time_graphs = true;  // false: predicted costs alone decide
   std::function<void(const OptimizeProgress&)> progress;
   std::stop_token cancel;  // ends the search; what was found is still measured and checked
@@ -60,10 +61,10 @@ struct CheckReport {
 
 struct OptimizeReport {
   std::string device;
-  std::string strategy = "backtrack";
-  std::string stop_reason;  // "done", "time", "memory", "cancelled"
+  std::string strategy;     // "backtrack", "saturate", "auto"
+  std::string stop_reason;  // of the search: "done", "saturated", "nodes", "time", "memory", "cancelled"
   double search_seconds = 0;
-  std::size_t graphs_explored = 0, operators_measured = 0;
+  std::size_t graphs_explored = 0, e_nodes = 0, operators_measured = 0;
   std::vector<AppliedRule> rules_applied;
   double predicted_before = 0, predicted_after = 0;  // seconds
   double measured_before = 0, measured_after = 0;    // seconds, medians; 0: not measured

@@ -1,9 +1,6 @@
 #include "optimizer/search.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdio>
 #include <optional>
 #include <queue>
 #include <unordered_map>
@@ -15,44 +12,17 @@ namespace rewright {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 // In a graph that is hardly larger than a region, a step that leads towards a gain may cost a good part of the whole.
 constexpr double kRegionSlack = 8;
 
 // How many steps without gain are followed up where they changed something, before other graphs get their turn.
 constexpr int kFollowUps = 2;
 
-std::size_t resident_bytes() {
-  long pages = 0;
-  if (std::FILE* file = std::fopen("/proc/self/statm", "r")) {
-    if (std::fscanf(file, "%*s %ld", &pages) != 1) pages = 0;
-    std::fclose(file);
-  }
-  return static_cast<std::size_t>(pages) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-}
+// Cleaning up goes down from graph to graph, and ends where nothing gains at once.
+constexpr std::size_t kCleanUpPatience = 1;
 
-// Is there a reason to stop? Asked often.
-class Limits {
- public:
-  explicit Limits(const SearchOptions& options) : options_(options) {}
-  bool reached() {
-    if (reason_ != StopReason::kDone) return true;
-    if (options_.cancel.stop_requested())
-      reason_ = StopReason::kCancelled;
-    else if (Clock::now() >= options_.deadline)
-      reason_ = StopReason::kTime;
-    else if (++asked_ % 32 == 1 && resident_bytes() > options_.memory)
-      reason_ = StopReason::kMemory;
-    return reason_ != StopReason::kDone;
-  }
-  StopReason reason() const { return reason_; }
-
- private:
-  const SearchOptions& options_;
-  StopReason reason_ = StopReason::kDone;
-  std::size_t asked_ = 0;
-};
+// Of the time that is left when it begins.
+constexpr double kSaturationShare = 0.5;
 
 struct State {
   Graph graph;
@@ -68,15 +38,15 @@ class RegionSearch {
       : rules_(rules), costs_(costs), options_(options), limits_(limits), matcher_(rules) {}
 
   // Rewrites from the region's graph to the best one found; none if there is nothing better.
-  std::vector<Rewrite> run(const Graph& start, double whole_cost) {
+  std::vector<Rewrite> run(const Graph& start, double whole_cost, double alpha, std::size_t patience) {
     const MatchedGraph facts(start, rules_.options().for_training);
     const MatchedGraph* const first = &facts;
     costs_.prepare({&first, 1});
     const double start_cost = costs_.cost(facts);
-    const double slack = (options_.alpha - 1) * std::max(whole_cost, kRegionSlack * start_cost);
+    const double slack = (alpha - 1) * std::max(whole_cost, kRegionSlack * start_cost);
     std::size_t best = 0, idle = 0;
     add({start, start_cost, -1, {}}, skeleton_hash(start, facts.constant));
-    while (idle < options_.patience && states_.size() < options_.max_graphs && !limits_.reached()) {
+    while (idle < patience && states_.size() < options_.max_graphs && !limits_.reached()) {
       // Steps that gained nothing yet are followed up at once, where they changed something; else the cheapest graph is next.
       FollowUp next{0, kFollowUps};
       const bool follows = !follow_ups_.empty();
@@ -197,7 +167,11 @@ class RegionSearch {
 class Search {
  public:
   Search(const Graph& graph, const RuleIndex& rules, CostModel& costs, const SearchOptions& options)
-      : rules_(rules), costs_(costs), options_(options), limits_(options) {
+      : rules_(rules),
+        costs_(costs),
+        options_(options),
+        limits_(options.deadline, options.memory, options.cancel),
+        phase_(limits_) {
     result_.graph = graph;
   }
 
@@ -205,22 +179,63 @@ class Search {
     result_.graph.tidy();
     costs_.learn(MatchedGraph(result_.graph, rules_.options().for_training));
     result_.cost_before = result_.cost = cost_of(result_.graph);
-    for (int pass = 1; pass <= options_.max_passes; ++pass) {
-      const double before = result_.cost;
-      run_pass(pass);
-      if (pass == 1) {
-        result_.first_pass = result_.graph;
-        result_.first_pass_steps = result_.steps.size();
-      }
-      if (limits_.reached()) break;
-      // One pass with the other borders must have failed, too.
-      if (result_.cost > before * (1 - 1e-4) && pass >= 2) break;
+    switch (options_.strategy) {
+      case Strategy::kBacktrack:
+        run_phase({Strategy::kBacktrack, options_.alpha, options_.patience, options_.max_passes}, options_.deadline);
+        break;
+      case Strategy::kSaturate:
+        run_phase({Strategy::kSaturate, 1, 0, options_.max_passes}, options_.deadline);
+        break;
+      case Strategy::kAuto:
+        run_phase({Strategy::kBacktrack, 1, kCleanUpPatience, 1}, options_.deadline);
+        run_phase({Strategy::kSaturate, 1, 0, 2}, share_of_time(kSaturationShare));
+        run_phase({Strategy::kBacktrack, options_.alpha, options_.patience, options_.max_passes}, options_.deadline);
+        break;
     }
     result_.stop_reason = limits_.reason();
+    if (options_.strategy == Strategy::kSaturate && result_.stop_reason == StopReason::kDone) result_.stop_reason = saturation_;
     return std::move(result_);
   }
 
  private:
+  // What is done with the regions, and for how long without gain.
+  struct Phase {
+    Strategy strategy;
+    double alpha;
+    std::size_t patience;
+    int max_passes;
+  };
+
+  std::chrono::steady_clock::time_point share_of_time(double share) const {
+    if (options_.deadline == std::chrono::steady_clock::time_point::max()) return options_.deadline;
+    const auto now = std::chrono::steady_clock::now();
+    return now + std::chrono::duration_cast<std::chrono::steady_clock::duration>(share * (options_.deadline - now));
+  }
+
+  void run_phase(const Phase& phase, std::chrono::steady_clock::time_point deadline) {
+    if (limits_.reached()) return;
+    phase_ = Limits(deadline, options_.memory, options_.cancel);
+    present_ = phase;
+    found_.clear();
+    for (int pass = 1; pass <= phase.max_passes; ++pass) {
+      const double before = result_.cost;
+      run_pass(pass);
+      if (result_.cost < before) note_milestone();
+      if (phase_.reached()) break;
+      // One pass with the other borders must have failed, too.
+      if (result_.cost > before * (1 - 1e-4) && pass >= 2) break;
+    }
+    limits_.reached();
+  }
+
+  // The present graph is one to measure. The last one is the result itself, and not among them in the end.
+  void note_milestone() {
+    std::vector<Milestone>& list = result_.milestones;
+    if (last_) list.insert(list.begin(), std::move(*last_));
+    if (list.size() > kMilestones) list.pop_back();
+    last_ = Milestone{result_.graph, result_.steps, result_.cost};
+  }
+
   double cost_of(const Graph& graph) {
     const MatchedGraph facts(graph, rules_.options().for_training);
     const MatchedGraph* const one = &facts;
@@ -241,11 +256,12 @@ class Search {
       for (const std::uint32_t position : positions) regions.back().push_back(result_.graph.nodes()[position].get());
     }
     const Graph as_split = result_.graph;  // keeps the addresses valid
-    for (std::size_t i = 0; i < regions.size() && !limits_.reached(); ++i) {
+    ++passes_;
+    for (std::size_t i = 0; i < regions.size() && !phase_.reached(); ++i) {
       work_on(regions[regions.size() - 1 - i]);
       costs_.clear();
       if (options_.progress)
-        options_.progress({static_cast<double>(i + 1) / static_cast<double>(regions.size()), pass, result_.cost_before,
+        options_.progress({static_cast<double>(i + 1) / static_cast<double>(regions.size()), passes_, result_.cost_before,
                            result_.cost, result_.graphs_explored});
     }
   }
@@ -256,43 +272,65 @@ class Search {
     for (std::uint32_t n = 0; n < result_.graph.nodes().size(); ++n)
       if (wanted.contains(result_.graph.nodes()[n].get())) positions.push_back(n);
     if (positions.empty()) return;
-    const Region region = extract(result_.graph, positions);
+    Region region = extract(result_.graph, positions);
     ++result_.regions;
     const std::uint64_t structure = structure_hash(region.graph);
     if (const auto known = found_.find(structure); known != found_.end()) {
       ++result_.regions_reused;
-      if (known->second.empty() || put_back(region, positions, known->second)) return;
+      if (known->second.rewrites.empty() || put_back(region, positions, known->second)) return;
     }
-    RegionSearch region_search(rules_, costs_, options_, limits_);
-    std::vector<Rewrite> rewrites = region_search.run(region.graph, result_.cost);
-    result_.graphs_explored += region_search.graphs();
-    if (!rewrites.empty()) put_back(region, positions, rewrites);
-    if (!limits_.reached()) found_[structure] = std::move(rewrites);
+    Step step = present_.strategy == Strategy::kSaturate ? saturate(region.graph) : backtrack(region.graph);
+    if (!step.rewrites.empty()) put_back(region, positions, step);
+    if (!phase_.reached()) found_[structure] = std::move(step);
   }
 
-  // Applies rewrites to a region and the region to the graph, if that makes the graph cheaper.
-  bool put_back(const Region& region, const std::vector<std::uint32_t>& positions, std::vector<Rewrite> rewrites) {
-    Graph graph = region.graph;
+  Step backtrack(const Graph& graph) {
+    RegionSearch region_search(rules_, costs_, options_, phase_);
+    Step step;
+    step.rewrites = region_search.run(graph, result_.cost, present_.alpha, present_.patience);
+    result_.graphs_explored += region_search.graphs();
+    return step;
+  }
+
+  Step saturate(const Graph& graph) {
+    Improvement found = improve(graph, rules_, costs_, options_.saturation, phase_);
+    result_.e_nodes = std::max(result_.e_nodes, found.nodes);
+    // Of all regions' reasons the one that leaves most open.
+    const auto openness = [](StopReason reason) {
+      return reason == StopReason::kSaturated ? 0 : reason == StopReason::kDone ? 1 : reason == StopReason::kNodes ? 2 : 3;
+    };
+    if (openness(found.reason) > openness(saturation_)) saturation_ = found.reason;
+    return std::move(found.step);
+  }
+
+  // The region's graph after a step; the step's names become those of this region.
+  std::optional<Graph> after(const Graph& start, Step& step) {
+    if (step.kind == Step::Kind::kSaturate) return apply_step(start, rules_, step);
+    Graph graph = start;
     Matcher matcher(rules_);
-    for (Rewrite& rewrite : rewrites) {
+    for (Rewrite& rewrite : step.rewrites) {
       const std::optional<std::uint32_t> rule = rules_.find(rewrite.rule);
       const MatchedGraph facts(graph, rules_.options().for_training);
       const std::optional<Match> match = matcher.find_at(facts, *rule, rewrite.where, rewrite.swapped);
-      if (!match) return false;
+      if (!match) return std::nullopt;
       rewrite.names = names_at(graph, rewrite.where);
       std::optional<Graph> rewritten = apply(graph, rules_.rules()[*rule], *match);
-      if (!rewritten) return false;
+      if (!rewritten) return std::nullopt;
       graph = std::move(*rewritten);
     }
-    std::optional<Graph> whole = splice(result_.graph, region, graph);
+    return graph;
+  }
+
+  // Does a step in a region and puts the region back, if that makes the graph cheaper.
+  bool put_back(const Region& region, const std::vector<std::uint32_t>& positions, Step step) {
+    const std::optional<Graph> graph = after(region.graph, step);
+    std::optional<Graph> whole = graph ? splice(result_.graph, region, *graph) : std::nullopt;
     if (!whole) return false;
     const double cost = cost_of(*whole);
     if (cost >= result_.cost * (1 - 1e-9)) return false;
     result_.graph = std::move(*whole);
     result_.cost = cost;
-    Step step;
     step.region = positions;
-    step.rewrites = std::move(rewrites);
     result_.steps.push_back(std::move(step));
     return true;
   }
@@ -300,25 +338,27 @@ class Search {
   const RuleIndex& rules_;
   CostModel& costs_;
   const SearchOptions& options_;
-  Limits limits_;
+  Limits limits_, phase_;  // of the whole, of the present phase
+  Phase present_{};
+  StopReason saturation_ = StopReason::kSaturated;
+  int passes_ = 0;
   SearchResult result_;
-  std::unordered_map<std::uint64_t, std::vector<Rewrite>> found_;
+  std::optional<Milestone> last_;
+  std::unordered_map<std::uint64_t, Step> found_;
 };
 
 }  // namespace
 
-std::string_view name(StopReason reason) {
-  switch (reason) {
-    case StopReason::kDone:
-      return "done";
-    case StopReason::kTime:
-      return "time";
-    case StopReason::kMemory:
-      return "memory";
-    case StopReason::kCancelled:
-      return "cancelled";
+std::string_view name(Strategy strategy) {
+  switch (strategy) {
+    case Strategy::kBacktrack:
+      return "backtrack";
+    case Strategy::kSaturate:
+      return "saturate";
+    case Strategy::kAuto:
+      return "auto";
   }
-  return "done";
+  return "auto";
 }
 
 std::vector<std::string> names_at(const Graph& graph, std::span<const std::int64_t> where) {

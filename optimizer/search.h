@@ -1,4 +1,5 @@
-// Backtracking search for a cheaper equivalent graph (as in TASO, SOSP'19), region by region.
+// Searches for a cheaper equivalent graph, region by region: backtracking (as in TASO, SOSP'19), equality saturation (as in
+// Tensat, MLSys'21), or one after the other.
 #pragma once
 
 #include <chrono>
@@ -11,13 +12,11 @@
 
 #include "optimizer/certificate.h"
 #include "optimizer/cost.h"
+#include "optimizer/limits.h"
 #include "optimizer/match.h"
+#include "optimizer/saturation/improve.h"
 
 namespace rewright {
-
-// Why a search ended.
-enum class StopReason { kDone, kTime, kMemory, kCancelled };
-std::string_view name(StopReason reason);  // "done", "time", "memory", "cancelled"
 
 struct SearchProgress {
   double fraction = 0;               // of the present pass over the graph
@@ -26,7 +25,11 @@ struct SearchProgress {
   std::size_t graphs = 0;
 };
 
+enum class Strategy { kBacktrack, kSaturate, kAuto };
+std::string_view name(Strategy strategy);  // "backtrack", "saturate", "auto"
+
 struct SearchOptions {
+  Strategy strategy = Strategy::kBacktrack;
   double alpha = 1.05;  // a step may lead to a graph that costs so many times the best one's cost
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
   std::size_t memory = std::size_t{8} << 30;  // bytes of the process
@@ -34,8 +37,16 @@ struct SearchOptions {
   std::size_t patience = 24;                  // a region is left after so many graphs were expanded without gain
   std::size_t max_graphs = 4000;              // in a region
   int max_passes = 6;
+  ImproveOptions saturation;
   std::stop_token cancel;
   std::function<void(const SearchProgress&)> progress;
+};
+
+// A graph on the way to the best one.
+struct Milestone {
+  Graph graph;
+  std::vector<Step> steps;  // from the given graph to this one
+  double cost = 0;          // seconds
 };
 
 struct SearchResult {
@@ -45,16 +56,21 @@ struct SearchResult {
   StopReason stop_reason = StopReason::kDone;
   std::size_t graphs_explored = 0;
   std::size_t regions = 0, regions_reused = 0;
-  // The graph after the first pass, with its number of steps: another one to measure.
-  Graph first_pass;
-  std::size_t first_pass_steps = 0;
+  std::size_t e_nodes = 0;            // live ones of the largest e-graph
+  std::vector<Milestone> milestones;  // others to measure, cheapest first, at most kMilestones
 };
+inline constexpr std::size_t kMilestones = 3;
 
-// The graph is cut into regions where few values cross. In each, graphs are expanded in order of their cost, by every rule that
+// The graph is cut into regions where few values cross. Passes with other borders follow until nothing is gained; what was
+// found in a region is done in all regions that are equal up to the contents of constants.
+//
+// Backtracking: in each region, graphs are expanded in order of their cost, by every rule that
 // fits; those that cost more than the threshold allows, or were seen before (constants aside), are dropped. The threshold is
 // the region's best cost and (alpha - 1) of the whole graph's cost, or, in small graphs, a multiple of it of the region's.
-// What was found in a region is done in all regions that are equal up to the contents of constants. Passes with other borders
-// follow until nothing is gained.
+//
+// Saturation: each region becomes an e-graph, and the cheapest choice out of it is put back.
+//
+// Auto: what is certain first (rewrites that gain at once), then saturation within a part of the time, then backtracking.
 //
 // The same graph, rules, options and cost table give the same result, unless the time or the memory ends first.
 SearchResult search(const Graph& graph, const RuleIndex& rules, CostModel& costs, const SearchOptions& options);

@@ -21,7 +21,7 @@ struct Options {
   std::string fold_limit = "1M";
   std::vector<std::string> rules, shapes;
   double alpha = 1.05;
-  bool for_training = false, unproved = false, no_timing = false;
+  bool for_training = false, unproved = false, no_timing = false, estimate = false;
   int check = 1;
 };
 
@@ -37,6 +37,7 @@ nlohmann::json report_json(const Options& options, const OptimizeReport& r) {
             {"stop_reason", r.stop_reason},
             {"seconds", r.search_seconds},
             {"graphs_explored", r.graphs_explored},
+            {"e_nodes", r.e_nodes},
             {"operators_measured", r.operators_measured},
             {"rules_applied", rules}}},
           {"predicted_ms", {{"before", r.predicted_before * 1e3}, {"after", r.predicted_after * 1e3}}},
@@ -64,8 +65,8 @@ std::string summary(const Options& options, const OptimizeReport& r) {
   if (r.measured_before > 0)
     out << "  measured   " << r.measured_before * 1e3 << " -> " << r.measured_after * 1e3 << " ms, " << std::setprecision(2)
         << r.speedup << " times as fast\n";
-  out << "  search     " << r.rules_applied.size() << " rewrites, " << r.graphs_explored << " graphs, " << std::setprecision(1)
-      << r.search_seconds << " s, stopped: " << r.stop_reason << "\n";
+  out << "  search     " << r.rules_applied.size() << " rewrites, " << r.graphs_explored << " graphs, " << r.e_nodes
+      << " e-nodes, " << std::setprecision(1) << r.search_seconds << " s, stopped: " << r.stop_reason << "\n";
   if (r.check.runs > 0)
     out << "  check      " << r.check.runs << " random " << (r.check.runs == 1 ? "input" : "inputs") << ", largest error "
         << std::scientific << std::setprecision(1) << r.check.max_abs_error << " absolute, " << r.check.max_rel_error
@@ -77,18 +78,20 @@ std::string summary(const Options& options, const OptimizeReport& r) {
 int optimize_command(const Options& options) {
   const std::map<std::string, MathClass> kMath = {
       {"exact", MathClass::kExact}, {"reassociate", MathClass::kReassociates}, {"fast", MathClass::kNeedsFinite}};
-  if (options.search == "saturate")
-    throw Error(ErrorCode::kMissing, "this build has no equality saturation", "--search saturate", "use --search backtrack");
+  const std::map<std::string, Strategy> kStrategies = {
+      {"auto", Strategy::kAuto}, {"backtrack", Strategy::kBacktrack}, {"saturate", Strategy::kSaturate}};
   const int threads = thread_count(options.common);
   const std::vector<Rule> rules = read_proved_rules(options.rules, options.unproved);
   OptimizeOptions o;
   o.math = kMath.at(options.math);
   o.for_training = options.for_training;
+  o.strategy = kStrategies.at(options.search);
   o.alpha = options.alpha;
   o.budget_seconds = parse_seconds(options.budget);
   o.memory = parse_bytes(options.memory);
   o.check_runs = options.check;
   o.time_graphs = !options.no_timing;
+  o.measure = !options.estimate;
   o.seed = options.common.seed;
   o.fold.max_bytes = parse_bytes(options.fold_limit);
   require_writable(options.output);
@@ -127,7 +130,7 @@ CLI::App* add_optimize(CLI::App& program, Run& run) {
   command->add_option("input", o.input, "the model")->required()->type_name("IN.onnx");
   command->add_option("-o,--output", o.output, "where the result is written")->required()->type_name("OUT.onnx");
   command->add_option("--device", o.device, "what it is to be fast on: cpu, onnxruntime")->capture_default_str();
-  command->add_option("--search", o.search, "auto or backtrack")
+  command->add_option("--search", o.search, "auto, backtrack or saturate")
       ->check(CLI::IsMember({"auto", "backtrack", "saturate"}))
       ->capture_default_str();
   command->add_option("--alpha", o.alpha, "how much worse than the best a graph on the way may be")
@@ -146,6 +149,7 @@ CLI::App* add_optimize(CLI::App& program, Run& run) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command->add_flag("--no-timing", o.no_timing, "choose by predicted cost: operators are timed, whole graphs are not");
+  command->add_flag("--estimate", o.estimate, "choose by estimates with the same rates on every machine: nothing is timed");
   command->add_option("--fold-limit", o.fold_limit, "folded constants larger than this must not grow the file")
       ->capture_default_str();
   command->add_option("--certificate", o.certificate, "write every rewrite applied, to be replayed")->type_name("FILE");

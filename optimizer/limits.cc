@@ -1,0 +1,51 @@
+#include "optimizer/limits.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+
+namespace rewright {
+
+namespace {
+
+std::size_t resident_bytes() {
+  long pages = 0;
+  if (std::FILE* file = std::fopen("/proc/self/statm", "r")) {
+    if (std::fscanf(file, "%*s %ld", &pages) != 1) pages = 0;
+    std::fclose(file);
+  }
+  return static_cast<std::size_t>(pages) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace
+
+bool Limits::reached() {
+  if (reason_ != StopReason::kDone) return true;
+  if (cancel_.stop_requested())
+    reason_ = StopReason::kCancelled;
+  else if (std::chrono::steady_clock::now() >= deadline_)
+    reason_ = StopReason::kTime;
+  else if (++asked_ % 32 == 1 && resident_bytes() > memory_)
+    reason_ = StopReason::kMemory;
+  return reason_ != StopReason::kDone;
+}
+
+std::string_view name(StopReason reason) {
+  switch (reason) {
+    case StopReason::kDone:
+      return "done";
+    case StopReason::kSaturated:
+      return "saturated";
+    case StopReason::kNodes:
+      return "nodes";
+    case StopReason::kTime:
+      return "time";
+    case StopReason::kMemory:
+      return "memory";
+    case StopReason::kCancelled:
+      return "cancelled";
+  }
+  return "done";
+}
+
+}  // namespace rewright

@@ -1,0 +1,177 @@
+// An e-graph of operators: many graphs at once, in which everything that is known to be equal is kept once.
+//
+// A *value* is an output of an e-node, as it was when it was made; values that are known to be equal form a *class*, named by
+// one of them (find). An e-node is an operator with attributes, the values it reads and the values it makes: operators with
+// several outputs are one e-node, whose outputs lie in several classes. The invariants, which hold after rebuild():
+//   - hash-consing: no two live e-nodes have the same operator, attributes and classes of inputs (random operators and opaque
+//     nodes are never the same as another);
+//   - congruence: outputs of e-nodes that would be the same are in the same class;
+//   - analysis: all values of a class have the class's type; a class is constant if something in it is computed from constants.
+// Why two values are equal is kept as a forest of reasons, one for each merge, so that every equality can be explained.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace rewright {
+
+using ClassId = std::uint32_t;  // of a value, or of the value that stands for its class
+inline constexpr ClassId kNoClass = ~ClassId{0};
+using ENodeId = std::uint32_t;
+
+struct ENode {
+  const Operator* op = nullptr;  // null: a leaf, or an opaque node of the graph
+  std::uint32_t attributes = 0;  // number of the interned attributes
+  std::int32_t position = -1;    // of the node of the graph that it was in the beginning
+  ValueId leaf = kNoValue;       // an input or a constant of the graph
+  std::uint32_t first = 0;       // in the list of values: inputs, parameters, outputs
+  std::uint16_t inputs = 0, parameters = 0, outputs = 0;
+  bool live = true;  // false: the same as an earlier one
+};
+
+// Why two values are equal.
+struct Reason {
+  static constexpr std::uint32_t kCongruence = ~std::uint32_t{0};
+  std::uint32_t application = kCongruence;  // of a rule; else the two e-nodes read equal values
+  ENodeId left = 0, right = 0;
+  std::uint32_t output = 0;  // of the e-nodes, or of the rule
+  bool exchanged = false;    // the first two inputs of a commutative operator are equal crosswise
+};
+
+class EGraph {
+ public:
+  // E-nodes 0, 1, ... are the graph's inputs and constants that are used, and its nodes, in order. The graph must outlive this.
+  EGraph(const Graph& graph, bool for_training);
+
+  // ---- Reading
+  const Graph& graph() const { return *graph_; }
+  std::size_t node_count() const { return nodes_.size(); }  // also those that are not live
+  std::size_t live_count() const { return live_; }
+  std::size_t value_count() const { return parent_.size(); }
+  const ENode& node(ENodeId id) const { return nodes_[id]; }
+  // As they were when the e-node was made; kNoClass where absent.
+  std::span<const ClassId> inputs(ENodeId id) const { return list(nodes_[id].first, nodes_[id].inputs); }
+  std::span<const ClassId> parameters(ENodeId id) const {
+    return list(nodes_[id].first + nodes_[id].inputs, nodes_[id].parameters);
+  }
+  std::span<const ClassId> outputs(ENodeId id) const {
+    return list(nodes_[id].first + nodes_[id].inputs + nodes_[id].parameters, nodes_[id].outputs);
+  }
+  ENodeId maker(ClassId value) const { return maker_[value]; }
+  ClassId find(ClassId value) const {
+    while (parent_[value] != value) value = parent_[value];
+    return value;
+  }
+  bool equal(ClassId a, ClassId b) const { return a == b || (a != kNoClass && b != kNoClass && find(a) == find(b)); }
+  // Of a class (the value that find() gives): live e-nodes with an output in it, and those that read it; once each, ascending.
+  std::span<const ENodeId> makers(ClassId id) const { return makers_[id]; }
+  std::span<const ENodeId> users(ClassId id) const { return users_[id]; }
+  std::span<const ENodeId> with_operator(const Operator* op) const;  // ascending; also those that are not live
+  bool constant(ClassId value) const { return constant_[find(value)]; }
+  std::uint32_t type(ClassId value) const { return type_[value]; }  // equal for all values of a class
+  const TensorType& type_of(std::uint32_t number) const { return types_[number]; }
+  bool known(std::uint32_t type) const { return known_[type]; }  // is it a type whose shape is known?
+  const Attributes& attributes(std::uint32_t number) const { return attributes_[number]; }
+  ClassId value_of(ValueId id) const { return of_graph_[id]; }  // of the graph; kNoClass if nothing uses it
+  std::optional<ENodeId> node_at(std::int32_t position) const;  // of the graph
+  // The live e-node that is the same as this one.
+  ENodeId live(ENodeId id) const {
+    while (!nodes_[id].live) id = twin_.at(id);
+    return id;
+  }
+  // Would an e-node with these inputs be the same as this one only with its first two inputs exchanged?
+  bool exchanged(ENodeId id, std::span<const ClassId> inputs) const;
+
+  // ---- Growing. After merges, nothing but merge() until rebuild() was called.
+  std::uint32_t intern(Attributes attributes);
+  std::uint32_t intern(const TensorType& type, bool known);
+  // Attributes normalized for these inputs, and types of the outputs; null if it would be ill-typed.
+  struct Typing {
+    std::uint32_t attributes;
+    std::vector<std::uint32_t> outputs;
+  };
+  const Typing* typing(const Operator& op, std::uint32_t attributes, std::span<const std::uint32_t> input_types);
+  // The e-node that reads these values, a new one if there is none. Nothing if it would be ill-typed, or is random.
+  std::optional<ENodeId> add(const Operator& op, std::uint32_t attributes, std::span<const ClassId> inputs);
+  // The same, if it is there already. The attributes are normalized.
+  std::optional<ENodeId> known(const Operator& op, std::uint32_t attributes, std::span<const ClassId> inputs) const;
+  // Says that two values are equal. False if they have different types: then nothing changes.
+  bool merge(ClassId a, ClassId b, const Reason& reason);
+  void rebuild();
+
+  // ---- Explaining
+  // The reasons on the way from a value to an equal one, none if they are the same.
+  std::vector<Reason> explain(ClassId a, ClassId b) const;
+
+  // ---- Checking, slowly: an invariant that does not hold.
+  std::optional<std::string> violation() const;
+
+ private:
+  friend struct EGraphBuilder;
+  std::span<const ClassId> list(std::size_t first, std::size_t count) const { return std::span(pool_).subspan(first, count); }
+  ClassId new_value(std::uint32_t type, ENodeId maker);
+  ENodeId append(ENode node, std::span<const ClassId> inputs, std::span<const ClassId> parameters,
+                 std::span<const std::uint32_t> output_types);
+  std::uint64_t key_of(ENodeId id) const;
+  std::uint64_t key_of(const ENode& node, std::span<const ClassId> inputs) const;
+  bool same(ENodeId a, const ENode& node, std::span<const ClassId> inputs) const;
+  std::optional<ENodeId> lookup(std::uint64_t key, const ENode& node, std::span<const ClassId> inputs) const;
+  void repair(ENodeId id);
+  void update_constant(ENodeId id);
+  void erase_key(ENodeId id);
+
+  const Graph* graph_;
+  bool for_training_;
+  std::vector<ENode> nodes_;
+  std::vector<ClassId> pool_;
+  std::size_t live_ = 0;
+  std::unordered_map<ENodeId, ENodeId> twin_;  // of e-nodes that are not live: what they are the same as
+  std::vector<ClassId> of_graph_;
+  std::vector<ENodeId> at_position_;
+  std::unordered_map<const Operator*, std::vector<ENodeId>> by_operator_;
+  std::vector<std::uint64_t> keys_;  // of e-nodes, as they stand in known_nodes_
+  std::unordered_multimap<std::uint64_t, ENodeId> known_nodes_;
+
+  // Of values.
+  std::vector<ClassId> parent_;
+  std::vector<std::uint32_t> type_;
+  std::vector<ENodeId> maker_;
+  struct Link {
+    ClassId to = kNoClass;
+    Reason reason;
+  };
+  std::vector<Link> links_;  // the forest of reasons
+
+  // Of classes.
+  std::vector<std::vector<ENodeId>> makers_, users_;
+  std::vector<std::uint32_t> size_;
+  std::vector<bool> constant_;
+  std::vector<ENodeId> dirty_;  // whose inputs were merged
+  std::vector<ENodeId> may_be_constant_;
+
+  // Interned.
+  std::vector<Attributes> attributes_;
+  std::unordered_multimap<std::uint64_t, std::uint32_t> attribute_numbers_;
+  std::vector<TensorType> types_;
+  std::vector<bool> known_;
+  std::unordered_multimap<std::uint64_t, std::uint32_t> type_numbers_;
+  struct TypingKey {
+    const Operator* op;
+    std::vector<std::uint32_t> numbers;  // attributes, types of inputs
+    bool operator==(const TypingKey&) const = default;
+  };
+  struct TypingHash {
+    std::size_t operator()(const TypingKey& key) const;
+  };
+  std::unordered_map<TypingKey, std::optional<Typing>, TypingHash> typings_;
+};
+
+}  // namespace rewright

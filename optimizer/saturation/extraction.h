@@ -1,0 +1,51 @@
+// Choosing the cheapest graph out of an e-graph. An e-node that several others read is paid once, so the best choice of one
+// class depends on the others: an integer program, as in Tensat (MLSys'21).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "optimizer/saturation/e_graph.h"
+
+namespace rewright {
+
+// Seconds less, if all of `nodes` are chosen, nothing else that is chosen reads `inner`, none of these is an output of the
+// graph, and one of the other savings in `one_of` is made (if any are named). An e-node is in `spent` of at most one saving
+// that is made.
+struct Saving {
+  std::vector<ENodeId> nodes, spent;
+  std::vector<ClassId> inner;
+  std::vector<std::uint32_t> one_of;
+  double seconds = 0;
+};
+
+struct ExtractionProblem {
+  const EGraph* graph = nullptr;
+  std::vector<double> seconds;  // of each e-node alone, positive. What is computed from constants is free
+  std::vector<Saving> savings;
+};
+
+struct ExtractionOptions {
+  double gap = 1e-3;
+  std::int64_t nodes = 300;  // of branch and bound
+  double seconds = 10;
+  int seed = 0;
+};
+
+struct Extraction {
+  std::vector<ENodeId> chosen;  // each after what it reads; they make all outputs of the graph
+  double seconds = 0;
+  double bound = 0;      // no choice costs less
+  bool optimal = false;  // within the gap
+};
+
+// The graph that the e-graph began as, and the choice of the cheapest e-node in each class as if nothing were shared.
+std::vector<ENodeId> given_choice(const ExtractionProblem& problem);
+std::vector<ENodeId> greedy_choice(const ExtractionProblem& problem);
+double cost_of(const ExtractionProblem& problem, std::span<const ENodeId> chosen);
+
+// By integer programming, begun with the better of the two above; what comes back is never worse.
+Extraction extract(const ExtractionProblem& problem, const ExtractionOptions& options);
+
+}  // namespace rewright

@@ -1,0 +1,54 @@
+#include "optimizer/saturation/improve.h"
+
+#include <algorithm>
+
+#include "optimizer/saturation/costs.h"
+
+namespace rewright {
+
+namespace {
+
+double measured_cost(const Graph& graph, const RuleIndex& rules, CostModel& costs) {
+  const MatchedGraph facts(graph, rules.options().for_training);
+  const MatchedGraph* const one = &facts;
+  costs.prepare({&one, 1});
+  return costs.cost(facts);
+}
+
+}  // namespace
+
+Improvement improve(const Graph& region, const RuleIndex& rules, CostModel& costs, const ImproveOptions& options,
+                    Limits& limits) {
+  Improvement result;
+  result.step.kind = Step::Kind::kSaturate;
+  result.seconds = measured_cost(region, rules, costs);
+  Saturation saturation(region, rules, options.saturation);
+  result.reason = saturation.run(limits);
+  result.nodes = saturation.graph().live_count();
+  std::vector<std::vector<ENodeId>> tried;
+  for (int round = 0; round < options.rounds; ++round) {
+    if (limits.reached() && round > 0) break;
+    ExtractionOptions extraction = options.extraction;
+    const std::chrono::duration<double> left = limits.deadline() - std::chrono::steady_clock::now();
+    extraction.seconds = std::clamp(left.count(), 0.0, extraction.seconds);
+    const Extraction found = extract(make_problem(saturation.graph(), costs, rules.options().for_training), extraction);
+    if (round == 0) result.estimated = found.seconds;
+    result.bound = found.bound;
+    result.optimal = found.optimal;
+    if (std::find(tried.begin(), tried.end(), found.chosen) != tried.end()) break;
+    tried.push_back(found.chosen);
+    Step step = explain_choice(saturation, found.chosen);
+    if (step.rewrites.empty()) break;
+    const std::optional<Graph> graph = apply_step(region, rules, step);
+    if (!graph) break;  // around a node whose shape is not known
+    const double seconds = measured_cost(*graph, rules, costs);
+    if (limits.reached()) break;  // some costs were not measured
+    if (seconds < result.seconds * (1 - 1e-9)) {
+      result.seconds = seconds;
+      result.step = std::move(step);
+    }
+  }
+  return result;
+}
+
+}  // namespace rewright

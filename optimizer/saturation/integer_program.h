@@ -1,0 +1,46 @@
+// Linear programs with integer variables, minimized by HiGHS.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
+
+namespace rewright {
+
+class IntegerProgram {
+ public:
+  static constexpr double kInfinite = std::numeric_limits<double>::infinity();
+
+  // The number of a variable within these bounds.
+  int add_variable(double cost, double lower, double upper, bool integer);
+  // lower <= sum of coefficient * variable <= upper. A variable stands at most once in `terms`.
+  void add_row(double lower, double upper, const std::vector<std::pair<int, double>>& terms);
+  std::size_t variables() const { return costs_.size(); }
+
+  struct Options {
+    double gap = 1e-4;         // relative, between what was found and the bound
+    std::int64_t nodes = 500;  // of branch and bound
+    double seconds = 10;
+    int seed = 0;
+  };
+  enum class Status { kOptimal, kLimit, kNothing };  // kNothing: no solution was found
+  struct Solution {
+    Status status = Status::kNothing;
+    std::vector<double> values;
+    double cost = 0, bound = 0;
+  };
+  // One thread, so that the same program gives the same solution, unless the time ends first. `start` may be empty.
+  Solution minimize(const std::vector<double>& start, const Options& options) const;
+
+ private:
+  std::vector<double> costs_, lower_, upper_;
+  std::vector<bool> integer_;
+  std::vector<double> row_lower_, row_upper_;
+  std::vector<int> row_start_{0};
+  std::vector<int> columns_;
+  std::vector<double> coefficients_;
+};
+
+}  // namespace rewright
