@@ -12,7 +12,11 @@ namespace {
 
 constexpr std::size_t kAlignment = 256;
 
-std::size_t byte_count(const ValueInfo& v) { return static_cast<std::size_t>(element_count(v.sizes)) * byte_size(v.type); }
+std::size_t byte_count(const ValueInfo& v) {
+  const std::size_t size = byte_size(v.type);
+  if (size == 0) throw Error(ErrorCode::kUnsupported, "a GPU has no tensors of type " + std::string(name(v.type)));
+  return static_cast<std::size_t>(element_count(v.sizes)) * size;
+}
 
 class Planner {
  public:
@@ -68,6 +72,12 @@ class Planner {
   }
 
   // ---- Steps
+  Step described(int node) const {
+    Group alone;
+    alone.nodes = {node};
+    return described(alone);
+  }
+
   Step described(const Group& group) const {
     Step step;
     const auto nodes = graph_.nodes();
@@ -125,7 +135,14 @@ class Planner {
       places_[group.result] = buffer(node->inputs[0]);
       return;
     }
-    if (group.element) {
+    if (group.element && plan_expression(group)) return;
+    // The parts may still be possible one by one.
+    for (const int n : group.nodes) plan_outputs_one_by_one(n);
+  }
+
+  // False if kernels cannot be generated for it.
+  bool plan_expression(const Group& group) {
+    try {
       Step step = described(group);
       const std::size_t kernel = add_kernel(kernel_for(group.element, group.position, group.result, group.operands));
       if (group.library) {
@@ -144,36 +161,49 @@ class Planner {
       }
       step.outputs = {add_value(group.result)};
       add_step(std::move(step));
-      return;
+      return true;
+    } catch (const Error& e) {
+      if (e.code() != ErrorCode::kUnsupported) throw;
+      return false;
     }
-    plan_outputs_one_by_one(group, node);
   }
 
-  // A node with several outputs: each by its own denotation, or the whole node by the interpreter.
-  void plan_outputs_one_by_one(const Group& group, const std::shared_ptr<const Node>& node) {
-    const Definition definition = facts_.define(*node);
-    Step described_step = described(group);
-    if (definition.has_denotation() && !node->op->execute()) {
-      for (std::size_t o = 0; o < node->outputs.size(); ++o) {
-        if (node->outputs[o] == kNoValue) continue;
-        const Output& output = definition.outputs()[o];
-        Step step = described_step;
-        step.work = KernelStep{add_kernel(kernel_for(output.element, output.position, node->outputs[o], node->inputs))};
-        for (const ValueId v : node->inputs) step.inputs.push_back(buffer(v));
-        step.outputs = {add_value(node->outputs[o])};
-        add_step(std::move(step));
+  // Each output by its own denotation, or the whole node by the interpreter.
+  void plan_outputs_one_by_one(int n) {
+    const auto& node = graph_.nodes()[static_cast<std::size_t>(n)];
+    Step step = described(n);
+    try {
+      const Definition definition = facts_.define(*node);
+      if (definition.has_denotation() && !node->op->execute()) {
+        std::vector<GeneratedKernel> kernels;
+        for (std::size_t o = 0; o < node->outputs.size(); ++o) {
+          const Output& output = definition.outputs()[o];
+          if (node->outputs[o] != kNoValue)
+            kernels.push_back(kernel_for(output.element, output.position, node->outputs[o], node->inputs));
+        }
+        auto kernel = kernels.begin();
+        for (const ValueId o : node->outputs) {
+          if (o == kNoValue) continue;
+          Step one = step;
+          one.work = KernelStep{add_kernel(std::move(*kernel++))};
+          for (const ValueId v : node->inputs) one.inputs.push_back(buffer(v));
+          one.outputs = {add_value(o)};
+          add_step(std::move(one));
+        }
+        return;
       }
-      return;
+    } catch (const Error& e) {
+      if (e.code() != ErrorCode::kUnsupported) throw;
     }
     HostStep work{node, {}};
     for (const ValueId v : node->inputs) {
-      described_step.inputs.push_back(buffer(v));
+      step.inputs.push_back(buffer(v));
       const ValueInfo i = v == kNoValue ? ValueInfo{} : facts_.info(v);
       work.types.push_back({i.type, to_indices(i.sizes)});
     }
-    for (const ValueId v : node->outputs) described_step.outputs.push_back(v == kNoValue ? -1 : add_value(v));
-    described_step.work = std::move(work);
-    add_step(std::move(described_step));
+    for (const ValueId v : node->outputs) step.outputs.push_back(v == kNoValue ? -1 : add_value(v));
+    step.work = std::move(work);
+    add_step(std::move(step));
   }
 
   // ---- Memory
