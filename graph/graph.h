@@ -7,6 +7,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -14,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "operators/datum.h"
 #include "operators/operator.h"
 #include "operators/tensor.h"
 
@@ -61,6 +64,23 @@ struct Origin {
   };
   std::vector<Input> inputs;
   std::uint64_t computation_hash = 0;  // of type, attributes and subgraphs, without the names of values: what an opaque node is
+  std::shared_ptr<const std::map<std::string, int>> opsets;  // null: those of the model; else of the function it stands in
+};
+
+// The ONNX node of a function that stands in the graph as the nodes of the function's body. As long as all of these are as they
+// were made, the node is written back instead of them.
+struct Expansion {
+  std::string node_proto;
+  std::string name;           // of the ONNX node
+  std::uint32_t members = 0;  // nodes of the body
+  // Where a value of the call is found: input or output `place` of a member. Inputs that no member reads are parameters of
+  // member 0.
+  struct Port {
+    enum class Kind { kAbsent, kMember, kParameter } kind;
+    std::uint32_t member, place;
+  };
+  std::vector<Port> inputs, outputs;  // one for each of the ONNX node's
+  std::uint64_t structure = 0;        // of the body: operators, attributes, constants, and how they are connected
 };
 
 struct Node {
@@ -71,6 +91,9 @@ struct Node {
   std::vector<ValueId> outputs;          // kNoValue where the model does not name it
   std::shared_ptr<const Origin> origin;  // null for nodes that rewriting made
   std::string opaque_reason;             // why it is opaque
+  // If it was made from a function's body: which, and its number there.
+  std::shared_ptr<const Expansion> expansion;
+  std::uint32_t expansion_member = 0;
 };
 
 struct GraphOutput {
@@ -148,12 +171,22 @@ class Graph {
   friend struct GraphTidier;
 };
 
-// Evaluates a graph by the reference interpreter. `inputs` in the order of graph.inputs(); sizes bind symbolic sizes, which
-// must agree. Throws Error(kUnsupported) at an opaque node. (runtime/reference offers this as a backend.)
+// Called between nodes and in loops; throws an Error to end an execution.
+using Checkpoint = std::function<void()>;
+
+// Executes a graph by the reference interpreter. `inputs` in the order of graph.inputs(); sizes bind symbolic sizes, which must
+// agree. Opaque nodes are executed by their ONNX form: procedures, bodies of functions, or the operators that they turn out to
+// be now that their inputs are known. Throws Error(kUnsupported) at a node that nothing here can execute.
+std::vector<Datum> execute(const Graph& graph, std::span<const Datum> inputs, const Checkpoint& checkpoint = {});
+
+// The same for graphs of tensors alone. (runtime/reference offers this as a backend.)
 std::vector<Tensor> interpret(const Graph& graph, std::span<const Tensor> inputs);
 
 // What the named sizes are for inputs of these types and sizes; throws Error(kBadInput) naming the input that does not fit.
 Substitution bind_sizes(const Graph& graph, std::span<const Tensor> inputs);
+
+// Can the interpreter execute an opaque node, as far as can be said before its inputs are known? Empty, or the reason why not.
+std::string objection_to_execution(const Graph& graph, const Node& node);
 
 // The same graph with named sizes replaced by numbers (or other expressions): types, attributes and contents.
 Graph with_sizes(const Graph& graph, const Substitution& sizes);

@@ -1,6 +1,10 @@
 // Graphs by the reference interpreter, and named sizes replaced.
+#include <algorithm>
+#include <iterator>
 #include <map>
+#include <memory>
 
+#include "graph/execute.h"
 #include "graph/graph.h"
 #include "operators/interpreter.h"
 
@@ -27,6 +31,95 @@ std::string where_of(const Graph& graph, const Node& node) {
   return node.op != nullptr ? node.op->name() : "a node";
 }
 
+using BoundSizes = std::map<std::string, std::int64_t>;
+
+// `bound` must outlive it.
+Substitution substitution(const BoundSizes& bound) {
+  return [&bound](const Atom& atom) -> std::optional<Index> {
+    if (atom.kind != Atom::Kind::kSymbol) return std::nullopt;
+    const auto it = bound.find(atom.name);
+    return it == bound.end() ? std::nullopt : std::optional<Index>(it->second);
+  };
+}
+
+Attributes substitute(const Attributes& attributes, const Substitution& sizes) {
+  Attributes changed = attributes;
+  for (AttributeValue& attribute : changed) {
+    if (auto* index = std::get_if<Index>(&attribute))
+      *index = rewright::substitute(*index, sizes);
+    else if (auto* indices = std::get_if<Indices>(&attribute))
+      *indices = rewright::substitute(*indices, sizes);
+  }
+  return changed;
+}
+
+bool is_symbolic(const Attributes& attributes) {
+  return std::any_of(attributes.begin(), attributes.end(), [](const AttributeValue& a) { return is_symbolic(a); });
+}
+
+BoundSizes bound_sizes(const Graph& graph, std::span<const Tensor> inputs) {
+  if (inputs.size() != graph.inputs().size())
+    throw Error(ErrorCode::kBadInput, "the model has " + std::to_string(graph.inputs().size()) + " inputs, " +
+                                          std::to_string(inputs.size()) + " tensors were given");
+  BoundSizes bound;
+  const Substitution sizes = substitution(bound);
+  auto mismatch = [&](std::size_t i, const std::string& what) {
+    return Error(ErrorCode::kBadInput, what, "input \"" + graph.value(graph.inputs()[i]).name + "\"");
+  };
+  auto given = [&](std::size_t i) { return to_string(TensorType{inputs[i].type(), to_indices(inputs[i].sizes())}); };
+  // Plain names first: sizes that are expressions of them are checked when all names are known.
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Value& value = graph.value(graph.inputs()[i]);
+    if (inputs[i] && value.type.type != inputs[i].type() && value.type.type != DataType::kUndefined)
+      throw mismatch(i, "is " + given(i) + ", the model asks for " + to_string(value.type));
+    if (!value.shape_known || !inputs[i]) continue;
+    if (value.type.rank() != inputs[i].sizes().size())
+      throw mismatch(i, "is " + given(i) + ", the model asks for " + to_string(value.type));
+    for (std::size_t axis = 0; axis < value.type.rank(); ++axis) {
+      const Atom* atom = value.type.shape[axis].as_atom();
+      if (atom != nullptr && atom->kind == Atom::Kind::kSymbol) bound.emplace(atom->name, inputs[i].sizes()[axis]);
+    }
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Value& value = graph.value(graph.inputs()[i]);
+    for (std::size_t axis = 0; value.shape_known && inputs[i] && axis < value.type.rank(); ++axis) {
+      const Index expected = substitute(value.type.shape[axis], sizes);
+      if (!expected.is_constant() || expected.value() != inputs[i].sizes()[axis])
+        throw mismatch(i, "is " + given(i) + ", the model asks for " + to_string(value.type) + ": axis " +
+                              std::to_string(axis) + " must be " + expected.to_string());
+    }
+  }
+  return bound;
+}
+
+// What an opaque node computed says the sizes that its types only name.
+void bind_results(const Graph& graph, const Node& node, std::span<const Datum> results, BoundSizes& bound) {
+  for (std::size_t k = 0; k < node.outputs.size() && k < results.size(); ++k) {
+    if (node.outputs[k] == kNoValue || results[k].empty() || results[k].is_sequence()) continue;
+    const Value& value = graph.value(node.outputs[k]);
+    const Tensor& tensor = results[k].tensor();
+    const bool as_declared = !value.shape_known || value.type.rank() == tensor.sizes().size();
+    if (!as_declared || (value.type.type != DataType::kUndefined && value.type.type != tensor.type()))
+      throw Error(ErrorCode::kBadInput, "its output " + std::to_string(k) + " is " +
+                                            to_string(TensorType{tensor.type(), to_indices(tensor.sizes())}) +
+                                            ", the model says " + to_string(value.type));
+    if (!value.shape_known) continue;
+    for (std::size_t axis = 0; axis < tensor.sizes().size(); ++axis)
+      if (const Atom* atom = value.type.shape[axis].as_atom(); atom != nullptr && atom->kind == Atom::Kind::kSymbol)
+        bound.emplace(atom->name, tensor.sizes()[axis]);
+  }
+}
+
+std::vector<Datum> execute_operator(const Node& node, std::span<const Datum> inputs, const BoundSizes& bound) {
+  std::vector<Tensor> operands;
+  operands.reserve(inputs.size());
+  for (const Datum& input : inputs) operands.push_back(input.empty() ? Tensor() : input.tensor());
+  std::vector<Tensor> results = is_symbolic(node.attributes)
+                                    ? interpret(*node.op, substitute(node.attributes, substitution(bound)), operands)
+                                    : interpret(*node.op, node.attributes, operands);
+  return {std::make_move_iterator(results.begin()), std::make_move_iterator(results.end())};
+}
+
 }  // namespace
 
 Graph with_sizes(const Graph& graph, const Substitution& sizes) {
@@ -40,19 +133,12 @@ Graph with_sizes(const Graph& graph, const Substitution& sizes) {
   }
   result.drop_nodes_from(0);
   for (const auto& node : graph.nodes()) {
-    bool symbolic = false;
-    for (const AttributeValue& attribute : node->attributes) symbolic = symbolic || is_symbolic(attribute);
-    if (!symbolic) {
+    if (!is_symbolic(node->attributes)) {
       result.add_shared(node);
       continue;
     }
     Node changed = *node;
-    for (AttributeValue& attribute : changed.attributes) {
-      if (auto* index = std::get_if<Index>(&attribute))
-        *index = substitute(*index, sizes);
-      else if (auto* indices = std::get_if<Indices>(&attribute))
-        *indices = substitute(*indices, sizes);
-    }
+    changed.attributes = substitute(node->attributes, sizes);
     result.add_raw(std::move(changed));
   }
   std::vector<GraphOutput> outputs(graph.outputs().begin(), graph.outputs().end());
@@ -62,81 +148,60 @@ Graph with_sizes(const Graph& graph, const Substitution& sizes) {
 }
 
 Substitution bind_sizes(const Graph& graph, std::span<const Tensor> inputs) {
-  if (inputs.size() != graph.inputs().size())
-    throw Error(ErrorCode::kBadInput, "the model has " + std::to_string(graph.inputs().size()) + " inputs, " +
-                                          std::to_string(inputs.size()) + " tensors were given");
-  std::map<std::string, std::int64_t> bound;
-  Substitution sizes = [&bound](const Atom& atom) -> std::optional<Index> {
-    if (atom.kind != Atom::Kind::kSymbol) return std::nullopt;
-    auto it = bound.find(atom.name);
-    return it == bound.end() ? std::nullopt : std::optional<Index>(it->second);
-  };
-  auto mismatch = [&](std::size_t i, const std::string& what) {
-    return Error(ErrorCode::kBadInput, what, "input \"" + graph.value(graph.inputs()[i]).name + "\"");
-  };
-  auto given = [&](std::size_t i) { return to_string(TensorType{inputs[i].type(), to_indices(inputs[i].sizes())}); };
-  // Plain names first: sizes that are expressions of them are checked when all names are known.
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const Value& value = graph.value(graph.inputs()[i]);
-    if (value.type.type != inputs[i].type() && value.type.type != DataType::kUndefined)
-      throw mismatch(i, "is " + given(i) + ", the model asks for " + to_string(value.type));
-    if (!value.shape_known) continue;
-    if (value.type.rank() != inputs[i].sizes().size())
-      throw mismatch(i, "is " + given(i) + ", the model asks for " + to_string(value.type));
-    for (std::size_t axis = 0; axis < value.type.rank(); ++axis) {
-      const Atom* atom = value.type.shape[axis].as_atom();
-      if (atom != nullptr && atom->kind == Atom::Kind::kSymbol) bound.emplace(atom->name, inputs[i].sizes()[axis]);
+  const auto bound = std::make_shared<const BoundSizes>(bound_sizes(graph, inputs));
+  return [bound](const Atom& atom) { return substitution(*bound)(atom); };
+}
+
+std::vector<Datum> execute(const Graph& graph, std::span<const Datum> inputs, const Checkpoint& checkpoint) {
+  std::vector<Tensor> tensors;
+  for (const Datum& input : inputs) tensors.push_back(input.empty() || input.is_sequence() ? Tensor() : input.tensor());
+  BoundSizes bound = bound_sizes(graph, tensors);
+  std::vector<std::size_t> last_use(graph.value_count(), 0);
+  for (std::size_t i = 0; i < graph.nodes().size(); ++i)
+    for (ValueId id : graph.nodes()[i]->inputs)
+      if (id != kNoValue) last_use[id] = i;
+  for (const GraphOutput& output : graph.outputs()) last_use[output.value] = graph.nodes().size();
+
+  std::vector<Datum> values(graph.value_count());
+  for (ValueId id = 0; id < graph.value_count(); ++id)
+    if (graph.is_constant(id)) values[id] = graph.value(id).constant;
+  for (std::size_t i = 0; i < inputs.size(); ++i) values[graph.inputs()[i]] = inputs[i];
+  for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
+    const Node& node = *graph.nodes()[i];
+    if (checkpoint) checkpoint();
+    std::vector<Datum> operands;
+    operands.reserve(node.inputs.size());
+    for (ValueId id : node.inputs) operands.push_back(id == kNoValue ? Datum() : values[id]);
+    std::vector<Datum> results;
+    try {
+      if (node.op != nullptr) {
+        results = execute_operator(node, operands, bound);
+      } else {
+        results = execute_opaque(graph, node, operands, checkpoint);
+        bind_results(graph, node, results, bound);
+      }
+    } catch (const Error& error) {
+      throw error.within(where_of(graph, node));
     }
+    for (std::size_t k = 0; k < node.outputs.size() && k < results.size(); ++k)
+      if (const ValueId id = node.outputs[k]; id != kNoValue && last_use[id] > i) values[id] = std::move(results[k]);
+    for (ValueId id : node.inputs)
+      if (id != kNoValue && last_use[id] == i) values[id] = Datum();
   }
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const Value& value = graph.value(graph.inputs()[i]);
-    for (std::size_t axis = 0; value.shape_known && axis < value.type.rank(); ++axis) {
-      const Index expected = substitute(value.type.shape[axis], sizes);
-      if (!expected.is_constant() || expected.value() != inputs[i].sizes()[axis])
-        throw mismatch(i, "is " + given(i) + ", the model asks for " + to_string(value.type) + ": axis " +
-                              std::to_string(axis) + " must be " + expected.to_string());
-    }
-  }
-  return [bound = std::move(bound)](const Atom& atom) -> std::optional<Index> {
-    if (atom.kind != Atom::Kind::kSymbol) return std::nullopt;
-    auto it = bound.find(atom.name);
-    return it == bound.end() ? std::nullopt : std::optional<Index>(it->second);
-  };
+  std::vector<Datum> results;
+  for (const GraphOutput& output : graph.outputs()) results.push_back(values[output.value]);
+  return results;
 }
 
 std::vector<Tensor> interpret(const Graph& graph, std::span<const Tensor> inputs) {
-  const Graph bound = with_sizes(graph, bind_sizes(graph, inputs));
-  std::vector<std::size_t> last_use(bound.value_count(), 0);
-  for (std::size_t i = 0; i < bound.nodes().size(); ++i)
-    for (ValueId id : bound.nodes()[i]->inputs)
-      if (id != kNoValue) last_use[id] = i;
-  for (const GraphOutput& output : bound.outputs()) last_use[output.value] = bound.nodes().size();
-
-  std::vector<Tensor> tensors(bound.value_count());
-  for (ValueId id = 0; id < bound.value_count(); ++id) tensors[id] = bound.value(id).constant;
-  for (std::size_t i = 0; i < inputs.size(); ++i) tensors[bound.inputs()[i]] = inputs[i];
-  for (std::size_t i = 0; i < bound.nodes().size(); ++i) {
-    const Node& node = *bound.nodes()[i];
-    if (node.op == nullptr)
-      throw Error(ErrorCode::kUnsupported, "cannot be executed: " + node.opaque_reason, where_of(bound, node));
-    std::vector<Tensor> operands;
-    operands.reserve(node.inputs.size());
-    for (ValueId id : node.inputs) operands.push_back(id == kNoValue ? Tensor() : tensors[id]);
-    std::vector<Tensor> results;
-    try {
-      results = interpret(*node.op, node.attributes, operands);
-    } catch (const Error& error) {
-      throw error.within(where_of(bound, node));
-    }
-    for (std::size_t k = 0; k < node.outputs.size() && k < results.size(); ++k)
-      if (const ValueId id = node.outputs[k]; id != kNoValue && last_use[id] > i) tensors[id] = std::move(results[k]);
-    for (ValueId id : node.inputs)
-      if (id != kNoValue && last_use[id] == i) tensors[id] = Tensor();
-  }
   std::vector<Tensor> results;
-  for (const GraphOutput& output : bound.outputs()) {
-    if (!tensors[output.value]) throw Error(ErrorCode::kUnsupported, "cannot be computed", "output \"" + output.name + "\"");
-    results.push_back(tensors[output.value]);
+  const std::vector<Datum> data(inputs.begin(), inputs.end());
+  const std::vector<Datum> outputs = execute(graph, data);
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].empty() || outputs[i].is_sequence())
+      throw Error(ErrorCode::kUnsupported, outputs[i].empty() ? "cannot be computed" : "is a sequence, not a tensor",
+                  "output \"" + graph.outputs()[i].name + "\"");
+    results.push_back(outputs[i].tensor());
   }
   return results;
 }

@@ -18,6 +18,8 @@ struct ImportOptions {
   // Values of inputs, for a graph that is executed on just these: shapes and parameters that a model computes from inputs
   // (axes, pads, scales, ...) are then known.
   std::map<std::string, Tensor> input_values;
+  // Functions are replaced by their bodies even where parts of these are not understood: the graph is to be executed.
+  bool for_execution = false;
   std::size_t max_bytes = std::size_t{64} << 30;  // refuse to allocate beyond this
 };
 
@@ -43,6 +45,9 @@ std::string export_node_bytes(const Graph& graph, const Node& node, bool keep_co
 
 // A TensorProto file (.pb), as ONNX's test data has them, and NumPy's .npy.
 Tensor read_tensor_proto(const std::filesystem::path& file);
+// The same for the value of an input or output of a graph, which the model may declare to be a sequence or optional.
+Datum read_input(const Graph& graph, std::size_t input, const std::filesystem::path& file);
+Datum read_output(const Graph& graph, std::size_t output, const std::filesystem::path& file);
 Tensor read_npy(const std::filesystem::path& file);
 void write_npy(const Tensor& tensor, const std::filesystem::path& file);
 

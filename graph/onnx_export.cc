@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "graph/onnx.h"
+#include "graph/onnx_function.h"
 #include "graph/onnx_model.h"
 #include "graph/onnx_naming.h"
 #include "graph/onnx_sink.h"
@@ -37,7 +38,12 @@ class Exporter {
     const auto opset = model_->opsets.find("");
     NodeSink sink(graph_, opset != model_->opsets.end() ? opset->second : kDefaultOpset, named_.table, named_.names);
     for (ValueId id : graph_.inputs()) sink.set_available(id);
-    for (const auto& node : graph_.nodes()) write_node(*node, sink);
+    for (const Written& written : order_of_writing(graph_)) {
+      if (written.call)
+        write_call(*written.node->expansion, *written.call, sink);
+      else
+        write_node(*written.node, sink);
+    }
     for (const auto& [value, name] : named_.identities) {
       sink.use(value);
       onnx::NodeProto proto;
@@ -164,6 +170,29 @@ class Exporter {
         set(proto.mutable_output(i), named_.table.unique(proto.output(i)));
     }
     sink.add_bytes(changed ? serialize(proto) : origin.node_proto);
+  }
+
+  // A function's node instead of the nodes of its body.
+  void write_call(const Expansion& expansion, const IntactCall& call, NodeSink& sink) {
+    onnx::NodeProto proto;
+    if (!proto.ParseFromString(expansion.node_proto))
+      throw Error(ErrorCode::kBadInput, "a node's ONNX form is broken", expansion.name);
+    const std::string before = serialize(proto);
+    for (int i = 0; i < proto.input_size() && static_cast<std::size_t>(i) < call.inputs.size(); ++i) {
+      const ValueId id = call.inputs[static_cast<std::size_t>(i)];
+      if (id == kNoValue) continue;
+      proto.set_input(i, named_.names[id]);
+      sink.use(id);
+    }
+    for (int i = 0; i < proto.output_size(); ++i) {
+      if (proto.output(i).empty()) continue;
+      const auto n = static_cast<std::size_t>(i);
+      const ValueId id = n < call.outputs.size() ? call.outputs[n] : kNoValue;
+      proto.set_output(i, id != kNoValue && !graph_.is_constant(id) ? named_.names[id] : named_.table.unique(proto.output(i)));
+      if (id != kNoValue) sink.set_available(id);
+    }
+    std::string after = serialize(proto);
+    sink.add_bytes(after == before ? expansion.node_proto : std::move(after));
   }
 
   // ---- Weights

@@ -3,10 +3,12 @@
 #include <unordered_set>
 
 #include "graph/onnx.h"
+#include "graph/onnx_function.h"
 #include "graph/onnx_model.h"
 #include "graph/onnx_parts.h"
 #include "graph/onnx_source.h"
 #include "graph/onnx_types.h"
+#include "operators/procedure.h"
 
 namespace rewright {
 
@@ -14,6 +16,16 @@ namespace {
 
 // Can denotations speak of such elements?
 bool has_meaning(DataType type) { return is_real(type) || is_integer(type) || type == DataType::kBool; }
+
+// A node to be imported, from the model or from a function's body.
+struct Source {
+  const onnx::NodeProto& proto;
+  std::string_view bytes;                                           // as it stands in the model; empty: it is of a body
+  std::span<const std::string> captured;                            // by its subgraphs
+  const std::shared_ptr<const std::map<std::string, int>>& opsets;  // null: the model's
+  int depth = 0;                                                    // of functions around it
+  bool is_of_model() const { return !bytes.empty(); }
+};
 
 class Importer {
  public:
@@ -27,8 +39,6 @@ class Importer {
     model_->skeleton = std::move(parts_.skeleton);
     model_->opsets = parts_.opsets;
     check_function_calls(model_->skeleton);
-    for (const auto& function : model_->skeleton.functions())
-      functions_.insert(canonical_domain(function.domain()) + ":" + function.name());
     declared_.emplace(model_->skeleton.graph(), options_);
     model_->sizes_given = !options_.input_sizes.empty();
     read_initializers();
@@ -149,25 +159,27 @@ class Importer {
   // ---- Nodes
 
   void import_node(std::size_t number) {
-    const onnx::NodeProto& proto = parts_.nodes[number];
+    const Source source{parts_.nodes[number], parts_.node_bytes[number], order_.captured[number], opsets_of_model_};
     try {
       std::string reason;
-      if (!import_operator(number, reason)) import_opaque(number, std::move(reason));
+      if (!import_known(source, reason)) import_opaque(source, std::move(reason));
     } catch (const Error& error) {
-      throw error.within(where_of(proto));
+      throw error.within(where_of(source.proto));
     }
   }
 
-  // False, with the reason, if the node must stay as it is.
-  bool import_operator(std::size_t number, std::string& reason) {
-    const onnx::NodeProto& proto = parts_.nodes[number];
+  const std::map<std::string, int>& opsets_of(const Source& source) const {
+    return source.opsets ? *source.opsets : model_->opsets;
+  }
+
+  // By the definition of its operator, or the body of its function. False, with the reason, if the node must stay as it is.
+  bool import_known(const Source& source, std::string& reason) {
+    const onnx::NodeProto& proto = source.proto;
     const std::string domain = canonical_domain(proto.domain());
-    const auto opset = model_->opsets.find(domain);
-    if (functions_.contains(domain + ":" + proto.op_type())) {
-      reason = "is a function of the model";
-      return false;
-    }
-    if (opset == model_->opsets.end())
+    if (const onnx::FunctionProto* function = find_local_function(model_->skeleton, proto))
+      return expand(source, *function, proto, reason);
+    const auto opset = opsets_of(source).find(domain);
+    if (opset == opsets_of(source).end())
       throw Error(ErrorCode::kBadInput, "the model imports no opset of domain " + in_quotes(domain));
     const bool exists = verify_node(proto, domain, opset->second);
     if (domain.empty() && !exists) {
@@ -175,13 +187,93 @@ class Importer {
       return false;
     }
     const Operator* op = find_onnx(domain, proto.op_type());
-    if (op == nullptr) {
+    if (op == nullptr)
       reason = "no definition of operator " + (domain.empty() ? "" : domain + ".") + proto.op_type();
+    else if (import_operator(source, *op, opset->second, reason))
+      return true;
+    if (!exists || find_procedure(domain, proto.op_type()) != nullptr || !is_schema_function(proto, domain, opset->second))
+      return false;
+    std::vector<onnx::TypeProto> types;
+    for (const std::string& name : proto.input()) {
+      const Value* value = name.empty() ? nullptr : &graph_.value(id_of(name));
+      types.push_back(value != nullptr ? value_info(name, value->type, value->shape_known).type() : onnx::TypeProto());
+    }
+    const auto body = schema_function(proto, domain, opset->second, types);
+    std::string objection;
+    if (body && expand(source, body->function, body->call, objection)) return true;
+    if (op == nullptr && !objection.empty()) reason = objection;
+    return false;
+  }
+
+  ValueId id_of(const std::string& name) const {
+    const auto found = names_.find(name);
+    if (found == names_.end()) throw Error(ErrorCode::kBadInput, "its input " + in_quotes(name) + " is not defined");
+    return found->second;
+  }
+
+  // Replaces a call by the function's body. Where that is not understood as a whole the call stays, unless the graph is to be
+  // executed.
+  bool expand(const Source& source, const onnx::FunctionProto& function, const onnx::NodeProto& call, std::string& reason) {
+    constexpr int kDeepest = 64;
+    constexpr std::size_t kMostNodes = 100'000;  // functions that call functions may double their size with each
+    expanded_nodes_ += static_cast<std::size_t>(function.node_size());
+    if (source.depth >= kDeepest || expanded_nodes_ > kMostNodes) {
+      reason = "its function's body is too big";
       return false;
     }
+    const std::size_t nodes_before = graph_.nodes().size(), values_before = graph_.value_count();
+    try {
+      const FunctionBody body = body_of_call(function, call, opsets_of(source), "\x01" + std::to_string(calls_++) + "/");
+      std::vector<ValueId> inputs, results;
+      for (int i = 0; i < call.input_size(); ++i) {
+        inputs.push_back(call.input(i).empty() ? kNoValue : id_of(call.input(i)));
+        if (inputs.back() != kNoValue) names_.emplace(body.inputs[static_cast<std::size_t>(i)], inputs.back());
+      }
+      if (!import_body(source, body, reason)) {
+        graph_.drop_nodes_from(nodes_before);
+        return false;
+      }
+      for (const std::string& output : body.outputs) results.push_back(output.empty() ? kNoValue : id_of(output));
+      if (source.is_of_model() && !options_.for_execution)
+        make_expansion(graph_, nodes_before, source.bytes, source.proto.name(), inputs, results);
+      std::vector<OnnxValue> values;
+      for (const ValueId id : results) values.push_back(NodeSource::to_onnx(id));
+      name_results(source, values, values_before);
+    } catch (const Error& error) {
+      if (options_.for_execution || error.code() == ErrorCode::kMissing) throw;
+      graph_.drop_nodes_from(nodes_before);
+      reason = error.text();
+      return false;
+    }
+    return true;
+  }
+
+  bool import_body(const Source& call, const FunctionBody& body, std::string& reason) {
+    const auto opsets = std::make_shared<const std::map<std::string, int>>(body.opsets);
+    for (const onnx::NodeProto& node : body.nodes) {
+      order_.read_names.insert(node.input().begin(), node.input().end());
+      for (std::string& name : captured_names(node)) order_.read_names.insert(std::move(name));
+    }
+    order_.read_names.insert(body.outputs.begin(), body.outputs.end());
+    for (const onnx::NodeProto& node : body.nodes) {
+      const std::vector<std::string> captured = captured_names(node);
+      const Source inner{node, {}, captured, opsets, call.depth + 1};
+      std::string why;
+      if (import_known(inner, why)) continue;
+      if (!options_.for_execution) {
+        reason = "in its body: " + why;
+        return false;
+      }
+      import_opaque(inner, std::move(why));
+    }
+    return true;
+  }
+
+  bool import_operator(const Source& source_node, const Operator& op, int opset, std::string& reason) {
+    const onnx::NodeProto& proto = source_node.proto;
     std::vector<ValueId> inputs;
     for (const std::string& name : proto.input()) {
-      const ValueId id = name.empty() ? kNoValue : names_.at(name);
+      const ValueId id = name.empty() ? kNoValue : id_of(name);
       inputs.push_back(id);
       if (id != kNoValue && (!graph_.value(id).shape_known || graph_.value(id).type.type == DataType::kUndefined)) {
         reason = "the type of its input " + in_quotes(name) + " is not known";
@@ -194,10 +286,10 @@ class Importer {
     }
     const std::size_t nodes_before = graph_.nodes().size();
     const std::size_t values_before = graph_.value_count();
-    NodeSource source(graph_, known_, proto, opset->second, inputs);
+    NodeSource source(graph_, known_, proto, opset, inputs);
     std::optional<std::vector<OnnxValue>> results;
     try {
-      results = op->onnx().import ? op->onnx().import(source, reason) : import_default(*op, source, reason);
+      results = op.onnx().import ? op.onnx().import(source, reason) : import_default(op, source, reason);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kUnsupported) throw;
       reason = error.text();
@@ -207,12 +299,13 @@ class Importer {
       graph_.drop_nodes_from(nodes_before);
       return false;
     }
-    name_results(proto, *results, values_before);
-    if (graph_.nodes().size() == nodes_before + 1 && is_one_node(*results)) attach_origin(number, inputs);
+    name_results(source_node, *results, values_before);
+    if (!source_node.is_of_model()) return true;
+    if (graph_.nodes().size() == nodes_before + 1 && is_one_node(*results)) attach_origin(source_node, inputs);
     if (graph_.nodes().size() == nodes_before && proto.op_type() == "Constant" && proto.output_size() == 1)
       model_->constant_nodes.push_back({NodeSource::to_id(results->at(0)),
                                         graph_.value(NodeSource::to_id(results->at(0))).constant,
-                                        std::string(parts_.node_bytes[number])});
+                                        std::string(source_node.bytes)});
     return true;
   }
 
@@ -227,14 +320,15 @@ class Importer {
     return true;
   }
 
-  void name_results(const onnx::NodeProto& proto, const std::vector<OnnxValue>& results, std::size_t values_before) {
+  void name_results(const Source& source, const std::vector<OnnxValue>& results, std::size_t values_before) {
+    const onnx::NodeProto& proto = source.proto;
     for (std::size_t i = 0; i < results.size() && i < static_cast<std::size_t>(proto.output_size()); ++i) {
       const std::string& name = proto.output(static_cast<int>(i));
       if (name.empty() || results[i] == kAbsent) continue;
       const ValueId id = NodeSource::to_id(results[i]);
       define(name, id, where_of(proto));
       declared_->check(name, graph_.value(id).type);
-      if (id < values_before || !graph_.value(id).name.empty()) continue;
+      if (!source.is_of_model() || id < values_before || !graph_.value(id).name.empty()) continue;
       Value named = graph_.value(id);
       named.name = name;
       graph_.set_value(id, std::move(named));
@@ -251,12 +345,12 @@ class Importer {
   }
 
   // The last node of the graph is the ONNX node, as one: it can be written back as it was.
-  void attach_origin(std::size_t number, const std::vector<ValueId>& proto_inputs) {
+  void attach_origin(const Source& source, const std::vector<ValueId>& proto_inputs) {
     Node node = *graph_.nodes().back();
     graph_.drop_nodes_from(graph_.nodes().size() - 1);
     auto origin = std::make_shared<Origin>();
-    origin->node_proto = parts_.node_bytes[number];
-    origin->name = parts_.nodes[number].name();
+    origin->node_proto = source.bytes;
+    origin->name = source.proto.name();
     std::vector<char> taken(node.inputs.size());
     for (ValueId id : proto_inputs) {
       if (id == kNoValue) {
@@ -274,36 +368,37 @@ class Importer {
       }
     }
     for (std::size_t i = 0; i < node.outputs.size(); ++i)
-      if (i >= static_cast<std::size_t>(parts_.nodes[number].output_size()) ||
-          parts_.nodes[number].output(static_cast<int>(i)).empty())
+      if (i >= static_cast<std::size_t>(source.proto.output_size()) || source.proto.output(static_cast<int>(i)).empty())
         node.outputs[i] = kNoValue;
     node.origin = std::move(origin);
     graph_.add_raw(std::move(node));
   }
 
-  void import_opaque(std::size_t number, std::string reason) {
-    const onnx::NodeProto& proto = parts_.nodes[number];
+  void import_opaque(const Source& source, std::string reason) {
+    const onnx::NodeProto& proto = source.proto;
     Node node;
     node.opaque_reason = std::move(reason);
     auto origin = std::make_shared<Origin>();
-    origin->node_proto = parts_.node_bytes[number];
+    origin->node_proto = source.is_of_model() ? std::string(source.bytes) : serialize(proto);
+    origin->opsets = source.opsets;
     origin->name = proto.name();
     origin->computation_hash = computation_hash(proto);
     for (const std::string& name : proto.input()) {
       const bool absent = name.empty();
       origin->inputs.push_back({absent ? Origin::Input::Kind::kAbsent : Origin::Input::Kind::kInput,
                                 static_cast<std::uint32_t>(node.inputs.size())});
-      node.inputs.push_back(absent ? kNoValue : names_.at(name));
+      node.inputs.push_back(absent ? kNoValue : id_of(name));
     }
-    for (const std::string& name : order_.captured[number]) node.inputs.push_back(names_.at(name));
+    for (const std::string& name : source.captured) node.inputs.push_back(name.empty() ? kNoValue : id_of(name));
+    const std::uint64_t number = opaque_nodes_++;
     for (const std::string& name : proto.output()) {
       if (name.empty()) {
         node.outputs.push_back(kNoValue);
         continue;
       }
-      const DeclaredType type = opaque_type(number, name);
+      const DeclaredType type = opaque_type(source, number, name);
       Value value;
-      value.name = name;
+      if (source.is_of_model()) value.name = name;
       value.type = type.type;
       value.shape_known = type.is_complete();
       const ValueId id = graph_.add_value(std::move(value));
@@ -315,10 +410,11 @@ class Importer {
   }
 
   // As the model declares it, else as ONNX's own inference finds it.
-  DeclaredType opaque_type(std::size_t number, const std::string& name) {
+  DeclaredType opaque_type(const Source& source, std::uint64_t number, const std::string& name) {
     DeclaredType type = declared_->of_value(name);
     if (type.is_complete()) return type;
-    if (inferred_for_ != number) infer_outputs(number);
+    if (inferred_for_ != number) infer_outputs(source);
+    inferred_for_ = number;
     const auto found = inferred_.find(name);
     if (found == inferred_.end()) return type;
     DeclaredType better = declared_->read(name, found->second);
@@ -327,20 +423,23 @@ class Importer {
 
   // A node by itself, with the types that its inputs have here: operators' inference functions in ONNX take it for granted that
   // the types of all inputs are known.
-  void infer_outputs(std::size_t number) {
-    inferred_for_ = number;
-    const onnx::NodeProto& proto = parts_.nodes[number];
+  void infer_outputs(const Source& source) {
+    const onnx::NodeProto& proto = source.proto;
     onnx::ModelProto model;
     model.set_ir_version(model_->skeleton.ir_version());
-    *model.mutable_opset_import() = model_->skeleton.opset_import();
+    for (const auto& [domain, version] : opsets_of(source)) {
+      auto* import = model.add_opset_import();
+      import->set_domain(domain);
+      import->set_version(version);
+    }
     *model.mutable_functions() = model_->skeleton.functions();
     onnx::GraphProto& graph = *model.mutable_graph();
     *graph.add_node() = proto;
     std::set<std::string> inputs(proto.input().begin(), proto.input().end());
-    inputs.insert(order_.captured[number].begin(), order_.captured[number].end());
+    inputs.insert(source.captured.begin(), source.captured.end());
     inputs.erase("");
     for (const std::string& name : inputs) {
-      const ValueId id = names_.at(name);
+      const ValueId id = id_of(name);
       const Value& value = graph_.value(id);
       if (const auto known = known_.find(id); value.constant || known != known_.end()) {
         constexpr std::size_t kReadByInference = 8192;  // bytes: shapes, axes, scales
@@ -366,11 +465,13 @@ class Importer {
   Graph graph_;
   ModelParts parts_;
   NodeOrder order_;
-  std::unordered_set<std::string> functions_;
+  const std::shared_ptr<const std::map<std::string, int>> opsets_of_model_;  // null
+  std::size_t calls_ = 0, expanded_nodes_ = 0;
   std::unordered_map<std::string, ValueId> names_;
   std::optional<DeclaredTypes> declared_;
   std::unordered_map<std::string, onnx::TypeProto> inferred_;  // of outputs of opaque nodes
-  std::optional<std::size_t> inferred_for_;                    // the node that this was asked for last
+  std::uint64_t opaque_nodes_ = 0;
+  std::optional<std::uint64_t> inferred_for_;  // the opaque node that this was asked for last
   KnownTensors known_;
 };
 

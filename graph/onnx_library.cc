@@ -1,4 +1,6 @@
 // Questions to ONNX's own library. It throws exceptions of its own, which end here.
+#include <algorithm>
+
 #include <onnx/checker.h>
 #include <onnx/common/version.h>
 #include <onnx/defs/schema.h>
@@ -36,6 +38,41 @@ bool verify_node(const onnx::NodeProto& node, const std::string& domain, int ops
     throw Error(ErrorCode::kBadInput, first_line(error.what()));
   }
   return true;
+}
+
+bool is_schema_function(const onnx::NodeProto& node, const std::string& domain, int opset) {
+  const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(node.op_type(), opset, domain);
+  return schema != nullptr && (schema->HasFunction() || schema->HasContextDependentFunction());
+}
+
+std::optional<SchemaFunction> schema_function(const onnx::NodeProto& node, const std::string& domain, int opset,
+                                              const std::vector<onnx::TypeProto>& input_types) {
+  const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(node.op_type(), opset, domain);
+  if (schema == nullptr) return std::nullopt;
+  SchemaFunction result;
+  result.call = node;
+  for (const auto& [name, attribute] : schema->attributes()) {
+    if (!attribute.default_value.has_name()) continue;
+    const bool given = std::any_of(node.attribute().begin(), node.attribute().end(),
+                                   [&name = name](const onnx::AttributeProto& a) { return a.name() == name; });
+    if (!given) *result.call.add_attribute() = attribute.default_value;
+  }
+  try {
+    if (const onnx::FunctionProto* function = schema->GetFunction(opset)) {
+      result.function = *function;
+      return result;
+    }
+    // ONNX's builders take it for granted that types are known.
+    for (int i = 0; i < node.input_size(); ++i)
+      if (!node.input(i).empty() && input_types.at(static_cast<std::size_t>(i)).value_case() == onnx::TypeProto::VALUE_NOT_SET)
+        return std::nullopt;
+    if (!schema->HasContextDependentFunction()) return std::nullopt;
+    const onnx::FunctionBodyBuildContextImpl context(node, input_types);
+    if (schema->BuildContextDependentFunction(context, result.function, opset)) return result;
+  } catch (const std::exception&) {
+    // ONNX cannot build the body for this call: there is none.
+  }
+  return std::nullopt;
 }
 
 void check_function_calls(const onnx::ModelProto& model) {

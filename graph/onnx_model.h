@@ -80,6 +80,8 @@ std::optional<DataType> data_type_of(int onnx_type);
 // `owner` keeps `parts.raw` alive.
 Tensor to_tensor(const TensorParts& parts, const std::shared_ptr<const void>& owner, ExternalData& external);
 Tensor to_tensor(const onnx::TensorProto& proto);
+// A tensor whose bytes are those that ONNX stores: elements of less than 8 bits packed, all others as they are.
+Tensor packed(const Tensor& tensor);
 // Everything but the data.
 onnx::TensorProto tensor_header(const Tensor& tensor, const std::string& name);
 onnx::TensorProto to_tensor_proto(const Tensor& tensor, const std::string& name);
@@ -107,6 +109,16 @@ int newest_ir_version();
 // Throws Error(kBadInput) if ONNX's description of the operator forbids the node; false if there is no such operator (any
 // more) in this opset.
 bool verify_node(const onnx::NodeProto& node, const std::string& domain, int opset);
+// Does ONNX define the operator by a body of other nodes?
+bool is_schema_function(const onnx::NodeProto& node, const std::string& domain, int opset);
+// That body, for inputs of these types (no value: not known, or absent), and the call's attributes with those that have
+// defaults.
+struct SchemaFunction {
+  onnx::FunctionProto function;
+  onnx::NodeProto call;
+};
+std::optional<SchemaFunction> schema_function(const onnx::NodeProto& node, const std::string& domain, int opset,
+                                              const std::vector<onnx::TypeProto>& input_types);
 void check_function_calls(const onnx::ModelProto& model);
 // Types of the values between inputs and outputs as far as ONNX's own inference finds them.
 std::unordered_map<std::string, onnx::TypeProto> infer_types(onnx::ModelProto model);

@@ -24,56 +24,21 @@ bool is_cheap(const Operator& op, const Attributes& attributes, const std::vecto
 }  // namespace
 
 NodeSource::NodeSource(Graph& graph, KnownTensors& known, const onnx::NodeProto& proto, int opset, std::vector<ValueId> inputs)
-    : graph_(graph), known_(known), proto_(proto), opset_(opset), inputs_(std::move(inputs)) {
+    : NodeAttributes(proto), graph_(graph), known_(known), opset_(opset), inputs_(std::move(inputs)) {
   for (const std::string& output : proto.output()) output_count_ += !output.empty();
 }
 
-const onnx::AttributeProto* NodeSource::find(std::string_view name) const {
-  for (const onnx::AttributeProto& attribute : proto_.attribute())
-    if (attribute.name() == name) return &attribute;
+const onnx::AttributeProto* find_attribute(const onnx::NodeProto& node, std::string_view name,
+                                           onnx::AttributeProto::AttributeType type) {
+  for (const onnx::AttributeProto& attribute : node.attribute()) {
+    if (attribute.name() != name) continue;
+    if (attribute.has_type() && attribute.type() != type)
+      throw Error(ErrorCode::kBadInput, "its attribute \"" + std::string(name) + "\" is of type " +
+                                            onnx::AttributeProto::AttributeType_Name(attribute.type()) + ", expected " +
+                                            onnx::AttributeProto::AttributeType_Name(type));
+    return &attribute;
+  }
   return nullptr;
-}
-
-const onnx::AttributeProto* NodeSource::find(std::string_view name, onnx::AttributeProto::AttributeType type) const {
-  const onnx::AttributeProto* attribute = find(name);
-  if (attribute != nullptr && attribute->has_type() && attribute->type() != type)
-    throw Error(ErrorCode::kBadInput, "its attribute \"" + std::string(name) + "\" is of type " +
-                                          onnx::AttributeProto::AttributeType_Name(attribute->type()) + ", expected " +
-                                          onnx::AttributeProto::AttributeType_Name(type));
-  return attribute;
-}
-
-std::int64_t NodeSource::integer(std::string_view attribute, std::int64_t otherwise) const {
-  const auto* found = find(attribute, onnx::AttributeProto::INT);
-  return found != nullptr ? found->i() : otherwise;
-}
-
-std::vector<std::int64_t> NodeSource::integers(std::string_view attribute) const {
-  const auto* found = find(attribute, onnx::AttributeProto::INTS);
-  if (found == nullptr) return {};
-  return {found->ints().begin(), found->ints().end()};
-}
-
-double NodeSource::real(std::string_view attribute, double otherwise) const {
-  const auto* found = find(attribute, onnx::AttributeProto::FLOAT);
-  return found != nullptr ? found->f() : otherwise;
-}
-
-std::vector<double> NodeSource::reals(std::string_view attribute) const {
-  const auto* found = find(attribute, onnx::AttributeProto::FLOATS);
-  if (found == nullptr) return {};
-  return {found->floats().begin(), found->floats().end()};
-}
-
-std::string NodeSource::text(std::string_view attribute, std::string_view otherwise) const {
-  const auto* found = find(attribute, onnx::AttributeProto::STRING);
-  return found != nullptr ? found->s() : std::string(otherwise);
-}
-
-std::optional<Tensor> NodeSource::tensor(std::string_view attribute) const {
-  const auto* found = find(attribute, onnx::AttributeProto::TENSOR);
-  if (found == nullptr) return std::nullopt;
-  return to_tensor(found->t());
 }
 
 const TensorType& NodeSource::type_of(OnnxValue value) const {

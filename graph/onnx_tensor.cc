@@ -1,6 +1,10 @@
 // Tensors of ONNX: all their encodings, and weights in files of their own.
+#include <algorithm>
 #include <charconv>
 #include <cstring>
+
+#include <onnx/onnx-data.pb.h>
+#include <onnx/onnx_pb.h>
 
 #include "graph/onnx.h"
 #include "graph/onnx_model.h"
@@ -19,7 +23,43 @@ void copy_elements(const From& from, Tensor& tensor, std::size_t per_element = 1
   for (const auto& value : from) *to++ = static_cast<To>(value);
 }
 
+// The bytes of so many elements, as ONNX packs them.
+std::uint64_t packed_byte_count(DataType type, std::uint64_t count) {
+  if (count > (std::uint64_t{1} << 60)) throw Error(ErrorCode::kBadInput, "has " + std::to_string(count) + " elements");
+  const auto bits = static_cast<std::uint64_t>(packed_bits(type));
+  return bits < 8 ? (count * bits + 7) / 8 : count * (bits / 8);
+}
+
+// Elements of less than 8 bits: the first one in the lowest bits of a byte.
+Tensor unpacked(std::span<const std::byte> bytes, DataType type, Sizes sizes) {
+  const auto count = static_cast<std::uint64_t>(element_count(sizes));
+  if (bytes.size() != packed_byte_count(type, count))
+    throw Error(ErrorCode::kBadInput, "has " + std::to_string(bytes.size()) + " bytes for " + std::to_string(count) +
+                                          " elements of type " + std::string(name(type)));
+  Tensor tensor(type, std::move(sizes));
+  const auto elements = tensor.mutable_bytes();
+  const auto bits = static_cast<unsigned>(packed_bits(type));
+  const unsigned mask = (1u << bits) - 1, sign = type == DataType::kInt4 || type == DataType::kInt2 ? 1u << (bits - 1) : 0;
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    const unsigned low = (static_cast<unsigned>(bytes[i * bits / 8]) >> (i * bits % 8)) & mask;
+    elements[i] = static_cast<std::byte>((low ^ sign) - sign);
+  }
+  return tensor;
+}
+
 Tensor from_typed_fields(const onnx::TensorProto& proto, DataType type, Sizes sizes) {
+  if (type == DataType::kString) {
+    const std::int64_t count = element_count(sizes);
+    if (count != proto.string_data_size())
+      throw Error(ErrorCode::kBadInput,
+                  "has " + std::to_string(proto.string_data_size()) + " strings for " + std::to_string(count) + " elements");
+    return Tensor::from_strings(std::move(sizes), {proto.string_data().begin(), proto.string_data().end()});
+  }
+  if (packed_bits(type) < 8) {
+    std::vector<std::byte> bytes;
+    for (const std::int32_t value : proto.int32_data()) bytes.push_back(static_cast<std::byte>(value));
+    return unpacked(bytes, type, std::move(sizes));
+  }
   // Checked before anything is allocated: a wrong dimension must not cost memory.
   const std::int64_t values = std::int64_t{0} + proto.float_data_size() + proto.int32_data_size() + proto.int64_data_size() +
                               proto.double_data_size() + proto.uint64_data_size();
@@ -60,6 +100,11 @@ Tensor from_typed_fields(const onnx::TensorProto& proto, DataType type, Sizes si
       copy_elements<std::int8_t>(proto.int32_data(), tensor);
       break;
     case DataType::kUint8:
+    case DataType::kFloat8e4m3fn:
+    case DataType::kFloat8e4m3fnuz:
+    case DataType::kFloat8e5m2:
+    case DataType::kFloat8e5m2fnuz:
+    case DataType::kFloat8e8m0:
       copy_elements<std::uint8_t>(proto.int32_data(), tensor);
       break;
     case DataType::kBool:
@@ -73,6 +118,7 @@ Tensor from_typed_fields(const onnx::TensorProto& proto, DataType type, Sizes si
 }
 
 Tensor from_bytes(std::span<const std::byte> bytes, const std::shared_ptr<const void>& owner, DataType type, Sizes sizes) {
+  if (packed_bits(type) < 8) return unpacked(bytes, type, std::move(sizes));
   const auto expected = static_cast<std::uint64_t>(element_count(sizes));
   const std::size_t width = byte_size(type);
   if (bytes.size() % width != 0 || bytes.size() / width != expected)
@@ -113,7 +159,7 @@ std::filesystem::path resolve_inside(const std::filesystem::path& folder, const 
 }  // namespace
 
 std::optional<DataType> data_type_of(int onnx_type) {
-  if (onnx_type <= 0 || onnx_type > static_cast<int>(DataType::kBfloat16)) return std::nullopt;
+  if (onnx_type <= 0 || onnx_type > static_cast<int>(DataType::kInt2)) return std::nullopt;
   return static_cast<DataType>(onnx_type);
 }
 
@@ -158,16 +204,17 @@ FileBytes ExternalData::find(const onnx::TensorProto& tensor, std::size_t expect
 Tensor to_tensor(const TensorParts& parts, const std::shared_ptr<const void>& owner, ExternalData& external) {
   const onnx::TensorProto& proto = parts.header;
   const auto type = data_type_of(proto.data_type());
-  if (!type || byte_size(*type) == 0)
+  if (!type)
     throw Error(ErrorCode::kUnsupported, "elements of ONNX type " + std::to_string(proto.data_type()) + " are not read");
   if (proto.has_segment()) throw Error(ErrorCode::kUnsupported, "tensors in segments are not read");
   Sizes sizes(proto.dims().begin(), proto.dims().end());
   const auto count = static_cast<std::uint64_t>(element_count(sizes));
   if (proto.data_location() == onnx::TensorProto::EXTERNAL) {
-    if (count > (std::uint64_t{1} << 60)) throw Error(ErrorCode::kBadInput, "has " + std::to_string(count) + " elements");
-    const FileBytes found = external.find(proto, count * byte_size(*type));
+    if (*type == DataType::kString) throw Error(ErrorCode::kBadInput, "strings cannot be external data");
+    const FileBytes found = external.find(proto, packed_byte_count(*type, count));
     return from_bytes(found.bytes, found.owner, *type, std::move(sizes));
   }
+  if (parts.raw && *type == DataType::kString) throw Error(ErrorCode::kBadInput, "strings cannot be raw data");
   if (parts.raw && !(parts.raw->empty() && count > 0))
     return from_bytes(std::as_bytes(std::span(parts.raw->data(), parts.raw->size())), owner, *type, std::move(sizes));
   return from_typed_fields(proto, *type, std::move(sizes));
@@ -181,6 +228,18 @@ Tensor to_tensor(const onnx::TensorProto& proto) {
   return to_tensor(parts, nullptr, none);
 }
 
+Tensor packed(const Tensor& tensor) {
+  const auto bits = static_cast<unsigned>(packed_bits(tensor.type()));
+  if (bits == 0 || bits >= 8) return tensor;
+  const auto elements = tensor.bytes();
+  Tensor result(DataType::kUint8, {static_cast<std::int64_t>((elements.size() * bits + 7) / 8)});
+  const auto bytes = result.mutable_bytes();
+  std::fill(bytes.begin(), bytes.end(), std::byte{0});
+  for (std::size_t i = 0; i < elements.size(); ++i)
+    bytes[i * bits / 8] |= (elements[i] & static_cast<std::byte>((1u << bits) - 1)) << (i * bits % 8);
+  return result;
+}
+
 onnx::TensorProto tensor_header(const Tensor& tensor, const std::string& name) {
   onnx::TensorProto proto;
   for (std::int64_t size : tensor.sizes()) proto.add_dims(size);
@@ -191,7 +250,12 @@ onnx::TensorProto tensor_header(const Tensor& tensor, const std::string& name) {
 
 onnx::TensorProto to_tensor_proto(const Tensor& tensor, const std::string& name) {
   onnx::TensorProto proto = tensor_header(tensor, name);
-  proto.set_raw_data(tensor.bytes().data(), tensor.bytes().size());
+  if (tensor.type() == DataType::kString) {
+    for (const std::string& text : tensor.strings()) proto.add_string_data(text);
+  } else {
+    const Tensor stored = packed(tensor);
+    proto.set_raw_data(stored.bytes().data(), stored.bytes().size());
+  }
   return proto;
 }
 
@@ -203,6 +267,70 @@ Tensor read_tensor_proto(const std::filesystem::path& file) {
   } catch (const Error& error) {
     throw error.within(file.string());
   }
+}
+
+namespace {
+
+Datum to_datum(const onnx::SequenceProto& proto);
+
+Datum to_datum(const onnx::OptionalProto& proto) {
+  switch (proto.elem_type()) {
+    case onnx::OptionalProto::TENSOR:
+      return to_tensor(proto.tensor_value());
+    case onnx::OptionalProto::SEQUENCE:
+      return to_datum(proto.sequence_value());
+    case onnx::OptionalProto::OPTIONAL:
+      return to_datum(proto.optional_value());
+    default:
+      return {};
+  }
+}
+
+// Protobuf has bounded the depth of nesting.
+Datum to_datum(const onnx::SequenceProto& proto) {
+  std::vector<Datum> elements;
+  for (const auto& tensor : proto.tensor_values()) elements.emplace_back(to_tensor(tensor));
+  for (const auto& sequence : proto.sequence_values()) elements.push_back(to_datum(sequence));
+  for (const auto& optional : proto.optional_values()) elements.push_back(to_datum(optional));
+  return Datum::sequence(std::move(elements));
+}
+
+template <class Proto>
+Datum read_as(const std::filesystem::path& file) {
+  const FileBytes content = map_file(file);
+  Proto proto;
+  try {
+    if (!proto.ParseFromArray(content.text().data(), static_cast<int>(content.text().size())))
+      throw Error(ErrorCode::kBadInput, "is not of the type that the model declares");
+    return to_datum(proto);
+  } catch (const Error& error) {
+    throw error.within(file.string());
+  }
+}
+
+Datum read_declared(const onnx::ValueInfoProto* info, const std::filesystem::path& file) {
+  if (info != nullptr && info->type().has_sequence_type()) return read_as<onnx::SequenceProto>(file);
+  if (info != nullptr && info->type().has_optional_type()) return read_as<onnx::OptionalProto>(file);
+  return read_tensor_proto(file);
+}
+
+template <class List>
+const onnx::ValueInfoProto* declared(const List& list, const std::string& name) {
+  for (const auto& info : list)
+    if (info.name() == name) return &info;
+  return nullptr;
+}
+
+}  // namespace
+
+Datum read_input(const Graph& graph, std::size_t input, const std::filesystem::path& file) {
+  const std::string& name = graph.value(graph.inputs()[input]).name;
+  return read_declared(graph.model() ? declared(graph.model()->skeleton.graph().input(), name) : nullptr, file);
+}
+
+Datum read_output(const Graph& graph, std::size_t output, const std::filesystem::path& file) {
+  const std::string& name = graph.outputs()[output].name;
+  return read_declared(graph.model() ? declared(graph.model()->skeleton.graph().output(), name) : nullptr, file);
 }
 
 }  // namespace rewright

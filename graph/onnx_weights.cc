@@ -18,13 +18,18 @@ void write_external(const Weight& weight, Pieces& graph, ExternalPart& external)
   };
   entry("location", external.location);
   entry("offset", std::to_string(external.size));
-  entry("length", std::to_string(weight.tensor.byte_count()));
-  external.tensors.emplace_back(external.size, weight.tensor.bytes());
-  external.size += weight.tensor.byte_count();
+  const Tensor& stored = external.stored.emplace_back(packed(weight.tensor));
+  entry("length", std::to_string(stored.byte_count()));
+  external.tensors.emplace_back(external.size, stored.bytes());
+  external.size += stored.byte_count();
   graph.own_field(field::kGraphInitializer, serialize(header));
 }
 
 void write_inside(const Weight& weight, Pieces& graph) {
+  if (packed_bits(weight.tensor.type()) < 8) {  // strings, and what is packed
+    graph.own_field(field::kGraphInitializer, serialize(to_tensor_proto(weight.tensor, weight.name)));
+    return;
+  }
   const auto bytes = weight.tensor.bytes();
   std::string head = serialize(tensor_header(weight.tensor, weight.name));
   head += wire::bytes_prefix(field::kTensorRawData, bytes.size());

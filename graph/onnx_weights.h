@@ -38,6 +38,7 @@ struct Weight {
 struct ExternalPart {
   std::string location;                                                     // the file's name; empty: none may be
   std::vector<std::pair<std::size_t, std::span<const std::byte>>> tensors;  // offset, bytes
+  std::vector<Tensor> stored;                                               // owners of the bytes
   std::size_t size = 0;
 };
 

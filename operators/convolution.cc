@@ -1,14 +1,11 @@
 // Convolutions over any number of spatial axes, by one definition.
+#include "operators/convolution.h"
+
 #include "operators/families.h"
-#include "operators/lists.h"
-#include "operators/onnx.h"
-#include "operators/window.h"
 
 namespace rewright {
 
 namespace {
-
-Indices spatial_part(const Indices& shape) { return shape.size() < 2 ? Indices{} : Indices(shape.begin() + 2, shape.end()); }
 
 void require_operands(Definition& d, const Inputs& in, const Index& group) {
   const Operand &x = in[0], &w = in[1];
@@ -26,44 +23,6 @@ void require_bias(Definition& d, const Inputs& in, const Index& channels) {
   d.require_same_type(in[0], b);
   d.require(equal(b.size(0), channels),
             [&] { return "bias has " + b.size(0).to_string() + " elements for " + channels.to_string() + " output channels"; });
-}
-
-// What Conv and ConvTranspose import alike, all but the pads.
-template <class T>
-Window import_window(T& op, const OnnxSource& source) {
-  const Indices& w = source.type_of(source.input(1)).shape;
-  const Indices kernel = spatial_part(w);
-  const std::vector<std::int64_t> declared = source.integers("kernel_shape");
-  if (!declared.empty() && declared.size() != kernel.size())
-    throw Error(ErrorCode::kBadInput, "kernel_shape has " + std::to_string(declared.size()) + " entries, the weight has " +
-                                          std::to_string(kernel.size()) + " spatial axes");
-  for (std::size_t a = 0; a < declared.size(); ++a)
-    if (kernel[a].is_constant() && !(kernel[a] == Index(declared[a])))
-      throw Error(ErrorCode::kBadInput,
-                  "kernel_shape is " + to_string(to_indices(declared)) + ", the weight's is " + to_string(kernel));
-  op.strides = import_list(source, "strides", kernel.size(), 1);
-  op.dilations = import_list(source, "dilations", kernel.size(), 1);
-  op.group = source.integer("group", 1);
-  for (const Indices& list : {op.strides, op.dilations})
-    for (const Index& i : list)
-      if (i.value() < 1) throw Error(ErrorCode::kBadInput, "strides or dilations are not positive");
-  return {kernel, op.strides, op.dilations, {}, {}};
-}
-
-std::vector<OnnxValue> inputs_of(const OnnxSource& source) {
-  std::vector<OnnxValue> inputs;
-  for (std::size_t i = 0; i < source.input_count(); ++i) inputs.push_back(source.input(i));
-  return inputs;
-}
-
-OnnxSink::NamedAttributes window_attributes(const OnnxSink& sink, const Window& window, const Index& group,
-                                            const std::vector<OnnxValue>& inputs) {
-  OnnxSink::NamedAttributes attributes{{"dilations", window.dilations}, {"group", group}};
-  const Indices kernel = spatial_part(sink.type_of(inputs[1]).shape);
-  if (all_constant(kernel)) attributes.emplace_back("kernel_shape", kernel);
-  attributes.emplace_back("pads", joined_pads(window.pads_begin, window.pads_end));
-  attributes.emplace_back("strides", window.strides);
-  return attributes;
 }
 
 // y[n, k, p...] = b[k] + sum(c, r...) x[n, g * Cg + c, p * stride + r * dilation - pad] * w[k, c, r...], g the group of k.
@@ -121,23 +80,12 @@ struct Conv {
   }
 
   static void onnx(OnnxMapping& m) {
-    m.import = [](OnnxSource& source, std::string& reason) -> std::optional<std::vector<OnnxValue>> {
-      Conv op;
-      Window window = import_window(op, source);
-      const Indices sizes = spatial_part(source.type_of(source.input(0)).shape);
-      if (sizes.size() != window.rank())
-        throw Error(ErrorCode::kBadInput,
-                    "input has " + std::to_string(sizes.size()) + " spatial axes, weight has " + std::to_string(window.rank()));
-      const auto pads = import_pads(source, sizes, window, reason);
-      if (!pads) return std::nullopt;
-      op.pads_begin = pads->begin, op.pads_end = pads->end;
-      return source.node(registry().get(kName), to_attributes(op), inputs_of(source));
-    };
+    m.import = [](OnnxSource& source, std::string& reason) { return import_convolution<Conv>(source, 1, reason); };
     m.write = [](OnnxSink& sink, const Attributes& attributes, const std::vector<OnnxValue>& inputs,
                  const std::vector<OnnxValue>& outputs) {
       const Conv op = from_attributes<Conv>(attributes);
       const Window window{{}, op.strides, op.dilations, op.pads_begin, op.pads_end};
-      sink.node("Conv", window_attributes(sink, window, op.group, inputs), inputs, outputs);
+      sink.node("Conv", window_attributes(sink, window, op.group, inputs[1]), inputs, outputs);
       return true;
     };
   }
@@ -239,7 +187,9 @@ struct ConvTranspose {
   static void onnx(OnnxMapping& m) {
     m.import = [](OnnxSource& source, std::string& reason) -> std::optional<std::vector<OnnxValue>> {
       ConvTranspose op;
-      Window window = import_window(op, source);
+      const Window window = import_window(source, source.type_of(source.input(1)).shape);
+      op.strides = window.strides, op.dilations = window.dilations;
+      op.group = source.integer("group", 1);
       const Indices sizes = spatial_part(source.type_of(source.input(0)).shape);
       if (sizes.size() != window.rank())
         throw Error(ErrorCode::kBadInput,
@@ -267,7 +217,7 @@ struct ConvTranspose {
                  const std::vector<OnnxValue>& outputs) {
       const ConvTranspose op = from_attributes<ConvTranspose>(attributes);
       const Window window{{}, op.strides, op.dilations, op.pads_begin, op.pads_end};
-      auto named = window_attributes(sink, window, op.group, inputs);
+      auto named = window_attributes(sink, window, op.group, inputs[1]);
       named.emplace_back("output_padding", op.output_padding);
       sink.node("ConvTranspose", std::move(named), inputs, outputs);
       return true;
@@ -276,6 +226,39 @@ struct ConvTranspose {
 };
 
 }  // namespace
+
+Window import_window(const OnnxSource& source, const Indices& weight) {
+  const Indices kernel = spatial_part(weight);
+  const std::vector<std::int64_t> declared = source.integers("kernel_shape");
+  if (!declared.empty() && declared.size() != kernel.size())
+    throw Error(ErrorCode::kBadInput, "kernel_shape has " + std::to_string(declared.size()) + " entries, the weight has " +
+                                          std::to_string(kernel.size()) + " spatial axes");
+  for (std::size_t a = 0; a < declared.size(); ++a)
+    if (kernel[a].is_constant() && !(kernel[a] == Index(declared[a])))
+      throw Error(ErrorCode::kBadInput,
+                  "kernel_shape is " + to_string(to_indices(declared)) + ", the weight's is " + to_string(kernel));
+  Window window{
+      kernel, import_list(source, "strides", kernel.size(), 1), import_list(source, "dilations", kernel.size(), 1), {}, {}};
+  for (const Indices& list : {window.strides, window.dilations})
+    for (const Index& i : list)
+      if (i.value() < 1) throw Error(ErrorCode::kBadInput, "strides or dilations are not positive");
+  return window;
+}
+
+std::vector<OnnxValue> inputs_of(const OnnxSource& source) {
+  std::vector<OnnxValue> inputs;
+  for (std::size_t i = 0; i < source.input_count(); ++i) inputs.push_back(source.input(i));
+  return inputs;
+}
+
+OnnxSink::NamedAttributes window_attributes(const OnnxSink& sink, const Window& window, const Index& group, OnnxValue weight) {
+  OnnxSink::NamedAttributes attributes{{"dilations", window.dilations}, {"group", group}};
+  const Indices kernel = spatial_part(sink.type_of(weight).shape);
+  if (all_constant(kernel)) attributes.emplace_back("kernel_shape", kernel);
+  attributes.emplace_back("pads", joined_pads(window.pads_begin, window.pads_end));
+  attributes.emplace_back("strides", window.strides);
+  return attributes;
+}
 
 void register_convolution(Registry& r) {
   r.add<Conv>();

@@ -5,7 +5,8 @@
 namespace rewright {
 
 bool is_unsigned(DataType type) {
-  return type == DataType::kUint8 || type == DataType::kUint16 || type == DataType::kUint32 || type == DataType::kUint64;
+  return type == DataType::kUint8 || type == DataType::kUint16 || type == DataType::kUint32 || type == DataType::kUint64 ||
+         type == DataType::kUint4 || type == DataType::kUint2;
 }
 
 namespace {

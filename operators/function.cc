@@ -141,6 +141,13 @@ const Function round_even = {.name = "round",
                              .monotone = true,
                              .idempotent = true,
                              .symmetry = Symmetry::kOdd};
+const Function nearest_float = {.name = "nearest_float",
+                                .arity = 1,
+                                .real = [](D x) { return static_cast<double>(static_cast<float>(x[0])); },
+                                .zero_at_zero = true,
+                                .monotone = true,
+                                .idempotent = true,
+                                .symmetry = Symmetry::kOdd};
 // The remainder with the divisor's sign (the quotient is rounded down), and the one with the dividend's (towards zero).
 const Function floor_modulo = {.name = "modulo",
                                .arity = 2,
@@ -201,17 +208,18 @@ const Function shift_right_unsigned = integral("shift_right_unsigned", 2, [](I x
 
 std::span<const Function* const> all_functions() {
   using namespace functions;
-  static const std::array<const Function*, 44> kAll = {&exp,         &log,          &sqrt,           &rsqrt,
-                                                       &erf,         &tanh,         &sigmoid,        &sin,
-                                                       &cos,         &tan,          &asin,           &acos,
-                                                       &atan,        &sinh,         &cosh,           &asinh,
-                                                       &acosh,       &atanh,        &softplus,       &pow,
-                                                       &abs,         &sign,         &floor,          &ceil,
-                                                       &round_even,  &floor_modulo, &integer_divide, &truncated_modulo,
-                                                       &equal,       &less,         &less_equal,     &logical_not,
-                                                       &logical_and, &logical_or,   &logical_xor,    &is_nan,
-                                                       &is_infinite, &bit_and,      &bit_or,         &bit_xor,
-                                                       &bit_not,     &shift_left,   &shift_right,    &shift_right_unsigned};
+  static const std::array<const Function*, 45> kAll = {&exp,          &log,          &sqrt,           &rsqrt,
+                                                       &erf,          &tanh,         &sigmoid,        &sin,
+                                                       &cos,          &tan,          &asin,           &acos,
+                                                       &atan,         &sinh,         &cosh,           &asinh,
+                                                       &acosh,        &atanh,        &softplus,       &pow,
+                                                       &abs,          &sign,         &floor,          &ceil,
+                                                       &round_even,   &floor_modulo, &integer_divide, &truncated_modulo,
+                                                       &equal,        &less,         &less_equal,     &logical_not,
+                                                       &logical_and,  &logical_or,   &logical_xor,    &is_nan,
+                                                       &is_infinite,  &bit_and,      &bit_or,         &bit_xor,
+                                                       &bit_not,      &shift_left,   &shift_right,    &shift_right_unsigned,
+                                                       &nearest_float};
   return kAll;
 }
 

@@ -44,7 +44,7 @@ namespace functions {
 extern const Function exp, log, sqrt, rsqrt, erf, tanh, sigmoid, sin, cos, tan, asin, acos, atan, sinh, cosh, asinh, acosh,
     atanh, pow, abs, sign, floor, ceil, round_even, softplus, integer_divide, floor_modulo, truncated_modulo, equal, less,
     less_equal, logical_not, logical_and, logical_or, logical_xor, is_nan, is_infinite, bit_and, bit_or, bit_xor, bit_not,
-    shift_left, shift_right, shift_right_unsigned;
+    shift_left, shift_right, shift_right_unsigned, nearest_float;
 }  // namespace functions
 
 std::span<const Function* const> all_functions();

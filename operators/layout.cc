@@ -2,12 +2,15 @@
 #include "operators/families.h"
 #include "operators/lists.h"
 #include "operators/onnx.h"
+#include "operators/small_float.h"
 
 namespace rewright {
 
 namespace {
 
 using Imported = std::optional<std::vector<OnnxValue>>;
+
+bool is_float8(DataType type) { return is_small_float(type) && type != DataType::kFloat8e8m0 && type != DataType::kFloat4e2m1; }
 
 // The position in a tensor of sizes `from` that has the same row-major number as `position` in sizes `to`. Axes are cut into
 // the shortest runs that have the same number of elements on both sides, so that an unchanged axis keeps its position.
@@ -367,12 +370,23 @@ struct Dropout {
 struct Cast {
   static constexpr std::string_view kName = "Cast";
   DataType to = DataType::kUndefined;
+  bool saturate = true;  // float8: beyond the largest value comes the largest, not NaN or an infinity
 
   template <class V>
   void fields(V&& v) {
-    v("to", to);
+    v("to", to), v("saturate", saturate);
   }
-  Definition define(const Inputs& in) const { return copied(in, to); }
+  void normalize(const Inputs&) { saturate = saturate || !is_float8(to); }
+
+  Definition define(const Inputs& in) const {
+    if (!is_float8(to) || !saturate) return copied(in, to);
+    Definition d(in);
+    const double largest = largest_small_float(to);
+    d.output(to, in[0].shape(), [=, x = in[0]](const Indices& i) {
+      return minimum(maximum(convert(x(i), Scalar::kReal), real(-largest)), real(largest));
+    });
+    return d;
+  }
 
   static void onnx(OnnxMapping& m) {
     m.also = {"CastLike"};
@@ -380,6 +394,11 @@ struct Cast {
       Cast op;
       op.to =
           source.type() == "CastLike" ? source.type_of(source.input(1)).type : static_cast<DataType>(source.integer("to", 0));
+      op.saturate = source.integer("saturate", 1) != 0;
+      if (op.to == DataType::kFloat8e8m0 && source.text("round_mode", "up") != "up") {
+        reason = "rounding " + source.text("round_mode", "up") + " to float8e8m0";
+        return std::nullopt;
+      }
       const DataType from = source.type_of(source.input(0)).type;
       for (const DataType type : {from, op.to})
         if (!is_real(type) && !is_integer(type) && type != DataType::kBool) {

@@ -22,23 +22,28 @@ namespace rewright {
 using OnnxValue = int;
 inline constexpr OnnxValue kAbsent = -1;
 
-// A node being imported: what stands in the model, and how to build what it means.
-class OnnxSource {
+// The attributes of a node. Those that are absent read as `otherwise`, or empty.
+class OnnxAttributes {
  public:
-  virtual ~OnnxSource() = default;
+  virtual ~OnnxAttributes() = default;
   virtual const std::string& type() const = 0;  // the ONNX operator's name
-  virtual int opset() const = 0;                // of its domain, in this model
-  virtual std::size_t input_count() const = 0;
-  virtual std::size_t output_count() const = 0;  // those with a name
-  virtual OnnxValue input(std::size_t i) const = 0;
-
   virtual bool has(std::string_view attribute) const = 0;
   virtual std::int64_t integer(std::string_view attribute, std::int64_t otherwise) const = 0;
-  virtual std::vector<std::int64_t> integers(std::string_view attribute) const = 0;  // empty if absent
+  virtual std::vector<std::int64_t> integers(std::string_view attribute) const = 0;
   virtual double real(std::string_view attribute, double otherwise) const = 0;
   virtual std::vector<double> reals(std::string_view attribute) const = 0;
   virtual std::string text(std::string_view attribute, std::string_view otherwise) const = 0;
+  virtual std::vector<std::string> texts(std::string_view attribute) const = 0;
   virtual std::optional<Tensor> tensor(std::string_view attribute) const = 0;
+};
+
+// A node being imported: what stands in the model, and how to build what it means.
+class OnnxSource : public OnnxAttributes {
+ public:
+  virtual int opset() const = 0;  // of its domain, in this model
+  virtual std::size_t input_count() const = 0;
+  virtual std::size_t output_count() const = 0;  // those with a name
+  virtual OnnxValue input(std::size_t i) const = 0;
 
   virtual const TensorType& type_of(OnnxValue value) const = 0;
   // The elements of a small integer tensor, as far as they are known: constants, or expressions over the model's sizes.

@@ -48,6 +48,7 @@ class Node : public OnnxSource {
   }
   std::vector<double> reals(std::string_view) const override { return {}; }
   std::string text(std::string_view, std::string_view otherwise) const override { return std::string(otherwise); }
+  std::vector<std::string> texts(std::string_view) const override { return {}; }
   std::optional<Tensor> tensor(std::string_view) const override { return std::nullopt; }
   const TensorType& type_of(OnnxValue v) const override { return types_.at(static_cast<std::size_t>(v)); }
   std::optional<Indices> contents(OnnxValue v) const override {

@@ -12,6 +12,8 @@
 //
 // Optional members (detected): kCommutative, kInputs{min, max}, normalize(inputs), the ONNX members of operators/onnx.h,
 // execute(inputs) for operators without a denotation.
+//
+// Operators whose results are no tensors, or have sizes that only elements tell, are procedures: operators/procedure.h.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,6 @@
 // Matrix products.
+#include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -122,11 +124,156 @@ struct Gemm {
   }
 };
 
+// Sums of products by an equation such as "bij,bjk->bik": letters name axes, those that the result does not name are summed
+// over;
+// "..." stands for leading axes, which broadcast. Without "->" the result has the letters that stand once, in order.
+struct Einsum {
+  static constexpr std::string_view kName = "Einsum";
+  static constexpr InputCount kInputs{1, kVariadic};
+  std::string equation;
+  template <class V>
+  void fields(V&& v) {
+    v("equation", equation);
+  }
+  static void onnx(OnnxMapping& m) { m.since = 12; }
+
+  // Letters, with '.' for the ellipsis.
+  struct Terms {
+    std::vector<std::string> operands;
+    std::string result;
+  };
+  Terms terms() const {
+    std::string text;
+    for (const char c : equation)
+      if (c != ' ') text += c;
+    for (std::size_t at; (at = text.find("...")) != std::string::npos;) text.replace(at, 3, ".");
+    Terms t;
+    const std::size_t arrow = text.find("->");
+    std::string left = text.substr(0, arrow);
+    for (std::size_t comma; (comma = left.find(',')) != std::string::npos; left = left.substr(comma + 1))
+      t.operands.push_back(left.substr(0, comma));
+    t.operands.push_back(left);
+    if (arrow != std::string::npos) {
+      t.result = text.substr(arrow + 2);
+    } else {
+      std::map<char, int> counts;
+      for (const std::string& operand : t.operands)
+        for (const char c : operand) ++counts[c];
+      for (const auto& [c, count] : counts)  // '.' comes before the letters
+        if (count == 1 || c == '.') t.result += c;
+    }
+    for (const std::string& part : t.operands) require_letters(part);
+    require_letters(t.result);
+    return t;
+  }
+
+  Definition define(const Inputs& in) const {
+    Definition d(in);
+    const Terms t = terms();
+    d.require(t.operands.size() == in.count(), [&] {
+      return "'" + equation + "' has " + std::to_string(t.operands.size()) + " operands, " + std::to_string(in.count()) +
+             " are given";
+    });
+    std::map<char, Index> sizes;
+    std::vector<Indices> leading;
+    for (std::size_t n = 0; n < in.count(); ++n) {
+      const Operand& x = in[n];
+      require_elements(d, x, Elements::kNumbers);
+      d.require_same_type(in[0], x);
+      const std::size_t dots = dots_of(d, t.operands[n], x);
+      std::size_t axis = 0;
+      for (const char c : t.operands[n]) {
+        if (c == '.') {
+          leading.emplace_back(x.shape().begin() + static_cast<std::ptrdiff_t>(axis),
+                               x.shape().begin() + static_cast<std::ptrdiff_t>(axis + dots));
+          axis += dots;
+          continue;
+        }
+        const Index& size = x.size(axis++);
+        const auto [at, is_new] = sizes.emplace(c, size);
+        if (!is_new) d.require(equal(at->second, size), [&] { return std::string("axes '") + c + "' have different sizes"; });
+      }
+    }
+    const Indices batch = broadcast_shapes(d, leading);
+    if (!batch.empty() && t.result.find('.') == std::string::npos)
+      throw Error(ErrorCode::kUnsupported, "'" + equation + "' sums over the axes of an ellipsis");
+    Indices shape, bounds;
+    std::string summed;
+    for (const char c : t.result) {
+      if (c == '.') {
+        shape.insert(shape.end(), batch.begin(), batch.end());
+        continue;
+      }
+      d.require(sizes.contains(c), [&] { return "no operand has the axis '" + std::string(1, c) + "'"; });
+      shape.push_back(sizes.at(c));
+    }
+    for (const auto& [c, size] : sizes)
+      if (t.result.find(c) == std::string::npos) summed += c, bounds.push_back(size);
+    d.output(in[0].type(), shape, [=](const Indices& i) {
+      std::map<char, Index> at;
+      Indices dots;
+      std::size_t next = 0;
+      for (const char c : t.result) {
+        if (c != '.') {
+          at.emplace(c, i[next++]);
+          continue;
+        }
+        dots.assign(i.begin() + static_cast<std::ptrdiff_t>(next),
+                    i.begin() + static_cast<std::ptrdiff_t>(next + batch.size()));
+        next += batch.size();
+      }
+      const auto product = [&](const Indices& s) {
+        for (std::size_t k = 0; k < summed.size(); ++k) at[summed[k]] = s[k];
+        Element result;
+        for (std::size_t n = 0; n < in.count(); ++n) {
+          const Element e = in[n](position_in(in[n], t.operands[n], at, dots));
+          result = result ? result * e : e;
+        }
+        return result;
+      };
+      return bounds.empty() ? product({}) : reduce(Reduction::kSum, "s", bounds, product);
+    });
+    return d;
+  }
+
+ private:
+  void require_letters(const std::string& part) const {
+    for (const char c : part)
+      if (c != '.' && !(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z'))
+        throw Error(ErrorCode::kBadInput, "the equation '" + equation + "' is not understood");
+    if (std::count(part.begin(), part.end(), '.') > 1)
+      throw Error(ErrorCode::kBadInput, "the equation '" + equation + "' has more than one ellipsis in a term");
+  }
+  std::size_t dots_of(Definition& d, const std::string& part, const Operand& x) const {
+    const bool has_dots = part.find('.') != std::string::npos;
+    const std::size_t letters = part.size() - (has_dots ? 1 : 0);
+    d.require(has_dots ? x.rank() >= letters : x.rank() == letters, [&] {
+      return "'" + part + "' of '" + equation + "' names the axes of an operand of rank " + std::to_string(x.rank());
+    });
+    return x.rank() - letters;
+  }
+  // Of the ellipsis the last axes are the operand's; those of size 1 broadcast.
+  static Indices position_in(const Operand& x, const std::string& part, const std::map<char, Index>& at, const Indices& dots) {
+    Indices position;
+    for (const char c : part) {
+      if (c != '.') {
+        position.push_back(at.at(c));
+        continue;
+      }
+      const std::size_t count = x.rank() - (part.size() - 1);
+      for (std::size_t k = 0; k < count; ++k)
+        position.push_back(x.size(position.size()).constant() == 1 ? Index(0) : dots.at(dots.size() - count + k));
+    }
+    return position;
+  }
+};
+
 }  // namespace
 
 void register_product(Registry& r) {
   r.add<MatMul>();
   r.add<Gemm>();
+  r.add<Einsum>();
 }
 
 }  // namespace rewright

@@ -9,6 +9,8 @@ const Registry& registry() {
     register_activation(*r);
     register_convolution(*r);
     register_product(*r);
+    register_quantization(*r);
+    register_quantized_product(*r);
     register_normalization(*r);
     register_softmax(*r);
     register_pooling(*r);

@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -10,6 +11,8 @@
 #include <limits>
 #include <new>
 #include <optional>
+
+#include "operators/small_float.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -21,24 +24,34 @@ namespace {
 struct TypeEntry {
   DataType type;
   std::string_view name;
-  std::size_t bytes;
+  int bits;
 };
-constexpr std::array<TypeEntry, 16> kTypes = {{{DataType::kFloat, "float", 4},
-                                               {DataType::kUint8, "uint8", 1},
-                                               {DataType::kInt8, "int8", 1},
-                                               {DataType::kUint16, "uint16", 2},
-                                               {DataType::kInt16, "int16", 2},
-                                               {DataType::kInt32, "int32", 4},
-                                               {DataType::kInt64, "int64", 8},
+constexpr std::array<TypeEntry, 26> kTypes = {{{DataType::kFloat, "float", 32},
+                                               {DataType::kUint8, "uint8", 8},
+                                               {DataType::kInt8, "int8", 8},
+                                               {DataType::kUint16, "uint16", 16},
+                                               {DataType::kInt16, "int16", 16},
+                                               {DataType::kInt32, "int32", 32},
+                                               {DataType::kInt64, "int64", 64},
                                                {DataType::kString, "string", 0},
-                                               {DataType::kBool, "bool", 1},
-                                               {DataType::kHalf, "half", 2},
-                                               {DataType::kDouble, "double", 8},
-                                               {DataType::kUint32, "uint32", 4},
-                                               {DataType::kUint64, "uint64", 8},
-                                               {DataType::kComplex64, "complex64", 8},
-                                               {DataType::kComplex128, "complex128", 16},
-                                               {DataType::kBfloat16, "bfloat16", 2}}};
+                                               {DataType::kBool, "bool", 8},
+                                               {DataType::kHalf, "half", 16},
+                                               {DataType::kDouble, "double", 64},
+                                               {DataType::kUint32, "uint32", 32},
+                                               {DataType::kUint64, "uint64", 64},
+                                               {DataType::kComplex64, "complex64", 64},
+                                               {DataType::kComplex128, "complex128", 128},
+                                               {DataType::kBfloat16, "bfloat16", 16},
+                                               {DataType::kFloat8e4m3fn, "float8e4m3fn", 8},
+                                               {DataType::kFloat8e4m3fnuz, "float8e4m3fnuz", 8},
+                                               {DataType::kFloat8e5m2, "float8e5m2", 8},
+                                               {DataType::kFloat8e5m2fnuz, "float8e5m2fnuz", 8},
+                                               {DataType::kUint4, "uint4", 4},
+                                               {DataType::kInt4, "int4", 4},
+                                               {DataType::kFloat4e2m1, "float4e2m1", 4},
+                                               {DataType::kFloat8e8m0, "float8e8m0", 8},
+                                               {DataType::kUint2, "uint2", 2},
+                                               {DataType::kInt2, "int2", 2}}};
 
 template <class To>
 To convert_real(double v) {
@@ -60,8 +73,12 @@ void with_plain_type(DataType type, F&& f) {
     case DataType::kDouble:
       return f(double{});
     case DataType::kUint8:
+    case DataType::kUint4:
+    case DataType::kUint2:
       return f(std::uint8_t{});
     case DataType::kInt8:
+    case DataType::kInt4:
+    case DataType::kInt2:
       return f(std::int8_t{});
     case DataType::kUint16:
       return f(std::uint16_t{});
@@ -80,6 +97,20 @@ void with_plain_type(DataType type, F&& f) {
   }
 }
 
+// The value modulo 2^bits, sign-extended where the type is signed.
+std::int8_t narrow_integer(DataType type, std::int64_t value) {
+  const int bits = packed_bits(type);
+  const std::int64_t low = value & ((std::int64_t{1} << bits) - 1);
+  const bool is_signed = type == DataType::kInt4 || type == DataType::kInt2;
+  return static_cast<std::int8_t>(is_signed && (low >> (bits - 1)) != 0 ? low - (std::int64_t{1} << bits) : low);
+}
+
+std::size_t checked_count(std::int64_t count, std::size_t width) {
+  if (static_cast<std::uint64_t>(count) > (std::uint64_t{1} << 40) / width)
+    throw Error(ErrorCode::kMissing, "not enough memory for a tensor of " + std::to_string(count) + " elements");
+  return static_cast<std::size_t>(count);
+}
+
 }  // namespace
 
 std::string_view name(DataType type) {
@@ -94,14 +125,17 @@ std::optional<DataType> data_type_from_name(std::string_view text) {
   return std::nullopt;
 }
 
-std::size_t byte_size(DataType type) {
+int packed_bits(DataType type) {
   for (const TypeEntry& t : kTypes)
-    if (t.type == type) return t.bytes;
+    if (t.type == type) return t.bits;
   return 0;
 }
 
+std::size_t byte_size(DataType type) { return static_cast<std::size_t>(packed_bits(type) + 7) / 8; }
+
 bool is_real(DataType type) {
-  return type == DataType::kFloat || type == DataType::kDouble || type == DataType::kHalf || type == DataType::kBfloat16;
+  return type == DataType::kFloat || type == DataType::kDouble || type == DataType::kHalf || type == DataType::kBfloat16 ||
+         is_small_float(type);
 }
 
 bool is_integer(DataType type) {
@@ -114,6 +148,10 @@ bool is_integer(DataType type) {
     case DataType::kInt64:
     case DataType::kUint32:
     case DataType::kUint64:
+    case DataType::kUint4:
+    case DataType::kInt4:
+    case DataType::kUint2:
+    case DataType::kInt2:
       return true;
     default:
       return false;
@@ -141,6 +179,10 @@ std::int64_t element_count(std::span<const std::int64_t> sizes) {
 }
 
 Tensor::Tensor(DataType type, Sizes sizes) : type_(type), sizes_(std::move(sizes)), count_(element_count(sizes_)) {
+  if (type == DataType::kString) {
+    *this = from_strings(sizes_, std::vector<std::string>(checked_count(count_, sizeof(std::string))));
+    return;
+  }
   std::size_t bytes;
   if (__builtin_mul_overflow(static_cast<std::size_t>(count_), byte_size(type), &bytes) || bytes > (std::size_t{1} << 46))
     throw Error(ErrorCode::kMissing, "not enough memory for a tensor of " + std::to_string(count_) + " elements");
@@ -164,6 +206,24 @@ std::span<std::byte> Tensor::mutable_bytes() {
   return {const_cast<std::byte*>(bytes_), byte_count()};  // NOLINT: memory of our own, allocated above
 }
 
+Tensor Tensor::from_strings(Sizes sizes, std::vector<std::string> values) {
+  Tensor t;
+  t.type_ = DataType::kString;
+  t.sizes_ = std::move(sizes);
+  t.count_ = element_count(t.sizes_);
+  if (static_cast<std::int64_t>(values.size()) != t.count_) throw Error(ErrorCode::kBadInput, "wrong number of elements");
+  const auto owner = std::make_shared<const std::vector<std::string>>(std::move(values));
+  t.bytes_ = reinterpret_cast<const std::byte*>(owner->data());
+  t.owner_ = owner;
+  return t;
+}
+
+std::span<const std::string> Tensor::strings() const {
+  if (type_ != DataType::kString)
+    throw Error(ErrorCode::kUnsupported, "elements are " + std::string(name(type_)) + ", strings are needed");
+  return {reinterpret_cast<const std::string*>(bytes_), static_cast<std::size_t>(count_)};
+}
+
 Tensor Tensor::from_reals(DataType type, Sizes sizes, std::span<const double> values) {
   Tensor t(type, std::move(sizes));
   if (static_cast<std::int64_t>(values.size()) != t.size()) throw Error(ErrorCode::kBadInput, "wrong number of elements");
@@ -172,6 +232,12 @@ Tensor Tensor::from_reals(DataType type, Sizes sizes, std::span<const double> va
     for (std::size_t i = 0; i < values.size(); ++i)
       out[i] = type == DataType::kHalf ? float_to_half(static_cast<float>(values[i]))
                                        : float_to_bfloat16(static_cast<float>(values[i]));
+  } else if (is_small_float(type)) {
+    auto out = t.mutable_data<std::uint8_t>();
+    for (std::size_t i = 0; i < values.size(); ++i) out[i] = encode_small_float(type, values[i]);
+  } else if (packed_bits(type) < 8) {
+    auto out = t.mutable_data<std::int8_t>();
+    for (std::size_t i = 0; i < values.size(); ++i) out[i] = narrow_integer(type, convert_real<std::int64_t>(values[i]));
   } else if (type == DataType::kBool) {
     auto out = t.mutable_data<std::uint8_t>();
     for (std::size_t i = 0; i < values.size(); ++i) out[i] = values[i] != 0;
@@ -198,6 +264,9 @@ Tensor Tensor::from_integers(DataType type, Sizes sizes, std::span<const std::in
   if (type == DataType::kBool) {
     auto out = t.mutable_data<std::uint8_t>();
     for (std::size_t i = 0; i < values.size(); ++i) out[i] = values[i] != 0;
+  } else if (is_integer(type) && packed_bits(type) < 8) {
+    auto out = t.mutable_data<std::int8_t>();
+    for (std::size_t i = 0; i < values.size(); ++i) out[i] = narrow_integer(type, values[i]);
   } else {
     with_plain_type(type, [&]<class T>(T) {
       auto out = t.mutable_data<T>();
@@ -215,6 +284,9 @@ std::vector<double> Tensor::reals() const {
     const auto in = data<std::uint16_t>();
     for (std::size_t i = 0; i < result.size(); ++i)
       result[i] = type_ == DataType::kHalf ? half_to_float(in[i]) : bfloat16_to_float(in[i]);
+  } else if (is_small_float(type_)) {
+    const auto in = data<std::uint8_t>();
+    for (std::size_t i = 0; i < result.size(); ++i) result[i] = decode_small_float(type_, in[i]);
   } else if (type_ == DataType::kBool) {
     const auto in = data<std::uint8_t>();
     for (std::size_t i = 0; i < result.size(); ++i) result[i] = in[i] != 0;
@@ -253,6 +325,8 @@ Tensor Tensor::reshaped(Sizes sizes) const {
 }
 
 bool operator==(const Tensor& a, const Tensor& b) {
+  if (a.type_ == DataType::kString && b.type_ == DataType::kString)
+    return a.sizes_ == b.sizes_ && std::ranges::equal(a.strings(), b.strings());
   return a.type_ == b.type_ && a.sizes_ == b.sizes_ &&
          (a.bytes_ == b.bytes_ || a.byte_count() == 0 || std::memcmp(a.bytes_, b.bytes_, a.byte_count()) == 0);
 }
@@ -260,6 +334,8 @@ bool operator==(const Tensor& a, const Tensor& b) {
 std::uint64_t Tensor::content_hash() const {
   std::uint64_t h = static_cast<std::uint64_t>(type_) + 1;
   for (std::int64_t s : sizes_) h = h * 0x9e3779b97f4a7c15ULL + static_cast<std::uint64_t>(s);
+  if (type_ == DataType::kString)
+    for (const std::string& s : strings()) h = XXH3_64bits_withSeed(s.data(), s.size(), h);
   return XXH3_64bits_withSeed(bytes_, byte_count(), h);
 }
 

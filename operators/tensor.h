@@ -21,7 +21,7 @@ std::int64_t element_count(std::span<const std::int64_t> sizes);
 class Tensor {
  public:
   Tensor() = default;
-  // Uninitialized memory of the right size, aligned to 64 bytes.
+  // Uninitialized memory of the right size, aligned to 64 bytes; empty strings.
   Tensor(DataType type, Sizes sizes);
   // Bytes that someone else owns (a mapped file, a Python buffer): `owner` keeps them alive.
   Tensor(DataType type, Sizes sizes, std::shared_ptr<const void> owner, const std::byte* bytes);
@@ -30,6 +30,7 @@ class Tensor {
   static Tensor from_reals(DataType type, Sizes sizes, std::span<const double> values);
   static Tensor from_integers(DataType type, Sizes sizes, std::span<const std::int64_t> values);
   static Tensor scalar(DataType type, double value);
+  static Tensor from_strings(Sizes sizes, std::vector<std::string> values);
 
   DataType type() const { return type_; }
   const Sizes& sizes() const { return sizes_; }
@@ -47,10 +48,13 @@ class Tensor {
     return {reinterpret_cast<T*>(mutable_bytes().data()), static_cast<std::size_t>(count_)};
   }
 
-  std::vector<double> reals() const;           // every element as a double (half and bfloat16 widened, bool 0 or 1)
-  std::vector<std::int64_t> integers() const;  // every element as an int64 (reals truncated)
-  Tensor reshaped(Sizes sizes) const;          // shares the bytes; throws Error if the counts differ
-  std::uint64_t content_hash() const;          // of type, sizes and bytes (XXH3)
+  // The elements of a tensor of strings, which has no bytes. Throws Error(kUnsupported) for other types.
+  std::span<const std::string> strings() const;
+
+  std::vector<double> reals() const;                         // every element as a double (bool 0 or 1)
+  std::vector<std::int64_t> integers() const;                // every element as an int64 (reals truncated)
+  Tensor reshaped(Sizes sizes) const;                        // shares the bytes; throws Error if the counts differ
+  std::uint64_t content_hash() const;                        // of type, sizes and bytes (XXH3)
   friend bool operator==(const Tensor& a, const Tensor& b);  // same type, sizes and bytes
   explicit operator bool() const { return bytes_ != nullptr || type_ != DataType::kUndefined; }
 

@@ -27,8 +27,7 @@ TEST_CASE("cases pass, fail or are unsupported, each with its reason") {
     write_file(folder / (std::string(name) + "/test_data_set_0/input_0.pb"), tensor(-1, 2));
     write_file(folder / (std::string(name) + "/test_data_set_0/output_0.pb"), tensor(0, name[0] == 'g' ? 2.001f : 3));
   }
-  const auto report =
-      run_conformance(folder.path(), [](const Graph& g, std::span<const Tensor> in) { return interpret(g, in); });
+  const auto report = run_conformance(folder.path(), [](const Graph& g, std::span<const Datum> in) { return execute(g, in); });
   REQUIRE(report.cases.size() == 3);
   CHECK(report.count(ConformanceCase::Status::kPassed) == 1);
   CHECK(report.cases[1].name == "good");

@@ -83,10 +83,17 @@ int show_unsupported(const Options& options, const Graph& graph) {
     executable = executable && runs;
     if (node->op && runs) continue;
     const std::string reason = node->op ? "no kernel for it on " + options.device : node->opaque_reason;
+    const bool interpreted = node->op || objection_to_execution(graph, *node).empty();
     say(options.common, node_name(graph, *node) + ": " + reason +
-                            (runs ? " (kept as it is, executed)" : " (not executable on " + options.device + ")") + "\n");
-    list.push_back(
-        {{"node", node_name(graph, *node)}, {"reason", reason}, {"rewritten", node->op != nullptr}, {"executable", runs}});
+                            (runs          ? " (kept as it is, executed)"
+                             : interpreted ? " (on " + options.device + " not executable, by the interpreter it is)"
+                                           : " (not executable on " + options.device + ")") +
+                            "\n");
+    list.push_back({{"node", node_name(graph, *node)},
+                    {"reason", reason},
+                    {"rewritten", node->op != nullptr},
+                    {"executable", runs},
+                    {"interpreted", interpreted}});
   }
   if (list.empty()) say(options.common, "everything is understood and can be executed on " + options.device + "\n");
   write_json(options.common,

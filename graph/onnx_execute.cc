@@ -1,0 +1,223 @@
+// Opaque nodes executed by their ONNX form.
+#include <algorithm>
+#include <set>
+
+#include "graph/execute.h"
+#include "graph/onnx.h"
+#include "graph/onnx_attributes.h"
+#include "graph/onnx_function.h"
+#include "graph/onnx_model.h"
+#include "graph/onnx_parts.h"
+#include "operators/procedure.h"
+
+namespace rewright {
+
+namespace {
+
+constexpr std::int64_t kKnownElements = 1024;  // of inputs that shapes and parameters are read from
+
+onnx::ValueInfoProto described(const std::string& name, const Datum& datum) {
+  if (!datum.empty() && !datum.is_sequence())
+    return value_info(name, {datum.tensor().type(), to_indices(datum.tensor().sizes())}, true);
+  onnx::ValueInfoProto info;
+  info.set_name(name);
+  return info;
+}
+
+// A model around a part of another one: its opsets and functions, and no graph yet.
+onnx::ModelProto model_around(const ImportedModel& model, const std::map<std::string, int>& opsets) {
+  onnx::ModelProto part;
+  part.set_ir_version(std::max<std::int64_t>(model.skeleton.ir_version(), 8));
+  for (const auto& [domain, version] : opsets) {
+    auto* import = part.add_opset_import();
+    import->set_domain(domain);
+    import->set_version(version);
+  }
+  *part.mutable_functions() = model.skeleton.functions();
+  part.mutable_graph()->set_name("part");
+  return part;
+}
+
+class NodeCall final : public NodeAttributes<Call> {
+ public:
+  NodeCall(const ImportedModel& model, const std::map<std::string, int>& opsets, const onnx::NodeProto& proto, int version,
+           std::span<const Datum> inputs, const Checkpoint& checkpoint)
+      : NodeAttributes(proto), model_(model), opsets_(opsets), version_(version), inputs_(inputs), checkpoint_(checkpoint) {
+    for (const std::string& output : proto.output()) output_count_ += !output.empty();
+    const std::vector<std::string> captured = captured_names(proto);
+    for (std::size_t i = 0; i < captured.size(); ++i)
+      captured_.emplace(captured[i], inputs.subspan(static_cast<std::size_t>(proto.input_size()) + i, 1).front());
+  }
+
+  int opset() const override { return version_; }
+  std::size_t output_count() const override { return output_count_; }
+  std::size_t input_count() const override { return static_cast<std::size_t>(proto_.input_size()); }
+  const Datum& input(std::size_t i) const override { return i < input_count() ? inputs_[i] : none_; }
+  void checkpoint() override {
+    if (checkpoint_) checkpoint_();
+  }
+
+  std::size_t body_input_count(std::string_view attribute) const override {
+    return static_cast<std::size_t>(body_of(attribute).input_size());
+  }
+
+  std::vector<Datum> body(std::string_view attribute, std::span<const Datum> inputs) override {
+    const onnx::GraphProto& proto = body_of(attribute);
+    if (inputs.size() != static_cast<std::size_t>(proto.input_size()))
+      throw Error(ErrorCode::kBadInput, "the graph in its attribute \"" + std::string(attribute) + "\" has " +
+                                            std::to_string(proto.input_size()) + " inputs, it is given " +
+                                            std::to_string(inputs.size()));
+    std::vector<Datum> all(inputs.begin(), inputs.end());
+    for (const auto& [name, datum] : captured_) all.push_back(datum);
+    return execute(imported_body(attribute, proto, all), all, checkpoint_);
+  }
+
+ private:
+  const onnx::GraphProto& body_of(std::string_view attribute) const {
+    const auto* found = find(attribute, onnx::AttributeProto::GRAPH);
+    if (found == nullptr || !found->has_g())
+      throw Error(ErrorCode::kBadInput, "its attribute \"" + std::string(attribute) + "\" is missing");
+    return found->g();
+  }
+
+  // Imported once for inputs of the same types and sizes.
+  const Graph& imported_body(std::string_view attribute, const onnx::GraphProto& proto, std::span<const Datum> inputs) {
+    std::string key(attribute);
+    for (const Datum& datum : inputs)
+      key += datum.empty()         ? "|-"
+             : datum.is_sequence() ? "|[]"
+                                   : "|" + to_string(TensorType{datum.tensor().type(), to_indices(datum.tensor().sizes())});
+    if (const auto known = bodies_.find(key); known != bodies_.end()) return known->second;
+    constexpr std::size_t kRemembered = 16;  // a loop whose tensors grow has new sizes each time
+    if (bodies_.size() >= kRemembered) bodies_.clear();
+    onnx::ModelProto model = model_around(model_, opsets_);
+    onnx::GraphProto& graph = *model.mutable_graph();
+    graph = proto;
+    graph.clear_value_info();
+    for (auto& output : *graph.mutable_output()) output.clear_type();
+    std::set<std::string> own;
+    for (int i = 0; i < graph.input_size(); ++i) {
+      own.insert(graph.input(i).name());
+      *graph.mutable_input(i) = described(graph.input(i).name(), inputs[static_cast<std::size_t>(i)]);
+    }
+    std::size_t next = static_cast<std::size_t>(proto.input_size());
+    const std::set<std::string> defined = names_defined_in(proto);
+    for (const auto& [name, datum] : captured_) {
+      // A body may define a name that another body of the node captures.
+      const bool hidden = defined.contains(name);
+      *graph.add_input() = described(hidden ? name + "\x01" : name, inputs[next++]);
+    }
+    ImportOptions options;
+    options.for_execution = true;
+    Graph imported =
+        import_onnx_bytes(serialize(model), "the graph in its attribute \"" + std::string(attribute) + "\"", options);
+    return bodies_.emplace(std::move(key), std::move(imported)).first->second;
+  }
+
+  static std::set<std::string> names_defined_in(const onnx::GraphProto& graph) {
+    std::set<std::string> names;
+    for (const auto& input : graph.input()) names.insert(input.name());
+    for (const auto& tensor : graph.initializer()) names.insert(tensor.name());
+    for (const auto& tensor : graph.sparse_initializer()) names.insert(tensor.values().name());
+    for (const auto& node : graph.node())
+      for (const auto& output : node.output()) names.insert(output);
+    return names;
+  }
+
+  const ImportedModel& model_;
+  const std::map<std::string, int>& opsets_;
+  int version_;
+  std::span<const Datum> inputs_;
+  const Checkpoint& checkpoint_;
+  std::map<std::string, Datum> captured_;
+  std::map<std::string, Graph> bodies_;
+  std::size_t output_count_ = 0;
+  Datum none_;
+};
+
+// The node as a graph of its own, for inputs that are known.
+Graph graph_of(const ImportedModel& model, const std::map<std::string, int>& opsets, const onnx::NodeProto& node,
+               std::span<const Datum> inputs, std::vector<Datum>& graph_inputs) {
+  onnx::ModelProto part = model_around(model, opsets);
+  onnx::GraphProto& graph = *part.mutable_graph();
+  *graph.add_node() = node;
+  ImportOptions options;
+  options.for_execution = true;
+  std::set<std::string> seen;
+  std::vector<std::string> names(node.input().begin(), node.input().end());
+  for (std::string& name : captured_names(node)) names.push_back(std::move(name));
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i].empty() || !seen.insert(names[i]).second) continue;
+    const Datum& datum = inputs[i];
+    *graph.add_input() = described(names[i], datum);
+    graph_inputs.push_back(datum);
+    if (!datum.empty() && !datum.is_sequence() && datum.tensor().size() <= kKnownElements)
+      options.input_values[names[i]] = datum.tensor();
+  }
+  for (const std::string& output : node.output())
+    if (!output.empty()) graph.add_output()->set_name(output);
+  return import_onnx_bytes(serialize(part), where_of(node), options);
+}
+
+// One result for each output of the node, absent ones empty.
+std::vector<Datum> in_places(const onnx::NodeProto& node, std::vector<Datum> results) {
+  std::vector<Datum> placed;
+  std::size_t next = 0;
+  for (const std::string& output : node.output())
+    placed.push_back(output.empty() || next >= results.size() ? Datum() : std::move(results[next++]));
+  return placed;
+}
+
+}  // namespace
+
+std::vector<Datum> execute_opaque(const Graph& graph, const Node& node, std::span<const Datum> inputs,
+                                  const Checkpoint& checkpoint) {
+  if (!node.origin || !graph.model()) throw Error(ErrorCode::kUnsupported, "cannot be executed: " + node.opaque_reason);
+  onnx::NodeProto proto;
+  if (!proto.ParseFromString(node.origin->node_proto)) throw Error(ErrorCode::kBadInput, "its ONNX form is broken");
+  const ImportedModel& model = *graph.model();
+  const std::map<std::string, int>& opsets = node.origin->opsets ? *node.origin->opsets : model.opsets;
+  const std::string domain = canonical_domain(proto.domain());
+  const auto version = opsets.find(domain);
+  const Procedure* procedure =
+      find_local_function(model.skeleton, proto) != nullptr ? nullptr : find_procedure(domain, proto.op_type());
+  std::string reason;
+  if (procedure == nullptr || find_onnx(domain, proto.op_type()) != nullptr) {
+    std::vector<Datum> graph_inputs;
+    const Graph part = graph_of(model, opsets, proto, inputs, graph_inputs);
+    const bool is_same =
+        part.nodes().size() == 1 && part.nodes()[0]->op == nullptr && part.nodes()[0]->origin->opsets == nullptr;
+    if (!is_same) return in_places(proto, execute(part, graph_inputs, checkpoint));
+    reason = part.nodes()[0]->opaque_reason;
+  }
+  if (procedure == nullptr) throw Error(ErrorCode::kUnsupported, "cannot be executed: " + reason);
+  NodeCall call(model, opsets, proto, version == opsets.end() ? 1 : version->second, inputs, checkpoint);
+  procedure->run(call);
+  std::vector<Datum> results = call.take_results();
+  results.resize(std::max(results.size(), node.outputs.size()));
+  return results;
+}
+
+std::string objection_to_execution(const Graph& graph, const Node& node) {
+  onnx::NodeProto proto;
+  if (!node.origin || !graph.model() || !proto.ParseFromString(node.origin->node_proto)) return node.opaque_reason;
+  const std::string domain = canonical_domain(proto.domain());
+  const bool known = find_local_function(graph.model()->skeleton, proto) != nullptr ||
+                     find_procedure(domain, proto.op_type()) != nullptr || find_onnx(domain, proto.op_type()) != nullptr;
+  if (known) return {};
+  const auto version = graph.model()->opsets.find(domain);
+  const bool has_body = version != graph.model()->opsets.end() && is_schema_function(proto, domain, version->second);
+  return has_body ? std::string() : node.opaque_reason;
+}
+
+bool has_random_results(const Graph& graph) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const auto& node) {
+    onnx::NodeProto proto;
+    if (node->op != nullptr) return node->op->random();
+    if (!node->origin || !proto.ParseFromString(node->origin->node_proto)) return false;
+    const Procedure* procedure = find_procedure(canonical_domain(proto.domain()), proto.op_type());
+    return procedure != nullptr && procedure->is_random;
+  });
+}
+
+}  // namespace rewright

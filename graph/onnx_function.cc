@@ -1,0 +1,302 @@
+#include "graph/onnx_function.h"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+#include <unordered_map>
+
+#include "graph/onnx_parts.h"
+
+namespace rewright {
+
+namespace {
+
+// Gives attributes that name one of the call's the call's value; those that the call leaves out are dropped. Protobuf has
+// bounded the depth of nesting.
+void bind_attributes(onnx::NodeProto& node, const std::map<std::string, const onnx::AttributeProto*>& values) {
+  onnx::NodeProto bound;
+  for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
+    if (attribute.ref_attr_name().empty()) {
+      if (attribute.has_g())
+        for (onnx::NodeProto& inner : *attribute.mutable_g()->mutable_node()) bind_attributes(inner, values);
+      for (onnx::GraphProto& graph : *attribute.mutable_graphs())
+        for (onnx::NodeProto& inner : *graph.mutable_node()) bind_attributes(inner, values);
+      *bound.add_attribute() = std::move(attribute);
+      continue;
+    }
+    const auto value = values.find(attribute.ref_attr_name());
+    if (value == values.end()) continue;
+    onnx::AttributeProto& given = *bound.add_attribute();
+    given = *value->second;
+    given.set_name(attribute.name());
+  }
+  node.mutable_attribute()->Swap(bound.mutable_attribute());
+}
+
+std::uint64_t mixed(std::uint64_t h, std::uint64_t v) {
+  h ^= v + 0x9e3779b97f4a7c15ULL + (h << 6) + (h >> 2);
+  return (h ^ (h >> 31)) * 0xbf58476d1ce4e5b9ULL;
+}
+
+struct Produced {
+  std::uint32_t member, place;
+};
+using Producers = std::unordered_map<ValueId, Produced>;
+
+Producers producers_of(const std::vector<const Node*>& members) {
+  Producers result;
+  for (std::uint32_t m = 0; m < members.size(); ++m)
+    for (std::uint32_t k = 0; k < members[m]->outputs.size(); ++k)
+      if (members[m]->outputs[k] != kNoValue) result.emplace(members[m]->outputs[k], Produced{m, k});
+  return result;
+}
+
+std::uint64_t structure_of(const Graph& graph, const std::vector<const Node*>& members, const Producers& producers) {
+  std::uint64_t h = members.size();
+  std::unordered_map<ValueId, std::uint64_t> outside;  // numbered as they are met
+  for (const Node* node : members) {
+    h = mixed(h, std::hash<std::string>()(node->op != nullptr ? node->op->name() : ""));
+    h = mixed(h, hash(node->attributes));
+    for (const ValueId id : node->inputs) {
+      if (id == kNoValue) {
+        h = mixed(h, 1);
+      } else if (const auto from = producers.find(id); from != producers.end()) {
+        h = mixed(mixed(mixed(h, 2), from->second.member), from->second.place);
+      } else if (graph.is_constant(id)) {
+        h = mixed(mixed(h, 3), graph.value(id).constant_hash());
+      } else {
+        h = mixed(mixed(h, 4), outside.emplace(id, outside.size()).first->second);
+      }
+    }
+    h = mixed(h, 5);
+  }
+  return h;
+}
+
+}  // namespace
+
+const onnx::FunctionProto* find_local_function(const onnx::ModelProto& model, const onnx::NodeProto& call) {
+  for (const onnx::FunctionProto& function : model.functions())
+    if (function.name() == call.op_type() && canonical_domain(function.domain()) == canonical_domain(call.domain()) &&
+        function.overload() == call.overload())
+      return &function;
+  return nullptr;
+}
+
+FunctionBody body_of_call(const onnx::FunctionProto& function, const onnx::NodeProto& call,
+                          const std::map<std::string, int>& opsets, const std::string& prefix) {
+  if (call.input_size() > function.input_size() || call.output_size() > function.output_size())
+    throw Error(ErrorCode::kBadInput, "calls function \"" + function.name() + "\" with " + std::to_string(call.input_size()) +
+                                          " inputs and " + std::to_string(call.output_size()) + " outputs; it has " +
+                                          std::to_string(function.input_size()) + " and " +
+                                          std::to_string(function.output_size()));
+  FunctionBody body;
+  body.opsets = opsets;
+  for (const auto& import : function.opset_import())
+    body.opsets[canonical_domain(import.domain())] = static_cast<int>(import.version());
+  std::set<std::string> left_out;
+  for (int i = 0; i < function.input_size(); ++i) {
+    const bool absent = i >= call.input_size() || call.input(i).empty();
+    if (absent) left_out.insert(function.input(i));
+    if (i < call.input_size()) body.inputs.push_back(absent ? "" : prefix + function.input(i));
+  }
+  for (int i = 0; i < call.output_size(); ++i)
+    body.outputs.push_back(call.output(i).empty() ? "" : prefix + function.output(i));
+  const auto renamed = [&](const std::string& name) { return name.empty() || left_out.contains(name) ? "" : prefix + name; };
+
+  std::map<std::string, const onnx::AttributeProto*> values;
+  for (const onnx::AttributeProto& attribute : function.attribute_proto()) values[attribute.name()] = &attribute;
+  for (const onnx::AttributeProto& attribute : call.attribute()) values[attribute.name()] = &attribute;
+  for (const onnx::NodeProto& node : function.node()) {
+    onnx::NodeProto& copy = body.nodes.emplace_back(node);
+    bind_attributes(copy, values);
+    for (std::string& name : *copy.mutable_input()) name = renamed(name);
+    for (std::string& name : *copy.mutable_output()) name = name.empty() ? name : prefix + name;
+    std::unordered_map<std::string, std::string> captured;
+    for (const std::string& name : captured_names(copy)) captured.emplace(name, renamed(name));
+    rename_captured(copy, captured);
+  }
+  return body;
+}
+
+void make_expansion(Graph& graph, std::size_t first, std::string_view node_bytes, const std::string& name,
+                    const std::vector<ValueId>& call_inputs, std::vector<ValueId>& results) {
+  std::vector<std::shared_ptr<const Node>> nodes(graph.nodes().begin() + static_cast<std::ptrdiff_t>(first),
+                                                 graph.nodes().end());
+  std::set<ValueId> needed(results.begin(), results.end());
+  std::vector<bool> live(nodes.size());
+  for (std::size_t n = nodes.size(); n-- > 0;) {
+    live[n] = std::any_of(nodes[n]->outputs.begin(), nodes[n]->outputs.end(), [&](ValueId id) { return needed.contains(id); });
+    if (live[n]) needed.insert(nodes[n]->inputs.begin(), nodes[n]->inputs.end());
+  }
+  constexpr std::size_t kCompared = 512;  // nodes, each with each
+  std::unordered_map<ValueId, ValueId> replaced;
+  const auto current = [&](ValueId id) {
+    const auto found = replaced.find(id);
+    return found == replaced.end() ? id : found->second;
+  };
+  std::vector<Node> members;
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    if (!live[n]) continue;
+    Node node = *nodes[n];
+    for (ValueId& id : node.inputs) id = current(id);
+    const auto same = std::find_if(members.begin(), members.end(), [&](const Node& m) {
+      return members.size() <= kCompared && m.op != nullptr && m.op == node.op && !m.op->random() && m.inputs == node.inputs &&
+             m.outputs.size() == node.outputs.size() && m.attributes == node.attributes;
+    });
+    if (same == members.end()) {
+      members.push_back(std::move(node));
+      continue;
+    }
+    for (std::size_t k = 0; k < node.outputs.size(); ++k)
+      if (node.outputs[k] != kNoValue && same->outputs[k] != kNoValue) replaced.emplace(node.outputs[k], same->outputs[k]);
+  }
+  for (ValueId& id : results) id = current(id);
+  graph.drop_nodes_from(first);
+  if (members.empty()) return;
+
+  std::vector<const Node*> pointers;
+  for (const Node& node : members) pointers.push_back(&node);
+  const Producers producers = producers_of(pointers);
+  using Port = Expansion::Port;
+  Expansion expansion;
+  expansion.node_proto = node_bytes;
+  expansion.name = name;
+  for (const ValueId id : call_inputs) {
+    Port port{Port::Kind::kAbsent, 0, 0};
+    for (std::uint32_t m = 0; m < members.size() && id != kNoValue && port.kind == Port::Kind::kAbsent; ++m)
+      for (std::uint32_t k = 0; k < members[m].inputs.size() && port.kind == Port::Kind::kAbsent; ++k)
+        if (members[m].inputs[k] == id) port = {Port::Kind::kMember, m, k};
+    if (id != kNoValue && port.kind == Port::Kind::kAbsent) {
+      port = {Port::Kind::kParameter, 0, static_cast<std::uint32_t>(members[0].parameters.size())};
+      members[0].parameters.push_back(id);
+    }
+    expansion.inputs.push_back(port);
+  }
+  for (const ValueId id : results) {
+    const auto from = producers.find(id);
+    expansion.outputs.push_back(from == producers.end() ? Port{Port::Kind::kAbsent, 0, 0}
+                                                        : Port{Port::Kind::kMember, from->second.member, from->second.place});
+  }
+  expansion.members = static_cast<std::uint32_t>(members.size());
+  expansion.structure = structure_of(graph, pointers, producers);
+  const auto shared = std::make_shared<const Expansion>(std::move(expansion));
+  for (std::uint32_t m = 0; m < members.size(); ++m) {
+    members[m].expansion = shared;
+    members[m].expansion_member = m;
+    graph.add_raw(std::move(members[m]));
+  }
+}
+
+std::optional<IntactCall> intact_call(const Graph& graph, const Expansion& expansion, const std::vector<const Node*>& members,
+                                      const std::function<bool(ValueId)>& is_read_outside) {
+  if (members.size() != expansion.members || std::find(members.begin(), members.end(), nullptr) != members.end())
+    return std::nullopt;
+  const Producers producers = producers_of(members);
+  if (structure_of(graph, members, producers) != expansion.structure) return std::nullopt;
+  using Kind = Expansion::Port::Kind;
+  IntactCall call;
+  for (const Expansion::Port& port : expansion.inputs) {
+    if (port.kind == Kind::kAbsent) {
+      call.inputs.push_back(kNoValue);
+      continue;
+    }
+    const auto& ids = port.kind == Kind::kMember ? members[port.member]->inputs : members[port.member]->parameters;
+    if (port.place >= ids.size()) return std::nullopt;
+    call.inputs.push_back(ids[port.place]);
+  }
+  std::set<ValueId> outputs;
+  for (const Expansion::Port& port : expansion.outputs) {
+    const bool is_made = port.kind == Kind::kMember;
+    call.outputs.push_back(is_made ? members[port.member]->outputs.at(port.place) : kNoValue);
+    outputs.insert(call.outputs.back());
+  }
+  for (const auto& [id, from] : producers)
+    if (!outputs.contains(id) && is_read_outside(id)) return std::nullopt;
+  return call;
+}
+
+namespace {
+
+struct Group {
+  std::vector<const Node*> members;
+  std::shared_ptr<const IntactCall> call;
+};
+using Groups = std::map<const Expansion*, Group>;
+
+Groups intact_groups(const Graph& graph) {
+  Groups groups;
+  for (const auto& node : graph.nodes()) {
+    if (!node->expansion) continue;
+    Group& group = groups[node->expansion.get()];
+    group.members.resize(node->expansion->members);
+    if (node->expansion_member < group.members.size()) group.members[node->expansion_member] = node.get();
+  }
+  if (groups.empty()) return groups;
+  // Who reads a value: nodes by their expansion (null: none).
+  std::unordered_map<ValueId, std::set<const Expansion*>> readers;
+  for (const auto& node : graph.nodes())
+    for (const auto* ids : {&node->inputs, &node->parameters})
+      for (const ValueId id : *ids) readers[id].insert(node->expansion.get());
+  for (const GraphOutput& output : graph.outputs()) readers[output.value].insert(nullptr);
+  for (auto& [expansion, group] : groups) {
+    const auto is_read_outside = [&, expansion = expansion](ValueId id) {
+      const auto found = readers.find(id);
+      return found != readers.end() && std::any_of(found->second.begin(), found->second.end(),
+                                                   [&](const Expansion* reader) { return reader != expansion; });
+    };
+    if (auto call = intact_call(graph, *expansion, group.members, is_read_outside))
+      group.call = std::make_shared<const IntactCall>(std::move(*call));
+  }
+  std::erase_if(groups, [](const auto& entry) { return entry.second.call == nullptr; });
+  return groups;
+}
+
+}  // namespace
+
+std::vector<Written> order_of_writing(const Graph& graph) {
+  std::vector<Written> plain;
+  for (const auto& node : graph.nodes()) plain.push_back({node.get(), nullptr});
+  const Groups groups = intact_groups(graph);
+  if (groups.empty()) return plain;
+
+  // Each call is one unit; units are sorted again, those that stood first first.
+  std::vector<Written> units;
+  std::map<const Expansion*, std::size_t> unit_of_group;
+  std::unordered_map<ValueId, std::size_t> producer;
+  std::vector<std::vector<ValueId>> read;
+  for (const auto& node : graph.nodes()) {
+    const auto group = groups.find(node->expansion.get());
+    std::size_t unit = units.size();
+    if (group != groups.end()) unit = unit_of_group.try_emplace(group->first, unit).first->second;
+    if (unit == units.size()) {
+      units.push_back({node.get(), group == groups.end() ? nullptr : group->second.call});
+      read.emplace_back();
+    }
+    for (const ValueId id : node->outputs)
+      if (id != kNoValue) producer.emplace(id, unit);
+    for (const auto* ids : {&node->inputs, &node->parameters}) read[unit].insert(read[unit].end(), ids->begin(), ids->end());
+  }
+  std::vector<std::set<std::size_t>> followers(units.size());
+  std::vector<std::size_t> waiting(units.size());
+  for (std::size_t u = 0; u < units.size(); ++u)
+    for (const ValueId id : read[u]) {
+      const auto from = producer.find(id);
+      if (id != kNoValue && from != producer.end() && from->second != u && followers[from->second].insert(u).second)
+        ++waiting[u];
+    }
+  std::set<std::size_t> ready;
+  for (std::size_t u = 0; u < units.size(); ++u)
+    if (waiting[u] == 0) ready.insert(u);
+  std::vector<Written> order;
+  while (!ready.empty()) {
+    const std::size_t u = *ready.begin();
+    ready.erase(ready.begin());
+    order.push_back(units[u]);
+    for (const std::size_t follower : followers[u])
+      if (--waiting[follower] == 0) ready.insert(follower);
+  }
+  return order.size() == units.size() ? order : plain;  // a rewrite may read a call's output on a way to its input
+}
+
+}  // namespace rewright

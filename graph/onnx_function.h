@@ -1,0 +1,54 @@
+// Operators that ONNX, or a model, defines as functions: by a body of other nodes.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "graph/onnx_model.h"
+
+namespace rewright {
+
+// A function's body for one call: names of values start with `prefix`, attributes have the values of the call. Inputs and
+// outputs have the names of the function's parameters, with the prefix; parameters that the call leaves out are not read.
+struct FunctionBody {
+  std::vector<onnx::NodeProto> nodes;
+  std::vector<std::string> inputs;   // one for each input of the call
+  std::vector<std::string> outputs;  // one for each output of the call
+  std::map<std::string, int> opsets;
+};
+
+// The function of the model that a node calls; null if there is none.
+const onnx::FunctionProto* find_local_function(const onnx::ModelProto& model, const onnx::NodeProto& call);
+
+// Throws Error(kBadInput) if the call does not fit the function.
+FunctionBody body_of_call(const onnx::FunctionProto& function, const onnx::NodeProto& call,
+                          const std::map<std::string, int>& opsets, const std::string& prefix);
+
+// ---- Expansions: what a function's node stands for in a graph
+
+// Takes the nodes of a graph from position `first` on, which a call was expanded into, and makes them members of an expansion:
+// without those that the results do not need, and with equal ones merged. `results` may be replaced by equal values.
+void make_expansion(Graph& graph, std::size_t first, std::string_view node_bytes, const std::string& name,
+                    const std::vector<ValueId>& call_inputs, std::vector<ValueId>& results);
+
+// The inputs and outputs of an expansion's call, if all its members are in the graph as they were made, and nothing outside
+// reads their inner values. `members` by number; `is_read_outside` is asked for values.
+struct IntactCall {
+  std::vector<ValueId> inputs, outputs;
+};
+std::optional<IntactCall> intact_call(const Graph& graph, const Expansion& expansion, const std::vector<const Node*>& members,
+                                      const std::function<bool(ValueId)>& is_read_outside);
+
+// The nodes in the order in which they are to be written; calls that are intact stand for all their members.
+struct Written {
+  const Node* node;
+  std::shared_ptr<const IntactCall> call;  // null: the node itself
+};
+std::vector<Written> order_of_writing(const Graph& graph);
+
+}  // namespace rewright

@@ -1,0 +1,81 @@
+// Operators that are executed and never rewritten: what they return is no arithmetic of elements (a sorted set, a string, a
+// sequence), has sizes that only the elements tell, or comes from executing a graph. A graph keeps such a node as it is, with
+// the types that ONNX infers for it; its execution stands here, once, and reads the node's own attributes.
+//
+//   void run_nonzero(Call& call) { call.give(...call.tensor(0)...); }
+//   void register_selection(Procedures& p) { p.add("NonZero", run_nonzero); }
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "operators/datum.h"
+#include "operators/onnx.h"
+
+namespace rewright {
+
+// One execution of a node: its attributes, inputs, bodies, and results.
+class Call : public OnnxAttributes {
+ public:
+  virtual int opset() const = 0;
+  virtual std::size_t output_count() const = 0;
+  virtual std::size_t input_count() const = 0;
+  // Empty for inputs that are absent, or beyond the last.
+  virtual const Datum& input(std::size_t i) const = 0;
+  // Executes the graph in an attribute on these inputs. What it captures is known to the call.
+  virtual std::vector<Datum> body(std::string_view attribute, std::span<const Datum> inputs) = 0;
+  virtual std::size_t body_input_count(std::string_view attribute) const = 0;
+  // To be called in loops that may take long: throws where the execution shall end.
+  virtual void checkpoint() = 0;
+
+  bool has_input(std::size_t i) const { return !input(i).empty(); }
+  // Throws Error(kBadInput) if it is absent or no tensor.
+  const Tensor& tensor(std::size_t i) const;
+  std::vector<double> reals(std::size_t i) const { return tensor(i).reals(); }
+  std::vector<std::int64_t> integers(std::size_t i) const { return tensor(i).integers(); }
+  // Of a tensor of one element.
+  std::int64_t integer_input(std::size_t i) const;
+  double real_input(std::size_t i) const;
+  using OnnxAttributes::integers;
+  using OnnxAttributes::reals;
+  using OnnxAttributes::tensor;
+
+  // The next output.
+  void give(Datum datum) { results_.push_back(std::move(datum)); }
+  std::vector<Datum> take_results() { return std::move(results_); }
+
+ private:
+  std::vector<Datum> results_;
+};
+
+struct Procedure {
+  std::function<void(Call&)> run;
+  bool is_random = false;  // other implementations give other results, seeds or not
+};
+
+class Procedures {
+ public:
+  void add(std::string type, std::function<void(Call&)> run, std::string domain = {}) {
+    table_[{std::move(domain), std::move(type)}] = {std::move(run)};
+  }
+  void add_random(std::string type, std::function<void(Call&)> run) { table_[{{}, std::move(type)}] = {std::move(run), true}; }
+  const Procedure* find(std::string_view domain, std::string_view type) const {
+    const auto at = table_.find({std::string(domain), std::string(type)});
+    return at == table_.end() ? nullptr : &at->second;
+  }
+
+ private:
+  std::map<std::pair<std::string, std::string>, Procedure> table_;
+};
+
+// All of them. Null if the operator is not executed this way.
+const Procedure* find_procedure(std::string_view domain, std::string_view type);
+
+}  // namespace rewright

@@ -1,0 +1,19 @@
+// Floating-point types of 8 bits and less: float8 (four kinds and a scale), float4.
+#pragma once
+
+#include <cstdint>
+
+#include "operators/data_type.h"
+
+namespace rewright {
+
+bool is_small_float(DataType type);
+
+double decode_small_float(DataType type, std::uint8_t bits);
+// Rounds to the nearest value, ties to even. What is beyond the largest becomes an infinity, or NaN where the type has no
+// infinity; float4, which has neither, saturates. The scale type float8e8m0 rounds up to a power of two.
+std::uint8_t encode_small_float(DataType type, double value);
+// The largest finite value.
+double largest_small_float(DataType type);
+
+}  // namespace rewright
