@@ -22,7 +22,7 @@ constexpr int kFollowUps = 2;
 constexpr std::size_t kCleanUpPatience = 1;
 
 // Of the time that is left when it begins.
-constexpr double kSaturationShare = 0.5;
+constexpr double kSaturationShare = 0.3;
 
 struct State {
   Graph graph;
@@ -188,7 +188,7 @@ class Search {
         break;
       case Strategy::kAuto:
         run_phase({Strategy::kBacktrack, 1, kCleanUpPatience, 1}, options_.deadline);
-        run_phase({Strategy::kSaturate, 1, 0, 2}, share_of_time(kSaturationShare));
+        run_phase({Strategy::kSaturate, 1, 0, 1}, share_of_time(kSaturationShare));
         run_phase({Strategy::kBacktrack, options_.alpha, options_.patience, options_.max_passes}, options_.deadline);
         break;
     }

@@ -28,8 +28,8 @@ struct ExtractionProblem {
 
 struct ExtractionOptions {
   double gap = 1e-3;
-  std::int64_t nodes = 300;  // of branch and bound
-  double seconds = 10;
+  std::int64_t nodes = 50;  // of branch and bound
+  double seconds = 5;
   int seed = 0;
 };
 

@@ -112,7 +112,7 @@ TEST_CASE("extraction finds the cheapest choice, shared e-nodes counted once and
     saturation.run(limits);
     const EGraph& e = saturation.graph();
     const ExtractionProblem problem = random_costs(e, seed);
-    const Extraction found = extract(problem, {.gap = 1e-9});
+    const Extraction found = extract(problem, {.gap = 1e-9, .nodes = 1000});
     INFO("seed " << seed);
     CHECK(found.optimal);
     CHECK(found.seconds == Approx(Exhaustive(problem).run()));

@@ -8,6 +8,8 @@ namespace {
 
 constexpr std::uint32_t kOfGraph = ~std::uint32_t{0};
 
+constexpr std::size_t kMatchesPerNode = 2;
+
 // Nodes that a rule adds, less those it is found on: what shrinks goes first, since the e-graph may be full before the end.
 std::ptrdiff_t growth(const Rule& rule) {
   return static_cast<std::ptrdiff_t>(rule.target.nodes.size()) - static_cast<std::ptrdiff_t>(rule.source.nodes.size());
@@ -32,6 +34,9 @@ std::optional<std::uint32_t> Saturation::creator(ENodeId id) const {
 // Matches by rules that are not banned, a rule's together. `left_out`: there were more.
 std::vector<EMatch> Saturation::find_matches(bool all, bool& left_out, Limits& limits) {
   std::vector<std::vector<EMatch>> found(rules_.rules().size());
+  // Most matches add an e-node or two: what would not fit is not looked for.
+  const std::size_t room = kMatchesPerNode * (options_.nodes - std::min(options_.nodes, graph_.live_count())) + kMatchesPerNode;
+  std::size_t total = 0;
   for (ENodeId id = 0; id < graph_.node_count() && !limits.reached(); ++id) {
     if (!graph_.node(id).live || !graph_.node(id).op) continue;
     for (const std::uint32_t rule : rules_.rooted_at(graph_.node(id).op)) {
@@ -43,11 +48,16 @@ std::vector<EMatch> Saturation::find_matches(bool all, bool& left_out, Limits& l
       }
       const std::size_t most = all ? options_.nodes : options_.matches << std::min<std::size_t>(schedule.times, 20);
       if (found[rule].size() >= most) continue;
+      if (total >= room) {
+        left_out = true;
+        continue;
+      }
       matcher_.find(rule, id, [&](const EMatch& match) {
         const std::optional<std::uint64_t> skeleton = matcher_.skeleton(match);
         if (!skeleton || seen_.contains(*skeleton)) return true;
         found[rule].push_back(match);
-        if (found[rule].size() < most) return true;
+        ++total;
+        if (found[rule].size() < most) return total < room;
         left_out = true;
         if (!all) schedule.banned_until = iteration_ + 1 + (options_.ban << std::min<std::size_t>(schedule.times++, 20));
         return false;

@@ -16,7 +16,7 @@
 namespace rewright {
 
 struct SaturationOptions {
-  std::size_t nodes = 4000;  // live e-nodes
+  std::size_t nodes = 600;  // live e-nodes
   std::size_t iterations = 30;
   // Back-off: a rule that is found more often in one iteration is left out of the next ones; both numbers double each time.
   std::size_t matches = 400;

@@ -16,7 +16,7 @@ namespace {
 
 struct Options {
   CommonOptions common;
-  std::string input, output, device = "cpu", search = "auto", math = "reassociate", certificate, report, budget = "60s",
+  std::string input, output, device = "cpu", search = "auto", math = "reassociate", certificate, report, budget = "18s",
                              memory = "8G";
   std::string fold_limit = "1M";
   std::vector<std::string> rules, shapes;
