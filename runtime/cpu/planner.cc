@@ -369,6 +369,11 @@ std::optional<Planner::View> Planner::view(ValueId value) const {
 
 bool Planner::add_tiles(const Element& element, const Indices& position, ValueId result, const std::vector<ValueId>& operands) {
   const ValueInfo out = info(result);
+  // Tiles have no loops for floats of 8 bits and less, and integers of less.
+  const auto is_small = [](DataType type) { return packed_bits(type) < (is_real(type) ? 16 : 8); };
+  if (is_small(out.type)) return false;
+  for (const ValueId v : operands)
+    if (v != kNoValue && is_small(info(v).type)) return false;
   for (const ValueId v : operands)
     if (v != kNoValue) plan_pending(v);
   // The layout that the most elements of operands are in is worth keeping.
