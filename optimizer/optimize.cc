@@ -83,7 +83,8 @@ class Optimizer {
         device_(device),
         evaluator_(evaluator),
         options_(options),
-        costs_(options.measure ? &device : nullptr, database, {as_substitution(options.sizes), options.measure, options.for_training, options.cancel}) {}
+        costs_(options.measure ? &device : nullptr, database,
+               {as_substitution(options.sizes), options.measure, options.for_training, options.cancel}) {}
 
   OptimizeResult run() {
     report_.device = device_.name();

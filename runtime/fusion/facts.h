@@ -58,7 +58,8 @@ class Facts {
   virtual bool absorb(Taken& taken, const Chain& chain) = 0;
   // The same for a node without other results that has_kernels says nothing of.
   virtual std::unique_ptr<Taken> take_reducing(const Node&) { return nullptr; }
-  // The same as `absorb` for a node `rows` that uses the kernel's result alone, and a node taken as `next` that uses that one's.
+  // The same as `absorb` for a node `rows` that uses the kernel's result alone, and a node taken as `next` that uses that
+  // one's.
   virtual bool absorb_rows(Taken&, const Node&, const Taken&) { return false; }
   // The same for a node that only moves elements of the result.
   virtual bool absorb_move(Taken&, const Node&) { return false; }

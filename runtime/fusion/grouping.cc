@@ -142,9 +142,7 @@ std::unique_ptr<Taken> Grouping::take_reducing(int n) {
   return reduces ? facts_.take_reducing(node) : nullptr;
 }
 
-int Grouping::only_user(ValueId value) const {
-  return is_output_[value] || users_[value].size() != 1 ? -1 : users_[value][0];
-}
+int Grouping::only_user(ValueId value) const { return is_output_[value] || users_[value].size() != 1 ? -1 : users_[value][0]; }
 
 void Grouping::join(Group& group, int node) {
   group_of_[node] = group_of_[group.nodes[0]];

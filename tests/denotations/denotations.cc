@@ -151,10 +151,10 @@ class Study {
     std::sort(folders.begin(), folders.end());
     for (const auto& folder : folders) {
       std::set<const Operator*> mentioned;
-      const ConformanceCase result = run_conformance_case(folder, [&](const Graph& graph, std::span<const Tensor> inputs) {
+      const ConformanceCase result = run_conformance_case(folder, [&](const Graph& graph, std::span<const Datum> inputs) {
         for (const auto& node : graph.nodes()) mentioned.insert(node->op);
         note_places(graph, &Use::places);
-        return interpret(graph, inputs);
+        return execute(graph, inputs);
       });
       if (result.status == ConformanceCase::Status::kPassed)
         for (const Operator* op : mentioned) uses_[op].cases.push_back(folder);
@@ -164,8 +164,8 @@ class Study {
   // The first case that fails with the mutated operator.
   static std::string conformance(const Use& use, const Operator& op, const Operator& mutated) {
     for (const auto& folder : use.cases) {
-      const ConformanceCase result = run_conformance_case(folder, [&](const Graph& graph, std::span<const Tensor> inputs) {
-        return interpret(with_operator(graph, op, mutated), inputs);
+      const ConformanceCase result = run_conformance_case(folder, [&](const Graph& graph, std::span<const Datum> inputs) {
+        return execute(with_operator(graph, op, mutated), inputs);
       });
       if (result.status != ConformanceCase::Status::kPassed) return result.name;
     }
