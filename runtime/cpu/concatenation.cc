@@ -108,7 +108,7 @@ class ConcatenationPlan final : public NodePlan {
       scaling_.shift.assign(affine->shift.begin(), affine->shift.end());
       return true;
     }
-    const auto function = match_eltwise(chain);
+    const auto function = match_eltwise(planner, chain);
     if (!function) return false;
     if (function->algorithm == dnnl::algorithm::eltwise_relu && function->alpha == 0) {
       scaling_.low = 0;

@@ -48,18 +48,6 @@ double absolute(double x, double, double) { return std::fabs(x); }
 double softplus(double x, double, double) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }
 double mish(double x, double, double) { return x * std::tanh(softplus(x, 0, 0)); }
 
-// Does the expression read any operand but the first?
-bool reads_others(const Element& e) {
-  bool others = false;
-  rewrite(e,
-          [&](const ElementNode& read) -> Element {
-            others = others || read.operand != 0;
-            return nullptr;
-          },
-          {});
-  return others;
-}
-
 // Along an axis of size 1, position 0 is the result's.
 bool at_result_position(const ElementNode& read, const Indices& position, const Sizes& sizes) {
   if (read.position.size() != position.size()) return false;
@@ -68,10 +56,23 @@ bool at_result_position(const ElementNode& read, const Indices& position, const 
   return true;
 }
 
+// Does the expression read nothing but the element of the first operand at the position of the result?
+bool is_elementwise(const Planner& planner, const Chain& chain) {
+  const Sizes sizes = planner.info(chain.result).sizes;
+  bool result = true;
+  rewrite(chain.element,
+          [&](const ElementNode& read) -> Element {
+            result = result && read.operand == 0 && at_result_position(read, chain.position, sizes);
+            return nullptr;
+          },
+          {});
+  return result;
+}
+
 }  // namespace
 
-std::optional<Eltwise> match_eltwise(const Chain& chain) {
-  if (reads_others(chain.element)) return std::nullopt;
+std::optional<Eltwise> match_eltwise(const Planner& planner, const Chain& chain) {
+  if (!is_elementwise(planner, chain)) return std::nullopt;
   const auto& points = sample_points();
   const std::vector<double> f = sample_function(chain.element, 0, points);
   if (f.empty()) return std::nullopt;
@@ -196,7 +197,7 @@ bool Epilogue::absorb(const Planner& planner, const Chain& chain) {
     }
   }
   if (operations_.size() >= kMaxOperations) return false;
-  if (const auto eltwise = match_eltwise(chain)) {
+  if (const auto eltwise = match_eltwise(planner, chain)) {
     if (accepts_ != nullptr && !accepts_(*eltwise)) return false;
     operations_.push_back({eltwise});
     return true;

@@ -18,8 +18,8 @@ struct Eltwise {
   float alpha = 0, beta = 0;
 };
 
-// The function of oneDNN that agrees with an expression in the chain's start alone; compared at sample points.
-std::optional<Eltwise> match_eltwise(const Chain& chain);
+// The function of oneDNN that a chain applies to each element of its start, where it stands; compared at sample points.
+std::optional<Eltwise> match_eltwise(const Planner& planner, const Chain& chain);
 
 // By channel, along axis `axis` of the result.
 using fusion::ChannelAffine;

@@ -172,6 +172,51 @@ TEST_CASE("what stands behind a convolution is fused, whatever it is") {
   }
 }
 
+TEST_CASE("what only moves elements, or rounds them, is not taken for a function of each") {
+  for (unsigned seed = 0; seed < 32; ++seed) {
+    CAPTURE(seed);
+    Builder b(seed);
+    const std::int64_t n = b.pick(2, 9);
+    const ValueId x = b.input({2, n, n, n});
+    ValueId y = kNoValue;
+    switch (seed % 4) {
+      case 0:
+        y = b.convolution(x, n, 3, 1);
+        break;
+      case 1:
+        y = node(b.graph, "MatMul", {x, b.constant({n, n})})[0];
+        break;
+      case 2:
+        y = node(b.graph, "MatMul", {x, b.input({2, n, n, n})})[0];
+        break;
+      default:
+        y = node(b.graph, "Concat", {x, b.input({2, 1, n, n})}, {{"axis", Index(1)}})[0];
+    }
+    if (seed % 4 == 3) y = b.convolution(y, n, 1, 0);
+    switch (seed / 4 % 4) {
+      case 0: {
+        const std::vector<std::int64_t> permutations[] = {{0, 2, 1, 3}, {0, 1, 3, 2}, {0, 3, 2, 1}};
+        y = node(b.graph, "Transpose", {y}, {{"perm", to_indices(permutations[b.pick(0, 2)])}})[0];
+        break;
+      }
+      case 1:
+        y = node(b.graph, "Trilu", {y})[0];
+        break;
+      case 2: {
+        const DataType type = b.pick(0, 1) == 0 ? DataType::kHalf : DataType::kBfloat16;
+        y = node(b.graph, "Cast", {y}, {{"to", type}})[0];
+        break;
+      }
+      case 3: {
+        const ValueId chosen = b.input({2, n, n, n}, DataType::kBool);
+        y = node(b.graph, "Where", {chosen, y, x})[0];
+      }
+    }
+    if (b.pick(0, 1) == 0) y = node(b.graph, "Relu", {y})[0];
+    b.check(y, seed / 4 % 4 == 2 ? 1e-2 : 5e-5);
+  }
+}
+
 TEST_CASE("residuals and biases leave no step of their own") {
   Builder b(1);
   const ValueId x = b.input({1, 16, 8, 8});

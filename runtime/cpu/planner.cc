@@ -387,6 +387,7 @@ bool Planner::add_tiles(const Element& element, const Indices& position, ValueId
     wanted = layouts(v)[0];
   }
   if (wanted.blocked() && out.sizes[1] % wanted.channels != 0) wanted = kPlain;
+  if (out.type != DataType::kFloat) wanted = kPlain;  // layouts are changed for floats alone
   const auto lies_alike = [&](const Sizes& sizes) {
     return sizes.size() == out.sizes.size() && std::equal(sizes.begin() + 2, sizes.end(), out.sizes.begin() + 2) &&
            (!wanted.blocked() || sizes[1] % wanted.channels == 0);
@@ -403,7 +404,7 @@ bool Planner::add_tiles(const Element& element, const Indices& position, ValueId
       const ValueInfo i = info(v);
       Layout l = kPlain;
       if (attempt < 2 && i.sizes.size() >= 2) {
-        if (attempt == 0 && lies_alike(i.sizes))
+        if (attempt == 0 && i.type == DataType::kFloat && lies_alike(i.sizes))
           l = layout;
         else if (!layouts(v).empty() && !(layouts(v)[0].blocked() && i.sizes[1] % layouts(v)[0].channels != 0))
           l = layouts(v)[0];

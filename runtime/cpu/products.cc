@@ -123,7 +123,7 @@ class ProductPlan final : public NodePlan {
   }
 
   bool absorb_move(Planner& planner, const Node& node) override {
-    if (way_ != Way::kPacked || moved_) return false;
+    if (way_ != Way::kPacked || moved_ || planner.info(node.outputs[0]).type != type_) return false;
     const Definition definition = planner.define(node);
     const Output& output = definition.outputs()[0];
     Sizes from = p_.batch;

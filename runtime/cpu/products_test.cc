@@ -301,6 +301,23 @@ TEST_CASE("softmax and normalizations of rows") {
   }
 }
 
+TEST_CASE("what reduces along other axes is no function of rows") {
+  for (unsigned seed = 0; seed < 12; ++seed) {
+    CAPTURE(seed);
+    Builder b(seed);
+    Sizes sizes(static_cast<std::size_t>(b.pick(2, 4)));
+    for (std::int64_t& s : sizes) s = b.pick(2, 6);
+    const ValueId x = b.input(sizes);
+    const Index axis(b.pick(0, std::ssize(sizes) - 2));
+    ValueId y = node(b.graph, seed % 2 == 0 ? "Softmax" : "LogSoftmax", {x}, {{"axis", axis}})[0];
+    if (seed % 3 == 0)
+      y = node(b.graph, "LayerNormalization", {x, b.constant(Sizes(sizes.begin() + axis.value(), sizes.end()))},
+               {{"axis", axis}})[0];
+    b.graph.add_output("y", y);
+    b.check(2e-4);
+  }
+}
+
 TEST_CASE("NaN and infinities in rows stay in their rows") {
   for (const char* const name : {"Softmax", "LayerNormalization"}) {
     Builder b(1);

@@ -14,18 +14,24 @@ namespace {
 
 using Count = std::int64_t;
 
-constexpr Count kSampleRows = 3, kSampleColumns = 7;
+constexpr Count kSampleRows = 3, kSampleColumns = 7;  // of the last two axes; the others have 2 each
+constexpr std::size_t kMostAxes = 8;
 constexpr double kSmall = 1e-6;         // elements of the first sample row
 constexpr double kWorthThread = 20000;  // elements that take as long as waking a thread
 
 // The node's first output in double, for rows of samples and, in place of operands that have one element for each column,
 // vectors of samples. Empty if its denotation cannot be evaluated so.
 using Rows = std::vector<double>;
+Sizes sample_sizes(std::size_t rank) {
+  Sizes sizes(rank, 2);
+  sizes[rank - 1] = kSampleColumns;
+  sizes[rank - 2] = kSampleRows;
+  return sizes;
+}
+
 Rows sample_rows(const Planner& planner, const Node& node, const std::vector<Rows>& operands) {
   const ValueInfo x = planner.info(node.inputs[0]);
-  Sizes sizes(x.sizes.size(), 1);
-  sizes.back() = kSampleColumns;
-  sizes[sizes.size() - 2] = kSampleRows;
+  const Sizes sizes = sample_sizes(x.sizes.size());
   std::vector<std::optional<TensorType>> types{TensorType{DataType::kDouble, to_indices(sizes)}};
   std::vector<TileOperand> tiles{{DataType::kDouble, sizes, kPlain}};
   for (std::size_t i = 1; i < node.inputs.size(); ++i) {
@@ -41,13 +47,13 @@ Rows sample_rows(const Planner& planner, const Node& node, const std::vector<Row
   if (!program) return {};
   std::vector<const std::byte*> data;
   for (std::size_t i = 0; i < tiles.size(); ++i) data.push_back(reinterpret_cast<const std::byte*>(operands[i].data()));
-  Rows result(kSampleRows * kSampleColumns), scratch(program->scratch_bytes() / sizeof(double) + 1);
+  Rows result(static_cast<std::size_t>(element_count(sizes))), scratch(program->scratch_bytes() / sizeof(double) + 1);
   program->run(data, reinterpret_cast<std::byte*>(result.data()), reinterpret_cast<std::byte*>(scratch.data()), 1);
   return result;
 }
 
-Rows sample_operand() {
-  Rows x(kSampleRows * kSampleColumns);
+Rows sample_operand(std::size_t rank) {
+  Rows x(static_cast<std::size_t>(element_count(sample_sizes(rank))));
   for (std::size_t i = 0; i < x.size(); ++i)
     x[i] = (i < kSampleColumns ? kSmall : 1.0) * std::sin(static_cast<double>(i * i + 1));
   return x;
@@ -67,7 +73,7 @@ struct Normalization {
 
 Rows normalized(const Normalization& n, const Rows& x, const Rows& scale, const Rows& shift, double* first_variance = nullptr) {
   Rows y(x.size());
-  for (Count r = 0; r < kSampleRows; ++r) {
+  for (Count r = 0; r < std::ssize(x) / kSampleColumns; ++r) {
     const double* const row = x.data() + r * kSampleColumns;
     double mean = 0, variance = 0;
     for (Count c = 0; c < kSampleColumns; ++c) mean += n.centered ? row[c] / kSampleColumns : 0.0;
@@ -81,7 +87,7 @@ Rows normalized(const Normalization& n, const Rows& x, const Rows& scale, const 
 
 std::optional<Normalization> match_normalization(const Planner& planner, const Node& node) {
   if (node.inputs.size() > 3) return std::nullopt;
-  const Rows x = sample_operand();
+  const Rows x = sample_operand(planner.info(node.inputs[0]).sizes.size());
   Rows ones(kSampleColumns, 1.0), zeros(kSampleColumns, 0.0), scale, shift;
   for (Count c = 0; c < kSampleColumns; ++c) {
     scale.push_back(node.inputs.size() > 1 ? 0.5 + 0.3 * static_cast<double>(c) : 1.0);
@@ -96,6 +102,7 @@ std::optional<Normalization> match_normalization(const Planner& planner, const N
     const Rows by_one = normalized(n, x, ones, zeros, &variance);
     const double divisor = by_one[0] * std::sqrt(variance + 1) / plain[0];
     n.epsilon = std::max(0.0, divisor * divisor - variance);
+    if (!std::isfinite(n.epsilon)) continue;  // what is 0 on the first row is no normalization
     if (agree(plain, normalized(n, x, ones, zeros)) && agree(both, normalized(n, x, scale, shift))) return n;
   }
   return std::nullopt;
@@ -161,16 +168,16 @@ bool may_be_row_function(const Planner& planner, const Node& node) {
   if (node.inputs.empty() || node.inputs[0] == kNoValue || planner.constant(node.inputs[0])) return false;
   const ValueInfo x = planner.info(node.inputs[0]), y = planner.info(node.outputs[0]);
   if (x.type != DataType::kFloat || y.type != DataType::kFloat || x.sizes != y.sizes) return false;
-  return x.sizes.size() >= 2 && x.sizes.back() > 1 && element_count(x.sizes) > 0;
+  return x.sizes.size() >= 2 && x.sizes.size() <= kMostAxes && x.sizes.back() > 1 && element_count(x.sizes) > 0;
 }
 
 }  // namespace
 
 bool is_row_softmax(const Planner& planner, const Node& node) {
   if (node.inputs.size() != 1 || !may_be_row_function(planner, node)) return false;
-  const Rows x = sample_operand();
+  const Rows x = sample_operand(planner.info(node.inputs[0]).sizes.size());
   Rows expected(x.size());
-  for (Count r = 0; r < kSampleRows; ++r) {
+  for (Count r = 0; r < std::ssize(x) / kSampleColumns; ++r) {
     double sum = 0;
     for (Count c = 0; c < kSampleColumns; ++c) sum += std::exp(x[r * kSampleColumns + c]);
     for (Count c = 0; c < kSampleColumns; ++c) expected[r * kSampleColumns + c] = std::exp(x[r * kSampleColumns + c]) / sum;
