@@ -23,6 +23,7 @@ struct SessionOptions {
   Isa max_isa = Isa::kAvx512;     // libraries that choose by themselves take the limit of the process's first session
   bool profile = false;           // measure every step
   bool precision_double = false;  // compute float tensors in double inside (folding of constants)
+  bool winograd = true;           // convolutions may be computed by Winograd's method, with its larger rounding errors
   // A file to keep the prepared plan in, so that the next process starts faster: packed weights and folded constants. It serves
   // the same model on the same kind of machine, and is made anew where it does not fit. Empty: none.
   std::string plan_cache = {};

@@ -63,6 +63,7 @@ class CpuSession final : public Session {
         outputs_(graph.outputs().begin(), graph.outputs().end()) {
     plan_options_.isa = cpu::usable_isa(options.max_isa);
     plan_options_.threads = usable_threads(options.threads);
+    plan_options_.winograd = options.winograd;
     cpu::set_dnnl_limit(options.max_isa);
     if (sizes_known(graph_)) {
       for (const ValueId i : graph_.inputs()) fixed_types_.push_back(graph_.value(i).type);
@@ -153,8 +154,8 @@ class CpuSession final : public Session {
   // What a plan depends on.
   std::string configuration(const Graph& graph) const {
     return std::to_string(graph.hash()) + "\n" + std::string(cpu::name(plan_options_.isa)) + "\n" +
-           std::to_string(plan_options_.threads) + " threads\nkernels " + std::to_string(cpu_kernel_generation()) + "\n" +
-           cpu_library_versions();
+           std::to_string(plan_options_.threads) + " threads" + (plan_options_.winograd ? "" : ", no Winograd") + "\nkernels " +
+           std::to_string(cpu_kernel_generation()) + "\n" + cpu_library_versions();
   }
 
   Graph graph_;

@@ -119,7 +119,7 @@ class ConvolutionPlan final : public NodePlan {
     const auto simple = epilogue_.simple(planner.options().isa);
     if (picture && constant_weights_ && simple) {
       Finish finish{{}, simple->addition, simple->low, simple->high, simple->function};
-      ConvolutionMethod method = fastest_convolution(*picture, planner.options().isa);
+      ConvolutionMethod method = fastest_convolution(*picture, planner.options().isa, planner.options().winograd);
       const bool by_channel = picture->group == picture->channels;
       if (method == ConvolutionMethod::kLibrary && !by_channel && choose(planner, true).slow)
         method = ConvolutionMethod::kDirect;

@@ -33,12 +33,12 @@ double winograd_nanoseconds(const PictureShape& s, int tile, const Rates& r) {
 
 }  // namespace
 
-ConvolutionMethod fastest_convolution(const PictureShape& s, Isa isa) {
+ConvolutionMethod fastest_convolution(const PictureShape& s, Isa isa, bool winograd) {
   if (is_in_small_groups(s, isa)) return ConvolutionMethod::kGrouped;
   // Where the library's kernels lose a fifth.
   const bool strided = s.strides[0] > 1 || s.strides[1] > 1;
   if (strided && s.group > 1 && s.group < s.channels) return ConvolutionMethod::kDirect;
-  if (!is_winograd(s)) return ConvolutionMethod::kLibrary;
+  if (!winograd || !is_winograd(s)) return ConvolutionMethod::kLibrary;
   const Rates r = rates(isa);
   const double direct = 9.0 * static_cast<double>(s.channels) * static_cast<double>(s.outputs) *
                         static_cast<double>(s.pictures * s.out_height * s.out_width) / r.multiplications;

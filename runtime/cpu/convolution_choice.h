@@ -9,7 +9,7 @@ enum class ConvolutionMethod { kLibrary, kDirect, kGrouped, kWinograd2, kWinogra
 
 // The fastest by an estimate: the multiplications at the rate that the kernels reach, and what Winograd's method adds, which
 // is its transformations and larger weights that come from beyond the second-level cache. The estimate depends on nothing but
-// its arguments, and so do the results' roundings.
-ConvolutionMethod fastest_convolution(const PictureShape& shape, Isa isa);
+// its arguments, and so do the results' roundings. Without `winograd` it is none of its methods.
+ConvolutionMethod fastest_convolution(const PictureShape& shape, Isa isa, bool winograd = true);
 
 }  // namespace rewright::cpu

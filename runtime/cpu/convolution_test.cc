@@ -273,6 +273,7 @@ TEST_CASE("the choice of a convolution") {
   using cpu::ConvolutionMethod;
   for (const Isa isa : {Isa::kAvx2, Isa::kAvx512}) {
     CHECK(cpu::fastest_convolution(s, isa) == ConvolutionMethod::kWinograd4);
+    CHECK(cpu::fastest_convolution(s, isa, false) == ConvolutionMethod::kLibrary);
     PictureShape strided = s;
     strided.strides[0] = 2;
     CHECK(cpu::fastest_convolution(strided, isa) == ConvolutionMethod::kLibrary);

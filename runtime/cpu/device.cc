@@ -76,8 +76,9 @@ Roofline measure_roofline(int threads, Isa isa) {
 
 class CpuDevice final : public Device {
  public:
-  explicit CpuDevice(int threads) {
+  CpuDevice(int threads, bool winograd) {
     options_.threads = usable_threads(threads);
+    options_.winograd = plan_options_.winograd = winograd;
     plan_options_.threads = options_.threads;
     plan_options_.isa = cpu::usable_isa(options_.max_isa);
   }
@@ -86,7 +87,7 @@ class CpuDevice final : public Device {
   std::string identity() const override {
     return "cpu " + processor_name() + ", " + std::string(cpu::name(plan_options_.isa)) + ", " + dnnl_version_text() + ", " +
            blas_version_text() + ", kernels " + std::to_string(kKernelGeneration) + ", " + std::to_string(options_.threads) +
-           " threads";
+           " threads" + (options_.winograd ? "" : ", no Winograd");
   }
 
   std::vector<std::optional<double>> time_nodes(std::span<const NodeSample> samples) override {
@@ -160,7 +161,7 @@ class CpuDevice final : public Device {
 
 }  // namespace
 
-std::unique_ptr<Device> make_cpu_device(int threads) { return std::make_unique<CpuDevice>(threads); }
+std::unique_ptr<Device> make_cpu_device(int threads, bool winograd) { return std::make_unique<CpuDevice>(threads, winograd); }
 
 std::string cpu_library_versions() { return dnnl_version_text() + "\n" + blas_version_text(); }
 

@@ -8,8 +8,8 @@
 
 namespace rewright {
 
-// `threads` of 0: as many as the machine has processors.
-std::unique_ptr<Device> make_cpu_device(int threads = 1);
+// `threads` of 0: as many as the machine has processors. `winograd`: see SessionOptions.
+std::unique_ptr<Device> make_cpu_device(int threads = 1, bool winograd = true);
 
 // The libraries that kernels come from, with their versions: a line each.
 std::string cpu_library_versions();

@@ -17,6 +17,7 @@ struct PlanOptions {
   int threads = 1;
   Isa isa = Isa::kBaseline;
   bool fold_constants = true;
+  bool winograd = true;
   PlanCache* cache = nullptr;  // may be used until the plan is made
 };
 

@@ -151,8 +151,8 @@ std::optional<int> gpu_number(const std::string& name) {
 
 }  // namespace
 
-std::unique_ptr<Device> make_device(const std::string& name, int threads) {
-  if (name == "cpu") return make_cpu_device(threads);
+std::unique_ptr<Device> make_device(const std::string& name, int threads, bool exact) {
+  if (name == "cpu") return make_cpu_device(threads, !exact);
   if (name == "onnxruntime") return make_onnxruntime_device(threads);
   if (const auto gpu = gpu_number(name)) return make_cuda_device(*gpu);
   if (name.rfind("profile:", 0) == 0)

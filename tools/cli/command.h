@@ -77,7 +77,8 @@ std::map<std::string, std::int64_t> symbol_sizes(const Graph& graph, const std::
 int thread_count(const CommonOptions& common);
 
 // A device by its name on the command line. Throws Error(kUsage) for unknown names, Error(kMissing) for what is not here.
-std::unique_ptr<Device> make_device(const std::string& name, int threads);
+// `exact`: as --math exact asks for, without kernels whose rounding is another than that of sums of products.
+std::unique_ptr<Device> make_device(const std::string& name, int threads, bool exact = false);
 // A backend that can run models in this process: cpu or reference.
 const Backend& find_backend(const std::string& name);
 

@@ -100,7 +100,7 @@ int optimize_command(const Options& options) {
   o.sizes = symbol_sizes(graph, parse_shapes(options.shapes));
   Interruption interruption;
   o.cancel = interruption.token();
-  const std::unique_ptr<Device> device = make_device(options.device, threads);
+  const std::unique_ptr<Device> device = make_device(options.device, threads, o.math == MathClass::kExact);
   const std::unique_ptr<Evaluator> evaluator = make_cpu_evaluator(threads);
   const std::unique_ptr<CostDatabase> database = std::make_unique<CostDatabase>(CostDatabase::default_file());
   OptimizeResult result;

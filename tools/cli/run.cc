@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -16,6 +17,7 @@ struct Options {
   CommonOptions common;
   std::string model, output_dir, trace, plan_cache, device = "cpu";
   std::vector<std::string> inputs;
+  std::string math = "reassociate";
   bool profile = false;
 };
 
@@ -107,8 +109,15 @@ int run_command(const Options& options) {
     if (profile) throw Error(ErrorCode::kUsage, "--profile and --trace are for --device cpu");
     outputs = make_device(options.device, threads)->run(graph, inputs);
   } else {
-    const std::unique_ptr<Session> session =
-        find_backend(options.device).prepare(graph, {.threads = threads, .profile = profile, .plan_cache = options.plan_cache});
+    const auto is_opaque = [](const auto& node) { return node->op == nullptr; };
+    std::string device = options.device;
+    if (device == "cpu" && std::any_of(graph.nodes().begin(), graph.nodes().end(), is_opaque)) {
+      device = "reference";
+      std::cerr << "rewright: warning: " << options.model
+                << ": it holds nodes that only the interpreter executes (see rewright show --unsupported), and is run by it\n";
+    }
+    const std::unique_ptr<Session> session = find_backend(device).prepare(
+        graph, {.threads = threads, .profile = profile, .winograd = options.math != "exact", .plan_cache = options.plan_cache});
     const double prepared = cpu_milliseconds();
     outputs = session->run(inputs);
     report["cpu_ms"] = {{"load", loaded - start}, {"prepare", prepared - loaded}, {"run", cpu_milliseconds() - prepared}};
@@ -163,6 +172,9 @@ CLI::App* add_run(CLI::App& program, Run& run) {
       ->add_option("--plan-cache", o.plan_cache,
                    "keep packed weights and folded constants here, to start faster the next time (device cpu)")
       ->type_name("FILE");
+  command->add_option("--math", o.math, "exact: no convolutions by Winograd's method, which rounds more")
+      ->check(CLI::IsMember({"exact", "reassociate", "fast"}))
+      ->capture_default_str();
   command->add_flag("--profile", o.profile, "print time, FLOPs and bytes of each operator");
   command->add_option("--trace", o.trace, "write the operators' times in Chrome's trace format")->type_name("FILE.json");
   command->callback([options, &run] { run = [options] { return run_command(*options); }; });
