@@ -8,19 +8,8 @@ using rewright::testing::random_tensor;
 
 namespace {
 
-struct Builder {
-  std::mt19937 random;
-  Graph graph;
-  std::vector<Tensor> inputs;
-  explicit Builder(unsigned seed) : random(seed) {}
-
-  std::int64_t pick(std::int64_t low, std::int64_t high) {
-    return std::uniform_int_distribution<std::int64_t>(low, high)(random);
-  }
-  ValueId input(DataType type, Sizes sizes, double low = -2, double high = 2) {
-    inputs.push_back(random_tensor(random, type, sizes, low, high));
-    return graph.add_input("x" + std::to_string(inputs.size()), {type, to_indices(sizes)});
-  }
+struct Builder : rewright::testing::GraphBuilder {
+  using GraphBuilder::GraphBuilder;
   void check(ValueId result, double tolerance = 2e-5) {
     graph.add_output("y", result);
     check_graph(graph, inputs, tolerance);

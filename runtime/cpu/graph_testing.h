@@ -65,4 +65,40 @@ inline std::vector<ValueId> node(Graph& graph, std::string_view name, std::vecto
   return graph.add_node(op, std::move(all), std::move(inputs));
 }
 
+// A graph being built, with random inputs.
+struct GraphBuilder {
+  std::mt19937 random;
+  Graph graph;
+  std::vector<Tensor> inputs;
+  explicit GraphBuilder(unsigned seed) : random(seed) {}
+
+  std::int64_t pick(std::int64_t low, std::int64_t high) {
+    return std::uniform_int_distribution<std::int64_t>(low, high)(random);
+  }
+  ValueId input(DataType type, const Sizes& sizes, double low = -2, double high = 2) {
+    inputs.push_back(random_tensor(random, type, sizes, low, high));
+    return graph.add_input("x" + std::to_string(inputs.size()), {type, to_indices(sizes)});
+  }
+  ValueId input(const Sizes& sizes) { return input(DataType::kFloat, sizes); }
+  ValueId constant(const Sizes& sizes, double low = -1, double high = 1) {
+    return graph.add_constant(random_tensor(random, DataType::kFloat, sizes, low, high));
+  }
+  ValueId batch_norm(ValueId x) {
+    const std::int64_t c = graph.value(x).type.shape[1].value();
+    return node(graph, "BatchNormalization",
+                {x, constant({c}, 0.5, 1.5), constant({c}), constant({c}), constant({c}, 0.5, 2)})[0];
+  }
+  // The steps that the graph is executed in, by their operators, without changes of layout.
+  std::vector<std::string> steps() const {
+    SessionOptions options;
+    options.profile = true;
+    const auto session = cpu_backend().prepare(graph, options);
+    session->run(inputs);
+    std::vector<std::string> result;
+    for (const StepProfile& step : session->profile())
+      if (step.operators != "(layout)") result.push_back(step.operators);
+    return result;
+  }
+};
+
 }  // namespace rewright::testing

@@ -8,22 +8,8 @@ using rewright::testing::random_tensor;
 
 namespace {
 
-struct Builder {
-  std::mt19937 random;
-  Graph graph;
-  std::vector<Tensor> inputs;
-  explicit Builder(unsigned seed) : random(seed) {}
-
-  std::int64_t pick(std::int64_t low, std::int64_t high) {
-    return std::uniform_int_distribution<std::int64_t>(low, high)(random);
-  }
-  ValueId input(Sizes sizes, DataType type = DataType::kFloat) {
-    inputs.push_back(random_tensor(random, type, sizes));
-    return graph.add_input("x" + std::to_string(inputs.size()), {type, to_indices(sizes)});
-  }
-  ValueId constant(Sizes sizes, double low = -1, double high = 1) {
-    return graph.add_constant(random_tensor(random, DataType::kFloat, sizes, low, high));
-  }
+struct Builder : rewright::testing::GraphBuilder {
+  using GraphBuilder::GraphBuilder;
   Indices list(std::size_t count, std::int64_t low, std::int64_t high) {
     Indices result;
     for (std::size_t a = 0; a < count; ++a) result.push_back(pick(low, high));
@@ -41,11 +27,6 @@ struct Builder {
                  {"pads_end", pads},
                  {"group", Index(group)},
                  {"dilations", Indices(s.size() - 2, Index(1))}})[0];
-  }
-  ValueId batch_norm(ValueId x) {
-    const std::int64_t c = graph.value(x).type.shape[1].value();
-    return node(graph, "BatchNormalization",
-                {x, constant({c}, 0.5, 1.5), constant({c}), constant({c}), constant({c}, 0.5, 2)})[0];
   }
   void check(ValueId result, double tolerance = 5e-5) {
     graph.add_output("y", result);
@@ -208,7 +189,7 @@ TEST_CASE("what only moves elements, or rounds them, is not taken for a function
         break;
       }
       case 3: {
-        const ValueId chosen = b.input({2, n, n, n}, DataType::kBool);
+        const ValueId chosen = b.input(DataType::kBool, {2, n, n, n});
         y = node(b.graph, "Where", {chosen, y, x})[0];
       }
     }
@@ -265,24 +246,24 @@ TEST_CASE("matrix products") {
     ValueId y = kNoValue;
     switch (seed % kForms) {
       case 0:
-        y = node(b.graph, "MatMul", {b.input({m, k}, type), b.input({k, n}, type)})[0];
+        y = node(b.graph, "MatMul", {b.input(type, {m, k}), b.input(type, {k, n})})[0];
         break;
       case 1:
-        y = node(b.graph, "MatMul", {b.input({batch, 2, m, k}, type), b.input({2, k, n}, type)})[0];
+        y = node(b.graph, "MatMul", {b.input(type, {batch, 2, m, k}), b.input(type, {2, k, n})})[0];
         break;
       case 2:
-        y = node(b.graph, "MatMul", {b.input({k}, type), b.input({batch, k, n}, type)})[0];
+        y = node(b.graph, "MatMul", {b.input(type, {k}), b.input(type, {batch, k, n})})[0];
         break;
       case 3:
-        y = node(b.graph, "MatMul", {b.input({batch, m, k}, type), b.input({k}, type)})[0];
+        y = node(b.graph, "MatMul", {b.input(type, {batch, m, k}), b.input(type, {k})})[0];
         break;
       case 4:
         y = node(b.graph, "MatMul", {b.input({batch, m, k}), b.constant({k, n})})[0];
         break;
       default: {
-        const ValueId q = node(b.graph, "Transpose", {b.input({batch, m, 4, k}, type)},
+        const ValueId q = node(b.graph, "Transpose", {b.input(type, {batch, m, 4, k})},
                                {{"perm", to_indices(std::vector<std::int64_t>{0, 2, 1, 3})}})[0];
-        const ValueId r = node(b.graph, "Transpose", {b.input({batch, n, 4, k}, type)},
+        const ValueId r = node(b.graph, "Transpose", {b.input(type, {batch, n, 4, k})},
                                {{"perm", to_indices(std::vector<std::int64_t>{0, 2, 3, 1})}})[0];
         y = node(b.graph, "MatMul", {q, r})[0];
       }

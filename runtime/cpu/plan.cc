@@ -4,49 +4,21 @@
 #include <map>
 
 #include "runtime/cpu/runner.h"
+#include "runtime/memory.h"
 
 namespace rewright::cpu {
 
-namespace {
-
-constexpr std::size_t kAlignment = 64;
-
-std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
-}  // namespace
-
-// The largest storage first, each at the lowest offset that is free during its whole life: at the smallest gap that fits.
 void assign_memory(Plan& plan) {
-  std::vector<int> order;
-  for (std::size_t s = 0; s < plan.storages.size(); ++s) {
-    const Storage& storage = plan.storages[s];
-    if (storage.kind == Storage::Kind::kArena && storage.part_of < 0 && storage.first >= 0)
-      order.push_back(static_cast<int>(s));
+  constexpr std::size_t kAlignment = 64;
+  std::vector<Storage*> placed;
+  std::vector<Extent> extents;
+  for (Storage& storage : plan.storages) {
+    if (storage.kind != Storage::Kind::kArena || storage.part_of >= 0 || storage.first < 0) continue;
+    placed.push_back(&storage);
+    extents.push_back({storage.bytes, storage.first, storage.last});
   }
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return plan.storages[a].bytes > plan.storages[b].bytes; });
-  std::vector<int> placed;
-  plan.arena_bytes = 0;
-  for (const int s : order) {
-    Storage& storage = plan.storages[s];
-    std::vector<std::pair<std::size_t, std::size_t>> taken;
-    for (const int other : placed) {
-      const Storage& o = plan.storages[other];
-      if (o.first <= storage.last && storage.first <= o.last) taken.emplace_back(o.offset, o.offset + aligned(o.bytes));
-    }
-    std::sort(taken.begin(), taken.end());
-    const std::size_t needed = aligned(storage.bytes);
-    std::size_t end = 0, best = 0, best_gap = ~std::size_t{0};
-    for (const auto& [from, to] : taken) {
-      if (from >= end + needed && from - end < best_gap) {
-        best = end;
-        best_gap = from - end;
-      }
-      end = std::max(end, to);
-    }
-    storage.offset = best_gap == ~std::size_t{0} ? end : best;
-    plan.arena_bytes = std::max(plan.arena_bytes, storage.offset + needed);
-    placed.push_back(s);
-  }
+  plan.arena_bytes = assign_offsets(extents, kAlignment);
+  for (std::size_t s = 0; s < placed.size(); ++s) placed[s]->offset = extents[s].offset;
 }
 
 namespace {

@@ -11,35 +11,14 @@ using rewright::testing::tested_isas;
 
 namespace {
 
-struct Builder {
-  std::mt19937 random;
-  Graph graph;
-  std::vector<Tensor> inputs;
-  explicit Builder(unsigned seed) : random(seed) {}
-
-  std::int64_t pick(std::int64_t low, std::int64_t high) {
-    return std::uniform_int_distribution<std::int64_t>(low, high)(random);
-  }
-  ValueId input(const Sizes& sizes) {
-    inputs.push_back(random_tensor(random, DataType::kFloat, sizes));
-    return graph.add_input("x" + std::to_string(inputs.size()), {DataType::kFloat, to_indices(sizes)});
-  }
-  ValueId constant(const Sizes& sizes) { return graph.add_constant(random_tensor(random, DataType::kFloat, sizes)); }
+struct Builder : rewright::testing::GraphBuilder {
+  using GraphBuilder::GraphBuilder;
+  ValueId constant(const Sizes& sizes) { return GraphBuilder::constant(sizes, -2, 2); }
   ValueId scalar(double value) { return graph.add_constant(Tensor::from_reals(DataType::kFloat, {}, std::vector{value})); }
   ValueId transpose(ValueId x, std::vector<std::int64_t> permutation) {
     return node(graph, "Transpose", {x}, {{"perm", to_indices(permutation)}})[0];
   }
   ValueId softmax(ValueId x) { return node(graph, "Softmax", {x}, {{"axis", Index(-1)}})[0]; }
-  // The steps that are executed, by their operators.
-  std::vector<std::string> steps() const {
-    SessionOptions options;
-    options.profile = true;
-    const auto session = cpu_backend().prepare(graph, options);
-    session->run(inputs);
-    std::vector<std::string> result;
-    for (const StepProfile& step : session->profile()) result.push_back(step.operators);
-    return result;
-  }
   void check(double tolerance = 5e-5) { check_graph(graph, inputs, tolerance); }
 };
 

@@ -26,22 +26,8 @@ bool close(double actual, double expected, double tolerance) {
   return std::fabs(actual - expected) <= tolerance;
 }
 
-struct Builder {
-  std::mt19937 random;
-  Graph graph;
-  std::vector<Tensor> inputs;
-  explicit Builder(unsigned seed) : random(seed) {}
-
-  std::int64_t pick(std::int64_t low, std::int64_t high) {
-    return std::uniform_int_distribution<std::int64_t>(low, high)(random);
-  }
-  ValueId input(const Sizes& sizes) {
-    inputs.push_back(random_tensor(random, DataType::kFloat, sizes));
-    return graph.add_input("x" + std::to_string(inputs.size()), {DataType::kFloat, to_indices(sizes)});
-  }
-  ValueId constant(const Sizes& sizes, double low = -1, double high = 1) {
-    return graph.add_constant(random_tensor(random, DataType::kFloat, sizes, low, high));
-  }
+struct Builder : rewright::testing::GraphBuilder {
+  using GraphBuilder::GraphBuilder;
   // Leaves its result in the layout of convolutions.
   ValueId convolution(ValueId x, std::int64_t outputs) {
     const Indices shape = graph.value(x).type.shape;
@@ -49,22 +35,6 @@ struct Builder {
     weights[0] = outputs;
     weights[1] = shape[1].value();
     return node(graph, "Conv", {x, constant(weights)})[0];
-  }
-  ValueId batch_norm(ValueId x) {
-    const std::int64_t c = graph.value(x).type.shape[1].value();
-    return node(graph, "BatchNormalization",
-                {x, constant({c}, 0.5, 1.5), constant({c}), constant({c}), constant({c}, 0.5, 2)})[0];
-  }
-  // The steps that the graph is executed in, without changes of layout.
-  std::vector<std::string> steps() const {
-    SessionOptions options;
-    options.profile = true;
-    const auto session = cpu_backend().prepare(graph, options);
-    session->run(inputs);
-    std::vector<std::string> result;
-    for (const StepProfile& step : session->profile())
-      if (step.operators != "(layout)") result.push_back(step.operators);
-    return result;
   }
 };
 
