@@ -22,8 +22,8 @@ TEST_CASE("the database has rules of every kind", "[database]") {
 }
 
 TEST_CASE("both sides of every shipped rule agree on 100 instances", "[database][sampling]") {
-  for (const Rule& rule : shipped_rules().rules()) {
-    const RuleTest test = test_rule(rule, 100 / testing::kShare, 1);
+  for (const Rule& rule : testing::share(shipped_rules().rules())) {
+    const RuleTest test = test_rule(rule, 100, 1);
     INFO(rule.name << ": " << (test.counterexample ? to_string(rule, *test.counterexample) : "") << " after " << test.instances
                    << " instances");
     CHECK(test.outcome == TestOutcome::kAgreed);

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "rules/io.h"
+#include "rules/testing/share.h"
 #include "rules/tester.h"
 
 using namespace rewright;
@@ -9,7 +10,7 @@ using namespace rewright;
 TEST_CASE("every wrong rule is refuted by sampling", "[sampling]") {
   const auto rules = read_rules(std::filesystem::path("rules/testing/wrong.rules"));
   CHECK(rules.size() >= 20);
-  for (const Rule& rule : rules) {
+  for (const Rule& rule : testing::share(rules)) {
     const RuleTest test = test_rule(rule, 100, 1);
     INFO(rule.name);
     CHECK(test.outcome == TestOutcome::kRefuted);
