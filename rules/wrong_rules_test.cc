@@ -2,8 +2,8 @@
 #include <catch2/catch.hpp>
 
 #include "rules/io.h"
-#include "rules/testing/share.h"
 #include "rules/tester.h"
+#include "rules/testing/share.h"
 
 using namespace rewright;
 
