@@ -70,4 +70,10 @@ Graph build_inception_v3(std::uint64_t seed) {
   return b.finish();
 }
 
+Graph build_inception_block(std::uint64_t seed) {
+  Builder b(seed);
+  b.output("output", Inception(b).mixed_a(b.input("input", {1, 192, 35, 35}), 32));
+  return b.finish();
+}
+
 }  // namespace rewright

@@ -42,6 +42,12 @@ class Transformer {
     return b.mul(b.mul(x, b.scalar(0.5)), b.add(t, b.scalar(1)));
   }
 
+  // BERT's (Devlin et al., 2019).
+  ValueId encoder_layer(ValueId x) {
+    x = b.layer_norm(b.add(attention(x, kNoValue), x), 1e-12);
+    return b.layer_norm(b.add(b.linear(gelu_erf(b.linear(x, 4 * kWidth)), kWidth), x), 1e-12);
+  }
+
   ValueId embed(ValueId tokens, ValueId table) {
     const ValueId words = b.node("Gather", {table, tokens}, {{"axis", Index(0)}});
     return b.add(words, b.normal({1, tokens_, kWidth}, 0, 0.02));
@@ -60,11 +66,15 @@ Graph build_bert_base(std::uint64_t seed) {
   Transformer t(b, kTokens);
   const ValueId tokens = b.input("input_ids", {1, kTokens}, DataType::kInt64);
   ValueId x = b.layer_norm(t.embed(tokens, b.normal({30522, kWidth}, 0, 0.02)), 1e-12);
-  for (std::int64_t layer = 0; layer < kLayers; ++layer) {
-    x = b.layer_norm(b.add(t.attention(x, kNoValue), x), 1e-12);
-    x = b.layer_norm(b.add(b.linear(t.gelu_erf(b.linear(x, 4 * kWidth)), kWidth), x), 1e-12);
-  }
+  for (std::int64_t layer = 0; layer < kLayers; ++layer) x = t.encoder_layer(x);
   b.output("last_hidden_state", x);
+  return b.finish();
+}
+
+Graph build_bert_layer(std::uint64_t seed) {
+  constexpr std::int64_t kTokens = 128;
+  Builder b(seed);
+  b.output("hidden_state", Transformer(b, kTokens).encoder_layer(b.input("input", {1, kTokens, kWidth})));
   return b.finish();
 }
 

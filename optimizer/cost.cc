@@ -14,6 +14,7 @@ struct CostModel::Signature {
   bool failed = false;             // the device could not execute it
   std::optional<double> measured;  // seconds
   std::function<Graph()> sample;   // to be timed
+  OperatorSize size() const { return {traits.operations, traits.bytes, traits.output_elements}; }
 };
 
 namespace {
@@ -28,6 +29,9 @@ constexpr double kCheapOperations = 2;
 // What cannot be executed alone is not what a search should run into.
 constexpr double kFailurePenalty = 10;
 
+// What a graph holds in all, beside its peak, where memory is the objective.
+constexpr double kHeldShare = 1e-3;
+
 constexpr std::size_t kBatch = 32;  // operators measured before it is asked whether to go on
 
 // Activations are often written as several operators (x * sigmoid(x), the parts of a Gelu), for which backends have one kernel:
@@ -41,7 +45,7 @@ constexpr std::size_t kMostInGroup = 8;
 }  // namespace
 
 CostModel::CostModel(Device* device, CostDatabase* database, CostOptions options)
-    : device_(device), database_(database), options_(std::move(options)) {
+    : device_(device), database_(device && !device->measures() ? nullptr : database), options_(std::move(options)) {
   if (device_) {
     roofline_ = device_->roofline();
     identity_ = device_->identity();
@@ -118,6 +122,8 @@ CostModel::Signature* CostModel::group_signature(const MatchedGraph& matched, co
     const OperatorTraits& traits = signatures_[signature_of(matched, matched.graph->nodes()[n])]->traits;
     signature->traits.operations += traits.operations;
     signature->traits.bytes += traits.bytes;
+    signature->traits.output_elements += traits.output_elements;
+    signature->traits.output_bytes += traits.output_bytes;
   }
   signature->sample = [nodes = std::move(nodes)] { return make_sample(nodes); };
   return groups_[key] = signatures_[add_signature(text, std::move(signature))].get();
@@ -246,7 +252,7 @@ void CostModel::take(Signature& signature, std::optional<double> seconds) {
 
 void CostModel::measure(std::span<Signature* const> batch) {
   std::vector<NodeSample> samples;
-  for (const Signature* signature : batch) samples.push_back({signature->sample()});
+  for (const Signature* signature : batch) samples.push_back({signature->sample(), signature->text, signature->size()});
   const std::vector<std::optional<double>> times = device_->time_nodes(samples);
   std::vector<CostDatabase::Entry> entries;
   for (std::size_t i = 0; i < batch.size(); ++i) {
@@ -257,6 +263,13 @@ void CostModel::measure(std::span<Signature* const> batch) {
   if (database_) database_->store(identity_, entries);
 }
 
+std::vector<ProfiledOperator> CostModel::operators() const {
+  std::vector<ProfiledOperator> found;
+  for (const auto& signature : signatures_)
+    if (signature->measured || signature->failed) found.push_back({signature->text, signature->measured, signature->size()});
+  return found;
+}
+
 double CostModel::cost(const MatchedGraph& graph) {
   double total = 0;
   visit(graph, [&](const Signature& signature, double share, std::span<const std::uint32_t> nodes) {
@@ -264,9 +277,115 @@ double CostModel::cost(const MatchedGraph& graph) {
     if (signature.opaque)
       total += roofline_.call_seconds;
     else if (!signature.traits.free)
-      total += share * seconds(signature);
+      total += share * price(signature);
   });
+  if (options_.objective == Objective::kMemory) total += peak_bytes(graph) / roofline_.bytes_per_second;
   return total;
+}
+
+double CostModel::price(const Signature& signature) const {
+  switch (options_.objective) {
+    case Objective::kLatency:
+      break;
+    case Objective::kMemory:
+      return kHeldShare * signature.traits.output_bytes / roofline_.bytes_per_second;
+    case Objective::kEnergy:
+      return signature.traits.bytes / roofline_.bytes_per_second;
+  }
+  return seconds(signature);
+}
+
+Quantities CostModel::quantities(const MatchedGraph& graph) {
+  Quantities result;
+  visit(graph, [&](const Signature& signature, double share, std::span<const std::uint32_t> nodes) {
+    result.seconds += least() * static_cast<double>(nodes.size());
+    if (signature.opaque) result.seconds += roofline_.call_seconds;
+    if (signature.opaque || signature.traits.free) return;
+    result.seconds += share * seconds(signature);
+    result.moved_bytes += share * signature.traits.bytes;
+  });
+  result.peak_bytes = peak_bytes(graph);
+  return result;
+}
+
+double CostModel::peak_bytes(const MatchedGraph& matched) {
+  const Graph& graph = *matched.graph;
+  const auto bytes_of = [&](ValueId id) {
+    const Value& value = graph.value(id);
+    if (!value.shape_known) return 0.0;
+    double count = static_cast<double>(byte_size(value.type.type));
+    for (const Index& size : substitute(value.type.shape, options_.sizes))
+      count *= static_cast<double>(size.constant().value_or(1));
+    return count;
+  };
+  // What is fused is computed in the place of what it is fused into, what is free is not computed at all, and what stays within
+  // a group has no place.
+  std::vector<ValueId> place(graph.value_count());
+  for (ValueId id = 0; id < place.size(); ++id) place[id] = id;
+  std::vector<bool> computed(graph.nodes().size()), inner(graph.value_count());
+  visit(matched, [&](const Signature& signature, double share, std::span<const std::uint32_t> nodes) {
+    for (const std::uint32_t n : nodes) computed[n] = true;
+    for (const std::uint32_t n : nodes.first(nodes.size() - 1))
+      for (const ValueId id : graph.nodes()[n]->outputs)
+        if (id != kNoValue) inner[id] = true;
+    const Node& node = *graph.nodes()[nodes.back()];
+    if ((share >= 1 && !signature.traits.free) || node.outputs.empty() || node.outputs[0] == kNoValue) return;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const ValueId id = node.inputs[i];
+      if (id == kNoValue || matched.constant[id] || bytes_of(id) != bytes_of(node.outputs[0])) continue;
+      if (!signature.traits.free && (!signature.traits.aligned[i] || matched.users(id).size() != 1)) continue;
+      place[node.outputs[0]] = id;
+      break;
+    }
+  });
+  const auto place_of = [&](ValueId id) {
+    while (place[id] != id) id = place[id];
+    return id;
+  };
+  double always = 0;  // inputs and weights
+  std::vector<bool> counted(graph.value_count());
+  for (const ValueId id : graph.inputs()) {
+    counted[id] = true;
+    always += bytes_of(id);
+  }
+  const std::size_t end = graph.nodes().size();
+  std::vector<std::size_t> last(graph.value_count());
+  for (std::size_t n = 0; n < end; ++n) {
+    if (!computed[n]) continue;
+    for (const ValueId id : graph.nodes()[n]->inputs) {
+      if (id == kNoValue) continue;
+      last[place_of(id)] = n;
+      if (!matched.constant[id] || counted[id]) continue;
+      counted[id] = true;
+      always += bytes_of(id);
+    }
+  }
+  for (const GraphOutput& output : graph.outputs()) last[place_of(output.value)] = end;
+  std::vector<std::vector<ValueId>> ends(end + 1);
+  double live = 0, peak = 0;
+  for (std::size_t n = 0; n < end; ++n) {
+    if (!computed[n]) continue;
+    for (const ValueId id : graph.nodes()[n]->outputs) {
+      if (id == kNoValue || inner[id] || place[id] != id) continue;
+      live += bytes_of(id);
+      ends[std::max(last[id], n)].push_back(id);
+    }
+    peak = std::max(peak, live);
+    for (const ValueId id : ends[n]) live -= bytes_of(id);
+  }
+  return always + peak;
+}
+
+std::string_view name(Objective objective) {
+  switch (objective) {
+    case Objective::kLatency:
+      return "latency";
+    case Objective::kMemory:
+      return "memory";
+    case Objective::kEnergy:
+      return "energy-proxy";
+  }
+  return "latency";
 }
 
 // A little for every node, so that of two graphs that cost the same the smaller one is preferred.
@@ -281,11 +400,13 @@ std::vector<NodeCost> CostModel::alone(const MatchedGraph& graph) {
     Signature& signature = *signatures_[signature_of(graph, node)];
     found.push_back(&signature);
     if (signature.opaque || signature.traits.free) continue;
-    if (!signature.asked && device_ && options_.measure && database_) {
-      if (const auto known = database_->find(identity_, signature.text)) {
-        signature.asked = true;
+    if (!signature.asked && device_ && options_.measure) {
+      const auto known = database_ ? database_->find(identity_, signature.text) : std::nullopt;
+      if (known)
         take(signature, *known);
-      }
+      else if (Signature* const missing = &signature; !device_->measures())
+        measure({&missing, 1});
+      signature.asked = known || !device_->measures();
     }
     if (!signature.measured) continue;
     measured += *signature.measured;
@@ -298,7 +419,9 @@ std::vector<NodeCost> CostModel::alone(const MatchedGraph& graph) {
     const Signature& signature = *found[i];
     NodeCost cost;
     if (!signature.opaque && !signature.traits.free)
-      cost.executed = seconds(signature) * (signature.measured || signature.failed ? 1 : miss);
+      cost.executed = options_.objective != Objective::kLatency
+                          ? price(signature)
+                          : seconds(signature) * (signature.measured || signature.failed ? 1 : miss);
     cost.seconds = least() + (signature.opaque ? roofline_.call_seconds : cost.executed);
     cost.pointwise = signature.traits.pointwise;
     cost.contraction = signature.traits.contraction;
@@ -314,7 +437,7 @@ std::vector<std::pair<std::vector<std::uint32_t>, double>> CostModel::groups(con
   visit(graph, [&](const Signature& signature, double share, std::span<const std::uint32_t> nodes) {
     if (nodes.size() < 2) return;
     found.emplace_back(std::vector<std::uint32_t>(nodes.begin(), nodes.end()),
-                       least() * static_cast<double>(nodes.size()) + share * seconds(signature));
+                       least() * static_cast<double>(nodes.size()) + share * price(signature));
   });
   return found;
 }

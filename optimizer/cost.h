@@ -8,12 +8,14 @@
 #include <span>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "optimizer/cost_database.h"
 #include "optimizer/device.h"
+#include "optimizer/device_profile.h"
 #include "optimizer/match.h"
 
 namespace rewright {
@@ -28,16 +30,28 @@ struct OperatorTraits {
   std::vector<bool> reduced;  // per operand: read inside of a reduction
   double operations = 0;      // arithmetic operations
   double bytes = 0;           // read and written
-  double output_elements = 0;
+  double output_elements = 0, output_bytes = 0;
 };
 OperatorTraits operator_traits(const Operator& op, const Attributes& attributes,
                                std::span<const std::optional<TensorType>> operands);
+
+// What a graph is to have little of.
+enum class Objective { kLatency, kMemory, kEnergy };
+std::string_view name(Objective objective);  // "latency", "memory", "energy-proxy"
+
+// What is predicted of a graph, whatever the objective.
+struct Quantities {
+  double seconds = 0;
+  double peak_bytes = 0;   // inputs, weights, and the most that is needed at a time of what is computed, in the graph's order
+  double moved_bytes = 0;  // read and written by its operators, in place of energy: moving data is what costs most of it
+};
 
 struct CostOptions {
   Substitution sizes;         // numbers for symbolic sizes; where it has none, 1
   bool measure = true;        // false: the roofline alone
   bool for_training = false;  // weights are variables: nothing counts as constant
-  std::stop_token cancel;     // ends measuring
+  Objective objective = Objective::kLatency;
+  std::stop_token cancel;  // ends measuring
 };
 
 // What one node costs when it is fused with nothing, and what a fusion would save.
@@ -63,8 +77,11 @@ class CostModel {
   void learn(const MatchedGraph& graph);
   // Measures, in one batch, what is missing for the costs of these graphs. After `deadline` nothing is measured.
   void prepare(std::span<const MatchedGraph* const> graphs);
-  // Seconds. What was not prepared is estimated by the roofline; what the device could not execute by a multiple of that.
+  // What the objective asks to be small. Latency in seconds: what was not prepared is estimated by the roofline; what the
+  // device could not execute by a multiple of that. Bytes count as the seconds that the device needs to move them; and of two
+  // graphs with the same peak the one that holds less in all is better.
   double cost(const MatchedGraph& graph);
+  Quantities quantities(const MatchedGraph& graph);
 
   // Of each node of a graph alone, by what is known already; nothing is measured. Nodes computed from constants cost what they
   // would cost otherwise.
@@ -78,6 +95,8 @@ class CostModel {
   // Forgets the nodes of earlier graphs; costs stay.
   void clear();
   std::size_t measured() const { return measured_; }
+  // All that has been measured, or found in the database.
+  std::vector<ProfiledOperator> operators() const;
 
  private:
   struct Signature;
@@ -100,6 +119,8 @@ class CostModel {
   void visit(const MatchedGraph& graph, const Visit& visit);
   double estimate(const Signature& signature) const;  // by the roofline
   double seconds(const Signature& signature) const;
+  double price(const Signature& signature) const;  // what it adds to the cost: seconds, unless the objective is another
+  double peak_bytes(const MatchedGraph& graph);
   double least() const;
   static void take(Signature& signature, std::optional<double> seconds);
   void measure(std::span<Signature* const> batch);

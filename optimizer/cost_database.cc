@@ -104,6 +104,23 @@ void CostDatabase::store(const std::string& device, std::span<const Entry> entri
   if (transaction) impl_->execute("COMMIT");
 }
 
+std::vector<CostDatabase::Entry> CostDatabase::all(const std::string& device) {
+  std::vector<Entry> entries;
+  sqlite3_stmt* statement = nullptr;
+  constexpr const char* kStatement = "SELECT signature, seconds FROM costs WHERE device=? ORDER BY signature";
+  if (sqlite3_prepare_v2(impl_->database, kStatement, -1, &statement, nullptr) == SQLITE_OK) {
+    sqlite3_bind_text(statement, 1, device.data(), static_cast<int>(device.size()), SQLITE_STATIC);
+    while (sqlite3_step(statement) == SQLITE_ROW) {
+      const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement, 0));
+      Entry entry{std::string(text, static_cast<std::size_t>(sqlite3_column_bytes(statement, 0))), std::nullopt};
+      if (sqlite3_column_type(statement, 1) != SQLITE_NULL) entry.seconds = sqlite3_column_double(statement, 1);
+      entries.push_back(std::move(entry));
+    }
+  }
+  sqlite3_finalize(statement);
+  return entries;
+}
+
 std::filesystem::path CostDatabase::default_file() {
   if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache)
     return std::filesystem::path(cache) / "rewright" / "costs.sqlite";

@@ -29,6 +29,8 @@ class CostDatabase {
   // Outer nullopt: never measured. Inner: measuring failed.
   std::optional<std::optional<double>> find(const std::string& device, const std::string& signature);
   void store(const std::string& device, std::span<const Entry> entries);
+  // All of a device, by signature.
+  std::vector<Entry> all(const std::string& device);
 
   // $XDG_CACHE_HOME/rewright/costs.sqlite, or ~/.cache/rewright/costs.sqlite; empty if neither variable is set.
   static std::filesystem::path default_file();

@@ -84,6 +84,43 @@ TEST_CASE("constants cost nothing, fused operators next to nothing, and nothing 
   CHECK(device.timed == 1);
 }
 
+TEST_CASE("peak memory counts what lives at a time, and moved bytes what is read and written") {
+  constexpr double kMatrix = 64 * 64 * 4;
+  const auto quantities = [](const Graph& graph) {
+    CostModel model(nullptr, nullptr, {});
+    return model.quantities(MatchedGraph(graph, false));
+  };
+  Graph graph;
+  const ValueId x = graph.add_input("x", floats({64, 64})), w = graph.add_constant(weights({64, 64}));
+  const ValueId y = add(graph, "MatMul", {x, w})[0], z = add(graph, "Relu", {y})[0];
+  Graph fused = graph, apart = graph, longer = graph, reshaped = graph;
+  fused.add_output("z", z);
+  CHECK(quantities(fused).peak_bytes == 3 * kMatrix);  // in the product's place
+  CHECK(quantities(fused).moved_bytes == 3 * kMatrix);
+  apart.add_output("z", z);
+  apart.add_output("y", y);
+  CHECK(quantities(apart).peak_bytes == 4 * kMatrix);
+  CHECK(quantities(apart).moved_bytes == 5 * kMatrix);
+  // A chain holds two at a time, however long it is, and a weight that is read twice is there once.
+  ValueId last = z;
+  for (int i = 0; i < 5; ++i) last = add(longer, "MatMul", {last, w})[0];
+  longer.add_output("z", last);
+  CHECK(quantities(longer).peak_bytes == 4 * kMatrix);
+  CHECK(quantities(longer).moved_bytes == 6 * 3 * kMatrix);
+  const Operator& reshape = registry().get("Reshape");
+  Attributes shape = reshape.defaults();
+  shape[*reshape.field("shape")] = Indices{4096};
+  reshaped.add_output("z", reshaped.add_node(reshape, shape, {z})[0]);
+  CHECK(quantities(reshaped).peak_bytes == 3 * kMatrix);
+  // What is computed from constants is a weight, and what it is computed from is not there.
+  Graph folded;
+  const ValueId a = folded.add_input("x", floats({64, 64}));
+  const ValueId sum =
+      add(folded, "Add", {folded.add_constant(weights({64, 64})), folded.add_constant(weights({64, 64}, 2))})[0];
+  folded.add_output("y", add(folded, "MatMul", {a, sum})[0]);
+  CHECK(quantities(folded).peak_bytes == 3 * kMatrix);
+}
+
 TEST_CASE("costs are kept in the database under the device's identity") {
   const Folder folder;
   const std::filesystem::path file = folder.path / "costs.sqlite";

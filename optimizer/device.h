@@ -13,11 +13,21 @@
 
 namespace rewright {
 
+// What one execution of an operator does, at least.
+struct OperatorSize {
+  double operations = 0;  // of arithmetic
+  double bytes = 0;       // read and written
+  double elements = 0;    // of its outputs
+  friend bool operator==(const OperatorSize&, const OperatorSize&) = default;
+};
+
 // A small graph to be timed alone: one operator, or an operator with what a backend usually fuses into it. Inputs of the
 // graph are its varying operands; weights are constant leaves, so that a backend may prepack them as it would in a model.
-// All sizes are known.
+// All sizes are known. Samples of equal signatures take equally long.
 struct NodeSample {
   Graph graph;
+  std::string signature;
+  OperatorSize size;
 };
 
 struct TimingOptions {
@@ -61,6 +71,10 @@ class Device {
   virtual bool supports(const Graph& graph, const Node& node) const = 0;
 
   virtual Roofline roofline() const { return {}; }
+
+  // False: times are looked up in what was measured before, so that asking for many takes no time, and whole graphs cannot be
+  // timed.
+  virtual bool measures() const { return true; }
 };
 
 // Computes constant subgraphs. `graph` has no inputs; one tensor for each of its outputs. With `in_double`, real intermediate

@@ -30,6 +30,11 @@ bool Limits::reached() {
   return reason_ != StopReason::kDone;
 }
 
+void Limits::take(StopReason reason_of_part) {
+  if (reason_ == StopReason::kDone && (reason_of_part == StopReason::kMemory || reason_of_part == StopReason::kCancelled))
+    reason_ = reason_of_part;
+}
+
 std::string_view name(StopReason reason) {
   switch (reason) {
     case StopReason::kDone:

@@ -18,6 +18,8 @@ class Limits {
   Limits(std::chrono::steady_clock::time_point deadline, std::size_t memory, std::stop_token cancel)
       : deadline_(deadline), memory_(memory), cancel_(std::move(cancel)) {}
   bool reached();
+  // Ends here, too, if a part of the search ended for a reason that holds for the whole: memory, or the caller's wish.
+  void take(StopReason reason_of_part);
   StopReason reason() const { return reason_; }  // kDone as long as none is reached
   std::chrono::steady_clock::time_point deadline() const { return deadline_; }
 

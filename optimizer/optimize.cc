@@ -84,10 +84,11 @@ class Optimizer {
         evaluator_(evaluator),
         options_(options),
         costs_(options.measure ? &device : nullptr, database,
-               {as_substitution(options.sizes), options.measure, options.for_training, options.cancel}) {}
+               {as_substitution(options.sizes), options.measure, options.for_training, options.objective, options.cancel}) {}
 
   OptimizeResult run() {
     report_.device = device_.name();
+    report_.objective = name(options_.objective);
     report_.nodes_before = original_.nodes().size();
     for (const auto& node : original_.nodes())
       if (!node->op) report_.opaque.push_back({node->origin ? node->origin->name : "", node->opaque_reason});
@@ -116,17 +117,19 @@ class Optimizer {
     candidate.steps.push_back(std::move(step));
   }
 
-  double predict(const Graph& graph) {
+  // By the objective; and all that is predicted.
+  double predict(const Graph& graph, Quantities& quantities) {
     const MatchedGraph facts(graph, options_.for_training);
     const MatchedGraph* const one = &facts;
     costs_.prepare({&one, 1});
+    quantities = costs_.quantities(facts);
     return costs_.cost(facts);
   }
 
   // The best graph found, and others on the way to it.
   std::vector<Candidate> find_candidates() {
     const Clock::time_point start = Clock::now();
-    SearchOptions search_options;
+    SearchOptions search_options = options_.search;
     search_options.strategy = options_.strategy;
     search_options.alpha = options_.alpha;
     search_options.saturation.extraction.seed = static_cast<int>(options_.seed % 1000000);
@@ -140,7 +143,7 @@ class Optimizer {
     };
     costs_.set_deadline(search_options.deadline);
     costs_.learn(MatchedGraph(original_, options_.for_training));
-    report_.predicted_before = report_.predicted_after = predict(original_);
+    report_.predicted_before = report_.predicted_after = predict(original_, report_.quantities_before);
 
     tell("folding", 0);
     Candidate folded{original_, {}};
@@ -163,7 +166,12 @@ class Optimizer {
       add(milestone.graph, milestone.steps);
       last = milestone.cost;
     }
-    report_.predicted_after = found.cost;
+    // What was searched for was the objective; what is reported is time.
+    gain_ = found.cost < found.cost_before;
+    predict(found.graph, report_.quantities_after);
+    report_.predicted_before = report_.quantities_before.seconds;
+    report_.predicted_after = report_.quantities_after.seconds;
+    report_.front = found.front;
     report_.stop_reason = name(found.stop_reason);
     report_.strategy = name(options_.strategy);
     report_.graphs_explored = found.graphs_explored;
@@ -215,8 +223,15 @@ class Optimizer {
       report_.outcome = "no rewrite was predicted to gain";
       return std::nullopt;
     }
-    if (!options_.measure || !options_.time_graphs) {
-      report_.outcome = "chosen by predicted cost";
+    const bool by_time = options_.objective == Objective::kLatency;
+    if (!by_time && !gain_) {
+      report_.outcome = "no rewrite was predicted to gain";
+      return std::nullopt;
+    }
+    const std::string by = by_time ? "cost" : report_.objective;
+    if (!by_time) candidates.resize(1);
+    if (!options_.measure || !options_.time_graphs || !device_.measures()) {
+      report_.outcome = "chosen by predicted " + by;
       return 0;
     }
     tell("measuring", 0);
@@ -226,8 +241,13 @@ class Optimizer {
     timing.seed = options_.seed;
     drop_failing(candidates, graphs);
     if (!executable_) {
-      report_.outcome = "chosen by predicted cost, as it cannot be executed on " + device_.name() + ": " + report_.check.note;
-      return report_.predicted_after < report_.predicted_before ? std::optional<std::size_t>(0) : std::nullopt;
+      report_.outcome =
+          "chosen by predicted " + by + ", as it cannot be executed on " + device_.name() + ": " + report_.check.note;
+      return gain_ ? std::optional<std::size_t>(0) : std::nullopt;
+    }
+    if (!by_time && candidates.empty()) {
+      report_.outcome = "what was predicted to gain cannot be executed on " + device_.name();
+      return std::nullopt;
     }
     std::vector<std::vector<double>> times(graphs.size());
     std::optional<std::size_t> best;
@@ -247,6 +267,12 @@ class Optimizer {
       if (!promising) break;
     }
     report_.measured_before = report_.measured_after = median(times[0]);
+    if (!by_time) {
+      report_.measured_after = median(times[1]);
+      report_.speedup = compare(times[0], times[1]).speedup;
+      report_.outcome = "chosen by predicted " + by;
+      return 0;
+    }
     if (!best) {
       report_.outcome = "no rewritten graph was significantly faster";
       return std::nullopt;
@@ -320,6 +346,7 @@ class Optimizer {
       result.certificate.steps = std::move(winner->steps);
     } else {
       report_.predicted_after = report_.predicted_before;
+      report_.quantities_after = report_.quantities_before;
       report_.measured_after = report_.measured_before;
       report_.speedup = 1;
     }
@@ -343,6 +370,7 @@ class Optimizer {
   CostModel costs_;
   OptimizeReport report_;
   bool executable_ = true;  // the given graph, on the device
+  bool gain_ = false;       // predicted, of what the objective asks for
 };
 
 }  // namespace

@@ -28,9 +28,11 @@ struct OptimizeOptions {
   MathClass math = MathClass::kReassociates;
   bool for_training = false;  // weights are variables: they are not folded
   Strategy strategy = Strategy::kAuto;
+  Objective objective = Objective::kLatency;  // others are predicted: graphs are timed for the report alone
   double alpha = 1.05;
   double budget_seconds = 60;                 // of search, with the measuring of operators
   std::size_t memory = std::size_t{8} << 30;  // bytes of the process
+  SearchOptions search;                       // its other limits; what is said above and `cancel` and `progress` go before
   std::map<std::string, std::int64_t> sizes;  // of the model's symbolic sizes; 1 where none is given
   int check_runs = 1;
   std::uint64_t seed = 0;
@@ -66,6 +68,9 @@ struct OptimizeReport {
   double search_seconds = 0;
   std::size_t graphs_explored = 0, e_nodes = 0, operators_measured = 0;
   std::vector<AppliedRule> rules_applied;
+  std::string objective;                             // "latency", "memory", "energy-proxy"
+  Quantities quantities_before, quantities_after;    // predicted
+  std::vector<FrontPoint> front;                     // of latency and peak memory, predicted, before constants are folded
   double predicted_before = 0, predicted_after = 0;  // seconds
   double measured_before = 0, measured_after = 0;    // seconds, medians; 0: not measured
   double speedup = 1;                                // measured: the median of the rounds' ratios

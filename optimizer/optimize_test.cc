@@ -1,7 +1,12 @@
 #include "optimizer/optimize.h"
 
-#include <catch2/catch.hpp>
+#include <unistd.h>
 
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <thread>
+
+#include "optimizer/device_profile.h"
 #include "optimizer/testing.h"
 
 namespace rewright {
@@ -15,6 +20,13 @@ namespace {
 OptimizeResult run(const Graph& graph, testing::RooflineDevice& device, const OptimizeOptions& options = {},
                    const std::vector<Rule>& rules = testing::rules()) {
   return optimize(graph, rules, device, *make_reference_evaluator(), nullptr, options);
+}
+
+std::size_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::size_t all = 0, resident = 0;
+  file >> all >> resident;
+  return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
 
 }  // namespace
@@ -65,6 +77,46 @@ rule wrong: "drops the adapter"
   CHECK(result.graph.hash() == graph.hash());
 }
 
+TEST_CASE("a search that is ended early gives its best so far, whole, checked, and with its certificate") {
+  const Graph graph = testing::adapters(10, 16, 4);
+  const std::size_t whole = [&] {
+    testing::RooflineDevice device;
+    return run(graph, device).report.rules_applied.size();
+  }();
+  for (const Strategy strategy : {Strategy::kBacktrack, Strategy::kSaturate, Strategy::kAuto}) {
+    for (const std::string reason : {"cancelled", "memory", "time"}) {
+      INFO(name(strategy) << ", " << reason);
+      OptimizeOptions options;
+      options.strategy = strategy;
+      std::stop_source stop;
+      options.cancel = stop.get_token();
+      if (reason == "time") options.budget_seconds = 2;
+      if (reason == "memory") options.memory = resident_bytes() + (std::size_t{256} << 20);
+      std::vector<char> filled;
+      bool ended = false;
+      const auto start = std::chrono::steady_clock::now();
+      options.progress = [&](const OptimizeProgress& progress) {
+        if (ended || progress.stage != "searching" || progress.predicted_gain < 1.001) return;
+        ended = true;
+        if (reason == "cancelled") stop.request_stop();
+        if (reason == "memory") filled.assign(std::size_t{512} << 20, 1);
+        if (reason == "time") std::this_thread::sleep_until(start + std::chrono::milliseconds(2100));
+      };
+      testing::RooflineDevice device;
+      const OptimizeResult result = run(graph, device, options);
+      CHECK(ended);
+      CHECK(result.report.stop_reason == reason);
+      CHECK(result.report.changed);
+      CHECK(result.report.predicted_after < result.report.predicted_before);
+      CHECK(result.report.check.ok);
+      CHECK(result.report.check.runs == 1);
+      CHECK(result.report.rules_applied.size() < whole);
+      const Certificate read = parse_certificate(to_json(result.certificate), "certificate");
+      CHECK(replay(graph, read, testing::rules(), *make_reference_evaluator()).hash() == result.graph.hash());
+    }
+  }
+}
+
 TEST_CASE("where the last bits of the inputs decide, they decide about rounding, too") {
   Graph graph = testing::adapters(4, 32, 4);
   const ValueId steep =
@@ -76,6 +128,58 @@ TEST_CASE("where the last bits of the inputs decide, they decide about rounding,
   CHECK(result.report.check.max_rel_error > tolerated_relative_error(DataType::kFloat));
   CHECK(result.report.check.ok);
   CHECK(result.report.changed);
+}
+
+TEST_CASE("what is fast may take memory and move bytes: the objective decides") {
+  // (x A) B with a narrow A: as one product it has a weight as large as both are small.
+  const auto chain = [](std::int64_t rank) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", floats({8, 256}));
+    const ValueId a = graph.add_constant(weights({256, rank})), b = graph.add_constant(weights({rank, 256}, 2));
+    graph.add_output("y", add(graph, "MatMul", {add(graph, "MatMul", {x, a})[0], b})[0]);
+    return graph;
+  };
+  const auto optimized = [](const Graph& graph, Objective objective) {
+    const auto device =
+        make_profile_device({"d", {1e13, 1e12, 1e-5}, {}}, "profile:d", std::make_unique<testing::RooflineDevice>());
+    OptimizeOptions options;
+    options.objective = objective;
+    const OptimizeResult result = optimize(graph, testing::rules(), *device, *make_reference_evaluator(), nullptr, options);
+    CHECK(result.report.objective == name(objective));
+    CHECK(result.report.check.ok);
+    // The front goes from the fastest to the smallest.
+    const std::vector<FrontPoint>& front = result.report.front;
+    CHECK_FALSE(front.empty());
+    for (std::size_t i = 1; i < front.size(); ++i) {
+      CHECK(front[i - 1].quantities.seconds < front[i].quantities.seconds);
+      CHECK(front[i - 1].quantities.peak_bytes > front[i].quantities.peak_bytes);
+    }
+    return result.report;
+  };
+  const OptimizeReport fast = optimized(chain(4), Objective::kLatency);
+  CHECK(fast.nodes_after == 1);
+  CHECK(fast.quantities_after.seconds < fast.quantities_before.seconds);
+  CHECK(fast.quantities_after.peak_bytes > fast.quantities_before.peak_bytes);
+  REQUIRE(fast.front.size() == 2);
+  CHECK(fast.front[0].quantities.peak_bytes == fast.quantities_after.peak_bytes);
+  CHECK(fast.front[1].quantities.seconds == fast.quantities_before.seconds);
+  for (const Objective objective : {Objective::kMemory, Objective::kEnergy}) {
+    CHECK_FALSE(optimized(chain(4), objective).changed);
+    const OptimizeReport small = optimized(chain(250), objective);
+    CHECK(small.changed);
+    CHECK(small.nodes_after == 1);
+    CHECK(small.quantities_after.peak_bytes < small.quantities_before.peak_bytes);
+    CHECK(small.quantities_after.moved_bytes < small.quantities_before.moved_bytes);
+    CHECK(small.outcome == "chosen by predicted " + small.objective);
+  }
+  // Where graphs can be timed they are, and the times are told; they do not decide.
+  testing::RooflineDevice slow;
+  slow.rewritten_is_slow = true;
+  OptimizeOptions options;
+  options.objective = Objective::kMemory;
+  const OptimizeResult timed = run(chain(250), slow, options);
+  CHECK(timed.report.changed);
+  CHECK(timed.report.measured_after > timed.report.measured_before);
 }
 
 TEST_CASE("nothing to gain: the input's graph") {

@@ -21,9 +21,6 @@ constexpr int kFollowUps = 2;
 // Cleaning up goes down from graph to graph, and ends where nothing gains at once.
 constexpr std::size_t kCleanUpPatience = 1;
 
-// Of the time that is left when it begins.
-constexpr double kSaturationShare = 0.3;
-
 struct State {
   Graph graph;
   double cost;
@@ -179,6 +176,7 @@ class Search {
     result_.graph.tidy();
     costs_.learn(MatchedGraph(result_.graph, rules_.options().for_training));
     result_.cost_before = result_.cost = cost_of(result_.graph);
+    note_front(result_.graph, 0);
     switch (options_.strategy) {
       case Strategy::kBacktrack:
         run_phase({Strategy::kBacktrack, options_.alpha, options_.patience, options_.max_passes}, options_.deadline);
@@ -188,7 +186,7 @@ class Search {
         break;
       case Strategy::kAuto:
         run_phase({Strategy::kBacktrack, 1, kCleanUpPatience, 1}, options_.deadline);
-        run_phase({Strategy::kSaturate, 1, 0, 1}, share_of_time(kSaturationShare));
+        run_phase({Strategy::kSaturate, 1, 0, 1}, share_of_time(options_.saturation_share));
         run_phase({Strategy::kBacktrack, options_.alpha, options_.patience, options_.max_passes}, options_.deadline);
         break;
     }
@@ -225,6 +223,7 @@ class Search {
       // One pass with the other borders must have failed, too.
       if (result_.cost > before * (1 - 1e-4) && pass >= 2) break;
     }
+    limits_.take(phase_.reason());
     limits_.reached();
   }
 
@@ -327,12 +326,29 @@ class Search {
     std::optional<Graph> whole = graph ? splice(result_.graph, region, *graph) : std::nullopt;
     if (!whole) return false;
     const double cost = cost_of(*whole);
+    note_front(*whole, step.rewrites.size());
     if (cost >= result_.cost * (1 - 1e-9)) return false;
     result_.graph = std::move(*whole);
     result_.cost = cost;
     step.region = positions;
     result_.steps.push_back(std::move(step));
     return true;
+  }
+
+  // A graph that `more` rewrites make of the present one.
+  void note_front(const Graph& graph, std::size_t more) {
+    FrontPoint point{costs_.quantities(MatchedGraph(graph, rules_.options().for_training)), graph.nodes().size(), more};
+    for (const Step& step : result_.steps) point.rewrites += step.rewrites.size();
+    const auto no_better = [](const FrontPoint& a, const FrontPoint& b) {
+      return a.quantities.seconds >= b.quantities.seconds && a.quantities.peak_bytes >= b.quantities.peak_bytes;
+    };
+    std::vector<FrontPoint>& front = result_.front;
+    if (std::any_of(front.begin(), front.end(), [&](const FrontPoint& other) { return no_better(point, other); })) return;
+    std::erase_if(front, [&](const FrontPoint& other) { return no_better(other, point); });
+    front.insert(
+        std::upper_bound(front.begin(), front.end(), point,
+                         [](const FrontPoint& a, const FrontPoint& b) { return a.quantities.seconds < b.quantities.seconds; }),
+        point);
   }
 
   const RuleIndex& rules_;

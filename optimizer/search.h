@@ -38,6 +38,7 @@ struct SearchOptions {
   std::size_t max_graphs = 4000;              // in a region
   int max_passes = 6;
   ImproveOptions saturation;
+  double saturation_share = 0.3;  // of the time that is left when it begins, in auto
   std::stop_token cancel;
   std::function<void(const SearchProgress&)> progress;
 };
@@ -49,6 +50,12 @@ struct Milestone {
   double cost = 0;          // seconds
 };
 
+// What is predicted of a graph that was found on the way.
+struct FrontPoint {
+  Quantities quantities;
+  std::size_t nodes = 0, rewrites = 0;
+};
+
 struct SearchResult {
   Graph graph;
   std::vector<Step> steps;  // from the given graph to this one
@@ -56,7 +63,10 @@ struct SearchResult {
   StopReason stop_reason = StopReason::kDone;
   std::size_t graphs_explored = 0;
   std::size_t regions = 0, regions_reused = 0;
-  std::size_t e_nodes = 0;            // live ones of the largest e-graph
+  std::size_t e_nodes = 0;  // live ones of the largest e-graph
+  // Of all whole graphs that were looked at: those of which none other needs less time and no more memory, or the reverse;
+  // fastest first.
+  std::vector<FrontPoint> front;
   std::vector<Milestone> milestones;  // others to measure, cheapest first, at most kMilestones
 };
 inline constexpr std::size_t kMilestones = 3;

@@ -81,6 +81,7 @@ OperatorTraits operator_traits(const Operator& op, const Attributes& attributes,
   for (const Output& output : definition.outputs()) {
     traits.output_elements += count_of(output.type.shape);
     traits.bytes += bytes_of(output.type);
+    traits.output_bytes += bytes_of(output.type);
     if (output.element)
       traits.operations +=
           static_cast<double>(operation_count(output.element).constant().value_or(1)) * count_of(output.type.shape);

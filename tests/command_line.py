@@ -5,6 +5,7 @@ Exit statuses, one line on standard error, the facts in the JSON reports, result
 
 import json
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -96,6 +97,109 @@ class CommandLine(unittest.TestCase):
     def test_a_certificate_replays_to_the_same_bytes(self):
         self.optimize("--certificate", self.path("certificate"))
         self.run_program("replay", self.path("model.onnx"), self.path("certificate"), "-o", self.path("again.onnx"))
+        self.assertEqual((self.folder / "out.onnx").read_bytes(), (self.folder / "again.onnx").read_bytes())
+
+    def test_the_same_bytes_each_time_on_any_number_of_threads(self):
+        self.run_program("models", "build", "squeezenet", "-o", self.path("squeezenet.onnx"))
+        for search in ("auto", "backtrack", "saturate"):
+            for model in ("model", "squeezenet"):
+                results = set()
+                for threads in ("1", "2", "1", "2"):
+                    options = ["--estimate", "--check", "0", "--seed", "7", "--search", search, "--threads", threads]
+                    facts = self.report("optimize", self.path(model + ".onnx"), "-o", self.path("out.onnx"), "--certificate", self.path("certificate"), *options)
+                    self.assertNotEqual(facts["search"]["stop_reason"], "time")
+                    results.add(((self.folder / "out.onnx").read_bytes(), (self.folder / "certificate").read_bytes()))
+                self.assertEqual(len(results), 1, f"{search}, {model}")
+
+    def profile(self, name, operations, moved, call):
+        rates = f"operations_per_second: {operations} bytes_per_second: {moved} call_seconds: {call}"
+        (self.folder / name).write_text(f'# by hand\nversion: 1 device: "{name}" {rates}\n')
+        return self.path(name)
+
+    def test_profiles_decide(self):
+        # A product by two narrow weights is fewer calls with both multiplied first, and more operations.
+        profiles = {"calls": self.profile("calls", 1e13, 1e12, 1e-5), "sums": self.profile("sums", 1e9, 1e12, 1e-9)}
+        random = numpy.random.default_rng(0)
+        weights = [tensor("a", random.normal(0, 0.1, (256, 8)).astype("float32")), tensor("b", random.normal(0, 0.1, (8, 256)).astype("float32"))]
+        nodes = [helper.make_node("MatMul", ["x", "a"], ["t"]), helper.make_node("MatMul", ["t", "b"], ["y"])]
+        value = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [64, 256]) for name in "xy"]
+        onnx.save(helper.make_model(helper.make_graph(nodes, "chain", value[:1], value[1:], weights), ir_version=8, opset_imports=[helper.make_opsetid("", 17)]), self.path("model.onnx"))
+        after = {}
+        for name, profile in profiles.items():
+            results = set()
+            for threads in ("1", "2", "1", "2"):
+                facts = self.report("optimize", self.path("model.onnx"), "-o", self.path("out.onnx"), "--device", "profile:" + profile, "--threads", threads)
+                self.assertEqual(facts["device"], "profile:" + profile)
+                self.assertEqual(facts["measured_ms"], {"before": 0, "after": 0})
+                self.assertTrue(facts["check"]["ok"])
+                results.add((self.folder / "out.onnx").read_bytes())
+            self.assertEqual(len(results), 1)
+            after[name] = facts["nodes"]["after"]
+            self.assertTrue(self.report("compare", self.path("model.onnx"), self.path("out.onnx"))["ok"])
+        self.assertEqual(after, {"calls": 1, "sums": 2})
+        # The smaller weights again, whatever the device.
+        options = ["--device", "profile:" + profiles["calls"], "--objective"]
+        facts = self.optimize(*options, "memory")
+        self.assertEqual((facts["objective"], facts["nodes"]["after"]), ("memory", 2))
+        facts = self.optimize(*options, "latency")
+        self.assertEqual([point["rewrites"] > 0 for point in facts["pareto"]], [True, False])
+        self.assertLess(facts["pareto"][0]["latency_ms"], facts["pareto"][1]["latency_ms"])
+        self.assertGreater(facts["pareto"][0]["peak_bytes"], facts["pareto"][1]["peak_bytes"])
+        self.assertEqual(facts["pareto"][0]["peak_bytes"], facts["predicted_peak_bytes"]["after"])
+
+    def test_profiles_are_united_and_bad_ones_refused(self):
+        a, b = self.profile("a", 1e13, 1e12, 1e-5), self.profile("b", 1e9, 1e12, 1e-9)
+        for form in ("binary", "text"):
+            facts = self.report("profile", "--merge", a, "--merge", a, "-o", self.path(form), "--format", form)
+            self.assertEqual((facts["device"], facts["operations_per_second"], facts["operators"]), ("a", 1e13, 0))
+        self.report("profile", "--merge", self.path("binary"), "-o", self.path("text again"), "--format", "text")
+        self.assertEqual((self.folder / "text").read_bytes(), (self.folder / "text again").read_bytes())
+        self.assertIn("different devices", self.error("profile", "--merge", a, "--merge", b, "-o", self.path("c"), status=3))
+        self.assertFalse((self.folder / "c").exists())
+        whole = (self.folder / "binary").read_bytes()
+        bad = {"empty": b"", "cut": whole[:-1], "noise": bytes(range(256)), "model": (self.folder / "model.onnx").read_bytes(), "version": b'version: 9 device: "d"'}
+        for name, contents in bad.items():
+            (self.folder / name).write_bytes(contents)
+            message = self.error("optimize", self.path("model.onnx"), "-o", self.path("out.onnx"), "--device", "profile:" + self.path(name), status=3)
+            self.assertIn(name, message)
+            self.assertFalse((self.folder / "out.onnx").exists())
+        self.error("optimize", self.path("model.onnx"), "-o", self.path("out.onnx"), "--device", "profile:" + self.path("none"), status=3)
+        self.error("profile", "--device", "profile:" + a, "-o", self.path("c"), status=2)
+        self.error("profile", status=2)
+
+    def test_a_search_stops_for_the_reason_it_says(self):
+        rules = self.rules("two.rules", 'rule twice: "" x Relu(Relu(x)) => Relu(x) exact', 'rule back: "" x Neg(Neg(x)) => x exact')
+        for reason, options in (
+            ("time", ["--budget", "0s"]),
+            ("memory", ["--memory", "1M"]),
+            ("done", ["--search", "backtrack"]),
+            ("nodes", ["--search", "saturate", "--e-nodes", "20"]),
+            ("saturated", ["--search", "saturate", "--rules", rules, "--unproved"]),
+        ):
+            facts = self.report("optimize", self.path("model.onnx"), "-o", self.path("out.onnx"), "--estimate", *options)
+            self.assertEqual(facts["search"]["stop_reason"], reason)
+            onnx.checker.check_model(onnx.load(self.path("out.onnx")), full_check=True)
+            self.assertTrue(self.report("compare", self.path("model.onnx"), self.path("out.onnx"))["ok"])
+
+    def test_an_interrupted_search_writes_its_best_so_far(self):
+        self.run_program("models", "build", "nasnet_a", "-o", self.path("nasnet_a.onnx"))
+        # More than can be searched, and a search that says how far it is.
+        options = ["--estimate", "--search", "backtrack", "--alpha", "3", "--budget", "600s", "--certificate", self.path("certificate")]
+        command = [REWRIGHT, "optimize", self.path("nasnet_a.onnx"), "-o", self.path("out.onnx"), "--json", self.path("facts"), *options]
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+            for line in process.stderr:
+                if line.startswith("searching") and "predicted gain" in line:
+                    process.send_signal(signal.SIGINT)
+                    break
+            process.stderr.read()
+        self.assertEqual(process.returncode, 0)
+        facts = json.loads((self.folder / "facts").read_text())
+        self.assertEqual(facts["search"]["stop_reason"], "cancelled")
+        self.assertLess(facts["predicted_ms"]["after"], facts["predicted_ms"]["before"])
+        self.assertTrue(facts["check"]["ok"])
+        self.assertEqual(facts["check"]["runs"], 1)
+        onnx.checker.check_model(onnx.load(self.path("out.onnx")), full_check=True)
+        self.run_program("replay", self.path("nasnet_a.onnx"), self.path("certificate"), "-o", self.path("again.onnx"))
         self.assertEqual((self.folder / "out.onnx").read_bytes(), (self.folder / "again.onnx").read_bytes())
 
     def test_a_changed_certificate_is_refused(self):

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "graph/file.h"
+#include "optimizer/device_profile.h"
 #include "rules/io.h"
 #include "runtime/cpu/backend.h"
 #include "runtime/cpu/device.h"
@@ -155,10 +156,10 @@ std::unique_ptr<Device> make_device(const std::string& name, int threads, bool e
   if (name == "cpu") return make_cpu_device(threads, !exact);
   if (name == "onnxruntime") return make_onnxruntime_device(threads);
   if (const auto gpu = gpu_number(name)) return make_cuda_device(*gpu);
-  if (name.rfind("profile:", 0) == 0)
-    throw Error(ErrorCode::kMissing, "this build reads no device profiles", "--device " + name,
-                "use --device cpu or onnxruntime");
-  throw Error(ErrorCode::kUsage, "there is no device \"" + name + "\"", {}, "there are cpu, cuda and onnxruntime");
+  if (name.starts_with("profile:"))  // models are executed, to check them, on this machine's CPU
+    return make_profile_device(read_profile(name.substr(8)), name, make_cpu_device(threads, !exact));
+  throw Error(ErrorCode::kUsage, "there is no device \"" + name + "\"", {},
+              "there are cpu, cuda, onnxruntime and profile:FILE");
 }
 
 const Backend& find_backend(const std::string& name) {

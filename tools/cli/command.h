@@ -45,6 +45,7 @@ CLI::App* add_rules(CLI::App& program, Run& run);
 CLI::App* add_generate(CLI::App& program, Run& run);
 CLI::App* add_verify(CLI::App& program, Run& run);
 CLI::App* add_models(CLI::App& program, Run& run);
+CLI::App* add_profile(CLI::App& program, Run& run);
 CLI::App* add_conformance(CLI::App& program, Run& run);
 CLI::App* add_import_taso(CLI::App& rules, Run& run);  // below `rules`
 void add_derive(CLI::App& rules, Run& run);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <iomanip>
 #include <nlohmann/json.hpp>
@@ -16,43 +17,58 @@ namespace {
 
 struct Options {
   CommonOptions common;
-  std::string input, output, device = "cpu", search = "auto", math = "reassociate", certificate, report, budget = "18s",
-                             memory = "8G";
+  std::string input, output, device = "cpu", search = "auto", math = "reassociate", objective = "latency", certificate, report,
+                             budget = "18s", memory = "8G";
   std::string fold_limit = "1M";
   std::vector<std::string> rules, shapes;
   double alpha = 1.05;
   bool for_training = false, unproved = false, no_timing = false, estimate = false;
   int check = 1;
+  std::size_t patience = SearchOptions{}.patience, e_nodes = SaturationOptions{}.nodes;
+  std::int64_t extraction_nodes = ExtractionOptions{}.nodes;
+  double saturation_share = SearchOptions{}.saturation_share;
 };
 
 nlohmann::json report_json(const Options& options, const OptimizeReport& r) {
   nlohmann::json rules = nlohmann::json::array(), opaque = nlohmann::json::array();
   for (const AppliedRule& rule : r.rules_applied) rules.push_back({{"rule", rule.rule}, {"where", rule.where}});
+  nlohmann::json pareto = nlohmann::json::array();
+  for (const FrontPoint& point : r.front)
+    pareto.push_back({{"latency_ms", point.quantities.seconds * 1e3},
+                      {"peak_bytes", std::llround(point.quantities.peak_bytes)},
+                      {"rewrites", point.rewrites}});
   for (const OpaqueNode& node : r.opaque) opaque.push_back({{"node", node.node}, {"reason", node.reason}});
-  return {{"input", options.input},
-          {"output", options.output},
-          {"device", r.device},
-          {"search",
-           {{"strategy", r.strategy},
-            {"stop_reason", r.stop_reason},
-            {"seconds", r.search_seconds},
-            {"graphs_explored", r.graphs_explored},
-            {"e_nodes", r.e_nodes},
-            {"operators_measured", r.operators_measured},
-            {"rules_applied", rules}}},
-          {"predicted_ms", {{"before", r.predicted_before * 1e3}, {"after", r.predicted_after * 1e3}}},
-          {"measured_ms", {{"before", r.measured_before * 1e3}, {"after", r.measured_after * 1e3}}},
-          {"speedup", r.speedup},
-          {"changed", r.changed},
-          {"outcome", r.outcome},
-          {"nodes", {{"before", r.nodes_before}, {"after", r.nodes_after}, {"opaque", opaque}}},
-          {"check",
-           {{"runs", r.check.runs},
-            {"max_abs_error", r.check.max_abs_error},
-            {"max_rel_error", r.check.max_rel_error},
-            {"ok", r.check.ok},
-            {"note", r.check.note}}},
-          {"peak_bytes", r.peak_bytes}};
+  return {
+      {"input", options.input},
+      {"output", options.output},
+      {"device", r.device},
+      {"search",
+       {{"strategy", r.strategy},
+        {"stop_reason", r.stop_reason},
+        {"seconds", r.search_seconds},
+        {"graphs_explored", r.graphs_explored},
+        {"e_nodes", r.e_nodes},
+        {"operators_measured", r.operators_measured},
+        {"rules_applied", rules}}},
+      {"objective", r.objective},
+      {"predicted_peak_bytes",
+       {{"before", std::llround(r.quantities_before.peak_bytes)}, {"after", std::llround(r.quantities_after.peak_bytes)}}},
+      {"predicted_moved_bytes",
+       {{"before", std::llround(r.quantities_before.moved_bytes)}, {"after", std::llround(r.quantities_after.moved_bytes)}}},
+      {"pareto", pareto},
+      {"predicted_ms", {{"before", r.predicted_before * 1e3}, {"after", r.predicted_after * 1e3}}},
+      {"measured_ms", {{"before", r.measured_before * 1e3}, {"after", r.measured_after * 1e3}}},
+      {"speedup", r.speedup},
+      {"changed", r.changed},
+      {"outcome", r.outcome},
+      {"nodes", {{"before", r.nodes_before}, {"after", r.nodes_after}, {"opaque", opaque}}},
+      {"check",
+       {{"runs", r.check.runs},
+        {"max_abs_error", r.check.max_abs_error},
+        {"max_rel_error", r.check.max_rel_error},
+        {"ok", r.check.ok},
+        {"note", r.check.note}}},
+      {"peak_bytes", r.peak_bytes}};
 }
 
 std::string summary(const Options& options, const OptimizeReport& r) {
@@ -62,6 +78,12 @@ std::string summary(const Options& options, const OptimizeReport& r) {
   out << "  nodes      " << r.nodes_before << " -> " << r.nodes_after;
   if (!r.opaque.empty()) out << ", " << r.opaque.size() << " kept as they are (see rewright show --unsupported)";
   out << "\n  predicted  " << r.predicted_before * 1e3 << " -> " << r.predicted_after * 1e3 << " ms\n";
+  if (r.objective == "memory")
+    out << "  peak       " << r.quantities_before.peak_bytes * 1e-6 << " -> " << r.quantities_after.peak_bytes * 1e-6
+        << " MB\n";
+  if (r.objective == "energy-proxy")
+    out << "  moved      " << r.quantities_before.moved_bytes * 1e-6 << " -> " << r.quantities_after.moved_bytes * 1e-6
+        << " MB\n";
   if (r.measured_before > 0)
     out << "  measured   " << r.measured_before * 1e3 << " -> " << r.measured_after * 1e3 << " ms, " << std::setprecision(2)
         << r.speedup << " times as fast\n";
@@ -80,15 +102,22 @@ int optimize_command(const Options& options) {
       {"exact", MathClass::kExact}, {"reassociate", MathClass::kReassociates}, {"fast", MathClass::kNeedsFinite}};
   const std::map<std::string, Strategy> kStrategies = {
       {"auto", Strategy::kAuto}, {"backtrack", Strategy::kBacktrack}, {"saturate", Strategy::kSaturate}};
+  const std::map<std::string, Objective> kObjectives = {
+      {"latency", Objective::kLatency}, {"memory", Objective::kMemory}, {"energy-proxy", Objective::kEnergy}};
   const int threads = thread_count(options.common);
   const std::vector<Rule> rules = read_proved_rules(options.rules, options.unproved);
   OptimizeOptions o;
   o.math = kMath.at(options.math);
   o.for_training = options.for_training;
   o.strategy = kStrategies.at(options.search);
+  o.objective = kObjectives.at(options.objective);
   o.alpha = options.alpha;
   o.budget_seconds = parse_seconds(options.budget);
   o.memory = parse_bytes(options.memory);
+  o.search.patience = options.patience;
+  o.search.saturation.saturation.nodes = options.e_nodes;
+  o.search.saturation.extraction.nodes = options.extraction_nodes;
+  o.search.saturation_share = options.saturation_share;
   o.check_runs = options.check;
   o.time_graphs = !options.no_timing;
   o.measure = !options.estimate;
@@ -129,7 +158,8 @@ CLI::App* add_optimize(CLI::App& program, Run& run) {
                                   "rewright optimize model.onnx -o faster.onnx --device onnxruntime", o.common);
   command->add_option("input", o.input, "the model")->required()->type_name("IN.onnx");
   command->add_option("-o,--output", o.output, "where the result is written")->required()->type_name("OUT.onnx");
-  command->add_option("--device", o.device, "what it is to be fast on: cpu, onnxruntime")->capture_default_str();
+  command->add_option("--device", o.device, "what it is to be fast on: cpu, cuda, onnxruntime or profile:FILE")
+      ->capture_default_str();
   command->add_option("--search", o.search, "auto, backtrack or saturate")
       ->check(CLI::IsMember({"auto", "backtrack", "saturate"}))
       ->capture_default_str();
@@ -138,10 +168,23 @@ CLI::App* add_optimize(CLI::App& program, Run& run) {
       ->capture_default_str();
   command->add_option("--budget", o.budget, "time for the search")->capture_default_str();
   command->add_option("--memory", o.memory, "memory for the search")->capture_default_str();
+  command->add_option("--patience", o.patience, "graphs a region is searched for without gain, in backtracking")
+      ->capture_default_str();
+  command->add_option("--e-nodes", o.e_nodes, "size of a region's e-graph, in saturation")->capture_default_str();
+  command->add_option("--extraction-nodes", o.extraction_nodes, "branch-and-bound nodes of the extraction from it")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_option("--saturation-share", o.saturation_share, "of the time, in auto")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
   command->add_option("--rules", o.rules, "rule databases (default: the shipped one)")->type_name("FILE");
   command->add_flag("--unproved", o.unproved, "also use rules without a proof: the result may compute something else");
   command->add_option("--math", o.math, "what may change in floating point: exact, reassociate, fast")
       ->check(CLI::IsMember({"exact", "reassociate", "fast"}))
+      ->capture_default_str();
+  command
+      ->add_option("--objective", o.objective, "what is to be little: latency, memory (its peak), energy-proxy (bytes moved)")
+      ->check(CLI::IsMember({"latency", "memory", "energy-proxy"}))
       ->capture_default_str();
   command->add_option("--shape", o.shapes, "a size to optimize for, NAME=1x3x224x224 (repeatable)")->type_name("NAME=SIZES");
   command->add_flag("--for-training", o.for_training, "weights are variables: only rules that keep their gradients");
