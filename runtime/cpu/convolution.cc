@@ -65,6 +65,37 @@ struct Shape {
   }
 };
 
+// Nothing if types or attributes are not served.
+std::optional<Shape> read_shape(const Planner& planner, const Node& node, bool transposed) {
+  const ValueInfo x = planner.info(node.inputs[0]), w = planner.info(node.inputs[1]), y = planner.info(node.outputs[0]);
+  if (x.type != DataType::kFloat || x.sizes.size() < 3 || x.sizes.size() > 5) return std::nullopt;
+  if (element_count(x.sizes) == 0 || element_count(w.sizes) == 0 || element_count(y.sizes) == 0) return std::nullopt;
+  const AttributeReader attributes(node);
+  Shape s{x.sizes,
+          w.sizes,
+          y.sizes,
+          attributes.list("strides"),
+          attributes.list("dilations"),
+          attributes.list("pads_begin"),
+          attributes.list("pads_end"),
+          attributes.number("group"),
+          transposed};
+  for (std::int64_t& d : s.dilations) --d;
+  for (const auto* pads : {&s.pads_begin, &s.pads_end})
+    if (std::any_of(pads->begin(), pads->end(), [](std::int64_t p) { return p < 0; })) return std::nullopt;
+  if (transposed) {
+    const auto extra = attributes.list("output_padding");
+    for (std::size_t a = 0; a < extra.size(); ++a) s.pads_end[a] -= extra[a];
+  }
+  // Trailing axes of size 1 say nothing, and oneDNN's loops want to run along the last one.
+  while (s.x.size() > 3 && s.x.back() == 1 && s.w.back() == 1 && s.y.back() == 1 && s.pads_begin.back() == 0 &&
+         s.pads_end.back() == 0) {
+    for (Sizes* sizes : {&s.x, &s.w, &s.y}) sizes->pop_back();
+    for (memory::dims* list : {&s.strides, &s.dilations, &s.pads_begin, &s.pads_end}) list->pop_back();
+  }
+  return s;
+}
+
 struct Primitive {
   dnnl::primitive primitive;
   memory::desc source, weights, result, scratchpad;
@@ -104,40 +135,106 @@ class Reorder final {
 
 constexpr std::int64_t kFewChannels = 8;  // of a network's input: oneDNN has convolutions for them
 
+std::unique_ptr<NodePlan> plan_convolution(Planner& planner, const Node& node, bool transposed);
+
 class ConvolutionPlan final : public NodePlan {
  public:
   ConvolutionPlan(const Node& node, Shape shape, bool constant_weights)
-      : node_(node), shape_(std::move(shape)), constant_weights_(constant_weights), epilogue_(1) {}
+      : node_(node), shape_(std::move(shape)), constant_weights_(constant_weights), input_(node.inputs[0]), epilogue_(1) {}
 
   bool absorb(Planner& planner, const Chain& chain) override {
     if (!constant_weights_) return false;
-    return epilogue_.absorb(planner, chain);
+    if (pointwise_) return pointwise_->absorb(planner, chain);
+    Epilogue longer = epilogue_;
+    if (!longer.absorb(planner, chain) || (own_ && !longer.simple(planner.options().isa))) return false;
+    epilogue_ = std::move(longer);
+    return true;
+  }
+
+  bool absorb_before(Planner& planner, const Chain& chain) override {
+    if (!is_by_channel()) return false;
+    const auto function = match_eltwise(planner, chain);
+    if (!function || function->algorithm != dnnl::algorithm::eltwise_relu || function->alpha != 0) return false;
+    input_ = chain.start;
+    floor_ = 0;
+    own_ = true;
+    return true;
+  }
+
+  // A 1x1 convolution behind one by channels.
+  bool absorb_next(Planner& planner, const Node& next) override {
+    if (pointwise_ || !is_by_channel() || next.op->name() != node_.op->name()) return false;
+    const auto simple = epilogue_.simple(planner.options().isa);
+    if (!simple || simple->addition || next.inputs[1] == next.inputs[0]) return false;
+    const std::optional<Shape> shape = read_shape(planner, next, false);
+    const std::optional<PictureShape> picture = shape ? shape->picture() : std::nullopt;
+    if (!picture || !is_pointwise(*picture) || !pays_to_join(*picture)) return false;
+    auto plan = plan_convolution(planner, next, false);
+    if (!plan) return false;
+    std::unique_ptr<ConvolutionPlan> pointwise(static_cast<ConvolutionPlan*>(plan.release()));
+    if (!pointwise->constant_weights_) return false;
+    pointwise_ = std::move(pointwise);
+    pointwise_->own_ = own_ = true;
+    return true;
   }
 
   void emit(Planner& planner, ValueId result) override {
     const std::optional<PictureShape> picture = shape_.picture();
     const auto simple = epilogue_.simple(planner.options().isa);
     if (picture && constant_weights_ && simple) {
-      Finish finish{{}, simple->addition, simple->low, simple->high, simple->function};
+      if (is_by_channel()) return emit_by_channel(planner, result);
       ConvolutionMethod method = fastest_convolution(*picture, planner.options().isa, planner.options().winograd);
       const bool by_channel = picture->group == picture->channels;
       if (method == ConvolutionMethod::kLibrary && !by_channel && choose(planner, true).slow)
         method = ConvolutionMethod::kDirect;
-      if (method != ConvolutionMethod::kLibrary) return emit_own(planner, result, *picture, method, std::move(finish));
+      if (method != ConvolutionMethod::kLibrary) return emit_own(planner, result, *picture, method);
     }
     emit_library(planner, result);
   }
 
  private:
-  void emit_own(Planner& planner, ValueId result, const PictureShape& picture, ConvolutionMethod method, Finish finish) {
-    const Isa isa = planner.options().isa;
+  bool is_by_channel() const {
+    const std::optional<PictureShape> picture = shape_.picture();
+    return picture && constant_weights_ && cpu::is_by_channel(*picture);
+  }
+
+  // What a kernel of our own needs beside the shape; the epilogue is simple.
+  Finish finish(const Planner& planner) const {
+    const auto simple = epilogue_.simple(planner.options().isa);
     const Tensor bias = shifted_bias(planner);
     const auto b = bias.data<float>();
-    finish.bias.assign(b.begin(), b.end());
-    const Weights weights{[&] { return scaled_weights(planner); },
-                          [&](const std::string& how, std::size_t bytes, const std::function<void(std::byte*)>& fill) {
-                            return planner.prepared(result, how, bytes, fill);
-                          }};
+    return {{b.begin(), b.end()}, simple->addition, simple->low, simple->high, simple->function};
+  }
+  Weights weights(Planner& planner, ValueId result) const {
+    return {[this, &planner] { return scaled_weights(planner); },
+            [&planner, result](const std::string& how, std::size_t bytes, const std::function<void(std::byte*)>& fill) {
+              return planner.prepared(result, how, bytes, fill);
+            }};
+  }
+
+  void emit_by_channel(Planner& planner, ValueId result) {
+    const Isa isa = planner.options().isa;
+    const DepthwiseConvolution convolution{*shape_.picture(), weights(planner, result), finish(planner), floor_};
+    std::unique_ptr<Kernel> kernel;
+    if (pointwise_)
+      kernel = make_separable_convolution(convolution, pointwise_->shape_.y[1], pointwise_->weights(planner, result),
+                                          pointwise_->finish(planner), isa, planner.options().threads);
+    else
+      kernel = make_depthwise_convolution(convolution, isa);
+    add_own(planner, result, std::move(kernel), pointwise_ ? pointwise_->epilogue_ : epilogue_);
+  }
+
+  void add_own(Planner& planner, ValueId result, std::unique_ptr<Kernel> kernel, const Epilogue& epilogue) {
+    std::vector<int> inputs{planner.storage(input_, kChannelsLast)};
+    for (const ValueId v : epilogue.additions()) inputs.push_back(planner.storage(v, kChannelsLast));
+    const int target = planner.add_value(result, kChannelsLast);
+    planner.add_step(std::move(kernel), std::move(inputs), {target});
+  }
+
+  void emit_own(Planner& planner, ValueId result, const PictureShape& picture, ConvolutionMethod method) {
+    const Isa isa = planner.options().isa;
+    Finish finish = this->finish(planner);
+    const Weights weights = this->weights(planner, result);
     std::unique_ptr<Kernel> kernel;
     if (method == ConvolutionMethod::kDirect)
       kernel = make_direct_convolution(picture, weights, std::move(finish), isa);
@@ -146,10 +243,7 @@ class ConvolutionPlan final : public NodePlan {
     else
       kernel = make_winograd_convolution(picture, method == ConvolutionMethod::kWinograd2 ? 2 : 4, weights, std::move(finish),
                                          isa, planner.options().threads);
-    std::vector<int> inputs{planner.storage(node_.inputs[0], kChannelsLast)};
-    for (const ValueId v : epilogue_.additions()) inputs.push_back(planner.storage(v, kChannelsLast));
-    const int target = planner.add_value(result, kChannelsLast);
-    planner.add_step(std::move(kernel), std::move(inputs), {target});
+    add_own(planner, result, std::move(kernel), epilogue_);
   }
 
   void emit_library(Planner& planner, ValueId result) {
@@ -268,36 +362,17 @@ class ConvolutionPlan final : public NodePlan {
   const Node& node_;
   Shape shape_;
   bool constant_weights_;
+  ValueId input_;  // what is read: the node's first input, or what that is a function of
+  float floor_ = -std::numeric_limits<float>::infinity();
+  bool own_ = false;  // a kernel of our own has to do it
   Epilogue epilogue_;
+  std::unique_ptr<ConvolutionPlan> pointwise_;  // behind it
 };
 
 std::unique_ptr<NodePlan> plan_convolution(Planner& planner, const Node& node, bool transposed) {
-  const ValueInfo x = planner.info(node.inputs[0]), w = planner.info(node.inputs[1]), y = planner.info(node.outputs[0]);
-  if (x.type != DataType::kFloat || x.sizes.size() < 3 || x.sizes.size() > 5) return nullptr;
-  if (element_count(x.sizes) == 0 || element_count(w.sizes) == 0 || element_count(y.sizes) == 0) return nullptr;
-  const AttributeReader attributes(node);
-  Shape s{x.sizes,
-          w.sizes,
-          y.sizes,
-          attributes.list("strides"),
-          attributes.list("dilations"),
-          attributes.list("pads_begin"),
-          attributes.list("pads_end"),
-          attributes.number("group"),
-          transposed};
-  for (std::int64_t& d : s.dilations) --d;
-  for (const auto* pads : {&s.pads_begin, &s.pads_end})
-    if (std::any_of(pads->begin(), pads->end(), [](std::int64_t p) { return p < 0; })) return nullptr;
-  if (transposed) {
-    const auto extra = attributes.list("output_padding");
-    for (std::size_t a = 0; a < extra.size(); ++a) s.pads_end[a] -= extra[a];
-  }
-  // Trailing axes of size 1 say nothing, and oneDNN's loops want to run along the last one.
-  while (s.x.size() > 3 && s.x.back() == 1 && s.w.back() == 1 && s.y.back() == 1 && s.pads_begin.back() == 0 &&
-         s.pads_end.back() == 0) {
-    for (Sizes* sizes : {&s.x, &s.w, &s.y}) sizes->pop_back();
-    for (memory::dims* list : {&s.strides, &s.dilations, &s.pads_begin, &s.pads_end}) list->pop_back();
-  }
+  std::optional<Shape> read = read_shape(planner, node, transposed);
+  if (!read) return nullptr;
+  Shape s = std::move(*read);
   const bool bias_is_constant = !planner.has(node, 2) || planner.constant(node.inputs[2]);
   const bool constant = planner.constant(node.inputs[1]) && bias_is_constant;
   try {

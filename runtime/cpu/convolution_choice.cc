@@ -18,6 +18,7 @@ Rates rates(Isa isa) {
 constexpr double kWeightBytes = 27;             // a nanosecond, from the third-level cache
 constexpr double kNearBytes = 512 << 10;        // that stay in the second-level cache
 constexpr double kWorthwhile = 0.9;             // of the library's time
+constexpr double kShort = 2.5e6;                // multiplications of a 1x1 convolution that are no step of their own
 constexpr double kTransformation[] = {15, 40};  // nanoseconds for a vector of channels of a tile, to or fro: tiles 2, 4
 
 double winograd_nanoseconds(const PictureShape& s, int tile, const Rates& r) {
@@ -45,6 +46,12 @@ ConvolutionMethod fastest_convolution(const PictureShape& s, Isa isa, bool winog
   const double two = winograd_nanoseconds(s, 2, r), four = winograd_nanoseconds(s, 4, r);
   if (std::min(two, four) > kWorthwhile * direct) return ConvolutionMethod::kLibrary;
   return two < four ? ConvolutionMethod::kWinograd2 : ConvolutionMethod::kWinograd4;
+}
+
+bool pays_to_join(const PictureShape& s) {
+  return static_cast<double>(s.channels) * static_cast<double>(s.outputs) *
+             static_cast<double>(s.pictures * s.out_height * s.out_width) <=
+         kShort;
 }
 
 }  // namespace rewright::cpu

@@ -12,4 +12,8 @@ enum class ConvolutionMethod { kLibrary, kDirect, kGrouped, kWinograd2, kWinogra
 // its arguments, and so do the results' roundings. Without `winograd` it is none of its methods.
 ConvolutionMethod fastest_convolution(const PictureShape& shape, Isa isa, bool winograd = true);
 
+// Is a 1x1 convolution so short that it is better one step with the convolution by channels before it? Longer ones are faster
+// in the library's kernels.
+bool pays_to_join(const PictureShape& pointwise);
+
 }  // namespace rewright::cpu

@@ -50,6 +50,24 @@ struct ConvolutionLoops {
   };
   void (*group_tile)(const GroupTile& tile);
 
+  // Pixels next to each other of the result of a convolution by channels (depthwise), for all channels:
+  //   y[p, c] = max(low, min(high, bias[c] + addend[p, c] + sum over i < height and j < the window's width of
+  //                                max(floor, x[i * row_stride + (p * stride + j) * channels + c]) * w[c, i, j]))
+  // without the columns before `begin` and from `end` on, which need not be there.
+  struct DepthwiseTile {
+    const float* x;
+    Count row_stride, height, begin, end, channels;
+    const float* w;       // [vectors of channels][window][lanes], from the first row that is summed on
+    Count window;         // pixels of the whole window
+    float* y;             // pixels are `channels` apart
+    const float* bias;    // up to a whole vector
+    const float* addend;  // laid out as y, or null
+    float floor, low, high;
+  };
+  // Null where there is none: for tiles of 7, 4 or 1 pixels, windows 1, 3, 5 or 7 columns wide, and strides 1 or 2.
+  using Depthwise = void (*)(const DepthwiseTile& tile);
+  Depthwise (*depthwise)(Count pixels, Count width, Count stride);
+
   // Winograd's convolution F(m x m, 3 x 3) for m = 2 and 4, in the transformed domain of (m + 2) x (m + 2) points.
   // Input tile: `pixels` are those of the window, row by row, each of `channels` elements. Point p of channel c becomes
   // v[p * point_stride + c]; channels are filled up to a whole vector.

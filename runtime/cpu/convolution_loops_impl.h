@@ -3,37 +3,17 @@
 // linkage, so that code for a newer processor cannot leak out.
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <utility>
 
 #include "runtime/cpu/convolution_loops_isa.h"
+#include "runtime/cpu/vectors_impl.h"
 
 namespace rewright::cpu {
 namespace {
 
-using Count = ConvolutionLoops::Count;
 using Tile = ConvolutionLoops::Tile;
-
-template <std::size_t kBytes>
-struct Vector {
-  typedef float Type __attribute__((vector_size(kBytes)));
-};
-using V = Vector<REWRIGHT_VECTOR_BYTES>::Type;
-constexpr Count kLanes = REWRIGHT_VECTOR_BYTES / sizeof(float);
 constexpr Count kMaxRows = REWRIGHT_TILE_ROWS, kMaxVectors = 2;
 
-inline V load(const float* s) {
-  V v;
-  std::memcpy(&v, s, sizeof v);
-  return v;
-}
-inline void store(float* d, V v) { std::memcpy(d, &v, sizeof v); }
-inline V load_some(const float* s, Count n) {
-  V v{};
-  std::memcpy(&v, s, static_cast<std::size_t>(n) * sizeof(float));
-  return v;
-}
-inline void store_some(float* d, V v, Count n) { std::memcpy(d, &v, static_cast<std::size_t>(n) * sizeof(float)); }
 // In this order the compiler has one instruction for each, and NaN passes.
 inline V bounded(V x, V low, V high) {
   const V above = low > x ? low : x;
@@ -155,6 +135,99 @@ void group_tile(const GroupTile& t) {
   if constexpr (kLanes >= 8) group_tile_of<8>(t);
 }
 
+// ---- By channels
+using DepthwiseTile = ConvolutionLoops::DepthwiseTile;
+
+// A vector of channels from `c` on, `count` of them where it is no whole one.
+template <Count kPixels, Count kWidth, Count kStride, bool kEdge, bool kWhole>
+inline void depthwise_channels(const DepthwiseTile& t, Count c, Count count) {
+  constexpr Count kColumns = (kPixels - 1) * kStride + kWidth;
+  const auto get = [&](const float* s) { return kWhole ? load(s) : load_some(s, count); };
+  const V floor = t.floor - V{}, bias = load(t.bias + c);
+  V sum[kPixels];
+  for (V& s : sum) s = bias;
+  const float *w = t.w + c * t.window, *row = t.x + c;
+  for (Count i = 0; i < t.height; ++i) {
+    V b[kWidth];
+#pragma GCC unroll 8
+    for (Count j = 0; j < kWidth; ++j) b[j] = load(w + j * kLanes);
+#pragma GCC unroll 32
+    for (Count column = 0; column < kColumns; ++column) {
+      if (kEdge && (column < t.begin || column >= t.end)) continue;
+      V x = get(row + column * t.channels);
+      x = floor > x ? floor : x;
+#pragma GCC unroll 8
+      for (Count p = 0; p < kPixels; ++p) {
+        const Count j = column - p * kStride;
+        if (j >= 0 && j < kWidth) sum[p] += x * b[j];
+      }
+    }
+    row += t.row_stride;
+    w += kWidth * kLanes;
+  }
+  const V low = t.low - V{}, high = t.high - V{};
+#pragma GCC unroll 8
+  for (Count p = 0; p < kPixels; ++p) {
+    V result = sum[p];
+    if (t.addend != nullptr) result += get(t.addend + p * t.channels + c);
+    result = bounded(result, low, high);
+    float* const y = t.y + p * t.channels + c;
+    if constexpr (kWhole)
+      store(y, result);
+    else
+      store_some(y, result, count);
+  }
+}
+
+template <Count kPixels, Count kWidth, Count kStride, bool kEdge>
+inline void depthwise_part(const DepthwiseTile& t) {
+  Count c = 0;
+  for (; c + kLanes <= t.channels; c += kLanes) depthwise_channels<kPixels, kWidth, kStride, kEdge, true>(t, c, kLanes);
+  if (c < t.channels) depthwise_channels<kPixels, kWidth, kStride, kEdge, false>(t, c, t.channels - c);
+}
+
+template <Count kPixels, Count kWidth, Count kStride>
+void depthwise_tile(const DepthwiseTile& t) {
+  if (t.begin <= 0 && t.end >= (kPixels - 1) * kStride + kWidth)
+    depthwise_part<kPixels, kWidth, kStride, false>(t);
+  else
+    depthwise_part<kPixels, kWidth, kStride, true>(t);
+}
+
+template <Count kPixels, Count kWidth>
+ConvolutionLoops::Depthwise depthwise_of(Count stride) {
+  return stride == 1 ? depthwise_tile<kPixels, kWidth, 1> : stride == 2 ? depthwise_tile<kPixels, kWidth, 2> : nullptr;
+}
+
+template <Count kPixels>
+ConvolutionLoops::Depthwise depthwise_with(Count width, Count stride) {
+  switch (width) {
+    case 1:
+      return depthwise_of<kPixels, 1>(stride);
+    case 3:
+      return depthwise_of<kPixels, 3>(stride);
+    case 5:
+      return depthwise_of<kPixels, 5>(stride);
+    case 7:
+      return depthwise_of<kPixels, 7>(stride);
+    default:
+      return nullptr;
+  }
+}
+
+ConvolutionLoops::Depthwise depthwise(Count pixels, Count width, Count stride) {
+  switch (pixels) {
+    case 1:
+      return depthwise_with<1>(width, stride);
+    case 4:
+      return depthwise_with<4>(width, stride);
+    case 7:
+      return depthwise_with<7>(width, stride);
+    default:
+      return nullptr;
+  }
+}
+
 // ---- Winograd's transformations (Lavin and Gray, 2016), with the points 0, 1, -1, 2, -2 and infinity, or 0, 1, -1 and
 // infinity
 template <Count kTile>
@@ -259,6 +332,7 @@ constexpr ConvolutionLoops kTable{kLanes,
                                   kMaxVectors,
                                   run_tile,
                                   group_tile,
+                                  depthwise,
                                   transform_input<2>,
                                   transform_input<4>,
                                   transform_output<2>,

@@ -156,7 +156,71 @@ void random_groups(Case& c, std::int64_t lanes) {
   c.fill();
 }
 
+// By channels.
+void random_depthwise(Case& c) {
+  constexpr std::int64_t kWidths[] = {1, 3, 5, 7};
+  c.s.channels = c.s.outputs = c.s.group = c.pick(1, 70);
+  c.s.pictures = c.pick(1, 2);
+  c.s.kernel[0] = c.pick(1, 7);
+  c.s.kernel[1] = kWidths[c.pick(0, 3)];
+  c.s.strides[0] = c.pick(1, 3);
+  c.s.strides[1] = c.pick(1, 2);
+  c.s.dilations[0] = c.pick(1, 2);
+  c.s.height = c.pick(1, 12);
+  c.s.width = c.pick(1, 40);
+  c.fill();
+}
+
+std::unique_ptr<Kernel> depthwise(const Case& c, Isa isa, float floor = -kInf) {
+  return cpu::make_depthwise_convolution({c.s, c.given(), c.finish, floor}, isa);
+}
+
 }  // namespace
+
+TEST_CASE("convolutions by channels, of random shapes") {
+  for (const Isa isa : tested_isas())
+    for (unsigned seed = 0; seed < 120; ++seed) {
+      CAPTURE(seed, cpu::name(isa));
+      Case c(seed);
+      random_depthwise(c);
+      REQUIRE(cpu::is_by_channel(c.s));
+      if (seed % 3 == 0) c.finish.function = cpu::row_loops(isa).swish;
+      const float floor = seed % 2 ? 0 : -kInf;
+      c.run(*depthwise(c, isa, floor), 1 + static_cast<int>(seed % 3));
+      for (float& x : c.x) x = std::max(x, floor);
+      CHECK(c.error() < 1e-6);
+    }
+}
+
+// Both as one step give what they give one after the other.
+TEST_CASE("convolutions by channels with 1x1 convolutions behind them, of random shapes") {
+  for (const Isa isa : tested_isas())
+    for (unsigned seed = 0; seed < 120; ++seed) {
+      CAPTURE(seed, cpu::name(isa));
+      Case first(seed), second(seed + 1000);
+      random_depthwise(first);
+      first.finish.addend = false;
+      if (seed % 3 == 0) first.finish.function = cpu::row_loops(isa).swish;
+      second.s.pictures = first.s.pictures;
+      second.s.channels = first.s.channels;
+      second.s.height = first.s.out_height;
+      second.s.width = first.s.out_width;
+      second.s.outputs = second.pick(1, 90);
+      second.fill();
+      REQUIRE(cpu::is_pointwise(second.s));
+      if (seed % 4 == 0) second.finish.function = cpu::row_loops(isa).swish;
+      const float floor = seed % 2 ? 0 : -kInf;
+      first.run(*depthwise(first, isa, floor), 1);
+      second.x = first.y;
+      const int threads = 1 + static_cast<int>(seed % 4);
+      const auto both = cpu::make_separable_convolution({first.s, first.given(), first.finish, floor}, second.s.outputs,
+                                                        second.given(), second.finish, isa, threads);
+      std::swap(first.x, second.x);  // what comes between is never stored
+      second.run(*both, threads);
+      second.x = first.y;
+      CHECK(second.error() < 1e-6);
+    }
+}
 
 TEST_CASE("direct convolutions of random shapes") {
   for (const Isa isa : tested_isas())
@@ -199,25 +263,28 @@ TEST_CASE("convolutions in small groups, of random shapes") {
 
 TEST_CASE("NaN, infinite and subnormal elements in convolutions") {
   for (const Isa isa : tested_isas())
-    for (unsigned seed = 0; seed < 20; ++seed) {
+    for (unsigned seed = 0; seed < 30; ++seed) {
       CAPTURE(seed, cpu::name(isa));
       Case c(seed);
-      if (seed % 2)
+      if (seed % 3 == 0)
         random_direct(c);
-      else
+      else if (seed % 3 == 1)
         random_groups(c, isa == Isa::kAvx512 ? 16 : isa == Isa::kAvx2 ? 8 : 4);
+      else
+        random_depthwise(c);
+      const auto kernel = [&] {
+        return seed % 3 == 0   ? cpu::make_direct_convolution(c.s, c.given(), c.finish, isa)
+               : seed % 3 == 1 ? cpu::make_grouped_convolution(c.s, c.given(), c.finish, isa)
+                               : depthwise(c, isa);
+      };
       for (const float special : {kNan, kInf, -kInf, 1e-41f, -1e-41f}) c.x[c.random() % c.x.size()] = special;
-      const auto kernel = seed % 2 ? cpu::make_direct_convolution(c.s, c.given(), c.finish, isa)
-                                   : cpu::make_grouped_convolution(c.s, c.given(), c.finish, isa);
-      c.run(*kernel, 1);
+      c.run(*kernel(), 1);
       CHECK(c.error() < 1e-6);
 
       // A picture of subnormal numbers alone keeps them.
       for (float& v : c.x) v = std::copysign(3e-42f, v);
       c.finish = {};
-      const auto plain = seed % 2 ? cpu::make_direct_convolution(c.s, c.given(), c.finish, isa)
-                                  : cpu::make_grouped_convolution(c.s, c.given(), c.finish, isa);
-      c.run(*plain, 1);
+      c.run(*kernel(), 1);
       double largest = 0, furthest = 0;
       const std::vector<double> e = c.expected(largest);
       for (std::size_t i = 0; i < e.size(); ++i) furthest = std::max(furthest, std::fabs(e[i] - c.y[i]));

@@ -21,7 +21,7 @@ namespace rewright {
 namespace {
 
 // To be changed with every change of kernels or planning that changes times.
-constexpr int kKernelGeneration = 4;
+constexpr int kKernelGeneration = 5;
 
 constexpr double kSecondsPerSample = 0.012;
 constexpr int kLeastRuns = 3;

@@ -142,9 +142,7 @@ class DirectConvolution final : public Kernel {
 
 std::unique_ptr<Kernel> make_direct_convolution(const PictureShape& shape, const Weights& weights, Finish finish, Isa isa) {
   PictureShape s = shape;
-  const bool pointwise = s.kernel[0] == 1 && s.kernel[1] == 1 && s.strides[0] == 1 && s.strides[1] == 1 &&
-                         s.out_height == s.height && s.out_width == s.width && s.pads_begin[0] == 0 && s.pads_begin[1] == 0;
-  if (pointwise) {
+  if (is_pointwise(s)) {
     s.width = s.out_width = s.pictures * s.height * s.width;
     s.pictures = s.height = s.out_height = 1;
   }

@@ -22,6 +22,12 @@ class Grouping final : public fusion::Facts {
     return maker == kernel_table().end() ? nullptr : maker->second(planner_, node);
   }
   std::unique_ptr<fusion::Taken> take_reducing(const Node& node) override { return plan_row_function(planner_, node); }
+  bool absorb_before(fusion::Taken& taken, const Chain& chain) override {
+    return static_cast<NodePlan&>(taken).absorb_before(planner_, chain);
+  }
+  bool absorb_next(fusion::Taken& taken, const Node& next) override {
+    return static_cast<NodePlan&>(taken).absorb_next(planner_, next);
+  }
   bool absorb_rows(fusion::Taken& taken, const Node& rows, const fusion::Taken& next) override {
     return static_cast<NodePlan&>(taken).absorb_rows(planner_, rows, static_cast<const NodePlan&>(next));
   }

@@ -37,6 +37,10 @@ using fusion::Chain;
 class NodePlan : public fusion::Taken {
  public:
   virtual bool absorb(Planner&, const Chain&) { return false; }
+  // The same for the elementwise chain before its first input, whose start it then reads.
+  virtual bool absorb_before(Planner&, const Chain&) { return false; }
+  // The same for a node that uses its result alone.
+  virtual bool absorb_next(Planner&, const Node&) { return false; }
   // The same for a node `rows` that uses its result alone, and the node planned as `next` that uses that one's alone.
   virtual bool absorb_rows(Planner&, const Node&, const NodePlan&) { return false; }
   // The same for a node that only moves elements of its result.

@@ -72,6 +72,41 @@ TEST_CASE("depthwise convolutions") {
   }
 }
 
+// As in NASNet: pairs of Relu, depthwise and 1x1 convolutions, of values that others use as well.
+TEST_CASE("separable convolutions in networks") {
+  for (unsigned seed = 0; seed < 24; ++seed) {
+    CAPTURE(seed);
+    Builder b(seed);
+    const std::int64_t channels = b.pick(1, 40);
+    const ValueId h = b.convolution(b.input({b.pick(1, 2), 3, b.pick(7, 18), b.pick(7, 18)}), channels, 1, 0);
+    const auto separable = [&](ValueId x, std::int64_t kernel) {
+      if (b.pick(0, 3)) x = node(b.graph, "Relu", {x})[0];
+      x = b.convolution(x, channels, kernel, kernel / 2, 1, channels);
+      if (b.pick(0, 1)) x = b.batch_norm(x);
+      if (b.pick(0, 1)) x = node(b.graph, b.pick(0, 1) ? "Relu" : "Sigmoid", {x})[0];
+      x = b.batch_norm(b.convolution(x, channels, 1, 0));
+      return x;
+    };
+    ValueId y = node(b.graph, "Add", {separable(h, 3), h})[0];
+    y = node(b.graph, "Add", {separable(y, 5), separable(h, 7)})[0];
+    if (seed % 2) y = node(b.graph, "Relu", {y})[0];
+    if (seed % 3 == 0) y = node(b.graph, "Sigmoid", {y})[0];
+    b.check(y, 1e-4);
+  }
+}
+
+TEST_CASE("Relu, a depthwise and a 1x1 convolution are one step") {
+  Builder b(3);
+  const ValueId h = b.convolution(b.input({1, 3, 14, 14}), 20, 1, 0), positive = node(b.graph, "Relu", {h})[0];
+  std::vector<ValueId> both;
+  for (const std::int64_t kernel : {3, 5})
+    both.push_back(b.batch_norm(b.convolution(b.convolution(positive, 20, kernel, kernel / 2, 1, 20), 20, 1, 0)));
+  b.graph.add_output("y", node(b.graph, "Add", {both[0], both[1]})[0]);
+  b.graph.add_output("h", h);
+  check_graph(b.graph, b.inputs, 1e-4);
+  CHECK(b.steps() == std::vector<std::string>{"Conv", "Conv+Conv+BatchNormalization", "Conv+Conv+BatchNormalization+Add"});
+}
+
 TEST_CASE("convolutions along one of two axes") {
   for (const std::int64_t channels : {16, 5}) {
     Builder b(1);
@@ -232,7 +267,11 @@ TEST_CASE("pools") {
         {"pads_end", b.list(rank, 0, 1)},
         {"ceil_mode", b.pick(0, 1) == 1}};
     if (average) attributes.emplace_back("count_include_pad", b.pick(0, 1) == 1);
-    b.check(node(b.graph, average ? "AveragePool" : "MaxPool", {input}, attributes)[0]);
+    ValueId y = node(b.graph, average ? "AveragePool" : "MaxPool", {input}, attributes)[0];
+    if (seed % 4 == 0) y = node(b.graph, "Add", {y, y})[0];
+    if (seed % 5 == 0) y = node(b.graph, "Add", {y, b.input(values(b.graph.value(y).type.shape))})[0];
+    if (seed % 3 == 0) y = node(b.graph, "Relu", {y})[0];
+    b.check(y);
   }
 }
 

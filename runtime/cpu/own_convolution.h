@@ -22,6 +22,12 @@ struct PictureShape {
   std::int64_t group = 1;
 };
 
+// Windows of one pixel, at every pixel.
+inline bool is_pointwise(const PictureShape& s) {
+  return s.group == 1 && s.kernel[0] == 1 && s.kernel[1] == 1 && s.strides[0] == 1 && s.strides[1] == 1 &&
+         s.out_height == s.height && s.out_width == s.width && s.pads_begin[0] == 0 && s.pads_begin[1] == 0;
+}
+
 // What becomes of the sums before they are stored: f(max(low, min(high, sum + bias[c] + addend))).
 struct Finish {
   std::vector<float> bias;  // empty: zeros
@@ -42,6 +48,22 @@ std::unique_ptr<Kernel> make_direct_convolution(const PictureShape& shape, const
 // Groups of 4 or 8 channels, whole vectors of them, with windows of three columns.
 bool is_in_small_groups(const PictureShape& shape, Isa isa);
 std::unique_ptr<Kernel> make_grouped_convolution(const PictureShape& shape, const Weights& weights, Finish finish, Isa isa);
+
+// By channels (depthwise): as many groups and outputs as channels, windows 1, 3, 5 or 7 columns wide, steps of at most 2
+// columns.
+bool is_by_channel(const PictureShape& shape);
+// Elements of the picture below `floor` count as `floor`; those outside of it as 0.
+struct DepthwiseConvolution {
+  PictureShape shape;
+  Weights weights;
+  Finish finish;
+  float floor = -std::numeric_limits<float>::infinity();
+};
+std::unique_ptr<Kernel> make_depthwise_convolution(const DepthwiseConvolution& convolution, Isa isa);
+// The same, and a 1x1 convolution to `outputs` channels of what comes out, some rows after the other: the first one's result is
+// not stored, and it has no addend.
+std::unique_ptr<Kernel> make_separable_convolution(const DepthwiseConvolution& convolution, std::int64_t outputs,
+                                                   const Weights& weights, Finish finish, Isa isa, int threads);
 
 // Winograd's F(tile x tile, 3 x 3), tile 2 or 4: (tile + 2)^2 multiplications for tile^2 * 9. Each element of the result comes
 // from all of its window's (tile + 2)^2 pixels: one that is NaN or infinite, or overflows when it is multiplied by 100, makes

@@ -228,9 +228,10 @@ int Planner::add_constant(Tensor tensor) {
 Tensor Planner::prepared(ValueId result, std::string_view how, std::size_t bytes, const std::function<void(std::byte*)>& make) {
   count_constant(bytes);
   if (plan_.options.cache == nullptr) {
-    Tensor made(DataType::kUint8, {static_cast<std::int64_t>(bytes)});
-    make(made.mutable_bytes().data());
-    return made;
+    const auto floats = static_cast<std::int64_t>((bytes + sizeof(float) - 1) / sizeof(float));
+    const float* const made =
+        packed_constants()->add(std::nullopt, floats, [&](float* to) { make(reinterpret_cast<std::byte*>(to)); });
+    return {DataType::kUint8, {static_cast<std::int64_t>(bytes)}, packed_constants_, reinterpret_cast<const std::byte*>(made)};
   }
   if (hashes_.empty()) hashes_ = graph_.value_hashes();
   return plan_.options.cache->get(cache_name(hashes_[result], how), bytes, make);

@@ -1,8 +1,7 @@
 // Pools over windows, in the layout the input has: loops of our own where channels stand last, else oneDNN.
 #include <algorithm>
 
-#include "runtime/cpu/dnnl_support.h"
-#include "runtime/cpu/planner.h"
+#include "runtime/cpu/epilogue.h"
 #include "runtime/cpu/rows.h"
 
 namespace rewright::cpu {
@@ -15,6 +14,13 @@ struct PoolShape {
   Sizes x, y;
   memory::dims kernel, strides, dilations, pads_begin, pads_end;
   dnnl::algorithm algorithm;
+};
+
+// What becomes of the result: max(low, min(high, result * factor + the step's second input)).
+struct Behind {
+  float factor = 1, low = -std::numeric_limits<float>::infinity(), high = std::numeric_limits<float>::infinity();
+  ValueId addend = kNoValue;
+  bool bounded = false;
 };
 
 dnnl::pooling_forward::primitive_desc describe(const PoolShape& s, const memory::desc& x, const memory::desc& y) {
@@ -35,12 +41,13 @@ dnnl::pooling_forward::primitive_desc describe(const PoolShape& s, const memory:
 class WindowKernel final : public Kernel {
  public:
   // `columns`: channels that stand together.
-  WindowKernel(PoolShape shape, std::int64_t columns, const RowLoops& loops)
-      : s_(std::move(shape)), columns_(columns), loops_(loops) {}
+  WindowKernel(PoolShape shape, std::int64_t columns, const Behind& behind, const RowLoops& loops)
+      : s_(std::move(shape)), columns_(columns), behind_(behind), loops_(loops) {}
 
   void run(const Call& call) const override {
     const float* const x = reinterpret_cast<const float*>(call.inputs[0]);
     float* const y = reinterpret_cast<float*>(call.outputs[0]);
+    const float* const addend = behind_.addend == kNoValue ? nullptr : reinterpret_cast<const float*>(call.inputs[1]);
     const std::int64_t height = s_.y[2], width = s_.y[3];
     const std::int64_t rows = s_.x[0] * ((s_.x[1] + columns_ - 1) / columns_) * height;
 #pragma omp parallel for num_threads(call.threads) if (call.threads > 1 && rows > 1)
@@ -54,13 +61,14 @@ class WindowKernel final : public Kernel {
         const RowLoops::Window window{vertical.count, (s_.dilations[0] + 1) * row_stride, horizontal.count,
                                       (s_.dilations[1] + 1) * columns_};
         const float* const first = from + vertical.first * row_stride + horizontal.first * columns_;
-        float* const to = y + (row * width + q) * columns_;
+        const std::int64_t at = (row * width + q) * columns_;
+        const RowLoops::Ending ending{addend == nullptr ? nullptr : addend + at, behind_.low, behind_.high};
         if (s_.algorithm == dnnl::algorithm::pooling_max) {
-          loops_.window_maximum(to, first, window, columns_);
+          loops_.window_maximum(y + at, first, window, columns_, ending);
         } else {
           const bool all = s_.algorithm == dnnl::algorithm::pooling_avg_include_padding;
           const std::int64_t count = all ? s_.kernel[0] * s_.kernel[1] : vertical.count * horizontal.count;
-          loops_.window_sum(to, first, window, columns_, 1.0f / static_cast<float>(count));
+          loops_.window_sum(y + at, first, window, columns_, behind_.factor / static_cast<float>(count), ending);
         }
       }
     }
@@ -82,6 +90,7 @@ class WindowKernel final : public Kernel {
 
   PoolShape s_;
   std::int64_t columns_;
+  Behind behind_;
   const RowLoops& loops_;
 };
 
@@ -89,25 +98,57 @@ class PoolPlan final : public NodePlan {
  public:
   PoolPlan(const Node& node, PoolShape shape) : node_(node), shape_(std::move(shape)) {}
 
+  // A factor, then an addition, then bounds; in loops of our own.
+  bool absorb(Planner& planner, const Chain& chain) override {
+    if (shape_.x.size() != 4) return false;
+    const ValueInfo given = planner.info(chain.start), result = planner.info(chain.result);
+    if (behind_.bounded || given.sizes != result.sizes || given.type != result.type) return false;
+    if (const auto function = match_eltwise(planner, chain)) {
+      if (function->algorithm == dnnl::algorithm::eltwise_relu && function->alpha == 0) {
+        behind_.low = 0;
+        behind_.bounded = true;
+      } else if (function->algorithm == dnnl::algorithm::eltwise_clip) {
+        behind_.low = function->alpha;
+        behind_.high = function->beta;
+        behind_.bounded = true;
+      } else if (function->algorithm == dnnl::algorithm::eltwise_linear && function->beta == 0 &&
+                 shape_.algorithm != dnnl::algorithm::pooling_max && behind_.addend == kNoValue) {
+        behind_.factor *= function->alpha;
+      } else {
+        return false;
+      }
+      return true;
+    }
+    const auto other = match_addition(planner, chain);
+    if (!other || *other == chain.start || behind_.addend != kNoValue) return false;
+    behind_.addend = *other;
+    return true;
+  }
+
   void emit(Planner& planner, ValueId result) override {
     const auto layouts = planner.layouts(node_.inputs[0]);
-    const Layout layout = layouts.empty() ? kPlain : layouts[0];
+    const bool alone = behind_.factor == 1 && behind_.addend == kNoValue && !behind_.bounded;
+    Layout layout = layouts.empty() ? kPlain : layouts[0];
+    if (layout.plain() && !alone) layout = kChannelsLast;
+    std::vector<int> inputs{planner.storage(node_.inputs[0], layout)};
+    if (behind_.addend != kNoValue) inputs.push_back(planner.storage(behind_.addend, layout));
+    const int target = planner.add_value(result, layout);
     if (!layout.plain() && shape_.x.size() == 4) {
-      const int source = planner.storage(node_.inputs[0], layout), target = planner.add_value(result, layout);
       const std::int64_t columns = layout.blocked() ? layout.channels : shape_.x[1];
-      planner.add_step(std::make_unique<WindowKernel>(shape_, columns, row_loops(planner.options().isa)), {source}, {target});
+      planner.add_step(std::make_unique<WindowKernel>(shape_, columns, behind_, row_loops(planner.options().isa)),
+                       std::move(inputs), {target});
       return;
     }
     const auto d = describe(shape_, dnnl_desc(shape_.x, layout), dnnl_desc(shape_.y, layout));
     std::vector<DnnlKernel::Argument> arguments{{DNNL_ARG_SRC, d.src_desc(), 0, -1}, {DNNL_ARG_DST, d.dst_desc(), -1, 0}};
-    const int source = planner.storage(node_.inputs[0], layout), target = planner.add_value(result, layout);
     planner.add_step(std::make_unique<DnnlKernel>(dnnl::pooling_forward(d), d.scratchpad_desc(), std::move(arguments)),
-                     {source}, {target});
+                     std::move(inputs), {target});
   }
 
  private:
   const Node& node_;
   PoolShape shape_;
+  Behind behind_;
 };
 
 std::unique_ptr<NodePlan> plan_pool(Planner& planner, const Node& node, bool average) {

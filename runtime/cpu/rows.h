@@ -27,8 +27,14 @@ struct RowLoops {
   struct Window {
     Count rows, row_stride, columns, column_stride;
   };
-  void (*window_maximum)(float* d, const float* s, const Window& window, Count n);  // of nothing: minus infinity
-  void (*window_sum)(float* d, const float* s, const Window& window, Count n, float factor);
+  // What becomes of the result: + addend[c] (null: zeros), not below `low`, not above `high`.
+  struct Ending {
+    const float* addend;
+    float low, high;
+  };
+  void (*window_maximum)(float* d, const float* s, const Window& window, Count n,
+                         const Ending& ending);  // of nothing: -infinity
+  void (*window_sum)(float* d, const float* s, const Window& window, Count n, float factor, const Ending& ending);
 
   // `peak_operations` multiplications and additions in registers, n times over: what the processor can do at most.
   float (*peak)(float x, Count n);

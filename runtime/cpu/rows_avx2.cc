@@ -1,3 +1,3 @@
 #define REWRIGHT_ROWS rows_avx2
-#define REWRIGHT_ROW_BYTES 32
+#define REWRIGHT_VECTOR_BYTES 32
 #include "runtime/cpu/rows_impl.h"

@@ -1,3 +1,3 @@
 #define REWRIGHT_ROWS rows_avx512
-#define REWRIGHT_ROW_BYTES 64
+#define REWRIGHT_VECTOR_BYTES 64
 #include "runtime/cpu/rows_impl.h"

@@ -1,3 +1,3 @@
 #define REWRIGHT_ROWS rows_baseline
-#define REWRIGHT_ROW_BYTES 16
+#define REWRIGHT_VECTOR_BYTES 16
 #include "runtime/cpu/rows_impl.h"

@@ -6,11 +6,10 @@
 #include <limits>
 
 #include "runtime/cpu/rows_isa.h"
+#include "runtime/cpu/vectors_impl.h"
 
 namespace rewright::cpu {
 namespace {
-
-using Count = RowLoops::Count;
 
 // In this order the compiler has one instruction for each, and NaN passes.
 inline float at_least(float low, float x) { return low > x ? low : x; }
@@ -43,19 +42,6 @@ void scale_row(float* d, const float* s, Count n, float scale, float shift, floa
 }
 
 // ---- Columns in vectors
-template <std::size_t kBytes>
-struct Vector {
-  typedef float Type __attribute__((vector_size(kBytes)));
-};
-using V = Vector<REWRIGHT_ROW_BYTES>::Type;
-constexpr Count kLanes = REWRIGHT_ROW_BYTES / sizeof(float);
-
-inline V load(const float* s) {
-  V v;
-  std::memcpy(&v, s, sizeof v);
-  return v;
-}
-inline void store(float* d, V v) { std::memcpy(d, &v, sizeof v); }
 inline V at_least(V low, V x) { return low > x ? low : x; }
 inline V at_most(V high, V x) { return high < x ? high : x; }
 
@@ -97,66 +83,71 @@ void scale_columns(float* d, Count d_stride, const float* s, Count s_stride, Cou
     for (Count i = c; i < n; ++i) d[r * d_stride + i] = at_most(high, at_least(low, s[r * s_stride + i] * scale[i] + shift[i]));
 }
 
-// Calls f with the number of vectors, as a constant, and the column they start at; for single columns with 0. The last vector
-// may overlap the one before: f must not read what it writes.
+// Calls f with the number of vectors, as a constant, the column they start at, and how many columns they are; with 0 for less
+// than a vector.
 template <Count kVectors>
 struct Columns {
-  static constexpr Count vectors = kVectors;
+  static constexpr Count vectors = kVectors == 0 ? 1 : kVectors;
+  static V load(const float* s, Count columns) {
+    if constexpr (kVectors == 0) return load_some(s, columns);
+    return cpu::load(s);
+  }
+  static void store(float* d, V v, Count columns) {
+    if constexpr (kVectors == 0)
+      store_some(d, v, columns);
+    else
+      cpu::store(d, v);
+  }
 };
 template <class F>
 inline void over_columns(Count n, F f) {
   Count c = 0;
-  for (; c + 4 * kLanes <= n; c += 4 * kLanes) f(Columns<4>(), c);
-  for (; c + kLanes <= n; c += kLanes) f(Columns<1>(), c);
-  if (c < n && n >= kLanes) return f(Columns<1>(), n - kLanes);
-  for (; c < n; ++c) f(Columns<0>(), c);
+  for (; c + 4 * kLanes <= n; c += 4 * kLanes) f(Columns<4>(), c, 4 * kLanes);
+  for (; c + kLanes <= n; c += kLanes) f(Columns<1>(), c, kLanes);
+  if (c < n) f(Columns<0>(), c, n - c);
 }
 
 inline V larger(V x, V y) { return (x > y) | (x != x) ? x : y; }
-inline float larger(float x, float y) { return x > y || x != x ? x : y; }
 
-void window_maximum(float* d, const float* s, const RowLoops::Window& w, Count n) {
+// What comes behind a pool.
+template <class C>
+inline V finished(V x, const RowLoops::Ending& e, const float* addend, Count columns) {
+  if (addend != nullptr) x += C::load(addend, columns);
+  return at_most(V{} + e.high, at_least(V{} + e.low, x));
+}
+
+void window_maximum(float* d, const float* s, const RowLoops::Window& w, Count n, const RowLoops::Ending& e) {
   constexpr float kLowest = -std::numeric_limits<float>::infinity();
-  over_columns(n, [&](auto columns, Count c) {
-    constexpr Count kVectors = decltype(columns)::vectors;
-    if constexpr (kVectors == 0) {
-      float largest = kLowest;
-      for (Count r = 0; r < w.rows; ++r)
-        for (Count q = 0; q < w.columns; ++q) largest = larger(s[r * w.row_stride + q * w.column_stride + c], largest);
-      d[c] = largest;
-    } else {
-      V largest[kVectors];
-      for (V& v : largest) v = V{} + kLowest;
-      for (Count r = 0; r < w.rows; ++r)
-        for (Count q = 0; q < w.columns; ++q)
-          for (Count k = 0; k < kVectors; ++k)
-            largest[k] = larger(load(s + r * w.row_stride + q * w.column_stride + c + k * kLanes), largest[k]);
-      for (Count k = 0; k < kVectors; ++k) store(d + c + k * kLanes, largest[k]);
+  over_columns(n, [&](auto c, Count first, Count columns) {
+    using C = decltype(c);
+    V largest[C::vectors];
+    for (V& v : largest) v = V{} + kLowest;
+    for (Count r = 0; r < w.rows; ++r)
+      for (Count q = 0; q < w.columns; ++q)
+        for (Count k = 0; k < C::vectors; ++k)
+          largest[k] = larger(C::load(s + r * w.row_stride + q * w.column_stride + first + k * kLanes, columns), largest[k]);
+    for (Count k = 0; k < C::vectors; ++k) {
+      const Count at = first + k * kLanes;
+      C::store(d + at, finished<C>(largest[k], e, e.addend == nullptr ? nullptr : e.addend + at, columns), columns);
     }
   });
 }
 
 // Each row by itself, then the rows: the error grows with their lengths, not with the product of the two.
-void window_sum(float* d, const float* s, const RowLoops::Window& w, Count n, float factor) {
-  over_columns(n, [&](auto columns, Count c) {
-    constexpr Count kVectors = decltype(columns)::vectors;
-    if constexpr (kVectors == 0) {
-      float total = 0;
-      for (Count r = 0; r < w.rows; ++r) {
-        float row = 0;
-        for (Count q = 0; q < w.columns; ++q) row += s[r * w.row_stride + q * w.column_stride + c];
-        total += row;
-      }
-      d[c] = total * factor;
-    } else {
-      V total[kVectors] = {};
-      for (Count r = 0; r < w.rows; ++r) {
-        V row[kVectors] = {};
-        for (Count q = 0; q < w.columns; ++q)
-          for (Count k = 0; k < kVectors; ++k) row[k] += load(s + r * w.row_stride + q * w.column_stride + c + k * kLanes);
-        for (Count k = 0; k < kVectors; ++k) total[k] += row[k];
-      }
-      for (Count k = 0; k < kVectors; ++k) store(d + c + k * kLanes, total[k] * factor);
+void window_sum(float* d, const float* s, const RowLoops::Window& w, Count n, float factor, const RowLoops::Ending& e) {
+  over_columns(n, [&](auto c, Count first, Count columns) {
+    using C = decltype(c);
+    V total[C::vectors] = {};
+    for (Count r = 0; r < w.rows; ++r) {
+      V row[C::vectors] = {};
+      for (Count q = 0; q < w.columns; ++q)
+        for (Count k = 0; k < C::vectors; ++k)
+          row[k] += C::load(s + r * w.row_stride + q * w.column_stride + first + k * kLanes, columns);
+      for (Count k = 0; k < C::vectors; ++k) total[k] += row[k];
+    }
+    for (Count k = 0; k < C::vectors; ++k) {
+      const Count at = first + k * kLanes;
+      C::store(d + at, finished<C>(total[k] * factor, e, e.addend == nullptr ? nullptr : e.addend + at, columns), columns);
     }
   });
 }

@@ -93,7 +93,8 @@ TEST_CASE("loops over rows agree with their formulas, on special values too") {
       for (const cpu::RowLoops::Window window :
            {cpu::RowLoops::Window{rows, from, 1, 0}, {1, 0, rows, from}, {0, from, 1, 0}}) {
         const std::int64_t taps = window.rows * window.columns;
-        loops.window_maximum(y.data(), x.data(), window, n);
+        const cpu::RowLoops::Ending plain{nullptr, -kInf, kInf};
+        loops.window_maximum(y.data(), x.data(), window, n, plain);
         for (std::int64_t c = 0; c < n; ++c) {
           double expected = -kInf;
           for (std::int64_t r = 0; r < taps; ++r) {
@@ -104,7 +105,7 @@ TEST_CASE("loops over rows agree with their formulas, on special values too") {
           wrong += !close(y[static_cast<std::size_t>(c)], expected, 0);
         }
         CHECK(wrong == 0);
-        loops.window_sum(y.data(), x.data(), window, n, 0.25f);
+        loops.window_sum(y.data(), x.data(), window, n, 0.25f, plain);
         for (std::int64_t c = 0; c < n; ++c) {
           float expected = 0;  // in floats and in order, as sums of the largest numbers overflow
           for (std::int64_t r = 0; r < taps; ++r) expected += x[static_cast<std::size_t>(r * from + c)];
@@ -160,6 +161,18 @@ TEST_CASE("a concatenation takes its norm and its bounds along") {
   CHECK(b.steps() == std::vector<std::string>{"Conv", "Conv", "Concat+BatchNormalization+Relu", "Conv"});
 }
 
+TEST_CASE("pools take in what is behind them") {
+  Builder b(1);
+  const ValueId x = b.convolution(b.input({1, 3, 9, 9}), 11);
+  const Indices three{Index(3), Index(3)}, ones{Index(1), Index(1)};
+  const std::vector<std::pair<std::string, AttributeValue>> window{{"kernel", three}, {"pads_begin", ones}, {"pads_end", ones}};
+  ValueId y = node(b.graph, "AveragePool", {x}, window)[0];
+  y = node(b.graph, "Relu", {node(b.graph, "Add", {node(b.graph, "Add", {y, y})[0], x})[0]})[0];
+  b.graph.add_output("y", y);
+  check_graph(b.graph, b.inputs);
+  CHECK(b.steps() == std::vector<std::string>{"Conv", "AveragePool+Add+Add+Relu"});
+}
+
 TEST_CASE("pools of pictures whose channels stand last") {
   for (unsigned seed = 0; seed < 80; ++seed) {
     CAPTURE(seed);
@@ -187,6 +200,9 @@ TEST_CASE("pools of pictures whose channels stand last") {
       if (average) attributes.emplace_back("count_include_pad", b.pick(0, 1) == 1);
       y = node(b.graph, average ? "AveragePool" : "MaxPool", {x}, attributes)[0];
     }
+    if (seed % 5 == 0) y = node(b.graph, "Add", {y, y})[0];
+    if (seed % 3 == 0) y = node(b.graph, "Add", {b.input(values(b.graph.value(y).type.shape)), y})[0];
+    if (seed % 7 == 0) y = node(b.graph, "Relu", {y})[0];
     b.graph.add_output("y", y);
     check_graph(b.graph, b.inputs, 5e-5);
   }

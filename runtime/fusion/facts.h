@@ -56,7 +56,11 @@ class Facts {
   virtual std::unique_ptr<Taken> take(const Node& node) = 0;
   // May the kernel compute the chain behind it as well? If so it does.
   virtual bool absorb(Taken& taken, const Chain& chain) = 0;
-  // The same for a node without other results that has_kernels says nothing of.
+  // May the kernel compute the elementwise chain before its first input as well? If so it does, and reads the chain's start.
+  virtual bool absorb_before(Taken&, const Chain&) { return false; }
+  // May the kernel compute the node `next` as well, which uses its result alone and has kernels? If so it does.
+  virtual bool absorb_next(Taken&, const Node&) { return false; }
+  // The same as `absorb` for a node without other results that has_kernels says nothing of.
   virtual std::unique_ptr<Taken> take_reducing(const Node&) { return nullptr; }
   // The same as `absorb` for a node `rows` that uses the kernel's result alone, and a node taken as `next` that uses that
   // one's.

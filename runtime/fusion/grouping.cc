@@ -30,10 +30,13 @@ class Grouping {
 
  private:
   void take_kernels();
+  void take_before(Group& group);
   void take_chains(Group& group);
+  void take_next(Group& group);
   void take_rows(Group& group);
   std::unique_ptr<Taken> take_reducing(int node);
   int only_user(ValueId value) const;  // -1: none, or several
+  bool is_used(int node) const;
   void join(Group& group, int node);
   void group_elementwise();
   bool is_tiled(int node) const;
@@ -101,7 +104,9 @@ void Grouping::take_kernels() {
     if (taken) {
       Group& group = add_group();
       group.taken = std::move(taken);
+      take_before(group);
       take_chains(group);
+      take_next(group);
       take_rows(group);
       facts_.will_be_stored(group.result);
       continue;
@@ -115,6 +120,34 @@ void Grouping::take_kernels() {
         keeps_order(output.element, output.position, values(output.type.shape), facts_.info(node.inputs[0]).sizes))
       add_group().view = true;
   }
+}
+
+// A node before the kernel's first input, which others may compute again for themselves.
+void Grouping::take_before(Group& group) {
+  const int n = group.nodes[0];
+  const Node& node = *graph_.nodes()[n];
+  const ValueId read = node.inputs.empty() ? kNoValue : node.inputs[0];
+  const int before = read == kNoValue ? -1 : producers_[read];
+  if (before < 0 || is_output_[read] || facts_.constant(read) || !is_tiled(before)) return;
+  if (std::count(node.inputs.begin(), node.inputs.end(), read) != 1) return;
+  const Node& producer = *graph_.nodes()[before];
+  const ValueId start = producer.inputs.empty() ? kNoValue : producer.inputs[0];
+  if (start == kNoValue || facts_.has_kernels(producer.op->name()) || facts_.constant(start)) return;
+  if (facts_.info(start).sizes != facts_.info(read).sizes || facts_.info(start).type != facts_.info(read).type) return;
+  const Definition definition = facts_.define(producer);
+  if (!definition.has_denotation() || has_reduction(definition.outputs()[0].element)) return;
+  if (!facts_.absorb_before(*group.taken, compose(facts_, producers_, {before}, start, false))) return;
+  std::erase(users_[read], n);
+  auto& users = users_[start];
+  if (const auto at = std::lower_bound(users.begin(), users.end(), n); at == users.end() || *at != n) users.insert(at, n);
+}
+
+void Grouping::take_next(Group& group) {
+  const int next = only_user(group.result);
+  if (next < 0 || group_of_[next] >= 0 || graph_.nodes()[next]->op == nullptr) return;
+  if (!facts_.absorb_next(*group.taken, *graph_.nodes()[next])) return;
+  join(group, next);
+  take_chains(group);
 }
 
 void Grouping::take_chains(Group& group) {
@@ -143,6 +176,12 @@ std::unique_ptr<Taken> Grouping::take_reducing(int n) {
 }
 
 int Grouping::only_user(ValueId value) const { return is_output_[value] || users_[value].size() != 1 ? -1 : users_[value][0]; }
+
+// All that used a node's results may compute them again for themselves.
+bool Grouping::is_used(int node) const {
+  return std::any_of(graph_.nodes()[node]->outputs.begin(), graph_.nodes()[node]->outputs.end(),
+                     [&](ValueId o) { return o != kNoValue && (is_output_[o] || !users_[o].empty()); });
+}
 
 void Grouping::join(Group& group, int node) {
   group_of_[node] = group_of_[group.nodes[0]];
@@ -239,7 +278,7 @@ void Grouping::group_elementwise() {
   };
   for (std::size_t r = graph_.nodes().size(); r-- > 0;) {
     const int root = static_cast<int>(r);
-    if (!facts_.needed(r) || group_of_[root] >= 0) continue;
+    if (!facts_.needed(r) || group_of_[root] >= 0 || !is_used(root)) continue;
     const int number = static_cast<int>(groups_.size());
     const bool tiled = is_tiled(root) && facts_.define(*graph_.nodes()[root]).has_denotation();
     groups_.emplace_back();
