@@ -11,9 +11,9 @@ namespace {
 
 using Count = std::int64_t;
 
-constexpr Count kRows = 24;             // queries whose scores are in memory at one time, for a thread
-constexpr Count kKeys = 512;            // about as many keys
-constexpr double kWorthThread = 30000;  // multiplications that take as long as waking a thread
+constexpr Count kRows = 24;              // queries whose scores are in memory at one time, for a thread
+constexpr Count kKeys = 512;             // about as many keys
+constexpr double kMultiplications = 80;  // a nanosecond
 
 Count rounded_up(Count a, Count b) { return (a + b - 1) / b; }
 
@@ -33,19 +33,18 @@ class AttentionKernel final : public Kernel {
 
   void run(const Call& call) const override {
     const double work = static_cast<double>(count_ * t_.queries) * static_cast<double>(k_.floats() + v_.floats());
-    const int threads =
-        static_cast<int>(std::clamp(work / kWorthThread, 1.0, static_cast<double>(std::min(call.threads, t_.threads))));
+    const int threads = call.workers.threads();
     const Count parts = count_ % threads == 0 || count_ > 3 * threads ? 1 : std::min<Count>(threads, t_.queries);
-    const Count units = count_ * parts;
-#pragma omp parallel for num_threads(threads) schedule(static, 1) if (threads > 1)
-    for (int thread = 0; thread < threads; ++thread) {
-      const Count first = units * thread / threads, last = units * (thread + 1) / threads;
+    const Count units = count_ * parts, pieces = call.workers.pieces(work / kMultiplications, units);
+    call.workers.share(pieces, [&](Count piece, int thread) {
+      const Count first = first_unit(units, piece, pieces), last = first_unit(units, piece + 1, pieces);
       float* const scratch = reinterpret_cast<float*>(call.scratch) + thread * thread_floats();
       for (Count u = first; u < last; ++u) {
         const Count part = u % parts;
-        one(call, u / parts, t_.queries * part / parts, t_.queries * (part + 1) / parts, u == first || part == 0, scratch);
+        one(call, u / parts, first_unit(t_.queries, part, parts), first_unit(t_.queries, part + 1, parts),
+            u == first || part == 0, scratch);
       }
-    }
+    });
   }
 
  private:

@@ -10,6 +10,7 @@ namespace rewright::cpu {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr double kElements = 8;  // a nanosecond
 
 // y = x * scale[c] + shift[c], not below `low` and not above `high`; empty scales: all 1 and 0.
 struct Scaling {
@@ -51,8 +52,7 @@ class ConcatenationKernel final : public Kernel {
   void run_channels_last(const Call& call) const {
     float* const y = reinterpret_cast<float*>(call.outputs[0]);
     const std::int64_t rows = pictures_ * picture_, together = block_rows(), blocks = (rows + together - 1) / together;
-#pragma omp parallel for num_threads(call.threads) if (call.threads > 1 && blocks > 1)
-    for (std::int64_t block = 0; block < blocks; ++block) {
+    call.workers.for_each(blocks, static_cast<double>(rows * channels_) / kElements, [&](std::int64_t block, int) {
       const std::int64_t first = block * together, count = std::min(together, rows - first);
       std::int64_t channel = 0;
       for (std::size_t k = 0; k < parts_.size(); ++k) {
@@ -66,14 +66,13 @@ class ConcatenationKernel final : public Kernel {
           loops_.copy(to, channels_, x, n, count, n);
         channel += n;
       }
-    }
+    });
   }
 
   void run_plain(const Call& call) const {
     float* const y = reinterpret_cast<float*>(call.outputs[0]);
     const std::int64_t rows = pictures_ * channels_;
-#pragma omp parallel for num_threads(call.threads) if (call.threads > 1 && rows > 1)
-    for (std::int64_t row = 0; row < rows; ++row) {
+    call.workers.for_each(rows, static_cast<double>(rows * picture_) / kElements, [&](std::int64_t row, int) {
       const std::int64_t channel = row % channels_;
       std::int64_t begin = 0;
       std::size_t k = 0;
@@ -86,7 +85,7 @@ class ConcatenationKernel final : public Kernel {
       } else {
         std::copy(x, x + picture_, y + row * picture_);
       }
-    }
+    });
   }
 
   std::vector<std::int64_t> parts_;

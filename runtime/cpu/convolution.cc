@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/cpu/convolution_choice.h"
+#include "runtime/cpu/convolution_parts.h"
 #include "runtime/cpu/epilogue.h"
 
 namespace rewright::cpu {
@@ -133,6 +134,11 @@ class Reorder final {
   }
 };
 
+constexpr std::size_t kNearWeights = 512 << 10;  // bytes that stay in the second-level cache
+constexpr double kWeightBytes = 27;              // a nanosecond, from the third-level cache
+constexpr double kFewPixels = 56;                // of a piece
+constexpr double kUneven = 1.05;
+constexpr double kCalls = 3;              // pieces that cost what one of the library's does
 constexpr std::int64_t kFewChannels = 8;  // of a network's input: oneDNN has convolutions for them
 
 std::unique_ptr<NodePlan> plan_convolution(Planner& planner, const Node& node, bool transposed);
@@ -239,7 +245,7 @@ class ConvolutionPlan final : public NodePlan {
     if (method == ConvolutionMethod::kDirect)
       kernel = make_direct_convolution(picture, weights, std::move(finish), isa);
     else if (method == ConvolutionMethod::kGrouped)
-      kernel = make_grouped_convolution(picture, weights, std::move(finish), isa);
+      kernel = make_grouped_convolution(picture, weights, std::move(finish), isa, planner.options().threads);
     else
       kernel = make_winograd_convolution(picture, method == ConvolutionMethod::kWinograd2 ? 2 : 4, weights, std::move(finish),
                                          isa, planner.options().threads);
@@ -255,6 +261,9 @@ class ConvolutionPlan final : public NodePlan {
     const Layout x_layout = *layout_of(p.source, shape_.x), y_layout = *layout_of(p.result, shape_.y);
     const std::vector<memory::desc> additions(epilogue_.additions().size(), p.result);
     if (!additions.empty()) p = describe(shape_, p.source, any_weights, bias, p.result, attributes(additions));
+
+    const std::optional<Cut> parts = cut(planner.options(), p, x_layout, y_layout, bias);
+    if (parts) p.weights = parts->primitives[0].weights;
 
     std::vector<int> inputs{planner.storage(node_.inputs[0], x_layout)};
     std::vector<DnnlKernel::Argument> arguments{{DNNL_ARG_SRC, p.source, 0, -1}, {DNNL_ARG_DST, p.result, -1, 0}};
@@ -287,10 +296,125 @@ class ConvolutionPlan final : public NodePlan {
       inputs.push_back(planner.storage(epilogue_.additions()[n], y_layout));
     }
     const int target = planner.add_value(result, y_layout);
-    std::unique_ptr<Kernel> kernel =
-        std::make_unique<DnnlKernel>(p.primitive, p.scratchpad, std::move(arguments), std::move(owned));
-    if (function != nullptr) kernel = followed_by(std::move(kernel), function, stored_elements(shape_.y, y_layout));
+    std::unique_ptr<Kernel> kernel;
+    if (parts) {
+      kernel = in_pieces(*parts, planner.options().threads, arguments, owned, x_layout.plain(), function);
+    } else {
+      kernel = std::make_unique<DnnlKernel>(p.primitive, p.scratchpad, std::move(arguments), std::move(owned));
+      if (function != nullptr) kernel = followed_by(std::move(kernel), function, stored_elements(shape_.y, y_layout));
+    }
     planner.add_step(std::move(kernel), std::move(inputs), {target});
+  }
+
+  // The convolution cut into convolutions of rows, which threads compute side by side.
+  struct Cut {
+    std::vector<RowPart> parts;
+    std::vector<Shape> shapes;
+    std::vector<Primitive> primitives;
+    std::int64_t x_row = 0, x_rows = 0, y_row = 0, y_rows = 0;  // floats of a row of pixels, rows of a picture
+  };
+
+  // nullopt if that is of no use, or the library would be slower at it.
+  std::optional<Cut> cut(const PlanOptions& options, const Primitive& whole, Layout x_layout, Layout y_layout,
+                         bool bias) const {
+    if (options.threads <= 1 || shape_.transposed || !constant_weights_) return std::nullopt;
+    if (!y_layout.channels_last() || x_layout.blocked()) return std::nullopt;
+    const bool plain = x_layout.plain();
+    // Pixels one by one, where rows would leave a thread much less to do.
+    const std::int64_t rows = shape_.x[0] * shape_.y[2], threads = options.threads;
+    const bool pixels =
+        !plain && is_pointwise() && (rows + threads - 1) / threads * threads > kUneven * static_cast<double>(rows);
+    const auto inner = [](const Sizes& sizes) { return element_count(std::span(sizes).subspan(3)); };
+    Cut cut{{}, {}, {}, inner(shape_.x) * shape_.x[1], shape_.x[2], inner(shape_.y) * shape_.y[1], shape_.y[2]};
+    std::int64_t pictures = shape_.x[0];
+    if (pixels) {
+      cut.x_rows = cut.y_rows = element_count(shape_.x) / shape_.x[1];
+      cut.x_row = shape_.x[1];
+      cut.y_row = shape_.y[1];
+      pictures = 1;
+    }
+    const std::int64_t count = useful_pieces(options, pictures * cut.y_rows, whole.weights.get_size());
+    if (count < 2) return std::nullopt;
+    cut.parts = cut_rows(
+        pictures, {cut.x_rows, cut.y_rows, shape_.w[2], shape_.strides[0], shape_.dilations[0] + 1, shape_.pads_begin[0]},
+        count, plain);
+    for (const RowPart& part : cut.parts) {
+      Shape own = shape_;
+      own.x[0] = own.y[0] = part.pictures;
+      if (pixels) {
+        std::fill(own.x.begin() + 2, own.x.end(), 1);
+        std::fill(own.y.begin() + 2, own.y.end(), 1);
+        own.x.back() = own.y.back() = part.rows;
+      } else {
+        own.x[2] = part.rows;
+        own.y[2] = part.out_rows;
+        own.pads_begin[0] = part.pad_begin;
+        own.pads_end[0] = part.pad_end;
+      }
+      cut.shapes.push_back(std::move(own));
+    }
+    if (cut.shapes.size() < 2) return std::nullopt;
+    // With weights packed as for the whole, or else as the first part wants them.
+    const memory::desc any_weights(shape_.weights().get_dims(), memory::data_type::f32, memory::format_tag::any);
+    for (memory::desc weights : {whole.weights, any_weights}) {
+      cut.primitives.clear();
+      try {
+        for (const Shape& own : cut.shapes) {
+          const memory::desc y = dnnl_desc(own.y, y_layout);
+          const std::vector<memory::desc> additions(epilogue_.additions().size(), y);
+          cut.primitives.push_back(describe(own, dnnl_desc(own.x, x_layout), weights, bias, y, attributes(additions)));
+          if (cut.primitives.back().slow && !whole.slow) break;
+          weights = cut.primitives.back().weights;
+        }
+      } catch (const dnnl::error&) {
+        continue;
+      }
+      if (!cut.primitives.back().slow || whole.slow) return cut;
+    }
+    return std::nullopt;
+  }
+
+  std::unique_ptr<Kernel> in_pieces(const Cut& cut, int threads, const std::vector<DnnlKernel::Argument>& arguments,
+                                    const std::vector<DnnlKernel::Owned>& owned, bool plain, RowLoops::Unary function) const {
+    std::vector<PiecesKernel::Piece> pieces;
+    for (std::size_t n = 0; n < cut.parts.size(); ++n) {
+      const RowPart& part = cut.parts[n];
+      const Primitive& primitive = cut.primitives[n];
+      PiecesKernel::Piece piece;
+      piece.inputs.resize(arguments.size() - 1);
+      piece.inputs[0] = (part.picture * cut.x_rows + (plain ? 0 : part.first)) * cut.x_row;
+      piece.output = (part.picture * cut.y_rows + part.out_first) * cut.y_row;
+      piece.elements = element_count(cut.shapes[n].y);
+      if (plain) piece.rows = {part.first, part.rows, cut.x_row / shape_.x[1]};
+      std::vector<DnnlKernel::Argument> own = arguments;
+      for (DnnlKernel::Argument& a : own) {
+        a.desc = a.dnnl_number == DNNL_ARG_SRC ? primitive.source : primitive.result;
+        if (a.input > 0) piece.inputs[static_cast<std::size_t>(a.input)] = piece.output;  // what is added
+      }
+      piece.kernel = std::make_unique<DnnlKernel>(primitive.primitive, primitive.scratchpad, std::move(own), owned);
+      pieces.push_back(std::move(piece));
+    }
+    return std::make_unique<PiecesKernel>(std::move(pieces), threads, function, plain ? shape_.x[1] : 0, cut.x_rows);
+  }
+
+  bool is_pointwise() const {
+    const auto all = [](const auto& list, std::int64_t value) {
+      return std::all_of(list.begin(), list.end(), [&](std::int64_t v) { return v == value; });
+    };
+    return all(std::span(shape_.w).subspan(2), 1) && all(shape_.strides, 1) && all(shape_.pads_begin, 0) &&
+           all(shape_.pads_end, 0);
+  }
+
+  // Each piece costs the library's calls, and reads all weights again. Where these come from afar, or serve few pixels, or
+  // there is not much to do, one piece for each thread is enough.
+  std::int64_t useful_pieces(const PlanOptions& options, std::int64_t rows, std::size_t weight_bytes) const {
+    const double window = static_cast<double>(element_count(shape_.w) / shape_.w[0]);
+    const double results = static_cast<double>(element_count(shape_.y)), pixels = results / static_cast<double>(shape_.y[1]);
+    const double nanoseconds = results * window / (window < 64 ? 20 : 100);
+    const double afar = weight_bytes < kNearWeights ? 0 : 2 * static_cast<double>(weight_bytes) / kWeightBytes;
+    const double each = std::max({kCalls * options.piece_nanoseconds, afar, nanoseconds * kFewPixels / pixels});
+    const std::int64_t least = piece_count(options.threads, nanoseconds, rows, options.piece_nanoseconds);
+    return std::max(piece_count(options.threads, nanoseconds, rows, each), std::min<std::int64_t>(options.threads, least));
   }
 
   dnnl::primitive_attr attributes(const std::vector<memory::desc>& additions) const {

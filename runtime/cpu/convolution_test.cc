@@ -1,5 +1,6 @@
 // Convolutions of our own against sums in double, over random shapes, at each instruction set.
 #include "runtime/cpu/convolution_choice.h"
+#include "runtime/cpu/convolution_parts.h"
 #include "runtime/cpu/graph_testing.h"
 
 using namespace rewright;
@@ -68,7 +69,7 @@ struct Case {
                                        reinterpret_cast<const std::byte*>(addend.data())};
     std::byte* const outputs[] = {reinterpret_cast<std::byte*>(y.data())};
     Tensor scratch(DataType::kUint8, {static_cast<std::int64_t>(kernel.scratch_bytes())});
-    kernel.run({inputs, outputs, scratch.mutable_bytes().data(), threads});
+    kernel.run({inputs, outputs, scratch.mutable_bytes().data(), cpu::Workers(threads, 0)});
   }
   // Sums in double; `largest` becomes the largest of them, or 1.
   std::vector<double> expected(double& largest) const {
@@ -256,9 +257,40 @@ TEST_CASE("convolutions in small groups, of random shapes") {
       random_groups(c, isa == Isa::kAvx512 ? 16 : isa == Isa::kAvx2 ? 8 : 4);
       REQUIRE(cpu::is_in_small_groups(c.s, isa));
       if (seed % 3 == 0) c.finish.function = cpu::row_loops(isa).swish;
-      c.run(*cpu::make_grouped_convolution(c.s, c.given(), c.finish, isa), 1 + static_cast<int>(seed % 3));
+      const int threads = 1 + static_cast<int>(seed % 3);
+      c.run(*cpu::make_grouped_convolution(c.s, c.given(), c.finish, isa, threads), threads);
       CHECK(c.error() < 1e-6);
     }
+}
+
+// Each row of the result once, from the rows that its windows reach and no others.
+TEST_CASE("parts of convolutions have the rows that their windows reach") {
+  std::mt19937 random(4);
+  const auto pick = [&](std::int64_t low, std::int64_t high) {
+    return std::uniform_int_distribution<std::int64_t>(low, high)(random);
+  };
+  for (int round = 0; round < 3000; ++round) {
+    cpu::RowWindow w{pick(1, 20), 1, pick(1, 5), pick(1, 3), pick(1, 2), 0};
+    const std::int64_t reach = (w.kernel - 1) * w.dilation + 1;
+    w.pad_begin = pick(0, reach - 1);
+    const std::int64_t pad_end = std::max(pick(0, reach - 1), reach - w.pad_begin - w.rows);
+    w.out_rows = (w.rows + w.pad_begin + pad_end - reach) / w.stride + 1;
+    const std::int64_t pictures = pick(1, 5), count = pick(1, 9);
+    const bool one_picture = round % 2;
+    const auto parts = cpu::cut_rows(pictures, w, count, one_picture);
+    std::vector<int> computed(static_cast<std::size_t>(pictures * w.out_rows));
+    for (const cpu::RowPart& p : parts) {
+      CHECK((p.rows > 0 && p.first >= 0 && p.first + p.rows <= w.rows && p.pad_begin >= 0));
+      CHECK((!one_picture || p.pictures == 1));
+      // The part as a convolution of its own: as many rows, and its first window begins where it did.
+      CHECK((p.rows + p.pad_begin + p.pad_end - reach) / w.stride + 1 == p.out_rows);
+      CHECK(p.first - p.pad_begin == p.out_first * w.stride - w.pad_begin);
+      for (std::int64_t n = 0; n < p.pictures; ++n)
+        for (std::int64_t r = 0; r < p.out_rows; ++r)
+          ++computed[static_cast<std::size_t>((p.picture + n) * w.out_rows + p.out_first + r)];
+    }
+    for (const int times : computed) CHECK((parts.empty() || times == 1));
+  }
 }
 
 TEST_CASE("NaN, infinite and subnormal elements in convolutions") {
@@ -274,7 +306,7 @@ TEST_CASE("NaN, infinite and subnormal elements in convolutions") {
         random_depthwise(c);
       const auto kernel = [&] {
         return seed % 3 == 0   ? cpu::make_direct_convolution(c.s, c.given(), c.finish, isa)
-               : seed % 3 == 1 ? cpu::make_grouped_convolution(c.s, c.given(), c.finish, isa)
+               : seed % 3 == 1 ? cpu::make_grouped_convolution(c.s, c.given(), c.finish, isa, 1)
                                : depthwise(c, isa);
       };
       for (const float special : {kNan, kInf, -kInf, 1e-41f, -1e-41f}) c.x[c.random() % c.x.size()] = special;

@@ -9,6 +9,7 @@ namespace rewright::cpu {
 namespace {
 
 constexpr std::int64_t kTilePixels[] = {7, 4, 1};
+constexpr double kMultiplications = 40;  // a nanosecond
 
 // Rows of the result of a convolution by channels, each by itself.
 class DepthwiseRows {
@@ -42,6 +43,9 @@ class DepthwiseRows {
 
   std::int64_t count() const { return s_.pictures * s_.out_height; }
   std::int64_t elements() const { return s_.out_width * s_.channels; }  // of a row
+  double nanoseconds() const {                                          // of all, on one thread
+    return static_cast<double>(count() * elements() * s_.kernel[0] * s_.kernel[1]) / kMultiplications;
+  }
 
   void compute(const float* x, std::int64_t row, float* y, const float* addend) const {
     // The rows of the window that lie in the picture.
@@ -86,11 +90,10 @@ class Depthwise final : public Kernel {
     const float* const x = reinterpret_cast<const float*>(call.inputs[0]);
     const float* const addend = adds_ ? reinterpret_cast<const float*>(call.inputs[1]) : nullptr;
     float* const y = reinterpret_cast<float*>(call.outputs[0]);
-#pragma omp parallel for num_threads(call.threads) if (call.threads > 1 && rows_.count() > 1)
-    for (std::int64_t row = 0; row < rows_.count(); ++row) {
+    call.workers.for_each(rows_.count(), rows_.nanoseconds(), [&](std::int64_t row, int) {
       const std::int64_t at = row * rows_.elements();
       rows_.compute(x, row, y + at, addend == nullptr ? nullptr : addend + at);
-    }
+    });
   }
 
  private:
@@ -119,30 +122,31 @@ class Separable final : public Kernel {
       }
     }));
     bias_ = panels_.by_column(finish_.bias);
-    // As many rows as make some tiles of pixels, if every thread has a strip then.
+    // As many rows as make some tiles of pixels, and as many strips for each thread.
     const std::int64_t wanted = std::max<std::int64_t>(1, kTiles * loops_.max_rows / width_);
-    together_ = std::clamp<std::int64_t>(rows_.count() / threads, 1, wanted);
-    strips_ = (rows_.count() + together_ - 1) / together_;
-    workers_ = std::min<std::int64_t>(threads, strips_);
+    strips_ = (rows_.count() + wanted - 1) / wanted;
+    strips_ = std::min(rows_.count(), (strips_ + threads - 1) / threads * threads);
+    together_ = (rows_.count() + strips_ - 1) / strips_;
+    threads_ = std::min<std::int64_t>(threads, strips_);
   }
 
   std::size_t scratch_bytes() const override {
-    return sizeof(float) * static_cast<std::size_t>(workers_ * together_ * rows_.elements());
+    return sizeof(float) * static_cast<std::size_t>(threads_ * together_ * rows_.elements());
   }
 
   void run(const Call& call) const override {
     float* const scratch = reinterpret_cast<float*>(call.scratch);
-#pragma omp parallel for num_threads(static_cast <int>(workers_)) schedule(static, 1) if (workers_ > 1)
-    for (std::int64_t worker = 0; worker < workers_; ++worker)
-      for (std::int64_t strip = strips_ * worker / workers_; strip < strips_ * (worker + 1) / workers_; ++strip)
-        compute(call, strip, scratch + worker * together_ * rows_.elements());
+    call.workers.for_each(strips_, 2 * rows_.nanoseconds(), [&](std::int64_t strip, int thread) {
+      compute(call, strip, scratch + thread * together_ * rows_.elements());
+    });
   }
 
  private:
   static constexpr std::int64_t kTiles = 3;
 
   void compute(const Call& call, std::int64_t strip, float* between) const {
-    const std::int64_t first = strip * together_, count = std::min(together_, rows_.count() - first);
+    const std::int64_t first = first_unit(rows_.count(), strip, strips_);
+    const std::int64_t count = first_unit(rows_.count(), strip + 1, strips_) - first;
     for (std::int64_t r = 0; r < count; ++r)
       rows_.compute(reinterpret_cast<const float*>(call.inputs[0]), first + r, between + r * rows_.elements(), nullptr);
     const std::int64_t pixels = count * width_, blocks = (pixels + loops_.max_rows - 1) / loops_.max_rows;
@@ -178,7 +182,7 @@ class Separable final : public Kernel {
   const ConvolutionLoops& loops_;
   Panels panels_;
   std::vector<float> bias_;
-  std::int64_t together_, strips_, workers_;  // rows of a strip
+  std::int64_t together_, strips_, threads_;  // most rows of a strip
 };
 
 }  // namespace

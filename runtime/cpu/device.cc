@@ -1,7 +1,6 @@
 #include "runtime/cpu/device.h"
 
 #include <cblas.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <chrono>
@@ -51,12 +50,12 @@ Roofline measure_roofline(int threads, Isa isa) {
   constexpr int kRounds = 8;
   constexpr std::int64_t kRepeats = 200000;
   constexpr std::int64_t kBytes = std::int64_t{64} << 20;
+  const cpu::Workers workers(threads);
   const auto best_seconds = [&](const auto& work) {
     double best = std::numeric_limits<double>::infinity();
     for (int round = 0; round < kRounds; ++round) {
       const double start = cpu::work_seconds(threads);
-#pragma omp parallel for num_threads(threads) schedule(static, 1)
-      for (int t = 0; t < threads; ++t) work(t);
+      workers.share(threads, [&](std::int64_t piece, int) { work(piece); });
       best = std::min(best, cpu::work_seconds(threads) - start);
     }
     return best;
@@ -64,12 +63,13 @@ Roofline measure_roofline(int threads, Isa isa) {
   Roofline roofline;
   const cpu::RowLoops& loops = cpu::row_loops(isa);
   std::vector<float> results(static_cast<std::size_t>(threads));
-  const double computing = best_seconds([&](int t) { results[static_cast<std::size_t>(t)] = loops.peak(0.5f, kRepeats); });
+  const double computing =
+      best_seconds([&](std::int64_t t) { results[static_cast<std::size_t>(t)] = loops.peak(0.5f, kRepeats); });
   roofline.operations_per_second = static_cast<double>(loops.peak_operations * kRepeats) * threads / computing;
   std::vector<char> from(kBytes, 1), to(kBytes, 2);
   const std::int64_t share = kBytes / threads;
   const double copying = best_seconds(
-      [&](int t) { std::memcpy(to.data() + t * share, from.data() + t * share, static_cast<std::size_t>(share)); });
+      [&](std::int64_t t) { std::memcpy(to.data() + t * share, from.data() + t * share, static_cast<std::size_t>(share)); });
   roofline.bytes_per_second = 2.0 * static_cast<double>(share) * threads / copying;
   return roofline;
 }

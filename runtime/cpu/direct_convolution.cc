@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::int64_t kPartBytes = 32 << 10;      // of a picture, read again for each panel of weights
 constexpr std::int64_t kWeightsBytes = 512 << 10;  // of weights, read again for each part of the picture
+constexpr double kMultiplications = 100;           // a nanosecond
+constexpr double kCopied = 8;                      // floats
 
 class DirectConvolution final : public Kernel {
  public:
@@ -58,26 +60,25 @@ class DirectConvolution final : public Kernel {
 
   void run(const Call& call) const override {
     const float* x = reinterpret_cast<const float*>(call.inputs[0]);
-    const int threads = call.threads;
     if (copied_) {
       float* const to = reinterpret_cast<float*>(call.scratch);
       const std::int64_t rows = s_.pictures * s_.height;
-#pragma omp parallel for num_threads(threads) if (threads > 1 && rows > 1)
-      for (std::int64_t row = 0; row < rows; ++row)
-        pad_row(to + row * padded_width_ * s_.channels, x + row * s_.width * s_.channels);
+      call.workers.for_each(
+          rows, static_cast<double>(rows * padded_width_ * s_.channels) / kCopied,
+          [&](std::int64_t row, int) { pad_row(to + row * padded_width_ * s_.channels, x + row * s_.width * s_.channels); });
       x = to;
     }
     const std::int64_t parts = (s_.out_width + part_ - 1) / part_, rows = s_.pictures * s_.out_height;
     const std::int64_t all = s_.group * panels_.count(), sets = (all + together_ - 1) / together_;
-#pragma omp parallel for num_threads(threads) if (threads > 1) collapse(3)
-    for (std::int64_t set = 0; set < sets; ++set)
-      for (std::int64_t row = 0; row < rows; ++row)
-        for (std::int64_t part = 0; part < parts; ++part) {
-          const std::int64_t first = part * part_, count = std::min(part_, s_.out_width - first);
-          const std::int64_t begin = set * together_, end = std::min(all, begin + together_);
-          for (std::int64_t p = begin; p < end; ++p) compute(call, x, p, row, first, count);
-          if (finish_.function != nullptr) finish(call, begin, end, row * s_.out_width + first, count);
-        }
+    const double multiplications =
+        static_cast<double>(rows * s_.out_width) * static_cast<double>(s_.group * panels_.depth() * panels_.stored_columns());
+    call.workers.for_each(sets * rows * parts, multiplications / kMultiplications, [&](std::int64_t unit, int) {
+      const std::int64_t set = unit / parts / rows, row = unit / parts % rows, part = unit % parts;
+      const std::int64_t first = part * part_, count = std::min(part_, s_.out_width - first);
+      const std::int64_t begin = set * together_, end = std::min(all, begin + together_);
+      for (std::int64_t p = begin; p < end; ++p) compute(call, x, p, row, first, count);
+      if (finish_.function != nullptr) finish(call, begin, end, row * s_.out_width + first, count);
+    });
   }
 
  private:

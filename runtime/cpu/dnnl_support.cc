@@ -116,6 +116,42 @@ void DnnlKernel::run(const Call& call) const {
   free_.push_back(std::move(binding));
 }
 
+PiecesKernel::PiecesKernel(std::vector<Piece> pieces, int threads, RowLoops::Unary function, std::int64_t channels,
+                           std::int64_t height)
+    : pieces_(std::move(pieces)), threads_(threads), function_(function), channels_(channels), height_(height) {
+  const auto aligned = [](std::size_t bytes) { return (bytes + 63) / 64 * 64; };
+  for (const Piece& p : pieces_) {
+    thread_bytes_ = std::max(thread_bytes_, aligned(p.kernel->scratch_bytes()));
+    copied_bytes_ =
+        std::max(copied_bytes_, aligned(sizeof(float) * static_cast<std::size_t>(channels * p.rows.count * p.rows.elements)));
+  }
+  thread_bytes_ += copied_bytes_;
+}
+
+void PiecesKernel::run(const Call& call) const {
+  call.workers.share(std::ssize(pieces_), [&](std::int64_t number, int thread) {
+    constexpr std::size_t kMostInputs = 16;
+    const Piece& piece = pieces_[static_cast<std::size_t>(number)];
+    std::byte* const scratch = call.scratch + static_cast<std::size_t>(thread) * thread_bytes_;
+    const std::byte* inputs[kMostInputs];
+    for (std::size_t i = 0; i < call.inputs.size(); ++i)
+      inputs[i] = call.inputs[i] + piece.inputs[i] * static_cast<std::int64_t>(sizeof(float));
+    if (channels_ > 0) {
+      const auto* const x = reinterpret_cast<const float*>(inputs[0]);
+      const std::int64_t count = piece.rows.count * piece.rows.elements;
+      for (std::int64_t c = 0; c < channels_; ++c)
+        std::copy_n(x + (c * height_ + piece.rows.first) * piece.rows.elements, count,
+                    reinterpret_cast<float*>(scratch) + c * count);
+      inputs[0] = scratch;
+    }
+    float* const y = reinterpret_cast<float*>(call.outputs[0]) + piece.output;
+    std::byte* const output = reinterpret_cast<std::byte*>(y);
+    static const Workers alone(1);
+    piece.kernel->run({{inputs, call.inputs.size()}, {&output, 1}, scratch + copied_bytes_, alone});
+    if (function_ != nullptr) function_(y, y, piece.elements);
+  });
+}
+
 namespace {
 
 class FollowedKernel final : public Kernel {
@@ -125,10 +161,12 @@ class FollowedKernel final : public Kernel {
   void run(const Call& call) const override {
     kernel_->run(call);
     constexpr std::int64_t kPart = 8192;
+    constexpr double kElements = 2;  // a nanosecond
     float* const y = reinterpret_cast<float*>(call.outputs[0]);
     const std::int64_t parts = (elements_ + kPart - 1) / kPart;
-#pragma omp parallel for num_threads(call.threads) if (call.threads > 1 && parts > 1)
-    for (std::int64_t p = 0; p < parts; ++p) function_(y + p * kPart, y + p * kPart, std::min(kPart, elements_ - p * kPart));
+    call.workers.for_each(parts, static_cast<double>(elements_) / kElements, [&](std::int64_t p, int) {
+      function_(y + p * kPart, y + p * kPart, std::min(kPart, elements_ - p * kPart));
+    });
   }
   std::size_t scratch_bytes() const override { return kernel_->scratch_bytes(); }
 
@@ -150,12 +188,39 @@ dnnl::primitive_attr user_scratchpad() {
   return attributes;
 }
 
-std::unique_ptr<Kernel> make_reorder(const Sizes& sizes, Layout from, Layout to) {
-  const memory::desc source = dnnl_desc(sizes, from), target = dnnl_desc(sizes, to);
+namespace {
+
+std::unique_ptr<Kernel> make_reorder(const memory::desc& source, const memory::desc& target) {
   const dnnl::reorder::primitive_desc description(dnnl_engine(), source, dnnl_engine(), target, user_scratchpad());
   return std::make_unique<DnnlKernel>(
       dnnl::reorder(description), description.scratchpad_desc(),
       std::vector<DnnlKernel::Argument>{{DNNL_ARG_FROM, source, 0, -1}, {DNNL_ARG_TO, target, -1, 0}});
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_reorder(const Sizes& sizes, Layout from, Layout to, const PlanOptions& options) {
+  constexpr double kElements = 4;  // a nanosecond
+  const memory::desc source = dnnl_desc(sizes, from), target = dnnl_desc(sizes, to);
+  const std::int64_t count =
+      piece_count(options.threads, static_cast<double>(element_count(sizes)) / kElements, sizes[2], options.piece_nanoseconds);
+  if (count == 1 || from.blocked() || to.blocked()) return make_reorder(source, target);
+  // By rows of all channels, at the whole's strides.
+  const auto rows = [&](const memory::desc& whole, std::int64_t number) {
+    memory::dims part = sizes;
+    part[2] = number;
+    return memory::desc(part, memory::data_type::f32, whole.get_strides());
+  };
+  std::vector<PiecesKernel::Piece> pieces;
+  for (std::int64_t p = 0; p < count; ++p) {
+    const std::int64_t first = first_unit(sizes[2], p, count), number = first_unit(sizes[2], p + 1, count) - first;
+    PiecesKernel::Piece piece;
+    piece.kernel = make_reorder(rows(source, number), rows(target, number));
+    piece.inputs = {first * source.get_strides()[2]};
+    piece.output = first * target.get_strides()[2];
+    pieces.push_back(std::move(piece));
+  }
+  return std::make_unique<PiecesKernel>(std::move(pieces), options.threads, nullptr);
 }
 
 namespace {

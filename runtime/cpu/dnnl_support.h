@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/cpu/kernel.h"
+#include "runtime/cpu/plan.h"
 #include "runtime/cpu/rows.h"
 
 namespace rewright::cpu {
@@ -59,10 +60,36 @@ class DnnlKernel final : public Kernel {
   mutable std::vector<std::unique_ptr<Binding>> free_;  // as many as ever ran at the same time
 };
 
+// Several kernels that compute parts of one result, in any order and at the same time.
+class PiecesKernel final : public Kernel {
+ public:
+  struct Piece {
+    std::unique_ptr<Kernel> kernel;
+    std::vector<std::int64_t> inputs;  // where the piece's inputs begin in the step's, in floats
+    std::int64_t output = 0, elements = 0;
+    struct {
+      std::int64_t first = 0, count = 0, elements = 0;
+    } rows{};  // of each channel of a plain input 0
+  };
+  // `function`, if it is not null, is applied to the results of each piece. With `channels` above 0 input 0 is a plain picture
+  // of so many, each of `height` rows, and the rows of a piece are put together first.
+  PiecesKernel(std::vector<Piece> pieces, int threads, RowLoops::Unary function, std::int64_t channels = 0,
+               std::int64_t height = 0);
+  void run(const Call& call) const override;
+  std::size_t scratch_bytes() const override { return static_cast<std::size_t>(threads_) * thread_bytes_; }
+
+ private:
+  std::vector<Piece> pieces_;
+  int threads_;
+  RowLoops::Unary function_;
+  std::int64_t channels_, height_;
+  std::size_t thread_bytes_ = 0, copied_bytes_ = 0;
+};
+
 // The kernel, and then a function of every element of its first output, which maps 0 to 0.
 std::unique_ptr<Kernel> followed_by(std::unique_ptr<Kernel> kernel, RowLoops::Unary function, std::int64_t elements);
 
-std::unique_ptr<Kernel> make_reorder(const Sizes& sizes, Layout from, Layout to);
+std::unique_ptr<Kernel> make_reorder(const Sizes& sizes, Layout from, Layout to, const PlanOptions& options);
 // The argument `number` of a primitive for the group that computes `result`: constant data in another description. `data` is
 // asked for where the plan cache does not have it.
 DnnlKernel::Owned packed(Planner& planner, ValueId result, int number, const dnnl::memory::desc& from,

@@ -145,7 +145,7 @@ std::optional<ChannelAffine> match_channel_affine(const Planner& planner, const 
     if (!fits) return result;
     const auto program = compile_tiles(e, {c}, {DataType::kDouble, {channels}, kPlain}, operands, {Isa::kBaseline, true});
     fits = program != nullptr;
-    if (fits) program->run(data.data(), reinterpret_cast<std::byte*>(result.data()), 1);
+    if (fits) program->run(data.data(), reinterpret_cast<std::byte*>(result.data()), Workers(1));
     return result;
   };
   ChannelAffine affine;

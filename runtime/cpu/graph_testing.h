@@ -8,6 +8,7 @@
 
 #include "runtime/cpu/backend.h"
 #include "runtime/cpu/isa.h"
+#include "runtime/cpu/runner.h"
 
 namespace rewright::testing {
 
@@ -27,18 +28,23 @@ inline std::vector<Isa> tested_isas() {
   return result;
 }
 
-// Runs the graph in the CPU backend and compares with the interpreter.
+// Runs the graph in the CPU backend, on one thread and in as many pieces as there may be, and compares with the interpreter.
 inline void check_graph(const Graph& graph, std::span<const Tensor> inputs, double tolerance = 2e-5) {
   const std::vector<Tensor> expected = interpret(graph, inputs);
   for (const Isa isa : tested_isas()) {
     SessionOptions options;
     options.max_isa = isa;
     const auto session = cpu_backend().prepare(graph, options);
-    for (int round = 0; round < 2; ++round) {
-      const std::vector<Tensor> actual = session->run(inputs);
+    cpu::PlanOptions in_pieces;
+    in_pieces.isa = isa;
+    in_pieces.threads = 3;
+    in_pieces.piece_nanoseconds = 0;
+    cpu::PlanRunner shared(cpu::make_plan(with_sizes(graph, bind_sizes(graph, inputs)), in_pieces));
+    for (int round = 0; round < 4; ++round) {
+      const std::vector<Tensor> actual = round % 2 == 0 ? session->run(inputs) : shared.run(inputs);
       REQUIRE(actual.size() == expected.size());
       for (std::size_t o = 0; o < actual.size(); ++o) {
-        INFO(to_string(graph) << "output " << o << ", isa " << cpu::name(isa));
+        INFO(to_string(graph) << "output " << o << ", isa " << cpu::name(isa) << ", round " << round);
         REQUIRE(actual[o].type() == expected[o].type());
         REQUIRE(actual[o].sizes() == expected[o].sizes());
         const std::vector<double> a = actual[o].reals(), e = expected[o].reals();

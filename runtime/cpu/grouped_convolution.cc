@@ -9,11 +9,16 @@ namespace rewright::cpu {
 namespace {
 
 constexpr std::int64_t kTilePixels = 4;
+constexpr double kMultiplications = 50;  // a nanosecond
 
 class GroupedConvolution final : public Kernel {
  public:
-  GroupedConvolution(const PictureShape& shape, const Weights& weights, Finish finish, Isa isa)
-      : s_(shape), finish_(std::move(finish)), loops_(convolution_loops(isa)), zeros_(static_cast<std::size_t>(s_.channels)) {
+  GroupedConvolution(const PictureShape& shape, const Weights& weights, Finish finish, Isa isa, int threads)
+      : s_(shape),
+        finish_(std::move(finish)),
+        loops_(convolution_loops(isa)),
+        threads_(threads),
+        zeros_(static_cast<std::size_t>(s_.channels)) {
     const std::int64_t channels = s_.channels, window = s_.kernel[0] * s_.kernel[1], group = channels / s_.group;
     // [vectors of channels][window][group][lanes]
     const std::string how = "grouped " + std::to_string(loops_.lanes);
@@ -31,20 +36,21 @@ class GroupedConvolution final : public Kernel {
     columns_ = (kTilePixels - 1) * s_.strides[1] + s_.kernel[1];
   }
 
-  // A row of each thread's pixels of windows.
+  // The pixels of a tile's windows, for each thread.
   std::size_t scratch_bytes() const override {
-    return sizeof(float*) * static_cast<std::size_t>(rows() * s_.kernel[0] * columns_);
+    return sizeof(float*) * static_cast<std::size_t>(threads_ * s_.kernel[0] * columns_);
   }
 
   void run(const Call& call) const override {
     const auto pixels = reinterpret_cast<const float**>(call.scratch);
-#pragma omp parallel for num_threads(call.threads) if (call.threads > 1 && rows() > 1)
-    for (std::int64_t row = 0; row < rows(); ++row) {
-      compute(call, row, pixels + row * s_.kernel[0] * columns_);
-      if (finish_.function == nullptr) continue;
-      float* const y = reinterpret_cast<float*>(call.outputs[0]) + row * s_.out_width * s_.outputs;
-      finish_.function(y, y, s_.out_width * s_.outputs);
-    }
+    const std::int64_t row_elements = s_.out_width * s_.outputs;
+    const double multiplications =
+        static_cast<double>(rows() * row_elements * s_.kernel[0] * s_.kernel[1] * s_.channels / s_.group);
+    call.workers.for_each(rows(), multiplications / kMultiplications, [&](std::int64_t row, int thread) {
+      compute(call, row, pixels + thread * s_.kernel[0] * columns_);
+      float* const y = reinterpret_cast<float*>(call.outputs[0]) + row * row_elements;
+      if (finish_.function != nullptr) finish_.function(y, y, row_elements);
+    });
   }
 
  private:
@@ -91,6 +97,7 @@ class GroupedConvolution final : public Kernel {
   PictureShape s_;
   Finish finish_;
   const ConvolutionLoops& loops_;
+  int threads_;
   std::vector<float> zeros_;
   Tensor weights_;
   std::int64_t columns_;  // of the windows of a tile
@@ -104,8 +111,9 @@ bool is_in_small_groups(const PictureShape& s, Isa isa) {
          s.kernel[1] == 3 && s.strides[1] <= 2 && s.dilations[1] == 1 && s.out_width >= kTilePixels;
 }
 
-std::unique_ptr<Kernel> make_grouped_convolution(const PictureShape& shape, const Weights& weights, Finish finish, Isa isa) {
-  return std::make_unique<GroupedConvolution>(shape, weights, std::move(finish), isa);
+std::unique_ptr<Kernel> make_grouped_convolution(const PictureShape& shape, const Weights& weights, Finish finish, Isa isa,
+                                                 int threads) {
+  return std::make_unique<GroupedConvolution>(shape, weights, std::move(finish), isa, threads);
 }
 
 }  // namespace rewright::cpu

@@ -10,6 +10,7 @@
 
 #include "graph/graph.h"
 #include "runtime/cpu/layout.h"
+#include "runtime/cpu/workers.h"
 #include "runtime/fusion/facts.h"
 #include "runtime/session.h"
 
@@ -21,12 +22,13 @@ struct Call {
   std::span<const std::byte* const> inputs;
   std::span<std::byte* const> outputs;
   std::byte* scratch = nullptr;
-  int threads = 1;
+  const Workers& workers;
 };
 
 class Kernel {
  public:
   virtual ~Kernel() = default;
+  // What runs in pieces uses scratch memory by thread: a plan is executed with as many as it was made for.
   virtual void run(const Call& call) const = 0;
   virtual std::size_t scratch_bytes() const { return 0; }
 };

@@ -47,7 +47,8 @@ std::unique_ptr<Kernel> make_direct_convolution(const PictureShape& shape, const
 
 // Groups of 4 or 8 channels, whole vectors of them, with windows of three columns.
 bool is_in_small_groups(const PictureShape& shape, Isa isa);
-std::unique_ptr<Kernel> make_grouped_convolution(const PictureShape& shape, const Weights& weights, Finish finish, Isa isa);
+std::unique_ptr<Kernel> make_grouped_convolution(const PictureShape& shape, const Weights& weights, Finish finish, Isa isa,
+                                                 int threads);
 
 // By channels (depthwise): as many groups and outputs as channels, windows 1, 3, 5 or 7 columns wide, steps of at most 2
 // columns.

@@ -12,7 +12,9 @@ using Count = std::int64_t;
 constexpr Count kDepth = 384;      // rows of a panel that stay in the second-level cache while rows of `a` pass
 constexpr Count kChunkRows = 128;  // rows of `a` that stay there too, for some hundred columns of it
 constexpr Count kMostWidth = 64;
-constexpr double kWorthThread = 30000;  // multiplications that take as long as waking a thread
+constexpr double kMultiplications = 100;  // a nanosecond
+constexpr double kStreamed = 10;          // floats of b, a nanosecond
+constexpr double kPacked = 2;
 
 Count rounded_up(Count a, Count b) { return (a + b - 1) / b; }
 
@@ -71,19 +73,20 @@ void ProductTask::run(const float* a, const float* packed, float* y, std::span<c
   }
 }
 
-int ProductTask::useful_threads(int threads) const {
-  const double work = static_cast<double>(rows) * static_cast<double>(b.floats());
-  return static_cast<int>(std::clamp(work / kWorthThread, 1.0, static_cast<double>(threads)));
+double ProductTask::nanoseconds() const {
+  const double floats = static_cast<double>(b.floats());
+  return std::max(static_cast<double>(rows) * floats / kMultiplications, floats / kStreamed);
 }
 
 // By columns, so that each part of b is read once, unless that leaves a thread idle much longer than by rows.
-ProductTask::Part ProductTask::part(int thread, int threads) const {
+ProductTask::Part ProductTask::part(Count piece, Count pieces) const {
   const auto loss = [&](Count units) {
-    return static_cast<double>(rounded_up(units, threads) * threads) / static_cast<double>(units);
+    return static_cast<double>(rounded_up(units, pieces) * pieces) / static_cast<double>(units);
   };
   const Count panels = b.panels(), row_blocks = rounded_up(rows, loops->most_rows[b.vectors]);
-  if (loss(panels) <= 1.15 * loss(row_blocks)) return {0, rows, panels * thread / threads, panels * (thread + 1) / threads};
-  return {rows * thread / threads, rows * (thread + 1) / threads, 0, panels};
+  if (loss(panels) <= 1.15 * loss(row_blocks))
+    return {0, rows, first_unit(panels, piece, pieces), first_unit(panels, piece + 1, pieces)};
+  return {first_unit(rows, piece, pieces), first_unit(rows, piece + 1, pieces), 0, panels};
 }
 
 namespace {
@@ -123,11 +126,10 @@ class PackedProductKernel final : public ProductKernel {
   void run(const Call& call) const override {
     const auto* const a = reinterpret_cast<const float*>(call.inputs[0]) + a_offset_;
     auto* const y = reinterpret_cast<float*>(call.outputs[0]);
-    const int threads = task_.useful_threads(call.threads);
     const float* addends[kMostOperations];
     find_addends(call, 0, {}, addends);
-#pragma omp parallel for num_threads(threads) schedule(static, 1) if (threads > 1)
-    for (int t = 0; t < threads; ++t) task_.run(a, packed_, y, addends, task_.part(t, threads));
+    const Count pieces = call.workers.pieces(task_.nanoseconds(), std::max(task_.b.panels(), task_.rows));
+    call.workers.share(pieces, [&](Count piece, int) { task_.run(a, packed_, y, addends, task_.part(piece, pieces)); });
   }
 
  private:
@@ -154,30 +156,27 @@ class BatchProductKernel final : public ProductKernel {
     const auto* const b = reinterpret_cast<const float*>(call.inputs[1]) + batch_.b_offset;
     auto* const packed = reinterpret_cast<float*>(call.scratch);
     auto* const y = reinterpret_cast<float*>(call.outputs[0]);
-    ProductTask all = task_;
-    all.rows *= count_;
-    const int threads = all.useful_threads(call.threads);
     const Count panels = task_.b.panels(), units = packed_count_ * panels;
-    const bool by_number = count_ % threads == 0 || count_ > 3 * threads;
-#pragma omp parallel num_threads(threads) if (threads > 1)
-    {
-#pragma omp for schedule(static)
-      for (Count u = 0; u < units; ++u)
-        pack(b + batch_offset(u / panels, batch_.sizes, batch_.b_strides), batch_.b, task_.b, batch_.column_factors,
-             packed + u / panels * task_.b.floats(), u % panels, u % panels + 1);
-#pragma omp for schedule(static, 1)
-      for (int t = 0; t < threads; ++t) {
-        const Count first = by_number ? count_ * t / threads : 0, last = by_number ? count_ * (t + 1) / threads : count_;
-        const ProductTask::Part part = by_number ? task_.part(0, 1) : task_.part(t, threads);
-        const float* addends[kMostOperations];
-        for (Count i = first; i < last; ++i) {
-          find_addends(call, i, batch_.sizes, addends);
-          task_.run(a + batch_offset(i, batch_.sizes, batch_.a_strides),
-                    packed + (packed_count_ == 1 ? 0 : i) * task_.b.floats(),
-                    y + batch_offset(i, batch_.sizes, batch_.y_strides), addends, part);
-        }
+    call.workers.for_each(units, static_cast<double>(packed_count_ * task_.b.floats()) / kPacked, [&](Count u, int) {
+      pack(b + batch_offset(u / panels, batch_.sizes, batch_.b_strides), batch_.b, task_.b, batch_.column_factors,
+           packed + u / panels * task_.b.floats(), u % panels, u % panels + 1);
+    });
+    // Whole products where there are enough of them.
+    const int threads = call.workers.threads();
+    const bool whole = count_ % threads == 0 || count_ > 3 * threads;
+    const Count pieces =
+        call.workers.pieces(static_cast<double>(count_) * task_.nanoseconds(), whole ? count_ : std::max(panels, task_.rows));
+    call.workers.share(pieces, [&](Count piece, int) {
+      const Count first = whole ? first_unit(count_, piece, pieces) : 0;
+      const Count last = whole ? first_unit(count_, piece + 1, pieces) : count_;
+      const ProductTask::Part part = whole ? task_.part(0, 1) : task_.part(piece, pieces);
+      const float* addends[kMostOperations];
+      for (Count i = first; i < last; ++i) {
+        find_addends(call, i, batch_.sizes, addends);
+        task_.run(a + batch_offset(i, batch_.sizes, batch_.a_strides), packed + (packed_count_ == 1 ? 0 : i) * task_.b.floats(),
+                  y + batch_offset(i, batch_.sizes, batch_.y_strides), addends, part);
       }
-    }
+    });
   }
 
  private:

@@ -37,10 +37,9 @@ struct ProductTask {
   };
   // `addends`: where what each operation adds begins.
   void run(const float* a, const float* packed, float* y, std::span<const float* const> addends, const Part& part) const;
-  // The part of a thread.
-  Part part(int thread, int threads) const;
-  // The threads that it is worth, of those given.
-  int useful_threads(int threads) const;
+  // One of the pieces that it is cut into.
+  Part part(Count piece, Count pieces) const;
+  double nanoseconds() const;  // of one thread, roughly
 };
 
 // What the products of this file share: the task's operations are those given, bias those of the step if there is one.

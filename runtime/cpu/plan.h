@@ -18,7 +18,8 @@ struct PlanOptions {
   Isa isa = Isa::kBaseline;
   bool fold_constants = true;
   bool winograd = true;
-  PlanCache* cache = nullptr;  // may be used until the plan is made
+  double piece_nanoseconds = Workers::kPieceNanoseconds;  // see Workers
+  PlanCache* cache = nullptr;                             // may be used until the plan is made
 };
 
 // Bytes that one or more values lie in.

@@ -44,7 +44,7 @@ class ReferenceKernel final : public Kernel {
 class TileKernel final : public Kernel {
  public:
   explicit TileKernel(StagedProgram program) : program_(std::move(program)) {}
-  void run(const Call& call) const override { program_.run(call.inputs, call.outputs[0], call.scratch, call.threads); }
+  void run(const Call& call) const override { program_.run(call.inputs, call.outputs[0], call.scratch, call.workers); }
   std::size_t scratch_bytes() const override { return program_.scratch_bytes(); }
 
  private:
@@ -196,7 +196,7 @@ int Planner::storage(ValueId value, Layout layout) {
   step_operators_ = "(layout)";
   step_flops_ = 0;
   const int target = add_value(value, layout);
-  add_step(make_reorder(v.sizes, from, layout), {source}, {target}).changes_layout = true;
+  add_step(make_reorder(v.sizes, from, layout, plan_.options), {source}, {target}).changes_layout = true;
   step_node_ = node;
   step_operators_ = operators;
   step_flops_ = flops;
@@ -462,7 +462,7 @@ void Planner::find_lifetimes() {
 }
 
 Plan make_plan(const Graph& graph, const PlanOptions& options) {
-  const ThreadsInUse threads(options.threads);  // oneDNN's primitives are made for the number of threads in use
+  const LibrariesOnOneThread alone;  // oneDNN's primitives are made for the number of threads in use
   const Graph in_floats = in_float(graph);
   return Planner(in_floats, options).make();
 }

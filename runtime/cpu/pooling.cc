@@ -10,6 +10,8 @@ namespace {
 
 using dnnl::memory;
 
+constexpr double kElements = 16;  // of windows, a nanosecond
+
 struct PoolShape {
   Sizes x, y;
   memory::dims kernel, strides, dilations, pads_begin, pads_end;
@@ -50,8 +52,8 @@ class WindowKernel final : public Kernel {
     const float* const addend = behind_.addend == kNoValue ? nullptr : reinterpret_cast<const float*>(call.inputs[1]);
     const std::int64_t height = s_.y[2], width = s_.y[3];
     const std::int64_t rows = s_.x[0] * ((s_.x[1] + columns_ - 1) / columns_) * height;
-#pragma omp parallel for num_threads(call.threads) if (call.threads > 1 && rows > 1)
-    for (std::int64_t row = 0; row < rows; ++row) {
+    const double taken = static_cast<double>(rows * width * columns_ * s_.kernel[0] * s_.kernel[1]);
+    call.workers.for_each(rows, taken / kElements, [&](std::int64_t row, int) {
       const std::int64_t picture = row / height;
       const float* const from = x + picture * s_.x[2] * s_.x[3] * columns_;
       const Taps vertical = taps(0, row % height);
@@ -71,7 +73,7 @@ class WindowKernel final : public Kernel {
           loops_.window_sum(y + at, first, window, columns_, behind_.factor / static_cast<float>(count), ending);
         }
       }
-    }
+    });
   }
 
  private:

@@ -16,8 +16,8 @@ using Count = std::int64_t;
 
 constexpr Count kSampleRows = 3, kSampleColumns = 7;  // of the last two axes; the others have 2 each
 constexpr std::size_t kMostAxes = 8;
-constexpr double kSmall = 1e-6;         // elements of the first sample row
-constexpr double kWorthThread = 20000;  // elements that take as long as waking a thread
+constexpr double kSmall = 1e-6;  // elements of the first sample row
+constexpr double kElements = 4;  // a nanosecond
 
 // The node's first output in double, for rows of samples and, in place of operands that have one element for each column,
 // vectors of samples. Empty if its denotation cannot be evaluated so.
@@ -48,7 +48,7 @@ Rows sample_rows(const Planner& planner, const Node& node, const std::vector<Row
   std::vector<const std::byte*> data;
   for (std::size_t i = 0; i < tiles.size(); ++i) data.push_back(reinterpret_cast<const std::byte*>(operands[i].data()));
   Rows result(static_cast<std::size_t>(element_count(sizes))), scratch(program->scratch_bytes() / sizeof(double) + 1);
-  program->run(data, reinterpret_cast<std::byte*>(result.data()), reinterpret_cast<std::byte*>(scratch.data()), 1);
+  program->run(data, reinterpret_cast<std::byte*>(result.data()), reinterpret_cast<std::byte*>(scratch.data()), Workers(1));
   return result;
 }
 
@@ -123,9 +123,7 @@ class RowKernel final : public Kernel {
     };
     const float *const scale = input(scale_), *const shift = input(shift_);
     const double work = static_cast<double>(rows_) * static_cast<double>(columns_);
-    const int threads = static_cast<int>(std::clamp(work / kWorthThread, 1.0, static_cast<double>(call.threads)));
-#pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
-    for (Count r = 0; r < rows_; ++r) {
+    call.workers.for_each(rows_, work / kElements, [&](Count r, int) {
       const float* const from = x + r * columns_;
       float* const to = y + r * columns_;
       if (normalization_)
@@ -133,7 +131,7 @@ class RowKernel final : public Kernel {
                          shift);
       else
         loops_.softmax(to, from, columns_);
-    }
+    });
   }
 
  private:

@@ -3,68 +3,16 @@
 #include <omp.h>
 #include <time.h>
 
-#include <condition_variable>
 #include <cstring>
 
 namespace rewright::cpu {
 
-namespace {
-
-// Who may execute: any number of executions on one thread, or one on several. OpenMP has a pool of threads for each thread that
-// asks, and OpenBLAS one number of threads for the process; two executions on several threads would share the processors badly.
-// First come, first served.
-class Gate {
- public:
-  void enter(bool alone) {
-    std::unique_lock lock(mutex_);
-    const std::uint64_t ticket = next_++;
-    changed_.wait(lock, [&] { return serving_ == ticket && (!alone || inside_ == 0); });
-    ++inside_;
-    if (alone) return;  // the next is served when this one has left
-    ++serving_;
-    lock.unlock();
-    changed_.notify_all();
-  }
-  void leave(bool alone) {
-    {
-      const std::lock_guard lock(mutex_);
-      --inside_;
-      if (alone) ++serving_;
-    }
-    changed_.notify_all();
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::uint64_t next_ = 0, serving_ = 0;
-  int inside_ = 0;
-};
-
-// Lets a run in, and out again.
-class Admission {
- public:
-  explicit Admission(int threads) : alone_(threads > 1) { gate().enter(alone_); }
-  ~Admission() { gate().leave(alone_); }
-  Admission(const Admission&) = delete;
-  Admission& operator=(const Admission&) = delete;
-
- private:
-  static Gate& gate() {
-    static Gate gate;
-    return gate;
-  }
-  bool alone_;
-};
-
-}  // namespace
-
-ThreadsInUse::ThreadsInUse(int threads) : before_(omp_get_max_threads()), changed_(threads != before_) {
-  if (changed_) omp_set_num_threads(threads);
+LibrariesOnOneThread::LibrariesOnOneThread() : before_(omp_get_max_threads()) {
+  if (before_ != 1) omp_set_num_threads(1);
 }
 
-ThreadsInUse::~ThreadsInUse() {
-  if (changed_) omp_set_num_threads(before_);
+LibrariesOnOneThread::~LibrariesOnOneThread() {
+  if (before_ != 1) omp_set_num_threads(before_);
 }
 
 double work_seconds(int threads) {
@@ -123,10 +71,10 @@ std::vector<Tensor> PlanRunner::run(std::span<const Tensor> inputs) {
 }
 
 void PlanRunner::run_into(std::span<const Tensor> inputs, std::span<Tensor> outputs) {
-  const Admission admission(plan_.options.threads);
-  const ThreadsInUse threads(plan_.options.threads);
+  const LibrariesOnOneThread alone;
+  const Workers workers(plan_.options.threads, plan_.options.piece_nanoseconds);
   std::unique_ptr<Execution> execution = take();
-  execute(*execution, inputs, outputs);
+  execute(*execution, workers, inputs, outputs);
   const std::lock_guard lock(mutex_);
   if (measured_)
     for (std::size_t n = 0; n < seconds_.size(); ++n) seconds_[n] += execution->seconds[n];
@@ -134,7 +82,8 @@ void PlanRunner::run_into(std::span<const Tensor> inputs, std::span<Tensor> outp
   free_.push_back(std::move(execution));
 }
 
-void PlanRunner::execute(Execution& e, std::span<const Tensor> inputs, std::span<Tensor> outputs) const {
+void PlanRunner::execute(Execution& e, const Workers& workers, std::span<const Tensor> inputs,
+                         std::span<Tensor> outputs) const {
   for (std::size_t s = 0; s < plan_.storages.size(); ++s) {
     const Storage& storage = plan_.storages[s];
     if (storage.kind == Storage::Kind::kInput) e.addresses[s] = const_cast<std::byte*>(inputs[storage.number].bytes().data());
@@ -154,7 +103,7 @@ void PlanRunner::execute(Execution& e, std::span<const Tensor> inputs, std::span
     e.outputs.clear();
     for (const int s : step.inputs) e.inputs.push_back(e.addresses[s]);
     for (const int s : step.outputs) e.outputs.push_back(e.addresses[s]);
-    const Call call{e.inputs, e.outputs, step.scratch >= 0 ? e.addresses[step.scratch] : nullptr, plan_.options.threads};
+    const Call call{e.inputs, e.outputs, step.scratch >= 0 ? e.addresses[step.scratch] : nullptr, workers};
     if (!measured_) {
       step.kernel->run(call);
       continue;

@@ -14,22 +14,23 @@ namespace rewright::cpu {
 // runs on the machine, and hardly another one when something does. With more threads it is the time that passes.
 double work_seconds(int threads);
 
-// While it lives, OpenMP and the libraries on it use this number of threads on behalf of the calling thread.
-class ThreadsInUse {
+// While it lives, libraries on OpenMP do what the calling thread asks of them on that thread alone: the pool of workers.h is
+// the only one, and barriers among threads that may not be running are what makes steps wait.
+class LibrariesOnOneThread {
  public:
-  explicit ThreadsInUse(int threads);
-  ~ThreadsInUse();
-  ThreadsInUse(const ThreadsInUse&) = delete;
-  ThreadsInUse& operator=(const ThreadsInUse&) = delete;
+  LibrariesOnOneThread();
+  ~LibrariesOnOneThread();
+  LibrariesOnOneThread(const LibrariesOnOneThread&) = delete;
+  LibrariesOnOneThread& operator=(const LibrariesOnOneThread&) = delete;
 
  private:
   int before_;
-  bool changed_;
 };
 
 // Executes a plan again and again. May be called by several threads at once: each execution has an arena of its own, which
-// later ones use again. An execution on one thread runs beside others like it; one on several threads has the process's thread
-// pool to itself. After the first run on as many threads as ever nothing is allocated but the outputs.
+// later ones use again. Executions on several threads are helped by threads of the process's pool as far as these are free.
+// After the first run on as many threads as ever nothing is allocated but the outputs, and what a helper needs that has its
+// first piece.
 class PlanRunner {
  public:
   explicit PlanRunner(Plan plan);
@@ -47,7 +48,7 @@ class PlanRunner {
  private:
   struct Execution;
   std::unique_ptr<Execution> take();
-  void execute(Execution& execution, std::span<const Tensor> inputs, std::span<Tensor> outputs) const;
+  void execute(Execution& execution, const Workers& workers, std::span<const Tensor> inputs, std::span<Tensor> outputs) const;
 
   Plan plan_;
   bool measured_ = false;

@@ -46,8 +46,8 @@ TEST_CASE("threads share sessions, and get the results that one thread gets") {
   constexpr int kThreads = 32, kRuns = 20, kInputs = 4;
   std::mt19937 random(1);
   const Graph graph = small_network(random);
-  // One for all; then one on two threads beside two on one.
-  for (const std::vector<int>& threads : {std::vector<int>{1}, std::vector<int>{1, 2, 1}}) {
+  // One for all; then those on several threads beside one on one.
+  for (const std::vector<int>& threads : {std::vector<int>{1}, std::vector<int>{1, 2, 3}}) {
     std::vector<std::unique_ptr<Session>> sessions;
     for (const int count : threads) sessions.push_back(cpu_backend().prepare(graph, {.threads = count}));
     std::vector<Tensor> inputs;
@@ -70,6 +70,26 @@ TEST_CASE("threads share sessions, and get the results that one thread gets") {
     for (std::thread& worker : workers) worker.join();
     CHECK(wrong == 0);
   }
+}
+
+TEST_CASE("threads share a plan whose steps are cut into pieces") {
+  std::mt19937 random(3);
+  const Graph graph = small_network(random);
+  cpu::PlanOptions options;
+  options.isa = cpu::detected_isa();
+  options.threads = 3;
+  options.piece_nanoseconds = 0;
+  cpu::PlanRunner runner(cpu::make_plan(graph, options));
+  const std::vector<Tensor> inputs{input_for(random)};
+  const Tensor expected = runner.run(inputs).at(0);
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> callers;
+  for (int c = 0; c < 8; ++c)
+    callers.emplace_back([&] {
+      for (int run = 0; run < 20; ++run) wrong += !(runner.run(inputs).at(0) == expected);
+    });
+  for (std::thread& caller : callers) caller.join();
+  CHECK(wrong == 0);
 }
 
 TEST_CASE("threads ask one session for plans of several sizes") {

@@ -10,6 +10,8 @@ namespace rewright::cpu {
 namespace {
 
 constexpr std::int64_t kCacheBytes = 500 << 10;  // of transformed tiles, in the second-level cache
+constexpr double kTransformed = 0.07;            // nanoseconds for a number
+constexpr double kMultiplied = 0.01;             // for a multiplication
 
 // The transformation of a window of three weights, for the points of convolution_loops_impl.h.
 using Row = std::array<double, 3>;
@@ -51,29 +53,28 @@ class WinogradConvolution final : public Kernel {
     const std::int64_t tiles = s_.pictures * tile_rows_ * tile_columns_, rows = loops_.max_rows;
     const std::int64_t fitting = kCacheBytes / (4 * points_ * (x_stride_ + y_stride_)) / rows * rows;
     const std::int64_t wanted = std::max({rows, fitting, round_up(28, rows)});
-    const std::int64_t blocks = std::max<std::int64_t>((tiles + wanted - 1) / wanted, tiles >= threads * rows ? threads : 1);
+    std::int64_t blocks = (tiles + wanted - 1) / wanted;
+    if (tiles >= threads * rows) blocks = round_up(blocks, threads);
     together_ = (tiles + blocks - 1) / blocks;
     // Points an odd number of cache lines apart do not share sets of the first-level cache.
     const auto apart = [](std::int64_t n) { return (round_up(n, 16) / 16 | 1) * 16; };
     x_points_ = apart(together_ * x_stride_);
     y_points_ = apart(together_ * y_stride_);
     blocks_ = (tiles + together_ - 1) / together_;
-    workers_ = blocks_ >= threads ? std::max(1, threads) : 1;
+    by_block_ = blocks_ >= threads;
+    threads_ = threads;
   }
 
-  std::size_t scratch_bytes() const override { return sizeof(float) * static_cast<std::size_t>(workers_ * block_elements()); }
+  std::size_t scratch_bytes() const override {
+    return sizeof(float) * static_cast<std::size_t>((by_block_ ? threads_ : 1) * block_elements());
+  }
 
   void run(const Call& call) const override {
     float* const scratch = reinterpret_cast<float*>(call.scratch);
-    if (workers_ > 1) {
-      // Each block by one thread.
-#pragma omp parallel for num_threads(workers_) schedule(static, 1)
-      for (std::int64_t worker = 0; worker < workers_; ++worker)
-        for (std::int64_t b = blocks_ * worker / workers_; b < blocks_ * (worker + 1) / workers_; ++b)
-          compute(call, b, scratch + worker * block_elements(), 1);
-      return;
-    }
-    for (std::int64_t b = 0; b < blocks_; ++b) compute(call, b, scratch, call.threads);
+    if (by_block_)
+      call.workers.share(blocks_, [&](std::int64_t b, int thread) { compute(call, b, scratch + thread * block_elements()); });
+    else
+      for (std::int64_t b = 0; b < blocks_; ++b) compute_together(call, b, scratch);
   }
 
  private:
@@ -101,25 +102,30 @@ class WinogradConvolution final : public Kernel {
     }
   }
 
-  void compute(const Call& call, std::int64_t block, float* v, int threads) const {
-    const std::int64_t first = block * together_;
-    const std::int64_t count = std::min(together_, s_.pictures * tile_rows_ * tile_columns_ - first);
+  std::int64_t tiles_of(std::int64_t block) const {
+    return std::min(together_, s_.pictures * tile_rows_ * tile_columns_ - block * together_);
+  }
+
+  // A block by one thread.
+  void compute(const Call& call, std::int64_t block, float* v) const {
+    const std::int64_t first = block * together_, count = tiles_of(block);
     float* const m = v + points_ * x_points_;
-    if (threads == 1) {
-      for (std::int64_t t = 0; t < count; ++t) transform_input(call, first + t, v + t * x_stride_);
-      for (std::int64_t p = 0; p < points_; ++p) multiply(p, count, v, m);
-      for (std::int64_t t = 0; t < count; ++t) transform_output(call, first + t, m + t * y_stride_);
-      return;
-    }
-#pragma omp parallel num_threads(threads)
-    {
-#pragma omp for
-      for (std::int64_t t = 0; t < count; ++t) transform_input(call, first + t, v + t * x_stride_);
-#pragma omp for
-      for (std::int64_t p = 0; p < points_; ++p) multiply(p, count, v, m);
-#pragma omp for
-      for (std::int64_t t = 0; t < count; ++t) transform_output(call, first + t, m + t * y_stride_);
-    }
+    for (std::int64_t t = 0; t < count; ++t) transform_input(call, first + t, v + t * x_stride_);
+    for (std::int64_t p = 0; p < points_; ++p) multiply(p, count, v, m);
+    for (std::int64_t t = 0; t < count; ++t) transform_output(call, first + t, m + t * y_stride_);
+  }
+
+  // The same by all.
+  void compute_together(const Call& call, std::int64_t block, float* v) const {
+    const std::int64_t first = block * together_, count = tiles_of(block);
+    float* const m = v + points_ * x_points_;
+    const double transformed = kTransformed * static_cast<double>(count * points_),
+                 multiplied = kMultiplied * static_cast<double>(count * points_ * x_stride_ * y_stride_);
+    call.workers.for_each(count, transformed * static_cast<double>(x_stride_),
+                          [&](std::int64_t t, int) { transform_input(call, first + t, v + t * x_stride_); });
+    call.workers.for_each(points_, multiplied, [&](std::int64_t p, int) { multiply(p, count, v, m); });
+    call.workers.for_each(count, transformed * static_cast<double>(y_stride_),
+                          [&](std::int64_t t, int) { transform_output(call, first + t, m + t * y_stride_); });
   }
 
   struct Place {
@@ -196,7 +202,9 @@ class WinogradConvolution final : public Kernel {
   Panels panels_;  // a matrix for each point
   std::vector<float> bias_, zeros_;
   std::int64_t x_stride_, y_stride_, x_points_, y_points_;  // of tiles and of points
-  std::int64_t together_, blocks_, workers_;                // tiles of a block
+  std::int64_t together_, blocks_;                          // tiles of a block
+  bool by_block_;                                           // is a block computed by one thread?
+  int threads_;
 };
 
 }  // namespace

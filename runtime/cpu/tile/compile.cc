@@ -621,7 +621,7 @@ std::vector<double> sample_function(const Element& element, int operand, std::sp
   std::vector<double> values(program ? points.size() : 0);
   if (!program) return values;
   const std::byte* in = reinterpret_cast<const std::byte*>(points.data());
-  program->run(&in, reinterpret_cast<std::byte*>(values.data()), 1);
+  program->run(&in, reinterpret_cast<std::byte*>(values.data()), Workers(1));
   return values;
 }
 

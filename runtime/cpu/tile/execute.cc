@@ -9,7 +9,7 @@ namespace rewright::cpu {
 namespace {
 
 using In = Instruction::Kind;
-constexpr Count kParallelElements = 16384;  // below, one thread is faster
+constexpr double kElements = 2;  // a nanosecond
 
 template <class R>
 class Executor final : public TileProgram {
@@ -23,19 +23,15 @@ class Executor final : public TileProgram {
     for (BoxProgram& box : boxes) plans_.push_back(plan_box(std::move(box)));
   }
 
-  void run(const std::byte* const* operands, std::byte* output, int threads) const override {
+  void run(const std::byte* const* operands, std::byte* output, const Workers& workers) const override {
     for (const BoxPlan& plan : plans_) {
       const Tiling& tiling = plan.blocks[0].tiling;
-      Count work = 1;
-      for (const Count e : plan.program.extents) work *= e;
-      const int used = static_cast<int>(std::min<Count>({threads, tiling.count, std::max<Count>(work / kParallelElements, 1)}));
-      if (used <= 1) {
-        run_tiles(plan, operands, output, 0, tiling.count);
-        continue;
-      }
-#pragma omp parallel for num_threads(used) schedule(static)
-      for (int part = 0; part < used; ++part)
-        run_tiles(plan, operands, output, tiling.count * part / used, tiling.count * (part + 1) / used);
+      double work = 1;
+      for (const Count e : plan.program.extents) work *= static_cast<double>(e);
+      const Count pieces = workers.pieces(work / kElements, tiling.count);
+      workers.share(pieces, [&](Count piece, int) {
+        run_tiles(plan, operands, output, first_unit(tiling.count, piece, pieces), first_unit(tiling.count, piece + 1, pieces));
+      });
     }
   }
 

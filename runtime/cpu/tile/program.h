@@ -12,6 +12,7 @@
 #include "operators/element.h"
 #include "operators/operator.h"
 #include "runtime/cpu/layout.h"
+#include "runtime/cpu/workers.h"
 #include "runtime/session.h"
 
 namespace rewright::cpu {
@@ -31,7 +32,7 @@ class TileProgram {
  public:
   virtual ~TileProgram() = default;
   // One pointer for each operand of the expression; the output in the layout it was compiled for.
-  virtual void run(const std::byte* const* operands, std::byte* output, int threads) const = 0;
+  virtual void run(const std::byte* const* operands, std::byte* output, const Workers& workers) const = 0;
 };
 
 // Compiles the expression for an output of known type and sizes: `position` are the atoms that stand for its axes. Null if the

@@ -103,15 +103,16 @@ class Extraction {
 
 }  // namespace
 
-void StagedProgram::run(std::span<const std::byte* const> operands, std::byte* output, std::byte* scratch, int threads) const {
-  if (stages_.empty()) return last_->run(operands.data(), output, threads);
+void StagedProgram::run(std::span<const std::byte* const> operands, std::byte* output, std::byte* scratch,
+                        const Workers& workers) const {
+  if (stages_.empty()) return last_->run(operands.data(), output, workers);
   static thread_local std::vector<const std::byte*> all;
   all.assign(operands.begin(), operands.end());
   for (const Stage& stage : stages_) {
-    stage.program->run(all.data(), scratch + stage.offset, threads);
+    stage.program->run(all.data(), scratch + stage.offset, workers);
     all.push_back(scratch + stage.offset);
   }
-  last_->run(all.data(), output, threads);
+  last_->run(all.data(), output, workers);
 }
 
 std::optional<StagedProgram> compile_stages(const Element& element, const Indices& position, const TileOperand& output,

@@ -21,7 +21,7 @@ class StagedProgram {
   };
   StagedProgram(std::vector<Stage> stages, std::unique_ptr<TileProgram> last, std::size_t scratch_bytes)
       : stages_(std::move(stages)), last_(std::move(last)), scratch_bytes_(scratch_bytes) {}
-  void run(std::span<const std::byte* const> operands, std::byte* output, std::byte* scratch, int threads) const;
+  void run(std::span<const std::byte* const> operands, std::byte* output, std::byte* scratch, const Workers& workers) const;
   std::size_t scratch_bytes() const { return scratch_bytes_; }
 
  private:

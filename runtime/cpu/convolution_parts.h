@@ -1,0 +1,26 @@
+// Convolutions cut into convolutions of some rows of the result each.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace rewright::cpu {
+
+// Along the first axis that the window moves along.
+struct RowWindow {
+  std::int64_t rows = 1, out_rows = 1;  // of a picture, of its result
+  std::int64_t kernel = 1, stride = 1, dilation = 1, pad_begin = 0;
+};
+
+struct RowPart {
+  std::int64_t picture = 0, pictures = 1;
+  std::int64_t first = 0, rows = 0;  // that windows of the part reach
+  std::int64_t out_first = 0, out_rows = 0;
+  std::int64_t pad_begin = 0, pad_end = 0;
+};
+
+// About `count` parts, nearly equal. Whole pictures where there are enough of them, unless each is to be of one picture. Empty
+// if a part would lie outside of its picture.
+std::vector<RowPart> cut_rows(std::int64_t pictures, const RowWindow& window, std::int64_t count, bool one_picture);
+
+}  // namespace rewright::cpu
