@@ -323,7 +323,7 @@ class ConvolutionPlan final : public NodePlan {
     // Pixels one by one, where rows would leave a thread much less to do.
     const std::int64_t rows = shape_.x[0] * shape_.y[2], threads = options.threads;
     const bool pixels =
-        !plain && is_pointwise() && (rows + threads - 1) / threads * threads > kUneven * static_cast<double>(rows);
+        !plain && is_of_pixels() && (rows + threads - 1) / threads * threads > kUneven * static_cast<double>(rows);
     const auto inner = [](const Sizes& sizes) { return element_count(std::span(sizes).subspan(3)); };
     Cut cut{{}, {}, {}, inner(shape_.x) * shape_.x[1], shape_.x[2], inner(shape_.y) * shape_.y[1], shape_.y[2]};
     std::int64_t pictures = shape_.x[0];
@@ -397,7 +397,7 @@ class ConvolutionPlan final : public NodePlan {
     return std::make_unique<PiecesKernel>(std::move(pieces), threads, function, plain ? shape_.x[1] : 0, cut.x_rows);
   }
 
-  bool is_pointwise() const {
+  bool is_of_pixels() const {
     const auto all = [](const auto& list, std::int64_t value) {
       return std::all_of(list.begin(), list.end(), [&](std::int64_t v) { return v == value; });
     };
