@@ -1,6 +1,7 @@
 #include "generator/program.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -270,49 +271,61 @@ Program ProgramBuilder::finish() && {
   return std::move(program_);
 }
 
+// What places refer to during a run.
+struct Program::Frame {
+  std::array<const Residue*, kRegisters + 1> bases{};
+  Residue* next;  // the first register that is not a constant's
+  Residue operator[](Place p) const { return bases[p >> kOffsetBits][p & ((1u << kOffsetBits) - 1)]; }
+};
+
+template <class Constant>
+Program::Frame Program::begin(std::span<const Residue* const> operands, std::vector<Residue>& registers,
+                              const Constant& constant) const {
+  registers.resize(std::max(registers.size(), constants_.size() + instructions_.size()));
+  Frame frame{{}, std::transform(constants_.begin(), constants_.end(), registers.data(), constant)};
+  std::copy(operands.begin(), operands.end(), frame.bases.begin());
+  frame.bases[kRegisters] = registers.data();
+  return frame;
+}
+
 template <class Field>
 bool Program::run(std::span<const Residue* const> operands, const Field& field, std::vector<Residue>& registers,
                   Residue* results) const {
-  registers.resize(std::max(registers.size(), constants_.size() + instructions_.size()));
-  std::copy(constants_.begin(), constants_.end(), registers.begin());
-  const Residue* bases[4] = {nullptr, nullptr, nullptr, registers.data()};
-  for (std::size_t k = 0; k < operands.size(); ++k) bases[k] = operands[k];
-  constexpr std::uint32_t kOffset = (1u << kOffsetBits) - 1;
-  const auto at = [&](Place p) { return bases[p >> kOffsetBits][p & kOffset]; };
-  Residue* next = registers.data() + constants_.size();
+  const Frame at = begin(operands, registers, [](Residue value) { return value; });
+  Residue* next = at.next;
   for (const Instruction& i : instructions_) {
     switch (i.code) {
       case Code::kAdd:
-        *next = field.add(at(i.a), at(i.b));
+        *next = field.add(at[i.a], at[i.b]);
         break;
       case Code::kMultiply:
-        *next = field.multiply(at(i.a), at(i.b));
+        *next = field.multiply(at[i.a], at[i.b]);
         break;
       case Code::kDivide:
-        *next = field.divide(at(i.a), at(i.b));
+        *next = field.divide(at[i.a], at[i.b]);
         break;
       case Code::kMaximum:
-        *next = field.maximum(at(i.a), at(i.b));
+        *next = field.maximum(at[i.a], at[i.b]);
         break;
       case Code::kMinimum:
-        *next = field.minimum(at(i.a), at(i.b));
+        *next = field.minimum(at[i.a], at[i.b]);
         break;
       case Code::kApply: {
-        const Residue x[2] = {at(i.a), at(i.b)};
+        const Residue x[2] = {at[i.a], at[i.b]};
         *next = field.apply(*i.function, x);
         break;
       }
       case Code::kTest: {
-        const Residue x[2] = {at(i.a), at(i.b)};
+        const Residue x[2] = {at[i.a], at[i.b]};
         *next = field.test(*i.function, x);
         break;
       }
       case Code::kSelect:
-        *next = at(i.a) ? at(i.b) : at(i.c);
+        *next = at[i.a] ? at[i.b] : at[i.c];
         break;
       case Code::kSum: {
         Residue total = 0;
-        for (Place t = i.a; t < i.b; ++t) total = field.add(total, at(terms_[t]));
+        for (Place t = i.a; t < i.b; ++t) total = field.add(total, at[terms_[t]]);
         *next = total;
         break;
       }
@@ -322,7 +335,7 @@ bool Program::run(std::span<const Residue* const> operands, const Field& field, 
         for (Place t = i.a; t < i.b;) {
           unsigned __int128 part = 0;
           for (const Place end = std::min<Place>(i.b, t + 64); t < end; t += 2)
-            part += static_cast<unsigned __int128>(at(terms_[t])) * at(terms_[t + 1]);
+            part += static_cast<unsigned __int128>(at[terms_[t]]) * at[terms_[t + 1]];
           const Residue low = static_cast<Residue>(part & kFieldPrime);
           const auto high = static_cast<unsigned __int128>(part >> 61);
           const Residue middle = static_cast<Residue>(high & kFieldPrime) + static_cast<Residue>(high >> 61);
@@ -336,7 +349,7 @@ bool Program::run(std::span<const Residue* const> operands, const Field& field, 
   }
   Residue largest = 0;
   for (const Place p : results_) {
-    const Residue value = at(p);
+    const Residue value = at[p];
     largest = std::max(largest, value);
     *results++ = value;
   }
@@ -382,27 +395,22 @@ Residue Program::Trace::operation(Code code, Residue a, Residue b, Residue c, co
 
 void Program::run(std::span<const Residue* const> operands, Trace& trace, std::vector<Residue>& registers,
                   Residue* results) const {
-  registers.resize(std::max(registers.size(), constants_.size() + instructions_.size()));
-  for (std::size_t i = 0; i < constants_.size(); ++i) registers[i] = trace.constant(constants_[i]);
-  const Residue* bases[4] = {nullptr, nullptr, nullptr, registers.data()};
-  for (std::size_t k = 0; k < operands.size(); ++k) bases[k] = operands[k];
-  constexpr std::uint32_t kOffset = (1u << kOffsetBits) - 1;
-  const auto at = [&](Place p) { return bases[p >> kOffsetBits][p & kOffset]; };
-  Residue* next = registers.data() + constants_.size();
+  const Frame at = begin(operands, registers, [&](Residue value) { return trace.constant(value); });
+  Residue* next = at.next;
   for (const Instruction& i : instructions_) {
     if (i.code == Code::kSum || i.code == Code::kSumOfProducts) {
       const Place step = i.code == Code::kSum ? 1 : 2;
       for (Place t = i.a; t < i.b; t += step) {
-        const Residue term = step == 1 ? at(terms_[t]) : trace.operation(Code::kMultiply, at(terms_[t]), at(terms_[t + 1]));
+        const Residue term = step == 1 ? at[terms_[t]] : trace.operation(Code::kMultiply, at[terms_[t]], at[terms_[t + 1]]);
         *next = t == i.a ? term : trace.operation(Code::kAdd, *next, term);
       }
     } else {
       const bool unary = i.code == Code::kApply && i.function && i.function->arity == 1;
-      *next = trace.operation(i.code, at(i.a), unary ? 0 : at(i.b), i.code == Code::kSelect ? at(i.c) : 0, i.function);
+      *next = trace.operation(i.code, at[i.a], unary ? 0 : at[i.b], i.code == Code::kSelect ? at[i.c] : 0, i.function);
     }
     ++next;
   }
-  for (const Place p : results_) *results++ = at(p);
+  for (const Place p : results_) *results++ = at[p];
 }
 
 }  // namespace rewright::generator

@@ -45,6 +45,11 @@ class Program {
 
  private:
   friend class ProgramBuilder;
+  struct Frame;
+  // Writes what `constant` makes of each constant into its register.
+  template <class Constant>
+  Frame begin(std::span<const Residue* const> operands, std::vector<Residue>& registers, const Constant& constant) const;
+
   std::vector<Residue> constants_;  // the first registers; real constants that depend on the key are none of them
   std::vector<Instruction> instructions_;
   std::vector<Place> terms_;
