@@ -250,7 +250,7 @@ class RootSearch {
         const Node node = theory_.node(step.number, operands);
         values_.push_back(theory_.known_.find(node));
         if (values_.back() == kNoClass) {
-          if (root && (sides_.find(node) != kNoClass || type_of(node) == type_)) visit(node, side);
+          if (root && (rewrite.own || sides_.find(node) != kNoClass || type_of(node) == type_)) visit(node, side);
           return;
         }
       }

@@ -124,7 +124,8 @@ class EGraph {
     std::stable_sort(all.begin(), all.end(), [&](const Found& a, const Found& b) { return order(a) < order(b); });
     for (const Found& f : all) {
       if (nodes_.size() >= limit) return false;
-      const ClassNumber owner = nodes_[f.node].owner, result = instantiate(theory_.index_.rewrite(f.rewrite).target, f.bound);
+      const ClassNumber owner = nodes_[f.node].owner;
+      const ClassNumber result = instantiate(theory_.index_.rewrite(f.rewrite), f.bound, types_[find(owner)]);
       if (result != kNothing && types_[result] == types_[find(owner)]) merge(owner, result);
     }
     rebuild();
@@ -156,9 +157,9 @@ class EGraph {
             e.arguments};
   }
 
-  ClassNumber instantiate(const std::vector<RewriteIndex::Step>& target, const Bound& bound) {
+  ClassNumber instantiate(const RewriteIndex::Rewrite& rewrite, const Bound& bound, TypeId type) {
     values_.clear();
-    for (const RewriteIndex::Step& step : target) {
+    for (const RewriteIndex::Step& step : rewrite.target) {
       if (step.variable) {
         values_.push_back(find(bound[step.number]));
         continue;
@@ -166,6 +167,7 @@ class EGraph {
       Expression e = theory_.symbols_.expression(step.number);
       for (std::size_t k = 0; k < 3; ++k)
         if (step.operands[k] != kNothing) e.arguments[k] = values_[step.operands[k]];
+      if (rewrite.own) e.type = e.variant = type;  // of each type it is another
       values_.push_back(add(e));
       if (values_.back() == kNothing) return kNothing;
     }

@@ -30,12 +30,9 @@ struct Step {
   SelectionOptions without;
 };
 
-// Not among them: zeros. What is zero everywhere is equal by its type alone, which is no rewrite.
 const Step kSteps[] = {
-    {"renamings", {.renamings = false}},
-    {"instances", {.instances = false}},
-    {"derivable", {.derivable = false}},
-    {"numeric", {.numeric = false}},
+    {"renamings", {.renamings = false}}, {"instances", {.instances = false}}, {"derivable", {.derivable = false}},
+    {"zeros", {.zeros = false}},         {"numeric", {.numeric = false}},
 };
 
 }  // namespace

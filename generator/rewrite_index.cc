@@ -6,6 +6,7 @@ namespace {
 
 using Kind = Expression::Kind;
 constexpr std::uint32_t kNone = Expression::kNone;
+constexpr std::uint32_t kOwn = 1u << 24;  // the first number of an equation's own symbol: there are fewer leaves
 
 }  // namespace
 
@@ -41,18 +42,23 @@ std::uint32_t RewriteIndex::branch(std::uint32_t from, Branch wanted) {
 
 void RewriteIndex::add(const Equation& equation, std::uint32_t number, const Forms& forms, Symbols& symbols) {
   if (equation.variables > kMostVariables) return;
-  for (std::size_t i = 0; i < equation.left.size(); ++i) {
-    add(equation, equation.left[i], equation.right[i], number, forms, symbols);
-    add(equation, equation.right[i], equation.left[i], number, forms, symbols);
-  }
+  for (std::uint32_t i = 0; i < equation.left.size(); ++i)
+    for (const bool back : {false, true}) add(equation, i, back, number, forms, symbols);
 }
 
-void RewriteIndex::add(const Equation& q, std::uint32_t from, std::uint32_t to, std::uint32_t number, const Forms& forms,
+void RewriteIndex::add(const Equation& q, std::uint32_t output, bool back, std::uint32_t number, const Forms& forms,
                        Symbols& symbols) {
+  const std::uint32_t from = (back ? q.right : q.left)[output], to = (back ? q.left : q.right)[output];
   if (q.expressions[from].kind == Kind::kVariable) return;
   const std::vector<bool> source = q.reachable({from}), target = q.reachable({to});
-  for (std::size_t e = 0; e < q.expressions.size(); ++e)
-    if (target[e] && !source[e] && q.expressions[e].kind == Kind::kVariable) return;
+  bool more = false, less = false;
+  std::vector<std::uint32_t> both;
+  for (std::uint32_t e = 0; e < q.expressions.size(); ++e) {
+    if (q.expressions[e].kind != Kind::kVariable) continue;
+    more |= target[e] && !source[e], less |= source[e] && !target[e];
+    if (source[e] && target[e]) both.push_back(e);
+  }
+  if (more && (!less || both.size() > 3)) return;
   std::vector<std::uint32_t> names(q.variables, kNone);
   std::uint32_t count = 0, at = 0;
   const auto walk = [&](auto&& self, std::uint32_t expression) -> void {
@@ -69,7 +75,7 @@ void RewriteIndex::add(const Equation& q, std::uint32_t from, std::uint32_t to, 
     }
   };
   walk(walk, from);
-  Rewrite rewrite{number, symbols.number(q.expressions[from]), {}};
+  Rewrite rewrite{number, symbols.number(q.expressions[from]), {}, more};
   std::vector<std::uint32_t> places(q.expressions.size(), kNone);
   const auto write = [&](auto&& self, std::uint32_t expression) -> std::uint32_t {
     if (places[expression] != kNone) return places[expression];
@@ -82,7 +88,14 @@ void RewriteIndex::add(const Equation& q, std::uint32_t from, std::uint32_t to, 
     rewrite.target.push_back(step);
     return places[expression] = static_cast<std::uint32_t>(rewrite.target.size() - 1);
   };
-  write(write, to);
+  if (more) {
+    Step own;
+    for (std::size_t k = 0; k < both.size(); ++k) own.operands[k] = write(write, both[k]);
+    own.number = symbols.number({.kind = Kind::kConstant, .number = kOwn + number, .output = output});
+    rewrite.target.push_back(own);
+  } else {
+    write(write, to);
+  }
   positions_[at].rewrites.push_back(static_cast<std::uint32_t>(rewrites_.size()));
   rewrites_.push_back(std::move(rewrite));
 }

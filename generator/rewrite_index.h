@@ -48,6 +48,9 @@ class RewriteIndex {
     std::uint32_t equation = 0;
     Symbol root = 0;           // of the left side
     std::vector<Step> target;  // the last one is the root
+    // Each side has variables that the other has not: x - x = y - y. So the value depends on none of these, and the target is a
+    // symbol of the equation's own, of the type that the left side has, applied to the variables that both sides have.
+    bool own = false;
   };
   // What may stand at the first place of a left side that was not looked at yet; operands come before what follows.
   struct Branch {
@@ -63,7 +66,7 @@ class RewriteIndex {
   };
   static std::uint64_t bit_of(Symbol symbol) { return std::uint64_t{1} << symbol % 64; }
 
-  // Both ways, where the new side has no variable that the old one has not, and the old one is no variable.
+  // Both ways, where the old side is no variable. Not to a side that has a variable which the old one has not.
   void add(const Equation& equation, std::uint32_t number, const Forms& forms, Symbols& symbols);
 
   const Position& position(std::uint32_t number) const { return positions_[number]; }
@@ -140,7 +143,7 @@ class RewriteIndex {
   };
 
   std::uint32_t branch(std::uint32_t from, Branch wanted);
-  void add(const Equation& equation, std::uint32_t from, std::uint32_t to, std::uint32_t number, const Forms& forms,
+  void add(const Equation& equation, std::uint32_t output, bool back, std::uint32_t number, const Forms& forms,
            Symbols& symbols);
 
   std::vector<Position> positions_{1};  // the first one is the beginning

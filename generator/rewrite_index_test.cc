@@ -104,7 +104,7 @@ TEST_CASE("the index finds what every left side tried by itself finds", "[rewrit
   Forms forms(configuration);
   const std::vector<TypeId> types{forms.intern({DataType::kFloat, {Index::symbol("M"), Index::symbol("K")}}),
                                   forms.intern({DataType::kFloat, {Index::symbol("K")}})};
-  std::size_t matches = 0;
+  std::size_t matches = 0, own = 0;
   for (std::uint64_t seed = 0; seed < 80; ++seed) {
     Random random(seed);
     Symbols symbols(configuration);
@@ -151,21 +151,33 @@ TEST_CASE("the index finds what every left side tried by itself finds", "[rewrit
             const std::uint32_t from = back ? q.right[0] : q.left[0], to = back ? q.left[0] : q.right[0];
             if (q.expressions[from].kind == Expression::Kind::kVariable) continue;
             const std::vector<bool> source = q.reachable({from}), target = q.reachable({to});
-            bool binds = true;
-            for (std::size_t i = 0; i < q.expressions.size(); ++i)
-              binds &= !(target[i] && !source[i] && q.expressions[i].kind == Expression::Kind::kVariable);
-            if (!binds) continue;
-            for (const auto& bound : classes.match(q, forms, from, root, Classes::Bound(3, kNone)))
-              tried.insert(std::to_string(n) + ": " + text(q, to, bound));
+            bool more = false, less = false;
+            std::vector<std::uint32_t> both;
+            for (std::size_t i = 0; i < q.expressions.size(); ++i) {
+              if (q.expressions[i].kind != Expression::Kind::kVariable) continue;
+              more |= target[i] && !source[i], less |= source[i] && !target[i];
+              if (source[i] && target[i]) both.push_back(q.expressions[i].number);
+            }
+            if (more && !less) continue;
+            for (const auto& bound : classes.match(q, forms, from, root, Classes::Bound(3, kNone))) {
+              std::string result = more ? "own(" : text(q, to, bound);
+              if (more)
+                for (const std::uint32_t v : both) result += std::to_string(bound[v]) + ",";
+              tried.insert(std::to_string(n) + ": " + result);
+              own += more;
+            }
           }
         index.match(classes, symbols, root.symbol, root.operands, [&](std::uint32_t number, const auto& bound) {
           const RewriteIndex::Rewrite& rewrite = index.rewrite(number);
           std::vector<std::string> texts;
           for (const RewriteIndex::Step& step : rewrite.target) {
-            std::string t = step.variable ? std::to_string(bound[step.number]) : "s" + std::to_string(step.number) + "(";
+            const bool last = texts.size() + 1 == rewrite.target.size();
+            std::string t = step.variable         ? std::to_string(bound[step.number])
+                            : rewrite.own && last ? "own("
+                                                  : "s" + std::to_string(step.number) + "(";
             for (const std::uint32_t o : step.operands)
               if (o != kNone) t += texts[o] + ",";
-            texts.push_back(step.variable ? t : t + ")");
+            texts.push_back(step.variable || (rewrite.own && last) ? t : t + ")");
           }
           walked.insert(std::to_string(rewrite.equation) + ": " + texts.back());
           return true;
@@ -175,6 +187,7 @@ TEST_CASE("the index finds what every left side tried by itself finds", "[rewrit
       }
   }
   CHECK(matches > 1000);
+  CHECK(own > 100);
 }
 
 TEST_CASE("a walk through the index ends when it is told to", "[rewrite_index]") {
