@@ -5,6 +5,7 @@
 #include "runtime/cpu/convolution_choice.h"
 #include "runtime/cpu/convolution_parts.h"
 #include "runtime/cpu/epilogue.h"
+#include "runtime/cpu/quantized.h"
 
 namespace rewright::cpu {
 
@@ -511,7 +512,10 @@ std::unique_ptr<NodePlan> plan_convolution(Planner& planner, const Node& node, b
 }  // namespace
 
 void register_convolutions(KernelTable& table) {
-  table.emplace("Conv", [](Planner& p, const Node& n) { return plan_convolution(p, n, false); });
+  table.emplace("Conv", [](Planner& p, const Node& n) {
+    auto quantized = plan_dequantized_convolution(p, n);
+    return quantized ? std::move(quantized) : plan_convolution(p, n, false);
+  });
   table.emplace("ConvTranspose", [](Planner& p, const Node& n) { return plan_convolution(p, n, true); });
 }
 

@@ -199,12 +199,13 @@ std::unique_ptr<Kernel> make_reorder(const memory::desc& source, const memory::d
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_reorder(const Sizes& sizes, Layout from, Layout to, const PlanOptions& options) {
+std::unique_ptr<Kernel> make_reorder(DataType type, const Sizes& sizes, Layout from, Layout to, const PlanOptions& options) {
   constexpr double kElements = 4;  // a nanosecond
-  const memory::desc source = dnnl_desc(sizes, from), target = dnnl_desc(sizes, to);
+  const memory::data_type moved = byte_size(type) == 1 ? memory::data_type::u8 : dnnl_type(type).value();
+  const memory::desc source = dnnl_desc(sizes, from, moved), target = dnnl_desc(sizes, to, moved);
   const std::int64_t count =
       piece_count(options.threads, static_cast<double>(element_count(sizes)) / kElements, sizes[2], options.piece_nanoseconds);
-  if (count == 1 || from.blocked() || to.blocked()) return make_reorder(source, target);
+  if (count == 1 || type != DataType::kFloat || from.blocked() || to.blocked()) return make_reorder(source, target);
   // By rows of all channels, at the whole's strides.
   const auto rows = [&](const memory::desc& whole, std::int64_t number) {
     memory::dims part = sizes;

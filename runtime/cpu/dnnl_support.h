@@ -89,7 +89,8 @@ class PiecesKernel final : public Kernel {
 // The kernel, and then a function of every element of its first output, which maps 0 to 0.
 std::unique_ptr<Kernel> followed_by(std::unique_ptr<Kernel> kernel, RowLoops::Unary function, std::int64_t elements);
 
-std::unique_ptr<Kernel> make_reorder(const Sizes& sizes, Layout from, Layout to, const PlanOptions& options);
+// Of floats, integers of 32 bits, or elements of one byte.
+std::unique_ptr<Kernel> make_reorder(DataType type, const Sizes& sizes, Layout from, Layout to, const PlanOptions& options);
 // The argument `number` of a primitive for the group that computes `result`: constant data in another description. `data` is
 // asked for where the plan cache does not have it.
 DnnlKernel::Owned packed(Planner& planner, ValueId result, int number, const dnnl::memory::desc& from,

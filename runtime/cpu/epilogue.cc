@@ -48,14 +48,6 @@ double absolute(double x, double, double) { return std::fabs(x); }
 double softplus(double x, double, double) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }
 double mish(double x, double, double) { return x * std::tanh(softplus(x, 0, 0)); }
 
-// Along an axis of size 1, position 0 is the result's.
-bool at_result_position(const ElementNode& read, const Indices& position, const Sizes& sizes) {
-  if (read.position.size() != position.size()) return false;
-  for (std::size_t a = 0; a < position.size(); ++a)
-    if (!(read.position[a] == position[a]) && !(sizes[a] == 1 && read.position[a] == Index(0))) return false;
-  return true;
-}
-
 // Does the expression read nothing but the element of the first operand at the position of the result?
 bool is_elementwise(const Planner& planner, const Chain& chain) {
   const Sizes sizes = planner.info(chain.result).sizes;
@@ -70,6 +62,13 @@ bool is_elementwise(const Planner& planner, const Chain& chain) {
 }
 
 }  // namespace
+
+bool at_result_position(const ElementNode& read, const Indices& position, const Sizes& sizes) {
+  if (read.position.size() != position.size()) return false;
+  for (std::size_t a = 0; a < position.size(); ++a)
+    if (!(read.position[a] == position[a]) && !(sizes[a] == 1 && read.position[a] == Index(0))) return false;
+  return true;
+}
 
 std::optional<Eltwise> match_eltwise(const Planner& planner, const Chain& chain) {
   if (!is_elementwise(planner, chain)) return std::nullopt;

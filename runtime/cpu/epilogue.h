@@ -18,6 +18,9 @@ struct Eltwise {
   float alpha = 0, beta = 0;
 };
 
+// Does a read stand at the position of the result? Along an axis of size 1, position 0 does.
+bool at_result_position(const ElementNode& read, const Indices& position, const Sizes& sizes);
+
 // The function of oneDNN that a chain applies to each element of its start, where it stands; compared at sample points.
 std::optional<Eltwise> match_eltwise(const Planner& planner, const Chain& chain);
 

@@ -37,6 +37,7 @@ class Grouping final : public fusion::Facts {
   bool absorb(fusion::Taken& taken, const Chain& chain) override {
     return static_cast<NodePlan&>(taken).absorb(planner_, chain);
   }
+  bool fuses_quantization() const override { return true; }
   void will_be_stored(ValueId value) override { planner_.stored_[value] = true; }
   std::optional<ChannelAffine> channel_affine(const Chain& chain) const override {
     return match_channel_affine(planner_, chain, 1);

@@ -9,6 +9,7 @@ const KernelTable& kernel_table() {
     register_convolutions(t);
     register_pools(t);
     register_products(t);
+    register_quantized(t);
     return t;
   }();
   return table;

@@ -59,6 +59,7 @@ void register_concatenations(KernelTable& table);  // concatenation.cc
 void register_convolutions(KernelTable& table);    // convolution.cc
 void register_pools(KernelTable& table);           // pooling.cc
 void register_products(KernelTable& table);        // products.cc
+void register_quantized(KernelTable& table);       // quantized.cc
 const KernelTable& kernel_table();
 
 // A node's attributes by the names of the operator's fields. The name must exist and have that type.

@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "operators/interpreter.h"
+#include "runtime/cpu/byte_table.h"
 #include "runtime/cpu/dnnl_support.h"
 #include "runtime/cpu/precision.h"
+#include "runtime/cpu/quantized.h"
 #include "runtime/cpu/runner.h"
 #include "runtime/cpu/tile/stages.h"
 
@@ -69,6 +71,7 @@ bool same_bytes(const Sizes& sizes, Layout a, Layout b) {
 Planner::Planner(const Graph& graph, const PlanOptions& options)
     : graph_(graph),
       constants_(graph.value_count()),
+      producers_(graph.producers()),
       needed_(graph.nodes().size()),
       stored_(graph.value_count()),
       places_(graph.value_count()) {
@@ -86,6 +89,12 @@ ValueInfo Planner::info(ValueId value) const {
 
 Definition Planner::define(const Node& node) const {
   return node.op->define(node.attributes, Inputs::of(std::span<const std::optional<TensorType>>(graph_.operand_types(node))));
+}
+
+const Node* Planner::producer(ValueId value) const {
+  return value >= producers_.size() || producers_[value] < 0
+             ? nullptr
+             : graph_.nodes()[static_cast<std::size_t>(producers_[value])].get();
 }
 
 ValueId Planner::add_constant_value(Tensor tensor) {
@@ -196,7 +205,7 @@ int Planner::storage(ValueId value, Layout layout) {
   step_operators_ = "(layout)";
   step_flops_ = 0;
   const int target = add_value(value, layout);
-  add_step(make_reorder(v.sizes, from, layout, plan_.options), {source}, {target}).changes_layout = true;
+  add_step(make_reorder(v.type, v.sizes, from, layout, plan_.options), {source}, {target}).changes_layout = true;
   step_node_ = node;
   step_operators_ = operators;
   step_flops_ = flops;
@@ -377,6 +386,11 @@ bool Planner::add_tiles(const Element& element, const Indices& position, ValueId
     if (v != kNoValue && is_small(info(v).type)) return false;
   for (const ValueId v : operands)
     if (v != kNoValue) plan_pending(v);
+  if (auto table = make_byte_table(*this, element, position, result, operands)) {
+    const int source = storage(table->operand, table->layout);
+    add_step(std::move(table->kernel), {source}, {add_value(result, table->layout)});
+    return true;
+  }
   // The layout that the most elements of operands are in is worth keeping.
   Layout wanted = kPlain;
   std::int64_t most = 0;
@@ -388,7 +402,8 @@ bool Planner::add_tiles(const Element& element, const Indices& position, ValueId
     wanted = layouts(v)[0];
   }
   if (wanted.blocked() && out.sizes[1] % wanted.channels != 0) wanted = kPlain;
-  if (out.type != DataType::kFloat) wanted = kPlain;  // layouts are changed for floats alone
+  const auto can_be_changed = [](DataType type) { return type == DataType::kFloat || byte_size(type) == 1; };
+  if (!can_be_changed(out.type)) wanted = kPlain;
   const auto lies_alike = [&](const Sizes& sizes) {
     return sizes.size() == out.sizes.size() && std::equal(sizes.begin() + 2, sizes.end(), out.sizes.begin() + 2) &&
            (!wanted.blocked() || sizes[1] % wanted.channels == 0);
@@ -405,7 +420,7 @@ bool Planner::add_tiles(const Element& element, const Indices& position, ValueId
       const ValueInfo i = info(v);
       Layout l = kPlain;
       if (attempt < 2 && i.sizes.size() >= 2) {
-        if (attempt == 0 && i.type == DataType::kFloat && lies_alike(i.sizes))
+        if (attempt == 0 && can_be_changed(i.type) && lies_alike(i.sizes))
           l = layout;
         else if (!layouts(v).empty() && !(layouts(v)[0].blocked() && i.sizes[1] % layouts(v)[0].channels != 0))
           l = layouts(v)[0];
@@ -463,8 +478,8 @@ void Planner::find_lifetimes() {
 
 Plan make_plan(const Graph& graph, const PlanOptions& options) {
   const LibrariesOnOneThread alone;  // oneDNN's primitives are made for the number of threads in use
-  const Graph in_floats = in_float(graph);
-  return Planner(in_floats, options).make();
+  const Graph planned = with_dequantizations_by_use(in_float(graph));
+  return Planner(planned, options).make();
 }
 
 }  // namespace rewright::cpu

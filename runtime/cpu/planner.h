@@ -35,6 +35,7 @@ class Planner {
   ValueId add_constant_value(Tensor tensor);
   std::optional<double> known_number(ValueId value) const;
   Definition define(const Node& node) const;
+  const Node* producer(ValueId value) const;  // null: none
   // Will the value be in memory whatever the tile engine fuses? Inputs, constants and results of kernels taken so far.
   bool is_stored(ValueId value) const { return stored_[value] || constants_[value]; }
 
@@ -92,6 +93,7 @@ class Planner {
   const Graph& graph_;
   Plan plan_;
   std::vector<Tensor> constants_;                            // by value
+  std::vector<std::int32_t> producers_;                      // by value
   std::vector<bool> needed_;                                 // by node
   std::vector<bool> stored_;                                 // by value
   std::vector<std::vector<std::pair<Layout, int>>> places_;  // by value

@@ -6,6 +6,7 @@
 #include "runtime/cpu/blas_product.h"
 #include "runtime/cpu/epilogue.h"
 #include "runtime/cpu/packed_product.h"
+#include "runtime/cpu/quantized.h"
 #include "runtime/cpu/row_functions.h"
 #include "runtime/cpu/tile/stages.h"
 
@@ -58,7 +59,7 @@ struct RepeatedAddend {
 
 std::optional<RepeatedAddend> match_repeated_addition(const Planner& planner, const Chain& chain) {
   const ElementNode& e = *chain.element;
-  if (e.kind != ElementNode::Kind::kAdd) return std::nullopt;
+  if (e.kind != ElementNode::Kind::kAdd || planner.info(chain.result).type != DataType::kFloat) return std::nullopt;
   const Sizes sizes = planner.info(chain.result).sizes;
   for (int side = 0; side < 2; ++side) {
     const ElementNode &start = *e.arguments[side], &other = *e.arguments[1 - side];
@@ -424,8 +425,12 @@ std::unique_ptr<NodePlan> plan_product(Planner& planner, const Node& node, bool 
 }  // namespace
 
 void register_products(KernelTable& table) {
-  table.emplace("MatMul", [](Planner& p, const Node& n) { return plan_product(p, n, false); });
-  table.emplace("Gemm", [](Planner& p, const Node& n) { return plan_product(p, n, true); });
+  const auto plan = [](Planner& p, const Node& n, bool general) {
+    auto quantized = plan_dequantized_product(p, n, general);
+    return quantized ? std::move(quantized) : plan_product(p, n, general);
+  };
+  table.emplace("MatMul", [=](Planner& p, const Node& n) { return plan(p, n, false); });
+  table.emplace("Gemm", [=](Planner& p, const Node& n) { return plan(p, n, true); });
 }
 
 }  // namespace rewright::cpu

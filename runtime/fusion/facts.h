@@ -35,6 +35,8 @@ struct ChannelAffine {
 class Taken {
  public:
   virtual ~Taken() = default;
+  // Inputs that it computes itself, from their producers' operands: where nothing else uses them they are not stored.
+  virtual std::vector<ValueId> computed_ahead() const { return {}; }
 };
 
 // What a runtime knows and has.
@@ -73,6 +75,9 @@ class Facts {
   virtual std::optional<ChannelAffine> channel_affine(const Chain& chain) const = 0;
   // May values of this type stay unrounded between nodes of a group whose result has it too?
   virtual bool may_stay_unrounded(DataType type) const { return type == DataType::kFloat || type == DataType::kDouble; }
+
+  // Are reals kept as floats between quantized tensors, and may kernels absorb what quantizes their results?
+  virtual bool fuses_quantization() const { return false; }
 
   // A number that a value with one element is known to be.
   std::optional<double> known_number(ValueId value) const {

@@ -23,6 +23,16 @@ bool has_reduction(const Element& e) {
   return std::any_of(e->arguments.begin(), e->arguments.end(), has_reduction);
 }
 
+bool is_8_bits(DataType type) { return type == DataType::kInt8 || type == DataType::kUint8; }
+
+// Is the element brought into the range of its type before it becomes an integer, as quantization does?
+bool is_limited(const Element& e) {
+  if (e->kind != Kind::kConvert || e->scalar != Scalar::kInteger) return false;
+  const auto limits = [](const Element& x, Kind kind) { return x->kind == kind && x->arguments[1]->kind == Kind::kConstant; };
+  const Element& high = e->arguments[0];
+  return limits(high, Kind::kMinimum) && limits(high->arguments[0], Kind::kMaximum);
+}
+
 class Grouping {
  public:
   explicit Grouping(Facts& facts);
@@ -33,6 +43,7 @@ class Grouping {
   void take_before(Group& group);
   void take_chains(Group& group);
   void take_next(Group& group);
+  void take_ahead(Group& group);
   void take_rows(Group& group);
   std::unique_ptr<Taken> take_reducing(int node);
   int only_user(ValueId value) const;  // -1: none, or several
@@ -41,8 +52,10 @@ class Grouping {
   void group_elementwise();
   bool is_tiled(int node) const;
   bool keeps_values(int node, int root) const;
+  bool is_between_quantized(int node) const;
   // The shortest closed group of elementwise nodes behind a value with more than `at_least` nodes.
   std::optional<Chain> chain_after(ValueId start, std::size_t at_least) const;
+  void add_sources(std::vector<int>& nodes) const;
 
   Facts& facts_;
   const Graph& graph_;
@@ -105,6 +118,7 @@ void Grouping::take_kernels() {
       Group& group = add_group();
       group.taken = std::move(taken);
       take_before(group);
+      take_ahead(group);
       take_chains(group);
       take_next(group);
       take_rows(group);
@@ -116,7 +130,7 @@ void Grouping::take_kernels() {
     const Definition definition = facts_.define(node);
     if (!definition.has_denotation()) continue;
     const Output& output = definition.outputs()[0];
-    if (facts_.info(node.inputs[0]).type == output.type.type &&
+    if (facts_.info(node.inputs[0]).type == output.type.type && !is_between_quantized(static_cast<int>(n)) &&
         keeps_order(output.element, output.position, values(output.type.shape), facts_.info(node.inputs[0]).sizes))
       add_group().view = true;
   }
@@ -148,6 +162,29 @@ void Grouping::take_next(Group& group) {
   if (!facts_.absorb_next(*group.taken, *graph_.nodes()[next])) return;
   join(group, next);
   take_chains(group);
+}
+
+// Does the node stand between what dequantizes and what quantizes? All three are one function then.
+bool Grouping::is_between_quantized(int n) const {
+  const Node& node = *graph_.nodes()[n];
+  const int before = producers_[node.inputs[0]], after = only_user(node.outputs[0]);
+  if (!facts_.fuses_quantization() || before < 0 || after < 0 || !is_tiled(before) || only_user(node.inputs[0]) != n)
+    return false;
+  const Node &first = *graph_.nodes()[before], &last = *graph_.nodes()[after];
+  return !first.inputs.empty() && first.inputs[0] != kNoValue && is_8_bits(facts_.info(first.inputs[0]).type) &&
+         last.op != nullptr && is_tiled(after) && is_8_bits(facts_.info(last.outputs[0]).type);
+}
+
+// What the kernel computes ahead for itself, if nothing else needs it.
+void Grouping::take_ahead(Group& group) {
+  const int number = group_of_[group.nodes[0]];
+  for (const ValueId v : group.taken->computed_ahead()) {
+    const int p = producers_[v];
+    if (p < 0 || !is_tiled(p) || only_user(v) < 0) continue;
+    group_of_[p] = number;
+    group.nodes.push_back(p);
+  }
+  std::sort(group.nodes.begin(), group.nodes.end());
 }
 
 void Grouping::take_chains(Group& group) {
@@ -212,6 +249,7 @@ void Grouping::take_rows(Group& group) {
 std::optional<Chain> Grouping::chain_after(ValueId start, std::size_t at_least) const {
   if (is_output_[start]) return std::nullopt;
   const Sizes sizes = facts_.info(start).sizes;
+  const DataType type = facts_.info(start).type;
   std::vector<int> nodes;
   std::set<ValueId> inside{start};
   while (nodes.size() < kMaxChain) {
@@ -226,7 +264,10 @@ std::optional<Chain> Grouping::chain_after(ValueId start, std::size_t at_least) 
     const Value& result = graph_.value(node.outputs[0]);
     if (facts_.has_kernels(node.op->name()) || !result.shape_known || facts_.info(node.outputs[0]).sizes != sizes)
       return std::nullopt;
-    if (facts_.info(node.outputs[0]).type != facts_.info(start).type) return std::nullopt;
+    const DataType its_type = facts_.info(node.outputs[0]).type;
+    const bool quantizes = facts_.fuses_quantization() && is_8_bits(its_type);
+    const bool dequantizes = facts_.fuses_quantization() && is_8_bits(type) && its_type == DataType::kFloat;
+    if (its_type != type && !quantizes && !dequantizes) return std::nullopt;
     const Definition definition = facts_.define(node);
     if (!definition.has_denotation() || has_reduction(definition.outputs()[0].element)) return std::nullopt;
     nodes.push_back(next);
@@ -241,13 +282,28 @@ std::optional<Chain> Grouping::chain_after(ValueId start, std::size_t at_least) 
       ++open;
       escaping = v;
     }
-    if (open == 1 && escaping == node.outputs[0] && nodes.size() > at_least) {
+    if (open == 1 && escaping == node.outputs[0] && nodes.size() > at_least && !dequantizes) {
+      if (quantizes && is_8_bits(type)) add_sources(nodes);
       std::sort(nodes.begin(), nodes.end());
       return compose(facts_, producers_, nodes, start, false);
     }
-    if (is_output_[node.outputs[0]]) return std::nullopt;
+    if (is_output_[node.outputs[0]] || (quantizes && its_type != type)) return std::nullopt;
   }
   return std::nullopt;
+}
+
+// Producers of reals from quantized tensors that only these nodes use.
+void Grouping::add_sources(std::vector<int>& nodes) const {
+  const std::vector<int> given = nodes;
+  for (const int n : given)
+    for (const ValueId v : graph_.nodes()[n]->inputs) {
+      if (v == kNoValue || producers_[v] < 0 || facts_.constant(v) || only_user(v) != n) continue;
+      const int p = producers_[v];
+      const Node& node = *graph_.nodes()[p];
+      if (std::find(nodes.begin(), nodes.end(), p) != nodes.end() || !is_tiled(p) || node.inputs.empty()) continue;
+      if (node.inputs[0] == kNoValue || !is_8_bits(facts_.info(node.inputs[0]).type)) continue;
+      if (facts_.info(v).type == DataType::kFloat && facts_.define(node).has_denotation()) nodes.push_back(p);
+    }
 }
 
 // Is the node's result the same if it is not rounded to its type before it is used in a group that computes `root`?
@@ -255,6 +311,10 @@ bool Grouping::keeps_values(int n, int root) const {
   const Node& node = *graph_.nodes()[n];
   const DataType type = facts_.info(node.outputs[0]).type;
   if (type == DataType::kInt64 || type == DataType::kBool) return true;
+  if (facts_.fuses_quantization()) {
+    if (is_8_bits(type) && is_limited(facts_.define(node).outputs()[0].element)) return true;
+    if (type == DataType::kFloat && is_8_bits(facts_.info(graph_.nodes()[root]->outputs[0]).type)) return true;
+  }
   if (facts_.define(node).outputs()[0].element->kind == Kind::kRead && facts_.info(node.inputs[0]).type == type) return true;
   return facts_.may_stay_unrounded(type) && type == facts_.info(graph_.nodes()[root]->outputs[0]).type;
 }

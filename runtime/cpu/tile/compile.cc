@@ -37,15 +37,15 @@ std::vector<std::int64_t> strides_of(const Sizes& sizes, Layout layout) {
 
 class BoxCompiler {
  public:
-  BoxCompiler(const TileOperand& output, const std::vector<TileOperand>& operands, const TileOptions& options,
-              Variables variables, std::size_t axes)
-      : operands_(operands), options_(options), variables_(std::move(variables)), axes_(axes) {
+  BoxCompiler(const TileOperand& output, const std::vector<TileOperand>& operands, bool in_double, Variables variables,
+              std::size_t axes)
+      : output_type_(output.type), operands_(operands), in_double_(in_double), variables_(std::move(variables)), axes_(axes) {
     lay_out(output);
   }
 
   BoxProgram compile(const Element& element) {
     box_.blocks.emplace_back();
-    box_.blocks[0].result = emit(element, 0);
+    box_.blocks[0].result = without_integers(emit(element, 0));
     for (std::size_t b = 0; b < box_.blocks.size(); ++b) fuse_multiply_add(box_.blocks[b]);
     return std::move(box_);
   }
@@ -277,6 +277,7 @@ class BoxCompiler {
         return add(block, In::kSelect, integer, c, a, b);
       }
       case Kind::kConvert: {
+        if (e->scalar == Scalar::kReal && e->arguments[0]->kind == Kind::kRead) return emit_read(*e->arguments[0], block, true);
         const int a = emit(e->arguments[0], block);
         const Scalar from = e->arguments[0]->scalar;
         if (e->scalar == from) return a;
@@ -334,6 +335,7 @@ class BoxCompiler {
       if (&f == &fn::logical_or) return add(block, In::kMaximum, true, a, b);
       return function(f, e, integer_arguments, block, a, b);
     }
+    if (&f == &fn::nearest_float && !in_double_) return a;
     if (&f == &fn::logical_not) return add(block, In::kSubtract, true, number(block, 1), a);
     if (!integer_arguments && real_loops<float>(Isa::kBaseline).unary(f) != nullptr) {
       Instruction i{In::kUnary};
@@ -476,10 +478,11 @@ class BoxCompiler {
     }
   }
 
-  int emit_read(const ElementNode& e, int block) {
+  // `as_real`: integers as the reals that they are.
+  int emit_read(const ElementNode& e, int block, bool as_real = false) {
     using In = Instruction::Kind;
     const TileOperand& operand = operands_[e.operand];
-    const bool integer = scalar(operand.type) != Scalar::kReal;
+    const bool integer = !as_real && scalar(operand.type) != Scalar::kReal;
     if (element_count(operand.sizes) == 0) return integer ? number(block, 0) : real_constant(block, 0);
     if (e.zero_outside) {
       const int mask = emit_conditions(inside_conditions(e, operand.sizes), block);
@@ -527,6 +530,24 @@ class BoxCompiler {
     return add(block, std::move(i));
   }
 
+  // A result that becomes an integer, within bounds that the output's small type can hold, is stored from the real.
+  int without_integers(int result) const {
+    using In = Instruction::Kind;
+    const Instruction& last = at(0, result);
+    if (last.kind != In::kToInteger || (output_type_ != DataType::kInt8 && output_type_ != DataType::kUint8)) return result;
+    const double least = output_type_ == DataType::kInt8 ? -128 : 0, most = least + 255;
+    bool low = false, high = false;
+    for (int r = last.arguments[0]; at(0, r).kind == In::kMaximum || at(0, r).kind == In::kMinimum;) {
+      const Instruction& limit = at(0, r);
+      const int side = at(0, limit.arguments[0]).kind == In::kConstant ? 0 : 1;
+      const Instruction& bound = at(0, limit.arguments[side]);
+      if (bound.kind != In::kConstant || !(bound.real >= least && bound.real <= most)) break;
+      (limit.kind == In::kMaximum ? low : high) = true;
+      r = limit.arguments[1 - side];
+    }
+    return low && high ? last.arguments[0] : result;
+  }
+
   static void fuse_multiply_add(Block& block) {
     std::vector<int> uses(block.instructions.size());
     for (const Instruction& i : block.instructions)
@@ -548,8 +569,9 @@ class BoxCompiler {
     }
   }
 
+  DataType output_type_;
   const std::vector<TileOperand>& operands_;
-  const TileOptions& options_;
+  bool in_double_;
   Variables variables_;
   std::size_t axes_;
   std::vector<int> dimension_;  // of each axis of the output, in the box
@@ -580,6 +602,7 @@ std::unique_ptr<TileProgram> compile_tiles(const Element& element, const Indices
       const Atom* atom = position[a].as_atom();
       variables.add(atom != nullptr ? atom->id : ~std::uint64_t{a}, {0, output.sizes[a]});
     }
+    const bool in_double = options.precision_double || wants_double(output, operands);
     std::vector<BoxProgram> boxes;
     if (element_count(output.sizes) > 0) {
       std::vector<Variables> pending{variables};
@@ -598,13 +621,12 @@ std::unique_ptr<TileProgram> compile_tiles(const Element& element, const Indices
           pending.push_back(std::move(box));
           continue;
         }
-        boxes.push_back(BoxCompiler(output, operands, options, std::move(box), position.size()).compile(element));
+        boxes.push_back(BoxCompiler(output, operands, in_double, std::move(box), position.size()).compile(element));
         coalesce(boxes.back());
       }
     }
     std::vector<DataType> types;
     for (const TileOperand& o : operands) types.push_back(o.type);
-    const bool in_double = options.precision_double || wants_double(output, operands);
     return make_executor(std::move(boxes), output, std::move(types), options.isa, in_double);
   } catch (const NotCompilable&) {
     return nullptr;

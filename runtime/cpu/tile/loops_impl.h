@@ -365,6 +365,16 @@ void inverse_square_root(R* d, const R* a, Count n) {
 #pragma GCC ivdep
   for (Count i = 0; i < n; ++i) d[i] = R(1) / std::sqrt(a[i]);
 }
+template <class R>
+void round_even(R* d, const R* a, Count n) {
+#pragma GCC ivdep
+  for (Count i = 0; i < n; ++i) d[i] = std::nearbyint(a[i]);
+}
+template <class R>
+void nearest_float(R* d, const R* a, Count n) {
+#pragma GCC ivdep
+  for (Count i = 0; i < n; ++i) d[i] = static_cast<float>(a[i]);
+}
 
 // A loop over a SLEEF function; the rest of the last vector is filled up.
 #define REWRIGHT_SLEEF_LOOP_OF(T, S, name, bound)                                                                              \
@@ -438,7 +448,9 @@ typename RealLoops<R>::Unary find_unary(const Function& f) {
                {&fn::abs, absolute<R>},
                {&fn::sign, sign<R>},
                {&fn::sqrt, square_root<R>},
-               {&fn::rsqrt, inverse_square_root<R>}};
+               {&fn::rsqrt, inverse_square_root<R>},
+               {&fn::round_even, round_even<R>},
+               {&fn::nearest_float, nearest_float<R>}};
   for (const auto& entry : table)
     if (entry.function == &f) return entry.loop;
   return nullptr;

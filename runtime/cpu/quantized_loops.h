@@ -1,0 +1,83 @@
+// Inner loops of convolutions and products of integers of 8 bits, one table for each instruction set. Sums are exact.
+//
+// Elements come in words of 32 bits: four bytes (unsigned elements of the picture, signed weights) for processors that multiply
+// and add four of them at once without saturating, or two integers of 16 bits for all others.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/session.h"
+
+namespace rewright::cpu {
+
+struct QuantizedLoops {
+  using Count = std::int64_t;
+
+  Count lanes;        // words of a vector
+  Count max_rows;     // pixels of a tile
+  Count max_vectors;  // of a panel of weights
+  Count unit;         // elements of a word: 4 or 2
+
+  // Some pixels of the result by the output channels of one panel, as a product of matrices:
+  //   sums[r, c] = sum over i < height, j < width and k < length of dot(x[r * x_stride + i * row_stride + j * column_stride +
+  //   k],
+  //                                                                     w[i, j, k, c])
+  struct Tile {
+    const std::byte* x;
+    Count x_stride, height, row_stride, width, column_stride;  // strides in bytes
+    Count length;                                              // words
+    const std::int32_t* w;                                     // [height][width][length][vectors * lanes]
+    Count vectors, rows;                                       // rows from 1 to max_rows
+    std::int32_t* sums;                                        // [rows][max_vectors * lanes]
+  };
+  void (*tile)(const Tile& tile);
+
+  // Pixels of the result for some vectors of channels, each channel by itself:
+  //   sums[r, c] = sum over i < height, j < width of dot(x[i][r * x_stride + j * column_stride + c], w[i, j, c])
+  struct ChannelTile {
+    const std::int32_t* const* x;                         // [height]
+    Count first, x_stride, height, width, column_stride;  // in words; `first` is added to all of x
+    const std::int32_t* w;                                // [height][width][w_stride]
+    Count w_stride, rows, vectors;
+    std::int32_t* sums;  // [rows][sums_stride]
+    Count sums_stride;
+  };
+  void (*channel_tile)(const ChannelTile& tile);
+
+  // Elements as the tiles want them: bytes with 128 added to signed ones, or integers of 16 bits less the zero point.
+  void (*convert)(std::byte* to, const std::byte* from, bool is_signed, int zero_point, Count n);
+  // Words of `unit` pixels' elements of the same channel, in the converted form.
+  void (*interleave)(std::int32_t* to, const std::byte* const* pixels, Count channels);
+
+  // What becomes of the sums, as elements of the result:
+  //   t = factor[c] * (sums[r, c] + offset[c]) + shift[c]
+  //   t = round(bounded(t, inner_low, inner_high)) * carry + constant[c] + addend_factor * addend[r, c], with `constant`
+  //   y = round(bounded(t, low, high)) + zero_point
+  // Floats are neither rounded nor moved; 32-bit integers are sums + offset. With `exact_factor` t is computed in double.
+  enum class Type { kInt32, kFloat, kUint8, kInt8 };
+  struct Finish {
+    const std::int32_t* sums;
+    Count sums_stride, rows, columns;
+    const std::int32_t* offset;
+    const float *factor, *shift;
+    const double* exact_factor;  // or null
+    float low, high;
+    const float* constant;  // or null
+    float inner_low, inner_high, carry;
+    const std::byte* addend;  // or null; of 8 bits
+    bool addend_signed;
+    Count addend_stride;
+    float addend_factor;
+    int zero_point;
+    Type type;
+    std::byte* y;
+    Count y_stride;  // elements
+  };
+  void (*finish)(const Finish& finish);
+};
+
+// `bytes`: those of four bytes; null if the processor has none within the limit.
+const QuantizedLoops* quantized_loops(Isa isa, bool bytes);
+
+}  // namespace rewright::cpu
