@@ -89,7 +89,7 @@ class Generalizer {
     step([=, this](Typing& t) { return vary(t, {"strides", "dilations", "pads_begin", "pads_end"}); });
     for (const char* role : {"strides", "dilations", "pads_begin", "pads_end"})
       step([=, this](Typing& t) { return vary(t, {role}); });
-    for (const char* role : {"group", "count_include_pad", "ceil_mode", "alpha", "epsilon", "mode", "value"}) {
+    for (const char* role : {"group", "count_include_pad", "ceil_mode", "alpha", "epsilon", "value", "mode"}) {
       ++subject;
       step([=, this](Typing& t) { return vary(t, {role}); });
     }

@@ -28,8 +28,11 @@ Substitution sizes_of(const Configuration& configuration) {
 
 class Evaluator {
  public:
-  Evaluator(const Enumeration& enumeration, std::uint64_t seed)
-      : enumeration_(enumeration), sizes_(sizes_of(enumeration.forms().configuration())), random_(seed) {
+  Evaluator(const Enumeration& enumeration, std::size_t trial)
+      : enumeration_(enumeration),
+        sizes_(sizes_of(enumeration.forms().configuration())),
+        random_(enumeration.key() * 31 + trial),
+        trial_(trial) {
     const std::size_t count = std::min(kMost, enumeration.classes().size());
     for (ClassId c = 0; c < count; ++c) values_.push_back(value(c));
   }
@@ -61,6 +64,8 @@ class Evaluator {
       std::vector<double> elements(static_cast<std::size_t>(element_count(sizes)));
       std::uniform_real_distribution<double> uniform(-1.5, 1.5);
       for (double& e : elements) e = uniform(random_);
+      // Of one element, in turn above and below zero: |s x| = s |x| holds above.
+      if (elements.size() == 1) elements[0] = std::copysign(elements[0], trial_ % 2 ? -1.0 : 1.0);
       return Tensor::from_reals(DataType::kDouble, sizes, elements);
     }
     Attributes attributes = substitute(leaf.attributes, sizes_);
@@ -88,6 +93,7 @@ class Evaluator {
   const Enumeration& enumeration_;
   Substitution sizes_;
   std::mt19937_64 random_;
+  std::size_t trial_;
   std::vector<Tensor> values_;
   std::vector<std::vector<double>> reals_;
 };
@@ -107,7 +113,7 @@ bool equal(const std::vector<double>& a, const std::vector<double>& b) {
 std::vector<Equation> numeric_equations(const Enumeration& enumeration) {
   const std::vector<Class>& classes = enumeration.classes();
   std::vector<Evaluator> trials;
-  for (std::size_t t = 0; t < kTrials; ++t) trials.emplace_back(enumeration, enumeration.key() * 31 + t);
+  for (std::size_t t = 0; t < kTrials; ++t) trials.emplace_back(enumeration, t);
   // Equal values have nearly equal sums: those are neighbours.
   std::vector<std::tuple<TypeId, double, ClassId>> order;
   for (ClassId c = 0; c < std::min(kMost, classes.size()); ++c) {

@@ -213,14 +213,19 @@ class Sizes {
   // The choice's attributes for these operands that are those which were found.
   std::optional<Attributes> general_attributes(const Choice& choice, const Form& form,
                                                const std::vector<TensorType>& operands) {
-    const auto group = options_.groups ? choice.op->field("group") : std::nullopt;
     Attributes found = form.attributes;
-    if (group) found[*group] = Index::symbol("group");
+    const bool grouped = options_.groups && choice.op->field("group").has_value();
+    if (grouped) {
+      Index& group = std::get<Index>(found[choice.op->field("group").value()]);
+      // One symbol for all of them says nothing of what was found with several.
+      if (!(originals_.try_emplace("group", group).first->second == group)) return std::nullopt;
+      group = Index::symbol("group");
+    }
     if (options_.windows != Windows::kNone) {
       generalize_windows(*choice.op, found);
       return found;
     }
-    if (group) return found;
+    if (grouped) return found;
     if (!has_symbols(form.attributes)) return form.attributes;
     for (Attributes& a : choice.attributes(operands)) {
       a = choice.op->normalized(std::move(a), Inputs::of(std::span<const TensorType>(operands)).types_only());
