@@ -185,7 +185,28 @@ class ConvolutionPlan final : public NodePlan {
     return true;
   }
 
+  // Convolutions of the same picture that are added: 1x1, or by channels.
+  bool absorb_addend(Planner&, ValueId addend, std::unique_ptr<fusion::Taken>& other) override {
+    auto* const plan = dynamic_cast<ConvolutionPlan*>(other.get());
+    if (plan == nullptr || pointwise_ || plan->pointwise_ || plan->input_ != input_ || plan->floor_ != floor_) return false;
+    if (!(is_by_channel() && plan->is_by_channel()) && !(is_one_by_one() && plan->is_one_by_one())) return false;
+    const std::vector<ValueId>& additions = epilogue_.additions();
+    if (!plan->without_parallel().operations().empty()) return false;
+    if (std::find(additions.begin(), additions.end(), addend) == additions.end()) return false;
+    other.release();
+    parallel_.emplace_back(addend, plan);
+    return true;
+  }
+
   void emit(Planner& planner, ValueId result) override {
+    if (!parallel_.empty()) {
+      Epilogue rest = without_parallel();
+      if (rest.simple(planner.options().isa)) {
+        epilogue_ = std::move(rest);
+        return is_by_channel() ? emit_by_channel(planner, result) : emit_one_by_one(planner, result);
+      }
+      for (const auto& [addend, plan] : parallel_) plan->emit(planner, addend);
+    }
     const std::optional<PictureShape> picture = shape_.picture();
     const auto simple = epilogue_.simple(planner.options().isa);
     if (picture && constant_weights_ && simple) {
@@ -205,30 +226,75 @@ class ConvolutionPlan final : public NodePlan {
     return picture && constant_weights_ && cpu::is_by_channel(*picture);
   }
 
+  bool is_one_by_one() const {
+    const std::optional<PictureShape> picture = shape_.picture();
+    return picture && constant_weights_ && is_pointwise(*picture);
+  }
+
+  Epilogue without_parallel() const {
+    Epilogue result = epilogue_;
+    for (const auto& [addend, plan] : parallel_) result = result.without(addend);
+    return result;
+  }
+  // Those that are added, theirs, and this one, the last.
+  void collect(std::vector<const ConvolutionPlan*>& to) const {
+    for (const auto& [addend, plan] : parallel_) plan->collect(to);
+    to.push_back(this);
+  }
+
   // What a kernel of our own needs beside the shape; the epilogue is simple.
   Finish finish(const Planner& planner) const {
     const auto simple = epilogue_.simple(planner.options().isa);
-    const Tensor bias = shifted_bias(planner);
-    const auto b = bias.data<float>();
-    return {{b.begin(), b.end()}, simple->addition, simple->low, simple->high, simple->function};
+    return {bias(planner), simple->addition, simple->low, simple->high, simple->function};
   }
-  Weights weights(Planner& planner, ValueId result) const {
+  std::vector<float> bias(const Planner& planner) const {
+    const Tensor shifted = shifted_bias(planner);
+    const auto b = shifted.data<float>();
+    return {b.begin(), b.end()};
+  }
+  // `number` tells apart those that compute one result.
+  Weights weights(Planner& planner, ValueId result, std::size_t number = 0) const {
     return {[this, &planner] { return scaled_weights(planner); },
-            [&planner, result](const std::string& how, std::size_t bytes, const std::function<void(std::byte*)>& fill) {
-              return planner.prepared(result, how, bytes, fill);
+            [&planner, result, number](const std::string& how, std::size_t bytes, const std::function<void(std::byte*)>& fill) {
+              return planner.prepared(result, number == 0 ? how : how + ' ' + std::to_string(number), bytes, fill);
             }};
   }
 
   void emit_by_channel(Planner& planner, ValueId result) {
     const Isa isa = planner.options().isa;
-    const DepthwiseConvolution convolution{*shape_.picture(), weights(planner, result), finish(planner), floor_};
-    std::unique_ptr<Kernel> kernel;
+    std::vector<const ConvolutionPlan*> plans;
+    collect(plans);
+    std::vector<DepthwiseConvolution> convolutions;
+    for (const ConvolutionPlan* const plan : plans) {
+      DepthwiseConvolution c{*plan->shape_.picture(), plan->weights(planner, result, convolutions.size()), {}, floor_};
+      if (plan == this)
+        c.finish = finish(planner);
+      else
+        c.finish.bias = plan->bias(planner);
+      convolutions.push_back(std::move(c));
+    }
+    convolutions.front().finish.addend = convolutions.back().finish.addend;
     if (pointwise_)
-      kernel = make_separable_convolution(convolution, pointwise_->shape_.y[1], pointwise_->weights(planner, result),
-                                          pointwise_->finish(planner), isa, planner.options().threads);
-    else
-      kernel = make_depthwise_convolution(convolution, isa);
-    add_own(planner, result, std::move(kernel), pointwise_ ? pointwise_->epilogue_ : epilogue_);
+      return add_own(planner, result,
+                     make_separable_convolution(convolutions[0], pointwise_->shape_.y[1], pointwise_->weights(planner, result),
+                                                pointwise_->finish(planner), isa, planner.options().threads),
+                     pointwise_->epilogue_);
+    add_own(planner, result, make_depthwise_convolution(convolutions, isa), epilogue_);
+  }
+
+  void emit_one_by_one(Planner& planner, ValueId result) {
+    std::vector<const ConvolutionPlan*> plans;
+    collect(plans);
+    std::vector<Weights> weights;
+    Finish finish = this->finish(planner);
+    for (const ConvolutionPlan* const plan : plans) {
+      weights.push_back(plan->weights(planner, result));
+      if (plan == this) continue;
+      const std::vector<float> bias = plan->bias(planner);
+      for (std::size_t c = 0; c < bias.size(); ++c) finish.bias[c] += bias[c];
+    }
+    const Isa isa = planner.options().isa;
+    add_own(planner, result, make_parallel_convolution(*shape_.picture(), weights, std::move(finish), isa), epilogue_);
   }
 
   void add_own(Planner& planner, ValueId result, std::unique_ptr<Kernel> kernel, const Epilogue& epilogue) {
@@ -491,7 +557,8 @@ class ConvolutionPlan final : public NodePlan {
   float floor_ = -std::numeric_limits<float>::infinity();
   bool own_ = false;  // a kernel of our own has to do it
   Epilogue epilogue_;
-  std::unique_ptr<ConvolutionPlan> pointwise_;  // behind it
+  std::unique_ptr<ConvolutionPlan> pointwise_;                                  // behind it
+  std::vector<std::pair<ValueId, std::unique_ptr<ConvolutionPlan>>> parallel_;  // what they compute is added
 };
 
 std::unique_ptr<NodePlan> plan_convolution(Planner& planner, const Node& node, bool transposed) {

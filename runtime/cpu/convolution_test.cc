@@ -173,7 +173,8 @@ void random_depthwise(Case& c) {
 }
 
 std::unique_ptr<Kernel> depthwise(const Case& c, Isa isa, float floor = -kInf) {
-  return cpu::make_depthwise_convolution({c.s, c.given(), c.finish, floor}, isa);
+  const cpu::DepthwiseConvolution convolution{c.s, c.given(), c.finish, floor};
+  return cpu::make_depthwise_convolution({&convolution, 1}, isa);
 }
 
 }  // namespace
@@ -190,6 +191,48 @@ TEST_CASE("convolutions by channels, of random shapes") {
       c.run(*depthwise(c, isa, floor), 1 + static_cast<int>(seed % 3));
       for (float& x : c.x) x = std::max(x, floor);
       CHECK(c.error() < 1e-6);
+    }
+}
+
+// 3x3 and 1x1 windows over the same pixels: together a 3x3 window.
+TEST_CASE("sums of convolutions by channels, of random shapes") {
+  for (const Isa isa : tested_isas())
+    for (unsigned seed = 0; seed < 40; ++seed) {
+      CAPTURE(seed, cpu::name(isa));
+      Case c(seed);
+      c.s.channels = c.s.outputs = c.s.group = c.pick(1, 70);
+      c.s.kernel[0] = c.s.kernel[1] = 3;
+      c.s.strides[0] = c.s.strides[1] = c.pick(1, 2);
+      c.s.height = c.pick(3, 12);
+      c.s.width = c.pick(3, 30);
+      c.fill();
+      // Pads as of windows that have their middle in the picture.
+      c.s.pads_begin[0] = c.s.pads_begin[1] = 1;
+      c.s.out_height = (c.s.height - 1) / c.s.strides[0] + 1;
+      c.s.out_width = (c.s.width - 1) / c.s.strides[1] + 1;
+      const std::int64_t results = c.s.pictures * c.s.out_height * c.s.out_width * c.s.outputs;
+      c.y.assign(static_cast<std::size_t>(results), 7);
+      if (c.finish.addend) c.addend = c.numbers(results, -1, 1);
+      std::vector<cpu::DepthwiseConvolution> convolutions;
+      std::vector<Tensor> each;
+      Tensor sum(DataType::kFloat, c.weights.sizes());
+      std::fill_n(sum.mutable_data<float>().data(), sum.size(), 0.0f);
+      for (std::int64_t n = c.pick(1, 4); n > 0; --n) {
+        const std::int64_t width = c.pick(0, 1) ? 3 : 1;
+        each.push_back(random_tensor(c.random, DataType::kFloat, {c.s.channels, 1, width, width}, -1, 1));
+        cpu::DepthwiseConvolution d{c.s, c.given(), {}};
+        d.weights.plain = [w = each.back()] { return w; };
+        d.shape.kernel[0] = d.shape.kernel[1] = width;
+        d.shape.pads_begin[0] = d.shape.pads_begin[1] = width / 2;
+        for (std::int64_t i = 0; i < each.back().size(); ++i)
+          sum.mutable_data<float>()[width == 3 ? i : 9 * i + 4] += each.back().data<float>()[i];
+        convolutions.push_back(std::move(d));
+      }
+      c.weights = sum;
+      convolutions.back().finish = c.finish;
+      convolutions.front().finish.addend = c.finish.addend;
+      c.run(*cpu::make_depthwise_convolution(convolutions, isa), 1 + static_cast<int>(seed % 3));
+      CHECK(c.error() < 2e-6);
     }
 }
 
@@ -232,6 +275,33 @@ TEST_CASE("direct convolutions of random shapes") {
       if (seed % 3 == 0) c.finish.function = cpu::row_loops(isa).swish;
       c.run(*cpu::make_direct_convolution(c.s, c.given(), c.finish, isa), 1 + static_cast<int>(seed % 3));
       CHECK(c.error() < 1e-6);
+    }
+}
+
+TEST_CASE("sums of 1x1 convolutions of random shapes") {
+  for (const Isa isa : tested_isas())
+    for (unsigned seed = 0; seed < 40; ++seed) {
+      CAPTURE(seed, cpu::name(isa));
+      Case c(seed);
+      c.s.pictures = c.pick(1, 2);
+      c.s.channels = c.pick(1, 40);
+      c.s.outputs = c.pick(1, 70);
+      c.s.height = c.pick(1, 9);
+      c.s.width = c.pick(1, 20);
+      c.fill();
+      std::vector<Tensor> each;
+      for (std::int64_t n = c.pick(1, 5); n > 0; --n)
+        each.push_back(random_tensor(c.random, DataType::kFloat, c.weights.sizes(), -1, 1));
+      std::vector<cpu::Weights> weights;
+      Tensor sum(DataType::kFloat, c.weights.sizes());
+      std::fill_n(sum.mutable_data<float>().data(), sum.size(), 0.0f);
+      for (const Tensor& w : each) {
+        weights.push_back({[&w] { return w; }, c.given().prepared});
+        for (std::int64_t i = 0; i < sum.size(); ++i) sum.mutable_data<float>()[i] += w.data<float>()[i];
+      }
+      c.weights = sum;
+      c.run(*cpu::make_parallel_convolution(c.s, weights, c.finish, isa), 1 + static_cast<int>(seed % 3));
+      CHECK(c.error() < 2e-6);
     }
 }
 

@@ -84,20 +84,29 @@ class DepthwiseRows {
 
 class Depthwise final : public Kernel {
  public:
-  Depthwise(const DepthwiseConvolution& convolution, Isa isa) : rows_(convolution, isa), adds_(convolution.finish.addend) {}
+  Depthwise(std::span<const DepthwiseConvolution> convolutions, Isa isa) : adds_(convolutions[0].finish.addend) {
+    for (const DepthwiseConvolution& c : convolutions) rows_.push_back(std::make_unique<DepthwiseRows>(c, isa));
+  }
 
   void run(const Call& call) const override {
     const float* const x = reinterpret_cast<const float*>(call.inputs[0]);
     const float* const addend = adds_ ? reinterpret_cast<const float*>(call.inputs[1]) : nullptr;
     float* const y = reinterpret_cast<float*>(call.outputs[0]);
-    call.workers.for_each(rows_.count(), rows_.nanoseconds(), [&](std::int64_t row, int) {
-      const std::int64_t at = row * rows_.elements();
-      rows_.compute(x, row, y + at, addend == nullptr ? nullptr : addend + at);
+    const std::int64_t elements = rows_[0]->elements();
+    double nanoseconds = 0;
+    for (const auto& rows : rows_) nanoseconds += rows->nanoseconds();
+    call.workers.for_each(rows_[0]->count(), nanoseconds, [&](std::int64_t row, int) {
+      float* const to = y + row * elements;
+      const float* before = addend == nullptr ? nullptr : addend + row * elements;
+      for (const auto& rows : rows_) {
+        rows->compute(x, row, to, before);
+        before = to;  // is in the first-level cache
+      }
     });
   }
 
  private:
-  DepthwiseRows rows_;
+  std::vector<std::unique_ptr<DepthwiseRows>> rows_;
   bool adds_;
 };
 
@@ -192,8 +201,8 @@ bool is_by_channel(const PictureShape& s) {
          convolution_loops(Isa::kBaseline).depthwise(1, s.kernel[1], s.strides[1]) != nullptr;
 }
 
-std::unique_ptr<Kernel> make_depthwise_convolution(const DepthwiseConvolution& convolution, Isa isa) {
-  return std::make_unique<Depthwise>(convolution, isa);
+std::unique_ptr<Kernel> make_depthwise_convolution(std::span<const DepthwiseConvolution> convolutions, Isa isa) {
+  return std::make_unique<Depthwise>(convolutions, isa);
 }
 
 std::unique_ptr<Kernel> make_separable_convolution(const DepthwiseConvolution& convolution, std::int64_t outputs,

@@ -93,10 +93,10 @@ class DirectConvolution final : public Kernel {
                std::int64_t count) const {
     const std::int64_t group = p / panels_.count(), panel = p % panels_.count();
     const std::int64_t picture = row / s_.out_height, top = row % s_.out_height * s_.strides[0] - s_.pads_begin[0];
-    // Rows of the window that lie in the picture.
+    // Rows of the window that lie in the picture; without dilation they are all the same one.
     const std::int64_t d = s_.dilations[0];
     const std::int64_t from = top < 0 ? std::min(s_.kernel[0], (-top + d - 1) / d) : 0;
-    const std::int64_t to = std::clamp<std::int64_t>((s_.height - top + d - 1) / d, from, s_.kernel[0]);
+    const std::int64_t to = d == 0 ? s_.kernel[0] : std::clamp<std::int64_t>((s_.height - top + d - 1) / d, from, s_.kernel[0]);
     ConvolutionLoops::Tile t = tile_;
     t.height = to - from;
     t.vectors = panels_.vectors(panel);
@@ -139,15 +139,37 @@ class DirectConvolution final : public Kernel {
   bool copied_ = false;
 };
 
+// All pixels in one row.
+PictureShape in_a_row(PictureShape s) {
+  s.width = s.out_width = s.pictures * s.height * s.width;
+  s.pictures = s.height = s.out_height = 1;
+  return s;
+}
+
 }  // namespace
 
 std::unique_ptr<Kernel> make_direct_convolution(const PictureShape& shape, const Weights& weights, Finish finish, Isa isa) {
-  PictureShape s = shape;
-  if (is_pointwise(s)) {
-    s.width = s.out_width = s.pictures * s.height * s.width;
-    s.pictures = s.height = s.out_height = 1;
-  }
-  return std::make_unique<DirectConvolution>(s, weights, std::move(finish), isa);
+  return std::make_unique<DirectConvolution>(is_pointwise(shape) ? in_a_row(shape) : shape, weights, std::move(finish), isa);
+}
+
+std::unique_ptr<Kernel> make_parallel_convolution(const PictureShape& shape, const std::vector<Weights>& weights, Finish finish,
+                                                  Isa isa) {
+  PictureShape s = in_a_row(shape);
+  // The convolutions are rows of a window that do not move on.
+  s.kernel[0] = static_cast<std::int64_t>(weights.size());
+  s.dilations[0] = 0;
+  const Weights together{[&] {
+                           Tensor result(DataType::kFloat, {s.outputs, s.channels, s.kernel[0], 1});
+                           float* const to = result.mutable_data<float>().data();
+                           for (std::size_t k = 0; k < weights.size(); ++k) {
+                             const Tensor plain = weights[k].plain();
+                             const auto w = plain.data<float>();
+                             for (std::size_t i = 0; i < w.size(); ++i) to[i * weights.size() + k] = w[i];
+                           }
+                           return result;
+                         },
+                         weights[0].prepared};
+  return std::make_unique<DirectConvolution>(s, together, std::move(finish), isa);
 }
 
 }  // namespace rewright::cpu

@@ -195,6 +195,17 @@ bool Epilogue::absorb(const Planner& planner, const Chain& chain) {
       return true;
     }
   }
+  // What is added by channel may be added before tensors are.
+  const bool sums =
+      std::none_of(operations_.begin(), operations_.end(), [](const Operation& o) { return o.eltwise.has_value(); });
+  if (sums && !operations_.empty()) {
+    const auto affine = match_channel_affine(planner, chain, axis_);
+    if (affine && std::all_of(affine->scale.begin(), affine->scale.end(), [](double f) { return f == 1; })) {
+      if (!affine_) affine_ = ChannelAffine{affine->scale, std::vector<double>(affine->shift.size())};
+      for (std::size_t c = 0; c < affine->shift.size(); ++c) affine_->shift[c] += affine->shift[c];
+      return true;
+    }
+  }
   if (operations_.size() >= kMaxOperations) return false;
   if (const auto eltwise = match_eltwise(planner, chain)) {
     if (accepts_ != nullptr && !accepts_(*eltwise)) return false;
@@ -208,6 +219,19 @@ bool Epilogue::absorb(const Planner& planner, const Chain& chain) {
     return true;
   }
   return false;
+}
+
+Epilogue Epilogue::without(ValueId addition) const {
+  Epilogue result(axis_, accepts_);
+  result.affine_ = affine_;
+  std::size_t next = 0;
+  for (const Operation& o : operations_) {
+    const ValueId added = o.eltwise ? kNoValue : additions_[next++];
+    if (!o.eltwise && added == addition) continue;
+    result.operations_.push_back(o);
+    if (!o.eltwise) result.additions_.push_back(added);
+  }
+  return result;
 }
 
 RowLoops::Unary Epilogue::take_last_function(Isa isa) {

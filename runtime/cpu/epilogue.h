@@ -43,6 +43,8 @@ class Epilogue {
   // To be applied to weights and bias: exact up to rounding. Empty: none.
   const std::optional<ChannelAffine>& affine() const { return affine_; }
   const std::vector<ValueId>& additions() const { return additions_; }
+  // Without the addition of a value.
+  Epilogue without(ValueId addition) const;
   // The rest, in the order in which it is done.
   struct Operation {
     std::optional<Eltwise> eltwise;  // nothing: the next addition

@@ -28,6 +28,9 @@ class Grouping final : public fusion::Facts {
   bool absorb_next(fusion::Taken& taken, const Node& next) override {
     return static_cast<NodePlan&>(taken).absorb_next(planner_, next);
   }
+  bool absorb_addend(fusion::Taken& taken, ValueId addend, std::unique_ptr<fusion::Taken>& other) override {
+    return static_cast<NodePlan&>(taken).absorb_addend(planner_, addend, other);
+  }
   bool absorb_rows(fusion::Taken& taken, const Node& rows, const fusion::Taken& next) override {
     return static_cast<NodePlan&>(taken).absorb_rows(planner_, rows, static_cast<const NodePlan&>(next));
   }

@@ -41,6 +41,8 @@ class NodePlan : public fusion::Taken {
   virtual bool absorb(Planner&, const Chain&) { return false; }
   // The same for the elementwise chain before its first input, whose start it then reads.
   virtual bool absorb_before(Planner&, const Chain&) { return false; }
+  // The same for the group that computes what it adds to its result.
+  virtual bool absorb_addend(Planner&, ValueId, std::unique_ptr<fusion::Taken>&) { return false; }
   // The same for a node that uses its result alone.
   virtual bool absorb_next(Planner&, const Node&) { return false; }
   // The same for a node `rows` that uses its result alone, and the node planned as `next` that uses that one's alone.

@@ -107,6 +107,50 @@ TEST_CASE("Relu, a depthwise and a 1x1 convolution are one step") {
   CHECK(b.steps() == std::vector<std::string>{"Conv", "Conv+Conv+BatchNormalization", "Conv+Conv+BatchNormalization+Add"});
 }
 
+// As in MobileOne's training form.
+TEST_CASE("1x1 convolutions of one value that are added are one step") {
+  for (unsigned seed = 0; seed < 12; ++seed) {
+    CAPTURE(seed);
+    Builder b(seed);
+    const std::int64_t channels = b.pick(1, 30), outputs = seed % 2 ? channels : b.pick(1, 30);
+    const ValueId x = b.convolution(b.input({b.pick(1, 2), 3, b.pick(3, 12), b.pick(3, 12)}), channels, 1, 0);
+    ValueId y = kNoValue;
+    std::string step;
+    for (std::int64_t n = b.pick(2, 4); n > 0; --n) {
+      const ValueId branch = b.batch_norm(b.convolution(x, outputs, 1, 0));
+      y = y == kNoValue ? branch : node(b.graph, "Add", {y, branch})[0];
+      step += step.empty() ? "Conv+BatchNormalization" : "+Conv+BatchNormalization+Add";
+    }
+    y = node(b.graph, "Add", {y, b.constant({1})})[0];
+    if (seed % 2) y = node(b.graph, "Add", {y, b.convolution(x, outputs, 3, 1)})[0];
+    if (seed % 3) y = node(b.graph, "Relu", {y})[0];
+    if (seed % 4 == 3) y = node(b.graph, "Sigmoid", {y})[0];  // one of our kernels has
+    b.check(y, 1e-4);
+    if (seed % 2 == 0) CHECK(b.steps() == std::vector<std::string>{"Conv", step + (seed % 3 ? "+Add+Relu" : "+Add")});
+  }
+}
+
+TEST_CASE("depthwise convolutions of one value that are added are one step") {
+  for (unsigned seed = 0; seed < 12; ++seed) {
+    CAPTURE(seed);
+    Builder b(seed);
+    const std::int64_t channels = b.pick(1, 30), stride = b.pick(1, 2);
+    ValueId x = b.convolution(b.input({b.pick(1, 2), 3, b.pick(3, 12), b.pick(3, 12)}), channels, 1, 0), y = x;
+    if (seed % 2) b.graph.add_output("x", x);
+    x = node(b.graph, "Relu", {x})[0];
+    std::string step;
+    for (std::int64_t n = b.pick(2, 4); n > 0; --n) {
+      const std::int64_t width = n == 1 ? 1 : 3;
+      const ValueId branch = b.batch_norm(b.convolution(x, channels, width, width / 2, stride, channels));
+      y = step.empty() ? branch : node(b.graph, "Add", {y, branch})[0];
+      step += step.empty() ? "Conv+BatchNormalization" : "+Conv+BatchNormalization+Add";
+    }
+    if (seed % 3) y = node(b.graph, "Relu", {y})[0];
+    b.check(y, 1e-4);
+    CHECK(b.steps() == std::vector<std::string>{seed % 2 ? "Conv" : "Conv+Relu", step + (seed % 3 ? "+Relu" : "")});
+  }
+}
+
 TEST_CASE("convolutions along one of two axes") {
   for (const std::int64_t channels : {16, 5}) {
     Builder b(1);

@@ -4,6 +4,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,10 @@ struct Weights {
 // A step with the picture and the addend, if there is one, as inputs and the result as output, all with channels last.
 std::unique_ptr<Kernel> make_direct_convolution(const PictureShape& shape, const Weights& weights, Finish finish, Isa isa);
 
+// The sum of 1x1 convolutions of the same picture, each with weights of its own.
+std::unique_ptr<Kernel> make_parallel_convolution(const PictureShape& shape, const std::vector<Weights>& weights, Finish finish,
+                                                  Isa isa);
+
 // Groups of 4 or 8 channels, whole vectors of them, with windows of three columns.
 bool is_in_small_groups(const PictureShape& shape, Isa isa);
 std::unique_ptr<Kernel> make_grouped_convolution(const PictureShape& shape, const Weights& weights, Finish finish, Isa isa,
@@ -60,7 +65,8 @@ struct DepthwiseConvolution {
   Finish finish;
   float floor = -std::numeric_limits<float>::infinity();
 };
-std::unique_ptr<Kernel> make_depthwise_convolution(const DepthwiseConvolution& convolution, Isa isa);
+// The sum of some of the same picture, with results of one size: the first one's addend, the last one's bounds and function.
+std::unique_ptr<Kernel> make_depthwise_convolution(std::span<const DepthwiseConvolution> convolutions, Isa isa);
 // The same, and a 1x1 convolution to `outputs` channels of what comes out, some rows after the other: the first one's result is
 // not stored, and it has no addend.
 std::unique_ptr<Kernel> make_separable_convolution(const DepthwiseConvolution& convolution, std::int64_t outputs,

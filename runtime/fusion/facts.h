@@ -62,6 +62,9 @@ class Facts {
   virtual bool absorb_before(Taken&, const Chain&) { return false; }
   // May the kernel compute the node `next` as well, which uses its result alone and has kernels? If so it does.
   virtual bool absorb_next(Taken&, const Node&) { return false; }
+  // May the kernel, which adds `addend` to its result, compute that as well? It is what `other` computes, and is used for
+  // nothing else. If so it does, and has taken `other`.
+  virtual bool absorb_addend(Taken&, ValueId, std::unique_ptr<Taken>&) { return false; }
   // The same as `absorb` for a node without other results that has_kernels says nothing of.
   virtual std::unique_ptr<Taken> take_reducing(const Node&) { return nullptr; }
   // The same as `absorb` for a node `rows` that uses the kernel's result alone, and a node taken as `next` that uses that

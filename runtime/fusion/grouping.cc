@@ -45,6 +45,7 @@ class Grouping {
   void take_next(Group& group);
   void take_ahead(Group& group);
   void take_rows(Group& group);
+  void take_addends();
   std::unique_ptr<Taken> take_reducing(int node);
   int only_user(ValueId value) const;  // -1: none, or several
   bool is_used(int node) const;
@@ -84,6 +85,7 @@ Grouping::Grouping(Facts& facts)
 
 std::vector<Group> Grouping::make() {
   take_kernels();
+  take_addends();
   group_elementwise();
   std::sort(groups_.begin(), groups_.end(), [](const Group& a, const Group& b) { return a.nodes.back() < b.nodes.back(); });
   return std::move(groups_);
@@ -244,6 +246,38 @@ void Grouping::take_rows(Group& group) {
   const int move = only_user(group.result);
   if (move < 0 || !is_tiled(move) || !facts_.define(*graph_.nodes()[move]).has_denotation()) return;
   if (facts_.absorb_move(*group.taken, *graph_.nodes()[move])) join(group, move);
+}
+
+// Groups whose results kernels add to theirs.
+void Grouping::take_addends() {
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    Group& group = groups_[g];
+    if (!group.taken) continue;
+    const std::vector<int> nodes = group.nodes;
+    for (const int n : nodes)
+      for (const ValueId v : graph_.nodes()[n]->inputs) {
+        const int producer = v == kNoValue ? -1 : producers_[v];
+        const int number = producer < 0 ? -1 : group_of_[producer];
+        if (number < 0 || number == static_cast<int>(g) || only_user(v) != n) continue;
+        Group& other = groups_[static_cast<std::size_t>(number)];
+        if (!other.taken || other.result != v || !facts_.absorb_addend(*group.taken, v, other.taken)) continue;
+        for (const int m : other.nodes) group_of_[m] = static_cast<int>(g);
+        group.nodes.insert(group.nodes.end(), other.nodes.begin(), other.nodes.end());
+        other.nodes.clear();
+      }
+    std::sort(group.nodes.begin(), group.nodes.end());
+  }
+  // Those without nodes have gone; what is known by number stays.
+  std::vector<int> numbers(groups_.size(), -1);
+  std::vector<Group> left;
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    if (groups_[g].nodes.empty()) continue;
+    numbers[g] = static_cast<int>(left.size());
+    left.push_back(std::move(groups_[g]));
+  }
+  groups_ = std::move(left);
+  for (int& g : group_of_)
+    if (g >= 0) g = numbers[static_cast<std::size_t>(g)];
 }
 
 std::optional<Chain> Grouping::chain_after(ValueId start, std::size_t at_least) const {
