@@ -43,6 +43,13 @@ struct Folder {
 TEST_CASE("what an operator is to the cost model is read off its denotation") {
   CHECK(traits_of("MatMul", {floats({4, 8}), floats({8, 6})}).contraction);
   CHECK(traits_of("MatMul", {floats({4, 8}), floats({8, 6})}).operations >= 2 * 4 * 8 * 6 * 0.9);
+  CHECK(traits_of("MatMul", {floats({4, 8}), floats({8, 6})}).operations == 2 * 4 * 8 * 6);
+  // What belongs to a row is computed once a row.
+  const double short_rows = traits_of("LayerNormalization", {floats({64, 8}), floats({8})}).operations;
+  const double long_rows = traits_of("LayerNormalization", {floats({64, 800}), floats({800})}).operations;
+  CHECK(long_rows < 101 * short_rows);
+  CHECK(long_rows > 64 * 800 * 4);
+  CHECK(traits_of("Softmax", {floats({64, 800})}).operations < 64 * 800 * 40);
   CHECK_FALSE(traits_of("Softmax", {floats({4, 8})}).contraction);
   CHECK_FALSE(traits_of("Softmax", {floats({4, 8})}).pointwise);
   const OperatorTraits sum = traits_of("Add", {floats({4, 8}), floats({8})});
