@@ -5,6 +5,7 @@
 #include <queue>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "optimizer/region.h"
 
@@ -20,6 +21,9 @@ constexpr int kFollowUps = 2;
 
 // Cleaning up goes down from graph to graph, and ends where nothing gains at once.
 constexpr std::size_t kCleanUpPatience = 1;
+
+// Nodes of graphs of which auto searches two ways.
+constexpr std::size_t kSmallGraph = 300;
 
 struct State {
   Graph graph;
@@ -185,13 +189,13 @@ class Search {
         run_phase({Strategy::kSaturate, 1, 0, options_.max_passes}, options_.deadline);
         break;
       case Strategy::kAuto:
-        run_phase({Strategy::kBacktrack, 1, kCleanUpPatience, 1}, options_.deadline);
-        run_phase({Strategy::kSaturate, 1, 0, 1}, share_of_time(options_.saturation_share));
-        run_phase({Strategy::kBacktrack, options_.alpha, options_.patience, options_.max_passes}, options_.deadline);
+        run_auto();
         break;
     }
     result_.stop_reason = limits_.reason();
     if (options_.strategy == Strategy::kSaturate && result_.stop_reason == StopReason::kDone) result_.stop_reason = saturation_;
+    if (cut_ && result_.stop_reason != StopReason::kCancelled && result_.stop_reason != StopReason::kMemory)
+      result_.stop_reason = StopReason::kTime;
     return std::move(result_);
   }
 
@@ -203,6 +207,32 @@ class Search {
     std::size_t patience;
     int max_passes;
   };
+
+  void run_auto() {
+    const Phase backtracking{Strategy::kBacktrack, options_.alpha, options_.patience, options_.max_passes};
+    const SearchResult given = result_;
+    run_phase({Strategy::kBacktrack, 1, kCleanUpPatience, 1}, options_.deadline);
+    run_phase({Strategy::kSaturate, 1, 0, 1}, share_of_time(options_.saturation_share));
+    run_phase(backtracking, options_.deadline);
+    if (given.graph.nodes().size() > kSmallGraph || limits_.reached()) return;
+    // What gains at once may stand in the way of what gains more.
+    SearchResult first = std::move(result_);
+    result_ = given;
+    result_.graphs_explored = first.graphs_explored;
+    result_.regions = first.regions;
+    result_.regions_reused = first.regions_reused;
+    result_.e_nodes = first.e_nodes;
+    result_.front = first.front;
+    std::optional<Milestone> last = std::exchange(last_, std::nullopt);
+    run_phase({Strategy::kSaturate, 1, 0, options_.max_passes}, options_.deadline);
+    run_phase(backtracking, options_.deadline);
+    if (result_.cost < first.cost * (1 - 1e-9)) return;
+    result_.graph = std::move(first.graph);
+    result_.steps = std::move(first.steps);
+    result_.cost = first.cost;
+    result_.milestones = std::move(first.milestones);
+    last_ = std::move(last);
+  }
 
   std::chrono::steady_clock::time_point share_of_time(double share) const {
     if (options_.deadline == std::chrono::steady_clock::time_point::max()) return options_.deadline;
@@ -223,6 +253,7 @@ class Search {
       // One pass with the other borders must have failed, too.
       if (result_.cost > before * (1 - 1e-4) && pass >= 2) break;
     }
+    cut_ = cut_ || phase_.reason() == StopReason::kTime;
     limits_.take(phase_.reason());
     limits_.reached();
   }
@@ -294,6 +325,7 @@ class Search {
   Step saturate(const Graph& graph) {
     Improvement found = improve(graph, rules_, costs_, options_.saturation, phase_);
     result_.e_nodes = std::max(result_.e_nodes, found.nodes);
+    cut_ = cut_ || found.reason == StopReason::kTime;
     // Of all regions' reasons the one that leaves most open.
     const auto openness = [](StopReason reason) {
       return reason == StopReason::kSaturated ? 0 : reason == StopReason::kDone ? 1 : reason == StopReason::kNodes ? 2 : 3;
@@ -357,6 +389,7 @@ class Search {
   Limits limits_, phase_;  // of the whole, of the present phase
   Phase present_{};
   StopReason saturation_ = StopReason::kSaturated;
+  bool cut_ = false;  // a part of it, by time
   int passes_ = 0;
   SearchResult result_;
   std::optional<Milestone> last_;

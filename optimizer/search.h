@@ -80,7 +80,8 @@ inline constexpr std::size_t kMilestones = 3;
 //
 // Saturation: each region becomes an e-graph, and the cheapest choice out of it is put back.
 //
-// Auto: what is certain first (rewrites that gain at once), then saturation within a part of the time, then backtracking.
+// Auto: what is certain first (rewrites that gain at once), then saturation within a part of the time, then backtracking. Of a
+// small graph also saturation of what was given, and backtracking from there; the better of both counts.
 //
 // The same graph, rules, options and cost table give the same result, unless the time or the memory ends first.
 SearchResult search(const Graph& graph, const RuleIndex& rules, CostModel& costs, const SearchOptions& options);

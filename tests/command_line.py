@@ -4,12 +4,14 @@ Exit statuses, one line on standard error, the facts in the JSON reports, result
 """
 
 import json
+import os
 import pathlib
 import signal
 import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 import numpy
 import onnx
@@ -147,6 +149,26 @@ class CommandLine(unittest.TestCase):
         self.assertGreater(facts["pareto"][0]["peak_bytes"], facts["pareto"][1]["peak_bytes"])
         self.assertEqual(facts["pareto"][0]["peak_bytes"], facts["predicted_peak_bytes"]["after"])
 
+    def test_a_device_is_measured(self):
+        with unittest.mock.patch.dict(os.environ, {"XDG_CACHE_HOME": self.path("cache")}):
+            facts = self.report("profile", self.path("model.onnx"), "-o", self.path("cpu.profile"), "--threads", "1")
+            again = self.report("profile", self.path("model.onnx"), "-o", self.path("again.profile"), "--threads", "1", "--known", "--format", "text")
+        self.assertGreater(facts["operators"], 300)
+        self.assertEqual(facts["operators"], again["operators"])
+        self.assertEqual(facts["failed"], 0)
+        self.assertGreaterEqual(facts["predicted_from_others"]["median_factor"], 1)
+        united = self.report("profile", "--merge", self.path("cpu.profile"), "--merge", self.path("again.profile"), "-o", self.path("united"))
+        self.assertEqual((united["device"], united["operators"]), (facts["device"], facts["operators"]))
+        # Without the device, and without what was measured of it.
+        results = set()
+        for cache in ("a", "b"):
+            with unittest.mock.patch.dict(os.environ, {"XDG_CACHE_HOME": self.path(cache)}):
+                facts = self.optimize("--device", "profile:" + self.path("cpu.profile"))
+            self.assertLess(facts["nodes"]["after"], facts["nodes"]["before"])
+            self.assertTrue(facts["check"]["ok"])
+            results.add((self.folder / "out.onnx").read_bytes())
+        self.assertEqual(len(results), 1)
+
     def test_profiles_are_united_and_bad_ones_refused(self):
         a, b = self.profile("a", 1e13, 1e12, 1e-5), self.profile("b", 1e9, 1e12, 1e-9)
         for form in ("binary", "text"):
@@ -272,8 +294,9 @@ class CommandLine(unittest.TestCase):
         facts = self.report("show", self.path("model.onnx"), "--unsupported", status=1)
         self.assertEqual([n["node"] for n in facts["nodes"]], ["vendor"])
         self.assertFalse(facts["executable"])
-        for device in ("cpu", "onnxruntime"):
-            facts = self.optimize("--device", device)
+        profile = "profile:" + self.profile("profile", 1e12, 1e11, 1e-6)
+        for options in (["--device", "cpu"], ["--device", "onnxruntime"], ["--device", profile], ["--estimate"], ["--no-timing"], ["--objective", "memory"]):
+            facts = self.optimize(*options)
             self.assertIn("Sparkle", [n.op_type for n in onnx.load(self.path("out.onnx")).graph.node])
             self.assertEqual([n["node"] for n in facts["nodes"]["opaque"]], ["vendor"])
             self.assertLess(facts["nodes"]["after"], facts["nodes"]["before"])

@@ -412,6 +412,7 @@ Extraction Extractor::solve(const ExtractionOptions& options) const {
 
   const IntegerProgram::Solution solution =
       program.minimize(start, {options.gap, options.nodes, options.seconds, options.seed});
+  result.timed_out = solution.timed_out;
   if (solution.status == IntegerProgram::Status::kNothing) return result;
   result.bound = solution.bound / scale;
   result.optimal = solution.status == IntegerProgram::Status::kOptimal;

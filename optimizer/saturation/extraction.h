@@ -29,15 +29,16 @@ struct ExtractionProblem {
 struct ExtractionOptions {
   double gap = 1e-3;
   std::int64_t nodes = 50;  // of branch and bound
-  double seconds = 5;
+  double seconds = 60;      // far more than that many nodes take, so that it is they that end it
   int seed = 0;
 };
 
 struct Extraction {
   std::vector<ENodeId> chosen;  // each after what it reads; they make all outputs of the graph
   double seconds = 0;
-  double bound = 0;      // no choice costs less
-  bool optimal = false;  // within the gap
+  double bound = 0;        // no choice costs less
+  bool optimal = false;    // within the gap
+  bool timed_out = false;  // another time it may be another choice
 };
 
 // The graph that the e-graph began as, and the choice of the cheapest e-node in each class as if nothing were shared.

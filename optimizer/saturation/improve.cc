@@ -33,6 +33,7 @@ Improvement improve(const Graph& region, const RuleIndex& rules, CostModel& cost
     extraction.seconds = std::clamp(left.count(), 0.0, extraction.seconds);
     const Extraction found = extract(make_problem(saturation.graph(), costs, rules.options().for_training), extraction);
     if (round == 0) result.estimated = found.seconds;
+    if (found.timed_out) result.reason = StopReason::kTime;
     result.bound = found.bound;
     result.optimal = found.optimal;
     if (std::find(tried.begin(), tried.end(), found.chosen) != tried.end()) break;

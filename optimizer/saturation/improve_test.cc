@@ -76,6 +76,26 @@ TEST_CASE("saturation and backtracking find what trying all graphs finds") {
   CHECK(agreed >= 95);
 }
 
+TEST_CASE("auto finds no less than saturation") {
+  const RuleIndex rules(testing::rules(testing::kCircularRules), {});
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    const Graph graph = testing::random_graph(seed, 12);
+    const auto cost = [&](Strategy strategy) {
+      SearchOptions options;
+      options.strategy = strategy;
+      options.saturation.saturation.nodes = 150;
+      CostModel costs(nullptr, nullptr, {});
+      const SearchResult found = search(graph, rules, costs, options);
+      CHECK(found.cost == Approx(cost_of_graph(costs, found.graph)));
+      CHECK(found.cost_before == Approx(cost_of_graph(costs, graph)));
+      for (const Milestone& milestone : found.milestones) CHECK(milestone.cost >= found.cost);
+      return found.cost;
+    };
+    INFO("seed " << seed);
+    CHECK(cost(Strategy::kAuto) <= cost(Strategy::kSaturate) * (1 + 1e-9));
+  }
+}
+
 TEST_CASE("a choice costs what its graph costs") {
   const RuleIndex rules(testing::rules(testing::kCircularRules), {});
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
@@ -157,6 +177,9 @@ TEST_CASE("a search by saturation stops for the reason it says, with its best so
   CHECK(run(options).stop_reason == StopReason::kDone);
   options = {};
   options.deadline = std::chrono::steady_clock::now();
+  CHECK(run(options).stop_reason == StopReason::kTime);
+  options = {};
+  options.saturation.extraction.seconds = 0;  // another time it might choose otherwise
   CHECK(run(options).stop_reason == StopReason::kTime);
   options = {};
   options.memory = 1;

@@ -59,6 +59,7 @@ IntegerProgram::Solution IntegerProgram::minimize(const std::vector<double>& sta
   }
   Solution result;
   if (highs.run() == HighsStatus::kError) return result;
+  result.timed_out = highs.getModelStatus() == HighsModelStatus::kTimeLimit;
   const HighsInfo& info = highs.getInfo();
   if (info.primal_solution_status != kSolutionStatusFeasible) return result;
   result.status = highs.getModelStatus() == HighsModelStatus::kOptimal ? Status::kOptimal : Status::kLimit;

@@ -30,6 +30,7 @@ class IntegerProgram {
     Status status = Status::kNothing;
     std::vector<double> values;
     double cost = 0, bound = 0;
+    bool timed_out = false;  // another time it may be another solution
   };
   // One thread, so that the same program gives the same solution, unless the time ends first. `start` may be empty.
   Solution minimize(const std::vector<double>& start, const Options& options) const;
