@@ -359,6 +359,11 @@ void Grouping::group_elementwise() {
     double operations = 0;  // of one element
     std::int64_t elements = 0;
   };
+  // Numbers that are known are part of the expression.
+  const auto count_read = [&](const auto& values) {
+    return static_cast<std::size_t>(
+        std::count_if(values.begin(), values.end(), [&](ValueId v) { return v != kNoValue && !facts_.known_number(v); }));
+  };
   std::map<int, Facts> facts;
   const auto know = [&](int n) -> const Facts& {
     if (const auto found = facts.find(n); found != facts.end()) return found->second;
@@ -398,7 +403,7 @@ void Grouping::group_elementwise() {
           const bool again = consumer.reduces || consumer.elements > producer.elements;
           if (producer.reduces || (again && producer.operations > kCheap)) worth = false;
         }
-        if (!worth || operands.size() + graph_.nodes()[p]->inputs.size() > kMaxOperands) continue;
+        if (!worth || count_read(operands) + count_read(graph_.nodes()[p]->inputs) > kMaxOperands) continue;
         members.insert(p);
         group_of_[p] = number;
         operands.erase(v);
