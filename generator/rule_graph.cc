@@ -11,6 +11,8 @@ namespace rewright::generator {
 namespace {
 
 constexpr std::int64_t kLargestConstant = 4096;  // elements that are evaluated
+constexpr std::size_t kShare = 2, kLeast = 40;   // a round adds one application to so many, or so many
+constexpr std::size_t kMostJoint = 500;          // matches of a rule with several roots, in one round
 
 bool is_empty(const TensorType& type) {
   return std::any_of(type.shape.begin(), type.shape.end(), [](const Index& size) { return size.constant() == 0; });
@@ -58,6 +60,7 @@ std::vector<RuleGraph::ClassNumber> RuleGraph::add(const Operator& op, Attribute
     Application a{&op, op.normalized(std::move(attributes), inputs), std::move(operands), {}};
     order(a);
     if (const auto known = lookup(a)) return applications_[*known].outputs;
+    if (full_) return {};
     const Definition definition = op.define(a.attributes, inputs);
     for (const Output& output : definition.outputs())
       if (is_empty(output.type)) return {};
@@ -104,27 +107,35 @@ bool RuleGraph::round(const std::vector<const DirectedRule*>& rules, std::size_t
   rebuild();
   struct Found {
     std::size_t rule;
+    std::uint64_t hash;
     State state;
   };
   std::vector<Found> all;
   for (std::size_t r = 0; r < rules.size(); ++r) {
     rule_ = &rules[r]->rule;
+    joint_ = kMostJoint;
     const auto roots = by_operator_.find(rule_->source.nodes[rule_->source.outputs[0].number].op);
     if (roots == by_operator_.end()) continue;
     state_ = {std::vector<ClassNumber>(rule_->inputs.size(), kNothing),
               std::vector<std::uint32_t>(rule_->source.nodes.size(), kNothing), std::vector<bool>(rule_->source.nodes.size())};
     for (const std::uint32_t a : roots->second)
       match_root(0, a, [&] {
-        if (applied_.insert(hash_of_match(r)).second) all.push_back({r, state_});
+        const std::uint64_t hash = hash_of_match(r);
+        if (joint_ == 0 || !applied_.insert(hash).second) return;
+        all.push_back({r, hash, state_});
+        if (rule_->source.outputs.size() > 1) --joint_;
       });
   }
   std::stable_sort(all.begin(), all.end(),
                    [&](const Found& a, const Found& b) { return rules[a.rule]->growth() < rules[b.rule]->growth(); });
   const std::size_t before = applications_.size(), merges = merges_;
+  const std::size_t most = std::min(limit, before + std::max(before / kShare, kLeast));
   for (const Found& f : all) {
-    if (applications_.size() >= limit) break;
+    full_ = applications_.size() >= most;
     apply(rules[f.rule]->rule, f.state);
+    if (full_) applied_.erase(f.hash);  // when more has become equal, its result may be there
   }
+  full_ = false;
   rebuild();
   return applications_.size() != before || merges_ != merges;
 }
@@ -181,10 +192,16 @@ void RuleGraph::rebuild() {
   }
   members_.clear();
   by_operator_.clear();
+  users_.clear();
   for (std::uint32_t a = 0; a < applications_.size(); ++a) {
     by_operator_[applications_[a].op].push_back(a);
     for (std::uint32_t o = 0; o < applications_[a].outputs.size(); ++o)
       members_[find(applications_[a].outputs[o])].emplace_back(a, o);
+    for (const ClassNumber c : applications_[a].operands) {
+      if (c == kNothing) continue;
+      std::vector<std::uint32_t>& users = users_[c];
+      if (users.empty() || users.back() != a) users.push_back(a);
+    }
   }
 }
 
@@ -247,9 +264,21 @@ void RuleGraph::next_root(std::size_t root, const Continue& found) {
   if (root == rule_->source.outputs.size()) return found();
   const PatternValue& output = rule_->source.outputs[root];
   if (state_.nodes[output.number] != kNothing) return next_root(root + 1, found);
-  const auto roots = by_operator_.find(rule_->source.nodes[output.number].op);
-  if (roots == by_operator_.end()) return;
-  for (const std::uint32_t a : roots->second) match_root(root, a, found);
+  const PatternNode& node = rule_->source.nodes[output.number];
+  const std::vector<std::uint32_t>* candidates = nullptr;
+  for (const PatternValue& v : node.inputs)
+    if (const auto users = users_.find(bound(v)); users != users_.end() && !candidates) candidates = &users->second;
+  if (const auto roots = by_operator_.find(node.op); !candidates && roots != by_operator_.end()) candidates = &roots->second;
+  if (!candidates) return;
+  for (const std::uint32_t a : *candidates)
+    if (joint_ > 0) match_root(root, a, found);
+}
+
+// The class that a value of the source stands for, as far as it has been matched.
+RuleGraph::ClassNumber RuleGraph::bound(const PatternValue& v) const {
+  if (v.kind == PatternValue::Kind::kInput) return state_.inputs[v.number];
+  if (v.kind == PatternValue::Kind::kAbsent || state_.nodes[v.number] == kNothing) return kNothing;
+  return find(applications_[state_.nodes[v.number]].outputs[v.output]);
 }
 
 void RuleGraph::match(const PatternValue& wanted, ClassNumber c, const Continue& found) {

@@ -21,8 +21,13 @@ namespace rewright::generator {
 struct DirectedRule {
   Rule rule;
   std::size_t number = 0;  // of the equation it is of
-  // How many operators an application adds that the source has not.
-  int growth() const { return static_cast<int>(rule.target.nodes.size()) - static_cast<int>(rule.source.nodes.size()); }
+  // How many operators an application adds that the source has not. What joins several values is laid on all pairs of them, and
+  // hardly ever of use: the other side of what is asked has it joined already.
+  int growth() const {
+    constexpr int kJoint = 3;
+    return static_cast<int>(rule.target.nodes.size()) - static_cast<int>(rule.source.nodes.size()) +
+           kJoint * static_cast<int>(rule.source.outputs.size() - 1);
+  }
 };
 
 class RuleGraph {
@@ -38,8 +43,9 @@ class RuleGraph {
   // The outputs of a side for these inputs and values of the variables; none where it cannot be made.
   std::vector<ClassNumber> add(const Pattern& side, const std::vector<ClassNumber>& inputs, const Bindings& bindings);
 
-  // Applies the rules wherever they match now, those first that add the fewest operators, until there are `limit` applications
-  // of operators. False if nothing new came of it.
+  // Applies the rules wherever they match now, those first that add the fewest operators, until there are half as many
+  // applications of operators more, or `limit`. From there on none is added, and what the rules still say is which of those
+  // that are there are equal. False if nothing new came of it.
   bool round(const std::vector<const DirectedRule*>& rules, std::size_t limit);
 
  private:
@@ -66,6 +72,7 @@ class RuleGraph {
 
   void match_root(std::size_t root, std::uint32_t application, const Continue& found);
   void next_root(std::size_t root, const Continue& found);
+  ClassNumber bound(const PatternValue& value) const;
   void match(const PatternValue& wanted, ClassNumber c, const Continue& found);
   void match_node(std::uint32_t node, std::uint32_t application, const Continue& found);
   void match_operands(std::uint32_t node, std::uint32_t application, std::size_t k, const Continue& found);
@@ -80,9 +87,12 @@ class RuleGraph {
   std::unordered_multimap<std::uint64_t, std::uint32_t> known_;
   std::unordered_map<ClassNumber, std::vector<std::pair<std::uint32_t, std::uint32_t>>> members_;
   std::unordered_map<const Operator*, std::vector<std::uint32_t>> by_operator_;
+  std::unordered_map<ClassNumber, std::vector<std::uint32_t>> users_;  // the applications that have a class as an operand
   std::unordered_set<std::uint64_t> applied_;
   std::map<ClassNumber, Tensor> constants_;
   std::size_t merges_ = 0;
+  std::size_t joint_ = 0;  // how many more matches of a rule with several roots are looked at
+  bool full_ = false;      // no application is added
 };
 
 }  // namespace rewright::generator

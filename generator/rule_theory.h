@@ -13,7 +13,7 @@
 namespace rewright::generator {
 
 struct RuleDerivationLimits {
-  std::size_t rounds = 4;
+  std::size_t rounds = 10;
   std::size_t applications = 400;  // of operators
   int instances = 4;               // of the rule that is to follow: it has to on each
   std::uint64_t seed = 1;

@@ -1,6 +1,7 @@
 #include "generator/rule_theory.h"
 
 #include <catch2/catch.hpp>
+#include <filesystem>
 
 #include "generator/exactness.h"
 #include "rules/io.h"
@@ -60,6 +61,38 @@ TEST_CASE("rules of several outputs are applied to pairs", "[rule_theory]") {
       theory.derives(rule("x[M, K], a[K, N], b[K, N] "
                           "let y = Split(MatMul(x, Concat(a, b; axis=1)); axis=1, sizes=[N, N]) "
                           "Relu(MatMul(x, a)) + MatMul(x, b) => Relu(y.0) + y.1 exact")));
+}
+
+TEST_CASE("joint rewrites of several products and convolutions follow from the shipped rules", "[rule_theory]") {
+  RuleTheory theory;
+  for (const char* file : {"assembly", "product", "convolution", "elementwise", "generated"})
+    for (const Rule& r : read_rules(std::filesystem::path("rules/database") / (std::string(file) + ".rules"))) theory.add(r);
+  for (const char* text :
+       {"x[M, K], a[K, N], b[K, L] let y = Split(Relu(MatMul(x, Concat(a, b; axis=1))); axis=1, sizes=[N, L]) "
+        "Relu(MatMul(x, a)), Relu(MatMul(x, b)) => y.0, y.1 exact",
+        "x[M, K], a[K, N], b[K, L], c[K, P] let y = Split(MatMul(x, Concat(a, b, c; axis=1)); axis=1, sizes=[N, L, P]) "
+        "MatMul(x, a), MatMul(x, b), MatMul(x, c) => y.0, y.1, y.2 exact",
+        "x[N, C, H, W], a[K, C, R, S], b[L, C, R, S], c[P, C, R, S] "
+        "let y = Split(Conv(x, Concat(a, b, c; axis=0)); axis=1, sizes=[K, L, P]) "
+        "Conv(x, a), Conv(x, b), Conv(x, c) => y.0, y.1, y.2 exact",
+        "x[N, C, H, W], a[K, C, R, S], b[L, C, R, S] let y = Split(Relu(Conv(x, Concat(a, b; axis=0))); axis=1, sizes=[K, L]) "
+        "Relu(Conv(x, a)), Relu(Conv(x, b)) => y.0, y.1 exact",
+        "x[M, K], a[K, N] "
+        "let y = Split(Relu(MatMul(x, MatMul(Eye(; size=K, type=T), Concat(Eye(; size=K, type=T), a; axis=1)))); axis=1, "
+        "sizes=[K, N]) "
+        "Relu(x), Relu(MatMul(x, a)) => y.0, y.1 reassociates",
+        "x[M, K], y[L, K], a[K, N], b[K, P] "
+        "MatMul(Concat(x, y; axis=0), Concat(a, b; axis=1)) => Concat(Concat(MatMul(x, a), MatMul(y, a); axis=0), "
+        "Concat(MatMul(x, b), MatMul(y, b); axis=0); axis=1) exact",
+        "x[K, C, 1, 3], y[L, C, 1, 3] Concat(Pad(x; pads_begin=[0, 0, 1, 0], pads_end=[0, 0, 1, 0]), "
+        "Pad(y; pads_begin=[0, 0, 1, 0], pads_end=[0, 0, 1, 0]); axis=0) => "
+        "Pad(Concat(x, y; axis=0); pads_begin=[0, 0, 1, 0], pads_end=[0, 0, 1, 0]) exact"}) {
+    INFO(text);
+    CHECK(theory.derives(rule(text)));
+  }
+  CHECK(!theory.derives(
+      rule("x[M, K], a[K, N], b[K, N] let y = Split(Relu(MatMul(x, Concat(a, b; axis=1))); axis=1, sizes=[N, N]) "
+           "Relu(MatMul(x, b)), Relu(MatMul(x, a)) => y.0, y.1 exact")));
 }
 
 TEST_CASE("one output of a rule's several is enough", "[rule_theory]") {

@@ -334,9 +334,104 @@ def wrong():
     rule("a matrix as a kernel", lambda g: g.matmul(x, y), lambda g: g.conv(x, y), "false")
 
 
+def joints():
+    """What an enumeration finds around concatenations and splits: of parts of parts, of three, of equal ones, and joint sources."""
+    both("two convs of one input, parts", lambda g: g.split(1, g.conv(x, g.concat(0, w, v))), lambda g: [g.conv(x, w), g.conv(x, v)])
+    both("two convs of one input, relu of parts", lambda g: [g.relu(p) for p in g.split(1, g.conv(x, g.concat(0, w, v)))],
+         lambda g: [g.conv(x, w, 1, SAME, RELU), g.conv(x, v, 1, SAME, RELU)])
+    both("two convs of one input, summed", lambda g: g.add(*g.split(1, g.conv(x, g.concat(0, w, v)))), lambda g: g.conv(x, g.add(w, v)))
+    both("one conv of two inputs", lambda g: g.split(0, g.conv(g.concat(0, x, y), w, 2, SAME, RELU)),
+         lambda g: [g.conv(x, w, 2, SAME, RELU), g.conv(y, w, 2, SAME, RELU)])
+    both("four convs of one input", lambda g: [g.conv(x, w), g.conv(x, v), g.conv(x, u), g.conv(x, t)],
+         lambda g: [p for half in g.split(1, g.conv(x, g.concat(0, g.concat(0, w, v), g.concat(0, u, t)))) for p in g.split(1, half)])
+    both("three convs of two inputs", lambda g: g.add(g.add(g.conv(x, w), g.conv(y, v)), g.conv(z, u)),
+         lambda g: g.conv(g.concat(1, x, y, z), g.concat(1, w, v, u)))
+    both("two convs of each of two inputs", lambda g: [g.conv(x, w), g.conv(x, v), g.conv(y, w), g.conv(y, v)],
+         lambda g: [p for half in g.split(0, g.conv(g.concat(0, x, y), g.concat(0, w, v))) for p in g.split(1, half)])
+    both("two products of each of two matrices",
+         lambda g: g.matmul(g.concat(0, x, y, rank=2), g.concat(1, w, v, rank=2)),
+         lambda g: g.concat(1, g.concat(0, g.matmul(x, w), g.matmul(y, w), rank=2), g.concat(0, g.matmul(x, v), g.matmul(y, v), rank=2), rank=2))
+    both("three products added", lambda g: g.add(g.add(g.matmul(x, w), g.matmul(y, v)), g.matmul(z, u)),
+         lambda g: g.matmul(g.concat(1, x, y, z, rank=2), g.concat(0, w, v, u, rank=2)))
+    for act in (NONE, RELU):
+        both("products side by side" + mode_name(1, SAME, act), lambda g: g.concat(1, g.matmul(x, w, act), g.matmul(x, v, act), rank=2),
+             lambda g: g.matmul(x, g.concat(1, w, v, rank=2), act))
+        both("products one above the other" + mode_name(1, SAME, act),
+             lambda g: g.concat(0, g.matmul(x, w, act), g.matmul(y, w, act), rank=2), lambda g: g.matmul(g.concat(0, x, y, rank=2), w, act))
+        both("parts of a product" + mode_name(1, SAME, act), lambda g: g.split(1, g.matmul(x, g.concat(1, w, v, rank=2), act)),
+             lambda g: [g.matmul(x, w, act), g.matmul(x, v, act)])
+    both("parts of a transpose", lambda g: g.split(1, g.transpose(g.concat(0, x, y, rank=2))), lambda g: [g.transpose(x), g.transpose(y)])
+    both("parts of a scaled tensor", lambda g: g.split(1, g.scale(g.concat(1, x, y), s)), lambda g: [g.scale(x, s), g.scale(y, s)])
+    both("parts of parts", lambda g: g.split(0, g.concat(1, g.concat(0, x, y), g.concat(0, z, w))),
+         lambda g: [g.concat(1, x, z), g.concat(1, y, w)])
+    both("parts in the other order", lambda g: g.concat(1, *g.split(1, g.concat(1, x, y))[::-1]), lambda g: g.concat(1, y, x))
+    rule("a sum and a part", lambda g: g.add(z, g.split(1, g.concat(1, x, y))[0]), lambda g: g.add(z, x))
+    both("parts of a sum of parts", lambda g: g.split(1, g.add(g.concat(1, x, y), g.concat(1, z, w))), lambda g: [g.add(x, z), g.add(y, w)])
+    both("relu of three parts", lambda g: [g.relu(x), g.relu(y), g.relu(z)], lambda g: g.split(1, g.relu(g.concat(1, x, y, z)), 3))
+    both("three joined in two steps", lambda g: g.concat(1, g.concat(1, x, y), z), lambda g: g.concat(1, x, g.concat(1, y, z)))
+    both("relu of a tensor beside itself", lambda g: g.concat(1, g.relu(x), g.relu(x)), lambda g: g.relu(g.concat(1, x, x)))
+    both("a conv beside itself", lambda g: g.concat(1, g.conv(x, w), g.conv(x, w)), lambda g: g.conv(x, g.concat(0, w, w)))
+    both("a sum with itself", lambda g: g.conv(g.add(x, x), w), lambda g: g.conv(x, g.add(w, w)))
+    for axis in (2, 3):
+        both(f"sums joined along axis {axis}", lambda g: g.add(g.concat(axis, x, y), g.concat(axis, z, w)),
+             lambda g: g.concat(axis, g.add(x, z), g.add(y, w)))
+        both(f"relu along axis {axis}", lambda g: g.relu(g.concat(axis, x, y)), lambda g: g.concat(axis, g.relu(x), g.relu(y)))
+    for axis in (0, 1):
+        both(f"enlarged kernels joined along axis {axis}", lambda g: g.concat(axis, g.enlarge(w), g.enlarge(v)),
+             lambda g: g.enlarge(g.concat(axis, w, v)))
+        both(f"max pool, parts along axis {axis}", lambda g: g.split(axis, g.max_pool(g.concat(axis, x, y))),
+             lambda g: [g.max_pool(x), g.max_pool(y)])
+    both("transposes of three", lambda g: g.transpose(g.concat(0, x, y, z, rank=2)),
+         lambda g: g.concat(1, g.transpose(x), g.transpose(y), g.transpose(z), rank=2))
+
+
+def constants():
+    """What an enumeration finds around constants, numbers and pools."""
+    rule("transposed identity", lambda g: g.matmul(x, g.transpose(g.imm())), lambda g: x)
+    rule("relu of the identity", lambda g: g.matmul(x, g.relu(g.imm())), lambda g: x)
+    rule("a transpose by the identity", lambda g: g.matmul(g.imm(), g.transpose(x)), lambda g: g.transpose(x))
+    rule("ones times ones", lambda g: g.mul(x, g.mul(g.one(), g.one())), lambda g: x)
+    rule("relu of ones", lambda g: g.mul(x, g.relu(g.one())), lambda g: x)
+    both("once more", lambda g: g.mul(x, g.add(y, g.one())), lambda g: g.add(g.mul(x, y), x))
+    both("twice", lambda g: g.mul(x, g.add(g.one(), g.one())), lambda g: g.add(x, x))
+    both("a product and its matrix", lambda g: g.matmul(x, g.add(y, g.imm())), lambda g: g.add(g.matmul(x, y), x))
+    both("a matrix twice", lambda g: g.matmul(x, g.add(g.imm(), g.imm())), lambda g: g.add(x, x))
+    both("an image twice", lambda g: g.conv(x, g.add(g.iconv(), g.iconv())), lambda g: g.add(x, x))
+    both("scaled by a scaled identity", lambda g: g.matmul(x, g.scale(g.imm(), s)), lambda g: g.scale(x, s))
+    both("scaled by scaled ones", lambda g: g.mul(x, g.scale(g.one(), s)), lambda g: g.scale(x, s))
+    both("scaled by a scaled kernel", lambda g: g.conv(x, g.scale(g.iconv(), s)), lambda g: g.scale(x, s))
+    both("scaled twice", lambda g: g.scale(g.scale(x, s), t), lambda g: g.scale(g.scale(x, t), s))
+    both("scaled sum", lambda g: g.add(g.scale(x, s), g.scale(x, t)), lambda g: g.scale(x, g.add(s, t)))
+    both("scaled product", lambda g: g.matmul(g.scale(x, s), y), lambda g: g.matmul(x, g.scale(y, s)))
+    rule("an identity of 1 enlarged", lambda g: g.conv(x, g.enlarge(g.iconv(1))), lambda g: x)
+    rule("relu of the identity kernel", lambda g: g.conv(x, g.relu(g.iconv()), 1, SAME, RELU), lambda g: g.relu(x))
+    both("average of a sum", lambda g: g.avg_pool(g.add(x, y)), lambda g: g.add(g.avg_pool(x), g.avg_pool(y)))
+    both("average of a scaled image", lambda g: g.avg_pool(g.scale(x, s)), lambda g: g.scale(g.avg_pool(x), s))
+    both("conv of an average", lambda g: g.conv(g.avg_pool(x), w), lambda g: g.conv(g.conv(x, g.const_pool()), w))
+    both("scaled mean kernel", lambda g: g.conv(x, g.scale(g.const_pool(), s)), lambda g: g.scale(g.avg_pool(x), s))
+    both("an average at stride 2 and VALID", lambda g: g.add(g.avg_pool(x, stride=2, pad=VALID), y),
+         lambda g: g.add(g.conv(x, g.const_pool(), 2, VALID), y))
+    both("relu of an average's parts", lambda g: g.relu(g.avg_pool(g.concat(1, x, y))),
+         lambda g: g.concat(1, g.relu(g.avg_pool(x)), g.relu(g.avg_pool(y))))
+    for stride in (1, 2):
+        both(f"relu of a maximum, stride {stride}", lambda g: g.relu(g.max_pool(x, stride=stride)), lambda g: g.max_pool(g.relu(x), stride=stride))
+    rule("relu twice", lambda g: g.relu(g.relu(x)), lambda g: g.relu(x))
+    both("enlarged scaled kernel", lambda g: g.enlarge(g.scale(w, s)), lambda g: g.scale(g.enlarge(w), s))
+    both("enlarged product of kernels", lambda g: g.enlarge(g.mul(w, v)), lambda g: g.mul(g.enlarge(w), g.enlarge(v)))
+    both("enlarged relu of a kernel", lambda g: g.enlarge(g.relu(w)), lambda g: g.relu(g.enlarge(w)))
+    both("distributed", lambda g: g.mul(x, g.add(y, z)), lambda g: g.add(g.mul(x, y), g.mul(x, z)))
+    both("square of a sum", lambda g: g.mul(g.add(x, y), g.add(x, y)), lambda g: g.add(g.mul(x, g.add(x, y)), g.mul(y, g.add(x, y))))
+    both("four added", lambda g: g.add(g.add(x, y), g.add(z, w)), lambda g: g.add(g.add(x, z), g.add(y, w)))
+    both("four multiplied", lambda g: g.mul(g.mul(x, y), g.mul(z, w)), lambda g: g.mul(g.mul(w, y), g.mul(z, x)))
+    both("transposed three times", lambda g: g.matmul(g.transpose(x), g.matmul(g.transpose(y), g.transpose(z))),
+         lambda g: g.transpose(g.matmul(g.matmul(z, y), x)))
+
+
 axioms()
 fusions()
 wrong()
+joints()
+constants()
 
 if __name__ == "__main__":
     with open(sys.argv[1], "wb") as file:
