@@ -29,7 +29,7 @@ bool Enumeration::canonical(std::uint32_t support) const {
 }
 
 double Enumeration::renamings(const Application& application) const {
-  const std::uint32_t support = support_of(operands_of(application));
+  const std::uint32_t support = support_of(application);
   double count = 1;
   for (const std::uint32_t group : groups_) {
     const int all = std::popcount(group), used = std::popcount(support & group);
@@ -44,15 +44,18 @@ bool Enumeration::admissible(std::uint32_t choice, std::span<const ClassId> oper
     const std::uint32_t number = classes_[id].leaf;
     return number < forms_.configuration().leaves.size() ? &forms_.configuration().leaves[number] : nullptr;
   };
-  if (c.data_first && leaf(operands[0]) && leaf(operands[0])->weight) return false;
+  if (c.weights_only && !preparing_) return false;
+  if (c.data_first && (weights_only(classes_[operands[0]].support) || (leaf(operands[0]) && leaf(operands[0])->weight)))
+    return false;
   if (c.distinct && operands.size() > 1 && operands[0] == operands[1]) return false;
   for (const ClassId o : operands)
     if (c.no_arrays && leaf(o) && leaf(o)->constant() && leaf(o)->type.rank() > 0) return false;
   return true;
 }
 
-std::uint32_t Enumeration::support_of(std::span<const ClassId> operands) const {
+std::uint32_t Enumeration::support_of(std::uint32_t choice, std::span<const ClassId> operands) const {
   std::uint32_t support = 0;
+  for (const std::uint32_t leaf : forms_.configuration().choices[choice].parameters) support |= leaf_bits_[leaf];
   for (const ClassId o : operands) support |= classes_[o].support;
   return support;
 }
@@ -82,7 +85,7 @@ void Enumeration::unary(std::uint32_t choice) {
 // Operands whose graphs share operators, and together have one less than the level. Ordered pairs, sorted.
 Enumeration::Pairs Enumeration::sharing_pairs() const {
   const std::size_t both = level_ - 1;
-  const bool last = level_ == options_.operators;
+  const bool last = is_last_level();
   Pairs pairs;
   const auto add = [&](ClassId a, ClassId b) {
     if (last && !canonical(classes_[a].support | classes_[b].support)) return;
@@ -175,8 +178,9 @@ void Enumeration::ternary(std::uint32_t choice) {
 void Enumeration::apply(std::uint32_t choice, const std::array<ClassId, 3>& operands, std::size_t arity,
                         const std::vector<FormId>& forms) {
   if (ended_ || forms.empty()) return;
-  const std::uint32_t support = support_of({operands.data(), arity});
-  if ((support & ~scalars_) == 0 || (level_ == options_.operators && !canonical(support))) return;
+  const std::uint32_t support = support_of(choice, {operands.data(), arity});
+  if ((support & ~scalars_) == 0 || (is_last_level() && !canonical(support))) return;
+  if (!preparing_ && weights_only(support)) return;
   if (!admissible(choice, {operands.data(), arity})) return;
   for (const FormId form : forms) {
     block_.pending.push_back({form, operands});

@@ -26,7 +26,7 @@ class Writer {
     if (c.leaf < leaves.size())
       return equation.add({leaves[c.leaf].constant() ? Kind::kConstant : Kind::kVariable,
                            c.leaf,
-                           0,
+                           forms_.configuration().weight_operators > 0 && leaves[c.leaf].weight && !leaves[c.leaf].constant(),
                            0,
                            {Expression::kNone, Expression::kNone, Expression::kNone},
                            c.fingerprint.type});

@@ -7,8 +7,6 @@
 #include <optional>
 #include <set>
 
-#include "generator/program.h"
-
 namespace rewright::generator {
 
 namespace {
@@ -138,6 +136,13 @@ Attributes with(const Operator& op, const std::vector<std::pair<std::string, Att
   return attributes;
 }
 
+std::vector<std::pair<std::string, bool>> pairs(const std::vector<std::string>& first, const std::vector<bool>& second) {
+  std::vector<std::pair<std::string, bool>> result;
+  for (const std::string& a : first)
+    for (const bool b : second) result.emplace_back(a, b);
+  return result;
+}
+
 struct Kernel {
   std::int64_t height, width;
   friend auto operator<=>(const Kernel&, const Kernel&) = default;
@@ -178,7 +183,10 @@ class Configurator {
   Configuration build(std::string_view text) {
     c_.operators = std::string(text);
     c_.symbols = {{"N", {2, 1}}, {"C", {2, 3}}, {"H", {3, 4}}, {"W", {4, 3}}, {"M", {2, 5}}, {"K", {5, 3}}};
-    for (const Item& item : parse(text)) add(item);
+    const std::vector<Item> items = parse(text);
+    for (const Item& item : items)
+      if (item.name == "conv2d") outputs_ |= truths(item, "outputs", "same", "own", "same")[0];
+    for (const Item& item : items) add(item);
     std::set<std::string> names;
     std::erase_if(c_.choices, [&](const Choice& choice) { return !names.insert(choice.name).second; });
     add_leaves();
@@ -192,6 +200,16 @@ class Configurator {
     const auto at = item.arguments.find(name);
     return at == item.arguments.end() ? otherwise : at->second;
   }
+  // Of an argument that is one of two words.
+  std::vector<bool> truths(const Item& item, const std::string& name, const std::string& otherwise,
+                           const std::string& yes = "true", const std::string& no = "false") {
+    std::vector<bool> result;
+    for (const std::string& text : argument(item, name, {otherwise})) {
+      if (text != yes && text != no) wrong(name + " of " + item.name + " is \"" + text + "\", not " + yes + " or " + no);
+      result.push_back(text == yes);
+    }
+    return result;
+  }
   void finish(const Item& item) {
     for (const auto& [name, values] : item.arguments)
       if (!used_.count(name)) wrong(item.name + " has no argument \"" + name + "\"");
@@ -200,7 +218,9 @@ class Configurator {
 
   void add(const Item& item) {
     static const std::map<std::string, std::string> kNames = {{"relu", "Relu"}, {"sigmoid", "Sigmoid"}, {"tanh", "Tanh"}};
+    if (item.name == "weights") return add_weights(item);
     if (item.name == "conv2d") return add_convolutions(item);
+    if (item.name == "batchnorm") return add_batch_norm(item);
     if (item.name == "pool2d_avg" || item.name == "pool2d_max") return add_pools(item);
     if (item.name == "enlarge") return add_enlarge(item);
     if (item.name == "concat") return add_concat(item);
@@ -227,7 +247,7 @@ class Configurator {
         }
       variants = std::move(next);
     }
-    constexpr int kMost = Program::kMaximumOperands;
+    constexpr int kMost = Choice::kMostOperands;
     if (op.min_inputs() > kMost || op.max_inputs() == 0) wrong(op.name() + " has no one to three operands");
     const auto arity = static_cast<std::size_t>(op.max_inputs() > kMost ? std::max(op.min_inputs(), 2) : op.max_inputs());
     for (auto& [text, attributes] : variants)
@@ -268,18 +288,25 @@ class Configurator {
   void add_convolutions(const Item& item) {
     const auto kernels = argument(item, "kernel", {"3"}), strides = argument(item, "stride", {"1"});
     const auto paddings = argument(item, "padding", {"same"}), activations = argument(item, "activation", {"none"});
+    const std::vector<bool> biases = truths(item, "bias", "false");
+    used_.insert("outputs");
     finish(item);
     images_ = true;
     const Operator& op = find("Conv");
     for (const std::string& k : kernels)
       for (const std::string& s : strides)
         for (const std::string& p : paddings)
-          for (const std::string& activation : activations) {
+          for (const auto& [activation, bias] : pairs(activations, biases)) {
             const Kernel size = kernel(k, "kernel of conv2d");
             const Index stride = integer(s, "stride of conv2d");
             const Indices pads = padding(p, size, "conv2d");
             kernels_.insert(size);
             Choice choice{"Conv " + k + " stride " + s + " " + p, &op, 2, {}};
+            if (bias) {
+              channel_biases_ = true;
+              choice.arity = 3;
+              choice.name += " bias";
+            }
             if (activation == "relu") {
               choice.activation = &find("Relu");
               choice.name += " relu";
@@ -298,6 +325,53 @@ class Configurator {
             };
             add_choice(std::move(choice));
           }
+  }
+
+  // In inference, with parameters of its own; without a shift it is a scale by channel.
+  void add_batch_norm(const Item& item) {
+    const std::vector<bool> shifts = truths(item, "shift", "true");
+    finish(item);
+    images_ = batch_norms_ = true;
+    const Operator& op = find("BatchNormalization");
+    std::array<std::uint32_t, 4> own{};
+    const Index channels = outputs();
+    for (std::size_t k = 0; k < own.size(); ++k) {
+      static constexpr std::array<const char*, 4> kNames = {"gamma", "beta", "mean", "var"};
+      own[k] = static_cast<std::uint32_t>(c_.leaves.size());
+      add_variables(kNames[k], 1, {channels}, true);
+      c_.leaves.back().parameter = true;
+    }
+    const auto zeros = static_cast<std::uint32_t>(c_.leaves.size());
+    const Operator& fill = find("Fill");
+    add_constant("zeros", "Fill", with(fill, {{"value", Real(0.0)}, {"shape", Indices{channels}}}), true);
+    c_.leaves.back().parameter = true;
+    for (const bool shift : shifts) {
+      Choice choice{shift ? "BatchNorm" : "BatchNorm unshifted", &op, 1, [&op](std::span<const TensorType> in) {
+                      return std::vector<Attributes>(in[0].rank() >= 2 ? 1 : 0, op.defaults());
+                    }};
+      choice.parameters = {own[0], shift ? own[1] : zeros, shift ? own[2] : zeros, own[3]};
+      add_choice(std::move(choice));
+    }
+  }
+
+  // Graphs of weights count as leaves; some operators are for them alone.
+  void add_weights(const Item& item) {
+    const auto operators = argument(item, "operators", {}), most = argument(item, "at_most", {"1"});
+    const auto each = argument(item, "each", {"3"});
+    finish(item);
+    const auto number = [&](const std::vector<std::string>& texts, const std::string& name, std::int64_t largest) {
+      const std::int64_t n = integer(texts[0], name + " of weights");
+      if (texts.size() != 1 || n < 1 || n > largest)
+        wrong(name + " of weights is " + texts.back() + ", must be one number from 1 to " + std::to_string(largest));
+      return static_cast<std::size_t>(n);
+    };
+    c_.weight_operators = number(most, "at_most", 4);
+    weight_variables_ = number(each, "each", 3);
+    for (const std::string& text : operators) {
+      const std::size_t before = c_.choices.size();
+      for (const Item& inner : parse(text)) add(inner);
+      for (std::size_t n = before; n < c_.choices.size(); ++n) c_.choices[n].weights_only = true;
+    }
   }
 
   // Pads at both ends; "same" keeps the size at stride 1.
@@ -364,8 +438,7 @@ class Configurator {
     for (const std::string& a : axes)
       for (const std::string& many : inputs) {
         const std::int64_t axis = integer(a, "axis of concat"), arity = integer(many, "inputs of concat");
-        if (arity < 2 || arity > std::int64_t{Program::kMaximumOperands})
-          wrong("inputs of concat is " + many + ", must be 2 or 3");
+        if (arity < 2 || arity > std::int64_t{Choice::kMostOperands}) wrong("inputs of concat is " + many + ", must be 2 or 3");
         Choice choice{"Concat axis=" + a + (arity == 2 ? "" : " of " + many), &op, static_cast<std::size_t>(arity),
                       [=, &op](std::span<const TensorType> in) -> std::vector<Attributes> {
                         if (axis < 0 || axis >= static_cast<std::int64_t>(in[0].rank())) return {};
@@ -407,6 +480,7 @@ class Configurator {
   }
 
   void add_variables(const std::string& name, std::size_t count, const Indices& shape, bool weight) {
+    if (weight) count = std::min(count, weight_variables_);
     for (std::size_t i = 1; i <= count; ++i)
       c_.leaves.push_back({name + (count > 1 ? std::to_string(i) : ""), {DataType::kFloat, shape}, groups_, weight});
     ++groups_;
@@ -419,6 +493,9 @@ class Configurator {
     c_.leaves.push_back({name, type, -1, weight, &o, std::move(attributes)});
   }
 
+  // The channels that convolutions give: those of their inputs, or others.
+  Index outputs() const { return Index::symbol(outputs_ ? "K" : "C"); }
+
   void add_leaves() {
     const auto symbol = [](const char* name) { return Index::symbol(name); };
     const Index n = symbol("N"), c = symbol("C"), h = symbol("H"), w = symbol("W"), m = symbol("M"), k = symbol("K");
@@ -428,16 +505,18 @@ class Configurator {
     if (images_) add_variables("i", 3, {n, c, h, w}, false);
     for (const Kernel& size : kernels_) {
       const std::string suffix = std::to_string(size.height) + std::to_string(size.width) + "_";
-      add_variables("k" + suffix, 3, {c, c, size.height, size.width}, true);
+      add_variables("k" + suffix, 3, {outputs(), c, size.height, size.width}, true);
     }
-    if (kernels_.count({3, 3})) add_variables("d33", 1, {c, 1, 3, 3}, true);
+    if (channel_biases_) add_variables("c", 3, {outputs()}, true);
+    if (kernels_.count({3, 3}) && !outputs_) add_variables("d33", 1, {c, 1, 3, 3}, true);
     if (multiplies_) add_variables("s", 1, {}, false);
     const Operator &fill = find("Fill"), &dirac = find("DiracKernel"), &eye = find("Eye");
     if (adds_) add_constant("zero", "Fill", with(fill, {{"value", Real(0.0)}}), false);
     if (multiplies_) add_constant("one", "Fill", with(fill, {{"value", Real(1.0)}}), false);
+    if (batch_norms_) add_constant("row", "Fill", with(fill, {{"value", Real(0.0)}, {"shape", Indices{1, outputs()}}}), true);
     if (matrices_) add_constant("eye", "Eye", with(eye, {{"size", k}}), true);
     for (const Kernel& size : kernels_)
-      if (size.height % 2 == 1 && size.width % 2 == 1)
+      if (size.height % 2 == 1 && size.width % 2 == 1 && !outputs_)
         add_constant("dirac" + std::to_string(size.height) + std::to_string(size.width), "DiracKernel",
                      with(dirac, {{"channels", c},
                                   {"kernel", Indices{size.height, size.width}},
@@ -455,6 +534,8 @@ class Configurator {
   std::set<std::string> used_;
   std::set<Kernel> kernels_, averages_;
   bool matrices_ = false, biases_ = false, images_ = false, adds_ = false, multiplies_ = false;
+  bool channel_biases_ = false, batch_norms_ = false, outputs_ = false;
+  std::size_t weight_variables_ = 3;  // of each kind, at most
   int groups_ = 0;
 };
 

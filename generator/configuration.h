@@ -22,27 +22,34 @@ struct Leaf {
   const Operator* op = nullptr;
   Attributes attributes{};
   std::int64_t divisor = 1;  // of a constant: what its elements are divided by
+  bool parameter = false;    // it stands only where a choice has it for a parameter
   bool constant() const { return op != nullptr; }
 };
 
 // An operator that may be applied, with its attributes for operands of given types.
 struct Choice {
-  std::string name;  // with its arguments, for people
+  static constexpr int kMostOperands = 3;  // without parameters
+  std::string name;                        // with its arguments, for people
   const Operator* op = nullptr;
   std::size_t arity = 1;
   // The attributes to try, none where it does not apply. Which of them it is, by its position, is the same choice for all
   // types.
   std::function<std::vector<Attributes>(std::span<const TensorType>)> attributes;
-  const Operator* activation = nullptr;  // applied to the result, as one operator
-  bool data_first = false;               // the first operand is not a weight
-  bool distinct = false;                 // the operands are not the same
-  bool no_arrays = false;                // no operand is a constant of more than one element: they are kernels and matrices
+  const Operator* activation = nullptr;     // applied to the result, as one operator
+  bool data_first = false;                  // the first operand is not a weight
+  bool distinct = false;                    // the operands are not the same
+  bool no_arrays = false;                   // no operand is a constant of more than one element: they are kernels and matrices
+  bool weights_only = false;                // applied only to what is computed from weights
+  std::vector<std::uint32_t> parameters{};  // leaves that are its operands after the others, the same in every application
 };
 
 struct Configuration {
   std::string operators;  // as asked for
   std::vector<Leaf> leaves;
   std::vector<Choice> choices;
+  // What is computed from weights alone is computed once, before a graph is run: graphs of at most so many operators on weights
+  // count as leaves. 0: they count as others do.
+  std::size_t weight_operators = 0;
   // What the symbols are in each assignment of sizes: different in each, so that what holds is no coincidence of one.
   struct Symbol {
     std::string name;

@@ -1,6 +1,8 @@
 #include "generator/configuration.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <string>
 
 using namespace rewright;
 using namespace rewright::generator;
@@ -43,6 +45,29 @@ TEST_CASE("what is said twice is one choice", "[configuration]") {
   CHECK(configure("Add,Add,elementwise").choices.size() == 14);
 }
 
+TEST_CASE("a batch norm has parameters of its own, and weights may count as leaves", "[configuration]") {
+  const Configuration c =
+      configure("conv2d(bias=false|true),batchnorm(shift=true|false),weights(at_most=2,each=1,operators=Neg|Abs)");
+  REQUIRE(c.choices.size() == 6);
+  CHECK(c.choices[1].arity == 3);
+  for (const std::size_t n : {2, 3}) {
+    REQUIRE(c.choices[n].parameters.size() == 4);
+    for (const std::uint32_t leaf : c.choices[n].parameters) CHECK(c.leaves[leaf].parameter);
+  }
+  CHECK(!c.leaves[c.choices[2].parameters[1]].constant());
+  CHECK(c.leaves[c.choices[3].parameters[1]].constant());
+  CHECK(c.weight_operators == 2);
+  CHECK(!c.choices[3].weights_only);
+  CHECK(c.choices[4].weights_only);
+  const auto variables = [](const Configuration& of, const std::string& name) {
+    return std::count_if(of.leaves.begin(), of.leaves.end(), [&](const Leaf& leaf) { return leaf.name.starts_with(name); });
+  };
+  CHECK(variables(c, "k33") == 1);
+  CHECK(variables(c, "i") == 3);
+  CHECK(variables(configure("conv2d"), "k33") == 3);
+  CHECK(configure("conv2d").weight_operators == 0);
+}
+
 TEST_CASE("what there is not is said", "[configuration]") {
   CHECK(failure("Addd") == "there is no operator or set \"Addd\"");
   CHECK(failure("") == "an operator's name is missing");
@@ -55,6 +80,11 @@ TEST_CASE("what there is not is said", "[configuration]") {
   CHECK(failure("conv2d(activation=gelu)") == "activation of conv2d is \"gelu\", must be none or relu");
   CHECK(failure("conv2d(kernel=3") == "a bracket is not closed");
   CHECK(failure("conv2d)") == "a bracket is closed that was not opened");
+  CHECK(failure("conv2d(bias=1)") == "bias of conv2d is \"1\", not true or false");
+  CHECK(failure("batchnorm(kernel=3)") == "batchnorm has no argument \"kernel\"");
+  CHECK(failure("conv2d,weights(at_most=9)") == "at_most of weights is 9, must be one number from 1 to 4");
+  CHECK(failure("conv2d,weights(each=1|2)") == "each of weights is 2, must be one number from 1 to 3");
+  CHECK(failure("conv2d,weights(operators=Addd)") == "there is no operator or set \"Addd\"");
   CHECK(failure("Relu(alpha=1)") == "Relu has no argument \"alpha\"");
   CHECK(failure("BatchNormalization") == "BatchNormalization has no one to three operands");
   CHECK(failure("TopK") == "TopK is not a function with a denotation");

@@ -20,7 +20,7 @@ Application application_of(const Member& m) { return {m.form, m.operands}; }
 GraphCounter::GraphCounter(const Enumeration& e, std::size_t operators) : e_(e), operators_(operators) {
   const std::size_t classes = e.classes().size();
   leaf_.resize(classes);
-  for (std::size_t c = 0; c < classes; ++c) leaf_[c] = e.classes()[c].leaf != ~std::uint32_t{0};
+  for (std::size_t c = 0; c < classes; ++c) leaf_[c] = e.classes()[c].operators == 0;
   single_.resize(classes), two_.resize(classes), inner_.resize(classes), around_.resize(classes);
   for (const Choice& choice : e.forms().configuration().choices) ternary_ |= choice.arity == 3;
   if (operators >= 1) count_single();
@@ -35,10 +35,15 @@ GraphCounter::GraphCounter(const Enumeration& e, std::size_t operators) : e_(e),
   if (operators >= 4) graphs_ += graphs_of_four();
 }
 
+// Without those of graphs that count as leaves.
+std::span<const Member> GraphCounter::members() const {
+  return std::span(e_.members()).subspan(std::min(e_.first_member(1), e_.members().size()));
+}
+
 double GraphCounter::graphs(const Application& last) const { return terms(last, operators_ - 1) * e_.renamings(last); }
 
 void GraphCounter::count_single() {
-  for (const Member& m : e_.members()) {
+  for (const Member& m : members()) {
     const double n = terms(application_of(m), 0);
     single_[m.result] += n;
     if (m.output == 0) singles_ += n;
@@ -46,7 +51,7 @@ void GraphCounter::count_single() {
 }
 
 void GraphCounter::count_two() {
-  for (const Member& m : e_.members()) {
+  for (const Member& m : members()) {
     const Application a = application_of(m);
     for (const ClassId z : distinct(a)) {
       const double n = around_single(a, z);
@@ -65,7 +70,7 @@ void GraphCounter::count_three() {
   const bool keep = operators_ > 3;
   if (keep)
     for (std::vector<double>* v : {&chain_, &fork_, &chain_z_, &fork_y_}) v->resize(leaf_.size());
-  for (const Member& m : e_.members()) {
+  for (const Member& m : members()) {
     const Application a = application_of(m);
     const ClassId x = m.result;
     const std::vector<ClassId> operands = distinct(a);
@@ -112,7 +117,7 @@ double GraphCounter::graphs_of_four() const {
     const double inner = y == z ? choose(single_[y], 2) : single_[y] * single_[z];
     result += inner * choose(n / inner, 2);
   }
-  for (const Member& m : e_.members())
+  for (const Member& m : members())
     if (m.output == 0) result += terms(application_of(m), 3);
   return result;
 }

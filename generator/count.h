@@ -38,6 +38,7 @@ class GraphCounter {
   };
   using Triples = std::map<std::array<ClassId, 3>, double>;
 
+  std::span<const Member> members() const;
   void count_single();
   void count_two();
   void count_three();

@@ -67,16 +67,19 @@ void Enumeration::add_leaves() {
   for (std::uint32_t l = 0; l < forms_.configuration().leaves.size(); ++l) {
     const Leaf& leaf = forms_.configuration().leaves[l];
     const TypeId type = forms_.intern(leaf.type);
+    leaf_bits_.push_back(0);
     Class c;
-    elements_.push_back(forms_.leaf_elements(leaf, l, options_.key));
-    c.fingerprint = fingerprint(type, elements_.back());
-    c.leaf = l;
     if (!leaf.constant()) {
       if (bit == 32) throw Error(ErrorCode::kUsage, "the operators need more than 32 variables", "--operators");
       groups_.resize(std::max<std::size_t>(groups_.size(), static_cast<std::size_t>(leaf.group) + 1));
-      groups_[static_cast<std::size_t>(leaf.group)] |= c.support = 1u << bit++;
+      groups_[static_cast<std::size_t>(leaf.group)] |= leaf_bits_.back() = c.support = 1u << bit++;
       if (leaf.type.rank() == 0) scalars_ |= c.support;
+      if (leaf.weight) weights_ |= c.support;
     }
+    if (leaf.parameter) continue;
+    elements_.push_back(forms_.leaf_elements(leaf, l, options_.key));
+    c.fingerprint = fingerprint(type, elements_.back());
+    c.leaf = l;
     const ClassId id = static_cast<ClassId>(classes_.size());
     classes_.push_back(c);
     table_[slot(c.fingerprint)] = id;
@@ -90,6 +93,7 @@ void Enumeration::run() {
   check_memory();
   add_leaves();
   first_members_ = {0};
+  if (forms_.configuration().weight_operators > 0) prepare_weights();
   for (level_ = 1; level_ < options_.operators && complete_; ++level_) {
     const ClassId first = static_cast<ClassId>(classes_.size());
     if (level_ > 1) foresee_memory();
@@ -102,14 +106,40 @@ void Enumeration::run() {
       break;
     }
     levels_ = level_;
-    for (ClassId c = first; c < classes_.size(); ++c) {
-      if (classes_[c].zero) continue;
-      auto& types = by_level_[level_];
-      types.resize(std::max<std::size_t>(types.size(), classes_[c].fingerprint.type + 1));
-      types[classes_[c].fingerprint.type].push_back(c);
-    }
+    sort_by_type(first, level_);
   }
   block_ = {};
+}
+
+void Enumeration::sort_by_type(ClassId first, std::size_t level) {
+  auto& types = by_level_[level];
+  for (ClassId c = first; c < classes_.size(); ++c) {
+    if (classes_[c].zero) continue;
+    types.resize(std::max<std::size_t>(types.size(), classes_[c].fingerprint.type + 1));
+    types[classes_[c].fingerprint.type].push_back(c);
+  }
+}
+
+void Enumeration::prepare_weights() {
+  const std::size_t most = forms_.configuration().weight_operators;
+  by_level_.resize(std::max(by_level_.size(), most + 1));
+  for (std::vector<ClassId>& list : by_level_[0])
+    std::erase_if(list, [&](ClassId c) { return !weights_only(classes_[c].support); });
+  preparing_ = true;
+  for (level_ = 1; level_ <= most && !ended_; ++level_) {
+    const ClassId first = static_cast<ClassId>(classes_.size());
+    applications();
+    sort_by_type(first, level_);
+  }
+  preparing_ = false;
+  complete_ = !ended_;
+  by_level_.assign(options_.operators + 1, {});
+  for (ClassId c = 0; c < classes_.size(); ++c) {
+    classes_[c].operators = 0;
+    classes_[c].cost = 0;
+    tokens_[c] = {Tokens{}};
+  }
+  sort_by_type(0, 0);
 }
 
 void Enumeration::last_level(const Take& take) {
@@ -136,7 +166,7 @@ void Enumeration::flush() {
     const Application& application = block_.pending[i];
     const Form& form = forms_.form(application.form);
     if (block_.valid[i]) {
-      const std::uint32_t support = support_of(operands_of(application)), token = next_token_++;
+      const std::uint32_t support = support_of(application), token = next_token_++;
       for (std::uint32_t o = 0; o < form.outputs.size(); ++o)
         insert(application, o, block_.fingerprints[result + o], elements + form.output_offsets[o], token, support);
     }

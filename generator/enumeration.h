@@ -43,7 +43,7 @@ struct Member {
 // All graphs of one value.
 struct Class {
   Fingerprint fingerprint;
-  std::uint8_t operators = 0;              // of the smallest graph
+  std::uint8_t operators = 0;              // of the smallest graph, without those on weights that count as leaves
   std::uint32_t support = 0;               // the variables that it was computed from, a bit each
   std::uint32_t leaf = ~std::uint32_t{0};  // if it is one
   std::uint32_t best = ~std::uint32_t{0};  // the cheapest of the members with the fewest operators; none for a leaf
@@ -116,6 +116,8 @@ class Enumeration {
   using Pairs = std::vector<std::pair<ClassId, ClassId>>;
 
   void add_leaves();
+  void prepare_weights();  // graphs of weights, which are leaves afterwards
+  void sort_by_type(ClassId first, std::size_t level);
   void applications();  // of the current level: applications.cc
   void unary(std::uint32_t choice);
   void binary(std::uint32_t choice, const Pairs& sharing);
@@ -124,7 +126,15 @@ class Enumeration {
   void apply(std::uint32_t choice, const std::array<ClassId, 3>& operands, std::size_t arity, const std::vector<FormId>& forms);
   bool admissible(std::uint32_t choice, std::span<const ClassId> operands) const;
   bool canonical(std::uint32_t support) const;
-  std::uint32_t support_of(std::span<const ClassId> operands) const;
+  std::uint32_t support_of(const Application& application) const {
+    return support_of(forms_.form(application.form).choice, operands_of(application));
+  }
+  std::uint32_t support_of(std::uint32_t choice, std::span<const ClassId> operands) const;
+  // Is a value computed from weights alone, and these count as leaves?
+  bool weights_only(std::uint32_t support) const {
+    return forms_.configuration().weight_operators > 0 && (support & ~weights_) == 0;
+  }
+  bool is_last_level() const { return !preparing_ && level_ == options_.operators; }
   std::size_t smallest_union(ClassId a, ClassId b) const;
 
   void flush();
@@ -152,11 +162,13 @@ class Enumeration {
   std::vector<std::uint32_t> groups_;                        // the variables of each group, as bits
   std::vector<std::size_t> first_members_;                   // by level
   std::uint32_t next_token_ = 0;
+  std::vector<std::uint32_t> leaf_bits_;  // of each leaf
+  std::uint32_t weights_ = 0;             // the variables that are weights
   std::uint32_t scalars_ = 0;  // what depends on these variables alone has too few different elements to tell values apart
   Block block_;
   const Take* take_ = nullptr;  // on the last level
   std::size_t level_ = 0, levels_ = 0;
-  bool complete_ = true, ended_ = false;
+  bool complete_ = true, ended_ = false, preparing_ = false;
 };
 
 }  // namespace rewright::generator

@@ -68,11 +68,21 @@ std::vector<bool> Equation::reachable(const std::vector<std::uint32_t>& roots) c
   return used;
 }
 
+std::vector<bool> Equation::of_weights() const {
+  std::vector<bool> result;
+  for (const Expression& e : expressions)
+    result.push_back(e.kind == Kind::kVariable ? e.variant != 0
+                                               : std::all_of(e.arguments.begin(), e.arguments.end(), [&](std::uint32_t a) {
+                                                   return a == Expression::kNone || result[a];
+                                                 }));
+  return result;
+}
+
 std::size_t Equation::operators(const std::vector<std::uint32_t>& side) const {
-  const std::vector<bool> used = reachable(side);
+  const std::vector<bool> used = reachable(side), weights = of_weights();
   std::set<std::tuple<std::uint32_t, std::uint32_t, std::array<std::uint32_t, 3>>> applications;
   for (std::size_t i = 0; i < expressions.size(); ++i)
-    if (used[i] && expressions[i].kind == Kind::kOperator)
+    if (used[i] && !weights[i] && expressions[i].kind == Kind::kOperator)
       applications.emplace(expressions[i].number, expressions[i].variant, expressions[i].arguments);
   return applications.size();
 }
@@ -116,12 +126,12 @@ std::string to_string(const Equation& q, const Configuration& configuration) {
 }
 
 double cost(const Equation& equation, const std::vector<std::uint32_t>& side, Forms& forms) {
-  const std::vector<bool> used = equation.reachable(side);
+  const std::vector<bool> used = equation.reachable(side), weights = equation.of_weights();
   double total = 0;
   std::set<std::tuple<std::uint32_t, std::uint32_t, std::array<std::uint32_t, 3>>> seen;
   for (std::size_t i = 0; i < equation.expressions.size(); ++i) {
     const Expression& e = equation.expressions[i];
-    if (!used[i] || e.kind != Kind::kOperator || !seen.emplace(e.number, e.variant, e.arguments).second) continue;
+    if (!used[i] || weights[i] || e.kind != Kind::kOperator || !seen.emplace(e.number, e.variant, e.arguments).second) continue;
     std::vector<TypeId> types;
     for (const std::uint32_t a : e.arguments)
       if (a != Expression::kNone) types.push_back(equation.expressions[a].type);

@@ -17,7 +17,8 @@ struct Expression {
   enum class Kind : std::uint8_t { kVariable, kConstant, kOperator };
   Kind kind = Kind::kVariable;
   std::uint32_t number = 0;                                     // kVariable: which; kConstant: the leaf; kOperator: the choice
-  std::uint32_t variant = 0;                                    // kOperator: which of the choice's attributes
+  std::uint32_t variant = 0;                                    // kOperator: which of the choice's attributes; kVariable: is
+                                                                // it a weight, and graphs of weights count as leaves?
   std::uint32_t output = 0;                                     // kOperator
   std::array<std::uint32_t, 3> arguments{kNone, kNone, kNone};  // earlier expressions
   TypeId type = 0;                                              // of the instance that was found
@@ -33,7 +34,9 @@ struct Equation {
 
   std::uint32_t add(const Expression& e);  // or where it stands already
   std::vector<bool> reachable(const std::vector<std::uint32_t>& roots) const;
-  // Operators in the two sides; those with several outputs count once.
+  // Which expressions are computed from constants, and weights where those count as leaves, alone.
+  std::vector<bool> of_weights() const;
+  // Operators in a side, without those on weights that count as leaves; those with several outputs count once.
   std::size_t operators(const std::vector<std::uint32_t>& side) const;
   // Without what is not used, variables numbered in order of use.
   Equation tidied() const;

@@ -98,10 +98,13 @@ std::unique_ptr<Form> Forms::make(const Choice& choice, Attributes attributes, s
   try {
     std::vector<TensorType> types;
     for (const TypeId t : operands) types.push_back(types_[t].type);
+    for (const std::uint32_t leaf : choice.parameters) types.push_back(configuration_.leaves[leaf].type);
     form->attributes =
         choice.op->normalized(std::move(attributes), Inputs::of(std::span<const TensorType>(types)).types_only());
     form->operands.assign(operands.begin(), operands.end());
-    form->program = compile(*choice.op, form->attributes, operands, form->outputs);
+    std::vector<TypeId> all = form->operands;
+    for (const std::uint32_t leaf : choice.parameters) all.push_back(intern(configuration_.leaves[leaf].type));
+    form->program = compile(*choice.op, form->attributes, all, form->outputs);
     if (choice.activation) {
       const std::vector<TypeId> results = std::move(form->outputs);
       form->outputs.clear();
@@ -142,8 +145,18 @@ const std::vector<FormId>& Forms::find(std::uint32_t choice, std::span<const Typ
 
 bool Forms::evaluate(const Form& form, std::span<const Residue* const> operands, std::uint64_t key, Scratch& scratch,
                      Residue* results) const {
-  if (!configuration_.choices[form.choice].activation)
-    return form.program.run(operands, LawfulField(key), scratch.registers, results);
+  const Choice& choice = configuration_.choices[form.choice];
+  std::vector<const Residue*> all;
+  if (!choice.parameters.empty()) {
+    all.assign(operands.begin(), operands.end());
+    for (const std::uint32_t leaf : choice.parameters) {
+      const auto [at, fresh] = scratch.parameters.try_emplace({leaf, key});
+      if (fresh) at->second = leaf_elements(configuration_.leaves[leaf], leaf, key);
+      all.push_back(at->second.data());
+    }
+    operands = all;
+  }
+  if (!choice.activation) return form.program.run(operands, LawfulField(key), scratch.registers, results);
   scratch.intermediate.resize(std::max(scratch.intermediate.size(), form.program.result_count()));
   if (!form.program.run(operands, LawfulField(key), scratch.registers, scratch.intermediate.data())) return false;
   const Residue* const between[] = {scratch.intermediate.data()};
@@ -159,7 +172,8 @@ std::vector<Residue> Forms::random_elements(TypeId type, std::uint64_t number, s
 
 std::vector<Residue> Forms::leaf_elements(const Leaf& leaf, std::uint64_t number, std::uint64_t key) const {
   const TypeId type = type_ids_.at(to_string(leaf.type));
-  if (!leaf.constant()) return random_elements(type, number, key);
+  constexpr std::uint64_t kParameters = std::uint64_t{1} << 32;  // variables of equations have other numbers
+  if (!leaf.constant()) return random_elements(type, leaf.parameter ? kParameters + number : number, key);
   ProgramBuilder builder;
   for (std::size_t a = 0; a < configuration_.assignments(); ++a)
     builder.add(leaf.op->define(substitute(leaf.attributes, sizes_of(a)), Inputs(std::vector<Operand>{})).outputs().at(0), {},

@@ -31,9 +31,9 @@ struct KnownType {
 // An operator with its attributes on operands of given types.
 struct Form {
   std::uint32_t choice = 0;
-  std::uint32_t variant = 0;  // which of the choice's attributes
-  Attributes attributes;      // normalized, over the symbols
-  std::vector<TypeId> operands, outputs;
+  std::uint32_t variant = 0;                // which of the choice's attributes
+  Attributes attributes;                    // normalized, over the symbols
+  std::vector<TypeId> operands, outputs;    // operands without parameters
   std::vector<std::size_t> output_offsets;  // where each output begins in the results
   Program program, activation;              // the second on the results of the first, if the choice has one
   std::size_t results = 0;                  // elements of all outputs
@@ -61,6 +61,7 @@ class Forms {
   // Elements of all outputs; false if one of them is not in the field. Thread-safe with scratch of one's own.
   struct Scratch {
     std::vector<Residue> registers, intermediate;
+    std::map<std::pair<std::uint32_t, std::uint64_t>, std::vector<Residue>> parameters;  // by leaf and key
   };
   bool evaluate(const Form& form, std::span<const Residue* const> operands, std::uint64_t key, Scratch& scratch,
                 Residue* results) const;

@@ -1,5 +1,6 @@
 #include "generator/generator.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdio>
 #include <filesystem>
@@ -18,6 +19,9 @@ namespace {
 constexpr const char* kScalars[] = {"Add,Sub,Neg,Mul", "Mul,Div,Reciprocal", "Max,Min,Relu,Mul",
                                     "Softmax(axis=-1),ew_add,ew_mul,Exp,Abs,Log"};
 constexpr const char* kTensors[] = {"linear,relu", "taso"};
+constexpr const char* kBatchNorms =
+    "conv2d(bias=false|true,outputs=own),batchnorm(shift=true|false),"
+    "weights(at_most=3,each=1,operators=transpose(perm=[1,0,2,3])|Squeeze(axes=[0])|Unsqueeze(axes=[0]))";
 
 // Which identities follow from what is found with at most so many operators of each of the sets.
 std::set<std::string> recalled(const std::vector<Rule>& identities, std::span<const char* const> sets, std::size_t operators) {
@@ -64,9 +68,41 @@ TEST_CASE("rules hold on random instances", "[generator]") {
   }
 }
 
+TEST_CASE("a batch norm after a convolution is found to be part of its weights", "[generator]") {
+  const Generated found = generate({.operators = kBatchNorms, .max_operators = 2});
+  // On both sides one operator has data: what is done to the weights is done once.
+  const auto is_fold = [](const Rule& rule) {
+    const auto& from = rule.source.nodes;
+    const auto& to = rule.target.nodes;
+    return from.size() == 2 && from[0].op->name() == "Conv" && from[1].op->name() == "BatchNormalization" &&
+           to.back().op->name() == "Conv" && to.back().inputs[0].kind == PatternValue::Kind::kInput &&
+           to.back().inputs[0].number == from[0].inputs[0].number && to.back().inputs.size() == 3;
+  };
+  std::set<std::size_t> operands;
+  for (const Rule& rule : found.rules) {
+    INFO(to_algebra(rule));
+    CHECK(test_rule(rule, 10, 7).outcome == TestOutcome::kAgreed);
+    if (!is_fold(rule)) continue;
+    operands.insert(rule.source.nodes[0].inputs.size());
+    for (const PatternInput& input : rule.inputs) CHECK(input.constant == (input.name != "x"));
+  }
+  CHECK(operands == std::set<std::size_t>{2, 3});  // without a bias and with one
+}
+
+TEST_CASE("convolutions of one input are found to be one and a split", "[generator]") {
+  const Generated found = generate({.operators = "conv2d(bias=true,outputs=own),split(axis=1),"
+                                                 "weights(at_most=1,each=2,operators=concat(axis=0))",
+                                    .max_operators = 2});
+  CHECK(std::any_of(found.rules.begin(), found.rules.end(), [](const Rule& rule) {
+    const auto& from = rule.source.outputs;
+    return from.size() == 2 && from[0].number != from[1].number && rule.target.nodes.back().op->name() == "Split";
+  }));
+}
+
 TEST_CASE("the same options give the same bytes, whatever the threads", "[generator]") {
   for (const GenerateOptions& options : {GenerateOptions{.operators = "linear", .max_operators = 2},
-                                         GenerateOptions{.operators = "Neg,concat(axis=0)", .max_operators = 4}}) {
+                                         GenerateOptions{.operators = "Neg,concat(axis=0)", .max_operators = 4},
+                                         GenerateOptions{.operators = kBatchNorms, .max_operators = 2}}) {
     GenerateOptions parallel = options;
     parallel.threads = 2;
     const Generated one = generate(options), two = generate(parallel);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <random>
 #include <tuple>
@@ -85,6 +86,11 @@ class Evaluator {
       operands.push_back(values_[m.operands[k]]);
       if (!operands.back()) return {};
     }
+    for (const std::uint32_t p : choice.parameters) {
+      const auto [at, fresh] = parameters_.try_emplace(p);
+      if (fresh) at->second = leaf(enumeration_.forms().configuration().leaves[p]);
+      operands.push_back(at->second);
+    }
     Tensor result = interpret(*choice.op, substitute(form.attributes, sizes_), operands).at(m.output);
     if (choice.activation) result = interpret(*choice.activation, choice.activation->defaults(), std::span(&result, 1)).at(0);
     return result;
@@ -95,6 +101,7 @@ class Evaluator {
   std::mt19937_64 random_;
   std::size_t trial_;
   std::vector<Tensor> values_;
+  std::map<std::uint32_t, Tensor> parameters_;  // by their leaves
   std::vector<std::vector<double>> reals_;
 };
 

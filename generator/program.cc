@@ -239,7 +239,7 @@ struct ProgramBuilder::Unroller {
 };
 
 void ProgramBuilder::add(const Output& output, std::span<const TensorType> operands, std::span<const std::size_t> offsets) {
-  if (operands.size() > Program::kMaximumOperands) unsupported("an operator of more than three operands");
+  if (operands.size() > Program::kMaximumOperands) unsupported("an operator of more than seven operands");
   if (!output.element || scalar(output.type.type) != Scalar::kReal) unsupported("an output that has no real elements");
   Unroller unroller{program_, operands, offsets, {}, {}, {}};
   for (std::size_t i = 0; i < program_.constants_.size(); ++i)

@@ -17,10 +17,10 @@ using Residue = std::uint64_t;
 // Programs run in LawfulField, or (as the interpreter does) in FieldArithmetic.
 class Program {
  public:
-  // Where a value stands: in one of the operands, or in a register; the highest two bits say which.
+  // Where a value stands: in one of the operands, or in a register; the highest three bits say which.
   using Place = std::uint32_t;
-  static constexpr std::uint32_t kRegisters = 3, kOffsetBits = 30;
-  static constexpr std::size_t kMaximumOperands = 3;
+  static constexpr std::uint32_t kRegisters = 7, kOffsetBits = 29;
+  static constexpr std::size_t kMaximumOperands = kRegisters;
   static Place place(std::uint32_t where, std::size_t offset) { return where << kOffsetBits | static_cast<Place>(offset); }
 
   enum class Code : std::uint8_t { kAdd, kMultiply, kDivide, kMaximum, kMinimum, kApply, kTest, kSelect, kSum, kSumOfProducts };

@@ -30,7 +30,12 @@ bool needs_finite(const Equation& q, const Configuration& configuration) {
     if (e.kind == Kind::kVariable) return true;
     if (e.kind == Kind::kConstant && configuration.leaves[e.number].op->name() != "Fill") return true;
   }
-  return false;
+  const auto parameters = [&](const std::vector<std::uint32_t>& side) {
+    std::set<std::uint32_t> variables = parameters_of(q, side, configuration);
+    std::erase_if(variables, [&](std::uint32_t leaf) { return configuration.leaves[leaf].constant(); });
+    return variables;
+  };
+  return parameters(q.left) != parameters(q.right);
 }
 
 class SideWriter {
@@ -73,6 +78,16 @@ class SideWriter {
     return PatternValue::node(node(registry().get("Div"), {}, {result, count}));
   }
 
+  // Variables that are parameters are inputs after the others.
+  PatternValue parameter(std::uint32_t leaf) {
+    if (const auto at = typing_.parameters.find(leaf); at != typing_.parameters.end())
+      return PatternValue::input(q_.variables + static_cast<std::uint32_t>(std::distance(typing_.parameters.begin(), at)));
+    const auto [at, fresh] = constants_.try_emplace(leaf);
+    if (fresh)
+      at->second = PatternValue::node(node(*forms_.configuration().leaves[leaf].op, typing_.constant_parameters.at(leaf), {}));
+    return at->second;
+  }
+
   PatternValue application(std::uint32_t at) {
     const Expression& e = q_.expressions[at];
     const auto known = applications_.find({e.number, e.variant, e.arguments});
@@ -81,6 +96,7 @@ class SideWriter {
     for (const std::uint32_t a : e.arguments)
       if (a != Expression::kNone) inputs.push_back(value(a));
     const Choice& choice = forms_.configuration().choices[e.number];
+    for (const std::uint32_t leaf : choice.parameters) inputs.push_back(parameter(leaf));
     const Form* form = form_of(q_, e, forms_);
     std::uint32_t number =
         node(*choice.op, typing_.attributes[at], std::move(inputs), static_cast<std::uint32_t>(form->outputs.size()));
@@ -94,7 +110,7 @@ class SideWriter {
   Forms& forms_;
   const Typing& typing_;
   Pattern pattern_;
-  std::map<std::uint32_t, PatternValue> values_;
+  std::map<std::uint32_t, PatternValue> values_, constants_;  // the second by the leaves of parameters
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::array<std::uint32_t, 3>>, std::uint32_t> applications_;
 };
 
@@ -105,6 +121,25 @@ bool is_source(const Equation& q, const std::vector<std::uint32_t>& from, const 
   for (std::size_t e = 0; e < q.expressions.size(); ++e)
     if (target[e] && !source[e] && q.expressions[e].kind == Kind::kVariable) return false;
   return true;
+}
+
+// Inputs of operators on weights that only the target has: these are computed once, and cost nothing, where they are constants.
+std::set<std::uint32_t> prepared(const Equation& q, const std::vector<std::uint32_t>& from,
+                                 const std::vector<std::uint32_t>& to, const Typing& typing,
+                                 const Configuration& configuration) {
+  std::set<std::uint32_t> inputs;
+  if (configuration.weight_operators == 0) return inputs;
+  const std::vector<bool> source = q.reachable(from), target = q.reachable(to), weights = q.of_weights();
+  for (std::uint32_t at = 0; at < q.expressions.size(); ++at) {
+    if (source[at] || !target[at] || !weights[at] || q.expressions[at].kind != Kind::kOperator) continue;
+    const std::vector<bool> below = q.reachable({at});
+    for (std::size_t i = 0; i < below.size(); ++i)
+      if (below[i] && q.expressions[i].kind == Kind::kVariable) inputs.insert(q.expressions[i].number);
+    for (const std::uint32_t leaf : parameters_of(q, {at}, configuration))
+      if (const auto known = typing.parameters.find(leaf); known != typing.parameters.end())
+        inputs.insert(q.variables + static_cast<std::uint32_t>(std::distance(typing.parameters.begin(), known)));
+  }
+  return inputs;
 }
 
 std::string numbered(const std::string& name, std::size_t before) {
@@ -127,6 +162,11 @@ std::optional<Rule> RuleWriter::rule(const Equation& q, const Typing& typing, bo
   rule.origin = RuleOrigin::kGenerated;
   const TypePattern type{typing.any_type ? TypePattern::Kind::kAny : TypePattern::Kind::kReal, DataType::kUndefined, "T"};
   for (std::uint32_t v = 0; v < q.variables; ++v) rule.inputs.push_back({input_name(v), typing.inputs[v], type, false});
+  for (const auto& [leaf, shape] : typing.parameters)
+    rule.inputs.push_back({forms_.configuration().leaves[leaf].name, shape, type, false});
+  for (const std::uint32_t input :
+       prepared(q, reversed ? q.right : q.left, reversed ? q.left : q.right, typing, forms_.configuration()))
+    rule.inputs[input].constant = true;
   rule.source = SideWriter(q, forms_, typing).write(reversed ? q.right : q.left);
   rule.target = SideWriter(q, forms_, typing).write(reversed ? q.left : q.right);
   rule.quantities = typing.quantities;

@@ -159,9 +159,10 @@ class Selector {
     return journal;
   }
 
-  // Of a run that was interrupted, classes may have lost their members.
+  // Of a run that was interrupted, classes may have lost their members; weights are classes of no level.
   bool large(const Candidate& c) const {
-    return enumeration_.complete() && enumeration_.options().operators >= kLarge && c.larger >= kLarge;
+    return enumeration_.complete() && enumeration_.forms().configuration().weight_operators == 0 &&
+           enumeration_.options().operators >= kLarge && c.larger >= kLarge;
   }
 
   // From what is active, and for an equation that is kept, without itself.
@@ -212,9 +213,12 @@ class Selector {
       for (std::size_t i = q.expressions.size(); i-- > 0 && !changed;) {
         if (q.expressions[i].kind == Kind::kVariable || !left[i] || !right[i]) continue;
         Equation general = q;
-        general.expressions[i] = {
-            Kind::kVariable,      general.variables++, 0, 0, {Expression::kNone, Expression::kNone, Expression::kNone},
-            q.expressions[i].type};
+        general.expressions[i] = {Kind::kVariable,
+                                  general.variables++,
+                                  q.of_weights()[i] && q.expressions[i].kind != Kind::kConstant,
+                                  0,
+                                  {Expression::kNone, Expression::kNone, Expression::kNone},
+                                  q.expressions[i].type};
         general = general.tidied();
         if (general.left == general.right || !holds_always(general, forms)) continue;
         q = std::move(general);

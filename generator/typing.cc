@@ -36,6 +36,8 @@ class Sizes {
 
   std::optional<Typing> run() {
     for (std::uint32_t at = 0; at < q_.expressions.size(); ++at) prepare(at);
+    for (const auto* side : {&q_.left, &q_.right})
+      for (const std::uint32_t leaf : parameters_of(q_, *side, forms_.configuration())) prepare_parameter(leaf);
     if (options_.windows != SizeOptions::Windows::kNone) prepare_windows();
     for (int round = 0; round < 12; ++round) {
       changed_ = false;
@@ -71,11 +73,35 @@ class Sizes {
       if (options_.windows != SizeOptions::Windows::kNone) generalize_windows(*leaf.op, attributes);
       if (const auto group = options_.groups ? leaf.op->field("group") : std::nullopt)
         attributes[*group] = fresh("group", Index(1));
-      attributes_[at] = substitute(attributes, [&](const Atom& atom) -> std::optional<Index> {
-        if (atom.kind != Atom::Kind::kSymbol || originals_.count(atom.name)) return std::nullopt;
-        return fresh("Q" + std::to_string(at) + atom.name, Index::symbol(atom.name));
-      });
+      attributes_[at] = with_own_symbols(attributes, "Q" + std::to_string(at));
     }
+  }
+
+  Attributes with_own_symbols(const Attributes& attributes, const std::string& prefix) {
+    return substitute(attributes, [&](const Atom& atom) -> std::optional<Index> {
+      if (atom.kind != Atom::Kind::kSymbol || originals_.count(atom.name)) return std::nullopt;
+      return fresh(prefix + atom.name, Index::symbol(atom.name));
+    });
+  }
+
+  void prepare_parameter(std::uint32_t number) {
+    const Leaf& leaf = forms_.configuration().leaves[number];
+    Parameter& p = parameters_[number];
+    if (p.known) return;
+    p = {true, leaf.type, {}};
+    const std::string prefix = "P" + std::to_string(number) + "_";
+    if (leaf.constant())
+      p.attributes = with_own_symbols(leaf.attributes, "Q" + prefix);
+    else
+      for (std::size_t a = 0; a < p.type.rank(); ++a) p.type.shape[a] = fresh(prefix + std::to_string(a), p.type.shape[a]);
+  }
+
+  TensorType parameter(std::uint32_t number) {
+    const Leaf& leaf = forms_.configuration().leaves[number];
+    Parameter& p = parameters_.at(number);
+    if (!leaf.constant()) return {p.type.type, substitute(p.type.shape, current())};
+    p.attributes = substitute(p.attributes, current());
+    return define(*leaf.op, p.attributes, {}).at(0);
   }
 
   Substitution current() const {
@@ -256,6 +282,7 @@ class Sizes {
       const auto attributes = general_attributes(choice, *form, operands);
       if (!attributes) return false;
       attributes_[at] = *attributes;
+      for (const std::uint32_t p : choice.parameters) operands.push_back(parameter(p));
       std::vector<TensorType> results = define(*choice.op, attributes_[at], operands);
       if (choice.activation) results = define(*choice.activation, choice.activation->defaults(), results);
       known.push_back(results.at(e.output));
@@ -278,6 +305,13 @@ class Sizes {
       result.attributes.push_back(op ? said(*op, substitute(attributes_[at], current())) : std::vector<rewright::Expression>());
       if (e.kind == Kind::kVariable) result.inputs[e.number] = {substitute(types_[at].shape, current()), false, {}, {}};
     }
+    for (const auto& [number, p] : parameters_) {
+      const Leaf& leaf = forms_.configuration().leaves[number];
+      if (leaf.constant())
+        result.constant_parameters[number] = said(*leaf.op, substitute(p.attributes, current()));
+      else
+        result.parameters[number] = {substitute(p.type.shape, current()), false, {}, {}};
+    }
     // What is added around something is not negative; that pads are not is said where they are computed.
     std::set<std::string> said;
     for (const auto& [role, lists] : windows_)
@@ -296,6 +330,12 @@ class Sizes {
   const SizeOptions options_;
   std::vector<TensorType> types_;
   std::vector<Attributes> attributes_;
+  struct Parameter {
+    bool known = false;
+    TensorType type;
+    Attributes attributes;  // of a constant
+  };
+  std::map<std::uint32_t, Parameter> parameters_;  // by their leaves
   std::map<std::string, Index> originals_, solved_;
   std::map<std::string, std::vector<std::string>> windows_;                            // lists by role
   std::map<std::pair<std::string, std::string>, std::pair<Indices, Indices>> larger_;  // a list as the sum of two
@@ -324,6 +364,16 @@ const Operator* operator_of(const Expression& e, const Configuration& configurat
   return e.kind == Kind::kOperator ? configuration.choices[e.number].op : nullptr;
 }
 
+std::set<std::uint32_t> parameters_of(const Equation& q, const std::vector<std::uint32_t>& roots,
+                                      const Configuration& configuration) {
+  const std::vector<bool> used = q.reachable(roots);
+  std::set<std::uint32_t> result;
+  for (std::size_t at = 0; at < used.size(); ++at)
+    if (const Expression& e = q.expressions[at]; used[at] && e.kind == Kind::kOperator)
+      for (const std::uint32_t leaf : configuration.choices[e.number].parameters) result.insert(leaf);
+  return result;
+}
+
 Typing concrete_typing(const Equation& q, Forms& forms) {
   Typing typing;
   typing.inputs.resize(q.variables);
@@ -339,6 +389,14 @@ Typing concrete_typing(const Equation& q, Forms& forms) {
           said(*operator_of(e, forms.configuration()),
                e.kind == Kind::kConstant ? forms.configuration().leaves[e.number].attributes : form->attributes);
   }
+  for (const auto* side : {&q.left, &q.right})
+    for (const std::uint32_t number : parameters_of(q, *side, forms.configuration())) {
+      const Leaf& leaf = forms.configuration().leaves[number];
+      if (leaf.constant())
+        typing.constant_parameters[number] = said(*leaf.op, leaf.attributes);
+      else
+        typing.parameters[number] = {leaf.type.shape, false, {}, {}};
+    }
   return typing;
 }
 

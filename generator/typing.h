@@ -2,7 +2,9 @@
 // length.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,8 @@ namespace rewright::generator {
 struct Typing {
   std::vector<ShapePattern> inputs;                           // of each variable
   std::vector<std::vector<rewright::Expression>> attributes;  // of each expression, one a field of its operator
+  std::map<std::uint32_t, ShapePattern> parameters;           // of each variable that is a parameter, by its leaf
+  std::map<std::uint32_t, std::vector<rewright::Expression>> constant_parameters;  // attributes of the others
   std::vector<Quantity> quantities;
   std::vector<Condition> conditions;
   std::vector<Predicate> predicates;
@@ -26,6 +30,10 @@ std::string input_name(std::uint32_t variable);
 const Form* form_of(const Equation& equation, const Expression& e, Forms& forms);
 // The operator of an expression; null for a variable.
 const Operator* operator_of(const Expression& e, const Configuration& configuration);
+
+// The leaves that are parameters in these sides, in order.
+std::set<std::uint32_t> parameters_of(const Equation& equation, const std::vector<std::uint32_t>& roots,
+                                      const Configuration& configuration);
 
 // The sizes and attributes that were found.
 Typing concrete_typing(const Equation& equation, Forms& forms);

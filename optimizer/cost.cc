@@ -1,19 +1,25 @@
 #include "optimizer/cost.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "optimizer/sample.h"
 
 namespace rewright {
 
-struct CostModel::Signature {
-  std::string text;
-  OperatorTraits traits;
-  bool opaque = false;
+// What is known of all signatures of one text.
+struct CostModel::Time {
   bool asked = false;              // the database and the device have been asked
   bool failed = false;             // the device could not execute it
   std::optional<double> measured;  // seconds
-  std::function<Graph()> sample;   // to be timed
+};
+
+struct CostModel::Signature {
+  std::string text;  // under which its time is kept
+  OperatorTraits traits;
+  bool opaque = false;
+  std::shared_ptr<Time> time;
+  std::function<Graph()> sample;  // to be timed
   OperatorSize size() const { return {traits.operations, traits.bytes, traits.output_elements}; }
 };
 
@@ -25,6 +31,14 @@ constexpr double kFusedShare = 0.5;
 // Pointwise operators of so few operations an element wait for memory alone. They share one cost for the same operands, so
 // that the noise of measuring does not make one of them look better than another.
 constexpr double kCheapOperations = 2;
+
+// Nor does the order of the operands.
+std::string describe_cheap(std::vector<OperandSample> operands) {
+  std::stable_sort(operands.begin(), operands.end(), [](const OperandSample& a, const OperandSample& b) {
+    return std::pair(a.constant, to_string(a.type)) < std::pair(b.constant, to_string(b.type));
+  });
+  return describe("pointwise", {}, operands);
+}
 
 // What cannot be executed alone is not what a search should run into.
 constexpr double kFailurePenalty = 10;
@@ -94,17 +108,22 @@ std::uint32_t CostModel::signature_of(const MatchedGraph& matched, const std::sh
                      signature->traits.operations <= kCheapOperations * signature->traits.output_elements;
   const std::string canonical = cheap ? describe("pointwise", {}, operands) : describe(node->op->name(), attributes, operands);
   signature->sample = [sample] { return make_sample({&sample, 1}); };
-  return remember(by_text_[text] = add_signature(canonical, std::move(signature)));
+  return remember(by_text_[text] =
+                      add_signature(canonical, std::move(signature), cheap ? describe_cheap(operands) : canonical));
 }
 
-std::uint32_t CostModel::add_signature(const std::string& text, std::unique_ptr<Signature> signature) {
+std::uint32_t CostModel::add_signature(const std::string& text, std::unique_ptr<Signature> signature,
+                                       const std::string& timed) {
   const auto [entry, added] = by_text_.emplace(text, static_cast<std::uint32_t>(signatures_.size()));
   if (!added) return entry->second;
   if (!signature) {
     signature = std::make_unique<Signature>();
     signature->opaque = true;
   }
-  signature->text = text;
+  signature->text = timed.empty() ? text : timed;
+  std::shared_ptr<Time>& time = times_[signature->text];
+  if (!time) time = std::make_shared<Time>();
+  signature->time = time;
   signatures_.push_back(std::move(signature));
   return entry->second;
 }
@@ -218,8 +237,8 @@ double CostModel::estimate(const Signature& signature) const {
 }
 
 double CostModel::seconds(const Signature& signature) const {
-  if (signature.measured) return *signature.measured;
-  return signature.failed ? kFailurePenalty * estimate(signature) : estimate(signature);
+  if (signature.time->measured) return *signature.time->measured;
+  return signature.time->failed ? kFailurePenalty * estimate(signature) : estimate(signature);
 }
 
 void CostModel::prepare(std::span<const MatchedGraph* const> graphs) {
@@ -227,8 +246,8 @@ void CostModel::prepare(std::span<const MatchedGraph* const> graphs) {
   std::vector<Signature*> missing;
   for (const MatchedGraph* graph : graphs) {
     visit(*graph, [&](Signature& signature, double share, std::span<const std::uint32_t>) {
-      if (share == 0 || signature.asked || signature.opaque || signature.traits.free) return;
-      signature.asked = true;
+      if (share == 0 || signature.time->asked || signature.opaque || signature.traits.free) return;
+      signature.time->asked = true;
       const auto known = database_ ? database_->find(identity_, signature.text) : std::nullopt;
       if (known)
         take(signature, *known);
@@ -239,15 +258,15 @@ void CostModel::prepare(std::span<const MatchedGraph* const> graphs) {
   for (std::size_t first = 0; first < missing.size(); first += kBatch) {
     const std::span<Signature* const> batch = std::span(missing).subspan(first, std::min(kBatch, missing.size() - first));
     if (std::chrono::steady_clock::now() > deadline_ || options_.cancel.stop_requested())
-      for (Signature* signature : batch) signature->asked = false;
+      for (Signature* signature : batch) signature->time->asked = false;
     else
       measure(batch);
   }
 }
 
 void CostModel::take(Signature& signature, std::optional<double> seconds) {
-  signature.measured = seconds;
-  signature.failed = !seconds;
+  signature.time->measured = seconds;
+  signature.time->failed = !seconds;
 }
 
 void CostModel::measure(std::span<Signature* const> batch) {
@@ -265,8 +284,10 @@ void CostModel::measure(std::span<Signature* const> batch) {
 
 std::vector<ProfiledOperator> CostModel::operators() const {
   std::vector<ProfiledOperator> found;
+  std::unordered_set<std::string> seen;
   for (const auto& signature : signatures_)
-    if (signature->measured || signature->failed) found.push_back({signature->text, signature->measured, signature->size()});
+    if ((signature->time->measured || signature->time->failed) && seen.insert(signature->text).second)
+      found.push_back({signature->text, signature->time->measured, signature->size()});
   return found;
 }
 
@@ -400,16 +421,16 @@ std::vector<NodeCost> CostModel::alone(const MatchedGraph& graph) {
     Signature& signature = *signatures_[signature_of(graph, node)];
     found.push_back(&signature);
     if (signature.opaque || signature.traits.free) continue;
-    if (!signature.asked && device_ && options_.measure) {
+    if (!signature.time->asked && device_ && options_.measure) {
       const auto known = database_ ? database_->find(identity_, signature.text) : std::nullopt;
       if (known)
         take(signature, *known);
       else if (Signature* const missing = &signature; !device_->measures())
         measure({&missing, 1});
-      signature.asked = known || !device_->measures();
+      signature.time->asked = known || !device_->measures();
     }
-    if (!signature.measured) continue;
-    measured += *signature.measured;
+    if (!signature.time->measured) continue;
+    measured += *signature.time->measured;
     estimated += estimate(signature);
   }
   // The roofline is a lower bound: what was not measured is taken to miss it as much as what was.
@@ -421,7 +442,7 @@ std::vector<NodeCost> CostModel::alone(const MatchedGraph& graph) {
     if (!signature.opaque && !signature.traits.free)
       cost.executed = options_.objective != Objective::kLatency
                           ? price(signature)
-                          : seconds(signature) * (signature.measured || signature.failed ? 1 : miss);
+                          : seconds(signature) * (signature.time->measured || signature.time->failed ? 1 : miss);
     cost.seconds = least() + (signature.opaque ? roofline_.call_seconds : cost.executed);
     cost.pointwise = signature.traits.pointwise;
     cost.contraction = signature.traits.contraction;

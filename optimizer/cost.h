@@ -100,12 +100,14 @@ class CostModel {
 
  private:
   struct Signature;
+  struct Time;
   struct Remembered {
     std::shared_ptr<const Node> node;  // kept alive, so that its address is never another's
     std::uint32_t signature;
   };
   std::uint32_t signature_of(const MatchedGraph& graph, const std::shared_ptr<const Node>& node);
-  std::uint32_t add_signature(const std::string& text, std::unique_ptr<Signature> signature);  // null: one that is not timed
+  // Null: one that is not timed. Its time is kept under `timed`, or else the text.
+  std::uint32_t add_signature(const std::string& text, std::unique_ptr<Signature> signature, const std::string& timed = {});
   struct Counted {  // a node, while a graph's cost is added up
     Signature* signature = nullptr;
     double share = 1;             // of its own cost that counts
@@ -135,6 +137,7 @@ class CostModel {
   bool learning_ = false;
   std::unordered_map<std::string, std::uint32_t> by_text_;
   std::vector<std::unique_ptr<Signature>> signatures_;
+  std::unordered_map<std::string, std::shared_ptr<Time>> times_;
   std::chrono::steady_clock::time_point deadline_ = std::chrono::steady_clock::time_point::max();
   std::size_t measured_ = 0;
 };

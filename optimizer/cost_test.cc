@@ -91,6 +91,34 @@ TEST_CASE("constants cost nothing, fused operators next to nothing, and nothing 
   CHECK(device.timed == 1);
 }
 
+TEST_CASE("a sum costs the same in either order, and is timed once") {
+  // No two measurements agree.
+  struct NoisyDevice : testing::RooflineDevice {
+    std::vector<std::optional<double>> time_nodes(std::span<const NodeSample> samples) override {
+      std::vector<std::optional<double>> seconds;
+      for (std::size_t i = 0; i < samples.size(); ++i) seconds.emplace_back(1e-6 * static_cast<double>(++timed));
+      return seconds;
+    }
+  } device;
+  CostModel model(&device, nullptr, {});
+  const auto sum = [](bool swapped, int times) {
+    Graph graph;
+    ValueId y = graph.add_input("x", floats({64, 64}));
+    for (int i = 0; i < times; ++i) {
+      const ValueId c = graph.add_constant(weights({64}));
+      y = add(graph, "Add", swapped && i == 0 ? std::vector{c, y} : std::vector{y, c})[0];
+    }
+    graph.add_output("y", y);
+    return graph;
+  };
+  const double both = cost_of(sum(true, 2), model);
+  CHECK(device.timed == 1);
+  CHECK(cost_of(sum(false, 2), model) == both);
+  CHECK(cost_of(sum(false, 1), model) == cost_of(sum(true, 1), model));
+  CHECK(device.timed == 1);
+  CHECK(model.operators().size() == 1);
+}
+
 TEST_CASE("peak memory counts what lives at a time, and moved bytes what is read and written") {
   constexpr double kMatrix = 64 * 64 * 4;
   const auto quantities = [](const Graph& graph) {
