@@ -58,7 +58,7 @@ void add_constants(const Graph& graph, const std::vector<ValueId>& names, PlanCa
 
 }  // namespace
 
-std::vector<Tensor> evaluate_constants(const Graph& graph, const PlanOptions& options) {
+std::vector<Tensor> evaluate_constants(const Graph& graph, const PlanOptions& options, const std::vector<bool>& left_out) {
   std::vector<Tensor> result(graph.value_count());
   const std::vector<bool> constant = graph.constant_values();
   // What others need: operands of nodes that are not constant, and outputs.
@@ -72,6 +72,7 @@ std::vector<Tensor> evaluate_constants(const Graph& graph, const PlanOptions& op
       for (const ValueId i : node->inputs)
         if (i != kNoValue) wanted[i] = true;
   for (const GraphOutput& o : graph.outputs()) wanted[o.value] = true;
+  for (ValueId v = 0; v < left_out.size(); ++v) wanted[v] = wanted[v] && !left_out[v];
 
   Graph part;
   std::map<ValueId, ValueId> copies;

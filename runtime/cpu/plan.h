@@ -61,7 +61,8 @@ Plan make_plan(const Graph& graph, const PlanOptions& options);
 // Assigns offsets in the arena to storages whose lifetimes are known.
 void assign_memory(Plan& plan);
 
-// Tensors of the values that depend on constants alone and are needed by others (by number; empty elsewhere).
-std::vector<Tensor> evaluate_constants(const Graph& graph, const PlanOptions& options);
+// Tensors of the values that depend on constants alone and are needed by others (by number; empty elsewhere, and for those that
+// `left_out` says, if it says anything).
+std::vector<Tensor> evaluate_constants(const Graph& graph, const PlanOptions& options, const std::vector<bool>& left_out = {});
 
 }  // namespace rewright::cpu

@@ -104,7 +104,7 @@ ValueId Planner::add_constant_value(Tensor tensor) {
 }
 
 std::optional<double> Planner::known_number(ValueId value) const {
-  const Tensor& t = constants_[value];
+  const Tensor& t = constant(value);
   if (!t || t.size() != 1) return std::nullopt;
   return t.reals()[0];
 }
@@ -137,9 +137,45 @@ void Planner::find_constants() {
     }
   }
   if (!plan_.options.fold_constants) return;
-  std::vector<Tensor> folded = evaluate_constants(graph_, plan_.options);
+  find_matrices();
+  std::vector<bool> left_out(graph_.value_count());
+  for (const auto& [value, matrix] : matrices_) left_out[value] = true;
+  std::vector<Tensor> folded = evaluate_constants(graph_, plan_.options, left_out);
   for (ValueId v = 0; v < folded.size(); ++v)
     if (folded[v] && !constants_[v]) constants_[v] = std::move(folded[v]);
+}
+
+void Planner::find_matrices() {
+  for (const auto& node : graph_.nodes()) {
+    if (node->op == nullptr || node->outputs.size() != 1 || node->inputs.size() != 1 || node->inputs[0] == kNoValue) continue;
+    const Tensor& source = constants_[node->inputs[0]];
+    if (!source || source.type() != DataType::kFloat || source.sizes().size() != 2) continue;
+    const Definition definition = define(*node);
+    if (!definition.has_denotation()) continue;
+    const Output& output = definition.outputs()[0];
+    if (output.element->kind != ElementNode::Kind::kRead || output.element->zero_outside || output.position.size() != 2)
+      continue;
+    const auto read = read_strides(*output.element, output.position, info(node->outputs[0]).sizes, source.sizes());
+    if (read) matrices_[node->outputs[0]] = {source, read->constant, read->coefficient(0), read->coefficient(1)};
+  }
+}
+
+const Tensor& Planner::constant(ValueId value) const {
+  const auto found = matrices_.find(value);
+  if (constants_[value] || found == matrices_.end()) return constants_[value];
+  const ConstantMatrix& m = found->second;
+  const float* const from = m.in.data<float>().data() + m.offset;
+  Tensor made(DataType::kFloat, info(value).sizes);
+  float* to = made.mutable_data<float>().data();
+  for (std::int64_t r = 0; r < made.sizes()[0]; ++r)
+    for (std::int64_t c = 0; c < made.sizes()[1]; ++c) *to++ = from[r * m.row_stride + c * m.column_stride];
+  return constants_[value] = std::move(made);
+}
+
+Planner::ConstantMatrix Planner::constant_matrix(ValueId value) const {
+  const auto found = matrices_.find(value);
+  if (found != matrices_.end()) return found->second;
+  return {constants_[value], 0, constants_[value].sizes()[1], 1};
 }
 
 void Planner::find_needed() {
@@ -148,7 +184,7 @@ void Planner::find_needed() {
   const auto nodes = graph_.nodes();
   for (std::size_t n = nodes.size(); n-- > 0;) {
     for (const ValueId o : nodes[n]->outputs)
-      if (o != kNoValue && wanted[o] && !constants_[o]) needed_[n] = true;
+      if (o != kNoValue && wanted[o] && !is_constant(o)) needed_[n] = true;
     if (!needed_[n]) continue;
     for (const ValueId i : nodes[n]->inputs)
       if (i != kNoValue) wanted[i] = true;
@@ -173,7 +209,7 @@ void Planner::bind_inputs() {
 std::vector<Layout> Planner::layouts(ValueId value) const {
   std::vector<Layout> result;
   for (const auto& [layout, storage] : places_[value]) result.push_back(layout);
-  if (result.empty() && constants_[value]) result.push_back(kPlain);
+  if (result.empty() && is_constant(value)) result.push_back(kPlain);
   return result;
 }
 
@@ -187,9 +223,9 @@ int Planner::storage(ValueId value, Layout layout) {
   plan_pending(value);
   if (const int known = known_storage(value, layout); known >= 0) return known;
   if (places_[value].empty()) {
-    if (!constants_[value])
+    if (!is_constant(value))
       throw Error(ErrorCode::kUnsupported, "a value is used before it is computed", graph_.value(value).name);
-    places_[value].emplace_back(kPlain, add_constant(constants_[value]));
+    places_[value].emplace_back(kPlain, add_constant(constant(value)));
     if (layout.plain()) return places_[value][0].second;
   }
   const ValueInfo v = info(value);

@@ -29,7 +29,15 @@ class Planner {
   ValueInfo info(ValueId value) const;
   bool has(const Node& node, std::size_t input) const { return input < node.inputs.size() && node.inputs[input] != kNoValue; }
   // The value, if it is known now; an empty tensor otherwise.
-  const Tensor& constant(ValueId value) const { return constants_[value]; }
+  const Tensor& constant(ValueId value) const;
+  // Is it known now? Other than `constant` this makes no tensor of a matrix that lies in another one.
+  bool is_constant(ValueId value) const { return constants_[value] || matrices_.contains(value); }
+  // A constant matrix, where it lies.
+  struct ConstantMatrix {
+    Tensor in;
+    std::int64_t offset = 0, row_stride = 0, column_stride = 1;
+  };
+  ConstantMatrix constant_matrix(ValueId value) const;
   // A number that a value with one element is known to be.
   // A constant that is no value of the graph.
   ValueId add_constant_value(Tensor tensor);
@@ -37,7 +45,7 @@ class Planner {
   Definition define(const Node& node) const;
   const Node* producer(ValueId value) const;  // null: none
   // Will the value be in memory whatever the tile engine fuses? Inputs, constants and results of kernels taken so far.
-  bool is_stored(ValueId value) const { return stored_[value] || constants_[value]; }
+  bool is_stored(ValueId value) const { return stored_[value] || is_constant(value); }
 
   // ---- Values in memory
   // The layouts that the value is in already, the one it was computed in first. Empty before its step is planned.
@@ -78,6 +86,7 @@ class Planner {
   using Group = fusion::Group;
 
   void find_constants();
+  void find_matrices();
   void find_needed();
   void bind_inputs();
   void plan_group(const Group& group);
@@ -92,7 +101,10 @@ class Planner {
 
   const Graph& graph_;
   Plan plan_;
-  std::vector<Tensor> constants_;                            // by value
+  mutable std::vector<Tensor> constants_;  // by value
+  // Constants that are others with their elements moved, as transposed weights are. Mostly nobody needs them but products,
+  // which pack them from where they lie.
+  std::map<ValueId, ConstantMatrix> matrices_;
   std::vector<std::int32_t> producers_;                      // by value
   std::vector<bool> needed_;                                 // by node
   std::vector<bool> stored_;                                 // by value

@@ -234,9 +234,11 @@ class ProductPlan final : public NodePlan {
     std::vector<int> inputs{operand(planner, node_.inputs[0], p_, true, trans_a_)};
     if (p_.m == 1 && p_.a.batch.size() > 0) p_.a.rows = row_distance();
     const ProductTask t = task(planner, p_.batch_count() * p_.m);
-    const StridedMatrix b{p_.k, p_.n, trans_b_ ? 1 : p_.n, trans_b_ ? p_.k : 1};
+    const Planner::ConstantMatrix matrix = planner.constant_matrix(node_.inputs[1]);
+    StridedMatrix b{p_.k, p_.n, matrix.row_stride, matrix.column_stride};
+    if (trans_b_) std::swap(b.row_stride, b.column_stride);
     const std::vector<float> factors = column_factors();
-    const float* const source = planner.constant(node_.inputs[1]).data<float>().data();
+    const float* const source = matrix.in.data<float>().data() + matrix.offset;
     const auto fill = [&](float* target) { pack(source, b, t.b, factors, target, 0, t.b.panels()); };
     std::shared_ptr<const void> owner;
     const float* packed = nullptr;
@@ -409,7 +411,7 @@ std::unique_ptr<NodePlan> plan_product(Planner& planner, const Node& node, bool 
 
   Way way = Way::kBlas;
   if (a.type == DataType::kFloat && !planner.constant(node.inputs[0])) {
-    if (b.sizes.size() == 2 && planner.constant(node.inputs[1]))
+    if (b.sizes.size() == 2 && planner.is_constant(node.inputs[1]))
       way = Way::kConstant;
     else if (p.m >= kWorthPacking && p.n > 1)
       way = Way::kPacked;

@@ -167,6 +167,25 @@ TEST_CASE("weights that several products use are packed once") {
   CHECK(filled == 2);
 }
 
+TEST_CASE("weights are packed from the constants that they lie in") {
+  for (const bool used_elsewhere : {false, true}) {
+    Builder b(7);
+    const ValueId w = b.constant({33, 20});
+    const ValueId t = b.transpose(w, {1, 0});
+    b.graph.add_output("y", node(b.graph, "MatMul", {b.input({5, 20}), t})[0]);
+    b.graph.add_output("z", node(b.graph, "Gemm", {b.input({3, 20}), w}, {{"transB", true}})[0]);
+    if (used_elsewhere) {
+      b.graph.add_output("t", t);
+      b.graph.add_output("s", node(b.graph, "Add", {b.input({20, 33}), t})[0]);
+    }
+    const cpu::Plan plan = cpu::make_plan(b.graph, {});
+    CHECK(plan.steps.size() == (used_elsewhere ? 3 : 2));
+    const auto is_constant = [](const cpu::Storage& storage) { return storage.kind == cpu::Storage::Kind::kConstant; };
+    CHECK(std::any_of(plan.storages.begin(), plan.storages.end(), is_constant) == used_elsewhere);
+    b.check();
+  }
+}
+
 TEST_CASE("matrices times vectors, and few rows") {
   for (unsigned seed = 0; seed < 24; ++seed) {
     CAPTURE(seed);
