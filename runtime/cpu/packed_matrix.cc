@@ -46,7 +46,7 @@ PackedShape packed_shape(const ProductLoops& loops, std::int64_t left_rows, std:
 
 void pack(const float* source, const StridedMatrix& matrix, const PackedShape& shape, std::span<const float> column_factors,
           float* target, std::int64_t first, std::int64_t last) {
-  constexpr std::int64_t kTile = 16;
+  constexpr std::int64_t kTile = 16, kColumns = 8;
   const std::int64_t width = shape.width;
   for (std::int64_t p = first; p < last; ++p) {
     float* const panel = target + p * shape.panel_floats();
@@ -55,11 +55,15 @@ void pack(const float* source, const StridedMatrix& matrix, const PackedShape& s
     if (matrix.column_stride == 1) {
       for (std::int64_t k = 0; k < shape.rows; ++k) std::copy_n(from + k * matrix.row_stride, columns, panel + k * width);
     } else {
+      // Few enough columns at a time that their lines stay in the first-level cache, even if they share a set of it.
       for (std::int64_t start = 0; start < shape.rows; start += kTile) {
         const std::int64_t end = std::min(start + kTile, shape.rows);
-        for (std::int64_t c = 0; c < columns; ++c)
+        for (std::int64_t first = 0; first < columns; first += kColumns) {
+          const std::int64_t last = std::min(first + kColumns, columns);
           for (std::int64_t k = start; k < end; ++k)
-            panel[k * width + c] = from[k * matrix.row_stride + c * matrix.column_stride];
+            for (std::int64_t c = first; c < last; ++c)
+              panel[k * width + c] = from[k * matrix.row_stride + c * matrix.column_stride];
+        }
       }
     }
     for (std::int64_t k = 0; k < shape.rows && columns < width; ++k)
