@@ -78,15 +78,16 @@ double ProductTask::nanoseconds() const {
   return std::max(static_cast<double>(rows) * floats / kMultiplications, floats / kStreamed);
 }
 
-// By columns, so that each part of b is read once, unless that leaves a thread idle much longer than by rows.
-ProductTask::Part ProductTask::part(Count piece, Count pieces) const {
+bool ProductTask::cut_by_columns(int threads) const {
   const auto loss = [&](Count units) {
-    return static_cast<double>(rounded_up(units, pieces) * pieces) / static_cast<double>(units);
+    return static_cast<double>(rounded_up(units, threads) * threads) / static_cast<double>(units);
   };
-  const Count panels = b.panels(), row_blocks = rounded_up(rows, loops->most_rows[b.vectors]);
-  if (loss(panels) <= 1.15 * loss(row_blocks))
-    return {0, rows, first_unit(panels, piece, pieces), first_unit(panels, piece + 1, pieces)};
-  return {first_unit(rows, piece, pieces), first_unit(rows, piece + 1, pieces), 0, panels};
+  return loss(b.panels()) <= 1.15 * loss(rounded_up(rows, loops->most_rows[b.vectors]));
+}
+
+ProductTask::Part ProductTask::part(Count piece, Count pieces, bool by_columns) const {
+  const Count all = units(by_columns), first = first_unit(all, piece, pieces), last = first_unit(all, piece + 1, pieces);
+  return by_columns ? Part{0, rows, first, last} : Part{first, last, 0, b.panels()};
 }
 
 namespace {
@@ -128,8 +129,10 @@ class PackedProductKernel final : public ProductKernel {
     auto* const y = reinterpret_cast<float*>(call.outputs[0]);
     const float* addends[kMostOperations];
     find_addends(call, 0, {}, addends);
-    const Count pieces = call.workers.pieces(task_.nanoseconds(), std::max(task_.b.panels(), task_.rows));
-    call.workers.share(pieces, [&](Count piece, int) { task_.run(a, packed_, y, addends, task_.part(piece, pieces)); });
+    const bool by_columns = task_.cut_by_columns(call.workers.threads());
+    const Count pieces = call.workers.pieces(task_.nanoseconds(), task_.units(by_columns));
+    call.workers.share(pieces,
+                       [&](Count piece, int) { task_.run(a, packed_, y, addends, task_.part(piece, pieces, by_columns)); });
   }
 
  private:
@@ -164,12 +167,13 @@ class BatchProductKernel final : public ProductKernel {
     // Whole products where there are enough of them.
     const int threads = call.workers.threads();
     const bool whole = count_ % threads == 0 || count_ > 3 * threads;
+    const bool by_columns = task_.cut_by_columns(threads);
     const Count pieces =
-        call.workers.pieces(static_cast<double>(count_) * task_.nanoseconds(), whole ? count_ : std::max(panels, task_.rows));
+        call.workers.pieces(static_cast<double>(count_) * task_.nanoseconds(), whole ? count_ : task_.units(by_columns));
     call.workers.share(pieces, [&](Count piece, int) {
       const Count first = whole ? first_unit(count_, piece, pieces) : 0;
       const Count last = whole ? first_unit(count_, piece + 1, pieces) : count_;
-      const ProductTask::Part part = whole ? task_.part(0, 1) : task_.part(piece, pieces);
+      const ProductTask::Part part = whole ? task_.part(0, 1, by_columns) : task_.part(piece, pieces, by_columns);
       const float* addends[kMostOperations];
       for (Count i = first; i < last; ++i) {
         find_addends(call, i, batch_.sizes, addends);

@@ -37,8 +37,11 @@ struct ProductTask {
   };
   // `addends`: where what each operation adds begins.
   void run(const float* a, const float* packed, float* y, std::span<const float* const> addends, const Part& part) const;
+  // Is it cut by columns, so that each part of b is read once, or by rows, as these leave a thread much less to do?
+  bool cut_by_columns(int threads) const;
+  Count units(bool by_columns) const { return by_columns ? b.panels() : rows; }
   // One of the pieces that it is cut into.
-  Part part(Count piece, Count pieces) const;
+  Part part(Count piece, Count pieces, bool by_columns) const;
   double nanoseconds() const;  // of one thread, roughly
 };
 

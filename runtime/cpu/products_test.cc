@@ -62,7 +62,8 @@ TEST_CASE("packed products of any size, by any number of threads") {
       std::vector<float> first;
       for (const int threads : {1, 2, 5}) {
         std::vector<float> y(static_cast<std::size_t>(m * n), -5);
-        for (int t = 0; t < threads; ++t) task.run(a.data<float>().data(), packed.data(), y.data(), {}, task.part(t, threads));
+        for (int t = 0; t < threads; ++t)
+          task.run(a.data<float>().data(), packed.data(), y.data(), {}, task.part(t, threads, task.cut_by_columns(threads)));
         for (std::size_t i = 0; i < y.size(); ++i) {
           const double e = expected[i] + filled[i % static_cast<std::size_t>(n)];
           REQUIRE(std::fabs(y[i] - e) <= 1e-6 * static_cast<double>(k + 4));
