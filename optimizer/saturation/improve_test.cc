@@ -57,6 +57,7 @@ TEST_CASE("saturation and backtracking find what trying all graphs finds") {
     const double before = cost_of_graph(costs, graph);
     gained += *best < before * (1 - 1e-6);
     for (const Strategy strategy : {Strategy::kBacktrack, Strategy::kSaturate, Strategy::kAuto}) {
+      if (strategy == Strategy::kAuto && compared % 4 != 0) continue;  // it does what the others do
       SearchOptions options;
       options.strategy = strategy;
       options.alpha = 3;
