@@ -26,8 +26,8 @@ struct OperatorSize {
 // All sizes are known. Samples of equal signatures take equally long.
 struct NodeSample {
   Graph graph;
-  std::string signature;
-  OperatorSize size;
+  std::string signature = {};
+  OperatorSize size = {};
 };
 
 struct TimingOptions {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/cpu/packed_product.h"
+#include "runtime/cpu/product/packed_product.h"
 
 namespace rewright::cpu {
 

@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "runtime/cpu/epilogue.h"
-#include "runtime/cpu/rows.h"
+#include "runtime/cpu/rows/rows.h"
 
 namespace rewright::cpu {
 

@@ -12,7 +12,7 @@
 #include "runtime/cpu/backend.h"
 #include "runtime/cpu/dnnl_support.h"
 #include "runtime/cpu/plan.h"
-#include "runtime/cpu/rows.h"
+#include "runtime/cpu/rows/rows.h"
 #include "runtime/cpu/runner.h"
 
 namespace rewright {

@@ -11,7 +11,7 @@
 
 #include "runtime/cpu/kernel.h"
 #include "runtime/cpu/plan.h"
-#include "runtime/cpu/rows.h"
+#include "runtime/cpu/rows/rows.h"
 
 namespace rewright::cpu {
 

@@ -8,7 +8,7 @@
 
 #include "runtime/cpu/dnnl_support.h"
 #include "runtime/cpu/planner.h"
-#include "runtime/cpu/rows.h"
+#include "runtime/cpu/rows/rows.h"
 
 namespace rewright::cpu {
 

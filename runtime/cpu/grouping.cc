@@ -3,7 +3,7 @@
 
 #include "runtime/cpu/epilogue.h"
 #include "runtime/cpu/planner.h"
-#include "runtime/cpu/row_functions.h"
+#include "runtime/cpu/rows/row_functions.h"
 
 namespace rewright::cpu {
 

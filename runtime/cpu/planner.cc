@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "operators/interpreter.h"
-#include "runtime/cpu/byte_table.h"
 #include "runtime/cpu/dnnl_support.h"
 #include "runtime/cpu/precision.h"
-#include "runtime/cpu/quantized.h"
+#include "runtime/cpu/quantized/byte_table.h"
+#include "runtime/cpu/quantized/quantized.h"
 #include "runtime/cpu/runner.h"
 #include "runtime/cpu/tile/stages.h"
 

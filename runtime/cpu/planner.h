@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/cpu/packed_matrix.h"
 #include "runtime/cpu/plan.h"
+#include "runtime/cpu/product/packed_matrix.h"
 #include "runtime/cpu/tile/program.h"
 #include "runtime/fusion/grouping.h"
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "runtime/cpu/epilogue.h"
-#include "runtime/cpu/rows.h"
+#include "runtime/cpu/rows/rows.h"
 
 namespace rewright::cpu {
 

@@ -1,0 +1,589 @@
+// Convolutions by oneDNN: weights packed once, blocked layouts between operators, and the elementwise operators behind them
+// done before the result is stored.
+#include <algorithm>
+
+#include "runtime/cpu/convolution/convolution_choice.h"
+#include "runtime/cpu/convolution/convolution_parts.h"
+#include "runtime/cpu/epilogue.h"
+#include "runtime/cpu/quantized/quantized.h"
+
+namespace rewright::cpu {
+
+namespace {
+
+using dnnl::memory;
+
+struct Shape {
+  Sizes x, w, y;
+  memory::dims strides, dilations, pads_begin, pads_end;
+  std::int64_t group = 1;
+  bool transposed = false;
+
+  // The weights as oneDNN sees them: [group,] outputs, inputs, window.
+  memory::desc weights(memory::data_type type = memory::data_type::f32) const {
+    memory::dims sizes, steps;
+    Sizes plain(w.size(), 1);
+    for (std::size_t a = w.size() - 1; a-- > 0;) plain[a] = plain[a + 1] * w[a + 1];
+    if (transposed) {  // inputs, outputs / group, window
+      sizes = {group, w[1], w[0] / group};
+      steps = {plain[0] * (w[0] / group), plain[1], plain[0]};
+    } else {
+      sizes = {group, w[0] / group, w[1]};
+      steps = {plain[0] * (w[0] / group), plain[0], plain[1]};
+    }
+    sizes.insert(sizes.end(), w.begin() + 2, w.end());
+    steps.insert(steps.end(), plain.begin() + 2, plain.end());
+    if (group == 1) {
+      sizes.erase(sizes.begin());
+      steps.erase(steps.begin());
+    }
+    return memory::desc(sizes, type, steps);
+  }
+  std::size_t output_axis() const { return transposed ? 1 : 0; }
+
+  // As kernels of our own see it: over two axes, or over one, as pictures of one row.
+  std::optional<PictureShape> picture() const {
+    const std::size_t axes = x.size() - 2;
+    if (transposed || axes > 2) return std::nullopt;
+    PictureShape p;
+    p.pictures = x[0];
+    p.channels = x[1];
+    p.outputs = y[1];
+    p.width = x.back();
+    p.out_width = y.back();
+    if (axes == 2) {
+      p.height = x[2];
+      p.out_height = y[2];
+    }
+    p.group = group;
+    for (std::size_t a = 0; a < axes; ++a) {
+      const std::size_t to = 2 - axes + a;
+      p.kernel[to] = w[2 + a];
+      p.strides[to] = strides[a];
+      p.dilations[to] = dilations[a] + 1;
+      p.pads_begin[to] = pads_begin[a];
+    }
+    return p;
+  }
+};
+
+// Nothing if types or attributes are not served.
+std::optional<Shape> read_shape(const Planner& planner, const Node& node, bool transposed) {
+  const ValueInfo x = planner.info(node.inputs[0]), w = planner.info(node.inputs[1]), y = planner.info(node.outputs[0]);
+  if (x.type != DataType::kFloat || x.sizes.size() < 3 || x.sizes.size() > 5) return std::nullopt;
+  if (element_count(x.sizes) == 0 || element_count(w.sizes) == 0 || element_count(y.sizes) == 0) return std::nullopt;
+  const AttributeReader attributes(node);
+  Shape s{x.sizes,
+          w.sizes,
+          y.sizes,
+          attributes.list("strides"),
+          attributes.list("dilations"),
+          attributes.list("pads_begin"),
+          attributes.list("pads_end"),
+          attributes.number("group"),
+          transposed};
+  for (std::int64_t& d : s.dilations) --d;
+  for (const auto* pads : {&s.pads_begin, &s.pads_end})
+    if (std::any_of(pads->begin(), pads->end(), [](std::int64_t p) { return p < 0; })) return std::nullopt;
+  if (transposed) {
+    const auto extra = attributes.list("output_padding");
+    for (std::size_t a = 0; a < extra.size(); ++a) s.pads_end[a] -= extra[a];
+  }
+  // Trailing axes of size 1 say nothing, and oneDNN's loops want to run along the last one.
+  while (s.x.size() > 3 && s.x.back() == 1 && s.w.back() == 1 && s.y.back() == 1 && s.pads_begin.back() == 0 &&
+         s.pads_end.back() == 0) {
+    for (Sizes* sizes : {&s.x, &s.w, &s.y}) sizes->pop_back();
+    for (memory::dims* list : {&s.strides, &s.dilations, &s.pads_begin, &s.pads_end}) list->pop_back();
+  }
+  return s;
+}
+
+struct Primitive {
+  dnnl::primitive primitive;
+  memory::desc source, weights, result, scratchpad;
+  bool reference = false;  // oneDNN has plain loops for this only
+  bool slow = false;       // these, or products of rearranged copies of the picture
+};
+
+Primitive describe(const Shape& s, const memory::desc& source, const memory::desc& weights, bool bias,
+                   const memory::desc& result, const dnnl::primitive_attr& attributes) {
+  const memory::desc b = bias ? memory::desc({s.y[1]}, memory::data_type::f32, memory::format_tag::a) : memory::desc();
+  const auto finish = [](const auto& d, auto primitive) {
+    const std::string_view name = d.impl_info_str();
+    const bool reference = name.starts_with("ref"), slow = reference || name.find("gemm") != name.npos;
+    return Primitive{std::move(primitive), d.src_desc(), d.weights_desc(), d.dst_desc(), d.scratchpad_desc(), reference, slow};
+  };
+  if (s.transposed) {
+    const dnnl::deconvolution_forward::primitive_desc d(dnnl_engine(), dnnl::prop_kind::forward_inference,
+                                                        dnnl::algorithm::deconvolution_direct, source, weights, b, result,
+                                                        s.strides, s.dilations, s.pads_begin, s.pads_end, attributes);
+    return finish(d, dnnl::deconvolution_forward(d));
+  }
+  const dnnl::convolution_forward::primitive_desc d(dnnl_engine(), dnnl::prop_kind::forward_inference,
+                                                    dnnl::algorithm::convolution_direct, source, weights, b, result, s.strides,
+                                                    s.dilations, s.pads_begin, s.pads_end, attributes);
+  return finish(d, dnnl::convolution_forward(d));
+}
+
+class Reorder final {
+ public:
+  static std::unique_ptr<Kernel> make(const memory::desc& from, const memory::desc& to) {
+    const dnnl::reorder::primitive_desc d(dnnl_engine(), from, dnnl_engine(), to, user_scratchpad());
+    return std::make_unique<DnnlKernel>(
+        dnnl::reorder(d), d.scratchpad_desc(),
+        std::vector<DnnlKernel::Argument>{{DNNL_ARG_FROM, from, 0, -1}, {DNNL_ARG_TO, to, -1, 0}});
+  }
+};
+
+constexpr std::size_t kNearWeights = 512 << 10;  // bytes that stay in the second-level cache
+constexpr double kWeightBytes = 27;              // a nanosecond, from the third-level cache
+constexpr double kFewPixels = 56;                // of a piece
+constexpr double kUneven = 1.05;
+constexpr double kCalls = 3;              // pieces that cost what one of the library's does
+constexpr std::int64_t kFewChannels = 8;  // of a network's input: oneDNN has convolutions for them
+
+std::unique_ptr<NodePlan> plan_convolution(Planner& planner, const Node& node, bool transposed);
+
+class ConvolutionPlan final : public NodePlan {
+ public:
+  ConvolutionPlan(const Node& node, Shape shape, bool constant_weights)
+      : node_(node), shape_(std::move(shape)), constant_weights_(constant_weights), input_(node.inputs[0]), epilogue_(1) {}
+
+  bool absorb(Planner& planner, const Chain& chain) override {
+    if (!constant_weights_) return false;
+    if (pointwise_) return pointwise_->absorb(planner, chain);
+    Epilogue longer = epilogue_;
+    if (!longer.absorb(planner, chain) || (own_ && !longer.simple(planner.options().isa))) return false;
+    epilogue_ = std::move(longer);
+    return true;
+  }
+
+  bool absorb_before(Planner& planner, const Chain& chain) override {
+    if (!is_by_channel()) return false;
+    const auto function = match_eltwise(planner, chain);
+    if (!function || function->algorithm != dnnl::algorithm::eltwise_relu || function->alpha != 0) return false;
+    input_ = chain.start;
+    floor_ = 0;
+    own_ = true;
+    return true;
+  }
+
+  // A 1x1 convolution behind one by channels.
+  bool absorb_next(Planner& planner, const Node& next) override {
+    if (pointwise_ || !is_by_channel() || next.op->name() != node_.op->name()) return false;
+    const auto simple = epilogue_.simple(planner.options().isa);
+    if (!simple || simple->addition || next.inputs[1] == next.inputs[0]) return false;
+    const std::optional<Shape> shape = read_shape(planner, next, false);
+    const std::optional<PictureShape> picture = shape ? shape->picture() : std::nullopt;
+    if (!picture || !is_pointwise(*picture) || !pays_to_join(*picture)) return false;
+    auto plan = plan_convolution(planner, next, false);
+    if (!plan) return false;
+    std::unique_ptr<ConvolutionPlan> pointwise(static_cast<ConvolutionPlan*>(plan.release()));
+    if (!pointwise->constant_weights_) return false;
+    pointwise_ = std::move(pointwise);
+    pointwise_->own_ = own_ = true;
+    return true;
+  }
+
+  // Convolutions of the same picture that are added: 1x1, or by channels.
+  bool absorb_addend(Planner&, ValueId addend, std::unique_ptr<fusion::Taken>& other) override {
+    auto* const plan = dynamic_cast<ConvolutionPlan*>(other.get());
+    if (plan == nullptr || pointwise_ || plan->pointwise_ || plan->input_ != input_ || plan->floor_ != floor_) return false;
+    if (!(is_by_channel() && plan->is_by_channel()) && !(is_one_by_one() && plan->is_one_by_one())) return false;
+    const std::vector<ValueId>& additions = epilogue_.additions();
+    if (!plan->without_parallel().operations().empty()) return false;
+    if (std::find(additions.begin(), additions.end(), addend) == additions.end()) return false;
+    other.release();
+    parallel_.emplace_back(addend, plan);
+    return true;
+  }
+
+  void emit(Planner& planner, ValueId result) override {
+    if (!parallel_.empty()) {
+      Epilogue rest = without_parallel();
+      if (rest.simple(planner.options().isa)) {
+        epilogue_ = std::move(rest);
+        return is_by_channel() ? emit_by_channel(planner, result) : emit_one_by_one(planner, result);
+      }
+      for (const auto& [addend, plan] : parallel_) plan->emit(planner, addend);
+    }
+    const std::optional<PictureShape> picture = shape_.picture();
+    const auto simple = epilogue_.simple(planner.options().isa);
+    if (picture && constant_weights_ && simple) {
+      if (is_by_channel()) return emit_by_channel(planner, result);
+      ConvolutionMethod method = fastest_convolution(*picture, planner.options().isa, planner.options().winograd);
+      const bool by_channel = picture->group == picture->channels;
+      if (method == ConvolutionMethod::kLibrary && !by_channel && choose(planner, true).slow)
+        method = ConvolutionMethod::kDirect;
+      if (method != ConvolutionMethod::kLibrary) return emit_own(planner, result, *picture, method);
+    }
+    emit_library(planner, result);
+  }
+
+ private:
+  bool is_by_channel() const {
+    const std::optional<PictureShape> picture = shape_.picture();
+    return picture && constant_weights_ && cpu::is_by_channel(*picture);
+  }
+
+  bool is_one_by_one() const {
+    const std::optional<PictureShape> picture = shape_.picture();
+    return picture && constant_weights_ && is_pointwise(*picture);
+  }
+
+  Epilogue without_parallel() const {
+    Epilogue result = epilogue_;
+    for (const auto& [addend, plan] : parallel_) result = result.without(addend);
+    return result;
+  }
+  // Those that are added, theirs, and this one, the last.
+  void collect(std::vector<const ConvolutionPlan*>& to) const {
+    for (const auto& [addend, plan] : parallel_) plan->collect(to);
+    to.push_back(this);
+  }
+
+  // What a kernel of our own needs beside the shape; the epilogue is simple.
+  Finish finish(const Planner& planner) const {
+    const auto simple = epilogue_.simple(planner.options().isa);
+    return {bias(planner), simple->addition, simple->low, simple->high, simple->function};
+  }
+  std::vector<float> bias(const Planner& planner) const {
+    const Tensor shifted = shifted_bias(planner);
+    const auto b = shifted.data<float>();
+    return {b.begin(), b.end()};
+  }
+  // `number` tells apart those that compute one result.
+  Weights weights(Planner& planner, ValueId result, std::size_t number = 0) const {
+    return {[this, &planner] { return scaled_weights(planner); },
+            [&planner, result, number](const std::string& how, std::size_t bytes, const std::function<void(std::byte*)>& fill) {
+              return planner.prepared(result, number == 0 ? how : how + ' ' + std::to_string(number), bytes, fill);
+            }};
+  }
+
+  void emit_by_channel(Planner& planner, ValueId result) {
+    const Isa isa = planner.options().isa;
+    std::vector<const ConvolutionPlan*> plans;
+    collect(plans);
+    std::vector<DepthwiseConvolution> convolutions;
+    for (const ConvolutionPlan* const plan : plans) {
+      DepthwiseConvolution c{*plan->shape_.picture(), plan->weights(planner, result, convolutions.size()), {}, floor_};
+      if (plan == this)
+        c.finish = finish(planner);
+      else
+        c.finish.bias = plan->bias(planner);
+      convolutions.push_back(std::move(c));
+    }
+    convolutions.front().finish.addend = convolutions.back().finish.addend;
+    if (pointwise_)
+      return add_own(planner, result,
+                     make_separable_convolution(convolutions[0], pointwise_->shape_.y[1], pointwise_->weights(planner, result),
+                                                pointwise_->finish(planner), isa, planner.options().threads),
+                     pointwise_->epilogue_);
+    add_own(planner, result, make_depthwise_convolution(convolutions, isa), epilogue_);
+  }
+
+  void emit_one_by_one(Planner& planner, ValueId result) {
+    std::vector<const ConvolutionPlan*> plans;
+    collect(plans);
+    std::vector<Weights> weights;
+    Finish finish = this->finish(planner);
+    for (const ConvolutionPlan* const plan : plans) {
+      weights.push_back(plan->weights(planner, result));
+      if (plan == this) continue;
+      const std::vector<float> bias = plan->bias(planner);
+      for (std::size_t c = 0; c < bias.size(); ++c) finish.bias[c] += bias[c];
+    }
+    const Isa isa = planner.options().isa;
+    add_own(planner, result, make_parallel_convolution(*shape_.picture(), weights, std::move(finish), isa), epilogue_);
+  }
+
+  void add_own(Planner& planner, ValueId result, std::unique_ptr<Kernel> kernel, const Epilogue& epilogue) {
+    std::vector<int> inputs{planner.storage(input_, kChannelsLast)};
+    for (const ValueId v : epilogue.additions()) inputs.push_back(planner.storage(v, kChannelsLast));
+    const int target = planner.add_value(result, kChannelsLast);
+    planner.add_step(std::move(kernel), std::move(inputs), {target});
+  }
+
+  void emit_own(Planner& planner, ValueId result, const PictureShape& picture, ConvolutionMethod method) {
+    const Isa isa = planner.options().isa;
+    Finish finish = this->finish(planner);
+    const Weights weights = this->weights(planner, result);
+    std::unique_ptr<Kernel> kernel;
+    if (method == ConvolutionMethod::kDirect)
+      kernel = make_direct_convolution(picture, weights, std::move(finish), isa);
+    else if (method == ConvolutionMethod::kGrouped)
+      kernel = make_grouped_convolution(picture, weights, std::move(finish), isa, planner.options().threads);
+    else
+      kernel = make_winograd_convolution(picture, method == ConvolutionMethod::kWinograd2 ? 2 : 4, weights, std::move(finish),
+                                         isa, planner.options().threads);
+    add_own(planner, result, std::move(kernel), epilogue_);
+  }
+
+  void emit_library(Planner& planner, ValueId result) {
+    const memory::desc any_weights(shape_.weights().get_dims(), memory::data_type::f32, memory::format_tag::any);
+    const bool bias = planner.has(node_, 2) || (epilogue_.affine() && has_shift());
+    const RowLoops::Unary function = epilogue_.take_last_function(planner.options().isa);
+    // First without additions, to learn the layouts; what they add then comes in the result's.
+    Primitive p = choose(planner, bias);
+    const Layout x_layout = *layout_of(p.source, shape_.x), y_layout = *layout_of(p.result, shape_.y);
+    const std::vector<memory::desc> additions(epilogue_.additions().size(), p.result);
+    if (!additions.empty()) p = describe(shape_, p.source, any_weights, bias, p.result, attributes(additions));
+
+    const std::optional<Cut> parts = cut(planner.options(), p, x_layout, y_layout, bias);
+    if (parts) p.weights = parts->primitives[0].weights;
+
+    std::vector<int> inputs{planner.storage(node_.inputs[0], x_layout)};
+    std::vector<DnnlKernel::Argument> arguments{{DNNL_ARG_SRC, p.source, 0, -1}, {DNNL_ARG_DST, p.result, -1, 0}};
+    std::vector<DnnlKernel::Owned> owned;
+    if (constant_weights_) {
+      owned.push_back(
+          packed(planner, result, DNNL_ARG_WEIGHTS, shape_.weights(), p.weights, [&] { return scaled_weights(planner); }));
+      if (bias) {
+        const memory::desc d({shape_.y[1]}, memory::data_type::f32, memory::format_tag::a);
+        owned.push_back(packed(planner, result, DNNL_ARG_BIAS, d, d, [&] { return shifted_bias(planner); }));
+      }
+    } else {
+      int weights = planner.storage(node_.inputs[1], kPlain);
+      if (shape_.weights() != p.weights) {
+        const int plain = weights;
+        weights = planner.add_scratch(p.weights.get_size());
+        planner.add_step(Reorder::make(shape_.weights(), p.weights), {plain}, {weights});
+      }
+      arguments.push_back({DNNL_ARG_WEIGHTS, p.weights, static_cast<int>(inputs.size()), -1});
+      inputs.push_back(weights);
+      if (bias) {
+        const memory::desc d({shape_.y[1]}, memory::data_type::f32, memory::format_tag::a);
+        arguments.push_back({DNNL_ARG_BIAS, d, static_cast<int>(inputs.size()), -1});
+        inputs.push_back(planner.storage(node_.inputs[2], kPlain));
+      }
+    }
+    const std::vector<int> numbers = epilogue_.argument_numbers();
+    for (std::size_t n = 0; n < additions.size(); ++n) {
+      arguments.push_back({numbers[n], additions[n], static_cast<int>(inputs.size()), -1});
+      inputs.push_back(planner.storage(epilogue_.additions()[n], y_layout));
+    }
+    const int target = planner.add_value(result, y_layout);
+    std::unique_ptr<Kernel> kernel;
+    if (parts) {
+      kernel = in_pieces(*parts, planner.options().threads, arguments, owned, x_layout.plain(), function);
+    } else {
+      kernel = std::make_unique<DnnlKernel>(p.primitive, p.scratchpad, std::move(arguments), std::move(owned));
+      if (function != nullptr) kernel = followed_by(std::move(kernel), function, stored_elements(shape_.y, y_layout));
+    }
+    planner.add_step(std::move(kernel), std::move(inputs), {target});
+  }
+
+  // The convolution cut into convolutions of rows, which threads compute side by side.
+  struct Cut {
+    std::vector<RowPart> parts;
+    std::vector<Shape> shapes;
+    std::vector<Primitive> primitives;
+    std::int64_t x_row = 0, x_rows = 0, y_row = 0, y_rows = 0;  // floats of a row of pixels, rows of a picture
+  };
+
+  // nullopt if that is of no use, or the library would be slower at it.
+  std::optional<Cut> cut(const PlanOptions& options, const Primitive& whole, Layout x_layout, Layout y_layout,
+                         bool bias) const {
+    if (options.threads <= 1 || shape_.transposed || !constant_weights_) return std::nullopt;
+    if (!y_layout.channels_last() || x_layout.blocked()) return std::nullopt;
+    const bool plain = x_layout.plain();
+    // Pixels one by one, where rows would leave a thread much less to do.
+    const std::int64_t rows = shape_.x[0] * shape_.y[2], threads = options.threads;
+    const bool pixels =
+        !plain && is_of_pixels() && (rows + threads - 1) / threads * threads > kUneven * static_cast<double>(rows);
+    const auto inner = [](const Sizes& sizes) { return element_count(std::span(sizes).subspan(3)); };
+    Cut cut{{}, {}, {}, inner(shape_.x) * shape_.x[1], shape_.x[2], inner(shape_.y) * shape_.y[1], shape_.y[2]};
+    std::int64_t pictures = shape_.x[0];
+    if (pixels) {
+      cut.x_rows = cut.y_rows = element_count(shape_.x) / shape_.x[1];
+      cut.x_row = shape_.x[1];
+      cut.y_row = shape_.y[1];
+      pictures = 1;
+    }
+    const std::int64_t count = useful_pieces(options, pictures * cut.y_rows, whole.weights.get_size());
+    if (count < 2) return std::nullopt;
+    cut.parts = cut_rows(
+        pictures, {cut.x_rows, cut.y_rows, shape_.w[2], shape_.strides[0], shape_.dilations[0] + 1, shape_.pads_begin[0]},
+        count, plain);
+    for (const RowPart& part : cut.parts) {
+      Shape own = shape_;
+      own.x[0] = own.y[0] = part.pictures;
+      if (pixels) {
+        std::fill(own.x.begin() + 2, own.x.end(), 1);
+        std::fill(own.y.begin() + 2, own.y.end(), 1);
+        own.x.back() = own.y.back() = part.rows;
+      } else {
+        own.x[2] = part.rows;
+        own.y[2] = part.out_rows;
+        own.pads_begin[0] = part.pad_begin;
+        own.pads_end[0] = part.pad_end;
+      }
+      cut.shapes.push_back(std::move(own));
+    }
+    if (cut.shapes.size() < 2) return std::nullopt;
+    // With weights packed as for the whole, or else as the first part wants them.
+    const memory::desc any_weights(shape_.weights().get_dims(), memory::data_type::f32, memory::format_tag::any);
+    for (memory::desc weights : {whole.weights, any_weights}) {
+      cut.primitives.clear();
+      try {
+        for (const Shape& own : cut.shapes) {
+          const memory::desc y = dnnl_desc(own.y, y_layout);
+          const std::vector<memory::desc> additions(epilogue_.additions().size(), y);
+          cut.primitives.push_back(describe(own, dnnl_desc(own.x, x_layout), weights, bias, y, attributes(additions)));
+          if (cut.primitives.back().slow && !whole.slow) break;
+          weights = cut.primitives.back().weights;
+        }
+      } catch (const dnnl::error&) {
+        continue;
+      }
+      if (!cut.primitives.back().slow || whole.slow) return cut;
+    }
+    return std::nullopt;
+  }
+
+  std::unique_ptr<Kernel> in_pieces(const Cut& cut, int threads, const std::vector<DnnlKernel::Argument>& arguments,
+                                    const std::vector<DnnlKernel::Owned>& owned, bool plain, RowLoops::Unary function) const {
+    std::vector<PiecesKernel::Piece> pieces;
+    for (std::size_t n = 0; n < cut.parts.size(); ++n) {
+      const RowPart& part = cut.parts[n];
+      const Primitive& primitive = cut.primitives[n];
+      PiecesKernel::Piece piece;
+      piece.inputs.resize(arguments.size() - 1);
+      piece.inputs[0] = (part.picture * cut.x_rows + (plain ? 0 : part.first)) * cut.x_row;
+      piece.output = (part.picture * cut.y_rows + part.out_first) * cut.y_row;
+      piece.elements = element_count(cut.shapes[n].y);
+      if (plain) piece.rows = {part.first, part.rows, cut.x_row / shape_.x[1]};
+      std::vector<DnnlKernel::Argument> own = arguments;
+      for (DnnlKernel::Argument& a : own) {
+        a.desc = a.dnnl_number == DNNL_ARG_SRC ? primitive.source : primitive.result;
+        if (a.input > 0) piece.inputs[static_cast<std::size_t>(a.input)] = piece.output;  // what is added
+      }
+      piece.kernel = std::make_unique<DnnlKernel>(primitive.primitive, primitive.scratchpad, std::move(own), owned);
+      pieces.push_back(std::move(piece));
+    }
+    return std::make_unique<PiecesKernel>(std::move(pieces), threads, function, plain ? shape_.x[1] : 0, cut.x_rows);
+  }
+
+  bool is_of_pixels() const {
+    const auto all = [](const auto& list, std::int64_t value) {
+      return std::all_of(list.begin(), list.end(), [&](std::int64_t v) { return v == value; });
+    };
+    return all(std::span(shape_.w).subspan(2), 1) && all(shape_.strides, 1) && all(shape_.pads_begin, 0) &&
+           all(shape_.pads_end, 0);
+  }
+
+  // Each piece costs the library's calls, and reads all weights again. Where these come from afar, or serve few pixels, or
+  // there is not much to do, one piece for each thread is enough.
+  std::int64_t useful_pieces(const PlanOptions& options, std::int64_t rows, std::size_t weight_bytes) const {
+    const double window = static_cast<double>(element_count(shape_.w) / shape_.w[0]);
+    const double results = static_cast<double>(element_count(shape_.y)), pixels = results / static_cast<double>(shape_.y[1]);
+    const double nanoseconds = results * window / (window < 64 ? 20 : 100);
+    const double afar = weight_bytes < kNearWeights ? 0 : 2 * static_cast<double>(weight_bytes) / kWeightBytes;
+    const double each = std::max({kCalls * options.piece_nanoseconds, afar, nanoseconds * kFewPixels / pixels});
+    const std::int64_t least = piece_count(options.threads, nanoseconds, rows, options.piece_nanoseconds);
+    return std::max(piece_count(options.threads, nanoseconds, rows, each), std::min<std::int64_t>(options.threads, least));
+  }
+
+  dnnl::primitive_attr attributes(const std::vector<memory::desc>& additions) const {
+    dnnl::primitive_attr result = user_scratchpad();
+    if (!additions.empty() || epilogue_.additions().empty()) result.set_post_ops(epilogue_.post_ops(additions));
+    return result;
+  }
+
+  // Layouts of input and result, the most wanted first; the first for which oneDNN has more than plain loops. Channels last
+  // measures best with both AVX2 and AVX-512, and one layout everywhere saves changes between layouts.
+  Primitive choose(Planner& planner, bool bias) const {
+    const memory::desc any_weights(shape_.weights().get_dims(), memory::data_type::f32, memory::format_tag::any);
+    std::vector<std::pair<memory::desc, memory::desc>> candidates;
+    const memory::desc any_x = dnnl_any(shape_.x), any_y = dnnl_any(shape_.y);
+    const auto both = [&](Layout layout) { candidates.emplace_back(dnnl_desc(shape_.x, layout), dnnl_desc(shape_.y, layout)); };
+    if (shape_.x[1] < kFewChannels && shape_.group == 1) candidates.emplace_back(any_x, dnnl_desc(shape_.y, kChannelsLast));
+    both(kChannelsLast);
+    both(Layout{planner.options().isa == Isa::kAvx512 ? 16 : 8});
+    candidates.emplace_back(any_x, any_y);
+    both(kPlain);
+    std::optional<Primitive> found;
+    for (const auto& [x, y] : candidates) {
+      try {
+        Primitive p = describe(shape_, x, any_weights, bias, y, attributes({}));
+        if (!layout_of(p.source, shape_.x) || !layout_of(p.result, shape_.y)) continue;
+        if (!p.reference) return p;
+        if (!found) found = std::move(p);
+      } catch (const dnnl::error&) {
+      }
+    }
+    return std::move(found.value());
+  }
+
+  bool has_shift() const {
+    return std::any_of(epilogue_.affine()->shift.begin(), epilogue_.affine()->shift.end(), [](double v) { return v != 0; });
+  }
+
+  Tensor scaled_weights(const Planner& planner) const {
+    const Tensor& given = planner.constant(node_.inputs[1]);
+    if (!epilogue_.affine()) return given;
+    const float* w = given.data<float>().data();
+    Tensor result(DataType::kFloat, given.sizes());
+    float* to = result.mutable_data<float>().data();
+    const std::vector<double>& scale = epilogue_.affine()->scale;
+    const std::size_t axis = shape_.output_axis();
+    std::int64_t inner = 1;
+    for (std::size_t a = axis + 1; a < shape_.w.size(); ++a) inner *= shape_.w[a];
+    const std::int64_t outputs = shape_.w[axis], rows = given.size() / inner;
+    for (std::int64_t row = 0; row < rows; ++row) {
+      std::int64_t channel = row % outputs;
+      if (shape_.transposed)  // outputs of the input channel's group
+        channel += row / outputs / (shape_.w[0] / shape_.group) * outputs;
+      const double by = scale[static_cast<std::size_t>(channel)];
+      for (std::int64_t i = row * inner; i < (row + 1) * inner; ++i) to[i] = static_cast<float>(w[i] * by);
+    }
+    return result;
+  }
+
+  Tensor shifted_bias(const Planner& planner) const {
+    Tensor result(DataType::kFloat, {shape_.y[1]});
+    const auto to = result.mutable_data<float>();
+    for (std::size_t c = 0; c < to.size(); ++c) {
+      const double b = planner.has(node_, 2) ? planner.constant(node_.inputs[2]).data<float>()[c] : 0.0;
+      to[c] = static_cast<float>(epilogue_.affine() ? b * epilogue_.affine()->scale[c] + epilogue_.affine()->shift[c] : b);
+    }
+    return result;
+  }
+
+  const Node& node_;
+  Shape shape_;
+  bool constant_weights_;
+  ValueId input_;  // what is read: the node's first input, or what that is a function of
+  float floor_ = -std::numeric_limits<float>::infinity();
+  bool own_ = false;  // a kernel of our own has to do it
+  Epilogue epilogue_;
+  std::unique_ptr<ConvolutionPlan> pointwise_;                                  // behind it
+  std::vector<std::pair<ValueId, std::unique_ptr<ConvolutionPlan>>> parallel_;  // what they compute is added
+};
+
+std::unique_ptr<NodePlan> plan_convolution(Planner& planner, const Node& node, bool transposed) {
+  std::optional<Shape> read = read_shape(planner, node, transposed);
+  if (!read) return nullptr;
+  Shape s = std::move(*read);
+  const bool bias_is_constant = !planner.has(node, 2) || planner.constant(node.inputs[2]);
+  const bool constant = planner.constant(node.inputs[1]) && bias_is_constant;
+  try {
+    const memory::desc any_weights(s.weights().get_dims(), memory::data_type::f32, memory::format_tag::any);
+    describe(s, dnnl_any(s.x), any_weights, false, dnnl_any(s.y), user_scratchpad());
+  } catch (const dnnl::error&) {
+    return nullptr;
+  }
+  return std::make_unique<ConvolutionPlan>(node, std::move(s), constant);
+}
+
+}  // namespace
+
+void register_convolutions(KernelTable& table) {
+  table.emplace("Conv", [](Planner& p, const Node& n) {
+    auto quantized = plan_dequantized_convolution(p, n);
+    return quantized ? std::move(quantized) : plan_convolution(p, n, false);
+  });
+  table.emplace("ConvTranspose", [](Planner& p, const Node& n) { return plan_convolution(p, n, true); });
+}
+
+}  // namespace rewright::cpu

@@ -1,0 +1,480 @@
+// Convolutions of our own against sums in double, over random shapes, at each instruction set.
+#include "runtime/cpu/convolution/convolution_choice.h"
+#include "runtime/cpu/convolution/convolution_parts.h"
+#include "runtime/cpu/graph_testing.h"
+
+using namespace rewright;
+using rewright::testing::check_graph;
+using rewright::testing::node;
+using rewright::testing::random_tensor;
+using rewright::testing::tested_isas;
+
+namespace {
+
+using cpu::Finish;
+using cpu::Kernel;
+using cpu::PictureShape;
+
+constexpr float kInf = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
+
+// A convolution with channels last, and what its result ought to be.
+struct Case {
+  std::mt19937 random;
+  PictureShape s;
+  Tensor weights;  // plain
+  std::vector<float> x, addend, y;
+  Finish finish;
+
+  explicit Case(unsigned seed) : random(seed) {}
+
+  std::int64_t pick(std::int64_t low, std::int64_t high) {
+    return std::uniform_int_distribution<std::int64_t>(low, high)(random);
+  }
+  std::vector<float> numbers(std::int64_t count, float low, float high) {
+    std::uniform_real_distribution<float> uniform(low, high);
+    std::vector<float> result(static_cast<std::size_t>(count));
+    for (float& v : result) v = uniform(random);
+    return result;
+  }
+  // Pads and sizes that leave at least one element of the result; then all numbers.
+  void fill() {
+    std::int64_t* const sizes[] = {&s.height, &s.width};
+    std::int64_t* const out[] = {&s.out_height, &s.out_width};
+    for (int a = 0; a < 2; ++a) {
+      const std::int64_t window = (s.kernel[a] - 1) * s.dilations[a] + 1, pads_end = pick(0, window - 1);
+      s.pads_begin[a] = pick(0, window - 1);
+      *sizes[a] = std::max<std::int64_t>(*sizes[a], std::max<std::int64_t>(1, window - s.pads_begin[a] - pads_end));
+      *out[a] = (*sizes[a] + s.pads_begin[a] + pads_end - window) / s.strides[a] + 1;
+    }
+    weights = random_tensor(random, DataType::kFloat, {s.outputs, s.channels / s.group, s.kernel[0], s.kernel[1]}, -1, 1);
+    x = numbers(s.pictures * s.height * s.width * s.channels, -2, 2);
+    const std::int64_t results = s.pictures * s.out_height * s.out_width * s.outputs;
+    if (pick(0, 1)) finish.bias = numbers(s.outputs, -1, 1);
+    finish.addend = pick(0, 1);
+    if (finish.addend) addend = numbers(results, -1, 1);
+    if (pick(0, 1)) finish.low = 0;
+    if (pick(0, 2) == 0) finish.high = 3;
+    y.assign(static_cast<std::size_t>(results), 7);
+  }
+  cpu::Weights given() const {
+    return {[this] { return weights; },
+            [](const std::string&, std::size_t bytes, const std::function<void(std::byte*)>& write) {
+              Tensor made(DataType::kUint8, {static_cast<std::int64_t>(bytes)});
+              write(made.mutable_bytes().data());
+              return made;
+            }};
+  }
+  void run(const Kernel& kernel, int threads) {
+    const std::byte* const inputs[] = {reinterpret_cast<const std::byte*>(x.data()),
+                                       reinterpret_cast<const std::byte*>(addend.data())};
+    std::byte* const outputs[] = {reinterpret_cast<std::byte*>(y.data())};
+    Tensor scratch(DataType::kUint8, {static_cast<std::int64_t>(kernel.scratch_bytes())});
+    kernel.run({inputs, outputs, scratch.mutable_bytes().data(), cpu::Workers(threads, 0)});
+  }
+  // Sums in double; `largest` becomes the largest of them, or 1.
+  std::vector<double> expected(double& largest) const {
+    largest = 1;
+    std::vector<double> result;
+    const auto w = weights.data<float>();
+    const std::int64_t inputs = s.channels / s.group, per_group = s.outputs / s.group;
+    for (std::int64_t n = 0; n < s.pictures; ++n)
+      for (std::int64_t r = 0; r < s.out_height; ++r)
+        for (std::int64_t q = 0; q < s.out_width; ++q)
+          for (std::int64_t k = 0; k < s.outputs; ++k) {
+            double sum = finish.bias.empty() ? 0 : finish.bias[static_cast<std::size_t>(k)];
+            for (std::int64_t i = 0; i < s.kernel[0]; ++i)
+              for (std::int64_t j = 0; j < s.kernel[1]; ++j) {
+                const std::int64_t row = r * s.strides[0] + i * s.dilations[0] - s.pads_begin[0];
+                const std::int64_t column = q * s.strides[1] + j * s.dilations[1] - s.pads_begin[1];
+                if (row < 0 || row >= s.height || column < 0 || column >= s.width) continue;
+                for (std::int64_t c = 0; c < inputs; ++c)
+                  sum +=
+                      static_cast<double>(w[static_cast<std::size_t>(((k * inputs + c) * s.kernel[0] + i) * s.kernel[1] + j)]) *
+                      x[static_cast<std::size_t>(((n * s.height + row) * s.width + column) * s.channels +
+                                                 k / per_group * inputs + c)];
+              }
+            if (finish.addend) sum += addend[result.size()];
+            if (std::isfinite(sum)) largest = std::max(largest, std::fabs(sum));
+            // In this order NaN passes.
+            if (sum < finish.low) sum = finish.low;
+            if (sum > finish.high) sum = finish.high;
+            if (finish.function != nullptr) sum = sum / (1 + std::exp(-sum));  // the tests' function
+            result.push_back(sum);
+          }
+    return result;
+  }
+  // The largest error relative to the largest sum; infinite where only one side is NaN or infinite.
+  double error() const {
+    double largest = 1, difference = 0;
+    const std::vector<double> e = expected(largest);
+    for (std::size_t i = 0; i < e.size(); ++i) {
+      if (std::isnan(e[i]) != std::isnan(y[i]) || std::isinf(e[i]) != std::isinf(y[i])) return kInf;
+      if (!std::isfinite(e[i])) continue;
+      difference = std::max(difference, std::fabs(e[i] - y[i]));
+    }
+    return difference / largest;
+  }
+};
+
+void random_direct(Case& c) {
+  c.s.group = c.pick(0, 2) == 0 ? c.pick(2, 4) : 1;
+  c.s.pictures = c.pick(1, 2);
+  c.s.channels = c.s.group * c.pick(1, 20);
+  c.s.outputs = c.s.group * c.pick(1, 70);
+  for (int a = 0; a < 2; ++a) {
+    c.s.kernel[a] = c.pick(1, 4);
+    c.s.strides[a] = c.pick(1, 3);
+    c.s.dilations[a] = c.pick(1, 2);
+  }
+  c.s.height = c.pick(1, 9);
+  c.s.width = c.pick(1, 40);
+  c.fill();
+}
+
+void random_winograd(Case& c) {
+  c.s.pictures = c.pick(1, 2);
+  c.s.channels = c.pick(1, 40);
+  c.s.outputs = c.pick(1, 70);
+  c.s.kernel[0] = c.s.kernel[1] = 3;
+  c.s.height = c.pick(1, 17);
+  c.s.width = c.pick(1, 30);
+  c.fill();
+}
+
+// Groups of 4 or 8 channels, in vectors of `lanes`.
+void random_groups(Case& c, std::int64_t lanes) {
+  const std::int64_t width = lanes >= 8 && c.pick(0, 1) ? 8 : 4;
+  c.s.channels = c.s.outputs = lanes * c.pick(1, 3);
+  c.s.group = c.s.channels / width;
+  c.s.pictures = c.pick(1, 2);
+  c.s.kernel[0] = c.pick(1, 3);
+  c.s.kernel[1] = 3;
+  c.s.strides[0] = c.pick(1, 3);
+  c.s.strides[1] = c.pick(1, 2);
+  c.s.dilations[0] = c.pick(1, 2);
+  c.s.height = c.pick(1, 9);
+  c.s.width = c.pick(9, 25);  // at least four pixels of the result
+  c.fill();
+}
+
+// By channels.
+void random_depthwise(Case& c) {
+  constexpr std::int64_t kWidths[] = {1, 3, 5, 7};
+  c.s.channels = c.s.outputs = c.s.group = c.pick(1, 70);
+  c.s.pictures = c.pick(1, 2);
+  c.s.kernel[0] = c.pick(1, 7);
+  c.s.kernel[1] = kWidths[c.pick(0, 3)];
+  c.s.strides[0] = c.pick(1, 3);
+  c.s.strides[1] = c.pick(1, 2);
+  c.s.dilations[0] = c.pick(1, 2);
+  c.s.height = c.pick(1, 12);
+  c.s.width = c.pick(1, 40);
+  c.fill();
+}
+
+std::unique_ptr<Kernel> depthwise(const Case& c, Isa isa, float floor = -kInf) {
+  const cpu::DepthwiseConvolution convolution{c.s, c.given(), c.finish, floor};
+  return cpu::make_depthwise_convolution({&convolution, 1}, isa);
+}
+
+}  // namespace
+
+TEST_CASE("convolutions by channels, of random shapes") {
+  for (const Isa isa : tested_isas())
+    for (unsigned seed = 0; seed < 120; ++seed) {
+      CAPTURE(seed, cpu::name(isa));
+      Case c(seed);
+      random_depthwise(c);
+      REQUIRE(cpu::is_by_channel(c.s));
+      if (seed % 3 == 0) c.finish.function = cpu::row_loops(isa).swish;
+      const float floor = seed % 2 ? 0 : -kInf;
+      c.run(*depthwise(c, isa, floor), 1 + static_cast<int>(seed % 3));
+      for (float& x : c.x) x = std::max(x, floor);
+      CHECK(c.error() < 1e-6);
+    }
+}
+
+// 3x3 and 1x1 windows over the same pixels: together a 3x3 window.
+TEST_CASE("sums of convolutions by channels, of random shapes") {
+  for (const Isa isa : tested_isas())
+    for (unsigned seed = 0; seed < 40; ++seed) {
+      CAPTURE(seed, cpu::name(isa));
+      Case c(seed);
+      c.s.channels = c.s.outputs = c.s.group = c.pick(1, 70);
+      c.s.kernel[0] = c.s.kernel[1] = 3;
+      c.s.strides[0] = c.s.strides[1] = c.pick(1, 2);
+      c.s.height = c.pick(3, 12);
+      c.s.width = c.pick(3, 30);
+      c.fill();
+      // Pads as of windows that have their middle in the picture.
+      c.s.pads_begin[0] = c.s.pads_begin[1] = 1;
+      c.s.out_height = (c.s.height - 1) / c.s.strides[0] + 1;
+      c.s.out_width = (c.s.width - 1) / c.s.strides[1] + 1;
+      const std::int64_t results = c.s.pictures * c.s.out_height * c.s.out_width * c.s.outputs;
+      c.y.assign(static_cast<std::size_t>(results), 7);
+      if (c.finish.addend) c.addend = c.numbers(results, -1, 1);
+      std::vector<cpu::DepthwiseConvolution> convolutions;
+      std::vector<Tensor> each;
+      Tensor sum(DataType::kFloat, c.weights.sizes());
+      std::fill_n(sum.mutable_data<float>().data(), sum.size(), 0.0f);
+      for (std::int64_t n = c.pick(1, 4); n > 0; --n) {
+        const std::int64_t width = c.pick(0, 1) ? 3 : 1;
+        each.push_back(random_tensor(c.random, DataType::kFloat, {c.s.channels, 1, width, width}, -1, 1));
+        cpu::DepthwiseConvolution d{c.s, c.given(), {}};
+        d.weights.plain = [w = each.back()] { return w; };
+        d.shape.kernel[0] = d.shape.kernel[1] = width;
+        d.shape.pads_begin[0] = d.shape.pads_begin[1] = width / 2;
+        for (std::int64_t i = 0; i < each.back().size(); ++i)
+          sum.mutable_data<float>()[width == 3 ? i : 9 * i + 4] += each.back().data<float>()[i];
+        convolutions.push_back(std::move(d));
+      }
+      c.weights = sum;
+      convolutions.back().finish = c.finish;
+      convolutions.front().finish.addend = c.finish.addend;
+      c.run(*cpu::make_depthwise_convolution(convolutions, isa), 1 + static_cast<int>(seed % 3));
+      CHECK(c.error() < 2e-6);
+    }
+}
+
+// Both as one step give what they give one after the other.
+TEST_CASE("convolutions by channels with 1x1 convolutions behind them, of random shapes") {
+  for (const Isa isa : tested_isas())
+    for (unsigned seed = 0; seed < 120; ++seed) {
+      CAPTURE(seed, cpu::name(isa));
+      Case first(seed), second(seed + 1000);
+      random_depthwise(first);
+      first.finish.addend = false;
+      if (seed % 3 == 0) first.finish.function = cpu::row_loops(isa).swish;
+      second.s.pictures = first.s.pictures;
+      second.s.channels = first.s.channels;
+      second.s.height = first.s.out_height;
+      second.s.width = first.s.out_width;
+      second.s.outputs = second.pick(1, 90);
+      second.fill();
+      REQUIRE(cpu::is_pointwise(second.s));
+      if (seed % 4 == 0) second.finish.function = cpu::row_loops(isa).swish;
+      const float floor = seed % 2 ? 0 : -kInf;
+      first.run(*depthwise(first, isa, floor), 1);
+      second.x = first.y;
+      const int threads = 1 + static_cast<int>(seed % 4);
+      const auto both = cpu::make_separable_convolution({first.s, first.given(), first.finish, floor}, second.s.outputs,
+                                                        second.given(), second.finish, isa, threads);
+      std::swap(first.x, second.x);  // what comes between is never stored
+      second.run(*both, threads);
+      second.x = first.y;
+      CHECK(second.error() < 1e-6);
+    }
+}
+
+TEST_CASE("direct convolutions of random shapes") {
+  for (const Isa isa : tested_isas())
+    for (unsigned seed = 0; seed < 60; ++seed) {
+      CAPTURE(seed, cpu::name(isa));
+      Case c(seed);
+      random_direct(c);
+      if (seed % 3 == 0) c.finish.function = cpu::row_loops(isa).swish;
+      c.run(*cpu::make_direct_convolution(c.s, c.given(), c.finish, isa), 1 + static_cast<int>(seed % 3));
+      CHECK(c.error() < 1e-6);
+    }
+}
+
+TEST_CASE("sums of 1x1 convolutions of random shapes") {
+  for (const Isa isa : tested_isas())
+    for (unsigned seed = 0; seed < 40; ++seed) {
+      CAPTURE(seed, cpu::name(isa));
+      Case c(seed);
+      c.s.pictures = c.pick(1, 2);
+      c.s.channels = c.pick(1, 40);
+      c.s.outputs = c.pick(1, 70);
+      c.s.height = c.pick(1, 9);
+      c.s.width = c.pick(1, 20);
+      c.fill();
+      std::vector<Tensor> each;
+      for (std::int64_t n = c.pick(1, 5); n > 0; --n)
+        each.push_back(random_tensor(c.random, DataType::kFloat, c.weights.sizes(), -1, 1));
+      std::vector<cpu::Weights> weights;
+      Tensor sum(DataType::kFloat, c.weights.sizes());
+      std::fill_n(sum.mutable_data<float>().data(), sum.size(), 0.0f);
+      for (const Tensor& w : each) {
+        weights.push_back({[&w] { return w; }, c.given().prepared});
+        for (std::int64_t i = 0; i < sum.size(); ++i) sum.mutable_data<float>()[i] += w.data<float>()[i];
+      }
+      c.weights = sum;
+      c.run(*cpu::make_parallel_convolution(c.s, weights, c.finish, isa), 1 + static_cast<int>(seed % 3));
+      CHECK(c.error() < 2e-6);
+    }
+}
+
+TEST_CASE("convolutions by Winograd's method, of random shapes") {
+  for (const Isa isa : tested_isas())
+    for (unsigned seed = 0; seed < 60; ++seed) {
+      CAPTURE(seed, cpu::name(isa));
+      Case c(seed);
+      random_winograd(c);
+      REQUIRE(cpu::is_winograd(c.s));
+      if (seed % 3 == 0) c.finish.function = cpu::row_loops(isa).swish;
+      const int tile = seed % 2 ? 4 : 2, threads = 1 + static_cast<int>(seed % 3);
+      c.run(*cpu::make_winograd_convolution(c.s, tile, c.given(), c.finish, isa, threads), threads);
+      CHECK(c.error() < (tile == 2 ? 3e-6 : 3e-5));
+    }
+}
+
+TEST_CASE("convolutions in small groups, of random shapes") {
+  for (const Isa isa : tested_isas())
+    for (unsigned seed = 0; seed < 60; ++seed) {
+      CAPTURE(seed, cpu::name(isa));
+      Case c(seed);
+      random_groups(c, isa == Isa::kAvx512 ? 16 : isa == Isa::kAvx2 ? 8 : 4);
+      REQUIRE(cpu::is_in_small_groups(c.s, isa));
+      if (seed % 3 == 0) c.finish.function = cpu::row_loops(isa).swish;
+      const int threads = 1 + static_cast<int>(seed % 3);
+      c.run(*cpu::make_grouped_convolution(c.s, c.given(), c.finish, isa, threads), threads);
+      CHECK(c.error() < 1e-6);
+    }
+}
+
+// Each row of the result once, from the rows that its windows reach and no others.
+TEST_CASE("parts of convolutions have the rows that their windows reach") {
+  std::mt19937 random(4);
+  const auto pick = [&](std::int64_t low, std::int64_t high) {
+    return std::uniform_int_distribution<std::int64_t>(low, high)(random);
+  };
+  for (int round = 0; round < 3000; ++round) {
+    cpu::RowWindow w{pick(1, 20), 1, pick(1, 5), pick(1, 3), pick(1, 2), 0};
+    const std::int64_t reach = (w.kernel - 1) * w.dilation + 1;
+    w.pad_begin = pick(0, reach - 1);
+    const std::int64_t pad_end = std::max(pick(0, reach - 1), reach - w.pad_begin - w.rows);
+    w.out_rows = (w.rows + w.pad_begin + pad_end - reach) / w.stride + 1;
+    const std::int64_t pictures = pick(1, 5), count = pick(1, 9);
+    const bool one_picture = round % 2;
+    const auto parts = cpu::cut_rows(pictures, w, count, one_picture);
+    std::vector<int> computed(static_cast<std::size_t>(pictures * w.out_rows));
+    for (const cpu::RowPart& p : parts) {
+      CHECK((p.rows > 0 && p.first >= 0 && p.first + p.rows <= w.rows && p.pad_begin >= 0));
+      CHECK((!one_picture || p.pictures == 1));
+      // The part as a convolution of its own: as many rows, and its first window begins where it did.
+      CHECK((p.rows + p.pad_begin + p.pad_end - reach) / w.stride + 1 == p.out_rows);
+      CHECK(p.first - p.pad_begin == p.out_first * w.stride - w.pad_begin);
+      for (std::int64_t n = 0; n < p.pictures; ++n)
+        for (std::int64_t r = 0; r < p.out_rows; ++r)
+          ++computed[static_cast<std::size_t>((p.picture + n) * w.out_rows + p.out_first + r)];
+    }
+    for (const int times : computed) CHECK((parts.empty() || times == 1));
+  }
+}
+
+TEST_CASE("NaN, infinite and subnormal elements in convolutions") {
+  for (const Isa isa : tested_isas())
+    for (unsigned seed = 0; seed < 30; ++seed) {
+      CAPTURE(seed, cpu::name(isa));
+      Case c(seed);
+      if (seed % 3 == 0)
+        random_direct(c);
+      else if (seed % 3 == 1)
+        random_groups(c, isa == Isa::kAvx512 ? 16 : isa == Isa::kAvx2 ? 8 : 4);
+      else
+        random_depthwise(c);
+      const auto kernel = [&] {
+        return seed % 3 == 0   ? cpu::make_direct_convolution(c.s, c.given(), c.finish, isa)
+               : seed % 3 == 1 ? cpu::make_grouped_convolution(c.s, c.given(), c.finish, isa, 1)
+                               : depthwise(c, isa);
+      };
+      for (const float special : {kNan, kInf, -kInf, 1e-41f, -1e-41f}) c.x[c.random() % c.x.size()] = special;
+      c.run(*kernel(), 1);
+      CHECK(c.error() < 1e-6);
+
+      // A picture of subnormal numbers alone keeps them.
+      for (float& v : c.x) v = std::copysign(3e-42f, v);
+      c.finish = {};
+      c.run(*kernel(), 1);
+      double largest = 0, furthest = 0;
+      const std::vector<double> e = c.expected(largest);
+      for (std::size_t i = 0; i < e.size(); ++i) furthest = std::max(furthest, std::fabs(e[i] - c.y[i]));
+      CHECK(furthest < 2e-43);  // each product is rounded to a multiple of 1.4e-45
+    }
+}
+
+// What is not finite makes its tiles NaN or infinite and no others; other tiles are as they were.
+TEST_CASE("NaN and infinity stay in their tiles of Winograd's method") {
+  for (const Isa isa : tested_isas())
+    for (unsigned seed = 0; seed < 20; ++seed) {
+      CAPTURE(seed, cpu::name(isa));
+      Case c(seed);
+      random_winograd(c);
+      c.finish.low = -kInf;
+      c.finish.high = kInf;
+      const int tile = seed % 2 ? 4 : 2;
+      const auto kernel = cpu::make_winograd_convolution(c.s, tile, c.given(), c.finish, isa, 1);
+      c.run(*kernel, 1);
+      const std::vector<float> before = c.y;
+      const std::int64_t row = c.pick(0, c.s.height - 1), column = c.pick(0, c.s.width - 1);
+      c.x[static_cast<std::size_t>((row * c.s.width + column) * c.s.channels)] = seed % 3 ? kNan : kInf;  // of picture 0
+      c.run(*kernel, 1);
+      std::size_t i = 0;
+      int wrong = 0;
+      for (std::int64_t n = 0; n < c.s.pictures; ++n)
+        for (std::int64_t r = 0; r < c.s.out_height; ++r)
+          for (std::int64_t q = 0; q < c.s.out_width; ++q)
+            for (std::int64_t k = 0; k < c.s.outputs; ++k, ++i) {
+              const auto within = [&](std::int64_t at, std::int64_t out, std::int64_t pad, std::int64_t reach) {
+                const std::int64_t first = out / reach * reach - pad;
+                return at >= first && at < first + reach + 2;
+              };
+              const auto touches = [&](std::int64_t at, std::int64_t out, std::int64_t pad) {
+                return at >= out - pad && at < out - pad + 3;
+              };
+              const bool in_tile =
+                  n == 0 && within(row, r, c.s.pads_begin[0], tile) && within(column, q, c.s.pads_begin[1], tile);
+              const bool in_window = n == 0 && touches(row, r, c.s.pads_begin[0]) && touches(column, q, c.s.pads_begin[1]);
+              if (in_window) wrong += std::isfinite(c.y[i]);
+              if (!in_tile) wrong += c.y[i] != before[i];
+            }
+      CHECK(wrong == 0);
+    }
+}
+
+TEST_CASE("the choice of a convolution") {
+  PictureShape s;
+  s.channels = s.outputs = 64;
+  s.height = s.width = s.out_height = s.out_width = 56;
+  s.kernel[0] = s.kernel[1] = 3;
+  s.pads_begin[0] = s.pads_begin[1] = 1;
+  using cpu::ConvolutionMethod;
+  for (const Isa isa : {Isa::kAvx2, Isa::kAvx512}) {
+    CHECK(cpu::fastest_convolution(s, isa) == ConvolutionMethod::kWinograd4);
+    CHECK(cpu::fastest_convolution(s, isa, false) == ConvolutionMethod::kLibrary);
+    PictureShape strided = s;
+    strided.strides[0] = 2;
+    CHECK(cpu::fastest_convolution(strided, isa) == ConvolutionMethod::kLibrary);
+    PictureShape few = s;  // tiles to spread the weights' cost over
+    few.channels = few.outputs = 512;
+    few.height = few.width = few.out_height = few.out_width = 7;
+    CHECK(cpu::fastest_convolution(few, Isa::kAvx512) == ConvolutionMethod::kLibrary);
+    PictureShape groups = s;
+    groups.group = 16;
+    CHECK(cpu::fastest_convolution(groups, isa) == ConvolutionMethod::kGrouped);
+  }
+}
+
+TEST_CASE("networks of convolutions by all methods") {
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    CAPTURE(seed);
+    std::mt19937 random(seed);
+    Graph graph;
+    const Tensor x = random_tensor(random, DataType::kFloat, {1, 16, 21, 19});
+    ValueId v = graph.add_input("x", {DataType::kFloat, to_indices(x.sizes())});
+    std::vector<ValueId> results;
+    const Indices ones{Index(1), Index(1)};
+    for (const std::int64_t group : {1, 4, 1, 2}) {
+      const Tensor weights = random_tensor(random, DataType::kFloat, {16, 16 / group, 3, 3}, -0.2, 0.2);
+      const ValueId bias = graph.add_constant(random_tensor(random, DataType::kFloat, {16}));
+      ValueId y = node(graph, "Conv", {v, graph.add_constant(weights), bias},
+                       {{"pads_begin", ones}, {"pads_end", ones}, {"group", Index(group)}})[0];
+      if (!results.empty() && seed % 2) y = node(graph, "Add", {y, results.back()})[0];
+      y = seed / 2 ? node(graph, "Mul", {y, node(graph, "Sigmoid", {y})[0]})[0] : node(graph, "Relu", {y})[0];
+      results.push_back(v = y);
+    }
+    graph.add_output("y", v);
+    check_graph(graph, std::vector<Tensor>{x}, 1e-4);
+  }
+}
