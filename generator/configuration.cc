@@ -219,6 +219,7 @@ class Configurator {
   void add(const Item& item) {
     static const std::map<std::string, std::string> kNames = {{"relu", "Relu"}, {"sigmoid", "Sigmoid"}, {"tanh", "Tanh"}};
     if (item.name == "weights") return add_weights(item);
+    if (item.name == "numbers") return add_numbers(item);
     if (item.name == "conv2d") return add_convolutions(item);
     if (item.name == "batchnorm") return add_batch_norm(item);
     if (item.name == "pool2d_avg" || item.name == "pool2d_max") return add_pools(item);
@@ -374,6 +375,19 @@ class Configurator {
     }
   }
 
+  // Whole numbers, beside the 0 and 1 that sums and products bring along.
+  void add_numbers(const Item& item) {
+    constexpr std::int64_t kLargestNumber = 1000;
+    for (const std::string& text : argument(item, "values", {"2"})) {
+      const std::int64_t n = integer(text, "values of numbers");
+      if (n == 0 || n == 1 || std::abs(n) > kLargestNumber)
+        wrong("values of numbers is " + text + ", must be a whole number other than 0 and 1, of at most " +
+              std::to_string(kLargestNumber));
+      numbers_.insert(n);
+    }
+    finish(item);
+  }
+
   // Pads at both ends; "same" keeps the size at stride 1.
   Indices padding(const std::string& text, const Kernel& k, const std::string& where) {
     if (text == "valid") return {0, 0};
@@ -513,6 +527,8 @@ class Configurator {
     const Operator &fill = find("Fill"), &dirac = find("DiracKernel"), &eye = find("Eye");
     if (adds_) add_constant("zero", "Fill", with(fill, {{"value", Real(0.0)}}), false);
     if (multiplies_) add_constant("one", "Fill", with(fill, {{"value", Real(1.0)}}), false);
+    for (const std::int64_t n : numbers_)
+      add_constant("number " + std::to_string(n), "Fill", with(fill, {{"value", Real(static_cast<double>(n))}}), false);
     if (batch_norms_) add_constant("row", "Fill", with(fill, {{"value", Real(0.0)}, {"shape", Indices{1, outputs()}}}), true);
     if (matrices_) add_constant("eye", "Eye", with(eye, {{"size", k}}), true);
     for (const Kernel& size : kernels_)
@@ -533,6 +549,7 @@ class Configurator {
   Configuration c_;
   std::set<std::string> used_;
   std::set<Kernel> kernels_, averages_;
+  std::set<std::int64_t> numbers_;
   bool matrices_ = false, biases_ = false, images_ = false, adds_ = false, multiplies_ = false;
   bool channel_biases_ = false, batch_norms_ = false, outputs_ = false;
   std::size_t weight_variables_ = 3;  // of each kind, at most

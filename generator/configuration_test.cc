@@ -45,6 +45,13 @@ TEST_CASE("what is said twice is one choice", "[configuration]") {
   CHECK(configure("Add,Add,elementwise").choices.size() == 14);
 }
 
+TEST_CASE("numbers are constants to begin with", "[configuration]") {
+  const Configuration c = configure("Add,numbers(values=2|-3)");
+  for (const char* name : {"number 2", "number -3"})
+    CHECK(std::count_if(c.leaves.begin(), c.leaves.end(),
+                        [&](const Leaf& leaf) { return leaf.name == name && leaf.constant(); }) == 1);
+}
+
 TEST_CASE("a batch norm has parameters of its own, and weights may count as leaves", "[configuration]") {
   const Configuration c =
       configure("conv2d(bias=false|true),batchnorm(shift=true|false),weights(at_most=2,each=1,operators=Neg|Abs)");
@@ -84,6 +91,9 @@ TEST_CASE("what there is not is said", "[configuration]") {
   CHECK(failure("batchnorm(kernel=3)") == "batchnorm has no argument \"kernel\"");
   CHECK(failure("conv2d,weights(at_most=9)") == "at_most of weights is 9, must be one number from 1 to 4");
   CHECK(failure("conv2d,weights(each=1|2)") == "each of weights is 2, must be one number from 1 to 3");
+  CHECK(failure("Add,numbers(values=2|two)") == "values of numbers is \"two\", not an integer");
+  CHECK(failure("Add,numbers(values=1)") ==
+        "values of numbers is 1, must be a whole number other than 0 and 1, of at most 1000");
   CHECK(failure("conv2d,weights(operators=Addd)") == "there is no operator or set \"Addd\"");
   CHECK(failure("Relu(alpha=1)") == "Relu has no argument \"alpha\"");
   CHECK(failure("BatchNormalization") == "BatchNormalization has no one to three operands");
