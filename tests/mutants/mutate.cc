@@ -238,8 +238,10 @@ class Mutation {
   }
 
   void quantities() {
-    for (std::size_t i = 0; i < rule_.quantities.size(); ++i)
-      for (const Expression& variant : variants(rule_.quantities[i].value, '-', {}, pool_))
+    Pool known = pool_;  // a quantity depends on no later one
+    for (const Quantity& q : rule_.quantities) known.indices.erase(q.name);
+    for (std::size_t i = 0; i < rule_.quantities.size(); known.indices.insert(rule_.quantities[i++].name))
+      for (const Expression& variant : variants(rule_.quantities[i].value, '-', {}, known))
         add("constant",
             "let " + rule_.quantities[i].name + ", " + to_algebra(rule_.quantities[i].value) + " -> " + to_algebra(variant),
             [&](Rule& rule) { rule.quantities[i].value = variant; });
