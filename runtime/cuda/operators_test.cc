@@ -1,4 +1,5 @@
 // Generated kernels of every operator that the shipped rules speak of, on random typed instances, against the interpreter.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <filesystem>
@@ -63,15 +64,37 @@ TEST_CASE("random instances of the sources of rules") {
   std::set<std::string> operators;
   // Spread over all rules, so that every family is there.
   const std::size_t step = std::max<std::size_t>(1, rules.size() / kInstances);
+  std::vector<std::size_t> first_input, first_output;  // of each instance, and of what follows the last
   for (std::size_t r = 0; r < rules.size(); r += step) {
     const auto instance = InstanceSampler(rules[r], 11).sample(300);
     if (!instance) continue;
+    first_input.push_back(graph.inputs().size());
+    first_output.push_back(graph.outputs().size());
     append(graph, instance->source);
     for (const auto& node : instance->source.nodes()) operators.insert(node->op->name());
   }
   REQUIRE(operators.size() > 30);
-  const std::vector<Tensor> inputs = random_inputs(graph, {}, 5);
-  const std::vector<Tensor> expected = interpret(graph, inputs);
+  first_input.push_back(graph.inputs().size());
+  first_output.push_back(graph.outputs().size());
+  std::vector<Tensor> inputs = random_inputs(graph, {}, 5);
+  std::vector<Tensor> expected = interpret(graph, inputs);
+  // Outside of a function's domain (a variance below 0) it is open what a window that lies in padding alone gives.
+  for (std::size_t n = 0; n + 1 < first_output.size(); ++n) {
+    const auto undefined = [](const Tensor& t) {
+      const std::vector<double> elements = t.reals();
+      return std::any_of(elements.begin(), elements.end(), [](double x) { return std::isnan(x); });
+    };
+    if (std::none_of(expected.begin() + static_cast<std::ptrdiff_t>(first_output[n]),
+                     expected.begin() + static_cast<std::ptrdiff_t>(first_output[n + 1]), undefined))
+      continue;
+    for (std::size_t i = first_input[n]; i < first_input[n + 1]; ++i) {
+      if (!is_real(inputs[i].type())) continue;
+      std::vector<double> elements = inputs[i].reals();
+      for (double& x : elements) x = std::fabs(x);
+      inputs[i] = Tensor::from_reals(inputs[i].type(), inputs[i].sizes(), elements);
+    }
+  }
+  expected = interpret(graph, inputs);
   // The same kernels twice: the second session finds them compiled.
   const TemporaryFolder cache;
   for (const bool libraries : {false, true}) {
