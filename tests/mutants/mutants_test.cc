@@ -38,12 +38,16 @@ TEST_CASE("no mutant of a true rule is both proved and refuted by sampling", "[m
   const auto mutants = sample_mutants(shipped_rules().rules(), 100, 3, ill_formed);
   const std::vector<Examined> results = examine(mutants, 300, 1);
   int undecided = 0;
+  std::string open;
   for (std::size_t i = 0; i < mutants.size(); ++i) {
     INFO(to_algebra(mutants[i].rule) << results[i].explanation);
     CHECK(results[i].finding != Examined::Finding::kUnsound);
-    undecided += results[i].finding == Examined::Finding::kUndecided;
+    if (results[i].finding != Examined::Finding::kUndecided) continue;
+    ++undecided;
+    open += to_algebra(mutants[i].rule) + results[i].explanation + "\n";
   }
-  CHECK(undecided <= 3);
+  INFO(open);
+  CHECK(undecided <= 2);
 }
 
 TEST_CASE("lists of one operator whose lengths depend on each other are tried at every length", "[mutants][regression]") {
