@@ -3,34 +3,16 @@
 
 #include <catch2/catch.hpp>
 
-#include "generator/recall.h"
 #include "generator/rule_theory.h"
 #include "generator/rule_writer.h"
-#include "generator/selection.h"
-#include "rules/io.h"
+#include "generator/testing.h"
 #include "rules/tester.h"
 
 using namespace rewright;
 using namespace rewright::generator;
+using testing::Found;
 
 namespace {
-
-struct Found {
-  Configuration configuration;
-  Forms forms;
-  explicit Found(const std::string& operators) : configuration(configure(operators)), forms(configuration) {}
-
-  Equation equation(const std::string& text) {
-    const auto found = equation_of(parse_algebra("rule r: \"\" " + text, "test").at(0), forms);
-    REQUIRE(found);
-    return found->tidied();
-  }
-  std::vector<Equation> kept(std::size_t operators) {
-    Enumeration enumeration(forms, {.operators = operators});
-    enumeration.run();
-    return select(enumeration, {.numeric = false}).kept;
-  }
-};
 
 std::string contents(Rule rule) {
   rule.name = "rule";
@@ -53,7 +35,7 @@ bool open(const Rule& rule) {
 TEST_CASE("the forms of an equation end with how it was found", "[generalization]") {
   for (const char* operators : {"taso", "transformer", "cnn"}) {
     Found found(operators);
-    for (const Equation& q : found.kept(1)) {
+    for (const Equation& q : found.kept(1, {.numeric = false})) {
       INFO(to_string(q, found.configuration));
       const std::vector<Family> forms = families(q, found.forms);
       REQUIRE(forms.size() >= 2);
@@ -83,7 +65,7 @@ TEST_CASE("a rule has the equation that it was written from as an instance, and 
     Found found(operators);
     RuleWriter writer(found.forms, {.instances = 20});
     std::size_t written = 0, open_ones = 0;
-    const std::vector<Equation> kept = found.kept(2);
+    const std::vector<Equation> kept = found.kept(2, {.numeric = false});
     for (std::size_t n = 0; n < kept.size(); n += step) {
       const std::vector<Rule> rules = writer.write(kept[n], "general");
       const std::optional<Rule> as_found = writer.as_found(kept[n]);

@@ -6,35 +6,17 @@
 #include <optional>
 #include <random>
 
-#include "generator/recall.h"
-#include "generator/selection.h"
-#include "rules/io.h"
+#include "generator/testing.h"
 
 using namespace rewright;
 using namespace rewright::generator;
+using testing::Found;
 
 namespace {
 
 using Kind = generator::Expression::Kind;
 using Windows = SizeOptions::Windows;
 using Known = std::map<std::string, Index>;
-
-struct Found {
-  Configuration configuration;
-  Forms forms;
-  explicit Found(const std::string& operators) : configuration(configure(operators)), forms(configuration) {}
-
-  Equation equation(const std::string& text) {
-    const auto found = equation_of(parse_algebra("rule r: \"\" " + text, "test").at(0), forms);
-    REQUIRE(found);
-    return found->tidied();
-  }
-  std::vector<Equation> kept(std::size_t operators) {
-    Enumeration enumeration(forms, {.operators = operators});
-    enumeration.run();
-    return select(enumeration, {.derivable = false, .numeric = false}).kept;
-  }
-};
 
 Substitution by(const Known& known) {
   return [&known](const Atom& atom) -> std::optional<Index> {
@@ -198,7 +180,7 @@ TEST_CASE("what is said of sizes is well-typed for others, and was found for its
        {std::pair<const char*, std::size_t>("taso", 300), std::pair<const char*, std::size_t>("transformer", 300),
         std::pair<const char*, std::size_t>("Gemm(transB=false|true),matmul,Add", 100)}) {
     Found found(operators);
-    const std::vector<Equation> all = found.kept(2);
+    const std::vector<Equation> all = found.kept(2, {.derivable = false, .numeric = false});
     std::size_t compared = 0, general = 0;
     for (std::size_t n = 0; n < all.size(); n += 1 + all.size() / 150) {
       const Equation& q = all[n];
