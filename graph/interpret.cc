@@ -24,23 +24,32 @@ bool is_symbolic(const Value& value) {
   return is_symbolic(value.type.shape) || (value.contents && is_symbolic(*value.contents));
 }
 
-std::string where_of(const Graph& graph, const Node& node) {
-  if (node.origin && !node.origin->name.empty()) return "node \"" + node.origin->name + "\"";
-  for (ValueId id : node.outputs)
-    if (id != kNoValue && !graph.value(id).name.empty()) return "node of \"" + graph.value(id).name + "\"";
-  return node.op != nullptr ? node.op->name() : "a node";
+bool is_symbolic(const Attributes& attributes) {
+  return std::any_of(attributes.begin(), attributes.end(), [](const AttributeValue& a) { return is_symbolic(a); });
 }
 
-using BoundSizes = std::map<std::string, std::int64_t>;
-
-// `bound` must outlive it.
-Substitution substitution(const BoundSizes& bound) {
-  return [&bound](const Atom& atom) -> std::optional<Index> {
-    if (atom.kind != Atom::Kind::kSymbol) return std::nullopt;
-    const auto it = bound.find(atom.name);
-    return it == bound.end() ? std::nullopt : std::optional<Index>(it->second);
-  };
+std::vector<Datum> execute_operator(const Node& node, std::span<const Datum> inputs, const BoundSizes& bound) {
+  std::vector<Tensor> operands;
+  operands.reserve(inputs.size());
+  for (const Datum& input : inputs) operands.push_back(input.empty() ? Tensor() : input.tensor());
+  std::vector<Tensor> results = is_symbolic(node.attributes)
+                                    ? interpret(*node.op, substitute(node.attributes, substitution(bound)), operands)
+                                    : interpret(*node.op, node.attributes, operands);
+  return {std::make_move_iterator(results.begin()), std::make_move_iterator(results.end())};
 }
+
+// Graphs inside of nodes, by the interpreter as well.
+class InterpretedGraph final : public Executable {
+ public:
+  InterpretedGraph(Graph graph, const Checkpoint& checkpoint) : graph_(std::move(graph)), checkpoint_(checkpoint) {}
+  std::vector<Datum> run(std::span<const Datum> inputs) override { return execute(graph_, inputs, checkpoint_); }
+
+ private:
+  Graph graph_;
+  const Checkpoint& checkpoint_;
+};
+
+}  // namespace
 
 Attributes substitute(const Attributes& attributes, const Substitution& sizes) {
   Attributes changed = attributes;
@@ -53,8 +62,19 @@ Attributes substitute(const Attributes& attributes, const Substitution& sizes) {
   return changed;
 }
 
-bool is_symbolic(const Attributes& attributes) {
-  return std::any_of(attributes.begin(), attributes.end(), [](const AttributeValue& a) { return is_symbolic(a); });
+std::string where_of(const Graph& graph, const Node& node) {
+  if (node.origin && !node.origin->name.empty()) return "node \"" + node.origin->name + "\"";
+  for (ValueId id : node.outputs)
+    if (id != kNoValue && !graph.value(id).name.empty()) return "node of \"" + graph.value(id).name + "\"";
+  return node.op != nullptr ? node.op->name() : "a node";
+}
+
+Substitution substitution(const BoundSizes& bound) {
+  return [&bound](const Atom& atom) -> std::optional<Index> {
+    if (atom.kind != Atom::Kind::kSymbol) return std::nullopt;
+    const auto it = bound.find(atom.name);
+    return it == bound.end() ? std::nullopt : std::optional<Index>(it->second);
+  };
 }
 
 BoundSizes bound_sizes(const Graph& graph, std::span<const Tensor> inputs) {
@@ -92,7 +112,6 @@ BoundSizes bound_sizes(const Graph& graph, std::span<const Tensor> inputs) {
   return bound;
 }
 
-// What an opaque node computed says the sizes that its types only name.
 void bind_results(const Graph& graph, const Node& node, std::span<const Datum> results, BoundSizes& bound) {
   for (std::size_t k = 0; k < node.outputs.size() && k < results.size(); ++k) {
     if (node.outputs[k] == kNoValue || results[k].empty() || results[k].is_sequence()) continue;
@@ -109,18 +128,6 @@ void bind_results(const Graph& graph, const Node& node, std::span<const Datum> r
         bound.emplace(atom->name, tensor.sizes()[axis]);
   }
 }
-
-std::vector<Datum> execute_operator(const Node& node, std::span<const Datum> inputs, const BoundSizes& bound) {
-  std::vector<Tensor> operands;
-  operands.reserve(inputs.size());
-  for (const Datum& input : inputs) operands.push_back(input.empty() ? Tensor() : input.tensor());
-  std::vector<Tensor> results = is_symbolic(node.attributes)
-                                    ? interpret(*node.op, substitute(node.attributes, substitution(bound)), operands)
-                                    : interpret(*node.op, node.attributes, operands);
-  return {std::make_move_iterator(results.begin()), std::make_move_iterator(results.end())};
-}
-
-}  // namespace
 
 Graph with_sizes(const Graph& graph, const Substitution& sizes) {
   Graph result = graph;
@@ -177,7 +184,8 @@ std::vector<Datum> execute(const Graph& graph, std::span<const Datum> inputs, co
       if (node.op != nullptr) {
         results = execute_operator(node, operands, bound);
       } else {
-        results = execute_opaque(graph, node, operands, checkpoint);
+        const auto prepare = [&](Graph inner) { return std::make_unique<InterpretedGraph>(std::move(inner), checkpoint); };
+        results = OpaqueExecution(graph, node, prepare, checkpoint).run(operands);
         bind_results(graph, node, results, bound);
       }
     } catch (const Error& error) {
@@ -193,10 +201,8 @@ std::vector<Datum> execute(const Graph& graph, std::span<const Datum> inputs, co
   return results;
 }
 
-std::vector<Tensor> interpret(const Graph& graph, std::span<const Tensor> inputs) {
+std::vector<Tensor> tensors_of(const Graph& graph, std::span<const Datum> outputs) {
   std::vector<Tensor> results;
-  const std::vector<Datum> data(inputs.begin(), inputs.end());
-  const std::vector<Datum> outputs = execute(graph, data);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (outputs[i].empty() || outputs[i].is_sequence())
       throw Error(ErrorCode::kUnsupported, outputs[i].empty() ? "cannot be computed" : "is a sequence, not a tensor",
@@ -204,6 +210,11 @@ std::vector<Tensor> interpret(const Graph& graph, std::span<const Tensor> inputs
     results.push_back(outputs[i].tensor());
   }
   return results;
+}
+
+std::vector<Tensor> interpret(const Graph& graph, std::span<const Tensor> inputs) {
+  const std::vector<Datum> data(inputs.begin(), inputs.end());
+  return tensors_of(graph, execute(graph, data));
 }
 
 }  // namespace rewright

@@ -1,4 +1,5 @@
 // NumPy's .npy: a magic number, a version, the length of a header, the header (a Python dictionary), the elements.
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <charconv>
@@ -116,6 +117,10 @@ Tensor read_npy(const std::filesystem::path& file) {
     if (count > 0) std::memcpy(tensor.mutable_bytes().data(), bytes.data(), static_cast<std::size_t>(count) * width);
   }
   return fortran && tensor.sizes().size() > 1 ? from_fortran(tensor) : tensor;
+}
+
+bool is_npy_type(DataType type) {
+  return std::any_of(kDescriptors.begin(), kDescriptors.end(), [&](const Descriptor& d) { return d.type == type; });
 }
 
 void write_npy(const Tensor& tensor, const std::filesystem::path& file) {

@@ -48,7 +48,10 @@ Tensor read_tensor_proto(const std::filesystem::path& file);
 // The same for the value of an input or output of a graph, which the model may declare to be a sequence or optional.
 Datum read_input(const Graph& graph, std::size_t input, const std::filesystem::path& file);
 Datum read_output(const Graph& graph, std::size_t output, const std::filesystem::path& file);
+// As read_output reads it.
+void write_output(const Graph& graph, std::size_t output, const Datum& datum, const std::filesystem::path& file);
 Tensor read_npy(const std::filesystem::path& file);
+bool is_npy_type(DataType type);  // what NumPy's files can hold
 void write_npy(const Tensor& tensor, const std::filesystem::path& file);
 
 std::string onnx_version();

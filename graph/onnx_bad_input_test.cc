@@ -105,10 +105,23 @@ TEST_CASE("ill-typed nodes are named") {
 }
 
 TEST_CASE("declared types that contradict what is computed") {
-  CHECK_THAT(failure(text_bytes("agraph (float[2, 3] x) => (float[2, 4] y) { y = Relu(x) }")),
-             Contains("\"y\" is float[2, 3], but the model declares float[2, 4]"));
-  CHECK_THAT(failure(text_bytes("agraph (float[2, 3] x) => (y) <float[6] a> { a = Exp(x)\n y = Relu(a) }")),
-             Contains("\"a\" is float[2, 3], but the model declares float[6]"));
+  CHECK_THAT(failure(text_bytes("agraph (float[2, 3] x) => (int64[2, 3] y) { y = Relu(x) }")),
+             Contains("\"y\" is float[2, 3], but the model declares elements of type int64"));
+  CHECK_THAT(failure(text_bytes("agraph (float[2, 3] x) => (y) <double[2, 3] a> { a = Exp(x)\n y = Relu(a) }")),
+             Contains("\"a\" is float[2, 3], but the model declares elements of type double"));
+}
+
+TEST_CASE("declared sizes that contradict what is computed are kept, and count for nothing") {
+  for (const char* text : {"agraph (float[2, 3] x) => (float[2, 4] y) { y = Relu(x) }",
+                           "agraph (float[2, 3] x) => (float[6] y) <float[N] a> { a = Exp(x)\n y = Relu(a) }"}) {
+    const std::string bytes = text_bytes(text);
+    const Graph graph = import_onnx_bytes(bytes, "test");
+    CHECK(to_string(graph.value(graph.outputs()[0].value).type) == "float[2, 3]");
+    onnx::ModelProto before, after;
+    REQUIRE(before.ParseFromString(bytes));
+    REQUIRE(after.ParseFromString(export_onnx_bytes(graph)));
+    CHECK(after.graph().output(0).SerializeAsString() == before.graph().output(0).SerializeAsString());
+  }
 }
 
 TEST_CASE("given sizes that contradict the model") {

@@ -1,5 +1,8 @@
 // Opaque nodes executed by their ONNX form.
 #include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
 #include <set>
 
 #include "graph/execute.h"
@@ -38,13 +41,35 @@ onnx::ModelProto model_around(const ImportedModel& model, const std::map<std::st
   return part;
 }
 
+// Graphs in a node's attributes, prepared once for inputs of the same types and sizes.
+class Bodies {
+ public:
+  explicit Bodies(PrepareGraph prepare) : prepare_(std::move(prepare)) {}
+
+  Executable& find(const std::string& key, const std::function<Graph()>& import) {
+    if (const auto known = prepared_.find(key); known != prepared_.end()) return *known->second;
+    constexpr std::size_t kRemembered = 16;  // a loop whose tensors grow has new sizes each time
+    if (prepared_.size() >= kRemembered) prepared_.clear();
+    return *prepared_.emplace(key, prepare_(import())).first->second;
+  }
+
+ private:
+  PrepareGraph prepare_;
+  std::map<std::string, std::unique_ptr<Executable>> prepared_;
+};
+
 class NodeCall final : public NodeAttributes<Call> {
  public:
   NodeCall(const ImportedModel& model, const std::map<std::string, int>& opsets, const onnx::NodeProto& proto, int version,
-           std::span<const Datum> inputs, const Checkpoint& checkpoint)
-      : NodeAttributes(proto), model_(model), opsets_(opsets), version_(version), inputs_(inputs), checkpoint_(checkpoint) {
+           std::span<const std::string> captured, std::span<const Datum> inputs, Bodies& bodies, const Checkpoint& checkpoint)
+      : NodeAttributes(proto),
+        model_(model),
+        opsets_(opsets),
+        version_(version),
+        inputs_(inputs),
+        bodies_(bodies),
+        checkpoint_(checkpoint) {
     for (const std::string& output : proto.output()) output_count_ += !output.empty();
-    const std::vector<std::string> captured = captured_names(proto);
     for (std::size_t i = 0; i < captured.size(); ++i)
       captured_.emplace(captured[i], inputs.subspan(static_cast<std::size_t>(proto.input_size()) + i, 1).front());
   }
@@ -69,10 +94,20 @@ class NodeCall final : public NodeAttributes<Call> {
                                             std::to_string(inputs.size()));
     std::vector<Datum> all(inputs.begin(), inputs.end());
     for (const auto& [name, datum] : captured_) all.push_back(datum);
-    return execute(imported_body(attribute, proto, all), all, checkpoint_);
+    std::string key(attribute);
+    for (const Datum& datum : all) key += key_of(datum);
+    return bodies_.find(key, [&] { return import_body(attribute, proto, all); }).run(all);
   }
 
  private:
+  static std::string key_of(const Datum& datum) {
+    if (datum.empty()) return "|-";
+    if (datum.is_sequence()) return "|[]";
+    std::string key = "|" + std::string(name(datum.tensor().type()));
+    for (const std::int64_t size : datum.tensor().sizes()) key += "," + std::to_string(size);
+    return key;
+  }
+
   const onnx::GraphProto& body_of(std::string_view attribute) const {
     const auto* found = find(attribute, onnx::AttributeProto::GRAPH);
     if (found == nullptr || !found->has_g())
@@ -80,24 +115,13 @@ class NodeCall final : public NodeAttributes<Call> {
     return found->g();
   }
 
-  // Imported once for inputs of the same types and sizes.
-  const Graph& imported_body(std::string_view attribute, const onnx::GraphProto& proto, std::span<const Datum> inputs) {
-    std::string key(attribute);
-    for (const Datum& datum : inputs)
-      key += datum.empty()         ? "|-"
-             : datum.is_sequence() ? "|[]"
-                                   : "|" + to_string(TensorType{datum.tensor().type(), to_indices(datum.tensor().sizes())});
-    if (const auto known = bodies_.find(key); known != bodies_.end()) return known->second;
-    constexpr std::size_t kRemembered = 16;  // a loop whose tensors grow has new sizes each time
-    if (bodies_.size() >= kRemembered) bodies_.clear();
+  Graph import_body(std::string_view attribute, const onnx::GraphProto& proto, std::span<const Datum> inputs) const {
     onnx::ModelProto model = model_around(model_, opsets_);
     onnx::GraphProto& graph = *model.mutable_graph();
     graph = proto;
     graph.clear_value_info();
     for (auto& output : *graph.mutable_output()) output.clear_type();
-    std::set<std::string> own;
     for (int i = 0; i < graph.input_size(); ++i) {
-      own.insert(graph.input(i).name());
       *graph.mutable_input(i) = described(graph.input(i).name(), inputs[static_cast<std::size_t>(i)]);
     }
     std::size_t next = static_cast<std::size_t>(proto.input_size());
@@ -109,9 +133,7 @@ class NodeCall final : public NodeAttributes<Call> {
     }
     ImportOptions options;
     options.for_execution = true;
-    Graph imported =
-        import_onnx_bytes(serialize(model), "the graph in its attribute \"" + std::string(attribute) + "\"", options);
-    return bodies_.emplace(std::move(key), std::move(imported)).first->second;
+    return import_onnx_bytes(serialize(model), "the graph in its attribute \"" + std::string(attribute) + "\"", options);
   }
 
   static std::set<std::string> names_defined_in(const onnx::GraphProto& graph) {
@@ -128,16 +150,16 @@ class NodeCall final : public NodeAttributes<Call> {
   const std::map<std::string, int>& opsets_;
   int version_;
   std::span<const Datum> inputs_;
+  Bodies& bodies_;
   const Checkpoint& checkpoint_;
   std::map<std::string, Datum> captured_;
-  std::map<std::string, Graph> bodies_;
   std::size_t output_count_ = 0;
   Datum none_;
 };
 
 // The node as a graph of its own, for inputs that are known.
 Graph graph_of(const ImportedModel& model, const std::map<std::string, int>& opsets, const onnx::NodeProto& node,
-               std::span<const Datum> inputs, std::vector<Datum>& graph_inputs) {
+               std::span<const std::string> captured, std::span<const Datum> inputs, std::vector<Datum>& graph_inputs) {
   onnx::ModelProto part = model_around(model, opsets);
   onnx::GraphProto& graph = *part.mutable_graph();
   *graph.add_node() = node;
@@ -145,7 +167,7 @@ Graph graph_of(const ImportedModel& model, const std::map<std::string, int>& ops
   options.for_execution = true;
   std::set<std::string> seen;
   std::vector<std::string> names(node.input().begin(), node.input().end());
-  for (std::string& name : captured_names(node)) names.push_back(std::move(name));
+  names.insert(names.end(), captured.begin(), captured.end());
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (names[i].empty() || !seen.insert(names[i]).second) continue;
     const Datum& datum = inputs[i];
@@ -170,31 +192,56 @@ std::vector<Datum> in_places(const onnx::NodeProto& node, std::vector<Datum> res
 
 }  // namespace
 
-std::vector<Datum> execute_opaque(const Graph& graph, const Node& node, std::span<const Datum> inputs,
-                                  const Checkpoint& checkpoint) {
-  if (!node.origin || !graph.model()) throw Error(ErrorCode::kUnsupported, "cannot be executed: " + node.opaque_reason);
+struct OpaqueExecution::State {
+  std::shared_ptr<const ImportedModel> model;
+  std::shared_ptr<const Origin> origin;
+  std::size_t output_count;
   onnx::NodeProto proto;
-  if (!proto.ParseFromString(node.origin->node_proto)) throw Error(ErrorCode::kBadInput, "its ONNX form is broken");
-  const ImportedModel& model = *graph.model();
-  const std::map<std::string, int>& opsets = node.origin->opsets ? *node.origin->opsets : model.opsets;
-  const std::string domain = canonical_domain(proto.domain());
-  const auto version = opsets.find(domain);
-  const Procedure* procedure =
-      find_local_function(model.skeleton, proto) != nullptr ? nullptr : find_procedure(domain, proto.op_type());
+  std::string domain;
+  std::vector<std::string> captured;
+  const Procedure* procedure = nullptr;
+  bool may_become_known = false;  // when its inputs are
+  PrepareGraph prepare;
+  Bodies bodies;
+  const Checkpoint& checkpoint;
+
+  const std::map<std::string, int>& opsets() const { return origin->opsets ? *origin->opsets : model->opsets; }
+};
+
+OpaqueExecution::OpaqueExecution(const Graph& graph, const Node& node, PrepareGraph prepare, const Checkpoint& checkpoint) {
+  if (!node.origin || !graph.model()) throw Error(ErrorCode::kUnsupported, "cannot be executed: " + node.opaque_reason);
+  state_ = std::make_unique<State>(
+      State{graph.model(), node.origin, node.outputs.size(), {}, {}, {}, nullptr, false, prepare, Bodies(prepare), checkpoint});
+  State& s = *state_;
+  if (!s.proto.ParseFromString(node.origin->node_proto)) throw Error(ErrorCode::kBadInput, "its ONNX form is broken");
+  s.domain = canonical_domain(s.proto.domain());
+  s.captured = captured_names(s.proto);
+  if (find_local_function(s.model->skeleton, s.proto) == nullptr) s.procedure = find_procedure(s.domain, s.proto.op_type());
+  s.may_become_known = s.procedure == nullptr || find_onnx(s.domain, s.proto.op_type()) != nullptr;
+}
+
+OpaqueExecution::~OpaqueExecution() = default;
+
+const std::string& OpaqueExecution::operator_type() const { return state_->proto.op_type(); }
+
+std::vector<Datum> OpaqueExecution::run(std::span<const Datum> inputs) {
+  State& s = *state_;
   std::string reason;
-  if (procedure == nullptr || find_onnx(domain, proto.op_type()) != nullptr) {
+  if (s.may_become_known) {
     std::vector<Datum> graph_inputs;
-    const Graph part = graph_of(model, opsets, proto, inputs, graph_inputs);
+    Graph part = graph_of(*s.model, s.opsets(), s.proto, s.captured, inputs, graph_inputs);
     const bool is_same =
         part.nodes().size() == 1 && part.nodes()[0]->op == nullptr && part.nodes()[0]->origin->opsets == nullptr;
-    if (!is_same) return in_places(proto, execute(part, graph_inputs, checkpoint));
+    if (!is_same) return in_places(s.proto, s.prepare(std::move(part))->run(graph_inputs));
     reason = part.nodes()[0]->opaque_reason;
   }
-  if (procedure == nullptr) throw Error(ErrorCode::kUnsupported, "cannot be executed: " + reason);
-  NodeCall call(model, opsets, proto, version == opsets.end() ? 1 : version->second, inputs, checkpoint);
-  procedure->run(call);
+  if (s.procedure == nullptr) throw Error(ErrorCode::kUnsupported, "cannot be executed: " + reason);
+  const auto version = s.opsets().find(s.domain);
+  NodeCall call(*s.model, s.opsets(), s.proto, version == s.opsets().end() ? 1 : version->second, s.captured, inputs, s.bodies,
+                s.checkpoint);
+  s.procedure->run(call);
   std::vector<Datum> results = call.take_results();
-  results.resize(std::max(results.size(), node.outputs.size()));
+  results.resize(std::max(results.size(), s.output_count));
   return results;
 }
 

@@ -119,6 +119,36 @@ FunctionBody body_of_call(const onnx::FunctionProto& function, const onnx::NodeP
   return body;
 }
 
+std::optional<BranchCall> call_of_branch(const onnx::NodeProto& node, bool condition) {
+  const std::string_view name = condition ? "then_branch" : "else_branch";
+  onnx::NodeProto taken;
+  for (const onnx::AttributeProto& attribute : node.attribute())
+    if (attribute.name() == name && attribute.has_g()) *taken.add_attribute() = attribute;
+  if (taken.attribute_size() != 1) return std::nullopt;
+  const onnx::GraphProto& branch = taken.attribute(0).g();
+  if (branch.sparse_initializer_size() > 0 || branch.input_size() > 0 || branch.output_size() < node.output_size())
+    return std::nullopt;
+  BranchCall result;
+  result.function.set_name(std::string(name));
+  for (const std::string& captured : captured_names(taken)) {
+    result.function.add_input(captured);
+    result.call.add_input(captured);
+  }
+  for (const auto& output : branch.output()) result.function.add_output(output.name());
+  *result.call.mutable_output() = node.output();
+  for (const onnx::TensorProto& weight : branch.initializer()) {
+    onnx::NodeProto& constant = *result.function.add_node();
+    constant.set_op_type("Constant");
+    constant.add_output(weight.name());
+    onnx::AttributeProto& value = *constant.add_attribute();
+    value.set_name("value");
+    value.set_type(onnx::AttributeProto::TENSOR);
+    *value.mutable_t() = weight;
+  }
+  for (const onnx::NodeProto& inner : branch.node()) *result.function.add_node() = inner;
+  return result;
+}
+
 void make_expansion(Graph& graph, std::size_t first, std::string_view node_bytes, const std::string& name,
                     const std::vector<ValueId>& call_inputs, std::vector<ValueId>& results) {
   std::vector<std::shared_ptr<const Node>> nodes(graph.nodes().begin() + static_cast<std::ptrdiff_t>(first),

@@ -29,6 +29,14 @@ const onnx::FunctionProto* find_local_function(const onnx::ModelProto& model, co
 FunctionBody body_of_call(const onnx::FunctionProto& function, const onnx::NodeProto& call,
                           const std::map<std::string, int>& opsets, const std::string& prefix);
 
+// A branch of an If as a function of what it captures, and the call that stands for the If when the branch is taken. Nothing
+// where the branch is missing or has sparse weights.
+struct BranchCall {
+  onnx::FunctionProto function;
+  onnx::NodeProto call;
+};
+std::optional<BranchCall> call_of_branch(const onnx::NodeProto& node, bool condition);
+
 // ---- Expansions: what a function's node stands for in a graph
 
 // Takes the nodes of a graph from position `first` on, which a call was expanded into, and makes them members of an expansion:

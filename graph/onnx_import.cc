@@ -186,6 +186,7 @@ class Importer {
       reason = "opset " + std::to_string(opset->second) + " has no operator " + proto.op_type();
       return false;
     }
+    if (domain.empty() && proto.op_type() == "If" && decide(source)) return true;
     const Operator* op = find_onnx(domain, proto.op_type());
     if (op == nullptr)
       reason = "no definition of operator " + (domain.empty() ? "" : domain + ".") + proto.op_type();
@@ -205,6 +206,24 @@ class Importer {
     return false;
   }
 
+  // A branch whose condition is known stands in the graph instead of its If. What is not understood of it stays as it is.
+  bool decide(const Source& source) {
+    const onnx::NodeProto& proto = source.proto;
+    if (proto.input_size() != 1 || proto.input(0).empty()) return false;
+    const ValueId id = id_of(proto.input(0));
+    const Value& value = graph_.value(id);
+    std::optional<bool> condition;
+    if (const auto known = known_.find(id); value.constant || known != known_.end()) {
+      const Tensor& tensor = value.constant ? value.constant : known->second;
+      if (tensor.type() == DataType::kBool && tensor.size() == 1) condition = tensor.integers()[0] != 0;
+    } else if (value.type.type == DataType::kBool && value.contents && value.contents->size() == 1) {
+      if (const auto number = (*value.contents)[0].constant()) condition = *number != 0;
+    }
+    const auto branch = condition ? call_of_branch(proto, *condition) : std::nullopt;
+    std::string reason;
+    return branch && expand(source, branch->function, branch->call, reason, Expand::kReplace);
+  }
+
   ValueId id_of(const std::string& name) const {
     const auto found = names_.find(name);
     if (found == names_.end()) throw Error(ErrorCode::kBadInput, "its input " + in_quotes(name) + " is not defined");
@@ -212,8 +231,10 @@ class Importer {
   }
 
   // Replaces a call by the function's body. Where that is not understood as a whole the call stays, unless the graph is to be
-  // executed.
-  bool expand(const Source& source, const onnx::FunctionProto& function, const onnx::NodeProto& call, std::string& reason) {
+  // executed, or the call is not to be written back.
+  enum class Expand { kAsCall, kReplace };
+  bool expand(const Source& source, const onnx::FunctionProto& function, const onnx::NodeProto& call, std::string& reason,
+              Expand how = Expand::kAsCall) {
     constexpr int kDeepest = 64;
     constexpr std::size_t kMostNodes = 100'000;  // functions that call functions may double their size with each
     expanded_nodes_ += static_cast<std::size_t>(function.node_size());
@@ -229,12 +250,12 @@ class Importer {
         inputs.push_back(call.input(i).empty() ? kNoValue : id_of(call.input(i)));
         if (inputs.back() != kNoValue) names_.emplace(body.inputs[static_cast<std::size_t>(i)], inputs.back());
       }
-      if (!import_body(source, body, reason)) {
+      if (!import_body(source, body, reason, options_.for_execution || how == Expand::kReplace)) {
         graph_.drop_nodes_from(nodes_before);
         return false;
       }
       for (const std::string& output : body.outputs) results.push_back(output.empty() ? kNoValue : id_of(output));
-      if (source.is_of_model() && !options_.for_execution)
+      if (source.is_of_model() && !options_.for_execution && how == Expand::kAsCall)
         make_expansion(graph_, nodes_before, source.bytes, source.proto.name(), inputs, results);
       std::vector<OnnxValue> values;
       for (const ValueId id : results) values.push_back(NodeSource::to_onnx(id));
@@ -248,7 +269,7 @@ class Importer {
     return true;
   }
 
-  bool import_body(const Source& call, const FunctionBody& body, std::string& reason) {
+  bool import_body(const Source& call, const FunctionBody& body, std::string& reason, bool keep_unknown) {
     const auto opsets = std::make_shared<const std::map<std::string, int>>(body.opsets);
     for (const onnx::NodeProto& node : body.nodes) {
       order_.read_names.insert(node.input().begin(), node.input().end());
@@ -260,7 +281,7 @@ class Importer {
       const Source inner{node, {}, captured, opsets, call.depth + 1};
       std::string why;
       if (import_known(inner, why)) continue;
-      if (!options_.for_execution) {
+      if (!keep_unknown) {
         reason = "in its body: " + why;
         return false;
       }

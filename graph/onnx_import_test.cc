@@ -162,4 +162,25 @@ TEST_CASE("a question mark stands for a size of its own each time") {
   CHECK(to_string(graph.outputs()[0].type) == "float[2, 3]");
 }
 
+TEST_CASE("an If whose condition is known is the branch that it takes") {
+  const auto text = [](const std::string& condition) {
+    return "agraph (float[2, N] x, bool b) => (float[2, N] y, float[2, N] z) {\n w = Exp(x)\n" + condition + R"(
+      y, z = If (c) <
+        then_branch = t () => (float[2, N] t1, float[2, N] t2) <float[1] k = {3}> { t1 = Mul(w, k)  u = Unknown.Custom(t1) t2 = Neg(u) },
+        else_branch = e () => (float[2, N] e1, float[2, N] e2) { e1 = Abs(w)  e2 = Identity(x) }>
+    })";
+  };
+  const auto operators = [&](const std::string& condition) {
+    const Graph graph = import_text(text(condition), 17, {}, ", \"Unknown\" : 1");
+    std::string names;
+    for (const auto& n : graph.nodes()) names += (n->op != nullptr ? n->op->name() : "?") + " ";
+    export_onnx_bytes(graph);  // passes the checker
+    return names;
+  };
+  CHECK(operators("c = Identity(b)") == "Exp Identity ? ");
+  CHECK(operators("c = Constant <value = bool {1}> ()") == "Exp Mul ? ? ");
+  CHECK(operators("n = Constant <value = int64 {3}> ()\n m = Constant <value = int64 {4}> ()\n c = Less(m, n)") ==
+        "Exp Less Abs Identity ");
+}
+
 }  // namespace rewright

@@ -333,4 +333,51 @@ Datum read_output(const Graph& graph, std::size_t output, const std::filesystem:
   return read_declared(graph.model() ? declared(graph.model()->skeleton.graph().output(), name) : nullptr, file);
 }
 
+namespace {
+
+onnx::SequenceProto to_sequence_proto(const Datum& datum);
+
+onnx::OptionalProto to_optional_proto(const Datum& datum) {
+  onnx::OptionalProto proto;
+  proto.set_elem_type(onnx::OptionalProto::UNDEFINED);
+  if (datum.is_sequence()) {
+    proto.set_elem_type(onnx::OptionalProto::SEQUENCE);
+    *proto.mutable_sequence_value() = to_sequence_proto(datum);
+  } else if (!datum.empty()) {
+    proto.set_elem_type(onnx::OptionalProto::TENSOR);
+    *proto.mutable_tensor_value() = to_tensor_proto(datum.tensor(), "");
+  }
+  return proto;
+}
+
+onnx::SequenceProto to_sequence_proto(const Datum& datum) {
+  const std::vector<Datum>& elements = datum.elements();
+  const auto is_tensor = [](const Datum& d) { return !d.empty() && !d.is_sequence(); };
+  onnx::SequenceProto proto;
+  if (std::all_of(elements.begin(), elements.end(), is_tensor)) {
+    proto.set_elem_type(onnx::SequenceProto::TENSOR);
+    for (const Datum& d : elements) *proto.add_tensor_values() = to_tensor_proto(d.tensor(), "");
+  } else if (std::all_of(elements.begin(), elements.end(), [](const Datum& d) { return d.is_sequence(); })) {
+    proto.set_elem_type(onnx::SequenceProto::SEQUENCE);
+    for (const Datum& d : elements) *proto.add_sequence_values() = to_sequence_proto(d);
+  } else {
+    proto.set_elem_type(onnx::SequenceProto::OPTIONAL);
+    for (const Datum& d : elements) *proto.add_optional_values() = to_optional_proto(d);
+  }
+  return proto;
+}
+
+}  // namespace
+
+void write_output(const Graph& graph, std::size_t output, const Datum& datum, const std::filesystem::path& file) {
+  const std::string& name = graph.outputs()[output].name;
+  const auto* info = graph.model() ? declared(graph.model()->skeleton.graph().output(), name) : nullptr;
+  if (info != nullptr && info->type().has_optional_type())
+    write_file(file, serialize(to_optional_proto(datum)));
+  else if (datum.is_sequence())
+    write_file(file, serialize(to_sequence_proto(datum)));
+  else
+    write_file(file, serialize(to_tensor_proto(datum.tensor(), name)));
+}
+
 }  // namespace rewright

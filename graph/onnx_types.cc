@@ -108,17 +108,11 @@ void DeclaredTypes::check(const std::string& name, const TensorType& found) cons
   const auto declared = values_.find(name);
   if (declared == values_.end()) return;
   const auto* tensor = tensor_type(*declared->second);
-  if (tensor == nullptr) return;
-  const DeclaredType type = read(name, *declared->second);
-  bool same = type.type.type == DataType::kUndefined || type.type.type == found.type;
-  same = same && (!type.has_shape || type.type.rank() == found.rank());
-  for (std::size_t axis = 0; same && type.has_shape && axis < found.rank(); ++axis) {
-    const auto difference = (type.type.shape[axis] - found.shape[axis]).constant();
-    same = !difference || *difference == 0 || !type.type.shape[axis].is_constant();
-  }
-  if (!same)
-    throw Error(ErrorCode::kBadInput,
-                "\"" + name + "\" is " + to_string(found) + ", but the model declares " + to_string(type.type));
+  if (tensor == nullptr || found.type == DataType::kUndefined) return;
+  const DataType type = data_type_of(tensor->elem_type()).value_or(DataType::kUndefined);
+  if (type != DataType::kUndefined && type != found.type)
+    throw Error(ErrorCode::kBadInput, "\"" + name + "\" is " + to_string(found) + ", but the model declares elements of type " +
+                                          std::string(rewright::name(type)));
 }
 
 }  // namespace rewright

@@ -26,7 +26,9 @@ class DeclaredTypes {
   // Of an output or inner value; nothing known if it is not declared.
   DeclaredType of_value(const std::string& name) const;
   DeclaredType read(const std::string& name, const onnx::TypeProto& type) const;
-  // Throws Error(kBadInput) if the declared type of a value contradicts the one that was found.
+  // Throws Error(kBadInput) if the declared elements of a value are of another type than those that were found. Sizes that are
+  // declared otherwise than they are computed count for nothing: exporters get them wrong, and what runs models goes by what is
+  // computed.
   void check(const std::string& name, const TensorType& found) const;
 
  private:

@@ -75,9 +75,11 @@ void run_dft(Call& call) {
 
 void run_stft(Call& call) {
   const Tensor& x = call.tensor(0);
-  if (x.sizes().size() != 3 || (x.sizes()[2] != 1 && x.sizes()[2] != 2))
-    throw Error(ErrorCode::kBadInput, "the signal must have shape [batches, length, 1 or 2]");
-  const std::int64_t step = call.integer_input(1), parts = x.sizes()[2];
+  // Exporters leave the last axis of a real signal out.
+  const bool is_real_signal = x.sizes().size() == 2 || (x.sizes().size() == 3 && x.sizes()[2] == 1);
+  if (!is_real_signal && (x.sizes().size() != 3 || x.sizes()[2] != 2))
+    throw Error(ErrorCode::kBadInput, "the signal must have shape [batches, length], or [batches, length, 1 or 2]");
+  const std::int64_t step = call.integer_input(1), parts = is_real_signal ? 1 : 2;
   const std::vector<double> window = call.has_input(2) ? call.reals(2) : std::vector<double>();
   const std::int64_t length = call.has_input(3) ? call.integer_input(3)
                               : !window.empty() ? static_cast<std::int64_t>(window.size())

@@ -18,6 +18,13 @@ int usable_threads(int asked) {
   return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 }
 
+std::vector<Datum> Session::execute(std::span<const Datum> inputs) {
+  std::vector<Tensor> tensors;
+  for (const Datum& input : inputs) tensors.push_back(input.tensor());
+  const std::vector<Tensor> results = run(tensors);
+  return {results.begin(), results.end()};
+}
+
 double roofline_share(const StepProfile& step, const Roofline& roofline) {
   const double seconds = step.runs > 0 ? step.seconds / step.runs : 0;
   const double least = std::max(roofline.operations_per_second > 0 ? step.flops / roofline.operations_per_second : 0,

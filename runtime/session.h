@@ -27,6 +27,8 @@ struct SessionOptions {
   // A file to keep the prepared plan in, so that the next process starts faster: packed weights and folded constants. It serves
   // the same model on the same kind of machine, and is made anew where it does not fit. Empty: none.
   std::string plan_cache = {};
+  // Called between the nodes that are not compiled, and in their loops; throws to end a run.
+  Checkpoint checkpoint = {};
 };
 
 // What one step of a session did, summed over the runs so far.
@@ -49,6 +51,8 @@ class Session {
   // that the session was made for, and on nothing else. Throws Error(kBadInput) if inputs do not fit, Error(kUnsupported) at a
   // node that cannot be executed.
   virtual std::vector<Tensor> run(std::span<const Tensor> inputs) = 0;
+  // The same for values of all kinds. What knows tensors alone throws Error(kBadInput) for others.
+  virtual std::vector<Datum> execute(std::span<const Datum> inputs);
   virtual std::vector<StepProfile> profile() const { return {}; }
   // What its user had better know: that a plan cache was of no use, and why.
   virtual std::vector<std::string> warnings() const { return {}; }
@@ -59,6 +63,8 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string name() const = 0;
+  // Does it execute opaque nodes, too? What does not is given graphs without them: see runtime/mixed.h.
+  virtual bool executes_opaque_nodes() const { return false; }
   // Where all sizes are known, all work that does not depend on inputs is done here: constants, packing, planning.
   virtual std::unique_ptr<Session> prepare(const Graph& graph, const SessionOptions& options = {}) const = 0;
 };

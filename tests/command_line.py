@@ -262,6 +262,65 @@ class CommandLine(unittest.TestCase):
         self.assertTrue(all(step["roofline_share"] >= 0 for step in facts["profile"]))
         self.assertGreater(facts["roofline"]["flop_per_s"], 0)
 
+    def write_text(self, name, text):
+        onnx.save(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> agraph {text}'), self.path(name))
+
+    def test_run_reads_and_writes_values_of_every_kind(self):
+        self.write_text(
+            "kinds.onnx",
+            """(seq(float[3]) q, string[2] t, bfloat16[2] h) => (seq(float[3]) r, string[2] u, bfloat16[2] k, float[3] y) {
+              zero = Constant <value = int64 {0}> ()
+              first = SequenceAt(q, zero)
+              y = Neg(first)
+              r = SequenceInsert(q, y)
+              u = Identity(t)
+              k = Neg(h)
+            }""",
+        )
+        sequence = numpy_helper.from_list([numpy.array([1, 2, 3], numpy.float32)], "q")
+        texts = helper.make_tensor("t", TensorProto.STRING, [2], ["a", "b"])
+        halves = helper.make_tensor("h", TensorProto.BFLOAT16, [2], [1.5, -2.0])
+        arguments = []
+        for name, value in (("q", sequence), ("t", texts), ("h", halves)):
+            pathlib.Path(self.path(f"{name}.pb")).write_bytes(value.SerializeToString())
+            arguments += ["--input", f"{name}={self.path(f'{name}.pb')}"]
+        for device in ("cpu", "reference"):
+            out = self.folder / device
+            self.run_program("run", self.path("kinds.onnx"), *arguments, "--output-dir", str(out), "--device", device)
+            written = onnx.SequenceProto.FromString((out / "r.pb").read_bytes())
+            self.assertEqual([a.tolist() for a in numpy_helper.to_list(written)], [[1, 2, 3], [-1, -2, -3]])
+            self.assertEqual(list(onnx.TensorProto.FromString((out / "u.pb").read_bytes()).string_data), [b"a", b"b"])
+            negated = numpy_helper.to_array(onnx.TensorProto.FromString((out / "k.pb").read_bytes()))
+            self.assertEqual(negated.astype(numpy.float32).tolist(), [-1.5, 2.0])
+            self.assertEqual(numpy.load(out / "y.npy").tolist(), [-1, -2, -3])
+
+    def endless_loop(self):
+        self.write_text(
+            "endless.onnx",
+            """(float[2] x) => (float[2] y) {
+              yes = Constant <value = bool {1}> ()
+              y = Loop ("", yes, x) <body = b (int64 i, bool c, float[2] v) => (bool go, float[2] next) {
+                next = Neg(v)
+                go = Identity(c)
+              }>
+            }""",
+        )
+        numpy.save(self.path("x.npy"), numpy.ones(2, numpy.float32))
+        return [self.path("endless.onnx"), "--input", f"x={self.path('x.npy')}", "--output-dir", self.path("out")]
+
+    def test_a_run_that_never_ends_is_given_up(self):
+        for device in ("cpu", "reference"):
+            message = self.error("run", *self.endless_loop(), "--budget", "300ms", "--device", device, status=4)
+            self.assertIn("endless.onnx", message)
+            self.assertIn("longer than its budget of 300ms", message)
+
+    def test_a_run_that_never_ends_is_interrupted(self):
+        with subprocess.Popen([REWRIGHT, "run", *self.endless_loop()], stderr=subprocess.PIPE, text=True) as process:
+            self.assertRaises(subprocess.TimeoutExpired, process.wait, 2)
+            process.send_signal(signal.SIGINT)
+            self.assertIn("was interrupted", process.communicate(timeout=60)[1])
+            self.assertEqual(process.returncode, 4)
+
     def test_run_traces(self):
         numpy.save(self.path("x.npy"), numpy.zeros((1, 4, 16, 16), "float32"))
         options = ["--input", f"x={self.path('x.npy')}", "--output-dir", self.path("out"), "--trace", self.path("trace.json")]

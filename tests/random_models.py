@@ -154,6 +154,9 @@ class Builder:
         node = onnx.NodeProto()
         node.CopyFrom(pieces.node)
         node.ClearField("name")
+        if node.op_type == "STFT" and not any(a.name == "onesided" for a in node.attribute):
+            # The default, said: ONNX's own shape inference takes another one, and would declare sizes that no value has.
+            node.attribute.append(helper.make_attribute("onesided", 1))
         del node.input[:], node.output[:]
         node.input.extend(names[name] for name in pieces.node.input)
         node.output.extend(outputs)

@@ -34,6 +34,13 @@ RAPIDOCR = Package(
 )
 MAGIKA = Package("magika==1.0.3", "3e9b49134e8116ee40b431664dcbed9e199413efddcce1a173c734b4e0521529", "Apache-2.0")
 
+DDDDOCR = Package("ddddocr==1.6.1", "c7c70f4ae2d0335440ae8b272eea48c9f6888ecef46785fe2311f0c97a133935", "MIT")
+NUDENET = Package("nudenet==3.4.2", "5937dbd84e5d8e5de038f08ffea5a1bb50a08475776bf2b4795914ce0eaf0331", "MIT")
+ONNX_ASR = Package("onnx-asr==0.12.0", "5e7ceca454609819ea7833f61e2302e0c8f6ece4f8a78b66c5daba53cb51de4a", "MIT")
+PIPER = Package("piper-tts==1.8.0", "25b4d3f31ff70c8fa7151908e00aaa5650cbdf16bca8fcf21299f3941b89a7d3", "GPL-3.0-or-later")
+SILERO = Package("silero-vad==6.2.3", "7b7f5436cfcb02fae583a05b512ea96467fd449fe54cb49a5e4f06c51a1e43b8", "MIT")
+SPEECHMOS = Package("speechmos==0.0.1.1", "31c4c9d3234f6ee10102edff74333014c50006a3f389daf7ecacae34e68ebbf7", "MIT")
+
 MODELS = {
     "ocr_detection": Model(
         RAPIDOCR,
@@ -58,6 +65,126 @@ MODELS = {
         "magika/models/standard_v3_3/model.onnx",
         "fe2d2eb49c5f88a9e0a6c048e15d6ffdf86235519c2afc535044de433169ec8c",
         "what type a file has; input bytes, N x 2048 (int32)",
+    ),
+    "captcha": Model(
+        DDDDOCR,
+        "ddddocr/common.onnx",
+        "33b5cd351ee94e73a6bf8fa18c415ed8b819b3ffd342e267c30d8ad8334e34e8",
+        "what a line of characters says; input input1, 1 x 1 x 64 x W",
+    ),
+    "captcha_quantized": Model(
+        DDDDOCR,
+        "ddddocr/common_old.onnx",
+        "b8f2ad9cbc1f2e3922a6cb9459e30824e7e2467f3fb4fd61420640e34ea0bf68",
+        "the same quantized dynamically, with a recurrent layer of domain com.microsoft",
+    ),
+    "captcha_detection": Model(
+        DDDDOCR,
+        "ddddocr/common_det.onnx",
+        "6faa8ea85a8c1a634e5050c4a138fca10f30194e0d7abbe9ade1fcd423af6ed6",
+        "YOLOX, where characters are; input images, 1 x 3 x 416 x 416",
+    ),
+    "nudity_detection": Model(
+        NUDENET,
+        "nudenet/320n.onnx",
+        "c15d8273adad2d0a92f014cc69ab2d6c311a06777a55545f2c4eb46f51911f0f",
+        "YOLOv8; input images, N x 3 x H x W",
+    ),
+    "features_nemo": Model(
+        ONNX_ASR,
+        "onnx_asr/preprocessors/data/nemo80.onnx",
+        "7ab6b0d1f57832e56f59aa7cab4289de50df7f8d5296cdfd281d9c9b7b8d73e0",
+        "features of speech for NeMo; inputs waveforms, N x T, and their lengths",
+    ),
+    "features_whisper": Model(
+        ONNX_ASR,
+        "onnx_asr/preprocessors/data/whisper80.onnx",
+        "8161c22a310df637a56029c037c79c9eb52a211a36b20935a1d0ba32bdb43d8f",
+        "features of speech for Whisper; inputs waveforms, N x T, and their lengths",
+    ),
+    "features_kaldi": Model(
+        ONNX_ASR,
+        "onnx_asr/preprocessors/data/kaldi.onnx",
+        "7d0f04ed3aa0775ac690c5bb3680cdef3e68807ee3ce415f0ca47deeeefc9bce",
+        "features of speech for Kaldi; inputs waveforms, N x T, and their lengths",
+    ),
+    "features_wespeaker": Model(
+        ONNX_ASR,
+        "onnx_asr/preprocessors/data/wespeaker.onnx",
+        "4fcc0d9897bf960a304615cdb95ea2831f26dd409fcd1971b4ea831c49256cfd",
+        "features of speech for WeSpeaker, by a Scan; inputs waveforms, N x T, and their lengths",
+    ),
+    "resample": Model(
+        ONNX_ASR,
+        "onnx_asr/preprocessors/data/resample_11_16.onnx",
+        "f2e90792f65753b0b79ec73829f21352b230a8fa06f3c115dce3feba2ec3d46c",
+        "sound from 11 to 16 kHz; inputs waveforms, N x T, and their lengths",
+    ),
+    "diacritics_hebrew": Model(
+        PIPER,
+        "piper/hebrew/nakdimon.onnx",
+        "9ff491dcc7d66392019d427a98b97d5de10c0d721628ae740858174ae22b190e",
+        "Nakdimon, recurrent layers as Loops; input input_1, N x T",
+    ),
+    "diacritics_arabic": Model(
+        PIPER,
+        "piper/tashkeel/model.onnx",
+        "52c40d42ca094ff9ff07a091d0a1eafd7baa5cf2388e60a9cc89bacd8e5e955f",
+        "Tashkeel; inputs of characters, N x T, and their lengths",
+    ),
+    "voice": Model(
+        SILERO,
+        "silero_vad/data/silero_vad.onnx",
+        "1a153a22f4509e292a94e67d6f9b85e8deb25b4988682b7e174c65279d8788e3",
+        "Silero, is it speech; two networks in the branches of an If",
+    ),
+    "voice_opset15": Model(
+        SILERO,
+        "silero_vad/data/silero_vad_16k_op15.onnx",
+        "7ed98ddbad84ccac4cd0aeb3099049280713df825c610a8ed34543318f1b2c49",
+        "Silero, the same at 16 kHz",
+    ),
+    "voice_sequence": Model(
+        SILERO,
+        "silero_vad/data/silero_vad_16k_sequence.onnx",
+        "9ccdacc4719d8aa7e45a77536bfabec45a03ba1f2fad5e241ab4060b24238a85",
+        "Silero, the same for a sequence",
+    ),
+    "voice_half": Model(
+        SILERO,
+        "silero_vad/data/silero_vad_half.onnx",
+        "1e0b195ad4806595ef4466f419d16fca7e4afcfc6669b8c0b5f76ea87547c769",
+        "Silero, the same with weights of 16 bits",
+    ),
+    "voice_opset18": Model(
+        SILERO,
+        "silero_vad/data/silero_vad_op18_ifless.onnx",
+        "7671cd04b004e9076da0d4a7b1a5aec36adf161c39230c1cb94a4fd5db6bbd28",
+        "Silero, the same in another opset",
+    ),
+    "voice_openvino": Model(
+        SILERO,
+        "silero_vad/data/silero_vad_openvino_16k.onnx",
+        "7776b81ad1b0350c15d7f1555943b9232eb53e9ca5d989c6d0cea9ebc8664d87",
+        "Silero, the same for one chunk",
+    ),
+    "echo_quality": Model(
+        SPEECHMOS,
+        "speechmos/aecmos_models/Run_1663829550_Stage_0.onnx",
+        "b517d8d9ca2f91ea55d15f605a15917c19be5d832868fe115c7c5bc48986dae1",
+        "how well echo was cancelled; input input, N x 3 x T x 160",
+    ),
+    "noise_quality": Model(
+        SPEECHMOS,
+        "speechmos/dnsmos_models/sig_bak_ovr.onnx",
+        "269fbebdb513aa23cddfbb593542ecc540284a91849ac50516870e1ac78f6edd",
+        "how well noise was suppressed; input input_1, N x 144160",
+    ),
+    "loss_quality": Model(
+        SPEECHMOS,
+        "speechmos/plcmos_models/plcmos_v2.onnx",
+        "c0ad3fc64ef9682b4749c0e96636b41c73b4b30bd123b9348feea06a96895286",
+        "how well lost packets were concealed; input degraded_audio, N x 1 x T x 257",
     ),
 }
 

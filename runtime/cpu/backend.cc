@@ -76,11 +76,11 @@ class CpuSession final : public Session {
     if (options_.precision_double) {
       std::vector<Tensor> inputs;
       for (const Tensor& t : given) inputs.push_back(cpu::widened(t));
-      std::vector<Tensor> outputs = execute(inputs);
+      std::vector<Tensor> outputs = run_plan(inputs);
       for (std::size_t o = 0; o < outputs.size(); ++o) outputs[o] = cpu::narrowed(outputs[o], outputs_[o].type.type);
       return outputs;
     }
-    return execute(given);
+    return run_plan(given);
   }
 
   std::vector<StepProfile> profile() const override {
@@ -105,7 +105,7 @@ class CpuSession final : public Session {
   }
 
  private:
-  std::vector<Tensor> execute(std::span<const Tensor> inputs) {
+  std::vector<Tensor> run_plan(std::span<const Tensor> inputs) {
     PlanRunner& runner = fixed_ && same_types(inputs, fixed_types_) ? *fixed_ : runner_for(inputs);
     return translated([&] { return runner.run(inputs); });
   }

@@ -14,6 +14,7 @@
 #include "runtime/cpu/plan.h"
 #include "runtime/cpu/rows/rows.h"
 #include "runtime/cpu/runner.h"
+#include "runtime/mixed.h"
 
 namespace rewright {
 
@@ -24,6 +25,7 @@ constexpr int kKernelGeneration = 5;
 
 constexpr double kSecondsPerSample = 0.012;
 constexpr int kLeastRuns = 3;
+constexpr double kLongestRun = 30;  // seconds
 
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
@@ -74,6 +76,15 @@ Roofline measure_roofline(int threads, Isa isa) {
   return roofline;
 }
 
+// A model may hold a loop that never ends.
+Checkpoint ends_after(double seconds, std::stop_token cancel) {
+  return [start = Clock::now(), seconds, cancel = std::move(cancel)] {
+    if (cancel.stop_requested()) throw Error(ErrorCode::kCancelled, "measuring was stopped");
+    if (seconds_since(start) > seconds)
+      throw Error(ErrorCode::kUnsupported, "was given up after " + std::to_string(static_cast<int>(seconds)) + " s of running");
+  };
+}
+
 class CpuDevice final : public Device {
  public:
   CpuDevice(int threads, bool winograd) {
@@ -103,10 +114,12 @@ class CpuDevice final : public Device {
   }
 
   std::vector<std::vector<double>> time_graphs(std::span<const Graph> graphs, const TimingOptions& options) override {
+    SessionOptions session_options = options_;
+    session_options.checkpoint = ends_after(kLongestRun + 2 * options.max_seconds, options.cancel);
     std::vector<std::unique_ptr<Session>> sessions;
     std::vector<Tensor> inputs;
     for (const Graph& graph : graphs) {
-      sessions.push_back(cpu_backend().prepare(graph, options_));
+      sessions.push_back(prepare_session(cpu_backend(), graph, session_options));
       if (sessions.size() == 1) inputs = random_inputs(graph, {}, options.seed);
     }
     std::vector<std::vector<double>> seconds(graphs.size());
@@ -127,7 +140,9 @@ class CpuDevice final : public Device {
   }
 
   std::vector<Tensor> run(const Graph& graph, std::span<const Tensor> inputs) override {
-    return cpu_backend().prepare(graph, options_)->run(inputs);
+    SessionOptions session_options = options_;
+    session_options.checkpoint = ends_after(kLongestRun, {});
+    return prepare_session(cpu_backend(), graph, session_options)->run(inputs);
   }
 
   bool supports(const Graph&, const Node& node) const override { return node.op != nullptr; }

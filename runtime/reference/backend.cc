@@ -1,26 +1,31 @@
 #include "runtime/reference/backend.h"
 
+#include "graph/execute.h"
+
 namespace rewright {
 
 namespace {
 
 class ReferenceSession final : public Session {
  public:
-  explicit ReferenceSession(const Graph& graph) : graph_(graph) {}
+  ReferenceSession(const Graph& graph, const SessionOptions& options) : graph_(graph), checkpoint_(options.checkpoint) {}
   std::vector<Tensor> run(std::span<const Tensor> inputs) override {
-    bind_sizes(graph_, inputs);
-    return interpret(graph_, inputs);
+    const std::vector<Datum> data(inputs.begin(), inputs.end());
+    return tensors_of(graph_, execute(data));
   }
+  std::vector<Datum> execute(std::span<const Datum> inputs) override { return rewright::execute(graph_, inputs, checkpoint_); }
 
  private:
   Graph graph_;
+  Checkpoint checkpoint_;
 };
 
 class ReferenceBackend final : public Backend {
  public:
   std::string name() const override { return "reference"; }
-  std::unique_ptr<Session> prepare(const Graph& graph, const SessionOptions&) const override {
-    return std::make_unique<ReferenceSession>(graph);
+  bool executes_opaque_nodes() const override { return true; }
+  std::unique_ptr<Session> prepare(const Graph& graph, const SessionOptions& options) const override {
+    return std::make_unique<ReferenceSession>(graph, options);
   }
 };
 

@@ -180,19 +180,28 @@ Tensor read_tensor(const std::string& file) {
   throw Error(ErrorCode::kUsage, "a tensor is read from a .npy or .pb file", file);
 }
 
-std::map<std::string, Tensor> read_named_tensors(const std::vector<std::string>& pairs) {
-  std::map<std::string, Tensor> given;
+std::map<std::string, std::string> named_files(const std::vector<std::string>& pairs) {
+  std::map<std::string, std::string> files;
   for (const std::string& pair : pairs) {
     const std::size_t equals = pair.find('=');
     if (equals == std::string::npos || equals == 0)
       throw Error(ErrorCode::kUsage, "--input " + pair + " is not understood", {}, "write it like --input NAME=FILE.npy");
-    given[pair.substr(0, equals)] = read_tensor(pair.substr(equals + 1));
+    files[pair.substr(0, equals)] = pair.substr(equals + 1);
   }
+  return files;
+}
+
+std::map<std::string, Tensor> read_named_tensors(const std::vector<std::string>& pairs) {
+  std::map<std::string, Tensor> given;
+  for (const auto& [name, file] : named_files(pairs)) given[name] = read_tensor(file);
   return given;
 }
 
-std::vector<Tensor> in_order_of_inputs(const Graph& graph, std::map<std::string, Tensor> given) {
-  std::vector<Tensor> result;
+namespace {
+
+template <class T>
+std::vector<T> in_order(const Graph& graph, std::map<std::string, T> given) {
+  std::vector<T> result;
   std::string missing;
   for (const ValueId id : graph.inputs()) {
     const Value& value = graph.value(id);
@@ -207,6 +216,16 @@ std::vector<Tensor> in_order_of_inputs(const Graph& graph, std::map<std::string,
   if (!missing.empty()) throw Error(ErrorCode::kUsage, "no file is given for " + missing, {}, "add --input NAME=FILE.npy");
   if (!given.empty()) throw Error(ErrorCode::kUsage, "the model has no input \"" + given.begin()->first + "\"");
   return result;
+}
+
+}  // namespace
+
+std::vector<Tensor> in_order_of_inputs(const Graph& graph, std::map<std::string, Tensor> given) {
+  return in_order(graph, std::move(given));
+}
+
+std::vector<Datum> in_order_of_inputs(const Graph& graph, std::map<std::string, Datum> given) {
+  return in_order(graph, std::move(given));
 }
 
 bool is_part_of_shipped_rules(const std::string& argument) {

@@ -87,8 +87,11 @@ const Backend& find_backend(const std::string& name);
 Tensor read_tensor(const std::string& file);
 // NAME=FILE pairs of --input.
 std::map<std::string, Tensor> read_named_tensors(const std::vector<std::string>& pairs);
+// The same without reading the files.
+std::map<std::string, std::string> named_files(const std::vector<std::string>& pairs);
 // These as the graph's inputs in order. Throws Error(kUsage) for unknown or missing names.
 std::vector<Tensor> in_order_of_inputs(const Graph& graph, std::map<std::string, Tensor> given);
+std::vector<Datum> in_order_of_inputs(const Graph& graph, std::map<std::string, Datum> given);
 
 // The rules of all these files; the shipped ones if there are none. "generated" and "handwritten" are the shipped rules that
 // the generator found and those that people wrote, unless there is a file of that name.

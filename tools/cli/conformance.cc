@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "runtime/mixed.h"
 #include "tools/cli/command.h"
 
 namespace rewright::cli {
@@ -21,16 +22,8 @@ int conformance_command(const Options& options) {
     throw Error(ErrorCode::kBadInput, "there is no such folder", options.folder);
   const Backend& backend = find_backend(options.device);
   const int threads = thread_count(options.common);
-  // What no backend has kernels for, procedures and values that are no tensors, is the interpreter's on every device.
-  const auto is_tensor = [](const Datum& datum) { return !datum.empty() && !datum.is_sequence(); };
   const auto execute = [&](const Graph& graph, std::span<const Datum> inputs) {
-    const bool has_opaque =
-        std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const auto& node) { return node->op == nullptr; });
-    if (has_opaque || !std::all_of(inputs.begin(), inputs.end(), is_tensor)) return rewright::execute(graph, inputs);
-    std::vector<Tensor> tensors;
-    for (const Datum& datum : inputs) tensors.push_back(datum.tensor());
-    const std::vector<Tensor> results = backend.prepare(graph, {.threads = threads})->run(tensors);
-    return std::vector<Datum>(results.begin(), results.end());
+    return prepare_session(backend, graph, {.threads = threads})->execute(inputs);
   };
   using Status = ConformanceCase::Status;
   ConformanceReport report;
@@ -68,7 +61,7 @@ CLI::App* add_conformance(CLI::App& program, Run& run) {
   CLI::App* command = add_command(program, "conformance", "Run a folder of ONNX backend test cases",
                                   "rewright conformance cases --device reference", o.common);
   command->add_option("folder", o.folder, "CASE/model.onnx and CASE/test_data_set_N/*.pb")->required()->type_name("DIR");
-  command->add_option("--device", o.device, "cpu or reference")->capture_default_str();
+  command->add_option("--device", o.device, "cpu, cuda or reference")->capture_default_str();
   command->add_flag("--verbose", o.verbose, "name the unsupported cases, too");
   command->callback([options, &run] { run = [options] { return conformance_command(*options); }; });
   return command;

@@ -1,12 +1,15 @@
 #include <algorithm>
+#include <chrono>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "graph/file.h"
 #include "runtime/cpu/device.h"
+#include "runtime/mixed.h"
 #include "tools/cli/command.h"
 
 namespace rewright::cli {
@@ -17,17 +20,18 @@ struct Options {
   CommonOptions common;
   std::string model, output_dir, trace, plan_cache, device = "cpu";
   std::vector<std::string> inputs;
-  std::string math = "reassociate";
+  std::string math = "reassociate", budget;
   bool profile = false;
 };
 
-// A file name for a tensor: what cannot stand in a name becomes "_"; equal names get a number.
-std::string file_name(const std::string& tensor, std::size_t number, std::map<std::string, int>& used) {
+// A file name for an output: what cannot stand in a name becomes "_"; equal names get a number.
+std::string file_name(const std::string& tensor, std::size_t number, const std::string& ending,
+                      std::map<std::string, int>& used) {
   std::string name;
   for (const char c : tensor) name += std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.' ? c : '_';
   if (name.empty() || name.front() == '.') name = "output_" + std::to_string(number) + name;
   if (used[name]++ > 0) name += "_" + std::to_string(number);
-  return name + ".npy";
+  return name + ending;
 }
 
 // What was measured from `before` on.
@@ -91,42 +95,81 @@ std::size_t memory_of_process(const std::string& which) {
   return 0;
 }
 
+// Axes, pads or shapes may be inputs of the model: their values say what it computes.
+void give_values(ImportOptions& import, const std::string& name, const Datum& datum) {
+  constexpr std::int64_t kSmall = 1024;
+  if (!datum.empty() && !datum.is_sequence() && datum.tensor().size() <= kSmall) import.input_values[name] = datum.tensor();
+}
+
+// What --input names. A .pb file is read as the model declares the input, so the model is read first where there is one.
+std::map<std::string, Datum> read_inputs(const Options& options, ImportOptions& import) {
+  std::map<std::string, Datum> given;
+  std::map<std::string, std::string> declared;
+  for (const auto& [name, file] : named_files(options.inputs)) {
+    if (file.ends_with(".pb"))
+      declared.emplace(name, file);
+    else
+      give_values(import, name, given[name] = read_tensor(file));
+  }
+  if (declared.empty()) return given;
+  const Graph graph = import_onnx(options.model, import);
+  for (std::size_t i = 0; i < graph.inputs().size(); ++i) {
+    const std::string& name = graph.value(graph.inputs()[i]).name;
+    if (const auto file = declared.find(name); file != declared.end())
+      give_values(import, name, given[name] = read_input(graph, i, file->second));
+  }
+  for (const auto& [name, file] : declared)
+    if (!given.contains(name)) throw Error(ErrorCode::kUsage, "the model has no input \"" + name + "\"");
+  return given;
+}
+
+std::vector<Tensor> tensors_of(const std::vector<Datum>& data) {
+  std::vector<Tensor> tensors;
+  for (const Datum& datum : data) tensors.push_back(datum.tensor());
+  return tensors;
+}
+
 int run_command(const Options& options) {
-  const std::map<std::string, Tensor> given = read_named_tensors(options.inputs);
-  ImportOptions import;  // axes, pads or shapes may be inputs of the model: their values say what it computes
-  for (const auto& [name, tensor] : given)
-    if (tensor.size() <= 1024) import.input_values[name] = tensor;
+  using Clock = std::chrono::steady_clock;
+  const double budget = options.budget.empty() ? std::numeric_limits<double>::infinity() : parse_seconds(options.budget);
+  const Interruption interruption;
+  const Clock::time_point begin = Clock::now();
+  const Checkpoint checkpoint = [&] {  // a loop may never end
+    if (interruption.token().stop_requested()) throw Error(ErrorCode::kCancelled, "was interrupted", options.model);
+    if (std::chrono::duration<double>(Clock::now() - begin).count() > budget)
+      throw Error(ErrorCode::kCancelled, "takes longer than its budget of " + options.budget, options.model);
+  };
+  ImportOptions import;
+  const std::map<std::string, Datum> given = read_inputs(options, import);
   const std::size_t resident = memory_of_process("VmRSS:");
   const double start = cpu_milliseconds();
   const Graph graph = import_onnx(options.model, import);
   const double loaded = cpu_milliseconds();
-  const std::vector<Tensor> inputs = in_order_of_inputs(graph, given);
+  const std::vector<Datum> inputs = in_order_of_inputs(graph, given);
   const int threads = thread_count(options.common);
   const bool profile = options.profile || !options.trace.empty();
-  std::vector<Tensor> outputs;
+  std::vector<Datum> outputs;
   nlohmann::json report = {{"model", options.model}, {"device", options.device}};
   if (options.device == "onnxruntime") {
     if (profile) throw Error(ErrorCode::kUsage, "--profile and --trace are for --device cpu");
-    outputs = make_device(options.device, threads)->run(graph, inputs);
+    const std::vector<Tensor> results = make_device(options.device, threads)->run(graph, tensors_of(inputs));
+    outputs.assign(results.begin(), results.end());
   } else {
-    const auto is_opaque = [](const auto& node) { return node->op == nullptr; };
-    std::string device = options.device;
-    if (device == "cpu" && std::any_of(graph.nodes().begin(), graph.nodes().end(), is_opaque)) {
-      device = "reference";
-      std::cerr << "rewright: warning: " << options.model
-                << ": it holds nodes that only the interpreter executes (see rewright show --unsupported), and is run by it\n";
-    }
-    const std::unique_ptr<Session> session = find_backend(device).prepare(
-        graph, {.threads = threads, .profile = profile, .winograd = options.math != "exact", .plan_cache = options.plan_cache});
+    const std::unique_ptr<Session> session = prepare_session(find_backend(options.device), graph,
+                                                             {.threads = threads,
+                                                              .profile = profile,
+                                                              .winograd = options.math != "exact",
+                                                              .plan_cache = options.plan_cache,
+                                                              .checkpoint = checkpoint});
     const double prepared = cpu_milliseconds();
-    outputs = session->run(inputs);
+    outputs = session->execute(inputs);
     report["cpu_ms"] = {{"load", loaded - start}, {"prepare", prepared - loaded}, {"run", cpu_milliseconds() - prepared}};
     report["resident_bytes"] = memory_of_process("VmHWM:") - resident;
     for (const std::string& warning : session->warnings()) std::cerr << "rewright: warning: " << warning << "\n";
     if (profile) {
       constexpr int kRuns = 10;  // beside the first one, which also prepares
       const std::vector<StepProfile> first = session->profile();
-      for (int i = 0; i < kRuns; ++i) session->run(inputs);
+      for (int i = 0; i < kRuns; ++i) session->execute(inputs);
       const std::vector<StepProfile> steps = difference(session->profile(), first);
       const Roofline roofline = make_cpu_device(threads)->roofline();
       if (options.profile) say(options.common, profile_table(steps, roofline));
@@ -146,11 +189,23 @@ int run_command(const Options& options) {
   std::map<std::string, int> used;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const std::string& name = graph.outputs()[i].name;
-    const std::filesystem::path file = std::filesystem::path(options.output_dir) / file_name(name, i, used);
-    write_npy(outputs[i], file);
+    const bool is_tensor = !outputs[i].empty() && !outputs[i].is_sequence();
+    const bool is_array = is_tensor && is_npy_type(outputs[i].tensor().type());
+    const std::filesystem::path file =
+        std::filesystem::path(options.output_dir) / file_name(name, i, is_array ? ".npy" : ".pb", used);
+    if (is_array)
+      write_npy(outputs[i].tensor(), file);
+    else
+      write_output(graph, i, outputs[i], file);
     say(options.common, name + " -> " + file.string() + "\n");
-    written.push_back(
-        {{"name", name}, {"file", file.string()}, {"type", rewright::name(outputs[i].type())}, {"shape", outputs[i].sizes()}});
+    nlohmann::json entry = {{"name", name}, {"file", file.string()}};
+    if (is_tensor) {
+      entry["type"] = rewright::name(outputs[i].tensor().type());
+      entry["shape"] = outputs[i].tensor().sizes();
+    } else {
+      entry["type"] = outputs[i].is_sequence() ? "sequence" : "nothing";
+    }
+    written.push_back(std::move(entry));
   }
   report["outputs"] = std::move(written);
   write_json(options.common, report);
@@ -165,9 +220,12 @@ CLI::App* add_run(CLI::App& program, Run& run) {
   CLI::App* command = add_command(program, "run", "Execute a model on tensors from files",
                                   "rewright run model.onnx --input x=x.npy --output-dir results", o.common);
   command->add_option("model", o.model, "the model")->required()->type_name("MODEL.onnx");
-  command->add_option("--input", o.inputs, "a tensor for an input (repeatable)")->type_name("NAME=FILE(.npy|.pb)");
-  command->add_option("--output-dir", o.output_dir, "folder for the results, a .npy file each")->required()->type_name("DIR");
-  command->add_option("--device", o.device, "cpu, onnxruntime or reference")->capture_default_str();
+  command->add_option("--input", o.inputs, "a value for an input (repeatable)")->type_name("NAME=FILE(.npy|.pb)");
+  command->add_option("--output-dir", o.output_dir, "folder for the results: a .npy file each, or .pb for what NumPy has not")
+      ->required()
+      ->type_name("DIR");
+  command->add_option("--device", o.device, "cpu, cuda, onnxruntime or reference")->capture_default_str();
+  command->add_option("--budget", o.budget, "time after which a run that has not ended is given up (a loop may never end)");
   command
       ->add_option("--plan-cache", o.plan_cache,
                    "keep packed weights and folded constants here, to start faster the next time (device cpu)")

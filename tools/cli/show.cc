@@ -6,6 +6,7 @@
 #include "optimizer/optimize.h"
 #include "rules/io.h"
 #include "runtime/cpu/device.h"
+#include "runtime/mixed.h"
 #include "tools/cli/command.h"
 
 namespace rewright::cli {
@@ -151,7 +152,7 @@ int show_model(const Options& options) {
                            {"bytes", number_or_text(bytes)}};
   if (options.time) {
     const int threads = thread_count(options.common);
-    const std::unique_ptr<Session> session = find_backend("cpu").prepare(graph, {.threads = threads, .profile = true});
+    const std::unique_ptr<Session> session = prepare_session(find_backend("cpu"), graph, {.threads = threads, .profile = true});
     const std::vector<Tensor> tensors = random_inputs(graph, sizes, options.common.seed);
     for (int i = 0; i < 5; ++i) session->run(tensors);
     const std::vector<StepProfile> steps = session->profile();

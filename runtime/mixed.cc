@@ -1,0 +1,273 @@
+#include "runtime/mixed.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "graph/execute.h"
+#include "runtime/parts.h"
+
+namespace rewright {
+
+namespace {
+
+// Elements that the nodes of a part read and write. What is smaller, the arithmetic of shapes mostly, is interpreted in the
+// time that it takes to call a session, and without the time that it takes to prepare one.
+constexpr double kLeastElements = 2000;
+constexpr std::size_t kRememberedSizes = 16;  // of a part: a loop whose tensors grow has new sizes each time
+
+using Clock = std::chrono::steady_clock;
+
+bool has_opaque_nodes(const Graph& graph) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const auto& node) { return node->op == nullptr; });
+}
+
+// Are the types of all values known, sizes included?
+bool is_definite(const Graph& graph) {
+  for (const auto& node : graph.nodes())
+    for (const auto* values : {&node->inputs, &node->outputs})
+      for (const ValueId id : *values)
+        if (id != kNoValue && !(graph.value(id).shape_known && all_constant(graph.value(id).type.shape))) return false;
+  return true;
+}
+
+double elements_of(const Graph& graph) {
+  double elements = 0;
+  for (const auto& node : graph.nodes())
+    for (const auto* list : {&node->inputs, &node->outputs})
+      for (const ValueId id : *list)
+        if (id != kNoValue) elements += static_cast<double>(element_count(values(graph.value(id).type.shape)));
+  return elements;
+}
+
+// What was measured and found out in several sessions, put together.
+struct Findings {
+  std::vector<StepProfile> steps;
+  std::vector<std::string> warnings;
+  std::size_t peak_bytes = 0;
+
+  void add(const Session& session) {
+    for (StepProfile& step : session.profile()) steps.push_back(std::move(step));
+    for (std::string& warning : session.warnings()) warnings.push_back(std::move(warning));
+    peak_bytes = std::max(peak_bytes, session.peak_bytes());
+  }
+};
+
+// A part of the graph, for all the sizes it has met. Types come from the values that it is given: what a model declares for the
+// results of opaque nodes may be wrong.
+class CompiledPart {
+ public:
+  CompiledPart(Part part, const Backend& backend, const SessionOptions& options)
+      : part_(std::move(part)), backend_(backend), options_(options) {
+    std::vector<TensorType> types;
+    for (const ValueId id : part_.graph.inputs()) types.push_back(part_.graph.value(id).type);
+    const bool known = std::all_of(types.begin(), types.end(), [](const TensorType& type) { return all_constant(type.shape); });
+    if (known && part_.symbols.empty()) find(types, {});
+  }
+
+  const Part& part() const { return part_; }
+
+  std::vector<Datum> run(std::span<const Datum> inputs, const BoundSizes& bound) {
+    std::vector<TensorType> types;
+    for (const Datum& input : inputs) types.push_back({input.tensor().type(), to_indices(input.tensor().sizes())});
+    const std::shared_ptr<const Prepared> prepared = find(types, bound);
+    return prepared->session ? prepared->session->execute(inputs)
+                             : rewright::execute(prepared->graph, inputs, options_.checkpoint);
+  }
+
+  void add_to(Findings& findings) const {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [key, prepared] : prepared_)
+      if (prepared->session) findings.add(*prepared->session);
+  }
+
+ private:
+  struct Prepared {
+    Graph graph;  // to be interpreted, where there is no session
+    std::unique_ptr<Session> session;
+  };
+  using Key = std::vector<std::int64_t>;
+
+  std::shared_ptr<const Prepared> find(std::span<const TensorType> types, const BoundSizes& bound) {
+    constexpr std::int64_t kUnknown = -1;
+    Key key;
+    for (const TensorType& type : types) {
+      key.push_back(static_cast<std::int64_t>(type.type));
+      key.push_back(static_cast<std::int64_t>(type.rank()));
+      for (const Index& size : type.shape) key.push_back(size.value());
+    }
+    for (const std::string& symbol : part_.symbols) {
+      const auto known = bound.find(symbol);
+      key.push_back(known == bound.end() ? kUnknown : known->second);
+    }
+    const std::lock_guard lock(mutex_);
+    if (const auto known = prepared_.find(key); known != prepared_.end()) return known->second;
+    if (prepared_.size() >= kRememberedSizes) prepared_.clear();
+    auto prepared = std::make_shared<Prepared>();
+    Graph graph = with_types(part_, types, substitution(bound));
+    if (is_definite(graph) && elements_of(graph) >= kLeastElements)
+      prepared->session = backend_.prepare(graph, options_);
+    else
+      prepared->graph = std::move(graph);
+    return prepared_.emplace(std::move(key), std::move(prepared)).first->second;
+  }
+
+  Part part_;
+  const Backend& backend_;
+  SessionOptions options_;
+  mutable std::mutex mutex_;
+  std::map<Key, std::shared_ptr<Prepared>> prepared_;
+};
+
+// A graph inside of an opaque node.
+std::unique_ptr<Executable> prepare_inner(const Graph& graph, const Backend& backend, const SessionOptions& options);
+
+class MixedSession final : public Session {
+ public:
+  MixedSession(const Graph& graph, const Backend& backend, const SessionOptions& options)
+      : graph_(graph), backend_(backend), options_(options) {
+    std::vector<Stage> stages = stages_of(graph_);
+    // A plan cache serves one plan: that of the largest part.
+    const auto largest = std::max_element(stages.begin(), stages.end(), [](const Stage& a, const Stage& b) {
+      return a.part.graph.nodes().size() < b.part.graph.nodes().size();
+    });
+    inner_options_ = options_;
+    inner_options_.plan_cache.clear();
+    const PrepareGraph prepare = [this](const Graph& inner) { return prepare_inner(inner, backend_, inner_options_); };
+    for (auto stage = stages.begin(); stage != stages.end(); ++stage) {
+      Compiled compiled;
+      if (!stage->part.graph.nodes().empty())
+        compiled.part =
+            std::make_unique<CompiledPart>(std::move(stage->part), backend_, stage == largest ? options_ : inner_options_);
+      for (const std::size_t position : stage->opaque) {
+        const Node& node = *graph_.nodes()[position];
+        try {
+          compiled.opaque.push_back(
+              {position, std::make_unique<OpaqueExecution>(graph_, node, prepare, options_.checkpoint), {}});
+        } catch (const Error& error) {
+          throw error.within(where_of(graph_, node));
+        }
+        StepProfile& profile = compiled.opaque.back().profile;
+        profile.node = node.origin->name.empty() ? name_of_result(node) : node.origin->name;
+        profile.operators = compiled.opaque.back().execution->operator_type();
+      }
+      stages_.push_back(std::move(compiled));
+    }
+  }
+
+  std::vector<Tensor> run(std::span<const Tensor> inputs) override {
+    const std::vector<Datum> data(inputs.begin(), inputs.end());
+    return tensors_of(graph_, execute(data));
+  }
+
+  std::vector<Datum> execute(std::span<const Datum> inputs) override {
+    std::vector<Tensor> tensors;
+    for (const Datum& input : inputs) tensors.push_back(input.empty() || input.is_sequence() ? Tensor() : input.tensor());
+    BoundSizes bound = bound_sizes(graph_, tensors);
+    std::vector<Datum> values(graph_.value_count());
+    for (std::size_t i = 0; i < inputs.size(); ++i) values[graph_.inputs()[i]] = inputs[i];
+    const auto given = [&](ValueId id) {
+      return id == kNoValue ? Datum() : graph_.is_constant(id) ? Datum(graph_.value(id).constant) : values[id];
+    };
+    for (Compiled& stage : stages_) {
+      if (options_.checkpoint) options_.checkpoint();
+      if (stage.part) {
+        std::vector<Datum> operands;
+        for (const ValueId id : stage.part->part().inputs) operands.push_back(given(id));
+        std::vector<Datum> results = stage.part->run(operands, bound);
+        for (std::size_t o = 0; o < results.size(); ++o) values[stage.part->part().outputs[o]] = std::move(results[o]);
+      }
+      for (OpaqueStep& step : stage.opaque) {
+        if (options_.checkpoint) options_.checkpoint();
+        const Node& node = *graph_.nodes()[step.position];
+        std::vector<Datum> operands, results;
+        for (const ValueId id : node.inputs) operands.push_back(given(id));
+        try {
+          results = run_opaque(step, operands);
+          bind_results(graph_, node, results, bound);
+        } catch (const Error& error) {
+          throw error.within(where_of(graph_, node));
+        }
+        for (std::size_t k = 0; k < node.outputs.size() && k < results.size(); ++k)
+          if (node.outputs[k] != kNoValue) values[node.outputs[k]] = std::move(results[k]);
+      }
+    }
+    std::vector<Datum> results;
+    for (const GraphOutput& output : graph_.outputs()) results.push_back(given(output.value));
+    return results;
+  }
+
+  std::vector<StepProfile> profile() const override { return findings().steps; }
+  std::vector<std::string> warnings() const override { return findings().warnings; }
+  std::size_t peak_bytes() const override { return findings().peak_bytes; }
+
+ private:
+  struct OpaqueStep {
+    std::size_t position;
+    std::unique_ptr<OpaqueExecution> execution;
+    StepProfile profile;
+  };
+
+  struct Compiled {
+    std::unique_ptr<CompiledPart> part;  // null: there is nothing to compile
+    std::vector<OpaqueStep> opaque;
+  };
+
+  // One execution of a node at a time.
+  std::vector<Datum> run_opaque(OpaqueStep& step, std::span<const Datum> operands) {
+    const std::lock_guard lock(mutex_);
+    const Clock::time_point start = Clock::now();
+    std::vector<Datum> results = step.execution->run(operands);
+    step.profile.seconds += std::chrono::duration<double>(Clock::now() - start).count();
+    ++step.profile.runs;
+    return results;
+  }
+
+  std::string name_of_result(const Node& node) const {
+    for (const ValueId id : node.outputs)
+      if (id != kNoValue) return graph_.value(id).name;
+    return {};
+  }
+
+  Findings findings() const {
+    Findings all;
+    for (const Compiled& stage : stages_) {
+      if (stage.part) stage.part->add_to(all);
+      const std::lock_guard lock(mutex_);
+      if (options_.profile)
+        for (const OpaqueStep& step : stage.opaque) all.steps.push_back(step.profile);
+    }
+    return all;
+  }
+
+  const Graph graph_;
+  const Backend& backend_;
+  const SessionOptions options_;
+  SessionOptions inner_options_;
+  std::vector<Compiled> stages_;
+  mutable std::mutex mutex_;
+};
+
+class InnerSession final : public Executable {
+ public:
+  InnerSession(const Graph& graph, const Backend& backend, const SessionOptions& options) : session_(graph, backend, options) {}
+  std::vector<Datum> run(std::span<const Datum> inputs) override { return session_.execute(inputs); }
+
+ private:
+  MixedSession session_;
+};
+
+std::unique_ptr<Executable> prepare_inner(const Graph& graph, const Backend& backend, const SessionOptions& options) {
+  return std::make_unique<InnerSession>(graph, backend, options);
+}
+
+}  // namespace
+
+std::unique_ptr<Session> prepare_session(const Backend& backend, const Graph& graph, const SessionOptions& options) {
+  if (backend.executes_opaque_nodes() || !has_opaque_nodes(graph)) return backend.prepare(graph, options);
+  return std::make_unique<MixedSession>(graph, backend, options);
+}
+
+}  // namespace rewright

@@ -1,0 +1,219 @@
+// Graphs whose parts are compiled compute what the interpreter computes.
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <random>
+#include <thread>
+
+#include "graph/execute.h"
+#include "graph/onnx.h"
+#include "graph/onnx_text.h"
+#include "runtime/cpu/backend.h"
+#include "runtime/mixed.h"
+#include "runtime/parts.h"
+
+namespace rewright {
+
+namespace {
+
+Graph import_text(const std::string& graph) { return import_onnx_bytes(text_bytes(graph), "test"); }
+
+Tensor random_floats(std::mt19937& random, Sizes sizes) {
+  std::normal_distribution<double> normal;
+  std::vector<double> elements(static_cast<std::size_t>(element_count(sizes)));
+  for (double& element : elements) element = normal(random);
+  return Tensor::from_reals(DataType::kFloat, std::move(sizes), elements);
+}
+
+Tensor int64(std::int64_t value) { return Tensor::from_integers(DataType::kInt64, {}, std::vector{value}); }
+
+// Says what it was asked for, and has the cpu backend do it.
+class CountingBackend final : public Backend {
+ public:
+  std::string name() const override { return "counting"; }
+  std::unique_ptr<Session> prepare(const Graph& graph, const SessionOptions& options) const override {
+    for (const auto& node : graph.nodes()) CHECK(node->op != nullptr);
+    ++prepared;
+    nodes += graph.nodes().size();
+    return cpu_backend().prepare(graph, options);
+  }
+  mutable std::size_t prepared = 0, nodes = 0;
+};
+
+void check_same(std::span<const Datum> actual, std::span<const Datum> expected) {
+  REQUIRE(actual.size() == expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    INFO("output " << i);
+    REQUIRE(actual[i].empty() == expected[i].empty());
+    REQUIRE(actual[i].is_sequence() == expected[i].is_sequence());
+    if (expected[i].empty()) continue;
+    if (expected[i].is_sequence()) {
+      check_same(actual[i].elements(), expected[i].elements());
+      continue;
+    }
+    const Tensor &a = actual[i].tensor(), &e = expected[i].tensor();
+    REQUIRE(a.type() == e.type());
+    REQUIRE(a.sizes() == e.sizes());
+    if (e.type() == DataType::kString) {
+      CHECK(std::equal(a.strings().begin(), a.strings().end(), e.strings().begin()));
+      continue;
+    }
+    const std::vector<double> x = a.reals(), y = e.reals();
+    for (std::size_t k = 0; k < x.size(); ++k)
+      if (!(std::isnan(x[k]) && std::isnan(y[k]))) CHECK(x[k] == Approx(y[k]).epsilon(1e-4).margin(1e-4));
+  }
+}
+
+constexpr const char* kStaged = R"(agraph (float[N, 64] x, float[64, 64] w) => (float[N, 64] y, int64[K] rows, float[N, 64] z) {
+  h = MatMul(x, w)
+  a = Relu(h)
+  zero = Constant <value = float {0}> ()
+  axis = Constant <value = int64[1] {1}> ()
+  sums = ReduceSum <keepdims = 0> (h, axis)
+  positive = Greater(sums, zero)
+  places = NonZero(positive)
+  flat = Constant <value = int64[1] {-1}> ()
+  rows = Reshape(places, flat)
+  chosen = Gather(a, rows)
+  e = Exp(chosen)
+  total = ReduceSum <keepdims = 0> (e)
+  y = Div(a, total)
+  z = Neg(x)
+})";
+
+constexpr const char* kLooping = R"(agraph (int64 m, float[A, B] x) => (float[A, B] last, float[M, A, B] all) {
+  yes = Constant <value = bool {1}> ()
+  last, all = Loop (m, yes, x) <body = b (int64 i, bool c, float[A, B] v) => (bool go, float[A, B] next, float[A, B] out) {
+    s = Sin(v)
+    next = Add(s, x)
+    out = Mul(next, next)
+    go = Identity(c)
+  }>
+})";
+
+}  // namespace
+
+TEST_CASE("parts are compiled, and the nodes between them interpreted") {
+  const Graph graph = import_text(kStaged);
+  const CountingBackend backend;
+  const auto session = prepare_session(backend, graph, {.profile = true});
+  std::mt19937 random(1);
+  for (const std::int64_t rows : {40, 3, 40, 1, 70}) {
+    const std::vector<Datum> inputs{random_floats(random, {rows, 64}), random_floats(random, {64, 64})};
+    check_same(session->execute(inputs), execute(graph, inputs));
+  }
+  CHECK(backend.prepared > 0);
+  bool has_product = false, has_nonzero = false;
+  for (const StepProfile& step : session->profile()) {
+    has_product |= step.operators.find("MatMul") != std::string::npos;
+    if (step.operators == "NonZero") {
+      has_nonzero = true;
+      CHECK(step.runs == 5);
+    }
+  }
+  CHECK(has_product);
+  CHECK(has_nonzero);
+}
+
+TEST_CASE("stages are as few as the opaque nodes allow") {
+  const Graph graph = import_text(kStaged);
+  const std::vector<Stage> stages = stages_of(graph);
+  std::size_t nodes = 0, opaque = 0;
+  for (const Stage& stage : stages) {
+    nodes += stage.part.graph.nodes().size();
+    opaque += stage.opaque.size();
+  }
+  CHECK(nodes + opaque == graph.nodes().size());
+  CHECK(stages.size() == opaque + 1);
+  // What depends on no opaque node is in the first part, wherever it stands in the model.
+  const auto& first = stages[0].part.outputs;
+  CHECK(std::any_of(first.begin(), first.end(), [&](ValueId id) { return graph.value(id).name == "z"; }));
+}
+
+TEST_CASE("bodies of loops are compiled once for each size") {
+  const Graph graph = import_text(kLooping);
+  const CountingBackend backend;
+  const auto session = prepare_session(backend, graph, {});
+  std::mt19937 random(2);
+  for (int run = 0; run < 2; ++run)
+    for (const std::int64_t size : {60, 90}) {
+      const std::vector<Datum> inputs{int64(7 + run), random_floats(random, {size, size})};
+      check_same(session->execute(inputs), execute(graph, inputs));
+    }
+  CHECK(backend.prepared == 2);
+}
+
+TEST_CASE("branches, captured values, sequences and strings") {
+  const Graph branches = import_text(R"(agraph (bool c, float[N, 40] x) => (float[N, 40] y, float[N, 40] s) {
+    w = Exp(x)
+    y = If (c) <then_branch = t () => (float[N, 40] a) { t1 = Tanh(w) a = Add(t1, x) },
+                else_branch = e () => (float[N, 40] b) { b = Sub(w, x) }>
+    seq = SequenceConstruct(x, y)
+    zero = Constant <value = int64 {0}> ()
+    first = SequenceAt(seq, zero)
+    s = Mul(first, y)
+  })");
+  const auto session = prepare_session(cpu_backend(), branches, {});
+  std::mt19937 random(3);
+  for (int run = 0; run < 4; ++run) {
+    const Tensor condition = Tensor::from_integers(DataType::kBool, {}, std::vector<std::int64_t>{run % 2});
+    const std::vector<Datum> inputs{condition, random_floats(random, {60 + run / 2, 40})};
+    check_same(session->execute(inputs), execute(branches, inputs));
+  }
+  const Graph kinds =
+      import_text(R"(agraph (seq(float[40, 40]) q, string[2] t) => (seq(float[40, 40]) r, string[2] u, float[40, 40] y) {
+    zero = Constant <value = int64 {0}> ()
+    first = SequenceAt(q, zero)
+    y = Sigmoid(first)
+    r = SequenceInsert(q, y)
+    u = Identity(t)
+  })");
+  const auto other = prepare_session(cpu_backend(), kinds, {});
+  const std::vector<Datum> inputs{Datum::sequence({random_floats(random, {40, 40})}), Tensor::from_strings({2}, {"a", "b"})};
+  check_same(other->execute(inputs), execute(kinds, inputs));
+  CHECK_THROWS_WITH(other->run(std::vector<Tensor>{Tensor(), Tensor()}), Catch::Contains("node of \"first\""));
+}
+
+TEST_CASE("a loop that never ends is ended by the session's checkpoint") {
+  const Graph graph = import_text(R"(agraph (float[60, 60] s) => (float[60, 60] total) {
+    yes = Constant <value = bool {1}> ()
+    total = Loop ("", yes, s) <body = b (int64 i, bool c, float[60, 60] v) => (bool go, float[60, 60] next) {
+      next = Neg(v)
+      go = Identity(c)
+    }>
+  })");
+  int steps = 0;
+  SessionOptions options;
+  options.checkpoint = [&] {
+    if (++steps > 300) throw Error(ErrorCode::kCancelled, "enough");
+  };
+  std::mt19937 random(4);
+  const std::vector<Datum> inputs{random_floats(random, {60, 60})};
+  CHECK_THROWS_WITH(prepare_session(cpu_backend(), graph, options)->execute(inputs), Catch::Contains("enough"));
+}
+
+TEST_CASE("threads share a session with opaque nodes") {
+  const Graph graph = import_text(kLooping);
+  const auto session = prepare_session(cpu_backend(), graph, {});
+  std::mt19937 random(5);
+  std::vector<std::vector<Datum>> inputs;
+  std::vector<std::vector<Datum>> expected;
+  for (const std::int64_t size : {40, 50, 60}) {
+    inputs.push_back({int64(3), random_floats(random, {size, size})});
+    expected.push_back(session->execute(inputs.back()));
+  }
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < 6; ++t)
+    threads.emplace_back([&, t] {
+      for (int run = 0; run < 5; ++run) {
+        const std::vector<Datum> results = session->execute(inputs[t % 3]);
+        for (std::size_t i = 0; i < results.size(); ++i)
+          if (!(results[i].tensor() == expected[t % 3][i].tensor())) ++wrong;
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == 0);
+}
+
+}  // namespace rewright

@@ -1,0 +1,152 @@
+#include "runtime/parts.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include "graph/execute.h"
+
+namespace rewright {
+
+namespace {
+
+void collect_symbols(const Indices& indices, std::set<std::string>& symbols) {
+  for (const Index& index : indices)
+    for_each_atom(index, [&](const Atom& atom) {
+      if (atom.kind == Atom::Kind::kSymbol) symbols.insert(atom.name);
+    });
+}
+
+std::set<std::string> symbols_of(const Indices& indices) {
+  std::set<std::string> symbols;
+  collect_symbols(indices, symbols);
+  return symbols;
+}
+
+std::set<std::string> symbols_of(const Attributes& attributes) {
+  std::set<std::string> symbols;
+  for (const AttributeValue& attribute : attributes) {
+    if (const auto* index = std::get_if<Index>(&attribute)) collect_symbols({*index}, symbols);
+    if (const auto* indices = std::get_if<Indices>(&attribute)) collect_symbols(*indices, symbols);
+  }
+  return symbols;
+}
+
+class Cutter {
+ public:
+  explicit Cutter(const Graph& graph) : graph_(graph) {}
+
+  std::vector<Stage> run() {
+    find_stages();
+    for (std::size_t i = 0; i < graph_.nodes().size(); ++i)
+      if (graph_.nodes()[i]->op == nullptr) stages_[stage_of_node_[i]].opaque.push_back(i);
+    for (std::size_t s = 0; s < stages_.size(); ++s) stages_[s].part = part_of(s);
+    return std::move(stages_);
+  }
+
+ private:
+  // What an opaque node computes is there one stage later for what is compiled, and at once for other opaque nodes.
+  void find_stages() {
+    std::vector<std::size_t> ready(graph_.value_count(), 0), opaque(graph_.value_count(), 0);
+    stage_of_node_.resize(graph_.nodes().size());
+    members_.resize(1);
+    std::map<std::string, std::size_t> known;  // the stage that a named size is known in
+    for (const ValueId id : graph_.inputs())
+      for (const std::string& symbol : symbols_of(graph_.value(id).type.shape)) known.emplace(symbol, 0);
+    for (std::size_t i = 0; i < graph_.nodes().size(); ++i) {
+      const Node& node = *graph_.nodes()[i];
+      std::size_t stage = 0;
+      for (const ValueId id : node.inputs)
+        if (id != kNoValue) stage = std::max(stage, ready[id] + (node.op != nullptr ? opaque[id] : 0));
+      for (const std::string& symbol : symbols_of(node.attributes))
+        if (const auto at = known.find(symbol); at != known.end()) stage = std::max(stage, at->second);
+      for (const ValueId id : node.outputs) {
+        if (id == kNoValue) continue;
+        ready[id] = stage;
+        opaque[id] = node.op == nullptr;
+        if (node.op == nullptr)
+          for (const std::string& symbol : symbols_of(graph_.value(id).type.shape)) known.emplace(symbol, stage + 1);
+      }
+      stage_of_node_[i] = stage;
+      if (members_.size() <= stage) members_.resize(stage + 1);
+      if (node.op != nullptr) members_[stage].push_back(i);
+    }
+    stages_.resize(members_.size());
+    // Where each value is needed outside of the stage that computes it, or by an opaque node.
+    leaves_.resize(graph_.value_count());
+    for (std::size_t i = 0; i < graph_.nodes().size(); ++i)
+      for (const ValueId id : graph_.nodes()[i]->inputs)
+        if (id != kNoValue && (graph_.nodes()[i]->op == nullptr || stage_of_node_[i] != ready[id])) leaves_[id] = true;
+    for (const GraphOutput& output : graph_.outputs()) leaves_[output.value] = true;
+  }
+
+  Part part_of(std::size_t stage) const {
+    Part part;
+    std::unordered_map<ValueId, ValueId> local;
+    std::set<std::string> symbols;
+    const auto add = [&](ValueId id) { local.emplace(id, part.graph.add_value(graph_.value(id))); };
+    const auto add_input = [&](ValueId id) {
+      local.emplace(id, part.graph.add_input(graph_.value(id).name, graph_.value(id).type));
+      part.inputs.push_back(id);
+    };
+    for (const std::size_t i : members_[stage]) {
+      Node node = *graph_.nodes()[i];
+      node.parameters.clear();
+      node.expansion = nullptr;
+      symbols.merge(symbols_of(node.attributes));
+      for (ValueId& id : node.inputs) {
+        if (id == kNoValue) continue;
+        if (!local.contains(id)) graph_.is_constant(id) ? add(id) : add_input(id);
+        id = local.at(id);
+      }
+      for (ValueId& id : node.outputs) {
+        if (id == kNoValue) continue;
+        add(id);
+        if (leaves_[id]) {
+          part.outputs.push_back(id);
+          part.graph.add_output(graph_.value(id).name, local.at(id));
+        }
+        id = local.at(id);
+      }
+      part.graph.add_raw(std::move(node));
+    }
+    part.symbols.assign(symbols.begin(), symbols.end());
+    return part;
+  }
+
+  const Graph& graph_;
+  std::vector<Stage> stages_;
+  std::vector<std::vector<std::size_t>> members_;  // of each stage, without the opaque ones
+  std::vector<std::size_t> stage_of_node_;
+  std::vector<bool> leaves_;
+};
+
+}  // namespace
+
+std::vector<Stage> stages_of(const Graph& graph) { return Cutter(graph).run(); }
+
+Graph with_types(const Part& part, std::span<const TensorType> inputs, const Substitution& sizes) {
+  Graph result;
+  std::unordered_map<ValueId, ValueId> local;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const ValueId id = part.graph.inputs()[i];
+    local.emplace(id, result.add_input(part.graph.value(id).name, inputs[i]));
+  }
+  for (const auto& node : part.graph.nodes()) {
+    std::vector<ValueId> operands;
+    for (const ValueId id : node->inputs) {
+      if (id != kNoValue && !local.contains(id)) local.emplace(id, result.add_value(part.graph.value(id)));  // a constant
+      operands.push_back(id == kNoValue ? kNoValue : local.at(id));
+    }
+    std::vector<std::string> names;
+    for (const ValueId id : node->outputs) names.push_back(id == kNoValue ? "" : part.graph.value(id).name);
+    const std::vector<ValueId> outputs = result.add_node(*node->op, substitute(node->attributes, sizes), operands, names);
+    for (std::size_t k = 0; k < node->outputs.size(); ++k)
+      if (node->outputs[k] != kNoValue) local.emplace(node->outputs[k], outputs.at(k));
+  }
+  for (const GraphOutput& output : part.graph.outputs()) result.add_output(output.name, local.at(output.value));
+  return result;
+}
+
+}  // namespace rewright

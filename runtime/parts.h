@@ -1,0 +1,33 @@
+// A graph cut where opaque nodes stand.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace rewright {
+
+// The nodes of one stage that are not opaque, as a graph.
+struct Part {
+  Graph graph;
+  std::vector<ValueId> inputs, outputs;  // in the whole graph
+  std::vector<std::string> symbols;      // the named sizes that its nodes' attributes are made of
+};
+
+// The part is executed first, if it has nodes; then come the opaque nodes, in order.
+struct Stage {
+  Part part;
+  std::vector<std::size_t> opaque;  // positions in the graph's nodes
+};
+
+// As few stages as the opaque nodes allow: what follows none of them, and needs no size that one of them tells, stands in the
+// first one.
+std::vector<Stage> stages_of(const Graph& graph);
+
+// A part's graph for inputs of these types, with all other types as they follow from them.
+Graph with_types(const Part& part, std::span<const TensorType> inputs, const Substitution& sizes);
+
+}  // namespace rewright
