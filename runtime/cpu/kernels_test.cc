@@ -36,6 +36,25 @@ struct Builder : rewright::testing::GraphBuilder {
 
 }  // namespace
 
+// Rows that threads cannot share evenly, and more weights than pixels: what the library's kernels are not cut for.
+TEST_CASE("convolutions that threads share by outputs") {
+  struct Shape {
+    std::int64_t channels, outputs, kernel[2], stride, pixels;
+  };
+  for (const Shape& s : {Shape{96, 96, {3, 3}, 2, 35}, Shape{32, 192, {1, 7}, 1, 17}, Shape{1100, 490, {1, 1}, 2, 7},
+                         Shape{64, 960, {3, 3}, 1, 4}}) {
+    CAPTURE(s.channels, s.outputs);
+    Builder b(static_cast<unsigned>(s.channels));
+    const ValueId x = b.input({1, s.channels, s.pixels, s.pixels});
+    const ValueId w = b.constant({s.outputs, s.channels, s.kernel[0], s.kernel[1]});
+    const Indices strides{s.stride, s.stride}, pads{s.kernel[0] / 2, s.kernel[1] / 2};
+    const ValueId y = node(b.graph, "Conv", {x, w},
+                           {{"strides", strides}, {"dilations", Indices{1, 1}}, {"pads_begin", pads}, {"pads_end", pads}})[0];
+    b.graph.add_output("y", node(b.graph, "Relu", {y})[0]);
+    check_graph(b.graph, b.inputs, 5e-5);
+  }
+}
+
 TEST_CASE("convolutions of random shapes") {
   for (unsigned seed = 0; seed < 60; ++seed) {
     CAPTURE(seed);

@@ -215,9 +215,13 @@ class ConvolutionPlan final : public NodePlan {
       const bool by_channel = picture->group == picture->channels;
       if (method == ConvolutionMethod::kLibrary && !by_channel && choose(planner, true).slow)
         method = ConvolutionMethod::kDirect;
+      if (method == ConvolutionMethod::kLibrary && !by_channel && pays_to_share_weights(*picture, planner.options().threads))
+        method = ConvolutionMethod::kDirect;
       if (method != ConvolutionMethod::kLibrary) return emit_own(planner, result, *picture, method);
+      if (emit_library(planner, result, !by_channel)) return;
+      return emit_own(planner, result, *picture, ConvolutionMethod::kDirect);
     }
-    emit_library(planner, result);
+    emit_library(planner, result, false);
   }
 
  private:
@@ -294,7 +298,9 @@ class ConvolutionPlan final : public NodePlan {
       for (std::size_t c = 0; c < bias.size(); ++c) finish.bias[c] += bias[c];
     }
     const Isa isa = planner.options().isa;
-    add_own(planner, result, make_parallel_convolution(*shape_.picture(), weights, std::move(finish), isa), epilogue_);
+    add_own(planner, result,
+            make_parallel_convolution(*shape_.picture(), weights, std::move(finish), isa, planner.options().threads),
+            epilogue_);
   }
 
   void add_own(Planner& planner, ValueId result, std::unique_ptr<Kernel> kernel, const Epilogue& epilogue) {
@@ -310,7 +316,7 @@ class ConvolutionPlan final : public NodePlan {
     const Weights weights = this->weights(planner, result);
     std::unique_ptr<Kernel> kernel;
     if (method == ConvolutionMethod::kDirect)
-      kernel = make_direct_convolution(picture, weights, std::move(finish), isa);
+      kernel = make_direct_convolution(picture, weights, std::move(finish), isa, planner.options().threads);
     else if (method == ConvolutionMethod::kGrouped)
       kernel = make_grouped_convolution(picture, weights, std::move(finish), isa, planner.options().threads);
     else
@@ -319,9 +325,11 @@ class ConvolutionPlan final : public NodePlan {
     add_own(planner, result, std::move(kernel), epilogue_);
   }
 
-  void emit_library(Planner& planner, ValueId result) {
+  // Does nothing but say so if it may leave the convolution to another kernel, which several threads can share.
+  bool emit_library(Planner& planner, ValueId result, bool may_leave) {
     const memory::desc any_weights(shape_.weights().get_dims(), memory::data_type::f32, memory::format_tag::any);
     const bool bias = planner.has(node_, 2) || (epilogue_.affine() && has_shift());
+    const Epilogue whole_epilogue = epilogue_;
     const RowLoops::Unary function = epilogue_.take_last_function(planner.options().isa);
     // First without additions, to learn the layouts; what they add then comes in the result's.
     Primitive p = choose(planner, bias);
@@ -330,7 +338,12 @@ class ConvolutionPlan final : public NodePlan {
     if (!additions.empty()) p = describe(shape_, p.source, any_weights, bias, p.result, attributes(additions));
 
     const std::optional<Cut> parts = cut(planner.options(), p, x_layout, y_layout, bias);
-    if (parts) p.weights = parts->primitives[0].weights;
+    if (!parts && may_leave) {
+      epilogue_ = whole_epilogue;
+      return false;
+    }
+    const bool in_parts = parts && !parts->parts.empty();
+    if (in_parts) p.weights = parts->primitives[0].weights;
 
     std::vector<int> inputs{planner.storage(node_.inputs[0], x_layout)};
     std::vector<DnnlKernel::Argument> arguments{{DNNL_ARG_SRC, p.source, 0, -1}, {DNNL_ARG_DST, p.result, -1, 0}};
@@ -364,13 +377,14 @@ class ConvolutionPlan final : public NodePlan {
     }
     const int target = planner.add_value(result, y_layout);
     std::unique_ptr<Kernel> kernel;
-    if (parts) {
+    if (in_parts) {
       kernel = in_pieces(*parts, planner.options().threads, arguments, owned, x_layout.plain(), function);
     } else {
       kernel = std::make_unique<DnnlKernel>(p.primitive, p.scratchpad, std::move(arguments), std::move(owned));
       if (function != nullptr) kernel = followed_by(std::move(kernel), function, stored_elements(shape_.y, y_layout));
     }
     planner.add_step(std::move(kernel), std::move(inputs), {target});
+    return true;
   }
 
   // The convolution cut into convolutions of rows, which threads compute side by side.
@@ -381,11 +395,11 @@ class ConvolutionPlan final : public NodePlan {
     std::int64_t x_row = 0, x_rows = 0, y_row = 0, y_rows = 0;  // floats of a row of pixels, rows of a picture
   };
 
-  // nullopt if that is of no use, or the library would be slower at it.
+  // No parts if that is of no use, nullopt if the library would be slower at it.
   std::optional<Cut> cut(const PlanOptions& options, const Primitive& whole, Layout x_layout, Layout y_layout,
                          bool bias) const {
-    if (options.threads <= 1 || shape_.transposed || !constant_weights_) return std::nullopt;
-    if (!y_layout.channels_last() || x_layout.blocked()) return std::nullopt;
+    if (options.threads <= 1 || shape_.transposed || !constant_weights_) return Cut{};
+    if (!y_layout.channels_last() || x_layout.blocked()) return Cut{};
     const bool plain = x_layout.plain();
     // Pixels one by one, where rows would leave a thread much less to do.
     const std::int64_t rows = shape_.x[0] * shape_.y[2], threads = options.threads;
@@ -401,7 +415,7 @@ class ConvolutionPlan final : public NodePlan {
       pictures = 1;
     }
     const std::int64_t count = useful_pieces(options, pictures * cut.y_rows, whole.weights.get_size());
-    if (count < 2) return std::nullopt;
+    if (count < 2) return Cut{};
     cut.parts = cut_rows(
         pictures, {cut.x_rows, cut.y_rows, shape_.w[2], shape_.strides[0], shape_.dilations[0] + 1, shape_.pads_begin[0]},
         count, plain);
@@ -420,23 +434,34 @@ class ConvolutionPlan final : public NodePlan {
       }
       cut.shapes.push_back(std::move(own));
     }
-    if (cut.shapes.size() < 2) return std::nullopt;
-    // With weights packed as for the whole, or else as the first part wants them.
+    if (cut.shapes.size() < 2) return Cut{};
+    // What the weights are packed as depends on the number of pixels. One packing has to serve all parts: the whole's, or that
+    // which one of the parts prefers.
     const memory::desc any_weights(shape_.weights().get_dims(), memory::data_type::f32, memory::format_tag::any);
-    for (memory::desc weights : {whole.weights, any_weights}) {
+    const auto part = [&](const Shape& own, const memory::desc& weights) {
+      const memory::desc y = dnnl_desc(own.y, y_layout);
+      const std::vector<memory::desc> additions(epilogue_.additions().size(), y);
+      return describe(own, dnnl_desc(own.x, x_layout), weights, bias, y, attributes(additions));
+    };
+    const auto serves = [&](const memory::desc& weights) {
       cut.primitives.clear();
       try {
         for (const Shape& own : cut.shapes) {
-          const memory::desc y = dnnl_desc(own.y, y_layout);
-          const std::vector<memory::desc> additions(epilogue_.additions().size(), y);
-          cut.primitives.push_back(describe(own, dnnl_desc(own.x, x_layout), weights, bias, y, attributes(additions)));
-          if (cut.primitives.back().slow && !whole.slow) break;
-          weights = cut.primitives.back().weights;
+          cut.primitives.push_back(part(own, weights));
+          if (cut.primitives.back().slow && !whole.slow) return false;
         }
       } catch (const dnnl::error&) {
-        continue;
+        return false;
       }
-      if (!cut.primitives.back().slow || whole.slow) return cut;
+      return true;
+    };
+    if (serves(whole.weights)) return cut;
+    std::vector<memory::desc> refused{whole.weights};
+    for (const Shape& own : cut.shapes) {
+      const memory::desc wanted = part(own, any_weights).weights;
+      if (std::find(refused.begin(), refused.end(), wanted) != refused.end()) continue;
+      if (serves(wanted)) return cut;
+      refused.push_back(wanted);
     }
     return std::nullopt;
   }

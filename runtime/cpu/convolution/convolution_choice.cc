@@ -15,10 +15,12 @@ Rates rates(Isa isa) {
   if (isa == Isa::kAvx512) return {115, 16};
   return isa == Isa::kAvx2 ? Rates{56, 8} : Rates{14, 4};
 }
-constexpr double kWeightBytes = 27;             // a nanosecond, from the third-level cache
-constexpr double kNearBytes = 512 << 10;        // that stay in the second-level cache
-constexpr double kWorthwhile = 0.9;             // of the library's time
-constexpr double kShort = 2.5e6;                // multiplications of a 1x1 convolution that are no step of their own
+constexpr double kWeightBytes = 27;       // a nanosecond, from the third-level cache
+constexpr double kNearBytes = 512 << 10;  // that stay in the second-level cache
+constexpr double kWorthwhile = 0.9;       // of the library's time
+constexpr double kShort = 2.5e6;          // multiplications of a 1x1 convolution that are no step of their own
+constexpr double kManyWeights = 2 << 20;  // bytes that each thread would read
+constexpr std::int64_t kFewPixels = 64;
 constexpr double kTransformation[] = {15, 40};  // nanoseconds for a vector of channels of a tile, to or fro: tiles 2, 4
 
 double winograd_nanoseconds(const PictureShape& s, int tile, const Rates& r) {
@@ -52,6 +54,11 @@ bool pays_to_join(const PictureShape& s) {
   return static_cast<double>(s.channels) * static_cast<double>(s.outputs) *
              static_cast<double>(s.pictures * s.out_height * s.out_width) <=
          kShort;
+}
+
+bool pays_to_share_weights(const PictureShape& s, int threads) {
+  const double weights = static_cast<double>(s.outputs * s.kernel[0] * s.kernel[1]) * static_cast<double>(s.channels / s.group);
+  return threads > 1 && sizeof(float) * weights >= kManyWeights && s.pictures * s.out_height * s.out_width <= kFewPixels;
 }
 
 }  // namespace rewright::cpu

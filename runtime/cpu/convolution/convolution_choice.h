@@ -16,4 +16,8 @@ ConvolutionMethod fastest_convolution(const PictureShape& shape, Isa isa, bool w
 // in the library's kernels.
 bool pays_to_join(const PictureShape& pointwise);
 
+// Are the weights so many and the pixels so few that threads had better share the weights than the pixels, which the library's
+// kernels cannot?
+bool pays_to_share_weights(const PictureShape& shape, int threads);
+
 }  // namespace rewright::cpu

@@ -20,6 +20,15 @@ inline V bounded(V x, V low, V high) {
   return high < above ? high : above;
 }
 
+// The compiler left the weights of seven rows in memory, with half of the registers free.
+inline void keep_in_register(V& v) {
+#if REWRIGHT_VECTOR_BYTES > 16
+  __asm__("" : "+v"(v));
+#else
+  __asm__("" : "+x"(v));
+#endif
+}
+
 // ---- Tiles of products
 template <Count kRows, Count kVectors>
 void tile(const Tile& t) {
@@ -33,7 +42,10 @@ void tile(const Tile& t) {
       const float* x = t.x + i * t.row_stride + j * t.column_stride;
       for (const float* const end = x + t.length; x != end; ++x) {
         V b[kVectors];
-        for (Count v = 0; v < kVectors; ++v) b[v] = load(w + v * kLanes);
+        for (Count v = 0; v < kVectors; ++v) {
+          b[v] = load(w + v * kLanes);
+          keep_in_register(b[v]);
+        }
         w += kVectors * kLanes;
 #pragma GCC unroll 16
         for (Count r = 0; r < kRows; ++r) {

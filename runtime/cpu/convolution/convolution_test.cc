@@ -273,7 +273,51 @@ TEST_CASE("direct convolutions of random shapes") {
       Case c(seed);
       random_direct(c);
       if (seed % 3 == 0) c.finish.function = cpu::row_loops(isa).swish;
-      c.run(*cpu::make_direct_convolution(c.s, c.given(), c.finish, isa), 1 + static_cast<int>(seed % 3));
+      const int threads = 1 + static_cast<int>(seed % 3);
+      c.run(*cpu::make_direct_convolution(c.s, c.given(), c.finish, isa, threads), threads);
+      CHECK(c.error() < 1e-6);
+    }
+}
+
+// Weights by the MiB are met one row of the window after the other.
+TEST_CASE("direct convolutions of many channels") {
+  for (const Isa isa : tested_isas())
+    for (unsigned seed = 0; seed < 12; ++seed) {
+      CAPTURE(seed, cpu::name(isa));
+      Case c(seed);
+      c.s.group = c.pick(1, 2);
+      c.s.pictures = c.pick(1, 2);
+      c.s.channels = c.s.group * c.pick(500, 600);
+      c.s.outputs = c.s.group * c.pick(1, 70);
+      for (int a = 0; a < 2; ++a) {
+        c.s.kernel[a] = c.pick(5, 6);
+        c.s.strides[a] = c.pick(1, 2);
+        c.s.dilations[a] = c.pick(1, 2);
+      }
+      c.s.height = c.pick(1, 12);
+      c.s.width = c.pick(1, 5);
+      c.fill();
+      if (seed % 3 == 0) c.finish.function = cpu::row_loops(isa).swish;
+      const int threads = 1 + static_cast<int>(seed % 3);
+      c.run(*cpu::make_direct_convolution(c.s, c.given(), c.finish, isa, threads), threads);
+      CHECK(c.error() < 2e-6);
+    }
+}
+
+TEST_CASE("direct convolutions of single pixels, with steps") {
+  for (const Isa isa : tested_isas())
+    for (unsigned seed = 0; seed < 30; ++seed) {
+      CAPTURE(seed, cpu::name(isa));
+      Case c(seed);
+      c.s.pictures = c.pick(1, 2);
+      c.s.channels = c.pick(1, 40);
+      c.s.outputs = c.pick(1, 70);
+      for (int a = 0; a < 2; ++a) c.s.strides[a] = c.pick(1, 3);
+      c.s.height = c.pick(1, 20);
+      c.s.width = c.pick(1, 20);
+      c.fill();
+      const int threads = 1 + static_cast<int>(seed % 3);
+      c.run(*cpu::make_direct_convolution(c.s, c.given(), c.finish, isa, threads), threads);
       CHECK(c.error() < 1e-6);
     }
 }
@@ -300,7 +344,8 @@ TEST_CASE("sums of 1x1 convolutions of random shapes") {
         for (std::int64_t i = 0; i < sum.size(); ++i) sum.mutable_data<float>()[i] += w.data<float>()[i];
       }
       c.weights = sum;
-      c.run(*cpu::make_parallel_convolution(c.s, weights, c.finish, isa), 1 + static_cast<int>(seed % 3));
+      const int threads = 1 + static_cast<int>(seed % 3);
+      c.run(*cpu::make_parallel_convolution(c.s, weights, c.finish, isa, threads), threads);
       CHECK(c.error() < 2e-6);
     }
 }
@@ -375,7 +420,7 @@ TEST_CASE("NaN, infinite and subnormal elements in convolutions") {
       else
         random_depthwise(c);
       const auto kernel = [&] {
-        return seed % 3 == 0   ? cpu::make_direct_convolution(c.s, c.given(), c.finish, isa)
+        return seed % 3 == 0   ? cpu::make_direct_convolution(c.s, c.given(), c.finish, isa, 1)
                : seed % 3 == 1 ? cpu::make_grouped_convolution(c.s, c.given(), c.finish, isa, 1)
                                : depthwise(c, isa);
       };

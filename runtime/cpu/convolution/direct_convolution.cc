@@ -1,6 +1,7 @@
 // Convolution as products of matrices whose left side is the picture as it lies in memory.
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "runtime/cpu/convolution/own_convolution.h"
 #include "runtime/cpu/product/panels.h"
@@ -11,15 +12,35 @@ namespace {
 
 constexpr std::int64_t kPartBytes = 32 << 10;      // of a picture, read again for each panel of weights
 constexpr std::int64_t kWeightsBytes = 512 << 10;  // of weights, read again for each part of the picture
+constexpr std::int64_t kWindowBytes = 256 << 10;   // of a panel: with more, each row of the window meets many pixels in turn
+constexpr std::int64_t kStripBytes = 128 << 10;    // of a picture, those pixels
 constexpr double kMultiplications = 100;           // a nanosecond
 constexpr double kCopied = 8;                      // floats
 
+// Windows of one pixel, none outside of the picture.
+bool is_of_single_pixels(const PictureShape& s) {
+  return s.group == 1 && s.kernel[0] == 1 && s.kernel[1] == 1 && s.pads_begin[0] == 0 && s.pads_begin[1] == 0 &&
+         (s.out_height - 1) * s.strides[0] < s.height && (s.out_width - 1) * s.strides[1] < s.width;
+}
+
+// All pixels of the results of such windows in one row.
+PictureShape in_a_row(PictureShape s) {
+  s.width = s.out_width = s.pictures * s.out_height * s.out_width;
+  s.pictures = s.height = s.out_height = 1;
+  s.strides[0] = s.strides[1] = 1;
+  return s;
+}
+
 class DirectConvolution final : public Kernel {
  public:
-  DirectConvolution(const PictureShape& shape, const Weights& weights, Finish finish, Isa isa)
-      : s_(shape), finish_(std::move(finish)), loops_(convolution_loops(isa)) {
+  DirectConvolution(const PictureShape& shape, const Weights& weights, Finish finish, Isa isa, int threads)
+      : given_(shape),
+        s_(is_of_single_pixels(shape) ? in_a_row(shape) : shape),
+        finish_(std::move(finish)),
+        loops_(convolution_loops(isa)) {
     const auto& s = s_;
     padded_width_ = std::max((s.out_width - 1) * s.strides[1] + (s.kernel[1] - 1) * s.dilations[1] + 1, s.width);
+    gathered_ = is_of_single_pixels(given_) && !is_pointwise(given_);
     copied_ = s.pads_begin[1] > 0 || padded_width_ > s.width;
     if (copied_) padded_width_ = std::max(padded_width_, s.pads_begin[1] + s.width);
     const bool touching = s.group == 1 && s.dilations[1] == 1;  // the pixels of a row of the window
@@ -52,10 +73,18 @@ class DirectConvolution final : public Kernel {
     part_ = std::max<std::int64_t>(1, kPartBytes / 4 / pixel / rows_) * rows_;
     const std::int64_t panel_bytes = std::max<std::int64_t>(1, 4 * panels_.depth() * loops_.lanes * loops_.max_vectors);
     together_ = std::max<std::int64_t>(1, kWeightsBytes / panel_bytes);
+    by_window_row_ = panel_bytes > kWindowBytes && s.kernel[0] > 1;
+    if (by_window_row_) {
+      const std::int64_t row_bytes = 4 * s.strides[0] * padded_width_ * s.channels;
+      const std::int64_t strips = s.group * panels_.count() % threads == 0 ? 1 : threads;
+      strip_ = std::clamp<std::int64_t>(kStripBytes / row_bytes, 1, (s.out_height + strips - 1) / strips);
+    }
   }
 
   std::size_t scratch_bytes() const override {
-    return copied_ ? sizeof(float) * static_cast<std::size_t>(s_.pictures * s_.height * padded_width_ * s_.channels) : 0;
+    return copied_ || gathered_
+               ? sizeof(float) * static_cast<std::size_t>(s_.pictures * s_.height * padded_width_ * s_.channels)
+               : 0;
   }
 
   void run(const Call& call) const override {
@@ -68,16 +97,28 @@ class DirectConvolution final : public Kernel {
           [&](std::int64_t row, int) { pad_row(to + row * padded_width_ * s_.channels, x + row * s_.width * s_.channels); });
       x = to;
     }
-    const std::int64_t parts = (s_.out_width + part_ - 1) / part_, rows = s_.pictures * s_.out_height;
+    if (gathered_) {
+      float* const to = reinterpret_cast<float*>(call.scratch);
+      const std::int64_t rows = given_.pictures * given_.out_height, elements = given_.out_width * given_.channels;
+      call.workers.for_each(rows, static_cast<double>(rows * elements) / kCopied,
+                            [&](std::int64_t row, int) { gather_row(to + row * elements, x, row); });
+      x = to;
+    }
+    const std::int64_t parts = (s_.out_width + part_ - 1) / part_, strips = (s_.out_height + strip_ - 1) / strip_;
     const std::int64_t all = s_.group * panels_.count(), sets = (all + together_ - 1) / together_;
+    const std::int64_t pixels = s_.pictures * s_.out_height * s_.out_width;
     const double multiplications =
-        static_cast<double>(rows * s_.out_width) * static_cast<double>(s_.group * panels_.depth() * panels_.stored_columns());
-    call.workers.for_each(sets * rows * parts, multiplications / kMultiplications, [&](std::int64_t unit, int) {
-      const std::int64_t set = unit / parts / rows, row = unit / parts % rows, part = unit % parts;
-      const std::int64_t first = part * part_, count = std::min(part_, s_.out_width - first);
-      const std::int64_t begin = set * together_, end = std::min(all, begin + together_);
-      for (std::int64_t p = begin; p < end; ++p) compute(call, x, p, row, first, count);
-      if (finish_.function != nullptr) finish(call, begin, end, row * s_.out_width + first, count);
+        static_cast<double>(pixels) * static_cast<double>(s_.group * panels_.depth() * panels_.stored_columns());
+    call.workers.for_each(sets * s_.pictures * strips * parts, multiplications / kMultiplications, [&](std::int64_t unit, int) {
+      const std::int64_t part = unit % parts, strip = unit / parts % strips, picture = unit / parts / strips % s_.pictures;
+      const std::int64_t set = unit / parts / strips / s_.pictures, begin = set * together_,
+                         end = std::min(all, begin + together_);
+      const Pixels pixels{picture, strip * strip_, std::min(s_.out_height, (strip + 1) * strip_), part * part_,
+                          std::min(part_, s_.out_width - part * part_)};
+      for (std::int64_t p = begin; p < end; ++p) compute(call, x, p, pixels);
+      if (finish_.function == nullptr) return;
+      for (std::int64_t row = pixels.begin; row < pixels.end; ++row)
+        finish(call, begin, end, (picture * s_.out_height + row) * s_.out_width + pixels.first, pixels.count);
     });
   }
 
@@ -89,30 +130,66 @@ class DirectConvolution final : public Kernel {
     std::fill(to + before + count, to + padded_width_ * c, 0.0f);
   }
 
-  void compute(const Call& call, const float* x, std::int64_t p, std::int64_t row, std::int64_t first,
-               std::int64_t count) const {
+  // The pixels that a row of the result reads.
+  void gather_row(float* to, const float* x, std::int64_t row) const {
+    const std::int64_t c = given_.channels, from = row % given_.out_height * given_.strides[0];
+    const float* pixel = x + (row / given_.out_height * given_.height + from) * given_.width * c;
+    for (std::int64_t q = 0; q < given_.out_width; ++q, pixel += given_.strides[1] * c) to = std::copy_n(pixel, c, to);
+  }
+
+  // Of some rows of a result, the same columns of each.
+  struct Pixels {
+    std::int64_t picture, begin, end;  // rows
+    std::int64_t first, count;         // columns
+  };
+
+  void compute(const Call& call, const float* x, std::int64_t p, const Pixels& pixels) const {
+    if (!by_window_row_) {
+      for (std::int64_t row = pixels.begin; row < pixels.end; ++row) compute(call, x, p, pixels, row, 0, s_.kernel[0]);
+      return;
+    }
+    for (std::int64_t k = 0; k < s_.kernel[0]; ++k)
+      for (std::int64_t row = pixels.begin; row < pixels.end; ++row) compute(call, x, p, pixels, row, k, k + 1);
+  }
+
+  // What the rows of the window from `from` to `to` give, added to what those before gave.
+  void compute(const Call& call, const float* x, std::int64_t p, const Pixels& pixels, std::int64_t row, std::int64_t from,
+               std::int64_t to) const {
     const std::int64_t group = p / panels_.count(), panel = p % panels_.count();
-    const std::int64_t picture = row / s_.out_height, top = row % s_.out_height * s_.strides[0] - s_.pads_begin[0];
+    const std::int64_t top = row * s_.strides[0] - s_.pads_begin[0];
     // Rows of the window that lie in the picture; without dilation they are all the same one.
     const std::int64_t d = s_.dilations[0];
-    const std::int64_t from = top < 0 ? std::min(s_.kernel[0], (-top + d - 1) / d) : 0;
-    const std::int64_t to = d == 0 ? s_.kernel[0] : std::clamp<std::int64_t>((s_.height - top + d - 1) / d, from, s_.kernel[0]);
+    const std::int64_t lowest = top < 0 ? std::min(s_.kernel[0], (-top + d - 1) / d) : 0;
+    const std::int64_t highest =
+        d == 0 ? s_.kernel[0] : std::clamp<std::int64_t>((s_.height - top + d - 1) / d, lowest, s_.kernel[0]);
+    const bool first = from == 0, last = to == s_.kernel[0];
+    from = std::max(from, lowest);
+    to = std::min(to, highest);
+    if (from >= to && !first && !last) return;
     ConvolutionLoops::Tile t = tile_;
-    t.height = to - from;
+    t.height = std::max<std::int64_t>(0, to - from);
     t.vectors = panels_.vectors(panel);
     t.columns = panels_.columns(panel);
     t.w = panels_.data(group, panel) + from * t.width * t.length * t.vectors * loops_.lanes;
-    t.bias = bias_.empty() ? nullptr : bias_.data() + group * panels_.stored_columns() + panels_.first(panel);
+    t.bias = bias_.empty() || !first ? nullptr : bias_.data() + group * panels_.stored_columns() + panels_.first(panel);
+    if (!last) {
+      t.low = -std::numeric_limits<float>::infinity();
+      t.high = -t.low;
+    }
     const std::int64_t channel = group * (s_.outputs / s_.group) + panels_.first(panel);
-    const std::int64_t blocks = (count + rows_ - 1) / rows_;
+    const std::int64_t blocks = (pixels.count + rows_ - 1) / rows_;
     for (std::int64_t b = 0; b < blocks; ++b) {
-      const std::int64_t begin = first + count * b / blocks, end = first + count * (b + 1) / blocks;
-      const std::int64_t y = (row * s_.out_width + begin) * s_.outputs + channel;
-      const std::int64_t at = t.height > 0 ? (picture * s_.height + top + from * d) * padded_width_ : 0;
+      const std::int64_t begin = pixels.first + pixels.count * b / blocks;
+      const std::int64_t end = pixels.first + pixels.count * (b + 1) / blocks;
+      const std::int64_t y = ((pixels.picture * s_.out_height + row) * s_.out_width + begin) * s_.outputs + channel;
+      const std::int64_t at = t.height > 0 ? (pixels.picture * s_.height + top + from * d) * padded_width_ : 0;
       t.x = x + (at + begin * s_.strides[1]) * s_.channels + group * (s_.channels / s_.group);
       t.rows = end - begin;
       t.y = reinterpret_cast<float*>(call.outputs[0]) + y;
-      t.addend = finish_.addend ? reinterpret_cast<const float*>(call.inputs[1]) + y : nullptr;
+      if (!first)
+        t.addend = t.y;
+      else
+        t.addend = finish_.addend ? reinterpret_cast<const float*>(call.inputs[1]) + y : nullptr;
       loops_.tile(t);
     }
   }
@@ -128,7 +205,7 @@ class DirectConvolution final : public Kernel {
     for (std::int64_t r = 0; r < count; ++r) finish_.function(y + r * s_.outputs + from, y + r * s_.outputs + from, to - from);
   }
 
-  PictureShape s_;
+  PictureShape given_, s_;
   Finish finish_;
   const ConvolutionLoops& loops_;
   Panels panels_;
@@ -136,24 +213,20 @@ class DirectConvolution final : public Kernel {
   ConvolutionLoops::Tile tile_{};
   std::int64_t padded_width_ = 0;
   std::int64_t rows_ = 1, part_ = 1, together_ = 1;  // pixels of a tile and of a part, panels of a set
-  bool copied_ = false;
+  std::int64_t strip_ = 1;                           // rows of a unit
+  bool by_window_row_ = false;                       // is the result summed up one row of the window after the other?
+  bool copied_ = false, gathered_ = false;           // with its padding; the pixels that are read
 };
-
-// All pixels in one row.
-PictureShape in_a_row(PictureShape s) {
-  s.width = s.out_width = s.pictures * s.height * s.width;
-  s.pictures = s.height = s.out_height = 1;
-  return s;
-}
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_direct_convolution(const PictureShape& shape, const Weights& weights, Finish finish, Isa isa) {
-  return std::make_unique<DirectConvolution>(is_pointwise(shape) ? in_a_row(shape) : shape, weights, std::move(finish), isa);
+std::unique_ptr<Kernel> make_direct_convolution(const PictureShape& shape, const Weights& weights, Finish finish, Isa isa,
+                                                int threads) {
+  return std::make_unique<DirectConvolution>(shape, weights, std::move(finish), isa, threads);
 }
 
 std::unique_ptr<Kernel> make_parallel_convolution(const PictureShape& shape, const std::vector<Weights>& weights, Finish finish,
-                                                  Isa isa) {
+                                                  Isa isa, int threads) {
   PictureShape s = in_a_row(shape);
   // The convolutions are rows of a window that do not move on.
   s.kernel[0] = static_cast<std::int64_t>(weights.size());
@@ -169,7 +242,7 @@ std::unique_ptr<Kernel> make_parallel_convolution(const PictureShape& shape, con
                            return result;
                          },
                          weights[0].prepared};
-  return std::make_unique<DirectConvolution>(s, together, std::move(finish), isa);
+  return std::make_unique<DirectConvolution>(s, together, std::move(finish), isa, threads);
 }
 
 }  // namespace rewright::cpu

@@ -44,11 +44,12 @@ struct Weights {
 };
 
 // A step with the picture and the addend, if there is one, as inputs and the result as output, all with channels last.
-std::unique_ptr<Kernel> make_direct_convolution(const PictureShape& shape, const Weights& weights, Finish finish, Isa isa);
+std::unique_ptr<Kernel> make_direct_convolution(const PictureShape& shape, const Weights& weights, Finish finish, Isa isa,
+                                                int threads);
 
 // The sum of 1x1 convolutions of the same picture, each with weights of its own.
 std::unique_ptr<Kernel> make_parallel_convolution(const PictureShape& shape, const std::vector<Weights>& weights, Finish finish,
-                                                  Isa isa);
+                                                  Isa isa, int threads);
 
 // Groups of 4 or 8 channels, whole vectors of them, with windows of three columns.
 bool is_in_small_groups(const PictureShape& shape, Isa isa);
