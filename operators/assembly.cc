@@ -1,5 +1,6 @@
 // Operators that put tensors together and take them apart.
 #include "operators/families.h"
+#include "operators/gradient.h"
 #include "operators/lists.h"
 #include "operators/onnx.h"
 
@@ -62,6 +63,12 @@ struct Concat {
       sink.node("Concat", {{"axis", from_attributes<Concat>(attributes).axis}}, inputs, outputs);
       return true;
     };
+  }
+
+  std::vector<ValueId> gradient(const GradientCall& call) const {
+    Indices sizes;
+    for (const ValueId x : call.inputs) sizes.push_back(call.graph.shape_of(x)[static_cast<std::size_t>(axis.value())]);
+    return call.graph.node(registry().get("Split"), {axis, sizes}, {call.output_gradients[0]});
   }
 };
 
@@ -156,6 +163,13 @@ struct Split {
       }
       return true;
     };
+  }
+
+  std::vector<ValueId> gradient(const GradientCall& call) const {
+    std::vector<ValueId> parts = call.output_gradients;
+    for (std::size_t k = 0; k < parts.size(); ++k)
+      if (parts[k] == kNoGradient) parts[k] = call.graph.filled(call.graph.type_of(call.outputs[k]), 0);
+    return {call.graph.add("Concat", std::move(parts), {{"axis", axis}})};
   }
 };
 
@@ -304,6 +318,43 @@ struct Pad {
       return true;
     };
   }
+
+  // What was added is cut off; an element that was repeated gets all its copies, by a product with the matrix of the copying.
+  std::vector<ValueId> gradient(const GradientCall& call) const {
+    GraphBuilder& b = call.graph;
+    const Indices from = b.shape_of(call.inputs[0]);
+    const ValueId g = call.output_gradients[0];
+    std::vector<ValueId> result = call.none();
+    if (mode != "constant") {
+      ValueId folded = g;
+      for (std::size_t a = 0; a < from.size(); ++a)
+        if (touches(a)) folded = fold_axis(b, folded, a, from[a]);
+      result[0] = folded;
+      return result;
+    }
+    Pad back;
+    for (std::size_t a = 0; a < from.size(); ++a)
+      back.pads_begin.push_back(-pads_begin[a]), back.pads_end.push_back(-pads_end[a]);
+    const ValueId kept = b.node(registry().get(kName), to_attributes(back), {g}).at(0);
+    if (call.wants(0)) result[0] = kept;
+    if (call.wants(1)) {
+      const Indices axes = axes_from(0, from.size());
+      const ValueId added = b.add("Sub", {b.summed(g, axes), b.summed(kept, axes)});
+      result[1] = b.reshaped(added, b.shape_of(call.inputs[1]));
+    }
+    return result;
+  }
+
+  ValueId fold_axis(GraphBuilder& b, ValueId g, std::size_t axis, const Index& size) const {
+    const std::int64_t rows = b.shape_of(g)[axis].value(), columns = size.value();
+    std::vector<double> copies(static_cast<std::size_t>(rows * columns), 0);
+    for (std::int64_t r = 0; r < rows; ++r)
+      copies[static_cast<std::size_t>(r * columns + source_position(Index(r) - pads_begin[axis], size).value())] = 1;
+    const ValueId matrix = b.constant(Tensor::from_reals(b.type_of(g).type, {rows, columns}, copies));
+    Indices perm = axes_from(0, b.shape_of(g).size());
+    std::swap(perm[axis], perm.back());
+    return b.transposed(b.add("MatMul", {b.transposed(g, perm), matrix}), perm);
+  }
 };
 
 // y[i...] = x[i mod size...]
@@ -340,6 +391,17 @@ struct Tile {
     m.since = 6;
     m.field_inputs = {{"repeats", 1, 6}};
   }
+
+  std::vector<ValueId> gradient(const GradientCall& call) const {
+    const Indices from = call.graph.shape_of(call.inputs[0]);
+    Indices shape, axes;
+    for (std::size_t a = 0; a < from.size(); ++a) {
+      axes.push_back(shape.size());
+      shape.push_back(repeats[a]);
+      shape.push_back(from[a]);
+    }
+    return {call.graph.summed(call.graph.reshaped(call.output_gradients[0], shape), axes)};
+  }
 };
 
 }  // namespace
@@ -349,6 +411,13 @@ void register_assembly(Registry& r) {
   r.add<Split>();
   r.add<Pad>();
   r.add<Tile>();
+}
+
+void register_assembly_gradients(Gradients& g) {
+  g.add<Concat>();
+  g.add<Split>();
+  g.add<Pad>();
+  g.add<Tile>();
 }
 
 }  // namespace rewright

@@ -1,5 +1,6 @@
 // Blocks of channels and blocks of positions.
 #include "operators/families.h"
+#include "operators/gradient.h"
 #include "operators/onnx.h"
 
 namespace rewright {
@@ -45,6 +46,10 @@ struct DepthToSpace {
       sink.node("DepthToSpace", std::move(named), inputs, outputs);
       return true;
     };
+  }
+
+  std::vector<ValueId> gradient(const GradientCall& call) const {
+    return {call.graph.add("SpaceToDepth", {call.output_gradients[0]}, {{"blocksize", blocksize}, {"mode", mode}})};
   }
 };
 
@@ -93,6 +98,10 @@ struct SpaceToDepth {
       return true;
     };
   }
+
+  std::vector<ValueId> gradient(const GradientCall& call) const {
+    return {call.graph.add("DepthToSpace", {call.output_gradients[0]}, {{"blocksize", blocksize}, {"mode", mode}})};
+  }
 };
 
 }  // namespace
@@ -100,6 +109,11 @@ struct SpaceToDepth {
 void register_blocks(Registry& r) {
   r.add<DepthToSpace>();
   r.add<SpaceToDepth>();
+}
+
+void register_blocks_gradients(Gradients& g) {
+  g.add<DepthToSpace>();
+  g.add<SpaceToDepth>();
 }
 
 }  // namespace rewright

@@ -2,6 +2,7 @@
 #include "operators/convolution.h"
 
 #include "operators/families.h"
+#include "operators/gradient.h"
 
 namespace rewright {
 
@@ -23,6 +24,48 @@ void require_bias(Definition& d, const Inputs& in, const Index& channels) {
   d.require_same_type(in[0], b);
   d.require(equal(b.size(0), channels),
             [&] { return "bias has " + b.size(0).to_string() + " elements for " + channels.to_string() + " output channels"; });
+}
+
+// The gradient of sum(n, k, p) g[n, k, p...] * conv(x, w)[n, k, p...] in w, for weights of sizes `weight`: the convolution of x
+// with g, whose steps and dilations change places, over the axis n as its channels.
+ValueId weight_gradient(GraphBuilder& b, ValueId x, ValueId g, const Indices& weight, const Window& window,
+                        const Index& group) {
+  const Indices xs = b.shape_of(x), gs = b.shape_of(g);
+  const Index n = xs[0], depth = weight[1];
+  const auto swapped = [](std::size_t rank, std::size_t first) {  // `first` axes rotated to the left, the others as they are
+    Indices perm = axes_from(0, rank);
+    std::rotate(perm.begin(), perm.begin() + 1, perm.begin() + static_cast<std::ptrdiff_t>(first));
+    return perm;
+  };
+  // [n, group, depth, spatial...] to [depth, group * n, spatial...]
+  Indices grouped = spatial_part(xs), channels = grouped;
+  grouped.insert(grouped.begin(), {n, group, depth});
+  channels.insert(channels.begin(), {depth, group * n});
+  Indices perm = axes_from(0, grouped.size());
+  std::swap(perm[0], perm[2]);
+  const ValueId pictures = b.reshaped(b.transposed(b.reshaped(x, grouped), perm), channels);
+  const ValueId kernels = b.transposed(g, swapped(gs.size(), 2));
+  Indices pads_end, cut_begin{0, 0}, cut_length{depth, weight[0]};
+  for (std::size_t a = 0; a < window.rank(); ++a) {
+    const Index wanted = (window.kernel[a] - 1) * window.dilations[a] + window.strides[a] * (gs[a + 2] - 1) + 1;
+    pads_end.push_back(max(wanted - xs[a + 2] - window.pads_begin[a], 0));
+    cut_begin.emplace_back(0), cut_length.push_back(window.kernel[a]);
+  }
+  ValueId result = b.add("Conv", {pictures, kernels},
+                         {{"strides", window.dilations},
+                          {"dilations", window.strides},
+                          {"pads_begin", window.pads_begin},
+                          {"pads_end", pads_end},
+                          {"group", group}});
+  if (b.shape_of(result) != cut_length)  // steps that leave a rest give places beyond the kernel
+    result = b.add("Slice", {result}, {{"begin", cut_begin}, {"length", cut_length}});
+  return b.transposed(result, swapped(gs.size(), 2));
+}
+
+ValueId bias_gradient(GraphBuilder& b, ValueId g) {
+  Indices axes{0};
+  for (std::size_t a = 2; a < b.shape_of(g).size(); ++a) axes.emplace_back(a);
+  return b.summed(g, axes);
 }
 
 // y[n, k, p...] = b[k] + sum(c, r...) x[n, g * Cg + c, p * stride + r * dilation - pad] * w[k, c, r...], g the group of k.
@@ -88,6 +131,29 @@ struct Conv {
       sink.node("Conv", window_attributes(sink, window, op.group, inputs[1]), inputs, outputs);
       return true;
     };
+  }
+
+  std::vector<ValueId> gradient(const GradientCall& call) const {
+    GraphBuilder& b = call.graph;
+    const ValueId x = call.inputs[0], w = call.inputs[1], g = call.output_gradients[0];
+    const Window window{spatial_part(b.shape_of(w)), strides, dilations, pads_begin, pads_end};
+    std::vector<ValueId> result = call.none();
+    if (call.wants(0)) {
+      Indices rest;  // what steps leave unread at the end
+      for (std::size_t a = 0; a < window.rank(); ++a)
+        rest.push_back(b.shape_of(x)[a + 2] + pads_begin[a] + pads_end[a] - strides[a] * (b.shape_of(g)[a + 2] - 1) -
+                       window.extent(a));
+      result[0] = b.add("ConvTranspose", {g, w},
+                        {{"strides", strides},
+                         {"dilations", dilations},
+                         {"pads_begin", pads_begin},
+                         {"pads_end", pads_end},
+                         {"output_padding", rest},
+                         {"group", group}});
+    }
+    if (call.wants(1)) result[1] = weight_gradient(b, x, g, b.shape_of(w), window, group);
+    if (call.wants(2)) result[2] = bias_gradient(b, g);
+    return result;
   }
 };
 
@@ -223,6 +289,26 @@ struct ConvTranspose {
       return true;
     };
   }
+
+  std::vector<ValueId> gradient(const GradientCall& call) const {
+    GraphBuilder& b = call.graph;
+    const ValueId x = call.inputs[0], w = call.inputs[1], g = call.output_gradients[0];
+    const Window window{spatial_part(b.shape_of(w)), strides, dilations, pads_begin, pads_end};
+    std::vector<ValueId> result = call.none();
+    if (call.wants(0)) {
+      result[0] = b.add("Conv", {g, w},
+                        {{"strides", strides},
+                         {"dilations", dilations},
+                         {"pads_begin", pads_begin},
+                         {"pads_end", pads_end},
+                         {"group", group}});
+      if (b.shape_of(result[0]) != b.shape_of(x))
+        result[0] = b.add("Slice", {result[0]}, {{"begin", Indices(b.shape_of(x).size(), 0)}, {"length", b.shape_of(x)}});
+    }
+    if (call.wants(1)) result[1] = weight_gradient(b, g, x, b.shape_of(w), window, group);
+    if (call.wants(2)) result[2] = bias_gradient(b, g);
+    return result;
+  }
 };
 
 }  // namespace
@@ -263,6 +349,11 @@ OnnxSink::NamedAttributes window_attributes(const OnnxSink& sink, const Window& 
 void register_convolution(Registry& r) {
   r.add<Conv>();
   r.add<ConvTranspose>();
+}
+
+void register_convolution_gradients(Gradients& g) {
+  g.add<Conv>();
+  g.add<ConvTranspose>();
 }
 
 }  // namespace rewright

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "operators/families.h"
+#include "operators/gradient.h"
 #include "operators/lists.h"
 #include "operators/onnx.h"
 
@@ -201,6 +202,10 @@ struct Trilu {
       return true;
     };
   }
+
+  std::vector<ValueId> gradient(const GradientCall& call) const {
+    return call.graph.node(registry().get(kName), to_attributes(*this), {call.output_gradients[0]});
+  }
 };
 
 // The kernel of the convolution that changes nothing: w[k, c, r...] = 1 if channel c of k's group is k and r is the centre.
@@ -392,5 +397,7 @@ void register_generation(Registry& r) {
   r.add<Range>();
   r.add<RealRange>();
 }
+
+void register_generation_gradients(Gradients& g) { g.add<Trilu>(); }
 
 }  // namespace rewright

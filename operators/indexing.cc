@@ -1,5 +1,7 @@
 // Operators that read at positions which are data.
+#include <numeric>
 #include "operators/families.h"
+#include "operators/gradient.h"
 #include "operators/lists.h"
 #include "operators/onnx.h"
 
@@ -46,6 +48,29 @@ struct Gather {
     });
     return d;
   }
+
+  std::vector<ValueId> gradient(const GradientCall& call) const {
+    GraphBuilder& b = call.graph;
+    const ValueId x = call.inputs[0], indices = call.inputs[1];
+    const std::size_t along = axis_number(axis, b.shape_of(x).size()), picked = b.shape_of(indices).size();
+    // The axes before the gathered one go behind: then rows are scattered.
+    Indices perm = axes_from(along, along + picked), back = axes_from(0, b.shape_of(x).size());
+    for (std::size_t a = 0; a < along; ++a) perm.emplace_back(a);
+    for (std::size_t a = along + picked; a < b.shape_of(call.outputs[0]).size(); ++a) perm.emplace_back(a);
+    TensorType rotated{b.type_of(x).type, {b.shape_of(x)[along]}};
+    for (std::size_t a = 0; a < back.size(); ++a)
+      if (a != along) rotated.shape.push_back(b.shape_of(x)[a]);
+    for (std::size_t a = 0; a < back.size(); ++a) back[a] = a < along ? Index(a + 1) : a == along ? Index(0) : Index(a);
+    Indices rows = b.shape_of(indices);
+    rows.emplace_back(1);
+    const ValueId sums = b.add("ScatterND",
+                               {b.filled(rotated, 0), b.reshaped(b.cast(indices, DataType::kInt64), rows),
+                                b.transposed(call.output_gradients[0], perm)},
+                               {{"reduction", std::string("add")}});
+    std::vector<ValueId> result = call.none();
+    result[0] = b.transposed(sums, back);
+    return result;
+  }
 };
 
 // y[i...] = x[i... with indices[i...] on the axis]
@@ -80,6 +105,14 @@ struct GatherElements {
       return x(at);
     });
     return d;
+  }
+
+  std::vector<ValueId> gradient(const GradientCall& call) const {
+    GraphBuilder& b = call.graph;
+    std::vector<ValueId> result = call.none();
+    result[0] = b.add("ScatterElements", {b.filled(b.type_of(call.inputs[0]), 0), call.inputs[1], call.output_gradients[0]},
+                      {{"axis", axis}, {"reduction", std::string("add")}});
+    return result;
   }
 };
 
@@ -129,6 +162,27 @@ struct GatherND {
       return x(at);
     });
     return d;
+  }
+
+  std::vector<ValueId> gradient(const GradientCall& call) const {
+    GraphBuilder& b = call.graph;
+    std::vector<ValueId> result = call.none();
+    ValueId rows = b.cast(call.inputs[1], DataType::kInt64);
+    const auto batch = static_cast<std::size_t>(batch_dims.value());
+    Indices place = b.shape_of(rows);
+    place.back() = 1;
+    for (std::size_t a = batch; a-- > 0;) {  // the numbers of the batch in front of each row
+      Indices along(place.size(), 1);
+      along[a] = place[a];
+      std::vector<std::int64_t> numbers(static_cast<std::size_t>(place[a].value()));
+      std::iota(numbers.begin(), numbers.end(), 0);
+      const ValueId number =
+          b.reshaped(b.constant(Tensor::from_integers(DataType::kInt64, {place[a].value()}, numbers)), along);
+      rows = b.add("Concat", {b.add("Expand", {number}, {{"shape", place}}), rows}, {{"axis", Index(place.size() - 1)}});
+    }
+    result[0] = b.add("ScatterND", {b.filled(b.type_of(call.inputs[0]), 0), rows, call.output_gradients[0]},
+                      {{"reduction", std::string("add")}});
+    return result;
   }
 };
 
@@ -195,6 +249,12 @@ void register_indexing(Registry& r) {
   r.add<GatherElements>();
   r.add<GatherND>();
   r.add<OneHot>();
+}
+
+void register_indexing_gradients(Gradients& g) {
+  g.add<Gather>();
+  g.add<GatherElements>();
+  g.add<GatherND>();
 }
 
 }  // namespace rewright

@@ -1,5 +1,6 @@
 // Operators that move elements, or say them in another type, and compute nothing.
 #include "operators/families.h"
+#include "operators/gradient.h"
 #include "operators/lists.h"
 #include "operators/onnx.h"
 #include "operators/small_float.h"
@@ -180,6 +181,10 @@ struct Reshape {
       return true;
     };
   }
+
+  std::vector<ValueId> gradient(const GradientCall& call) const {
+    return {call.graph.reshaped(call.output_gradients[0], call.graph.shape_of(call.inputs[0]))};
+  }
 };
 
 // [product of the sizes before `axis`, product of the others]
@@ -198,6 +203,10 @@ struct Flatten {
     const Indices& from = in[0].shape();
     const std::size_t at = split(from.size());
     return reshaped(in, {product({from.data(), at}), product({from.data() + at, from.size() - at})});
+  }
+
+  std::vector<ValueId> gradient(const GradientCall& call) const {
+    return {call.graph.reshaped(call.output_gradients[0], call.graph.shape_of(call.inputs[0]))};
   }
 };
 
@@ -422,6 +431,11 @@ void register_layout(Registry& r) {
   r.add<Identity>();
   r.add<Dropout>();
   r.add<Cast>();
+}
+
+void register_layout_gradients(Gradients& g) {
+  g.add<Reshape>();
+  g.add<Flatten>();
 }
 
 }  // namespace rewright

@@ -5,6 +5,7 @@
 #include "operators/axes.h"
 #include "operators/elementwise.h"
 #include "operators/families.h"
+#include "operators/gradient.h"
 
 namespace rewright {
 namespace {
@@ -244,6 +245,34 @@ struct GroupNormalization {
     });
     return d;
   }
+
+  // With h = (x - mean) / deviation: the gradient of h, less its mean and h times its mean product with h, over the deviation.
+  std::vector<ValueId> gradient(const GradientCall& call) const {
+    GraphBuilder& b = call.graph;
+    const ValueId x = call.inputs[0], scale = call.inputs[1], g = call.output_gradients[0];
+    const Indices shape = b.shape_of(x);
+    const DataType type = b.type_of(x).type;
+    const auto times = [&](ValueId a, ValueId c) { return b.add("Mul", {a, c}); };
+    const auto less = [&](ValueId a, ValueId c) { return b.add("Sub", {a, c}); };
+    const Indices groups{shape[0], num_groups, floor_div(product(shape), shape[0] * num_groups)};
+    const auto grouped = [&](ValueId v) { return b.reshaped(v, groups); };
+    const auto mean = [&](ValueId v) { return b.add("ReduceMean", {v}, {{"axes", Indices{2}}}); };
+    const ValueId rows = grouped(x), centred = less(rows, mean(rows));
+    const ValueId deviation = b.add("Sqrt", {b.add("Add", {mean(times(centred, centred)), b.scalar(type, epsilon.value)})});
+    const ValueId h = b.add("Div", {centred, deviation});
+    std::vector<ValueId> result = call.none();
+    if (call.wants(0)) {
+      Indices by_channel(shape.size() - 1, 1);
+      by_channel[0] = shape[1];
+      const ValueId gh = grouped(times(g, b.reshaped(scale, by_channel)));
+      result[0] = b.reshaped(b.add("Div", {less(less(gh, mean(gh)), times(h, mean(times(gh, h)))), deviation}), shape);
+    }
+    Indices all_but_channels{0};
+    for (std::size_t a = 2; a < shape.size(); ++a) all_but_channels.emplace_back(a);
+    if (call.wants(1)) result[1] = b.summed(times(g, b.reshaped(h, shape)), all_but_channels);
+    if (call.wants(2)) result[2] = b.summed(g, all_but_channels);
+    return result;
+  }
 };
 
 // (x - mean) / (deviation + 1e-9) over the given axes.
@@ -342,6 +371,34 @@ struct LRN {
     });
     return d;
   }
+
+  // With s = bias + alpha / size * sum of squares and y = x s^-beta: g s^-beta - 2 alpha beta / size x sum(g y / s), that sum
+  // over the channels whose neighbourhoods contain this one.
+  std::vector<ValueId> gradient(const GradientCall& call) const {
+    GraphBuilder& b = call.graph;
+    const ValueId x = call.inputs[0], y = call.outputs[0], g = call.output_gradients[0];
+    const TensorType type = b.type_of(x);
+    const auto number = [&](double v) { return b.scalar(type.type, v); };
+    const auto times = [&](ValueId a, ValueId c) { return b.add("Mul", {a, c}); };
+    const Index below = floor_div(size - 1, 2), above = size - 1 - below;
+    const double n = static_cast<double>(size.value());
+    const ValueId squares = neighbours(b, times(x, x), below, above);
+    const ValueId s = b.add("Add", {number(bias.value), times(number(alpha.value / n), squares)});
+    const ValueId direct = times(g, b.add("Pow", {s, number(-beta.value)}));
+    const ValueId sums = neighbours(b, b.add("Div", {times(g, y), s}), above, below);
+    return {b.add("Sub", {direct, times(number(2 * alpha.value * beta.value / n), times(x, sums))})};
+  }
+
+ private:
+  // Sums over channels from `below` before to `above` behind each one.
+  ValueId neighbours(GraphBuilder& b, ValueId x, const Index& below, const Index& above) const {
+    const Indices shape = b.shape_of(x);
+    const Index positions = product({shape.data() + 2, shape.size() - 2});
+    const ValueId taps = b.filled({b.type_of(x).type, {1, 1, size, 1}}, 1);
+    const ValueId sums = b.add("Conv", {b.reshaped(x, {shape[0], 1, shape[1], positions}), taps},
+                               {{"pads_begin", Indices{below, 0}}, {"pads_end", Indices{above, 0}}});
+    return b.reshaped(sums, shape);
+  }
 };
 
 }  // namespace
@@ -355,6 +412,11 @@ void register_normalization(Registry& r) {
   r.add<MeanVarianceNormalization>();
   r.add<LpNormalization>();
   r.add<LRN>();
+}
+
+void register_normalization_gradients(Gradients& g) {
+  g.add<GroupNormalization>();
+  g.add<LRN>();
 }
 
 }  // namespace rewright

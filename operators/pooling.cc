@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "operators/families.h"
+#include "operators/gradient.h"
 #include "operators/lists.h"
 #include "operators/onnx.h"
 #include "operators/window.h"
@@ -76,6 +77,31 @@ struct Pool : Window {
     return true;
   }
 };
+
+// Pads at the end with which windows are counted as in an output of sizes `out` (steps that leave a rest: fewer than the
+// pool's).
+Indices reaching_pads(const Window& window, const Indices& in, const Indices& out) {
+  Indices pads;
+  for (std::size_t a = 0; a < window.rank(); ++a)
+    pads.push_back(window.strides[a] * (out[a + 2] - 1) + window.extent(a) - in[a + 2] - window.pads_begin[a]);
+  return pads;
+}
+
+// Adds to each position of x, of sizes `in`, what every window that contains it has in g: the adjoint of sums over windows.
+ValueId spread(GraphBuilder& b, ValueId g, const Indices& in, const Window& window) {
+  const Indices out = b.shape_of(g);
+  Indices pads_end = reaching_pads(window, in, out), rest(window.rank(), 0), alone = out, kernel{1, 1};
+  for (std::size_t a = 0; a < window.rank(); ++a) rest[a] = max(-pads_end[a], 0), pads_end[a] = max(pads_end[a], 0);
+  alone[0] = out[0] * out[1], alone[1] = 1;
+  kernel.insert(kernel.end(), window.kernel.begin(), window.kernel.end());
+  const ValueId sums = b.add("ConvTranspose", {b.reshaped(g, alone), b.filled({b.type_of(g).type, kernel}, 1)},
+                             {{"strides", window.strides},
+                              {"dilations", window.dilations},
+                              {"pads_begin", window.pads_begin},
+                              {"pads_end", pads_end},
+                              {"output_padding", rest}});
+  return b.reshaped(sums, in);
+}
 
 Index spatial_count(const Operand& x) {
   Index count = 1;
@@ -164,6 +190,22 @@ struct MaxPool : Pool {
       return true;
     };
   }
+
+  // Goes where the largest element was found.
+  std::vector<ValueId> gradient(const GradientCall& call) const {
+    GraphBuilder& b = call.graph;
+    const Indices shape = b.shape_of(call.inputs[0]);
+    const ValueId g = call.output_gradients[0];
+    if (g == kNoGradient) return call.none();
+    MaxPool found = *this;
+    found.indices = true, found.storage_order = 0;
+    const ValueId where = b.node(registry().get(kName), to_attributes(found), {call.inputs[0]}).at(1);
+    const Indices all{product(shape)}, picked{product(b.shape_of(g))};
+    const ValueId flat =
+        b.add("ScatterElements", {b.filled({b.type_of(g).type, all}, 0), b.reshaped(where, picked), b.reshaped(g, picked)},
+              {{"reduction", std::string("add")}});
+    return {b.reshaped(flat, shape)};
+  }
 };
 
 // The sum over a window, divided by the number of positions that count: those inside of x, or of x with its padding.
@@ -215,6 +257,27 @@ struct AveragePool : Pool {
       sink.node("AveragePool", std::move(named), inputs, outputs);
       return true;
     };
+  }
+
+  std::vector<ValueId> gradient(const GradientCall& call) const {
+    GraphBuilder& b = call.graph;
+    const TensorType type = b.type_of(call.inputs[0]);
+    const ValueId g = call.output_gradients[0];
+    return {spread(b, b.add("Div", {g, counts_of(b, type, b.shape_of(g))}), type.shape, *this)};
+  }
+
+ private:
+  // How many positions each window counts, [1, 1, windows...].
+  ValueId counts_of(GraphBuilder& b, const TensorType& type, const Indices& out) const {
+    Indices ones{1, 1}, taps{1, 1}, begin = pads_begin, end = reaching_pads(*this, type.shape, out);
+    for (std::size_t a = 0; a < rank(); ++a) {
+      ones.push_back(type.shape[a + 2]);
+      taps.push_back(kernel[a]);
+      if (count_include_pad) ones.back() += pads_begin[a] + pads_end[a], begin[a] = 0, end[a] -= pads_end[a];
+      end[a] = max(end[a], 0);
+    }
+    return b.add("Conv", {b.filled({type.type, ones}, 1), b.filled({type.type, taps}, 1)},
+                 {{"strides", strides}, {"dilations", dilations}, {"pads_begin", begin}, {"pads_end", end}});
   }
 };
 
@@ -268,6 +331,19 @@ struct LpPool : Pool {
       sink.node("LpPool", std::move(named), inputs, outputs);
       return true;
     };
+  }
+
+  // d y / d x = sign(x) |x|^(p-1) y^(1-p)
+  std::vector<ValueId> gradient(const GradientCall& call) const {
+    GraphBuilder& b = call.graph;
+    const ValueId x = call.inputs[0], y = call.outputs[0], g = call.output_gradients[0];
+    const DataType type = b.type_of(x).type;
+    const auto power = [&](ValueId of, const Index& exponent) {
+      return b.add("Pow", {of, b.scalar(type, static_cast<double>(exponent.value()))});
+    };
+    const ValueId sums = spread(b, b.add("Mul", {g, power(y, 1 - p)}), b.shape_of(x), *this);
+    const ValueId inner = b.add("Mul", {b.add("Sign", {x}), power(b.add("Abs", {x}), p - 1)});
+    return {b.add("Mul", {inner, sums})};
   }
 };
 
@@ -324,6 +400,12 @@ void register_pooling(Registry& r) {
   r.add<GlobalAveragePool>();
   r.add<GlobalMaxPool>();
   r.add<GlobalLpPool>();
+}
+
+void register_pooling_gradients(Gradients& g) {
+  g.add<MaxPool>();
+  g.add<AveragePool>();
+  g.add<LpPool>();
 }
 
 }  // namespace rewright

@@ -5,6 +5,7 @@
 #include "operators/axes.h"
 #include "operators/elementwise.h"
 #include "operators/families.h"
+#include "operators/gradient.h"
 
 namespace rewright {
 namespace {
@@ -155,6 +156,13 @@ struct Cumulative {
     });
     return d;
   }
+
+  // A sum to the other end.
+  std::vector<ValueId> gradient(const GradientCall& call) const requires(kKind == Reduction::kSum) {
+    Cumulative adjoint = *this;
+    adjoint.reverse = !reverse;
+    return call.graph.node(registry().get(kName), to_attributes(adjoint), {call.output_gradients[0]});
+  }
 };
 
 using CumSum = Cumulative<"CumSum", Reduction::kSum, 11>;
@@ -234,5 +242,7 @@ void register_reduction(Registry& r) {
   r.add<ArgMax>();
   r.add<ArgMin>();
 }
+
+void register_reduction_gradients(Gradients& g) { g.add<CumSum>(); }
 
 }  // namespace rewright

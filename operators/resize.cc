@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "operators/families.h"
+#include "operators/gradient.h"
 #include "operators/lists.h"
 #include "operators/onnx.h"
 #include "operators/resample.h"
@@ -306,10 +307,34 @@ struct Resize {
       return from_attributes<Resize>(attributes).write(sink, inputs[0], outputs);
     };
   }
+
+  // Resampling is a product with a matrix along each axis: what it makes of the rows of the identity.
+  std::vector<ValueId> gradient(const GradientCall& call) const {
+    GraphBuilder& b = call.graph;
+    const Indices from = b.shape_of(call.inputs[0]);
+    std::vector<ValueId> result = call.none();
+    ValueId g = call.output_gradients[0];
+    for (std::size_t a = 0; a < from.size(); ++a) {
+      if (sizes[a] == from[a] && numerators[a] == denominators[a] && crop.empty()) continue;
+      Resize one = *this;
+      one.sizes = {from[a], sizes[a]};
+      one.numerators = {1, numerators[a]}, one.denominators = {1, denominators[a]};
+      if (!crop.empty()) one.crop = {0, crop[a], 1, crop[a + from.size()]}, one.extrapolation = 0;
+      const ValueId eye = b.add("Eye", {}, {{"type", b.type_of(g).type}, {"size", from[a]}});
+      const ValueId matrix = b.node(registry().get(kName), to_attributes(one), {eye}).at(0);
+      Indices perm = axes_from(0, from.size());
+      std::swap(perm[a], perm.back());
+      g = b.transposed(b.add("MatMul", {b.transposed(g, perm), b.transposed(matrix, {1, 0})}), perm);
+    }
+    result[0] = g;
+    return result;
+  }
 };
 
 }  // namespace
 
 void register_resize(Registry& r) { r.add<Resize>(); }
+
+void register_resize_gradients(Gradients& g) { g.add<Resize>(); }
 
 }  // namespace rewright

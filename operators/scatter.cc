@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "operators/families.h"
+#include "operators/gradient.h"
 #include "operators/lists.h"
 #include "operators/onnx.h"
 
@@ -153,6 +154,21 @@ struct ScatterElements {
       return true;
     };
   }
+
+  // Places that are written twice without a reduction have no one value, and no gradient of use.
+  std::vector<ValueId> gradient(const GradientCall& call) const {
+    GraphBuilder& b = call.graph;
+    if (reduction != "none" && reduction != "add")
+      throw Error(ErrorCode::kUnsupported, "no gradient of ScatterElements with reduction " + reduction);
+    const ValueId g = call.output_gradients[0], indices = call.inputs[1];
+    std::vector<ValueId> result = call.none();
+    if (call.wants(0))
+      result[0] = reduction == "add"
+                      ? g
+                      : b.add("ScatterElements", {g, indices, b.filled(b.type_of(call.inputs[2]), 0)}, {{"axis", axis}});
+    if (call.wants(2)) result[2] = b.add("GatherElements", {g, indices}, {{"axis", axis}});
+    return result;
+  }
 };
 
 // x with whole sub-tensors of updates written (or combined, in order) at the places that the rows of the indices name.
@@ -206,6 +222,19 @@ struct ScatterND {
   }
 
   static void onnx(OnnxMapping& m) { m.since = 11; }
+
+  // Places that are written twice without a reduction have no one value, and no gradient of use.
+  std::vector<ValueId> gradient(const GradientCall& call) const {
+    GraphBuilder& b = call.graph;
+    if (reduction != "none" && reduction != "add")
+      throw Error(ErrorCode::kUnsupported, "no gradient of ScatterND with reduction " + reduction);
+    const ValueId g = call.output_gradients[0], indices = call.inputs[1];
+    std::vector<ValueId> result = call.none();
+    if (call.wants(0))
+      result[0] = reduction == "add" ? g : b.add("ScatterND", {g, indices, b.filled(b.type_of(call.inputs[2]), 0)});
+    if (call.wants(2)) result[2] = b.add("GatherND", {g, indices});
+    return result;
+  }
 };
 
 // The k largest (or smallest) elements along an axis with their positions; of equal ones the first.
@@ -259,6 +288,14 @@ struct TopK {
   }
 
   static void onnx(OnnxMapping& m) { m.field_inputs = {{"k", 1, 10}}; }
+
+  // To where the elements were found.
+  std::vector<ValueId> gradient(const GradientCall& call) const {
+    GraphBuilder& b = call.graph;
+    if (call.output_gradients[0] == kNoGradient) return call.none();
+    return {b.add("ScatterElements", {b.filled(b.type_of(call.inputs[0]), 0), call.outputs[1], call.output_gradients[0]},
+                  {{"axis", axis}, {"reduction", std::string("add")}})};
+  }
 };
 
 }  // namespace
@@ -267,6 +304,12 @@ void register_scatter(Registry& r) {
   r.add<ScatterElements>();
   r.add<ScatterND>();
   r.add<TopK>();
+}
+
+void register_scatter_gradients(Gradients& g) {
+  g.add<ScatterElements>();
+  g.add<ScatterND>();
+  g.add<TopK>();
 }
 
 }  // namespace rewright

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "operators/families.h"
+#include "operators/gradient.h"
 #include "operators/lists.h"
 #include "operators/onnx.h"
 
@@ -169,10 +170,46 @@ struct SliceOperator {
     const auto from_end = (position - size).constant();
     return from_end && *from_end < 0 ? Index(*from_end) : position;
   }
+
+  // Put back among zeros: backward steps turned round, then zeros between (as columns of a wider tensor), before and behind.
+  std::vector<ValueId> gradient(const GradientCall& call) const {
+    GraphBuilder& b = call.graph;
+    const Indices from = b.shape_of(call.inputs[0]);
+    const std::size_t rank = from.size();
+    ValueId g = call.output_gradients[0];
+    if (product(length) == Index(0)) return {b.filled(b.type_of(call.inputs[0]), 0)};
+    Indices before, behind;
+    for (std::size_t a = 0; a < rank; ++a) {
+      const bool backward = step[a].value() < 0;
+      const Index stride = backward ? -step[a] : step[a], first = backward ? begin[a] + (length[a] - 1) * step[a] : begin[a];
+      if (backward) {
+        SliceOperator reversed{.begin = Indices(rank, 0), .length = length, .step = Indices(rank, 1)};
+        reversed.length = b.shape_of(g);
+        reversed.begin[a] = length[a] - 1, reversed.step[a] = -1;
+        g = b.node(registry().get(kName), to_attributes(reversed), {g}).at(0);
+      }
+      if (!(stride == Index(1))) {
+        Indices wide = b.shape_of(g), none(rank + 1, 0), zeros(rank + 1, 0);
+        wide.insert(wide.begin() + static_cast<std::ptrdiff_t>(a) + 1, Index(1));
+        zeros[a + 1] = stride - 1;
+        g = b.add("Pad", {b.reshaped(g, wide)}, {{"pads_begin", none}, {"pads_end", zeros}});
+        Indices merged = b.shape_of(g);
+        merged[a] = merged[a] * merged[a + 1];
+        merged.erase(merged.begin() + static_cast<std::ptrdiff_t>(a) + 1);
+        g = b.reshaped(g, merged);
+      }
+      before.push_back(first);
+      behind.push_back(from[a] - first - b.shape_of(g)[a]);
+    }
+    const Indices none(rank, 0);
+    return {before == none && behind == none ? g : b.add("Pad", {g}, {{"pads_begin", before}, {"pads_end", behind}})};
+  }
 };
 
 }  // namespace
 
 void register_slice(Registry& r) { r.add<SliceOperator>(); }
+
+void register_slice_gradients(Gradients& g) { g.add<SliceOperator>(); }
 
 }  // namespace rewright

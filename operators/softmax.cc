@@ -5,6 +5,7 @@
 #include "operators/axes.h"
 #include "operators/elementwise.h"
 #include "operators/families.h"
+#include "operators/gradient.h"
 
 namespace rewright {
 namespace {
@@ -86,6 +87,18 @@ struct SoftmaxLike {
     return d;
   }
 
+  // Softmax: y (g - sum(g y)); its logarithm: g - exp(y) sum(g).
+  std::vector<ValueId> gradient(const GradientCall& call) const {
+    GraphBuilder& b = call.graph;
+    const ValueId y = call.outputs[0], g = call.output_gradients[0];
+    const std::size_t rank = b.shape_of(y).size();
+    const Index first = canonical_axis(axis, rank);
+    const Indices axes = flatten ? axes_from(static_cast<std::size_t>(first.value()), rank) : Indices{first};
+    const auto total = [&](ValueId v) { return b.add("ReduceSum", {v}, {{"axes", axes}}); };
+    if (Logarithm) return {b.add("Sub", {g, b.add("Mul", {b.add("Exp", {y}), total(g)})})};
+    return {b.add("Mul", {y, b.add("Sub", {g, total(b.add("Mul", {g, y}))})})};
+  }
+
  private:
   // No elements follow along the axes after `axis`: normalizing over one axis, or all from there on, is the same.
   bool rest_is_one(const Indices& shape) const {
@@ -103,6 +116,11 @@ using LogSoftmax = SoftmaxLike<"LogSoftmax", true>;
 void register_softmax(Registry& r) {
   r.add<Softmax>();
   r.add<LogSoftmax>();
+}
+
+void register_softmax_gradients(Gradients& g) {
+  g.add<Softmax>();
+  g.add<LogSoftmax>();
 }
 
 }  // namespace rewright
