@@ -55,6 +55,11 @@ const GradientFunction* Gradients::find(const Operator& op) const {
   return at == stated_.end() ? nullptr : &at->second;
 }
 
+const TrainingFunction* Gradients::find_training_form(const Operator& op) const {
+  const auto at = forms_.find(op.name());
+  return at == forms_.end() ? nullptr : &at->second;
+}
+
 const Gradients& stated_gradients() {
   static const Gradients all = [] {
     Gradients g;

@@ -58,7 +58,17 @@ struct GradientCall {
 };
 using GradientFunction = std::function<std::vector<ValueId>(const GradientCall& call)>;
 
-// The gradients that are stated.
+// What a node computes while a network is trained, where that is something else.
+struct TrainingForm {
+  std::vector<ValueId> outputs;
+  // Inputs that training changes beside the gradients, and what they become: running statistics.
+  std::vector<std::pair<std::size_t, ValueId>> updated_inputs;
+};
+// `momentum`: what is kept of a running statistic in one step, from 0 to 1.
+using TrainingFunction = std::function<TrainingForm(GraphBuilder& graph, const Attributes& attributes,
+                                                    const std::vector<ValueId>& inputs, double momentum)>;
+
+// What is stated of operators in training.
 class Gradients {
  public:
   template <class T>
@@ -67,10 +77,21 @@ class Gradients {
       return from_attributes<T>(call.attributes).gradient(call);
     };
   }
+  // T::training_form(graph, inputs, momentum)
+  template <class T>
+  void add_training_form() {
+    forms_[std::string(T::kName)] = [](GraphBuilder& graph, const Attributes& attributes, const std::vector<ValueId>& inputs,
+                                       double momentum) {
+      return from_attributes<T>(attributes).training_form(graph, inputs, momentum);
+    };
+  }
+  // Null if there is none.
   const GradientFunction* find(const Operator& op) const;
+  const TrainingFunction* find_training_form(const Operator& op) const;
 
  private:
   std::map<std::string, GradientFunction, std::less<>> stated_;
+  std::map<std::string, TrainingFunction, std::less<>> forms_;
 };
 const Gradients& stated_gradients();
 

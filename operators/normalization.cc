@@ -76,6 +76,28 @@ struct BatchNormalization {
     });
     return d;
   }
+
+  // By the statistics of the batch, as ONNX's training_mode says it: the running ones are averages of these, of the variance as
+  // divided by the number of elements.
+  TrainingForm training_form(GraphBuilder& b, const std::vector<ValueId>& in, double momentum) const {
+    const TensorType type = b.type_of(in[0]);
+    Indices over{0}, by_channel(type.rank() - 1, 1);
+    for (std::size_t a = 2; a < type.rank(); ++a) over.emplace_back(a);
+    by_channel[0] = type.shape[1];
+    const auto times = [&](ValueId a, ValueId c) { return b.add("Mul", {a, c}); };
+    const auto sum = [&](ValueId a, ValueId c) { return b.add("Add", {a, c}); };
+    const auto mean = [&](ValueId v) { return b.add("ReduceMean", {v}, {{"axes", over}}); };
+    const auto parameter = [&](std::size_t n) { return b.reshaped(b.cast(in[n], type.type), by_channel); };
+    const ValueId average = mean(in[0]), centred = b.add("Sub", {in[0], average}), variance = mean(times(centred, centred));
+    const ValueId deviation = b.add("Sqrt", {sum(variance, b.scalar(type.type, epsilon.value))});
+    const ValueId y = sum(times(b.add("Div", {centred, deviation}), parameter(1)), parameter(2));
+    const auto running = [&](std::size_t n, ValueId now) {
+      const TensorType kept = b.type_of(in[n]);
+      const ValueId part = times(b.cast(b.reshaped(now, kept.shape), kept.type), b.scalar(kept.type, 1 - momentum));
+      return sum(times(in[n], b.scalar(kept.type, momentum)), part);
+    };
+    return {{y}, {{3, running(3, average)}, {4, running(4, variance)}}};
+  }
 };
 
 // y = (x - mean) / sqrt(var + epsilon) * scale + b, with mean and variance over the axes from `axis` on; these statistics are
@@ -417,6 +439,7 @@ void register_normalization(Registry& r) {
 void register_normalization_gradients(Gradients& g) {
   g.add<GroupNormalization>();
   g.add<LRN>();
+  g.add_training_form<BatchNormalization>();
 }
 
 }  // namespace rewright

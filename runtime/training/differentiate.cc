@@ -3,26 +3,11 @@
 #include <string>
 #include <utility>
 
-#include "operators/gradient.h"
+#include "runtime/training/builder.h"
 
 namespace rewright {
 
 namespace {
-
-static_assert(kNoGradient == kNoValue);
-
-class Builder final : public GraphBuilder {
- public:
-  explicit Builder(Graph& graph) : graph_(graph) {}
-  const TensorType& type_of(ValueId value) const override { return graph_.value(value).type; }
-  std::vector<ValueId> node(const Operator& op, Attributes attributes, std::vector<ValueId> inputs) override {
-    return graph_.add_node(op, std::move(attributes), std::move(inputs));
-  }
-  ValueId constant(Tensor tensor) override { return graph_.add_constant(std::move(tensor)); }
-
- private:
-  Graph& graph_;
-};
 
 std::string described(const Node& node) {
   if (node.origin && !node.origin->name.empty()) return "node " + node.origin->name;
@@ -42,7 +27,7 @@ std::vector<ValueId> differentiate(Graph& graph, std::span<const Seed> seeds, st
         for (const ValueId output : node->outputs)
           if (output != kNoValue) depends[output] = true;
 
-  Builder builder(graph);
+  NodeBuilder builder(graph);
   std::vector<ValueId> gradients(depends.size(), kNoValue);
   const auto add = [&](ValueId value, ValueId gradient) {
     if (gradient == kNoValue || !depends[value]) return;

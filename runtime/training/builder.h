@@ -1,0 +1,27 @@
+// The graph builder of operators/gradient.h over a graph.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "graph/graph.h"
+#include "operators/gradient.h"
+
+namespace rewright {
+
+static_assert(kNoGradient == kNoValue);
+
+class NodeBuilder final : public GraphBuilder {
+ public:
+  explicit NodeBuilder(Graph& graph) : graph_(graph) {}
+  const TensorType& type_of(ValueId value) const override { return graph_.value(value).type; }
+  std::vector<ValueId> node(const Operator& op, Attributes attributes, std::vector<ValueId> inputs) override {
+    return graph_.add_node(op, std::move(attributes), std::move(inputs));
+  }
+  ValueId constant(Tensor tensor) override { return graph_.add_constant(std::move(tensor)); }
+
+ private:
+  Graph& graph_;
+};
+
+}  // namespace rewright

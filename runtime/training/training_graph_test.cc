@@ -1,0 +1,201 @@
+#include "runtime/training/training_graph.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <random>
+
+#include "operators/testing.h"
+#include "runtime/training/builder.h"
+
+namespace rewright {
+namespace {
+
+using testing::random_tensor;
+using testing::tensor;
+
+// x [4, 3] -> 5 -> relu -> 2 classes, in double.
+Graph perceptron(std::mt19937& random) {
+  Graph g;
+  const ValueId x = g.add_input("x", {DataType::kDouble, {4, 3}});
+  NodeBuilder b(g);
+  const auto layer = [&](ValueId in, std::int64_t from, std::int64_t to, const std::string& name) {
+    const ValueId w = g.add_constant(random_tensor({from, to}, random), "w" + name);
+    return b.add("Add", {b.add("MatMul", {in, w}), g.add_constant(random_tensor({to}, random), "b" + name)});
+  };
+  g.add_output("y", layer(b.add("Relu", {layer(x, 3, 5, "1")}), 5, 2, "2"));
+  return g;
+}
+
+TEST_CASE("a loss is what its formula says") {
+  const std::vector<double> x{0.5, -1, 2, 0, 3, -2};
+  const auto loss = [&](Loss kind, const Tensor& targets) {
+    Graph g;
+    const ValueId p = g.add_input("p", {DataType::kDouble, {2, 3}});
+    const ValueId t = g.add_input("t", {targets.type(), to_indices(targets.sizes())});
+    g.add_output("loss", add_loss(g, kind, p, t));
+    const std::vector<Tensor> inputs{tensor({2, 3}, x), targets};
+    return interpret(g, inputs).at(0).reals().at(0);
+  };
+  double cross = 0, square = 0, binary = 0;
+  const std::vector<std::int64_t> classes{2, 0};
+  const std::vector<double> wanted{1, 0, 0.25, 0.5, 1, 0};
+  for (std::size_t n = 0; n < 2; ++n) {
+    double total = 0;
+    for (std::size_t c = 0; c < 3; ++c) total += std::exp(x[3 * n + c]);
+    cross -= std::log(std::exp(x[3 * n + static_cast<std::size_t>(classes[n])]) / total) / 2;
+  }
+  for (std::size_t n = 0; n < 6; ++n) {
+    const double s = 1 / (1 + std::exp(-x[n]));
+    square += (x[n] - wanted[n]) * (x[n] - wanted[n]) / 6;
+    binary -= (wanted[n] * std::log(s) + (1 - wanted[n]) * std::log(1 - s)) / 6;
+  }
+  CHECK(loss(Loss::kSoftmaxCrossEntropy, Tensor::from_integers(DataType::kInt64, {2}, classes)) == Approx(cross));
+  CHECK(loss(Loss::kMeanSquared, tensor({2, 3}, wanted)) == Approx(square));
+  CHECK(loss(Loss::kBinaryCrossEntropy, tensor({2, 3}, wanted)) == Approx(binary));
+  CHECK_THROWS_AS(loss(Loss::kMeanSquared, tensor({3, 2}, wanted)), Error);
+}
+
+// The formulas of the papers, one element at a time.
+struct Reference {
+  Update update;
+  std::vector<double> w, first, second;
+  void step(const std::vector<double>& gradient, double rate, int t) {
+    const auto length = [](const std::vector<double>& v) {
+      double sum = 0;
+      for (const double e : v) sum += e * e;
+      return std::sqrt(sum);
+    };
+    std::vector<double> g = gradient, direction(w.size());
+    const bool apart = update.method == UpdateMethod::kAdamW || update.method == UpdateMethod::kLamb;
+    if (!apart)
+      for (std::size_t n = 0; n < w.size(); ++n) g[n] += update.weight_decay * w[n];
+    const double lars = update.trust * length(w) / length(g);
+    for (std::size_t n = 0; n < w.size(); ++n) {
+      switch (update.method) {
+        case UpdateMethod::kSgd:
+          direction[n] = g[n];
+          break;
+        case UpdateMethod::kMomentum:
+          direction[n] = first[n] = update.momentum * first[n] + g[n];
+          break;
+        case UpdateMethod::kNesterov:
+          first[n] = update.momentum * first[n] + g[n];
+          direction[n] = g[n] + update.momentum * first[n];
+          break;
+        case UpdateMethod::kLars:
+          first[n] = update.momentum * first[n] + rate * lars * g[n];
+          direction[n] = first[n] / rate;
+          break;
+        default:
+          first[n] = update.beta1 * first[n] + (1 - update.beta1) * g[n];
+          second[n] = update.beta2 * second[n] + (1 - update.beta2) * g[n] * g[n];
+          direction[n] = first[n] / (1 - std::pow(update.beta1, t)) /
+                         (std::sqrt(second[n] / (1 - std::pow(update.beta2, t))) + update.epsilon);
+          if (apart) direction[n] += update.weight_decay * w[n];
+      }
+    }
+    const double lamb = update.method == UpdateMethod::kLamb ? length(w) / length(direction) : 1;
+    for (std::size_t n = 0; n < w.size(); ++n) w[n] -= rate * lamb * direction[n];
+  }
+};
+
+TEST_CASE("updates are those of the papers") {
+  std::mt19937 random(3);
+  for (const char* name : {"sgd", "momentum", "nesterov", "adam", "adamw", "lars", "lamb"}) {
+    INFO(name);
+    const Update update{.method = update_method_from_name(name), .weight_decay = 0.1, .trust = 0.02};
+    Graph g;
+    const TensorType type{DataType::kDouble, {2, 3}}, scalar{DataType::kDouble, {}};
+    const ValueId rate = g.add_input("rate", scalar), step = g.add_input("step", scalar);
+    const ValueId w = g.add_input("w", type), gradient = g.add_input("g", type);
+    std::vector<ValueId> states;
+    for (const std::string& kind : states_of(update.method)) states.push_back(g.add_input(kind, type));
+    const Updated updated = add_update(g, update, w, gradient, states, rate, step);
+    g.add_output("w after", updated.parameter);
+    for (const ValueId s : updated.states) g.add_output("", s);
+
+    std::vector<Tensor> now{random_tensor({2, 3}, random)};
+    for (std::size_t n = 0; n < states.size(); ++n) now.push_back(tensor({2, 3}, std::vector<double>(6, 0)));
+    Reference reference{update, now[0].reals(), std::vector<double>(6, 0), std::vector<double>(6, 0)};
+    for (int t = 1; t <= 4; ++t) {
+      const Tensor moved = random_tensor({2, 3}, random);
+      std::vector<Tensor> inputs{Tensor::scalar(DataType::kDouble, 0.1 * t), Tensor::scalar(DataType::kDouble, t), now[0],
+                                 moved};
+      inputs.insert(inputs.end(), now.begin() + 1, now.end());
+      now = interpret(g, inputs);
+      reference.step(moved.reals(), 0.1 * t, t);
+      for (std::size_t n = 0; n < 6; ++n) CHECK(now[0].reals()[n] == Approx(reference.w[n]));
+    }
+  }
+}
+
+TEST_CASE("a step in one graph is gradients and update, and it lowers the loss") {
+  std::mt19937 random(4);
+  const Graph model = perceptron(random);
+  TrainingOptions options{.update = {.method = UpdateMethod::kAdam}, .clip_norm = 0.5};
+  const TrainingGraphs graphs = make_training_graphs(model, "", options);
+  REQUIRE(graphs.parameters.size() == 4);
+  REQUIRE(graphs.states.size() == 2);
+
+  const std::vector<Tensor> data{random_tensor({4, 3}, random),
+                                 Tensor::from_integers(DataType::kInt64, {4}, std::vector<std::int64_t>{0, 1, 1, 0})};
+  std::vector<Tensor> parameters, states;
+  for (const TrainedTensor& p : graphs.parameters) parameters.push_back(model.value(p.in_model).constant);
+  for (std::size_t kind = 0; kind < 2; ++kind)
+    for (const Tensor& p : parameters)
+      states.push_back(tensor(p.sizes(), std::vector<double>(static_cast<std::size_t>(p.size()), 0)));
+  const auto joined = [](std::initializer_list<std::vector<Tensor>> lists) {
+    std::vector<Tensor> all;
+    for (const auto& list : lists) all.insert(all.end(), list.begin(), list.end());
+    return all;
+  };
+  double first = 0, loss = 0;
+  for (int t = 1; t <= 60; ++t) {
+    const std::vector<Tensor> schedule{Tensor::scalar(DataType::kFloat, 0.05), Tensor::scalar(DataType::kFloat, t)};
+    const std::vector<Tensor> whole = interpret(graphs.step, joined({data, schedule, parameters, states}));
+    const std::vector<Tensor> found = interpret(graphs.gradients, joined({data, parameters}));
+    const std::vector<Tensor> gradients(found.begin() + 1, found.end());
+    const std::vector<Tensor> updated = interpret(graphs.update, joined({schedule, parameters, gradients, states}));
+    CHECK(whole[0].reals() == found[0].reals());
+    for (std::size_t n = 0; n < updated.size(); ++n) CHECK(whole[n + 1].reals() == updated[n].reals());
+    parameters.assign(updated.begin(), updated.begin() + 4);
+    states.assign(updated.begin() + 4, updated.end());
+    loss = found[0].reals()[0];
+    if (t == 1) first = loss;
+  }
+  CHECK(loss < first / 4);
+}
+
+TEST_CASE("batch normalizations train on the statistics of the batch") {
+  std::mt19937 random(5);
+  Graph model;
+  NodeBuilder b(model);
+  const ValueId x = model.add_input("x", {DataType::kDouble, {4, 2, 3}});
+  const auto constant = [&](const char* name, std::vector<double> v) { return model.add_constant(tensor({2}, v), name); };
+  model.add_output("y", b.add("BatchNormalization", {x, constant("scale", {1, 2}), constant("shift", {0, 1}),
+                                                     constant("mean", {5, 5}), constant("variance", {7, 7})}));
+  const TrainingGraphs graphs = make_training_graphs(model, "y", {.loss = Loss::kMeanSquared, .batch_norm_momentum = 0.75});
+  REQUIRE(graphs.parameters.size() == 2);
+  REQUIRE(graphs.statistics.size() == 2);
+  const Tensor data = random_tensor({4, 2, 3}, random);
+  const std::vector<Tensor> inputs{data,
+                                   random_tensor({4, 2, 3}, random),
+                                   tensor({2}, {1, 2}),
+                                   tensor({2}, {0, 1}),
+                                   tensor({2}, {5, 5}),
+                                   tensor({2}, {7, 7})};
+  const std::vector<Tensor> outputs = interpret(graphs.gradients, inputs);
+  for (std::size_t c = 0; c < 2; ++c) {
+    double mean = 0, square = 0;
+    for (std::size_t n = 0; n < 4; ++n)
+      for (std::size_t p = 0; p < 3; ++p) {
+        const double e = data.reals()[(n * 2 + c) * 3 + p];
+        mean += e / 12, square += e * e / 12;
+      }
+    CHECK(outputs.at(3).reals()[c] == Approx(0.75 * 5 + 0.25 * mean));
+    CHECK(outputs.at(4).reals()[c] == Approx(0.75 * 7 + 0.25 * (square - mean * mean)));
+  }
+}
+
+}  // namespace
+}  // namespace rewright

@@ -1,0 +1,45 @@
+// How parameters move along their gradients.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace rewright {
+
+enum class UpdateMethod {
+  kSgd,
+  kMomentum,  // Polyak 1964: v = mu v + g, w -= r v
+  kNesterov,  // Sutskever et al., ICML 2013, in the form w -= r (g + mu v)
+  kAdam,      // Kingma and Ba, arXiv:1412.6980; decay as a part of the gradient
+  kAdamW,     // Loshchilov and Hutter, arXiv:1711.05101; decay of the parameter itself
+  kLars,      // You, Gitman and Ginsburg, arXiv:1708.03888
+  kLamb,      // You et al., arXiv:1904.00962
+};
+// "sgd", "momentum", "nesterov", "adam", "adamw", "lars", "lamb". Throws Error(kUsage).
+UpdateMethod update_method_from_name(std::string_view name);
+
+struct Update {
+  UpdateMethod method = UpdateMethod::kSgd;
+  double momentum = 0.9;              // momentum, nesterov, lars
+  double beta1 = 0.9, beta2 = 0.999;  // adam, adamw, lamb
+  double epsilon = 1e-8;              // the same
+  double weight_decay = 0;            // of all; not of parameters of rank 1 or less (biases, scales)
+  double trust = 0.001;               // lars: the part of its own length that a parameter moves by
+};
+
+// Tensors beside a parameter, of its shape and at first 0, that the method keeps: their names.
+std::vector<std::string> states_of(UpdateMethod method);
+
+// Adds one step; returns the new parameter and the new states. `rate` is a scalar, `step` the number of this step, from 1, a
+// scalar as well, both of the parameter's type.
+struct Updated {
+  ValueId parameter;
+  std::vector<ValueId> states;
+};
+Updated add_update(Graph& graph, const Update& update, ValueId parameter, ValueId gradient, const std::vector<ValueId>& states,
+                   ValueId rate, ValueId step);
+
+}  // namespace rewright
