@@ -1,0 +1,76 @@
+// The training loop: one process, or several that share each batch.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "distribution/communicator.h"
+#include "runtime/session.h"
+#include "runtime/training/checkpoint.h"
+#include "runtime/training/dataset.h"
+#include "runtime/training/training_graph.h"
+
+namespace rewright {
+
+// The rate of a step, as a part of the schedule's rate: linear warm-up, then ...
+struct RateSchedule {
+  enum class Kind {
+    kConstant,
+    kCosine,  // to 0 at the last step (Loshchilov and Hutter, arXiv:1608.03983, without restarts)
+    kStep,    // a tenth after each third of the steps
+  };
+  Kind kind = Kind::kConstant;
+  double rate = 0.01;
+  std::int64_t warm_up = 0;                                // steps
+  double at(std::int64_t step, std::int64_t steps) const;  // of step 0 to steps - 1
+};
+
+struct TrainOptions {
+  TrainingOptions graph = {};
+  RateSchedule schedule = {};
+  std::int64_t batch = 32, epochs = 10;
+  // Parts of a batch whose gradients are computed apart and added in one order: with the same number the result is the same to
+  // the bit for every number of processes that divides it. 0: one for each process, added as the processes' sums come.
+  std::int64_t shards = 0;
+  std::uint64_t seed = 0;
+  bool skip_bad_steps = false;  // a step whose loss or gradient is not finite is left out; otherwise it is an error
+  int threads = 1;
+  std::string output;  // the model's output that the loss is of; empty: the first
+};
+
+struct StepReport {
+  std::int64_t step, steps, epoch;  // from 1; of all; from 0
+  double loss, rate, examples_per_second;
+  bool skipped = false;
+};
+
+class Trainer {
+ public:
+  // `model` may leave the number of examples open. Throws Error(kBadInput) where data and model do not fit each other.
+  Trainer(const Graph& model, const Dataset& data, const TrainOptions& options, Communicator& processes,
+          const Backend& backend);
+  ~Trainer();
+
+  // Trains to the end, or until asked to stop (all processes stop after the same step). `report` is called after each step.
+  // Returns whether it came to the end. Throws Error(kBadInput) that names the step where the loss is not finite.
+  bool run(const std::stop_token& stop, const std::function<void(const StepReport&)>& report);
+
+  // What a run needs to go on as if it had not stopped; the same for any number of processes where `shards` is.
+  TrainingCheckpoint checkpoint() const;
+  // Throws Error(kBadInput) for one of another model or of other options.
+  void resume(const TrainingCheckpoint& checkpoint);
+
+  std::int64_t steps_done() const;
+  Graph trained() const;  // the model with what was trained
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace rewright

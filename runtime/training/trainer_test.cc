@@ -1,0 +1,186 @@
+#include "runtime/training/trainer.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "graph/file.h"
+#include "graph/temporary_folder.h"
+#include "operators/testing.h"
+#include "runtime/reference/backend.h"
+#include "runtime/training/builder.h"
+
+namespace rewright {
+namespace {
+
+using testing::random_tensor;
+
+// x [N, 3] -> 6 -> tanh -> 2 classes.
+Graph model() {
+  std::mt19937 random(1);
+  Graph g;
+  const ValueId x = g.add_input("x", {DataType::kFloat, {Index::symbol("N"), 3}});
+  NodeBuilder b(g);
+  const auto weights = [&](Sizes sizes, const char* name) {
+    return g.add_constant(random_tensor(std::move(sizes), random, DataType::kFloat), name);
+  };
+  const ValueId inner = b.add("Tanh", {b.add("Gemm", {x, weights({3, 6}, "w1"), weights({6}, "b1")})});
+  g.add_output("y", b.add("Gemm", {inner, weights({6, 2}, "w2"), weights({2}, "b2")}));
+  return g;
+}
+
+// Is the product of the first two numbers positive?
+Dataset data(std::int64_t size = 48) {
+  std::mt19937 random(2);
+  const Tensor x = random_tensor({size, 3}, random, DataType::kFloat);
+  std::vector<std::int64_t> targets;
+  for (std::int64_t n = 0; n < size; ++n)
+    targets.push_back(x.reals()[static_cast<std::size_t>(3 * n)] * x.reals()[static_cast<std::size_t>(3 * n + 1)] > 0);
+  return Dataset({{"x", x}, {"targets", Tensor::from_integers(DataType::kInt64, {size}, targets)}});
+}
+
+TrainOptions options(std::int64_t shards) {
+  TrainOptions o;
+  o.graph.update = {.method = UpdateMethod::kAdam};
+  o.schedule = {RateSchedule::Kind::kCosine, 0.05, 3};
+  o.batch = 16, o.epochs = 4, o.shards = shards, o.seed = 7;
+  return o;
+}
+
+struct Run {
+  Graph graph = model();
+  Dataset examples = data();
+  std::unique_ptr<Communicator> processes = make_local_communicator();
+  Trainer trainer;
+  std::vector<double> losses;
+  explicit Run(const TrainOptions& o) : trainer(graph, examples, o, *processes, reference_backend()) {}
+  bool go(int steps = 1 << 20) {
+    std::stop_source stop;
+    return trainer.run(stop.get_token(), [&](const StepReport& r) {
+      losses.push_back(r.loss);
+      if (--steps == 0) stop.request_stop();
+    });
+  }
+};
+
+TEST_CASE("training lowers the loss, in one graph or in shards") {
+  Run alone(options(1)), four(options(4));
+  CHECK(alone.go());
+  CHECK(four.go());
+  REQUIRE(alone.losses.size() == 12);
+  CHECK(alone.losses.back() < 0.8 * alone.losses.front());
+  for (std::size_t n = 0; n < 12; ++n) CHECK(alone.losses[n] == Approx(four.losses[n]).epsilon(1e-5));
+}
+
+TEST_CASE("a run that was stopped goes on as if it had not been") {
+  const TemporaryFolder folder;
+  for (const std::int64_t shards : {1, 2}) {
+    Run whole(options(shards)), first(options(shards)), second(options(shards));
+    whole.go();
+    CHECK(!first.go(5));
+    write_checkpoint(first.trainer.checkpoint(), folder.path() / "c");
+    second.trainer.resume(read_checkpoint(folder.path() / "c"));
+    CHECK(second.trainer.steps_done() == 5);
+    CHECK(second.go());
+    CHECK(std::equal(second.losses.begin(), second.losses.end(), whole.losses.begin() + 5));
+    CHECK(second.trainer.trained().hash() == whole.trainer.trained().hash());
+    CHECK(first.trainer.trained().hash() != whole.trainer.trained().hash());
+  }
+}
+
+TEST_CASE("a checkpoint of another run, or a damaged one, is refused") {
+  const TemporaryFolder folder;
+  const auto file = folder.path() / "c";
+  Run run(options(1));
+  write_checkpoint(run.trainer.checkpoint(), file);
+  TrainOptions other = options(1);
+  other.seed = 8;
+  CHECK_THROWS_AS(Run(other).trainer.resume(read_checkpoint(file)), Error);
+  other = options(1);
+  other.graph.update.method = UpdateMethod::kSgd;
+  CHECK_THROWS_AS(Run(other).trainer.resume(read_checkpoint(file)), Error);
+  const std::string bytes(map_file(file).text());
+  for (std::size_t length = 0; length < bytes.size(); length += 7) {
+    write_file(file, bytes.substr(0, length));
+    CHECK_THROWS_AS(read_checkpoint(file), Error);
+  }
+  std::mt19937 random(3);
+  for (int n = 0; n < 300; ++n) {
+    std::string damaged = bytes;
+    damaged[random() % 400] = static_cast<char>(random());
+    write_file(file, damaged);
+    try {
+      run.trainer.resume(read_checkpoint(file));
+    } catch (const Error&) {
+      continue;  // either it is refused, or the change did not matter
+    }
+  }
+}
+
+TEST_CASE("what is not finite ends training, or is left out, and changes nothing") {
+  std::mt19937 random(4);
+  Tensor x = random_tensor({16, 3}, random, DataType::kFloat);
+  x.mutable_data<float>()[5] = std::numeric_limits<float>::quiet_NaN();
+  const Dataset bad({{"x", x}, {"targets", Tensor::from_integers(DataType::kInt64, {16}, std::vector<std::int64_t>(16, 1))}});
+  const Graph graph = model();
+  const auto processes = make_local_communicator();
+  for (const bool skip : {false, true}) {
+    TrainOptions o = options(1);
+    o.epochs = 1, o.skip_bad_steps = skip;
+    Trainer trainer(graph, bad, o, *processes, reference_backend());
+    int skipped = 0;
+    const auto run = [&] { return trainer.run({}, [&](const StepReport& r) { skipped += r.skipped; }); };
+    if (skip)
+      CHECK((run() && skipped == 1));
+    else
+      CHECK_THROWS_WITH(run(), Catch::Contains("step 1"));
+    CHECK(trainer.trained().hash() == graph.hash());
+  }
+}
+
+TEST_CASE("data that does not fit is refused") {
+  const Graph graph = model();
+  const auto processes = make_local_communicator();
+  const auto train = [&](std::map<std::string, Tensor> columns, std::int64_t batch) {
+    TrainOptions o = options(1);
+    o.batch = batch;
+    const Dataset dataset(std::move(columns));
+    Trainer(graph, dataset, o, *processes, reference_backend());
+  };
+  std::mt19937 random(5);
+  const auto reals = [&](Sizes sizes) { return random_tensor(std::move(sizes), random, DataType::kFloat); };
+  const auto classes = [](std::int64_t n) {
+    return Tensor::from_integers(DataType::kInt64, {n}, std::vector<std::int64_t>(static_cast<std::size_t>(n), 0));
+  };
+  CHECK_NOTHROW(train({{"x", reals({8, 3})}, {"targets", classes(8)}}, 4));
+  CHECK_THROWS_WITH(train({{"x", reals({8, 3})}, {"targets", classes(7)}}, 4), Catch::Contains("examples"));
+  CHECK_THROWS_WITH(train({{"x", reals({8, 4})}, {"targets", classes(8)}}, 4), Catch::Contains("4"));
+  CHECK_THROWS_WITH(train({{"x", reals({8, 3})}, {"targets", reals({8})}}, 4), Catch::Contains("int64"));
+  CHECK_THROWS_WITH(train({{"x", reals({8, 3})}, {"targets", classes(8)}}, 9), Catch::Contains("fewer than a batch"));
+}
+
+TEST_CASE("the order of examples is a permutation of its own for each pass") {
+  const std::vector<std::int64_t> a = shuffled(100, 1, 0), b = shuffled(100, 1, 1), again = shuffled(100, 1, 0);
+  CHECK(a == again);
+  CHECK(a != b);
+  std::vector<std::int64_t> sorted = a;
+  std::sort(sorted.begin(), sorted.end());
+  for (std::int64_t n = 0; n < 100; ++n) CHECK(sorted[static_cast<std::size_t>(n)] == n);
+}
+
+TEST_CASE("rates rise, and fall as the schedule says") {
+  const RateSchedule cosine{RateSchedule::Kind::kCosine, 2, 4};
+  CHECK(cosine.at(0, 104) == Approx(0.5));
+  CHECK(cosine.at(3, 104) == Approx(2));
+  CHECK(cosine.at(54, 104) == Approx(1));
+  CHECK(cosine.at(103, 104) < 0.01);
+  const RateSchedule steps{RateSchedule::Kind::kStep, 1, 0};
+  CHECK(steps.at(0, 9) == Approx(1));
+  CHECK(steps.at(3, 9) == Approx(0.1));
+  CHECK(steps.at(8, 9) == Approx(0.01));
+}
+
+}  // namespace
+}  // namespace rewright
