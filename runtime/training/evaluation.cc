@@ -13,10 +13,7 @@ namespace {
 // The model of fixed sizes with its loss and the classes it predicts as outputs.
 Graph with_loss(const Graph& model, const std::string& output, Loss loss) {
   Graph graph = model;
-  ValueId predictions = kNoValue;
-  for (const GraphOutput& o : model.outputs())
-    if (predictions == kNoValue && (output.empty() || o.name == output)) predictions = o.value;
-  if (predictions == kNoValue) throw Error(ErrorCode::kBadInput, "the model has no output '" + output + "'");
+  const ValueId predictions = find_predictions(model, output);
   const ValueId targets = graph.add_input("training.targets", target_type(loss, graph.value(predictions).type));
   graph.set_outputs({});
   graph.add_output("training.loss", add_loss(graph, loss, predictions, targets));
@@ -43,7 +40,9 @@ Evaluation evaluate(const Graph& model, const std::string& output, Loss loss, co
     for (const ValueId id : model.inputs()) inputs.push_back(data.rows(model.value(id).name, which));
     const auto rows = static_cast<std::int64_t>(which.size());
     if (rows != prepared) {
-      session = backend.prepare(with_loss(with_sizes(model, bind_sizes(model, inputs)), output, loss), options);
+      const Graph sized = with_sizes(model, bind_sizes(model, inputs));
+      if (prepared == 0) check_targets(loss, sized.value(find_predictions(sized, output)).type, data.column("targets"));
+      session = backend.prepare(with_loss(sized, output, loss), options);
       prepared = rows;
     }
     const Tensor targets = data.rows("targets", which);

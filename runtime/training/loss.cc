@@ -25,6 +25,12 @@ Loss loss_from_name(std::string_view name) {
   throw Error(ErrorCode::kUsage, "no loss is called '" + std::string(name) + "'; there are " + known);
 }
 
+ValueId find_predictions(const Graph& model, const std::string& output) {
+  for (const GraphOutput& o : model.outputs())
+    if (output.empty() || o.name == output) return o.value;
+  throw Error(ErrorCode::kBadInput, output.empty() ? "the model has no output" : "the model has no output '" + output + "'");
+}
+
 TensorType target_type(Loss loss, const TensorType& predictions) {
   if (!is_real(predictions.type))
     throw Error(ErrorCode::kBadInput, "predictions are " + to_string(predictions) + ", must be real numbers");
@@ -34,6 +40,16 @@ TensorType target_type(Loss loss, const TensorType& predictions) {
   Indices shape = predictions.shape;
   shape.erase(shape.begin() + 1);
   return {DataType::kInt64, std::move(shape)};
+}
+
+void check_targets(Loss loss, const TensorType& predictions, const Tensor& targets) {
+  if (loss != Loss::kSoftmaxCrossEntropy) return;
+  const std::int64_t classes = predictions.shape.at(1).value();
+  const std::vector<std::int64_t> values = targets.integers();
+  for (std::size_t n = 0; n < values.size(); ++n)
+    if (values[n] < 0 || values[n] >= classes)
+      throw Error(ErrorCode::kBadInput, "target " + std::to_string(n) + " is class " + std::to_string(values[n]) +
+                                            ", there are classes 0 to " + std::to_string(classes - 1));
 }
 
 ValueId add_loss(Graph& graph, Loss loss, ValueId predictions, ValueId targets) {

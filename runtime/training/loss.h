@@ -1,6 +1,7 @@
 // What training minimizes.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -16,8 +17,14 @@ enum class Loss {
 // "softmax-cross-entropy", "mean-squared", "binary-cross-entropy". Throws Error(kUsage).
 Loss loss_from_name(std::string_view name);
 
+// The output of a model with this name, or its first one. Throws Error(kBadInput) if there is none.
+ValueId find_predictions(const Graph& model, const std::string& output);
+
 // The type that targets have for predictions of this type.
 TensorType target_type(Loss loss, const TensorType& predictions);
+
+// Throws Error(kBadInput), with the place, for targets that no prediction of this type could meet: classes that are not there.
+void check_targets(Loss loss, const TensorType& predictions, const Tensor& targets);
 
 // Adds the loss, a scalar of the predictions' type: the mean over all targets. Throws Error(kBadInput) if the types do not fit.
 ValueId add_loss(Graph& graph, Loss loss, ValueId predictions, ValueId targets);

@@ -114,7 +114,8 @@ struct Trainer::State {
                                             std::to_string(options.batch));
     const Graph sized = bound(model, data, rows);
     graphs = make_training_graphs(sized, options.output, options.graph);
-    check_targets();
+    check_type_of_targets();
+    check_targets(options.graph.loss, sized.value(find_predictions(sized, options.output)).type, data.column(kTargets));
     const auto start = [&](const std::vector<TrainedTensor>& which) {
       std::vector<Tensor> tensors;
       for (const TrainedTensor& t : which) tensors.push_back(model.value(t.in_model).constant);
@@ -133,7 +134,7 @@ struct Trainer::State {
   }
 
   // The targets' column has the type that the loss needs.
-  void check_targets() const {
+  void check_type_of_targets() const {
     const Graph& graph = graphs.gradients;
     const TensorType wanted = graph.value(graph.inputs()[model.inputs().size()]).type;
     const std::vector<std::int64_t> first(static_cast<std::size_t>(rows), 0);

@@ -158,6 +158,8 @@ TEST_CASE("data that does not fit is refused") {
   CHECK_THROWS_WITH(train({{"x", reals({8, 3})}, {"targets", classes(7)}}, 4), Catch::Contains("examples"));
   CHECK_THROWS_WITH(train({{"x", reals({8, 4})}, {"targets", classes(8)}}, 4), Catch::Contains("4"));
   CHECK_THROWS_WITH(train({{"x", reals({8, 3})}, {"targets", reals({8})}}, 4), Catch::Contains("int64"));
+  const Tensor third = Tensor::from_integers(DataType::kInt64, {4}, std::vector<std::int64_t>{0, 1, 2, 0});
+  CHECK_THROWS_WITH(train({{"x", reals({4, 3})}, {"targets", third}}, 4), Catch::Contains("target 2 is class 2"));
   CHECK_THROWS_WITH(train({{"x", reals({8, 3})}, {"targets", classes(8)}}, 9), Catch::Contains("fewer than a batch"));
 }
 

@@ -19,12 +19,6 @@ struct Differentiated {
   std::vector<ValueId> statistics, statistics_after;  // constants of the model, and what they become
 };
 
-ValueId find_output(const Graph& model, const std::string& name) {
-  for (const GraphOutput& output : model.outputs())
-    if (name.empty() || output.name == name) return output.value;
-  throw Error(ErrorCode::kBadInput, name.empty() ? "the model has no output" : "the model has no output '" + name + "'");
-}
-
 // Replaces nodes by what they compute in training; returns the statistics of the batch that this brings.
 void use_training_forms(Differentiated& d, double momentum) {
   NodeBuilder builder(d.graph);
@@ -62,7 +56,7 @@ std::vector<ValueId> trainable(const Graph& graph, const std::set<std::string>& 
 Differentiated differentiated(const Graph& model, const std::string& output, const TrainingOptions& options) {
   Differentiated d{model, kNoValue, kNoValue, {}, {}, {}, {}};
   d.graph.set_outputs({});
-  d.graph.add_output("predictions", find_output(model, output));
+  d.graph.add_output("predictions", find_predictions(model, output));
   d.graph.tidy();
   use_training_forms(d, options.batch_norm_momentum);
   for (std::size_t n = 0; n < d.statistics_after.size(); ++n) d.graph.add_output(std::to_string(n), d.statistics_after[n]);
