@@ -12,24 +12,27 @@ namespace rewright {
 
 // Seconds less, if all of `nodes` are chosen, nothing else that is chosen reads `inner`, none of these is an output of the
 // graph, and one of the other savings in `one_of` is made (if any are named). An e-node is in `spent` of at most one saving
-// that is made.
+// that is made; those of `nodes` that read `inner` are all spent.
 struct Saving {
   std::vector<ENodeId> nodes, spent;
   std::vector<ClassId> inner;
   std::vector<std::uint32_t> one_of;
   double seconds = 0;
+  bool operator==(const Saving&) const = default;
 };
 
 struct ExtractionProblem {
   const EGraph* graph = nullptr;
   std::vector<double> seconds;  // of each e-node alone, positive. What is computed from constants is free
   std::vector<Saving> savings;
+  bool operator==(const ExtractionProblem&) const = default;
 };
 
 struct ExtractionOptions {
   double gap = 1e-3;
-  std::int64_t nodes = 50;  // of branch and bound
-  double seconds = 5;       // the first node alone may take far longer
+  std::int64_t nodes = 50;          // of branch and bound
+  std::int64_t iterations = 2000;  // of the simplex method: the first node alone may take long
+  double seconds = 20;
   int seed = 0;
 };
 

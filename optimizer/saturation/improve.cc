@@ -25,13 +25,17 @@ Improvement improve(const Graph& region, const RuleIndex& rules, CostModel& cost
   Saturation saturation(region, rules, options.saturation);
   result.reason = saturation.run(limits);
   result.nodes = saturation.graph().live_count();
+  std::optional<ExtractionProblem> known;
   std::vector<std::vector<ENodeId>> tried;
   for (int round = 0; round < options.rounds; ++round) {
     if (limits.reached() && round > 0) break;
+    ExtractionProblem problem = make_problem(saturation.graph(), costs, rules.options().for_training);
+    if (known == problem) break;  // measuring has changed nothing
+    known = std::move(problem);
     ExtractionOptions extraction = options.extraction;
     const std::chrono::duration<double> left = limits.deadline() - std::chrono::steady_clock::now();
     extraction.seconds = std::clamp(left.count(), 0.0, extraction.seconds);
-    const Extraction found = extract(make_problem(saturation.graph(), costs, rules.options().for_training), extraction);
+    const Extraction found = extract(*known, extraction);
     if (round == 0) result.estimated = found.seconds;
     if (found.timed_out) result.reason = StopReason::kTime;
     result.bound = found.bound;

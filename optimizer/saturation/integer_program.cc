@@ -57,10 +57,17 @@ IntegerProgram::Solution IntegerProgram::minimize(const std::vector<double>& sta
     solution.col_value = start;
     highs.setSolution(solution);
   }
+  // The first node may take longer than all others, so nodes alone limit little.
+  highs.setCallback([&](int, const std::string&, const HighsCallbackOutput* now, HighsCallbackInput* reply, void*) {
+    if (now->mip_total_lp_iterations >= options.iterations) reply->user_interrupt = 1;
+  });
+  highs.startCallback(kCallbackMipInterrupt);
   Solution result;
   if (highs.run() == HighsStatus::kError) return result;
   result.timed_out = highs.getModelStatus() == HighsModelStatus::kTimeLimit;
   const HighsInfo& info = highs.getInfo();
+  result.nodes = info.mip_node_count;
+  result.iterations = info.simplex_iteration_count;
   if (info.primal_solution_status != kSolutionStatusFeasible) return result;
   result.status = highs.getModelStatus() == HighsModelStatus::kOptimal ? Status::kOptimal : Status::kLimit;
   result.values = highs.getSolution().col_value;

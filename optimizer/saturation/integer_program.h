@@ -20,8 +20,9 @@ class IntegerProgram {
   std::size_t variables() const { return costs_.size(); }
 
   struct Options {
-    double gap = 1e-4;         // relative, between what was found and the bound
-    std::int64_t nodes = 500;  // of branch and bound
+    double gap = 1e-4;                                                   // relative, between what was found and the bound
+    std::int64_t nodes = 500;                                            // of branch and bound
+    std::int64_t iterations = std::numeric_limits<std::int64_t>::max();  // of the simplex method
     double seconds = 10;
     int seed = 0;
   };
@@ -30,6 +31,7 @@ class IntegerProgram {
     Status status = Status::kNothing;
     std::vector<double> values;
     double cost = 0, bound = 0;
+    std::int64_t nodes = 0, iterations = 0;
     bool timed_out = false;  // another time it may be another solution
   };
   // One thread, so that the same program gives the same solution, unless the time ends first. `start` may be empty.

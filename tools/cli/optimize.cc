@@ -24,8 +24,9 @@ struct Options {
   double alpha = 1.05;
   bool for_training = false, unproved = false, no_timing = false, estimate = false;
   int check = 1;
+  std::size_t region_nodes = SearchOptions{}.region_nodes, region_graphs = SearchOptions{}.max_graphs;
   std::size_t patience = SearchOptions{}.patience, e_nodes = SaturationOptions{}.nodes;
-  std::int64_t extraction_nodes = ExtractionOptions{}.nodes;
+  std::int64_t extraction_nodes = ExtractionOptions{}.nodes, extraction_iterations = ExtractionOptions{}.iterations;
   double saturation_share = SearchOptions{}.saturation_share;
 };
 
@@ -114,9 +115,12 @@ int optimize_command(const Options& options) {
   o.alpha = options.alpha;
   o.budget_seconds = parse_seconds(options.budget);
   o.memory = parse_bytes(options.memory);
+  o.search.region_nodes = options.region_nodes;
+  o.search.max_graphs = options.region_graphs;
   o.search.patience = options.patience;
   o.search.saturation.saturation.nodes = options.e_nodes;
   o.search.saturation.extraction.nodes = options.extraction_nodes;
+  o.search.saturation.extraction.iterations = options.extraction_iterations;
   o.search.saturation_share = options.saturation_share;
   o.check_runs = options.check;
   o.time_graphs = !options.no_timing;
@@ -168,10 +172,18 @@ CLI::App* add_optimize(CLI::App& program, Run& run) {
       ->capture_default_str();
   command->add_option("--budget", o.budget, "time for the search")->capture_default_str();
   command->add_option("--memory", o.memory, "memory for the search")->capture_default_str();
+  command->add_option("--region-nodes", o.region_nodes, "nodes of the graph that are searched as one")
+      ->check(CLI::Range(std::size_t{2}, std::size_t{1} << 20))
+      ->capture_default_str();
+  command->add_option("--region-graphs", o.region_graphs, "graphs a region is searched for, in backtracking")
+      ->capture_default_str();
   command->add_option("--patience", o.patience, "graphs a region is searched for without gain, in backtracking")
       ->capture_default_str();
   command->add_option("--e-nodes", o.e_nodes, "size of a region's e-graph, in saturation")->capture_default_str();
   command->add_option("--extraction-nodes", o.extraction_nodes, "branch-and-bound nodes of the extraction from it")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_option("--extraction-iterations", o.extraction_iterations, "simplex iterations of the extraction")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command->add_option("--saturation-share", o.saturation_share, "of the time, in auto")
