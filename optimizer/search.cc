@@ -22,6 +22,9 @@ constexpr int kFollowUps = 2;
 // Cleaning up goes down from graph to graph, and ends where nothing gains at once.
 constexpr std::size_t kCleanUpPatience = 1;
 
+// A region may take so many times its share of the simplex iterations that are left: others take less, or are known already.
+constexpr std::int64_t kRegionShares = 3;
+
 // Nodes of graphs of which auto searches two ways.
 constexpr std::size_t kSmallGraph = 300;
 
@@ -287,7 +290,9 @@ class Search {
     }
     const Graph as_split = result_.graph;  // keeps the addresses valid
     ++passes_;
+    iterations_left_ = options_.pass_iterations;
     for (std::size_t i = 0; i < regions.size() && !phase_.reached(); ++i) {
+      regions_left_ = regions.size() - i;
       work_on(regions[regions.size() - 1 - i]);
       costs_.clear();
       if (options_.progress)
@@ -323,7 +328,11 @@ class Search {
   }
 
   Step saturate(const Graph& graph) {
-    Improvement found = improve(graph, rules_, costs_, options_.saturation, phase_);
+    ImproveOptions options = options_.saturation;
+    const std::int64_t share = kRegionShares * iterations_left_ / static_cast<std::int64_t>(regions_left_);
+    options.extraction.iterations = std::min(options.extraction.iterations, share);
+    Improvement found = improve(graph, rules_, costs_, options, phase_);
+    iterations_left_ -= std::min(iterations_left_, found.iterations);
     result_.e_nodes = std::max(result_.e_nodes, found.nodes);
     cut_ = cut_ || found.reason == StopReason::kTime;
     // Of all regions' reasons the one that leaves most open.
@@ -391,6 +400,8 @@ class Search {
   StopReason saturation_ = StopReason::kSaturated;
   bool cut_ = false;  // a part of it, by time
   int passes_ = 0;
+  std::size_t regions_left_ = 1;      // of the present pass
+  std::int64_t iterations_left_ = 0;  // the same, of the simplex method
   SearchResult result_;
   std::optional<Milestone> last_;
   std::unordered_map<std::uint64_t, Step> found_;

@@ -38,6 +38,8 @@ struct SearchOptions {
   std::size_t max_graphs = 4000;              // in a region
   int max_passes = 6;
   ImproveOptions saturation;
+  // Simplex iterations of the extractions of one pass: where there are many regions, each gets less than it might have.
+  std::int64_t pass_iterations = 12000;
   double saturation_share = 0.3;  // of the time that is left when it begins, in auto
   std::stop_token cancel;
   std::function<void(const SearchProgress&)> progress;

@@ -277,6 +277,7 @@ Extraction extract(const ExtractionProblem& problem, const ExtractionOptions& op
     limits.seconds = std::max(0.0, left.count());
     const IntegerProgram::Solution solution = program.minimize(result.chosen, limits);
     result.timed_out = solution.timed_out;
+    result.iterations += solution.iterations;
     if (solution.status == IntegerProgram::Status::kNothing) return result;
     result.bound = std::min(result.seconds, std::max(result.bound, solution.bound / scale));
     const std::vector<ENodeId> chosen = program.choice_of(solution.values);

@@ -30,7 +30,7 @@ struct ExtractionProblem {
 
 struct ExtractionOptions {
   double gap = 1e-3;
-  std::int64_t nodes = 50;          // of branch and bound
+  std::int64_t nodes = 50;         // of branch and bound
   std::int64_t iterations = 2000;  // of the simplex method: the first node alone may take long
   double seconds = 20;
   int seed = 0;
@@ -39,9 +39,10 @@ struct ExtractionOptions {
 struct Extraction {
   std::vector<ENodeId> chosen;  // each after what it reads; they make all outputs of the graph
   double seconds = 0;
-  double bound = 0;        // no choice costs less
-  bool optimal = false;    // within the gap
-  bool timed_out = false;  // another time it may be another choice
+  double bound = 0;             // no choice costs less
+  bool optimal = false;         // within the gap
+  std::int64_t iterations = 0;  // of the simplex method
+  bool timed_out = false;       // another time it may be another choice
 };
 
 // The graph that the e-graph began as, and the choice of the cheapest e-node in each class as if nothing were shared.

@@ -37,6 +37,7 @@ Improvement improve(const Graph& region, const RuleIndex& rules, CostModel& cost
     extraction.seconds = std::clamp(left.count(), 0.0, extraction.seconds);
     const Extraction found = extract(*known, extraction);
     if (round == 0) result.estimated = found.seconds;
+    result.iterations += found.iterations;
     if (found.timed_out) result.reason = StopReason::kTime;
     result.bound = found.bound;
     result.optimal = found.optimal;

@@ -21,7 +21,8 @@ struct Improvement {
   double bound = 0;      // what a choice costs at least, by the costs known in the end
   bool optimal = false;  // the extraction ended within its gap
   StopReason reason = StopReason::kDone;
-  std::size_t nodes = 0;  // live e-nodes
+  std::size_t nodes = 0;        // live e-nodes
+  std::int64_t iterations = 0;  // of the simplex method
 };
 
 // The region's graph must be tidy.
