@@ -414,11 +414,25 @@ class ConvolutionPlan final : public NodePlan {
       cut.y_row = shape_.y[1];
       pictures = 1;
     }
-    const std::int64_t count = useful_pieces(options, pictures * cut.y_rows, whole.weights.get_size());
+    const std::int64_t all = pictures * cut.y_rows, count = useful_pieces(options, all, whole.weights.get_size());
     if (count < 2) return Cut{};
+    // The library may have no common packing of the weights for parts of several sizes.
+    std::int64_t equal = count;
+    while (equal > 1 && (all % equal != 0 || equal % threads != 0)) --equal;
+    for (const std::int64_t number : {count, equal}) {
+      if (number < 2) break;
+      divide(cut, number, pictures, pixels, plain);
+      if (cut.shapes.size() < 2) return Cut{};
+      if (describe_parts(cut, whole, x_layout, y_layout, bias)) return cut;
+    }
+    return std::nullopt;
+  }
+
+  void divide(Cut& cut, std::int64_t count, std::int64_t pictures, bool pixels, bool plain) const {
     cut.parts = cut_rows(
         pictures, {cut.x_rows, cut.y_rows, shape_.w[2], shape_.strides[0], shape_.dilations[0] + 1, shape_.pads_begin[0]},
         count, plain);
+    cut.shapes.clear();
     for (const RowPart& part : cut.parts) {
       Shape own = shape_;
       own.x[0] = own.y[0] = part.pictures;
@@ -434,9 +448,11 @@ class ConvolutionPlan final : public NodePlan {
       }
       cut.shapes.push_back(std::move(own));
     }
-    if (cut.shapes.size() < 2) return Cut{};
-    // What the weights are packed as depends on the number of pixels. One packing has to serve all parts: the whole's, or that
-    // which one of the parts prefers.
+  }
+
+  // What the weights are packed as depends on the number of pixels. One packing has to serve all parts: the whole's, or that
+  // which one of the parts prefers. False if none does, in kernels as good as the whole's.
+  bool describe_parts(Cut& cut, const Primitive& whole, Layout x_layout, Layout y_layout, bool bias) const {
     const memory::desc any_weights(shape_.weights().get_dims(), memory::data_type::f32, memory::format_tag::any);
     const auto part = [&](const Shape& own, const memory::desc& weights) {
       const memory::desc y = dnnl_desc(own.y, y_layout);
@@ -455,15 +471,15 @@ class ConvolutionPlan final : public NodePlan {
       }
       return true;
     };
-    if (serves(whole.weights)) return cut;
+    if (serves(whole.weights)) return true;
     std::vector<memory::desc> refused{whole.weights};
     for (const Shape& own : cut.shapes) {
       const memory::desc wanted = part(own, any_weights).weights;
       if (std::find(refused.begin(), refused.end(), wanted) != refused.end()) continue;
-      if (serves(wanted)) return cut;
+      if (serves(wanted)) return true;
       refused.push_back(wanted);
     }
-    return std::nullopt;
+    return false;
   }
 
   std::unique_ptr<Kernel> in_pieces(const Cut& cut, int threads, const std::vector<DnnlKernel::Argument>& arguments,
