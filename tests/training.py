@@ -117,6 +117,14 @@ class Training(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(len((self.folder / "m").read_text().splitlines()), 16)
 
+    def test_a_rewritten_step_trains_as_well(self):
+        plain, fast = self.folder / "plain", self.folder / "fast"
+        self.trained("plain.onnx", "--epochs", "3", "--json", str(plain))
+        processes = 2 if ARGUMENTS.mpirun else 1
+        self.trained("fast.onnx", "--epochs", "3", "--json", str(fast), "--rewrite", "2s", processes=processes)
+        losses = [json.loads(file.read_text())["loss"] for file in (plain, fast)]
+        self.assertLess(abs(losses[0] - losses[1]), 0.2)  # batch normalizations see half of the batch
+
     def test_a_run_that_is_killed_goes_on_as_if_it_had_not_been(self):
         options = ["--epochs", "200", "--shards", "2"]
         start = time.monotonic()

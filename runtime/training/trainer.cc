@@ -124,12 +124,14 @@ struct Trainer::State {
     parameters = start(graphs.parameters), statistics = start(graphs.statistics);
     for (std::size_t kind = 0; kind < graphs.states.size(); ++kind)
       for (const Tensor& p : parameters) states.push_back(scaled(p, 0));
-    const SessionOptions session{.threads = options.threads};
+    const auto prepare = [&](const Graph& graph) {
+      return backend.prepare(options.rewrite ? options.rewrite(graph) : graph, {.threads = options.threads});
+    };
     if (shards == 1) {
-      whole = backend.prepare(graphs.step, session);
+      whole = prepare(graphs.step);
     } else {
-      gradients = backend.prepare(graphs.gradients, session);
-      update = backend.prepare(graphs.update, session);
+      gradients = prepare(graphs.gradients);
+      update = prepare(graphs.update);
     }
   }
 

@@ -40,7 +40,9 @@ struct TrainOptions {
   std::uint64_t seed = 0;
   bool skip_bad_steps = false;  // a step whose loss or gradient is not finite is left out; otherwise it is an error
   int threads = 1;
-  std::string output;  // the model's output that the loss is of; empty: the first
+  std::string output = {};  // the model's output that the loss is of; empty: the first
+  // Makes a faster graph of one that runs in each step (the same in all processes); none: they run as they are.
+  std::function<Graph(const Graph&)> rewrite = {};
 };
 
 struct StepReport {

@@ -7,7 +7,9 @@
 #include <thread>
 
 #include "distribution/communicator.h"
-#include "graph/file.h"
+#include "optimizer/certificate.h"
+#include "optimizer/optimize.h"
+#include "runtime/cpu/evaluator.h"
 #include "runtime/training/evaluation.h"
 #include "runtime/training/trainer.h"
 #include "tools/cli/command.h"
@@ -24,6 +26,7 @@ struct Options {
   std::string checkpoint, metrics, on_nan = "stop";
   std::int64_t save_every = 100;
   bool resume = false;
+  std::string rewrite;
   TrainOptions train;
 };
 
@@ -58,6 +61,31 @@ class Metrics {
   std::ofstream out_;
 };
 
+// The fastest graph that the first process finds; the others follow its certificate.
+Graph rewritten(const Graph& graph, const Options& options, Communicator& processes) {
+  const std::vector<Rule> rules = read_proved_rules({}, false);
+  const int threads = thread_count(options.common);
+  const std::unique_ptr<Evaluator> evaluator = make_cpu_evaluator(threads);
+  std::string certificate;
+  if (processes.rank() == 0) {
+    const std::unique_ptr<Device> device = make_device(options.device, threads);
+    CostDatabase database(CostDatabase::default_file());
+    OptimizeOptions o;
+    o.for_training = true;
+    o.budget_seconds = parse_seconds(options.rewrite);
+    o.seed = options.common.seed;
+    const OptimizeResult found = optimize(graph, rules, *device, *evaluator, &database, o);
+    certificate = to_json(found.certificate);
+    std::ostringstream text;
+    text << "a step's graph: " << found.report.nodes_before << " -> " << found.report.nodes_after << " nodes, "
+         << std::setprecision(3) << found.report.measured_before * 1e3 << " -> " << found.report.measured_after * 1e3 << " ms, "
+         << found.report.rules_applied.size() << " rewrites\n";
+    say(options.common, text.str());
+  }
+  processes.broadcast(certificate, 0);
+  return replay(graph, parse_certificate(certificate, "the first process's rewrites"), rules, *evaluator);
+}
+
 int train_with(Options options, Communicator& processes) {
   const bool speaks = processes.rank() == 0;
   if (!speaks) options.common.quiet = true, options.common.json.clear(), options.metrics.clear();
@@ -70,6 +98,10 @@ int train_with(Options options, Communicator& processes) {
   o.threads = thread_count(options.common);
   o.skip_bad_steps = options.on_nan == "skip";
   o.output = options.predictions;
+  if (!options.rewrite.empty()) {
+    parse_seconds(options.rewrite);
+    o.rewrite = [&](const Graph& graph) { return rewritten(graph, options, processes); };
+  }
   if (speaks) require_writable(options.output);
 
   const Graph model = import_onnx(options.model);
@@ -176,6 +208,7 @@ CLI::App* add_train(CLI::App& program, Run& run) {
       ->add_option("--shards", o.train.shards,
                    "parts of a batch that are added in one order: the same bits for any number of processes")
       ->check(CLI::PositiveNumber);
+  command->add_option("--rewrite", o.rewrite, "look this long for a faster graph of a step first")->type_name("TIME");
   command->add_option("--checkpoint", o.checkpoint, "where the state is kept")->type_name("FILE");
   command->add_option("--save-every", o.save_every, "steps from one checkpoint to the next")->capture_default_str();
   command->add_flag("--resume", o.resume, "go on from the checkpoint, if there is one");
