@@ -47,7 +47,8 @@ bool has_random_results(const Graph& graph);
 // What the named sizes of a graph are.
 using BoundSizes = std::map<std::string, std::int64_t>;
 BoundSizes bound_sizes(const Graph& graph, std::span<const Tensor> inputs);
-// What an opaque node computed says the sizes that its types only name. Throws Error(kBadInput) where it contradicts them.
+// What an opaque node computed says the sizes that its types only name. Throws Error(kBadInput) if its elements are of another
+// type than the model says.
 void bind_results(const Graph& graph, const Node& node, std::span<const Datum> results, BoundSizes& bound);
 // `bound` must outlive it.
 Substitution substitution(const BoundSizes& bound);

@@ -117,12 +117,11 @@ void bind_results(const Graph& graph, const Node& node, std::span<const Datum> r
     if (node.outputs[k] == kNoValue || results[k].empty() || results[k].is_sequence()) continue;
     const Value& value = graph.value(node.outputs[k]);
     const Tensor& tensor = results[k].tensor();
-    const bool as_declared = !value.shape_known || value.type.rank() == tensor.sizes().size();
-    if (!as_declared || (value.type.type != DataType::kUndefined && value.type.type != tensor.type()))
+    if (value.type.type != DataType::kUndefined && value.type.type != tensor.type())
       throw Error(ErrorCode::kBadInput, "its output " + std::to_string(k) + " is " +
                                             to_string(TensorType{tensor.type(), to_indices(tensor.sizes())}) +
                                             ", the model says " + to_string(value.type));
-    if (!value.shape_known) continue;
+    if (!value.shape_known || value.type.rank() != tensor.sizes().size()) continue;
     for (std::size_t axis = 0; axis < tensor.sizes().size(); ++axis)
       if (const Atom* atom = value.type.shape[axis].as_atom(); atom != nullptr && atom->kind == Atom::Kind::kSymbol)
         bound.emplace(atom->name, tensor.sizes()[axis]);

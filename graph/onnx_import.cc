@@ -455,7 +455,12 @@ class Importer {
     }
     *model.mutable_functions() = model_->skeleton.functions();
     onnx::GraphProto& graph = *model.mutable_graph();
-    *graph.add_node() = proto;
+    onnx::NodeProto& node = *graph.add_node();
+    node = proto;
+    // With their defaults: that of STFT, for one, is another in its inference than in its description.
+    const std::string domain = canonical_domain(proto.domain());
+    if (const auto opset = opsets_of(source).find(domain); opset != opsets_of(source).end())
+      add_default_attributes(node, domain, opset->second);
     std::set<std::string> inputs(proto.input().begin(), proto.input().end());
     inputs.insert(source.captured.begin(), source.captured.end());
     inputs.erase("");

@@ -45,18 +45,24 @@ bool is_schema_function(const onnx::NodeProto& node, const std::string& domain, 
   return schema != nullptr && (schema->HasFunction() || schema->HasContextDependentFunction());
 }
 
+void add_default_attributes(onnx::NodeProto& node, const std::string& domain, int opset) {
+  const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(node.op_type(), opset, domain);
+  if (schema == nullptr) return;
+  for (const auto& [name, attribute] : schema->attributes()) {
+    if (!attribute.default_value.has_name()) continue;
+    const bool given = std::any_of(node.attribute().begin(), node.attribute().end(),
+                                   [&name = name](const onnx::AttributeProto& a) { return a.name() == name; });
+    if (!given) *node.add_attribute() = attribute.default_value;
+  }
+}
+
 std::optional<SchemaFunction> schema_function(const onnx::NodeProto& node, const std::string& domain, int opset,
                                               const std::vector<onnx::TypeProto>& input_types) {
   const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(node.op_type(), opset, domain);
   if (schema == nullptr) return std::nullopt;
   SchemaFunction result;
   result.call = node;
-  for (const auto& [name, attribute] : schema->attributes()) {
-    if (!attribute.default_value.has_name()) continue;
-    const bool given = std::any_of(node.attribute().begin(), node.attribute().end(),
-                                   [&name = name](const onnx::AttributeProto& a) { return a.name() == name; });
-    if (!given) *result.call.add_attribute() = attribute.default_value;
-  }
+  add_default_attributes(result.call, domain, opset);
   try {
     if (const onnx::FunctionProto* function = schema->GetFunction(opset)) {
       result.function = *function;

@@ -109,6 +109,8 @@ int newest_ir_version();
 // Throws Error(kBadInput) if ONNX's description of the operator forbids the node; false if there is no such operator (any
 // more) in this opset.
 bool verify_node(const onnx::NodeProto& node, const std::string& domain, int opset);
+// Those that the operator's description gives a value and the node does not.
+void add_default_attributes(onnx::NodeProto& node, const std::string& domain, int opset);
 // Does ONNX define the operator by a body of other nodes?
 bool is_schema_function(const onnx::NodeProto& node, const std::string& domain, int opset);
 // That body, for inputs of these types (no value: not known, or absent), and the call's attributes with those that have

@@ -58,9 +58,10 @@ std::vector<ValueId> foldable(const Graph& graph, const FoldOptions& options) {
       continue;
     }
     if (!constant[id] || !value.shape_known || !all_constant(value.type.shape) || byte_size(value.type.type) == 0) continue;
+    // What is read elsewhere as well, a weight that is tied, stays in the file beside the folded one.
     std::size_t sources = 0;
     for (const ValueId source : cone(graph, producers, id))
-      if (graph.is_constant(source)) sources += graph.value(source).constant.byte_count();
+      if (graph.is_constant(source) && !wanted[source]) sources += graph.value(source).constant.byte_count();
     const std::size_t bytes = bytes_of(value.type);
     if (bytes <= options.max_bytes || static_cast<double>(bytes) <= options.max_growth * static_cast<double>(sources))
       result.push_back(id);

@@ -227,6 +227,24 @@ TEST_CASE("folding is exact, keeps to its limit, and shares what is shared") {
   CHECK_THROWS_WITH(fold(graph, input, *evaluator), Catch::Contains("not computed from constants"));
 }
 
+TEST_CASE("a weight that is read elsewhere as well is not written a second time") {
+  for (const bool tied : {false, true}) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", floats({4, 64}));
+    const ValueId w = graph.add_constant(weights({64, 64}));
+    const Operator& transpose = registry().get("Transpose");
+    Attributes turn = transpose.defaults();
+    turn[*transpose.field("perm")] = Indices{1, 0};
+    const ValueId turned = graph.add_node(transpose, turn, {w})[0];
+    ValueId y = add(graph, "MatMul", {x, turned})[0];
+    if (tied) y = add(graph, "MatMul", {y, w})[0];
+    graph.add_output("y", y);
+    FoldOptions options;
+    options.max_bytes = 100;
+    CHECK(foldable(graph, options) == (tied ? std::vector<ValueId>{} : std::vector<ValueId>{turned}));
+  }
+}
+
 TEST_CASE("a chain of constants is rounded once") {
   Graph graph;
   const ValueId a = graph.add_constant(Tensor::scalar(DataType::kFloat, 1)),

@@ -13,6 +13,7 @@
 
 #include "graph/file.h"
 #include "optimizer/device_profile.h"
+#include "optimizer/sizes.h"
 #include "rules/io.h"
 #include "runtime/cpu/backend.h"
 #include "runtime/cpu/device.h"
@@ -134,7 +135,7 @@ std::map<std::string, std::int64_t> symbol_sizes(const Graph& graph, const std::
       }
     }
   }
-  return result;
+  return fitting_sizes(graph, std::move(result));
 }
 
 int thread_count(const CommonOptions& common) { return usable_threads(common.threads); }

@@ -72,8 +72,8 @@ std::size_t parse_bytes(const std::string& text);
 
 // --shape NAME=1x3x224x224, repeatable.
 std::map<std::string, Sizes> parse_shapes(const std::vector<std::string>& shapes);
-// Binds the symbolic sizes of the graph's inputs to these: what a graph is to be fast on, while it still serves all sizes.
-// Throws Error(kBadInput) where they contradict.
+// Binds the symbolic sizes of the graph's inputs to these, and those that are left open to sizes that fit (fitting_sizes): what
+// a graph is to be fast on, while it still serves all sizes. Throws Error(kBadInput) where they contradict.
 std::map<std::string, std::int64_t> symbol_sizes(const Graph& graph, const std::map<std::string, Sizes>& shapes);
 
 int thread_count(const CommonOptions& common);
