@@ -42,29 +42,33 @@ Graph bound(const Graph& model, const Dataset& data, std::int64_t rows) {
 }
 
 bool all_finite(const Tensor& tensor) {
-  const std::vector<double> values = tensor.reals();
-  return std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); });
+  const auto finite = [](const auto& values) {
+    return std::all_of(values.begin(), values.end(), [](auto v) { return std::isfinite(v); });
+  };
+  return tensor.type() == DataType::kFloat ? finite(tensor.data<float>()) : finite(tensor.reals());
 }
 
-// a + b, element by element, in their own type.
-Tensor added(const Tensor& a, const Tensor& b) {
+// f(a, b), element by element, rounded to their type.
+template <class F>
+Tensor combined(const Tensor& a, const Tensor& b, const F& f) {
   if (a.type() == DataType::kFloat) {
     Tensor result(a.type(), a.sizes());
-    const auto x = a.data<float>(), y = b.data<float>();
-    const auto sum = result.mutable_data<float>();
-    for (std::size_t n = 0; n < x.size(); ++n) sum[n] = x[n] + y[n];
+    std::transform(a.data<float>().begin(), a.data<float>().end(), b.data<float>().begin(),
+                   result.mutable_data<float>().begin(), [&](float x, float y) { return static_cast<float>(f(x, y)); });
     return result;
   }
-  std::vector<double> sum = a.reals();
+  std::vector<double> x = a.reals();
   const std::vector<double> y = b.reals();
-  for (std::size_t n = 0; n < sum.size(); ++n) sum[n] += y[n];
-  return Tensor::from_reals(a.type(), a.sizes(), sum);
+  std::transform(x.begin(), x.end(), y.begin(), x.begin(), f);
+  return Tensor::from_reals(a.type(), a.sizes(), x);
+}
+
+Tensor added(const Tensor& a, const Tensor& b) {
+  return combined(a, b, [](double x, double y) { return x + y; });
 }
 
 Tensor scaled(const Tensor& a, double factor) {
-  std::vector<double> values = a.reals();
-  for (double& v : values) v *= factor;
-  return Tensor::from_reals(a.type(), a.sizes(), values);
+  return combined(a, a, [=](double x, double) { return x * factor; });
 }
 
 std::string joined_bytes(const std::vector<Tensor>& tensors) {
@@ -228,8 +232,12 @@ struct Trainer::State {
     for (std::size_t k = 1; k < mine.size(); ++k)
       for (std::size_t n = 0; n < sum.size(); ++n) sum[n] = added(sum[n], mine[k][n]);
     std::vector<float> values;  // of all tensors, so that there is one message
-    for (const Tensor& t : sum)
-      for (const double v : t.reals()) values.push_back(static_cast<float>(v));
+    for (const Tensor& t : sum) {
+      if (t.type() == DataType::kFloat)
+        values.insert(values.end(), t.data<float>().begin(), t.data<float>().end());
+      else
+        for (const double v : t.reals()) values.push_back(static_cast<float>(v));
+    }
     processes.sum(std::span(values));
     std::size_t next = 0;
     for (Tensor& t : sum) {
