@@ -55,9 +55,9 @@ struct Run {
   std::unique_ptr<Communicator> processes = make_local_communicator();
   Trainer trainer;
   std::vector<double> losses;
+  std::stop_source stop;
   explicit Run(const TrainOptions& o) : trainer(graph, examples, o, *processes, reference_backend()) {}
   bool go(int steps = 1 << 20) {
-    std::stop_source stop;
     return trainer.run(stop.get_token(), [&](const StepReport& r) {
       losses.push_back(r.loss);
       if (--steps == 0) stop.request_stop();
