@@ -17,15 +17,14 @@ constexpr int kBusyMilliseconds = 10000;
 
 struct CostDatabase::Impl {
   sqlite3* database = nullptr;
-  sqlite3_stmt *find = nullptr, *store = nullptr;
+  sqlite3_stmt *find = nullptr, *store = nullptr, *find_choice = nullptr, *store_choice = nullptr;
 
   ~Impl() { close(); }
 
   void close() {
-    sqlite3_finalize(find);
-    sqlite3_finalize(store);
+    for (sqlite3_stmt* statement : {find, store, find_choice, store_choice}) sqlite3_finalize(statement);
     sqlite3_close(database);
-    find = store = nullptr;
+    find = store = find_choice = store_choice = nullptr;
     database = nullptr;
   }
 
@@ -51,12 +50,27 @@ struct CostDatabase::Impl {
     return execute(
                "CREATE TABLE IF NOT EXISTS costs(device TEXT NOT NULL, signature TEXT NOT NULL, seconds REAL, "
                "PRIMARY KEY(device, signature)) WITHOUT ROWID") &&
+           execute(
+               "CREATE TABLE IF NOT EXISTS choices(device TEXT NOT NULL, work TEXT NOT NULL, choice TEXT NOT NULL, "
+               "PRIMARY KEY(device, work)) WITHOUT ROWID") &&
            execute(("PRAGMA user_version=" + std::to_string(kSchemaVersion)).c_str()) &&
            sqlite3_prepare_v2(database, "SELECT seconds FROM costs WHERE device=? AND signature=?", -1, &find, nullptr) ==
                SQLITE_OK &&
-           sqlite3_prepare_v2(database, "INSERT OR REPLACE INTO costs VALUES(?, ?, ?)", -1, &store, nullptr) == SQLITE_OK;
+           sqlite3_prepare_v2(database, "INSERT OR REPLACE INTO costs VALUES(?, ?, ?)", -1, &store, nullptr) == SQLITE_OK &&
+           sqlite3_prepare_v2(database, "SELECT choice FROM choices WHERE device=? AND work=?", -1, &find_choice, nullptr) ==
+               SQLITE_OK &&
+           sqlite3_prepare_v2(database, "INSERT OR REPLACE INTO choices VALUES(?, ?, ?)", -1, &store_choice, nullptr) ==
+               SQLITE_OK;
   }
 };
+
+namespace {
+
+void bind(sqlite3_stmt* statement, int number, const std::string& text) {
+  sqlite3_bind_text(statement, number, text.data(), static_cast<int>(text.size()), SQLITE_STATIC);
+}
+
+}  // namespace
 
 CostDatabase::CostDatabase(const std::filesystem::path& file) : impl_(std::make_unique<Impl>()) {
   std::error_code error;
@@ -76,8 +90,8 @@ CostDatabase::~CostDatabase() = default;
 std::optional<std::optional<double>> CostDatabase::find(const std::string& device, const std::string& signature) {
   if (!impl_->find) return std::nullopt;
   sqlite3_reset(impl_->find);
-  sqlite3_bind_text(impl_->find, 1, device.data(), static_cast<int>(device.size()), SQLITE_STATIC);
-  sqlite3_bind_text(impl_->find, 2, signature.data(), static_cast<int>(signature.size()), SQLITE_STATIC);
+  bind(impl_->find, 1, device);
+  bind(impl_->find, 2, signature);
   std::optional<std::optional<double>> result;
   if (sqlite3_step(impl_->find) == SQLITE_ROW) {
     result.emplace();
@@ -92,8 +106,8 @@ void CostDatabase::store(const std::string& device, std::span<const Entry> entri
   const bool transaction = impl_->execute("BEGIN IMMEDIATE");
   for (const Entry& entry : entries) {
     sqlite3_reset(impl_->store);
-    sqlite3_bind_text(impl_->store, 1, device.data(), static_cast<int>(device.size()), SQLITE_STATIC);
-    sqlite3_bind_text(impl_->store, 2, entry.signature.data(), static_cast<int>(entry.signature.size()), SQLITE_STATIC);
+    bind(impl_->store, 1, device);
+    bind(impl_->store, 2, entry.signature);
     if (entry.seconds)
       sqlite3_bind_double(impl_->store, 3, *entry.seconds);
     else
@@ -119,6 +133,29 @@ std::vector<CostDatabase::Entry> CostDatabase::all(const std::string& device) {
   }
   sqlite3_finalize(statement);
   return entries;
+}
+
+std::optional<std::string> CostDatabase::find_choice(const std::string& device, const std::string& work) {
+  sqlite3_stmt* const statement = impl_->find_choice;
+  if (!statement) return std::nullopt;
+  bind(statement, 1, device);
+  bind(statement, 2, work);
+  std::optional<std::string> result;
+  if (sqlite3_step(statement) == SQLITE_ROW)
+    result.emplace(reinterpret_cast<const char*>(sqlite3_column_text(statement, 0)),
+                   static_cast<std::size_t>(sqlite3_column_bytes(statement, 0)));
+  sqlite3_reset(statement);
+  return result;
+}
+
+void CostDatabase::store_choice(const std::string& device, const std::string& work, const std::string& choice) {
+  sqlite3_stmt* const statement = impl_->store_choice;
+  if (!statement) return;
+  bind(statement, 1, device);
+  bind(statement, 2, work);
+  bind(statement, 3, choice);
+  sqlite3_step(statement);  // one that could not be kept is made again next time
+  sqlite3_reset(statement);
 }
 
 std::filesystem::path CostDatabase::default_file() {

@@ -11,9 +11,9 @@
 
 namespace rewright {
 
-// An SQLite file of: device identity, signature -> seconds (or: cannot be timed there). Several processes may use one file at
-// a time. A file that is damaged, or of another version, is set aside under another name and a new one begun. Where the folder
-// cannot be written, costs are kept in memory alone.
+// An SQLite file of: device identity, signature -> seconds (or: cannot be timed there), and of choices that were measured.
+// Several processes may use one file at a time. A file that is damaged, or of another version, is set aside under another name
+// and a new one begun. Where the folder cannot be written, costs are kept in memory alone.
 class CostDatabase {
  public:
   // An empty path: in memory.
@@ -31,6 +31,10 @@ class CostDatabase {
   void store(const std::string& device, std::span<const Entry> entries);
   // All of a device, by signature.
   std::vector<Entry> all(const std::string& device);
+
+  // What was chosen for some work among a library's ways of doing it, as text that the device understands.
+  std::optional<std::string> find_choice(const std::string& device, const std::string& work);
+  void store_choice(const std::string& device, const std::string& work, const std::string& choice);
 
   // $XDG_CACHE_HOME/rewright/costs.sqlite, or ~/.cache/rewright/costs.sqlite; empty if neither variable is set.
   static std::filesystem::path default_file();

@@ -8,6 +8,13 @@
 namespace rewright {
 
 std::size_t assign_offsets(std::span<Extent> extents, std::size_t alignment) {
+  return assign_offsets(extents, alignment, [&](std::size_t a, std::size_t b) {
+    return extents[a].first <= extents[b].last && extents[b].first <= extents[a].last;
+  });
+}
+
+std::size_t assign_offsets(std::span<Extent> extents, std::size_t alignment,
+                           const std::function<bool(std::size_t, std::size_t)>& meet) {
   const auto aligned = [&](std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; };
   std::vector<std::size_t> order(extents.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -20,7 +27,7 @@ std::size_t assign_offsets(std::span<Extent> extents, std::size_t alignment) {
     taken.clear();
     for (std::size_t other = 0; other < n; ++other) {
       const Extent& o = extents[order[other]];
-      if (o.first <= extent.last && extent.first <= o.last) taken.emplace_back(o.offset, o.offset + aligned(o.bytes));
+      if (meet(order[other], order[n])) taken.emplace_back(o.offset, o.offset + aligned(o.bytes));
     }
     std::sort(taken.begin(), taken.end());
     const std::size_t needed = aligned(extent.bytes);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 
 namespace rewright {
@@ -16,5 +17,9 @@ struct Extent {
 // Places all extents, the largest first, each at the smallest gap that is free during its whole life. Returns how many bytes
 // they take together.
 std::size_t assign_offsets(std::span<Extent> extents, std::size_t alignment);
+// The same where steps have no order that extents could speak of: `meet` says of two of them whether they may be needed at the
+// same time.
+std::size_t assign_offsets(std::span<Extent> extents, std::size_t alignment,
+                           const std::function<bool(std::size_t, std::size_t)>& meet);
 
 }  // namespace rewright

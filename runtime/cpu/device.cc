@@ -6,9 +6,11 @@
 #include <chrono>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <limits>
 
 #include "optimizer/optimize.h"
+#include "optimizer/time_in_turn.h"
 #include "runtime/cpu/backend.h"
 #include "runtime/cpu/dnnl_support.h"
 #include "runtime/cpu/plan.h"
@@ -116,27 +118,15 @@ class CpuDevice final : public Device {
   std::vector<std::vector<double>> time_graphs(std::span<const Graph> graphs, const TimingOptions& options) override {
     SessionOptions session_options = options_;
     session_options.checkpoint = ends_after(kLongestRun + 2 * options.max_seconds, options.cancel);
-    std::vector<std::unique_ptr<Session>> sessions;
+    std::vector<std::function<void()>> works;
     std::vector<Tensor> inputs;
     for (const Graph& graph : graphs) {
-      sessions.push_back(prepare_session(cpu_backend(), graph, session_options));
-      if (sessions.size() == 1) inputs = random_inputs(graph, {}, options.seed);
+      if (works.empty()) inputs = random_inputs(graph, {}, options.seed);
+      const std::shared_ptr<Session> session = prepare_session(cpu_backend(), graph, session_options);
+      works.emplace_back([session, &inputs] { session->run(inputs); });
     }
-    std::vector<std::vector<double>> seconds(graphs.size());
-    auto start = Clock::now();
-    for (int round = -options.warmup;; ++round) {
-      if (round == 0) start = Clock::now();
-      const double passed = seconds_since(start);
-      if (round > 0 && (passed > options.max_seconds || (passed > options.min_seconds && round >= options.min_rounds))) break;
-      if (options.cancel.stop_requested()) throw Error(ErrorCode::kCancelled, "measuring was stopped");
-      for (std::size_t i = 0; i < graphs.size(); ++i) {
-        const std::size_t g = round % 2 == 0 ? i : graphs.size() - 1 - i;
-        const double begin = cpu::work_seconds(options_.threads);
-        sessions[g]->run(inputs);
-        if (round >= 0) seconds[g].push_back(cpu::work_seconds(options_.threads) - begin);
-      }
-    }
-    return seconds;
+    return time_in_turn(
+        works, [&] { return cpu::work_seconds(options_.threads); }, options);
   }
 
   std::vector<Tensor> run(const Graph& graph, std::span<const Tensor> inputs) override {

@@ -1,9 +1,13 @@
 #include "runtime/cuda/device.h"
 
+#include <dlfcn.h>
+
 #include <chrono>
 #include <cstdlib>
+#include <functional>
 
 #include "optimizer/optimize.h"
+#include "optimizer/time_in_turn.h"
 #include "runtime/cuda/execution.h"
 #include "runtime/cuda/plugin.h"
 
@@ -12,11 +16,8 @@ namespace rewright {
 namespace {
 
 // To be changed with every change of kernels or planning that changes times.
-constexpr int kKernelGeneration = 1;
+constexpr int kKernelGeneration = 2;
 constexpr int kRuns = 20;
-
-using Clock = std::chrono::steady_clock;
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 // $XDG_CACHE_HOME/rewright/kernels, or ~/.cache/rewright/kernels.
 std::filesystem::path cache_folder() {
@@ -27,36 +28,77 @@ std::filesystem::path cache_folder() {
   return {};
 }
 
+std::string identity_of(const cuda::Driver& driver) {
+  return "cuda " + driver.device_name() + ", " + driver.library_versions() + ", kernels " + std::to_string(kKernelGeneration);
+}
+
+cuda::CudaOptions options_for(const cuda::Driver& driver, bool tf32) {
+  return {.precision = tf32 ? cuda::Precision::kTf32 : cuda::Precision::kFloat,
+          .cache = cache_folder(),
+          .choices = std::make_shared<cuda::Choices>(CostDatabase::default_file(), identity_of(driver))};
+}
+
 class CudaBackend final : public Backend {
  public:
-  explicit CudaBackend(int number) : driver_(cuda::load_driver(number)) {}
+  CudaBackend(int number, bool tf32) : driver_(cuda::load_driver(number)), options_(options_for(*driver_, tf32)) {}
   std::string name() const override { return "cuda"; }
   std::unique_ptr<Session> prepare(const Graph& graph, const SessionOptions& options) const override {
-    return cuda::make_session(driver_, graph, options, {cuda::Precision::kFloat, cache_folder()});
+    return cuda::make_session(driver_, graph, options, options_);
   }
 
  private:
   std::shared_ptr<cuda::Driver> driver_;
+  cuda::CudaOptions options_;
 };
+
+// What a large product and large and small copies reach.
+Roofline measure_roofline(const std::shared_ptr<cuda::Driver>& driver, cuda::Precision precision) {
+  constexpr std::int64_t kSize = 4096;
+  constexpr std::size_t kBytes = std::size_t{kSize} * kSize * sizeof(float), kFew = 256;
+  constexpr int kCopies = 50;
+  const std::lock_guard lock(driver->in_use);
+  const auto memory = [&](std::size_t bytes) { return cuda::DeviceMemory(driver, cuda::DeviceMemory::Kind::kDevice, bytes); };
+  const cuda::DeviceMemory a = memory(kBytes), b = memory(kBytes), y = memory(kBytes);
+  const auto seconds = [&](const std::function<void()>& work) {
+    driver->begin_recording();
+    work();
+    return driver->measure(*driver->end_recording(), kRuns);
+  };
+  const double copying = seconds([&] { driver->copy(y.data(), a.data(), kBytes); });
+  const double calling = seconds([&] {
+    for (int n = 0; n < kCopies; ++n) driver->copy(y.data(), a.data(), kFew);
+  });
+  Roofline roofline{1e11 * driver->processors(), 2 * kBytes / copying, calling / kCopies};
+  cuda::ProductShape shape;
+  shape.m = shape.n = shape.k = shape.a_stride = shape.b_stride = shape.y_stride = kSize;
+  if (const auto product = driver->product(shape, precision, {})) {
+    const cuda::DeviceMemory workspace = memory(product->workspace_bytes());
+    const std::byte* const inputs[] = {a.data(), b.data()};
+    const double multiplying = seconds([&] { product->start(inputs, y.data(), workspace.data()); });
+    roofline.operations_per_second = 2.0 * kSize * kSize * kSize / multiplying;
+  }
+  return roofline;
+}
 
 class CudaDevice final : public Device {
  public:
-  explicit CudaDevice(int number) : number_(number), driver_(cuda::load_driver(number)) {}
+  CudaDevice(int number, bool tf32)
+      : number_(number), driver_(cuda::load_driver(number)), options_(options_for(*driver_, tf32)) {}
 
   std::string name() const override { return number_ == 0 ? "cuda" : "cuda:" + std::to_string(number_); }
   std::string identity() const override {
-    return "cuda " + driver_->device_name() + ", " + driver_->library_versions() + ", kernels " +
-           std::to_string(kKernelGeneration);
+    return identity_of(*driver_) + (options_.precision == cuda::Precision::kTf32 ? ", TF32" : "");
   }
 
   std::vector<std::optional<double>> time_nodes(std::span<const NodeSample> samples) override {
     std::vector<std::optional<double>> seconds;
     for (const NodeSample& sample : samples) {
       try {
+        const std::lock_guard lock(driver_->in_use);
         cuda::ConstantStore constants(driver_);
-        cuda::Execution execution(driver_, cuda::make_plan(sample.graph), constants, options_);
-        execution.run(random_inputs(sample.graph, {}, 0));
-        seconds.push_back(execution.measure(kRuns));
+        const auto execution = cuda::prepare(driver_, sample.graph, constants, options_);
+        execution->run(random_inputs(sample.graph, {}, 0));
+        seconds.push_back(execution->measure_work(kRuns));
       } catch (const Error& e) {
         if (e.code() == ErrorCode::kMissing) throw;
         seconds.push_back(std::nullopt);
@@ -66,47 +108,51 @@ class CudaDevice final : public Device {
   }
 
   std::vector<std::vector<double>> time_graphs(std::span<const Graph> graphs, const TimingOptions& options) override {
-    std::vector<std::unique_ptr<Session>> sessions;
+    std::vector<std::function<void()>> works;
     std::vector<Tensor> inputs;
     for (const Graph& graph : graphs) {
-      sessions.push_back(cuda::make_session(driver_, graph, {}, options_));
-      if (sessions.size() == 1) inputs = random_inputs(graph, {}, options.seed);
+      if (works.empty()) inputs = random_inputs(graph, {}, options.seed);
+      const std::shared_ptr<Session> session = cuda::make_session(driver_, graph, {}, options_);
+      works.emplace_back([session, &inputs] { session->run(inputs); });
     }
-    std::vector<std::vector<double>> seconds(graphs.size());
-    auto start = Clock::now();
-    for (int round = -options.warmup;; ++round) {
-      if (round == 0) start = Clock::now();
-      const double passed = seconds_since(start);
-      if (round > 0 && (passed > options.max_seconds || (passed > options.min_seconds && round >= options.min_rounds))) break;
-      if (options.cancel.stop_requested()) throw Error(ErrorCode::kCancelled, "measuring was stopped");
-      for (std::size_t i = 0; i < graphs.size(); ++i) {
-        const std::size_t g = round % 2 == 0 ? i : graphs.size() - 1 - i;
-        const auto begin = Clock::now();
-        sessions[g]->run(inputs);
-        if (round >= 0) seconds[g].push_back(seconds_since(begin));
-      }
-    }
-    return seconds;
+    const auto clock = [] {
+      return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+    };
+    return time_in_turn(works, clock, options);
   }
 
+  // Results are compared with others': not those of rounded factors.
   std::vector<Tensor> run(const Graph& graph, std::span<const Tensor> inputs) override {
-    return cuda::make_session(driver_, graph, {}, options_)->run(inputs);
+    cuda::CudaOptions exact = options_;
+    exact.precision = cuda::Precision::kFloat;
+    return cuda::make_session(driver_, graph, {}, exact)->run(inputs);
   }
 
   bool supports(const Graph&, const Node& node) const override { return node.op != nullptr; }
 
-  // A lower bound of what such a processor does, until it is measured.
-  Roofline roofline() const override { return {1e11 * driver_->processors(), 1.5e10 * driver_->processors(), 3e-6}; }
+  Roofline roofline() const override { return measure_roofline(driver_, options_.precision); }
 
  private:
   int number_;
   std::shared_ptr<cuda::Driver> driver_;
-  cuda::CudaOptions options_{cuda::Precision::kFloat, cache_folder()};
+  cuda::CudaOptions options_;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_cuda_backend(int number) { return std::make_unique<CudaBackend>(number); }
-std::unique_ptr<Device> make_cuda_device(int number) { return std::make_unique<CudaDevice>(number); }
+std::unique_ptr<Backend> make_cuda_backend(int number, bool tf32) { return std::make_unique<CudaBackend>(number, tf32); }
+std::unique_ptr<Device> make_cuda_device(int number, bool tf32) { return std::make_unique<CudaDevice>(number, tf32); }
+
+bool has_cuda_device() {
+  void* const driver = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+  if (driver == nullptr) return false;
+  ::dlclose(driver);
+  try {
+    cuda::load_driver(0);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
 
 }  // namespace rewright

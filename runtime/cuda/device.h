@@ -9,8 +9,12 @@
 namespace rewright {
 
 // GPUs are counted from 0. Both throw Error(kMissing) that says which part is missing: the plug-in, a library, the driver, the
-// GPU.
-std::unique_ptr<Backend> make_cuda_backend(int number = 0);
-std::unique_ptr<Device> make_cuda_device(int number = 0);
+// GPU. With `tf32`, tensor cores may round the
+// factors of products and convolutions of floats to 10 bits of fraction.
+std::unique_ptr<Backend> make_cuda_backend(int number = 0, bool tf32 = false);
+std::unique_ptr<Device> make_cuda_device(int number = 0, bool tf32 = false);
+
+// Is there a GPU that these would take? Where there is no driver, nothing of CUDA's is loaded to find out.
+bool has_cuda_device();
 
 }  // namespace rewright

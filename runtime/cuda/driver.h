@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,10 +14,18 @@
 
 namespace rewright::cuda {
 
-// What may change in floating point: nothing, the order of sums and TF32's rounding of factors, or half precision as well.
+// Of products and convolutions of floats: TF32 rounds their factors to 10 bits of fraction, which tensor cores multiply.
 enum class Precision { kFloat, kTf32 };
 
-enum class Activation { kNone, kRelu };
+// What a library may compute of its result before it stores it. kClip: between the shape's bounds. kGelu: its approximation by
+// tanh. kSilu: x * sigmoid(x).
+enum class Activation { kNone, kRelu, kClip, kGelu, kSilu, kSigmoid };
+
+// Every field of a shape, as text: equal shapes have equal texts.
+struct ProductShape;
+struct ConvolutionShape;
+std::string to_string(const ProductShape& shape);
+std::string to_string(const ConvolutionShape& shape);
 
 // y[i, m, n] = activation(alpha * sum(k) a[i, m, k] b[i, k, n] + bias[n]), all row-major: a's rows are `a_stride` apart, or if
 // it is transposed, its columns. Batches are `*_batch` apart (0: repeated).
@@ -33,14 +42,16 @@ struct ProductShape {
 };
 
 // x[N, C, spatial...] * w[K, C / groups, kernel...] -> y[N, K, out...], then + bias[K] and + residual[y's sizes] as inputs 2
-// and 3 where there are any, then the activation. All packed, channels first.
+// and 3 where there are any, then the activation. All packed: channels first, or channels last of everything.
 struct ConvolutionShape {
   DataType type = DataType::kFloat;
   std::vector<std::int64_t> x, w, y;
   std::vector<std::int64_t> strides, dilations, pads_begin, pads_end;
   std::int64_t groups = 1;
   bool bias = false, residual = false;
+  bool channels_last = false;
   Activation activation = Activation::kNone;
+  double low = 0, high = 0;  // of kClip
   friend bool operator==(const ConvolutionShape&, const ConvolutionShape&) = default;
 };
 
@@ -48,6 +59,8 @@ struct ConvolutionShape {
 class Operation {
  public:
   virtual ~Operation() = default;
+  // Which of the library's ways it is, to have the same one again.
+  virtual std::string choice() const = 0;
   virtual std::size_t workspace_bytes() const = 0;
   virtual void start(std::span<const std::byte* const> inputs, std::byte* output, std::byte* workspace) = 0;
 };
@@ -67,11 +80,12 @@ class Recording {
   virtual void start() = 0;
 };
 
-// One device. Work is started in order on one stream; nothing but synchronize() and copies to pageable memory waits for it.
+// One device. Work is started in order on a stream; nothing but synchronize() and copies to pageable memory waits for it.
 // Failures throw Error: kMissing when memory runs out or the device is lost.
 class Driver {
  public:
   virtual ~Driver() = default;
+  std::mutex in_use;  // held by whoever starts work: sessions of several threads share the device
   virtual std::string device_name() const = 0;
   virtual std::string library_versions() const = 0;  // on one line
   virtual int architecture() const = 0;              // 90 for compute capability 9.0
@@ -90,13 +104,21 @@ class Driver {
   virtual std::string compile(const std::string& source) = 0;
   virtual std::unique_ptr<Module> load(const std::string& binary) = 0;
 
-  // The fastest way found, by measurement among those that the library proposes; null if it has none.
-  virtual std::unique_ptr<Operation> product(const ProductShape& shape, Precision precision) = 0;
-  virtual std::unique_ptr<Operation> convolution(const ConvolutionShape& shape, Precision precision) = 0;
+  // The way that is chosen already, or if that is empty, the fastest one found by measurement among those that the library
+  // proposes; null if it has none.
+  virtual std::unique_ptr<Operation> product(const ProductShape& shape, Precision precision, const std::string& choice) = 0;
+  virtual std::unique_ptr<Operation> convolution(const ConvolutionShape& shape, Precision precision,
+                                                 const std::string& choice) = 0;
 
   // Between these two, work is recorded and not done.
   virtual void begin_recording() = 0;
   virtual std::unique_ptr<Recording> end_recording() = 0;
+  virtual void abandon_recording() noexcept = 0;  // after a failure: what was recorded is forgotten
+  // While it is recorded, work may lie in several streams: in order within each, and between them only as these say. A
+  // recording begins and ends in stream 0.
+  virtual void use_stream(int stream) = 0;
+  virtual void mark(int number) = 0;      // all that the stream has got so far
+  virtual void wait_for(int number) = 0;  // the stream goes on when what was marked with this number is done
 
   // Seconds that a recording takes on the device: the median of some runs, measured by the device's events.
   virtual double measure(Recording& recording, int runs) = 0;

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "operators/interpreter.h"
 #include "runtime/cuda/kernel_cache.h"
+#include "runtime/cuda/layout.h"
 
 namespace rewright::cuda {
 
@@ -18,6 +20,17 @@ std::variant<ProductShape, ConvolutionShape> without_epilogue(std::variant<Produ
   std::visit([](auto& s) { s.bias = false, s.activation = Activation::kNone; }, shape);
   if (auto* convolution = std::get_if<ConvolutionShape>(&shape)) convolution->residual = false;
   return shape;
+}
+
+// What a choice is, as text: "kernel", or the library's way behind "with" or "apart", which says what becomes of the epilogue.
+constexpr const char* kByKernel = "kernel";
+constexpr const char* kWithEpilogue = "with ";
+constexpr const char* kEpilogueApart = "apart ";
+
+std::unique_ptr<Operation> make_operation(Driver& driver, const std::variant<ProductShape, ConvolutionShape>& shape,
+                                          Precision precision, const std::string& choice) {
+  if (const auto* product = std::get_if<ProductShape>(&shape)) return driver.product(*product, precision, choice);
+  return driver.convolution(std::get<ConvolutionShape>(shape), precision, choice);
 }
 
 std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
@@ -36,18 +49,26 @@ DeviceMemory::~DeviceMemory() {
   kind_ == Kind::kDevice ? driver_->release(data_) : driver_->release_pinned(data_);
 }
 
-std::byte* ConstantStore::place(const Tensor& tensor) {
-  auto& [kept, memory] = places_[tensor.bytes().data()];
-  if (!memory) {
-    kept = tensor;
-    memory = std::make_unique<DeviceMemory>(driver_, DeviceMemory::Kind::kDevice, tensor.byte_count());
-    if (tensor.byte_count() > 0) driver_->copy_in(memory->data(), tensor.bytes().data(), tensor.byte_count());
+std::shared_ptr<DeviceMemory> ConstantStore::place(const Tensor& tensor, bool channels_last) {
+  Place& place = places_[{tensor.bytes().data(), channels_last}];
+  if (auto memory = place.memory.lock()) return memory;
+  place.tensor = tensor;
+  auto memory = std::make_shared<DeviceMemory>(driver_, DeviceMemory::Kind::kDevice, tensor.byte_count());
+  if (tensor.byte_count() > 0 && channels_last) {
+    const std::vector<std::byte> bytes = bytes_channels_last(tensor);
+    driver_->copy_in(memory->data(), bytes.data(), bytes.size());
+    driver_->synchronize();  // the bytes are read until then
+  } else if (tensor.byte_count() > 0) {
+    driver_->copy_in(memory->data(), tensor.bytes().data(), tensor.byte_count());
   }
-  return memory->data();
+  place.memory = memory;
+  return memory;
 }
 
 Execution::Execution(std::shared_ptr<Driver> driver, Plan plan, ConstantStore& constants, const CudaOptions& options)
     : driver_(std::move(driver)), plan_(std::move(plan)), addresses_(plan_.buffers.size()), choices_(plan_.steps.size()) {
+  workspaces_.resize(static_cast<std::size_t>(plan_.streams));
+  workspace_bytes_.resize(workspaces_.size());
   using Kind = DeviceMemory::Kind;
   const auto memory = [&](Kind kind, std::size_t bytes) { return std::make_unique<DeviceMemory>(driver_, kind, bytes); };
   const auto place = [](const std::vector<TensorType>& types, std::vector<std::size_t>& offsets) {
@@ -79,12 +100,14 @@ Execution::Execution(std::shared_ptr<Driver> driver, Plan plan, ConstantStore& c
         addresses_[b] = inputs_->data() + input_offsets_[static_cast<std::size_t>(buffer.number)];
         break;
       case Buffer::Kind::kConstant:
-        addresses_[b] = constants.place(buffer.constant);
+        constants_.push_back(constants.place(buffer.constant, buffer.channels_last));
+        addresses_[b] = constants_.back()->data();
         break;
     }
   }
   load_kernels(options);
   choose_operations(options);
+  choose_streams(options);
   record();
 }
 
@@ -101,38 +124,111 @@ void Execution::load_kernels(const CudaOptions& options) {
   }
 }
 
-// A library's operation with its epilogue, or without and a kernel behind it, whichever is faster.
 void Execution::choose_operations(const CudaOptions& options) {
-  const auto make = [&](const auto& shape) {
-    if constexpr (std::is_same_v<std::decay_t<decltype(shape)>, ProductShape>)
-      return driver_->product(shape, options.precision);
-    else
-      return driver_->convolution(shape, options.precision);
-  };
-  std::size_t bytes = 0;
-  const auto reserve = [&](const Operation& operation) {
-    if (operation.workspace_bytes() <= bytes && workspace_) return;
-    bytes = std::max(bytes, operation.workspace_bytes());
-    workspace_ = std::make_unique<DeviceMemory>(driver_, DeviceMemory::Kind::kDevice, bytes);
-  };
+  std::map<std::string, std::string> made;  // where nothing is kept, equal steps are still measured once
   for (std::size_t n = 0; n < plan_.steps.size(); ++n) {
     const auto* step = std::get_if<LibraryStep>(&plan_.steps[n].work);
     if (step == nullptr) continue;
+    const std::string work = std::visit([](const auto& shape) { return to_string(shape); }, step->shape) +
+                             (options.precision == Precision::kTf32 ? " tf32" : "");
+    std::optional<std::string> known;
+    if (const auto found = made.find(work); found != made.end())
+      known = found->second;
+    else if (options.choices)
+      known = options.choices->find(work);
     Choice& choice = choices_[n];
-    choice.operation = std::visit(make, step->shape);
-    if (choice.operation) reserve(*choice.operation);
-    if (!step->epilogue) continue;
-    Choice other{std::visit(make, without_epilogue(step->shape)), true};
-    if (!other.operation) continue;
-    reserve(*other.operation);
-    if (choice.operation) {
-      const double together = measure_step(n, kChoosingRuns);
-      std::swap(choice, other);
-      if (measure_step(n, kChoosingRuns) > together) std::swap(choice, other);
-    } else {
-      choice = std::move(other);
+    if (known) choice = known_choice(*step, options, *known);
+    if (!choice.operation && known != kByKernel) {
+      measure_choice(n, options);
+      const std::string text =
+          !choice.operation ? kByKernel : (choice.epilogue_apart ? kEpilogueApart : kWithEpilogue) + choice.operation->choice();
+      made[work] = text;
+      if (options.choices) options.choices->store(work, text);
+    }
+    if (choice.operation) reserve_workspace(*choice.operation, plan_.steps[n].stream);
+  }
+}
+
+// Without an operation if this way is no longer there.
+Execution::Choice Execution::known_choice(const LibraryStep& step, const CudaOptions& options, const std::string& text) {
+  const bool apart = text.starts_with(kEpilogueApart);
+  if ((!apart && !text.starts_with(kWithEpilogue)) || (apart && !step.epilogue)) return {};
+  const auto shape = apart ? without_epilogue(step.shape) : step.shape;
+  return {make_operation(*driver_, shape, options.precision, text.substr(text.find(' ') + 1)), apart};
+}
+
+// A library's operation with its epilogue, or without and a kernel behind it, whichever is faster.
+void Execution::measure_choice(std::size_t n, const CudaOptions& options) {
+  const auto& step = std::get<LibraryStep>(plan_.steps[n].work);
+  double best = std::numeric_limits<double>::infinity();
+  Choice fastest;
+  for (const bool apart : {false, true}) {
+    if (apart && !step.epilogue) break;
+    choices_[n] = {make_operation(*driver_, apart ? without_epilogue(step.shape) : step.shape, options.precision, {}), apart};
+    if (!choices_[n].operation) continue;
+    reserve_workspace(*choices_[n].operation, 0);
+    try {
+      const double seconds = measure_step(n, kChoosingRuns);
+      if (seconds >= best) continue;
+      best = seconds;
+      fastest = std::move(choices_[n]);
+    } catch (const Error& e) {
+      if (e.code() != ErrorCode::kUnsupported) throw;  // one that cannot be recorded is none
     }
   }
+  choices_[n] = std::move(fastest);
+}
+
+// Operations of one stream share it; everything may run in stream 0.
+void Execution::reserve_workspace(const Operation& operation, int stream) {
+  for (const std::size_t s : {std::size_t{0}, static_cast<std::size_t>(stream)}) {
+    if (workspaces_[s] && operation.workspace_bytes() <= workspace_bytes_[s]) continue;
+    workspace_bytes_[s] = std::max(workspace_bytes_[s], operation.workspace_bytes());
+    workspaces_[s].reset();
+    workspaces_[s] = std::make_unique<DeviceMemory>(driver_, DeviceMemory::Kind::kDevice, workspace_bytes_[s]);
+  }
+}
+
+void Execution::choose_streams(const CudaOptions& options) {
+  if (plan_.streams == 1) return;  // always so where the host executes a node
+  if (options.in_streams) {
+    in_streams_ = *options.in_streams;
+    return;
+  }
+  const double alone = measure(kChoosingRuns);
+  in_streams_ = true;
+  in_streams_ = measure(kChoosingRuns) < alone;
+}
+
+// Steps in the streams of the plan, which begin behind what stream 0 has got and end in it.
+void Execution::start_steps(std::size_t begin, std::size_t end) {
+  if (!in_streams_) {
+    for (std::size_t n = begin; n < end; ++n) start(n);
+    return;
+  }
+  const int steps = static_cast<int>(plan_.steps.size());
+  std::vector<bool> waited_for(plan_.steps.size()), begun(static_cast<std::size_t>(plan_.streams));
+  for (const Step& step : plan_.steps)
+    for (const int w : step.waits) waited_for[static_cast<std::size_t>(w)] = true;
+  driver_->mark(steps);
+  begun[0] = true;
+  for (std::size_t n = begin; n < end; ++n) {
+    const Step& step = plan_.steps[n];
+    driver_->use_stream(step.stream);
+    if (!begun[static_cast<std::size_t>(step.stream)]) driver_->wait_for(steps);
+    begun[static_cast<std::size_t>(step.stream)] = true;
+    for (const int w : step.waits) driver_->wait_for(w);
+    start(n);
+    if (waited_for[n]) driver_->mark(static_cast<int>(n));
+  }
+  for (int s = 1; s < plan_.streams; ++s) {
+    if (!begun[static_cast<std::size_t>(s)]) continue;
+    driver_->use_stream(s);
+    driver_->mark(steps + s);
+  }
+  driver_->use_stream(0);
+  for (int s = 1; s < plan_.streams; ++s)
+    if (begun[static_cast<std::size_t>(s)]) driver_->wait_for(steps + s);
 }
 
 void Execution::start_kernel(std::size_t number, const std::vector<int>& inputs, int output) {
@@ -154,10 +250,11 @@ void Execution::start(std::size_t n) {
   if (!choice.operation) return start_kernel(library.kernel, library.kernel_inputs, step.outputs[0]);
   const std::size_t size = byte_size(std::visit([](const auto& shape) { return shape.type; }, library.shape));
   std::vector<const std::byte*> inputs(choice.epilogue_apart ? 2 : step.inputs.size());
+  std::byte* const workspace = workspaces_[in_streams_ ? static_cast<std::size_t>(step.stream) : 0]->data();
   const auto begin = [&](const LibraryStep::Start& at) {
     for (std::size_t i = 0; i < inputs.size(); ++i)
       inputs[i] = address(step.inputs[i]) + (i < at.inputs.size() ? at.inputs[i] : 0) * static_cast<std::int64_t>(size);
-    choice.operation->start(inputs, address(step.outputs[0]) + at.output * static_cast<std::int64_t>(size), workspace_->data());
+    choice.operation->start(inputs, address(step.outputs[0]) + at.output * static_cast<std::int64_t>(size), workspace);
   };
   if (library.starts.empty()) begin({});
   for (const LibraryStep::Start& at : library.starts) begin(at);
@@ -174,18 +271,18 @@ void Execution::record() {
   do {
     std::size_t end = next;
     while (end < plan_.steps.size() && !std::holds_alternative<HostStep>(plan_.steps[end].work)) ++end;
-    driver_->begin_recording();
-    if (next == 0 && input_bytes_ > 0) driver_->copy_in(inputs_->data(), pinned_inputs_->data(), input_bytes_);
-    if (next == 0 && flag_) driver_->copy_in(flag_->data(), pinned_flag_->data(), sizeof(int));
-    for (std::size_t n = next; n < end; ++n) start(n);
-    if (end == plan_.steps.size()) {
-      for (std::size_t o = 0; o < plan_.outputs.size(); ++o) {
-        const auto bytes = plan_.buffers[static_cast<std::size_t>(plan_.outputs[o])].bytes;
-        if (bytes > 0) driver_->copy_out(pinned_outputs_->data() + output_offsets_[o], address(plan_.outputs[o]), bytes);
+    parts_.emplace_back(recorded([&] {
+      if (next == 0 && input_bytes_ > 0) driver_->copy_in(inputs_->data(), pinned_inputs_->data(), input_bytes_);
+      if (next == 0 && flag_) driver_->copy_in(flag_->data(), pinned_flag_->data(), sizeof(int));
+      start_steps(next, end);
+      if (end == plan_.steps.size()) {
+        for (std::size_t o = 0; o < plan_.outputs.size(); ++o) {
+          const auto bytes = plan_.buffers[static_cast<std::size_t>(plan_.outputs[o])].bytes;
+          if (bytes > 0) driver_->copy_out(pinned_outputs_->data() + output_offsets_[o], address(plan_.outputs[o]), bytes);
+        }
+        if (flag_) driver_->copy_out(pinned_flag_->data() + sizeof(int), flag_->data(), sizeof(int));
       }
-      if (flag_) driver_->copy_out(pinned_flag_->data() + sizeof(int), flag_->data(), sizeof(int));
-    }
-    parts_.emplace_back(driver_->end_recording());
+    }));
     if (end < plan_.steps.size()) parts_.emplace_back(end);
     next = end + 1;
   } while (next <= plan_.steps.size());
@@ -235,13 +332,23 @@ std::vector<Tensor> Execution::run(std::span<const Tensor> inputs) {
 }
 
 // ---- Measuring
-double Execution::measure(int runs) {
+void Execution::require_device() const {
   for (const Step& step : plan_.steps)
     if (std::holds_alternative<HostStep>(step.work))
       throw Error(ErrorCode::kUnsupported, "a node that the host executes has no time on the device", step.node);
+}
+
+double Execution::measure(int runs) {
+  require_device();
+  return measured([&] { start_steps(0, plan_.steps.size()); }, runs);
+}
+
+double Execution::measure_work(int runs) {
+  require_device();
   return measured(
       [&] {
-        for (std::size_t n = 0; n < plan_.steps.size(); ++n) start(n);
+        for (std::size_t n = 0; n < plan_.steps.size(); ++n)
+          if (!plan_.steps[n].layout) start(n);
       },
       runs);
 }
@@ -251,11 +358,57 @@ double Execution::measure_step(std::size_t step, int runs) {
   return measured([&] { start(step); }, runs);
 }
 
+std::unique_ptr<Recording> Execution::recorded(const std::function<void()>& work) {
+  driver_->begin_recording();
+  try {
+    work();
+    return driver_->end_recording();
+  } catch (...) {
+    driver_->abandon_recording();
+    throw;
+  }
+}
+
 // Several times in one recording, so that starting the recording hardly counts.
 double Execution::measured(const std::function<void()>& work, int runs) {
-  driver_->begin_recording();
-  for (int n = 0; n < kRepeats; ++n) work();
-  return driver_->measure(*driver_->end_recording(), runs) / kRepeats;
+  const auto recording = recorded([&] {
+    for (int n = 0; n < kRepeats; ++n) work();
+  });
+  return driver_->measure(*recording, runs) / kRepeats;
+}
+
+// ---- Which plan
+namespace {
+
+// Are there convolutions that tensor cores compute?
+bool has_channels_last(const Plan& plan, Precision precision) {
+  return std::any_of(plan.steps.begin(), plan.steps.end(), [&](const Step& step) {
+    const auto* library = std::get_if<LibraryStep>(&step.work);
+    const auto* c = library == nullptr ? nullptr : std::get_if<ConvolutionShape>(&library->shape);
+    return c != nullptr && c->channels_last &&
+           (c->type == DataType::kHalf || c->type == DataType::kBfloat16 ||
+            (c->type == DataType::kFloat && precision == Precision::kTf32));
+  });
+}
+
+}  // namespace
+
+std::unique_ptr<Execution> prepare(const std::shared_ptr<Driver>& driver, const Graph& graph, ConstantStore& constants,
+                                   const CudaOptions& options) {
+  const auto make = [&](Plan plan) { return std::make_unique<Execution>(driver, std::move(plan), constants, options); };
+  if (options.channels_last) return make(make_plan(graph, {.channels_last = *options.channels_last}));
+  Plan last = make_plan(graph, {.channels_last = true});
+  const bool on_host = std::any_of(last.steps.begin(), last.steps.end(),
+                                   [](const Step& step) { return std::holds_alternative<HostStep>(step.work); });
+  if (on_host || !has_channels_last(last, options.precision)) return make(make_plan(graph));
+  std::unique_ptr<Execution> first = make(make_plan(graph));
+  try {
+    std::unique_ptr<Execution> second = make(std::move(last));
+    return first->measure(kChoosingRuns) <= second->measure(kChoosingRuns) ? std::move(first) : std::move(second);
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::kMissing) throw;
+    return first;  // there may be memory for one alone
+  }
 }
 
 }  // namespace rewright::cuda

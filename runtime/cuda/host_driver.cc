@@ -2,19 +2,24 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <sstream>
+#include <map>
+#include <numeric>
+#include <random>
 #include <utility>
 
 #include "graph/temporary_folder.h"
 #include "operators/interpreter.h"
 #include "operators/operator.h"
+#include "runtime/cuda/activation.h"
 #include "runtime/cuda/host_shim.h"
+#include "runtime/cuda/layout.h"
 
 namespace rewright::cuda {
 
@@ -27,6 +32,8 @@ std::string replaced(std::string text, const std::string& what, const std::strin
 }
 
 class HostDriver;
+
+constexpr const char* kOnlyChoice = "the only one";
 
 // Kernels and operations look the same to a recording.
 using Work = std::function<void()>;
@@ -43,15 +50,35 @@ class HostModule final : public Module {
   void* library_ = nullptr;
 };
 
+// Steps in any order that their streams allow, another one at every start: what depends on more than it waits for is seen.
 class HostRecording final : public Recording {
  public:
-  explicit HostRecording(std::vector<Work> work) : work_(std::move(work)) {}
+  struct Entry {
+    Work work;
+    std::vector<std::size_t> after;  // entries
+  };
+  explicit HostRecording(std::vector<Entry> entries) : entries_(std::move(entries)) {}
   void start() override {
-    for (const Work& w : work_) w();
+    std::vector<std::size_t> missing, ready;
+    std::vector<std::vector<std::size_t>> next(entries_.size());
+    for (std::size_t e = 0; e < entries_.size(); ++e) {
+      missing.push_back(entries_[e].after.size());
+      for (const std::size_t before : entries_[e].after) next[before].push_back(e);
+      if (missing[e] == 0) ready.push_back(e);
+    }
+    while (!ready.empty()) {
+      std::swap(ready[random_() % ready.size()], ready.back());
+      const std::size_t e = ready.back();
+      ready.pop_back();
+      entries_[e].work();
+      for (const std::size_t n : next[e])
+        if (--missing[n] == 0) ready.push_back(n);
+    }
   }
 
  private:
-  std::vector<Work> work_;
+  std::vector<Entry> entries_;
+  std::minstd_rand random_;
 };
 
 // An operator of ours, by its denotation.
@@ -59,6 +86,7 @@ class HostOperation final : public Operation {
  public:
   using Compute = std::function<void(std::span<const std::byte* const>, std::byte*)>;
   HostOperation(HostDriver& driver, Compute compute) : driver_(driver), compute_(std::move(compute)) {}
+  std::string choice() const override { return kOnlyChoice; }
   std::size_t workspace_bytes() const override { return 1; }
   void start(std::span<const std::byte* const> inputs, std::byte* output, std::byte* workspace) override;
 
@@ -69,21 +97,29 @@ class HostOperation final : public Operation {
 
 class HostDriver final : public Driver {
  public:
-  explicit HostDriver(bool libraries) : libraries_(libraries) {}
+  HostDriver(const HostDriverOptions& options, std::shared_ptr<HostDriverReport> report)
+      : options_(options), report_(report ? std::move(report) : std::make_shared<HostDriverReport>()) {}
   std::string device_name() const override { return "host"; }
   std::string library_versions() const override { return "host compiler"; }
   int architecture() const override { return 0; }
   int processors() const override { return 1; }
 
   std::byte* allocate(std::size_t bytes) override {
+    if (report_->allocated + bytes > options_.memory) throw Error(ErrorCode::kMissing, "the device is out of memory");
     void* memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
     if (memory == nullptr) throw Error(ErrorCode::kMissing, "out of memory");
     std::memset(memory, 0xff, bytes);  // NaN, so that what is read before it is written is seen
+    report_->allocated += bytes;
+    sizes_[static_cast<std::byte*>(memory)] = bytes;
     return static_cast<std::byte*>(memory);
   }
-  void release(std::byte* memory) noexcept override { std::free(memory); }
+  void release(std::byte* memory) noexcept override {
+    report_->allocated -= sizes_.at(memory);
+    sizes_.erase(memory);
+    std::free(memory);
+  }
   std::byte* allocate_pinned(std::size_t bytes) override { return allocate(bytes); }
-  void release_pinned(std::byte* memory) noexcept override { std::free(memory); }
+  void release_pinned(std::byte* memory) noexcept override { release(memory); }
   void copy_in(std::byte* device, const std::byte* host, std::size_t bytes) override { copy(device, host, bytes); }
   void copy_out(std::byte* host, const std::byte* device, std::size_t bytes) override { copy(host, device, bytes); }
   void copy(std::byte* to, const std::byte* from, std::size_t bytes) override {
@@ -112,27 +148,75 @@ class HostDriver final : public Driver {
   }
   std::unique_ptr<Module> load(const std::string& binary) override { return std::make_unique<HostModule>(*this, binary); }
 
-  std::unique_ptr<Operation> product(const ProductShape& shape, Precision) override;
-  std::unique_ptr<Operation> convolution(const ConvolutionShape& shape, Precision) override;
+  std::unique_ptr<Operation> product(const ProductShape& shape, Precision, const std::string& choice) override;
+  std::unique_ptr<Operation> convolution(const ConvolutionShape& shape, Precision, const std::string& choice) override;
 
-  void begin_recording() override { recording_ = true; }
+  void begin_recording() override {
+    recording_ = true;
+    begun_.assign(1, {});
+  }
   std::unique_ptr<Recording> end_recording() override {
+    if (stream_ != 0) throw Error(ErrorCode::kMissing, "a recording ends in another stream than it began in");
+    for (std::size_t s = 1; s < begun_.size(); ++s)
+      for (const std::size_t e : begun_[s])
+        if (!reaches_end(e)) throw Error(ErrorCode::kMissing, "a stream is not joined");
     recording_ = false;
-    return std::make_unique<HostRecording>(std::exchange(work_, {}));
+    marks_.clear();
+    return std::make_unique<HostRecording>(std::exchange(entries_, {}));
+  }
+  void abandon_recording() noexcept override {
+    recording_ = false;
+    stream_ = 0;
+    entries_.clear();
+    marks_.clear();
+  }
+  void use_stream(int stream) override {
+    stream_ = static_cast<std::size_t>(stream);
+    if (begun_.size() <= stream_) begun_.resize(stream_ + 1);
+  }
+  void mark(int number) override { marks_[number] = begun_[stream_]; }
+  void wait_for(int number) override {
+    for (const std::size_t e : marks_.at(number))
+      if (std::find(begun_[stream_].begin(), begun_[stream_].end(), e) == begun_[stream_].end()) begun_[stream_].push_back(e);
   }
   double measure(Recording& recording, int runs) override {
     for (int r = 0; r < runs; ++r) recording.start();
     return 1e-6;
   }
 
+  bool starts_operations() const { return options_.start_operations; }
+  bool serves(const std::string& choice) {
+    if (!options_.libraries || (!choice.empty() && choice != kOnlyChoice)) return false;
+    report_->measured += choice.empty();
+    return true;
+  }
+
   void perform(Work work) {
     if (!recording_) return work();
-    work_.push_back(std::move(work));
+    entries_.push_back({std::move(work), begun_[stream_]});
+    begun_[stream_] = {entries_.size() - 1};
   }
 
  private:
-  bool libraries_, recording_ = false;
-  std::vector<Work> work_;
+  // Does stream 0 come after this entry?
+  bool reaches_end(std::size_t entry) const {
+    std::vector<std::size_t> before = begun_[0];
+    for (std::size_t n = 0; n < before.size(); ++n) {
+      if (before[n] == entry) return true;
+      for (const std::size_t e : entries_[before[n]].after)
+        if (std::find(before.begin(), before.end(), e) == before.end()) before.push_back(e);
+    }
+    return false;
+  }
+
+  HostDriverOptions options_;
+  std::shared_ptr<HostDriverReport> report_;
+  std::map<std::byte*, std::size_t> sizes_;  // of what is allocated
+  bool recording_ = false;
+  std::vector<HostRecording::Entry> entries_;
+  std::size_t stream_ = 0;
+  std::vector<std::vector<std::size_t>> begun_;  // by stream: the entries that its next one comes after
+  std::map<int, std::vector<std::size_t>> marks_;
 };
 
 HostModule::HostModule(HostDriver& driver, const std::string& binary) : driver_(driver) {
@@ -151,6 +235,7 @@ void HostModule::start(const std::string& kernel, unsigned blocks, unsigned thre
 }
 
 void HostOperation::start(std::span<const std::byte* const> inputs, std::byte* output, std::byte*) {
+  if (!driver_.starts_operations()) throw Error(ErrorCode::kUnsupported, "this library starts nothing");
   driver_.perform([compute = compute_, list = std::vector<const std::byte*>(inputs.begin(), inputs.end()), output] {
     compute(list, output);
   });
@@ -162,10 +247,29 @@ Tensor copied(DataType type, const Sizes& sizes, const std::byte* bytes) {
   return t;
 }
 
-double activated(Activation activation, double v) { return activation == Activation::kRelu && v < 0 ? 0 : v; }
+std::vector<double> activated(const std::vector<double>& x, Activation activation, double low, double high) {
+  if (activation == Activation::kNone) return x;
+  const ActivationNode node = activation_node(activation, low, high);
+  std::vector<Tensor> inputs{Tensor::from_reals(DataType::kDouble, {static_cast<std::int64_t>(x.size())}, x)};
+  for (const double b : node.bounds) inputs.push_back(Tensor::from_reals(DataType::kDouble, {}, std::vector<double>{b}));
+  return interpret(*node.op, node.attributes, inputs)[0].reals();
+}
 
-std::unique_ptr<Operation> HostDriver::product(const ProductShape& p, Precision) {
-  if (!libraries_) return nullptr;
+// With its axes in this order.
+Tensor transposed(const Tensor& tensor, const std::vector<std::int64_t>& order) {
+  const Operator& op = registry().get("Transpose");
+  Attributes attributes = op.defaults();
+  attributes.at(op.field("perm").value()) = to_indices(order);
+  return interpret(op, attributes, std::vector<Tensor>{tensor})[0];
+}
+Tensor channels_first(const Tensor& tensor) {
+  std::vector<std::int64_t> order{0, static_cast<std::int64_t>(tensor.sizes().size()) - 1};
+  while (order.size() < tensor.sizes().size()) order.push_back(static_cast<std::int64_t>(order.size()) - 1);
+  return transposed(tensor, order);
+}
+
+std::unique_ptr<Operation> HostDriver::product(const ProductShape& p, Precision, const std::string& choice) {
+  if (!serves(choice)) return nullptr;
   return std::make_unique<HostOperation>(*this, [p](std::span<const std::byte* const> inputs, std::byte* output) {
     const auto elements = [&](const std::byte* bytes, std::int64_t count) { return copied(p.type, {count}, bytes).reals(); };
     const std::int64_t a_rows = p.a_transposed ? p.k : p.m, b_rows = p.b_transposed ? p.n : p.k;
@@ -183,34 +287,44 @@ std::unique_ptr<Operation> HostDriver::product(const ProductShape& p, Precision)
           for (std::int64_t k = 0; k < p.k; ++k)
             sum += a[static_cast<std::size_t>(i * p.a_batch + (p.a_transposed ? k * p.a_stride + m : m * p.a_stride + k))] *
                    b[static_cast<std::size_t>(i * p.b_batch + (p.b_transposed ? n * p.b_stride + k : k * p.b_stride + n))];
-          y[static_cast<std::size_t>(i * p.y_batch + m * p.y_stride + n)] =
-              activated(p.activation, p.alpha * sum + bias[static_cast<std::size_t>(n)]);
+          y[static_cast<std::size_t>(i * p.y_batch + m * p.y_stride + n)] = p.alpha * sum + bias[static_cast<std::size_t>(n)];
         }
+    y = activated(y, p.activation, 0, 0);
     const Tensor result = Tensor::from_reals(p.type, {static_cast<std::int64_t>(y.size())}, y);
     std::memcpy(output, result.bytes().data(), result.byte_count());
   });
 }
 
-std::unique_ptr<Operation> HostDriver::convolution(const ConvolutionShape& c, Precision) {
-  if (!libraries_) return nullptr;
+std::unique_ptr<Operation> HostDriver::convolution(const ConvolutionShape& c, Precision, const std::string& choice) {
+  if (!serves(choice)) return nullptr;
   return std::make_unique<HostOperation>(*this, [c](std::span<const std::byte* const> inputs, std::byte* output) {
     const Operator& op = registry().get("Conv");
     Attributes attributes = op.defaults();
     const auto set = [&](const char* name, AttributeValue value) { attributes.at(op.field(name).value()) = std::move(value); };
     set("strides", to_indices(c.strides)), set("dilations", to_indices(c.dilations));
     set("pads_begin", to_indices(c.pads_begin)), set("pads_end", to_indices(c.pads_end)), set("group", Index(c.groups));
-    std::vector<Tensor> operands{copied(c.type, c.x, inputs[0]), copied(c.type, c.w, inputs[1])};
+    const auto image = [&](const Sizes& sizes, const std::byte* bytes) {
+      return c.channels_last ? channels_first(copied(c.type, channels_last(sizes), bytes)) : copied(c.type, sizes, bytes);
+    };
+    std::vector<Tensor> operands{image(c.x, inputs[0]), image(c.w, inputs[1])};
     if (c.bias) operands.push_back(copied(c.type, {c.y[1]}, inputs[2]));
     std::vector<double> y = interpret(op, attributes, operands)[0].reals();
-    const std::vector<double> more = c.residual ? copied(c.type, c.y, inputs.back()).reals() : std::vector<double>(y.size());
-    for (std::size_t i = 0; i < y.size(); ++i) y[i] = activated(c.activation, y[i] + more[i]);
-    const Tensor result = Tensor::from_reals(c.type, c.y, y);
+    if (c.residual) {
+      const std::vector<double> more = image(c.y, inputs.back()).reals();
+      for (std::size_t i = 0; i < y.size(); ++i) y[i] += more[i];
+    }
+    Tensor result = Tensor::from_reals(c.type, c.y, activated(y, c.activation, c.low, c.high));
+    std::vector<std::int64_t> order(c.y.size());
+    std::iota(order.begin(), order.end(), 0);
+    if (c.channels_last) result = transposed(result, channels_last(order));
     std::memcpy(output, result.bytes().data(), result.byte_count());
   });
 }
 
 }  // namespace
 
-std::shared_ptr<Driver> make_host_driver(bool libraries) { return std::make_shared<HostDriver>(libraries); }
+std::shared_ptr<Driver> make_host_driver(const HostDriverOptions& options, std::shared_ptr<HostDriverReport> report) {
+  return std::make_shared<HostDriver>(options, std::move(report));
+}
 
 }  // namespace rewright::cuda

@@ -2,13 +2,25 @@
 // turns where they exchange values.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 
 #include "runtime/cuda/driver.h"
 
 namespace rewright::cuda {
 
-// `libraries`: products and convolutions are computed by plain loops; otherwise there are none, and kernels compute them.
-std::shared_ptr<Driver> make_host_driver(bool libraries);
+struct HostDriverOptions {
+  bool libraries = true;  // products and convolutions are computed by plain loops; otherwise there are none, and kernels do it
+  std::size_t memory = std::size_t{1} << 40;  // bytes that the device has
+  bool start_operations = true;               // otherwise those of libraries fail when they are started
+};
+struct HostDriverReport {
+  int measured = 0;           // operations that were not chosen before
+  std::size_t allocated = 0;  // bytes at present
+};
+
+// The report is written as long as the driver lives.
+std::shared_ptr<Driver> make_host_driver(const HostDriverOptions& options = {},
+                                         std::shared_ptr<HostDriverReport> report = nullptr);
 
 }  // namespace rewright::cuda

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/cuda/activation.h"
+
 namespace rewright::cuda {
 
 namespace {
@@ -137,19 +139,29 @@ bool is_start(const Element& e) { return e->kind == Kind::kRead && e->operand ==
 
 }  // namespace
 
+bool LibraryNode::absorb_activation(const Element& e) {
+  const auto found = find_activation(e);
+  if (!found) return false;
+  if (auto* p = std::get_if<ProductShape>(&shape)) {
+    if (found->activation != Activation::kRelu && found->activation != Activation::kGelu) return false;
+    p->activation = found->activation;
+  } else {
+    auto& c = std::get<ConvolutionShape>(shape);
+    c.activation = found->activation;
+    c.low = found->low, c.high = found->high;
+  }
+  return true;
+}
+
 bool LibraryNode::absorb(const GraphFacts& facts, const Chain& chain) {
   const Element& e = chain.element;
-  if (!starts.empty() || e->arguments.size() != 2) return false;
-  Activation& activation = std::visit([](auto& s) -> Activation& { return s.activation; }, shape);
-  if (activation != Activation::kNone) return false;
+  if (!starts.empty() || std::visit([](const auto& s) { return s.activation != Activation::kNone; }, shape)) return false;
+  if (absorb_activation(e)) return true;
+  if (e->kind != Kind::kAdd) return false;
   for (std::size_t side = 0; side < 2; ++side) {
     const Element &start = e->arguments[side], &other = e->arguments[1 - side];
     if (!is_start(start)) continue;
-    if (e->kind == Kind::kMaximum && other->kind == Kind::kConstant && other->real == Real(0)) {
-      activation = Activation::kRelu;
-      return true;
-    }
-    if (e->kind != Kind::kAdd || other->kind != Kind::kRead || other->zero_outside || is_start(other)) return false;
+    if (other->kind != Kind::kRead || other->zero_outside || is_start(other)) return false;
     const ValueId value = chain.operands[static_cast<std::size_t>(other->operand)];
     const ValueInfo added = facts.info(value);
     const Index at = address(*other, added.sizes);
@@ -174,8 +186,12 @@ bool LibraryNode::absorb(const GraphFacts& facts, const Chain& chain) {
 }
 
 Element LibraryNode::epilogue(const GraphFacts& facts, const ValueInfo& result, const Indices& position) const {
-  const bool relu = std::visit([](const auto& s) { return s.activation == Activation::kRelu; }, shape);
-  if (inputs.size() == 2 && !relu) return nullptr;
+  FoundActivation behind;
+  if (const auto* c = std::get_if<ConvolutionShape>(&shape))
+    behind = {c->activation, c->low, c->high};
+  else
+    behind.activation = std::get<ProductShape>(shape).activation;
+  if (inputs.size() == 2 && behind.activation == Activation::kNone) return nullptr;
   const auto operand = [](std::size_t number, const ValueInfo& v) {
     return Operand(static_cast<int>(number), {v.type, to_indices(v.sizes)});
   };
@@ -196,7 +212,7 @@ Element LibraryNode::epilogue(const GraphFacts& facts, const ValueInfo& result, 
       if (added.sizes[a] > 1) at[a] = axis;
     e = e + other(at);
   }
-  return relu ? maximum(e, real(0)) : e;
+  return activated(behind.activation, behind.low, behind.high, e);
 }
 
 std::optional<LibraryNode> library_node(const GraphFacts& facts, const Node& node) {

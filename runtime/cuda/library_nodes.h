@@ -19,6 +19,9 @@ struct LibraryNode {
   bool absorb(const GraphFacts& facts, const Chain& chain);
   // The epilogue over the result without it (operand 0) and the inputs from the third on; null if there is none.
   Element epilogue(const GraphFacts& facts, const ValueInfo& result, const Indices& position) const;
+
+ private:
+  bool absorb_activation(const Element& element);
 };
 
 // Nothing if these types or attributes are not the libraries'.

@@ -9,8 +9,8 @@
 #include "graph/temporary_folder.h"
 #include "optimizer/optimize.h"
 #include "rules/instance.h"
-#include "runtime/cuda/host_driver.h"
 #include "runtime/cuda/session.h"
+#include "runtime/cuda/testing.h"
 
 namespace rewright::cuda {
 namespace {
@@ -99,7 +99,7 @@ TEST_CASE("random instances of the sources of rules") {
   const TemporaryFolder cache;
   for (const bool libraries : {false, true}) {
     CAPTURE(libraries);
-    compare(make_session(make_host_driver(libraries), graph, {}, {Precision::kFloat, cache.path()})->run(inputs), expected);
+    compare(make_session(tested_driver(libraries), graph, {}, {.cache = cache.path()})->run(inputs), expected);
   }
   CHECK(std::distance(std::filesystem::directory_iterator(cache.path()), {}) >= 1);
 }

@@ -19,10 +19,10 @@ struct Buffer {
   enum class Kind { kArena, kInput, kConstant };
   Kind kind = Kind::kArena;
   std::size_t bytes = 0;
-  int number = -1;            // kInput: of the graph's
-  Tensor constant;            // kConstant
-  int first = -1, last = -1;  // kArena: steps
-  std::size_t offset = 0;     // kArena
+  int number = -1;             // kInput: of the graph's
+  Tensor constant;             // kConstant
+  bool channels_last = false;  // kConstant: how it is to lie
+  std::size_t offset = 0;      // kArena
 };
 
 // A node that the interpreter executes on the host: what it reads comes back from the device, and its results go there.
@@ -56,6 +56,9 @@ struct Step {
   std::vector<int> inputs;  // buffers; -1: absent
   std::vector<int> outputs;
   double flops = 0, bytes = 0;
+  bool layout = false;     // only puts elements in another order
+  int stream = 0;          // which of Plan::streams it may run in
+  std::vector<int> waits;  // earlier steps of other streams that it has to wait for
 };
 
 struct Plan {
@@ -67,9 +70,15 @@ struct Plan {
   std::vector<TensorType> input_types;
   std::size_t arena_bytes = 0;
   bool checks_positions = false;
+  int streams = 1;
+};
+
+struct PlanOptions {
+  bool channels_last = false;  // convolutions and what stands between them
+  int most_streams = 4;
 };
 
 // Plans a graph whose sizes are all known. Throws Error(kUnsupported) at a node that cannot be executed.
-Plan make_plan(const Graph& graph);
+Plan make_plan(const Graph& graph, const PlanOptions& options = {});
 
 }  // namespace rewright::cuda

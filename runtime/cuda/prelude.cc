@@ -57,6 +57,7 @@ std::span<const FunctionSource> function_sources() {
       {&logical_xor, "", "!x != !y"},
       {&is_nan, "x != x", ""},
       {&is_infinite, "x == infinity() || x == -infinity()", ""},
+      {&nearest_float, "real((float)x)", ""},
       {&bit_and, "", "x & y"},
       {&bit_or, "", "x | y"},
       {&bit_xor, "", "x ^ y"},

@@ -21,22 +21,25 @@ class CudaSession final : public Session {
   CudaSession(std::shared_ptr<Driver> driver, const Graph& graph, const SessionOptions& options, CudaOptions cuda)
       : driver_(std::move(driver)), graph_(graph), options_(options), cuda_(std::move(cuda)), constants_(driver_) {
     if (options.precision_double) throw Error(ErrorCode::kUnsupported, "the CUDA runtime computes in the types of the model");
-    if (sizes_known(graph_)) prepare({}, graph_);
+    const std::lock_guard lock(driver_->in_use);
+    if (sizes_known(graph_)) prepare_for({}, graph_);
   }
 
   std::vector<Tensor> run(std::span<const Tensor> inputs) override {
+    const std::lock_guard lock(driver_->in_use);
     const Substitution sizes = bind_sizes(graph_, inputs);
     std::vector<Sizes> key;
     for (const Tensor& t : inputs) key.push_back(t.sizes());
     auto found = executions_.find({});
     if (found == executions_.end()) found = executions_.find(key);
-    if (found == executions_.end()) found = prepare(key, with_sizes(graph_, sizes));
+    if (found == executions_.end()) found = prepare_for(key, with_sizes(graph_, sizes));
     last_ = found->second.get();
     ++runs_;
     return last_->run(inputs);
   }
 
   std::vector<StepProfile> profile() const override {
+    const std::lock_guard lock(driver_->in_use);
     std::vector<StepProfile> result;
     if (last_ == nullptr || !options_.profile) return result;
     for (std::size_t n = 0; n < last_->plan().steps.size(); ++n) {
@@ -51,8 +54,8 @@ class CudaSession final : public Session {
  private:
   using Executions = std::map<std::vector<Sizes>, std::unique_ptr<Execution>>;
 
-  Executions::iterator prepare(std::vector<Sizes> key, const Graph& graph) {
-    return executions_.emplace(std::move(key), std::make_unique<Execution>(driver_, make_plan(graph), constants_, cuda_)).first;
+  Executions::iterator prepare_for(std::vector<Sizes> key, const Graph& graph) {
+    return executions_.emplace(std::move(key), prepare(driver_, graph, constants_, cuda_)).first;
   }
 
   std::shared_ptr<Driver> driver_;

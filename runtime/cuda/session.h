@@ -3,7 +3,9 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 
+#include "runtime/cuda/choices.h"
 #include "runtime/cuda/driver.h"
 #include "runtime/session.h"
 
@@ -11,7 +13,10 @@ namespace rewright::cuda {
 
 struct CudaOptions {
   Precision precision = Precision::kFloat;
-  std::filesystem::path cache;  // folder of compiled kernels; empty: none
+  std::filesystem::path cache = {};        // folder of compiled kernels; empty: none
+  std::shared_ptr<Choices> choices = {};   // what was measured before; null: nothing, for each session anew
+  std::optional<bool> in_streams = {};     // independent steps side by side; unset: where that is measured to be faster
+  std::optional<bool> channels_last = {};  // convolutions on tensor cores; unset: where that is measured to be faster
 };
 
 std::unique_ptr<Session> make_session(std::shared_ptr<Driver> driver, const Graph& graph, const SessionOptions& options,

@@ -2,10 +2,14 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <random>
+#include <thread>
 
+#include "graph/temporary_folder.h"
 #include "runtime/cuda/generated_kernel.h"
-#include "runtime/cuda/host_driver.h"
+#include "runtime/cuda/plan.h"
 #include "runtime/cuda/session.h"
+#include "runtime/cuda/source_names.h"
+#include "runtime/cuda/testing.h"
 
 namespace rewright::cuda {
 namespace {
@@ -43,29 +47,48 @@ struct Builder {
 
   void check(bool libraries = true, double tolerance = 2e-5) {
     const std::vector<Tensor> expected = interpret(graph, inputs);
-    const auto session = make_session(make_host_driver(libraries), graph, {}, {});
-    for (int round = 0; round < 2; ++round) {
-      const std::vector<Tensor> actual = session->run(inputs);
-      REQUIRE(actual.size() == expected.size());
-      for (std::size_t o = 0; o < actual.size(); ++o) {
-        INFO("output " << o << " of\n" << to_string(graph));
-        REQUIRE(actual[o].type() == expected[o].type());
-        REQUIRE(actual[o].sizes() == expected[o].sizes());
-        const std::vector<double> a = actual[o].reals(), e = expected[o].reals();
-        double largest = 0;
-        for (const double v : e)
-          if (std::isfinite(v)) largest = std::max(largest, std::fabs(v));
-        const double limit = expected[o].type() == DataType::kHalf       ? 2e-3
-                             : expected[o].type() == DataType::kBfloat16 ? 2e-2
-                                                                         : tolerance;
-        for (std::size_t i = 0; i < e.size(); ++i) {
-          const bool same = a[i] == e[i] || (std::isnan(a[i]) && std::isnan(e[i]));
-          if (same || std::fabs(a[i] - e[i]) <= limit * (std::fabs(e[i]) + 0.1 * largest + 1e-3)) continue;
-          INFO("element " << i << " of " << e.size() << ": " << a[i] << ", expected " << e[i]);
-          REQUIRE(false);
-        }
+    const TemporaryFolder cache;  // of kernels that both have
+    for (const bool other : {false, true}) {
+      INFO((other ? "in streams, channels last" : "one after the other, channels first"));
+      const auto session = make_session(tested_driver(libraries), graph, {},
+                                        {.cache = cache.path(), .in_streams = other, .channels_last = other});
+      for (int round = 0; round < (other ? 4 : 2); ++round) require_close(session->run(inputs), expected, tolerance);
+    }
+  }
+
+  void require_close(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected, double tolerance) const {
+    REQUIRE(actual.size() == expected.size());
+    for (std::size_t o = 0; o < actual.size(); ++o) {
+      INFO("output " << o << " of\n" << to_string(graph));
+      REQUIRE(actual[o].type() == expected[o].type());
+      REQUIRE(actual[o].sizes() == expected[o].sizes());
+      const std::vector<double> a = actual[o].reals(), e = expected[o].reals();
+      double largest = 0;
+      for (const double v : e)
+        if (std::isfinite(v)) largest = std::max(largest, std::fabs(v));
+      const double limit = expected[o].type() == DataType::kHalf       ? 2e-3
+                           : expected[o].type() == DataType::kBfloat16 ? 2e-2
+                                                                       : tolerance;
+      for (std::size_t i = 0; i < e.size(); ++i) {
+        const bool same = a[i] == e[i] || (std::isnan(a[i]) && std::isnan(e[i]));
+        if (same || std::fabs(a[i] - e[i]) <= limit * (std::fabs(e[i]) + 0.1 * largest + 1e-3)) continue;
+        INFO("element " << i << " of " << e.size() << ": " << a[i] << ", expected " << e[i]);
+        REQUIRE(false);
       }
     }
+  }
+
+  ValueId constant(const Sizes& sizes) { return graph.add_constant(random_tensor(random, DataType::kFloat, sizes, -1, 1)); }
+  ValueId convolution(ValueId x, std::int64_t channels, std::int64_t kernel) {
+    const Sizes sizes = values(graph.value(x).type.shape);
+    Sizes w{channels, sizes[1]};
+    w.resize(sizes.size(), kernel);
+    const std::vector<std::int64_t> pads(sizes.size() - 2, kernel / 2), ones(sizes.size() - 2, 1);
+    return node("Conv", {x, constant(w), constant({channels})},
+                {{"strides", to_indices(ones)},
+                 {"dilations", to_indices(ones)},
+                 {"pads_begin", to_indices(pads)},
+                 {"pads_end", to_indices(pads)}});
   }
 };
 
@@ -177,13 +200,13 @@ TEST_CASE("integers, truth values, gathers, pools") {
   b.check();
 }
 
-TEST_CASE("a position that data leads outside is kept inside and noted") {
+TEST_CASE("a position that data leads outside is kept inside and noted", "[host]") {
   const Operand x(0, {DataType::kFloat, indices({4})}), at(1, {DataType::kInt64, indices({2})});
   const Index i = Index::fresh("i");
   const GeneratedKernel kernel = generate_kernel(x({Index::load(at({i}))}), {i}, {DataType::kFloat, {2}},
                                                  {{DataType::kFloat, {4}}, {DataType::kInt64, {2}}});
   REQUIRE(kernel.checks_positions);
-  const auto driver = make_host_driver(true);
+  const auto driver = make_host_driver();
   const auto module = driver->load(driver->compile(kernel_file({&kernel})));
   float values[4] = {1, 2, 3, 4}, y[2];
   for (const std::int64_t second : {3, 4, -1}) {
@@ -243,11 +266,181 @@ TEST_CASE("sizes that are bound when a model runs, and empty tensors") {
   Graph graph;
   const ValueId x = graph.add_input("x", {DataType::kFloat, {n, 3}});
   graph.add_output("y", graph.add_node(registry().get("Relu"), {}, {x})[0]);
-  const auto session = make_session(make_host_driver(true), graph, {}, {});
+  const auto session = make_session(tested_driver(), graph, {}, {});
   std::mt19937 random(1);
   for (const std::int64_t size : {2, 5, 0, 2}) {
     const Tensor t = random_tensor(random, DataType::kFloat, {size, 3});
     CHECK(session->run({&t, 1})[0] == interpret(graph, {&t, 1})[0]);
+  }
+}
+
+TEST_CASE("branches run side by side in memory of their own") {
+  for (unsigned seed = 1; seed <= 3; ++seed) {
+    Builder b(seed);
+    std::vector<ValueId> values{b.input(DataType::kFloat, {6, 40}), b.input(DataType::kFloat, {6, 40})};
+    for (int n = 0; n < 24; ++n) {
+      const auto one = [&] {
+        return values[static_cast<std::size_t>(b.pick(0, static_cast<std::int64_t>(values.size()) - 1))];
+      };
+      values.push_back(b.node("Softmax", {b.node("MatMul", {one(), b.constant({40, 40})})}, {{"axis", Index(1)}}));
+      if (n % 3 == 2) values.push_back(b.node("Add", {one(), values.back()}));
+    }
+    for (const ValueId v : {values.back(), values[values.size() - 2], values[values.size() - 5]}) b.output(b.node("Neg", {v}));
+    const Plan plan = make_plan(b.graph);
+    CHECK(plan.streams > 1);
+    CHECK(make_plan(b.graph, {.most_streams = 1}).arena_bytes <= plan.arena_bytes);
+    b.check();
+  }
+}
+
+TEST_CASE("convolutions and what stands between them with channels last") {
+  Builder b(12);
+  const ValueId x = b.input(DataType::kFloat, {2, 3, 8, 10});
+  ValueId y = b.node("Clip", {b.convolution(x, 8, 3), b.graph.add_constant(Tensor::scalar(DataType::kFloat, 0)),
+                              b.graph.add_constant(Tensor::scalar(DataType::kFloat, 6))});
+  const ValueId branch = b.node("Swish", {b.convolution(y, 8, 1)});
+  y = b.node("Relu", {b.node("Add", {b.convolution(branch, 8, 3), y})});
+  const ValueId pooled = b.node("ReduceMean", {y}, {{"axes", indices({2, 3})}, {"keepdims", true}});
+  const ValueId gate = b.node("Sigmoid", {b.convolution(pooled, 8, 1)});
+  y = b.node("Mul", {y, gate});
+  y = b.node("Concat", {y, branch}, {{"axis", Index(1)}});
+  b.output(y);
+  b.output(b.node("Softmax", {y}, {{"axis", Index(1)}}));
+  b.output(b.node("Transpose", {y}, {{"perm", indices({0, 2, 3, 1})}}));
+  b.output(b.node("Reshape", {y}, {{"shape", indices({2, 16 * 80})}}));
+  b.output(b.node("MatMul", {y, b.constant({10, 4})}));
+  for (const Sizes& sizes : {Sizes{1, 4, 9}, Sizes{2, 4, 5, 3, 4}}) {
+    const ValueId z = b.convolution(b.node("Relu", {b.input(DataType::kFloat, sizes)}), 6, 3);
+    b.output(b.node("Gelu", {z}, {{"approximate", std::string("tanh")}}));
+  }
+  // Weights that are computed are not moved: this one stays as it is.
+  b.output(b.node("Conv", {y, b.node("Neg", {b.input(DataType::kFloat, {4, 16, 1, 1})})},
+                  {{"strides", indices({1, 1})},
+                   {"dilations", indices({1, 1})},
+                   {"pads_begin", indices({0, 0})},
+                   {"pads_end", indices({0, 0})}}));
+  const Plan plan = make_plan(b.graph, {.channels_last = true});
+  int last = 0, layouts = 0;
+  for (const Step& step : plan.steps) {
+    if (const auto* library = std::get_if<LibraryStep>(&step.work))
+      if (const auto* c = std::get_if<ConvolutionShape>(&library->shape)) last += c->channels_last;
+    layouts += step.layout;
+  }
+  CHECK(last == 6);
+  CHECK(layouts == 5);  // three inputs, and the results of two convolutions
+  b.check();
+  b.check(false);
+}
+
+TEST_CASE("activations behind products and convolutions are epilogues") {
+  Builder b(13);
+  std::vector<Activation> wanted;
+  const auto add = [&](const char* op, Activation product, Activation convolution,
+                       std::vector<std::pair<std::string, AttributeValue>> attributes = {}) {
+    b.output(b.node(
+        op, {b.node("Add", {b.node("MatMul", {b.input(DataType::kFloat, {4, 6}), b.constant({6, 8})}), b.constant({8})})},
+        attributes));
+    b.output(b.node(op, {b.convolution(b.input(DataType::kFloat, {1, 4, 5, 5}), 6, 3)}, attributes));
+    wanted.push_back(product), wanted.push_back(convolution);
+  };
+  add("Relu", Activation::kRelu, Activation::kRelu);
+  add("Gelu", Activation::kGelu, Activation::kGelu, {{"approximate", std::string("tanh")}});
+  add("Gelu", Activation::kNone, Activation::kNone);
+  add("Swish", Activation::kNone, Activation::kSilu);
+  add("Sigmoid", Activation::kNone, Activation::kSigmoid);
+  const ValueId x = b.convolution(b.input(DataType::kFloat, {1, 4, 5, 5}), 6, 3);
+  b.output(b.node("Mul", {b.node("Sigmoid", {x}), x}));
+  wanted.push_back(Activation::kSilu);
+  std::vector<Activation> found;
+  for (const Step& step : make_plan(b.graph).steps)
+    if (const auto* library = std::get_if<LibraryStep>(&step.work))
+      found.push_back(std::visit([](const auto& s) { return s.activation; }, library->shape));
+  CHECK(found == wanted);
+  b.check();
+}
+
+TEST_CASE("what was measured once is not measured again", "[host]") {
+  Builder b(14);
+  const ValueId x = b.input(DataType::kFloat, {1, 4, 6, 6});
+  b.output(b.node("Relu", {b.convolution(b.convolution(x, 4, 3), 4, 3)}));
+  b.output(b.node("MatMul", {b.input(DataType::kFloat, {3, 4}), b.constant({4, 5})}));
+  const TemporaryFolder folder;
+  const auto measured = [&](const std::shared_ptr<Choices>& choices, const HostDriverOptions& options = {}) {
+    const auto report = std::make_shared<HostDriverReport>();
+    const auto session = make_session(make_host_driver(options, report), b.graph, {}, {.choices = choices});
+    b.require_close(session->run(b.inputs), interpret(b.graph, b.inputs), 2e-5);
+    return report->measured;
+  };
+  const int all = measured(nullptr);
+  CHECK(all > 0);
+  const auto kept = [&](const char* device) { return std::make_shared<Choices>(folder.path() / "costs.sqlite", device); };
+  CHECK(measured(kept("one")) == all);
+  CHECK(measured(kept("one")) == 0);
+  CHECK(measured(kept("other")) == all);
+  // A way that is no longer there is looked for again, and what starts nothing is done by kernels.
+  CHECK(measured(kept("none"), {.libraries = false}) == 0);
+  CHECK(measured(kept("broken"), {.start_operations = false}) == all);
+  CHECK(measured(kept("broken"), {.start_operations = false}) == 0);
+  const auto spoilt = kept("spoilt");
+  for (const Step& step : make_plan(b.graph).steps)
+    if (const auto* library = std::get_if<LibraryStep>(&step.work))
+      spoilt->store(std::visit([](const auto& s) { return to_string(s); }, library->shape), "with what was never there");
+  CHECK(measured(spoilt) == all);
+}
+
+TEST_CASE("a device without enough memory is an error, and gives back what it gave", "[host]") {
+  Builder b(15);
+  b.output(b.node("Exp", {b.convolution(b.input(DataType::kFloat, {1, 4, 20, 20}), 8, 3)}));
+  const auto report = std::make_shared<HostDriverReport>();
+  {
+    const auto session = make_session(make_host_driver({}, report), b.graph, {}, {});
+    session->run(b.inputs);
+  }
+  REQUIRE(report->allocated == 0);
+  for (const std::size_t memory : {std::size_t{100}, std::size_t{10000}, std::size_t{30000}}) {
+    try {
+      make_session(make_host_driver({.memory = memory}, report), b.graph, {}, {});
+      FAIL("there is too little memory");
+    } catch (const Error& e) {
+      CHECK(e.code() == ErrorCode::kMissing);
+    }
+    CHECK(report->allocated == 0);
+  }
+}
+
+TEST_CASE("a device goes on after it had too little memory") {
+  const auto driver = tested_driver();
+  try {
+    driver->allocate(std::size_t{1} << 50);
+    FAIL("no device has so much memory");
+  } catch (const Error& e) {
+    CHECK(e.code() == ErrorCode::kMissing);
+  }
+  Builder b(17);
+  b.output(b.node("Exp", {b.input(DataType::kFloat, {5, 7})}));
+  b.require_close(make_session(driver, b.graph, {}, {})->run(b.inputs), interpret(b.graph, b.inputs), 2e-5);
+}
+
+TEST_CASE("threads share a device") {
+  Builder b(16);
+  b.output(
+      b.node("Softmax", {b.node("MatMul", {b.input(DataType::kFloat, {5, 7}), b.constant({7, 9})})}, {{"axis", Index(1)}}));
+  const std::vector<Tensor> expected = interpret(b.graph, b.inputs);
+  const auto session = make_session(tested_driver(), b.graph, {}, {});
+  std::vector<std::vector<Tensor>> results(4);
+  std::vector<std::thread> threads;
+  for (auto& result : results)
+    threads.emplace_back([&] {
+      for (int n = 0; n < 50; ++n) result = session->run(b.inputs);
+    });
+  for (std::thread& t : threads) t.join();
+  for (const auto& result : results) b.require_close(result, expected, 2e-5);
+}
+
+TEST_CASE("kernels have every function of the operators") {
+  for (const Function* f : all_functions()) {
+    INFO(f->name);
+    CHECK_FALSE(function_name(*f).empty());
   }
 }
 

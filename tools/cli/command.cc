@@ -138,6 +138,16 @@ std::map<std::string, std::int64_t> symbol_sizes(const Graph& graph, const std::
   return fitting_sizes(graph, std::move(result));
 }
 
+CLI::Option* add_math(CLI::App* command, std::string& math, const std::string& description) {
+  return command->add_option("--math", math, description)
+      ->check(CLI::IsMember({"exact", "reassociate", "fast"}))
+      ->capture_default_str();
+}
+
+MathClass math_class(const std::string& math) {
+  return math == "exact" ? MathClass::kExact : math == "fast" ? MathClass::kNeedsFinite : MathClass::kReassociates;
+}
+
 int thread_count(const CommonOptions& common) { return usable_threads(common.threads); }
 
 namespace {
@@ -153,23 +163,27 @@ std::optional<int> gpu_number(const std::string& name) {
 
 }  // namespace
 
-std::unique_ptr<Device> make_device(const std::string& name, int threads, bool exact) {
+std::string default_device() { return has_cuda_device() ? "cuda" : "cpu"; }
+
+std::unique_ptr<Device> make_device(const std::string& name, int threads, MathClass math) {
+  const bool exact = math == MathClass::kExact;
   if (name == "cpu") return make_cpu_device(threads, !exact);
   if (name == "onnxruntime") return make_onnxruntime_device(threads);
-  if (const auto gpu = gpu_number(name)) return make_cuda_device(*gpu);
+  if (const auto gpu = gpu_number(name)) return make_cuda_device(*gpu, math == MathClass::kNeedsFinite);
   if (name.starts_with("profile:"))  // models are executed, to check them, on this machine's CPU
     return make_profile_device(read_profile(name.substr(8)), name, make_cpu_device(threads, !exact));
   throw Error(ErrorCode::kUsage, "there is no device \"" + name + "\"", {},
               "there are cpu, cuda, onnxruntime and profile:FILE");
 }
 
-const Backend& find_backend(const std::string& name) {
+const Backend& find_backend(const std::string& name, MathClass math) {
   if (name == "cpu") return cpu_backend();
   if (name == "reference") return reference_backend();
   if (const auto gpu = gpu_number(name)) {
-    static std::map<int, std::unique_ptr<Backend>> backends;  // of this program's one thread
-    std::unique_ptr<Backend>& backend = backends[*gpu];
-    if (!backend) backend = make_cuda_backend(*gpu);
+    static std::map<std::pair<int, bool>, std::unique_ptr<Backend>> backends;  // of this program's one thread
+    const bool tf32 = math == MathClass::kNeedsFinite;
+    std::unique_ptr<Backend>& backend = backends[{*gpu, tf32}];
+    if (!backend) backend = make_cuda_backend(*gpu, tf32);
     return *backend;
   }
   throw Error(ErrorCode::kUsage, "there is no device \"" + name + "\" to run on", {}, "there are cpu, cuda and reference");

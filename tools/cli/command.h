@@ -76,13 +76,20 @@ std::map<std::string, Sizes> parse_shapes(const std::vector<std::string>& shapes
 // a graph is to be fast on, while it still serves all sizes. Throws Error(kBadInput) where they contradict.
 std::map<std::string, std::int64_t> symbol_sizes(const Graph& graph, const std::map<std::string, Sizes>& shapes);
 
+// --math exact|reassociate|fast.
+CLI::Option* add_math(CLI::App* command, std::string& math, const std::string& description);
+MathClass math_class(const std::string& math);
+
 int thread_count(const CommonOptions& common);
 
 // A device by its name on the command line. Throws Error(kUsage) for unknown names, Error(kMissing) for what is not here.
-// `exact`: as --math exact asks for, without kernels whose rounding is another than that of sums of products.
-std::unique_ptr<Device> make_device(const std::string& name, int threads, bool exact = false);
+// With --math exact there are no kernels whose rounding is another than that of sums of products; with fast, GPUs may round
+// factors to TF32.
+std::unique_ptr<Device> make_device(const std::string& name, int threads, MathClass math = MathClass::kReassociates);
+// What models are optimized for if nothing is said: cuda where there is a GPU, else cpu.
+std::string default_device();
 // A backend that can run models in this process: cpu or reference.
-const Backend& find_backend(const std::string& name);
+const Backend& find_backend(const std::string& name, MathClass math = MathClass::kReassociates);
 
 // Reads a tensor from a .npy or .pb file.
 Tensor read_tensor(const std::string& file);

@@ -17,8 +17,8 @@ namespace {
 
 struct Options {
   CommonOptions common;
-  std::string input, output, device = "cpu", search = "auto", math = "reassociate", objective = "latency", certificate, report,
-                             budget = "18s", memory = "8G";
+  std::string input, output, device, search = "auto", math = "reassociate", objective = "latency", certificate, report,
+                                     budget = "18s", memory = "8G";
   std::string fold_limit = "1M";
   std::vector<std::string> rules, shapes;
   double alpha = 1.05;
@@ -99,8 +99,6 @@ std::string summary(const Options& options, const OptimizeReport& r) {
 }
 
 int optimize_command(const Options& options) {
-  const std::map<std::string, MathClass> kMath = {
-      {"exact", MathClass::kExact}, {"reassociate", MathClass::kReassociates}, {"fast", MathClass::kNeedsFinite}};
   const std::map<std::string, Strategy> kStrategies = {
       {"auto", Strategy::kAuto}, {"backtrack", Strategy::kBacktrack}, {"saturate", Strategy::kSaturate}};
   const std::map<std::string, Objective> kObjectives = {
@@ -108,7 +106,7 @@ int optimize_command(const Options& options) {
   const int threads = thread_count(options.common);
   const std::vector<Rule> rules = read_proved_rules(options.rules, options.unproved);
   OptimizeOptions o;
-  o.math = kMath.at(options.math);
+  o.math = math_class(options.math);
   o.for_training = options.for_training;
   o.strategy = kStrategies.at(options.search);
   o.objective = kObjectives.at(options.objective);
@@ -133,7 +131,8 @@ int optimize_command(const Options& options) {
   o.sizes = symbol_sizes(graph, parse_shapes(options.shapes));
   Interruption interruption;
   o.cancel = interruption.token();
-  const std::unique_ptr<Device> device = make_device(options.device, threads, o.math == MathClass::kExact);
+  const std::unique_ptr<Device> device =
+      make_device(options.device.empty() ? default_device() : options.device, threads, o.math);
   const std::unique_ptr<Evaluator> evaluator = make_cpu_evaluator(threads);
   const std::unique_ptr<CostDatabase> database = std::make_unique<CostDatabase>(CostDatabase::default_file());
   OptimizeResult result;
@@ -162,8 +161,9 @@ CLI::App* add_optimize(CLI::App& program, Run& run) {
                                   "rewright optimize model.onnx -o faster.onnx --device onnxruntime", o.common);
   command->add_option("input", o.input, "the model")->required()->type_name("IN.onnx");
   command->add_option("-o,--output", o.output, "where the result is written")->required()->type_name("OUT.onnx");
-  command->add_option("--device", o.device, "what it is to be fast on: cpu, cuda, onnxruntime or profile:FILE")
-      ->capture_default_str();
+  command->add_option(
+      "--device", o.device,
+      "what it is to be fast on: cpu, cuda, onnxruntime or profile:FILE (default: cuda where there is one, else cpu)");
   command->add_option("--search", o.search, "auto, backtrack or saturate")
       ->check(CLI::IsMember({"auto", "backtrack", "saturate"}))
       ->capture_default_str();
@@ -191,9 +191,7 @@ CLI::App* add_optimize(CLI::App& program, Run& run) {
       ->capture_default_str();
   command->add_option("--rules", o.rules, "rule databases (default: the shipped one)")->type_name("FILE");
   command->add_flag("--unproved", o.unproved, "also use rules without a proof: the result may compute something else");
-  command->add_option("--math", o.math, "what may change in floating point: exact, reassociate, fast")
-      ->check(CLI::IsMember({"exact", "reassociate", "fast"}))
-      ->capture_default_str();
+  add_math(command, o.math, "what may change in floating point: exact, reassociate, fast");
   command
       ->add_option("--objective", o.objective, "what is to be little: latency, memory (its peak), energy-proxy (bytes moved)")
       ->check(CLI::IsMember({"latency", "memory", "energy-proxy"}))

@@ -152,10 +152,11 @@ int run_command(const Options& options) {
   nlohmann::json report = {{"model", options.model}, {"device", options.device}};
   if (options.device == "onnxruntime") {
     if (profile) throw Error(ErrorCode::kUsage, "--profile and --trace are for --device cpu");
-    const std::vector<Tensor> results = make_device(options.device, threads)->run(graph, tensors_of(inputs));
+    const std::vector<Tensor> results =
+        make_device(options.device, threads, math_class(options.math))->run(graph, tensors_of(inputs));
     outputs.assign(results.begin(), results.end());
   } else {
-    const std::unique_ptr<Session> session = prepare_session(find_backend(options.device), graph,
+    const std::unique_ptr<Session> session = prepare_session(find_backend(options.device, math_class(options.math)), graph,
                                                              {.threads = threads,
                                                               .profile = profile,
                                                               .winograd = options.math != "exact",
@@ -171,7 +172,8 @@ int run_command(const Options& options) {
       const std::vector<StepProfile> first = session->profile();
       for (int i = 0; i < kRuns; ++i) session->execute(inputs);
       const std::vector<StepProfile> steps = difference(session->profile(), first);
-      const Roofline roofline = make_cpu_device(threads)->roofline();
+      const Roofline roofline =
+          make_device(options.device == "reference" ? "cpu" : options.device, threads, math_class(options.math))->roofline();
       if (options.profile) say(options.common, profile_table(steps, roofline));
       report["profile"] = profile_json(steps, roofline);
       report["roofline"] = {{"flop_per_s", roofline.operations_per_second}, {"bytes_per_s", roofline.bytes_per_second}};
@@ -230,9 +232,8 @@ CLI::App* add_run(CLI::App& program, Run& run) {
       ->add_option("--plan-cache", o.plan_cache,
                    "keep packed weights and folded constants here, to start faster the next time (device cpu)")
       ->type_name("FILE");
-  command->add_option("--math", o.math, "exact: no convolutions by Winograd's method, which rounds more")
-      ->check(CLI::IsMember({"exact", "reassociate", "fast"}))
-      ->capture_default_str();
+  add_math(command, o.math,
+           "exact: no convolutions by Winograd's method, which rounds more; fast: GPUs may round factors to TF32");
   command->add_flag("--profile", o.profile, "print time, FLOPs and bytes of each operator");
   command->add_option("--trace", o.trace, "write the operators' times in Chrome's trace format")->type_name("FILE.json");
   command->callback([options, &run] { run = [options] { return run_command(*options); }; });

@@ -22,9 +22,12 @@ inline void check(cublasStatus_t status, const char* what) {
     throw Error(ErrorCode::kMissing, std::string("cuBLASLt: ") + cublasLtGetStatusString(status), what);
 }
 
+// Its statuses from 2000 on are of what was asked for, those below, 4000 and 5000 of the machine.
 inline void check(cudnnStatus_t status, const char* what) {
-  if (status != CUDNN_STATUS_SUCCESS)
-    throw Error(ErrorCode::kMissing, std::string("cuDNN: ") + cudnnGetErrorString(status), what);
+  if (status == CUDNN_STATUS_SUCCESS) return;
+  const bool of_question = CUDNN_STATUS_CATEGORY(status) == 2000 || CUDNN_STATUS_CATEGORY(status) == 3000;
+  throw Error(of_question ? ErrorCode::kUnsupported : ErrorCode::kMissing, std::string("cuDNN: ") + cudnnGetErrorString(status),
+              what);
 }
 
 }  // namespace rewright::cuda

@@ -1,6 +1,8 @@
 #include "runtime/cuda/plugin/convolution.h"
 
+#include <iterator>
 #include <limits>
+#include <sstream>
 #include <utility>
 
 #include "runtime/cuda/plugin/check.h"
@@ -12,6 +14,7 @@ namespace {
 
 constexpr int kProposals = 16;
 constexpr int kRuns = 4;
+constexpr cudnnBackendHeurMode_t kModes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK};
 constexpr std::int64_t kX = 1, kW = 2, kY = 3, kBias = 4, kResidual = 5, kFirstVirtual = 10;
 
 cudnnDataType_t data_type(DataType type) {
@@ -39,9 +42,14 @@ std::size_t byte_count(const std::vector<std::int64_t>& sizes, DataType type) {
   return bytes;
 }
 
-Descriptor tensor(std::int64_t number, const std::vector<std::int64_t>& sizes, cudnnDataType_t type) {
+Descriptor tensor(std::int64_t number, const std::vector<std::int64_t>& sizes, cudnnDataType_t type, bool channels_last) {
   std::vector<std::int64_t> strides(sizes.size(), 1);
-  for (std::size_t a = sizes.size() - 1; a-- > 0;) strides[a] = strides[a + 1] * sizes[a + 1];
+  std::int64_t stride = channels_last ? sizes[1] : 1;
+  for (std::size_t a = sizes.size(); a-- > 0;) {
+    if (channels_last && a == 1) continue;
+    strides[a] = stride;
+    stride *= sizes[a];
+  }
   Descriptor d(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   d.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type);
   d.set_numbers(CUDNN_ATTR_TENSOR_DIMENSIONS, sizes);
@@ -54,6 +62,19 @@ Descriptor tensor(std::int64_t number, const std::vector<std::int64_t>& sizes, c
   return d;
 }
 
+cudnnPointwiseMode_t pointwise_mode(Activation activation) {
+  switch (activation) {
+    case Activation::kGelu:
+      return CUDNN_POINTWISE_GELU_APPROX_TANH_FWD;
+    case Activation::kSilu:
+      return CUDNN_POINTWISE_SWISH_FWD;
+    case Activation::kSigmoid:
+      return CUDNN_POINTWISE_SIGMOID_FWD;
+    default:
+      return CUDNN_POINTWISE_RELU_FWD;  // kClip, too, with its bounds
+  }
+}
+
 class Convolution final : public Operation {
  public:
   Convolution(Device& device, const ConvolutionShape& shape) : device_(device), shape_(shape) {}
@@ -61,15 +82,7 @@ class Convolution final : public Operation {
   // False if no engine of cuDNN's computes it.
   bool choose(Precision precision) {
     const ConvolutionOperations operations(shape_);
-    Descriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-    std::vector<cudnnBackendDescriptor_t> handles;
-    for (const Descriptor& o : operations.operations) handles.push_back(o.get());
-    const cudnnHandle_t dnn = device_.dnn();
-    graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, static_cast<std::int64_t>(handles.size()),
-              handles.data());
-    graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &dnn);
-    graph.finalize();
-
+    const Descriptor graph = operation_graph(operations);
     Scratch x(device_, byte_count(shape_.x, shape_.type)), w(device_, byte_count(shape_.w, shape_.type));
     Scratch y(device_, byte_count(shape_.y, shape_.type));
     Scratch bias(device_, shape_.bias ? byte_count({shape_.y[1]}, shape_.type) : 0);
@@ -79,39 +92,78 @@ class Convolution final : public Operation {
     if (shape_.bias) inputs.push_back(bias.data());
     if (shape_.residual) inputs.push_back(residual.data());
     double best = std::numeric_limits<double>::infinity();
-    for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK}) {
-      if (mode == CUDNN_HEUR_MODE_FALLBACK && plan_) break;
-      for (Descriptor& configuration : proposals(graph, mode)) {
-        try {
-          if (!allowed(configuration, precision)) continue;
-          auto plan = std::make_unique<Descriptor>(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-          plan->set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &dnn);
-          plan->set_descriptor(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
-          plan->finalize();
-          std::int64_t bytes = 0, count = 0;
-          check(cudnnBackendGetAttribute(plan->get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &count,
-                                         &bytes),
-                "a workspace");
-          if (bytes > static_cast<std::int64_t>(kWorkspaceLimit)) continue;
-          const double seconds = device_.time([&] { return execute(*plan, inputs, y.data(), workspace.data()); }, kRuns);
-          if (seconds >= best) continue;
-          best = seconds;
-          plan_ = std::move(plan);
-          workspace_bytes_ = static_cast<std::size_t>(bytes);
-        } catch (const Error&) {
-          continue;  // an engine that does not serve this after all
-        }
+    std::unique_ptr<Descriptor> fastest;
+    for (std::size_t mode = 0; mode < std::size(kModes); ++mode) {
+      if (kModes[mode] == CUDNN_HEUR_MODE_FALLBACK && fastest) break;
+      const std::vector<Descriptor> found = proposals(graph, kModes[mode]);
+      for (std::size_t n = 0; n < found.size(); ++n) {
+        if (!prepare(found[n], precision)) continue;
+        const double seconds = device_.time([&] { return execute(inputs, y.data(), workspace.data()); }, kRuns);
+        if (seconds >= best) continue;
+        best = seconds;
+        fastest = std::move(plan_);
+        chosen_bytes_ = workspace_bytes_;
+        choice_ = std::to_string(mode) + " " + std::to_string(n);
       }
     }
+    plan_ = std::move(fastest);
+    workspace_bytes_ = chosen_bytes_;
     return plan_ != nullptr;
   }
 
+  // The engine that was chosen before: the heuristics say the same for one version of cuDNN on one device.
+  bool take(Precision precision, const std::string& choice) {
+    std::istringstream in(choice);
+    std::size_t mode = 0, number = 0;
+    if (!(in >> mode >> number) || mode >= std::size(kModes)) return false;
+    const ConvolutionOperations operations(shape_);
+    const std::vector<Descriptor> found = proposals(operation_graph(operations), kModes[mode]);
+    choice_ = choice;
+    return number < found.size() && prepare(found[number], precision);
+  }
+
+  std::string choice() const override { return choice_; }
   std::size_t workspace_bytes() const override { return workspace_bytes_; }
   void start(std::span<const std::byte* const> inputs, std::byte* output, std::byte* workspace) override {
-    if (!execute(*plan_, inputs, output, workspace)) throw Error(ErrorCode::kMissing, "cuDNN does not start a convolution");
+    if (!execute(inputs, output, workspace)) throw Error(ErrorCode::kUnsupported, "cuDNN does not start a convolution");
   }
 
  private:
+  Descriptor operation_graph(const ConvolutionOperations& operations) const {
+    Descriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+    std::vector<cudnnBackendDescriptor_t> handles;
+    for (const Descriptor& o : operations.operations) handles.push_back(o.get());
+    const cudnnHandle_t dnn = device_.dnn();
+    graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, static_cast<std::int64_t>(handles.size()),
+              handles.data());
+    graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &dnn);
+    graph.finalize();
+    return graph;
+  }
+
+  // False if the engine does not serve this after all, or wants too much memory.
+  bool prepare(const Descriptor& configuration, Precision precision) {
+    plan_.reset();
+    try {
+      if (!allowed(configuration, precision)) return false;
+      const cudnnHandle_t dnn = device_.dnn();
+      auto plan = std::make_unique<Descriptor>(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+      plan->set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &dnn);
+      plan->set_descriptor(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
+      plan->finalize();
+      std::int64_t bytes = 0, count = 0;
+      check(
+          cudnnBackendGetAttribute(plan->get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &count, &bytes),
+          "a workspace");
+      if (bytes > static_cast<std::int64_t>(kWorkspaceLimit)) return false;
+      workspace_bytes_ = static_cast<std::size_t>(bytes);
+      plan_ = std::move(plan);
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  }
+
   static std::vector<Descriptor> proposals(const Descriptor& graph, cudnnBackendHeurMode_t mode) {
     std::vector<Descriptor> result;
     try {
@@ -155,7 +207,7 @@ class Convolution final : public Operation {
     return true;
   }
 
-  bool execute(const Descriptor& plan, std::span<const std::byte* const> inputs, std::byte* output, std::byte* workspace) {
+  bool execute(std::span<const std::byte* const> inputs, std::byte* output, std::byte* workspace) {
     std::vector<std::int64_t> numbers{kX, kW, kY};
     std::vector<const void*> addresses{inputs[0], inputs[1], output};
     std::size_t next = 2;
@@ -167,13 +219,14 @@ class Convolution final : public Operation {
     pack.set_numbers(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, numbers);
     pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
     pack.finalize();
-    return cudnnBackendExecute(device_.dnn(), plan.get(), pack.get()) == CUDNN_STATUS_SUCCESS;
+    return cudnnBackendExecute(device_.dnn(), plan_->get(), pack.get()) == CUDNN_STATUS_SUCCESS;
   }
 
   Device& device_;
   ConvolutionShape shape_;
   std::unique_ptr<Descriptor> plan_;
-  std::size_t workspace_bytes_ = 0;
+  std::size_t workspace_bytes_ = 0, chosen_bytes_ = 0;
+  std::string choice_;
 };
 
 }  // namespace
@@ -197,14 +250,14 @@ ConvolutionOperations::ConvolutionOperations(const ConvolutionShape& c) {
   const auto sizes = [&](const std::vector<std::int64_t>& list) { return widened(list, rank, 1, 2); };
   const auto add = [&](Descriptor d) -> const Descriptor& { return parts.emplace_back(std::move(d)); };
   parts.reserve(16);  // references stay good
-  const Descriptor& x = add(tensor(kX, sizes(c.x), type));
-  const Descriptor& w = add(tensor(kW, sizes(c.w), type));
+  const Descriptor& x = add(tensor(kX, sizes(c.x), type, c.channels_last));
+  const Descriptor& w = add(tensor(kW, sizes(c.w), type, c.channels_last));
   const int behind = (c.bias ? 1 : 0) + (c.residual ? 1 : 0) + (c.activation != Activation::kNone ? 1 : 0);
   int made = 0;
   // The result of the next operation: y itself for the last one.
   const auto result = [&]() -> const Descriptor& {
     const bool last = made == behind;
-    return add(tensor(last ? kY : kFirstVirtual + made++, sizes(c.y), last ? type : compute));
+    return add(tensor(last ? kY : kFirstVirtual + made++, sizes(c.y), last ? type : compute, c.channels_last));
   };
 
   Descriptor window(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
@@ -239,6 +292,10 @@ ConvolutionOperations::ConvolutionOperations(const ConvolutionShape& c) {
     Descriptor kind(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
     kind.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &what);
     kind.set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &compute);
+    if (c.activation == Activation::kClip && what == CUDNN_POINTWISE_RELU_FWD) {
+      kind.set(CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP, CUDNN_TYPE_DOUBLE, 1, &c.low);
+      kind.set(CUDNN_ATTR_POINTWISE_RELU_UPPER_CLIP, CUDNN_TYPE_DOUBLE, 1, &c.high);
+    }
     kind.finalize();
     const Descriptor& function = add(std::move(kind));
     const Descriptor* to = &result();
@@ -254,17 +311,19 @@ ConvolutionOperations::ConvolutionOperations(const ConvolutionShape& c) {
   if (c.bias) {
     std::vector<std::int64_t> by_channel(std::max<std::size_t>(rank, 2) + 2, 1);
     by_channel[1] = c.y[1];
-    pointwise(CUDNN_POINTWISE_ADD, &add(tensor(kBias, by_channel, type)));
+    pointwise(CUDNN_POINTWISE_ADD, &add(tensor(kBias, by_channel, type, c.channels_last)));
   }
-  if (c.residual) pointwise(CUDNN_POINTWISE_ADD, &add(tensor(kResidual, sizes(c.y), type)));
-  if (c.activation == Activation::kRelu) pointwise(CUDNN_POINTWISE_RELU_FWD, nullptr);
+  if (c.residual) pointwise(CUDNN_POINTWISE_ADD, &add(tensor(kResidual, sizes(c.y), type, c.channels_last)));
+  if (c.activation != Activation::kNone) pointwise(pointwise_mode(c.activation), nullptr);
 }
 
-std::unique_ptr<Operation> make_convolution(Device& device, const ConvolutionShape& shape, Precision precision) {
+std::unique_ptr<Operation> make_convolution(Device& device, const ConvolutionShape& shape, Precision precision,
+                                            const std::string& choice) {
   auto convolution = std::make_unique<Convolution>(device, shape);
   try {
-    if (!convolution->choose(precision)) return nullptr;
-  } catch (const Error&) {
+    if (!(choice.empty() ? convolution->choose(precision) : convolution->take(precision, choice))) return nullptr;
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::kUnsupported) throw;
     return nullptr;  // cuDNN knows no such graph
   }
   return convolution;

@@ -4,6 +4,7 @@
 #include <cudnn.h>
 
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -46,6 +47,7 @@ struct ConvolutionOperations {
   std::vector<Descriptor> operations;  // in order
 };
 
-std::unique_ptr<Operation> make_convolution(Device& device, const ConvolutionShape& shape, Precision precision);
+std::unique_ptr<Operation> make_convolution(Device& device, const ConvolutionShape& shape, Precision precision,
+                                            const std::string& choice);
 
 }  // namespace rewright::cuda

@@ -19,7 +19,7 @@ std::string version_text(int version, int thousand) {
 
 class LoadedModule final : public Module {
  public:
-  LoadedModule(cudaStream_t stream, const std::string& binary) : stream_(stream) {
+  LoadedModule(const Device& device, const std::string& binary) : device_(device) {
     check(cudaLibraryLoadData(&library_, binary.data(), nullptr, nullptr, 0, nullptr, nullptr, 0), "kernels");
   }
   ~LoadedModule() override { cudaLibraryUnload(library_); }
@@ -28,12 +28,12 @@ class LoadedModule final : public Module {
     if (found == nullptr) check(cudaLibraryGetKernel(&found, library_, kernel.c_str()), "a kernel");
     std::vector<void*> values(arguments.begin(), arguments.end()), addresses;
     for (void*& v : values) addresses.push_back(&v);
-    check(cudaLaunchKernel(static_cast<const void*>(found), dim3(blocks), dim3(threads), addresses.data(), 0, stream_),
+    check(cudaLaunchKernel(static_cast<const void*>(found), dim3(blocks), dim3(threads), addresses.data(), 0, device_.stream()),
           "starting a kernel");
   }
 
  private:
-  cudaStream_t stream_;
+  const Device& device_;
   cudaLibrary_t library_ = nullptr;
   std::map<std::string, cudaKernel_t> kernels_;
 };
@@ -41,7 +41,9 @@ class LoadedModule final : public Module {
 class GraphRecording final : public Recording {
  public:
   GraphRecording(cudaStream_t stream, cudaGraph_t graph) : stream_(stream), graph_(graph) {
-    check(cudaGraphInstantiate(&executable_, graph_, 0), "a CUDA graph");
+    const cudaError_t status = cudaGraphInstantiate(&executable_, graph_, 0);
+    if (status != cudaSuccess) cudaGraphDestroy(graph_);  // no destructor will
+    check(status, "a CUDA graph");
   }
   ~GraphRecording() override {
     if (executable_ != nullptr) cudaGraphExecDestroy(executable_);
@@ -74,6 +76,7 @@ Device::Device(int number) {
   architecture_ = 10 * properties.major + properties.minor;
   processors_ = properties.multiProcessorCount;
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream");
+  streams_ = {stream_};
   check(cudaEventCreate(&start_), "an event");
   check(cudaEventCreate(&end_), "an event");
   check(cublasLtCreate(&blas_), "cublasLtCreate");
@@ -86,7 +89,8 @@ Device::~Device() {
   if (blas_ != nullptr) cublasLtDestroy(blas_);
   if (start_ != nullptr) cudaEventDestroy(start_);
   if (end_ != nullptr) cudaEventDestroy(end_);
-  if (stream_ != nullptr) cudaStreamDestroy(stream_);
+  for (const auto& [number, event] : marks_) cudaEventDestroy(event);
+  for (const cudaStream_t stream : streams_) cudaStreamDestroy(stream);
 }
 
 std::string Device::library_versions() const {
@@ -129,13 +133,13 @@ void Device::synchronize() { check(cudaStreamSynchronize(stream_), "waiting for 
 
 // ---- Work
 std::string Device::compile(const std::string& source) { return compile_for(source, architecture_); }
-std::unique_ptr<Module> Device::load(const std::string& binary) { return std::make_unique<LoadedModule>(stream_, binary); }
+std::unique_ptr<Module> Device::load(const std::string& binary) { return std::make_unique<LoadedModule>(*this, binary); }
 
-std::unique_ptr<Operation> Device::product(const ProductShape& shape, Precision precision) {
-  return make_product(*this, shape, precision);
+std::unique_ptr<Operation> Device::product(const ProductShape& shape, Precision precision, const std::string& choice) {
+  return make_product(*this, shape, precision, choice);
 }
-std::unique_ptr<Operation> Device::convolution(const ConvolutionShape& shape, Precision precision) {
-  return make_convolution(*this, shape, precision);
+std::unique_ptr<Operation> Device::convolution(const ConvolutionShape& shape, Precision precision, const std::string& choice) {
+  return make_convolution(*this, shape, precision, choice);
 }
 
 void Device::begin_recording() { check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "recording"); }
@@ -145,6 +149,33 @@ std::unique_ptr<Recording> Device::end_recording() {
   check(cudaStreamEndCapture(stream_, &graph), "recording");
   return std::make_unique<GraphRecording>(stream_, graph);
 }
+
+void Device::abandon_recording() noexcept {
+  stream_ = streams_[0];
+  cudnnSetStream(dnn_, stream_);
+  cudaGraph_t graph = nullptr;
+  if (cudaStreamEndCapture(stream_, &graph) == cudaSuccess && graph != nullptr) cudaGraphDestroy(graph);
+  cudaGetLastError();  // the failure was reported already
+}
+
+// ---- Streams
+void Device::use_stream(int stream) {
+  while (streams_.size() <= static_cast<std::size_t>(stream)) {
+    cudaStream_t another = nullptr;
+    check(cudaStreamCreateWithFlags(&another, cudaStreamNonBlocking), "a stream");
+    streams_.push_back(another);
+  }
+  stream_ = streams_[static_cast<std::size_t>(stream)];
+  check(cudnnSetStream(dnn_, stream_), "cudnnSetStream");
+}
+
+void Device::mark(int number) {
+  cudaEvent_t& event = marks_[number];
+  if (event == nullptr) check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "an event");
+  check(cudaEventRecord(event, stream_), "an event");
+}
+
+void Device::wait_for(int number) { check(cudaStreamWaitEvent(stream_, marks_.at(number), 0), "an event"); }
 
 double Device::measure(Recording& recording, int runs) {
   std::vector<double> seconds;

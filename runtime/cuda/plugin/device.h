@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "runtime/cuda/driver.h"
 
@@ -21,6 +22,8 @@ class Device final : public Driver {
   // Throws Error(kMissing) that says which part is missing.
   explicit Device(int number);
   ~Device() override;
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
 
   std::string device_name() const override { return name_; }
   std::string library_versions() const override;
@@ -38,14 +41,19 @@ class Device final : public Driver {
 
   std::string compile(const std::string& source) override;
   std::unique_ptr<Module> load(const std::string& binary) override;
-  std::unique_ptr<Operation> product(const ProductShape& shape, Precision precision) override;
-  std::unique_ptr<Operation> convolution(const ConvolutionShape& shape, Precision precision) override;
+  std::unique_ptr<Operation> product(const ProductShape& shape, Precision precision, const std::string& choice) override;
+  std::unique_ptr<Operation> convolution(const ConvolutionShape& shape, Precision precision,
+                                         const std::string& choice) override;
 
   void begin_recording() override;
   std::unique_ptr<Recording> end_recording() override;
+  void abandon_recording() noexcept override;
+  void use_stream(int stream) override;
+  void mark(int number) override;
+  void wait_for(int number) override;
   double measure(Recording& recording, int runs) override;
 
-  cudaStream_t stream() const { return stream_; }
+  cudaStream_t stream() const { return stream_; }  // the one in use
   cublasLtHandle_t blas() const { return blas_; }
   cudnnHandle_t dnn() const { return dnn_; }
 
@@ -56,6 +64,8 @@ class Device final : public Driver {
   std::string name_;
   int architecture_ = 0, processors_ = 0;
   cudaStream_t stream_ = nullptr;
+  std::vector<cudaStream_t> streams_;
+  std::map<int, cudaEvent_t> marks_;
   cudaEvent_t start_ = nullptr, end_ = nullptr;
   cublasLtHandle_t blas_ = nullptr;
   cudnnHandle_t dnn_ = nullptr;

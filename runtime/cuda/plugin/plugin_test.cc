@@ -1,6 +1,8 @@
 // The plug-in's parts without a GPU: NVRTC compiles what is generated, the libraries take our descriptors, and failures say
 // what is missing.
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <iterator>
 
 #include "operators/operator.h"
 #include "runtime/cuda/generated_kernel.h"
@@ -78,8 +80,13 @@ TEST_CASE("cuBLASLt takes the descriptors of products") {
       p.a_stride = transposed ? 5 : 3, p.b_stride = transposed ? 3 : 7, p.y_stride = 7;
       p.a_batch = 15, p.y_batch = 35;
       p.bias = transposed;
-      p.activation = transposed ? Activation::kRelu : Activation::kNone;
+      p.activation = transposed ? Activation::kGelu : Activation::kNone;
       const ProductDescriptors d(p, Precision::kTf32);
+      std::uint32_t epilogue = 0;
+      std::size_t bytes = 0;
+      REQUIRE(cublasLtMatmulDescGetAttribute(d.product, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue), &bytes) ==
+              CUBLAS_STATUS_SUCCESS);
+      CHECK(epilogue == (transposed ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_DEFAULT));
       std::uint64_t rows = 0;
       std::size_t written = 0;
       REQUIRE(cublasLtMatrixLayoutGetAttribute(d.y, CUBLASLT_MATRIX_LAYOUT_ROWS, &rows, sizeof(rows), &written) ==
@@ -88,10 +95,39 @@ TEST_CASE("cuBLASLt takes the descriptors of products") {
     }
 }
 
+TEST_CASE("TF32 is asked for where it is allowed, and nowhere else") {
+  ProductShape p;
+  p.m = p.n = p.k = p.a_stride = p.b_stride = p.y_stride = 4;
+  for (const DataType type : {DataType::kFloat, DataType::kHalf, DataType::kDouble})
+    for (const Precision precision : {Precision::kFloat, Precision::kTf32}) {
+      p.type = type;
+      const ProductDescriptors d(p, precision);
+      std::int32_t compute = 0;
+      std::size_t bytes = 0;
+      REQUIRE(cublasLtMatmulDescGetAttribute(d.product, CUBLASLT_MATMUL_DESC_COMPUTE_TYPE, &compute, sizeof(compute), &bytes) ==
+              CUBLAS_STATUS_SUCCESS);
+      CHECK((compute == CUBLAS_COMPUTE_32F_FAST_TF32) == (type == DataType::kFloat && precision == Precision::kTf32));
+    }
+  p.type = DataType::kFloat;
+  p.activation = Activation::kSilu;
+  CHECK_THROWS_AS(ProductDescriptors(p, Precision::kFloat), Error);
+}
+
+TEST_CASE("an algorithm of cuBLASLt as text and back") {
+  cublasLtMatmulHeuristicResult_t algorithm{};
+  algorithm.workspaceSize = 12345;
+  for (std::size_t i = 0; i < std::size(algorithm.algo.data); ++i) algorithm.algo.data[i] = ~std::uint64_t{0} / (i + 1);
+  const auto back = algorithm_of(to_text(algorithm));
+  REQUIRE(back);
+  CHECK(back->workspaceSize == algorithm.workspaceSize);
+  CHECK(std::equal(std::begin(algorithm.algo.data), std::end(algorithm.algo.data), std::begin(back->algo.data)));
+  for (const char* text : {"", "12", "12 x", "what was never there"}) CHECK_FALSE(algorithm_of(text));
+}
+
 TEST_CASE("cuDNN takes the operations of convolutions") {
   for (const DataType type : {DataType::kFloat, DataType::kHalf, DataType::kBfloat16})
     for (const std::size_t rank : {1, 2, 3})
-      for (int epilogue = 0; epilogue < 8; ++epilogue) {
+      for (int epilogue = 0; epilogue < 64; ++epilogue) {
         const auto list = [&](std::int64_t v) { return std::vector<std::int64_t>(rank, v); };
         ConvolutionShape c;
         c.type = type;
@@ -100,9 +136,22 @@ TEST_CASE("cuDNN takes the operations of convolutions") {
         c.strides = list(2), c.dilations = list(1), c.pads_begin = list(1), c.pads_end = list(1);
         c.groups = 2;
         c.bias = epilogue & 1, c.residual = epilogue & 2;
-        c.activation = epilogue & 4 ? Activation::kRelu : Activation::kNone;
+        static constexpr Activation kActivations[] = {Activation::kNone, Activation::kRelu, Activation::kClip,
+                                                      Activation::kGelu, Activation::kSilu, Activation::kSigmoid};
+        c.channels_last = epilogue & 4;
+        c.activation = kActivations[static_cast<std::size_t>(epilogue >> 3) % std::size(kActivations)];
+        c.high = 6;
         const ConvolutionOperations operations(c);
-        CHECK(operations.operations.size() == 1u + (epilogue & 1) + (epilogue >> 1 & 1) + (epilogue >> 2 & 1));
+        CHECK(operations.operations.size() == 1u + c.bias + c.residual + (c.activation != Activation::kNone));
+        // x's strides: 8 channels, 9 points along each axis; one axis gets another of size 1 before it.
+        std::int64_t strides[5] = {}, count = 0;
+        REQUIRE(cudnnBackendGetAttribute(operations.parts[0].get(), CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 5, &count,
+                                         strides) == CUDNN_STATUS_SUCCESS);
+        const std::int64_t points = rank == 1 ? 9 : rank == 2 ? 81 : 729;
+        REQUIRE(count == (rank == 3 ? 5 : 4));
+        CHECK(strides[0] == 8 * points);
+        CHECK(strides[1] == (c.channels_last ? 1 : points));
+        CHECK(strides[count - 1] == (c.channels_last ? 8 : 1));
       }
   ConvolutionShape wrong;
   wrong.x = {1, 1, 4, 4}, wrong.w = {1, 1, 3, 3}, wrong.y = {1, 1, 4, 4};
@@ -127,7 +176,23 @@ TEST_CASE("failures of libraries are errors") {
   CHECK_NOTHROW(check(cudaSuccess, "x"));
   CHECK_THROWS_AS(check(cudaErrorMemoryAllocation, "x"), Error);
   CHECK_THROWS_AS(check(CUBLAS_STATUS_NOT_INITIALIZED, "x"), Error);
-  CHECK_THROWS_AS(check(static_cast<cudnnStatus_t>(1001), "x"), Error);
+  // What a library does not serve is left to another way; what the machine lacks ends the work.
+  const auto code = [](auto status) {
+    try {
+      check(status, "x");
+    } catch (const Error& e) {
+      return e.code();
+    }
+    return ErrorCode::kUsage;
+  };
+  CHECK(code(cudaErrorMemoryAllocation) == ErrorCode::kMissing);
+  CHECK(code(cudaErrorDevicesUnavailable) == ErrorCode::kMissing);
+  CHECK(code(static_cast<cudaError_t>(35)) == ErrorCode::kMissing);  // the driver is missing
+  CHECK(code(static_cast<cublasStatus_t>(1)) == ErrorCode::kMissing);
+  CHECK(code(static_cast<cudnnStatus_t>(1001)) == ErrorCode::kMissing);
+  CHECK(code(CUDNN_STATUS_NOT_SUPPORTED) == ErrorCode::kUnsupported);
+  CHECK(code(CUDNN_STATUS_BAD_PARAM) == ErrorCode::kUnsupported);
+  CHECK(code(CUDNN_STATUS_EXECUTION_FAILED) == ErrorCode::kMissing);
 }
 
 }  // namespace rewright::cuda

@@ -1,6 +1,7 @@
 #include "runtime/cuda/plugin/product.h"
 
 #include <limits>
+#include <sstream>
 #include <vector>
 
 #include "runtime/cuda/plugin/check.h"
@@ -35,6 +36,18 @@ class Product final : public Operation {
   Product(Device& device, const ProductShape& shape, Precision precision)
       : device_(device), shape_(shape), descriptors_(shape, precision) {}
 
+  // False if it is none for this product on this device.
+  bool take(const std::string& choice) {
+    const auto algorithm = algorithm_of(choice);
+    if (!algorithm || algorithm->workspaceSize > kWorkspaceLimit) return false;
+    chosen_ = *algorithm;
+    cublasLtMatmulHeuristicResult_t checked{};
+    const bool good = cublasLtMatmulAlgoCheck(device_.blas(), descriptors_.product, descriptors_.b, descriptors_.a,
+                                              descriptors_.y, descriptors_.y, &chosen_.algo, &checked) == CUBLAS_STATUS_SUCCESS;
+    if (good) chosen_.workspaceSize = checked.workspaceSize;
+    return good && checked.workspaceSize <= kWorkspaceLimit;
+  }
+
   // False if cuBLASLt has no algorithm.
   bool choose() {
     cublasLtMatmulPreference_t preference = nullptr;
@@ -67,9 +80,11 @@ class Product final : public Operation {
     return best < std::numeric_limits<double>::infinity();
   }
 
+  std::string choice() const override { return to_text(chosen_); }
   std::size_t workspace_bytes() const override { return chosen_.workspaceSize; }
   void start(std::span<const std::byte* const> inputs, std::byte* output, std::byte* workspace) override {
-    if (!multiply(inputs, output, workspace, chosen_)) throw Error(ErrorCode::kMissing, "cuBLASLt does not start a product");
+    if (!multiply(inputs, output, workspace, chosen_))
+      throw Error(ErrorCode::kUnsupported, "cuBLASLt does not start a product");
   }
 
  private:
@@ -108,7 +123,34 @@ cublasLtMatrixLayout_t layout(DataType type, std::int64_t rows, std::int64_t col
   return result;
 }
 
+std::uint32_t epilogue_of(const ProductShape& p) {
+  switch (p.activation) {
+    case Activation::kNone:
+      return p.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+    case Activation::kRelu:
+      return p.bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
+    case Activation::kGelu:
+      return p.bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+    default:
+      throw Error(ErrorCode::kUnsupported, "cuBLASLt has no such epilogue");
+  }
+}
+
 }  // namespace
+
+std::string to_text(const cublasLtMatmulHeuristicResult_t& algorithm) {
+  std::string text = std::to_string(algorithm.workspaceSize);
+  for (const std::uint64_t word : algorithm.algo.data) text += " " + std::to_string(word);
+  return text;
+}
+
+std::optional<cublasLtMatmulHeuristicResult_t> algorithm_of(const std::string& text) {
+  std::istringstream in(text);
+  cublasLtMatmulHeuristicResult_t result{};
+  in >> result.workspaceSize;
+  for (auto& word : result.algo.data) in >> word;
+  return in ? std::optional(result) : std::nullopt;
+}
 
 ProductDescriptors::ProductDescriptors(const ProductShape& p, Precision precision) {
   const bool in_double = p.type == DataType::kDouble;
@@ -123,10 +165,7 @@ ProductDescriptors::ProductDescriptors(const ProductShape& p, Precision precisio
   const auto transposed = [](bool yes) { return static_cast<std::int32_t>(yes ? CUBLAS_OP_T : CUBLAS_OP_N); };
   set(CUBLASLT_MATMUL_DESC_TRANSA, transposed(p.b_transposed));
   set(CUBLASLT_MATMUL_DESC_TRANSB, transposed(p.a_transposed));
-  const bool relu = p.activation == Activation::kRelu;
-  const auto epilogue = static_cast<std::uint32_t>(p.bias ? (relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS)
-                                                          : (relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT));
-  set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
+  set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(p));
   b = layout(p.type, p.b_transposed ? p.k : p.n, p.b_transposed ? p.n : p.k, p.b_stride, p.batch, p.b_batch);
   a = layout(p.type, p.a_transposed ? p.m : p.k, p.a_transposed ? p.k : p.m, p.a_stride, p.batch, p.a_batch);
   y = layout(p.type, p.n, p.m, p.y_stride, p.batch, p.y_batch);
@@ -138,9 +177,10 @@ ProductDescriptors::~ProductDescriptors() {
   if (product != nullptr) cublasLtMatmulDescDestroy(product);
 }
 
-std::unique_ptr<Operation> make_product(Device& device, const ProductShape& shape, Precision precision) {
+std::unique_ptr<Operation> make_product(Device& device, const ProductShape& shape, Precision precision,
+                                        const std::string& choice) {
   auto product = std::make_unique<Product>(device, shape, precision);
-  if (!product->choose()) return nullptr;
+  if (!(choice.empty() ? product->choose() : product->take(choice))) return nullptr;
   return product;
 }
 

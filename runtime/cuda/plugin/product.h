@@ -4,6 +4,8 @@
 #include <cublasLt.h>
 
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "runtime/cuda/driver.h"
 
@@ -22,6 +24,11 @@ struct ProductDescriptors {
   cublasLtMatrixLayout_t a = nullptr, b = nullptr, y = nullptr;
 };
 
-std::unique_ptr<Operation> make_product(Device& device, const ProductShape& shape, Precision precision);
+// An algorithm as text and back; nothing if the text is none.
+std::string to_text(const cublasLtMatmulHeuristicResult_t& algorithm);
+std::optional<cublasLtMatmulHeuristicResult_t> algorithm_of(const std::string& text);
+
+std::unique_ptr<Operation> make_product(Device& device, const ProductShape& shape, Precision precision,
+                                        const std::string& choice);
 
 }  // namespace rewright::cuda

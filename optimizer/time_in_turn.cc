@@ -1,0 +1,29 @@
+#include "optimizer/time_in_turn.h"
+
+#include <chrono>
+
+#include "operators/error.h"
+
+namespace rewright {
+
+std::vector<std::vector<double>> time_in_turn(std::span<const std::function<void()>> works,
+                                              const std::function<double()>& clock, const TimingOptions& options) {
+  using Clock = std::chrono::steady_clock;
+  std::vector<std::vector<double>> seconds(works.size());
+  auto start = Clock::now();
+  for (int round = -options.warmup;; ++round) {
+    if (round == 0) start = Clock::now();
+    const double passed = std::chrono::duration<double>(Clock::now() - start).count();
+    if (round > 0 && (passed > options.max_seconds || (passed > options.min_seconds && round >= options.min_rounds))) break;
+    if (options.cancel.stop_requested()) throw Error(ErrorCode::kCancelled, "measuring was stopped");
+    for (std::size_t i = 0; i < works.size(); ++i) {
+      const std::size_t w = round % 2 == 0 ? i : works.size() - 1 - i;
+      const double begin = clock();
+      works[w]();
+      if (round >= 0) seconds[w].push_back(clock() - begin);
+    }
+  }
+  return seconds;
+}
+
+}  // namespace rewright

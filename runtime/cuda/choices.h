@@ -1,0 +1,26 @@
+// Which of its ways a library was fastest by, kept with the measured costs: under the device and the libraries' versions.
+#pragma once
+
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "optimizer/cost_database.h"
+
+namespace rewright::cuda {
+
+class Choices {
+ public:
+  // An empty path: kept in memory, for the sessions that share this.
+  Choices(const std::filesystem::path& file, std::string device) : database_(file), device_(std::move(device)) {}
+  std::optional<std::string> find(const std::string& work);
+  void store(const std::string& work, const std::string& choice);
+
+ private:
+  std::mutex mutex_;
+  CostDatabase database_;
+  std::string device_;
+};
+
+}  // namespace rewright::cuda

@@ -1,0 +1,33 @@
+// Which steps of a plan may run side by side.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace rewright::cuda {
+
+// Steps in streams: in order within one, and across streams where one waits for another.
+class Schedule {
+ public:
+  // `needs`: for each step, the earlier steps whose results it reads. At most so many streams.
+  Schedule(const std::vector<std::vector<int>>& needs, int most_streams);
+
+  int streams() const { return streams_; }
+  int stream(int step) const { return stream_[static_cast<std::size_t>(step)]; }
+  // The steps of other streams that a step waits for; those that it comes after anyway are left out.
+  const std::vector<int>& waits(int step) const { return waits_[static_cast<std::size_t>(step)]; }
+  // Is `first` always done when `second` begins?
+  bool before(int first, int second) const;
+
+ private:
+  using Bits = std::vector<std::uint64_t>;
+  int choose_stream(const Bits& before, const std::vector<int>& needs, int most_streams) const;
+
+  int streams_ = 1;
+  std::vector<int> stream_;
+  std::vector<std::vector<int>> waits_;
+  std::vector<Bits> before_;  // by step
+  std::vector<int> last_;     // step of each stream
+};
+
+}  // namespace rewright::cuda
