@@ -36,6 +36,32 @@ Graph small_network(std::mt19937& random) {
   return graph;
 }
 
+// Quantized convolutions, also by channels, a requantization that moves bytes, and a product.
+Graph quantized_network(std::mt19937& random) {
+  Graph graph;
+  const auto number = [&](double value) { return graph.add_constant(Tensor::scalar(DataType::kFloat, value)); };
+  const auto zero = [&](DataType t) { return graph.add_constant(Tensor::scalar(t, t == DataType::kUint8 ? 128 : 0)); };
+  const auto weights = [&](const Sizes& sizes) {
+    const ValueId w = graph.add_constant(random_tensor(random, DataType::kInt8, sizes, -127, 128));
+    return node(graph, "DequantizeLinear", {w, number(0.01), zero(DataType::kInt8)})[0];
+  };
+  const auto rounded = [&](ValueId x) {
+    const ValueId q = node(graph, "QuantizeLinear", {x, number(0.1), zero(DataType::kUint8)})[0];
+    return node(graph, "DequantizeLinear", {q, number(0.1), zero(DataType::kUint8)})[0];
+  };
+  const ValueId x = graph.add_input("x", {DataType::kFloat, {Index(2), Index(3), Index(14), Index(14)}});
+  const Indices ones{Index(1), Index(1)};
+  ValueId y = rounded(node(graph, "Conv", {rounded(x), weights({32, 3, 3, 3})}, {{"pads_begin", ones}, {"pads_end", ones}})[0]);
+  y = rounded(
+      node(graph, "Conv", {y, weights({32, 1, 3, 3})}, {{"pads_begin", ones}, {"pads_end", ones}, {"group", Index(32)}})[0]);
+  y = node(graph, "Reshape", {y}, {{"shape", Indices{2, 32, 196}}})[0];
+  y = rounded(node(graph, "Transpose", {rounded(y)}, {{"perm", Indices{0, 2, 1}}})[0]);
+  y = rounded(node(graph, "Transpose", {rounded(y)}, {{"perm", Indices{1, 0, 2}}})[0]);
+  y = rounded(node(graph, "MatMul", {y, weights({32, 40})})[0]);
+  graph.add_output("y", y);
+  return graph;
+}
+
 Tensor input_for(std::mt19937& random) { return random_tensor(random, DataType::kFloat, {2, 3, 14, 14}); }
 
 std::string read(const std::filesystem::path& file) { return std::string(map_file(file).text()); }
@@ -74,7 +100,7 @@ TEST_CASE("threads share sessions, and get the results that one thread gets") {
 
 TEST_CASE("threads share a plan whose steps are cut into pieces") {
   std::mt19937 random(3);
-  const Graph graph = small_network(random);
+  const Graph graph = GENERATE(false, true) ? quantized_network(random) : small_network(random);
   cpu::PlanOptions options;
   options.isa = cpu::detected_isa();
   options.threads = 3;

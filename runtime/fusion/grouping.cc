@@ -53,6 +53,9 @@ class Grouping {
   void group_elementwise();
   bool is_tiled(int node) const;
   bool keeps_values(int node, int root) const;
+  bool quantizes_reals(int node) const;
+  bool is_tiled_value(ValueId value) const { return producers_[value] >= 0 && is_tiled(producers_[value]); }
+  bool requantizes(const std::set<int>& members, const std::set<ValueId>& operands, ValueId from) const;
   bool is_between_quantized(int node) const;
   // The shortest closed group of elementwise nodes behind a value with more than `at_least` nodes.
   std::optional<Chain> chain_after(ValueId start, std::size_t at_least) const;
@@ -353,6 +356,21 @@ bool Grouping::keeps_values(int n, int root) const {
   return facts_.may_stay_unrounded(type) && type == facts_.info(graph_.nodes()[root]->outputs[0]).type;
 }
 
+bool Grouping::quantizes_reals(int n) const {
+  const Node& node = *graph_.nodes()[n];
+  return facts_.fuses_quantization() && is_8_bits(facts_.info(node.outputs[0]).type) && !node.inputs.empty() &&
+         node.inputs[0] != kNoValue && is_real(facts_.info(node.inputs[0]).type);
+}
+
+// Do the members of a group quantize what they compute from one value, and known numbers, alone?
+bool Grouping::requantizes(const std::set<int>& members, const std::set<ValueId>& operands, ValueId from) const {
+  for (const ValueId v : operands) {
+    if (v == kNoValue || v == from || facts_.known_number(v)) continue;
+    if (producers_[v] < 0 || !members.contains(producers_[v])) return false;
+  }
+  return std::any_of(members.begin(), members.end(), [&](int m) { return quantizes_reals(m); });
+}
+
 void Grouping::group_elementwise() {
   struct Facts {
     bool reduces = false;
@@ -403,6 +421,9 @@ void Grouping::group_elementwise() {
           const bool again = consumer.reduces || consumer.elements > producer.elements;
           if (producer.reduces || (again && producer.operations > kCheap)) worth = false;
         }
+        // What quantizes stored reals stays alone before requantizations of its result, which are then functions of one byte.
+        if (worth && quantizes_reals(p) && !is_tiled_value(graph_.nodes()[p]->inputs[0]) && requantizes(members, operands, v))
+          worth = false;
         if (!worth || count_read(operands) + count_read(graph_.nodes()[p]->inputs) > kMaxOperands) continue;
         members.insert(p);
         group_of_[p] = number;

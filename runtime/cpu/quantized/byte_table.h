@@ -15,8 +15,8 @@ struct ByteTable {
   Layout layout;  // of the operand and the result
 };
 
-// The expression as a table, where it reads nothing but one tensor of 8-bit integers, in that tensor's order, and numbers that
-// are known, and is worth it.
+// The expression as a table, where it reads nothing but one tensor of 8-bit integers, once for an element and mostly side by
+// side or else in that tensor's order, and numbers that are known, and is worth it.
 std::optional<ByteTable> make_byte_table(const Planner& planner, const Element& element, const Indices& position,
                                          ValueId result, const std::vector<ValueId>& operands);
 

@@ -19,11 +19,21 @@ std::vector<Tensor> run_at(const Graph& graph, std::span<const Tensor> inputs, I
   return cpu_backend().prepare(graph, options)->run(inputs);
 }
 
+// On three threads, in as many pieces as there may be.
+std::vector<Tensor> run_in_pieces(const Graph& graph, std::span<const Tensor> inputs, Isa isa) {
+  cpu::PlanOptions options;
+  options.isa = isa;
+  options.threads = 3;
+  options.piece_nanoseconds = 0;
+  return cpu::PlanRunner(cpu::make_plan(graph, options)).run(inputs);
+}
+
 // No element is more than one quantum off, and few are at all.
 void check_quanta(const GraphBuilder& b, double often = 0.01) {
   const std::vector<Tensor> expected = interpret(b.graph, b.inputs);
   for (const Isa isa : testing::tested_isas()) {
     const std::vector<Tensor> actual = run_at(b.graph, b.inputs, isa);
+    REQUIRE(run_in_pieces(b.graph, b.inputs, isa) == actual);
     for (std::size_t o = 0; o < expected.size(); ++o) {
       INFO(to_string(b.graph) << "output " << o << ", isa " << cpu::name(isa));
       REQUIRE(actual[o].type() == expected[o].type());
@@ -302,6 +312,39 @@ TEST_CASE("functions of one quantized tensor are tables") {
     b.graph.add_output("y", b.quantized(y, b.scale(0.003, 0.03), u));
     CHECK(b.steps().size() == 1);
     check_quanta(b);
+  }
+}
+
+TEST_CASE("transposes between quantizations move bytes through tables") {
+  for (unsigned seed = 0; seed < 32; ++seed) {
+    CAPTURE(seed);
+    QuantizedBuilder b(seed);
+    const std::int64_t rows = b.pick(9, 20), heads = b.pick(2, 5), depth = b.pick(8, 40);
+    const bool merges = seed % 2 == 0, from_reals = seed / 2 % 2 == 0, to_reals = seed / 4 % 2 == 0;
+    const DataType t = b.type(), u = b.type();
+    const ValueId s = b.scale(0.01, 0.02), zero = b.zero_point(t);
+    const Sizes sizes = merges ? Sizes{1, heads, rows, depth} : Sizes{1, rows, heads * depth};
+    ValueId y = from_reals ? node(b.graph, "QuantizeLinear", {b.input(sizes), s, zero})[0] : b.quantized_input(t, sizes);
+    y = b.dequantized(y, s, zero);
+    const auto requantize = [&] { y = b.dequantized(node(b.graph, "QuantizeLinear", {y, s, zero})[0], s, zero); };
+    if (!merges) {
+      y = node(b.graph, "Reshape", {y}, {{"shape", Indices{1, rows, heads, depth}}})[0];
+      requantize();
+    }
+    y = node(b.graph, "Transpose", {y}, {{"perm", Indices{0, 2, 1, 3}}})[0];
+    requantize();
+    if (merges) {
+      y = node(b.graph, "Reshape", {y}, {{"shape", Indices{1, rows, heads * depth}}})[0];
+      requantize();
+    }
+    if (to_reals) {
+      b.graph.add_output("y", y);
+      testing::check_graph(b.graph, b.inputs, 1e-5);
+    } else {
+      b.graph.add_output("y", b.quantized(y, b.scale(0.01, 0.03), u));
+      check_quanta(b);
+    }
+    CHECK(b.steps().size() == (from_reals ? 2 : 1));
   }
 }
 
