@@ -11,7 +11,6 @@ namespace rewright {
 namespace {
 
 constexpr int kSchemaVersion = 1;
-constexpr int kBusyMilliseconds = 10000;
 
 }  // namespace
 
@@ -30,6 +29,10 @@ struct CostDatabase::Impl {
 
   bool execute(const char* statement) { return sqlite3_exec(database, statement, nullptr, nullptr, nullptr) == SQLITE_OK; }
 
+  bool is_busy() {
+    return (sqlite3_errcode(database) & 0xff) == SQLITE_BUSY || (sqlite3_errcode(database) & 0xff) == SQLITE_LOCKED;
+  }
+
   int version() {
     int value = -1;
     sqlite3_stmt* statement = nullptr;
@@ -40,27 +43,39 @@ struct CostDatabase::Impl {
     return value;
   }
 
-  // False if the file cannot be used as it is.
-  bool open(const std::string& file) {
+  bool prepare_statements() {
+    const auto prepare = [&](const char* text, sqlite3_stmt** to) {
+      sqlite3_finalize(*to);
+      *to = nullptr;
+      return sqlite3_prepare_v2(database, text, -1, to, nullptr) == SQLITE_OK;
+    };
+    return prepare("SELECT seconds FROM costs WHERE device=? AND signature=?", &find) &&
+           prepare("INSERT OR REPLACE INTO costs VALUES(?, ?, ?)", &store) &&
+           prepare("SELECT choice FROM choices WHERE device=? AND work=?", &find_choice) &&
+           prepare("INSERT OR REPLACE INTO choices VALUES(?, ?, ?)", &store_choice);
+  }
+
+  enum class Opened { kYes, kBusy, kNo };
+  // kNo: the file cannot be used as it is; kBusy: another process has it to itself.
+  Opened open(const std::string& file, std::chrono::milliseconds patience) {
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
-    if (sqlite3_open_v2(file.c_str(), &database, flags, nullptr) != SQLITE_OK) return false;
-    sqlite3_busy_timeout(database, kBusyMilliseconds);
+    if (sqlite3_open_v2(file.c_str(), &database, flags, nullptr) != SQLITE_OK) return Opened::kNo;
+    sqlite3_busy_timeout(database, static_cast<int>(patience.count()));
     const int found = version();
-    if (found != 0 && found != kSchemaVersion) return false;
-    return execute(
-               "CREATE TABLE IF NOT EXISTS costs(device TEXT NOT NULL, signature TEXT NOT NULL, seconds REAL, "
-               "PRIMARY KEY(device, signature)) WITHOUT ROWID") &&
-           execute(
-               "CREATE TABLE IF NOT EXISTS choices(device TEXT NOT NULL, work TEXT NOT NULL, choice TEXT NOT NULL, "
-               "PRIMARY KEY(device, work)) WITHOUT ROWID") &&
-           execute(("PRAGMA user_version=" + std::to_string(kSchemaVersion)).c_str()) &&
-           sqlite3_prepare_v2(database, "SELECT seconds FROM costs WHERE device=? AND signature=?", -1, &find, nullptr) ==
-               SQLITE_OK &&
-           sqlite3_prepare_v2(database, "INSERT OR REPLACE INTO costs VALUES(?, ?, ?)", -1, &store, nullptr) == SQLITE_OK &&
-           sqlite3_prepare_v2(database, "SELECT choice FROM choices WHERE device=? AND work=?", -1, &find_choice, nullptr) ==
-               SQLITE_OK &&
-           sqlite3_prepare_v2(database, "INSERT OR REPLACE INTO choices VALUES(?, ?, ?)", -1, &store_choice, nullptr) ==
-               SQLITE_OK;
+    if (found < 0 && is_busy()) return Opened::kBusy;
+    if (found != 0 && found != kSchemaVersion) return Opened::kNo;
+    const auto begin = [&] {
+      return execute(
+                 "CREATE TABLE IF NOT EXISTS costs(device TEXT NOT NULL, signature TEXT NOT NULL, seconds REAL, "
+                 "PRIMARY KEY(device, signature)) WITHOUT ROWID") &&
+             execute(
+                 "CREATE TABLE IF NOT EXISTS choices(device TEXT NOT NULL, work TEXT NOT NULL, choice TEXT NOT NULL, "
+                 "PRIMARY KEY(device, work)) WITHOUT ROWID") &&
+             execute(("PRAGMA user_version=" + std::to_string(kSchemaVersion)).c_str());
+    };
+    // A file that is complete is opened without writing, which another process's lock would forbid.
+    if ((found == kSchemaVersion && prepare_statements()) || (begin() && prepare_statements())) return Opened::kYes;
+    return is_busy() ? Opened::kBusy : Opened::kNo;
   }
 };
 
@@ -72,17 +87,21 @@ void bind(sqlite3_stmt* statement, int number, const std::string& text) {
 
 }  // namespace
 
-CostDatabase::CostDatabase(const std::filesystem::path& file) : impl_(std::make_unique<Impl>()) {
+CostDatabase::CostDatabase(const std::filesystem::path& file, std::chrono::milliseconds patience)
+    : impl_(std::make_unique<Impl>()) {
   std::error_code error;
   if (!file.empty()) {
     std::filesystem::create_directories(file.parent_path(), error);
-    if (impl_->open(file.string())) return;
-    impl_->close();
-    std::filesystem::rename(file, file.string() + ".damaged-" + std::to_string(getpid()), error);
-    if (!error && impl_->open(file.string())) return;
+    Impl::Opened opened = impl_->open(file.string(), patience);
+    if (opened == Impl::Opened::kNo) {
+      impl_->close();
+      std::filesystem::rename(file, file.string() + ".damaged-" + std::to_string(getpid()), error);
+      if (!error) opened = impl_->open(file.string(), patience);
+    }
+    if (opened == Impl::Opened::kYes) return;
     impl_->close();
   }
-  impl_->open(":memory:");
+  impl_->open(":memory:", patience);
 }
 
 CostDatabase::~CostDatabase() = default;
@@ -103,7 +122,7 @@ std::optional<std::optional<double>> CostDatabase::find(const std::string& devic
 
 void CostDatabase::store(const std::string& device, std::span<const Entry> entries) {
   if (!impl_->store || entries.empty()) return;
-  const bool transaction = impl_->execute("BEGIN IMMEDIATE");
+  if (!impl_->execute("BEGIN IMMEDIATE")) return;  // another process has it: what is not kept is measured again
   for (const Entry& entry : entries) {
     sqlite3_reset(impl_->store);
     bind(impl_->store, 1, device);
@@ -115,7 +134,7 @@ void CostDatabase::store(const std::string& device, std::span<const Entry> entri
     sqlite3_step(impl_->store);  // a cost that could not be kept is measured again next time
   }
   sqlite3_reset(impl_->store);
-  if (transaction) impl_->execute("COMMIT");
+  impl_->execute("COMMIT");
 }
 
 std::vector<CostDatabase::Entry> CostDatabase::all(const std::string& device) {

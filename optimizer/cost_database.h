@@ -1,6 +1,7 @@
 // Measured times of operators, kept in the user's cache folder.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -13,11 +14,12 @@ namespace rewright {
 
 // An SQLite file of: device identity, signature -> seconds (or: cannot be timed there), and of choices that were measured.
 // Several processes may use one file at a time. A file that is damaged, or of another version, is set aside under another name
-// and a new one begun. Where the folder cannot be written, costs are kept in memory alone.
+// and a new one begun. Where the folder cannot be written, and where another process keeps the file locked, costs are kept in
+// memory alone.
 class CostDatabase {
  public:
-  // An empty path: in memory.
-  explicit CostDatabase(const std::filesystem::path& file);
+  // An empty path: in memory. `patience`: how long to wait for other processes, each time.
+  explicit CostDatabase(const std::filesystem::path& file, std::chrono::milliseconds patience = std::chrono::seconds(10));
   ~CostDatabase();
   CostDatabase(const CostDatabase&) = delete;
   CostDatabase& operator=(const CostDatabase&) = delete;

@@ -255,6 +255,26 @@ class CommandLine(unittest.TestCase):
         for other in results[1:]:
             numpy.testing.assert_allclose(results[0], other, rtol=1e-4, atol=1e-4)
 
+    def test_kernels_are_chosen_by_time_where_that_is_asked_for(self):
+        numpy.save(self.path("x.npy"), numpy.random.default_rng(1).normal(size=(1, 4, 16, 16)).astype("float32"))
+        options = ["--input", f"x={self.path('x.npy')}", "--output-dir", self.path("out"), "--threads", "1"]
+
+        def output(*more):
+            self.run_program("run", self.path("model.onnx"), *options, *more)
+            return numpy.load(self.path("out/y.npy"))
+
+        with unittest.mock.patch.dict(os.environ, {"XDG_CACHE_HOME": self.path("cache")}):
+            estimated = output()
+            self.assertFalse(os.path.exists(self.path("cache")))
+            numpy.testing.assert_array_equal(output("--kernels", "cached"), estimated)
+            measured = output("--kernels", "measured")
+            numpy.testing.assert_allclose(measured, estimated, rtol=1e-3, atol=1e-3)
+            for kernels in ("cached", "measured"):
+                numpy.testing.assert_array_equal(output("--kernels", kernels), measured)
+            numpy.testing.assert_array_equal(output("--kernels", "estimated"), estimated)
+            self.report("bench", self.path("model.onnx"), "--seconds", "0.05s", "--threads", "1", "--kernels", "cached")
+            self.error("run", self.path("model.onnx"), *options, "--kernels", "guessed", status=2)
+
     def test_run_profiles(self):
         numpy.save(self.path("x.npy"), numpy.zeros((1, 4, 16, 16), "float32"))
         facts = self.report("run", self.path("model.onnx"), "--input", f"x={self.path('x.npy')}", "--output-dir", self.path("out"), "--profile")

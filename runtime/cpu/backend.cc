@@ -57,18 +57,19 @@ bool same_types(std::span<const Tensor> tensors, const std::vector<TensorType>& 
 
 class CpuSession final : public Session {
  public:
-  CpuSession(const Graph& graph, const SessionOptions& options)
-      : graph_(options.precision_double ? cpu::in_double(graph) : graph),
-        options_(options),
-        outputs_(graph.outputs().begin(), graph.outputs().end()) {
+  CpuSession(Graph graph, const SessionOptions& options)
+      : options_(options), outputs_(graph.outputs().begin(), graph.outputs().end()) {
+    graph_ = options.precision_double ? cpu::in_double(graph) : std::move(graph);
     plan_options_.isa = cpu::usable_isa(options.max_isa);
     plan_options_.threads = usable_threads(options.threads);
     plan_options_.winograd = options.winograd;
     cpu::set_dnnl_limit(options.max_isa);
+    choices_ = cpu_choices(options);
     if (sizes_known(graph_)) {
       for (const ValueId i : graph_.inputs()) fixed_types_.push_back(graph_.value(i).type);
-      fixed_ = prepare(graph_);
-      graph_ = inputs_of(graph_);  // its constants are in the plan as it needs them
+      Graph inputs = inputs_of(graph_);
+      fixed_ = prepare(std::move(graph_));
+      graph_ = std::move(inputs);  // its constants are in the plan as it needs them
     }
   }
 
@@ -129,7 +130,7 @@ class CpuSession final : public Session {
     return last_;
   }
 
-  std::unique_ptr<PlanRunner> prepare(const Graph& graph) {
+  std::unique_ptr<PlanRunner> prepare(Graph graph) {
     PlanOptions options = plan_options_;
     std::optional<cpu::PlanCache> cache;
     // The first plan's only: a file serves one set of sizes.
@@ -138,7 +139,9 @@ class CpuSession final : public Session {
       options.cache = &*cache;
       cached_ = true;
     }
-    auto runner = translated([&] { return std::make_unique<PlanRunner>(cpu::make_plan(graph, options)); });
+    options.choices = choices_.get();
+    auto runner = translated([&] { return std::make_unique<PlanRunner>(cpu::make_plan(std::move(graph), options)); });
+    if (choices_) choices_->save();
     runner->measure(options_.profile);
     if (cache) {
       if (!cache->problem().empty()) warnings_.push_back(options_.plan_cache + ": " + cache->problem());
@@ -162,6 +165,7 @@ class CpuSession final : public Session {
   SessionOptions options_;
   std::vector<GraphOutput> outputs_;
   PlanOptions plan_options_;
+  std::unique_ptr<cpu::MeasuredChoices> choices_;
   std::vector<TensorType> fixed_types_;  // of the inputs, where all sizes are known beforehand ...
   std::unique_ptr<PlanRunner> fixed_;    // ... and the only plan then
   mutable std::mutex mutex_;
@@ -175,11 +179,15 @@ class CpuBackend final : public Backend {
  public:
   std::string name() const override { return "cpu"; }
   std::unique_ptr<Session> prepare(const Graph& graph, const SessionOptions& options) const override {
-    return std::make_unique<CpuSession>(graph, options);
+    return prepare_on_cpu(graph, options);
   }
 };
 
 }  // namespace
+
+std::unique_ptr<Session> prepare_on_cpu(Graph graph, const SessionOptions& options) {
+  return std::make_unique<CpuSession>(std::move(graph), options);
+}
 
 const Backend& cpu_backend() {
   static const CpuBackend backend;

@@ -95,7 +95,7 @@ class ConcatenationKernel final : public Kernel {
   const RowLoops& loops_;
 };
 
-class ConcatenationPlan final : public NodePlan {
+class ConcatenationPlan final : public NodePlan, public ChoosesLayout {
  public:
   explicit ConcatenationPlan(const Node& node) : node_(node) {}
 
@@ -121,6 +121,8 @@ class ConcatenationPlan final : public NodePlan {
     return true;
   }
 
+  LayoutNeeds layout_needs(const Planner&) const override { return {0, 0, node_.inputs}; }
+
   void emit(Planner& planner, ValueId result) override {
     // The layout that most of the elements are in.
     Layout layout;
@@ -134,6 +136,7 @@ class ConcatenationPlan final : public NodePlan {
       most = element_count(sizes);
       layout = known[0];
     }
+    if (const auto assigned = planner.assigned_layout(result)) layout = *assigned;
     if (layout.blocked()) layout = kChannelsLast;
     std::vector<int> inputs;
     for (const ValueId v : node_.inputs) inputs.push_back(planner.storage(v, layout));

@@ -23,7 +23,7 @@ namespace rewright {
 namespace {
 
 // To be changed with every change of kernels or planning that changes times.
-constexpr int kKernelGeneration = 5;
+constexpr int kKernelGeneration = 6;
 
 constexpr double kSecondsPerSample = 0.012;
 constexpr int kLeastRuns = 3;
@@ -89,18 +89,19 @@ Checkpoint ends_after(double seconds, std::stop_token cancel) {
 
 class CpuDevice final : public Device {
  public:
-  CpuDevice(int threads, bool winograd) {
+  CpuDevice(int threads, bool winograd, KernelChoice kernels) {
+    options_.kernels = kernels;
     options_.threads = usable_threads(threads);
     options_.winograd = plan_options_.winograd = winograd;
     plan_options_.threads = options_.threads;
     plan_options_.isa = cpu::usable_isa(options_.max_isa);
+    choices_ = cpu_choices(options_);
+    plan_options_.choices = choices_.get();
   }
 
   std::string name() const override { return "cpu"; }
   std::string identity() const override {
-    return "cpu " + processor_name() + ", " + std::string(cpu::name(plan_options_.isa)) + ", " + dnnl_version_text() + ", " +
-           blas_version_text() + ", kernels " + std::to_string(kKernelGeneration) + ", " + std::to_string(options_.threads) +
-           " threads" + (options_.winograd ? "" : ", no Winograd");
+    return cpu_identity(options_) + (options_.kernels == KernelChoice::kEstimated ? "" : ", kernels by time");
   }
 
   std::vector<std::optional<double>> time_nodes(std::span<const NodeSample> samples) override {
@@ -112,6 +113,7 @@ class CpuDevice final : public Device {
         seconds.push_back(std::nullopt);
       }
     }
+    if (choices_) choices_->save();
     return seconds;
   }
 
@@ -162,11 +164,27 @@ class CpuDevice final : public Device {
 
   SessionOptions options_;
   cpu::PlanOptions plan_options_;
+  std::unique_ptr<cpu::MeasuredChoices> choices_;
 };
 
 }  // namespace
 
-std::unique_ptr<Device> make_cpu_device(int threads, bool winograd) { return std::make_unique<CpuDevice>(threads, winograd); }
+std::unique_ptr<Device> make_cpu_device(int threads, bool winograd, KernelChoice kernels) {
+  return std::make_unique<CpuDevice>(threads, winograd, kernels);
+}
+
+std::string cpu_identity(const SessionOptions& options) {
+  return "cpu " + processor_name() + ", " + std::string(cpu::name(cpu::usable_isa(options.max_isa))) + ", " +
+         dnnl_version_text() + ", " + blas_version_text() + ", kernels " + std::to_string(kKernelGeneration) + ", " +
+         std::to_string(usable_threads(options.threads)) + " threads" + (options.winograd ? "" : ", no Winograd");
+}
+
+std::unique_ptr<cpu::MeasuredChoices> cpu_choices(const SessionOptions& options) {
+  if (options.kernels == KernelChoice::kEstimated) return nullptr;
+  return std::make_unique<cpu::MeasuredChoices>(
+      options.cost_database.empty() ? CostDatabase::default_file() : std::filesystem::path(options.cost_database),
+      cpu_identity(options), options.kernels == KernelChoice::kMeasured);
+}
 
 std::string cpu_library_versions() { return dnnl_version_text() + "\n" + blas_version_text(); }
 

@@ -13,6 +13,9 @@
 
 namespace rewright::cpu {
 
+class MeasuredChoices;
+enum class ConvolutionMethod;
+
 struct PlanOptions {
   int threads = 1;
   Isa isa = Isa::kBaseline;
@@ -20,6 +23,9 @@ struct PlanOptions {
   bool winograd = true;
   double piece_nanoseconds = Workers::kPieceNanoseconds;  // see Workers
   PlanCache* cache = nullptr;                             // may be used until the plan is made
+  // How kernels are chosen among those that compute the same; null: by estimate. May be used until the plan is made.
+  MeasuredChoices* choices = nullptr;
+  std::optional<ConvolutionMethod> convolution = {};  // of all convolutions that have it: to time it
 };
 
 // Bytes that one or more values lie in.
@@ -55,8 +61,9 @@ struct Plan {
   std::size_t arena_bytes = 0;
 };
 
-// Plans a graph whose sizes are all known. Throws Error(kUnsupported) at a node that cannot be executed.
-Plan make_plan(const Graph& graph, const PlanOptions& options);
+// Plans a graph whose sizes are all known. Throws Error(kUnsupported) at a node that cannot be executed. Constants of a graph
+// that is moved here are given back as soon as they are packed.
+Plan make_plan(Graph graph, const PlanOptions& options);
 
 // Assigns offsets in the arena to storages whose lifetimes are known.
 void assign_memory(Plan& plan);

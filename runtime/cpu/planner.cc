@@ -1,11 +1,13 @@
 #include "runtime/cpu/planner.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <utility>
 
 #include "operators/interpreter.h"
 #include "runtime/cpu/dnnl_support.h"
+#include "runtime/cpu/layout_assignment.h"
 #include "runtime/cpu/precision.h"
 #include "runtime/cpu/quantized/byte_table.h"
 #include "runtime/cpu/quantized/quantized.h"
@@ -15,6 +17,11 @@
 namespace rewright::cpu {
 
 namespace {
+
+constexpr std::size_t kWorthReleasing = 64 << 10;  // bytes
+
+// Of a change of layout, in nanoseconds: of each byte, read and written, and of the step.
+constexpr double kChangedByte = 0.25, kChange = 1000;
 
 // Executes a node by its denotation, element by element.
 class ReferenceKernel final : public Kernel {
@@ -68,13 +75,13 @@ bool same_bytes(const Sizes& sizes, Layout a, Layout b) {
 
 }  // namespace
 
-Planner::Planner(const Graph& graph, const PlanOptions& options)
-    : graph_(graph),
-      constants_(graph.value_count()),
-      producers_(graph.producers()),
-      needed_(graph.nodes().size()),
-      stored_(graph.value_count()),
-      places_(graph.value_count()) {
+Planner::Planner(Graph graph, const PlanOptions& options)
+    : graph_(std::move(graph)),
+      constants_(graph_.value_count()),
+      producers_(graph_.producers()),
+      needed_(graph_.nodes().size()),
+      stored_(graph_.value_count()),
+      places_(graph_.value_count()) {
   plan_.options = options;
 }
 
@@ -110,15 +117,26 @@ std::optional<double> Planner::known_number(ValueId value) const {
 }
 
 Plan Planner::make() {
+  if (plan_.options.cache != nullptr) hashes_ = graph_.value_hashes();  // before constants are released
   find_constants();
   find_needed();
   bind_inputs();
-  const std::vector<Group> groups = make_groups(*this);
-  for (const Group& group : groups) {
-    if (group.copy)
-      pending_[group.result] = &group;
-    else
-      plan_group(group);
+  std::vector<Group> groups = make_groups(*this);
+  assign_layouts(groups);
+  const std::vector<std::vector<ValueId>> constants = constants_by_group(groups);
+  std::map<ValueId, int> users;
+  for (const GraphOutput& o : graph_.outputs()) ++users[o.value];
+  for (const std::vector<ValueId>& list : constants)
+    for (const ValueId v : list) ++users[v];
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    if (groups[g].copy) {  // planned when something asks for it, if ever: its constants stay
+      pending_[groups[g].result] = &groups[g];
+      continue;
+    }
+    plan_group(groups[g]);
+    groups[g].taken.reset();
+    for (const ValueId v : constants[g])
+      if (--users[v] == 0) release(v);
   }
   plan_outputs();
   find_lifetimes();
@@ -126,7 +144,119 @@ Plan Planner::make() {
   return std::move(plan_);
 }
 
+// ---- Layouts
+// Those that choose, by the cut whose cost is that of their steps and of the changes between them.
+void Planner::assign_layouts(const std::vector<Group>& groups) {
+  std::vector<LayoutStep> steps;
+  std::vector<ValueId> results;  // of each step that chooses; else kNoValue
+  const auto is_picture = [&](ValueId v) {
+    if (v == kNoValue || v >= graph_.value_count() || is_constant(v)) return false;
+    const Value& value = graph_.value(v);
+    // What has no known sizes is for its own step to complain of.
+    return value.shape_known && value.type.type != DataType::kUndefined && value.type.shape.size() > 2;
+  };
+  for (const Group& group : groups) {
+    const LayoutNeeds needs = layout_needs(group);
+    LayoutStep step{needs.plain, needs.channels_last, {}, {}};
+    for (const ValueId v : needs.operands)
+      if (is_picture(v)) step.reads.push_back(static_cast<int>(v));
+    std::vector<ValueId> computed{group.result};
+    if (group.result == kNoValue) computed = graph_.nodes()[group.nodes.back()]->outputs;
+    for (const ValueId v : computed)
+      if (is_picture(v)) step.computes.push_back(static_cast<int>(v));
+    steps.push_back(std::move(step));
+    results.push_back(std::isfinite(needs.plain) && std::isfinite(needs.channels_last) ? group.result : kNoValue);
+  }
+  LayoutStep outputs{0, kNoSuchKernel, {}, {}};
+  for (const GraphOutput& o : graph_.outputs())
+    if (is_picture(o.value)) outputs.reads.push_back(static_cast<int>(o.value));
+  steps.push_back(std::move(outputs));
+  if (std::all_of(results.begin(), results.end(), [](ValueId v) { return v == kNoValue; })) return;
+  std::vector<double> changes(graph_.value_count());
+  for (const LayoutStep& step : steps)
+    for (const int v : step.reads) {
+      const ValueInfo i = info(static_cast<ValueId>(v));
+      changes[v] =
+          same_bytes(i.sizes, kPlain, kChannelsLast)
+              ? 0
+              : kChange + kChangedByte * static_cast<double>(element_count(i.sizes)) * static_cast<double>(byte_size(i.type));
+    }
+  const std::vector<bool> channels_last = cpu::assign_layouts(steps, changes);
+  for (std::size_t s = 0; s < results.size(); ++s)
+    if (results[s] != kNoValue) assigned_[results[s]] = channels_last[s] ? kChannelsLast : kPlain;
+}
+
+LayoutNeeds Planner::layout_needs(const Group& group) const {
+  if (group.taken) {
+    if (const auto* const chooses = dynamic_cast<const ChoosesLayout*>(group.taken.get())) return chooses->layout_needs(*this);
+  } else if (group.chain && group.result != kNoValue) {
+    // Operands of the result's sizes but for some axes.
+    const ValueInfo out = info(group.result);
+    LayoutNeeds needs;
+    if (out.sizes.size() < 3) return {0, kNoSuchKernel};
+    for (const ValueId v : group.chain->operands) {
+      if (v == kNoValue || is_constant(v)) continue;
+      const Sizes sizes = info(v).sizes;
+      if (sizes.size() != out.sizes.size()) continue;
+      if (sizes[1] == out.sizes[1] || std::equal(sizes.begin() + 2, sizes.end(), out.sizes.begin() + 2))
+        needs.operands.push_back(v);
+    }
+    if (needs.operands.empty()) needs.channels_last = kNoSuchKernel;
+    return needs;
+  }
+  LayoutNeeds plain{0, kNoSuchKernel};
+  for (const int n : group.nodes)
+    for (const ValueId v : graph_.nodes()[n]->inputs)
+      if (std::none_of(group.nodes.begin(), group.nodes.end(), [&](int other) {
+            const auto& outputs = graph_.nodes()[other]->outputs;
+            return std::find(outputs.begin(), outputs.end(), v) != outputs.end();
+          }))
+        plain.operands.push_back(v);
+  return plain;
+}
+
+std::optional<Layout> Planner::assigned_layout(ValueId result) const {
+  const auto found = assigned_.find(result);
+  if (found == assigned_.end()) return std::nullopt;
+  return found->second;
+}
+
 // ---- Constants and inputs
+// Those that planning a group may ask for: what its nodes read, and what that is computed from.
+std::vector<std::vector<ValueId>> Planner::constants_by_group(const std::vector<Group>& groups) const {
+  constexpr int kDepth = 3;  // a weight, scaled or dequantized, transposed
+  std::vector<std::vector<ValueId>> result;
+  for (const Group& group : groups) {
+    std::set<ValueId> found;
+    const std::function<void(const Node&, int)> add = [&](const Node& node, int depth) {
+      for (const ValueId i : node.inputs) {
+        if (i == kNoValue) continue;
+        if (is_constant(i)) found.insert(i);
+        if (const Node* const from = producer(i); from != nullptr && depth > 1) add(*from, depth - 1);
+      }
+    };
+    for (const int n : group.nodes) add(*graph_.nodes()[n], kDepth);
+    result.emplace_back(found.begin(), found.end());
+  }
+  return result;
+}
+
+// Nothing will ask for a constant any more.
+void Planner::release(ValueId value) {
+  matrices_.erase(value);
+  const Tensor& t = constants_[value];
+  if (t.byte_count() < kWorthReleasing) return;
+  if (packed_constants_) packed_constants_->forget(t.bytes());
+  if (graph_.is_constant(value)) {
+    Value without = graph_.value(value);
+    without.type = {t.type(), to_indices(t.sizes())};
+    without.shape_known = true;
+    without.constant = {};
+    graph_.set_value(value, std::move(without));
+  }
+  constants_[value] = {};
+}
+
 void Planner::find_constants() {
   for (ValueId v = 0; v < graph_.value_count(); ++v) {
     const Value& value = graph_.value(v);
@@ -278,7 +408,6 @@ Tensor Planner::prepared(ValueId result, std::string_view how, std::size_t bytes
         packed_constants()->add(std::nullopt, floats, [&](float* to) { make(reinterpret_cast<std::byte*>(to)); });
     return {DataType::kUint8, {static_cast<std::int64_t>(bytes)}, packed_constants_, reinterpret_cast<const std::byte*>(made)};
   }
-  if (hashes_.empty()) hashes_ = graph_.value_hashes();
   return plan_.options.cache->get(cache_name(hashes_[result], how), bytes, make);
 }
 
@@ -437,6 +566,7 @@ bool Planner::add_tiles(const Element& element, const Indices& position, ValueId
     most = count;
     wanted = layouts(v)[0];
   }
+  if (const auto assigned = assigned_layout(result); assigned && !wanted.blocked()) wanted = *assigned;
   if (wanted.blocked() && out.sizes[1] % wanted.channels != 0) wanted = kPlain;
   const auto can_be_changed = [](DataType type) { return type == DataType::kFloat || byte_size(type) == 1; };
   if (!can_be_changed(out.type)) wanted = kPlain;
@@ -512,10 +642,11 @@ void Planner::find_lifetimes() {
   for (const int s : plan_.outputs) use(s, static_cast<int>(plan_.steps.size()));
 }
 
-Plan make_plan(const Graph& graph, const PlanOptions& options) {
+Plan make_plan(Graph graph, const PlanOptions& options) {
   const LibrariesOnOneThread alone;  // oneDNN's primitives are made for the number of threads in use
-  const Graph planned = with_dequantizations_by_use(in_float(graph));
-  return Planner(planned, options).make();
+  Graph planned = with_dequantizations_by_use(in_float(graph));
+  graph = Graph();  // holds no constant any more
+  return Planner(std::move(planned), options).make();
 }
 
 }  // namespace rewright::cpu

@@ -19,9 +19,24 @@ namespace rewright::cpu {
 
 using fusion::ValueInfo;
 
+// A step that can compute in both layouts, or only with channels last: what it takes in each beside what is the same, in
+// nanoseconds (kNoSuchKernel: not at all), and the operands that lie as the result does. All other operands are read as they
+// are.
+struct LayoutNeeds {
+  double plain = 0, channels_last = 0;
+  std::vector<ValueId> operands = {};
+};
+// To be derived from by plans of nodes that are such steps. All others read and compute plain tensors.
+class ChoosesLayout {
+ public:
+  virtual ~ChoosesLayout() = default;
+  virtual LayoutNeeds layout_needs(const Planner& planner) const = 0;
+};
+
 class Planner {
  public:
-  Planner(const Graph& graph, const PlanOptions& options);
+  // Constants that nothing else holds are given back as soon as they are packed.
+  Planner(Graph graph, const PlanOptions& options);
   Plan make();
 
   const Graph& graph() const { return graph_; }
@@ -50,6 +65,8 @@ class Planner {
   // ---- Values in memory
   // The layouts that the value is in already, the one it was computed in first. Empty before its step is planned.
   std::vector<Layout> layouts(ValueId value) const;
+  // The layout that the whole plan is the fastest with, of what a group computes; nothing where that has no choice.
+  std::optional<Layout> assigned_layout(ValueId result) const;
   // The storage of a value in a layout; a reordering step is added if it is not there yet.
   int storage(ValueId value, Layout layout);
   // Makes room for a value that a step computes.
@@ -89,6 +106,10 @@ class Planner {
   void find_matrices();
   void find_needed();
   void bind_inputs();
+  void assign_layouts(const std::vector<Group>& groups);
+  LayoutNeeds layout_needs(const Group& group) const;
+  std::vector<std::vector<ValueId>> constants_by_group(const std::vector<Group>& groups) const;
+  void release(ValueId value);
   void plan_group(const Group& group);
   void plan_view(const Group& group);
   void plan_pending(ValueId value);
@@ -99,7 +120,7 @@ class Planner {
   Layout layout_for(const Chain& chain) const;
   int known_storage(ValueId value, Layout layout) const;
 
-  const Graph& graph_;
+  Graph graph_;
   Plan plan_;
   mutable std::vector<Tensor> constants_;  // by value
   // Constants that are others with their elements moved, as transposed weights are. Mostly nobody needs them but products,
@@ -110,6 +131,7 @@ class Planner {
   std::vector<bool> stored_;                                 // by value
   std::vector<std::vector<std::pair<Layout, int>>> places_;  // by value
   std::map<ValueId, const Group*> pending_;                  // copies that nothing has asked for yet
+  std::map<ValueId, Layout> assigned_;                       // of groups with a choice
   std::string step_node_, step_operators_;
   double step_flops_ = 0;
   std::size_t step_constants_ = 0;  // bytes that the next step reads beside its inputs

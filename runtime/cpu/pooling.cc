@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "runtime/cpu/epilogue.h"
+#include "runtime/cpu/layout_assignment.h"
 #include "runtime/cpu/rows/rows.h"
 
 namespace rewright::cpu {
@@ -10,7 +11,8 @@ namespace {
 
 using dnnl::memory;
 
-constexpr double kElements = 16;  // of windows, a nanosecond
+constexpr double kElements = 16;   // of windows, a nanosecond
+constexpr double kPlainTap = 0.1;  // nanoseconds that an element of a window takes longer in oneDNN's plain loops
 
 struct PoolShape {
   Sizes x, y;
@@ -96,7 +98,7 @@ class WindowKernel final : public Kernel {
   const RowLoops& loops_;
 };
 
-class PoolPlan final : public NodePlan {
+class PoolPlan final : public NodePlan, public ChoosesLayout {
  public:
   PoolPlan(const Node& node, PoolShape shape) : node_(node), shape_(std::move(shape)) {}
 
@@ -127,11 +129,20 @@ class PoolPlan final : public NodePlan {
     return true;
   }
 
+  LayoutNeeds layout_needs(const Planner&) const override {
+    LayoutNeeds needs{0, 0, {node_.inputs[0]}};
+    if (shape_.x.size() == 4)
+      needs.plain =
+          is_alone() ? kPlainTap * static_cast<double>(element_count(shape_.y) * element_count(shape_.kernel)) : kNoSuchKernel;
+    if (behind_.addend != kNoValue) needs.operands.push_back(behind_.addend);
+    return needs;
+  }
+
   void emit(Planner& planner, ValueId result) override {
     const auto layouts = planner.layouts(node_.inputs[0]);
-    const bool alone = behind_.factor == 1 && behind_.addend == kNoValue && !behind_.bounded;
     Layout layout = layouts.empty() ? kPlain : layouts[0];
-    if (layout.plain() && !alone) layout = kChannelsLast;
+    if (const auto assigned = planner.assigned_layout(result); assigned && !layout.blocked()) layout = *assigned;
+    if (layout.plain() && !is_alone()) layout = kChannelsLast;
     std::vector<int> inputs{planner.storage(node_.inputs[0], layout)};
     if (behind_.addend != kNoValue) inputs.push_back(planner.storage(behind_.addend, layout));
     const int target = planner.add_value(result, layout);
@@ -148,6 +159,8 @@ class PoolPlan final : public NodePlan {
   }
 
  private:
+  bool is_alone() const { return behind_.factor == 1 && behind_.addend == kNoValue && !behind_.bounded; }
+
   const Node& node_;
   PoolShape shape_;
   Behind behind_;

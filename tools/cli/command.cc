@@ -163,11 +163,23 @@ std::optional<int> gpu_number(const std::string& name) {
 
 }  // namespace
 
+void add_kernels_option(CLI::App& command, KernelChoice& kernels) {
+  static const std::map<std::string, KernelChoice> kChoices = {
+      {"estimated", KernelChoice::kEstimated}, {"cached", KernelChoice::kCached}, {"measured", KernelChoice::kMeasured}};
+  command
+      .add_option_function<std::string>(
+          "--kernels", [&kernels](const std::string& name) { kernels = kChoices.at(name); },
+          "how convolutions are chosen on the CPU: estimated (the same bits everywhere), cached (as measured here before) or "
+          "measured (what is missing as well)")
+      ->check(CLI::IsMember({"estimated", "cached", "measured"}))
+      ->default_str("estimated");
+}
+
 std::string default_device() { return has_cuda_device() ? "cuda" : "cpu"; }
 
-std::unique_ptr<Device> make_device(const std::string& name, int threads, MathClass math) {
+std::unique_ptr<Device> make_device(const std::string& name, int threads, MathClass math, KernelChoice kernels) {
   const bool exact = math == MathClass::kExact;
-  if (name == "cpu") return make_cpu_device(threads, !exact);
+  if (name == "cpu") return make_cpu_device(threads, !exact, kernels);
   if (name == "onnxruntime") return make_onnxruntime_device(threads);
   if (const auto gpu = gpu_number(name)) return make_cuda_device(*gpu, math == MathClass::kNeedsFinite);
   if (name.starts_with("profile:"))  // models are executed, to check them, on this machine's CPU

@@ -85,9 +85,12 @@ int thread_count(const CommonOptions& common);
 // A device by its name on the command line. Throws Error(kUsage) for unknown names, Error(kMissing) for what is not here.
 // With --math exact there are no kernels whose rounding is another than that of sums of products; with fast, GPUs may round
 // factors to TF32.
-std::unique_ptr<Device> make_device(const std::string& name, int threads, MathClass math = MathClass::kReassociates);
+std::unique_ptr<Device> make_device(const std::string& name, int threads, MathClass math = MathClass::kReassociates,
+                                    KernelChoice kernels = KernelChoice::kEstimated);
 // What models are optimized for if nothing is said: cuda where there is a GPU, else cpu.
 std::string default_device();
+// --kernels estimated|cached|measured, for commands that run models on the CPU.
+void add_kernels_option(CLI::App& command, KernelChoice& kernels);
 // A backend that can run models in this process: cpu or reference.
 const Backend& find_backend(const std::string& name, MathClass math = MathClass::kReassociates);
 

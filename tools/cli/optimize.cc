@@ -22,6 +22,7 @@ struct Options {
   std::string fold_limit = "1M";
   std::vector<std::string> rules, shapes;
   double alpha = 1.05;
+  KernelChoice kernels = KernelChoice::kEstimated;
   bool for_training = false, unproved = false, no_timing = false, estimate = false;
   int check = 1;
   std::size_t region_nodes = SearchOptions{}.region_nodes, region_graphs = SearchOptions{}.max_graphs;
@@ -132,7 +133,7 @@ int optimize_command(const Options& options) {
   Interruption interruption;
   o.cancel = interruption.token();
   const std::unique_ptr<Device> device =
-      make_device(options.device.empty() ? default_device() : options.device, threads, o.math);
+      make_device(options.device.empty() ? default_device() : options.device, threads, o.math, options.kernels);
   const std::unique_ptr<Evaluator> evaluator = make_cpu_evaluator(threads);
   const std::unique_ptr<CostDatabase> database = std::make_unique<CostDatabase>(CostDatabase::default_file());
   OptimizeResult result;
@@ -192,6 +193,7 @@ CLI::App* add_optimize(CLI::App& program, Run& run) {
   command->add_option("--rules", o.rules, "rule databases (default: the shipped one)")->type_name("FILE");
   command->add_flag("--unproved", o.unproved, "also use rules without a proof: the result may compute something else");
   add_math(command, o.math, "what may change in floating point: exact, reassociate, fast");
+  add_kernels_option(*command, o.kernels);
   command
       ->add_option("--objective", o.objective, "what is to be little: latency, memory (its peak), energy-proxy (bytes moved)")
       ->check(CLI::IsMember({"latency", "memory", "energy-proxy"}))

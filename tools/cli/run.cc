@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "graph/file.h"
+#include "runtime/cpu/backend.h"
 #include "runtime/cpu/device.h"
 #include "runtime/mixed.h"
 #include "tools/cli/command.h"
@@ -22,6 +23,7 @@ struct Options {
   std::vector<std::string> inputs;
   std::string math = "reassociate", budget;
   bool profile = false;
+  KernelChoice kernels = KernelChoice::kEstimated;
 };
 
 // A file name for an output: what cannot stand in a name becomes "_"; equal names get a number.
@@ -129,6 +131,22 @@ std::vector<Tensor> tensors_of(const std::vector<Datum>& data) {
   return tensors;
 }
 
+// A graph of the same model with these outputs and nothing else: the session may have the constants to itself.
+Graph outputs_of(const Graph& graph) {
+  Graph result;
+  std::vector<GraphOutput> outputs(graph.outputs().begin(), graph.outputs().end());
+  for (GraphOutput& output : outputs) {
+    Value value;
+    value.name = output.name;
+    value.type = output.type;
+    value.shape_known = output.shape_known;
+    output.value = result.add_value(std::move(value));
+  }
+  result.set_outputs(std::move(outputs));
+  result.set_model(graph.model());
+  return result;
+}
+
 int run_command(const Options& options) {
   using Clock = std::chrono::steady_clock;
   const double budget = options.budget.empty() ? std::numeric_limits<double>::infinity() : parse_seconds(options.budget);
@@ -143,9 +161,10 @@ int run_command(const Options& options) {
   const std::map<std::string, Datum> given = read_inputs(options, import);
   const std::size_t resident = memory_of_process("VmRSS:");
   const double start = cpu_milliseconds();
-  const Graph graph = import_onnx(options.model, import);
+  Graph graph = import_onnx(options.model, import);
   const double loaded = cpu_milliseconds();
   const std::vector<Datum> inputs = in_order_of_inputs(graph, given);
+  const Graph outline = outputs_of(graph);
   const int threads = thread_count(options.common);
   const bool profile = options.profile || !options.trace.empty();
   std::vector<Datum> outputs;
@@ -156,12 +175,18 @@ int run_command(const Options& options) {
         make_device(options.device, threads, math_class(options.math))->run(graph, tensors_of(inputs));
     outputs.assign(results.begin(), results.end());
   } else {
-    const std::unique_ptr<Session> session = prepare_session(find_backend(options.device, math_class(options.math)), graph,
-                                                             {.threads = threads,
-                                                              .profile = profile,
-                                                              .winograd = options.math != "exact",
-                                                              .plan_cache = options.plan_cache,
-                                                              .checkpoint = checkpoint});
+    const SessionOptions session_options{.threads = threads,
+                                         .profile = profile,
+                                         .winograd = options.math != "exact",
+                                         .kernels = options.kernels,
+                                         .plan_cache = options.plan_cache,
+                                         .checkpoint = checkpoint};
+    const auto is_opaque = [](const auto& node) { return node->op == nullptr; };
+    const bool whole = std::none_of(graph.nodes().begin(), graph.nodes().end(), is_opaque);
+    const std::unique_ptr<Session> session =
+        options.device == "cpu" && whole
+            ? prepare_on_cpu(std::move(graph), session_options)
+            : prepare_session(find_backend(options.device, math_class(options.math)), graph, session_options);
     const double prepared = cpu_milliseconds();
     outputs = session->execute(inputs);
     report["cpu_ms"] = {{"load", loaded - start}, {"prepare", prepared - loaded}, {"run", cpu_milliseconds() - prepared}};
@@ -190,7 +215,7 @@ int run_command(const Options& options) {
   if (error) throw Error(ErrorCode::kMissing, error.message(), options.output_dir);
   std::map<std::string, int> used;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const std::string& name = graph.outputs()[i].name;
+    const std::string& name = outline.outputs()[i].name;
     const bool is_tensor = !outputs[i].empty() && !outputs[i].is_sequence();
     const bool is_array = is_tensor && is_npy_type(outputs[i].tensor().type());
     const std::filesystem::path file =
@@ -198,7 +223,7 @@ int run_command(const Options& options) {
     if (is_array)
       write_npy(outputs[i].tensor(), file);
     else
-      write_output(graph, i, outputs[i], file);
+      write_output(outline, i, outputs[i], file);
     say(options.common, name + " -> " + file.string() + "\n");
     nlohmann::json entry = {{"name", name}, {"file", file.string()}};
     if (is_tensor) {
@@ -234,6 +259,7 @@ CLI::App* add_run(CLI::App& program, Run& run) {
       ->type_name("FILE");
   add_math(command, o.math,
            "exact: no convolutions by Winograd's method, which rounds more; fast: GPUs may round factors to TF32");
+  add_kernels_option(*command, o.kernels);
   command->add_flag("--profile", o.profile, "print time, FLOPs and bytes of each operator");
   command->add_option("--trace", o.trace, "write the operators' times in Chrome's trace format")->type_name("FILE.json");
   command->callback([options, &run] { run = [options] { return run_command(*options); }; });

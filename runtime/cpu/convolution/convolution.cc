@@ -5,6 +5,8 @@
 #include "runtime/cpu/convolution/convolution_choice.h"
 #include "runtime/cpu/convolution/convolution_parts.h"
 #include "runtime/cpu/epilogue.h"
+#include "runtime/cpu/layout_assignment.h"
+#include "runtime/cpu/measured_choices.h"
 #include "runtime/cpu/quantized/quantized.h"
 
 namespace rewright::cpu {
@@ -144,7 +146,7 @@ constexpr std::int64_t kFewChannels = 8;  // of a network's input: oneDNN has co
 
 std::unique_ptr<NodePlan> plan_convolution(Planner& planner, const Node& node, bool transposed);
 
-class ConvolutionPlan final : public NodePlan {
+class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
  public:
   ConvolutionPlan(const Node& node, Shape shape, bool constant_weights)
       : node_(node), shape_(std::move(shape)), constant_weights_(constant_weights), input_(node.inputs[0]), epilogue_(1) {}
@@ -198,6 +200,18 @@ class ConvolutionPlan final : public NodePlan {
     return true;
   }
 
+  // Few channels are read in either layout.
+  LayoutNeeds layout_needs(const Planner&) const override {
+    LayoutNeeds needs{kNoSuchKernel, 0};
+    if (shape_.x[1] >= kFewChannels) needs.operands.push_back(input_);
+    std::vector<const ConvolutionPlan*> plans;
+    collect(plans);
+    if (pointwise_) plans.push_back(pointwise_.get());
+    for (const ConvolutionPlan* const plan : plans)
+      needs.operands.insert(needs.operands.end(), plan->epilogue_.additions().begin(), plan->epilogue_.additions().end());
+    return needs;
+  }
+
   void emit(Planner& planner, ValueId result) override {
     if (!parallel_.empty()) {
       Epilogue rest = without_parallel();
@@ -211,12 +225,8 @@ class ConvolutionPlan final : public NodePlan {
     const auto simple = epilogue_.simple(planner.options().isa);
     if (picture && constant_weights_ && simple) {
       if (is_by_channel()) return emit_by_channel(planner, result);
-      ConvolutionMethod method = fastest_convolution(*picture, planner.options().isa, planner.options().winograd);
+      const ConvolutionMethod method = this->method(planner, *picture, *simple);
       const bool by_channel = picture->group == picture->channels;
-      if (method == ConvolutionMethod::kLibrary && !by_channel && choose(planner, true).slow)
-        method = ConvolutionMethod::kDirect;
-      if (method == ConvolutionMethod::kLibrary && !by_channel && pays_to_share_weights(*picture, planner.options().threads))
-        method = ConvolutionMethod::kDirect;
       if (method != ConvolutionMethod::kLibrary) return emit_own(planner, result, *picture, method);
       if (emit_library(planner, result, !by_channel)) return;
       return emit_own(planner, result, *picture, ConvolutionMethod::kDirect);
@@ -233,6 +243,49 @@ class ConvolutionPlan final : public NodePlan {
   bool is_one_by_one() const {
     const std::optional<PictureShape> picture = shape_.picture();
     return picture && constant_weights_ && is_pointwise(*picture);
+  }
+
+  // By measured times, if there are any, else by estimate.
+  ConvolutionMethod method(Planner& planner, const PictureShape& picture, const Epilogue::Simple& simple) const {
+    const PlanOptions& options = planner.options();
+    if (options.convolution) return *options.convolution;
+    ConvolutionMethod estimate = fastest_convolution(picture, options.isa, options.winograd);
+    if (picture.group == picture.channels) return estimate;
+    if (estimate == ConvolutionMethod::kLibrary && choose(planner, true).slow) estimate = ConvolutionMethod::kDirect;
+    if (estimate == ConvolutionMethod::kLibrary && pays_to_share_weights(picture, options.threads))
+      estimate = ConvolutionMethod::kDirect;
+    if (options.choices == nullptr) return estimate;
+    const std::vector<ConvolutionMethod> methods = close_convolutions(picture, options.isa, options.winograd);
+    const auto estimated = std::find(methods.begin(), methods.end(), estimate);
+    if (estimated == methods.end()) return estimate;
+    std::vector<std::string> names;
+    for (const ConvolutionMethod m : methods) names.emplace_back(name(m));
+    return methods[options.choices->choose(problem_name(picture, simple.addition, simple.function != nullptr), names,
+                                           static_cast<std::size_t>(estimated - methods.begin()), [&] {
+                                             return time_convolutions(alone(planner, simple), methods,
+                                                                      picture.channels < kFewChannels, options);
+                                           })];
+  }
+
+  // A graph of this convolution and what is done with its sums, as far as that takes time.
+  Graph alone(const Planner& planner, const Epilogue::Simple& simple) const {
+    const auto typed = [&](ValueId value) {
+      const ValueInfo i = planner.info(value);
+      return TensorType{i.type, to_indices(i.sizes)};
+    };
+    Graph graph;
+    std::vector<ValueId> inputs{graph.add_input("x", typed(node_.inputs[0])),
+                                graph.add_constant(planner.constant(node_.inputs[1])),
+                                graph.add_constant(shifted_bias(planner))};
+    ValueId y = graph.add_node(*node_.op, node_.attributes, inputs)[0];
+    const auto then = [&](std::string_view op, const std::vector<ValueId>& operands) {
+      const Operator& o = registry().get(op);
+      return graph.add_node(o, o.defaults(), operands)[0];
+    };
+    if (simple.addition) y = then("Add", {y, graph.add_input("added", typed(node_.outputs[0]))});
+    if (simple.function != nullptr) y = then("Mul", {y, then("Sigmoid", {y})});
+    graph.add_output("y", y);
+    return graph;
   }
 
   Epilogue without_parallel() const {

@@ -1,6 +1,11 @@
 #include "runtime/cpu/convolution/convolution_choice.h"
 
 #include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "optimizer/optimize.h"
+#include "runtime/cpu/runner.h"
 
 namespace rewright::cpu {
 
@@ -18,10 +23,19 @@ Rates rates(Isa isa) {
 constexpr double kWeightBytes = 27;       // a nanosecond, from the third-level cache
 constexpr double kNearBytes = 512 << 10;  // that stay in the second-level cache
 constexpr double kWorthwhile = 0.9;       // of the library's time
+constexpr double kClose = 2;              // times as long as the fastest: may still be the faster one
+constexpr int kLeastRounds = 5, kMostRounds = 200;
+constexpr double kEnoughSeconds = 0.02;   // of timing a convolution
 constexpr double kShort = 2.5e6;          // multiplications of a 1x1 convolution that are no step of their own
 constexpr double kManyWeights = 2 << 20;  // bytes that each thread would read
 constexpr std::int64_t kFewPixels = 64;
 constexpr double kTransformation[] = {15, 40};  // nanoseconds for a vector of channels of a tile, to or fro: tiles 2, 4
+
+double direct_nanoseconds(const PictureShape& s, const Rates& r) {
+  const auto window = static_cast<double>(s.kernel[0] * s.kernel[1] * (s.channels / s.group));
+  return window * static_cast<double>(s.outputs) * static_cast<double>(s.pictures * s.out_height * s.out_width) /
+         r.multiplications;
+}
 
 double winograd_nanoseconds(const PictureShape& s, int tile, const Rates& r) {
   const auto up = [](double n, double unit) { return static_cast<double>(static_cast<std::int64_t>((n + unit - 1) / unit)); };
@@ -43,11 +57,88 @@ ConvolutionMethod fastest_convolution(const PictureShape& s, Isa isa, bool winog
   if (strided && s.group > 1 && s.group < s.channels) return ConvolutionMethod::kDirect;
   if (!winograd || !is_winograd(s)) return ConvolutionMethod::kLibrary;
   const Rates r = rates(isa);
-  const double direct = 9.0 * static_cast<double>(s.channels) * static_cast<double>(s.outputs) *
-                        static_cast<double>(s.pictures * s.out_height * s.out_width) / r.multiplications;
+  const double direct = direct_nanoseconds(s, r);
   const double two = winograd_nanoseconds(s, 2, r), four = winograd_nanoseconds(s, 4, r);
   if (std::min(two, four) > kWorthwhile * direct) return ConvolutionMethod::kLibrary;
   return two < four ? ConvolutionMethod::kWinograd2 : ConvolutionMethod::kWinograd4;
+}
+
+std::vector<ConvolutionMethod> close_convolutions(const PictureShape& s, Isa isa, bool winograd) {
+  std::vector<std::pair<ConvolutionMethod, double>> methods;
+  const Rates r = rates(isa);
+  const double direct = direct_nanoseconds(s, r);
+  methods.emplace_back(ConvolutionMethod::kLibrary, direct);
+  methods.emplace_back(ConvolutionMethod::kDirect, direct);
+  if (is_in_small_groups(s, isa)) methods.emplace_back(ConvolutionMethod::kGrouped, direct);
+  if (winograd && is_winograd(s)) {
+    methods.emplace_back(ConvolutionMethod::kWinograd2, winograd_nanoseconds(s, 2, r));
+    methods.emplace_back(ConvolutionMethod::kWinograd4, winograd_nanoseconds(s, 4, r));
+  }
+  double least = direct;
+  for (const auto& [method, nanoseconds] : methods) least = std::min(least, nanoseconds);
+  std::vector<ConvolutionMethod> result;
+  for (const auto& [method, nanoseconds] : methods)
+    if (method == ConvolutionMethod::kLibrary || nanoseconds <= kClose * least) result.push_back(method);
+  return result;
+}
+
+std::string_view name(ConvolutionMethod method) {
+  switch (method) {
+    case ConvolutionMethod::kLibrary:
+      return "oneDNN";
+    case ConvolutionMethod::kDirect:
+      return "direct";
+    case ConvolutionMethod::kGrouped:
+      return "grouped";
+    case ConvolutionMethod::kWinograd2:
+      return "F(2x2)";
+    case ConvolutionMethod::kWinograd4:
+      return "F(4x4)";
+  }
+  return "?";
+}
+
+std::string problem_name(const PictureShape& s, bool addend, bool function) {
+  const auto two = [](const std::int64_t(&pair)[2]) { return std::to_string(pair[0]) + "x" + std::to_string(pair[1]); };
+  const auto picture = [](std::int64_t channels, std::int64_t height, std::int64_t width) {
+    return std::to_string(channels) + "x" + std::to_string(height) + "x" + std::to_string(width);
+  };
+  return "convolution of " + std::to_string(s.pictures) + "x" + picture(s.channels, s.height, s.width) + " to " +
+         picture(s.outputs, s.out_height, s.out_width) + ", window " + two(s.kernel) + ", strides " + two(s.strides) +
+         ", dilations " + two(s.dilations) + ", pads " + two(s.pads_begin) + ", group " + std::to_string(s.group) +
+         (addend ? ", addition" : "") + (function ? ", function" : "");
+}
+
+std::vector<double> time_convolutions(const Graph& graph, std::span<const ConvolutionMethod> methods, bool few_channels,
+                                      PlanOptions options) {
+  options.cache = nullptr;
+  options.choices = nullptr;
+  std::vector<std::unique_ptr<PlanRunner>> runners;
+  for (const ConvolutionMethod method : methods) {
+    options.convolution = method;
+    runners.push_back(std::make_unique<PlanRunner>(make_plan(graph, options)));
+    runners.back()->measure(true);
+  }
+  const std::vector<Tensor> inputs = random_inputs(graph, {}, 0);
+  std::vector<double> least(methods.size(), std::numeric_limits<double>::infinity());
+  double spent = 0;
+  for (int round = 0; round < kLeastRounds || (spent < kEnoughSeconds && round < kMostRounds); ++round)
+    for (std::size_t m = 0; m < methods.size(); ++m) {
+      PlanRunner& runner = *runners[m];
+      const std::vector<double> before = runner.seconds();
+      runner.run(inputs);
+      const std::vector<double> after = runner.seconds();
+      double seconds = 0;
+      bool computed = false;
+      for (std::size_t n = 0; n < before.size(); ++n) {
+        const bool layout = runner.plan().steps[n].changes_layout;
+        if (!layout || (few_channels && !computed)) seconds += after[n] - before[n];
+        computed = computed || !layout;
+      }
+      least[m] = std::min(least[m], seconds);
+      spent += seconds;
+    }
+  return least;
 }
 
 bool pays_to_join(const PictureShape& s) {

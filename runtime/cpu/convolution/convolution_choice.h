@@ -1,7 +1,14 @@
 // Which kernel computes a convolution.
 #pragma once
 
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.h"
 #include "runtime/cpu/convolution/own_convolution.h"
+#include "runtime/cpu/plan.h"
 
 namespace rewright::cpu {
 
@@ -11,6 +18,19 @@ enum class ConvolutionMethod { kLibrary, kDirect, kGrouped, kWinograd2, kWinogra
 // is its transformations and larger weights that come from beyond the second-level cache. The estimate depends on nothing but
 // its arguments, and so do the results' roundings. Without `winograd` it is none of its methods.
 ConvolutionMethod fastest_convolution(const PictureShape& shape, Isa isa, bool winograd = true);
+
+// Those that the same estimate does not find at least twice as long as the fastest, the library's always among them.
+std::vector<ConvolutionMethod> close_convolutions(const PictureShape& shape, Isa isa, bool winograd = true);
+
+// For the cost database.
+std::string_view name(ConvolutionMethod method);
+std::string problem_name(const PictureShape& shape, bool addend, bool function);
+
+// Seconds of a graph of one convolution, and of what a kernel does with its result, by each of the methods: the least of
+// several runs in turn, so that each finds in the caches what another has left there. A change of the picture's layout counts
+// where that has few channels: such a picture is a network's input, which the library reads as it comes.
+std::vector<double> time_convolutions(const Graph& graph, std::span<const ConvolutionMethod> methods, bool few_channels,
+                                      PlanOptions options);
 
 // Is a 1x1 convolution so short that it is better one step with the convolution by channels before it? Longer ones are faster
 // in the library's kernels.

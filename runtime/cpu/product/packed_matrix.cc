@@ -98,4 +98,12 @@ const float* PackedConstants::add(std::optional<Key> key, std::int64_t floats, c
   return target;
 }
 
+void PackedConstants::forget(std::span<const std::byte> source) {
+  std::erase_if(known_, [&](const auto& entry) {
+    const void* const at = std::get<0>(entry.first);
+    return !std::less<>()(at, static_cast<const void*>(source.data())) &&
+           std::less<>()(at, static_cast<const void*>(source.data() + source.size()));
+  });
+}
+
 }  // namespace rewright::cpu

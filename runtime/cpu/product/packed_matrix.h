@@ -45,6 +45,8 @@ class PackedConstants {
   using Key = std::tuple<const void*, std::int64_t, std::int64_t, std::int64_t>;  // source, row stride, column stride, vectors
   const float* find(const Key& key) const;
   const float* add(std::optional<Key> key, std::int64_t floats, const std::function<void(float*)>& fill);
+  // Forgets the keys of what was packed from these bytes, which may become others; what was packed stays.
+  void forget(std::span<const std::byte> source);
 
  private:
   struct Free {

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "runtime/cpu/layout_assignment.h"
 #include "runtime/cpu/quantized/affine_form.h"
 #include "runtime/cpu/quantized/quantized_convolution.h"
 
@@ -77,7 +78,7 @@ std::vector<double> repeated(std::vector<double> numbers, std::int64_t count) {
   return numbers;
 }
 
-class QuantizedPlan final : public NodePlan {
+class QuantizedPlan final : public NodePlan, public ChoosesLayout {
  public:
   // `axis`: of the result, that outputs stand along.
   QuantizedPlan(QuantizedTask task, ValueId x, ValueId zero_point, std::size_t axis, Layout layout)
@@ -109,6 +110,12 @@ class QuantizedPlan final : public NodePlan {
     f.low = std::max(f.low, static_cast<float>(rounded->low - rounded->zero_point));
     f.high = std::min(f.high, static_cast<float>(rounded->high - rounded->zero_point));
     return true;
+  }
+
+  LayoutNeeds layout_needs(const Planner&) const override {
+    LayoutNeeds needs{layout_.plain() ? 0 : kNoSuchKernel, layout_.plain() ? kNoSuchKernel : 0, {x_}};
+    if (addend_ != kNoValue) needs.operands.push_back(addend_);
+    return needs;
   }
 
   void emit(Planner& planner, ValueId result) override {
