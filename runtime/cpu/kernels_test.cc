@@ -41,8 +41,8 @@ TEST_CASE("convolutions that threads share by outputs") {
   struct Shape {
     std::int64_t channels, outputs, kernel[2], stride, pixels;
   };
-  for (const Shape& s : {Shape{96, 96, {3, 3}, 2, 35}, Shape{32, 192, {1, 7}, 1, 17}, Shape{96, 192, {1, 1}, 1, 30}, Shape{1100, 490, {1, 1}, 2, 7},
-                         Shape{64, 960, {3, 3}, 1, 4}}) {
+  for (const Shape& s : {Shape{96, 96, {3, 3}, 2, 35}, Shape{32, 192, {1, 7}, 1, 17}, Shape{96, 192, {1, 1}, 1, 30},
+                         Shape{1100, 490, {1, 1}, 2, 7}, Shape{64, 960, {3, 3}, 1, 4}}) {
     CAPTURE(s.channels, s.outputs);
     Builder b(static_cast<unsigned>(s.channels));
     const ValueId x = b.input({1, s.channels, s.pixels, s.pixels});
