@@ -10,6 +10,7 @@ const KernelTable& kernel_table() {
     register_pools(t);
     register_products(t);
     register_quantized(t);
+    register_scatters(t);
     return t;
   }();
   return table;

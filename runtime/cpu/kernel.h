@@ -62,6 +62,7 @@ void register_convolutions(KernelTable& table);    // convolution.cc
 void register_pools(KernelTable& table);           // pooling.cc
 void register_products(KernelTable& table);        // products.cc
 void register_quantized(KernelTable& table);       // quantized.cc
+void register_scatters(KernelTable& table);        // scatter.cc
 const KernelTable& kernel_table();
 
 // A node's attributes by the names of the operator's fields. The name must exist and have that type.
@@ -72,6 +73,7 @@ class AttributeReader {
   std::int64_t number(std::string_view name) const { return get<Index>(name).value(); }
   double real(std::string_view name) const { return get<Real>(name).value; }
   bool flag(std::string_view name) const { return get<bool>(name); }
+  const std::string& text(std::string_view name) const { return get<std::string>(name); }
 
  private:
   template <class T>

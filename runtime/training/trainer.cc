@@ -326,6 +326,7 @@ void Trainer::resume(const TrainingCheckpoint& checkpoint) {
 }
 
 std::int64_t Trainer::steps_done() const { return state_->step; }
+const TrainingGraphs& Trainer::graphs() const { return state_->graphs; }
 
 Graph Trainer::trained() const {
   Graph result = state_->model;

@@ -68,6 +68,7 @@ class Trainer {
   void resume(const TrainingCheckpoint& checkpoint);
 
   std::int64_t steps_done() const;
+  const TrainingGraphs& graphs() const;  // for the examples of one shard
   Graph trained() const;  // the model with what was trained
 
  private:

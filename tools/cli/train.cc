@@ -26,7 +26,7 @@ struct Options {
   std::string checkpoint, metrics, on_nan = "stop";
   std::int64_t save_every = 100;
   bool resume = false;
-  std::string rewrite;
+  std::string rewrite, step_graph;
   TrainOptions train;
 };
 
@@ -110,6 +110,7 @@ int train_with(Options options, Communicator& processes) {
   const Backend& backend = find_backend(options.device);
   Trainer trainer(model, data, o, processes, backend);
   if (options.resume && std::filesystem::exists(options.checkpoint)) trainer.resume(read_checkpoint(options.checkpoint));
+  if (speaks && !options.step_graph.empty()) export_onnx(trainer.graphs().step, options.step_graph);
   const auto save = [&] {
     if (speaks && !options.checkpoint.empty()) write_checkpoint(trainer.checkpoint(), options.checkpoint);
   };
@@ -209,6 +210,8 @@ CLI::App* add_train(CLI::App& program, Run& run) {
                    "parts of a batch that are added in one order: the same bits for any number of processes")
       ->check(CLI::PositiveNumber);
   command->add_option("--rewrite", o.rewrite, "look this long for a faster graph of a step first")->type_name("TIME");
+  command->add_option("--step-graph", o.step_graph, "write the graph of a whole step, as a model to look at or to profile")
+      ->type_name("FILE.onnx");
   command->add_option("--checkpoint", o.checkpoint, "where the state is kept")->type_name("FILE");
   command->add_option("--save-every", o.save_every, "steps from one checkpoint to the next")->capture_default_str();
   command->add_flag("--resume", o.resume, "go on from the checkpoint, if there is one");
