@@ -69,7 +69,7 @@ class Trainer {
 
   std::int64_t steps_done() const;
   const TrainingGraphs& graphs() const;  // for the examples of one shard
-  Graph trained() const;  // the model with what was trained
+  Graph trained() const;                 // the model with what was trained
 
  private:
   struct State;
