@@ -255,11 +255,10 @@ class Derivation {
   }
   void contribute_product(const Element& e, const Element& argument, const NamedTensor& g, const Element& factor) {
     if (!active(argument)) return;
-    if (const Element x = negated_one(factor)) return contribute_sum(e, argument, axes_.apply("Neg", {g}));
+    if (is_constant(factor, -1)) return contribute_sum(e, argument, axes_.apply("Neg", {g}));
     if (is_constant(factor, 1)) return contribute_sum(e, argument, g);
     contribute(argument, axes_.contract(g, value(factor), free(e), free(argument)));
   }
-  static Element negated_one(const Element& e) { return is_constant(e, -1) ? e : nullptr; }
   // g where the mask holds (or does not).
   NamedTensor masked(const NamedTensor& mask, const NamedTensor& g, bool where = true) {
     return where ? axes_.apply("Where", {mask, g, number(0)}) : axes_.apply("Where", {mask, number(0), g});
