@@ -143,7 +143,9 @@ Graph outputs_of(const Graph& graph) {
     output.value = result.add_value(std::move(value));
   }
   result.set_outputs(std::move(outputs));
-  result.set_model(graph.model());
+  // Which outputs are sequences, the model knows; it also holds its file in memory.
+  const auto is_opaque = [](const auto& node) { return node->op == nullptr; };
+  if (std::any_of(graph.nodes().begin(), graph.nodes().end(), is_opaque)) result.set_model(graph.model());
   return result;
 }
 
