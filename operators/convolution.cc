@@ -62,6 +62,14 @@ ValueId weight_gradient(GraphBuilder& b, ValueId x, ValueId g, const Indices& we
   return b.transposed(result, swapped(gs.size(), 2));
 }
 
+GraphBuilder::Fields fields_of(const Window& window, const Index& group) {
+  return {{"strides", window.strides},
+          {"dilations", window.dilations},
+          {"pads_begin", window.pads_begin},
+          {"pads_end", window.pads_end},
+          {"group", group}};
+}
+
 ValueId bias_gradient(GraphBuilder& b, ValueId g) {
   Indices axes{0};
   for (std::size_t a = 2; a < b.shape_of(g).size(); ++a) axes.emplace_back(a);
@@ -143,13 +151,9 @@ struct Conv {
       for (std::size_t a = 0; a < window.rank(); ++a)
         rest.push_back(b.shape_of(x)[a + 2] + pads_begin[a] + pads_end[a] - strides[a] * (b.shape_of(g)[a + 2] - 1) -
                        window.extent(a));
-      result[0] = b.add("ConvTranspose", {g, w},
-                        {{"strides", strides},
-                         {"dilations", dilations},
-                         {"pads_begin", pads_begin},
-                         {"pads_end", pads_end},
-                         {"output_padding", rest},
-                         {"group", group}});
+      GraphBuilder::Fields fields = fields_of(window, group);
+      fields.emplace_back("output_padding", rest);
+      result[0] = b.add("ConvTranspose", {g, w}, fields);
     }
     if (call.wants(1)) result[1] = weight_gradient(b, x, g, b.shape_of(w), window, group);
     if (call.wants(2)) result[2] = bias_gradient(b, g);
@@ -296,12 +300,7 @@ struct ConvTranspose {
     const Window window{spatial_part(b.shape_of(w)), strides, dilations, pads_begin, pads_end};
     std::vector<ValueId> result = call.none();
     if (call.wants(0)) {
-      result[0] = b.add("Conv", {g, w},
-                        {{"strides", strides},
-                         {"dilations", dilations},
-                         {"pads_begin", pads_begin},
-                         {"pads_end", pads_end},
-                         {"group", group}});
+      result[0] = b.add("Conv", {g, w}, fields_of(window, group));
       if (b.shape_of(result[0]) != b.shape_of(x))
         result[0] = b.add("Slice", {result[0]}, {{"begin", Indices(b.shape_of(x).size(), 0)}, {"length", b.shape_of(x)}});
     }

@@ -3,13 +3,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <thread>
 
-#include "distribution/communicator.h"
 #include "generator/generator.h"
 #include "graph/file.h"
 #include "rules/io.h"
 #include "tools/cli/command.h"
+#include "tools/cli/processes.h"
 #include "verifier/verify.h"
 
 #include <sys/resource.h>
@@ -97,18 +96,7 @@ int generate_with(const Options& given, Communicator& processes) {
 }
 
 int generate_command(const Options& options) {
-  const std::unique_ptr<Communicator> processes = make_communicator();
-  int failure = kDone;
-  try {
-    return generate_with(options, *processes);
-  } catch (...) {
-    if (processes->size() == 1) throw;
-    // What fails in all processes is said by the first.
-    if (processes->rank() != 0) std::this_thread::sleep_for(std::chrono::seconds(1));
-    failure = report_failure();
-  }
-  processes->abort(failure);
-  return failure;  // never reached: the compiler does not see through virtual calls
+  return run_in_processes([&](Communicator& processes) { return generate_with(options, processes); });
 }
 
 }  // namespace

@@ -4,15 +4,14 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <sstream>
-#include <thread>
 
-#include "distribution/communicator.h"
 #include "optimizer/certificate.h"
 #include "optimizer/optimize.h"
 #include "runtime/cpu/evaluator.h"
 #include "runtime/training/evaluation.h"
 #include "runtime/training/trainer.h"
 #include "tools/cli/command.h"
+#include "tools/cli/processes.h"
 
 namespace rewright::cli {
 
@@ -160,17 +159,7 @@ int train_with(Options options, Communicator& processes) {
 }
 
 int train_command(const Options& options) {
-  const std::unique_ptr<Communicator> processes = make_communicator();
-  int failure = kDone;
-  try {
-    return train_with(options, *processes);
-  } catch (...) {
-    if (processes->size() == 1) throw;
-    if (processes->rank() != 0) std::this_thread::sleep_for(std::chrono::seconds(1));  // the first one says it
-    failure = report_failure();
-  }
-  processes->abort(failure);
-  return failure;  // never reached: the compiler does not see through virtual calls
+  return run_in_processes([&](Communicator& processes) { return train_with(options, processes); });
 }
 
 }  // namespace

@@ -1,0 +1,13 @@
+// Commands that several processes work on together, under mpirun.
+#pragma once
+
+#include <functional>
+
+#include "distribution/communicator.h"
+
+namespace rewright::cli {
+
+// Runs a command in the processes that mpirun started, or in this one. What fails is said once, and ends all of them.
+int run_in_processes(const std::function<int(Communicator&)>& command);
+
+}  // namespace rewright::cli
