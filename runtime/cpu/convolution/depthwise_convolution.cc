@@ -9,7 +9,8 @@ namespace rewright::cpu {
 namespace {
 
 constexpr std::int64_t kTilePixels[] = {7, 4, 1};
-constexpr double kMultiplications = 40;  // a nanosecond
+constexpr double kMultiplications = 40;            // a nanosecond, by channels
+constexpr double kPointwiseMultiplications = 100;  // and of a 1x1 convolution
 
 // Rows of the result of a convolution by channels, each by itself.
 class DepthwiseRows {
@@ -145,9 +146,10 @@ class Separable final : public Kernel {
 
   void run(const Call& call) const override {
     float* const scratch = reinterpret_cast<float*>(call.scratch);
-    call.workers.for_each(strips_, 2 * rows_.nanoseconds(), [&](std::int64_t strip, int thread) {
-      compute(call, strip, scratch + thread * together_ * rows_.elements());
-    });
+    const double multiplications = static_cast<double>(rows_.count() * rows_.elements() * outputs_);
+    call.workers.for_each(
+        strips_, rows_.nanoseconds() + multiplications / kPointwiseMultiplications,
+        [&](std::int64_t strip, int thread) { compute(call, strip, scratch + thread * together_ * rows_.elements()); });
   }
 
  private:
