@@ -22,16 +22,21 @@ struct Scaling {
 
 class ConcatenationKernel final : public Kernel {
  public:
-  // `parts`: channels of each input. `picture`: elements of a channel.
-  ConcatenationKernel(std::vector<std::int64_t> parts, std::int64_t pictures, std::int64_t picture, bool channels_last,
-                      Scaling scaling, const RowLoops& loops)
+  // Channels of the result.
+  struct Part {
+    std::int64_t first, count;
+  };
+  // `parts`: of each input; channels that stand last may be there already. `picture`: elements of a channel.
+  ConcatenationKernel(std::vector<Part> parts, std::int64_t channels, std::int64_t pictures, std::int64_t picture,
+                      bool channels_last, Scaling scaling, const RowLoops& loops)
       : parts_(std::move(parts)),
         pictures_(pictures),
         picture_(picture),
+        channels_(channels),
         channels_last_(channels_last),
         scaling_(std::move(scaling)),
         loops_(loops) {
-    for (const std::int64_t p : parts_) channels_ += p;
+    for (const Part& p : parts_) copied_ += p.count;
     if (scaling_.any() && scaling_.scale.empty()) {
       scaling_.scale.assign(static_cast<std::size_t>(channels_), 1);
       scaling_.shift.assign(static_cast<std::size_t>(channels_), 0);
@@ -52,11 +57,10 @@ class ConcatenationKernel final : public Kernel {
   void run_channels_last(const Call& call) const {
     float* const y = reinterpret_cast<float*>(call.outputs[0]);
     const std::int64_t rows = pictures_ * picture_, together = block_rows(), blocks = (rows + together - 1) / together;
-    call.workers.for_each(blocks, static_cast<double>(rows * channels_) / kElements, [&](std::int64_t block, int) {
+    call.workers.for_each(blocks, static_cast<double>(rows * copied_) / kElements, [&](std::int64_t block, int) {
       const std::int64_t first = block * together, count = std::min(together, rows - first);
-      std::int64_t channel = 0;
       for (std::size_t k = 0; k < parts_.size(); ++k) {
-        const std::int64_t n = parts_[k];
+        const auto [channel, n] = parts_[k];
         const float* const x = reinterpret_cast<const float*>(call.inputs[k]) + first * n;
         float* const to = y + first * channels_ + channel;
         if (scaling_.any())
@@ -64,7 +68,6 @@ class ConcatenationKernel final : public Kernel {
                                scaling_.low, scaling_.high);
         else
           loops_.copy(to, channels_, x, n, count, n);
-        channel += n;
       }
     });
   }
@@ -74,11 +77,10 @@ class ConcatenationKernel final : public Kernel {
     const std::int64_t rows = pictures_ * channels_;
     call.workers.for_each(rows, static_cast<double>(rows * picture_) / kElements, [&](std::int64_t row, int) {
       const std::int64_t channel = row % channels_;
-      std::int64_t begin = 0;
       std::size_t k = 0;
-      while (channel >= begin + parts_[k]) begin += parts_[k++];
-      const float* const x =
-          reinterpret_cast<const float*>(call.inputs[k]) + (row / channels_ * parts_[k] + channel - begin) * picture_;
+      while (channel >= parts_[k].first + parts_[k].count) ++k;
+      const float* const x = reinterpret_cast<const float*>(call.inputs[k]) +
+                             (row / channels_ * parts_[k].count + channel - parts_[k].first) * picture_;
       if (scaling_.any()) {
         const auto c = static_cast<std::size_t>(channel);
         loops_.scale_row(y + row * picture_, x, picture_, scaling_.scale[c], scaling_.shift[c], scaling_.low, scaling_.high);
@@ -88,14 +90,14 @@ class ConcatenationKernel final : public Kernel {
     });
   }
 
-  std::vector<std::int64_t> parts_;
-  std::int64_t pictures_, picture_, channels_ = 0;
+  std::vector<Part> parts_;
+  std::int64_t pictures_, picture_, channels_, copied_ = 0;
   bool channels_last_;
   Scaling scaling_;
   const RowLoops& loops_;
 };
 
-class ConcatenationPlan final : public NodePlan, public ChoosesLayout {
+class ConcatenationPlan final : public NodePlan, public ChoosesLayout, public GathersChannels {
  public:
   explicit ConcatenationPlan(const Node& node) : node_(node) {}
 
@@ -123,14 +125,17 @@ class ConcatenationPlan final : public NodePlan, public ChoosesLayout {
 
   LayoutNeeds layout_needs(const Planner&) const override { return {0, 0, node_.inputs}; }
 
+  std::optional<GatheredChannels> gathered(const Planner& planner, ValueId result) const override {
+    if (!scaling_.scale.empty() || planner.assigned_layout(result) != kChannelsLast) return std::nullopt;
+    return GatheredChannels{node_.inputs, scaling_.low, scaling_.high};
+  }
+
   void emit(Planner& planner, ValueId result) override {
     // The layout that most of the elements are in.
     Layout layout;
     std::int64_t most = 0;
-    std::vector<std::int64_t> parts;
     for (const ValueId v : node_.inputs) {
       const Sizes sizes = planner.info(v).sizes;
-      parts.push_back(sizes[1]);
       const auto known = planner.layouts(v);
       if (known.empty() || element_count(sizes) <= most) continue;
       most = element_count(sizes);
@@ -139,11 +144,24 @@ class ConcatenationPlan final : public NodePlan, public ChoosesLayout {
     if (const auto assigned = planner.assigned_layout(result)) layout = *assigned;
     if (layout.blocked()) layout = kChannelsLast;
     std::vector<int> inputs;
-    for (const ValueId v : node_.inputs) inputs.push_back(planner.storage(v, layout));
+    std::vector<ConcatenationKernel::Part> parts;
+    std::int64_t channel = 0;
+    bool begun = false;  // were some written where they belong?
+    for (const ValueId v : node_.inputs) {
+      const std::int64_t count = planner.info(v).sizes[1];
+      if (planner.is_in_room(v)) {
+        begun = true;
+      } else {
+        inputs.push_back(planner.storage(v, layout));
+        parts.push_back({channel, count});
+      }
+      channel += count;
+    }
+    if (inputs.empty()) return;
     const Sizes sizes = planner.info(result).sizes;
     const std::int64_t picture = element_count(sizes) / sizes[0] / sizes[1];
-    const int target = planner.add_value(result, layout);
-    planner.add_step(std::make_unique<ConcatenationKernel>(std::move(parts), sizes[0], picture, layout.channels_last(),
+    const int target = begun ? planner.storage(result, layout) : planner.add_value(result, layout);
+    planner.add_step(std::make_unique<ConcatenationKernel>(std::move(parts), channel, sizes[0], picture, layout.channels_last(),
                                                            std::move(scaling_), row_loops(planner.options().isa)),
                      std::move(inputs), {target});
   }

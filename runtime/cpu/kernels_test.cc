@@ -5,6 +5,7 @@ using namespace rewright;
 using rewright::testing::check_graph;
 using rewright::testing::node;
 using rewright::testing::random_tensor;
+using rewright::testing::tested_isas;
 
 namespace {
 
@@ -124,6 +125,60 @@ TEST_CASE("Relu, a depthwise and a 1x1 convolution are one step") {
   b.graph.add_output("h", h);
   check_graph(b.graph, b.inputs, 1e-4);
   CHECK(b.steps() == std::vector<std::string>{"Conv", "Conv+Conv+BatchNormalization", "Conv+Conv+BatchNormalization+Add"});
+}
+
+TEST_CASE("convolutions write where they are concatenated") {
+  std::size_t in_place = 0;
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    CAPTURE(seed);
+    Builder b(seed);
+    const std::int64_t channels = 4 * b.pick(4, 12);
+    const ValueId h = b.convolution(b.input({b.pick(1, 2), 9, b.pick(6, 17), b.pick(6, 17)}), channels, 1, 0);
+    std::vector<ValueId> parts;
+    for (std::int64_t k = b.pick(2, 4); k > 0; --k) {
+      ValueId part = h;
+      switch (b.pick(0, 3)) {
+        case 0:  // by Winograd's method
+          part = b.convolution(h, b.pick(1, 40), 3, 1);
+          break;
+        case 1:  // directly
+          part = b.convolution(h, 4 * b.pick(1, 9), 3, 1, 1, 4);
+          break;
+        case 2:
+          part = b.convolution(b.convolution(h, channels, 5, 2, 1, channels), b.pick(1, 40), 1, 0);
+          break;
+        default:  // a copy
+          parts.push_back(part);
+          continue;
+      }
+      const ValueId before = part;
+      if (b.pick(0, 1)) part = node(b.graph, "Relu", {part})[0];
+      if (b.pick(0, 2) == 0) part = node(b.graph, "Mul", {part, node(b.graph, "Sigmoid", {part})[0]})[0];
+      if (b.pick(0, 2) == 0) part = node(b.graph, "Add", {before, b.input(values(b.graph.value(before).type.shape))})[0];
+      if (b.pick(0, 4) == 0) b.graph.add_output("part" + std::to_string(k), part);  // lies elsewhere as well
+      parts.push_back(part);
+      if (b.pick(0, 7) == 0) parts.push_back(part);
+    }
+    ValueId y = node(b.graph, "Concat", parts, {{"axis", Index(1)}})[0];
+    if (b.pick(0, 1)) y = node(b.graph, "Relu", {y})[0];
+    if (b.pick(0, 2) == 0) y = node(b.graph, "Clip", {y, b.constant({}, -3, -1), b.constant({}, 1, 3)})[0];
+    b.check(b.pick(0, 2) == 0 ? y : b.convolution(y, 7, 1, 0), 1e-4);
+    const cpu::Plan plan = cpu::make_plan(b.graph, {.isa = tested_isas()[0]});
+    in_place += static_cast<std::size_t>(
+        std::count_if(plan.storages.begin(), plan.storages.end(), [](const cpu::Storage& s) { return s.part_of >= 0; }));
+  }
+  CHECK(in_place >= 20);
+}
+
+TEST_CASE("a concatenation of what is written in place is no step") {
+  Builder b(1);
+  const ValueId x = b.convolution(b.input({1, 3, 16, 16}), 32, 1, 0);
+  const ValueId separable = b.convolution(b.convolution(x, 32, 3, 1, 1, 32), 24, 1, 0);
+  const ValueId added = node(b.graph, "Add", {separable, b.convolution(x, 24, 1, 0)})[0];
+  ValueId y = node(b.graph, "Concat", {b.convolution(x, 48, 3, 1), added}, {{"axis", Index(1)}})[0];
+  b.check(b.convolution(node(b.graph, "Relu", {y})[0], 8, 1, 0));
+  const std::vector<std::string> steps = b.steps();
+  CHECK(std::none_of(steps.begin(), steps.end(), [](const std::string& s) { return s.starts_with("Concat"); }));
 }
 
 // As in MobileOne's training form.

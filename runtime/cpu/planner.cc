@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -123,6 +124,7 @@ Plan Planner::make() {
   bind_inputs();
   std::vector<Group> groups = make_groups(*this);
   assign_layouts(groups);
+  find_rooms(groups);
   const std::vector<std::vector<ValueId>> constants = constants_by_group(groups);
   std::map<ValueId, int> users;
   for (const GraphOutput& o : graph_.outputs()) ++users[o.value];
@@ -219,6 +221,43 @@ std::optional<Layout> Planner::assigned_layout(ValueId result) const {
   const auto found = assigned_.find(result);
   if (found == assigned_.end()) return std::nullopt;
   return found->second;
+}
+
+// ---- Parts of other values
+void Planner::find_rooms(const std::vector<Group>& groups) {
+  std::vector<int> readers(graph_.value_count());
+  for (const auto& node : graph_.nodes())
+    for (const ValueId i : node->inputs)
+      if (i != kNoValue) ++readers[i];
+  for (const GraphOutput& output : graph_.outputs()) ++readers[output.value];
+  for (const Group& group : groups) {
+    const auto* const gathers = dynamic_cast<const GathersChannels*>(group.taken.get());
+    if (gathers == nullptr) continue;
+    const std::optional<GatheredChannels> gathered = gathers->gathered(*this, group.result);
+    if (!gathered) continue;
+    std::int64_t first = 0;
+    for (const ValueId part : gathered->parts) {
+      if (readers[part] == 1) rooms_[part] = {group.result, first, gathered->low, gathered->high};
+      first += info(part).sizes[1];
+    }
+  }
+}
+
+std::optional<Planner::Room> Planner::room(ValueId value, bool bounded) {
+  const auto found = rooms_.find(value);
+  if (found == rooms_.end()) return std::nullopt;
+  const ChannelsOf& of = found->second;
+  if (!bounded && (of.low > -std::numeric_limits<float>::infinity() || of.high < std::numeric_limits<float>::infinity()))
+    return std::nullopt;
+  int whole = known_storage(of.whole, kChannelsLast);
+  if (whole < 0) whole = add_value(of.whole, kChannelsLast);
+  Storage storage;
+  storage.bytes = static_cast<std::size_t>(element_count(info(value).sizes)) * sizeof(float);
+  storage.part_of = whole;
+  storage.part_at = static_cast<std::size_t>(of.first) * sizeof(float);
+  plan_.storages.push_back(std::move(storage));
+  housed_.insert(value);
+  return Room{static_cast<int>(plan_.storages.size()) - 1, info(of.whole).sizes[1], of.low, of.high};
 }
 
 // ---- Constants and inputs

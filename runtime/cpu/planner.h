@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -31,6 +32,19 @@ class ChoosesLayout {
  public:
   virtual ~ChoosesLayout() = default;
   virtual LayoutNeeds layout_needs(const Planner& planner) const = 0;
+};
+
+// Channels that a step puts side by side, not below `low` and not above `high`.
+struct GatheredChannels {
+  std::vector<ValueId> parts;
+  float low, high;
+};
+// To be derived from by plans of nodes that do nothing else: steps before them may write the parts where they belong.
+class GathersChannels {
+ public:
+  virtual ~GathersChannels() = default;
+  // Nothing if more is done, or channels do not stand last in the result.
+  virtual std::optional<GatheredChannels> gathered(const Planner& planner, ValueId result) const = 0;
 };
 
 class Planner {
@@ -71,6 +85,15 @@ class Planner {
   int storage(ValueId value, Layout layout);
   // Makes room for a value that a step computes.
   int add_value(ValueId value, Layout layout);
+  // Room for a value among the channels of another one whose channels stand last, where that is made of it and nothing else
+  // reads it. The step writes it there, within the bounds, and it is done.
+  struct Room {
+    int storage;
+    std::int64_t stride;  // floats from pixel to pixel
+    float low, high;
+  };
+  std::optional<Room> room(ValueId value, bool bounded);
+  bool is_in_room(ValueId value) const { return housed_.contains(value); }
   // Says that a value lies where another one does (same bytes).
   void alias(ValueId value, int storage, Layout layout);
   int add_constant(Tensor tensor);
@@ -107,6 +130,7 @@ class Planner {
   void find_needed();
   void bind_inputs();
   void assign_layouts(const std::vector<Group>& groups);
+  void find_rooms(const std::vector<Group>& groups);
   LayoutNeeds layout_needs(const Group& group) const;
   std::vector<std::vector<ValueId>> constants_by_group(const std::vector<Group>& groups) const;
   void release(ValueId value);
@@ -132,6 +156,14 @@ class Planner {
   std::vector<std::vector<std::pair<Layout, int>>> places_;  // by value
   std::map<ValueId, const Group*> pending_;                  // copies that nothing has asked for yet
   std::map<ValueId, Layout> assigned_;                       // of groups with a choice
+  // What may be written among the channels of a whole, from `first` on; and what was.
+  struct ChannelsOf {
+    ValueId whole;
+    std::int64_t first;
+    float low, high;
+  };
+  std::map<ValueId, ChannelsOf> rooms_;
+  std::set<ValueId> housed_;
   std::string step_node_, step_operators_;
   double step_flops_ = 0;
   std::size_t step_constants_ = 0;  // bytes that the next step reads beside its inputs

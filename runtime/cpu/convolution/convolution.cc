@@ -331,12 +331,15 @@ class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
       convolutions.push_back(std::move(c));
     }
     convolutions.front().finish.addend = convolutions.back().finish.addend;
-    if (pointwise_)
-      return add_own(planner, result,
+    if (pointwise_) {
+      Finish finish = pointwise_->finish(planner);
+      const int target = place(planner, result, finish);
+      return add_own(planner, target,
                      make_separable_convolution(convolutions[0], pointwise_->shape_.y[1], pointwise_->weights(planner, result),
-                                                pointwise_->finish(planner), isa, planner.options().threads),
+                                                std::move(finish), isa, planner.options().threads),
                      pointwise_->epilogue_);
-    add_own(planner, result, make_depthwise_convolution(convolutions, isa), epilogue_);
+    }
+    add_own(planner, planner.add_value(result, kChannelsLast), make_depthwise_convolution(convolutions, isa), epilogue_);
   }
 
   void emit_one_by_one(Planner& planner, ValueId result) {
@@ -351,15 +354,25 @@ class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
       for (std::size_t c = 0; c < bias.size(); ++c) finish.bias[c] += bias[c];
     }
     const Isa isa = planner.options().isa;
-    add_own(planner, result,
+    const int target = place(planner, result, finish);
+    add_own(planner, target,
             make_parallel_convolution(*shape_.picture(), weights, std::move(finish), isa, planner.options().threads),
             epilogue_);
   }
 
-  void add_own(Planner& planner, ValueId result, std::unique_ptr<Kernel> kernel, const Epilogue& epilogue) {
+  // Where the result lies: among the channels that it is concatenated with, or by itself.
+  static int place(Planner& planner, ValueId result, Finish& finish) {
+    const auto room = planner.room(result, finish.function == nullptr);
+    if (!room) return planner.add_value(result, kChannelsLast);
+    finish.y_stride = room->stride;
+    finish.low = std::clamp(finish.low, room->low, room->high);
+    finish.high = std::clamp(finish.high, room->low, room->high);
+    return room->storage;
+  }
+
+  void add_own(Planner& planner, int target, std::unique_ptr<Kernel> kernel, const Epilogue& epilogue) {
     std::vector<int> inputs{planner.storage(input_, kChannelsLast)};
     for (const ValueId v : epilogue.additions()) inputs.push_back(planner.storage(v, kChannelsLast));
-    const int target = planner.add_value(result, kChannelsLast);
     planner.add_step(std::move(kernel), std::move(inputs), {target});
   }
 
@@ -367,6 +380,8 @@ class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
     const Isa isa = planner.options().isa;
     Finish finish = this->finish(planner);
     const Weights weights = this->weights(planner, result);
+    const int target =
+        method == ConvolutionMethod::kGrouped ? planner.add_value(result, kChannelsLast) : place(planner, result, finish);
     std::unique_ptr<Kernel> kernel;
     if (method == ConvolutionMethod::kDirect)
       kernel = make_direct_convolution(picture, weights, std::move(finish), isa, planner.options().threads);
@@ -375,7 +390,7 @@ class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
     else
       kernel = make_winograd_convolution(picture, method == ConvolutionMethod::kWinograd2 ? 2 : 4, weights, std::move(finish),
                                          isa, planner.options().threads);
-    add_own(planner, result, std::move(kernel), epilogue_);
+    add_own(planner, target, std::move(kernel), epilogue_);
   }
 
   // Does nothing but say so if it may leave the convolution to another kernel, which several threads can share.

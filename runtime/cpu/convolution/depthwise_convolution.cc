@@ -132,6 +132,7 @@ class Separable final : public Kernel {
       }
     }));
     bias_ = panels_.by_column(finish_.bias);
+    if (finish_.y_stride == 0) finish_.y_stride = outputs;
     // As many rows as make some tiles of pixels, and as many strips for each thread.
     const std::int64_t wanted = std::max<std::int64_t>(1, kTiles * loops_.max_rows / width_);
     strips_ = (rows_.count() + wanted - 1) / wanted;
@@ -161,13 +162,14 @@ class Separable final : public Kernel {
     for (std::int64_t r = 0; r < count; ++r)
       rows_.compute(reinterpret_cast<const float*>(call.inputs[0]), first + r, between + r * rows_.elements(), nullptr);
     const std::int64_t pixels = count * width_, blocks = (pixels + loops_.max_rows - 1) / loops_.max_rows;
-    float* const y = reinterpret_cast<float*>(call.outputs[0]) + first * width_ * outputs_;
+    float* const y = reinterpret_cast<float*>(call.outputs[0]) + first * width_ * finish_.y_stride;
     const float* const addend =
         finish_.addend ? reinterpret_cast<const float*>(call.inputs[1]) + first * width_ * outputs_ : nullptr;
     ConvolutionLoops::Tile t{};
     t.x_stride = t.length = channels_;
     t.height = t.width = 1;
-    t.y_stride = t.addend_stride = outputs_;
+    t.y_stride = finish_.y_stride;
+    t.addend_stride = outputs_;
     t.low = finish_.low;
     t.high = finish_.high;
     for (std::int64_t p = 0; p < panels_.count(); ++p) {
@@ -176,15 +178,17 @@ class Separable final : public Kernel {
       t.columns = panels_.columns(p);
       t.bias = bias_.empty() ? nullptr : bias_.data() + panels_.first(p);
       for (std::int64_t b = 0; b < blocks; ++b) {
-        const std::int64_t begin = pixels * b / blocks, at = begin * outputs_ + panels_.first(p);
+        const std::int64_t begin = pixels * b / blocks;
         t.rows = pixels * (b + 1) / blocks - begin;
         t.x = between + begin * channels_;
-        t.y = y + at;
-        t.addend = addend == nullptr ? nullptr : addend + at;
+        t.y = y + begin * t.y_stride + panels_.first(p);
+        t.addend = addend == nullptr ? nullptr : addend + begin * outputs_ + panels_.first(p);
         loops_.tile(t);
       }
     }
-    if (finish_.function != nullptr) finish_.function(y, y, pixels * outputs_);
+    if (finish_.function == nullptr) return;
+    if (finish_.y_stride == outputs_) return finish_.function(y, y, pixels * outputs_);
+    for (std::int64_t p = 0; p < pixels; ++p) finish_.function(y + p * finish_.y_stride, y + p * finish_.y_stride, outputs_);
   }
 
   DepthwiseRows rows_;

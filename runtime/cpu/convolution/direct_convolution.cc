@@ -66,7 +66,8 @@ class DirectConvolution final : public Kernel {
     tile_.column_stride = s.dilations[1] * s.channels;
     tile_.low = finish_.low;
     tile_.high = finish_.high;
-    tile_.y_stride = tile_.addend_stride = s.outputs;
+    if (finish_.y_stride == 0) finish_.y_stride = s.outputs;
+    tile_.y_stride = finish_.y_stride;
     // Rows whose distance is a multiple of 4 KiB share a set of the first-level cache.
     rows_ = tile_.x_stride % 1024 == 0 ? std::min<std::int64_t>(8, loops_.max_rows) : loops_.max_rows;
     const std::int64_t pixel = std::max(s.strides[1] * s.channels * s.kernel[0], s.outputs);
@@ -181,28 +182,32 @@ class DirectConvolution final : public Kernel {
     for (std::int64_t b = 0; b < blocks; ++b) {
       const std::int64_t begin = pixels.first + pixels.count * b / blocks;
       const std::int64_t end = pixels.first + pixels.count * (b + 1) / blocks;
-      const std::int64_t y = ((pixels.picture * s_.out_height + row) * s_.out_width + begin) * s_.outputs + channel;
+      const std::int64_t pixel = (pixels.picture * s_.out_height + row) * s_.out_width + begin;
       const std::int64_t at = t.height > 0 ? (pixels.picture * s_.height + top + from * d) * padded_width_ : 0;
       t.x = x + (at + begin * s_.strides[1]) * s_.channels + group * (s_.channels / s_.group);
       t.rows = end - begin;
-      t.y = reinterpret_cast<float*>(call.outputs[0]) + y;
-      if (!first)
+      t.y = reinterpret_cast<float*>(call.outputs[0]) + pixel * t.y_stride + channel;
+      if (!first) {
         t.addend = t.y;
-      else
-        t.addend = finish_.addend ? reinterpret_cast<const float*>(call.inputs[1]) + y : nullptr;
+        t.addend_stride = t.y_stride;
+      } else {
+        t.addend = finish_.addend ? reinterpret_cast<const float*>(call.inputs[1]) + pixel * s_.outputs + channel : nullptr;
+        t.addend_stride = s_.outputs;
+      }
       loops_.tile(t);
     }
   }
 
   // The function of all channels of the panels from `begin` to `end`.
   void finish(const Call& call, std::int64_t begin, std::int64_t end, std::int64_t pixel, std::int64_t count) const {
-    float* const y = reinterpret_cast<float*>(call.outputs[0]) + pixel * s_.outputs;
+    const std::int64_t stride = finish_.y_stride;
+    float* const y = reinterpret_cast<float*>(call.outputs[0]) + pixel * stride;
     const auto channel = [&](std::int64_t p) {
       return p / panels_.count() * (s_.outputs / s_.group) + panels_.first(p % panels_.count());
     };
     const std::int64_t from = channel(begin), to = end == s_.group * panels_.count() ? s_.outputs : channel(end);
-    if (to - from == s_.outputs) return finish_.function(y, y, count * s_.outputs);
-    for (std::int64_t r = 0; r < count; ++r) finish_.function(y + r * s_.outputs + from, y + r * s_.outputs + from, to - from);
+    if (to - from == stride) return finish_.function(y, y, count * stride);
+    for (std::int64_t r = 0; r < count; ++r) finish_.function(y + r * stride + from, y + r * stride + from, to - from);
   }
 
   PictureShape given_, s_;

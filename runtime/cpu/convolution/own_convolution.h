@@ -35,6 +35,9 @@ struct Finish {
   bool addend = false;      // the step's second input, of the result's sizes
   float low = -std::numeric_limits<float>::infinity(), high = std::numeric_limits<float>::infinity();
   RowLoops::Unary function = nullptr;
+  // Floats from a pixel of the result to the next, where it lies among other channels; 0: nothing lies in between. Served by
+  // the direct, the separable and Winograd's convolutions.
+  std::int64_t y_stride = 0;
 };
 
 // The weights, plain; and what packs them: bytes, named by `how`, that `fill` fills or a cache has.

@@ -45,6 +45,7 @@ class WinogradConvolution final : public Kernel {
       const Tensor plain = weights.plain();
       pack(plain.data<float>().data(), reinterpret_cast<float*>(to));
     }));
+    if (finish_.y_stride == 0) finish_.y_stride = s_.outputs;
     bias_.assign(static_cast<std::size_t>(panels_.stored_columns()), 0);
     std::copy(finish_.bias.begin(), finish_.bias.end(), bias_.begin());
     x_stride_ = round_up(s_.channels, loops_.lanes);
@@ -182,9 +183,9 @@ class WinogradConvolution final : public Kernel {
     for (int r = 0; r < tile_; ++r)
       for (int q = 0; q < tile_; ++q) {
         if (at.row + r >= s_.out_height || at.column + q >= s_.out_width) continue;
-        const std::int64_t offset = ((at.picture * s_.out_height + at.row + r) * s_.out_width + at.column + q) * s_.outputs;
-        pixels[static_cast<std::size_t>(r * tile_ + q)] = y + offset;
-        if (addend != nullptr) addends[static_cast<std::size_t>(r * tile_ + q)] = addend + offset;
+        const std::int64_t pixel = (at.picture * s_.out_height + at.row + r) * s_.out_width + at.column + q;
+        pixels[static_cast<std::size_t>(r * tile_ + q)] = y + pixel * finish_.y_stride;
+        if (addend != nullptr) addends[static_cast<std::size_t>(r * tile_ + q)] = addend + pixel * s_.outputs;
       }
     (tile_ == 2 ? loops_.winograd2_output
                 : loops_.winograd4_output)({m, y_points_, s_.outputs, bias_.data(), pixels.data(),
