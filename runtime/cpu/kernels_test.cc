@@ -393,6 +393,50 @@ TEST_CASE("pools") {
   }
 }
 
+// Kernels whose own tests do not say it: pools, concatenations, what is moved or scattered, and separable convolutions.
+TEST_CASE("elements that are NaN, infinite or subnormal pass through") {
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  for (unsigned seed = 0; seed < 42; ++seed) {
+    CAPTURE(seed);
+    Builder b(seed);
+    const std::int64_t channels = seed % 2 ? 16 : b.pick(1, 40), height = b.pick(5, 12), width = b.pick(5, 12);
+    ValueId x = b.input({1, channels, height, width});
+    auto elements = b.inputs[0].mutable_data<float>();
+    for (const float special : {nan, inf, -inf, 1e-41f, -1e-41f})
+      elements[static_cast<std::size_t>(b.pick(0, static_cast<std::int64_t>(elements.size()) - 1))] = special;
+    const Indices three{Index(3), Index(3)}, ones{Index(1), Index(1)};
+    switch (seed % 7) {
+      case 0:
+        x = node(b.graph, "MaxPool", {x}, {{"kernel", three}, {"pads_begin", ones}, {"pads_end", ones}})[0];
+        break;
+      case 1:
+        x = node(b.graph, "AveragePool", {x}, {{"kernel", three}, {"pads_begin", ones}, {"pads_end", ones}})[0];
+        break;
+      case 2:
+        x = node(b.graph, "GlobalAveragePool", {x})[0];
+        break;
+      case 3:
+        x = node(b.graph, "Relu", {node(b.graph, "Concat", {x, b.input({1, 5, height, width})}, {{"axis", Index(1)}})[0]})[0];
+        break;
+      case 4:
+        x = b.convolution(b.convolution(x, channels, 3, 1, 1, channels), 16, 1, 0);
+        break;
+      case 5: {
+        std::vector<std::int64_t> rows{0, height - 1};
+        const ValueId at = b.graph.add_constant(Tensor::from_integers(DataType::kInt64, {2}, rows));
+        x = node(b.graph, "Gather", {x, at}, {{"axis", Index(2)}})[0];
+        break;
+      }
+      default: {
+        std::vector<std::int64_t> row{0};
+        const ValueId at = b.graph.add_constant(Tensor::from_integers(DataType::kInt64, {1, 1}, row));
+        x = node(b.graph, "ScatterND", {x, at, b.input({1, channels, height, width})}, {{"reduction", std::string("add")}})[0];
+      }
+    }
+    b.check(x);
+  }
+}
+
 TEST_CASE("matrix products") {
   for (unsigned seed = 0; seed < 60; ++seed) {
     CAPTURE(seed);

@@ -1,4 +1,5 @@
-// Pools over windows, in the layout the input has: loops of our own where channels stand last, else oneDNN.
+// Pools over windows, in the layout the input has: loops of our own where channels stand last, else oneDNN, which passes over
+// NaN when it looks for a maximum.
 #include <algorithm>
 
 #include "runtime/cpu/epilogue.h"
@@ -132,8 +133,8 @@ class PoolPlan final : public NodePlan, public ChoosesLayout {
   LayoutNeeds layout_needs(const Planner&) const override {
     LayoutNeeds needs{0, 0, {node_.inputs[0]}};
     if (shape_.x.size() == 4)
-      needs.plain =
-          is_alone() ? kPlainTap * static_cast<double>(element_count(shape_.y) * element_count(shape_.kernel)) : kNoSuchKernel;
+      needs.plain = may_be_plain() ? kPlainTap * static_cast<double>(element_count(shape_.y) * element_count(shape_.kernel))
+                                   : kNoSuchKernel;
     if (behind_.addend != kNoValue) needs.operands.push_back(behind_.addend);
     return needs;
   }
@@ -142,7 +143,7 @@ class PoolPlan final : public NodePlan, public ChoosesLayout {
     const auto layouts = planner.layouts(node_.inputs[0]);
     Layout layout = layouts.empty() ? kPlain : layouts[0];
     if (const auto assigned = planner.assigned_layout(result); assigned && !layout.blocked()) layout = *assigned;
-    if (layout.plain() && !is_alone()) layout = kChannelsLast;
+    if (layout.plain() && !may_be_plain()) layout = kChannelsLast;
     std::vector<int> inputs{planner.storage(node_.inputs[0], layout)};
     if (behind_.addend != kNoValue) inputs.push_back(planner.storage(behind_.addend, layout));
     const int target = planner.add_value(result, layout);
@@ -159,7 +160,10 @@ class PoolPlan final : public NodePlan, public ChoosesLayout {
   }
 
  private:
-  bool is_alone() const { return behind_.factor == 1 && behind_.addend == kNoValue && !behind_.bounded; }
+  bool may_be_plain() const {
+    const bool alone = behind_.factor == 1 && behind_.addend == kNoValue && !behind_.bounded;
+    return alone && shape_.algorithm != dnnl::algorithm::pooling_max;
+  }
 
   const Node& node_;
   PoolShape shape_;
@@ -196,6 +200,12 @@ std::unique_ptr<NodePlan> plan_pool(Planner& planner, const Node& node, bool ave
     if (s.dilations[a] != 1 && average) return nullptr;
     --s.dilations[a];
   }
+  if (s.x.size() == 3) {  // pictures of one row
+    for (Sizes* sizes : {&s.x, &s.y}) sizes->insert(sizes->begin() + 2, 1);
+    for (memory::dims* list : {&s.kernel, &s.strides}) list->insert(list->begin(), 1);
+    for (memory::dims* list : {&s.dilations, &s.pads_begin, &s.pads_end}) list->insert(list->begin(), 0);
+  }
+  if (s.x.size() > 4 && !average) return nullptr;
   try {
     describe(s, dnnl_desc(s.x, kPlain), dnnl_desc(s.y, kPlain));
   } catch (const dnnl::error&) {
