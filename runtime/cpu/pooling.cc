@@ -42,37 +42,48 @@ dnnl::pooling_forward::primitive_desc describe(const PoolShape& s, const memory:
           user_scratchpad()};
 }
 
-// Over pictures whose channels, or blocks of channels, stand last.
+// With three axes, the missing ones of size 1.
+PoolShape of_three_axes(PoolShape s) {
+  while (s.x.size() < 5) {
+    for (Sizes* sizes : {&s.x, &s.y}) sizes->insert(sizes->begin() + 2, 1);
+    for (memory::dims* list : {&s.kernel, &s.strides}) list->insert(list->begin(), 1);
+    for (memory::dims* list : {&s.dilations, &s.pads_begin, &s.pads_end}) list->insert(list->begin(), 0);
+  }
+  return s;
+}
+
+// Over tensors whose channels, or blocks of channels, stand last.
 class WindowKernel final : public Kernel {
  public:
   // `columns`: channels that stand together.
   WindowKernel(PoolShape shape, std::int64_t columns, const Behind& behind, const RowLoops& loops)
-      : s_(std::move(shape)), columns_(columns), behind_(behind), loops_(loops) {}
+      : s_(of_three_axes(std::move(shape))), columns_(columns), behind_(behind), loops_(loops) {}
 
   void run(const Call& call) const override {
     const float* const x = reinterpret_cast<const float*>(call.inputs[0]);
     float* const y = reinterpret_cast<float*>(call.outputs[0]);
     const float* const addend = behind_.addend == kNoValue ? nullptr : reinterpret_cast<const float*>(call.inputs[1]);
-    const std::int64_t height = s_.y[2], width = s_.y[3];
-    const std::int64_t rows = s_.x[0] * ((s_.x[1] + columns_ - 1) / columns_) * height;
-    const double taken = static_cast<double>(rows * width * columns_ * s_.kernel[0] * s_.kernel[1]);
+    const std::int64_t depth = s_.y[2], height = s_.y[3], width = s_.y[4];
+    const std::int64_t rows = s_.x[0] * ((s_.x[1] + columns_ - 1) / columns_) * depth * height;
+    const std::int64_t row_stride = s_.x[4] * columns_, slice_stride = s_.x[3] * row_stride;
+    const double taken = static_cast<double>(rows * width * columns_ * element_count(s_.kernel));
     call.workers.for_each(rows, taken / kElements, [&](std::int64_t row, int) {
-      const std::int64_t picture = row / height;
-      const float* const from = x + picture * s_.x[2] * s_.x[3] * columns_;
-      const Taps vertical = taps(0, row % height);
+      const Taps slices = taps(0, row / height % depth), vertical = taps(1, row % height);
+      const float* const from =
+          x + (row / height / depth * s_.x[2] + slices.first) * slice_stride + vertical.first * row_stride;
       for (std::int64_t q = 0; q < width; ++q) {
-        const Taps horizontal = taps(1, q);
-        const std::int64_t row_stride = s_.x[3] * columns_;
-        const RowLoops::Window window{vertical.count, (s_.dilations[0] + 1) * row_stride, horizontal.count,
-                                      (s_.dilations[1] + 1) * columns_};
-        const float* const first = from + vertical.first * row_stride + horizontal.first * columns_;
+        const Taps horizontal = taps(2, q);
+        const RowLoops::Window window{vertical.count,   (s_.dilations[1] + 1) * row_stride,
+                                      horizontal.count, (s_.dilations[2] + 1) * columns_,
+                                      slices.count,     (s_.dilations[0] + 1) * slice_stride};
+        const float* const first = from + horizontal.first * columns_;
         const std::int64_t at = (row * width + q) * columns_;
         const RowLoops::Ending ending{addend == nullptr ? nullptr : addend + at, behind_.low, behind_.high};
         if (s_.algorithm == dnnl::algorithm::pooling_max) {
           loops_.window_maximum(y + at, first, window, columns_, ending);
         } else {
           const bool all = s_.algorithm == dnnl::algorithm::pooling_avg_include_padding;
-          const std::int64_t count = all ? s_.kernel[0] * s_.kernel[1] : vertical.count * horizontal.count;
+          const std::int64_t count = all ? element_count(s_.kernel) : slices.count * vertical.count * horizontal.count;
           loops_.window_sum(y + at, first, window, columns_, behind_.factor / static_cast<float>(count), ending);
         }
       }
@@ -105,7 +116,6 @@ class PoolPlan final : public NodePlan, public ChoosesLayout {
 
   // A factor, then an addition, then bounds; in loops of our own.
   bool absorb(Planner& planner, const Chain& chain) override {
-    if (shape_.x.size() != 4) return false;
     const ValueInfo given = planner.info(chain.start), result = planner.info(chain.result);
     if (behind_.bounded || given.sizes != result.sizes || given.type != result.type) return false;
     if (const auto function = match_eltwise(planner, chain)) {
@@ -131,10 +141,8 @@ class PoolPlan final : public NodePlan, public ChoosesLayout {
   }
 
   LayoutNeeds layout_needs(const Planner&) const override {
-    LayoutNeeds needs{0, 0, {node_.inputs[0]}};
-    if (shape_.x.size() == 4)
-      needs.plain = may_be_plain() ? kPlainTap * static_cast<double>(element_count(shape_.y) * element_count(shape_.kernel))
-                                   : kNoSuchKernel;
+    const double taps = static_cast<double>(element_count(shape_.y) * element_count(shape_.kernel));
+    LayoutNeeds needs{may_be_plain() ? kPlainTap * taps : kNoSuchKernel, 0, {node_.inputs[0]}};
     if (behind_.addend != kNoValue) needs.operands.push_back(behind_.addend);
     return needs;
   }
@@ -147,7 +155,7 @@ class PoolPlan final : public NodePlan, public ChoosesLayout {
     std::vector<int> inputs{planner.storage(node_.inputs[0], layout)};
     if (behind_.addend != kNoValue) inputs.push_back(planner.storage(behind_.addend, layout));
     const int target = planner.add_value(result, layout);
-    if (!layout.plain() && shape_.x.size() == 4) {
+    if (!layout.plain()) {
       const std::int64_t columns = layout.blocked() ? layout.channels : shape_.x[1];
       planner.add_step(std::make_unique<WindowKernel>(shape_, columns, behind_, row_loops(planner.options().isa)),
                        std::move(inputs), {target});
@@ -200,12 +208,6 @@ std::unique_ptr<NodePlan> plan_pool(Planner& planner, const Node& node, bool ave
     if (s.dilations[a] != 1 && average) return nullptr;
     --s.dilations[a];
   }
-  if (s.x.size() == 3) {  // pictures of one row
-    for (Sizes* sizes : {&s.x, &s.y}) sizes->insert(sizes->begin() + 2, 1);
-    for (memory::dims* list : {&s.kernel, &s.strides}) list->insert(list->begin(), 1);
-    for (memory::dims* list : {&s.dilations, &s.pads_begin, &s.pads_end}) list->insert(list->begin(), 0);
-  }
-  if (s.x.size() > 4 && !average) return nullptr;
   try {
     describe(s, dnnl_desc(s.x, kPlain), dnnl_desc(s.y, kPlain));
   } catch (const dnnl::error&) {

@@ -23,9 +23,10 @@ struct RowLoops {
   // d[c] = s[c] * scale + shift, within the bounds
   void (*scale_row)(float* d, const float* s, Count n, float scale, float shift, float low, float high);
 
-  // Over a window: s[r * row_stride + q * column_stride + c] for r < rows and q < columns, for each c < n.
+  // Over a window: s[z * slice_stride + r * row_stride + q * column_stride + c] for z < slices, r < rows and q < columns, for
+  // each c < n.
   struct Window {
-    Count rows, row_stride, columns, column_stride;
+    Count rows, row_stride, columns, column_stride, slices = 1, slice_stride = 0;
   };
   // What becomes of the result: + addend[c] (null: zeros), not below `low`, not above `high`.
   struct Ending {

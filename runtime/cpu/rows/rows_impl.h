@@ -116,16 +116,23 @@ inline V finished(V x, const RowLoops::Ending& e, const float* addend, Count col
   return at_most(V{} + e.high, at_least(V{} + e.low, x));
 }
 
+template <class F>
+inline void over_rows(const float* s, const RowLoops::Window& w, const F& f) {
+  for (Count z = 0; z < w.slices; ++z)
+    for (Count r = 0; r < w.rows; ++r) f(s + z * w.slice_stride + r * w.row_stride);
+}
+
 void window_maximum(float* d, const float* s, const RowLoops::Window& w, Count n, const RowLoops::Ending& e) {
   constexpr float kLowest = -std::numeric_limits<float>::infinity();
   over_columns(n, [&](auto c, Count first, Count columns) {
     using C = decltype(c);
     V largest[C::vectors];
     for (V& v : largest) v = V{} + kLowest;
-    for (Count r = 0; r < w.rows; ++r)
+    over_rows(s, w, [&](const float* row) {
       for (Count q = 0; q < w.columns; ++q)
         for (Count k = 0; k < C::vectors; ++k)
-          largest[k] = larger(C::load(s + r * w.row_stride + q * w.column_stride + first + k * kLanes, columns), largest[k]);
+          largest[k] = larger(C::load(row + q * w.column_stride + first + k * kLanes, columns), largest[k]);
+    });
     for (Count k = 0; k < C::vectors; ++k) {
       const Count at = first + k * kLanes;
       C::store(d + at, finished<C>(largest[k], e, e.addend == nullptr ? nullptr : e.addend + at, columns), columns);
@@ -138,13 +145,12 @@ void window_sum(float* d, const float* s, const RowLoops::Window& w, Count n, fl
   over_columns(n, [&](auto c, Count first, Count columns) {
     using C = decltype(c);
     V total[C::vectors] = {};
-    for (Count r = 0; r < w.rows; ++r) {
+    over_rows(s, w, [&](const float* from) {
       V row[C::vectors] = {};
       for (Count q = 0; q < w.columns; ++q)
-        for (Count k = 0; k < C::vectors; ++k)
-          row[k] += C::load(s + r * w.row_stride + q * w.column_stride + first + k * kLanes, columns);
+        for (Count k = 0; k < C::vectors; ++k) row[k] += C::load(from + q * w.column_stride + first + k * kLanes, columns);
       for (Count k = 0; k < C::vectors; ++k) total[k] += row[k];
-    }
+    });
     for (Count k = 0; k < C::vectors; ++k) {
       const Count at = first + k * kLanes;
       C::store(d + at, finished<C>(total[k] * factor, e, e.addend == nullptr ? nullptr : e.addend + at, columns), columns);

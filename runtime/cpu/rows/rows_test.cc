@@ -89,10 +89,10 @@ TEST_CASE("loops over rows agree with their formulas, on special values too") {
         }
       CHECK(wrong == 0);
 
-      // The rows as a window of `rows` by 1, and of 1 by `rows`.
+      // The rows as a window of `rows` by 1, and of 1 by `rows`, and as slices.
       for (const cpu::RowLoops::Window window :
-           {cpu::RowLoops::Window{rows, from, 1, 0}, {1, 0, rows, from}, {0, from, 1, 0}}) {
-        const std::int64_t taps = window.rows * window.columns;
+           {cpu::RowLoops::Window{rows, from, 1, 0}, {1, 0, rows, from}, {0, from, 1, 0}, {1, 0, 1, 0, rows, from}}) {
+        const std::int64_t taps = window.slices * window.rows * window.columns;
         const cpu::RowLoops::Ending plain{nullptr, -kInf, kInf};
         loops.window_maximum(y.data(), x.data(), window, n, plain);
         for (std::int64_t c = 0; c < n; ++c) {
