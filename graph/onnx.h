@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "graph/graph.h"
@@ -20,6 +21,10 @@ struct ImportOptions {
   std::map<std::string, Tensor> input_values;
   // Functions are replaced by their bodies even where parts of these are not understood: the graph is to be executed.
   bool for_execution = false;
+  // Of a graph that stands inside of another one: inputs that are constants there, and the names that its new values must not
+  // take.
+  std::map<std::string, Tensor> outer_constants;
+  std::shared_ptr<const std::unordered_set<std::string>> outer_names;
   std::size_t max_bytes = std::size_t{64} << 30;  // refuse to allocate beyond this
 };
 

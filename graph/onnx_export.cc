@@ -200,6 +200,8 @@ class Exporter {
   void collect_weights(const NodeSink& sink,
                        const std::unordered_map<ValueId, const ImportedModel::ConstantNode*>& constant_nodes) {
     std::vector<bool> done(graph_.value_count());
+    for (const auto& [id, tensor] : model_->outer_constants)
+      if (id < graph_.value_count() && is_same_tensor(graph_.value(id).constant, tensor)) done[id] = true;
     for (const auto& initializer : model_->initializers) {
       const ValueId id = initializer.value;
       const bool here = id < graph_.value_count() && graph_.value(id).name == initializer.name;
@@ -381,6 +383,18 @@ std::string export_onnx_bytes(const Graph& graph, const ExportOptions& options) 
   for (std::string_view piece : pieces.list()) bytes += piece;
   if (options.check) check(graph, bytes, "the model");
   return bytes;
+}
+
+onnx::GraphProto inner_graph_proto(const Graph& graph) {
+  ExportOptions options;
+  options.check = false;
+  onnx::ModelProto model;
+  if (!model.ParseFromString(export_onnx_bytes(graph, options)))
+    throw Error(ErrorCode::kUnsupported, "is too big to be written into a node");
+  for (const auto& import : model.opset_import())
+    if (!graph.model()->opsets.contains(import.domain() == "ai.onnx" ? "" : import.domain()))
+      throw Error(ErrorCode::kUnsupported, "needs operators of domain \"" + import.domain() + "\"");
+  return std::move(*model.mutable_graph());
 }
 
 std::string export_node_bytes(const Graph& graph, const Node& node, bool keep_constants) {

@@ -32,6 +32,7 @@ class Importer {
   Importer(FileBytes source, ExternalData external, const ImportOptions& options)
       : external_(std::move(external)), options_(options) {
     model_->source = std::move(source);
+    model_->outer_names = options.outer_names;
   }
 
   Graph run() {
@@ -116,6 +117,12 @@ class Importer {
         throw Error(ErrorCode::kBadInput, "is declared twice", "input " + in_quotes(input.name()));
       // An input with an initializer is a weight that callers could override; sessions do not list it, and neither do graphs.
       if (names_.contains(input.name())) continue;
+      if (const auto outer = options_.outer_constants.find(input.name()); outer != options_.outer_constants.end()) {
+        const ValueId id = graph_.add_constant(outer->second, input.name());
+        model_->outer_constants.emplace_back(id, outer->second);
+        define(input.name(), id, "a constant of an outer graph");
+        continue;
+      }
       const DeclaredType& type = declared_->of_input(input.name());
       const ValueId id = graph_.add_input(input.name(), type.type);
       Value value = graph_.value(id);

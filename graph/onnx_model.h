@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include <onnx/onnx_pb.h>
@@ -42,6 +44,10 @@ struct ImportedModel {
     std::string node_proto;
   };
   std::vector<ConstantNode> constant_nodes;
+
+  // Of a graph that stands inside of another one: constants that it captures, by name, and the names of the others' values.
+  std::vector<std::pair<ValueId, Tensor>> outer_constants;
+  std::shared_ptr<const std::unordered_set<std::string>> outer_names;
 };
 
 inline constexpr int kDefaultOpset = 21;
@@ -126,6 +132,12 @@ void check_function_calls(const onnx::ModelProto& model);
 std::unordered_map<std::string, onnx::TypeProto> infer_types(onnx::ModelProto model);
 // What ONNX's checker objects to in a model.
 std::optional<std::string> checker_objection(std::string_view model);
+
+// ---- Export (onnx_export.cc)
+
+// The nodes and weights of a graph that stands inside of another one, without the constants that it captures. Throws
+// Error(kUnsupported) if they need an opset that the graph's model does not import.
+onnx::GraphProto inner_graph_proto(const Graph& graph);
 
 // ---- Serialization
 

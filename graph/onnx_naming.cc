@@ -10,7 +10,11 @@ class Namer {
 
   ValueNames run() {
     result_.names.assign(graph_.value_count(), {});
+    if (model_.outer_names != nullptr)
+      for (const std::string& name : *model_.outer_names) result_.table.reserve(name);
     for (ValueId id : graph_.inputs()) give(id, graph_.value(id).name);
+    for (const auto& [id, tensor] : model_.outer_constants)
+      if (id < graph_.value_count()) give(id, graph_.value(id).name);
     for (const auto& initializer : model_.initializers) {
       result_.table.reserve(initializer.name);
       if (initializer.value < graph_.value_count()) result_.names[initializer.value] = initializer.name;

@@ -129,12 +129,41 @@ void run_scan(Call& call) {
     call.give(std::move(result));
 }
 
+std::vector<BodyInput> inputs_of_loop_body(const OnnxAttributes&, int, std::size_t, std::size_t count) {
+  using Kind = BodyInput::Kind;
+  std::vector<BodyInput> inputs;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i < 2)
+      inputs.push_back({Kind::kScalar, i == 0 ? DataType::kInt64 : DataType::kBool});
+    else
+      inputs.push_back({Kind::kCarried, DataType::kUndefined, i, i - 1});
+  }
+  return inputs;
+}
+
+std::vector<BodyInput> inputs_of_scan_body(const OnnxAttributes& node, int opset, std::size_t given, std::size_t count) {
+  using Kind = BodyInput::Kind;
+  const std::int64_t scanned = node.integer("num_scan_inputs", 0);
+  if (opset < 9 || given != count || scanned < 0 || scanned > static_cast<std::int64_t>(count))
+    return std::vector<BodyInput>(count);
+  const std::size_t carried = count - static_cast<std::size_t>(scanned);
+  const std::vector<std::int64_t> axes = node.integers("scan_input_axes");
+  std::vector<BodyInput> inputs;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i < carried)
+      inputs.push_back({Kind::kCarried, DataType::kUndefined, i, i});
+    else
+      inputs.push_back({Kind::kEntry, DataType::kUndefined, i, 0, i - carried < axes.size() ? axes[i - carried] : 0});
+  }
+  return inputs;
+}
+
 }  // namespace
 
 void register_control(Procedures& p) {
   p.add("If", run_if);
-  p.add("Loop", run_loop);
-  p.add("Scan", run_scan);
+  p.add_control("Loop", {run_loop, false, inputs_of_loop_body});
+  p.add_control("Scan", {run_scan, false, inputs_of_scan_body});
 }
 
 }  // namespace rewright

@@ -55,17 +55,37 @@ class Call : public OnnxAttributes {
   std::vector<Datum> results_;
 };
 
+// What an input of a body is given, in every execution of it.
+struct BodyInput {
+  enum class Kind {
+    kUnknown,
+    kScalar,   // a tensor without axes, of `type`
+    kCarried,  // input `input` of the node first, then what output `output` of the body was
+    kEntry,    // input `input` of the node at one position of `axis`, without that axis
+  };
+  Kind kind = Kind::kUnknown;
+  DataType type = DataType::kUndefined;
+  std::size_t input = 0, output = 0;
+  std::int64_t axis = 0;
+};
+
 struct Procedure {
   std::function<void(Call&)> run;
   bool is_random = false;  // other implementations give other results, seeds or not
+  // Of a node with these attributes, in this opset, with so many inputs; `count` inputs of its body. Null: nothing is known.
+  std::function<std::vector<BodyInput>(const OnnxAttributes&, int opset, std::size_t inputs, std::size_t count)> body_inputs =
+      {};
 };
 
 class Procedures {
  public:
   void add(std::string type, std::function<void(Call&)> run, std::string domain = {}) {
-    table_[{std::move(domain), std::move(type)}] = {std::move(run)};
+    table_[{std::move(domain), std::move(type)}].run = std::move(run);
   }
-  void add_random(std::string type, std::function<void(Call&)> run) { table_[{{}, std::move(type)}] = {std::move(run), true}; }
+  void add_control(std::string type, Procedure procedure) { table_[{{}, std::move(type)}] = std::move(procedure); }
+  void add_random(std::string type, std::function<void(Call&)> run) {
+    table_[{{}, std::move(type)}] = {std::move(run), true, {}};
+  }
   const Procedure* find(std::string_view domain, std::string_view type) const {
     const auto at = table_.find({std::string(domain), std::string(type)});
     return at == table_.end() ? nullptr : &at->second;

@@ -1,8 +1,10 @@
 #include "optimizer/certificate.h"
 
 #include <cstdio>
+#include <map>
 #include <nlohmann/json.hpp>
 
+#include "graph/body.h"
 #include "optimizer/fold.h"
 #include "optimizer/region.h"
 #include "optimizer/saturation/saturation.h"
@@ -86,9 +88,18 @@ Rewrite rewrite_from(const json& value) {
           value.at("names").get<std::vector<std::string>>()};
 }
 
-Step step_from(const json& value) {
+std::vector<Step> steps_from(const json& list, int depth);
+
+Step step_from(const json& value, int depth) {
+  constexpr int kDeepest = 100;  // more than Protobuf reads
+  if (depth > kDeepest) throw Error(ErrorCode::kBadInput, "bodies are nested too deep");
   Step step;
-  if (value.contains("fold")) {
+  if (value.contains("bodies")) {
+    step.kind = Step::Kind::kBodies;
+    for (const json& body : value.at("bodies"))
+      step.bodies.push_back({body.at("value").get<ValueId>(), body.at("attribute").get<std::string>(),
+                             body.at("node").get<std::string>(), steps_from(body.at("steps"), depth + 1)});
+  } else if (value.contains("fold")) {
     step.kind = Step::Kind::kFold;
     step.folded = value.at("fold").get<std::vector<ValueId>>();
   } else {
@@ -102,26 +113,82 @@ Step step_from(const json& value) {
   return step;
 }
 
-}  // namespace
+std::vector<Step> steps_from(const json& list, int depth) {
+  std::vector<Step> steps;
+  for (const json& step : list) steps.push_back(step_from(step, depth));
+  return steps;
+}
 
-std::string to_json(const Certificate& certificate) {
-  json steps = json::array();
-  for (const Step& step : certificate.steps) {
+json to_value(const std::vector<Step>& steps) {
+  json list = json::array();
+  for (const Step& step : steps) {
     if (step.kind == Step::Kind::kFold) {
-      steps.push_back({{"fold", step.folded}});
+      list.push_back({{"fold", step.folded}});
+      continue;
+    }
+    if (step.kind == Step::Kind::kBodies) {
+      json bodies = json::array();
+      for (const BodySteps& body : step.bodies)
+        bodies.push_back(
+            {{"value", body.result}, {"attribute", body.attribute}, {"node", body.name}, {"steps", to_value(body.steps)}});
+      list.push_back({{"bodies", bodies}});
       continue;
     }
     json rewrites = json::array();
     for (const Rewrite& rewrite : step.rewrites) rewrites.push_back(to_value(rewrite));
-    steps.push_back({{"region", step.region}, {"rewrites", rewrites}});
-    if (step.kind == Step::Kind::kSaturate) steps.back()["chosen"] = step.chosen;
+    list.push_back({{"region", step.region}, {"rewrites", rewrites}});
+    if (step.kind == Step::Kind::kSaturate) list.back()["chosen"] = step.chosen;
   }
+  return list;
+}
+
+Graph replay_steps(Graph graph, const std::vector<Step>& steps, const RuleIndex& index, Evaluator& evaluator);
+
+Graph replay_bodies(const Graph& graph, const Step& step, std::size_t number, const RuleIndex& index, Evaluator& evaluator) {
+  const std::vector<std::int32_t> producers = graph.producers();
+  const OuterNames names = outer_names(graph);
+  std::map<std::size_t, Node> changed;
+  for (const BodySteps& body : step.bodies) {
+    const std::int32_t position = body.result < producers.size() ? producers[body.result] : -1;
+    if (position < 0) throw misfit(number, "there is no node with the body \"" + body.attribute + "\" that was rewritten");
+    const auto at = static_cast<std::size_t>(position);
+    Graph inner = body_of(graph, *graph.nodes()[at], body.attribute, names);
+    inner.tidy();
+    Node& node = changed.try_emplace(at, *graph.nodes()[at]).first->second;
+    node = with_body(node, body.attribute, replay_steps(std::move(inner), body.steps, index, evaluator));
+  }
+  return with_nodes(graph, changed);
+}
+
+Graph replay_steps(Graph graph, const std::vector<Step>& steps, const RuleIndex& index, Evaluator& evaluator) {
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const Step& step = steps[i];
+    graph = step.kind == Step::Kind::kFold     ? fold(graph, step.folded, evaluator)
+            : step.kind == Step::Kind::kBodies ? replay_bodies(graph, step, i, index, evaluator)
+                                               : replay_rewrites(graph, step, i, index);
+  }
+  return graph;
+}
+
+}  // namespace
+
+std::vector<Rewrite> rewrites_of(const std::vector<Step>& steps) {
+  std::vector<Rewrite> all;
+  for (const Step& step : steps) {
+    all.insert(all.end(), step.rewrites.begin(), step.rewrites.end());
+    for (const BodySteps& body : step.bodies)
+      for (Rewrite& rewrite : rewrites_of(body.steps)) all.push_back(std::move(rewrite));
+  }
+  return all;
+}
+
+std::string to_json(const Certificate& certificate) {
   const json whole = {{"format", kFormat},
                       {"before", hexadecimal(certificate.before)},
                       {"after", hexadecimal(certificate.after)},
                       {"math", std::string(name(certificate.match.math))},
                       {"for_training", certificate.match.for_training},
-                      {"steps", steps}};
+                      {"steps", to_value(certificate.steps)}};
   return whole.dump(1) + "\n";
 }
 
@@ -134,7 +201,7 @@ Certificate parse_certificate(std::string_view text, const std::string& file) {
     certificate.after = from_hexadecimal(whole.at("after"));
     certificate.match.math = math_from_name(whole.at("math").get<std::string>());
     certificate.match.for_training = whole.at("for_training").get<bool>();
-    for (const json& step : whole.at("steps")) certificate.steps.push_back(step_from(step));
+    certificate.steps = steps_from(whole.at("steps"), 0);
     return certificate;
   } catch (const Error&) {
     throw;
@@ -148,10 +215,7 @@ Graph replay(const Graph& graph, const Certificate& certificate, const std::vect
   const RuleIndex index(rules, certificate.match);
   Graph result = graph;
   if (!certificate.steps.empty()) result.tidy();
-  for (std::size_t i = 0; i < certificate.steps.size(); ++i) {
-    const Step& step = certificate.steps[i];
-    result = step.kind == Step::Kind::kFold ? fold(result, step.folded, evaluator) : replay_rewrites(result, step, i, index);
-  }
+  result = replay_steps(std::move(result), certificate.steps, index, evaluator);
   if (result.hash() != certificate.after)
     throw Error(ErrorCode::kBadInput, "the result is not the one the certificate was made for");
   return result;

@@ -24,16 +24,31 @@ struct Rewrite {
 };
 
 // A part of the graph was rewritten; or, by equality saturation, rewrites told what is equal in it, and e-nodes were chosen
-// that compute the same; or constants were evaluated. Positions are those of Graph::nodes(), values those of the graph as it is
+// that compute the same; or constants were evaluated; or graphs inside of nodes were
+// rewritten. Positions are those of Graph::nodes(), values those of the graph as it is
 // when the step begins: importing the same file gives the same numbers, and so does every step.
+struct BodySteps;
+
 struct Step {
-  enum class Kind { kRewrite, kSaturate, kFold };
+  enum class Kind { kRewrite, kSaturate, kFold, kBodies };
   Kind kind = Kind::kRewrite;
   std::vector<std::uint32_t> region;  // kRewrite, kSaturate
   std::vector<Rewrite> rewrites;      // kRewrite, kSaturate
   std::vector<std::uint32_t> chosen;  // kSaturate: e-nodes, each after those it reads
   std::vector<ValueId> folded;        // kFold
+  std::vector<BodySteps> bodies;      // kBodies
 };
+
+// What was done in one graph inside of a node (graph/body.h), which may have nodes with graphs again.
+struct BodySteps {
+  ValueId result = kNoValue;  // of the node
+  std::string attribute;
+  std::string name;  // of the node, for people
+  std::vector<Step> steps;
+};
+
+// All rewrites of the steps, those inside of bodies as well, in order.
+std::vector<Rewrite> rewrites_of(const std::vector<Step>& steps);
 
 struct Certificate {
   std::uint64_t before = 0, after = 0;  // Graph::hash() of the two graphs

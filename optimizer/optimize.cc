@@ -1,13 +1,15 @@
 #include "optimizer/optimize.h"
 
-#include "operators/difference.h"
-
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <map>
 #include <random>
+
+#include "graph/body.h"
+#include "operators/difference.h"
 
 namespace rewright {
 
@@ -117,6 +119,53 @@ class Optimizer {
     candidate.steps.push_back(std::move(step));
   }
 
+  // Graphs inside of nodes are rewritten each by itself, with the graphs inside of their nodes first.
+  void rewrite_bodies(Candidate& candidate, const SearchOptions& search_options) {
+    Step step;
+    step.kind = Step::Kind::kBodies;
+    std::map<std::size_t, Node> changed;
+    std::vector<std::pair<std::size_t, std::string>> places;
+    for (std::size_t n = 0; n < candidate.graph.nodes().size(); ++n)
+      for (std::string& attribute : bodies_of(*candidate.graph.nodes()[n])) places.emplace_back(n, std::move(attribute));
+    const OuterNames names = places.empty() ? nullptr : outer_names(candidate.graph);
+    for (std::size_t i = 0; i < places.size() && !search_options.cancel.stop_requested(); ++i) {
+      const auto& [position, attribute] = places[i];
+      const Node& node = *candidate.graph.nodes()[position];
+      const auto result = std::find_if(node.outputs.begin(), node.outputs.end(), [](ValueId id) { return id != kNoValue; });
+      if (result == node.outputs.end()) continue;
+      SearchOptions share = search_options;  // of the time that is left
+      share.deadline = Clock::now() + (search_options.deadline - Clock::now()) / static_cast<std::int64_t>(places.size() - i);
+      try {
+        Candidate body{body_of(candidate.graph, node, attribute, names), {}};
+        if (!improve_body(body, share)) continue;
+        const auto at = changed.find(position);
+        changed.insert_or_assign(position, with_body(at == changed.end() ? node : at->second, attribute, body.graph));
+        step.bodies.push_back({*result, attribute, node.origin->name, std::move(body.steps)});
+      } catch (const Error& error) {  // what cannot be read or written by itself stays as it is
+        if (error.code() == ErrorCode::kMissing || error.code() == ErrorCode::kCancelled) throw;
+      }
+    }
+    if (changed.empty()) return;
+    candidate.graph = with_nodes(candidate.graph, changed);
+    candidate.steps.push_back(std::move(step));
+  }
+
+  // Was anything gained, as far as is predicted?
+  bool improve_body(Candidate& body, const SearchOptions& search_options) {
+    body.graph.tidy();
+    fold_into(body);
+    SearchOptions inside = search_options;
+    inside.deadline = Clock::now() + (search_options.deadline - Clock::now()) / 2;
+    rewrite_bodies(body, inside);
+    const SearchResult found = search(body.graph, index_, costs_, search_options);
+    body.graph = found.graph;
+    body.steps.insert(body.steps.end(), found.steps.begin(), found.steps.end());
+    if (body.steps.empty()) return false;
+    fold_into(body);
+    bodies_saved_ += found.cost_before - found.cost;
+    return true;
+  }
+
   // By the objective; and all that is predicted.
   double predict(const Graph& graph, Quantities& quantities) {
     const MatchedGraph facts(graph, options_.for_training);
@@ -149,6 +198,10 @@ class Optimizer {
     Candidate folded{original_, {}};
     folded.graph.tidy();
     fold_into(folded);
+    SearchOptions inside = search_options;  // of bodies: at most half of the time
+    inside.progress = nullptr;
+    inside.deadline = Clock::now() + (search_options.deadline - Clock::now()) / 2;
+    rewrite_bodies(folded, inside);
     SearchResult found = search(folded.graph, index_, costs_, search_options);
 
     std::vector<Candidate> candidates;
@@ -167,7 +220,7 @@ class Optimizer {
       last = milestone.cost;
     }
     // What was searched for was the objective; what is reported is time.
-    gain_ = found.cost < found.cost_before;
+    gain_ = found.cost - bodies_saved_ < found.cost_before;
     predict(found.graph, report_.quantities_after);
     report_.predicted_before = report_.quantities_before.seconds;
     report_.predicted_after = report_.quantities_after.seconds;
@@ -359,8 +412,8 @@ class Optimizer {
     result.certificate.before = original_.hash();
     result.certificate.after = result.graph.hash();
     result.certificate.match = index_.options();
-    for (const Step& step : result.certificate.steps)
-      for (const Rewrite& rewrite : step.rewrites) report_.rules_applied.push_back({rewrite.rule, rewrite.names});
+    for (const Rewrite& rewrite : rewrites_of(result.certificate.steps))
+      report_.rules_applied.push_back({rewrite.rule, rewrite.names});
     report_.changed = winner != nullptr;
     report_.nodes_after = result.graph.nodes().size();
     report_.peak_bytes = peak_bytes();
@@ -375,8 +428,9 @@ class Optimizer {
   const OptimizeOptions& options_;
   CostModel costs_;
   OptimizeReport report_;
-  bool executable_ = true;  // the given graph, on the device
-  bool gain_ = false;       // predicted, of what the objective asks for
+  bool executable_ = true;   // the given graph, on the device
+  double bodies_saved_ = 0;  // predicted, where each graph inside of a node is executed once
+  bool gain_ = false;        // predicted, of what the objective asks for
 };
 
 }  // namespace

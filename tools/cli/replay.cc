@@ -23,8 +23,7 @@ int replay_command(const Options& options) {
   const std::vector<Rule> rules = read_proved_rules(options.rules, options.unproved);
   const std::unique_ptr<Evaluator> evaluator = make_cpu_evaluator(thread_count(options.common));
   export_onnx(replay(graph, certificate, rules, *evaluator), options.output);
-  std::size_t rewrites = 0;
-  for (const Step& step : certificate.steps) rewrites += step.rewrites.size();
+  const std::size_t rewrites = rewrites_of(certificate.steps).size();
   say(options.common, options.output + ": " + std::to_string(rewrites) + " rewrites replayed\n");
   write_json(
       options.common,
