@@ -16,7 +16,7 @@ namespace rewright {
 namespace {
 
 // To be changed with every change of kernels or planning that changes times.
-constexpr int kKernelGeneration = 2;
+constexpr int kKernelGeneration = 3;
 constexpr int kRuns = 20;
 
 // $XDG_CACHE_HOME/rewright/kernels, or ~/.cache/rewright/kernels.
@@ -71,7 +71,7 @@ Roofline measure_roofline(const std::shared_ptr<cuda::Driver>& driver, cuda::Pre
   Roofline roofline{1e11 * driver->processors(), 2 * kBytes / copying, calling / kCopies};
   cuda::ProductShape shape;
   shape.m = shape.n = shape.k = shape.a_stride = shape.b_stride = shape.y_stride = kSize;
-  if (const auto product = driver->product(shape, precision, {})) {
+  if (const auto product = driver->operation(shape, precision, {})) {
     const cuda::DeviceMemory workspace = memory(product->workspace_bytes());
     const std::byte* const inputs[] = {a.data(), b.data()};
     const double multiplying = seconds([&] { product->start(inputs, y.data(), workspace.data()); });

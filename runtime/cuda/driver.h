@@ -10,50 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "operators/data_type.h"
+#include "runtime/cuda/library_shapes.h"
 
 namespace rewright::cuda {
 
 // Of products and convolutions of floats: TF32 rounds their factors to 10 bits of fraction, which tensor cores multiply.
 enum class Precision { kFloat, kTf32 };
-
-// What a library may compute of its result before it stores it. kClip: between the shape's bounds. kGelu: its approximation by
-// tanh. kSilu: x * sigmoid(x).
-enum class Activation { kNone, kRelu, kClip, kGelu, kSilu, kSigmoid };
-
-// Every field of a shape, as text: equal shapes have equal texts.
-struct ProductShape;
-struct ConvolutionShape;
-std::string to_string(const ProductShape& shape);
-std::string to_string(const ConvolutionShape& shape);
-
-// y[i, m, n] = activation(alpha * sum(k) a[i, m, k] b[i, k, n] + bias[n]), all row-major: a's rows are `a_stride` apart, or if
-// it is transposed, its columns. Batches are `*_batch` apart (0: repeated).
-struct ProductShape {
-  DataType type = DataType::kFloat;
-  std::int64_t m = 1, n = 1, k = 1, batch = 1;
-  bool a_transposed = false, b_transposed = false;
-  std::int64_t a_stride = 0, b_stride = 0, y_stride = 0;
-  std::int64_t a_batch = 0, b_batch = 0, y_batch = 0;
-  double alpha = 1;
-  bool bias = false;  // a third input
-  Activation activation = Activation::kNone;
-  friend bool operator==(const ProductShape&, const ProductShape&) = default;
-};
-
-// x[N, C, spatial...] * w[K, C / groups, kernel...] -> y[N, K, out...], then + bias[K] and + residual[y's sizes] as inputs 2
-// and 3 where there are any, then the activation. All packed: channels first, or channels last of everything.
-struct ConvolutionShape {
-  DataType type = DataType::kFloat;
-  std::vector<std::int64_t> x, w, y;
-  std::vector<std::int64_t> strides, dilations, pads_begin, pads_end;
-  std::int64_t groups = 1;
-  bool bias = false, residual = false;
-  bool channels_last = false;
-  Activation activation = Activation::kNone;
-  double low = 0, high = 0;  // of kClip
-  friend bool operator==(const ConvolutionShape&, const ConvolutionShape&) = default;
-};
 
 // Something of a library's, chosen and prepared: it only has to be started.
 class Operation {
@@ -106,9 +68,7 @@ class Driver {
 
   // The way that is chosen already, or if that is empty, the fastest one found by measurement among those that the library
   // proposes; null if it has none.
-  virtual std::unique_ptr<Operation> product(const ProductShape& shape, Precision precision, const std::string& choice) = 0;
-  virtual std::unique_ptr<Operation> convolution(const ConvolutionShape& shape, Precision precision,
-                                                 const std::string& choice) = 0;
+  virtual std::unique_ptr<Operation> operation(const LibraryShape& shape, Precision precision, const std::string& choice) = 0;
 
   // Between these two, work is recorded and not done.
   virtual void begin_recording() = 0;

@@ -1,6 +1,7 @@
 #include "runtime/cuda/execution.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <limits>
 
@@ -16,22 +17,8 @@ constexpr std::size_t kAlignment = 256;
 constexpr int kRepeats = 8;       // of what is measured, in one recording
 constexpr int kChoosingRuns = 5;  // measurements of each of two ways
 
-std::variant<ProductShape, ConvolutionShape> without_epilogue(std::variant<ProductShape, ConvolutionShape> shape) {
-  std::visit([](auto& s) { s.bias = false, s.activation = Activation::kNone; }, shape);
-  if (auto* convolution = std::get_if<ConvolutionShape>(&shape)) convolution->residual = false;
-  return shape;
-}
-
-// What a choice is, as text: "kernel", or the library's way behind "with" or "apart", which says what becomes of the epilogue.
-constexpr const char* kByKernel = "kernel";
-constexpr const char* kWithEpilogue = "with ";
-constexpr const char* kEpilogueApart = "apart ";
-
-std::unique_ptr<Operation> make_operation(Driver& driver, const std::variant<ProductShape, ConvolutionShape>& shape,
-                                          Precision precision, const std::string& choice) {
-  if (const auto* product = std::get_if<ProductShape>(&shape)) return driver.product(*product, precision, choice);
-  return driver.convolution(std::get<ConvolutionShape>(shape), precision, choice);
-}
+// What is kept where a library has no way.
+constexpr const char* kNoOperation = "none";
 
 std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -66,9 +53,8 @@ std::shared_ptr<DeviceMemory> ConstantStore::place(const Tensor& tensor, bool ch
 }
 
 Execution::Execution(std::shared_ptr<Driver> driver, Plan plan, ConstantStore& constants, const CudaOptions& options)
-    : driver_(std::move(driver)), plan_(std::move(plan)), addresses_(plan_.buffers.size()), choices_(plan_.steps.size()) {
-  workspaces_.resize(static_cast<std::size_t>(plan_.streams));
-  workspace_bytes_.resize(workspaces_.size());
+    : driver_(std::move(driver)), plan_(std::move(plan)), addresses_(plan_.buffers.size()) {
+  workspaces_.resize(1), workspace_bytes_.resize(1);
   using Kind = DeviceMemory::Kind;
   const auto memory = [&](Kind kind, std::size_t bytes) { return std::make_unique<DeviceMemory>(driver_, kind, bytes); };
   const auto place = [](const std::vector<TensorType>& types, std::vector<std::size_t>& offsets) {
@@ -103,15 +89,22 @@ Execution::Execution(std::shared_ptr<Driver> driver, Plan plan, ConstantStore& c
         constants_.push_back(constants.place(buffer.constant, buffer.channels_last));
         addresses_[b] = constants_.back()->data();
         break;
+      case Buffer::Kind::kWorkspace:
+        break;  // depends on the stream
     }
   }
   load_kernels(options);
-  choose_operations(options);
+  choose(options);
   choose_streams(options);
   record();
 }
 
-std::byte* Execution::address(int buffer) const { return buffer < 0 ? nullptr : addresses_[static_cast<std::size_t>(buffer)]; }
+std::byte* Execution::address(int number, std::size_t stream) const {
+  if (number < 0) return nullptr;
+  const Buffer& buffer = plan_.buffers[static_cast<std::size_t>(number)];
+  if (buffer.kind == Buffer::Kind::kWorkspace) return workspaces_[stream]->data() + buffer.offset;
+  return addresses_[static_cast<std::size_t>(number)];
+}
 
 // ---- What runs
 void Execution::load_kernels(const CudaOptions& options) {
@@ -124,69 +117,110 @@ void Execution::load_kernels(const CudaOptions& options) {
   }
 }
 
-void Execution::choose_operations(const CudaOptions& options) {
-  std::map<std::string, std::string> made;  // where nothing is kept, equal steps are still measured once
-  for (std::size_t n = 0; n < plan_.steps.size(); ++n) {
-    const auto* step = std::get_if<LibraryStep>(&plan_.steps[n].work);
-    if (step == nullptr) continue;
-    const std::string work = std::visit([](const auto& shape) { return to_string(shape); }, step->shape) +
-                             (options.precision == Precision::kTf32 ? " tf32" : "");
-    std::optional<std::string> known;
-    if (const auto found = made.find(work); found != made.end())
-      known = found->second;
-    else if (options.choices)
-      known = options.choices->find(work);
-    Choice& choice = choices_[n];
-    if (known) choice = known_choice(*step, options, *known);
-    if (!choice.operation && known != kByKernel) {
-      measure_choice(n, options);
-      const std::string text =
-          !choice.operation ? kByKernel : (choice.epilogue_apart ? kEpilogueApart : kWithEpilogue) + choice.operation->choice();
-      made[work] = text;
-      if (options.choices) options.choices->store(work, text);
-    }
-    if (choice.operation) reserve_workspace(*choice.operation, plan_.steps[n].stream);
+void Execution::choose(const CudaOptions& options) {
+  for (const Step& step : plan_.steps) {
+    auto choice = choose(step, options);
+    if (!choice)
+      throw Error(ErrorCode::kUnsupported, "neither a library nor a kernel of ours computes it", "node \"" + step.node + "\"");
+    choices_.push_back(std::move(*choice));
   }
+  // Whatever was measured in stream 0 is there in the step's own.
+  const std::function<void(const Step&, const Choice&, int)> reserve = [&](const Step& step, const Choice& choice, int stream) {
+    if (choice.operation)
+      reserve_workspace(std::get<LibraryStep>(step.work).workspace + choice.operation->workspace_bytes(), stream);
+    const auto* either = std::get_if<EitherStep>(&step.work);
+    if (either == nullptr) return;
+    const EitherStep::Way& way = either->ways[choice.way];
+    reserve_workspace(way.workspace_bytes, stream);
+    for (std::size_t n = 0; n < way.steps.size(); ++n) reserve(way.steps[n], choice.steps[n], stream);
+  };
+  workspaces_.clear(), workspace_bytes_.clear();
+  workspaces_.resize(static_cast<std::size_t>(plan_.streams)), workspace_bytes_.resize(workspaces_.size());
+  for (std::size_t n = 0; n < plan_.steps.size(); ++n)
+    for (const int stream : {0, plan_.steps[n].stream}) reserve(plan_.steps[n], choices_[n], stream);
 }
 
-// Without an operation if this way is no longer there.
-Execution::Choice Execution::known_choice(const LibraryStep& step, const CudaOptions& options, const std::string& text) {
-  const bool apart = text.starts_with(kEpilogueApart);
-  if ((!apart && !text.starts_with(kWithEpilogue)) || (apart && !step.epilogue)) return {};
-  const auto shape = apart ? without_epilogue(step.shape) : step.shape;
-  return {make_operation(*driver_, shape, options.precision, text.substr(text.find(' ') + 1)), apart};
+// Nothing if no library computes the step.
+std::optional<Execution::Choice> Execution::choose(const Step& step, const CudaOptions& options) {
+  if (const auto* library = std::get_if<LibraryStep>(&step.work)) return choose_operation(*library, options);
+  if (std::holds_alternative<EitherStep>(step.work)) return choose_way(step, options);
+  return Choice{};
 }
 
-// A library's operation with its epilogue, or without and a kernel behind it, whichever is faster.
-void Execution::measure_choice(std::size_t n, const CudaOptions& options) {
-  const auto& step = std::get<LibraryStep>(plan_.steps[n].work);
+std::optional<Execution::Choice> Execution::choose_operation(const LibraryStep& step, const CudaOptions& options) {
+  const std::string work = to_string(step.shape) + (options.precision == Precision::kTf32 ? " tf32" : "");
+  const std::optional<std::string> known = known_choice(work, options);
+  if (known == kNoOperation) return std::nullopt;
+  Choice choice;
+  if (known) choice.operation = driver_->operation(step.shape, options.precision, *known);
+  if (!choice.operation) {  // nothing is known, or that way is no longer there
+    choice.operation = driver_->operation(step.shape, options.precision, {});
+    keep_choice(work, choice.operation ? choice.operation->choice() : kNoOperation, options);
+  }
+  if (!choice.operation) return std::nullopt;
+  reserve_workspace(step.workspace + choice.operation->workspace_bytes(), 0);
+  return choice;
+}
+
+std::optional<Execution::Choice> Execution::take_way(const EitherStep& step, std::size_t number, const CudaOptions& options) {
+  const EitherStep::Way& way = step.ways[number];
+  Choice choice;
+  choice.way = number;
+  reserve_workspace(way.workspace_bytes, 0);
+  for (const Step& part : way.steps) {
+    auto chosen = choose(part, options);
+    if (!chosen) return std::nullopt;
+    choice.steps.push_back(std::move(*chosen));
+  }
+  return choice;
+}
+
+std::optional<Execution::Choice> Execution::choose_way(const Step& step, const CudaOptions& options) {
+  const auto& either = std::get<EitherStep>(step.work);
+  const std::string work = either.key + (options.precision == Precision::kTf32 ? " tf32" : "");
+  if (const auto known = known_choice(work, options)) {
+    std::size_t way = either.ways.size();
+    std::from_chars(known->data(), known->data() + known->size(), way);
+    auto choice = way < either.ways.size() ? take_way(either, way, options) : std::nullopt;
+    if (choice) return choice;
+  }
   double best = std::numeric_limits<double>::infinity();
-  Choice fastest;
-  for (const bool apart : {false, true}) {
-    if (apart && !step.epilogue) break;
-    choices_[n] = {make_operation(*driver_, apart ? without_epilogue(step.shape) : step.shape, options.precision, {}), apart};
-    if (!choices_[n].operation) continue;
-    reserve_workspace(*choices_[n].operation, 0);
+  std::optional<Choice> fastest;
+  for (std::size_t way = 0; way < either.ways.size(); ++way) {
+    if (either.ways[way].last_resort && fastest) continue;
     try {
-      const double seconds = measure_step(n, kChoosingRuns);
-      if (seconds >= best) continue;
+      auto choice = take_way(either, way, options);
+      if (!choice) continue;
+      const double seconds = measured([&] { start(step, *choice, 0); }, kChoosingRuns);
+      if (fastest && seconds >= best) continue;
       best = seconds;
-      fastest = std::move(choices_[n]);
+      fastest = std::move(choice);
     } catch (const Error& e) {
-      if (e.code() != ErrorCode::kUnsupported) throw;  // one that cannot be recorded is none
+      // What cannot be recorded is no way, nor what there is no memory for while there is another way.
+      if (e.code() != ErrorCode::kUnsupported && (e.code() != ErrorCode::kMissing || !fastest)) throw;
     }
   }
-  choices_[n] = std::move(fastest);
+  if (fastest) keep_choice(work, std::to_string(fastest->way), options);
+  return fastest;
 }
 
-// Operations of one stream share it; everything may run in stream 0.
-void Execution::reserve_workspace(const Operation& operation, int stream) {
-  for (const std::size_t s : {std::size_t{0}, static_cast<std::size_t>(stream)}) {
-    if (workspaces_[s] && operation.workspace_bytes() <= workspace_bytes_[s]) continue;
-    workspace_bytes_[s] = std::max(workspace_bytes_[s], operation.workspace_bytes());
-    workspaces_[s].reset();
-    workspaces_[s] = std::make_unique<DeviceMemory>(driver_, DeviceMemory::Kind::kDevice, workspace_bytes_[s]);
-  }
+std::optional<std::string> Execution::known_choice(const std::string& work, const CudaOptions& options) const {
+  if (const auto found = chosen_.find(work); found != chosen_.end()) return found->second;
+  return options.choices ? options.choices->find(work) : std::nullopt;
+}
+
+void Execution::keep_choice(const std::string& work, const std::string& choice, const CudaOptions& options) {
+  chosen_[work] = choice;
+  if (options.choices) options.choices->store(work, choice);
+}
+
+// Steps of one stream share it; everything may run in stream 0.
+void Execution::reserve_workspace(std::size_t bytes, int stream) {
+  const auto s = static_cast<std::size_t>(stream);
+  if (workspaces_[s] && bytes <= workspace_bytes_[s]) return;
+  workspaces_[s].reset();
+  workspaces_[s] = std::make_unique<DeviceMemory>(driver_, DeviceMemory::Kind::kDevice, bytes);
+  workspace_bytes_[s] = bytes;
 }
 
 void Execution::choose_streams(const CudaOptions& options) {
@@ -231,37 +265,39 @@ void Execution::start_steps(std::size_t begin, std::size_t end) {
     if (begun[static_cast<std::size_t>(s)]) driver_->wait_for(steps + s);
 }
 
-void Execution::start_kernel(std::size_t number, const std::vector<int>& inputs, int output) {
+void Execution::start_kernel(const Step& step, std::size_t number, std::size_t stream) {
   const GeneratedKernel& kernel = plan_.kernels[number];
   if (kernel.launch.blocks == 0) return;
   std::vector<void*> arguments;
-  for (const int b : inputs) arguments.push_back(address(b));
-  arguments.push_back(address(output));
+  for (const int b : step.inputs) arguments.push_back(address(b, stream));
+  arguments.push_back(address(step.outputs[0], stream));
   if (kernel.checks_positions) arguments.push_back(flag_->data());
   modules_[kernel.in_double]->start(kernel.name, kernel.launch.blocks, kernel.launch.threads, arguments);
 }
 
-void Execution::start(std::size_t n) {
-  const Step& step = plan_.steps[n];
-  if (const auto* kernel = std::get_if<KernelStep>(&step.work))
-    return start_kernel(kernel->kernel, step.inputs, step.outputs[0]);
+void Execution::start_operation(const Step& step, Operation& operation, std::size_t stream) {
   const auto& library = std::get<LibraryStep>(step.work);
-  const Choice& choice = choices_[n];
-  if (!choice.operation) return start_kernel(library.kernel, library.kernel_inputs, step.outputs[0]);
-  const std::size_t size = byte_size(std::visit([](const auto& shape) { return shape.type; }, library.shape));
-  std::vector<const std::byte*> inputs(choice.epilogue_apart ? 2 : step.inputs.size());
-  std::byte* const workspace = workspaces_[in_streams_ ? static_cast<std::size_t>(step.stream) : 0]->data();
+  const auto size = static_cast<std::int64_t>(byte_size(element_type(library.shape)));
+  std::vector<const std::byte*> inputs(step.inputs.size());
   const auto begin = [&](const LibraryStep::Start& at) {
     for (std::size_t i = 0; i < inputs.size(); ++i)
-      inputs[i] = address(step.inputs[i]) + (i < at.inputs.size() ? at.inputs[i] : 0) * static_cast<std::int64_t>(size);
-    choice.operation->start(inputs, address(step.outputs[0]) + at.output * static_cast<std::int64_t>(size), workspace);
+      inputs[i] = address(step.inputs[i], stream) + (i < at.inputs.size() ? at.inputs[i] : 0) * size;
+    operation.start(inputs, address(step.outputs[0], stream) + at.output * size,
+                    workspaces_[stream]->data() + library.workspace);
   };
   if (library.starts.empty()) begin({});
   for (const LibraryStep::Start& at : library.starts) begin(at);
-  if (!choice.epilogue_apart) return;
-  std::vector<int> operands{step.outputs[0]};
-  operands.insert(operands.end(), step.inputs.begin() + 2, step.inputs.end());
-  start_kernel(*library.epilogue, operands, step.outputs[0]);
+}
+
+void Execution::start(std::size_t n) {
+  start(plan_.steps[n], choices_[n], in_streams_ ? static_cast<std::size_t>(plan_.steps[n].stream) : 0);
+}
+
+void Execution::start(const Step& step, const Choice& choice, std::size_t stream) {
+  if (const auto* kernel = std::get_if<KernelStep>(&step.work)) return start_kernel(step, kernel->kernel, stream);
+  if (choice.operation) return start_operation(step, *choice.operation, stream);
+  const EitherStep::Way& way = std::get<EitherStep>(step.work).ways[choice.way];
+  for (std::size_t n = 0; n < way.steps.size(); ++n) start(way.steps[n], choice.steps[n], stream);
 }
 
 // Stretches of steps between those that the host executes are recorded as one; copies of inputs and outputs are part of the
@@ -355,7 +391,7 @@ double Execution::measure_work(int runs) {
 
 double Execution::measure_step(std::size_t step, int runs) {
   if (std::holds_alternative<HostStep>(plan_.steps[step].work)) return 0;
-  return measured([&] { start(step); }, runs);
+  return measured([&] { start(plan_.steps[step], choices_[step], 0); }, runs);
 }
 
 std::unique_ptr<Recording> Execution::recorded(const std::function<void()>& work) {
@@ -382,9 +418,9 @@ namespace {
 
 // Are there convolutions that tensor cores compute?
 bool has_channels_last(const Plan& plan, Precision precision) {
-  return std::any_of(plan.steps.begin(), plan.steps.end(), [&](const Step& step) {
-    const auto* library = std::get_if<LibraryStep>(&step.work);
-    const auto* c = library == nullptr ? nullptr : std::get_if<ConvolutionShape>(&library->shape);
+  const auto steps = library_steps(plan);
+  return std::any_of(steps.begin(), steps.end(), [&](const LibraryStep* step) {
+    const auto* c = std::get_if<ConvolutionShape>(&step->shape);
     return c != nullptr && c->channels_last &&
            (c->type == DataType::kHalf || c->type == DataType::kBfloat16 ||
             (c->type == DataType::kFloat && precision == Precision::kTf32));

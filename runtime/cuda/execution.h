@@ -4,7 +4,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -58,18 +60,23 @@ class Execution {
   double measure_step(std::size_t step, int runs);
 
  private:
-  // How a library's step runs: by its operation (null: by the kernel of the whole group), and what stands behind by a kernel.
+  // How a step runs: by which operation of a library, or which of its ways and how the steps of that run.
   struct Choice {
     std::unique_ptr<Operation> operation;
-    bool epilogue_apart = false;
+    std::size_t way = 0;
+    std::vector<Choice> steps;
   };
   using Part = std::variant<std::unique_ptr<Recording>, std::size_t>;  // recorded steps, or a step on the host
 
   void load_kernels(const CudaOptions& options);
-  void choose_operations(const CudaOptions& options);
-  Choice known_choice(const LibraryStep& step, const CudaOptions& options, const std::string& text);
-  void measure_choice(std::size_t step, const CudaOptions& options);
-  void reserve_workspace(const Operation& operation, int stream);
+  void choose(const CudaOptions& options);
+  std::optional<Choice> choose(const Step& step, const CudaOptions& options);
+  std::optional<Choice> choose_operation(const LibraryStep& step, const CudaOptions& options);
+  std::optional<Choice> choose_way(const Step& step, const CudaOptions& options);
+  std::optional<Choice> take_way(const EitherStep& step, std::size_t way, const CudaOptions& options);
+  std::optional<std::string> known_choice(const std::string& work, const CudaOptions& options) const;
+  void keep_choice(const std::string& work, const std::string& choice, const CudaOptions& options);
+  void reserve_workspace(std::size_t bytes, int stream);
   void choose_streams(const CudaOptions& options);
   void record();
   std::unique_ptr<Recording> recorded(const std::function<void()>& work);
@@ -77,9 +84,12 @@ class Execution {
   void require_device() const;
   void start_steps(std::size_t begin, std::size_t end);
   void start(std::size_t step);
-  void start_kernel(std::size_t kernel, const std::vector<int>& inputs, int output);
+  // `stream`: whose workspace it uses.
+  void start(const Step& step, const Choice& choice, std::size_t stream);
+  void start_kernel(const Step& step, std::size_t kernel, std::size_t stream);
+  void start_operation(const Step& step, Operation& operation, std::size_t stream);
   void run_on_host(std::size_t step);
-  std::byte* address(int buffer) const;
+  std::byte* address(int buffer, std::size_t stream = 0) const;
 
   std::shared_ptr<Driver> driver_;
   Plan plan_;
@@ -91,8 +101,9 @@ class Execution {
   std::vector<std::byte*> addresses_;  // by buffer
   std::vector<std::size_t> input_offsets_, output_offsets_;
   std::size_t input_bytes_ = 0, output_bytes_ = 0;
-  std::unique_ptr<Module> modules_[2];  // kernels in float, in double
-  std::vector<Choice> choices_;         // by step
+  std::unique_ptr<Module> modules_[2];         // kernels in float, in double
+  std::vector<Choice> choices_;                // by step
+  std::map<std::string, std::string> chosen_;  // where nothing is kept, equal steps are still measured once
   std::vector<Part> parts_;
   bool in_streams_ = false;
 };

@@ -26,7 +26,14 @@ GraphFacts::GraphFacts(const Graph& graph)
   }
 }
 
+ValueId GraphFacts::add_value(ValueInfo info) {
+  added_.push_back(std::move(info));
+  constants_.emplace_back();
+  return static_cast<ValueId>(constants_.size() - 1);
+}
+
 ValueInfo GraphFacts::info(ValueId value) const {
+  if (value >= graph_.value_count()) return added_.at(value - graph_.value_count());
   const Value& v = graph_.value(value);
   if (constants_[value]) return {constants_[value].type(), constants_[value].sizes()};
   if (!v.shape_known || v.type.type == DataType::kUndefined)

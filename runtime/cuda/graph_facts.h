@@ -20,13 +20,16 @@ class GraphFacts {
   ValueInfo info(ValueId value) const;
   // The value if it is known now, else an empty tensor.
   const Tensor& constant(ValueId value) const { return constants_[value]; }
+  // A value that is none of the graph's: what is computed in between.
+  ValueId add_value(ValueInfo info);
   Definition define(const Node& node) const;
   bool needed(std::size_t node) const { return needed_[node]; }
 
  private:
   const Graph& graph_;
   std::vector<Tensor> constants_;  // by value
-  std::vector<bool> needed_;       // by node
+  std::vector<ValueInfo> added_;
+  std::vector<bool> needed_;  // by node
 };
 
 // A node's attributes by the names of the operator's fields.

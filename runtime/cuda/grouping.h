@@ -16,9 +16,11 @@ struct Group {
   Element element;                     // the result over `operands`; null: the outputs of one node, one by one
   Indices position;
   std::vector<ValueId> operands;
+  // Where there are several ways to the result, each as groups one after the other; the last one is always possible.
+  std::vector<std::vector<Group>> ways;
 };
 
 // In the order in which they run.
-std::vector<Group> make_groups(const GraphFacts& facts);
+std::vector<Group> make_groups(GraphFacts& facts);
 
 }  // namespace rewright::cuda

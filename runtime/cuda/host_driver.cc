@@ -56,8 +56,13 @@ class HostRecording final : public Recording {
   struct Entry {
     Work work;
     std::vector<std::size_t> after;  // entries
+    double seconds;
+    std::string operation;  // empty for what is none
   };
   explicit HostRecording(std::vector<Entry> entries) : entries_(std::move(entries)) {}
+  double seconds() const {
+    return std::accumulate(entries_.begin(), entries_.end(), 0.0, [](double s, const Entry& e) { return s + e.seconds; });
+  }
   void start() override {
     std::vector<std::size_t> missing, ready;
     std::vector<std::vector<std::size_t>> next(entries_.size());
@@ -85,7 +90,8 @@ class HostRecording final : public Recording {
 class HostOperation final : public Operation {
  public:
   using Compute = std::function<void(std::span<const std::byte* const>, std::byte*)>;
-  HostOperation(HostDriver& driver, Compute compute) : driver_(driver), compute_(std::move(compute)) {}
+  HostOperation(HostDriver& driver, Compute compute, double seconds, std::string name)
+      : driver_(driver), compute_(std::move(compute)), seconds_(seconds), name_(std::move(name)) {}
   std::string choice() const override { return kOnlyChoice; }
   std::size_t workspace_bytes() const override { return 1; }
   void start(std::span<const std::byte* const> inputs, std::byte* output, std::byte* workspace) override;
@@ -93,6 +99,8 @@ class HostOperation final : public Operation {
  private:
   HostDriver& driver_;
   Compute compute_;
+  double seconds_;
+  std::string name_;
 };
 
 class HostDriver final : public Driver {
@@ -148,8 +156,7 @@ class HostDriver final : public Driver {
   }
   std::unique_ptr<Module> load(const std::string& binary) override { return std::make_unique<HostModule>(*this, binary); }
 
-  std::unique_ptr<Operation> product(const ProductShape& shape, Precision, const std::string& choice) override;
-  std::unique_ptr<Operation> convolution(const ConvolutionShape& shape, Precision, const std::string& choice) override;
+  std::unique_ptr<Operation> operation(const LibraryShape& shape, Precision, const std::string& choice) override;
 
   void begin_recording() override {
     recording_ = true;
@@ -162,6 +169,9 @@ class HostDriver final : public Driver {
         if (!reaches_end(e)) throw Error(ErrorCode::kMissing, "a stream is not joined");
     recording_ = false;
     marks_.clear();
+    report_->recorded_last.clear();
+    for (const HostRecording::Entry& e : entries_)
+      if (!e.operation.empty()) report_->recorded_last.insert(e.operation);
     return std::make_unique<HostRecording>(std::exchange(entries_, {}));
   }
   void abandon_recording() noexcept override {
@@ -179,10 +189,8 @@ class HostDriver final : public Driver {
     for (const std::size_t e : marks_.at(number))
       if (std::find(begun_[stream_].begin(), begun_[stream_].end(), e) == begun_[stream_].end()) begun_[stream_].push_back(e);
   }
-  double measure(Recording& recording, int runs) override {
-    for (int r = 0; r < runs; ++r) recording.start();
-    return 1e-6;
-  }
+  // What is said to be fast counts, not what is fast here.
+  double measure(Recording& recording, int) override { return static_cast<HostRecording&>(recording).seconds(); }
 
   bool starts_operations() const { return options_.start_operations; }
   bool serves(const std::string& choice) {
@@ -191,9 +199,9 @@ class HostDriver final : public Driver {
     return true;
   }
 
-  void perform(Work work) {
+  void perform(Work work, double seconds = 1, const std::string& operation = {}) {
     if (!recording_) return work();
-    entries_.push_back({std::move(work), begun_[stream_]});
+    entries_.push_back({std::move(work), begun_[stream_], seconds, operation});
     begun_[stream_] = {entries_.size() - 1};
   }
 
@@ -236,9 +244,9 @@ void HostModule::start(const std::string& kernel, unsigned blocks, unsigned thre
 
 void HostOperation::start(std::span<const std::byte* const> inputs, std::byte* output, std::byte*) {
   if (!driver_.starts_operations()) throw Error(ErrorCode::kUnsupported, "this library starts nothing");
-  driver_.perform([compute = compute_, list = std::vector<const std::byte*>(inputs.begin(), inputs.end()), output] {
-    compute(list, output);
-  });
+  driver_.perform([compute = compute_, list = std::vector<const std::byte*>(inputs.begin(), inputs.end()),
+                   output] { compute(list, output); },
+                  seconds_, name_);
 }
 
 Tensor copied(DataType type, const Sizes& sizes, const std::byte* bytes) {
@@ -268,57 +276,102 @@ Tensor channels_first(const Tensor& tensor) {
   return transposed(tensor, order);
 }
 
-std::unique_ptr<Operation> HostDriver::product(const ProductShape& p, Precision, const std::string& choice) {
-  if (!serves(choice)) return nullptr;
-  return std::make_unique<HostOperation>(*this, [p](std::span<const std::byte* const> inputs, std::byte* output) {
-    const auto elements = [&](const std::byte* bytes, std::int64_t count) { return copied(p.type, {count}, bytes).reals(); };
-    const std::int64_t a_rows = p.a_transposed ? p.k : p.m, b_rows = p.b_transposed ? p.n : p.k;
-    const auto extent = [&](std::int64_t rows, std::int64_t stride, std::int64_t width, std::int64_t batch) {
-      return (rows - 1) * stride + width + (p.batch - 1) * batch;
-    };
-    const auto a = elements(inputs[0], extent(a_rows, p.a_stride, p.a_transposed ? p.m : p.k, p.a_batch));
-    const auto b = elements(inputs[1], extent(b_rows, p.b_stride, p.b_transposed ? p.k : p.n, p.b_batch));
-    const auto bias = p.bias ? elements(inputs[2], p.n) : std::vector<double>(static_cast<std::size_t>(p.n));
-    std::vector<double> y(static_cast<std::size_t>(extent(p.m, p.y_stride, p.n, p.y_batch)));
-    for (std::int64_t i = 0; i < p.batch; ++i)
-      for (std::int64_t m = 0; m < p.m; ++m)
-        for (std::int64_t n = 0; n < p.n; ++n) {
-          double sum = 0;
-          for (std::int64_t k = 0; k < p.k; ++k)
-            sum += a[static_cast<std::size_t>(i * p.a_batch + (p.a_transposed ? k * p.a_stride + m : m * p.a_stride + k))] *
-                   b[static_cast<std::size_t>(i * p.b_batch + (p.b_transposed ? n * p.b_stride + k : k * p.b_stride + n))];
-          y[static_cast<std::size_t>(i * p.y_batch + m * p.y_stride + n)] = p.alpha * sum + bias[static_cast<std::size_t>(n)];
-        }
-    y = activated(y, p.activation, 0, 0);
-    const Tensor result = Tensor::from_reals(p.type, {static_cast<std::int64_t>(y.size())}, y);
-    std::memcpy(output, result.bytes().data(), result.byte_count());
-  });
+// What libraries compute, each by plain loops.
+using Inputs = std::span<const std::byte* const>;
+
+void compute(const ProductShape& p, Inputs inputs, std::byte* output) {
+  const auto elements = [&](const std::byte* bytes, std::int64_t count) { return copied(p.type, {count}, bytes).reals(); };
+  const std::int64_t a_rows = p.a_transposed ? p.k : p.m, b_rows = p.b_transposed ? p.n : p.k;
+  const auto extent = [&](std::int64_t rows, std::int64_t stride, std::int64_t width, std::int64_t batch) {
+    return (rows - 1) * stride + width + (p.batch - 1) * batch;
+  };
+  const auto a = elements(inputs[0], extent(a_rows, p.a_stride, p.a_transposed ? p.m : p.k, p.a_batch));
+  const auto b = elements(inputs[1], extent(b_rows, p.b_stride, p.b_transposed ? p.k : p.n, p.b_batch));
+  const auto bias = p.bias ? elements(inputs[2], p.n) : std::vector<double>(static_cast<std::size_t>(p.n));
+  std::vector<double> y(static_cast<std::size_t>(extent(p.m, p.y_stride, p.n, p.y_batch)));
+  for (std::int64_t i = 0; i < p.batch; ++i)
+    for (std::int64_t m = 0; m < p.m; ++m)
+      for (std::int64_t n = 0; n < p.n; ++n) {
+        double sum = 0;
+        for (std::int64_t k = 0; k < p.k; ++k)
+          sum += a[static_cast<std::size_t>(i * p.a_batch + (p.a_transposed ? k * p.a_stride + m : m * p.a_stride + k))] *
+                 b[static_cast<std::size_t>(i * p.b_batch + (p.b_transposed ? n * p.b_stride + k : k * p.b_stride + n))];
+        y[static_cast<std::size_t>(i * p.y_batch + m * p.y_stride + n)] = p.alpha * sum + bias[static_cast<std::size_t>(n)];
+      }
+  y = activated(y, p.activation, 0, 0);
+  const Tensor result = Tensor::from_reals(p.type, {static_cast<std::int64_t>(y.size())}, y);
+  std::memcpy(output, result.bytes().data(), result.byte_count());
 }
 
-std::unique_ptr<Operation> HostDriver::convolution(const ConvolutionShape& c, Precision, const std::string& choice) {
+void compute(const ConvolutionShape& c, Inputs inputs, std::byte* output) {
+  const Operator& op = registry().get("Conv");
+  Attributes attributes = op.defaults();
+  const auto set = [&](const char* name, AttributeValue value) { attributes.at(op.field(name).value()) = std::move(value); };
+  set("strides", to_indices(c.strides)), set("dilations", to_indices(c.dilations));
+  set("pads_begin", to_indices(c.pads_begin)), set("pads_end", to_indices(c.pads_end)), set("group", Index(c.groups));
+  const auto image = [&](const Sizes& sizes, const std::byte* bytes) {
+    return c.channels_last ? channels_first(copied(c.type, channels_last(sizes), bytes)) : copied(c.type, sizes, bytes);
+  };
+  std::vector<Tensor> operands{image(c.x, inputs[0]), image(c.w, inputs[1])};
+  if (c.bias) operands.push_back(copied(c.type, {c.y[1]}, inputs[2]));
+  std::vector<double> y = interpret(op, attributes, operands)[0].reals();
+  if (c.residual) {
+    const std::vector<double> more = image(c.y, inputs.back()).reals();
+    for (std::size_t i = 0; i < y.size(); ++i) y[i] += more[i];
+  }
+  Tensor result = Tensor::from_reals(c.type, c.y, activated(y, c.activation, c.low, c.high));
+  std::vector<std::int64_t> order(c.y.size());
+  std::iota(order.begin(), order.end(), 0);
+  if (c.channels_last) result = transposed(result, channels_last(order));
+  std::memcpy(output, result.bytes().data(), result.byte_count());
+}
+
+void compute(const AttentionShape& a, Inputs inputs, std::byte* output) {
+  const auto element = [](DataType type, const std::byte* bytes, std::int64_t at) {
+    return copied(type, {1}, bytes + at * static_cast<std::int64_t>(byte_size(type))).reals()[0];
+  };
+  const auto at = [](const std::vector<std::int64_t>& distances, std::int64_t b, std::int64_t h, std::int64_t r,
+                     std::int64_t c) { return b * distances[0] + h * distances[1] + r * distances[2] + c * distances[3]; };
+  std::vector<std::int64_t> mask(4);
+  std::int64_t size = 1;
+  for (std::size_t axis = a.mask.size(); axis-- > 0; size *= a.mask[axis]) mask[axis] = a.mask[axis] == 1 ? 0 : size;
+  for (std::int64_t b = 0; b < a.batch; ++b)
+    for (std::int64_t h = 0; h < a.heads; ++h)
+      for (std::int64_t q = 0; q < a.queries; ++q) {
+        std::vector<double> weights;
+        double largest = -std::numeric_limits<double>::infinity(), total = 0;
+        for (std::int64_t k = 0; k < a.keys; ++k) {
+          double score = 0;
+          for (std::int64_t d = 0; d < a.depth; ++d)
+            score += element(a.type, inputs[0], at(a.q, b, h, q, d)) * element(a.type, inputs[1], at(a.k, b, h, d, k));
+          score *= a.scale;
+          if (!a.mask.empty()) score += element(a.mask_type, inputs[3], at(mask, b, h, q, k));
+          if (a.causal && k > q) score = -std::numeric_limits<double>::infinity();
+          weights.push_back(score);
+          largest = std::max(largest, score);
+        }
+        for (double& w : weights) total += w = std::exp(w - largest);
+        for (std::int64_t n = 0; n < a.width; ++n) {
+          double sum = 0;
+          for (std::int64_t k = 0; k < a.keys; ++k)
+            sum += weights[static_cast<std::size_t>(k)] * element(a.type, inputs[2], at(a.v, b, h, k, n));
+          const Tensor y = Tensor::from_reals(a.type, {1}, std::vector<double>{sum / total});
+          std::memcpy(output + at(a.y, b, h, q, n) * static_cast<std::int64_t>(y.byte_count()), y.bytes().data(),
+                      y.byte_count());
+        }
+      }
+}
+
+void compute(const PoolingShape&, Inputs, std::byte*) {}
+void compute(const NormalizationShape&, Inputs, std::byte*) {}
+
+std::unique_ptr<Operation> HostDriver::operation(const LibraryShape& shape, Precision, const std::string& choice) {
   if (!serves(choice)) return nullptr;
-  return std::make_unique<HostOperation>(*this, [c](std::span<const std::byte* const> inputs, std::byte* output) {
-    const Operator& op = registry().get("Conv");
-    Attributes attributes = op.defaults();
-    const auto set = [&](const char* name, AttributeValue value) { attributes.at(op.field(name).value()) = std::move(value); };
-    set("strides", to_indices(c.strides)), set("dilations", to_indices(c.dilations));
-    set("pads_begin", to_indices(c.pads_begin)), set("pads_end", to_indices(c.pads_end)), set("group", Index(c.groups));
-    const auto image = [&](const Sizes& sizes, const std::byte* bytes) {
-      return c.channels_last ? channels_first(copied(c.type, channels_last(sizes), bytes)) : copied(c.type, sizes, bytes);
-    };
-    std::vector<Tensor> operands{image(c.x, inputs[0]), image(c.w, inputs[1])};
-    if (c.bias) operands.push_back(copied(c.type, {c.y[1]}, inputs[2]));
-    std::vector<double> y = interpret(op, attributes, operands)[0].reals();
-    if (c.residual) {
-      const std::vector<double> more = image(c.y, inputs.back()).reals();
-      for (std::size_t i = 0; i < y.size(); ++i) y[i] += more[i];
-    }
-    Tensor result = Tensor::from_reals(c.type, c.y, activated(y, c.activation, c.low, c.high));
-    std::vector<std::int64_t> order(c.y.size());
-    std::iota(order.begin(), order.end(), 0);
-    if (c.channels_last) result = transposed(result, channels_last(order));
-    std::memcpy(output, result.bytes().data(), result.byte_count());
-  });
+  const std::string text = to_string(shape);
+  const auto work = [shape](Inputs inputs, std::byte* output) {
+    std::visit([&](const auto& s) { compute(s, inputs, output); }, shape);
+  };
+  return std::make_unique<HostOperation>(*this, work, options_.seconds(shape), text.substr(0, text.find(' ')));
 }
 
 }  // namespace

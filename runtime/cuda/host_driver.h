@@ -3,20 +3,26 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
+#include <set>
+#include <string>
 
 #include "runtime/cuda/driver.h"
 
 namespace rewright::cuda {
 
 struct HostDriverOptions {
-  bool libraries = true;  // products and convolutions are computed by plain loops; otherwise there are none, and kernels do it
+  bool libraries = true;  // what they serve is computed by plain loops; otherwise there are none, and kernels do it
   std::size_t memory = std::size_t{1} << 40;  // bytes that the device has
   bool start_operations = true;               // otherwise those of libraries fail when they are started
+  // Seconds that an operation is said to take; a kernel takes one.
+  std::function<double(const LibraryShape&)> seconds = [](const LibraryShape&) { return 0.5; };
 };
 struct HostDriverReport {
-  int measured = 0;           // operations that were not chosen before
-  std::size_t allocated = 0;  // bytes at present
+  int measured = 0;                     // operations that were not chosen before
+  std::size_t allocated = 0;            // bytes at present
+  std::set<std::string> recorded_last;  // the first words of the shapes that libraries compute in it
 };
 
 // The report is written as long as the driver lives.

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "runtime/cuda/activation.h"
-
 namespace rewright::cuda {
 
 namespace {
@@ -155,7 +153,7 @@ bool LibraryNode::absorb_activation(const Element& e) {
 
 bool LibraryNode::absorb(const GraphFacts& facts, const Chain& chain) {
   const Element& e = chain.element;
-  if (!starts.empty() || std::visit([](const auto& s) { return s.activation != Activation::kNone; }, shape)) return false;
+  if (!starts.empty() || activation().activation != Activation::kNone) return false;
   if (absorb_activation(e)) return true;
   if (e->kind != Kind::kAdd) return false;
   for (std::size_t side = 0; side < 2; ++side) {
@@ -185,12 +183,16 @@ bool LibraryNode::absorb(const GraphFacts& facts, const Chain& chain) {
   return false;
 }
 
+FoundActivation LibraryNode::activation() const {
+  if (const auto* c = std::get_if<ConvolutionShape>(&shape)) return {c->activation, c->low, c->high};
+  if (const auto* p = std::get_if<ProductShape>(&shape)) return {p->activation};
+  return {};
+}
+
 Element LibraryNode::epilogue(const GraphFacts& facts, const ValueInfo& result, const Indices& position) const {
-  FoundActivation behind;
-  if (const auto* c = std::get_if<ConvolutionShape>(&shape))
-    behind = {c->activation, c->low, c->high};
-  else
-    behind.activation = std::get<ProductShape>(shape).activation;
+  const auto* convolution = std::get_if<ConvolutionShape>(&shape);
+  if (convolution == nullptr && !std::holds_alternative<ProductShape>(shape)) return nullptr;
+  const FoundActivation behind = activation();
   if (inputs.size() == 2 && behind.activation == Activation::kNone) return nullptr;
   const auto operand = [](std::size_t number, const ValueInfo& v) {
     return Operand(static_cast<int>(number), {v.type, to_indices(v.sizes)});
@@ -199,7 +201,6 @@ Element LibraryNode::epilogue(const GraphFacts& facts, const ValueInfo& result, 
   for (std::size_t i = 2; i < inputs.size(); ++i) {
     const ValueInfo added = facts.info(inputs[i]);
     const Operand other = operand(i - 1, added);
-    const auto* convolution = std::get_if<ConvolutionShape>(&shape);
     const bool is_bias = i == 2 && (convolution == nullptr || convolution->bias);
     if (!is_bias) {
       e = e + other(position);
@@ -213,6 +214,13 @@ Element LibraryNode::epilogue(const GraphFacts& facts, const ValueInfo& result, 
     e = e + other(at);
   }
   return activated(behind.activation, behind.low, behind.high, e);
+}
+
+LibraryShape LibraryNode::without_epilogue() const {
+  LibraryShape plain = shape;
+  if (auto* p = std::get_if<ProductShape>(&plain)) p->bias = false, p->activation = Activation::kNone;
+  if (auto* c = std::get_if<ConvolutionShape>(&plain)) c->bias = c->residual = false, c->activation = Activation::kNone;
+  return plain;
 }
 
 std::optional<LibraryNode> library_node(const GraphFacts& facts, const Node& node) {

@@ -2,16 +2,16 @@
 #pragma once
 
 #include <optional>
-#include <variant>
 #include <vector>
 
+#include "runtime/cuda/activation.h"
 #include "runtime/cuda/graph_facts.h"
 #include "runtime/cuda/plan.h"
 
 namespace rewright::cuda {
 
 struct LibraryNode {
-  std::variant<ProductShape, ConvolutionShape> shape;
+  LibraryShape shape;
   std::vector<ValueId> inputs;  // in the order of the shape's inputs
   std::vector<LibraryStep::Start> starts;
 
@@ -19,8 +19,10 @@ struct LibraryNode {
   bool absorb(const GraphFacts& facts, const Chain& chain);
   // The epilogue over the result without it (operand 0) and the inputs from the third on; null if there is none.
   Element epilogue(const GraphFacts& facts, const ValueInfo& result, const Indices& position) const;
+  LibraryShape without_epilogue() const;
 
  private:
+  FoundActivation activation() const;
   bool absorb_activation(const Element& element);
 };
 

@@ -1,19 +1,19 @@
 #include "runtime/cuda/plan.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <utility>
 
 #include "runtime/cuda/grouping.h"
 #include "runtime/cuda/layout.h"
-#include "runtime/cuda/schedule.h"
-#include "runtime/memory.h"
 
 namespace rewright::cuda {
 
 namespace {
 
 constexpr std::size_t kAlignment = 256;
+constexpr double kWorthTrying = 1e8;  // operations of what libraries are good at, for a kernel of ours
 
 std::size_t byte_count(const ValueInfo& v) {
   const std::size_t size = byte_size(v.type);
@@ -33,12 +33,20 @@ class Planner {
       const ValueInfo v = facts_.info(output.value);
       plan_.output_types.push_back({v.type, to_indices(v.sizes)});
     }
-    schedule();
+    order_steps(plan_, options_.most_streams);
     return std::move(plan_);
   }
 
  private:
   enum Layout : bool { kRows, kChannelsLast };
+  using Placed = std::pair<ValueId, Layout>;
+  // The result of the ways that are being planned.
+  struct Final {
+    ValueId value;
+    std::optional<Layout> layout;  // as the first way leaves it
+    int buffer = -1;
+    bool inside = false;  // of another's ways
+  };
 
   void bind_inputs() {
     for (std::size_t i = 0; i < graph_.inputs().size(); ++i) {
@@ -81,21 +89,43 @@ class Planner {
     Indices position;
     for (std::size_t a = 0; a < info.sizes.size(); ++a) position.push_back(Index::fresh("i"));
     Step step;
-    step.node = graph_.value(value).name;
+    step.node = value < graph_.value_count() ? graph_.value(value).name : std::string();
     step.operators = "(layout)";
     step.layout = true;
     step.work = KernelStep{add_kernel(kernel_for(operand(position), position, {value, layout}, {{value, other}}))};
     step.inputs = {found->second};
+    // What ways need of a value from outside of them stands before them, for all that come after.
+    const bool inside = final_ && (plan_.buffers[static_cast<std::size_t>(found->second)].kind == Buffer::Kind::kWorkspace ||
+                                   value == final_->value);
+    if (final_ && !inside) {
+      Buffer b;
+      b.bytes = byte_count(info);
+      step.outputs = {kept_[{value, layout}] = places_[{value, layout}] = add(std::move(b))};
+      before_.push_back(std::move(step));
+      return places_[{value, layout}];
+    }
     step.outputs = {add_value(value, layout)};
     const int copy = step.outputs[0];
     add_step(std::move(step));
     return copy;
   }
 
+  // Within the ways to a result, all but that lies in the workspace.
   int add_value(ValueId value, Layout layout) {
+    const bool is_final = final_ && final_->value == value;
+    if (is_final && final_->layout && *final_->layout != layout)
+      throw Error(ErrorCode::kUnsupported, "two ways to a result leave it in different layouts");
+    if (is_final && final_->layout) return places_[{value, layout}] = final_->buffer;
     Buffer b;
     b.bytes = byte_count(facts_.info(value));
-    return places_[{value, layout}] = add(std::move(b));
+    if (final_ && (!is_final || final_->inside)) {
+      b.kind = Buffer::Kind::kWorkspace;
+      b.offset = workspace_;
+      workspace_ += (b.bytes + kAlignment - 1) / kAlignment * kAlignment;
+    }
+    const int number = add(std::move(b));
+    if (is_final) final_->layout = layout, final_->buffer = number;
+    return places_[{value, layout}] = number;
   }
 
   // How a value lies that was not made to lie otherwise.
@@ -145,7 +175,7 @@ class Planner {
       if (each && all_constant(output.type.shape))
         step.flops += static_cast<double>(*each) * static_cast<double>(element_count(values(output.type.shape)));
     }
-    if (step.node.empty() && group.result != kNoValue) step.node = graph_.value(group.result).name;
+    if (step.node.empty() && group.result < graph_.value_count()) step.node = graph_.value(group.result).name;
     return step;
   }
 
@@ -164,8 +194,6 @@ class Planner {
     plan_.kernels.push_back(std::move(kernel));
     return plan_.kernels.size() - 1;
   }
-
-  using Placed = std::pair<ValueId, Layout>;
 
   // Every value as it lies.
   std::vector<Placed> placed(const std::vector<ValueId>& values) const {
@@ -196,60 +224,151 @@ class Planner {
                            operand(result), types);
   }
 
+  // ---- Ways to one result
+  // Several lists of steps to one result, as one step; those that are impossible are left out.
+  struct Way {
+    std::function<void()> plan;
+    bool last_resort = false;
+  };
+  void add_ways(Step step, ValueId result, const std::vector<Way>& ways) {
+    const std::optional<Final> outer = final_;
+    if (!outer) workspace_ = 0;
+    if (!outer || outer->value != result) final_ = Final{result, std::nullopt, -1, outer.has_value()};
+    std::vector<Step> steps = std::exchange(plan_.steps, {});
+    const auto places = places_;
+    EitherStep either;
+    std::optional<Error> failure;
+    for (const Way& way : ways) {
+      try {
+        way.plan();
+        either.ways.push_back({std::exchange(plan_.steps, {}), way.last_resort});
+      } catch (const Error& e) {
+        if (e.code() != ErrorCode::kUnsupported) throw;
+        failure = e;
+        plan_.steps.clear();
+      }
+      places_ = places;
+      places_.insert(kept_.begin(), kept_.end());
+    }
+    plan_.steps = std::move(steps);
+    if (!outer) {
+      for (Step& earlier : std::exchange(before_, {})) add_step(std::move(earlier));
+      kept_.clear();
+    }
+    const std::optional<Final> reached = std::exchange(final_, outer && outer->value == result ? final_ : outer);
+    if (either.ways.empty()) throw *failure;
+    places_[{result, *reached->layout}] = reached->buffer;
+    step.outputs = {reached->buffer};
+    if (either.ways.size() == 1 && either.ways[0].steps.size() == 1) {
+      step.inputs = either.ways[0].steps[0].inputs;
+      step.work = std::move(either.ways[0].steps[0].work);
+    } else {
+      step.inputs = complete(either, reached->buffer);
+      step.work = std::move(either);
+    }
+    add_step(std::move(step));
+  }
+
+  // What all ways read, but for what they make themselves; how much workspace they take, and what they do.
+  std::vector<int> complete(EitherStep& either, int result) const {
+    std::vector<int> inputs;
+    for (EitherStep::Way& way : either.ways) {
+      either.key += either.key.empty() ? "either" : " or";
+      for (const Step& step : way.steps) {
+        if (const auto* library = std::get_if<LibraryStep>(&step.work))
+          either.key += " " + to_string(library->shape) + " " + std::to_string(library->starts.size());
+        else if (const auto* kernel = std::get_if<KernelStep>(&step.work))
+          either.key += " " + plan_.kernels[kernel->kernel].name;
+        else
+          either.key += " " + std::get<EitherStep>(step.work).key;
+        for (const std::vector<int>* list : {&step.inputs, &step.outputs})
+          for (const int b : *list) {
+            if (b < 0 || b == result) continue;
+            const Buffer& buffer = plan_.buffers[static_cast<std::size_t>(b)];
+            if (buffer.kind == Buffer::Kind::kWorkspace)
+              way.workspace_bytes = std::max(way.workspace_bytes, buffer.offset + buffer.bytes);
+            else if (std::find(inputs.begin(), inputs.end(), b) == inputs.end())
+              inputs.push_back(b);
+          }
+      }
+    }
+    return inputs;
+  }
+
   void plan_group(const Group& group) {
     const auto& node = graph_.nodes()[group.nodes.back()];
     const std::string where = node->origin ? node->origin->name : std::string();
     if (node->op == nullptr)
       throw Error(ErrorCode::kUnsupported, node->opaque_reason.empty() ? "an operator is not known" : node->opaque_reason,
                   where.empty() ? where : "node \"" + where + "\"");
-    if (group.view) {
-      places_[{group.result, kRows}] = buffer(node->inputs[0], kRows);
-      return;
-    }
-    if (group.element && plan_expression(group)) return;
-    // The parts may still be possible one by one.
-    for (const int n : group.nodes) plan_outputs_one_by_one(n);
-  }
-
-  // False if kernels cannot be generated for it.
-  bool plan_expression(const Group& group) {
     try {
-      Step step = described(group);
-      if (group.library) {
-        plan_library(group, step);
-      } else {
-        const std::vector<Placed> operands = placed(group.operands);
-        const Layout layout = layout_for(group.result, group.operands);
-        step.work = KernelStep{add_kernel(kernel_for(group.element, group.position, {group.result, layout}, operands))};
-        step.inputs = buffers(operands);
-        step.outputs = {add_value(group.result, layout)};
-      }
-      add_step(std::move(step));
-      return true;
+      if (group.view || group.element || !group.ways.empty()) return plan_as_one(group);
     } catch (const Error& e) {
       if (e.code() != ErrorCode::kUnsupported) throw;
-      return false;
+    }
+    // The parts may still be possible one by one.
+    if (!group.ways.empty())
+      for (const Group& part : group.ways.back()) plan_group(part);
+    else
+      for (const int n : group.nodes) plan_outputs_one_by_one(n);
+  }
+
+  // Throws Error(kUnsupported) where kernels cannot be generated for it.
+  void plan_as_one(const Group& group) {
+    if (group.view) {
+      places_[{group.result, kRows}] = buffer(graph_.nodes()[group.nodes.back()]->inputs[0], kRows);
+    } else if (!group.ways.empty()) {
+      std::vector<Way> ways;
+      for (const std::vector<Group>& parts : group.ways)
+        ways.push_back({[this, &parts] {
+          for (const Group& part : parts) plan_as_one(part);
+        }});
+      add_ways(described(group), group.result, ways);
+    } else if (group.library) {
+      plan_library(group);
+    } else {
+      const Layout layout = layout_for(group.result, group.operands);
+      add_kernel_step(described(group), group.element, group.position, {group.result, layout}, placed(group.operands));
     }
   }
 
-  void plan_library(const Group& group, Step& step) {
+  void add_kernel_step(Step step, const Element& element, const Indices& position, Placed result,
+                       const std::vector<Placed>& operands) {
+    step.work = KernelStep{add_kernel(kernel_for(element, position, result, operands))};
+    step.inputs = buffers(operands);
+    step.outputs = {add_value(result.first, result.second)};
+    add_step(std::move(step));
+  }
+
+  // By the library with its epilogue, or without and a kernel behind it, or by a kernel of the whole group.
+  void plan_library(const Group& group) {
     LibraryNode library = *group.library;
     const Layout layout = layout_for(library);
     const Placed result{group.result, layout};
     std::vector<Placed> inputs;
     for (const ValueId v : library.inputs)
       inputs.emplace_back(v, layout == kChannelsLast && has_channels(facts_.info(v).sizes) ? kChannelsLast : kRows);
-    step.inputs = buffers(inputs);
-    const std::vector<Placed> operands = placed(group.operands);
-    const std::size_t kernel = add_kernel(kernel_for(group.element, group.position, result, operands));
-    LibraryStep work{library.shape, kernel, buffers(operands), std::nullopt, library.starts};
-    if (const Element e = library.epilogue(facts_, facts_.info(group.result), group.position)) {
-      std::vector<Placed> behind{result};
-      behind.insert(behind.end(), inputs.begin() + 2, inputs.end());
-      work.epilogue = add_kernel(kernel_for(e, group.position, result, behind));
-    }
-    step.work = std::move(work);
-    step.outputs = {add_value(group.result, layout)};
+    const Step step = described(group);
+    const auto add = [&](const LibraryShape& shape, const std::vector<Placed>& operands) {
+      Step one = step;
+      one.inputs = buffers(operands);
+      one.outputs = {add_value(result.first, result.second)};
+      one.work = LibraryStep{shape, library.starts, workspace_};
+      add_step(std::move(one));
+    };
+    std::vector<Way> ways{{[&] { add(library.shape, inputs); }}};
+    const Element epilogue = library.epilogue(facts_, facts_.info(group.result), group.position);
+    if (epilogue)
+      ways.push_back({[&] {
+        add(library.without_epilogue(), {inputs[0], inputs[1]});
+        std::vector<Placed> behind{result};
+        behind.insert(behind.end(), inputs.begin() + 2, inputs.end());
+        add_kernel_step(step, epilogue, group.position, result, behind);
+      }});
+    if (group.element)
+      ways.push_back({[&] { add_kernel_step(step, group.element, group.position, result, placed(group.operands)); },
+                      step.flops > kWorthTrying});
+    add_ways(step, group.result, ways);
   }
 
   // Each output by its own denotation, or the whole node by the interpreter.
@@ -290,79 +409,15 @@ class Planner {
     add_step(std::move(step));
   }
 
-  // ---- Order and memory
-  // The buffers that a step reads.
-  static std::vector<int> reads(const Step& step) {
-    std::vector<int> result = step.inputs;
-    if (const auto* library = std::get_if<LibraryStep>(&step.work))
-      result.insert(result.end(), library->kernel_inputs.begin(), library->kernel_inputs.end());
-    std::erase(result, -1);
-    return result;
-  }
-
-  // Steps that need nothing of each other run side by side, unless the host has a part in it.
-  void schedule() {
-    std::vector<int> writer(plan_.buffers.size(), -1);
-    std::vector<std::vector<int>> needs(plan_.steps.size());
-    int streams = options_.most_streams;
-    for (std::size_t n = 0; n < plan_.steps.size(); ++n) {
-      const Step& step = plan_.steps[n];
-      for (const int b : reads(step))
-        if (const int w = writer[static_cast<std::size_t>(b)]; w >= 0) needs[n].push_back(w);
-      for (const int b : step.outputs)
-        if (b >= 0) writer[static_cast<std::size_t>(b)] = static_cast<int>(n);
-      if (std::holds_alternative<HostStep>(step.work)) streams = 1;
-    }
-    const Schedule order(needs, streams);
-    plan_.streams = order.streams();
-    for (std::size_t n = 0; n < plan_.steps.size(); ++n) {
-      plan_.steps[n].stream = order.stream(static_cast<int>(n));
-      plan_.steps[n].waits = order.waits(static_cast<int>(n));
-    }
-    place(order);
-  }
-
-  // Two buffers share memory if all steps that use one are done before the other is written, whatever runs side by side.
-  void place(const Schedule& order) {
-    struct Use {
-      Buffer* buffer;
-      std::vector<int> steps;  // the first one writes it
-      bool to_the_end = false;
-    };
-    std::map<int, Use> uses;
-    const auto use = [&](int b, std::size_t step) {
-      if (b < 0 || plan_.buffers[static_cast<std::size_t>(b)].kind != Buffer::Kind::kArena) return;
-      Use& u = uses[b];
-      u.buffer = &plan_.buffers[static_cast<std::size_t>(b)];
-      if (step == plan_.steps.size())
-        u.to_the_end = true;
-      else
-        u.steps.push_back(static_cast<int>(step));
-    };
-    for (std::size_t n = 0; n < plan_.steps.size(); ++n) {
-      for (const int b : plan_.steps[n].outputs) use(b, n);
-      for (const int b : reads(plan_.steps[n])) use(b, n);
-    }
-    for (const int b : plan_.outputs) use(b, plan_.steps.size());
-    std::vector<Use> list;
-    for (auto& [number, u] : uses) list.push_back(std::move(u));
-    const auto over_before = [&](const Use& a, const Use& b) {
-      return !a.to_the_end && !b.steps.empty() &&
-             std::all_of(a.steps.begin(), a.steps.end(), [&](int s) { return order.before(s, b.steps.front()); });
-    };
-    std::vector<Extent> extents;
-    for (const Use& u : list) extents.push_back({u.buffer->bytes, 0, 0, 0});
-    plan_.arena_bytes = assign_offsets(extents, kAlignment, [&](std::size_t a, std::size_t b) {
-      return !over_before(list[a], list[b]) && !over_before(list[b], list[a]);
-    });
-    for (std::size_t n = 0; n < list.size(); ++n) list[n].buffer->offset = extents[n].offset;
-  }
-
   const Graph& graph_;
   GraphFacts facts_;
   const PlanOptions options_;
   Plan plan_;
-  std::map<std::pair<ValueId, Layout>, int> places_;
+  std::map<Placed, int> places_;
+  std::optional<Final> final_;
+  std::vector<Step> before_;  // of the present step, and the places of what they make
+  std::map<Placed, int> kept_;
+  std::size_t workspace_ = 0;  // bytes that buffers of the present step take
 };
 
 }  // namespace

@@ -16,13 +16,14 @@ namespace rewright::cuda {
 
 // Bytes on the device.
 struct Buffer {
-  enum class Kind { kArena, kInput, kConstant };
+  // kWorkspace: within one step, in the workspace of the stream that it runs in.
+  enum class Kind { kArena, kInput, kConstant, kWorkspace };
   Kind kind = Kind::kArena;
   std::size_t bytes = 0;
   int number = -1;             // kInput: of the graph's
   Tensor constant;             // kConstant
   bool channels_last = false;  // kConstant: how it is to lie
-  std::size_t offset = 0;      // kArena
+  std::size_t offset = 0;      // kArena, kWorkspace
 };
 
 // A node that the interpreter executes on the host: what it reads comes back from the device, and its results go there.
@@ -36,23 +37,32 @@ struct KernelStep {
 };
 
 struct LibraryStep {
-  std::variant<ProductShape, ConvolutionShape> shape;
-  // A library that has no way to compute it leaves it to this kernel of the whole group.
-  std::size_t kernel;
-  std::vector<int> kernel_inputs;
-  // What stands behind it, as a kernel on the output in place: its operands are the output and the inputs from the third on.
-  std::optional<std::size_t> epilogue;
+  LibraryShape shape;
   // Where the inputs and the output begin, for each time the operation is started; none: once, at their beginnings.
   struct Start {
     std::vector<std::int64_t> inputs;
     std::int64_t output = 0;
   };
   std::vector<Start> starts;
+  std::size_t workspace = 0;  // where the operation's begins in the stream's
+};
+
+struct Step;
+
+// The same result by one of several lists of steps: the fastest one by measurement, of those that the libraries can do.
+struct EitherStep {
+  struct Way {
+    std::vector<Step> steps;
+    bool last_resort = false;         // too slow to be tried where another one works
+    std::size_t workspace_bytes = 0;  // up to where its buffers lie in the stream's workspace
+  };
+  std::vector<Way> ways;
+  std::string key;  // what it does: equal for equal ways
 };
 
 struct Step {
   std::string node, operators;
-  std::variant<KernelStep, LibraryStep, HostStep> work;
+  std::variant<KernelStep, LibraryStep, EitherStep, HostStep> work;
   std::vector<int> inputs;  // buffers; -1: absent
   std::vector<int> outputs;
   double flops = 0, bytes = 0;
@@ -73,10 +83,17 @@ struct Plan {
   int streams = 1;
 };
 
+// What libraries may be asked for, in the order of the steps.
+std::vector<const LibraryStep*> library_steps(const Plan& plan);
+
 struct PlanOptions {
   bool channels_last = false;  // convolutions and what stands between them
   int most_streams = 4;
 };
+
+// Gives the steps of a plan their streams, and its buffers their places. Steps that need nothing of each other run side by
+// side, in `most_streams` at most, unless the host has a part in it.
+void order_steps(Plan& plan, int most_streams);
 
 // Plans a graph whose sizes are all known. Throws Error(kUnsupported) at a node that cannot be executed.
 Plan make_plan(const Graph& graph, const PlanOptions& options = {});

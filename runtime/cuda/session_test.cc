@@ -1,6 +1,7 @@
 // Whole sessions on the host's device: plans, generated kernels, recordings.
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <functional>
 #include <random>
 #include <thread>
 
@@ -48,10 +49,12 @@ struct Builder {
   void check(bool libraries = true, double tolerance = 2e-5) {
     const std::vector<Tensor> expected = interpret(graph, inputs);
     const TemporaryFolder cache;  // of kernels that both have
+    const auto choices = std::make_shared<Choices>(std::filesystem::path(), "tested");
     for (const bool other : {false, true}) {
       INFO((other ? "in streams, channels last" : "one after the other, channels first"));
-      const auto session = make_session(tested_driver(libraries), graph, {},
-                                        {.cache = cache.path(), .in_streams = other, .channels_last = other});
+      const auto session =
+          make_session(tested_driver(libraries), graph, {},
+                       {.cache = cache.path(), .choices = choices, .in_streams = other, .channels_last = other});
       for (int round = 0; round < (other ? 4 : 2); ++round) require_close(session->run(inputs), expected, tolerance);
     }
   }
@@ -66,9 +69,10 @@ struct Builder {
       double largest = 0;
       for (const double v : e)
         if (std::isfinite(v)) largest = std::max(largest, std::fabs(v));
-      const double limit = expected[o].type() == DataType::kHalf       ? 2e-3
-                           : expected[o].type() == DataType::kBfloat16 ? 2e-2
-                                                                       : tolerance;
+      const double rounding = expected[o].type() == DataType::kHalf       ? 2e-3
+                              : expected[o].type() == DataType::kBfloat16 ? 2e-2
+                                                                          : 0;
+      const double limit = std::max(rounding, tolerance);
       for (std::size_t i = 0; i < e.size(); ++i) {
         const bool same = a[i] == e[i] || (std::isnan(a[i]) && std::isnan(e[i]));
         if (same || std::fabs(a[i] - e[i]) <= limit * (std::fabs(e[i]) + 0.1 * largest + 1e-3)) continue;
@@ -321,11 +325,9 @@ TEST_CASE("convolutions and what stands between them with channels last") {
                    {"pads_end", indices({0, 0})}}));
   const Plan plan = make_plan(b.graph, {.channels_last = true});
   int last = 0, layouts = 0;
-  for (const Step& step : plan.steps) {
-    if (const auto* library = std::get_if<LibraryStep>(&step.work))
-      if (const auto* c = std::get_if<ConvolutionShape>(&library->shape)) last += c->channels_last;
-    layouts += step.layout;
-  }
+  for (const Step& step : plan.steps) layouts += step.layout;
+  for (const LibraryStep* step : library_steps(plan))
+    if (const auto* c = std::get_if<ConvolutionShape>(&step->shape)) last += c->channels_last && c->bias;
   CHECK(last == 6);
   CHECK(layouts == 5);  // three inputs, and the results of two convolutions
   b.check();
@@ -352,11 +354,113 @@ TEST_CASE("activations behind products and convolutions are epilogues") {
   b.output(b.node("Mul", {b.node("Sigmoid", {x}), x}));
   wanted.push_back(Activation::kSilu);
   std::vector<Activation> found;
-  for (const Step& step : make_plan(b.graph).steps)
-    if (const auto* library = std::get_if<LibraryStep>(&step.work))
-      found.push_back(std::visit([](const auto& s) { return s.activation; }, library->shape));
+  const Plan plan = make_plan(b.graph);
+  for (const LibraryStep* step : library_steps(plan)) {
+    if (const auto* p = std::get_if<ProductShape>(&step->shape); p != nullptr && p->bias) found.push_back(p->activation);
+    if (const auto* c = std::get_if<ConvolutionShape>(&step->shape); c != nullptr && c->bias) found.push_back(c->activation);
+  }
   CHECK(found == wanted);
   b.check();
+}
+
+namespace {
+
+// softmax(q k / 8 + mask) v of several heads, as projections leave them beside each other and a projection reads them.
+enum class Mask { kNone, kAdded, kByColumn, kChosen, kCausal, kCausalChoice, kComputed };
+void add_attention(Builder& b, DataType type, Mask mask, std::int64_t batch, std::int64_t heads, std::int64_t queries,
+                   std::int64_t keys) {
+  constexpr std::int64_t kDepth = 8;
+  const bool causal = mask == Mask::kCausal || mask == Mask::kCausalChoice;
+  if (causal) keys = queries;
+  const auto split = [&](std::int64_t length, std::initializer_list<std::int64_t> order) {
+    const ValueId x = b.input(type, {batch, length, heads * kDepth});
+    return b.node("Transpose", {b.node("Reshape", {x}, {{"shape", indices({batch, length, heads, kDepth})}})},
+                  {{"perm", indices(order)}});
+  };
+  const auto number = [&](double value) { return b.graph.add_constant(Tensor::scalar(type, value)); };
+  ValueId s = b.node("MatMul", {split(queries, {0, 2, 1, 3}), split(keys, {0, 2, 3, 1})});
+  if (mask != Mask::kByColumn) s = b.node("Div", {s, number(8)});
+  const auto triangle = [&](DataType of, double below, double above) {
+    std::vector<double> elements;
+    for (std::int64_t r = 0; r < queries; ++r)
+      for (std::int64_t c = 0; c < keys; ++c) elements.push_back(c <= r ? below : above);
+    return b.graph.add_constant(Tensor::from_reals(of, {1, 1, queries, keys}, elements));
+  };
+  if (mask == Mask::kAdded) s = b.node("Add", {b.input(type, {batch, 1, queries, keys}), s});
+  if (mask == Mask::kByColumn) s = b.node("Add", {s, b.input(type, {1, 1, 1, keys})});
+  if (mask == Mask::kChosen) s = b.node("Where", {b.input(DataType::kBool, {batch, 1, 1, keys}, 0, 2), s, number(-3e4)});
+  if (mask == Mask::kCausal) s = b.node("Add", {s, triangle(type, 0, -6e4)});
+  if (mask == Mask::kCausalChoice) s = b.node("Where", {triangle(DataType::kBool, 0, 1), number(-6e4), s});
+  if (mask == Mask::kComputed) s = b.node("Add", {s, b.node("Mul", {b.input(type, {batch, 1, 1, keys}), number(-2)})});
+  s = b.node("Softmax", {s}, {{"axis", Index(3)}});
+  const ValueId y = b.node("Transpose", {b.node("MatMul", {s, split(keys, {0, 2, 1, 3})})}, {{"perm", indices({0, 2, 1, 3})}});
+  b.output(b.node("Neg", {b.node("Reshape", {y}, {{"shape", indices({batch, queries, heads * kDepth})}})}));
+}
+
+const AttentionShape* attention_in(const Plan& plan) {
+  const AttentionShape* found = nullptr;
+  for (const LibraryStep* step : library_steps(plan))
+    if (const auto* a = std::get_if<AttentionShape>(&step->shape)) found = a;
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("attention is one operation of a library's, or products and a softmax") {
+  unsigned seed = 20;
+  for (const Mask mask :
+       {Mask::kNone, Mask::kAdded, Mask::kByColumn, Mask::kChosen, Mask::kCausal, Mask::kCausalChoice, Mask::kComputed})
+    for (const DataType type : {DataType::kHalf, DataType::kBfloat16}) {
+      CAPTURE(static_cast<int>(mask), name(type));
+      Builder b(++seed);
+      add_attention(b, type, mask, b.pick(1, 2), b.pick(2, 3), b.pick(2, 6), b.pick(2, 6));
+      const Plan plan = make_plan(b.graph);
+      const AttentionShape* const a = attention_in(plan);
+      REQUIRE(a != nullptr);
+      const bool causal = mask == Mask::kCausal || mask == Mask::kCausalChoice;
+      CHECK(a->causal == causal);
+      CHECK(a->mask.empty() == (causal || mask == Mask::kNone));
+      CHECK(a->scale == (mask == Mask::kByColumn ? 1 : 0.125));
+      // Nothing is moved before or behind it: heads lie beside each other.
+      CHECK(a->q == std::vector<std::int64_t>{a->queries * a->heads * 8, 8, a->heads * 8, 1});
+      CHECK(a->k == std::vector<std::int64_t>{a->keys * a->heads * 8, 8, 1, a->heads * 8});
+      CHECK(a->y == a->q);
+      CHECK(plan.steps.size() == 2);
+      const double tolerance = type == DataType::kHalf ? 2e-2 : 1e-1;  // scores are rounded in one, and not in the other
+      b.check(true, tolerance);
+      if (type == DataType::kBfloat16) continue;
+      // A library that is slower at it, and none.
+      const auto slow = [](const LibraryShape& s) { return std::holds_alternative<AttentionShape>(s) ? 100.0 : 0.5; };
+      const HostDriverOptions with_slow{.seconds = slow}, with_none{.libraries = false};
+      for (const int which : {0, 1, 2}) {
+        const HostDriverOptions options = which == 0 ? HostDriverOptions{} : which == 1 ? with_slow : with_none;
+        const auto report = std::make_shared<HostDriverReport>();
+        const auto session = make_session(make_host_driver(options, report), b.graph, {}, {});
+        b.require_close(session->run(b.inputs), interpret(b.graph, b.inputs), tolerance);
+        CHECK(report->recorded_last.contains("attention") == (which == 0));
+      }
+    }
+}
+
+TEST_CASE("what is no attention stays apart") {
+  const auto found = [](const std::function<void(Builder&)>& make) {
+    Builder b(41);
+    make(b);
+    return attention_in(make_plan(b.graph)) != nullptr;
+  };
+  const auto attention = [](Builder& b, DataType type, std::int64_t axis, bool shown, double factor_behind) {
+    const ValueId keys = b.node("Transpose", {b.input(type, {2, 3, 4, 8})}, {{"perm", indices({0, 1, 3, 2})}});
+    const ValueId scores = b.node("MatMul", {b.input(type, {2, 3, 4, 8}), keys});
+    ValueId s = b.node("Softmax", {scores}, {{"axis", Index(axis)}});
+    if (factor_behind != 1) s = b.node("Mul", {s, b.graph.add_constant(Tensor::scalar(type, factor_behind))});
+    b.output(b.node("MatMul", {s, b.input(type, {2, 3, 4, 8})}));
+    if (shown) b.output(scores);
+  };
+  CHECK(found([&](Builder& b) { attention(b, DataType::kHalf, 3, false, 1); }));
+  CHECK_FALSE(found([&](Builder& b) { attention(b, DataType::kFloat, 3, false, 1); }));
+  CHECK_FALSE(found([&](Builder& b) { attention(b, DataType::kHalf, 2, false, 1); }));
+  CHECK_FALSE(found([&](Builder& b) { attention(b, DataType::kHalf, 3, true, 1); }));
+  CHECK_FALSE(found([&](Builder& b) { attention(b, DataType::kHalf, 3, false, 2); }));
 }
 
 TEST_CASE("what was measured once is not measured again", "[host]") {
@@ -382,9 +486,8 @@ TEST_CASE("what was measured once is not measured again", "[host]") {
   CHECK(measured(kept("broken"), {.start_operations = false}) == all);
   CHECK(measured(kept("broken"), {.start_operations = false}) == 0);
   const auto spoilt = kept("spoilt");
-  for (const Step& step : make_plan(b.graph).steps)
-    if (const auto* library = std::get_if<LibraryStep>(&step.work))
-      spoilt->store(std::visit([](const auto& s) { return to_string(s); }, library->shape), "with what was never there");
+  const Plan plan = make_plan(b.graph);
+  for (const LibraryStep* step : library_steps(plan)) spoilt->store(to_string(step->shape), "what was never there");
   CHECK(measured(spoilt) == all);
 }
 

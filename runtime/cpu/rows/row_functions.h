@@ -1,4 +1,4 @@
-// Functions of whole rows, along the last axis: softmax and normalizations, found in denotations.
+// Kernels for functions of whole rows: softmax and normalizations (runtime/fusion/row_functions.h).
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 
 namespace rewright::cpu {
 
-// Is the node the softmax of each row of its operand? By its denotation, compared on some rows.
+// Is the node the softmax of each row of its operand, on floats?
 bool is_row_softmax(const Planner& planner, const Node& node);
 
 // Null if the node is no function of this kind on floats.

@@ -6,7 +6,7 @@
 
 #include "runtime/cuda/plugin/check.h"
 #include "runtime/cuda/plugin/compile.h"
-#include "runtime/cuda/plugin/convolution.h"
+#include "runtime/cuda/plugin/graph_operation.h"
 #include "runtime/cuda/plugin/product.h"
 
 namespace rewright::cuda {
@@ -135,11 +135,25 @@ void Device::synchronize() { check(cudaStreamSynchronize(stream_), "waiting for 
 std::string Device::compile(const std::string& source) { return compile_for(source, architecture_); }
 std::unique_ptr<Module> Device::load(const std::string& binary) { return std::make_unique<LoadedModule>(*this, binary); }
 
-std::unique_ptr<Operation> Device::product(const ProductShape& shape, Precision precision, const std::string& choice) {
-  return make_product(*this, shape, precision, choice);
-}
-std::unique_ptr<Operation> Device::convolution(const ConvolutionShape& shape, Precision precision, const std::string& choice) {
-  return make_convolution(*this, shape, precision, choice);
+std::unique_ptr<Operation> Device::operation(const LibraryShape& shape, Precision precision, const std::string& choice) {
+  if (const auto* product = std::get_if<ProductShape>(&shape)) return make_product(*this, *product, precision, choice);
+  // Of half and bfloat16 tensor cores round nothing.
+  const bool multiplies = std::holds_alternative<ConvolutionShape>(shape);
+  const bool rounds = !multiplies || element_type(shape) != DataType::kFloat || precision == Precision::kTf32;
+  try {
+    auto graph = std::visit(
+        [](const auto& s) -> std::shared_ptr<const OperationGraph> {
+          if constexpr (std::is_same_v<std::decay_t<decltype(s)>, ProductShape>)
+            return nullptr;
+          else
+            return std::make_shared<const OperationGraph>(operation_graph(s));
+        },
+        shape);
+    return make_graph_operation(*this, std::move(graph), rounds, choice);
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::kUnsupported) throw;
+    return nullptr;  // cuDNN has no such operation
+  }
 }
 
 void Device::begin_recording() { check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "recording"); }

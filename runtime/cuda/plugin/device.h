@@ -41,9 +41,7 @@ class Device final : public Driver {
 
   std::string compile(const std::string& source) override;
   std::unique_ptr<Module> load(const std::string& binary) override;
-  std::unique_ptr<Operation> product(const ProductShape& shape, Precision precision, const std::string& choice) override;
-  std::unique_ptr<Operation> convolution(const ConvolutionShape& shape, Precision precision,
-                                         const std::string& choice) override;
+  std::unique_ptr<Operation> operation(const LibraryShape& shape, Precision precision, const std::string& choice) override;
 
   void begin_recording() override;
   std::unique_ptr<Recording> end_recording() override;

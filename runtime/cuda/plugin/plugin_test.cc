@@ -9,8 +9,8 @@
 #include "runtime/cuda/plan.h"
 #include "runtime/cuda/plugin/check.h"
 #include "runtime/cuda/plugin/compile.h"
-#include "runtime/cuda/plugin/convolution.h"
 #include "runtime/cuda/plugin/device.h"
+#include "runtime/cuda/plugin/graph_operation.h"
 #include "runtime/cuda/plugin/product.h"
 
 namespace rewright::cuda {
@@ -141,11 +141,13 @@ TEST_CASE("cuDNN takes the operations of convolutions") {
         c.channels_last = epilogue & 4;
         c.activation = kActivations[static_cast<std::size_t>(epilogue >> 3) % std::size(kActivations)];
         c.high = 6;
-        const ConvolutionOperations operations(c);
-        CHECK(operations.operations.size() == 1u + c.bias + c.residual + (c.activation != Activation::kNone));
+        const OperationGraph graph = operation_graph(c);
+        CHECK(graph.operations().size() == 1u + c.bias + c.residual + (c.activation != Activation::kNone));
+        CHECK(graph.inputs().size() == 2u + c.bias + c.residual);
+        CHECK(graph.inputs()[0].bytes == 16 * (rank == 1 ? 9 : rank == 2 ? 81 : 729) * byte_size(type));
         // x's strides: 8 channels, 9 points along each axis; one axis gets another of size 1 before it.
         std::int64_t strides[5] = {}, count = 0;
-        REQUIRE(cudnnBackendGetAttribute(operations.parts[0].get(), CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 5, &count,
+        REQUIRE(cudnnBackendGetAttribute(graph.parts()[0].get(), CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 5, &count,
                                          strides) == CUDNN_STATUS_SUCCESS);
         const std::int64_t points = rank == 1 ? 9 : rank == 2 ? 81 : 729;
         REQUIRE(count == (rank == 3 ? 5 : 4));
@@ -156,7 +158,60 @@ TEST_CASE("cuDNN takes the operations of convolutions") {
   ConvolutionShape wrong;
   wrong.x = {1, 1, 4, 4}, wrong.w = {1, 1, 3, 3}, wrong.y = {1, 1, 4, 4};
   wrong.strides = wrong.dilations = {1, 1}, wrong.pads_begin = wrong.pads_end = {0, 0};
-  CHECK_THROWS_AS(ConvolutionOperations(wrong), Error);
+  CHECK_THROWS_AS(operation_graph(wrong), Error);
+}
+
+TEST_CASE("cuDNN takes the operations of attention") {
+  for (const DataType type : {DataType::kHalf, DataType::kBfloat16})
+    for (const bool masked : {false, true})
+      for (const bool causal : {false, true})
+        for (const double scale : {1.0, 0.125}) {
+          AttentionShape a;
+          a.type = type;
+          a.batch = 2, a.heads = 3, a.queries = a.keys = 16, a.depth = 64, a.width = 32;
+          // Heads beside each other in rows, as projections leave them; keys transposed.
+          a.q = {16 * 3 * 64, 64, 3 * 64, 1}, a.k = {16 * 3 * 64, 64, 1, 3 * 64}, a.v = {16 * 3 * 32, 32, 3 * 32, 1};
+          a.y = a.v;
+          a.scale = scale;
+          a.causal = causal;
+          if (masked) a.mask = {2, 1, 1, 16}, a.mask_type = DataType::kFloat;
+          const OperationGraph graph = operation_graph(a);
+          CHECK(graph.operations().size() == 7u + (scale != 1) + masked + 4 * causal);
+          CHECK(graph.inputs().size() == 3u + masked);
+          CHECK(graph.numbers().size() == 0u + (scale != 1) + causal);
+          CHECK(graph.inputs()[1].bytes == std::size_t{2} * 16 * 3 * 64 * 2);
+          CHECK(graph.output().bytes == std::size_t{2} * 16 * 3 * 32 * 2);
+          if (masked) CHECK(graph.inputs()[3].bytes == std::size_t{2} * 16 * 4);
+        }
+  AttentionShape wrong;
+  wrong.depth = 64;
+  wrong.q = wrong.k = wrong.v = wrong.y = {64, 64, 64};  // an axis is missing
+  CHECK_THROWS_AS(operation_graph(wrong), Error);
+}
+
+TEST_CASE("cuDNN takes the operations of pooling and of normalizations") {
+  for (const DataType type : {DataType::kFloat, DataType::kHalf, DataType::kBfloat16}) {
+    for (const PoolingShape::Mode mode :
+         {PoolingShape::Mode::kMaximum, PoolingShape::Mode::kMean, PoolingShape::Mode::kMeanInside})
+      for (const bool last : {false, true})
+        for (const std::size_t rank : {2, 3}) {
+          const auto list = [&](std::int64_t v) { return std::vector<std::int64_t>(rank, v); };
+          PoolingShape p;
+          p.type = type, p.mode = mode, p.channels_last = last;
+          p.x = {2, 8}, p.y = {2, 8};
+          for (std::size_t a = 0; a < rank; ++a) p.x.push_back(9), p.y.push_back(5);
+          p.kernel = list(3), p.strides = list(2), p.pads_begin = p.pads_end = list(1);
+          const OperationGraph graph = operation_graph(p);
+          CHECK(graph.operations().size() == 1);
+          CHECK(graph.inputs().size() == 1);
+        }
+    for (const bool centered : {false, true}) {
+      const OperationGraph graph = operation_graph(NormalizationShape{type, 12, 64, centered, 1e-5});
+      CHECK(graph.operations().size() == 1);
+      CHECK(graph.inputs().size() == 2u + centered);
+      CHECK(graph.numbers().size() == 1);
+    }
+  }
 }
 
 TEST_CASE("without a GPU it is said what is missing") {

@@ -1,0 +1,286 @@
+#include "runtime/cuda/plugin/graph_operation.h"
+
+#include <iterator>
+#include <limits>
+#include <sstream>
+
+#include "runtime/cuda/plugin/check.h"
+#include "runtime/cuda/plugin/device.h"
+
+namespace rewright::cuda {
+
+namespace {
+
+constexpr int kProposals = 16;
+constexpr int kRuns = 4;
+constexpr cudnnBackendHeurMode_t kModes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK};
+
+class GraphOperation final : public Operation {
+ public:
+  GraphOperation(Device& device, std::shared_ptr<const OperationGraph> graph, bool rounds)
+      : device_(device), graph_(std::move(graph)), rounds_(rounds) {}
+
+  // False if no engine of cuDNN's computes it.
+  bool choose() {
+    const Descriptor graph = with_handle();
+    std::vector<std::unique_ptr<Scratch>> operands;
+    std::vector<const std::byte*> inputs;
+    const auto scratch = [&](std::size_t bytes) {
+      return operands.emplace_back(std::make_unique<Scratch>(device_, bytes))->data();
+    };
+    for (const OperationGraph::Operand& input : graph_->inputs()) inputs.push_back(scratch(input.bytes));
+    std::byte* const output = scratch(graph_->output().bytes);
+    std::byte* const workspace = scratch(kWorkspaceLimit);
+    double best = std::numeric_limits<double>::infinity();
+    std::unique_ptr<Descriptor> fastest;
+    for (std::size_t mode = 0; mode < std::size(kModes); ++mode) {
+      if (kModes[mode] == CUDNN_HEUR_MODE_FALLBACK && fastest) break;
+      const std::vector<Descriptor> found = proposals(graph, kModes[mode]);
+      for (std::size_t n = 0; n < found.size(); ++n) {
+        if (!prepare(found[n])) continue;
+        const double seconds = device_.time([&] { return execute(inputs, output, workspace); }, kRuns);
+        if (seconds >= best) continue;
+        best = seconds;
+        fastest = std::move(plan_);
+        chosen_bytes_ = workspace_bytes_;
+        choice_ = std::to_string(mode) + " " + std::to_string(n);
+      }
+    }
+    plan_ = std::move(fastest);
+    workspace_bytes_ = chosen_bytes_;
+    return plan_ != nullptr;
+  }
+
+  // The engine that was chosen before: the heuristics say the same for one version of cuDNN on one device.
+  bool take(const std::string& choice) {
+    std::istringstream in(choice);
+    std::size_t mode = 0, number = 0;
+    if (!(in >> mode >> number) || mode >= std::size(kModes)) return false;
+    const std::vector<Descriptor> found = proposals(with_handle(), kModes[mode]);
+    choice_ = choice;
+    return number < found.size() && prepare(found[number]);
+  }
+
+  std::string choice() const override { return choice_; }
+  std::size_t workspace_bytes() const override { return workspace_bytes_; }
+  void start(std::span<const std::byte* const> inputs, std::byte* output, std::byte* workspace) override {
+    if (!execute(inputs, output, workspace)) throw Error(ErrorCode::kUnsupported, "cuDNN does not start an operation");
+  }
+
+ private:
+  Descriptor with_handle() const {
+    Descriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+    std::vector<cudnnBackendDescriptor_t> handles;
+    for (const Descriptor& o : graph_->operations()) handles.push_back(o.get());
+    const cudnnHandle_t dnn = device_.dnn();
+    graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, static_cast<std::int64_t>(handles.size()),
+              handles.data());
+    graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &dnn);
+    graph.finalize();
+    return graph;
+  }
+
+  // False if the engine does not serve this after all, or wants too much memory.
+  bool prepare(const Descriptor& configuration) {
+    plan_.reset();
+    try {
+      if (!allowed(configuration)) return false;
+      const cudnnHandle_t dnn = device_.dnn();
+      auto plan = std::make_unique<Descriptor>(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+      plan->set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &dnn);
+      plan->set_descriptor(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
+      plan->finalize();
+      std::int64_t bytes = 0, count = 0;
+      check(
+          cudnnBackendGetAttribute(plan->get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &count, &bytes),
+          "a workspace");
+      if (bytes > static_cast<std::int64_t>(kWorkspaceLimit)) return false;
+      workspace_bytes_ = static_cast<std::size_t>(bytes);
+      plan_ = std::move(plan);
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  }
+
+  static std::vector<Descriptor> proposals(const Descriptor& graph, cudnnBackendHeurMode_t mode) {
+    std::vector<Descriptor> result;
+    try {
+      Descriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+      heuristics.set_descriptor(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
+      heuristics.set_one(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
+      heuristics.finalize();
+      std::vector<cudnnBackendDescriptor_t> handles;
+      for (int i = 0; i < kProposals; ++i) {
+        result.emplace_back(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+        handles.push_back(result.back().get());
+      }
+      std::int64_t count = 0;
+      check(cudnnBackendGetAttribute(heuristics.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, kProposals,
+                                     &count, handles.data()),
+            "heuristics");
+      while (result.size() > static_cast<std::size_t>(count)) result.pop_back();
+    } catch (const Error&) {
+      result.clear();  // this heuristic knows no such graph
+    }
+    return result;
+  }
+
+  // Tensor cores round factors of float to TF32.
+  bool allowed(const Descriptor& configuration) const {
+    if (rounds_) return true;
+    const Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+    cudnnBackendDescriptor_t handle = engine.get();
+    std::int64_t count = 0;
+    check(cudnnBackendGetAttribute(configuration.get(), CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count,
+                                   &handle),
+          "an engine");
+    std::vector<cudnnBackendNumericalNote_t> notes(CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
+    check(cudnnBackendGetAttribute(handle, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
+                                   CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &count, notes.data()),
+          "an engine");
+    for (std::int64_t n = 0; n < count; ++n)
+      if (notes[static_cast<std::size_t>(n)] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE ||
+          notes[static_cast<std::size_t>(n)] == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS)
+        return false;
+    return true;
+  }
+
+  bool execute(std::span<const std::byte* const> inputs, std::byte* output, std::byte* workspace) {
+    std::vector<std::int64_t> numbers;
+    std::vector<const void*> addresses;
+    const auto add = [&](std::int64_t number, const void* address) {
+      numbers.push_back(number);
+      addresses.push_back(address);
+    };
+    for (std::size_t i = 0; i < graph_->inputs().size(); ++i) add(graph_->inputs()[i].number, inputs[i]);
+    add(graph_->output().number, output);
+    for (const auto& [number, value] : graph_->numbers()) add(number, &value);
+    Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+    pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, static_cast<std::int64_t>(addresses.size()),
+             addresses.data());
+    pack.set_numbers(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, numbers);
+    pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
+    pack.finalize();
+    return cudnnBackendExecute(device_.dnn(), plan_->get(), pack.get()) == CUDNN_STATUS_SUCCESS;
+  }
+
+  Device& device_;
+  std::shared_ptr<const OperationGraph> graph_;
+  bool rounds_;
+  std::unique_ptr<Descriptor> plan_;
+  std::size_t workspace_bytes_ = 0, chosen_bytes_ = 0;
+  std::string choice_;
+};
+
+}  // namespace
+
+Descriptor::Descriptor(cudnnBackendDescriptorType_t type) {
+  check(cudnnBackendCreateDescriptor(type, &handle_), "a descriptor");
+}
+Descriptor::~Descriptor() {
+  if (handle_ != nullptr) cudnnBackendDestroyDescriptor(handle_);
+}
+void Descriptor::set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::int64_t count,
+                     const void* values) {
+  check(cudnnBackendSetAttribute(handle_, name, type, count, values), "a descriptor");
+}
+void Descriptor::finalize() { check(cudnnBackendFinalize(handle_), "a descriptor"); }
+
+cudnnDataType_t cudnn_type(DataType type) {
+  switch (type) {
+    case DataType::kHalf:
+      return CUDNN_DATA_HALF;
+    case DataType::kBfloat16:
+      return CUDNN_DATA_BFLOAT16;
+    case DataType::kDouble:
+      return CUDNN_DATA_DOUBLE;
+    default:
+      return CUDNN_DATA_FLOAT;
+  }
+}
+
+std::vector<std::int64_t> packed(const std::vector<std::int64_t>& sizes, bool channels_last) {
+  std::vector<std::int64_t> distances(sizes.size(), 1);
+  std::int64_t distance = channels_last ? sizes[1] : 1;
+  for (std::size_t a = sizes.size(); a-- > 0;) {
+    if (channels_last && a == 1) continue;
+    distances[a] = distance;
+    distance *= sizes[a];
+  }
+  return distances;
+}
+
+// ---- Graphs
+const Descriptor& OperationGraph::tensor(Tensor t, const Sizes& sizes, const Sizes& distances, cudnnDataType_t type) {
+  Descriptor d(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+  d.set_one(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, type);
+  d.set_numbers(CUDNN_ATTR_TENSOR_DIMENSIONS, sizes);
+  d.set_numbers(CUDNN_ATTR_TENSOR_STRIDES, distances);
+  d.set_number(CUDNN_ATTR_TENSOR_UNIQUE_ID, t.number);
+  d.set_number(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 16);
+  d.set_one(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, t.is_virtual);
+  d.set_one(CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, t.by_value);
+  d.finalize();
+  return keep(std::move(d));
+}
+
+namespace {
+
+std::size_t extent(const std::vector<std::int64_t>& sizes, const std::vector<std::int64_t>& distances, DataType type) {
+  std::int64_t last = 0;
+  for (std::size_t a = 0; a < sizes.size(); ++a) last += (sizes[a] - 1) * distances[a];
+  return static_cast<std::size_t>(last + 1) * byte_size(type);
+}
+
+}  // namespace
+
+const Descriptor& OperationGraph::input(const Sizes& sizes, const Sizes& distances, DataType type) {
+  inputs_.push_back({next_, extent(sizes, distances, type)});
+  return tensor({next_++}, sizes, distances, cudnn_type(type));
+}
+const Descriptor& OperationGraph::output(const Sizes& sizes, const Sizes& distances, DataType type) {
+  output_ = {next_, extent(sizes, distances, type)};
+  return tensor({next_++}, sizes, distances, cudnn_type(type));
+}
+const Descriptor& OperationGraph::number(float value, std::size_t rank) {
+  numbers_.emplace_back(next_, value);
+  const Sizes ones(rank, 1);
+  return tensor({next_++, false, true}, ones, ones, CUDNN_DATA_FLOAT);
+}
+const Descriptor& OperationGraph::between(const Sizes& sizes, cudnnDataType_t type) {
+  return between(sizes, packed(sizes), type);
+}
+const Descriptor& OperationGraph::between(const Sizes& sizes, const Sizes& distances, cudnnDataType_t type) {
+  return tensor({next_++, true}, sizes, distances, type);
+}
+
+void OperationGraph::pointwise(const Pointwise& what, const Descriptor& x, const Descriptor* b, const Descriptor* t,
+                               const Descriptor& y) {
+  Descriptor kind(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+  kind.set_one(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, what.mode);
+  kind.set_one(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, what.compute);
+  if (what.axis >= 0) kind.set_number(CUDNN_ATTR_POINTWISE_AXIS, what.axis);
+  if (what.clips) {
+    kind.set_one(CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP, CUDNN_TYPE_DOUBLE, what.low);
+    kind.set_one(CUDNN_ATTR_POINTWISE_RELU_UPPER_CLIP, CUDNN_TYPE_DOUBLE, what.high);
+  }
+  kind.finalize();
+  Descriptor o(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+  o.set_descriptor(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, keep(std::move(kind)));
+  o.set_descriptor(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x);
+  if (b != nullptr) o.set_descriptor(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, *b);
+  if (t != nullptr) o.set_descriptor(CUDNN_ATTR_OPERATION_POINTWISE_TDESC, *t);
+  o.set_descriptor(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y);
+  o.finalize();
+  add(std::move(o));
+}
+
+std::unique_ptr<Operation> make_graph_operation(Device& device, std::shared_ptr<const OperationGraph> graph, bool rounds,
+                                                const std::string& choice) {
+  auto operation = std::make_unique<GraphOperation>(device, std::move(graph), rounds);
+  if (!(choice.empty() ? operation->choose() : operation->take(choice))) return nullptr;
+  return operation;
+}
+
+}  // namespace rewright::cuda

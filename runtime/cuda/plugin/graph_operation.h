@@ -1,0 +1,115 @@
+// What cuDNN computes as graphs of operations, by whichever of its engines is fastest.
+#pragma once
+
+#include <cudnn.h>
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/cuda/driver.h"
+
+namespace rewright::cuda {
+
+class Device;
+
+// A descriptor of cuDNN's backend, destroyed at the end.
+class Descriptor {
+ public:
+  explicit Descriptor(cudnnBackendDescriptorType_t type);
+  ~Descriptor();
+  Descriptor(Descriptor&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  cudnnBackendDescriptor_t get() const { return handle_; }
+  void set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::int64_t count, const void* values);
+  // One value that is no number of cuDNN's, such as a mode.
+  template <class T>
+  void set_one(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, const T& value) {
+    set(name, type, 1, &value);
+  }
+  void set_number(cudnnBackendAttributeName_t name, std::int64_t value) { set(name, CUDNN_TYPE_INT64, 1, &value); }
+  void set_numbers(cudnnBackendAttributeName_t name, const std::vector<std::int64_t>& values) {
+    set(name, CUDNN_TYPE_INT64, static_cast<std::int64_t>(values.size()), values.data());
+  }
+  void set_descriptor(cudnnBackendAttributeName_t name, const Descriptor& other) {
+    const cudnnBackendDescriptor_t handle = other.get();
+    set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &handle);
+  }
+  void finalize();
+
+ private:
+  cudnnBackendDescriptor_t handle_ = nullptr;
+};
+
+cudnnDataType_t cudnn_type(DataType type);
+
+// Operations of cuDNN, complete but for the handle of a device.
+class OperationGraph {
+ public:
+  using Sizes = std::vector<std::int64_t>;
+
+  // The operands in memory: inputs in the order of an operation's, then the output.
+  const Descriptor& input(const Sizes& sizes, const Sizes& distances, DataType type);
+  const Descriptor& output(const Sizes& sizes, const Sizes& distances, DataType type);
+  // A number that every execution has, and a tensor that is nowhere in memory.
+  const Descriptor& number(float value, std::size_t rank);
+  const Descriptor& between(const Sizes& sizes, cudnnDataType_t type = CUDNN_DATA_FLOAT);
+  const Descriptor& between(const Sizes& sizes, const Sizes& distances, cudnnDataType_t type);
+
+  const Descriptor& keep(Descriptor part) { return parts_.emplace_back(std::move(part)); }
+  void add(Descriptor operation) { operations_.push_back(std::move(operation)); }
+  // y = mode(x), or of x and b, or of x, b and t.
+  struct Pointwise {
+    cudnnPointwiseMode_t mode;
+    cudnnDataType_t compute = CUDNN_DATA_FLOAT;
+    std::int64_t axis = -1;  // of an index
+    double low = 0, high = 0;
+    bool clips = false;
+  };
+  void pointwise(const Pointwise& what, const Descriptor& x, const Descriptor* b, const Descriptor* t, const Descriptor& y);
+
+  const std::deque<Descriptor>& parts() const { return parts_; }
+  const std::vector<Descriptor>& operations() const { return operations_; }
+
+  struct Operand {
+    std::int64_t number = 0;
+    std::size_t bytes = 0;
+  };
+  const std::vector<Operand>& inputs() const { return inputs_; }
+  const Operand& output() const { return output_; }
+  const std::deque<std::pair<std::int64_t, float>>& numbers() const { return numbers_; }
+
+ private:
+  struct Tensor {
+    std::int64_t number;
+    bool is_virtual = false, by_value = false;
+  };
+  const Descriptor& tensor(Tensor t, const Sizes& sizes, const Sizes& distances, cudnnDataType_t type);
+
+  std::deque<Descriptor> parts_;  // what the operations refer to
+  std::vector<Descriptor> operations_;
+  std::vector<Operand> inputs_;
+  Operand output_;
+  std::deque<std::pair<std::int64_t, float>> numbers_;
+  std::int64_t next_ = 1;
+};
+
+// Distances of packed elements in row-major order, and with channels last.
+std::vector<std::int64_t> packed(const std::vector<std::int64_t>& sizes, bool channels_last = false);
+
+// By the engine that was chosen before, or the fastest one; null if cuDNN has none. `rounds`: engines that round factors of
+// floats may be taken. Throws Error(kUnsupported) if cuDNN knows no such graph.
+std::unique_ptr<Operation> make_graph_operation(Device& device, std::shared_ptr<const OperationGraph> graph, bool rounds,
+                                                const std::string& choice);
+
+// The graph of a shape that cuDNN serves.
+OperationGraph operation_graph(const ConvolutionShape& shape);
+OperationGraph operation_graph(const AttentionShape& shape);
+OperationGraph operation_graph(const PoolingShape& shape);
+OperationGraph operation_graph(const NormalizationShape& shape);
+
+}  // namespace rewright::cuda

@@ -1,0 +1,126 @@
+#include "runtime/fusion/row_functions.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "operators/interpreter.h"
+
+namespace rewright::fusion {
+
+namespace {
+
+using Count = std::int64_t;
+
+constexpr Count kSampleRows = 3, kSampleColumns = 7;  // of the last two axes; the others have 2 each
+constexpr std::size_t kMostAxes = 8;
+constexpr double kSmall = 1e-6;  // elements of the first sample row
+
+using Rows = std::vector<double>;
+
+Sizes sample_sizes(std::size_t rank) {
+  Sizes sizes(rank, 2);
+  sizes[rank - 1] = kSampleColumns;
+  sizes[rank - 2] = kSampleRows;
+  return sizes;
+}
+
+// Has the node a result of its first operand's sizes, with rows of more than one element, and vectors of columns beside it?
+bool may_be_row_function(const Node& node, std::span<const ValueInfo> operands) {
+  if (node.op == nullptr || operands.empty() || operands.size() != node.inputs.size()) return false;
+  const ValueInfo& x = operands[0];
+  if (!is_real(x.type) || x.sizes.size() < 2 || x.sizes.size() > kMostAxes || x.sizes.back() <= 1) return false;
+  for (std::size_t i = 1; i < operands.size(); ++i)
+    if (node.inputs[i] == kNoValue || operands[i].sizes != Sizes{x.sizes.back()}) return false;
+  return element_count(x.sizes) > 0;
+}
+
+// The node's first output in double, for rows of samples and vectors of samples; empty if it is none of this kind.
+Rows sample_rows(const Node& node, const std::vector<Rows>& operands, std::size_t rank) {
+  const Sizes sizes = sample_sizes(rank);
+  if (node.inputs.size() > operands.size()) return {};
+  std::vector<Tensor> tensors{Tensor::from_reals(DataType::kDouble, sizes, operands[0])};
+  for (std::size_t i = 1; i < node.inputs.size(); ++i)
+    tensors.push_back(Tensor::from_reals(DataType::kDouble, {kSampleColumns}, operands[i]));
+  std::vector<std::optional<TensorType>> types;
+  for (const Tensor& t : tensors) types.emplace_back(TensorType{t.type(), to_indices(t.sizes())});
+  try {
+    const Definition definition = node.op->define(node.attributes, Inputs::of(std::span(std::as_const(types))));
+    if (!definition.has_denotation() || values(definition.outputs()[0].type.shape) != sizes) return {};
+    return interpret(*node.op, node.attributes, tensors)[0].reals();
+  } catch (const Error&) {
+    return {};  // not for operands of these sizes
+  }
+}
+
+Rows sample_operand(std::size_t rank) {
+  Rows x(static_cast<std::size_t>(element_count(sample_sizes(rank))));
+  for (std::size_t i = 0; i < x.size(); ++i)
+    x[i] = (i < kSampleColumns ? kSmall : 1.0) * std::sin(static_cast<double>(i * i + 1));
+  return x;
+}
+
+bool agree(const Rows& a, const Rows& b) {
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (!(std::fabs(a[i] - b[i]) <= 1e-9 * std::max(1.0, std::fabs(b[i])))) return false;
+  return !a.empty();
+}
+
+Rows normalized(const RowNormalization& n, const Rows& x, const Rows& scale, const Rows& shift,
+                double* first_variance = nullptr) {
+  Rows y(x.size());
+  for (Count r = 0; r < std::ssize(x) / kSampleColumns; ++r) {
+    const double* const row = x.data() + r * kSampleColumns;
+    double mean = 0, variance = 0;
+    for (Count c = 0; c < kSampleColumns; ++c) mean += n.centered ? row[c] / kSampleColumns : 0.0;
+    for (Count c = 0; c < kSampleColumns; ++c) variance += (row[c] - mean) * (row[c] - mean) / kSampleColumns;
+    if (first_variance != nullptr && r == 0) *first_variance = variance;
+    for (Count c = 0; c < kSampleColumns; ++c) {
+      const auto at = static_cast<std::size_t>(c);
+      y[static_cast<std::size_t>(r * kSampleColumns + c)] =
+          (row[c] - mean) / std::sqrt(variance + n.epsilon) * scale[at] + shift[at];
+    }
+  }
+  return y;
+}
+
+}  // namespace
+
+bool is_row_softmax(const Node& node, std::span<const ValueInfo> operands) {
+  if (operands.size() != 1 || !may_be_row_function(node, operands)) return false;
+  const Rows x = sample_operand(operands[0].sizes.size());
+  Rows expected(x.size());
+  for (std::size_t row = 0; row < x.size(); row += kSampleColumns) {
+    double sum = 0;
+    for (std::size_t c = row; c < row + kSampleColumns; ++c) sum += std::exp(x[c]);
+    for (std::size_t c = row; c < row + kSampleColumns; ++c) expected[c] = std::exp(x[c]) / sum;
+  }
+  return agree(sample_rows(node, {x}, operands[0].sizes.size()), expected);
+}
+
+std::optional<RowNormalization> find_row_normalization(const Node& node, std::span<const ValueInfo> operands) {
+  if (operands.size() > 3 || !may_be_row_function(node, operands)) return std::nullopt;
+  const std::size_t rank = operands[0].sizes.size();
+  const Rows x = sample_operand(rank);
+  Rows ones(kSampleColumns, 1.0), zeros(kSampleColumns, 0.0), scale, shift;
+  for (Count c = 0; c < kSampleColumns; ++c) {
+    scale.push_back(operands.size() > 1 ? 0.5 + 0.3 * static_cast<double>(c) : 1.0);
+    shift.push_back(operands.size() > 2 ? 0.7 - 0.2 * static_cast<double>(c) : 0.0);
+  }
+  const Rows plain = sample_rows(node, {x, ones, zeros}, rank);
+  if (plain.empty()) return std::nullopt;
+  const Rows both = sample_rows(node, {x, scale, shift}, rank);
+  for (const bool centered : {true, false}) {
+    // What the first row's elements are divided by says what epsilon is.
+    RowNormalization n{centered, 1};
+    double variance = 0;
+    const Rows by_one = normalized(n, x, ones, zeros, &variance);
+    const double divisor = by_one[0] * std::sqrt(variance + 1) / plain[0];
+    n.epsilon = std::max(0.0, divisor * divisor - variance);
+    if (!std::isfinite(n.epsilon)) continue;  // what is 0 on the first row is no normalization
+    if (agree(plain, normalized(n, x, ones, zeros)) && agree(both, normalized(n, x, scale, shift))) return n;
+  }
+  return std::nullopt;
+}
+
+}  // namespace rewright::fusion

@@ -1,0 +1,24 @@
+// Functions of whole rows, along the last axis: softmax and normalizations, found in denotations.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "runtime/fusion/facts.h"
+
+namespace rewright::fusion {
+
+// Both ask a node with a denotation, whose operands have known types and sizes, and compare what it computes on a few rows.
+
+// Is the node the softmax of each row of its operand?
+bool is_row_softmax(const Node& node, std::span<const ValueInfo> operands);
+
+// (x - mean) / sqrt(variance + epsilon) * scale + shift, where the mean may be left out: the square is then that of x. Scale
+// and shift are the node's second and third inputs, with an element for each column.
+struct RowNormalization {
+  bool centered = true;
+  double epsilon = 0;
+};
+std::optional<RowNormalization> find_row_normalization(const Node& node, std::span<const ValueInfo> operands);
+
+}  // namespace rewright::fusion
