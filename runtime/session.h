@@ -18,7 +18,8 @@ enum class Isa { kBaseline, kAvx2, kAvx512 };
 // The number of threads asked for, or if that is not positive, one for each processor that this process may run on.
 int usable_threads(int asked);
 
-// Which kernel computes what several can (a convolution: directly or by Winograd's method). They round differently.
+// Which kernel computes what several can (a convolution: directly, or by Winograd's or Fourier's transforms). They round
+// differently.
 enum class KernelChoice {
   kEstimated,  // by an estimate: the same on all machines, and so are the results' bits
   kCached,     // by the times in the cost database, or else the estimate: the same bits as long as the database is the same
@@ -30,7 +31,8 @@ struct SessionOptions {
   Isa max_isa = Isa::kAvx512;     // libraries that choose by themselves take the limit of the process's first session
   bool profile = false;           // measure every step
   bool precision_double = false;  // compute float tensors in double inside (folding of constants)
-  bool winograd = true;           // convolutions may be computed by Winograd's method, with its larger rounding errors
+  // Convolutions may be computed by transforms (Winograd's method, Fourier's), with their larger rounding errors.
+  bool transformed_convolutions = true;
   KernelChoice kernels = KernelChoice::kEstimated;
   std::string cost_database = {};  // the file of measured times; empty: CostDatabase::default_file()
   // A file to keep the prepared plan in, so that the next process starts faster: packed weights and folded constants. It serves

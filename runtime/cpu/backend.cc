@@ -62,7 +62,7 @@ class CpuSession final : public Session {
     graph_ = options.precision_double ? cpu::in_double(graph) : std::move(graph);
     plan_options_.isa = cpu::usable_isa(options.max_isa);
     plan_options_.threads = usable_threads(options.threads);
-    plan_options_.winograd = options.winograd;
+    plan_options_.transformed_convolutions = options.transformed_convolutions;
     cpu::set_dnnl_limit(options.max_isa);
     choices_ = cpu_choices(options);
     if (sizes_known(graph_)) {
@@ -157,7 +157,8 @@ class CpuSession final : public Session {
   // What a plan depends on.
   std::string configuration(const Graph& graph) const {
     return std::to_string(graph.hash()) + "\n" + std::string(cpu::name(plan_options_.isa)) + "\n" +
-           std::to_string(plan_options_.threads) + " threads" + (plan_options_.winograd ? "" : ", no Winograd") + "\nkernels " +
+           std::to_string(plan_options_.threads) + " threads" +
+           (plan_options_.transformed_convolutions ? "" : ", no transformed convolutions") + "\nkernels " +
            std::to_string(cpu_kernel_generation()) + "\n" + cpu_library_versions();
   }
 

@@ -23,7 +23,7 @@ namespace rewright {
 namespace {
 
 // To be changed with every change of kernels or planning that changes times.
-constexpr int kKernelGeneration = 6;
+constexpr int kKernelGeneration = 7;
 
 constexpr double kSecondsPerSample = 0.012;
 constexpr int kLeastRuns = 3;
@@ -89,10 +89,10 @@ Checkpoint ends_after(double seconds, std::stop_token cancel) {
 
 class CpuDevice final : public Device {
  public:
-  CpuDevice(int threads, bool winograd, KernelChoice kernels) {
+  CpuDevice(int threads, bool transformed_convolutions, KernelChoice kernels) {
     options_.kernels = kernels;
     options_.threads = usable_threads(threads);
-    options_.winograd = plan_options_.winograd = winograd;
+    options_.transformed_convolutions = plan_options_.transformed_convolutions = transformed_convolutions;
     plan_options_.threads = options_.threads;
     plan_options_.isa = cpu::usable_isa(options_.max_isa);
     choices_ = cpu_choices(options_);
@@ -169,14 +169,15 @@ class CpuDevice final : public Device {
 
 }  // namespace
 
-std::unique_ptr<Device> make_cpu_device(int threads, bool winograd, KernelChoice kernels) {
-  return std::make_unique<CpuDevice>(threads, winograd, kernels);
+std::unique_ptr<Device> make_cpu_device(int threads, bool transformed_convolutions, KernelChoice kernels) {
+  return std::make_unique<CpuDevice>(threads, transformed_convolutions, kernels);
 }
 
 std::string cpu_identity(const SessionOptions& options) {
   return "cpu " + processor_name() + ", " + std::string(cpu::name(cpu::usable_isa(options.max_isa))) + ", " +
          dnnl_version_text() + ", " + blas_version_text() + ", kernels " + std::to_string(kKernelGeneration) + ", " +
-         std::to_string(usable_threads(options.threads)) + " threads" + (options.winograd ? "" : ", no Winograd");
+         std::to_string(usable_threads(options.threads)) + " threads" +
+         (options.transformed_convolutions ? "" : ", no transformed convolutions");
 }
 
 std::unique_ptr<cpu::MeasuredChoices> cpu_choices(const SessionOptions& options) {

@@ -11,7 +11,8 @@
 namespace rewright {
 
 // `threads` of 0: as many as the machine has processors. The rest: see SessionOptions.
-std::unique_ptr<Device> make_cpu_device(int threads = 1, bool winograd = true, KernelChoice kernels = KernelChoice::kEstimated);
+std::unique_ptr<Device> make_cpu_device(int threads = 1, bool transformed_convolutions = true,
+                                        KernelChoice kernels = KernelChoice::kEstimated);
 
 // The key of the cost database for what these options run on: processor, instruction set, libraries, threads.
 std::string cpu_identity(const SessionOptions& options);

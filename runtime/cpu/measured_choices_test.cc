@@ -44,11 +44,11 @@ Chosen choose(const std::string& file, const std::string& device, bool measure, 
 // A network of convolutions that several methods compute.
 Graph network(testing::GraphBuilder& b) {
   ValueId v = b.input(Sizes{1, 32, 20, 20});
-  const Indices ones{Index(1), Index(1)};
-  for (const std::int64_t outputs : {32, 64, 48}) {
+  for (const auto& [outputs, window] : {std::pair(32, 3), std::pair(64, 3), std::pair(48, 5)}) {
+    const Indices pads{Index(window / 2), Index(window / 2)};
     const std::int64_t channels = b.graph.value(v).type.shape[1].value();
-    v = testing::node(b.graph, "Conv", {v, b.constant({outputs, channels, 3, 3}, -0.1, 0.1)},
-                      {{"pads_begin", ones}, {"pads_end", ones}})[0];
+    v = testing::node(b.graph, "Conv", {v, b.constant({outputs, channels, window, window}, -0.1, 0.1)},
+                      {{"pads_begin", pads}, {"pads_end", pads}})[0];
     v = testing::node(b.graph, "Relu", {v})[0];
   }
   b.graph.add_output("y", v);
@@ -142,8 +142,9 @@ TEST_CASE("sessions use cached choices, and give the same bits with the same cac
   }
   // Whatever the cache says is obeyed.
   std::vector<CostDatabase::Entry> list = entries(folder.file(), cached);
+  CHECK(std::any_of(list.begin(), list.end(), [](const auto& e) { return e.signature.ends_with(", Fourier"); }));
   std::vector<std::vector<Tensor>> results;
-  for (const std::string way : {"oneDNN", "direct", "F(2x2)", "F(4x4)"}) {
+  for (const std::string way : {"oneDNN", "direct", "F(2x2)", "F(4x4)", "Fourier"}) {
     for (CostDatabase::Entry& e : list) e.seconds = e.signature.ends_with(", " + way) ? 1e-6 : 1;
     {
       CostDatabase database(folder.file());
@@ -161,11 +162,12 @@ TEST_CASE("sessions use cached choices, and give the same bits with the same cac
   }
   CHECK(results[0] != results[3]);
   CHECK(results[2] != results[3]);
-  // The same without Winograd's method, for which the cache has nothing.
+  CHECK(results[0] != results[4]);
+  // The same without transforms, for which the cache has nothing.
   SessionOptions exact = cached;
-  exact.winograd = false;
+  exact.transformed_convolutions = false;
   SessionOptions plain;
-  plain.winograd = false;
+  plain.transformed_convolutions = false;
   CHECK(run(exact) == run(plain));
   // Nor for another number of threads.
   SessionOptions threads = cached;
@@ -186,17 +188,18 @@ TEST_CASE("close convolutions hold the estimate's choice") {
     s.group = pick(0, 3) == 0 ? pick(1, 4) : 1;
     s.channels = s.group * pick(1, 128);
     s.outputs = s.group * pick(1, 128);
-    s.kernel[0] = s.kernel[1] = pick(0, 1) * 2 + 1;
+    s.kernel[0] = s.kernel[1] = pick(0, 3) * 2 + 1;
     s.strides[0] = s.strides[1] = pick(1, 2);
     s.height = s.width = pick(7, 60);
     s.out_height = s.out_width = (s.height - s.kernel[0]) / s.strides[0] + 1;
     for (const Isa isa : {Isa::kBaseline, Isa::kAvx2, Isa::kAvx512})
-      for (const bool winograd : {false, true}) {
-        const auto close = cpu::close_convolutions(s, isa, winograd);
+      for (const bool transformed : {false, true}) {
+        const auto close = cpu::close_convolutions(s, isa, transformed);
         const auto has = [&](cpu::ConvolutionMethod m) { return std::find(close.begin(), close.end(), m) != close.end(); };
-        CHECK(has(cpu::fastest_convolution(s, isa, winograd)));
+        CHECK(has(cpu::fastest_convolution(s, isa, transformed)));
         CHECK(has(cpu::ConvolutionMethod::kLibrary));
-        if (!winograd) CHECK_FALSE((has(cpu::ConvolutionMethod::kWinograd2) || has(cpu::ConvolutionMethod::kWinograd4)));
+        using enum cpu::ConvolutionMethod;
+        if (!transformed) CHECK_FALSE((has(kWinograd2) || has(kWinograd4) || has(kFourier)));
       }
   }
 }

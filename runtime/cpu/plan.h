@@ -20,7 +20,7 @@ struct PlanOptions {
   int threads = 1;
   Isa isa = Isa::kBaseline;
   bool fold_constants = true;
-  bool winograd = true;
+  bool transformed_convolutions = true;
   double piece_nanoseconds = Workers::kPieceNanoseconds;  // see Workers
   PlanCache* cache = nullptr;                             // may be used until the plan is made
   // How kernels are chosen among those that compute the same; null: by estimate. May be used until the plan is made.

@@ -179,7 +179,7 @@ int run_command(const Options& options) {
   } else {
     const SessionOptions session_options{.threads = threads,
                                          .profile = profile,
-                                         .winograd = options.math != "exact",
+                                         .transformed_convolutions = options.math != "exact",
                                          .kernels = options.kernels,
                                          .plan_cache = options.plan_cache,
                                          .checkpoint = checkpoint};
@@ -259,8 +259,9 @@ CLI::App* add_run(CLI::App& program, Run& run) {
       ->add_option("--plan-cache", o.plan_cache,
                    "keep packed weights and folded constants here, to start faster the next time (device cpu)")
       ->type_name("FILE");
-  add_math(command, o.math,
-           "exact: no convolutions by Winograd's method, which rounds more; fast: GPUs may round factors to TF32");
+  add_math(
+      command, o.math,
+      "exact: no convolutions by Winograd's or Fourier's transforms, which round more; fast: GPUs may round factors to TF32");
   add_kernels_option(*command, o.kernels);
   command->add_flag("--profile", o.profile, "print time, FLOPs and bytes of each operator");
   command->add_option("--trace", o.trace, "write the operators' times in Chrome's trace format")->type_name("FILE.json");

@@ -249,13 +249,13 @@ class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
   ConvolutionMethod method(Planner& planner, const PictureShape& picture, const Epilogue::Simple& simple) const {
     const PlanOptions& options = planner.options();
     if (options.convolution) return *options.convolution;
-    ConvolutionMethod estimate = fastest_convolution(picture, options.isa, options.winograd);
+    ConvolutionMethod estimate = fastest_convolution(picture, options.isa, options.transformed_convolutions);
     if (picture.group == picture.channels) return estimate;
     if (estimate == ConvolutionMethod::kLibrary && choose(planner, true).slow) estimate = ConvolutionMethod::kDirect;
     if (estimate == ConvolutionMethod::kLibrary && pays_to_share_weights(picture, options.threads))
       estimate = ConvolutionMethod::kDirect;
     if (options.choices == nullptr) return estimate;
-    const std::vector<ConvolutionMethod> methods = close_convolutions(picture, options.isa, options.winograd);
+    const std::vector<ConvolutionMethod> methods = close_convolutions(picture, options.isa, options.transformed_convolutions);
     const auto estimated = std::find(methods.begin(), methods.end(), estimate);
     if (estimated == methods.end()) return estimate;
     std::vector<std::string> names;
@@ -387,6 +387,9 @@ class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
       kernel = make_direct_convolution(picture, weights, std::move(finish), isa, planner.options().threads);
     else if (method == ConvolutionMethod::kGrouped)
       kernel = make_grouped_convolution(picture, weights, std::move(finish), isa, planner.options().threads);
+    else if (method == ConvolutionMethod::kFourier)
+      kernel = make_fourier_convolution(picture, fourier_size(picture, isa), weights, std::move(finish), isa,
+                                        planner.options().threads);
     else
       kernel = make_winograd_convolution(picture, method == ConvolutionMethod::kWinograd2 ? 2 : 4, weights, std::move(finish),
                                          isa, planner.options().threads);

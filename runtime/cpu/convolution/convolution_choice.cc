@@ -1,10 +1,12 @@
 #include "runtime/cpu/convolution/convolution_choice.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
 #include "optimizer/optimize.h"
+#include "runtime/cpu/convolution/fourier_loops.h"
 #include "runtime/cpu/runner.h"
 
 namespace rewright::cpu {
@@ -29,16 +31,22 @@ constexpr double kEnoughSeconds = 0.02;   // of timing a convolution
 constexpr double kShort = 2.5e6;          // multiplications of a 1x1 convolution that are no step of their own
 constexpr double kManyWeights = 2 << 20;  // bytes that each thread would read
 constexpr std::int64_t kFewPixels = 64;
+constexpr double kByChannel = 0.5;              // of the rate, in convolutions by channels
+constexpr double kMostSpectra = 160 << 20;      // bytes of transformed weights
+constexpr double kFourierPass = 0.9;            // nanoseconds for a pixel of a vector of channels, of each of log2(size) passes
 constexpr double kTransformation[] = {15, 40};  // nanoseconds for a vector of channels of a tile, to or fro: tiles 2, 4
+
+bool by_channel(const PictureShape& s) { return s.group > 1 && s.group == s.channels && s.group == s.outputs; }
 
 double direct_nanoseconds(const PictureShape& s, const Rates& r) {
   const auto window = static_cast<double>(s.kernel[0] * s.kernel[1] * (s.channels / s.group));
   return window * static_cast<double>(s.outputs) * static_cast<double>(s.pictures * s.out_height * s.out_width) /
-         r.multiplications;
+         (by_channel(s) ? kByChannel * r.multiplications : r.multiplications);
 }
 
+double up(double n, double unit) { return static_cast<double>(static_cast<std::int64_t>((n + unit - 1) / unit)); }
+
 double winograd_nanoseconds(const PictureShape& s, int tile, const Rates& r) {
-  const auto up = [](double n, double unit) { return static_cast<double>(static_cast<std::int64_t>((n + unit - 1) / unit)); };
   const double points = (tile + 2) * (tile + 2), channels = static_cast<double>(s.channels);
   const double tiles = static_cast<double>(s.pictures) * up(static_cast<double>(s.out_height), tile) *
                        up(static_cast<double>(s.out_width), tile);
@@ -48,32 +56,81 @@ double winograd_nanoseconds(const PictureShape& s, int tile, const Rates& r) {
          tiles * (up(channels, r.vector) + outputs / r.vector) * kTransformation[tile / 2 - 1];
 }
 
+double spectra_bytes(const PictureShape& s, std::int64_t size, const Rates& r) {
+  return 2 * sizeof(float) * static_cast<double>(FourierLoops::points(size) * (s.channels / s.group)) *
+         up(static_cast<double>(s.outputs), r.vector) * r.vector;
+}
+
+double fourier_nanoseconds(const PictureShape& s, std::int64_t size, Isa isa) {
+  const Rates r = rates(isa);
+  const FourierTiles t = fourier_tiles(s, size, isa);
+  const double tiles = static_cast<double>(t.count), blocks = up(tiles, static_cast<double>(t.together));
+  const double points = static_cast<double>(FourierLoops::points(size)), passes = std::log2(static_cast<double>(size));
+  const double outputs = up(static_cast<double>(s.outputs), r.vector);
+  const double vectors = up(static_cast<double>(s.channels), r.vector) + outputs;
+  const double transformed = tiles * vectors * static_cast<double>(size * size) * passes * kFourierPass;
+  if (by_channel(s)) return transformed;
+  // What does not stay in the second-level cache: weights for each block, spectra of tiles written and read.
+  const double weights = spectra_bytes(s, size, r), spectra = 2 * sizeof(float) * points * vectors * r.vector;
+  double bytes = weights > kNearBytes ? weights * blocks : 0;
+  if (spectra * static_cast<double>(t.together) > kNearBytes) bytes += 2 * spectra * tiles;
+  return transformed + bytes / kWeightBytes +
+         4 * points * tiles * static_cast<double>(s.channels) * outputs * r.vector / r.multiplications;
+}
+
+struct Fourier {
+  std::int64_t size = 0;
+  double nanoseconds = std::numeric_limits<double>::infinity();
+};
+Fourier fastest_fourier(const PictureShape& s, Isa isa) {
+  Fourier best;
+  for (const std::int64_t size : FourierLoops::kSizes) {
+    if (!is_fourier(s, size) || spectra_bytes(s, size, rates(isa)) > kMostSpectra) continue;
+    const double nanoseconds = fourier_nanoseconds(s, size, isa);
+    if (nanoseconds < best.nanoseconds) best = {size, nanoseconds};
+  }
+  return best;
+}
+
+// By transforms, those that can be used.
+std::vector<std::pair<ConvolutionMethod, double>> transforms_of(const PictureShape& s, Isa isa) {
+  const Rates r = rates(isa);
+  std::vector<std::pair<ConvolutionMethod, double>> result;
+  if (is_winograd(s)) {
+    result.emplace_back(ConvolutionMethod::kWinograd2, winograd_nanoseconds(s, 2, r));
+    result.emplace_back(ConvolutionMethod::kWinograd4, winograd_nanoseconds(s, 4, r));
+  }
+  if (const Fourier fourier = fastest_fourier(s, isa); fourier.size > 0)
+    result.emplace_back(ConvolutionMethod::kFourier, fourier.nanoseconds);
+  return result;
+}
+
 }  // namespace
 
-ConvolutionMethod fastest_convolution(const PictureShape& s, Isa isa, bool winograd) {
+std::int64_t fourier_size(const PictureShape& s, Isa isa) { return fastest_fourier(s, isa).size; }
+
+ConvolutionMethod fastest_convolution(const PictureShape& s, Isa isa, bool transforms) {
   if (is_in_small_groups(s, isa)) return ConvolutionMethod::kGrouped;
   // Where the library's kernels lose a fifth.
   const bool strided = s.strides[0] > 1 || s.strides[1] > 1;
   if (strided && s.group > 1 && s.group < s.channels) return ConvolutionMethod::kDirect;
-  if (!winograd || !is_winograd(s)) return ConvolutionMethod::kLibrary;
+  if (!transforms) return ConvolutionMethod::kLibrary;
   const Rates r = rates(isa);
-  const double direct = direct_nanoseconds(s, r);
-  const double two = winograd_nanoseconds(s, 2, r), four = winograd_nanoseconds(s, 4, r);
-  if (std::min(two, four) > kWorthwhile * direct) return ConvolutionMethod::kLibrary;
-  return two < four ? ConvolutionMethod::kWinograd2 : ConvolutionMethod::kWinograd4;
+  std::pair<ConvolutionMethod, double> best{ConvolutionMethod::kLibrary, kWorthwhile * direct_nanoseconds(s, r)};
+  for (const auto& method : transforms_of(s, isa))
+    if (method.second < best.second) best = method;
+  return best.first;
 }
 
-std::vector<ConvolutionMethod> close_convolutions(const PictureShape& s, Isa isa, bool winograd) {
+std::vector<ConvolutionMethod> close_convolutions(const PictureShape& s, Isa isa, bool transforms) {
   std::vector<std::pair<ConvolutionMethod, double>> methods;
   const Rates r = rates(isa);
   const double direct = direct_nanoseconds(s, r);
   methods.emplace_back(ConvolutionMethod::kLibrary, direct);
   methods.emplace_back(ConvolutionMethod::kDirect, direct);
   if (is_in_small_groups(s, isa)) methods.emplace_back(ConvolutionMethod::kGrouped, direct);
-  if (winograd && is_winograd(s)) {
-    methods.emplace_back(ConvolutionMethod::kWinograd2, winograd_nanoseconds(s, 2, r));
-    methods.emplace_back(ConvolutionMethod::kWinograd4, winograd_nanoseconds(s, 4, r));
-  }
+  if (transforms)
+    for (const auto& method : transforms_of(s, isa)) methods.push_back(method);
   double least = direct;
   for (const auto& [method, nanoseconds] : methods) least = std::min(least, nanoseconds);
   std::vector<ConvolutionMethod> result;
@@ -94,6 +151,8 @@ std::string_view name(ConvolutionMethod method) {
       return "F(2x2)";
     case ConvolutionMethod::kWinograd4:
       return "F(4x4)";
+    case ConvolutionMethod::kFourier:
+      return "Fourier";
   }
   return "?";
 }

@@ -12,15 +12,19 @@
 
 namespace rewright::cpu {
 
-enum class ConvolutionMethod { kLibrary, kDirect, kGrouped, kWinograd2, kWinograd4 };
+enum class ConvolutionMethod { kLibrary, kDirect, kGrouped, kWinograd2, kWinograd4, kFourier };
 
-// The fastest by an estimate: the multiplications at the rate that the kernels reach, and what Winograd's method adds, which
-// is its transformations and larger weights that come from beyond the second-level cache. The estimate depends on nothing but
-// its arguments, and so do the results' roundings. Without `winograd` it is none of its methods.
-ConvolutionMethod fastest_convolution(const PictureShape& shape, Isa isa, bool winograd = true);
+// The fastest by an estimate: the multiplications at the rate that the kernels reach, and what transforms add, Winograd's and
+// Fourier's: they themselves, and larger weights that come from beyond the second-level cache. The estimate depends on nothing
+// but its arguments, and so do the results' roundings. Without `transforms` it is none of these.
+ConvolutionMethod fastest_convolution(const PictureShape& shape, Isa isa, bool transforms = true);
+
+// The size of tiles for Fourier's method, by the same estimate; 0 if it cannot be used, or its weights would take too much
+// memory.
+std::int64_t fourier_size(const PictureShape& shape, Isa isa);
 
 // Those that the same estimate does not find at least twice as long as the fastest, the library's always among them.
-std::vector<ConvolutionMethod> close_convolutions(const PictureShape& shape, Isa isa, bool winograd = true);
+std::vector<ConvolutionMethod> close_convolutions(const PictureShape& shape, Isa isa, bool transforms = true);
 
 // For the cost database.
 std::string_view name(ConvolutionMethod method);

@@ -1,7 +1,6 @@
 // Convolutions of our own against sums in double, over random shapes, at each instruction set.
-#include "runtime/cpu/convolution/convolution_choice.h"
 #include "runtime/cpu/convolution/convolution_parts.h"
-#include "runtime/cpu/graph_testing.h"
+#include "runtime/cpu/convolution/convolution_testing.h"
 
 using namespace rewright;
 using rewright::testing::check_graph;
@@ -11,110 +10,11 @@ using rewright::testing::tested_isas;
 
 namespace {
 
-using cpu::Finish;
 using cpu::Kernel;
 using cpu::PictureShape;
-
-constexpr float kInf = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
-
-// A convolution with channels last, and what its result ought to be.
-struct Case {
-  std::mt19937 random;
-  PictureShape s;
-  Tensor weights;  // plain
-  std::vector<float> x, addend, y;
-  Finish finish;
-
-  explicit Case(unsigned seed) : random(seed) {}
-
-  std::int64_t pick(std::int64_t low, std::int64_t high) {
-    return std::uniform_int_distribution<std::int64_t>(low, high)(random);
-  }
-  std::vector<float> numbers(std::int64_t count, float low, float high) {
-    std::uniform_real_distribution<float> uniform(low, high);
-    std::vector<float> result(static_cast<std::size_t>(count));
-    for (float& v : result) v = uniform(random);
-    return result;
-  }
-  // Pads and sizes that leave at least one element of the result; then all numbers.
-  void fill() {
-    std::int64_t* const sizes[] = {&s.height, &s.width};
-    std::int64_t* const out[] = {&s.out_height, &s.out_width};
-    for (int a = 0; a < 2; ++a) {
-      const std::int64_t window = (s.kernel[a] - 1) * s.dilations[a] + 1, pads_end = pick(0, window - 1);
-      s.pads_begin[a] = pick(0, window - 1);
-      *sizes[a] = std::max<std::int64_t>(*sizes[a], std::max<std::int64_t>(1, window - s.pads_begin[a] - pads_end));
-      *out[a] = (*sizes[a] + s.pads_begin[a] + pads_end - window) / s.strides[a] + 1;
-    }
-    weights = random_tensor(random, DataType::kFloat, {s.outputs, s.channels / s.group, s.kernel[0], s.kernel[1]}, -1, 1);
-    x = numbers(s.pictures * s.height * s.width * s.channels, -2, 2);
-    const std::int64_t results = s.pictures * s.out_height * s.out_width * s.outputs;
-    if (pick(0, 1)) finish.bias = numbers(s.outputs, -1, 1);
-    finish.addend = pick(0, 1);
-    if (finish.addend) addend = numbers(results, -1, 1);
-    if (pick(0, 1)) finish.low = 0;
-    if (pick(0, 2) == 0) finish.high = 3;
-    y.assign(static_cast<std::size_t>(results), 7);
-  }
-  cpu::Weights given() const {
-    return {[this] { return weights; },
-            [](const std::string&, std::size_t bytes, const std::function<void(std::byte*)>& write) {
-              Tensor made(DataType::kUint8, {static_cast<std::int64_t>(bytes)});
-              write(made.mutable_bytes().data());
-              return made;
-            }};
-  }
-  void run(const Kernel& kernel, int threads) {
-    const std::byte* const inputs[] = {reinterpret_cast<const std::byte*>(x.data()),
-                                       reinterpret_cast<const std::byte*>(addend.data())};
-    std::byte* const outputs[] = {reinterpret_cast<std::byte*>(y.data())};
-    Tensor scratch(DataType::kUint8, {static_cast<std::int64_t>(kernel.scratch_bytes())});
-    kernel.run({inputs, outputs, scratch.mutable_bytes().data(), cpu::Workers(threads, 0)});
-  }
-  // Sums in double; `largest` becomes the largest of them, or 1.
-  std::vector<double> expected(double& largest) const {
-    largest = 1;
-    std::vector<double> result;
-    const auto w = weights.data<float>();
-    const std::int64_t inputs = s.channels / s.group, per_group = s.outputs / s.group;
-    for (std::int64_t n = 0; n < s.pictures; ++n)
-      for (std::int64_t r = 0; r < s.out_height; ++r)
-        for (std::int64_t q = 0; q < s.out_width; ++q)
-          for (std::int64_t k = 0; k < s.outputs; ++k) {
-            double sum = finish.bias.empty() ? 0 : finish.bias[static_cast<std::size_t>(k)];
-            for (std::int64_t i = 0; i < s.kernel[0]; ++i)
-              for (std::int64_t j = 0; j < s.kernel[1]; ++j) {
-                const std::int64_t row = r * s.strides[0] + i * s.dilations[0] - s.pads_begin[0];
-                const std::int64_t column = q * s.strides[1] + j * s.dilations[1] - s.pads_begin[1];
-                if (row < 0 || row >= s.height || column < 0 || column >= s.width) continue;
-                for (std::int64_t c = 0; c < inputs; ++c)
-                  sum +=
-                      static_cast<double>(w[static_cast<std::size_t>(((k * inputs + c) * s.kernel[0] + i) * s.kernel[1] + j)]) *
-                      x[static_cast<std::size_t>(((n * s.height + row) * s.width + column) * s.channels +
-                                                 k / per_group * inputs + c)];
-              }
-            if (finish.addend) sum += addend[result.size()];
-            if (std::isfinite(sum)) largest = std::max(largest, std::fabs(sum));
-            // In this order NaN passes.
-            if (sum < finish.low) sum = finish.low;
-            if (sum > finish.high) sum = finish.high;
-            if (finish.function != nullptr) sum = sum / (1 + std::exp(-sum));  // the tests' function
-            result.push_back(sum);
-          }
-    return result;
-  }
-  // The largest error relative to the largest sum; infinite where only one side is NaN or infinite.
-  double error() const {
-    double largest = 1, difference = 0;
-    const std::vector<double> e = expected(largest);
-    for (std::size_t i = 0; i < e.size(); ++i) {
-      if (std::isnan(e[i]) != std::isnan(y[i]) || std::isinf(e[i]) != std::isinf(y[i])) return kInf;
-      if (!std::isfinite(e[i])) continue;
-      difference = std::max(difference, std::fabs(e[i] - y[i]));
-    }
-    return difference / largest;
-  }
-};
+using rewright::testing::Case;
+using rewright::testing::kInf;
+using rewright::testing::kNan;
 
 void random_direct(Case& c) {
   c.s.group = c.pick(0, 2) == 0 ? c.pick(2, 4) : 1;
@@ -128,16 +28,6 @@ void random_direct(Case& c) {
   }
   c.s.height = c.pick(1, 9);
   c.s.width = c.pick(1, 40);
-  c.fill();
-}
-
-void random_winograd(Case& c) {
-  c.s.pictures = c.pick(1, 2);
-  c.s.channels = c.pick(1, 40);
-  c.s.outputs = c.pick(1, 70);
-  c.s.kernel[0] = c.s.kernel[1] = 3;
-  c.s.height = c.pick(1, 17);
-  c.s.width = c.pick(1, 30);
   c.fill();
 }
 
@@ -350,20 +240,6 @@ TEST_CASE("sums of 1x1 convolutions of random shapes") {
     }
 }
 
-TEST_CASE("convolutions by Winograd's method, of random shapes") {
-  for (const Isa isa : tested_isas())
-    for (unsigned seed = 0; seed < 60; ++seed) {
-      CAPTURE(seed, cpu::name(isa));
-      Case c(seed);
-      random_winograd(c);
-      REQUIRE(cpu::is_winograd(c.s));
-      if (seed % 3 == 0) c.finish.function = cpu::row_loops(isa).swish;
-      const int tile = seed % 2 ? 4 : 2, threads = 1 + static_cast<int>(seed % 3);
-      c.run(*cpu::make_winograd_convolution(c.s, tile, c.given(), c.finish, isa, threads), threads);
-      CHECK(c.error() < (tile == 2 ? 3e-6 : 3e-5));
-    }
-}
-
 TEST_CASE("convolutions in small groups, of random shapes") {
   for (const Isa isa : tested_isas())
     for (unsigned seed = 0; seed < 60; ++seed) {
@@ -437,68 +313,6 @@ TEST_CASE("NaN, infinite and subnormal elements in convolutions") {
       for (std::size_t i = 0; i < e.size(); ++i) furthest = std::max(furthest, std::fabs(e[i] - c.y[i]));
       CHECK(furthest < 2e-43);  // each product is rounded to a multiple of 1.4e-45
     }
-}
-
-// What is not finite makes its tiles NaN or infinite and no others; other tiles are as they were.
-TEST_CASE("NaN and infinity stay in their tiles of Winograd's method") {
-  for (const Isa isa : tested_isas())
-    for (unsigned seed = 0; seed < 20; ++seed) {
-      CAPTURE(seed, cpu::name(isa));
-      Case c(seed);
-      random_winograd(c);
-      c.finish.low = -kInf;
-      c.finish.high = kInf;
-      const int tile = seed % 2 ? 4 : 2;
-      const auto kernel = cpu::make_winograd_convolution(c.s, tile, c.given(), c.finish, isa, 1);
-      c.run(*kernel, 1);
-      const std::vector<float> before = c.y;
-      const std::int64_t row = c.pick(0, c.s.height - 1), column = c.pick(0, c.s.width - 1);
-      c.x[static_cast<std::size_t>((row * c.s.width + column) * c.s.channels)] = seed % 3 ? kNan : kInf;  // of picture 0
-      c.run(*kernel, 1);
-      std::size_t i = 0;
-      int wrong = 0;
-      for (std::int64_t n = 0; n < c.s.pictures; ++n)
-        for (std::int64_t r = 0; r < c.s.out_height; ++r)
-          for (std::int64_t q = 0; q < c.s.out_width; ++q)
-            for (std::int64_t k = 0; k < c.s.outputs; ++k, ++i) {
-              const auto within = [&](std::int64_t at, std::int64_t out, std::int64_t pad, std::int64_t reach) {
-                const std::int64_t first = out / reach * reach - pad;
-                return at >= first && at < first + reach + 2;
-              };
-              const auto touches = [&](std::int64_t at, std::int64_t out, std::int64_t pad) {
-                return at >= out - pad && at < out - pad + 3;
-              };
-              const bool in_tile =
-                  n == 0 && within(row, r, c.s.pads_begin[0], tile) && within(column, q, c.s.pads_begin[1], tile);
-              const bool in_window = n == 0 && touches(row, r, c.s.pads_begin[0]) && touches(column, q, c.s.pads_begin[1]);
-              if (in_window) wrong += std::isfinite(c.y[i]);
-              if (!in_tile) wrong += c.y[i] != before[i];
-            }
-      CHECK(wrong == 0);
-    }
-}
-
-TEST_CASE("the choice of a convolution") {
-  PictureShape s;
-  s.channels = s.outputs = 64;
-  s.height = s.width = s.out_height = s.out_width = 56;
-  s.kernel[0] = s.kernel[1] = 3;
-  s.pads_begin[0] = s.pads_begin[1] = 1;
-  using cpu::ConvolutionMethod;
-  for (const Isa isa : {Isa::kAvx2, Isa::kAvx512}) {
-    CHECK(cpu::fastest_convolution(s, isa) == ConvolutionMethod::kWinograd4);
-    CHECK(cpu::fastest_convolution(s, isa, false) == ConvolutionMethod::kLibrary);
-    PictureShape strided = s;
-    strided.strides[0] = 2;
-    CHECK(cpu::fastest_convolution(strided, isa) == ConvolutionMethod::kLibrary);
-    PictureShape few = s;  // tiles to spread the weights' cost over
-    few.channels = few.outputs = 512;
-    few.height = few.width = few.out_height = few.out_width = 7;
-    CHECK(cpu::fastest_convolution(few, Isa::kAvx512) == ConvolutionMethod::kLibrary);
-    PictureShape groups = s;
-    groups.group = 16;
-    CHECK(cpu::fastest_convolution(groups, isa) == ConvolutionMethod::kGrouped);
-  }
 }
 
 TEST_CASE("networks of convolutions by all methods") {

@@ -83,4 +83,16 @@ bool is_winograd(const PictureShape& shape);
 std::unique_ptr<Kernel> make_winograd_convolution(const PictureShape& shape, int tile, const Weights& weights, Finish finish,
                                                   Isa isa, int threads);
 
+// By Fourier transforms of tiles of size x size pixels, a size of FourierLoops that is larger than the windows' reach. Each
+// element of the result comes from all pixels of its tile: one that is NaN or infinite, or so large that it overflows when
+// size^2 like it are added, makes the whole tile NaN or infinite.
+bool is_fourier(const PictureShape& shape, std::int64_t size);
+// Tiles of a picture, and of a block: all weights are read once for each block.
+struct FourierTiles {
+  std::int64_t count, together;
+};
+FourierTiles fourier_tiles(const PictureShape& shape, std::int64_t size, Isa isa);
+std::unique_ptr<Kernel> make_fourier_convolution(const PictureShape& shape, std::int64_t size, const Weights& weights,
+                                                 Finish finish, Isa isa, int threads);
+
 }  // namespace rewright::cpu
