@@ -24,6 +24,7 @@ class Tiles {
     for (int a = 0; a < 2; ++a) step_[a] = size - (s_.kernel[a] - 1) * s_.dilations[a];
     rows_ = (s_.out_height + step_[0] - 1) / step_[0];
     columns_ = (s_.out_width + step_[1] - 1) / step_[1];
+    if (finish_.y_stride == 0) finish_.y_stride = s_.outputs;
     bias_ = finish_.bias;
     bias_.resize(static_cast<std::size_t>(round_up(s_.outputs, loops_.lanes)));
   }
@@ -62,11 +63,14 @@ class Tiles {
     t.m = m;
     t.point_stride = point_stride;
     t.imaginary = imaginary;
-    t.column_stride = s_.outputs;
-    t.row_stride = s_.out_width * s_.outputs;
-    const std::int64_t offset = (at.picture * s_.out_height + at.row) * t.row_stride + at.column * t.column_stride + channel;
-    t.y = reinterpret_cast<float*>(call.outputs[0]) + offset;
-    t.addend = finish_.addend ? reinterpret_cast<const float*>(call.inputs[1]) + offset : nullptr;
+    const std::int64_t pixel = (at.picture * s_.out_height + at.row) * s_.out_width + at.column;
+    t.column_stride = finish_.y_stride;
+    t.row_stride = s_.out_width * t.column_stride;
+    t.y = reinterpret_cast<float*>(call.outputs[0]) + pixel * t.column_stride + channel;
+    t.addend_column_stride = s_.outputs;
+    t.addend_row_stride = s_.out_width * s_.outputs;
+    t.addend =
+        finish_.addend ? reinterpret_cast<const float*>(call.inputs[1]) + pixel * t.addend_column_stride + channel : nullptr;
     t.rows = std::min(step_[0], s_.out_height - at.row);
     t.columns = std::min(step_[1], s_.out_width - at.column);
     t.bias = bias_.data() + channel;
@@ -80,10 +84,10 @@ class Tiles {
   // When all tiles are stored.
   void apply_function(const Call& call) const {
     if (finish_.function == nullptr) return;
-    const std::int64_t rows = s_.pictures * s_.out_height, row = s_.out_width * s_.outputs;
-    call.workers.for_each(rows, static_cast<double>(rows * row), [&](std::int64_t r, int) {
-      float* const y = reinterpret_cast<float*>(call.outputs[0]) + r * row;
-      finish_.function(y, y, row);
+    const std::int64_t pixels = s_.pictures * s_.out_height * s_.out_width;
+    call.workers.for_each(pixels, static_cast<double>(pixels * s_.outputs), [&](std::int64_t pixel, int) {
+      float* const y = reinterpret_cast<float*>(call.outputs[0]) + pixel * finish_.y_stride;
+      finish_.function(y, y, s_.outputs);
     });
   }
 

@@ -42,8 +42,9 @@ struct FourierLoops {
     const float* m;  // as Input::v, not scaled
     Count point_stride, imaginary;
     float* y;
-    const float* addend;  // laid out as y, or null
     Count row_stride, column_stride, rows, columns;
+    const float* addend;  // or null
+    Count addend_row_stride, addend_column_stride;
     const float* bias;  // a whole vector
     float low, high;
     Count channels;

@@ -224,15 +224,18 @@ void output_rows(const FourierLoops::Output& t) {
   constexpr Count kHalf = P::kHalf;
   const V low = t.low - V{}, high = t.high - V{}, bias = load(t.bias);
   const auto finish = [&](Count row, Count column, V sum) {
-    const Count at = row * t.row_stride + column * t.column_stride;
+    float* const y = t.y + row * t.row_stride + column * t.column_stride;
     sum += bias;
-    if (t.addend != nullptr) sum += kWhole ? load(t.addend + at) : load_some(t.addend + at, t.channels);
+    if (t.addend != nullptr) {
+      const float* const addend = t.addend + row * t.addend_row_stride + column * t.addend_column_stride;
+      sum += kWhole ? load(addend) : load_some(addend, t.channels);
+    }
     // In this order NaN passes.
     const V above = low > sum ? low : sum, result = high < above ? high : above;
     if constexpr (kWhole)
-      store(t.y + at, result);
+      store(y, result);
     else
-      store_some(t.y + at, result, t.channels);
+      store_some(y, result, t.channels);
   };
   for (Count row = 0; row < t.rows; row += 2) {
     Complex x[kSize], y[kSize];

@@ -36,7 +36,7 @@ struct Finish {
   float low = -std::numeric_limits<float>::infinity(), high = std::numeric_limits<float>::infinity();
   RowLoops::Unary function = nullptr;
   // Floats from a pixel of the result to the next, where it lies among other channels; 0: nothing lies in between. Served by
-  // the direct, the separable and Winograd's convolutions.
+  // the direct, the separable, Winograd's and Fourier's convolutions.
   std::int64_t y_stride = 0;
 };
 
