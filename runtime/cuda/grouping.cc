@@ -2,6 +2,7 @@
 
 #include "runtime/cuda/attention.h"
 #include "runtime/cuda/library_facts.h"
+#include "runtime/cuda/splitting.h"
 #include "runtime/fusion/composer.h"
 #include "runtime/fusion/grouping.h"
 
@@ -26,6 +27,7 @@ std::vector<Group> make_groups(GraphFacts& facts) {
     group.operands = from.chain->operands;
   }
   join_attention(facts, groups);
+  split_at_libraries(facts, groups);
   return groups;
 }
 

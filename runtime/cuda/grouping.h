@@ -16,7 +16,8 @@ struct Group {
   Element element;                     // the result over `operands`; null: the outputs of one node, one by one
   Indices position;
   std::vector<ValueId> operands;
-  // Where there are several ways to the result, each as groups one after the other; the last one is always possible.
+  // Where there are several ways to the result, each as groups one after the other. A group without an element of its own is
+  // always possible by the last one.
   std::vector<std::vector<Group>> ways;
 };
 

@@ -303,15 +303,24 @@ void compute(const ProductShape& p, Inputs inputs, std::byte* output) {
   std::memcpy(output, result.bytes().data(), result.byte_count());
 }
 
+Tensor read(const Sizes& sizes, DataType type, bool last, const std::byte* bytes) {
+  return last ? channels_first(copied(type, channels_last(sizes), bytes)) : copied(type, sizes, bytes);
+}
+
+void write(const Tensor& result, bool last, std::byte* output) {
+  std::vector<std::int64_t> order(result.sizes().size());
+  std::iota(order.begin(), order.end(), 0);
+  const Tensor moved = last ? transposed(result, channels_last(order)) : result;
+  std::memcpy(output, moved.bytes().data(), moved.byte_count());
+}
+
 void compute(const ConvolutionShape& c, Inputs inputs, std::byte* output) {
   const Operator& op = registry().get("Conv");
   Attributes attributes = op.defaults();
   const auto set = [&](const char* name, AttributeValue value) { attributes.at(op.field(name).value()) = std::move(value); };
   set("strides", to_indices(c.strides)), set("dilations", to_indices(c.dilations));
   set("pads_begin", to_indices(c.pads_begin)), set("pads_end", to_indices(c.pads_end)), set("group", Index(c.groups));
-  const auto image = [&](const Sizes& sizes, const std::byte* bytes) {
-    return c.channels_last ? channels_first(copied(c.type, channels_last(sizes), bytes)) : copied(c.type, sizes, bytes);
-  };
+  const auto image = [&](const Sizes& sizes, const std::byte* bytes) { return read(sizes, c.type, c.channels_last, bytes); };
   std::vector<Tensor> operands{image(c.x, inputs[0]), image(c.w, inputs[1])};
   if (c.bias) operands.push_back(copied(c.type, {c.y[1]}, inputs[2]));
   std::vector<double> y = interpret(op, attributes, operands)[0].reals();
@@ -319,11 +328,7 @@ void compute(const ConvolutionShape& c, Inputs inputs, std::byte* output) {
     const std::vector<double> more = image(c.y, inputs.back()).reals();
     for (std::size_t i = 0; i < y.size(); ++i) y[i] += more[i];
   }
-  Tensor result = Tensor::from_reals(c.type, c.y, activated(y, c.activation, c.low, c.high));
-  std::vector<std::int64_t> order(c.y.size());
-  std::iota(order.begin(), order.end(), 0);
-  if (c.channels_last) result = transposed(result, channels_last(order));
-  std::memcpy(output, result.bytes().data(), result.byte_count());
+  write(Tensor::from_reals(c.type, c.y, activated(y, c.activation, c.low, c.high)), c.channels_last, output);
 }
 
 void compute(const AttentionShape& a, Inputs inputs, std::byte* output) {
@@ -362,8 +367,28 @@ void compute(const AttentionShape& a, Inputs inputs, std::byte* output) {
       }
 }
 
-void compute(const PoolingShape&, Inputs, std::byte*) {}
-void compute(const NormalizationShape&, Inputs, std::byte*) {}
+void compute(const PoolingShape& p, Inputs inputs, std::byte* output) {
+  const Operator& op = registry().get(p.mode == PoolingShape::Mode::kMaximum ? "MaxPool" : "AveragePool");
+  Attributes attributes = op.defaults();
+  const auto set = [&](const char* name, AttributeValue value) { attributes.at(op.field(name).value()) = std::move(value); };
+  set("kernel", to_indices(p.kernel)), set("strides", to_indices(p.strides));
+  set("pads_begin", to_indices(p.pads_begin)), set("pads_end", to_indices(p.pads_end));
+  set("dilations", to_indices(std::vector<std::int64_t>(p.kernel.size(), 1)));
+  if (p.mode != PoolingShape::Mode::kMaximum) set("count_include_pad", p.mode == PoolingShape::Mode::kMean);
+  const Tensor y = interpret(op, attributes, std::vector<Tensor>{read(p.x, p.type, p.channels_last, inputs[0])})[0];
+  if (y.sizes() != p.y) throw Error(ErrorCode::kUnsupported, "windows do not give a result of these sizes");
+  write(y, p.channels_last, output);
+}
+
+void compute(const NormalizationShape& n, Inputs inputs, std::byte* output) {
+  const Operator& op = registry().get(n.centered ? "LayerNormalization" : "RMSNormalization");
+  Attributes attributes = op.defaults();
+  attributes.at(op.field("epsilon").value()) = Real(n.epsilon);
+  attributes.at(op.field("axis").value()) = Index(1);
+  std::vector<Tensor> operands{copied(n.type, {n.rows, n.columns}, inputs[0])};
+  for (std::size_t i = 1; i < inputs.size(); ++i) operands.push_back(copied(n.type, {n.columns}, inputs[i]));
+  write(interpret(op, attributes, operands)[0], false, output);
+}
 
 std::unique_ptr<Operation> HostDriver::operation(const LibraryShape& shape, Precision, const std::string& choice) {
   if (!serves(choice)) return nullptr;

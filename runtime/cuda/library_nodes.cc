@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "runtime/fusion/grouping.h"
+#include "runtime/fusion/row_functions.h"
+
 namespace rewright::cuda {
 
 namespace {
@@ -223,12 +226,85 @@ LibraryShape LibraryNode::without_epilogue() const {
   return plain;
 }
 
+namespace {
+
+bool in_16_bits_or_float(DataType type) {
+  return type == DataType::kFloat || type == DataType::kHalf || type == DataType::kBfloat16;
+}
+
+std::optional<LibraryNode> pooling(const GraphFacts& facts, const Node& node, bool mean, bool global) {
+  PoolingShape p;
+  const ValueInfo x = facts.info(node.inputs[0]);
+  p.type = x.type;
+  p.x = x.sizes;
+  p.y = facts.info(node.outputs[0]).sizes;
+  if (!in_16_bits_or_float(p.type) || p.x.size() < 4 || p.x.size() > 5 || element_count(p.y) == 0 || element_count(p.x) == 0)
+    return std::nullopt;
+  const std::size_t rank = p.x.size() - 2;
+  if (mean) p.mode = PoolingShape::Mode::kMean;
+  if (global) {
+    p.kernel.assign(p.x.begin() + 2, p.x.end());
+    p.strides.assign(rank, 1);
+    p.pads_begin.assign(rank, 0), p.pads_end.assign(rank, 0);
+  } else {
+    p.kernel = values(attribute<Indices>(node, "kernel"));
+    p.strides = values(attribute<Indices>(node, "strides"));
+    p.pads_begin = values(attribute<Indices>(node, "pads_begin"));
+    p.pads_end = values(attribute<Indices>(node, "pads_end"));
+    const bool rounds_up = attribute<bool>(node, "ceil_mode");
+    if (rounds_up && mean) return std::nullopt;  // windows beyond the padding count less
+    const bool indices = !mean && attribute<bool>(node, "indices");
+    for (const std::int64_t d : values(attribute<Indices>(node, "dilations")))
+      if (d != 1 || indices) return std::nullopt;
+    bool padded = false;
+    for (std::size_t a = 0; a < rank; ++a) {
+      if (rounds_up) p.pads_end[a] = (p.y[a + 2] - 1) * p.strides[a] + p.kernel[a] - p.x[a + 2] - p.pads_begin[a];
+      if (p.pads_begin[a] < 0 || p.pads_end[a] < 0) return std::nullopt;
+      padded = padded || p.pads_begin[a] > 0 || p.pads_end[a] > 0;
+    }
+    if (mean && padded && !attribute<bool>(node, "count_include_pad")) p.mode = PoolingShape::Mode::kMeanInside;
+  }
+  LibraryNode result;
+  result.inputs = {node.inputs[0]};
+  result.shape = std::move(p);
+  return result;
+}
+
+std::optional<LibraryNode> normalization(const GraphFacts& facts, const Node& node) {
+  std::vector<ValueInfo> operands;
+  for (const ValueId v : node.inputs) operands.push_back(v == kNoValue ? ValueInfo{} : facts.info(v));
+  if (operands.size() < 2 || operands.size() > 3 || !in_16_bits_or_float(operands[0].type)) return std::nullopt;
+  for (const ValueInfo& o : operands)
+    if (o.type != operands[0].type) return std::nullopt;
+  const Definition definition = facts.define(node);
+  if (!definition.has_denotation() || !fusion::has_reduction(definition.outputs()[0].element)) return std::nullopt;
+  const auto found = fusion::find_row_normalization(node, operands);
+  if (!found || found->centered != (operands.size() == 3) || facts.info(node.outputs[0]).type != operands[0].type)
+    return std::nullopt;
+  NormalizationShape n;
+  n.type = operands[0].type;
+  n.columns = operands[0].sizes.back();
+  n.rows = element_count(operands[0].sizes) / n.columns;
+  n.centered = found->centered;
+  n.epsilon = static_cast<double>(static_cast<float>(found->epsilon));  // was found but for rounding
+  LibraryNode result;
+  result.inputs = node.inputs;
+  result.shape = n;
+  return result;
+}
+
+}  // namespace
+
 std::optional<LibraryNode> library_node(const GraphFacts& facts, const Node& node) {
   if (node.op == nullptr) return std::nullopt;
   if (node.op->name() == "MatMul") return product(facts, node, false);
   if (node.op->name() == "Gemm") return product(facts, node, true);
   if (node.op->name() == "Conv") return convolution(facts, node);
-  return std::nullopt;
+  if (node.op->name() == "MaxPool") return pooling(facts, node, false, false);
+  if (node.op->name() == "AveragePool") return pooling(facts, node, true, false);
+  if (node.op->name() == "GlobalMaxPool") return pooling(facts, node, false, true);
+  if (node.op->name() == "GlobalAveragePool") return pooling(facts, node, true, true);
+  return normalization(facts, node);
 }
 
 }  // namespace rewright::cuda

@@ -1,4 +1,4 @@
-// Products and convolutions: the nodes that libraries compute, with what their epilogues take over.
+// The nodes that libraries compute, with what their epilogues take over.
 #pragma once
 
 #include <optional>

@@ -145,8 +145,15 @@ class Planner {
     return last ? kChannelsLast : kRows;
   }
 
-  // With channels last, where the weights are known before: nothing has to move them.
+  // Convolutions with channels last where the weights are known before: nothing has to move them. Pooling as its operand lies;
+  // rows are not moved to be normalized.
   Layout layout_for(LibraryNode& node) const {
+    if (auto* p = std::get_if<PoolingShape>(&node.shape)) {
+      p->channels_last = layout_of(node.inputs[0]) == kChannelsLast;
+      return layout_of(node.inputs[0]);
+    }
+    if (std::holds_alternative<NormalizationShape>(node.shape) && layout_of(node.inputs[0]) == kChannelsLast)
+      throw Error(ErrorCode::kUnsupported, "the rows do not lie one after the other");
     auto* c = std::get_if<ConvolutionShape>(&node.shape);
     if (c == nullptr || !options_.channels_last || !facts_.constant(node.inputs[1])) return kRows;
     c->channels_last = true;
@@ -307,7 +314,7 @@ class Planner {
       if (e.code() != ErrorCode::kUnsupported) throw;
     }
     // The parts may still be possible one by one.
-    if (!group.ways.empty())
+    if (!group.element && !group.ways.empty())
       for (const Group& part : group.ways.back()) plan_group(part);
     else
       for (const int n : group.nodes) plan_outputs_one_by_one(n);

@@ -463,6 +463,60 @@ TEST_CASE("what is no attention stays apart") {
   CHECK_FALSE(found([&](Builder& b) { attention(b, DataType::kHalf, 3, false, 2); }));
 }
 
+TEST_CASE("pooling and normalizations by libraries or with what stands around them") {
+  Builder b(51);
+  const auto window = [&](const char* op, ValueId x, std::int64_t kernel, std::int64_t stride, std::int64_t pad,
+                          std::vector<std::pair<std::string, AttributeValue>> more = {}) {
+    const std::size_t rank = b.graph.value(x).type.shape.size() - 2;
+    const auto list = [&](std::int64_t v) { return to_indices(std::vector<std::int64_t>(rank, v)); };
+    more.insert(more.end(), {{"kernel", list(kernel)},
+                             {"strides", list(stride)},
+                             {"pads_begin", list(pad)},
+                             {"pads_end", list(pad)},
+                             {"dilations", list(1)}});
+    return b.node(op, {x}, more);
+  };
+  const DataType f = DataType::kFloat;
+  const ValueId image = b.input(f, {2, 3, 9, 8});
+  b.output(b.node("Relu", {window("MaxPool", b.node("Neg", {image}), 3, 2, 1)}));
+  b.output(window("MaxPool", image, 3, 2, 0, {{"ceil_mode", true}}));
+  b.output(window("AveragePool", image, 3, 2, 1));
+  b.output(window("AveragePool", image, 3, 1, 1, {{"count_include_pad", true}}));
+  b.output(window("AveragePool", b.input(DataType::kHalf, {1, 2, 4, 5, 4}), 2, 2, 0));
+  b.output(b.node("GlobalAveragePool", {b.node("Mul", {image, b.input(f, {2, 1, 9, 8})})}));
+  b.output(b.node("GlobalMaxPool", {image}));
+  const ValueId x = b.input(f, {2, 5, 24}), y = b.input(f, {2, 5, 24}), scale = b.input(f, {24}), shift = b.input(f, {24});
+  const ValueId sum = b.node("Add", {x, y});
+  b.output(
+      b.node("Sigmoid", {b.node("LayerNormalization", {sum, scale, shift}, {{"axis", Index(2)}, {"epsilon", Real(0.01)}})}));
+  b.output(b.node("RMSNormalization", {x, scale}, {{"axis", Index(2)}}));
+  // Windows that the library has not: a dilated one, and one of a mean that rounds up.
+  b.output(b.node("MaxPool", {image},
+                  {{"kernel", indices({2, 2})},
+                   {"strides", indices({1, 1})},
+                   {"pads_begin", indices({0, 0})},
+                   {"pads_end", indices({0, 0})},
+                   {"dilations", indices({2, 2})}}));
+  b.output(window("AveragePool", image, 2, 2, 0, {{"ceil_mode", true}}));
+  const Plan plan = make_plan(b.graph);
+  std::size_t pools = 0, normalizations = 0;
+  for (const LibraryStep* step : library_steps(plan)) {
+    pools += std::holds_alternative<PoolingShape>(step->shape);
+    normalizations += std::holds_alternative<NormalizationShape>(step->shape);
+  }
+  CHECK(pools == 7);
+  CHECK(normalizations == 2);
+  b.check();
+  b.check(false);
+  const auto recorded = [&](double seconds) {
+    const auto report = std::make_shared<HostDriverReport>();
+    make_session(make_host_driver({.seconds = [&](const LibraryShape&) { return seconds; }}, report), b.graph, {}, {});
+    return report->recorded_last;
+  };
+  CHECK(recorded(0.1) == std::set<std::string>{"pooling", "normalization"});
+  CHECK(recorded(10).empty());
+}
+
 TEST_CASE("what was measured once is not measured again", "[host]") {
   Builder b(14);
   const ValueId x = b.input(DataType::kFloat, {1, 4, 6, 6});

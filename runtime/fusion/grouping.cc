@@ -18,11 +18,6 @@ constexpr std::size_t kMaxGroup = 24;  // nodes of a group that is one expressio
 constexpr std::size_t kMaxOperands = 16;
 constexpr double kCheap = 4;  // operations an element that may be done again
 
-bool has_reduction(const Element& e) {
-  if (e->kind == Kind::kReduce) return true;
-  return std::any_of(e->arguments.begin(), e->arguments.end(), has_reduction);
-}
-
 bool is_8_bits(DataType type) { return type == DataType::kInt8 || type == DataType::kUint8; }
 
 // Is the element brought into the range of its type before it becomes an integer, as quantization does?
@@ -444,6 +439,11 @@ void Grouping::group_elementwise() {
 }
 
 }  // namespace
+
+bool has_reduction(const Element& e) {
+  if (e->kind == Kind::kReduce) return true;
+  return std::any_of(e->arguments.begin(), e->arguments.end(), has_reduction);
+}
 
 std::vector<Group> make_groups(Facts& facts) { return Grouping(facts).make(); }
 

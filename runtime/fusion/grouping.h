@@ -21,4 +21,6 @@ struct Group {
 // In the order in which they run.
 std::vector<Group> make_groups(Facts& facts);
 
+bool has_reduction(const Element& e);
+
 }  // namespace rewright::fusion
