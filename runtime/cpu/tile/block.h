@@ -14,9 +14,13 @@ namespace rewright::cpu {
 // A register holds one tile: reals (float or double, the same for a whole program) or integers.
 struct Instruction {
   enum class Kind {
-    kLoad,     // operand at an affine address
-    kGather,   // operand at the addresses in arguments[0]
-    kIndices,  // the affine expression itself, as integers
+    kLoad,    // operand at an affine address
+    kGather,  // operand at the addresses in arguments[0]
+    // Of register `other` of the block `child`:
+    kGatherRows,  // operand at the address for the row that it holds, plus arguments[0], or an affine address if that is absent
+    kSpread,      // what it holds for the row, for all elements of the row
+    kRepeat,      // what it holds for an element of a row, for all rows
+    kIndices,     // the affine expression itself, as integers
     kConstant,
     kOuter,  // register arguments[0] of the enclosing block
     kAdd,
@@ -44,11 +48,13 @@ struct Instruction {
   bool integer_arguments = false;  // kEqual, kLess, kLessEqual, kFunction: the kind of the arguments
   int arguments[3] = {-1, -1, -1};
   int operand = -1;
-  Affine affine;  // kLoad: the element's number in the operand; kIndices: the value
+  Affine affine;  // kLoad, kGatherRows: the element's number in the operand; kIndices: the value
   double real = 0;
   std::int64_t number = 0;
   const Function* function = nullptr;
-  int child = -1;
+  int child = -1, other = -1;
+
+  bool has_address() const { return kind == Kind::kLoad || kind == Kind::kGatherRows || kind == Kind::kIndices; }
 };
 
 struct Block {
@@ -59,6 +65,10 @@ struct Block {
   Reduction reduction = Reduction::kSum;
   std::vector<int> variables;
   bool along = false;
+  // Of each tile of the parent's, where a row has the elements along the innermost variable: computed for all of its elements,
+  // once for each row, or once for an element of each.
+  enum class Part { kElements, kRows, kRow };
+  Part part = Part::kElements;
 };
 
 // A box of output positions with the program that computes it. Variables [0, output_rank) are the output's axes as they lie in

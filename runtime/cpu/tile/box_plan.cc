@@ -9,6 +9,9 @@ namespace {
 
 using In = Instruction::Kind;
 constexpr Count kTileElements = 1024;
+// With rows, whose starts take some time for each tile, where little more is done than to move them.
+constexpr Count kRowsElements = 8192;
+constexpr int kFewBuffers = 2;
 
 class LiveSet {
  public:
@@ -26,12 +29,14 @@ class LiveSet {
     const Instruction& i = plan_.program.blocks[block].instructions[r];
     if (i.kind == In::kOuter) return mark(plan_.program.blocks[block].parent, i.arguments[0]);
     for (const int a : i.arguments) mark(block, a);
+    if (i.child >= 0) mark(i.child, i.other);
     if (i.kind == In::kReduce) mark(i.child, plan_.program.blocks[i.child].result);
   }
   BoxPlan& plan_;
 };
 
-// Registers share buffers once their last use has passed. What children read through kOuter stays to the end.
+// Registers share buffers once their last use has passed. What children read through kOuter stays to the end, and so does what
+// the parent reads of rows and of a row.
 void assign_buffers(BoxPlan& plan, int b) {
   const Block& block = plan.program.blocks[b];
   BlockPlan& p = plan.blocks[b];
@@ -45,7 +50,7 @@ void assign_buffers(BoxPlan& plan, int b) {
     if (i.kind != In::kOuter)
       for (const int a : i.arguments)
         if (a >= 0) last[a] = r;
-    if (i.kind == In::kConstant) p.kept[r] = true;
+    if (i.kind == In::kConstant || i.kind == In::kRepeat) p.kept[r] = true;
     if (i.kind == In::kLoad || i.kind == In::kIndices)
       for (std::size_t v = 0; v < plan.program.extents.size(); ++v)
         p.kept[r] = p.kept[r] || (plan.program.extents[v] > 1 && i.affine.coefficient(v) == 0);
@@ -56,6 +61,11 @@ void assign_buffers(BoxPlan& plan, int b) {
       if (plan.blocks[c].live[r] && plan.program.blocks[c].instructions[r].kind == In::kOuter)
         last[plan.program.blocks[c].instructions[r].arguments[0]] = n;
   }
+  if (block.part != Block::Part::kElements)
+    for (std::size_t r = 0; r < plan.program.blocks[block.parent].instructions.size(); ++r) {
+      const Instruction& i = plan.program.blocks[block.parent].instructions[r];
+      if (i.child == b && i.other >= 0 && plan.blocks[block.parent].live[r]) last[i.other] = n;
+    }
   if (block.result >= 0) last[block.result] = n;
   std::vector<int> free;
   for (std::size_t r = 0; r < n; ++r) {
@@ -155,6 +165,8 @@ BoxPlan plan_box(BoxProgram given) {
   std::vector<int> axes;
   for (std::size_t v = 0; v < program.output_rank; ++v) axes.push_back(static_cast<int>(v));
   std::vector<int> around{0};
+  const bool has_rows =
+      std::any_of(program.blocks.begin(), program.blocks.end(), [](const Block& b) { return b.part == Block::Part::kRows; });
   for (std::size_t b = 1; b < program.blocks.size(); ++b) {
     Block& block = program.blocks[b];
     // Inside of a reduction that runs along its variables, tiles are of those: a reduction in it runs around them.
@@ -166,7 +178,8 @@ BoxPlan plan_box(BoxProgram given) {
   for (std::size_t b = 0; b < program.blocks.size(); ++b) {
     assign_buffers(plan, static_cast<int>(b));
     const Block& block = program.blocks[b];
-    const Count budget = plan.blocks[b].buffers > 12 ? kTileElements / 2 : kTileElements;
+    Count budget = plan.blocks[b].buffers > 12 ? kTileElements / 2 : kTileElements;
+    if (has_rows && plan.blocks[b].buffers <= kFewBuffers) budget = kRowsElements;
     if (b == 0) {
       plan.blocks[b].tiling = make_tiling(plan, axes, around, budget);
     } else if (block.along) {
@@ -176,6 +189,9 @@ BoxPlan plan_box(BoxProgram given) {
         if (program.extents[v] > 1) plan.blocks[b].loop_variables.push_back(v);
     }
     plan.block_elements[b] = b == 0 || block.along ? plan.blocks[b].tiling.tile_size : plan.block_elements[block.parent];
+    const Tiling& outer = plan.blocks[0].tiling;
+    if (block.part == Block::Part::kRow) plan.block_elements[b] = outer.tile.back();
+    if (block.part == Block::Part::kRows) plan.block_elements[b] = outer.tile_size / outer.tile.back();
   }
   return plan;
 }

@@ -10,7 +10,7 @@ void for_each_affine(BoxProgram& box, const std::function<void(Affine&)>& visit)
   visit(box.output);
   for (Block& block : box.blocks)
     for (Instruction& i : block.instructions)
-      if (i.kind == Instruction::Kind::kLoad || i.kind == Instruction::Kind::kIndices) visit(i.affine);
+      if (i.has_address()) visit(i.affine);
 }
 
 // Makes `outer` and `inner` one variable if every address steps through them as through one. Variables of extent 1 stay where

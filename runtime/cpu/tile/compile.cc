@@ -18,6 +18,7 @@ using Kind = ElementNode::Kind;
 struct NotCompilable {};
 
 constexpr std::size_t kMaxBoxes = 48;
+constexpr std::int64_t kLongRow = 8;  // elements: what is the same all along a row is computed once
 
 // Row-major or channels-last strides by axis.
 std::vector<std::int64_t> strides_of(const Sizes& sizes, Layout layout) {
@@ -46,7 +47,7 @@ class BoxCompiler {
   BoxProgram compile(const Element& element) {
     box_.blocks.emplace_back();
     box_.blocks[0].result = without_integers(emit(element, 0));
-    for (std::size_t b = 0; b < box_.blocks.size(); ++b) fuse_multiply_add(box_.blocks[b]);
+    for (Block& block : box_.blocks) fuse_multiply_add(block);
     return std::move(box_);
   }
 
@@ -80,6 +81,11 @@ class BoxCompiler {
     }
     if (layout.blocked()) add_inner();
     box_.output_rank = box_.extents.size();
+    for (std::size_t v = 0; v < box_.output_rank && block_ == 0; ++v)
+      if (box_.extents[v] > 1) innermost_ = static_cast<int>(v);
+    const auto several =
+        std::count_if(box_.extents.begin(), box_.extents.end(), [](std::int64_t extent) { return extent > 1; });
+    if (several < 2 || box_.extents[innermost_] < kLongRow) innermost_ = -1;
     std::vector<Affine> position(axes_);
     for (std::size_t a = 0; a < axes_; ++a) {
       position[a].coefficients.resize(a + 1);
@@ -142,7 +148,7 @@ class BoxCompiler {
 
   // ---- Instructions
   int add(int block, Instruction i) {
-    using Key = std::tuple<int, int, bool, int, int, int, int, std::int64_t, std::vector<std::int64_t>, std::uint64_t,
+    using Key = std::tuple<int, int, bool, int, int, int, int, int, std::int64_t, std::vector<std::int64_t>, std::uint64_t,
                            std::int64_t, const Function*>;
     std::uint64_t bits = 0;
     static_assert(sizeof bits == sizeof i.real);
@@ -155,6 +161,7 @@ class BoxCompiler {
               i.arguments[1],
               i.arguments[2],
               i.operand,
+              i.other,
               i.affine.constant,
               i.affine.coefficients,
               bits,
@@ -211,6 +218,66 @@ class BoxCompiler {
     for (const Element& a : e->arguments) find_depth(a, seen, deepest);
   }
 
+  // ---- Rows: what changes from row to row only, or along each row only, belongs to a block of its own.
+  struct Changes {
+    bool along = false, across = false;  // rows, which are of the innermost variable
+    void add(const Changes& other) {
+      along = along || other.along;
+      across = across || other.across;
+    }
+  };
+  Changes changes(const Index& index) {
+    Changes result;
+    for_each_atom(index, [&](const Atom& atom) {
+      if (atom.kind == Atom::Kind::kLoad) return result.add(changes(atom.element));
+      const auto v = variables_.find(atom.id);
+      if (!v) return;
+      const bool reduced = static_cast<std::size_t>(*v) >= axes_;
+      result.add({reduced || dimension_[*v] == innermost_, reduced || dimension_[*v] != innermost_});
+    });
+    return result;
+  }
+  Changes changes(const Element& e) {
+    if (e->kind == Kind::kReduce) return {true, true};  // stays where it is
+    if (const auto found = changes_.find(e.get()); found != changes_.end()) return found->second;
+    Changes result;
+    if (e->kind == Kind::kFromIndex) result.add(changes(e->index));
+    for (const Index& i : e->position) result.add(changes(i));
+    for (const Condition& c : e->conditions) result.add(changes(c.left - c.right));
+    for (const Element& a : e->arguments) result.add(changes(a));
+    kept_.push_back(e);
+    return changes_[e.get()] = result;
+  }
+  // Is it one instruction wherever it stands?
+  bool is_direct(const ElementNode& e) const {
+    if (e.kind == Kind::kConstant) return true;
+    if (e.kind == Kind::kFromIndex) return variables_.affine(e.index).has_value();
+    if (e.kind == Kind::kConvert) return e.arguments[0]->kind == Kind::kRead && is_direct(*e.arguments[0]);
+    return e.kind == Kind::kRead &&
+           std::all_of(e.position.begin(), e.position.end(), [&](const Index& i) { return variables_.affine(i).has_value(); });
+  }
+  // The block where such things are computed for a block; that itself if there is none.
+  int block_for(int block, const Changes& c) {
+    if (block != 0 || innermost_ < 0 || (c.along && c.across)) return block;
+    int& part = c.along ? row_ : rows_;
+    if (part < 0) {
+      part = static_cast<int>(box_.blocks.size());
+      box_.blocks.emplace_back();
+      box_.blocks[part].parent = 0;
+      box_.blocks[part].part = c.along ? Block::Part::kRow : Block::Part::kRows;
+    }
+    return part;
+  }
+  // A register of the block, for one of a block that block_for gave.
+  int take_over(int block, int from, int r) {
+    if (from == block) return r;
+    Instruction i{from == row_ ? Instruction::Kind::kRepeat : Instruction::Kind::kSpread};
+    i.integer = at(from, r).integer;
+    i.child = from;
+    i.other = r;
+    return add(block, std::move(i));
+  }
+
   int outer(int block, int parent_register) {
     Instruction i{Instruction::Kind::kOuter};
     i.integer = at(box_.blocks[block].parent, parent_register).integer;
@@ -222,7 +289,10 @@ class BoxCompiler {
     const auto key = std::pair(e.get(), block);
     if (const auto found = emitted_.find(key); found != emitted_.end()) return found->second;
     int result = -1;
-    if (block > 0 && e->kind != Kind::kConstant) {
+    if (block == 0 && innermost_ >= 0 && !is_direct(*e)) {
+      const int there = block_for(0, changes(e));
+      if (there != 0) result = take_over(0, there, emit(e, there));
+    } else if (block > 0 && box_.blocks[block].part == Block::Part::kElements && e->kind != Kind::kConstant) {
       std::set<const ElementNode*> seen;
       int deepest = 0;
       find_depth(e, seen, deepest);
@@ -421,19 +491,22 @@ class BoxCompiler {
     for (const Condition& c : conditions) {
       if (variables_.decide(c) == true) continue;
       using In = Instruction::Kind;
-      const int difference = emit_index(c.left - c.right, block), zero = number(block, 0);
+      const Index left = c.left - c.right;
+      const int there = block_for(block, changes(left));
+      const int difference = emit_index(left, there), zero = number(there, 0);
       int holds = -1;
       switch (c.relation) {
         case Condition::Relation::kLess:
-          holds = add(block, In::kLess, true, difference, zero);
+          holds = add(there, In::kLess, true, difference, zero);
           break;
         case Condition::Relation::kLessEqual:
-          holds = add(block, In::kLessEqual, true, difference, zero);
+          holds = add(there, In::kLessEqual, true, difference, zero);
           break;
         default:
-          holds = add(block, In::kEqual, true, difference, zero);
+          holds = add(there, In::kEqual, true, difference, zero);
       }
-      if (c.relation == Condition::Relation::kNotEqual) holds = add(block, In::kSubtract, true, number(block, 1), holds);
+      if (c.relation == Condition::Relation::kNotEqual) holds = add(there, In::kSubtract, true, number(there, 1), holds);
+      holds = take_over(block, there, holds);
       mask = mask == kAlways ? holds : add(block, In::kMultiply, true, mask, holds);
     }
     return mask;
@@ -513,21 +586,53 @@ class BoxCompiler {
       return add(block, std::move(i));
     }
     if (operand.layout.blocked()) throw NotCompilable();
-    // Positions that a guard or a table may carry outside are kept inside: what is read there is not used.
+    const auto strides = strides_of(operand.sizes, operand.layout);
+    std::vector<std::size_t> of_rows, of_elements;
+    bool regular = true;  // along each row
+    Affine along;
+    Changes elements;
+    for (std::size_t a = 0; a < e.position.size(); ++a) {
+      const Changes c = changes(e.position[a]);
+      if (!c.along && block_for(block, c) != block) {
+        of_rows.push_back(a);
+        continue;
+      }
+      of_elements.push_back(a);
+      elements.add(c);
+      const auto p = variables_.affine(e.position[a]);
+      regular = regular && p && variables_.lowest(*p) >= 0 && variables_.highest(*p) < operand.sizes[a];
+      if (regular) along.add(*p, strides[a]);
+    }
+    Instruction i{In::kGather};
+    i.integer = integer;
+    i.operand = e.operand;
+    if (!of_rows.empty()) {
+      i.kind = In::kGatherRows;
+      i.child = rows_;
+      i.other = emit_offset(e, operand, of_rows, rows_);
+      if (regular) {
+        i.affine = in_box(along);
+        return add(block, std::move(i));
+      }
+    }
+    const int there = block_for(block, elements);
+    i.arguments[0] = take_over(block, there, emit_offset(e, operand, of_elements, there));
+    return add(block, std::move(i));
+  }
+
+  // Positions that a guard or a table may carry outside are kept inside: what is read there is not used.
+  int emit_offset(const ElementNode& e, const TileOperand& operand, const std::vector<std::size_t>& axes, int block) {
+    using In = Instruction::Kind;
     const auto strides = strides_of(operand.sizes, operand.layout);
     int offset = number(block, 0);
-    for (std::size_t a = 0; a < e.position.size(); ++a) {
+    for (const std::size_t a : axes) {
       int p = emit_index(e.position[a], block);
       p = add(block, In::kMaximum, true, p, number(block, 0));
       p = add(block, In::kMinimum, true, p, number(block, operand.sizes[a] - 1));
       p = add(block, In::kMultiply, true, p, number(block, strides[a]));
       offset = add(block, In::kAdd, true, offset, p);
     }
-    Instruction i{In::kGather};
-    i.integer = integer;
-    i.operand = e.operand;
-    i.arguments[0] = offset;
-    return add(block, std::move(i));
+    return offset;
   }
 
   // A result that becomes an integer, within bounds that the output's small type can hold, is stored from the real.
@@ -577,12 +682,15 @@ class BoxCompiler {
   std::vector<int> dimension_;  // of each axis of the output, in the box
   std::int64_t block_ = 0;      // of channels
   int inner_channel_ = -1;
+  int innermost_ = -1;        // dimension of rows; -1: there are none
+  int rows_ = -1, row_ = -1;  // the blocks of what is computed for each row, and for an element of each, if there are any
+  std::map<const ElementNode*, Changes> changes_;
   std::vector<int> block_of_;  // of each reduction variable
   BoxProgram box_;
   std::map<std::pair<const ElementNode*, int>, int> emitted_;
   std::vector<Element> kept_;
-  std::map<std::tuple<int, int, bool, int, int, int, int, std::int64_t, std::vector<std::int64_t>, std::uint64_t, std::int64_t,
-                      const Function*>,
+  std::map<std::tuple<int, int, bool, int, int, int, int, int, std::int64_t, std::vector<std::int64_t>, std::uint64_t,
+                      std::int64_t, const Function*>,
            int>
       known_;
 };

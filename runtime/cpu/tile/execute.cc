@@ -1,6 +1,7 @@
 // Running tile programs.
 #include <algorithm>
 #include <type_traits>
+#include <utility>
 
 #include "runtime/cpu/tile/box_plan.h"
 
@@ -53,6 +54,7 @@ class Executor final : public TileProgram {
     std::vector<Registers> blocks;
     std::vector<Tile> tiles;
     std::vector<Count> element;  // of the enclosing tile, for reductions that run along their variables
+    Count row_start = 0;         // of the part of a row that was computed last
     std::vector<std::byte> memory;
   };
 
@@ -81,7 +83,11 @@ class Executor final : public TileProgram {
       registers.at = registers.home;
       next += p.buffers * slot(b);
       c.tiles[b].variables = p.tiling.variables;
-      c.tiles[b].extents.assign(p.tiling.variables.size(), 1);
+      const std::vector<int>& outer = plan.blocks[0].tiling.variables;
+      if (plan.program.blocks[b].part == Block::Part::kRows) c.tiles[b].variables.assign(outer.begin(), outer.end() - 1);
+      if (plan.program.blocks[b].part == Block::Part::kRow) c.tiles[b].variables.assign(1, outer.back());
+      c.tiles[b].size = 0;
+      c.tiles[b].extents.assign(c.tiles[b].variables.size(), 1);
       // Constants are filled in once.
       for (std::size_t r = 0; r < p.buffer.size(); ++r) {
         const Instruction& i = plan.program.blocks[b].instructions[r];
@@ -193,6 +199,55 @@ class Executor final : public TileProgram {
     });
   }
 
+  // Of a block once for each row of its parent's tile.
+  void evaluate_rows(Context& c, int b, const Tile& tile) const {
+    Tile& rows = c.tiles[b];
+    std::copy(tile.extents.begin(), tile.extents.end() - 1, rows.extents.begin());
+    rows.size = tile.size / tile.extents.back();
+    evaluate(c, b, rows, -1);
+  }
+
+  // Of a block once for an element of each row, unless it was done for the same part of a row.
+  void evaluate_row(Context& c, int b, const Tile& tile) const {
+    Tile& row = c.tiles[b];
+    const Count start = c.current[row.variables[0]];
+    if (row.size == tile.extents.back() && c.row_start == start) return;
+    row.extents[0] = row.size = tile.extents.back();
+    c.row_start = start;
+    evaluate(c, b, row, -1);
+  }
+
+  template <class T>
+  void gather_rows(const Context& c, const Instruction& i, T* d, const Tile& tile, const Arithmetic<T>& loops) const {
+    const DataType type = operand_types_[i.operand];
+    const auto width = static_cast<Count>(byte_size(type));
+    const std::int64_t* row = integers(c, i.child, i.other);
+    const std::byte* const source = c.operands[i.operand] + start(i.affine, c) * width;
+    const std::int64_t* const offsets = i.arguments[0] < 0 ? nullptr : integers(c, 0, i.arguments[0]);
+    for_each_row(i.affine, tile, [&](Count at, Count to, Count stride, Count n) {
+      const std::byte* const from = source + (at + *row++) * width;
+      if (offsets != nullptr)
+        loops.gather(d + to, from, type, offsets + to, n);
+      else
+        loops.load(d + to, from, type, stride, n);
+    });
+  }
+
+  template <class T>
+  static void spread(T* d, const T* rows, const Tile& tile, const Arithmetic<T>& loops) {
+    const Count n = tile.extents.back();
+    for (Count row = 0; row * n < tile.size; ++row) loops.fill(d + row * n, rows[row], n);
+  }
+
+  template <class T>
+  void repeat(Context& c, const Instruction& i, int r, T* d, const T* row, const Tile& tile) const {
+    Kept& kept = c.blocks[0].kept[r];
+    if (kept.address == &i && kept.value == c.row_start && kept.extents == tile.extents) return;
+    kept = {&i, c.row_start, tile.extents};
+    const Count n = tile.extents.back();
+    for (Count at = 0; at < tile.size; at += n) std::copy_n(row, n, d + at);
+  }
+
   void indices(Context& c, int b, int r, const Tile& tile) const {
     const Instruction& i = c.plan->program.blocks[b].instructions[r];
     const std::int64_t first = start(i.affine, c);
@@ -259,6 +314,7 @@ class Executor final : public TileProgram {
     const Count n = tile.size;
     const auto real_at = [&](int r) { return r < 0 ? nullptr : reals(c, b, r); };
     const auto integer_at = [&](int r) { return r < 0 ? nullptr : integers(c, b, r); };
+    bool has_rows = false;
     for (int r = 0; r < static_cast<int>(block.instructions.size()); ++r) {
       if (!p.live[r]) continue;
       const Instruction& i = block.instructions[r];
@@ -276,6 +332,27 @@ class Executor final : public TileProgram {
             integer_.gather(integer_at(r), c.operands[i.operand], operand_types_[i.operand], integer_at(i.arguments[0]), n);
           else
             real_.gather(real_at(r), c.operands[i.operand], operand_types_[i.operand], integer_at(i.arguments[0]), n);
+          break;
+        case In::kGatherRows:
+          if (!std::exchange(has_rows, true)) evaluate_rows(c, i.child, tile);
+          if (i.integer)
+            gather_rows(c, i, integer_at(r), tile, integer_);
+          else
+            gather_rows<R>(c, i, real_at(r), tile, real_);
+          break;
+        case In::kSpread:
+          if (!std::exchange(has_rows, true)) evaluate_rows(c, i.child, tile);
+          if (i.integer)
+            spread(integer_at(r), integers(c, i.child, i.other), tile, integer_);
+          else
+            spread<R>(real_at(r), reals(c, i.child, i.other), tile, real_);
+          break;
+        case In::kRepeat:
+          evaluate_row(c, i.child, tile);
+          if (i.integer)
+            repeat(c, i, r, integer_at(r), integers(c, i.child, i.other), tile);
+          else
+            repeat(c, i, r, real_at(r), reals(c, i.child, i.other), tile);
           break;
         case In::kIndices:
           indices(c, b, r, tile);
