@@ -37,7 +37,7 @@ TEST_CASE("elementwise functions") {
 TEST_CASE("special values pass through elementwise functions") {
   const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<double> special{0.0, -0.0, 1e-42, -1e-42, inf, -inf, nan, 88.9, 100, -103.5, -120, 3e38};
-  for (const char* op : {"Exp", "Sigmoid", "Tanh", "Relu", "Abs", "Sqrt", "Neg"}) {
+  for (const char* op : {"Exp", "Sigmoid", "Tanh", "Erf", "Relu", "Abs", "Sqrt", "Neg"}) {
     CAPTURE(op);
     Builder b(1);
     b.inputs.push_back(Tensor::from_reals(DataType::kFloat, {12}, special));

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "runtime/cpu/error_function_impl.h"
 #include "runtime/cpu/product/product_loops_isa.h"
 
 namespace rewright::cpu {
@@ -117,21 +118,8 @@ inline V hyperbolic_tangent(V x) {
   return size > 0.625f ? signed_large : p * z * x + x;
 }
 
-// An odd rational function, fitted on |x| < 3.925; beyond that the nearest float is 1.
 inline V error_function(V x) {
-  const V clamped = at_most(splat(4.0f), at_least(splat(-4.0f), x));
-  const V z = clamped * clamped;
-  V p = z * -2.72614225801306e-10f + 2.77068142495902e-08f;
-  p = p * z + -2.10102402082508e-06f;
-  p = p * z + -5.69250639462346e-05f;
-  p = p * z + -7.34990630326855e-04f;
-  p = p * z + -2.95459980854025e-03f;
-  p = p * z + -1.60960333262415e-02f;
-  V q = z * -1.45660718464996e-05f + -2.13374055278905e-04f;
-  q = q * z + -1.68282697438203e-03f;
-  q = q * z + -7.37332916720468e-03f;
-  q = q * z + -1.42647390514189e-02f;
-  const V inside = clamped * p / q;
+  const V inside = error_function_within(at_most(splat(4.0f), at_least(splat(-4.0f), x)));
   return x > 3.925f ? splat(1.0f) : x < -3.925f ? splat(-1.0f) : inside;
 }
 

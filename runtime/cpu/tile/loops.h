@@ -36,7 +36,8 @@ struct Arithmetic {
 template <class R>
 struct RealLoops : Arithmetic<R> {
   using Unary = void (*)(R* d, const R* a, Count n);
-  // A loop for the function, or null. Errors are below 2 units in the last place, those of tanh and sigmoid below 4.
+  // A loop for the function, or null. Errors are below 2 units in the last place, those of tanh and sigmoid below 4, of erf
+  // below 6.
   Unary (*unary)(const Function& function);
   void (*to_integer)(std::int64_t* d, const R* a, Count n);  // towards zero, saturating; NaN gives 0
   void (*from_integer)(R* d, const std::int64_t* a, Count n);
