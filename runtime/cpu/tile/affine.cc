@@ -1,5 +1,7 @@
 #include "runtime/cpu/tile/affine.h"
 
+#include <algorithm>
+
 namespace rewright::cpu {
 
 namespace {
@@ -120,6 +122,54 @@ std::optional<Affine> Variables::affine(const Index& index) const {
       }
     }
     result.add(term, 1);
+  }
+  return result;
+}
+
+std::optional<Range> Variables::bounds_of_atom(const Atom& atom) const {
+  if (atom.kind == Atom::Kind::kBound) {
+    const auto variable = find(atom.id);
+    if (!variable) return std::nullopt;
+    return ranges_[static_cast<std::size_t>(*variable)];
+  }
+  if (atom.arguments.size() != 2) return std::nullopt;
+  const auto a = bounds(atom.arguments[0]), b = bounds(atom.arguments[1]);
+  if (!a || !b) return std::nullopt;
+  const bool known_divisor = b->high - b->low == 1 && b->low > 0;
+  switch (atom.kind) {
+    case Atom::Kind::kFloorDiv:
+      if (!known_divisor) return std::nullopt;
+      return Range{floor_quotient(a->low, b->low), floor_quotient(a->high - 1, b->low) + 1};
+    case Atom::Kind::kMod:
+      if (!known_divisor) return std::nullopt;
+      return Range{0, b->low};
+    case Atom::Kind::kMin:
+      return Range{std::min(a->low, b->low), std::min(a->high, b->high)};
+    case Atom::Kind::kMax:
+      return Range{std::max(a->low, b->low), std::max(a->high, b->high)};
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<Range> Variables::bounds(const Index& index) const {
+  if (const auto a = affine(index)) return Range{lowest(*a), highest(*a) + 1};
+  Range result{index.constant_term(), index.constant_term() + 1};
+  for (const Monomial& monomial : index.polynomial()->monomials) {
+    Range term{monomial.coefficient, monomial.coefficient + 1};
+    for (const AtomPointer& factor : monomial.factors) {
+      const auto f = bounds_of_atom(*factor);
+      if (!f || f->low >= f->high) return std::nullopt;
+      std::int64_t corners[4];
+      int n = 0;
+      for (const std::int64_t x : {term.low, term.high - 1})
+        for (const std::int64_t y : {f->low, f->high - 1})
+          if (__builtin_mul_overflow(x, y, &corners[n++])) return std::nullopt;
+      term = {*std::min_element(corners, corners + 4), *std::max_element(corners, corners + 4) + 1};
+    }
+    if (__builtin_add_overflow(result.low, term.low, &result.low) ||
+        __builtin_add_overflow(result.high, term.high - 1, &result.high))
+      return std::nullopt;
   }
   return result;
 }

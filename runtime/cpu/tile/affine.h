@@ -40,11 +40,14 @@ class Variables {
 
   // The expression as an affine one, using that variables stay in their ranges; nullopt if it is not.
   std::optional<Affine> affine(const Index& index) const;
+  // Bounds of the expression, as far as they follow from those of its parts; nullopt for elements of tensors.
+  std::optional<Range> bounds(const Index& index) const;
   // Does the condition hold everywhere, or nowhere, within the ranges? nullopt if neither is known.
   std::optional<bool> decide(const Condition& condition) const;
 
  private:
   std::optional<Affine> affine_atom(const Atom& atom) const;
+  std::optional<Range> bounds_of_atom(const Atom& atom) const;
   std::map<std::uint64_t, int> by_atom_;
   std::vector<Range> ranges_;
 };

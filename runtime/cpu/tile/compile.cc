@@ -586,46 +586,70 @@ class BoxCompiler {
       return add(block, std::move(i));
     }
     if (operand.layout.blocked()) throw NotCompilable();
+    return emit_gather(e, operand, integer, block);
+  }
+
+  // An address as a sum: terms that surely lie inside, and axes whose positions have to be kept inside.
+  struct Address {
+    Index sum;
+    std::vector<std::size_t> axes;
+    bool empty() const { return axes.empty() && sum == Index(0); }
+  };
+
+  int emit_gather(const ElementNode& e, const TileOperand& operand, bool integer, int block) {
     const auto strides = strides_of(operand.sizes, operand.layout);
-    std::vector<std::size_t> of_rows, of_elements;
-    bool regular = true;  // along each row
-    Affine along;
-    Changes elements;
+    // By row, by element of a row, and by both.
+    Address of_rows, of_row, of_elements;
+    const auto part = [&](const Changes& c) -> Address& {
+      const int there = block_for(block, c);
+      return there == block ? of_elements : there == rows_ ? of_rows : of_row;
+    };
+    Index sum;
     for (std::size_t a = 0; a < e.position.size(); ++a) {
-      const Changes c = changes(e.position[a]);
-      if (!c.along && block_for(block, c) != block) {
-        of_rows.push_back(a);
-        continue;
-      }
-      of_elements.push_back(a);
-      elements.add(c);
-      const auto p = variables_.affine(e.position[a]);
-      regular = regular && p && variables_.lowest(*p) >= 0 && variables_.highest(*p) < operand.sizes[a];
-      if (regular) along.add(*p, strides[a]);
+      const auto bounds = variables_.bounds(e.position[a]);
+      if (bounds && bounds->low >= 0 && bounds->high <= operand.sizes[a])
+        sum += e.position[a] * Index(strides[a]);
+      else
+        part(changes(e.position[a])).axes.push_back(a);
     }
-    Instruction i{In::kGather};
+    std::vector<Index> regular{Index(sum.constant_term())};
+    if (!sum.is_constant())
+      for (const Monomial& m : sum.polynomial()->monomials) {
+        Index term(m.coefficient);
+        for (const AtomPointer& factor : m.factors) term *= Index::atom(factor);
+        if (variables_.affine(term))
+          regular.push_back(term);
+        else
+          part(changes(term)).sum += term;
+      }
+    Instruction i{Instruction::Kind::kGather};
     i.integer = integer;
     i.operand = e.operand;
-    if (!of_rows.empty()) {
-      i.kind = In::kGatherRows;
-      i.child = rows_;
-      i.other = emit_offset(e, operand, of_rows, rows_);
-      if (regular) {
-        i.affine = in_box(along);
-        return add(block, std::move(i));
+    if (!of_rows.empty() && of_row.empty() && of_elements.empty()) {
+      for (const Index& term : regular) i.affine.add(in_box(*variables_.affine(term)), 1);
+    } else {
+      for (const Index& term : regular) part(changes(term)).sum += term;
+      int offset = of_elements.empty() && !of_row.empty() ? -1 : emit_address(e, operand, of_elements, block);
+      if (!of_row.empty()) {
+        const int row = take_over(block, row_, emit_address(e, operand, of_row, row_));
+        offset = offset < 0 ? row : add(block, Instruction::Kind::kAdd, true, row, offset);
       }
+      i.arguments[0] = offset;
     }
-    const int there = block_for(block, elements);
-    i.arguments[0] = take_over(block, there, emit_offset(e, operand, of_elements, there));
+    if (!of_rows.empty()) {
+      i.kind = Instruction::Kind::kGatherRows;
+      i.child = rows_;
+      i.other = emit_address(e, operand, of_rows, rows_);
+    }
     return add(block, std::move(i));
   }
 
   // Positions that a guard or a table may carry outside are kept inside: what is read there is not used.
-  int emit_offset(const ElementNode& e, const TileOperand& operand, const std::vector<std::size_t>& axes, int block) {
+  int emit_address(const ElementNode& e, const TileOperand& operand, const Address& address, int block) {
     using In = Instruction::Kind;
     const auto strides = strides_of(operand.sizes, operand.layout);
-    int offset = number(block, 0);
-    for (const std::size_t a : axes) {
+    int offset = emit_index(address.sum, block);
+    for (const std::size_t a : address.axes) {
       int p = emit_index(e.position[a], block);
       p = add(block, In::kMaximum, true, p, number(block, 0));
       p = add(block, In::kMinimum, true, p, number(block, operand.sizes[a] - 1));
