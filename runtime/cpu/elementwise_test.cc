@@ -105,6 +105,53 @@ TEST_CASE("concatenation, slices and padding split into boxes") {
   }
 }
 
+// Positions that change from row to row, along each row, or in both ways; from tables, and beyond the ends.
+TEST_CASE("elements from elsewhere") {
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    CAPTURE(seed);
+    Builder b(seed);
+    const Sizes sizes{b.pick(1, 2), 4 * b.pick(1, 4), b.pick(2, 12), b.pick(2, 20)};
+    ValueId y = b.input(DataType::kFloat, sizes);
+    const auto table = [&](std::int64_t size, const Sizes& of) {
+      std::vector<std::int64_t> list(static_cast<std::size_t>(element_count(of)));
+      for (std::int64_t& i : list) i = b.pick(-size, size - 1);
+      const Tensor tensor = Tensor::from_integers(DataType::kInt64, of, list);
+      if (b.pick(0, 1)) return b.graph.add_constant(tensor);
+      b.inputs.push_back(tensor);
+      return b.graph.add_input("i" + std::to_string(b.inputs.size()), {DataType::kInt64, to_indices(of)});
+    };
+    for (int n = 0; n < 2; ++n) {
+      const Sizes now = values(b.graph.value(y).type.shape);
+      const auto axis = static_cast<std::size_t>(b.pick(0, 3));
+      switch (b.pick(0, 5)) {
+        case 0:
+          y = node(b.graph, "Gather", {y, table(now[axis], {b.pick(1, 16)})}, {{"axis", Index(axis)}})[0];
+          break;
+        case 1:
+          y = node(b.graph, "GatherElements", {y, table(now[axis], now)}, {{"axis", Index(axis)}})[0];
+          break;
+        case 2:
+          y = node(b.graph, "Resize", {y},
+                   {{"sizes", indices({now[0], now[1], b.pick(1, 17), b.pick(1, 33)})},
+                    {"mode", std::string(b.pick(0, 1) ? "nearest" : "linear")}})[0];
+          break;
+        case 3:
+          if (now[1] % 4 == 0) y = node(b.graph, "DepthToSpace", {y}, {{"blocksize", Index(2)}})[0];
+          break;
+        case 4:
+          y = node(b.graph, "Tile", {y}, {{"repeats", indices({1, b.pick(1, 2), b.pick(1, 3), b.pick(1, 3)})}})[0];
+          break;
+        default:
+          y = node(b.graph, "Pad", {y},
+                   {{"pads_begin", indices({0, 0, b.pick(0, 1), b.pick(0, 1)})},
+                    {"pads_end", indices({0, 0, b.pick(0, 1), b.pick(0, 1)})},
+                    {"mode", std::string(now[2] > 1 && now[3] > 1 ? "reflect" : "edge")}})[0];
+      }
+    }
+    b.check(b.pick(0, 1) ? y : node(b.graph, "Mul", {y, y})[0]);
+  }
+}
+
 TEST_CASE("reductions") {
   for (const char* op : {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"}) {
     for (unsigned seed = 0; seed < 16; ++seed) {

@@ -14,6 +14,7 @@
 #include "runtime/cpu/quantized/quantized.h"
 #include "runtime/cpu/runner.h"
 #include "runtime/cpu/tile/stages.h"
+#include "runtime/fusion/contraction.h"
 
 namespace rewright::cpu {
 
@@ -683,7 +684,8 @@ void Planner::find_lifetimes() {
 
 Plan make_plan(Graph graph, const PlanOptions& options) {
   const LibrariesOnOneThread alone;  // oneDNN's primitives are made for the number of threads in use
-  Graph planned = with_dequantizations_by_use(in_float(graph));
+  const auto has_kernel = [](const Node& node) { return kernel_table().contains(node.op->name()); };
+  Graph planned = fusion::with_matrix_products(with_dequantizations_by_use(in_float(graph)), has_kernel);
   graph = Graph();  // holds no constant any more
   return Planner(std::move(planned), options).make();
 }

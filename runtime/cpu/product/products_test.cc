@@ -1,4 +1,6 @@
 // Products, packed in every way, and attention.
+#include <map>
+
 #include "runtime/cpu/graph_testing.h"
 #include "runtime/cpu/product/packed_product.h"
 
@@ -350,4 +352,42 @@ TEST_CASE("results do not depend on the run, for a number of threads") {
     CHECK(cpu_backend().prepare(b.graph, options)->run(b.inputs)[0] == first);
   }
   b.check();
+}
+
+// Letters of each kind in any order, as Einsum has them; some axes of size 1.
+TEST_CASE("contractions are products of matrices") {
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    CAPTURE(seed);
+    Builder b(seed);
+    std::map<char, std::int64_t> sizes;
+    std::string first, second, result;
+    const auto add = [&](std::string_view letters, std::int64_t least, bool in_first, bool in_second, bool in_result) {
+      for (const char c : letters.substr(0, static_cast<std::size_t>(b.pick(least, 2)))) {
+        sizes[c] = b.pick(0, 4) == 0 ? 1 : b.pick(2, 9);
+        if (in_first) first += c;
+        if (in_second) second += c;
+        if (in_result) result += c;
+      }
+    };
+    add("ab", 0, true, true, true);
+    add("mn", 0, true, false, true);
+    add("pq", 0, false, true, true);
+    add("jk", 1, true, true, false);
+    for (std::string* const list : {&first, &second, &result}) std::shuffle(list->begin(), list->end(), b.random);
+    const auto operand = [&](const std::string& letters) {
+      Sizes of;
+      for (const char c : letters) of.push_back(sizes[c]);
+      return b.pick(0, 4) == 0 ? b.constant(of) : b.input(of);
+    };
+    const std::string equation = first + "," + second + "->" + result;
+    CAPTURE(equation);
+    const ValueId x = operand(first);
+    ValueId y = node(b.graph, "Einsum", {x, operand(second)}, {{"equation", equation}})[0];
+    if (b.pick(0, 1)) y = node(b.graph, "Relu", {y})[0];
+    b.graph.add_output("y", y);
+    check_graph(b.graph, b.inputs, 5e-5);
+    const std::vector<std::string> steps = b.steps();
+    const bool known = b.inputs.empty();
+    CHECK((known || std::any_of(steps.begin(), steps.end(), [](const std::string& s) { return s.starts_with("MatMul"); })));
+  }
 }
