@@ -4,6 +4,8 @@
 
 #include "runtime/cpu/epilogue.h"
 #include "runtime/cpu/layout_assignment.h"
+#include "runtime/cpu/pool_shape.h"
+#include "runtime/cpu/quantized/quantized_pool.h"
 #include "runtime/cpu/rows/rows.h"
 
 namespace rewright::cpu {
@@ -14,12 +16,6 @@ using dnnl::memory;
 
 constexpr double kElements = 16;   // of windows, a nanosecond
 constexpr double kPlainTap = 0.1;  // nanoseconds that an element of a window takes longer in oneDNN's plain loops
-
-struct PoolShape {
-  Sizes x, y;
-  memory::dims kernel, strides, dilations, pads_begin, pads_end;
-  dnnl::algorithm algorithm;
-};
 
 // What becomes of the result: max(low, min(high, result * factor + the step's second input)).
 struct Behind {
@@ -42,16 +38,6 @@ dnnl::pooling_forward::primitive_desc describe(const PoolShape& s, const memory:
           user_scratchpad()};
 }
 
-// With three axes, the missing ones of size 1.
-PoolShape of_three_axes(PoolShape s) {
-  while (s.x.size() < 5) {
-    for (Sizes* sizes : {&s.x, &s.y}) sizes->insert(sizes->begin() + 2, 1);
-    for (memory::dims* list : {&s.kernel, &s.strides}) list->insert(list->begin(), 1);
-    for (memory::dims* list : {&s.dilations, &s.pads_begin, &s.pads_end}) list->insert(list->begin(), 0);
-  }
-  return s;
-}
-
 // Over tensors whose channels, or blocks of channels, stand last.
 class WindowKernel final : public Kernel {
  public:
@@ -68,11 +54,11 @@ class WindowKernel final : public Kernel {
     const std::int64_t row_stride = s_.x[4] * columns_, slice_stride = s_.x[3] * row_stride;
     const double taken = static_cast<double>(rows * width * columns_ * element_count(s_.kernel));
     call.workers.for_each(rows, taken / kElements, [&](std::int64_t row, int) {
-      const Taps slices = taps(0, row / height % depth), vertical = taps(1, row % height);
+      const PoolShape::Taps slices = s_.taps(0, row / height % depth), vertical = s_.taps(1, row % height);
       const float* const from =
           x + (row / height / depth * s_.x[2] + slices.first) * slice_stride + vertical.first * row_stride;
       for (std::int64_t q = 0; q < width; ++q) {
-        const Taps horizontal = taps(2, q);
+        const PoolShape::Taps horizontal = s_.taps(2, q);
         const RowLoops::Window window{vertical.count,   (s_.dilations[1] + 1) * row_stride,
                                       horizontal.count, (s_.dilations[2] + 1) * columns_,
                                       slices.count,     (s_.dilations[0] + 1) * slice_stride};
@@ -91,19 +77,6 @@ class WindowKernel final : public Kernel {
   }
 
  private:
-  // The positions of a window along an axis that lie in the input.
-  struct Taps {
-    std::int64_t first, count;
-  };
-  Taps taps(std::size_t axis, std::int64_t position) const {
-    const std::int64_t step = s_.dilations[axis] + 1, size = s_.x[axis + 2];
-    const std::int64_t start = position * s_.strides[axis] - s_.pads_begin[axis];
-    const std::int64_t skipped = start < 0 ? (-start + step - 1) / step : 0;
-    const std::int64_t first = start + skipped * step;
-    if (first >= size) return {0, 0};
-    return {first, std::min(s_.kernel[axis] - skipped, (size - first + step - 1) / step)};
-  }
-
   PoolShape s_;
   std::int64_t columns_;
   Behind behind_;
@@ -179,56 +152,24 @@ class PoolPlan final : public NodePlan, public ChoosesLayout {
 };
 
 std::unique_ptr<NodePlan> plan_pool(Planner& planner, const Node& node, bool average) {
-  const ValueInfo x = planner.info(node.inputs[0]), y = planner.info(node.outputs[0]);
-  if (x.type != DataType::kFloat || x.sizes.size() < 3 || x.sizes.size() > 5) return nullptr;
-  if (element_count(x.sizes) == 0 || element_count(y.sizes) == 0) return nullptr;
-  if (node.outputs.size() > 1 && node.outputs[1] != kNoValue) return nullptr;
-  const AttributeReader attributes(node);
-  PoolShape s{x.sizes,
-              y.sizes,
-              attributes.list("kernel"),
-              attributes.list("strides"),
-              attributes.list("dilations"),
-              attributes.list("pads_begin"),
-              attributes.list("pads_end"),
-              dnnl::algorithm::pooling_max};
-  const bool with_padding = average && attributes.flag("count_include_pad");
-  if (average)
-    s.algorithm = with_padding ? dnnl::algorithm::pooling_avg_include_padding : dnnl::algorithm::pooling_avg_exclude_padding;
-  for (std::size_t a = 0; a < s.kernel.size(); ++a) {
-    const std::int64_t extent = s.dilations[a] * (s.kernel[a] - 1) + 1;
-    if (s.pads_begin[a] < 0 || s.pads_end[a] < 0 || s.pads_begin[a] >= extent) return nullptr;
-    // Rounding up lets the last window reach beyond the padding; oneDNN takes that as padding.
-    const std::int64_t reach = (y.sizes[a + 2] - 1) * s.strides[a] + extent - x.sizes[a + 2] - s.pads_begin[a];
-    if (reach > s.pads_end[a] && with_padding) return nullptr;
-    s.pads_end[a] = reach;
-    if (reach < 0 || reach >= extent) {
-      if (reach >= extent || -reach >= s.strides[a]) return nullptr;
-    }
-    if (s.dilations[a] != 1 && average) return nullptr;
-    --s.dilations[a];
-  }
+  auto shape = read_pool(planner, node, average);
+  if (!shape) return nullptr;
+  if (auto quantized = plan_quantized_pool(planner, node, *shape)) return quantized;
+  if (planner.info(node.inputs[0]).type != DataType::kFloat) return nullptr;
   try {
-    describe(s, dnnl_desc(s.x, kPlain), dnnl_desc(s.y, kPlain));
+    describe(*shape, dnnl_desc(shape->x, kPlain), dnnl_desc(shape->y, kPlain));
   } catch (const dnnl::error&) {
     return nullptr;
   }
-  return std::make_unique<PoolPlan>(node, std::move(s));
+  return std::make_unique<PoolPlan>(node, std::move(*shape));
 }
 
-// Every channel's average, over the whole of a picture.
 std::unique_ptr<NodePlan> plan_global_average(Planner& planner, const Node& node) {
-  const ValueInfo x = planner.info(node.inputs[0]), y = planner.info(node.outputs[0]);
-  if (x.type != DataType::kFloat || x.sizes.size() != 4 || element_count(x.sizes) == 0) return nullptr;
-  if (!planner.is_stored(node.inputs[0])) return nullptr;
-  return std::make_unique<PoolPlan>(node, PoolShape{x.sizes,
-                                                    y.sizes,
-                                                    {x.sizes[2], x.sizes[3]},
-                                                    {1, 1},
-                                                    {0, 0},
-                                                    {0, 0},
-                                                    {0, 0},
-                                                    dnnl::algorithm::pooling_avg_include_padding});
+  auto shape = read_global_average(planner, node);
+  if (!shape) return nullptr;
+  if (auto quantized = plan_quantized_pool(planner, node, *shape)) return quantized;
+  if (planner.info(node.inputs[0]).type != DataType::kFloat || !planner.is_stored(node.inputs[0])) return nullptr;
+  return std::make_unique<PoolPlan>(node, std::move(*shape));
 }
 
 }  // namespace

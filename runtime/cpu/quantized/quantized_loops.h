@@ -75,6 +75,15 @@ struct QuantizedLoops {
     Count y_stride;  // elements
   };
   void (*finish)(const Finish& finish);
+
+  // Elements of 8 bits of a window: x[z * slice_stride + r * row_stride + q * column_stride + c], for each channel c < n.
+  struct Window {
+    const std::byte* x;
+    Count slices, slice_stride, rows, row_stride, columns, column_stride;
+    bool is_signed;
+  };
+  void (*window_maximum)(const Window& window, Count n, std::byte* y);    // of at least one pixel
+  void (*window_sum)(const Window& window, Count n, std::int32_t* sums);  // up to a whole vector
 };
 
 // `bytes`: those of four bytes; null if the processor has none within the limit.

@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 #include <utility>
 
@@ -263,7 +264,68 @@ void finish(const Finish& f) {
   }
 }
 
-constexpr QuantizedLoops kTable{kLanes, kMaxRows, kMaxVectors, kUnit, run_tile, run_channel_tile, convert, interleave, finish};
+// ---- Windows
+using Window = QuantizedLoops::Window;
+
+template <class F>
+inline void for_each_pixel(const Window& w, const F& f) {
+  for (Count z = 0; z < w.slices; ++z)
+    for (Count r = 0; r < w.rows; ++r) {
+      const std::byte* x = w.x + z * w.slice_stride + r * w.row_stride;
+      for (Count q = 0; q < w.columns; ++q, x += w.column_stride) f(x);
+    }
+}
+
+template <class E, Count kBytes>
+inline void maximum_of_columns(const Window& w, Count c, std::byte* y) {
+  typedef E Bytes __attribute__((vector_size(kBytes)));
+  Bytes most = std::numeric_limits<E>::lowest() - Bytes{};
+  for_each_pixel(w, [&](const std::byte* x) {
+    Bytes v;
+    std::memcpy(&v, x + c, sizeof v);
+    most = v > most ? v : most;
+  });
+  std::memcpy(y + c, &most, sizeof most);
+}
+
+template <class E>
+void window_maximum_of(const Window& w, Count n, std::byte* y) {
+  constexpr Count kLong = REWRIGHT_VECTOR_BYTES, kShort = 16;
+  Count c = 0;
+  for (; c + kLong <= n; c += kLong) maximum_of_columns<E, kLong>(w, c, y);
+  for (; c + kShort <= n; c += kShort) maximum_of_columns<E, kShort>(w, c, y);
+  if (c < n && n >= kShort) return maximum_of_columns<E, kShort>(w, n - kShort, y);  // some of them twice
+  for (; c < n; ++c) maximum_of_columns<E, 1>(w, c, y);
+}
+
+// kVectors at a time, so that a pixel's line of the cache is used whole.
+template <class E, Count kVectors>
+inline void window_sums(const Window& w, Count n, Count c, std::int32_t* sums) {
+  Vector sum[kVectors] = {};
+  for_each_pixel(w, [&](const std::byte* x) {
+    for (Count v = 0; v < kVectors; ++v)
+      sum[v] +=
+          widened(load_first<typename Narrow<E>::Type>(reinterpret_cast<const E*>(x) + c + v * kLanes, n - c - v * kLanes));
+  });
+  for (Count v = 0; v < kVectors; ++v) store(sums + c + v * kLanes, sum[v]);
+}
+
+template <class E>
+void window_sum_of(const Window& w, Count n, std::int32_t* sums) {
+  Count c = 0;
+  for (; c + 4 * kLanes <= n; c += 4 * kLanes) window_sums<E, 4>(w, n, c, sums);
+  for (; c < n; c += kLanes) window_sums<E, 1>(w, n, c, sums);
+}
+
+void window_maximum(const Window& w, Count n, std::byte* y) {
+  (w.is_signed ? window_maximum_of<std::int8_t> : window_maximum_of<std::uint8_t>)(w, n, y);
+}
+void window_sum(const Window& w, Count n, std::int32_t* sums) {
+  (w.is_signed ? window_sum_of<std::int8_t> : window_sum_of<std::uint8_t>)(w, n, sums);
+}
+
+constexpr QuantizedLoops kTable{kLanes,  kMaxRows,   kMaxVectors, kUnit,          run_tile,  run_channel_tile,
+                                convert, interleave, finish,      window_maximum, window_sum};
 
 }  // namespace
 

@@ -315,6 +315,64 @@ TEST_CASE("functions of one quantized tensor are tables") {
   }
 }
 
+// A pool of integers as a step, with what stands before and behind it.
+TEST_CASE("pools between dequantization and quantization") {
+  for (unsigned seed = 0; seed < 80; ++seed) {
+    CAPTURE(seed);
+    QuantizedBuilder b(seed);
+    const std::int64_t axes = b.pick(1, 3);
+    const bool maximum = b.pick(0, 1) == 0, whole = !maximum && axes == 2 && b.pick(0, 2) == 0;
+    const bool same = b.pick(0, 1) == 0, real = b.pick(0, 4) == 0;
+    Sizes sizes{b.pick(1, 2), b.pick(0, 1) == 0 ? b.pick(1, 12) : b.pick(1, 150)};
+    Indices kernel, strides, dilations, begin, end;
+    for (std::int64_t a = 0; a < axes; ++a) {
+      const std::int64_t k = b.pick(1, 4), dilation = maximum ? b.pick(1, 2) : 1, extent = (k - 1) * dilation + 1;
+      kernel.push_back(k);
+      dilations.push_back(dilation);
+      strides.push_back(b.pick(1, 3));
+      begin.push_back(b.pick(0, extent - 1));
+      end.push_back(b.pick(0, extent - 1));
+      sizes.push_back(std::max<std::int64_t>(extent, b.pick(1, 9)));
+    }
+    const DataType t = b.type(), u = same ? t : b.type();
+    const ValueId s = b.scale(0.01, 0.1), zero = b.zero_point(t);
+    ValueId y = b.dequantized(b.quantized_input(t, sizes), s, zero);
+    std::vector<std::pair<std::string, AttributeValue>> attributes{
+        {"kernel", kernel}, {"strides", strides}, {"pads_begin", begin}, {"pads_end", end}, {"dilations", dilations}};
+    if (!maximum) attributes.emplace_back("count_include_pad", b.pick(0, 1) == 0);
+    if (whole) attributes.clear();
+    y = node(b.graph, whole ? "GlobalAveragePool" : maximum ? "MaxPool" : "AveragePool", {y}, attributes)[0];
+    if (real) {
+      b.graph.add_output("y", y);
+      testing::check_graph(b.graph, b.inputs, 1e-6);
+    } else {
+      if (!same && b.pick(0, 1) == 0) y = node(b.graph, "Relu", {y})[0];
+      y = same ? node(b.graph, "QuantizeLinear", {y, s, zero})[0] : b.quantized(y, b.scale(0.01, 0.1), u);
+      b.graph.add_output("y", y);
+      // Averages of integers are often in the middle of two, and floats a little beside it.
+      check_quanta(b, !maximum && same ? 0.6 : 0.01);
+      if (maximum && same)
+        for (const Isa isa : testing::tested_isas()) CHECK(run_at(b.graph, b.inputs, isa) == interpret(b.graph, b.inputs));
+    }
+    CHECK(b.steps().size() == 1);
+  }
+}
+
+// With a negative scale a maximum is that of the least integer, and no kernel's.
+TEST_CASE("maxima of decreasing functions of integers, and maxima of integers") {
+  for (unsigned seed = 0; seed < 10; ++seed) {
+    CAPTURE(seed);
+    QuantizedBuilder b(seed);
+    const DataType t = b.type();
+    const Indices two{2, 2};
+    const ValueId x = b.quantized_input(t, {1, b.pick(1, 70), 6, 7});
+    const ValueId y = b.dequantized(x, b.scale(-0.1, -0.01), b.zero_point(t));
+    b.graph.add_output("decreasing", node(b.graph, "MaxPool", {y}, {{"kernel", two}})[0]);
+    b.graph.add_output("integers", node(b.graph, "MaxPool", {x}, {{"kernel", two}, {"strides", two}})[0]);
+    testing::check_graph(b.graph, b.inputs, 1e-6);
+  }
+}
+
 TEST_CASE("transposes between quantizations move bytes through tables") {
   for (unsigned seed = 0; seed < 32; ++seed) {
     CAPTURE(seed);
