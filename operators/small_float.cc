@@ -12,14 +12,7 @@ namespace rewright {
 
 namespace {
 
-struct Format {
-  DataType type;
-  int exponent_bits, mantissa_bits, bias;
-  bool has_sign, has_infinity;
-  bool negative_zero_is_nan;  // the only NaN ("uz": unsigned zero)
-  std::uint8_t largest;       // bits of the largest finite value
-  std::uint8_t nan;           // 0: there is none
-};
+using Format = SmallFloatFormat;
 
 constexpr std::array<Format, 6> kFormats = {{
     {DataType::kFloat8e4m3fn, 4, 3, 7, true, false, false, 0x7e, 0x7f},
@@ -29,12 +22,6 @@ constexpr std::array<Format, 6> kFormats = {{
     {DataType::kFloat4e2m1, 2, 1, 1, true, false, false, 0x7, 0},
     {DataType::kFloat8e8m0, 8, 0, 127, false, false, false, 0xfe, 0xff},
 }};
-
-const Format& format_of(DataType type) {
-  for (const Format& f : kFormats)
-    if (f.type == type) return f;
-  throw Error(ErrorCode::kUsage, std::string(name(type)) + " is not a type of 8 bits or less");
-}
 
 double magnitude_of(const Format& f, unsigned magnitude) {
   const int exponent = static_cast<int>(magnitude >> f.mantissa_bits);
@@ -50,8 +37,14 @@ bool is_small_float(DataType type) {
   return std::any_of(kFormats.begin(), kFormats.end(), [&](const Format& f) { return f.type == type; });
 }
 
+const SmallFloatFormat& small_float_format(DataType type) {
+  for (const Format& f : kFormats)
+    if (f.type == type) return f;
+  throw Error(ErrorCode::kUsage, std::string(name(type)) + " is not a type of 8 bits or less");
+}
+
 double decode_small_float(DataType type, std::uint8_t bits) {
-  const Format& f = format_of(type);
+  const Format& f = small_float_format(type);
   const unsigned sign_bit = f.has_sign ? 1u << (f.exponent_bits + f.mantissa_bits) : 0;
   const unsigned magnitude = bits & (f.has_sign ? sign_bit - 1 : 0xffu);
   const bool negative = (bits & sign_bit) != 0;
@@ -63,7 +56,7 @@ double decode_small_float(DataType type, std::uint8_t bits) {
 }
 
 std::uint8_t encode_small_float(DataType type, double value) {
-  const Format& f = format_of(type);
+  const Format& f = small_float_format(type);
   if (std::isnan(value)) return f.nan;
   if (f.type == DataType::kFloat8e8m0) {
     if (!(value > 0) || std::isinf(value)) return value == 0 ? 0 : f.nan;
@@ -96,7 +89,7 @@ std::uint8_t encode_small_float(DataType type, double value) {
 }
 
 double largest_small_float(DataType type) {
-  const Format& f = format_of(type);
+  const Format& f = small_float_format(type);
   return magnitude_of(f, f.largest);
 }
 

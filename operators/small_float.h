@@ -7,7 +7,18 @@
 
 namespace rewright {
 
+// How the bits of such a type are numbers.
+struct SmallFloatFormat {
+  DataType type;
+  int exponent_bits, mantissa_bits, bias;
+  bool has_sign, has_infinity;
+  bool negative_zero_is_nan;  // the only NaN ("uz": unsigned zero)
+  std::uint8_t largest;       // bits of the largest finite value
+  std::uint8_t nan;           // 0: there is none
+};
+
 bool is_small_float(DataType type);
+const SmallFloatFormat& small_float_format(DataType type);  // throws Error(kUsage) for another type
 
 double decode_small_float(DataType type, std::uint8_t bits);
 // Rounds to the nearest value, ties to even. What is beyond the largest becomes an infinity, or NaN where the type has no

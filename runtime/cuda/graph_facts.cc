@@ -32,6 +32,12 @@ ValueId GraphFacts::add_value(ValueInfo info) {
   return static_cast<ValueId>(constants_.size() - 1);
 }
 
+ValueId GraphFacts::add_constant(Tensor tensor) {
+  const ValueId value = add_value({tensor.type(), tensor.sizes()});
+  constants_[value] = std::move(tensor);
+  return value;
+}
+
 ValueInfo GraphFacts::info(ValueId value) const {
   if (value >= graph_.value_count()) return added_.at(value - graph_.value_count());
   const Value& v = graph_.value(value);

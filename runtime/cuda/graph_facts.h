@@ -22,6 +22,7 @@ class GraphFacts {
   const Tensor& constant(ValueId value) const { return constants_[value]; }
   // A value that is none of the graph's: what is computed in between.
   ValueId add_value(ValueInfo info);
+  ValueId add_constant(Tensor tensor);
   Definition define(const Node& node) const;
   bool needed(std::size_t node) const { return needed_[node]; }
 

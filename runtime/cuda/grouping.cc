@@ -1,6 +1,7 @@
 #include "runtime/cuda/grouping.h"
 
 #include "runtime/cuda/attention.h"
+#include "runtime/cuda/float8.h"
 #include "runtime/cuda/library_facts.h"
 #include "runtime/cuda/splitting.h"
 #include "runtime/fusion/composer.h"
@@ -27,6 +28,7 @@ std::vector<Group> make_groups(GraphFacts& facts) {
     group.operands = from.chain->operands;
   }
   join_attention(facts, groups);
+  multiply_in_float8(facts, groups);
   split_at_libraries(facts, groups);
   return groups;
 }

@@ -280,13 +280,15 @@ Tensor channels_first(const Tensor& tensor) {
 using Inputs = std::span<const std::byte* const>;
 
 void compute(const ProductShape& p, Inputs inputs, std::byte* output) {
-  const auto elements = [&](const std::byte* bytes, std::int64_t count) { return copied(p.type, {count}, bytes).reals(); };
+  const auto elements = [&](const std::byte* bytes, std::int64_t count, DataType type = DataType::kUndefined) {
+    return copied(type == DataType::kUndefined ? p.type : type, {count}, bytes).reals();
+  };
   const std::int64_t a_rows = p.a_transposed ? p.k : p.m, b_rows = p.b_transposed ? p.n : p.k;
   const auto extent = [&](std::int64_t rows, std::int64_t stride, std::int64_t width, std::int64_t batch) {
     return (rows - 1) * stride + width + (p.batch - 1) * batch;
   };
-  const auto a = elements(inputs[0], extent(a_rows, p.a_stride, p.a_transposed ? p.m : p.k, p.a_batch));
-  const auto b = elements(inputs[1], extent(b_rows, p.b_stride, p.b_transposed ? p.k : p.n, p.b_batch));
+  const auto a = elements(inputs[0], extent(a_rows, p.a_stride, p.a_transposed ? p.m : p.k, p.a_batch), p.a_type);
+  const auto b = elements(inputs[1], extent(b_rows, p.b_stride, p.b_transposed ? p.k : p.n, p.b_batch), p.b_type);
   const auto bias = p.bias ? elements(inputs[2], p.n) : std::vector<double>(static_cast<std::size_t>(p.n));
   std::vector<double> y(static_cast<std::size_t>(extent(p.m, p.y_stride, p.n, p.y_batch)));
   for (std::int64_t i = 0; i < p.batch; ++i)

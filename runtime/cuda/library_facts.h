@@ -1,6 +1,7 @@
 // What grouping has to know: the facts of a graph, with what the libraries compute.
 #pragma once
 
+#include "operators/small_float.h"
 #include "runtime/cuda/library_nodes.h"
 
 namespace rewright::cuda {
@@ -35,7 +36,7 @@ class LibraryFacts final : public fusion::Facts {
   void will_be_stored(ValueId) override {}
   std::optional<fusion::ChannelAffine> channel_affine(const Chain&) const override { return std::nullopt; }
   // Generated kernels compute in float.
-  bool may_stay_unrounded(DataType type) const override { return is_real(type); }
+  bool may_stay_unrounded(DataType type) const override { return is_real(type) && !is_small_float(type); }
 
  private:
   const GraphFacts& facts_;

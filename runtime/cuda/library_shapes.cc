@@ -24,7 +24,8 @@ std::string text(const ProductShape& p) {
   return "product" + type(p.type) +
          list({p.m, p.n, p.k, p.batch, p.a_transposed, p.b_transposed, p.a_stride, p.b_stride, p.y_stride, p.a_batch, p.b_batch,
                p.y_batch, p.bias, static_cast<int>(p.activation)}) +
-         (p.alpha == 1 ? "" : number(p.alpha));
+         (p.alpha == 1 ? "" : number(p.alpha)) +
+         (p.a_type == DataType::kUndefined ? "" : " of" + type(p.a_type) + type(p.b_type));
 }
 
 std::string text(const ConvolutionShape& c) {

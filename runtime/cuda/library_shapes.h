@@ -19,6 +19,7 @@ enum class Activation { kNone, kRelu, kClip, kGelu, kSilu, kSigmoid };
 // it is transposed, its columns. Batches are `*_batch` apart (0: repeated).
 struct ProductShape {
   DataType type = DataType::kFloat;
+  DataType a_type = DataType::kUndefined, b_type = DataType::kUndefined;  // float8; kUndefined: as the result
   std::int64_t m = 1, n = 1, k = 1, batch = 1;
   bool a_transposed = false, b_transposed = false;
   std::int64_t a_stride = 0, b_stride = 0, y_stride = 0;

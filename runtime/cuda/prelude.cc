@@ -3,6 +3,7 @@
 
 #include "operators/error.h"
 #include "operators/function.h"
+#include "operators/small_float.h"
 #include "runtime/cuda/generated_kernel.h"
 #include "runtime/cuda/source_names.h"
 
@@ -95,6 +96,9 @@ typedef unsigned long long natural;
 struct half_bits { unsigned short bits; };
 struct bfloat16_bits { unsigned short bits; };
 struct truth { unsigned char byte; };
+// A type of 8 bits and less: how many bits, what stands for 0, what numbers there are, and the bits of the largest one and of NaN.
+template <int EXPONENT, int MANTISSA, int BIAS, bool SIGN, bool INFINITE, bool UNSIGNED_ZERO, int LARGEST, int NOT_A_NUMBER>
+struct small_float { unsigned char bits; };
 template <class T, int N> struct alignas(sizeof(T) * N) vector { T at[N]; };
 
 #ifdef __CUDA_ARCH__
@@ -114,6 +118,59 @@ INLINE bfloat16_bits narrow_to_bfloat16(float x) {
   u = x != x ? 0x7fc00000u : u + 0x7fffu + (u >> 16 & 1u);
   bfloat16_bits b; b.bits = (unsigned short)(u >> 16); return b;
 }
+#define SMALL_FLOAT template <int E, int M, int B, bool S, bool I, bool U, int L, int N>
+#define SMALL_FLOAT_TYPE small_float<E, M, B, S, I, U, L, N>
+SMALL_FLOAT INLINE float widen(SMALL_FLOAT_TYPE x) {
+  const unsigned magnitude = S ? x.bits & ((1u << (E + M)) - 1u) : x.bits, exponent = magnitude >> M;
+  const bool negative = S && (x.bits >> (E + M) & 1u);
+  float f;
+  if (U && negative && magnitude == 0) f = float_of(0x7fc00000u);
+  else if (I && magnitude == L + 1u) f = float_of(0x7f800000u);
+  else if (magnitude > (unsigned)L) f = float_of(0x7fc00000u);
+  else if (exponent == 0) f = M == 0 ? float_of(0x00400000u) : (float)magnitude * float_of((unsigned)(128 - B - M) << 23);
+  else f = float_of(((exponent + 127u - B) << 23) | ((magnitude & ((1u << M) - 1u)) << (23 - M)));
+  return negative ? -f : f;
+}
+SMALL_FLOAT INLINE void narrow(SMALL_FLOAT_TYPE& y, float x) {
+  const unsigned u = bits_of(x) & 0x7fffffffu;
+  const bool negative = bits_of(x) >> 31;
+  unsigned code;
+  if (x != x) {
+    y.bits = (unsigned char)N;
+    return;
+  }
+  if (!S) {  // powers of two alone, rounded up
+    if (x == 0) code = 0;
+    else if (negative || u == 0x7f800000u) code = N;
+    else if (u < 0x00800000u) code = u > 0x00400000u;
+    else code = u > 0x7f000000u ? L : (u >> 23) + ((u & 0x7fffffu) != 0);
+    y.bits = (unsigned char)code;
+    return;
+  }
+  int exponent = (int)(u >> 23) - 127;
+  if (exponent < 1 - B) exponent = 1 - B;
+  // In units of the last place, ties to even; what it gains goes on into the exponent.
+  const float units = u == 0x7f800000u ? 0.0f : float_of(u) * float_of((unsigned)(127 - exponent + M) << 23);
+  code = u == 0x7f800000u ? 0x100u : ((unsigned)(exponent - 1 + B) << M) + (unsigned)::rint(units);
+  const unsigned sign = negative ? 1u << (E + M) : 0u;
+  if (code > (unsigned)L) y.bits = (unsigned char)(I ? (sign | (L + 1)) : N == 0 ? (sign | L) : N);
+  else y.bits = (unsigned char)(code == 0 && U ? 0u : sign | code);
+}
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+// The device's own conversions of what is within the range.
+#define CONVERTED_BY_DEVICE(TYPE, NAME, LIMIT) \
+  INLINE float widen(TYPE x) { \
+    unsigned pair; half_bits h; asm("cvt.rn.f16x2." NAME " %0, %1;" : "=r"(pair) : "h"((unsigned short)x.bits)); \
+    h.bits = (unsigned short)(pair & 0xffffu); return widen(h); } \
+  INLINE void narrow(TYPE& y, float x) { \
+    if (!(::fabs(x) <= LIMIT)) { narrow<>(y, x); return; } \
+    unsigned short pair; asm("cvt.rn.satfinite." NAME ".f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(x)); \
+    y.bits = (unsigned char)(pair & 0xffu); }
+typedef small_float<4, 3, 7, true, false, false, 126, 127> e4m3;
+typedef small_float<5, 2, 15, true, true, false, 123, 127> e5m2;
+CONVERTED_BY_DEVICE(e4m3, "e4m3x2", 448.0f)
+CONVERTED_BY_DEVICE(e5m2, "e5m2x2", 57344.0f)
+#endif
 INLINE real infinity() { return (real)float_of(0x7f800000u); }
 INLINE real not_a_number() { return (real)float_of(0x7fc00000u); }
 
@@ -121,6 +178,7 @@ INLINE real value(float x) { return x; }
 INLINE real value(double x) { return (real)x; }
 INLINE real value(half_bits x) { return widen(x); }
 INLINE real value(bfloat16_bits x) { return widen(x); }
+SMALL_FLOAT INLINE real value(SMALL_FLOAT_TYPE x) { return widen(x); }
 INLINE bool value(truth x) { return x.byte != 0; }
 template <class T> INLINE integer value(T x) { return (integer)x; }
 
@@ -128,6 +186,7 @@ INLINE void put(float& y, real x) { y = (float)x; }
 INLINE void put(double& y, real x) { y = x; }
 INLINE void put(half_bits& y, real x) { y = narrow_to_half((float)x); }
 INLINE void put(bfloat16_bits& y, real x) { y = narrow_to_bfloat16((float)x); }
+SMALL_FLOAT INLINE void put(SMALL_FLOAT_TYPE& y, real x) { narrow(y, (float)x); }
 INLINE void put(truth& y, bool x) { y.byte = x; }
 template <class T> INLINE void put(T& y, integer x) { y = (T)x; }
 
@@ -198,6 +257,13 @@ std::string function_name(const Function& function) {
 }
 
 std::string type_name(DataType type) {
+  if (is_small_float(type)) {
+    const SmallFloatFormat& f = small_float_format(type);
+    std::string text = "small_float<";
+    for (const int v : {f.exponent_bits, f.mantissa_bits, f.bias}) text += std::to_string(v) + ", ";
+    for (const bool v : {f.has_sign, f.has_infinity, f.negative_zero_is_nan}) text += v ? "true, " : "false, ";
+    return text + std::to_string(f.largest) + ", " + std::to_string(f.nan) + ">";
+  }
   switch (type) {
     case DataType::kFloat:
       return "float";

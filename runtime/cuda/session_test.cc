@@ -517,6 +517,61 @@ TEST_CASE("pooling and normalizations by libraries or with what stands around th
   CHECK(recorded(10).empty());
 }
 
+TEST_CASE("floating-point types of 8 bits and less") {
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  Builder b(61);
+  std::vector<double> special{0.0,   -0.0,  inf, -inf, nan,    448,  464,   465, 57344,
+                              61440, 61441, 240, 1e-3, 9.8e-4, 1e-7, 1e-42, 6,   7};
+  for (int n = 0; n < 300; ++n) special.push_back(std::ldexp(b.pick(-64, 64), static_cast<int>(b.pick(-20, 12))));
+  const Sizes sizes{static_cast<std::int64_t>(special.size())};
+  b.inputs.push_back(Tensor::from_reals(DataType::kFloat, sizes, special));
+  const ValueId x = b.graph.add_input("x", {DataType::kFloat, to_indices(sizes)});
+  for (const DataType type : {DataType::kFloat8e4m3fn, DataType::kFloat8e4m3fnuz, DataType::kFloat8e5m2,
+                              DataType::kFloat8e5m2fnuz, DataType::kFloat4e2m1, DataType::kFloat8e8m0}) {
+    Tensor codes(type, {type == DataType::kFloat4e2m1 ? 16 : 256});
+    for (std::size_t n = 0; n < codes.byte_count(); ++n) codes.mutable_bytes()[n] = static_cast<std::byte>(n);
+    b.inputs.push_back(codes);
+    const ValueId all = b.graph.add_input(std::string(name(type)), {type, to_indices(codes.sizes())});
+    for (const DataType to : {DataType::kFloat, DataType::kHalf, DataType::kDouble})
+      b.output(b.node("Cast", {all}, {{"to", to}}));
+    for (const bool saturate : {false, true}) b.output(b.node("Cast", {x}, {{"to", type}, {"saturate", saturate}}));
+    // Rounded in between, although both are computed together with what stands around them.
+    b.output(b.node("Cast", {b.node("Cast", {b.node("Exp", {x})}, {{"to", type}})}, {{"to", DataType::kFloat}}));
+  }
+  b.check(true, 0);
+}
+
+TEST_CASE("products of float8 are those of the tensors themselves") {
+  for (const bool constant_weights : {true, false})
+    for (const DataType type : {DataType::kHalf, DataType::kFloat}) {
+      CAPTURE(constant_weights, name(type));
+      Builder b(constant_weights ? 62 : 63);
+      const auto number = [&](double value) { return b.graph.add_constant(Tensor::scalar(type, value)); };
+      const auto dequantized = [&](ValueId v, double scale) { return b.node("DequantizeLinear", {v, number(scale)}); };
+      const ValueId x = b.input(type, {4, 32});
+      const ValueId q = b.node("QuantizeLinear", {x, number(0.25)}, {{"output_dtype", DataType::kFloat8e4m3fn}});
+      const ValueId w = constant_weights ? b.graph.add_constant(random_tensor(b.random, DataType::kFloat8e5m2, {32, 16}))
+                                         : b.input(DataType::kFloat8e4m3fn, {32, 16});
+      const ValueId y = b.node("MatMul", {dequantized(q, 0.25), dequantized(w, 0.5)});
+      b.output(b.node("Relu", {b.node("Add", {y, b.input(type, {16})})}));
+      const Plan plan = make_plan(b.graph);
+      int products = 0;
+      for (const LibraryStep* step : library_steps(plan)) {
+        const auto& p = std::get<ProductShape>(step->shape);
+        if (p.a_type == DataType::kUndefined) continue;
+        ++products;
+        CHECK(p.a_type == DataType::kFloat8e4m3fn);
+        CHECK(p.b_type == (constant_weights ? DataType::kFloat8e5m2 : DataType::kFloat8e4m3fn));
+        CHECK(p.alpha == 0.125);
+        CHECK(p.b_transposed == constant_weights);
+      }
+      CHECK(products == 2);  // with the bias, and with a kernel behind
+      CHECK(plan.steps.size() == 2);
+      b.check(true, 1e-2);
+      b.check(false, 1e-2);
+    }
+}
+
 TEST_CASE("what was measured once is not measured again", "[host]") {
   Builder b(14);
   const ValueId x = b.input(DataType::kFloat, {1, 4, 6, 6});

@@ -70,6 +70,44 @@ TEST_CASE("NVRTC compiles generated kernels for every architecture") {
   CHECK_THROWS_AS(compile_for("nonsense", 90), Error);
 }
 
+TEST_CASE("NVRTC compiles conversions of float8, the device's own where it has them") {
+  Graph graph;
+  for (const DataType type : {DataType::kFloat8e4m3fn, DataType::kFloat8e4m3fnuz, DataType::kFloat8e5m2,
+                              DataType::kFloat8e5m2fnuz, DataType::kFloat4e2m1, DataType::kFloat8e8m0}) {
+    const ValueId x = graph.add_input(std::string(name(type)), {type, indices({64})});
+    const ValueId y =
+        node(graph, "Mul",
+             {node(graph, "Cast", {x}, {{"to", DataType::kHalf}}), node(graph, "Cast", {x}, {{"to", DataType::kHalf}})});
+    graph.add_output("y" + std::to_string(graph.outputs().size()), node(graph, "Cast", {y}, {{"to", type}}));
+  }
+  const Plan plan = make_plan(graph);
+  std::vector<const GeneratedKernel*> kernels;
+  for (const GeneratedKernel& k : plan.kernels) kernels.push_back(&k);
+  REQUIRE(kernels.size() >= 6);
+  for (const int architecture : {80, 90, 100}) CHECK(compile_for(kernel_file(kernels), architecture).substr(1, 3) == "ELF");
+}
+
+TEST_CASE("cuBLASLt takes the descriptors of products of float8") {
+  for (const DataType type : {DataType::kFloat, DataType::kHalf, DataType::kBfloat16})
+    for (const DataType b_type : {DataType::kFloat8e4m3fn, DataType::kFloat8e5m2}) {
+      ProductShape p;
+      p.type = type, p.a_type = DataType::kFloat8e4m3fn, p.b_type = b_type;
+      p.m = 16, p.n = 32, p.k = 64, p.b_transposed = true;
+      p.a_stride = p.b_stride = 64, p.y_stride = 32;
+      const ProductDescriptors d(p, Precision::kFloat);
+      const auto element = [](cublasLtMatrixLayout_t layout) {
+        std::uint32_t value = 0;
+        std::size_t bytes = 0;
+        REQUIRE(cublasLtMatrixLayoutGetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_TYPE, &value, sizeof(value), &bytes) ==
+                CUBLAS_STATUS_SUCCESS);
+        return value;
+      };
+      CHECK(element(d.a) == CUDA_R_8F_E4M3);
+      CHECK(element(d.b) == (b_type == DataType::kFloat8e4m3fn ? CUDA_R_8F_E4M3 : CUDA_R_8F_E5M2));
+      CHECK(element(d.y) != CUDA_R_8F_E4M3);
+    }
+}
+
 TEST_CASE("cuBLASLt takes the descriptors of products") {
   for (const DataType type : {DataType::kFloat, DataType::kDouble, DataType::kHalf, DataType::kBfloat16})
     for (const bool transposed : {false, true}) {

@@ -22,6 +22,10 @@ cudaDataType_t data_type(DataType type) {
       return CUDA_R_16BF;
     case DataType::kDouble:
       return CUDA_R_64F;
+    case DataType::kFloat8e4m3fn:
+      return CUDA_R_8F_E4M3;
+    case DataType::kFloat8e5m2:
+      return CUDA_R_8F_E5M2;
     default:
       return CUDA_R_32F;
   }
@@ -166,8 +170,9 @@ ProductDescriptors::ProductDescriptors(const ProductShape& p, Precision precisio
   set(CUBLASLT_MATMUL_DESC_TRANSA, transposed(p.b_transposed));
   set(CUBLASLT_MATMUL_DESC_TRANSB, transposed(p.a_transposed));
   set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(p));
-  b = layout(p.type, p.b_transposed ? p.k : p.n, p.b_transposed ? p.n : p.k, p.b_stride, p.batch, p.b_batch);
-  a = layout(p.type, p.a_transposed ? p.m : p.k, p.a_transposed ? p.k : p.m, p.a_stride, p.batch, p.a_batch);
+  const auto factor = [&](DataType type) { return type == DataType::kUndefined ? p.type : type; };
+  b = layout(factor(p.b_type), p.b_transposed ? p.k : p.n, p.b_transposed ? p.n : p.k, p.b_stride, p.batch, p.b_batch);
+  a = layout(factor(p.a_type), p.a_transposed ? p.m : p.k, p.a_transposed ? p.k : p.m, p.a_stride, p.batch, p.a_batch);
   y = layout(p.type, p.n, p.m, p.y_stride, p.batch, p.y_batch);
 }
 
