@@ -1,8 +1,7 @@
 #include <functional>
 #include <random>
-#include <set>
-#include <unordered_map>
 
+#include "operators/operation_count.h"
 #include "optimizer/cost.h"
 
 namespace rewright {
@@ -36,94 +35,6 @@ bool is_contraction(const Element& element) {
   });
   return found;
 }
-
-// Operations for all elements of an output, each counted once for every value of the variables that it depends on: what is
-// the same for a whole row, like its mean, is computed once a row.
-class Operations {
- public:
-  explicit Operations(const Output& output) {
-    for (std::size_t axis = 0; axis < output.position.size(); ++axis)
-      if (const Atom* variable = output.position[axis].as_atom())
-        extents_[variable->id] = static_cast<double>(output.type.shape[axis].constant().value_or(1));
-    total_ = count(output.element).operations;
-  }
-  double total() const { return total_; }
-
- private:
-  using Variables = std::set<std::uint64_t>;
-  struct Count {
-    double operations = 0;
-    Variables variables;
-  };
-
-  void add(const Index& index, Count& to) {
-    for_each_atom(index, [&](const Atom& atom) {
-      if (atom.kind == Atom::Kind::kBound) to.variables.insert(atom.id);
-      if (atom.kind == Atom::Kind::kLoad) add(count(atom.element), to);
-    });
-  }
-  static void add(const Count& from, Count& to) {
-    to.operations += from.operations;
-    to.variables.insert(from.variables.begin(), from.variables.end());
-  }
-  double times(const Variables& variables) const {
-    double product = 1;
-    for (const std::uint64_t id : variables)
-      if (const auto extent = extents_.find(id); extent != extents_.end()) product *= extent->second;
-    return product;
-  }
-
-  Count count(const Element& element) {
-    if (const auto known = variables_of_.find(element.get()); known != variables_of_.end()) return {0, known->second};
-    const Atom* const variable = element->index.as_atom();
-    if (element->kind == ElementNode::Kind::kReduce)
-      extents_[variable->id] = static_cast<double>(element->bound.constant().value_or(1));
-    Count result;
-    for (const Index& index : element->position) add(index, result);
-    add(element->index, result);
-    for (const Condition& condition : element->conditions) {
-      add(condition.left, result);
-      add(condition.right, result);
-    }
-    double most = 0;
-    for (const Element& argument : element->arguments) {
-      const Count part = count(argument);
-      most = std::max(most, part.operations);
-      add(part, result);
-    }
-    switch (element->kind) {
-      case ElementNode::Kind::kReduce: {
-        const Element& body = element->arguments[0];
-        const bool nested = body->kind == ElementNode::Kind::kReduce && body->reduction == element->reduction;
-        if (!nested) result.operations += times(result.variables);  // a nest of loops accumulates in its innermost one
-        result.variables.erase(variable->id);
-        break;
-      }
-      case ElementNode::Kind::kChoose:
-        result.operations = most;
-        break;
-      case ElementNode::Kind::kAdd:
-      case ElementNode::Kind::kMultiply:
-      case ElementNode::Kind::kDivide:
-      case ElementNode::Kind::kMaximum:
-      case ElementNode::Kind::kMinimum:
-      case ElementNode::Kind::kSelect:
-        result.operations += times(result.variables);
-        break;
-      case ElementNode::Kind::kApply:
-        result.operations += element->function->flops * times(result.variables);
-        break;
-      default:
-        break;
-    }
-    variables_of_.emplace(element.get(), result.variables);
-    return result;
-  }
-
-  std::unordered_map<std::uint64_t, double> extents_;               // of variables, by their atoms
-  std::unordered_map<const ElementNode*, Variables> variables_of_;  // of what has been counted
-  double total_ = 0;
-};
 
 Index flat(const Indices& position, const Indices& shape) {
   Index index = 0;
@@ -172,7 +83,7 @@ OperatorTraits operator_traits(const Operator& op, const Attributes& attributes,
     traits.output_elements += count_of(output.type.shape);
     traits.bytes += bytes_of(output.type);
     traits.output_bytes += bytes_of(output.type);
-    if (output.element) traits.operations += Operations(output).total();
+    if (output.element) traits.operations += operation_count(output);
   }
   if (definition.outputs().size() != 1 || !definition.has_denotation()) return traits;
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "operators/interpreter.h"
+#include "operators/operation_count.h"
 #include "runtime/cpu/dnnl_support.h"
 #include "runtime/cpu/layout_assignment.h"
 #include "runtime/cpu/precision.h"
@@ -497,9 +498,7 @@ void Planner::describe(const Group& group) {
     const Definition definition = define(*nodes[n]);
     if (definition.outputs().empty() || !definition.outputs()[0].element) continue;
     const Output& output = definition.outputs()[0];
-    const auto each = operation_count(output.element).constant();
-    if (each && all_constant(output.type.shape))
-      step_flops_ += static_cast<double>(*each) * static_cast<double>(element_count(values(output.type.shape)));
+    if (all_constant(output.type.shape)) step_flops_ += operation_count(output);
   }
 }
 

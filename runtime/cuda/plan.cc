@@ -1,4 +1,5 @@
 #include "runtime/cuda/plan.h"
+#include "operators/operation_count.h"
 
 #include <algorithm>
 #include <functional>
@@ -178,9 +179,7 @@ class Planner {
       const Definition definition = facts_.define(node);
       if (definition.outputs().empty() || !definition.outputs()[0].element) continue;
       const Output& output = definition.outputs()[0];
-      const auto each = operation_count(output.element).constant();
-      if (each && all_constant(output.type.shape))
-        step.flops += static_cast<double>(*each) * static_cast<double>(element_count(values(output.type.shape)));
+      if (all_constant(output.type.shape)) step.flops += operation_count(output);
     }
     if (step.node.empty() && group.result < graph_.value_count()) step.node = graph_.value(group.result).name;
     return step;
