@@ -62,6 +62,7 @@ CostModel::CostModel(Device* device, CostDatabase* database, CostOptions options
     : device_(device), database_(device && !device->measures() ? nullptr : database), options_(std::move(options)) {
   if (device_) {
     roofline_ = device_->roofline();
+    strided_reads_ = device_->strided_reads();
     identity_ = device_->identity();
   }
   const Substitution given = std::move(options_.sizes);
@@ -173,6 +174,38 @@ std::vector<std::uint32_t> CostModel::group_of(const MatchedGraph& matched, std:
   return members;
 }
 
+bool CostModel::strided(const OperatorTraits& traits, std::size_t operand) const {
+  if (strided_reads_ == StridedReads::kNone || operand >= traits.axes.size()) return false;
+  const bool multiplied = traits.contraction && traits.reduced[operand];
+  if (strided_reads_ == StridedReads::kWindows) return multiplied || traits.pointwise || !traits.axes[operand];
+  return traits.axes[operand] && (multiplied || traits.pointwise);
+}
+
+// Of nodes that are known not to be computed from constants, the users' first.
+bool CostModel::passes(const MatchedGraph& matched, const Node& node, const std::vector<Counted>& counted) const {
+  for (const ValueId output : node.outputs) {
+    if (output == kNoValue) continue;
+    if (matched.is_output[output]) return false;
+    const auto users = matched.users(output);
+    for (const std::int32_t user : users) {
+      const Counted& reader = counted[static_cast<std::size_t>(user)];
+      const Node& other = *matched.graph->nodes()[static_cast<std::size_t>(user)];
+      if (!reader.signature || reader.signature->opaque) return false;
+      const OperatorTraits& traits = reader.signature->traits;
+      bool reads = false;
+      for (std::size_t i = 0; i < other.inputs.size(); ++i) {
+        if (other.inputs[i] != output) continue;
+        reads = true;
+        if (traits.free ? !reader.passed : !traits.moves && !strided(traits, i)) return false;
+      }
+      // Elementwise operators compute it for themselves, if nothing else wants it.
+      if (!reads || (strided_reads_ == StridedReads::kProducts && traits.pointwise && users.size() > 1 && !traits.moves))
+        return false;
+    }
+  }
+  return true;
+}
+
 template <class Visit>
 void CostModel::visit(const MatchedGraph& matched, const Visit& visit) {
   const Graph& graph = *matched.graph;
@@ -201,12 +234,18 @@ void CostModel::visit(const MatchedGraph& matched, const Visit& visit) {
     counted[n].signature = &signature;
     counted[n].share = !fused ? 1.0 : reads_more ? kFusedShare : 0.0;
     counted[n].in_contraction = fused || signature.traits.contraction;
-    counted[n].may_group = !fused && signature.traits.pointwise && !signature.traits.free && !signature.opaque &&
+    const bool moves = strided_reads_ != StridedReads::kNone && signature.traits.moves;
+    counted[n].may_group = !fused && signature.traits.pointwise && !signature.traits.free && !moves && !signature.opaque &&
                            node.outputs.size() == 1 && signature.traits.bytes >= kGroupedBytes;
   }
   for (std::size_t n = graph.nodes().size(); n > 0; --n) {
     Counted& last = counted[n - 1];
     if (!last.signature || last.grouped) continue;
+    const OperatorTraits& traits = last.signature->traits;
+    if (strided_reads_ != StridedReads::kNone && !last.signature->opaque && (traits.free || traits.moves)) {
+      last.passed = passes(matched, *graph.nodes()[n - 1], counted);
+      if (last.passed) last.share = 0;
+    }
     if (last.may_group) {
       const std::vector<std::uint32_t> members = group_of(matched, static_cast<std::uint32_t>(n - 1), counted);
       const bool activation = std::any_of(members.begin(), members.end(),
@@ -448,6 +487,10 @@ std::vector<NodeCost> CostModel::alone(const MatchedGraph& graph) {
     cost.contraction = signature.traits.contraction;
     cost.aligned = signature.traits.aligned;
     cost.aligned.resize(graph.graph->nodes()[i]->inputs.size());
+    cost.moves = signature.traits.moves && !signature.opaque;
+    cost.free = signature.traits.free && !signature.opaque;
+    for (std::size_t input = 0; input < cost.aligned.size(); ++input)
+      cost.strided.push_back(!signature.opaque && strided(signature.traits, input));
     costs.push_back(std::move(cost));
   }
   return costs;

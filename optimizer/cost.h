@@ -28,6 +28,8 @@ struct OperatorTraits {
   std::vector<bool> aligned;  // per operand: has the output's shape, and is read at the output's own position alone
   bool applies = false;       // pointwise, and by a function (erf, tanh, ...) of an aligned operand
   std::vector<bool> reduced;  // per operand: read inside of a reduction
+  bool moves = false;         // an element of any output is an element of an operand
+  std::vector<bool> axes;     // per operand: each axis is read at one variable or number, and not in windows
   double operations = 0;      // arithmetic operations
   double bytes = 0;           // read and written
   double output_elements = 0, output_bytes = 0;
@@ -60,10 +62,13 @@ struct NodeCost {
   double executed = 0;  // of these seconds, what is saved if it is fused and reads nothing else
   bool pointwise = false, contraction = false;
   std::vector<bool> aligned;  // as in OperatorTraits
+  bool moves = false, free = false;
+  std::vector<bool> strided;  // per operand: read at any strides
 };
 
-// Costs are additive over nodes, with three exceptions: what is computed from constants alone costs nothing (it is evaluated
-// once), a pure reindexing costs nothing, and pointwise operators that follow a convolution or product which nobody else reads
+// Costs are additive over nodes, with four exceptions: what is computed from constants alone costs nothing (it is evaluated
+// once), a pure reindexing costs nothing, nor does what only moves elements if all that reads it takes strides, as the device
+// says; and pointwise operators that follow a convolution or product which nobody else reads
 // are taken as fused into it: they cost nothing, or, if they read another varying operand, half of what they cost alone. For
 // the same reason an optional constant that a convolution or product adds at the end (a bias) costs nothing. The parts of an
 // activation are timed together, if they stand so in the graph that was given: what else a backend fuses is not guessed.
@@ -86,6 +91,9 @@ class CostModel {
   // Of each node of a graph alone, by what is known already; nothing is measured. Nodes computed from constants cost what they
   // would cost otherwise.
   std::vector<NodeCost> alone(const MatchedGraph& graph);
+  StridedReads strided_reads() const { return strided_reads_; }
+  // What every node costs at least.
+  double least() const;
   // Share of a fused node's cost that counts if it reads other varying operands too.
   static double fused_share();
   // The activations of a graph that are timed together: positions of nodes, and seconds.
@@ -113,7 +121,10 @@ class CostModel {
     double share = 1;             // of its own cost that counts
     bool in_contraction = false;  // a contraction, or fused into one
     bool may_group = false, grouped = false;
+    bool passed = false;  // a reindexing or a movement, and all that reads it takes strides
   };
+  bool strided(const OperatorTraits& traits, std::size_t operand) const;
+  bool passes(const MatchedGraph& graph, const Node& node, const std::vector<Counted>& counted) const;
   std::vector<std::uint32_t> group_of(const MatchedGraph& graph, std::uint32_t last, std::vector<Counted>& counted);
   Signature* group_signature(const MatchedGraph& graph, const std::vector<std::uint32_t>& members);  // null: not learned
   // Calls back (signature, share of its cost that counts, positions of nodes) for what is not computed from constants.
@@ -123,7 +134,6 @@ class CostModel {
   double seconds(const Signature& signature) const;
   double price(const Signature& signature) const;  // what it adds to the cost: seconds, unless the objective is another
   double peak_bytes(const MatchedGraph& graph);
-  double least() const;
   static void take(Signature& signature, std::optional<double> seconds);
   void measure(std::span<Signature* const> batch);
 
@@ -131,6 +141,7 @@ class CostModel {
   CostDatabase* database_;
   CostOptions options_;
   Roofline roofline_;
+  StridedReads strided_reads_ = StridedReads::kNone;
   std::string identity_;
   std::unordered_map<const Node*, Remembered> nodes_;
   std::map<std::vector<const Node*>, Signature*> groups_;  // of nodes that are remembered

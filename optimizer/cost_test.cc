@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
 #include "optimizer/testing.h"
 
@@ -66,6 +67,10 @@ TEST_CASE("what an operator is to the cost model is read off its denotation") {
   Attributes perm = transpose.defaults();
   perm[*transpose.field("perm")] = Indices{1, 0};
   CHECK_FALSE(traits_of("Transpose", {floats({4, 8})}, &perm).free);
+  CHECK(traits_of("Transpose", {floats({4, 8})}, &perm).moves);
+  CHECK_FALSE(traits_of("Relu", {floats({4, 8})}).moves);
+  CHECK(traits_of("MatMul", {floats({4, 8}), floats({8, 6})}).axes == std::vector<bool>{true, true});
+  CHECK(traits_of("Conv", {floats({1, 2, 8, 8}), floats({4, 2, 3, 3})}).axes == std::vector<bool>{false, true});
   CHECK(traits_of("Transpose", {floats({1, 8})}, &perm).free);
 }
 
@@ -154,6 +159,63 @@ TEST_CASE("peak memory counts what lives at a time, and moved bytes what is read
       add(folded, "Add", {folded.add_constant(weights({64, 64})), folded.add_constant(weights({64, 64}, 2))})[0];
   folded.add_output("y", add(folded, "MatMul", {a, sum})[0]);
   CHECK(quantities(folded).peak_bytes == 3 * kMatrix);
+}
+
+TEST_CASE("what only moves elements takes no time where all that reads it takes strides") {
+  const Operator& split = registry().get("Split");
+  const Operator& reshape = registry().get("Reshape");
+  Attributes pieces = split.defaults(), shape = reshape.defaults();
+  pieces[*split.field("axis")] = Index(1);
+  pieces[*split.field("sizes")] = Indices{16, 16};
+  shape[*reshape.field("shape")] = Indices{1, 4, 64, 4};
+  // What the split of [1, 32, 8, 8] costs, with readers of its first piece that `read` adds, and a product of the second one.
+  const auto cost_of_split = [&](StridedReads strided, const std::function<void(Graph&, ValueId)>& read) {
+    const auto cost = [&](bool with_split) {
+      Graph graph;
+      const ValueId x = graph.add_input("x", floats({1, 32, 8, 8})), y = graph.add_input("y", floats({1, 16, 8, 8}));
+      std::vector<ValueId> parts{y, y};
+      if (with_split) parts = graph.add_node(split, pieces, {x});
+      graph.add_output("second", add(graph, "MatMul", {parts[1], graph.add_constant(weights({8, 8}))})[0]);
+      read(graph, parts[0]);
+      testing::RooflineDevice device;
+      device.strided = strided;
+      CostModel model(&device, nullptr, {});
+      return cost_of(graph, model);
+    };
+    return cost(true) - cost(false);
+  };
+  const auto product = [](Graph& g, ValueId v) {
+    g.add_output("first", add(g, "MatMul", {v, g.add_constant(weights({8, 8}))})[0]);
+  };
+  const auto convolution = [](Graph& g, ValueId v) {
+    g.add_output("first", add(g, "Conv", {v, g.add_constant(weights({4, 16, 3, 3}))})[0]);
+  };
+  const auto softmax = [](Graph& g, ValueId v) { g.add_output("first", add(g, "Softmax", {v})[0]); };
+  const auto relu = [](Graph& g, ValueId v) { g.add_output("first", add(g, "Relu", {v})[0]); };
+  const auto relu_twice = [](Graph& g, ValueId v) {
+    g.add_output("first", add(g, "Relu", {v})[0]);
+    g.add_output("third", add(g, "Neg", {v})[0]);
+  };
+  const auto output = [](Graph& g, ValueId v) { g.add_output("first", v); };
+  const auto reshaped = [&](const auto& then) {
+    return [&, then](Graph& g, ValueId v) { then(g, g.add_node(reshape, shape, {v})[0]); };
+  };
+  const auto wide = [](Graph& g, ValueId v) {
+    g.add_output("first", add(g, "MatMul", {v, g.add_constant(weights({4, 4}))})[0]);
+  };
+  const double full = cost_of_split(StridedReads::kNone, product), free = 0.05 * full;
+  CHECK(full > 0);
+  CHECK(cost_of_split(StridedReads::kProducts, product) < free);
+  CHECK(cost_of_split(StridedReads::kProducts, relu) < free);
+  CHECK(cost_of_split(StridedReads::kProducts, reshaped(wide)) < free);
+  CHECK(cost_of_split(StridedReads::kProducts, reshaped(output)) == Approx(full).epsilon(0.05));
+  CHECK(cost_of_split(StridedReads::kProducts, relu_twice) == Approx(full).epsilon(0.05));
+  CHECK(cost_of_split(StridedReads::kProducts, convolution) == Approx(full).epsilon(0.05));
+  CHECK(cost_of_split(StridedReads::kProducts, softmax) == Approx(full).epsilon(0.05));
+  CHECK(cost_of_split(StridedReads::kProducts, output) == Approx(full).epsilon(0.05));
+  CHECK(cost_of_split(StridedReads::kWindows, relu_twice) < free);
+  CHECK(cost_of_split(StridedReads::kWindows, convolution) < free);
+  CHECK(cost_of_split(StridedReads::kWindows, output) == Approx(full).epsilon(0.05));
 }
 
 TEST_CASE("costs are kept in the database under the device's identity") {

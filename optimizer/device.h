@@ -46,6 +46,11 @@ struct Roofline {
   double call_seconds = 1e-6;  // what an operator costs that does next to nothing
 };
 
+// What reads the result of an operator that only moves elements (a split, a slice, a transpose) from where they were, at other
+// strides, so that it takes no time: nothing; products, and elementwise operators that alone read it; or those, convolutions
+// and pools.
+enum class StridedReads { kNone, kProducts, kWindows };
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -71,6 +76,8 @@ class Device {
   virtual bool supports(const Graph& graph, const Node& node) const = 0;
 
   virtual Roofline roofline() const { return {}; }
+
+  virtual StridedReads strided_reads() const { return StridedReads::kNone; }
 
   // False: times are looked up in what was measured before, so that asking for many takes no time, and whole graphs cannot be
   // timed.

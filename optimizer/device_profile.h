@@ -27,6 +27,7 @@ struct DeviceProfile {
   std::string device;  // the identity of the device that was measured
   Roofline roofline;
   std::vector<ProfiledOperator> operators;  // by signature, each once
+  StridedReads strided_reads = StridedReads::kNone;
 };
 
 enum class ProfileFormat { kText, kBinary };  // Protobuf's

@@ -20,7 +20,10 @@ DeviceProfile random_profile(std::uint64_t seed) {
   const auto number = [&] {
     return std::ldexp(1 + static_cast<double>(random() % 4096) / 4097, static_cast<int>(random() % 60) - 40);
   };
-  DeviceProfile profile{"device " + std::to_string(seed % 3) + " \"\\\n\xc3\xa9", {number(), number(), number()}, {}};
+  DeviceProfile profile{"device " + std::to_string(seed % 3) + " \"\\\n\xc3\xa9",
+                        {number(), number(), number()},
+                        {},
+                        static_cast<StridedReads>(seed % 3)};
   for (std::uint64_t i = 0; i < random() % 20; ++i) {
     std::string signature = "Op" + std::to_string(i) + "(";
     for (std::uint64_t k = 0; k < random() % 9; ++k) signature += static_cast<char>(random());
@@ -58,6 +61,7 @@ TEST_CASE("a profile is read as it was written, in both forms") {
       const DeviceProfile read = parse_profile(write_profile(profile, format), "p");
       CHECK(equal(read, profile));
       CHECK(read.device == profile.device);
+      CHECK(read.strided_reads == profile.strided_reads);
       CHECK(read.roofline.call_seconds == profile.roofline.call_seconds);
       REQUIRE(read.operators.size() == profile.operators.size());
       for (std::size_t i = 0; i < read.operators.size(); ++i) {
@@ -79,13 +83,15 @@ TEST_CASE("what is no profile, or says what cannot be, is refused") {
   CHECK_THAT(refusal("version: 1 device: \"d\" bytes_per_second: 1"), Catch::Contains("operations_per_second cannot be 0"));
   CHECK_THAT(refusal("version: 1 device: \"d\" operations_per_second: nan bytes_per_second: 1"), Catch::Contains("cannot be"));
   CHECK_THAT(refusal("version: 1 device: \"d\" operations_per_second: 1 bytes_per_second: -1"), Catch::Contains("cannot be"));
+  CHECK_THAT(refusal(std::string(write_profile(parse_profile(kHead, "p"), ProfileFormat::kBinary)) + "\x38\x07"),
+             Catch::Contains("strided_reads cannot be 7"));
   CHECK_THAT(refusal(kHead + "operators { seconds: 1 }"), Catch::Contains("no signature"));
   CHECK_THAT(refusal(kHead + "operators { signature: \"a\" seconds: -1 }"), Catch::Contains("cannot be -1"));
   CHECK_THAT(refusal(kHead + "operators { signature: \"a\" bytes: inf }"), Catch::Contains("bytes cannot be inf"));
   CHECK_THAT(refusal(kHead + "operators { signature: \"a\" } operators { signature: \"a\" }"), Catch::Contains("twice"));
   CHECK_THROWS_WITH(read_profile("/no/such.profile"), Catch::Contains("/no/such.profile"));
   // Cut anywhere, a binary profile is refused, or has fewer operators.
-  const DeviceProfile profile = random_profile(7);
+  const DeviceProfile profile = random_profile(6);  // the last it says is an operator
   const std::string bytes = write_profile(profile, ProfileFormat::kBinary);
   for (std::size_t n = 0; n < bytes.size(); ++n) {
     const std::string cut = bytes.substr(0, n);
@@ -118,6 +124,10 @@ TEST_CASE("profiles of one device are united, in any order") {
   CHECK(parse_profile(write_profile(merged, ProfileFormat::kText), "p").operators.size() == merged.operators.size());
   const std::vector<DeviceProfile> others{a, random_profile(1)};
   CHECK_THROWS_WITH(merge_profiles(others), Catch::Contains("different devices"));
+  DeviceProfile strided = a;
+  strided.strided_reads = StridedReads::kWindows;
+  const std::vector<DeviceProfile> disagreeing{a, strided};
+  CHECK_THROWS_WITH(merge_profiles(disagreeing), Catch::Contains("strided reads"));
 }
 
 TEST_CASE("times between measured sizes are interpolated where they lie on a smooth curve") {

@@ -69,6 +69,23 @@ bool keeps_places(const Output& output, const TensorType& operand) {
   return true;
 }
 
+// Of the position of a read: each axis is a variable, a multiple of one, or a number.
+bool along_axes(const Indices& position) {
+  return std::all_of(position.begin(), position.end(), [](const Index& index) {
+    int variables = 0;
+    bool others = false;
+    for_each_atom(index, [&](const Atom& atom) { atom.kind == Atom::Kind::kBound ? ++variables : others = true; });
+    return variables <= 1 && !others;
+  });
+}
+
+bool moves_elements(const Definition& definition) {
+  return std::all_of(definition.outputs().begin(), definition.outputs().end(), [](const Output& output) {
+    return output.element && output.element->kind == ElementNode::Kind::kRead && !output.element->zero_outside &&
+           along_axes(output.element->position);
+  });
+}
+
 }  // namespace
 
 OperatorTraits operator_traits(const Operator& op, const Attributes& attributes,
@@ -85,11 +102,14 @@ OperatorTraits operator_traits(const Operator& op, const Attributes& attributes,
     traits.output_bytes += bytes_of(output.type);
     if (output.element) traits.operations += operation_count(output);
   }
-  if (definition.outputs().size() != 1 || !definition.has_denotation()) return traits;
+  if (!definition.has_denotation()) return traits;
+  traits.moves = moves_elements(definition);
+  if (definition.outputs().size() != 1) return traits;
 
   const Output& output = definition.outputs()[0];
   traits.pointwise = true;
   std::vector<bool> elsewhere(operands.size(), false);
+  traits.axes.assign(operands.size(), true);
   for_each(output.element, [&](const ElementNode& node) {
     if (node.kind == ElementNode::Kind::kReduce) {
       traits.pointwise = false;
@@ -100,6 +120,7 @@ OperatorTraits operator_traits(const Operator& op, const Attributes& attributes,
     if (node.kind != ElementNode::Kind::kRead) return;
     const auto operand = static_cast<std::size_t>(node.operand);
     traits.aligned[operand] = true;
+    if (!along_axes(node.position)) traits.axes[operand] = false;
     if (node.position != output.position) elsewhere[operand] = true;
   });
   for (std::size_t i = 0; i < operands.size(); ++i)

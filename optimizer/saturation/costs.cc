@@ -53,6 +53,42 @@ struct SideBySide {
   }
 };
 
+// What only moves elements costs nothing where all e-nodes that might read it take strides: then it does in every choice.
+void free_passed(const EGraph& e, const std::vector<const NodeCost*>& of, CostModel& costs, ExtractionProblem& problem) {
+  if (costs.strided_reads() == StridedReads::kNone) return;
+  std::vector<bool> is_output(e.value_count()), passed(e.node_count());
+  for (const GraphOutput& output : e.graph().outputs()) is_output[e.find(e.value_of(output.value))] = true;
+  const auto takes_strides = [&](ENodeId reader, ClassId value) {
+    if (!of[reader]) return false;
+    if (of[reader]->free) return static_cast<bool>(passed[reader]);
+    const std::span<const ClassId> inputs = e.inputs(reader);
+    bool reads = false;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (inputs[i] == kNoClass || e.find(inputs[i]) != value) continue;
+      reads = true;
+      if (!of[reader]->moves && !of[reader]->strided[i]) return false;
+    }
+    return reads;
+  };
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (ENodeId id = 0; id < e.node_count(); ++id) {
+      if (passed[id] || !of[id] || !(of[id]->moves || of[id]->free)) continue;
+      const std::span<const ClassId> outputs = e.outputs(id);
+      passed[id] = std::all_of(outputs.begin(), outputs.end(), [&](ClassId output) {
+        if (output == kNoClass) return true;
+        const ClassId value = e.find(output);
+        const auto readers = e.users(value);
+        return !is_output[value] &&
+               std::all_of(readers.begin(), readers.end(), [&](ENodeId reader) { return takes_strides(reader, value); });
+      });
+      if (!passed[id]) continue;
+      changed = true;
+      problem.seconds[id] = costs.least();
+    }
+  }
+}
+
 }  // namespace
 
 ExtractionProblem make_problem(const EGraph& e, CostModel& costs, bool for_training) {
@@ -68,6 +104,8 @@ ExtractionProblem make_problem(const EGraph& e, CostModel& costs, bool for_train
     problem.seconds[side.nodes[i]] = found[i].seconds;
     of[side.nodes[i]] = &found[i];
   }
+
+  free_passed(e, of, costs, problem);
 
   // A pointwise e-node joins the contraction whose result it alone reads, or what has joined one.
   struct Join {

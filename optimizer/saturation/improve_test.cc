@@ -122,6 +122,30 @@ TEST_CASE("a choice costs what its graph costs") {
   }
 }
 
+TEST_CASE("where strides are taken a choice never costs less than its graph") {
+  const RuleIndex rules(testing::rules(testing::kCircularRules), {});
+  std::size_t free = 0;
+  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+    const Graph graph = testing::random_graph(seed, 10);
+    testing::RooflineDevice device;
+    device.strided = StridedReads::kWindows;
+    CostModel costs(&device, nullptr, {}), plain(nullptr, nullptr, {});
+    Saturation saturation(graph, rules, {.nodes = 200});
+    Limits limits = no_limits();
+    saturation.run(limits);
+    const ExtractionProblem problem = make_problem(saturation.graph(), costs, false);
+    for (const std::vector<ENodeId>& choice : {given_choice(problem), greedy_choice(problem)}) {
+      Step step = explain_choice(saturation, choice);
+      const std::optional<Graph> chosen = apply_step(graph, rules, step);
+      REQUIRE(chosen);
+      INFO("seed " << seed);
+      CHECK(cost_of(problem, choice) >= cost_of_graph(costs, *chosen) * (1 - 1e-6));
+      free += cost_of(problem, choice) < cost_of_graph(plain, *chosen) * (1 - 1e-3);
+    }
+  }
+  CHECK(free > 5);
+}
+
 TEST_CASE("adapters are merged into their weights by saturation, and the certificate does it again") {
   const Graph graph = testing::adapters(4, 16, 4);
   for (const Strategy strategy : {Strategy::kSaturate, Strategy::kAuto}) {
