@@ -100,6 +100,7 @@ class CpuDevice final : public Device {
   }
 
   std::string name() const override { return "cpu"; }
+  StridedReads strided_reads() const override { return StridedReads::kProducts; }
   std::string identity() const override {
     return cpu_identity(options_) + (options_.kernels == KernelChoice::kEstimated ? "" : ", kernels by time");
   }

@@ -478,6 +478,41 @@ TEST_CASE("matrix products") {
   }
 }
 
+TEST_CASE("pieces of a product are read where they are") {
+  // Queries, keys and values as one product.
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    testing::GraphBuilder b(seed);
+    const std::int64_t rows = b.pick(5, 40), heads = b.pick(2, 4), size = b.pick(3, 16), width = heads * size;
+    const ValueId x = b.input({1, rows, width});
+    const ValueId all = node(b.graph, "MatMul", {x, b.constant({width, 3 * width})})[0];
+    const auto parts = node(b.graph, "Split", {all}, {{"axis", Index(2)}, {"sizes", to_indices(Sizes{width, width, width})}});
+    const auto by_head = [&](ValueId v, Indices perm) {
+      const ValueId r = node(b.graph, "Reshape", {v}, {{"shape", to_indices(Sizes{1, rows, heads, size})}})[0];
+      return node(b.graph, "Transpose", {r}, {{"perm", std::move(perm)}})[0];
+    };
+    const ValueId scores = node(b.graph, "MatMul", {by_head(parts[0], {0, 2, 1, 3}), by_head(parts[1], {0, 2, 3, 1})})[0];
+    const ValueId soft = node(b.graph, "Softmax", {scores}, {{"axis", Index(-1)}})[0];
+    b.graph.add_output("y", node(b.graph, "MatMul", {soft, by_head(parts[2], {0, 2, 1, 3})})[0]);
+    for (const std::string& step : b.steps()) CHECK_THAT(step, Catch::Contains("MatMul"));
+    check_graph(b.graph, b.inputs, 5e-4);
+  }
+  // Functions of pieces are one step each, whatever else reads them.
+  for (unsigned seed = 0; seed < 10; ++seed) {
+    testing::GraphBuilder b(seed);
+    const std::int64_t n = b.pick(1, 9), l = b.pick(1, 20), m = b.pick(1, 20);
+    const ValueId product = node(b.graph, "MatMul", {b.input({n, 7}), b.constant({7, l + m})})[0];
+    const auto parts = node(b.graph, "Split", {product}, {{"axis", Index(1)}, {"sizes", to_indices(Sizes{l, m})}});
+    const ValueId relu = node(b.graph, "Relu", {parts[0]})[0], tanh = node(b.graph, "Tanh", {parts[1]})[0];
+    b.graph.add_output("relu", relu);
+    b.graph.add_output("tanh", tanh);
+    if (seed % 2 == 0) CHECK(b.steps().size() == 3);
+    if (seed % 2 == 1) b.graph.add_output("piece", parts[seed % 4 / 2]);
+    if (seed % 3 == 1)
+      b.graph.add_output("flat", node(b.graph, "Reshape", {parts[1]}, {{"shape", to_indices(Sizes{n * m})}})[0]);
+    check_graph(b.graph, b.inputs);
+  }
+}
+
 TEST_CASE("general matrix products") {
   for (unsigned seed = 0; seed < 40; ++seed) {
     CAPTURE(seed);

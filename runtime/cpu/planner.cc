@@ -16,6 +16,7 @@
 #include "runtime/cpu/runner.h"
 #include "runtime/cpu/tile/stages.h"
 #include "runtime/fusion/contraction.h"
+#include "runtime/fusion/pieces.h"
 
 namespace rewright::cpu {
 
@@ -79,7 +80,7 @@ bool same_bytes(const Sizes& sizes, Layout a, Layout b) {
 }  // namespace
 
 Planner::Planner(Graph graph, const PlanOptions& options)
-    : graph_(std::move(graph)),
+    : graph_(fusion::with_pieces_apart(std::move(graph))),
       constants_(graph_.value_count()),
       producers_(graph_.producers()),
       needed_(graph_.nodes().size()),

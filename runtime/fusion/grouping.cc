@@ -52,6 +52,7 @@ class Grouping {
   bool is_tiled_value(ValueId value) const { return producers_[value] >= 0 && is_tiled(producers_[value]); }
   bool requantizes(const std::set<int>& members, const std::set<ValueId>& operands, ValueId from) const;
   bool is_between_quantized(int node) const;
+  bool moves_for(ValueId value, int node) const;
   // The shortest closed group of elementwise nodes behind a value with more than `at_least` nodes.
   std::optional<Chain> chain_after(ValueId start, std::size_t at_least) const;
   void add_sources(std::vector<int>& nodes) const;
@@ -131,6 +132,7 @@ void Grouping::take_kernels() {
     if (!definition.has_denotation()) continue;
     const Output& output = definition.outputs()[0];
     if (facts_.info(node.inputs[0]).type == output.type.type && !is_between_quantized(static_cast<int>(n)) &&
+        !moves_for(node.inputs[0], static_cast<int>(n)) &&
         keeps_order(output.element, output.position, values(output.type.shape), facts_.info(node.inputs[0]).sizes))
       add_group().view = true;
   }
@@ -173,6 +175,20 @@ bool Grouping::is_between_quantized(int n) const {
   const Node &first = *graph_.nodes()[before], &last = *graph_.nodes()[after];
   return !first.inputs.empty() && first.inputs[0] != kNoValue && is_8_bits(facts_.info(first.inputs[0]).type) &&
          last.op != nullptr && is_tiled(after) && is_8_bits(facts_.info(last.outputs[0]).type);
+}
+
+// Is the value made of elements of another one, for this node alone? Together they are one movement, and need no memory if what
+// follows reads at strides.
+bool Grouping::moves_for(ValueId value, int n) const {
+  const int producer = producers_[value];
+  if (producer < 0 || only_user(value) != n || !is_tiled(producer)) return false;
+  const Node& node = *graph_.nodes()[producer];
+  const Definition definition = facts_.define(node);
+  if (facts_.has_kernels(node.op->name()) || !definition.has_denotation()) return false;
+  const Element& element = definition.outputs()[0].element;
+  if (element->kind != Kind::kRead || element->zero_outside) return false;
+  const ValueId source = node.inputs[static_cast<std::size_t>(element->operand)];
+  return !facts_.constant(source) && facts_.info(source).type == facts_.info(value).type;
 }
 
 // What the kernel computes ahead for itself, if nothing else needs it.
