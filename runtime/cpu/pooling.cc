@@ -46,37 +46,50 @@ class WindowKernel final : public Kernel {
       : s_(of_three_axes(std::move(shape))), columns_(columns), behind_(behind), loops_(loops) {}
 
   void run(const Call& call) const override {
-    const float* const x = reinterpret_cast<const float*>(call.inputs[0]);
-    float* const y = reinterpret_cast<float*>(call.outputs[0]);
-    const float* const addend = behind_.addend == kNoValue ? nullptr : reinterpret_cast<const float*>(call.inputs[1]);
-    const std::int64_t depth = s_.y[2], height = s_.y[3], width = s_.y[4];
-    const std::int64_t rows = s_.x[0] * ((s_.x[1] + columns_ - 1) / columns_) * depth * height;
-    const std::int64_t row_stride = s_.x[4] * columns_, slice_stride = s_.x[3] * row_stride;
-    const double taken = static_cast<double>(rows * width * columns_ * element_count(s_.kernel));
-    call.workers.for_each(rows, taken / kElements, [&](std::int64_t row, int) {
-      const PoolShape::Taps slices = s_.taps(0, row / height % depth), vertical = s_.taps(1, row % height);
-      const float* const from =
-          x + (row / height / depth * s_.x[2] + slices.first) * slice_stride + vertical.first * row_stride;
-      for (std::int64_t q = 0; q < width; ++q) {
-        const PoolShape::Taps horizontal = s_.taps(2, q);
-        const RowLoops::Window window{vertical.count,   (s_.dilations[1] + 1) * row_stride,
-                                      horizontal.count, (s_.dilations[2] + 1) * columns_,
-                                      slices.count,     (s_.dilations[0] + 1) * slice_stride};
-        const float* const first = from + horizontal.first * columns_;
-        const std::int64_t at = (row * width + q) * columns_;
-        const RowLoops::Ending ending{addend == nullptr ? nullptr : addend + at, behind_.low, behind_.high};
-        if (s_.algorithm == dnnl::algorithm::pooling_max) {
-          loops_.window_maximum(y + at, first, window, columns_, ending);
-        } else {
-          const bool all = s_.algorithm == dnnl::algorithm::pooling_avg_include_padding;
-          const std::int64_t count = all ? element_count(s_.kernel) : slices.count * vertical.count * horizontal.count;
-          loops_.window_sum(y + at, first, window, columns_, behind_.factor / static_cast<float>(count), ending);
-        }
-      }
-    });
+    const std::int64_t height = s_.y[3], width = s_.y[4];
+    const std::int64_t rows = s_.x[0] * ((s_.x[1] + columns_ - 1) / columns_) * s_.y[2] * height;
+    const double nanoseconds = static_cast<double>(rows * width * columns_ * element_count(s_.kernel)) / kElements;
+    if (rows * width >= call.workers.threads()) {
+      call.workers.for_each(rows, nanoseconds, [&](std::int64_t row, int) {
+        for (std::int64_t q = 0; q < width; ++q) window(call, row, q, 0, columns_);
+      });
+      return;
+    }
+    // Threads share the channels of a window.
+    const std::int64_t lines = (columns_ + kLine - 1) / kLine, windows = rows * width;
+    const std::int64_t pieces = call.workers.pieces(nanoseconds / static_cast<double>(windows), lines);
+    for (std::int64_t w = 0; w < windows; ++w)
+      call.workers.share(pieces, [&](std::int64_t piece, int) {
+        const std::int64_t end = std::min(columns_, first_unit(lines, piece + 1, pieces) * kLine);
+        window(call, w / width, w % width, first_unit(lines, piece, pieces) * kLine, end);
+      });
   }
 
  private:
+  static constexpr std::int64_t kLine = 16;  // floats of a line of the cache
+
+  // Of the channels from `begin` up to `end` of those that stand together.
+  void window(const Call& call, std::int64_t row, std::int64_t q, std::int64_t begin, std::int64_t end) const {
+    const std::int64_t depth = s_.y[2], height = s_.y[3], width = s_.y[4];
+    const std::int64_t row_stride = s_.x[4] * columns_, slice_stride = s_.x[3] * row_stride;
+    const PoolShape::Taps slices = s_.taps(0, row / height % depth), vertical = s_.taps(1, row % height),
+                          horizontal = s_.taps(2, q);
+    const RowLoops::Window window{vertical.count,   (s_.dilations[1] + 1) * row_stride,
+                                  horizontal.count, (s_.dilations[2] + 1) * columns_,
+                                  slices.count,     (s_.dilations[0] + 1) * slice_stride};
+    const float* const x = reinterpret_cast<const float*>(call.inputs[0]) +
+                           (row / height / depth * s_.x[2] + slices.first) * slice_stride + vertical.first * row_stride +
+                           horizontal.first * columns_ + begin;
+    const std::int64_t at = (row * width + q) * columns_ + begin;
+    float* const y = reinterpret_cast<float*>(call.outputs[0]) + at;
+    const float* const addend = behind_.addend == kNoValue ? nullptr : reinterpret_cast<const float*>(call.inputs[1]) + at;
+    const RowLoops::Ending ending{addend, behind_.low, behind_.high};
+    if (s_.algorithm == dnnl::algorithm::pooling_max) return loops_.window_maximum(y, x, window, end - begin, ending);
+    const bool all = s_.algorithm == dnnl::algorithm::pooling_avg_include_padding;
+    const std::int64_t count = all ? element_count(s_.kernel) : slices.count * vertical.count * horizontal.count;
+    loops_.window_sum(y, x, window, end - begin, behind_.factor / static_cast<float>(count), ending);
+  }
+
   PoolShape s_;
   std::int64_t columns_;
   Behind behind_;

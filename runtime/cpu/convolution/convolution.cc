@@ -3,8 +3,7 @@
 #include <algorithm>
 
 #include "runtime/cpu/convolution/convolution_choice.h"
-#include "runtime/cpu/convolution/convolution_parts.h"
-#include "runtime/cpu/epilogue.h"
+#include "runtime/cpu/convolution/library_convolution.h"
 #include "runtime/cpu/layout_assignment.h"
 #include "runtime/cpu/measured_choices.h"
 #include "runtime/cpu/quantized/quantized.h"
@@ -14,118 +13,6 @@ namespace rewright::cpu {
 namespace {
 
 using dnnl::memory;
-
-struct Shape {
-  Sizes x, w, y;
-  memory::dims strides, dilations, pads_begin, pads_end;
-  std::int64_t group = 1;
-  bool transposed = false;
-
-  // The weights as oneDNN sees them: [group,] outputs, inputs, window.
-  memory::desc weights(memory::data_type type = memory::data_type::f32) const {
-    memory::dims sizes, steps;
-    Sizes plain(w.size(), 1);
-    for (std::size_t a = w.size() - 1; a-- > 0;) plain[a] = plain[a + 1] * w[a + 1];
-    if (transposed) {  // inputs, outputs / group, window
-      sizes = {group, w[1], w[0] / group};
-      steps = {plain[0] * (w[0] / group), plain[1], plain[0]};
-    } else {
-      sizes = {group, w[0] / group, w[1]};
-      steps = {plain[0] * (w[0] / group), plain[0], plain[1]};
-    }
-    sizes.insert(sizes.end(), w.begin() + 2, w.end());
-    steps.insert(steps.end(), plain.begin() + 2, plain.end());
-    if (group == 1) {
-      sizes.erase(sizes.begin());
-      steps.erase(steps.begin());
-    }
-    return memory::desc(sizes, type, steps);
-  }
-  std::size_t output_axis() const { return transposed ? 1 : 0; }
-
-  // As kernels of our own see it: over two axes, or over one, as pictures of one row.
-  std::optional<PictureShape> picture() const {
-    const std::size_t axes = x.size() - 2;
-    if (transposed || axes > 2) return std::nullopt;
-    PictureShape p;
-    p.pictures = x[0];
-    p.channels = x[1];
-    p.outputs = y[1];
-    p.width = x.back();
-    p.out_width = y.back();
-    if (axes == 2) {
-      p.height = x[2];
-      p.out_height = y[2];
-    }
-    p.group = group;
-    for (std::size_t a = 0; a < axes; ++a) {
-      const std::size_t to = 2 - axes + a;
-      p.kernel[to] = w[2 + a];
-      p.strides[to] = strides[a];
-      p.dilations[to] = dilations[a] + 1;
-      p.pads_begin[to] = pads_begin[a];
-    }
-    return p;
-  }
-};
-
-// Nothing if types or attributes are not served.
-std::optional<Shape> read_shape(const Planner& planner, const Node& node, bool transposed) {
-  const ValueInfo x = planner.info(node.inputs[0]), w = planner.info(node.inputs[1]), y = planner.info(node.outputs[0]);
-  if (x.type != DataType::kFloat || x.sizes.size() < 3 || x.sizes.size() > 5) return std::nullopt;
-  if (element_count(x.sizes) == 0 || element_count(w.sizes) == 0 || element_count(y.sizes) == 0) return std::nullopt;
-  const AttributeReader attributes(node);
-  Shape s{x.sizes,
-          w.sizes,
-          y.sizes,
-          attributes.list("strides"),
-          attributes.list("dilations"),
-          attributes.list("pads_begin"),
-          attributes.list("pads_end"),
-          attributes.number("group"),
-          transposed};
-  for (std::int64_t& d : s.dilations) --d;
-  for (const auto* pads : {&s.pads_begin, &s.pads_end})
-    if (std::any_of(pads->begin(), pads->end(), [](std::int64_t p) { return p < 0; })) return std::nullopt;
-  if (transposed) {
-    const auto extra = attributes.list("output_padding");
-    for (std::size_t a = 0; a < extra.size(); ++a) s.pads_end[a] -= extra[a];
-  }
-  // Trailing axes of size 1 say nothing, and oneDNN's loops want to run along the last one.
-  while (s.x.size() > 3 && s.x.back() == 1 && s.w.back() == 1 && s.y.back() == 1 && s.pads_begin.back() == 0 &&
-         s.pads_end.back() == 0) {
-    for (Sizes* sizes : {&s.x, &s.w, &s.y}) sizes->pop_back();
-    for (memory::dims* list : {&s.strides, &s.dilations, &s.pads_begin, &s.pads_end}) list->pop_back();
-  }
-  return s;
-}
-
-struct Primitive {
-  dnnl::primitive primitive;
-  memory::desc source, weights, result, scratchpad;
-  bool reference = false;  // oneDNN has plain loops for this only
-  bool slow = false;       // these, or products of rearranged copies of the picture
-};
-
-Primitive describe(const Shape& s, const memory::desc& source, const memory::desc& weights, bool bias,
-                   const memory::desc& result, const dnnl::primitive_attr& attributes) {
-  const memory::desc b = bias ? memory::desc({s.y[1]}, memory::data_type::f32, memory::format_tag::a) : memory::desc();
-  const auto finish = [](const auto& d, auto primitive) {
-    const std::string_view name = d.impl_info_str();
-    const bool reference = name.starts_with("ref"), slow = reference || name.find("gemm") != name.npos;
-    return Primitive{std::move(primitive), d.src_desc(), d.weights_desc(), d.dst_desc(), d.scratchpad_desc(), reference, slow};
-  };
-  if (s.transposed) {
-    const dnnl::deconvolution_forward::primitive_desc d(dnnl_engine(), dnnl::prop_kind::forward_inference,
-                                                        dnnl::algorithm::deconvolution_direct, source, weights, b, result,
-                                                        s.strides, s.dilations, s.pads_begin, s.pads_end, attributes);
-    return finish(d, dnnl::deconvolution_forward(d));
-  }
-  const dnnl::convolution_forward::primitive_desc d(dnnl_engine(), dnnl::prop_kind::forward_inference,
-                                                    dnnl::algorithm::convolution_direct, source, weights, b, result, s.strides,
-                                                    s.dilations, s.pads_begin, s.pads_end, attributes);
-  return finish(d, dnnl::convolution_forward(d));
-}
 
 class Reorder final {
  public:
@@ -137,18 +24,11 @@ class Reorder final {
   }
 };
 
-constexpr std::size_t kNearWeights = 512 << 10;  // bytes that stay in the second-level cache
-constexpr double kWeightBytes = 27;              // a nanosecond, from the third-level cache
-constexpr double kFewPixels = 56;                // of a piece
-constexpr double kUneven = 1.05;
-constexpr double kCalls = 3;              // pieces that cost what one of the library's does
-constexpr std::int64_t kFewChannels = 8;  // of a network's input: oneDNN has convolutions for them
-
 std::unique_ptr<NodePlan> plan_convolution(Planner& planner, const Node& node, bool transposed);
 
 class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
  public:
-  ConvolutionPlan(const Node& node, Shape shape, bool constant_weights)
+  ConvolutionPlan(const Node& node, ConvolutionShape shape, bool constant_weights)
       : node_(node), shape_(std::move(shape)), constant_weights_(constant_weights), input_(node.inputs[0]), epilogue_(1) {}
 
   bool absorb(Planner& planner, const Chain& chain) override {
@@ -175,7 +55,7 @@ class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
     if (pointwise_ || !is_by_channel() || next.op->name() != node_.op->name()) return false;
     const auto simple = epilogue_.simple(planner.options().isa);
     if (!simple || simple->addition || next.inputs[1] == next.inputs[0]) return false;
-    const std::optional<Shape> shape = read_shape(planner, next, false);
+    const std::optional<ConvolutionShape> shape = read_convolution(planner, next, false);
     const std::optional<PictureShape> picture = shape ? shape->picture() : std::nullopt;
     if (!picture || !is_pointwise(*picture) || !pays_to_join(*picture)) return false;
     auto plan = plan_convolution(planner, next, false);
@@ -251,7 +131,8 @@ class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
     if (options.convolution) return *options.convolution;
     ConvolutionMethod estimate = fastest_convolution(picture, options.isa, options.transformed_convolutions);
     if (picture.group == picture.channels) return estimate;
-    if (estimate == ConvolutionMethod::kLibrary && choose(planner, true).slow) estimate = ConvolutionMethod::kDirect;
+    if (estimate == ConvolutionMethod::kLibrary && choose_convolution(shape_, true, attributes({}), options.isa).slow)
+      estimate = ConvolutionMethod::kDirect;
     if (estimate == ConvolutionMethod::kLibrary && pays_to_share_weights(picture, options.threads))
       estimate = ConvolutionMethod::kDirect;
     if (options.choices == nullptr) return estimate;
@@ -403,18 +284,19 @@ class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
     const Epilogue whole_epilogue = epilogue_;
     const RowLoops::Unary function = epilogue_.take_last_function(planner.options().isa);
     // First without additions, to learn the layouts; what they add then comes in the result's.
-    Primitive p = choose(planner, bias);
+    ConvolutionPrimitive p = choose_convolution(shape_, bias, attributes({}), planner.options().isa);
     const Layout x_layout = *layout_of(p.source, shape_.x), y_layout = *layout_of(p.result, shape_.y);
     const std::vector<memory::desc> additions(epilogue_.additions().size(), p.result);
-    if (!additions.empty()) p = describe(shape_, p.source, any_weights, bias, p.result, attributes(additions));
+    if (!additions.empty()) p = describe_convolution(shape_, p.source, any_weights, bias, p.result, attributes(additions));
 
-    const std::optional<Cut> parts = cut(planner.options(), p, x_layout, y_layout, bias);
-    if (!parts && may_leave) {
+    std::optional<ConvolutionCut> parts;
+    if (constant_weights_) parts = ConvolutionCut::make(shape_, epilogue_, planner.options(), p, x_layout, y_layout, bias);
+    if (constant_weights_ && !parts && may_leave) {
       epilogue_ = whole_epilogue;
       return false;
     }
-    const bool in_parts = parts && !parts->parts.empty();
-    if (in_parts) p.weights = parts->primitives[0].weights;
+    const bool in_parts = parts && !parts->empty();
+    if (in_parts) p.weights = parts->weights();
 
     std::vector<int> inputs{planner.storage(node_.inputs[0], x_layout)};
     std::vector<DnnlKernel::Argument> arguments{{DNNL_ARG_SRC, p.source, 0, -1}, {DNNL_ARG_DST, p.result, -1, 0}};
@@ -449,7 +331,7 @@ class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
     const int target = planner.add_value(result, y_layout);
     std::unique_ptr<Kernel> kernel;
     if (in_parts) {
-      kernel = in_pieces(*parts, planner.options().threads, arguments, owned, x_layout.plain(), function);
+      kernel = parts->kernel(planner.options().threads, arguments, owned, function);
     } else {
       kernel = std::make_unique<DnnlKernel>(p.primitive, p.scratchpad, std::move(arguments), std::move(owned));
       if (function != nullptr) kernel = followed_by(std::move(kernel), function, stored_elements(shape_.y, y_layout));
@@ -458,173 +340,8 @@ class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
     return true;
   }
 
-  // The convolution cut into convolutions of rows, which threads compute side by side.
-  struct Cut {
-    std::vector<RowPart> parts;
-    std::vector<Shape> shapes;
-    std::vector<Primitive> primitives;
-    std::int64_t x_row = 0, x_rows = 0, y_row = 0, y_rows = 0;  // floats of a row of pixels, rows of a picture
-  };
-
-  // No parts if that is of no use, nullopt if the library would be slower at it.
-  std::optional<Cut> cut(const PlanOptions& options, const Primitive& whole, Layout x_layout, Layout y_layout,
-                         bool bias) const {
-    if (options.threads <= 1 || shape_.transposed || !constant_weights_) return Cut{};
-    if (!y_layout.channels_last() || x_layout.blocked()) return Cut{};
-    const bool plain = x_layout.plain();
-    // Pixels one by one, where rows would leave a thread much less to do.
-    const std::int64_t rows = shape_.x[0] * shape_.y[2], threads = options.threads;
-    const bool pixels =
-        !plain && is_of_pixels() && (rows + threads - 1) / threads * threads > kUneven * static_cast<double>(rows);
-    const auto inner = [](const Sizes& sizes) { return element_count(std::span(sizes).subspan(3)); };
-    Cut cut{{}, {}, {}, inner(shape_.x) * shape_.x[1], shape_.x[2], inner(shape_.y) * shape_.y[1], shape_.y[2]};
-    std::int64_t pictures = shape_.x[0];
-    if (pixels) {
-      cut.x_rows = cut.y_rows = element_count(shape_.x) / shape_.x[1];
-      cut.x_row = shape_.x[1];
-      cut.y_row = shape_.y[1];
-      pictures = 1;
-    }
-    const std::int64_t all = pictures * cut.y_rows, count = useful_pieces(options, all, whole.weights.get_size());
-    if (count < 2) return Cut{};
-    // The library may have no common packing of the weights for parts of several sizes.
-    std::int64_t equal = count;
-    while (equal > 1 && (all % equal != 0 || equal % threads != 0)) --equal;
-    for (const std::int64_t number : {count, equal}) {
-      if (number < 2) break;
-      divide(cut, number, pictures, pixels, plain);
-      if (cut.shapes.size() < 2) return Cut{};
-      if (describe_parts(cut, whole, x_layout, y_layout, bias)) return cut;
-    }
-    return std::nullopt;
-  }
-
-  void divide(Cut& cut, std::int64_t count, std::int64_t pictures, bool pixels, bool plain) const {
-    cut.parts = cut_rows(
-        pictures, {cut.x_rows, cut.y_rows, shape_.w[2], shape_.strides[0], shape_.dilations[0] + 1, shape_.pads_begin[0]},
-        count, plain);
-    cut.shapes.clear();
-    for (const RowPart& part : cut.parts) {
-      Shape own = shape_;
-      own.x[0] = own.y[0] = part.pictures;
-      if (pixels) {
-        std::fill(own.x.begin() + 2, own.x.end(), 1);
-        std::fill(own.y.begin() + 2, own.y.end(), 1);
-        own.x.back() = own.y.back() = part.rows;
-      } else {
-        own.x[2] = part.rows;
-        own.y[2] = part.out_rows;
-        own.pads_begin[0] = part.pad_begin;
-        own.pads_end[0] = part.pad_end;
-      }
-      cut.shapes.push_back(std::move(own));
-    }
-  }
-
-  // What the weights are packed as depends on the number of pixels. One packing has to serve all parts: the whole's, or that
-  // which one of the parts prefers. False if none does, in kernels as good as the whole's.
-  bool describe_parts(Cut& cut, const Primitive& whole, Layout x_layout, Layout y_layout, bool bias) const {
-    const memory::desc any_weights(shape_.weights().get_dims(), memory::data_type::f32, memory::format_tag::any);
-    const auto part = [&](const Shape& own, const memory::desc& weights) {
-      const memory::desc y = dnnl_desc(own.y, y_layout);
-      const std::vector<memory::desc> additions(epilogue_.additions().size(), y);
-      return describe(own, dnnl_desc(own.x, x_layout), weights, bias, y, attributes(additions));
-    };
-    const auto serves = [&](const memory::desc& weights) {
-      cut.primitives.clear();
-      try {
-        for (const Shape& own : cut.shapes) {
-          cut.primitives.push_back(part(own, weights));
-          if (cut.primitives.back().slow && !whole.slow) return false;
-        }
-      } catch (const dnnl::error&) {
-        return false;
-      }
-      return true;
-    };
-    if (serves(whole.weights)) return true;
-    std::vector<memory::desc> refused{whole.weights};
-    for (const Shape& own : cut.shapes) {
-      const memory::desc wanted = part(own, any_weights).weights;
-      if (std::find(refused.begin(), refused.end(), wanted) != refused.end()) continue;
-      if (serves(wanted)) return true;
-      refused.push_back(wanted);
-    }
-    return false;
-  }
-
-  std::unique_ptr<Kernel> in_pieces(const Cut& cut, int threads, const std::vector<DnnlKernel::Argument>& arguments,
-                                    const std::vector<DnnlKernel::Owned>& owned, bool plain, RowLoops::Unary function) const {
-    std::vector<PiecesKernel::Piece> pieces;
-    for (std::size_t n = 0; n < cut.parts.size(); ++n) {
-      const RowPart& part = cut.parts[n];
-      const Primitive& primitive = cut.primitives[n];
-      PiecesKernel::Piece piece;
-      piece.inputs.resize(arguments.size() - 1);
-      piece.inputs[0] = (part.picture * cut.x_rows + (plain ? 0 : part.first)) * cut.x_row;
-      piece.output = (part.picture * cut.y_rows + part.out_first) * cut.y_row;
-      piece.elements = element_count(cut.shapes[n].y);
-      if (plain) piece.rows = {part.first, part.rows, cut.x_row / shape_.x[1]};
-      std::vector<DnnlKernel::Argument> own = arguments;
-      for (DnnlKernel::Argument& a : own) {
-        a.desc = a.dnnl_number == DNNL_ARG_SRC ? primitive.source : primitive.result;
-        if (a.input > 0) piece.inputs[static_cast<std::size_t>(a.input)] = piece.output;  // what is added
-      }
-      piece.kernel = std::make_unique<DnnlKernel>(primitive.primitive, primitive.scratchpad, std::move(own), owned);
-      pieces.push_back(std::move(piece));
-    }
-    return std::make_unique<PiecesKernel>(std::move(pieces), threads, function, plain ? shape_.x[1] : 0, cut.x_rows);
-  }
-
-  bool is_of_pixels() const {
-    const auto all = [](const auto& list, std::int64_t value) {
-      return std::all_of(list.begin(), list.end(), [&](std::int64_t v) { return v == value; });
-    };
-    return all(std::span(shape_.w).subspan(2), 1) && all(shape_.strides, 1) && all(shape_.pads_begin, 0) &&
-           all(shape_.pads_end, 0);
-  }
-
-  // Each piece costs the library's calls, and reads all weights again. Where these come from afar, or serve few pixels, or
-  // there is not much to do, one piece for each thread is enough.
-  std::int64_t useful_pieces(const PlanOptions& options, std::int64_t rows, std::size_t weight_bytes) const {
-    const double window = static_cast<double>(element_count(shape_.w) / shape_.w[0]);
-    const double results = static_cast<double>(element_count(shape_.y)), pixels = results / static_cast<double>(shape_.y[1]);
-    const double nanoseconds = results * window / (window < 64 ? 20 : 100);
-    const double afar = weight_bytes < kNearWeights ? 0 : 2 * static_cast<double>(weight_bytes) / kWeightBytes;
-    const double each = std::max({kCalls * options.piece_nanoseconds, afar, nanoseconds * kFewPixels / pixels});
-    const std::int64_t least = piece_count(options.threads, nanoseconds, rows, options.piece_nanoseconds);
-    return std::max(piece_count(options.threads, nanoseconds, rows, each), std::min<std::int64_t>(options.threads, least));
-  }
-
   dnnl::primitive_attr attributes(const std::vector<memory::desc>& additions) const {
-    dnnl::primitive_attr result = user_scratchpad();
-    if (!additions.empty() || epilogue_.additions().empty()) result.set_post_ops(epilogue_.post_ops(additions));
-    return result;
-  }
-
-  // Layouts of input and result, the most wanted first; the first for which oneDNN has more than plain loops. Channels last
-  // measures best with both AVX2 and AVX-512, and one layout everywhere saves changes between layouts.
-  Primitive choose(Planner& planner, bool bias) const {
-    const memory::desc any_weights(shape_.weights().get_dims(), memory::data_type::f32, memory::format_tag::any);
-    std::vector<std::pair<memory::desc, memory::desc>> candidates;
-    const memory::desc any_x = dnnl_any(shape_.x), any_y = dnnl_any(shape_.y);
-    const auto both = [&](Layout layout) { candidates.emplace_back(dnnl_desc(shape_.x, layout), dnnl_desc(shape_.y, layout)); };
-    if (shape_.x[1] < kFewChannels && shape_.group == 1) candidates.emplace_back(any_x, dnnl_desc(shape_.y, kChannelsLast));
-    both(kChannelsLast);
-    both(Layout{planner.options().isa == Isa::kAvx512 ? 16 : 8});
-    candidates.emplace_back(any_x, any_y);
-    both(kPlain);
-    std::optional<Primitive> found;
-    for (const auto& [x, y] : candidates) {
-      try {
-        Primitive p = describe(shape_, x, any_weights, bias, y, attributes({}));
-        if (!layout_of(p.source, shape_.x) || !layout_of(p.result, shape_.y)) continue;
-        if (!p.reference) return p;
-        if (!found) found = std::move(p);
-      } catch (const dnnl::error&) {
-      }
-    }
-    return std::move(found.value());
+    return convolution_attributes(epilogue_, additions);
   }
 
   bool has_shift() const {
@@ -663,7 +380,7 @@ class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
   }
 
   const Node& node_;
-  Shape shape_;
+  ConvolutionShape shape_;
   bool constant_weights_;
   ValueId input_;  // what is read: the node's first input, or what that is a function of
   float floor_ = -std::numeric_limits<float>::infinity();
@@ -674,14 +391,14 @@ class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
 };
 
 std::unique_ptr<NodePlan> plan_convolution(Planner& planner, const Node& node, bool transposed) {
-  std::optional<Shape> read = read_shape(planner, node, transposed);
+  std::optional<ConvolutionShape> read = read_convolution(planner, node, transposed);
   if (!read) return nullptr;
-  Shape s = std::move(*read);
+  ConvolutionShape s = std::move(*read);
   const bool bias_is_constant = !planner.has(node, 2) || planner.constant(node.inputs[2]);
   const bool constant = planner.constant(node.inputs[1]) && bias_is_constant;
   try {
     const memory::desc any_weights(s.weights().get_dims(), memory::data_type::f32, memory::format_tag::any);
-    describe(s, dnnl_any(s.x), any_weights, false, dnnl_any(s.y), user_scratchpad());
+    describe_convolution(s, dnnl_any(s.x), any_weights, false, dnnl_any(s.y), user_scratchpad());
   } catch (const dnnl::error&) {
     return nullptr;
   }

@@ -285,6 +285,39 @@ TEST_CASE("parts of convolutions have the rows that their windows reach") {
   }
 }
 
+// Each row of the result once, in the part where all rows of the picture that go there are.
+TEST_CASE("parts of transposed convolutions have the rows that go to theirs") {
+  std::mt19937 random(5);
+  const auto pick = [&](std::int64_t low, std::int64_t high) {
+    return std::uniform_int_distribution<std::int64_t>(low, high)(random);
+  };
+  for (int round = 0; round < 3000; ++round) {
+    cpu::RowWindow w{pick(1, 12), 1, pick(1, 5), pick(1, 4), pick(1, 2), 0};
+    const std::int64_t reach = (w.kernel - 1) * w.dilation, whole = (w.rows - 1) * w.stride + reach + 1;
+    w.pad_begin = pick(0, std::min(reach + 2, whole - 1));
+    w.out_rows = pick(1, whole - w.pad_begin + w.stride - 1);  // perhaps with rows that nothing goes to
+    const std::int64_t pictures = pick(1, 5), count = pick(1, 9);
+    const auto parts = cpu::cut_transposed_rows(pictures, w, count, round % 2);
+    std::vector<int> computed(static_cast<std::size_t>(pictures * w.out_rows));
+    for (const cpu::RowPart& p : parts) {
+      CHECK((p.rows > 0 && p.first >= 0 && p.first + p.rows <= w.rows && p.pad_begin >= 0));
+      CHECK((p.rows - 1) * w.stride + reach + 1 - p.pad_begin - p.pad_end == p.out_rows);
+      // Copy k of row i of the picture.
+      for (std::int64_t i = 0; i < w.rows; ++i)
+        for (std::int64_t k = 0; k < w.kernel; ++k) {
+          const std::int64_t to = i * w.stride + k * w.dilation - w.pad_begin - p.out_first;
+          if (to < 0 || to >= p.out_rows) continue;
+          CHECK((i >= p.first && i < p.first + p.rows));
+          CHECK((i - p.first) * w.stride + k * w.dilation - p.pad_begin == to);
+        }
+      for (std::int64_t n = 0; n < p.pictures; ++n)
+        for (std::int64_t r = 0; r < p.out_rows; ++r)
+          ++computed[static_cast<std::size_t>((p.picture + n) * w.out_rows + p.out_first + r)];
+    }
+    for (const int times : computed) CHECK((parts.empty() || times == 1));
+  }
+}
+
 TEST_CASE("NaN, infinite and subnormal elements in convolutions") {
   for (const Isa isa : tested_isas())
     for (unsigned seed = 0; seed < 30; ++seed) {
