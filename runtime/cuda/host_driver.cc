@@ -133,7 +133,7 @@ class HostDriver final : public Driver {
   void copy(std::byte* to, const std::byte* from, std::size_t bytes) override {
     perform([=] { std::memcpy(to, from, bytes); });
   }
-  void synchronize() override {}
+  void synchronize() override { check_there(); }
 
   std::string compile(const std::string& source) override {
     const TemporaryFolder folder;
@@ -192,6 +192,11 @@ class HostDriver final : public Driver {
   // What is said to be fast counts, not what is fast here.
   double measure(Recording& recording, int) override { return static_cast<HostRecording&>(recording).seconds(); }
 
+  // As a GPU that has fallen off the bus: nothing works from then on.
+  void check_there() {
+    if (options_.lost_after >= 0 && started_++ >= options_.lost_after) throw Error(ErrorCode::kMissing, "the device is lost");
+  }
+
   bool starts_operations() const { return options_.start_operations; }
   bool serves(const std::string& choice) {
     if (!options_.libraries || (!choice.empty() && choice != kOnlyChoice)) return false;
@@ -200,6 +205,7 @@ class HostDriver final : public Driver {
   }
 
   void perform(Work work, double seconds = 1, const std::string& operation = {}) {
+    check_there();
     if (!recording_) return work();
     entries_.push_back({std::move(work), begun_[stream_], seconds, operation});
     begun_[stream_] = {entries_.size() - 1};
@@ -220,6 +226,7 @@ class HostDriver final : public Driver {
   HostDriverOptions options_;
   std::shared_ptr<HostDriverReport> report_;
   std::map<std::byte*, std::size_t> sizes_;  // of what is allocated
+  long started_ = 0;
   bool recording_ = false;
   std::vector<HostRecording::Entry> entries_;
   std::size_t stream_ = 0;

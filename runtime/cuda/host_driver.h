@@ -16,6 +16,7 @@ struct HostDriverOptions {
   bool libraries = true;  // what they serve is computed by plain loops; otherwise there are none, and kernels do it
   std::size_t memory = std::size_t{1} << 40;  // bytes that the device has
   bool start_operations = true;               // otherwise those of libraries fail when they are started
+  long lost_after = -1;                       // pieces of work that are started before the device is lost; -1: it never is
   // Seconds that an operation is said to take; a kernel takes one.
   std::function<double(const LibraryShape&)> seconds = [](const LibraryShape&) { return 0.5; };
 };

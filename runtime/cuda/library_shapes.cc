@@ -56,8 +56,4 @@ std::string to_string(const LibraryShape& shape) {
   return std::visit([](const auto& s) { return text(s); }, shape);
 }
 
-DataType element_type(const LibraryShape& shape) {
-  return std::visit([](const auto& s) { return s.type; }, shape);
-}
-
 }  // namespace rewright::cuda

@@ -83,6 +83,8 @@ using LibraryShape = std::variant<ProductShape, ConvolutionShape, AttentionShape
 
 // Every field, as text: equal shapes have equal texts.
 std::string to_string(const LibraryShape& shape);
-DataType element_type(const LibraryShape& shape);
+inline DataType element_type(const LibraryShape& shape) {
+  return std::visit([](const auto& s) { return s.type; }, shape);
+}
 
 }  // namespace rewright::cuda

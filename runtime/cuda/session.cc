@@ -16,6 +16,16 @@ bool sizes_known(const Graph& graph) {
                      [&](ValueId i) { return graph.value(i).shape_known && all_constant(graph.value(i).type.shape); });
 }
 
+// What a device fails at says which one it is.
+template <class Work>
+auto on(const Driver& driver, const Work& work) {
+  try {
+    return work();
+  } catch (const Error& e) {
+    throw e.code() == ErrorCode::kMissing ? e.within(driver.device_name()) : e;
+  }
+}
+
 class CudaSession final : public Session {
  public:
   CudaSession(std::shared_ptr<Driver> driver, const Graph& graph, const SessionOptions& options, CudaOptions cuda)
@@ -35,7 +45,7 @@ class CudaSession final : public Session {
     if (found == executions_.end()) found = prepare_for(key, with_sizes(graph_, sizes));
     last_ = found->second.get();
     ++runs_;
-    return last_->run(inputs);
+    return on(*driver_, [&] { return last_->run(inputs); });
   }
 
   std::vector<StepProfile> profile() const override {
@@ -55,7 +65,7 @@ class CudaSession final : public Session {
   using Executions = std::map<std::vector<Sizes>, std::unique_ptr<Execution>>;
 
   Executions::iterator prepare_for(std::vector<Sizes> key, const Graph& graph) {
-    return executions_.emplace(std::move(key), prepare(driver_, graph, constants_, cuda_)).first;
+    return executions_.emplace(std::move(key), on(*driver_, [&] { return prepare(driver_, graph, constants_, cuda_); })).first;
   }
 
   std::shared_ptr<Driver> driver_;

@@ -620,6 +620,46 @@ TEST_CASE("a device without enough memory is an error, and gives back what it ga
   }
 }
 
+TEST_CASE("a device that is lost is an error that names it, and what it held is given up", "[host]") {
+  Builder b(18);
+  b.output(b.node("Exp", {b.convolution(b.input(DataType::kFloat, {1, 4, 6, 6}), 8, 3)}));
+  const TemporaryFolder cache;
+  int failed = 0;
+  for (long work = 0; failed == work; ++work) {
+    const auto report = std::make_shared<HostDriverReport>();
+    const auto driver = make_host_driver({.lost_after = work}, report);
+    try {
+      const auto session = make_session(driver, b.graph, {}, {.cache = cache.path()});
+      session->run(b.inputs);
+    } catch (const Error& e) {
+      CHECK(e.code() == ErrorCode::kMissing);
+      CHECK(std::string(e.what()) == "host: the device is lost");
+      ++failed;
+    }
+    CHECK(report->allocated == 0);
+  }
+  CHECK(failed > 10);
+}
+
+// A GPU is lost to the process that it fails in: tools/gpu_check runs this in one of its own.
+TEST_CASE("a kernel that fails loses the GPU, and the process ends as always", "[.][lost]") {
+  const auto driver = tested_driver();
+  Builder b(19);
+  b.output(b.node("Exp", {b.input(DataType::kFloat, {5, 7})}));
+  const auto session = make_session(driver, b.graph, {}, {});
+  session->run(b.inputs);
+  const auto module = driver->load(driver->compile("extern \"C\" __global__ void fails() { *(volatile int*)16 = 1; }"));
+  module->start("fails", 1, 1, {});
+  try {
+    session->run(b.inputs);
+    FAIL("the GPU works on");
+  } catch (const Error& e) {
+    CHECK(e.code() == ErrorCode::kMissing);
+    CHECK(std::string(e.what()).find(driver->device_name()) != std::string::npos);
+  }
+  CHECK_THROWS_AS(make_session(driver, b.graph, {}, {}), Error);
+}
+
 TEST_CASE("a device goes on after it had too little memory") {
   const auto driver = tested_driver();
   try {
