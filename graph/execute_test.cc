@@ -154,4 +154,36 @@ TEST_CASE("functions that double their size are not expanded beyond a limit") {
   CHECK_THAT(graph.nodes()[0]->opaque_reason, Catch::Contains("too big"));
 }
 
+TEST_CASE("tensors without elements have the results that mathematics gives them") {
+  const Graph graph = import_text(R"(agraph (float[N, 3] x, float[4, M] z) => (a, b, c, d, e, f)
+    <float[3, 2] w = {1, 2, 3, 4, 5, 6}, float[4] bias = {1, 2, 3, 4}, int64[1] first = {0}> {
+    a = MatMul(x, w)
+    b = ReduceSum(x, first)
+    sum = ReduceSum(z)
+    c = Identity(sum)
+    d = Softmax <axis = 1> (x)
+    e = Concat <axis = 0> (x, x)
+    t = Transpose(z)
+    product = MatMul(z, t)
+    f = Add(product, bias)
+  })");
+  const auto results = interpret(graph, std::vector{floats({0, 3}, {}), floats({4, 0}, {})});
+  CHECK(results[0].sizes() == Sizes{0, 2});
+  CHECK(results[1].reals() == std::vector<double>{0, 0, 0});
+  CHECK(results[2].reals() == std::vector<double>{0});
+  CHECK(results[3].sizes() == Sizes{0, 3});
+  CHECK(results[4].sizes() == Sizes{0, 3});
+  CHECK(results[5].reals() == std::vector<double>{1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4});
+}
+
+TEST_CASE("parts without elements are left out of a concatenation, unless they do not fit") {
+  const Graph graph = import_text(
+      "agraph (float[2, 3] x) => (float[2, 3] y) <float[0, 3] none = {}> "
+      "{ y = Concat <axis = 0> (none, x, none) }");
+  REQUIRE(graph.nodes().size() == 1);
+  CHECK(graph.nodes()[0]->inputs.size() == 1);
+  CHECK_THROWS_AS(import_text("agraph (float[2, 3] x) => (y) <float[0, 4] none = {}> { y = Concat <axis = 0> (x, none) }"),
+                  Error);
+}
+
 }  // namespace rewright

@@ -36,6 +36,7 @@ Graph import_onnx_bytes(std::string_view bytes, const std::string& name, const I
 
 struct ExportOptions {
   bool check = true;                                // run ONNX's checker on the result
+  bool unused_weights = true;                       // write those that nothing read in the model, too
   std::size_t external_data_above = 1900ull << 20;  // bytes of weights from which they are written beside the model
 };
 

@@ -1,8 +1,10 @@
 // A message for each way in which a model can be wrong.
 #include <catch2/catch.hpp>
+#include <limits>
 
 #include "graph/file.h"
 #include "graph/onnx.h"
+#include "graph/onnx_model.h"
 #include "graph/onnx_text.h"
 #include "graph/temporary_folder.h"
 
@@ -215,6 +217,75 @@ TEST_CASE("external data must lie in the model's folder") {
   CHECK_THAT(import_with("sub/inside.bin"), Contains("is not a number"));
   offset->set_value("0");
   CHECK_THAT(failure(model.SerializeAsString()), Contains("the model is not in a folder"));
+}
+
+TEST_CASE("sizes that overflow 64 bits are refused, or what needs them is kept") {
+  constexpr std::int64_t kHuge = std::int64_t{1} << 62;
+  const std::string huge = std::to_string(kHuge);
+  onnx::ModelProto model = text_model("agraph (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }");
+  onnx::TensorProto& weight = *model.mutable_graph()->mutable_initializer(0);
+  for (const std::int64_t size : {kHuge, std::numeric_limits<std::int64_t>::max()}) {
+    weight.set_dims(0, size);
+    weight.clear_dims();
+    weight.add_dims(size);
+    weight.add_dims(size);
+    CHECK_THAT(failure(model.SerializeAsString()), Contains("initializer \"w\""));
+    weight.add_dims(0);  // no elements, whatever the others are
+    CHECK_THAT(failure(model.SerializeAsString()), !Contains("no failure"));
+  }
+  // Sizes that a model computes. Whatever becomes of the node, nothing overflows.
+  for (const char* body :
+       {"y = Flatten <axis = 0> (x)", "y = Concat <axis = 0> (x, x, x)", "y = MatMul(x, x)", "y = Expand(x, shape)",
+        "y = Tile(x, shape)", "y = ConstantOfShape(shape)", "y = Reshape(x, shape)", "y = Pad(x, pads)",
+        "y = Resize(x, , scales)", "y = Gemm(x, x)", "y = Transpose(x)", "n = Shape(x)\n y = ReduceProd(n)"}) {
+    const std::string text = "agraph (float[" + huge + ", " + huge + "] x) => (y) <int64[2] shape = {" + huge + ", " + huge +
+                             "}, int64[4] pads = {" + huge + ", 0, " + huge + ", 0}, float[2] scales = {1e30, 1e30}> { " +
+                             body + " }";
+    INFO(body);
+    try {
+      const Graph graph = import_onnx_bytes(text_bytes(text), "huge");
+      CHECK(graph.outputs().size() == 1);
+    } catch (const Error& error) {
+      CHECK(error.code() != ErrorCode::kUsage);
+    }
+  }
+}
+
+TEST_CASE("tensors of every kind whose data do not fit their sizes are refused") {
+  for (int type = 1; type <= onnx::TensorProto::DataType_MAX; ++type) {
+    if (type == onnx::TensorProto::STRING) continue;
+    for (const std::int64_t missing : {std::int64_t{1}, std::int64_t{1} << 61}) {
+      onnx::ModelProto model = text_model("agraph (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Relu(x) }");
+      onnx::TensorProto& weight = *model.mutable_graph()->mutable_initializer(0);
+      weight.clear_float_data();
+      weight.set_data_type(type);
+      weight.set_dims(0, 64 + missing);
+      const auto known = data_type_of(type);
+      if (!known) continue;
+      const Tensor few = packed(Tensor(*known, {64}));
+      weight.set_raw_data(reinterpret_cast<const char*>(few.bytes().data()), few.bytes().size());
+      INFO(onnx::TensorProto::DataType_Name(static_cast<onnx::TensorProto::DataType>(type)) << ", " << missing);
+      CHECK_THAT(failure(model.SerializeAsString()), Contains("initializer \"w\""));
+    }
+  }
+}
+
+TEST_CASE("chains of 100,000 nodes, in any order, are read, tidied, hashed and written") {
+  constexpr int kNodes = 100'000;
+  onnx::ModelProto model = text_model("agraph (float[2] x) => (float[2] y) { y = Relu(x) }");
+  model.mutable_graph()->clear_node();
+  for (int n = kNodes; n-- > 0;) {  // the last one first
+    onnx::NodeProto& node = *model.mutable_graph()->add_node();
+    node.set_op_type(n % 2 == 0 ? "Neg" : "Exp");
+    node.add_input(n == 0 ? "x" : "v" + std::to_string(n - 1));
+    node.add_output(n == kNodes - 1 ? "y" : "v" + std::to_string(n));
+  }
+  Graph graph = import_onnx_bytes(model.SerializeAsString(), "deep");
+  CHECK(graph.nodes().size() == kNodes);
+  graph.tidy();
+  ExportOptions unchecked;  // ONNX's own checker is another matter
+  unchecked.check = false;
+  CHECK(import_onnx_bytes(export_onnx_bytes(graph, unchecked), "again").hash() == graph.hash());
 }
 
 }  // namespace rewright

@@ -15,8 +15,8 @@ namespace {
 
 class Exporter {
  public:
-  Exporter(const Graph& graph, std::size_t external_above, std::string external_location)
-      : graph_(graph), external_above_(external_above) {
+  Exporter(const Graph& graph, std::size_t external_above, std::string external_location, bool unused_weights)
+      : graph_(graph), external_above_(external_above), unused_weights_(unused_weights) {
     external_.location = std::move(external_location);
     if (graph.model() == nullptr) {
       auto fresh = std::make_shared<ImportedModel>();
@@ -206,7 +206,7 @@ class Exporter {
       const ValueId id = initializer.value;
       const bool here = id < graph_.value_count() && graph_.value(id).name == initializer.name;
       const bool used = here && sink.is_used(id);
-      if (!used && !initializer.is_unused) continue;
+      if (!used && !(initializer.is_unused && is_kept(initializer.name))) continue;
       if (here) done[id] = true;
       const bool untouched = !used || !initializer.tensor || is_same_tensor(graph_.value(id).constant, initializer.tensor);
       const Tensor tensor = untouched ? initializer.tensor : graph_.value(id).constant;
@@ -217,6 +217,14 @@ class Exporter {
       if (graph_.is_constant(id) && sink.is_used(id) && !done[id] && !constant_nodes.contains(id))
         weights_.push_back({named_.names[id], graph_.value(id).constant, {}});
     for (const auto& [name, tensor] : sink.constants()) weights_.push_back({name, tensor, {}});
+  }
+
+  // Is a weight that nothing reads to be written? Callers may give a value to one that is declared as an input, and annotations
+  // name scales.
+  bool is_kept(const std::string& name) const {
+    const auto& inputs = skeleton_.graph().input();
+    return unused_weights_ || skeleton_.graph().quantization_annotation_size() > 0 ||
+           std::any_of(inputs.begin(), inputs.end(), [&](const auto& input) { return input.name() == name; });
   }
 
   // ---- All else
@@ -335,6 +343,7 @@ class Exporter {
 
   const Graph& graph_;
   std::size_t external_above_;
+  bool unused_weights_;
   std::shared_ptr<const ImportedModel> model_;
   onnx::ModelProto skeleton_;
   ValueNames named_;
@@ -355,7 +364,7 @@ void check(const Graph& graph, std::string_view model, const std::string& where)
 }  // namespace
 
 void export_onnx(const Graph& graph, const std::filesystem::path& file, const ExportOptions& options) {
-  Exporter exporter(graph, options.external_data_above, file.filename().string() + ".data");
+  Exporter exporter(graph, options.external_data_above, file.filename().string() + ".data", options.unused_weights);
   const Pieces pieces = exporter.run();
   const ExternalPart& external = exporter.external();
   std::optional<FileWriter> data;
@@ -376,7 +385,7 @@ void export_onnx(const Graph& graph, const std::filesystem::path& file, const Ex
 }
 
 std::string export_onnx_bytes(const Graph& graph, const ExportOptions& options) {
-  Exporter exporter(graph, 0, "");
+  Exporter exporter(graph, 0, "", options.unused_weights);
   const Pieces pieces = exporter.run();
   std::string bytes;
   bytes.reserve(pieces.size());
@@ -388,6 +397,7 @@ std::string export_onnx_bytes(const Graph& graph, const ExportOptions& options) 
 onnx::GraphProto inner_graph_proto(const Graph& graph) {
   ExportOptions options;
   options.check = false;
+  options.unused_weights = false;
   onnx::ModelProto model;
   if (!model.ParseFromString(export_onnx_bytes(graph, options)))
     throw Error(ErrorCode::kUnsupported, "is too big to be written into a node");

@@ -32,7 +32,7 @@ class Namer {
     for (const GraphOutput& output : graph_.outputs()) {
       if (result_.names[output.value] == output.name || (graph_.is_constant(output.value) && is_constant_node(output))) {
         result_.names[output.value] = output.name;
-      } else if (result_.names[output.value].empty() && !graph_.is_constant(output.value)) {
+      } else if (result_.names[output.value].empty() && (!graph_.is_constant(output.value) || may_be_weight())) {
         result_.names[output.value] = output.name;
       } else {
         result_.identities.emplace_back(output.value, output.name);
@@ -51,6 +51,12 @@ class Namer {
         return graph_.value(output.value).name == output.name &&
                is_same_tensor(graph_.value(output.value).constant, node.tensor);
     return false;
+  }
+
+  // Can an output be a weight? Where weights have to be inputs it cannot.
+  bool may_be_weight() const {
+    constexpr int kWeightsNeedNoInput = 4;  // IR version
+    return model_.skeleton.ir_version() >= kWeightsNeedNoInput;
   }
 
   void give(ValueId id, const std::string& name) {

@@ -28,8 +28,9 @@ struct ValueNames {
   NameTable table;                                          // all of them, and those inside of subgraphs
 };
 
-// Inputs, weights and outputs keep their names; an output that is an input, a constant or the same value as another output
-// gets an Identity node. Other values keep their name where they have one, and are else named after the next value below.
+// Inputs, weights and outputs keep their names; an output that is an input, a weight with another name or the same value as
+// another output gets an Identity node. Other values keep their name where they have one, and are else named after the next
+// value below.
 ValueNames name_values(const Graph& graph, const ImportedModel& model);
 
 bool is_same_tensor(const Tensor& a, const Tensor& b);  // the very same bytes

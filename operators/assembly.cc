@@ -58,11 +58,33 @@ struct Concat {
   }
 
   static void onnx(OnnxMapping& m) {
+    m.import = [](OnnxSource& source, std::string&) -> std::optional<std::vector<OnnxValue>> {
+      constexpr std::int64_t kBeforeItWasRequired = 1;
+      Concat op;
+      op.axis = source.integer("axis", kBeforeItWasRequired);
+      std::vector<OnnxValue> parts;
+      for (std::size_t i = 0; i < source.input_count(); ++i)
+        if (!adds_nothing(source.type_of(source.input(0)).shape, source.type_of(source.input(i)).shape, op.axis))
+          parts.push_back(source.input(i));
+      if (parts.empty()) parts.push_back(source.input(0));
+      return source.node(registry().get(kName), to_attributes(op), parts);
+    };
     m.write = [](OnnxSink& sink, const Attributes& attributes, const std::vector<OnnxValue>& inputs,
                  const std::vector<OnnxValue>& outputs) {  // the axis is required even where it is our default
       sink.node("Concat", {{"axis", from_attributes<Concat>(attributes).axis}}, inputs, outputs);
       return true;
     };
+  }
+
+  // Rules speak of sizes that are at least 1, so parts without elements are left out on the way in, if they fit the first one.
+  static bool adds_nothing(const Indices& first, const Indices& part, const Index& axis) {
+    const auto rank = static_cast<std::int64_t>(part.size());
+    const std::int64_t along = axis.value() < 0 ? axis.value() + rank : axis.value();
+    if (first.size() != part.size() || along < 0 || along >= rank || part[static_cast<std::size_t>(along)] != Index(0))
+      return false;
+    for (std::size_t a = 0; a < part.size(); ++a)
+      if (static_cast<std::int64_t>(a) != along && part[a] != first[a]) return false;
+    return true;
   }
 
   std::vector<ValueId> gradient(const GradientCall& call) const {

@@ -37,6 +37,7 @@ const Procedure* find_procedure(std::string_view domain, std::string_view type) 
     register_algebra(p);
     register_random(p);
     register_learned(p);
+    register_classical(p);
     register_optimizers(p);
     return p;
   }();

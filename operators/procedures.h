@@ -14,7 +14,8 @@ void register_signal(Procedures& p);      // signal.cc: DFT STFT MelWeightMatrix
 void register_sampling(Procedures& p);    // sampling.cc: GridSample RoiAlign DeformConv Col2Im MaxUnpool
 void register_algebra(Procedures& p);     // algebra.cc: Det Einsum Hardmax BitCast ReverseSequence TensorScatter
 void register_random(Procedures& p);      // random.cc: Random... Multinomial Bernoulli Dropout
-void register_learned(Procedures& p);     // learned.cc: ai.onnx.ml's trees, encoders, classifiers
+void register_learned(Procedures& p);     // learned.cc: ai.onnx.ml's TreeEnsemble, encoders, transformations
+void register_classical(Procedures& p);   // classical.cc: ai.onnx.ml's linear models, support vectors, older trees
 void register_optimizers(Procedures& p);  // optimizers.cc: Momentum Adagrad Adam
 
 }  // namespace rewright

@@ -35,7 +35,7 @@ struct Step {
   std::vector<std::uint32_t> region;  // kRewrite, kSaturate
   std::vector<Rewrite> rewrites;      // kRewrite, kSaturate
   std::vector<std::uint32_t> chosen;  // kSaturate: e-nodes, each after those it reads
-  std::vector<ValueId> folded;        // kFold
+  std::vector<ValueId> folded;        // kFold; none: the graph is tidied (Graph::tidy)
   std::vector<BodySteps> bodies;      // kBodies
 };
 

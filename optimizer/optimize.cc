@@ -76,6 +76,17 @@ struct Candidate {
   std::vector<Step> steps;
 };
 
+// Nodes, and the constants that something reads.
+std::pair<std::size_t, std::size_t> size_of(const Graph& graph) {
+  std::vector<bool> is_read(graph.value_count());
+  for (const auto& node : graph.nodes())
+    for (const auto* ids : {&node->inputs, &node->parameters})
+      for (const ValueId id : *ids)
+        if (id != kNoValue) is_read[id] = graph.is_constant(id);
+  for (const GraphOutput& output : graph.outputs()) is_read[output.value] = graph.is_constant(output.value);
+  return {graph.nodes().size(), static_cast<std::size_t>(std::count(is_read.begin(), is_read.end(), true))};
+}
+
 class Optimizer {
  public:
   Optimizer(const Graph& graph, const std::vector<Rule>& rules, Device& device, Evaluator& evaluator, CostDatabase* database,
@@ -197,6 +208,10 @@ class Optimizer {
     tell("folding", 0);
     Candidate folded{original_, {}};
     folded.graph.tidy();
+    if (size_of(folded.graph) != size_of(original_)) {
+      folded.steps.emplace_back().kind = Step::Kind::kFold;  // of nothing: the graph is tidied
+      tidied_ = folded;
+    }
     fold_into(folded);
     SearchOptions inside = search_options;  // of bodies: at most half of the time
     inside.progress = nullptr;
@@ -404,6 +419,11 @@ class Optimizer {
     if (winner) {
       result.certificate.steps = std::move(winner->steps);
     } else {
+      if (tidied_) {
+        result.graph = std::move(tidied_->graph);
+        result.certificate.steps = std::move(tidied_->steps);
+        report_.outcome += "; what nothing needs is left out";
+      }
       report_.predicted_after = report_.predicted_before;
       report_.quantities_after = report_.quantities_before;
       report_.measured_after = report_.measured_before;
@@ -428,9 +448,10 @@ class Optimizer {
   const OptimizeOptions& options_;
   CostModel costs_;
   OptimizeReport report_;
-  bool executable_ = true;   // the given graph, on the device
-  double bodies_saved_ = 0;  // predicted, where each graph inside of a node is executed once
-  bool gain_ = false;        // predicted, of what the objective asks for
+  std::optional<Candidate> tidied_;  // the given graph without what nothing needs, if there is such
+  bool executable_ = true;           // the given graph, on the device
+  double bodies_saved_ = 0;          // predicted, where each graph inside of a node is executed once
+  bool gain_ = false;                // predicted, of what the objective asks for
 };
 
 }  // namespace

@@ -74,7 +74,7 @@ struct OptimizeReport {
   double predicted_before = 0, predicted_after = 0;  // seconds
   double measured_before = 0, measured_after = 0;    // seconds, medians; 0: not measured
   double speedup = 1;                                // measured: the median of the rounds' ratios
-  bool changed = false;                              // false: no gain was found, the graph is the input's
+  bool changed = false;                              // false: no gain was found, it is the input's graph, tidied
   std::string outcome;                               // one line: why this graph came back
   std::size_t nodes_before = 0, nodes_after = 0;
   std::vector<OpaqueNode> opaque;
@@ -90,7 +90,7 @@ struct OptimizeResult {
 
 // Folds constants, searches, measures the best graphs end to end in turn with the given one, and compares the results of the
 // winner with the given graph's on random inputs. What is not significantly faster, or does not compute the same, is thrown
-// away: then the given graph comes back. `database` may be null. Throws Error if the device is gone or the graph cannot be
+// away: then the given graph comes back, without nodes and constants that nothing needs or that are there twice. `database` may be null. Throws Error if the device is gone or the graph cannot be
 // executed on it at all.
 OptimizeResult optimize(const Graph& graph, const std::vector<Rule>& rules, Device& device, Evaluator& evaluator,
                         CostDatabase* database, const OptimizeOptions& options);

@@ -58,9 +58,35 @@ TEST_CASE("a graph that is measured to be slower is thrown away") {
   device.rewritten_is_slow = true;
   const OptimizeResult result = run(graph, device);
   CHECK_FALSE(result.report.changed);
-  CHECK(result.report.outcome == "no rewritten graph was significantly faster");
+  // Two of its weights are there twice.
+  CHECK(result.report.outcome == "no rewritten graph was significantly faster; what nothing needs is left out");
   CHECK(result.graph.hash() == graph.hash());
-  CHECK(result.certificate.steps.empty());
+  CHECK(result.report.rules_applied.empty());
+  const Graph again = replay(graph, result.certificate, testing::rules(), *make_reference_evaluator());
+  CHECK(to_string(again) == to_string(result.graph));
+}
+
+TEST_CASE("what nothing needs, or is there twice, is left out whatever is gained") {
+  Graph graph;
+  const ValueId x = graph.add_input("x", floats({4, 4}));
+  const ValueId a = add(graph, "MatMul", {x, graph.add_constant(weights({4, 4}))})[0];
+  const ValueId b = add(graph, "MatMul", {x, graph.add_constant(weights({4, 4}))})[0];
+  add(graph, "Exp", {a});  // nothing reads it
+  graph.add_output("y", add(graph, "Add", {add(graph, "Tanh", {a})[0], add(graph, "Tanh", {b})[0]})[0]);
+  testing::RooflineDevice device;
+  device.rewritten_is_slow = true;
+  const OptimizeResult result = run(graph, device);
+  CHECK_FALSE(result.report.changed);
+  CHECK(result.report.nodes_before == 6);
+  CHECK(result.report.nodes_after == 3);
+  const Graph again =
+      replay(graph, parse_certificate(to_json(result.certificate), "c"), testing::rules(), *make_reference_evaluator());
+  CHECK(to_string(again) == to_string(result.graph));
+
+  Graph nothing_to_leave_out;
+  nothing_to_leave_out.add_output("y",
+                                  add(nothing_to_leave_out, "Tanh", {nothing_to_leave_out.add_input("x", floats({4}))})[0]);
+  CHECK(run(nothing_to_leave_out, device).certificate.steps.empty());
 }
 
 TEST_CASE("a graph whose results differ is thrown away") {

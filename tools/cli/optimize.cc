@@ -146,7 +146,7 @@ int optimize_command(const Options& options) {
     };
     result = optimize(graph, rules, *device, *evaluator, database.get(), o);
   }
-  export_onnx(result.graph, options.output);
+  export_onnx(result.graph, options.output, {.unused_weights = false});
   if (!options.certificate.empty()) write_file(options.certificate, to_json(result.certificate));
   say(options.common, summary(options, result.report));
   write_json(options.common, report_json(options, result.report));
