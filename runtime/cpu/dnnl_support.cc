@@ -4,6 +4,7 @@
 #include <string>
 
 #include "runtime/cpu/planner.h"
+#include "runtime/cpu/tile/loops.h"
 
 namespace rewright::cpu {
 
@@ -190,6 +191,36 @@ dnnl::primitive_attr user_scratchpad() {
 
 namespace {
 
+// Floats whose channels come to stand last, or to stand first again.
+class ChannelsKernel final : public Kernel {
+ public:
+  ChannelsKernel(const Sizes& sizes, bool to_last, Isa isa)
+      : pictures_(sizes[0]),
+        rows_(element_count(std::span(sizes).subspan(2))),
+        columns_(sizes[1]),
+        loops_(real_loops<float>(isa)) {
+    if (!to_last) std::swap(rows_, columns_);
+  }
+
+  // The source has `columns_` runs of `rows_` elements, the result is the other way round.
+  void run(const Call& call) const override {
+    constexpr double kElements = 4;  // a nanosecond
+    constexpr std::int64_t kTogether = 64;
+    const std::int64_t blocks = (rows_ + kTogether - 1) / kTogether;
+    call.workers.for_each(pictures_ * blocks, static_cast<double>(pictures_ * rows_ * columns_) / kElements,
+                          [&](std::int64_t unit, int) {
+                            const std::int64_t picture = unit / blocks * rows_ * columns_, first = unit % blocks * kTogether;
+                            loops_.transpose(reinterpret_cast<float*>(call.outputs[0]) + picture + first * columns_,
+                                             reinterpret_cast<const float*>(call.inputs[0]) + picture + first, rows_,
+                                             std::min(kTogether, rows_ - first), columns_);
+                          });
+  }
+
+ private:
+  std::int64_t pictures_, rows_, columns_;
+  const RealLoops<float>& loops_;
+};
+
 std::unique_ptr<Kernel> make_reorder(const memory::desc& source, const memory::desc& target) {
   const dnnl::reorder::primitive_desc description(dnnl_engine(), source, dnnl_engine(), target, user_scratchpad());
   return std::make_unique<DnnlKernel>(
@@ -200,28 +231,11 @@ std::unique_ptr<Kernel> make_reorder(const memory::desc& source, const memory::d
 }  // namespace
 
 std::unique_ptr<Kernel> make_reorder(DataType type, const Sizes& sizes, Layout from, Layout to, const PlanOptions& options) {
-  constexpr double kElements = 4;  // a nanosecond
   const memory::data_type moved = byte_size(type) == 1 ? memory::data_type::u8 : dnnl_type(type).value();
+  if (type == DataType::kFloat && !from.blocked() && !to.blocked())
+    return std::make_unique<ChannelsKernel>(sizes, to.channels_last(), options.isa);
   const memory::desc source = dnnl_desc(sizes, from, moved), target = dnnl_desc(sizes, to, moved);
-  const std::int64_t count =
-      piece_count(options.threads, static_cast<double>(element_count(sizes)) / kElements, sizes[2], options.piece_nanoseconds);
-  if (count == 1 || type != DataType::kFloat || from.blocked() || to.blocked()) return make_reorder(source, target);
-  // By rows of all channels, at the whole's strides.
-  const auto rows = [&](const memory::desc& whole, std::int64_t number) {
-    memory::dims part = sizes;
-    part[2] = number;
-    return memory::desc(part, memory::data_type::f32, whole.get_strides());
-  };
-  std::vector<PiecesKernel::Piece> pieces;
-  for (std::int64_t p = 0; p < count; ++p) {
-    const std::int64_t first = first_unit(sizes[2], p, count), number = first_unit(sizes[2], p + 1, count) - first;
-    PiecesKernel::Piece piece;
-    piece.kernel = make_reorder(rows(source, number), rows(target, number));
-    piece.inputs = {first * source.get_strides()[2]};
-    piece.output = first * target.get_strides()[2];
-    pieces.push_back(std::move(piece));
-  }
-  return std::make_unique<PiecesKernel>(std::move(pieces), options.threads, nullptr);
+  return make_reorder(source, target);
 }
 
 namespace {

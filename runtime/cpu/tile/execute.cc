@@ -174,6 +174,19 @@ class Executor final : public TileProgram {
     });
   }
 
+  // The rows of a tile that lie side by side in memory, so that it is a matrix whose columns are rows there; 0 if it is none.
+  static Count square_rows(const Affine& a, const Tile& tile) {
+    const std::size_t rank = tile.variables.size();
+    if (rank < 2 || a.coefficient(tile.variables[rank - 1]) <= 1) return 0;
+    Count rows = 0;
+    for (std::size_t k = 0; k + 1 < rank; ++k) {
+      if (tile.extents[k] == 1) continue;
+      if (rows > 0 || a.coefficient(tile.variables[k]) != 1) return 0;
+      rows = tile.extents[k];
+    }
+    return rows;
+  }
+
   template <class T>
   void load(Context& c, int b, int r, const Tile& tile, bool must_copy, const Arithmetic<T>& loops) const {
     const Instruction& i = c.plan->program.blocks[b].instructions[r];
@@ -194,6 +207,10 @@ class Executor final : public TileProgram {
       kept.extents = tile.extents;
     }
     T* d = static_cast<T*>(registers.at[r]);
+    if constexpr (std::is_same_v<T, R>)
+      if (const Count rows = same ? square_rows(i.affine, tile) : 0; rows > 0)
+        return real_.transpose(d, reinterpret_cast<const R*>(source), i.affine.coefficient(tile.variables.back()), rows,
+                               tile.extents.back());
     for_each_row(i.affine, tile, [&](Count at, Count to, Count stride, Count n) {
       loops.load(d + to, source + at * static_cast<Count>(width), type, stride, n);
     });

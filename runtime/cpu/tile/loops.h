@@ -41,6 +41,8 @@ struct RealLoops : Arithmetic<R> {
   Unary (*unary)(const Function& function);
   void (*to_integer)(std::int64_t* d, const R* a, Count n);  // towards zero, saturating; NaN gives 0
   void (*from_integer)(R* d, const std::int64_t* a, Count n);
+  // d[r * columns + c] = s[r + c * stride]
+  void (*transpose)(R* d, const R* s, Count stride, Count rows, Count columns);
 };
 
 struct IntegerLoops : Arithmetic<std::int64_t> {

@@ -425,6 +425,68 @@ void sigmoid_f64(double* d, const double* a, Count n) {
   for (Count i = 0; i < n; ++i) d[i] = 1.0 / (1.0 + d[i]);
 }
 
+#ifdef __AVX__
+constexpr Count kSquare = 8;
+inline void transpose_square(float* d, Count d_stride, const float* s, Count s_stride) {
+  __m256 a[8], b[8];
+  for (int k = 0; k < 8; ++k) a[k] = _mm256_loadu_ps(s + k * s_stride);
+  for (int k = 0; k < 8; k += 2) {  // pairs, then fours, then halves change places
+    b[k] = _mm256_unpacklo_ps(a[k], a[k + 1]);
+    b[k + 1] = _mm256_unpackhi_ps(a[k], a[k + 1]);
+  }
+  for (int k = 0; k < 8; k += 4) {
+    a[k] = _mm256_shuffle_ps(b[k], b[k + 2], 0x44);
+    a[k + 1] = _mm256_shuffle_ps(b[k], b[k + 2], 0xEE);
+    a[k + 2] = _mm256_shuffle_ps(b[k + 1], b[k + 3], 0x44);
+    a[k + 3] = _mm256_shuffle_ps(b[k + 1], b[k + 3], 0xEE);
+  }
+  for (int k = 0; k < 4; ++k) {
+    _mm256_storeu_ps(d + k * d_stride, _mm256_permute2f128_ps(a[k], a[k + 4], 0x20));
+    _mm256_storeu_ps(d + (k + 4) * d_stride, _mm256_permute2f128_ps(a[k], a[k + 4], 0x31));
+  }
+}
+#else
+constexpr Count kSquare = 4;
+inline void transpose_square(float* d, Count d_stride, const float* s, Count s_stride) {
+  __m128 a[4];
+  for (int k = 0; k < 4; ++k) a[k] = _mm_loadu_ps(s + k * s_stride);
+  _MM_TRANSPOSE4_PS(a[0], a[1], a[2], a[3]);
+  for (int k = 0; k < 4; ++k) _mm_storeu_ps(d + k * d_stride, a[k]);
+}
+#endif
+
+// Few columns, or rows that lie next to each other: their number is known to the compiler, which shuffles them.
+template <Count kColumns, class R>
+void interleave(R* d, const R* s, Count stride, Count rows) {
+#pragma GCC ivdep
+  for (Count r = 0; r < rows; ++r)
+    for (Count c = 0; c < kColumns; ++c) d[r * kColumns + c] = s[r + c * stride];
+}
+template <Count kRows, class R>
+void separate(R* d, const R* s, Count columns) {
+#pragma GCC ivdep
+  for (Count c = 0; c < columns; ++c)
+    for (Count r = 0; r < kRows; ++r) d[r * columns + c] = s[r + c * kRows];
+}
+
+template <class R>
+void transpose(R* d, const R* s, Count stride, Count rows, Count columns) {
+  if (columns == 3) return interleave<3>(d, s, stride, rows);
+  if (columns == 4) return interleave<4>(d, s, stride, rows);
+  if (rows == 3 && stride == 3) return separate<3>(d, s, columns);
+  if (rows == 4 && stride == 4) return separate<4>(d, s, columns);
+  Count whole_rows = 0, whole_columns = 0;
+  if constexpr (std::is_same_v<R, float>) {
+    whole_rows = rows / kSquare * kSquare;
+    whole_columns = columns / kSquare * kSquare;
+    for (Count r = 0; r < whole_rows; r += kSquare)
+      for (Count c = 0; c < whole_columns; c += kSquare)
+        transpose_square(d + r * columns + c, columns, s + r + c * stride, stride);
+  }
+  for (Count r = 0; r < rows; ++r)
+    for (Count c = r < whole_rows ? whole_columns : 0; c < columns; ++c) d[r * columns + c] = s[r + c * stride];
+}
+
 template <class R>
 typename RealLoops<R>::Unary find_unary(const Function& f) {
   using Unary = typename RealLoops<R>::Unary;
@@ -473,6 +535,7 @@ constexpr void set_real(RealLoops<R>& t) {
   t.unary = find_unary<R>;
   t.to_integer = to_integer<R>;
   t.from_integer = from_integer<R>;
+  t.transpose = transpose<R>;
 }
 
 constexpr LoopTables make_tables() {
