@@ -161,6 +161,18 @@ TEST_CASE("a name that means one value outside and another one inside keeps both
   }
 }
 
+TEST_CASE("a result of a body that became constant has a type for ONNX's inference") {
+  const Graph graph = import_text(R"(agraph (bool c, float[2] x) => (float[2] y) {
+    z = If (c) <then_branch = t () => (p) { p = Neg(x) }, else_branch = e () => (q) { q = Exp(x) }>
+    y = Relu(z)
+  })");
+  Graph body = body_in(graph, "then_branch");
+  body.set_constant(body.outputs()[0].value, floats({2}, {1, 2}));
+  body.tidy();
+  const Graph changed = with_nodes(graph, {{0, with_body(*graph.nodes()[0], "then_branch", body)}});
+  CHECK_NOTHROW(export_onnx_bytes(changed));
+}
+
 TEST_CASE("a body that captures what does not exist is refused") {
   CHECK_THROWS_WITH(import_text(R"(agraph (bool c, float[2] x) => (float[2] y) {
     y = If (c) <then_branch = a () => (float[2] p) {

@@ -53,10 +53,11 @@ class Namer {
     return false;
   }
 
-  // Can an output be a weight? Where weights have to be inputs it cannot.
+  // Can an output be a weight? Not where weights have to be inputs; and of a graph inside of another one, whose outputs may
+  // have no types, ONNX's inference finds those of nodes' results alone.
   bool may_be_weight() const {
     constexpr int kWeightsNeedNoInput = 4;  // IR version
-    return model_.skeleton.ir_version() >= kWeightsNeedNoInput;
+    return model_.outer_names == nullptr && model_.skeleton.ir_version() >= kWeightsNeedNoInput;
   }
 
   void give(ValueId id, const std::string& name) {
