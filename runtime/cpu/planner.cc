@@ -11,6 +11,7 @@
 #include "runtime/cpu/dnnl_support.h"
 #include "runtime/cpu/layout_assignment.h"
 #include "runtime/cpu/precision.h"
+#include "runtime/cpu/product/bfloat16_product.h"
 #include "runtime/cpu/quantized/byte_table.h"
 #include "runtime/cpu/quantized/quantized.h"
 #include "runtime/cpu/runner.h"
@@ -685,7 +686,8 @@ void Planner::find_lifetimes() {
 Plan make_plan(Graph graph, const PlanOptions& options) {
   const LibrariesOnOneThread alone;  // oneDNN's primitives are made for the number of threads in use
   const auto has_kernel = [](const Node& node) { return kernel_table().contains(node.op->name()); };
-  Graph planned = fusion::with_matrix_products(with_dequantizations_by_use(in_float(graph)), has_kernel);
+  const auto rounds = [&](const Node& node) { return is_bfloat16_product(graph, node, options.isa); };
+  Graph planned = fusion::with_matrix_products(with_dequantizations_by_use(in_float(graph, rounds)), has_kernel);
   graph = Graph();  // holds no constant any more
   return Planner(std::move(planned), options).make();
 }

@@ -2,6 +2,8 @@
 // bfloat16 in float.
 #pragma once
 
+#include <functional>
+
 #include "graph/graph.h"
 
 namespace rewright::cpu {
@@ -10,8 +12,9 @@ namespace rewright::cpu {
 Graph in_double(const Graph& graph);
 
 // The same graph with half and bfloat16 tensors as float from its inputs to its outputs, which keep their types. Results are
-// rounded once, at the end, and where a node names its type. Where an operator does not allow that, the graph itself.
-Graph in_float(const Graph& graph);
+// rounded once, at the end, where a node names its type, and the first operand of nodes that `rounds_operand` says. Where an
+// operator does not allow that, the graph itself.
+Graph in_float(const Graph& graph, const std::function<bool(const Node&)>& rounds_operand = {});
 
 // Narrow reals as doubles; other types as they are.
 Tensor widened(const Tensor& tensor);

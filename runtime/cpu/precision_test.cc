@@ -34,6 +34,58 @@ TEST_CASE("half and bfloat16 networks give what the interpreter gives, up to its
   }
 }
 
+// With weights that are worth the processor's own products, where it has them.
+TEST_CASE("products of bfloat16 with constant weights") {
+  for (unsigned seed = 0; seed < 12; ++seed) {
+    CAPTURE(seed);
+    testing::GraphBuilder b(seed);
+    const std::int64_t rows = b.pick(1, 40), k = b.pick(64, 150), n = b.pick(64, 150);
+    const Sizes sizes = b.pick(0, 1) == 0 ? Sizes{rows, k} : Sizes{2, rows, k};
+    const auto constant = [&](const Sizes& s) {
+      return b.graph.add_constant(random_tensor(b.random, DataType::kBfloat16, s, -0.3, 0.3));
+    };
+    const ValueId x = b.input(DataType::kBfloat16, sizes, -1, 1);
+    ValueId y;
+    if (seed % 3 == 0 && sizes.size() == 2)
+      y = node(b.graph, "Gemm", {x, constant({n, k}), constant({n})}, {{"transB", true}})[0];
+    else
+      y = node(b.graph, "Add", {node(b.graph, "MatMul", {x, constant({k, n})})[0], constant({n})})[0];
+    if (seed % 2) y = node(b.graph, "Relu", {y})[0];
+    ValueId z = node(b.graph, "MatMul", {y, constant({n, k})})[0];
+    z = node(b.graph, "Add", {z, x})[0];
+    b.graph.add_output("y", z);
+    // Roundings of what is added up are relative to the largest, not to each result.
+    const std::vector<double> e = interpret(b.graph, b.inputs)[0].reals();
+    double largest = 0;
+    for (const double v : e) largest = std::max(largest, std::fabs(v));
+    for (const int threads : {1, 3}) {
+      SessionOptions options;
+      options.threads = threads;
+      const std::vector<double> a = cpu_backend().prepare(b.graph, options)->run(b.inputs)[0].reals();
+      double difference = 0;
+      for (std::size_t i = 0; i < e.size(); ++i) difference = std::max(difference, std::fabs(a[i] - e[i]));
+      CHECK(difference < 1e-2 * largest);
+    }
+    const std::vector<std::string> steps = b.steps();
+    CHECK(std::count_if(steps.begin(), steps.end(),
+                        [](const std::string& s) { return s.find("Mul") != s.npos || s.find("Gemm") != s.npos; }) == 2);
+  }
+}
+
+// Subnormal numbers may count as zeros.
+TEST_CASE("NaN and infinity in products of bfloat16") {
+  testing::GraphBuilder b(1);
+  const ValueId x = b.input(DataType::kBfloat16, {8, 64}, -1, 1);
+  const Tensor w = random_tensor(b.random, DataType::kBfloat16, {64, 64}, 0.1, 0.3);
+  b.graph.add_output("y", node(b.graph, "MatMul", {x, b.graph.add_constant(w)})[0]);
+  std::vector<double> values = b.inputs[0].reals();
+  values[3] = std::numeric_limits<double>::quiet_NaN();
+  values[64 + 5] = std::numeric_limits<double>::infinity();
+  values[2 * 64 + 7] = -std::numeric_limits<double>::infinity();
+  b.inputs[0] = Tensor::from_reals(DataType::kBfloat16, {8, 64}, values);
+  check_graph(b.graph, b.inputs, 3e-2);
+}
+
 TEST_CASE("where a node names half or bfloat16, values are rounded to it") {
   for (const DataType type : {DataType::kHalf, DataType::kBfloat16}) {
     std::mt19937 random(4);

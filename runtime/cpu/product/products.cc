@@ -4,6 +4,7 @@
 
 #include "runtime/cpu/attention.h"
 #include "runtime/cpu/epilogue.h"
+#include "runtime/cpu/product/bfloat16_product.h"
 #include "runtime/cpu/product/blas_product.h"
 #include "runtime/cpu/product/packed_product.h"
 #include "runtime/cpu/quantized/quantized.h"
@@ -429,7 +430,9 @@ std::unique_ptr<NodePlan> plan_product(Planner& planner, const Node& node, bool 
 void register_products(KernelTable& table) {
   const auto plan = [](Planner& p, const Node& n, bool general) {
     auto quantized = plan_dequantized_product(p, n, general);
-    return quantized ? std::move(quantized) : plan_product(p, n, general);
+    if (quantized) return quantized;
+    auto narrow = plan_bfloat16_product(p, n, general);
+    return narrow ? std::move(narrow) : plan_product(p, n, general);
   };
   table.emplace("MatMul", [=](Planner& p, const Node& n) { return plan(p, n, false); });
   table.emplace("Gemm", [=](Planner& p, const Node& n) { return plan(p, n, true); });
