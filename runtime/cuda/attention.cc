@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <numeric>
+#include <random>
 #include <set>
 
 #include "runtime/cpu/tile/stages.h"
@@ -281,14 +284,12 @@ class Joining {
     return group;
   }
 
-  // A group that only moves elements of one value of the same type, and how it reads them.
-  std::optional<cpu::Affine> moves(const Group& group) const {
-    if (group.library || group.view || !group.element || !group.ways.empty()) return std::nullopt;
+  // Does a group only move elements of one value of the same type?
+  bool moves(const Group& group) const {
+    if (group.library || group.view || !group.element || !group.ways.empty()) return false;
     const ElementNode& e = *group.element;
-    if (e.kind != Kind::kRead || e.zero_outside || group.operands.size() != 1) return std::nullopt;
-    const ValueInfo from = facts_.info(group.operands[0]), to = facts_.info(group.result);
-    if (from.type != to.type || to.sizes.size() < 2) return std::nullopt;
-    return cpu::read_strides(e, group.position, to.sizes, from.sizes);
+    if (e.kind != Kind::kRead || e.zero_outside || group.operands.size() != 1) return false;
+    return facts_.info(group.operands[0]).type == facts_.info(group.result).type;
   }
 
   // Where an operand is read: before it was moved, if only for this.
@@ -297,7 +298,10 @@ class Joining {
     const int g = facts_.constant(value) ? -1 : group_with(value);
     if (g >= 0 && users_[value].size() == 1) {
       const Group& group = groups_[static_cast<std::size_t>(g)];
-      if (const auto strides = moves(group)) {
+      const auto strides = moves(group)
+                               ? cpu::read_strides(*group.element, group.position, sizes, facts_.info(group.operands[0]).sizes)
+                               : std::nullopt;
+      if (strides) {
         Distances distances;
         for (std::size_t a = 0; a < sizes.size(); ++a) distances.push_back(strides->coefficient(a));
         parts_.push_back(static_cast<std::size_t>(g));
@@ -307,29 +311,55 @@ class Joining {
     return {value, four(packed(sizes), std::int64_t{0})};
   }
 
-  // The distances of the result's axes, in what it is moved to if it is used for nothing else; `result` is then that.
+  // The distances of the result's axes, in what it is moved to if it is used for nothing else; `result` is then that. Whatever
+  // becomes of the sizes, the axes are then in another order but for the last one.
   Distances moved_behind(ValueId& result) {
     const Sizes from = facts_.info(result).sizes;
     const int g = only_user(result);
-    const auto strides = g < 0 ? std::nullopt : moves(groups_[static_cast<std::size_t>(g)]);
-    if (!strides || strides->constant != 0) return four(packed(from), std::int64_t{0});
-    const Group& group = groups_[static_cast<std::size_t>(g)];
-    const Sizes to = facts_.info(group.result).sizes;
-    const Distances source = packed(from), target = packed(to);
-    Distances result_distances;
-    for (std::size_t a = 0; a < from.size(); ++a) {
-      std::int64_t distance = from[a] == 1 ? 0 : -1;
-      for (std::size_t b = 0; b < to.size(); ++b)
-        if (from[a] != 1 && to[b] == from[a] && strides->coefficient(b) == source[a]) distance = target[b];
-      if (distance < 0) return four(packed(from), std::int64_t{0});
-      result_distances.push_back(distance);
+    if (g >= 0 && moves(groups_[static_cast<std::size_t>(g)]) && groups_[static_cast<std::size_t>(g)].operands[0] == result) {
+      const Group& group = groups_[static_cast<std::size_t>(g)];
+      std::vector<std::size_t> order(from.size());
+      std::iota(order.begin(), order.end(), std::size_t{0});
+      do {
+        Distances distances(from.size());
+        std::int64_t distance = 1;
+        for (std::size_t n = order.size(); n-- > 0; distance *= from[order[n]]) distances[order[n]] = distance;
+        if (!leads_to(group, from, distances)) continue;
+        parts_.push_back(static_cast<std::size_t>(g));
+        result = group.result;
+        return four(distances, std::int64_t{0});
+      } while (std::next_permutation(order.begin(), order.end() - 1));
     }
-    if (element_count(to) != element_count(from) || (from.back() != 1 && result_distances.back() != 1))
-      return four(packed(from), std::int64_t{0});
-    if (from.back() == 1) result_distances.back() = 1;
-    parts_.push_back(static_cast<std::size_t>(g));
-    result = group.result;
-    return four(result_distances, std::int64_t{0});
+    return four(packed(from), std::int64_t{0});
+  }
+
+  // Does a group move elements to where these distances say? At random positions and the last one.
+  bool leads_to(const Group& group, const Sizes& from, const Distances& distances) const {
+    const Sizes to = facts_.info(group.result).sizes;
+    if (element_count(to) != element_count(from)) return false;
+    std::minstd_rand random;
+    for (int sample = 0; sample < 64; ++sample) {
+      std::int64_t source = 0, target = 0;
+      const Distances plain = packed(from);
+      for (std::size_t a = 0; a < from.size(); ++a) {
+        const std::int64_t i = sample == 0 ? from[a] - 1 : static_cast<std::int64_t>(random()) % from[a];
+        source += i * plain[a];
+        target += i * distances[a];
+      }
+      std::map<std::uint64_t, std::int64_t> at;
+      for (std::size_t a = to.size(); a-- > 0; target /= to[a]) at[group.position[a].as_atom()->id] = target % to[a];
+      std::int64_t read = 0;
+      for (std::size_t a = 0; a < from.size(); ++a) {
+        const Index p = substitute(group.element->position[a], [&](const Atom& atom) -> std::optional<Index> {
+          const auto found = atom.kind == Atom::Kind::kBound ? at.find(atom.id) : at.end();
+          return found == at.end() ? std::nullopt : std::optional<Index>(found->second);
+        });
+        if (!p.is_constant()) return false;
+        read += p.constant_term() * plain[a];
+      }
+      if (read != source) return false;
+    }
+    return true;
   }
 
   // Does a mask that is known let each query see the keys up to its own number, and no others?

@@ -16,6 +16,8 @@
 
 namespace rewright::cuda {
 
+inline constexpr int kChoosingRuns = 5;  // measurements of each of several ways
+
 // Memory of a driver, given back at the end.
 class DeviceMemory {
  public:

@@ -11,6 +11,7 @@
 #include "rules/instance.h"
 #include "runtime/cuda/session.h"
 #include "runtime/cuda/testing.h"
+#include "runtime/testing.h"
 
 namespace rewright::cuda {
 namespace {
@@ -34,25 +35,6 @@ void append(Graph& all, const Graph& graph) {
       if (node->outputs[o] != kNoValue) copies[node->outputs[o]] = outputs.at(o);
   }
   for (const GraphOutput& o : graph.outputs()) all.add_output("y" + std::to_string(all.outputs().size()), copies.at(o.value));
-}
-
-void compare(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected) {
-  for (std::size_t o = 0; o < expected.size(); ++o) {
-    REQUIRE(actual[o].type() == expected[o].type());
-    REQUIRE(actual[o].sizes() == expected[o].sizes());
-    const std::vector<double> a = actual[o].reals(), e = expected[o].reals();
-    double largest = 0;
-    for (const double v : e)
-      if (std::isfinite(v)) largest = std::max(largest, std::fabs(v));
-    const double limit = expected[o].type() == DataType::kHalf ? 4e-3 : expected[o].type() == DataType::kBfloat16 ? 4e-2 : 1e-4;
-    for (std::size_t i = 0; i < e.size(); ++i) {
-      const bool same = a[i] == e[i] || (std::isnan(a[i]) && std::isnan(e[i]));
-      if (same || std::fabs(a[i] - e[i]) <= limit * (std::fabs(e[i]) + largest + 1e-3)) continue;
-      INFO("output " << o << ", element " << i << ": " << a[i] << ", expected " << e[i]);
-      CHECK(false);
-      break;
-    }
-  }
 }
 
 }  // namespace
@@ -99,7 +81,8 @@ TEST_CASE("random instances of the sources of rules") {
   const TemporaryFolder cache;
   for (const bool libraries : {false, true}) {
     CAPTURE(libraries);
-    compare(make_session(tested_driver(libraries), graph, {}, {.cache = cache.path()})->run(inputs), expected);
+    const auto actual = make_session(tested_driver(libraries), graph, {}, {.cache = cache.path()})->run(inputs);
+    testing::require_close(graph, actual, expected, {1e-4, 4e-3, 1});
   }
   CHECK(std::distance(std::filesystem::directory_iterator(cache.path()), {}) >= 1);
 }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 #include <span>
 
 #include "operators/error.h"
@@ -254,6 +255,15 @@ std::string function_name(const Function& function) {
   const auto found =
       std::find_if(sources.begin(), sources.end(), [&](const FunctionSource& f) { return f.function == &function; });
   return found == sources.end() ? std::string() : name_of(function);
+}
+
+const char* type_of(Scalar scalar) {
+  return scalar == Scalar::kReal ? "real" : scalar == Scalar::kInteger ? "integer" : "bool";
+}
+
+std::string literal(std::int64_t v) {
+  if (v == std::numeric_limits<std::int64_t>::min()) return "(-9223372036854775807LL - 1)";
+  return v < 0 ? "(integer(" + std::to_string(v) + "LL))" : "integer(" + std::to_string(v) + "LL)";
 }
 
 std::string type_name(DataType type) {

@@ -2,7 +2,6 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <functional>
-#include <random>
 #include <thread>
 
 #include "graph/temporary_folder.h"
@@ -11,38 +10,21 @@
 #include "runtime/cuda/session.h"
 #include "runtime/cuda/source_names.h"
 #include "runtime/cuda/testing.h"
+#include "runtime/testing.h"
 
 namespace rewright::cuda {
 namespace {
 
-Tensor random_tensor(std::mt19937& random, DataType type, const Sizes& sizes, double low = -2, double high = 2) {
-  std::uniform_real_distribution<double> uniform(low, high);
-  std::vector<double> values(static_cast<std::size_t>(element_count(sizes)));
-  for (double& v : values) v = is_real(type) ? uniform(random) : std::floor(uniform(random));
-  return Tensor::from_reals(type, sizes, values);
-}
+using testing::indices;
+using testing::random_tensor;
+using testing::RandomGraph;
 
-Indices indices(std::initializer_list<std::int64_t> list) { return to_indices(std::vector<std::int64_t>(list)); }
+struct Builder : RandomGraph {
+  using RandomGraph::RandomGraph;
 
-struct Builder {
-  std::mt19937 random;
-  Graph graph;
-  std::vector<Tensor> inputs;
-  explicit Builder(unsigned seed) : random(seed) {}
-
-  std::int64_t pick(std::int64_t low, std::int64_t high) {
-    return std::uniform_int_distribution<std::int64_t>(low, high)(random);
-  }
-  ValueId input(DataType type, Sizes sizes, double low = -2, double high = 2) {
-    inputs.push_back(random_tensor(random, type, sizes, low, high));
-    return graph.add_input("x" + std::to_string(inputs.size()), {type, to_indices(sizes)});
-  }
   ValueId node(std::string_view name, std::vector<ValueId> operands,
                std::vector<std::pair<std::string, AttributeValue>> attributes = {}) {
-    const Operator& op = registry().get(name);
-    Attributes all = op.defaults();
-    for (auto& [field, value] : attributes) all.at(op.field(field).value()) = std::move(value);
-    return graph.add_node(op, std::move(all), std::move(operands))[0];
+    return testing::node(graph, name, std::move(operands), std::move(attributes))[0];
   }
   void output(ValueId value) { graph.add_output("y" + std::to_string(graph.outputs().size()), value); }
 
@@ -60,29 +42,9 @@ struct Builder {
   }
 
   void require_close(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected, double tolerance) const {
-    REQUIRE(actual.size() == expected.size());
-    for (std::size_t o = 0; o < actual.size(); ++o) {
-      INFO("output " << o << " of\n" << to_string(graph));
-      REQUIRE(actual[o].type() == expected[o].type());
-      REQUIRE(actual[o].sizes() == expected[o].sizes());
-      const std::vector<double> a = actual[o].reals(), e = expected[o].reals();
-      double largest = 0;
-      for (const double v : e)
-        if (std::isfinite(v)) largest = std::max(largest, std::fabs(v));
-      const double rounding = expected[o].type() == DataType::kHalf       ? 2e-3
-                              : expected[o].type() == DataType::kBfloat16 ? 2e-2
-                                                                          : 0;
-      const double limit = std::max(rounding, tolerance);
-      for (std::size_t i = 0; i < e.size(); ++i) {
-        const bool same = a[i] == e[i] || (std::isnan(a[i]) && std::isnan(e[i]));
-        if (same || std::fabs(a[i] - e[i]) <= limit * (std::fabs(e[i]) + 0.1 * largest + 1e-3)) continue;
-        INFO("element " << i << " of " << e.size() << ": " << a[i] << ", expected " << e[i]);
-        REQUIRE(false);
-      }
-    }
+    testing::require_close(graph, actual, expected, {tolerance, 2e-3});
   }
 
-  ValueId constant(const Sizes& sizes) { return graph.add_constant(random_tensor(random, DataType::kFloat, sizes, -1, 1)); }
   ValueId convolution(ValueId x, std::int64_t channels, std::int64_t kernel) {
     const Sizes sizes = values(graph.value(x).type.shape);
     Sizes w{channels, sizes[1]};
@@ -394,7 +356,9 @@ void add_attention(Builder& b, DataType type, Mask mask, std::int64_t batch, std
   if (mask == Mask::kComputed) s = b.node("Add", {s, b.node("Mul", {b.input(type, {batch, 1, 1, keys}), number(-2)})});
   s = b.node("Softmax", {s}, {{"axis", Index(3)}});
   const ValueId y = b.node("Transpose", {b.node("MatMul", {s, split(keys, {0, 2, 1, 3})})}, {{"perm", indices({0, 2, 1, 3})}});
-  b.output(b.node("Neg", {b.node("Reshape", {y}, {{"shape", indices({batch, queries, heads * kDepth})}})}));
+  const ValueId joined = b.node("Reshape", {y}, {{"shape", indices({batch, queries, heads * kDepth})}});
+  const Tensor weights = random_tensor(b.random, type, {heads * kDepth, 4}, -1, 1);
+  b.output(b.node("MatMul", {joined, b.graph.add_constant(weights)}));
 }
 
 const AttentionShape* attention_in(const Plan& plan) {

@@ -12,18 +12,16 @@
 #include "runtime/cuda/plugin/device.h"
 #include "runtime/cuda/plugin/graph_operation.h"
 #include "runtime/cuda/plugin/product.h"
+#include "runtime/testing.h"
 
 namespace rewright::cuda {
 namespace {
 
-Indices indices(std::initializer_list<std::int64_t> list) { return to_indices(std::vector<std::int64_t>(list)); }
+using testing::indices;
 
 ValueId node(Graph& graph, std::string_view name, std::vector<ValueId> operands,
              std::vector<std::pair<std::string, AttributeValue>> attributes = {}) {
-  const Operator& op = registry().get(name);
-  Attributes all = op.defaults();
-  for (auto& [field, value] : attributes) all.at(op.field(field).value()) = std::move(value);
-  return graph.add_node(op, std::move(all), std::move(operands))[0];
+  return testing::node(graph, name, std::move(operands), std::move(attributes))[0];
 }
 
 // Kernels of every sort: vectors, guards, conversions, reductions by threads, warps and blocks.
