@@ -17,6 +17,7 @@ struct CostModel::Time {
 struct CostModel::Signature {
   std::string text;  // under which its time is kept
   OperatorTraits traits;
+  double weights = 0;  // bytes of operands that are constant
   bool opaque = false;
   std::shared_ptr<Time> time;
   std::function<Graph()> sample;  // to be timed
@@ -43,6 +44,9 @@ std::string describe_cheap(std::vector<OperandSample> operands) {
 // What cannot be executed alone is not what a search should run into.
 constexpr double kFailurePenalty = 10;
 
+// Of computing and of reading weights from memory, the shorter one's share that the longer one does not hide.
+constexpr double kNotOverlapped = 0.25;
+
 // What a graph holds in all, beside its peak, where memory is the objective.
 constexpr double kHeldShare = 1e-3;
 
@@ -56,6 +60,12 @@ constexpr std::size_t kBatch = 32;  // operators measured before it is asked whe
 constexpr double kGroupedBytes = 1 << 16;
 constexpr std::size_t kMostInGroup = 8;
 
+double bytes_of(const TensorType& type) {
+  double bytes = static_cast<double>(byte_size(type.type));
+  for (const Index& size : type.shape) bytes *= static_cast<double>(size.constant().value_or(1));
+  return bytes;
+}
+
 }  // namespace
 
 CostModel::CostModel(Device* device, CostDatabase* database, CostOptions options)
@@ -63,6 +73,7 @@ CostModel::CostModel(Device* device, CostDatabase* database, CostOptions options
   if (device_) {
     roofline_ = device_->roofline();
     strided_reads_ = device_->strided_reads();
+    cache_bytes_ = device_->cache_bytes();
     identity_ = device_->identity();
   }
   const Substitution given = std::move(options_.sizes);
@@ -101,6 +112,8 @@ std::uint32_t CostModel::signature_of(const MatchedGraph& matched, const std::sh
   } catch (const Error&) {
     return remember(by_text_[text] = add_signature("opaque", nullptr));  // sizes that are not known
   }
+  for (const OperandSample& operand : operands)
+    if (operand.present && operand.constant) signature->weights += bytes_of(operand.type);
   if (signature->traits.contraction)
     while (operands.size() > static_cast<std::size_t>(node->op->min_inputs()) &&
            (!operands.back().present || (operands.back().constant && !signature->traits.reduced[operands.size() - 1])))
@@ -144,6 +157,7 @@ CostModel::Signature* CostModel::group_signature(const MatchedGraph& matched, co
     signature->traits.bytes += traits.bytes;
     signature->traits.output_elements += traits.output_elements;
     signature->traits.output_bytes += traits.output_bytes;
+    signature->weights += signatures_[signature_of(matched, matched.graph->nodes()[n])]->weights;
   }
   signature->sample = [nodes = std::move(nodes)] { return make_sample(nodes); };
   return groups_[key] = signatures_[add_signature(text, std::move(signature))].get();
@@ -267,6 +281,11 @@ void CostModel::learn(const MatchedGraph& graph) {
   learning_ = true;
   visit(graph, [](Signature&, double, std::span<const std::uint32_t>) {});
   learning_ = false;
+  double weights = 0;
+  for (ValueId id = 0; id < graph.graph->value_count(); ++id)
+    if (graph.graph->is_constant(id) && !graph.users(id).empty())
+      weights += static_cast<double>(graph.graph->value(id).constant.byte_count());
+  cold_ = weights > cache_bytes_;
 }
 
 double CostModel::estimate(const Signature& signature) const {
@@ -276,7 +295,10 @@ double CostModel::estimate(const Signature& signature) const {
 }
 
 double CostModel::seconds(const Signature& signature) const {
-  if (signature.time->measured) return *signature.time->measured;
+  if (signature.time->measured) {
+    const double known = *signature.time->measured, reading = cold_ ? signature.weights / roofline_.bytes_per_second : 0;
+    return std::max(known, reading) + kNotOverlapped * std::min(known, reading);
+  }
   return signature.time->failed ? kFailurePenalty * estimate(signature) : estimate(signature);
 }
 
@@ -373,10 +395,7 @@ double CostModel::peak_bytes(const MatchedGraph& matched) {
   const auto bytes_of = [&](ValueId id) {
     const Value& value = graph.value(id);
     if (!value.shape_known) return 0.0;
-    double count = static_cast<double>(byte_size(value.type.type));
-    for (const Index& size : substitute(value.type.shape, options_.sizes))
-      count *= static_cast<double>(size.constant().value_or(1));
-    return count;
+    return rewright::bytes_of({value.type.type, substitute(value.type.shape, options_.sizes)});
   };
   // What is fused is computed in the place of what it is fused into, what is free is not computed at all, and what stays within
   // a group has no place.

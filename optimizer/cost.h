@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <span>
@@ -78,7 +79,7 @@ class CostModel {
   CostModel(Device* device, CostDatabase* database, CostOptions options);
   ~CostModel();
 
-  // Takes note of the activations of a given graph.
+  // Takes note of the activations of a given graph, and of whether its weights fit into the device's caches.
   void learn(const MatchedGraph& graph);
   // Measures, in one batch, what is missing for the costs of these graphs. After `deadline` nothing is measured.
   void prepare(std::span<const MatchedGraph* const> graphs);
@@ -142,6 +143,8 @@ class CostModel {
   CostOptions options_;
   Roofline roofline_;
   StridedReads strided_reads_ = StridedReads::kNone;
+  double cache_bytes_ = std::numeric_limits<double>::infinity();
+  bool cold_ = false;  // weights come from beyond the caches
   std::string identity_;
   std::unordered_map<const Node*, Remembered> nodes_;
   std::map<std::vector<const Node*>, Signature*> groups_;  // of nodes that are remembered

@@ -218,6 +218,29 @@ TEST_CASE("what only moves elements takes no time where all that reads it takes 
   CHECK(cost_of_split(StridedReads::kWindows, output) == Approx(full).epsilon(0.05));
 }
 
+TEST_CASE("weights that do not fit into the caches are read from beyond them") {
+  // Measured alone an operator finds its weights in the cache.
+  struct WarmDevice : testing::RooflineDevice {
+    std::vector<std::optional<double>> time_nodes(std::span<const NodeSample> samples) override {
+      return std::vector<std::optional<double>>(samples.size(), 1e-9);
+    }
+  };
+  constexpr double kMatrix = 64 * 64 * 4;
+  const auto cost = [&](int products, double cache) {
+    Graph graph;
+    ValueId y = graph.add_input("x", floats({1, 64}));
+    for (int i = 0; i < products; ++i) y = add(graph, "MatMul", {y, graph.add_constant(weights({64, 64}, i))})[0];
+    graph.add_output("y", y);
+    WarmDevice device;
+    device.cache = cache;
+    CostModel model(&device, nullptr, {});
+    model.learn(MatchedGraph(graph, false));
+    return cost_of(graph, model) - products * model.least();
+  };
+  CHECK(cost(2, 2 * kMatrix) == Approx(2e-9));
+  CHECK(cost(3, 2 * kMatrix) == Approx(3 * kMatrix / Roofline{}.bytes_per_second).epsilon(1e-3));
+}
+
 TEST_CASE("costs are kept in the database under the device's identity") {
   const Folder folder;
   const std::filesystem::path file = folder.path / "costs.sqlite";

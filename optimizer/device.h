@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -76,6 +77,10 @@ class Device {
   virtual bool supports(const Graph& graph, const Node& node) const = 0;
 
   virtual Roofline roofline() const { return {}; }
+
+  // Where a graph has more weights than this, each of its operators finds its own outside of the caches, which timing it alone
+  // does not show.
+  virtual double cache_bytes() const { return std::numeric_limits<double>::infinity(); }
 
   virtual StridedReads strided_reads() const { return StridedReads::kNone; }
 

@@ -100,6 +100,10 @@ class CpuDevice final : public Device {
   }
 
   std::string name() const override { return "cpu"; }
+  double cache_bytes() const override {
+    const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    return bytes > 0 ? static_cast<double>(bytes) * options_.threads : Device::cache_bytes();
+  }
   StridedReads strided_reads() const override { return StridedReads::kProducts; }
   std::string identity() const override {
     return cpu_identity(options_) + (options_.kernels == KernelChoice::kEstimated ? "" : ", kernels by time");
