@@ -152,6 +152,23 @@ TEST_CASE("elements from elsewhere") {
   }
 }
 
+TEST_CASE("running sums and products") {
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    CAPTURE(seed);
+    Builder b(seed);
+    Sizes sizes;
+    for (std::int64_t rank = b.pick(1, 4); rank > 0; --rank) sizes.push_back(b.pick(1, 9));
+    const DataType type = seed % 4 == 0 ? DataType::kInt64 : seed % 4 == 1 ? DataType::kDouble : DataType::kFloat;
+    ValueId x = b.input(type, sizes);
+    if (b.pick(0, 1)) x = node(b.graph, "Abs", {x})[0];
+    const ValueId y = node(b.graph, b.pick(0, 1) ? "CumSum" : "CumProd", {x},
+                           {{"axis", Index(b.pick(0, static_cast<std::int64_t>(sizes.size()) - 1))},
+                            {"exclusive", b.pick(0, 1) == 1},
+                            {"reverse", b.pick(0, 1) == 1}})[0];
+    b.check(b.pick(0, 1) ? y : node(b.graph, "Neg", {y})[0]);
+  }
+}
+
 TEST_CASE("reductions") {
   for (const char* op : {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"}) {
     for (unsigned seed = 0; seed < 16; ++seed) {

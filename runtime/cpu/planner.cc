@@ -11,6 +11,7 @@
 #include "runtime/cpu/dnnl_support.h"
 #include "runtime/cpu/layout_assignment.h"
 #include "runtime/cpu/precision.h"
+#include "runtime/cpu/prefix.h"
 #include "runtime/cpu/product/bfloat16_product.h"
 #include "runtime/cpu/quantized/byte_table.h"
 #include "runtime/cpu/quantized/quantized.h"
@@ -583,6 +584,24 @@ std::optional<Planner::View> Planner::view(ValueId value) const {
   return View{chain.operands[0], strides->constant, strides->coefficients};
 }
 
+bool Planner::add_prefix(const Element& element, const Indices& position, ValueId result,
+                         const std::vector<ValueId>& operands) {
+  const ValueInfo out = info(result);
+  const auto prefix = match_prefix(element, position, out.sizes);
+  if (!prefix || std::find(operands.begin(), operands.end(), kNoValue) != operands.end()) return false;
+  std::vector<TileOperand> types;
+  for (const ValueId v : operands) types.push_back({info(v).type, info(v).sizes, kPlain});
+  auto program = compile_stages(prefix->body, position, {out.type, out.sizes, kPlain}, types, {plan_.options.isa, false});
+  if (!program) return false;
+  auto kernel = make_prefix(*prefix, std::move(*program), out.type, out.sizes);
+  if (!kernel) return false;
+  std::vector<int> inputs;
+  for (const ValueId v : operands) inputs.push_back(storage(v, kPlain));
+  const int target = add_value(result, kPlain);
+  add_step(std::move(kernel), std::move(inputs), {target});
+  return true;
+}
+
 bool Planner::add_tiles(const Element& element, const Indices& position, ValueId result, const std::vector<ValueId>& operands) {
   const ValueInfo out = info(result);
   // Tiles have no loops for floats of 8 bits and less, and integers of less.
@@ -597,6 +616,7 @@ bool Planner::add_tiles(const Element& element, const Indices& position, ValueId
     add_step(std::move(table->kernel), {source}, {add_value(result, table->layout)});
     return true;
   }
+  if (add_prefix(element, position, result, operands)) return true;
   // The layout that the most elements of operands are in is worth keeping.
   Layout wanted = kPlain;
   std::int64_t most = 0;

@@ -140,6 +140,8 @@ class Planner {
   void plan_outputs();
   void find_lifetimes();
   void plan_reference(int node);
+  // Adds a step if the expression is a running sum; false if it is none.
+  bool add_prefix(const Element& element, const Indices& position, ValueId result, const std::vector<ValueId>& operands);
   void describe(const Group& group);
   Layout layout_for(const Chain& chain) const;
   int known_storage(ValueId value, Layout layout) const;
