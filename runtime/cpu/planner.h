@@ -67,9 +67,9 @@ class Planner {
     std::int64_t offset = 0, row_stride = 0, column_stride = 1;
   };
   ConstantMatrix constant_matrix(ValueId value) const;
-  // A number that a value with one element is known to be.
   // A constant that is no value of the graph.
   ValueId add_constant_value(Tensor tensor);
+  // A number that a value with one element is known to be.
   std::optional<double> known_number(ValueId value) const;
   Definition define(const Node& node) const;
   const Node* producer(ValueId value) const;  // null: none

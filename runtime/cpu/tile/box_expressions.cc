@@ -1,0 +1,229 @@
+// Operations, functions and reductions.
+#include <algorithm>
+#include <limits>
+
+#include "runtime/cpu/tile/box_compiler.h"
+
+namespace rewright::cpu {
+
+namespace {
+
+using Kind = ElementNode::Kind;
+
+}  // namespace
+
+int BoxCompiler::emit_here(const Element& e, int block) {
+  using In = Instruction::Kind;
+  const bool integer = e->scalar != Scalar::kReal;
+  switch (e->kind) {
+    case Kind::kConstant:
+      if (integer) return number(block, e->integer);
+      if (!e->real.symbol.empty()) throw NotCompilable();
+      return real_constant(block, e->real.value);
+    case Kind::kFromIndex:
+      return emit_index(e->index, block);
+    case Kind::kRead:
+      return emit_read(*e, block);
+    case Kind::kAdd:
+      return emit_add(*e, block);
+    case Kind::kMultiply: {
+      if (e->scalar == Scalar::kBoolean) return emit_binary(*e, In::kMultiply, block);
+      return emit_binary(*e, In::kMultiply, block);
+    }
+    case Kind::kDivide:
+      return emit_binary(*e, In::kDivide, block);
+    case Kind::kMaximum:
+      return emit_binary(*e, In::kMaximum, block);
+    case Kind::kMinimum:
+      return emit_binary(*e, In::kMinimum, block);
+    case Kind::kApply:
+      return emit_function(*e, block);
+    case Kind::kReduce:
+      return emit_reduction(e, block);
+    case Kind::kChoose: {
+      const int mask = emit_conditions(e->conditions, block);
+      if (mask == kAlways) return emit(e->arguments[0], block);
+      if (mask == kNever) return emit(e->arguments[1], block);
+      const int a = emit(e->arguments[0], block), b = emit(e->arguments[1], block);
+      return add(block, In::kSelect, integer, mask, a, b);
+    }
+    case Kind::kSelect: {
+      const int c = emit(e->arguments[0], block), a = emit(e->arguments[1], block), b = emit(e->arguments[2], block);
+      return add(block, In::kSelect, integer, c, a, b);
+    }
+    case Kind::kConvert: {
+      if (e->scalar == Scalar::kReal && e->arguments[0]->kind == Kind::kRead) return emit_read(*e->arguments[0], block, true);
+      const int a = emit(e->arguments[0], block);
+      const Scalar from = e->arguments[0]->scalar;
+      if (e->scalar == from) return a;
+      if (e->scalar == Scalar::kReal) return add(block, In::kToReal, false, a);
+      if (e->scalar == Scalar::kInteger) return from == Scalar::kReal ? add(block, In::kToInteger, true, a) : a;
+      const int zero = from == Scalar::kReal ? real_constant(block, 0) : number(block, 0);
+      const int is_zero = add(block, In::kEqual, true, a, zero);
+      return add(block, In::kSubtract, true, number(block, 1), is_zero);
+    }
+  }
+  throw NotCompilable();
+}
+
+int BoxCompiler::emit_binary(const ElementNode& e, Instruction::Kind kind, int block) {
+  const int a = emit(e.arguments[0], block), b = emit(e.arguments[1], block);
+  return add(block, kind, e.scalar != Scalar::kReal, a, b);
+}
+
+int BoxCompiler::emit_add(const ElementNode& e, int block) {
+  const bool integer = e.scalar != Scalar::kReal;
+  for (int side = 1; side >= 0; --side) {
+    const ElementNode& m = *e.arguments[side];
+    if (m.kind != Kind::kMultiply) continue;
+    for (int s = 0; s < 2; ++s) {
+      const ElementNode& c = *m.arguments[s];
+      if (c.kind != Kind::kConstant || (integer ? c.integer != -1 : c.real.value != -1 || !c.real.symbol.empty())) continue;
+      const int a = emit(e.arguments[1 - side], block), b = emit(m.arguments[1 - s], block);
+      return add(block, Instruction::Kind::kSubtract, integer, a, b);
+    }
+  }
+  return emit_binary(e, Instruction::Kind::kAdd, block);
+}
+
+int BoxCompiler::emit_function(const ElementNode& e, int block) {
+  namespace fn = functions;
+  using In = Instruction::Kind;
+  const Function& f = *e.function;
+  const int a = emit(e.arguments[0], block);
+  const bool integer_arguments = e.arguments[0]->scalar != Scalar::kReal;
+  if (f.arity == 2) {
+    const ElementNode& second = *e.arguments[1];
+    if (&f == &fn::pow && !integer_arguments && second.kind == Kind::kConstant && second.real.symbol.empty()) {
+      const double exponent = second.real.value;
+      if (exponent == 1) return a;
+      if (exponent == 2) return add(block, In::kMultiply, false, a, a);
+      if (exponent == 3) return add(block, In::kMultiply, false, add(block, In::kMultiply, false, a, a), a);
+      if (exponent == -1) return add(block, In::kDivide, false, real_constant(block, 1), a);
+    }
+    const int b = emit(e.arguments[1], block);
+    if (&f == &fn::equal) return add(block, In::kEqual, true, a, b);
+    if (&f == &fn::less) return add(block, In::kLess, true, a, b);
+    if (&f == &fn::less_equal) return add(block, In::kLessEqual, true, a, b);
+    if (&f == &fn::logical_and) return add(block, In::kMultiply, true, a, b);
+    if (&f == &fn::logical_or) return add(block, In::kMaximum, true, a, b);
+    return function(f, e, integer_arguments, block, a, b);
+  }
+  if (&f == &fn::nearest_float && !in_double_) return a;
+  if (&f == &fn::logical_not) return add(block, In::kSubtract, true, number(block, 1), a);
+  if (!integer_arguments && real_loops<float>(Isa::kBaseline).unary(f) != nullptr) {
+    Instruction i{In::kUnary};
+    i.function = &f;
+    i.arguments[0] = a;
+    return add(block, std::move(i));
+  }
+  return function(f, e, integer_arguments, block, a, -1);
+}
+
+int BoxCompiler::function(const Function& f, const ElementNode& e, bool integer_arguments, int block, int a, int b) {
+  if (integer_arguments ? f.integer == nullptr : f.real == nullptr) throw NotCompilable();
+  Instruction i{Instruction::Kind::kFunction};
+  i.integer = e.scalar != Scalar::kReal;
+  i.integer_arguments = integer_arguments;
+  if (integer_arguments && !i.integer) throw NotCompilable();
+  i.function = &f;
+  i.arguments[0] = a;
+  i.arguments[1] = b;
+  return add(block, std::move(i));
+}
+
+int BoxCompiler::emit_reduction(const Element& e, int block) {
+  const int child = static_cast<int>(box_.blocks.size());
+  box_.blocks.emplace_back();
+  box_.blocks[child].parent = block;
+  box_.blocks[child].reduction = e->reduction;
+  // Reductions of one kind directly inside of each other are one.
+  std::vector<Condition> conditions;
+  const ElementNode* r = e.get();
+  const Element* body = nullptr;
+  for (;;) {
+    const auto bound = variables_.affine(r->bound);
+    const Atom* atom = r->index.as_atom();
+    if (!bound || !bound->is_constant() || atom == nullptr) throw NotCompilable();
+    const int v = variables_.add(atom->id, {0, std::max<std::int64_t>(bound->constant, 0)});
+    block_of_.resize(v - axes_ + 1);
+    block_of_[v - axes_] = child;
+    box_.extents.push_back(std::max<std::int64_t>(bound->constant, 0));
+    box_.blocks[child].variables.push_back(static_cast<int>(box_.extents.size()) - 1);
+    conditions.insert(conditions.end(), r->conditions.begin(), r->conditions.end());
+    body = &r->arguments[0];
+    if ((*body)->kind != Kind::kReduce || (*body)->reduction != e->reduction) break;
+    r = body->get();
+  }
+  const bool integer = e->scalar != Scalar::kReal;
+  bool empty = false;
+  for (const int v : box_.blocks[child].variables) empty = empty || box_.extents[v] == 0;
+  if (empty) return identity(e->reduction, integer, block);
+  const int mask = emit_conditions(conditions, child);
+  int result;
+  if (mask == kNever) return identity(e->reduction, integer, block);
+  result = emit(*body, child);
+  if (mask != kAlways)
+    result = add(child, Instruction::Kind::kSelect, integer, mask, result, identity(e->reduction, integer, child));
+  box_.blocks[child].result = result;
+  Instruction i{Instruction::Kind::kReduce};
+  i.integer = integer;
+  i.child = child;
+  return add(block, std::move(i));
+}
+
+int BoxCompiler::identity(Reduction reduction, bool integer, int block) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  using Limits = std::numeric_limits<std::int64_t>;
+  switch (reduction) {
+    case Reduction::kSum:
+      return integer ? number(block, 0) : real_constant(block, 0);
+    case Reduction::kProduct:
+      return integer ? number(block, 1) : real_constant(block, 1);
+    case Reduction::kMax:
+      return integer ? number(block, Limits::min()) : real_constant(block, -kInfinity);
+    case Reduction::kMin:
+      return integer ? number(block, Limits::max()) : real_constant(block, kInfinity);
+  }
+  throw NotCompilable();
+}
+
+int BoxCompiler::without_integers(int result) const {
+  using In = Instruction::Kind;
+  const Instruction& last = at(0, result);
+  if (last.kind != In::kToInteger || (output_type_ != DataType::kInt8 && output_type_ != DataType::kUint8)) return result;
+  const double least = output_type_ == DataType::kInt8 ? -128 : 0, most = least + 255;
+  bool low = false, high = false;
+  for (int r = last.arguments[0]; at(0, r).kind == In::kMaximum || at(0, r).kind == In::kMinimum;) {
+    const Instruction& limit = at(0, r);
+    const int side = at(0, limit.arguments[0]).kind == In::kConstant ? 0 : 1;
+    const Instruction& bound = at(0, limit.arguments[side]);
+    if (bound.kind != In::kConstant || !(bound.real >= least && bound.real <= most)) break;
+    (limit.kind == In::kMaximum ? low : high) = true;
+    r = limit.arguments[1 - side];
+  }
+  return low && high ? last.arguments[0] : result;
+}
+
+void BoxCompiler::fuse_multiply_add(Block& block) {
+  std::vector<int> uses(block.instructions.size());
+  for (const Instruction& i : block.instructions)
+    for (const int a : i.arguments)
+      if (a >= 0 && i.kind != Instruction::Kind::kOuter) ++uses[a];
+  for (Instruction& i : block.instructions) {
+    if (i.kind != Instruction::Kind::kAdd) continue;
+    for (int side = 0; side < 2; ++side) {
+      const int m = i.arguments[side];
+      const Instruction& product = block.instructions[m];
+      if (product.kind != Instruction::Kind::kMultiply || uses[m] != 1 || m == block.result) continue;
+      const int other = i.arguments[1 - side];
+      i.kind = Instruction::Kind::kMultiplyAdd;
+      i.arguments[0] = product.arguments[0];
+      i.arguments[1] = product.arguments[1];
+      i.arguments[2] = other;
+      break;
+    }
+  }
+}
+
+}  // namespace rewright::cpu
