@@ -90,8 +90,8 @@ struct OptimizeResult {
 
 // Folds constants, searches, measures the best graphs end to end in turn with the given one, and compares the results of the
 // winner with the given graph's on random inputs. What is not significantly faster, or does not compute the same, is thrown
-// away: then the given graph comes back, without nodes and constants that nothing needs or that are there twice. `database` may be null. Throws Error if the device is gone or the graph cannot be
-// executed on it at all.
+// away: then the given graph comes back, without nodes and constants that nothing needs or that are there twice. `database` may
+// be null. Throws Error if the device is gone or the graph cannot be executed on it at all.
 OptimizeResult optimize(const Graph& graph, const std::vector<Rule>& rules, Device& device, Evaluator& evaluator,
                         CostDatabase* database, const OptimizeOptions& options);
 
