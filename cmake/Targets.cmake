@@ -72,3 +72,40 @@ function(rewright_protobuf name)
   target_include_directories(${name} SYSTEM PUBLIC ${generated})
   target_link_libraries(${name} PUBLIC protobuf::libprotobuf)
 endfunction()
+
+# rewright_embed(VARIABLE NAMESPACE HEADER [NAME FILES] ...)
+# Sets VARIABLE to a C++ source that defines for each NAME a function std::string_view NAME() in NAMESPACE, as HEADER declares it:
+# the text of FILES, one after the other.
+set(rewright_embed_script ${CMAKE_CURRENT_LIST_DIR}/Embed.cmake)
+function(rewright_embed variable namespace header)
+  set(parts)
+  set(inputs)
+  set(rest ${ARGN})
+  while(rest)
+    list(POP_FRONT rest name)
+    set(files)
+    # A list's files stand one after the other in ARGN: the names that follow are no files.
+    while(rest)
+      list(GET rest 0 next)
+      get_filename_component(path ${next} ABSOLUTE BASE_DIR ${CMAKE_CURRENT_SOURCE_DIR})
+      if(NOT EXISTS ${path})
+        break()
+      endif()
+      list(POP_FRONT rest)
+      list(APPEND files ${path})
+    endwhile()
+    list(APPEND inputs ${files})
+    list(JOIN files "," files)
+    list(APPEND parts "${name}=${files}")
+  endwhile()
+  list(JOIN parts "|" parts)
+  file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  set(output ${PROJECT_BINARY_DIR}/generated/${folder}/${variable}.cc)
+  add_custom_command(
+    OUTPUT ${output}
+    COMMAND ${CMAKE_COMMAND} -DOUTPUT=${output} -DNAMESPACE=${namespace} -DHEADER=${header} -DPARTS=${parts} -P ${rewright_embed_script}
+    DEPENDS ${inputs} ${rewright_embed_script}
+    COMMENT "Embedding ${folder}'s files"
+    VERBATIM)
+  set(${variable} ${output} PARENT_SCOPE)
+endfunction()

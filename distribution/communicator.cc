@@ -3,8 +3,10 @@
 #include <dlfcn.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 
+#include "distribution/all_reduce.h"
 #include "operators/error.h"
 
 namespace rewright {
@@ -15,22 +17,92 @@ class LocalCommunicator : public Communicator {
  public:
   std::size_t rank() const override { return 0; }
   std::size_t size() const override { return 1; }
-  void barrier() override {}
   std::vector<std::string> all_to_all(std::vector<std::string> messages) override { return messages; }
-  void broadcast(std::string&, std::size_t) override {}
-  void sum(std::span<float>) override {}
-  void sum(std::span<double>) override {}
-  [[noreturn]] void abort(int status) override { std::exit(status); }
+
+ protected:
+  void transfer(std::span<const Outgoing> sent, std::span<const Incoming> received) override {
+    for (std::size_t n = 0; n < sent.size(); ++n)
+      std::memcpy(received[n].bytes.data(), sent[n].bytes.data(), sent[n].bytes.size());
+  }
 };
 
-// Set by Open MPI, and by starters that speak PMI.
-bool started_with_others() {
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
-    if (const char* size = std::getenv(name)) return std::atoi(size) > 1;
-  return false;
+// A library beside the program that makes a communicator.
+struct Plugin {
+  std::string what;
+  const char *file, *symbol;
+
+  // Throws Error(kMissing) that begins with `needed`.
+  void* load(const std::string& needed, const std::string& hint) const {
+    std::error_code ignored;
+    const std::filesystem::path path = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path() / file;
+    const auto missing = [&](const std::string& why) { return Error(ErrorCode::kMissing, needed + why, {}, hint); };
+    if (!std::filesystem::exists(path, ignored)) throw missing("this build has no " + what);
+    // Global: Open MPI loads parts of itself that need its symbols.
+    void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+    if (!library) throw missing(what + " does not load: " + ::dlerror());
+    void* const make = ::dlsym(library, symbol);
+    if (!make) throw missing("the plug-in for " + what + " is of another version");
+    return make;
+  }
+};
+
+std::size_t number_in(const char* variable, std::size_t otherwise) {
+  const char* const text = std::getenv(variable);
+  return text ? std::strtoul(text, nullptr, 10) : otherwise;
 }
 
 }  // namespace
+
+void Communicator::exchange(std::span<const Outgoing> sent, std::span<const Incoming> received) {
+  std::vector<Outgoing> out;
+  std::vector<Incoming> in;
+  for (const Outgoing& o : sent) {
+    if (o.bytes.empty()) continue;
+    out.push_back(o);
+    bytes_sent_ += o.bytes.size(), ++messages_sent_;
+  }
+  for (const Incoming& i : received)
+    if (!i.bytes.empty()) in.push_back(i);
+  if (!out.empty() || !in.empty()) transfer(out, in);
+}
+
+void Communicator::barrier() { any(false); }
+
+std::vector<std::string> Communicator::all_to_all(std::vector<std::string> messages) {
+  std::vector<std::uint64_t> lengths(size()), coming(size());
+  std::vector<Outgoing> sent;
+  std::vector<Incoming> received;
+  for (std::size_t p = 0; p < size(); ++p) {
+    lengths[p] = messages.at(p).size();
+    if (p == rank()) continue;
+    sent.push_back({p, std::as_bytes(std::span(&lengths[p], 1))});
+    received.push_back({p, std::as_writable_bytes(std::span(&coming[p], 1))});
+  }
+  exchange(sent, received);
+  std::vector<std::string> result(size());
+  sent.clear(), received.clear();
+  for (std::size_t p = 0; p < size(); ++p) {
+    if (p == rank()) continue;
+    result[p].resize(coming[p]);
+    sent.push_back({p, std::as_bytes(std::span(messages[p]))});
+    received.push_back({p, std::as_writable_bytes(std::span(result[p]))});
+  }
+  result[rank()] = std::move(messages[rank()]);
+  exchange(sent, received);
+  return result;
+}
+
+void Communicator::broadcast(std::string& message, std::size_t root) {
+  std::vector<std::string> messages(size());
+  if (rank() == root) messages.assign(size(), message);
+  message = std::move(all_to_all(std::move(messages))[root]);
+}
+
+void Communicator::sum(std::span<std::byte> values, DataType type) {
+  all_reduce(*this, {AllReduceStrategy::kParameterServer}, values, type);
+}
+
+void Communicator::abort(int status) { std::exit(status); }
 
 std::vector<std::string> Communicator::all_gather(const std::string& message) {
   std::vector<std::string> result(size());
@@ -49,23 +121,27 @@ bool Communicator::any(bool here) {
 
 std::unique_ptr<Communicator> make_local_communicator() { return std::make_unique<LocalCommunicator>(); }
 
+// Set by Open MPI, and by starters that speak PMI.
+StartedAs started_as() {
+  for (const std::string prefix : {"OMPI_COMM_WORLD", "PMI"})
+    if (std::getenv((prefix + "_SIZE").c_str()))
+      return {number_in((prefix + "_RANK").c_str(), 0), number_in((prefix + "_SIZE").c_str(), 1)};
+  return {};
+}
+
 std::unique_ptr<Communicator> make_communicator() {
-  if (!started_with_others()) return make_local_communicator();
-  std::error_code ignored;
-  const std::filesystem::path plugin =
-      std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path() / "librewright_mpi.so";
-  const auto missing = [](const std::string& why) {
-    return Error(ErrorCode::kMissing, "several processes were started, and " + why, {},
-                 "build it with MPI installed, or run it without mpirun");
-  };
-  if (!std::filesystem::exists(plugin, ignored)) throw missing("this build has no MPI");
-  // Global: Open MPI loads parts of itself that need its symbols.
-  void* library = ::dlopen(plugin.c_str(), RTLD_NOW | RTLD_GLOBAL);
-  if (!library) throw missing(std::string("MPI does not load: ") + ::dlerror());
-  using Make = Communicator* (*)();
-  const auto make = reinterpret_cast<Make>(::dlsym(library, "rewright_make_mpi_communicator"));
-  if (!make) throw missing("the plug-in for MPI is of another version");
+  if (started_as().size <= 1) return make_local_communicator();
+  const Plugin mpi{"MPI", "librewright_mpi.so", "rewright_make_mpi_communicator"};
+  const auto make = reinterpret_cast<Communicator* (*)()>(
+      mpi.load("several processes were started, and ", "build it with MPI installed, or run it without mpirun"));
   return std::unique_ptr<Communicator>(make());
+}
+
+std::unique_ptr<Communicator> make_nccl_communicator(Communicator& over) {
+  const Plugin nccl{"NCCL", "librewright_nccl.so", "rewright_make_nccl_communicator"};
+  const auto make = reinterpret_cast<Communicator* (*)(Communicator*)>(
+      nccl.load("sums by NCCL were asked for, and ", "build it with the CUDA toolkit and NCCL installed"));
+  return std::unique_ptr<Communicator>(make(&over));
 }
 
 }  // namespace rewright

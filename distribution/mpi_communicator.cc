@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <utility>
 
 #include "distribution/communicator.h"
+#include "distribution/elements.h"
 #include "operators/error.h"
 
 namespace rewright {
@@ -14,47 +16,48 @@ namespace {
 
 constexpr std::size_t kPiece = std::size_t{1} << 28;  // MPI counts in int
 
+// MPI adds no numbers of 16 bits: it calls this for them.
+template <DataType type>
+void add_narrow(void* from, void* into, int* count, MPI_Datatype*) {
+  const auto bytes = static_cast<std::size_t>(*count) * 2;
+  add_elements({static_cast<std::byte*>(into), bytes}, {static_cast<const std::byte*>(from), bytes}, type);
+}
+
 class MpiCommunicator : public Communicator {
  public:
   MpiCommunicator() {
     int provided = 0;
-    if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS)
+    // Serialized: a thread of its own may speak while the others compute.
+    if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS)
       throw Error(ErrorCode::kMissing, "MPI does not start");
-    if (provided < MPI_THREAD_FUNNELED) throw Error(ErrorCode::kMissing, "this MPI does not work in a program with threads");
+    if (provided < MPI_THREAD_SERIALIZED) throw Error(ErrorCode::kMissing, "this MPI does not work in a program with threads");
     int number = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &number);
     rank_ = static_cast<std::size_t>(number);
     MPI_Comm_size(MPI_COMM_WORLD, &number);
     size_ = static_cast<std::size_t>(number);
+    MPI_Op_create(add_narrow<DataType::kHalf>, 1, &add_half_);
+    MPI_Op_create(add_narrow<DataType::kBfloat16>, 1, &add_bfloat16_);
   }
-  ~MpiCommunicator() override { MPI_Finalize(); }
+  ~MpiCommunicator() override {
+    MPI_Op_free(&add_half_);
+    MPI_Op_free(&add_bfloat16_);
+    MPI_Finalize();
+  }
 
   std::size_t rank() const override { return rank_; }
   std::size_t size() const override { return size_; }
   void barrier() override { MPI_Barrier(MPI_COMM_WORLD); }
 
-  std::vector<std::string> all_to_all(std::vector<std::string> messages) override {
-    std::vector<std::uint64_t> sent(size_), received(size_);
-    for (std::size_t p = 0; p < size_; ++p) sent[p] = messages.at(p).size();
-    MPI_Alltoall(sent.data(), 1, MPI_UINT64_T, received.data(), 1, MPI_UINT64_T, MPI_COMM_WORLD);
-    std::vector<std::string> result(size_);
-    std::vector<MPI_Request> requests;
-    for (std::size_t p = 0; p < size_; ++p) {
-      result[p].resize(received[p]);
-      if (p == rank_) continue;
-      for (std::size_t at = 0; at < received[p]; at += kPiece)
-        MPI_Irecv(result[p].data() + at, piece(received[p], at), MPI_BYTE, static_cast<int>(p), 0, MPI_COMM_WORLD,
-                  &requests.emplace_back());
-    }
-    for (std::size_t p = 0; p < size_; ++p) {
-      if (p == rank_) continue;
-      for (std::size_t at = 0; at < sent[p]; at += kPiece)
-        MPI_Isend(messages[p].data() + at, piece(sent[p], at), MPI_BYTE, static_cast<int>(p), 0, MPI_COMM_WORLD,
-                  &requests.emplace_back());
-    }
-    result[rank_] = std::move(messages[rank_]);
-    MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
-    return result;
+  std::vector<std::size_t> nodes() override {
+    MPI_Comm node = MPI_COMM_NULL;
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+    auto first = static_cast<std::uint64_t>(rank_);  // of this node: its number
+    MPI_Bcast(&first, 1, MPI_UINT64_T, 0, node);
+    MPI_Comm_free(&node);
+    std::vector<std::uint64_t> numbers(size_);
+    MPI_Allgather(&first, 1, MPI_UINT64_T, numbers.data(), 1, MPI_UINT64_T, MPI_COMM_WORLD);
+    return {numbers.begin(), numbers.end()};
   }
 
   void broadcast(std::string& message, std::size_t root) override {
@@ -65,12 +68,31 @@ class MpiCommunicator : public Communicator {
       MPI_Bcast(message.data() + at, piece(bytes, at), MPI_BYTE, static_cast<int>(root), MPI_COMM_WORLD);
   }
 
-  void sum(std::span<float> values) override { sum(values, MPI_FLOAT); }
-  void sum(std::span<double> values) override { sum(values, MPI_DOUBLE); }
+  using Communicator::sum;
+  void sum(std::span<std::byte> values, DataType type) override {
+    const auto [kind, operation] = addition(type);
+    const std::size_t width = byte_size(type), count = values.size() / width;
+    for (std::size_t at = 0; at < count; at += kPiece)
+      MPI_Allreduce(MPI_IN_PLACE, values.data() + at * width, piece(count, at), kind, operation, MPI_COMM_WORLD);
+  }
 
   [[noreturn]] void abort(int status) override {
     MPI_Abort(MPI_COMM_WORLD, status);
     std::_Exit(status);
+  }
+
+ protected:
+  void transfer(std::span<const Outgoing> sent, std::span<const Incoming> received) override {
+    std::vector<MPI_Request> requests;
+    for (const Incoming& in : received)
+      for (std::size_t at = 0; at < in.bytes.size(); at += kPiece)
+        MPI_Irecv(in.bytes.data() + at, piece(in.bytes.size(), at), MPI_BYTE, static_cast<int>(in.from), 0, MPI_COMM_WORLD,
+                  &requests.emplace_back());
+    for (const Outgoing& out : sent)
+      for (std::size_t at = 0; at < out.bytes.size(); at += kPiece)
+        MPI_Isend(out.bytes.data() + at, piece(out.bytes.size(), at), MPI_BYTE, static_cast<int>(out.to), 0, MPI_COMM_WORLD,
+                  &requests.emplace_back());
+    MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
   }
 
  private:
@@ -78,17 +100,23 @@ class MpiCommunicator : public Communicator {
     return static_cast<int>(std::min<std::uint64_t>(kPiece, bytes - at));
   }
 
-  // The sum of one process, sent to all: an all-reduce may round differently in each.
-  template <class T>
-  void sum(std::span<T> values, MPI_Datatype type) {
-    for (std::size_t at = 0; at < values.size(); at += kPiece) {
-      const int count = static_cast<int>(std::min(kPiece, values.size() - at));
-      MPI_Reduce(rank_ == 0 ? MPI_IN_PLACE : values.data() + at, values.data() + at, count, type, MPI_SUM, 0, MPI_COMM_WORLD);
-      MPI_Bcast(values.data() + at, count, type, 0, MPI_COMM_WORLD);
+  std::pair<MPI_Datatype, MPI_Op> addition(DataType type) const {
+    switch (type) {
+      case DataType::kFloat:
+        return {MPI_FLOAT, MPI_SUM};
+      case DataType::kDouble:
+        return {MPI_DOUBLE, MPI_SUM};
+      case DataType::kHalf:
+        return {MPI_UINT16_T, add_half_};
+      case DataType::kBfloat16:
+        return {MPI_UINT16_T, add_bfloat16_};
+      default:
+        throw Error(ErrorCode::kUnsupported, "MPI does not add " + std::string(name(type)));
     }
   }
 
   std::size_t rank_ = 0, size_ = 1;
+  MPI_Op add_half_ = MPI_OP_NULL, add_bfloat16_ = MPI_OP_NULL;
 };
 
 }  // namespace

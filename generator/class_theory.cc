@@ -4,8 +4,8 @@
 #include <map>
 #include <numeric>
 
-#include "generator/workers.h"
 #include "operators/number_system.h"
+#include "operators/parallel.h"
 
 namespace rewright::generator {
 

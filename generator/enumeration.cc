@@ -7,8 +7,8 @@
 #include <bit>
 #include <cstdio>
 
-#include "generator/workers.h"
 #include "operators/number_system.h"
+#include "operators/parallel.h"
 
 namespace rewright::generator {
 

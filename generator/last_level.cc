@@ -5,8 +5,8 @@
 #include <optional>
 #include <unordered_map>
 
-#include "generator/workers.h"
 #include "operators/number_system.h"
+#include "operators/parallel.h"
 
 namespace rewright::generator {
 

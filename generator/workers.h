@@ -11,10 +11,6 @@
 
 namespace rewright::generator {
 
-// work(begin, end, thread) for pieces of 0 to count. What it throws is thrown here.
-void parallel(int threads, std::size_t count, std::size_t piece,
-              const std::function<void(std::size_t begin, std::size_t end, std::size_t thread)>& work);
-
 class Workers {
  public:
   // Each thread has its own copy of the forms, where it may find more; types that are known now have the same numbers in all.

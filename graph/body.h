@@ -12,6 +12,9 @@
 
 namespace rewright {
 
+// The ONNX operator that an opaque node is, after its domain and a dot if it has one; empty for other nodes.
+std::string onnx_operator(const Node& node);
+
 // The names of the attributes of a node that hold a graph each.
 std::vector<std::string> bodies_of(const Node& node);
 

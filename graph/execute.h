@@ -10,17 +10,13 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "operators/procedure.h"
 
 namespace rewright {
 
-// A graph that is executed again and again.
-class Executable {
- public:
-  virtual ~Executable() = default;
-  virtual std::vector<Datum> run(std::span<const Datum> inputs) = 0;
-};
-// How the graphs inside of nodes are executed.
-using PrepareGraph = std::function<std::unique_ptr<Executable>(Graph)>;
+// How the graphs inside of nodes are executed: a few times, maybe, or in every step of a long loop.
+enum class Repetition { kAny, kOften };
+using PrepareGraph = std::function<std::unique_ptr<Executable>(Graph, Repetition)>;
 
 // An opaque node, executed by its ONNX form again and again; not by several threads at once.
 class OpaqueExecution {

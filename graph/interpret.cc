@@ -183,7 +183,9 @@ std::vector<Datum> execute(const Graph& graph, std::span<const Datum> inputs, co
       if (node.op != nullptr) {
         results = execute_operator(node, operands, bound);
       } else {
-        const auto prepare = [&](Graph inner) { return std::make_unique<InterpretedGraph>(std::move(inner), checkpoint); };
+        const auto prepare = [&](Graph inner, Repetition) {
+          return std::make_unique<InterpretedGraph>(std::move(inner), checkpoint);
+        };
         results = OpaqueExecution(graph, node, prepare, checkpoint).run(operands);
         bind_results(graph, node, results, bound);
       }

@@ -147,6 +147,12 @@ class InputTypes {
 
 }  // namespace
 
+std::string onnx_operator(const Node& node) {
+  onnx::NodeProto proto;
+  if (node.op != nullptr || !node.origin || !proto.ParseFromString(node.origin->node_proto)) return {};
+  return proto.domain().empty() ? proto.op_type() : proto.domain() + "." + proto.op_type();
+}
+
 std::vector<std::string> bodies_of(const Node& node) {
   std::vector<std::string> attributes;
   onnx::NodeProto proto;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <set>
 
+#include "graph/builder.h"
 #include "graph/execute.h"
 #include "graph/onnx.h"
 #include "graph/onnx_attributes.h"
@@ -41,32 +42,34 @@ onnx::ModelProto model_around(const ImportedModel& model, const std::map<std::st
   return part;
 }
 
-// Graphs in a node's attributes, prepared once for inputs of the same types and sizes.
+// Graphs in a node's attributes, and those that its procedure describes, prepared once for inputs of the same types and sizes.
 class Bodies {
  public:
   explicit Bodies(PrepareGraph prepare) : prepare_(std::move(prepare)) {}
 
-  Executable& find(const std::string& key, const std::function<Graph()>& import) {
-    if (const auto known = prepared_.find(key); known != prepared_.end()) return *known->second;
+  std::shared_ptr<Executable> find(const std::string& key, Repetition repetition, const std::function<Graph()>& make) {
+    if (const auto known = prepared_.find(key); known != prepared_.end()) return known->second;
     constexpr std::size_t kRemembered = 16;  // a loop whose tensors grow has new sizes each time
     if (prepared_.size() >= kRemembered) prepared_.clear();
-    return *prepared_.emplace(key, prepare_(import())).first->second;
+    return prepared_.emplace(key, prepare_(make(), repetition)).first->second;
   }
 
  private:
   PrepareGraph prepare_;
-  std::map<std::string, std::unique_ptr<Executable>> prepared_;
+  std::map<std::string, std::shared_ptr<Executable>> prepared_;
 };
 
 class NodeCall final : public NodeAttributes<Call> {
  public:
   NodeCall(const ImportedModel& model, const std::map<std::string, int>& opsets, const onnx::NodeProto& proto, int version,
-           std::span<const std::string> captured, std::span<const Datum> inputs, Bodies& bodies, const Checkpoint& checkpoint)
+           std::span<const std::string> captured, std::span<const Datum> inputs, const std::vector<bool>& constants,
+           Bodies& bodies, const Checkpoint& checkpoint)
       : NodeAttributes(proto),
         model_(model),
         opsets_(opsets),
         version_(version),
         inputs_(inputs),
+        constants_(constants),
         bodies_(bodies),
         checkpoint_(checkpoint) {
     for (const std::string& output : proto.output()) output_count_ += !output.empty();
@@ -96,7 +99,26 @@ class NodeCall final : public NodeAttributes<Call> {
     for (const auto& [name, datum] : captured_) all.push_back(datum);
     std::string key(attribute);
     for (const Datum& datum : all) key += key_of(datum);
-    return bodies_.find(key, [&] { return import_body(attribute, proto, all); }).run(all);
+    return bodies_.find(key, Repetition::kAny, [&] { return import_body(attribute, proto, all); })->run(all);
+  }
+
+  bool is_constant(std::size_t i) const override { return i < constants_.size() && constants_[i]; }
+
+  std::shared_ptr<Executable> graph(const std::string& name, std::span<const Given> values,
+                                    const Description& describe) override {
+    std::string key = name;
+    for (const Given& given : values) key += given.is_constant ? "|=" : key_of(given.tensor);
+    return bodies_.find(key, Repetition::kOften, [&] {
+      Graph graph;
+      NodeBuilder builder(graph);
+      std::vector<ValueId> ids;
+      for (const auto& [tensor, is_constant] : values)
+        ids.push_back(is_constant ? graph.add_constant(tensor)
+                                  : graph.add_input(std::to_string(ids.size()), {tensor.type(), to_indices(tensor.sizes())}));
+      std::size_t outputs = 0;
+      for (const ValueId id : describe(builder, ids)) graph.add_output("result " + std::to_string(outputs++), id);
+      return graph;
+    });
   }
 
  private:
@@ -150,6 +172,7 @@ class NodeCall final : public NodeAttributes<Call> {
   const std::map<std::string, int>& opsets_;
   int version_;
   std::span<const Datum> inputs_;
+  const std::vector<bool>& constants_;
   Bodies& bodies_;
   const Checkpoint& checkpoint_;
   std::map<std::string, Datum> captured_;
@@ -199,6 +222,7 @@ struct OpaqueExecution::State {
   onnx::NodeProto proto;
   std::string domain;
   std::vector<std::string> captured;
+  std::vector<bool> constants;  // of the inputs: the model's
   const Procedure* procedure = nullptr;
   bool may_become_known = false;  // when its inputs are
   PrepareGraph prepare;
@@ -210,13 +234,14 @@ struct OpaqueExecution::State {
 
 OpaqueExecution::OpaqueExecution(const Graph& graph, const Node& node, PrepareGraph prepare, const Checkpoint& checkpoint) {
   if (!node.origin || !graph.model()) throw Error(ErrorCode::kUnsupported, "cannot be executed: " + node.opaque_reason);
-  state_ = std::make_unique<State>(
-      State{graph.model(), node.origin, node.outputs.size(), {}, {}, {}, nullptr, false, prepare, Bodies(prepare), checkpoint});
+  state_ = std::make_unique<State>(State{
+      graph.model(), node.origin, node.outputs.size(), {}, {}, {}, {}, nullptr, false, prepare, Bodies(prepare), checkpoint});
   State& s = *state_;
   if (!s.proto.ParseFromString(node.origin->node_proto)) throw Error(ErrorCode::kBadInput, "its ONNX form is broken");
   s.domain = canonical_domain(s.proto.domain());
   s.captured = captured_names(s.proto);
-  if (find_local_function(s.model->skeleton, s.proto) == nullptr) s.procedure = find_procedure(s.domain, s.proto.op_type());
+  for (const ValueId id : node.inputs) s.constants.push_back(id != kNoValue && graph.is_constant(id));
+  if (find_local_function(*s.model, s.proto) == nullptr) s.procedure = find_procedure(s.domain, s.proto.op_type());
   s.may_become_known = s.procedure == nullptr || find_onnx(s.domain, s.proto.op_type()) != nullptr;
 }
 
@@ -232,13 +257,13 @@ std::vector<Datum> OpaqueExecution::run(std::span<const Datum> inputs) {
     Graph part = graph_of(*s.model, s.opsets(), s.proto, s.captured, inputs, graph_inputs);
     const bool is_same =
         part.nodes().size() == 1 && part.nodes()[0]->op == nullptr && part.nodes()[0]->origin->opsets == nullptr;
-    if (!is_same) return in_places(s.proto, s.prepare(std::move(part))->run(graph_inputs));
+    if (!is_same) return in_places(s.proto, s.prepare(std::move(part), Repetition::kAny)->run(graph_inputs));
     reason = part.nodes()[0]->opaque_reason;
   }
   if (s.procedure == nullptr) throw Error(ErrorCode::kUnsupported, "cannot be executed: " + reason);
   const auto version = s.opsets().find(s.domain);
-  NodeCall call(*s.model, s.opsets(), s.proto, version == s.opsets().end() ? 1 : version->second, s.captured, inputs, s.bodies,
-                s.checkpoint);
+  NodeCall call(*s.model, s.opsets(), s.proto, version == s.opsets().end() ? 1 : version->second, s.captured, inputs,
+                s.constants, s.bodies, s.checkpoint);
   s.procedure->run(call);
   std::vector<Datum> results = call.take_results();
   results.resize(std::max(results.size(), s.output_count));
@@ -249,7 +274,7 @@ std::string objection_to_execution(const Graph& graph, const Node& node) {
   onnx::NodeProto proto;
   if (!node.origin || !graph.model() || !proto.ParseFromString(node.origin->node_proto)) return node.opaque_reason;
   const std::string domain = canonical_domain(proto.domain());
-  const bool known = find_local_function(graph.model()->skeleton, proto) != nullptr ||
+  const bool known = find_local_function(*graph.model(), proto) != nullptr ||
                      find_procedure(domain, proto.op_type()) != nullptr || find_onnx(domain, proto.op_type()) != nullptr;
   if (known) return {};
   const auto version = graph.model()->opsets.find(domain);

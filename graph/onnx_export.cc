@@ -7,9 +7,16 @@
 #include "graph/onnx_naming.h"
 #include "graph/onnx_sink.h"
 #include "graph/onnx_weights.h"
+#include "graph/opset.h"
 #include "graph/wire.h"
 
 namespace rewright {
+
+int opset_of(const Graph& graph) {
+  if (graph.model() == nullptr) return kDefaultOpset;
+  const auto opset = graph.model()->opsets.find("");
+  return opset == graph.model()->opsets.end() ? kDefaultOpset : opset->second;
+}
 
 namespace {
 
@@ -35,8 +42,7 @@ class Exporter {
   // ---- The model
 
   Pieces run() {
-    const auto opset = model_->opsets.find("");
-    NodeSink sink(graph_, opset != model_->opsets.end() ? opset->second : kDefaultOpset, named_.table, named_.names);
+    NodeSink sink(graph_, opset_of(graph_), named_.table, named_.names);
     for (ValueId id : graph_.inputs()) sink.set_available(id);
     for (const Written& written : order_of_writing(graph_)) {
       if (written.call)

@@ -33,6 +33,10 @@ void bind_attributes(onnx::NodeProto& node, const std::map<std::string, const on
   node.mutable_attribute()->Swap(bound.mutable_attribute());
 }
 
+std::string key_of_function(const std::string& domain, const std::string& name, const std::string& overload) {
+  return canonical_domain(domain) + '\0' + name + '\0' + overload;
+}
+
 std::uint64_t mixed(std::uint64_t h, std::uint64_t v) {
   h ^= v + 0x9e3779b97f4a7c15ULL + (h << 6) + (h >> 2);
   return (h ^ (h >> 31)) * 0xbf58476d1ce4e5b9ULL;
@@ -75,12 +79,15 @@ std::uint64_t structure_of(const Graph& graph, const std::vector<const Node*>& m
 
 }  // namespace
 
-const onnx::FunctionProto* find_local_function(const onnx::ModelProto& model, const onnx::NodeProto& call) {
-  for (const onnx::FunctionProto& function : model.functions())
-    if (function.name() == call.op_type() && canonical_domain(function.domain()) == canonical_domain(call.domain()) &&
-        function.overload() == call.overload())
-      return &function;
-  return nullptr;
+void index_functions(ImportedModel& model) {
+  for (const onnx::FunctionProto& function : model.skeleton.functions())
+    model.functions.emplace(key_of_function(function.domain(), function.name(), function.overload()), &function);
+}
+
+const onnx::FunctionProto* find_local_function(const ImportedModel& model, const onnx::NodeProto& call) {
+  if (model.functions.empty()) return nullptr;
+  const auto found = model.functions.find(key_of_function(call.domain(), call.op_type(), call.overload()));
+  return found == model.functions.end() ? nullptr : found->second;
 }
 
 FunctionBody body_of_call(const onnx::FunctionProto& function, const onnx::NodeProto& call,

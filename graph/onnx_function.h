@@ -22,8 +22,10 @@ struct FunctionBody {
   std::map<std::string, int> opsets;
 };
 
+// The model's functions, to be found by their calls. Of several with one name the first counts.
+void index_functions(ImportedModel& model);
 // The function of the model that a node calls; null if there is none.
-const onnx::FunctionProto* find_local_function(const onnx::ModelProto& model, const onnx::NodeProto& call);
+const onnx::FunctionProto* find_local_function(const ImportedModel& model, const onnx::NodeProto& call);
 
 // Throws Error(kBadInput) if the call does not fit the function.
 FunctionBody body_of_call(const onnx::FunctionProto& function, const onnx::NodeProto& call,

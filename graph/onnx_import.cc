@@ -40,6 +40,7 @@ class Importer {
     model_->skeleton = std::move(parts_.skeleton);
     model_->opsets = parts_.opsets;
     check_function_calls(model_->skeleton);
+    index_functions(*model_);
     declared_.emplace(model_->skeleton.graph(), options_);
     model_->sizes_given = !options_.input_sizes.empty();
     read_initializers();
@@ -183,7 +184,7 @@ class Importer {
   bool import_known(const Source& source, std::string& reason) {
     const onnx::NodeProto& proto = source.proto;
     const std::string domain = canonical_domain(proto.domain());
-    if (const onnx::FunctionProto* function = find_local_function(model_->skeleton, proto))
+    if (const onnx::FunctionProto* function = find_local_function(*model_, proto))
       return expand(source, *function, proto, reason);
     const auto opset = opsets_of(source).find(domain);
     if (opset == opsets_of(source).end())
@@ -194,6 +195,7 @@ class Importer {
       return false;
     }
     if (domain.empty() && proto.op_type() == "If" && decide(source)) return true;
+    if (domain.empty() && find_in_sequence(source)) return true;
     const Operator* op = find_onnx(domain, proto.op_type());
     if (op == nullptr)
       reason = "no definition of operator " + (domain.empty() ? "" : domain + ".") + proto.op_type();
@@ -229,6 +231,32 @@ class Importer {
     const auto branch = condition ? call_of_branch(proto, *condition) : std::nullopt;
     std::string reason;
     return branch && expand(source, branch->function, branch->call, reason, Expand::kReplace);
+  }
+
+  // Of a sequence that was put together in sight, the length and the element at a known position are known.
+  bool find_in_sequence(const Source& source) {
+    const onnx::NodeProto& proto = source.proto;
+    const bool is_length = proto.op_type() == "SequenceLength";
+    if (!is_length && proto.op_type() != "SequenceAt") return false;
+    if (proto.output_size() != 1 || proto.input_size() != (is_length ? 1 : 2)) return false;
+    const auto sequence = sequences_.find(id_of(proto.input(0)));
+    if (sequence == sequences_.end()) return false;
+    const std::vector<ValueId>& elements = sequence->second;
+    const auto count = static_cast<std::int64_t>(elements.size());
+    const std::size_t values_before = graph_.value_count();
+    ValueId found = kNoValue;
+    if (is_length) {
+      found = graph_.add_constant(Tensor::from_integers(DataType::kInt64, {}, std::vector{count}));
+    } else {
+      const auto& contents = graph_.value(id_of(proto.input(1))).contents;
+      if (!contents || contents->size() != 1 || !(*contents)[0].is_constant()) return false;
+      const std::int64_t at = (*contents)[0].value() + ((*contents)[0].value() < 0 ? count : 0);
+      if (at < 0 || at >= count) return false;
+      found = elements[static_cast<std::size_t>(at)];
+      if (!graph_.value(found).shape_known) return false;
+    }
+    name_results(source, {NodeSource::to_onnx(found)}, values_before);
+    return true;
   }
 
   ValueId id_of(const std::string& name) const {
@@ -434,6 +462,8 @@ class Importer {
       node.outputs.push_back(id);
     }
     node.origin = std::move(origin);
+    if (canonical_domain(proto.domain()).empty() && proto.op_type() == "SequenceConstruct" && node.outputs.size() == 1)
+      sequences_.emplace(node.outputs[0], node.inputs);
     graph_.add_raw(std::move(node));
   }
 
@@ -460,7 +490,8 @@ class Importer {
       import->set_domain(domain);
       import->set_version(version);
     }
-    *model.mutable_functions() = model_->skeleton.functions();
+    if (find_local_function(*model_, proto) != nullptr || has_subgraphs(proto))
+      *model.mutable_functions() = model_->skeleton.functions();
     onnx::GraphProto& graph = *model.mutable_graph();
     onnx::NodeProto& node = *graph.add_node();
     node = proto;
@@ -506,6 +537,7 @@ class Importer {
   std::uint64_t opaque_nodes_ = 0;
   std::optional<std::uint64_t> inferred_for_;  // the opaque node that this was asked for last
   KnownTensors known_;
+  std::unordered_map<ValueId, std::vector<ValueId>> sequences_;  // of SequenceConstruct nodes: their elements
 };
 
 Graph import_source(FileBytes source, ExternalData external, const std::string& name, const ImportOptions& options) {

@@ -183,4 +183,41 @@ TEST_CASE("an If whose condition is known is the branch that it takes") {
         "Exp Less Abs Identity ");
 }
 
+TEST_CASE("of a sequence that is put together in sight, elements at known positions and the length are known") {
+  const Graph graph =
+      import_text(R"(agraph (float[2] x, float[N] z, int64 at) => (float[2] y, int64 n, float[M] open, float[2] out) {
+    both = SequenceConstruct(x, z, x)
+    last = Constant <value = int64 {-1}> ()
+    beyond = Constant <value = int64 {3}> ()
+    x1 = SequenceAt(both, last)
+    y = Relu(x1)
+    n = SequenceLength(both)
+    open = SequenceAt(both, at)
+    out = SequenceAt(both, beyond)
+  })",
+                  17);
+  std::vector<std::string> opaque;
+  for (const auto& node : graph.nodes())
+    if (node->op == nullptr) opaque.push_back(graph.value(node->outputs[0]).name);
+  CHECK(opaque == std::vector<std::string>{"both", "open", "out"});
+  const ValueId n = graph.outputs()[1].value;
+  REQUIRE(graph.is_constant(n));
+  CHECK(graph.value(n).constant.integers() == std::vector<std::int64_t>{3});
+  export_onnx_bytes(graph);  // passes the checker
+}
+
+TEST_CASE("a model of 5,000 functions") {
+  constexpr int kFunctions = 5000;
+  std::string nodes, functions;
+  for (int i = 0; i < kFunctions; ++i) {
+    const std::string number = std::to_string(i);
+    nodes += "v" + std::to_string(i + 1) + " = local.f" + number + "(v" + number + ")\n";
+    functions += "<domain: \"local\", opset_import: [\"\" : 17]> f" + number + " (a) => (b) { b = Relu(a) }\n";
+  }
+  const Graph graph = import_onnx_bytes(
+      text_bytes("agraph (float[2] v0) => (float[2] v5000) {\n" + nodes + "}\n" + functions, 17, ", \"local\" : 1"), "test");
+  REQUIRE(graph.nodes().size() == kFunctions);
+  for (const auto& node : graph.nodes()) REQUIRE(node->op != nullptr);
+}
+
 }  // namespace rewright

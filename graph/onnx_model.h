@@ -25,6 +25,7 @@ struct ImportedModel {
   FileBytes source;           // the model as it was read; initializers point into it
   onnx::ModelProto skeleton;  // without nodes and initializers
   std::map<std::string, int> opsets;
+  std::unordered_map<std::string, const onnx::FunctionProto*> functions;  // of the skeleton, by domain, name and overload
   bool sizes_given = false;  // by ImportOptions: declared types are no longer those of the skeleton
 
   struct Initializer {

@@ -1,5 +1,5 @@
 // Graphs as text, a line a node.
-#include "graph/graph.h"
+#include "graph/print.h"
 
 namespace rewright {
 
@@ -17,12 +17,19 @@ std::string labels(const Graph& graph, const std::vector<ValueId>& ids) {
   return text;
 }
 
+}  // namespace
+
+std::string node_name(const Graph& graph, const Node& node) {
+  if (node.origin && !node.origin->name.empty()) return node.origin->name;
+  for (const ValueId id : node.outputs)
+    if (id != kNoValue && !graph.value(id).name.empty()) return graph.value(id).name;
+  return node.op ? node.op->name() : "unnamed";
+}
+
 std::string type_text(const TensorType& type, bool shape_known) {
   if (shape_known) return to_string(type);
   return type.type == DataType::kUndefined ? "?" : std::string(name(type.type)) + "[...]";
 }
-
-}  // namespace
 
 std::string to_string(const Graph& graph) {
   std::string text;

@@ -2,13 +2,26 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numbers>
 #include <numeric>
 #include <set>
 
 #include "operators/pieces.h"
 #include "operators/procedures.h"
+#include "operators/scores.h"
 
 namespace rewright {
+
+double probit(double p) {
+  if (!(p > 0 && p < 1)) return p == 0 ? -HUGE_VAL : p == 1 ? HUGE_VAL : std::nan("");
+  constexpr double kFar = 40;  // beyond it nothing is left in double
+  double low = -kFar, high = kFar;
+  for (int halving = 0; halving < 100; ++halving) {
+    const double middle = (low + high) / 2;
+    (std::erfc(-middle / std::numbers::sqrt2) / 2 < p ? low : high) = middle;
+  }
+  return low;
+}
 
 namespace {
 
@@ -52,8 +65,12 @@ void transform(const std::string& how, std::span<double> scores) {
     for (double& s : scores) s = logistic(s);
     return;
   }
+  if (how == "PROBIT") {
+    for (double& s : scores) s = probit(s);
+    return;
+  }
   const bool keeps_zero = how == "SOFTMAX_ZERO";
-  if (!keeps_zero && how != "SOFTMAX") throw Error(ErrorCode::kUnsupported, "post_transform \"" + how + "\"");
+  if (!keeps_zero && how != "SOFTMAX") throw Error(ErrorCode::kBadInput, "there is no post_transform \"" + how + "\"");
   const double top = *std::max_element(scores.begin(), scores.end());
   double total = 0;
   for (double& s : scores) total += s = keeps_zero && s == 0 ? 0 : std::exp(s - top);
@@ -289,6 +306,50 @@ void run_svm_regressor(Call& call) {
   give_rows(call, x.count, 1, results);
 }
 
+// The probabilities of classes, of which `pairs`[i * count + j] says that of i where it is i or j: the second method of T.-F.
+// Wu, C.-J. Lin, R. C. Weng, "Probability Estimates for Multi-class Classification by Pairwise Coupling", JMLR 5 (2004).
+std::vector<double> coupled(std::span<const double> pairs, std::size_t count) {
+  const auto of_pair = [&](std::size_t i, std::size_t j) { return pairs[i * count + j]; };
+  std::vector<double> q(count * count), p(count, 1 / static_cast<double>(count));
+  for (std::size_t t = 0; t < count; ++t)
+    for (std::size_t j = 0; j < count; ++j) {
+      if (j == t) continue;
+      q[t * count + t] += of_pair(j, t) * of_pair(j, t);
+      q[t * count + j] = -of_pair(j, t) * of_pair(t, j);
+    }
+  const double small = 0.005 / static_cast<double>(count);
+  for (std::size_t round = 0; round < std::max<std::size_t>(100, count); ++round) {
+    std::vector<double> qp;
+    for (std::size_t t = 0; t < count; ++t) qp.push_back(dot(std::span(q).subspan(t * count, count), p));
+    double pqp = dot(p, qp);
+    if (std::all_of(qp.begin(), qp.end(), [&](double v) { return std::fabs(v - pqp) < small; })) break;
+    for (std::size_t t = 0; t < count; ++t) {
+      const double diagonal = q[t * count + t], step = (pqp - qp[t]) / diagonal;
+      pqp = (pqp + step * (step * diagonal + 2 * qp[t])) / ((1 + step) * (1 + step));
+      p[t] += step;
+      for (std::size_t j = 0; j < count; ++j) {
+        qp[j] = (qp[j] + step * q[t * count + j]) / (1 + step);
+        p[j] /= 1 + step;
+      }
+    }
+  }
+  return p;
+}
+
+// Scores of pairs as probabilities of classes.
+std::vector<double> probabilities(std::span<const double> scores, std::span<const double> a, std::span<const double> b,
+                                  std::size_t classes) {
+  constexpr double kLeast = 1e-7;  // neither is impossible
+  std::vector<double> pairs(classes * classes);
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < classes; ++i)
+    for (std::size_t j = i + 1; j < classes; ++j, ++next) {
+      const double p = std::clamp(logistic(-(a[next] * scores[next] + b[next])), kLeast, 1 - kLeast);
+      pairs[i * classes + j] = p, pairs[j * classes + i] = 1 - p;
+    }
+  return coupled(pairs, classes);
+}
+
 // Each class against each other one; those that win most often are found.
 void run_svm_classifier(Call& call) {
   const Rows x(call);
@@ -296,17 +357,18 @@ void run_svm_classifier(Call& call) {
   const std::vector<double> coefficients = call.reals("coefficients"), rho = call.reals("rho"),
                             vectors = call.reals("support_vectors");
   const std::vector<std::int64_t> by_class = call.integers("vectors_per_class");
-  if (by_class.empty() || !call.reals("prob_a").empty())
-    throw Error(ErrorCode::kUnsupported, "linear forms and probabilities of SVMClassifier");
+  const std::vector<double> prob_a = call.reals("prob_a"), prob_b = call.reals("prob_b");
+  if (by_class.empty()) throw Error(ErrorCode::kUnsupported, "linear forms of SVMClassifier");
   const std::size_t classes = labels.size(), columns = static_cast<std::size_t>(x.columns);
   std::vector<std::size_t> begin{0};
   for (const std::int64_t n : by_class)
     begin.push_back(begin.back() + static_cast<std::size_t>(checked_index(n, kMostElements)));
   const std::size_t supports = begin.back(), pairs = classes * (classes - 1) / 2;
   if (classes < 2 || by_class.size() != classes || rho.size() != pairs || vectors.size() != supports * columns ||
-      coefficients.size() != (classes - 1) * supports)
+      coefficients.size() != (classes - 1) * supports ||
+      (!prob_a.empty() && (prob_a.size() != pairs || prob_b.size() != pairs)))
     throw wrong_lists();
-  const bool binary = classes == 2;
+  const bool binary = classes == 2, is_probable = !prob_a.empty();
   std::vector<double> scores;
   std::vector<std::size_t> found;
   for (std::int64_t r = 0; r < x.count; ++r) {
@@ -323,12 +385,15 @@ void run_svm_classifier(Call& call) {
         row.push_back(score);
       }
     found.push_back(largest(votes));
-    if (binary) row.insert(row.begin(), -row[0]);
+    if (is_probable)
+      row = probabilities(row, prob_a, prob_b, classes);
+    else if (binary)
+      row.insert(row.begin(), -row[0]);
     transform(transform_of(call), row);
     scores.insert(scores.end(), row.begin(), row.end());
   }
   call.give(labels.of(found));
-  give_rows(call, x.count, static_cast<std::int64_t>(binary ? 2 : pairs), scores);
+  give_rows(call, x.count, static_cast<std::int64_t>(is_probable || binary ? classes : pairs), scores);
 }
 
 // ---- Trees whose nodes have numbers

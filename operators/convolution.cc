@@ -26,48 +26,21 @@ void require_bias(Definition& d, const Inputs& in, const Index& channels) {
             [&] { return "bias has " + b.size(0).to_string() + " elements for " + channels.to_string() + " output channels"; });
 }
 
-// The gradient of sum(n, k, p) g[n, k, p...] * conv(x, w)[n, k, p...] in w, for weights of sizes `weight`: the convolution of x
-// with g, whose steps and dilations change places, over the axis n as its channels.
-ValueId weight_gradient(GraphBuilder& b, ValueId x, ValueId g, const Indices& weight, const Window& window,
-                        const Index& group) {
-  const Indices xs = b.shape_of(x), gs = b.shape_of(g);
-  const Index n = xs[0], depth = weight[1];
-  const auto swapped = [](std::size_t rank, std::size_t first) {  // `first` axes rotated to the left, the others as they are
-    Indices perm = axes_from(0, rank);
-    std::rotate(perm.begin(), perm.begin() + 1, perm.begin() + static_cast<std::ptrdiff_t>(first));
-    return perm;
-  };
-  // [n, group, depth, spatial...] to [depth, group * n, spatial...]
-  Indices grouped = spatial_part(xs), channels = grouped;
-  grouped.insert(grouped.begin(), {n, group, depth});
-  channels.insert(channels.begin(), {depth, group * n});
-  Indices perm = axes_from(0, grouped.size());
-  std::swap(perm[0], perm[2]);
-  const ValueId pictures = b.reshaped(b.transposed(b.reshaped(x, grouped), perm), channels);
-  const ValueId kernels = b.transposed(g, swapped(gs.size(), 2));
-  Indices pads_end, cut_begin{0, 0}, cut_length{depth, weight[0]};
-  for (std::size_t a = 0; a < window.rank(); ++a) {
-    const Index wanted = (window.kernel[a] - 1) * window.dilations[a] + window.strides[a] * (gs[a + 2] - 1) + 1;
-    pads_end.push_back(max(wanted - xs[a + 2] - window.pads_begin[a], 0));
-    cut_begin.emplace_back(0), cut_length.push_back(window.kernel[a]);
-  }
-  ValueId result = b.add("Conv", {pictures, kernels},
-                         {{"strides", window.dilations},
-                          {"dilations", window.strides},
-                          {"pads_begin", window.pads_begin},
-                          {"pads_end", pads_end},
-                          {"group", group}});
-  if (b.shape_of(result) != cut_length)  // steps that leave a rest give places beyond the kernel
-    result = b.add("Slice", {result}, {{"begin", cut_begin}, {"length", cut_length}});
-  return b.transposed(result, swapped(gs.size(), 2));
-}
-
 GraphBuilder::Fields fields_of(const Window& window, const Index& group) {
   return {{"strides", window.strides},
           {"dilations", window.dilations},
           {"pads_begin", window.pads_begin},
           {"pads_end", window.pads_end},
           {"group", group}};
+}
+
+ValueId weight_gradient(GraphBuilder& b, ValueId x, ValueId g, const Window& window, const Index& group) {
+  return b.add("ConvWeightGradient", {x, g},
+               {{"kernel", window.kernel},
+                {"strides", window.strides},
+                {"dilations", window.dilations},
+                {"pads_begin", window.pads_begin},
+                {"group", group}});
 }
 
 ValueId bias_gradient(GraphBuilder& b, ValueId g) {
@@ -155,7 +128,7 @@ struct Conv {
       fields.emplace_back("output_padding", rest);
       result[0] = b.add("ConvTranspose", {g, w}, fields);
     }
-    if (call.wants(1)) result[1] = weight_gradient(b, x, g, b.shape_of(w), window, group);
+    if (call.wants(1)) result[1] = weight_gradient(b, x, g, window, group);
     if (call.wants(2)) result[2] = bias_gradient(b, g);
     return result;
   }
@@ -304,8 +277,150 @@ struct ConvTranspose {
       if (b.shape_of(result[0]) != b.shape_of(x))
         result[0] = b.add("Slice", {result[0]}, {{"begin", Indices(b.shape_of(x).size(), 0)}, {"length", b.shape_of(x)}});
     }
-    if (call.wants(1)) result[1] = weight_gradient(b, g, x, b.shape_of(w), window, group);
+    if (call.wants(1)) result[1] = weight_gradient(b, g, x, window, group);
     if (call.wants(2)) result[2] = bias_gradient(b, g);
+    return result;
+  }
+};
+
+// The gradient of sum(n, k, p) g[n, k, p...] * conv(x, w)[n, k, p...] in w:
+// y[k, c, r...] = sum(n, p...) x[n, group of k * C/group + c, p * stride + r * dilation - pad] * g[n, k, p...].
+struct ConvWeightGradient {
+  static constexpr std::string_view kName = "ConvWeightGradient";
+  static constexpr InputCount kInputs{2, 2};
+  Indices kernel, strides, dilations, pads_begin;
+  Index group = 1;
+
+  template <class V>
+  void fields(V&& v) {
+    v("kernel", kernel), v("strides", strides), v("dilations", dilations), v("pads_begin", pads_begin), v("group", group);
+  }
+
+  void normalize(const Inputs&) {
+    const std::size_t rank = kernel.size();
+    fill_absent(strides, rank, 1), fill_absent(dilations, rank, 1), fill_absent(pads_begin, rank, 0);
+  }
+
+  Definition define(const Inputs& in) const {
+    Definition d(in);
+    const Operand &x = in[0], &g = in[1];
+    d.require(is_real(x.type()), [&] { return "input is " + std::string(name(x.type())) + ", a real type is needed"; });
+    d.require_same_type(x, g);
+    d.require_rank(x, kernel.size() + 2, "input");
+    d.require_rank(g, kernel.size() + 2, "gradient");
+    d.require(equal(x.size(0), g.size(0)),
+              [&] { return "gradient is of " + g.size(0).to_string() + " examples, input of " + x.size(0).to_string(); });
+    d.require(less_equal(1, group), [&] { return "group " + group.to_string() + " is not positive"; });
+    const bool grouped = !(group == Index(1));
+    if (grouped)
+      for (const Operand* operand : {&x, &g})
+        d.require(equal(mod(operand->size(1), group), 0),
+                  [&] { return operand->size(1).to_string() + " channels are not a multiple of group " + group.to_string(); });
+    const Window window{kernel, strides, dilations, pads_begin, Indices(kernel.size(), 1)};
+    window.require_sound(d, x, true);
+    const Index depth = grouped ? floor_div(x.size(1), group) : x.size(1);
+    Indices shape{g.size(1), depth};
+    shape.insert(shape.end(), kernel.begin(), kernel.end());
+    d.output(x.type(), shape, [=, *this](const Indices& i) {
+      const Index first = grouped ? floor_div(i[0], floor_div(g.size(1), group)) * depth : Index(0);
+      const Indices taps(i.begin() + 2, i.end());
+      return sum("n", x.size(0), [&](const Index& n) {
+        return reduce(Reduction::kSum, "p", spatial_part(g.shape()), [&](const Indices& p) {
+          Indices place{n, i[0]};
+          place.insert(place.end(), p.begin(), p.end());
+          return x.padded(window.position(place, first + i[1], taps)) * g(place);
+        });
+      });
+    });
+    return d;
+  }
+
+  // As the convolution of x with g over the axis n as its channels, where steps and dilations change places.
+  static void onnx(OnnxMapping& m) {
+    m.type = {};
+    m.write = [](OnnxSink& sink, const Attributes& attributes, const std::vector<OnnxValue>& inputs,
+                 const std::vector<OnnxValue>& outputs) {
+      const ConvWeightGradient op = from_attributes<ConvWeightGradient>(attributes);
+      const TensorType x = sink.type_of(inputs[0]), g = sink.type_of(inputs[1]);
+      const Index n = x.shape[0], depth = floor_div(x.shape[1], op.group), outputs_of = g.shape[1];
+      const auto swapped = [](const Indices& shape) {
+        Indices result = shape;
+        std::swap(result[0], result[1]);
+        return result;
+      };
+      Indices swap = axes_from(0, x.shape.size());
+      std::swap(swap[0], swap[1]);
+      const auto transposed = [&](OnnxValue value, const Indices& shape) {
+        const OnnxValue result = sink.fresh({x.type, swapped(shape)});
+        sink.node("Transpose", {{"perm", swap}}, {value}, {result});
+        return result;
+      };
+      OnnxValue pictures = inputs[0];
+      if (op.group == Index(1)) {
+        pictures = transposed(pictures, x.shape);
+      } else {  // [n, group, depth, spatial...] to [depth, group * n, spatial...]
+        const Indices spatial = spatial_part(x.shape);
+        const auto reshaped = [&](OnnxValue value, Indices first) {
+          first.insert(first.end(), spatial.begin(), spatial.end());
+          const OnnxValue result = sink.fresh({x.type, first});
+          sink.node("Reshape", {}, {value, sink.index_tensor(first)}, {result});
+          return result;
+        };
+        Indices perm = axes_from(0, x.shape.size() + 1), turned{depth, op.group, n};
+        std::swap(perm[0], perm[2]);
+        turned.insert(turned.end(), spatial.begin(), spatial.end());
+        const OnnxValue moved = sink.fresh({x.type, turned});
+        sink.node("Transpose", {{"perm", perm}}, {reshaped(pictures, {n, op.group, depth})}, {moved});
+        pictures = reshaped(moved, {depth, op.group * n});
+      }
+      Indices pads_end, whole{depth, outputs_of}, wanted = whole;  // steps that leave a rest give places beyond the kernel
+      for (std::size_t a = 0; a < op.kernel.size(); ++a) {
+        const Index reach = op.strides[a] * (g.shape[a + 2] - 1) + 1, size = x.shape[a + 2] + op.pads_begin[a];
+        pads_end.push_back(max((op.kernel[a] - 1) * op.dilations[a] + reach - size, 0));
+        whole.push_back(floor_div(size + pads_end.back() - reach, op.dilations[a]) + 1);
+        wanted.push_back(op.kernel[a]);
+      }
+      if (!all_constant(pads_end)) return false;
+      const Window window{{}, op.dilations, op.strides, op.pads_begin, pads_end};
+      const OnnxValue kernels = transposed(inputs[1], g.shape);
+      OnnxValue result = sink.fresh({x.type, whole});
+      sink.node("Conv", window_attributes(sink, window, op.group, kernels), {pictures, kernels}, {result});
+      if (whole != wanted) {
+        const OnnxValue cut = sink.fresh({x.type, wanted});
+        sink.node("Slice", {},
+                  {result, sink.index_tensor(Indices(wanted.size(), 0)), sink.index_tensor(wanted),
+                   sink.index_tensor(axes_from(0, wanted.size()))},
+                  {cut});
+        result = cut;
+      }
+      sink.node("Transpose", {{"perm", swap}}, {result}, outputs);
+      return true;
+    };
+  }
+
+  // It is linear in both operands, as the convolution is: a convolution with the weights `seed`, and its adjoint.
+  std::vector<ValueId> gradient(const GradientCall& call) const {
+    GraphBuilder& b = call.graph;
+    const ValueId x = call.inputs[0], g = call.inputs[1], seed = call.output_gradients[0];
+    const Indices xs = b.shape_of(x), gs = b.shape_of(g);
+    Window window{kernel, strides, dilations, pads_begin, {}};
+    Indices rest;
+    for (std::size_t a = 0; a < window.rank(); ++a) {
+      const Index left = xs[a + 2] + pads_begin[a] - strides[a] * (gs[a + 2] - 1) - window.extent(a);
+      window.pads_end.push_back(max(-left, 0));
+      rest.push_back(max(left, 0));
+    }
+    std::vector<ValueId> result = call.none();
+    if (call.wants(0)) {
+      GraphBuilder::Fields fields = fields_of(window, group);
+      fields.emplace_back("output_padding", rest);
+      result[0] = b.add("ConvTranspose", {g, seed}, fields);
+    }
+    if (call.wants(1)) {
+      result[1] = b.add("Conv", {x, seed}, fields_of(window, group));
+      if (b.shape_of(result[1]) != gs)
+        result[1] = b.add("Slice", {result[1]}, {{"begin", Indices(gs.size(), 0)}, {"length", gs}});
+    }
     return result;
   }
 };
@@ -348,11 +463,13 @@ OnnxSink::NamedAttributes window_attributes(const OnnxSink& sink, const Window& 
 void register_convolution(Registry& r) {
   r.add<Conv>();
   r.add<ConvTranspose>();
+  r.add<ConvWeightGradient>();
 }
 
 void register_convolution_gradients(Gradients& g) {
   g.add<Conv>();
   g.add<ConvTranspose>();
+  g.add<ConvWeightGradient>();
 }
 
 }  // namespace rewright

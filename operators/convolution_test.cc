@@ -102,6 +102,27 @@ TEST_CASE("ConvTranspose is the adjoint of Conv") {
   }
 }
 
+TEST_CASE("ConvWeightGradient is the adjoint of Conv in its weights") {
+  std::mt19937 random(3);
+  for (int round = 0; round < 30; ++round) {
+    const Instance n = random_instance(random, 1 + static_cast<std::size_t>(round) % 3);
+    const Tensor x = random_tensor(n.x, random), w = random_tensor(n.w, random), y = random_tensor(n.y, random);
+    Named named;
+    Indices kernel;
+    for (const Axis& a : n.axes) kernel.emplace_back(a.kernel);
+    for (const auto& [field, value] : n.named)
+      if (field != "pads_end") named.emplace_back(field, value);
+    named.emplace_back("kernel", kernel);
+    const auto forward = evaluate("Conv", {x, w}, n.named)[0], backward = evaluate("ConvWeightGradient", {x, y}, named)[0];
+    REQUIRE(backward.sizes() == n.w);
+    const auto wv = w.reals(), yv = y.reals(), fv = forward.reals(), bv = backward.reals();
+    double left = 0, right = 0;
+    for (std::size_t k = 0; k < yv.size(); ++k) left += fv[k] * yv[k];
+    for (std::size_t k = 0; k < wv.size(); ++k) right += wv[k] * bv[k];
+    CHECK(left == Approx(right).margin(1e-9));
+  }
+}
+
 TEST_CASE("shapes and messages of convolutions") {
   const Index n = Index::symbol("N"), h = Index::symbol("H");
   const Named same{{"pads_begin", Indices{1, 1}}, {"pads_end", Indices{1, 1}}};
@@ -117,6 +138,11 @@ TEST_CASE("shapes and messages of convolutions") {
         "strides has 2 entries for 1 axes");
   CHECK(shape_of("ConvTranspose", {reals({n, 3, h}), reals({3, 2, 4})}, {{"strides", Indices{2}}, {"group", Index(3)}}) ==
         to_string(Indices{n, 6, 2 * h + 2}));
+  const Named three{{"kernel", Indices{3}}, {"group", Index(2)}};
+  CHECK(shape_of("ConvWeightGradient", {reals({n, 6, h}), reals({n, 4, h})}, three) == to_string(Indices{4, 3, 3}));
+  CHECK(shape_of("ConvWeightGradient", {reals({1, 3, 8}), reals({1, 4, 8})}, three) ==
+        "3 channels are not a multiple of group 2");
+  CHECK(shape_of("ConvWeightGradient", {reals({2, 4, 8}), reals({1, 4, 8})}, three) == "gradient is of 1 examples, input of 2");
   CHECK(shape_of("ConvTranspose", {reals({1, 4, 4}), reals({3, 2, 4})}) == "weight has 3 input channels, input has 4");
 }
 

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "operators/identity.h"
 #include "operators/interpreter.h"
 #include "operators/operator.h"
 
@@ -46,6 +47,26 @@ TEST_CASE("picking from known entries") {
   const Indices entries = {Index::symbol("N"), 3, 224};
   CHECK(pick(2, entries)->integer == 224);
   CHECK(pick(Index::fresh("i"), entries)->kind == ElementNode::Kind::kChoose);
+}
+
+TEST_CASE("identities of functions of two arguments") {
+  int known = 0;
+  for (const Function* f : all_functions()) {
+    if (f->arity != 2) continue;
+    const auto identity = right_identity(*f);
+    if (!identity) continue;
+    ++known;
+    INFO(f->name);
+    const bool is_logical = f->result == Scalar::kBoolean || f->name.starts_with("logical");
+    for (const std::int64_t x : {0, 1, -7, 12}) {
+      if (is_logical && (x < 0 || x > 1)) continue;
+      const std::int64_t integers[] = {x, *identity};
+      if (f->integer != nullptr) CHECK(f->integer(integers) == x);
+      const double reals[] = {0.5 * static_cast<double>(x), static_cast<double>(*identity)};
+      if (f->real != nullptr && !is_logical) CHECK(f->real(reals) == reals[0]);
+    }
+  }
+  CHECK(known >= 4);
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "operators/identity.h"
+
 namespace rewright {
 
 namespace functions {
@@ -227,6 +229,12 @@ const Function* find_function(std::string_view name) {
   for (const Function* f : all_functions())
     if (f->name == name) return f;
   return nullptr;
+}
+
+std::optional<std::int64_t> right_identity(const Function& f) {
+  if (&f == &functions::pow || &f == &functions::logical_and) return 1;
+  const Function* const zero[] = {&functions::logical_or, &functions::logical_xor, &functions::bit_or, &functions::bit_xor};
+  return std::find(std::begin(zero), std::end(zero), &f) == std::end(zero) ? std::nullopt : std::optional<std::int64_t>(0);
 }
 
 }  // namespace rewright

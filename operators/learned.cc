@@ -6,6 +6,7 @@
 
 #include "operators/pieces.h"
 #include "operators/procedures.h"
+#include "operators/scores.h"
 
 namespace rewright {
 
@@ -101,8 +102,8 @@ void post_transform(Call& call, double* values, std::int64_t count) {
   if (count == 0 || kind == 0) return;
   if (kind == 1) return softmax(values, count, false);
   if (kind == 3) return softmax(values, count, true);
-  if (kind != 2) throw Error(ErrorCode::kUnsupported, "post_transform " + std::to_string(kind));
-  for (std::int64_t i = 0; i < count; ++i) values[i] = 1 / (1 + std::exp(-values[i]));
+  if (kind != 2 && kind != 4) throw Error(ErrorCode::kBadInput, "there is no post_transform " + std::to_string(kind));
+  for (std::int64_t i = 0; i < count; ++i) values[i] = kind == 4 ? probit(values[i]) : 1 / (1 + std::exp(-values[i]));
 }
 
 void run_tree_ensemble(Call& call) {

@@ -130,7 +130,8 @@ void require_real(Definition& d, const Operand& x) {
   d.require(is_real(x.type()), [&] { return "input is " + std::string(name(x.type())) + ", a real type is needed"; });
 }
 
-// y = max(r) x[n, c, p * stride + r * dilation - pad]; the second output says where in x, flattened, the first maximum stands.
+// y = max(r) x[n, c, p * stride + r * dilation - pad]; the second output says where in x, flattened, the first maximum stands,
+// or the first NaN where there is one.
 struct MaxPool : Pool {
   static constexpr std::string_view kName = "MaxPool";
   bool indices = false;
@@ -156,8 +157,9 @@ struct MaxPool : Pool {
     d.output(DataType::kInt64, shape, [=, op = *this](const Indices& i) {
       const Element found = maximum_at(i);
       return op.over_window(Reduction::kMin, x, i, [&](Element e, const Indices& at) {
-        return select(apply(functions::equal, std::move(e), found), from_index(op.flattened(x, at)),
-                      integer(std::numeric_limits<std::int64_t>::max()));
+        Element here = apply(functions::equal, e, found);
+        if (is_real(x.type())) here = apply(functions::logical_or, std::move(here), apply(functions::is_nan, e));
+        return select(here, from_index(op.flattened(x, at)), integer(std::numeric_limits<std::int64_t>::max()));
       });
     });
     return d;

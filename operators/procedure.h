@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,9 +18,17 @@
 #include <vector>
 
 #include "operators/datum.h"
+#include "operators/gradient.h"
 #include "operators/onnx.h"
 
 namespace rewright {
+
+// A graph that is executed again and again.
+class Executable {
+ public:
+  virtual ~Executable() = default;
+  virtual std::vector<Datum> run(std::span<const Datum> inputs) = 0;
+};
 
 // One execution of a node: its attributes, inputs, bodies, and results.
 class Call : public OnnxAttributes {
@@ -32,6 +41,18 @@ class Call : public OnnxAttributes {
   // Executes the graph in an attribute on these inputs. What it captures is known to the call.
   virtual std::vector<Datum> body(std::string_view attribute, std::span<const Datum> inputs) = 0;
   virtual std::size_t body_input_count(std::string_view attribute) const = 0;
+  // Is an input the same in all executions of the node?
+  virtual bool is_constant(std::size_t i) const = 0;
+  // What a procedure says by operators: a graph, prepared at its first use on values of these types, to be executed often.
+  // Values that are constant belong to the graph, the others are its inputs, in their order. `describe` gets all of them and
+  // returns the outputs. `name` tells the node's graphs apart.
+  struct Given {
+    Tensor tensor;
+    bool is_constant = false;
+  };
+  using Description = std::function<std::vector<ValueId>(GraphBuilder& graph, const std::vector<ValueId>& values)>;
+  virtual std::shared_ptr<Executable> graph(const std::string& name, std::span<const Given> values,
+                                            const Description& describe) = 0;
   // To be called in loops that may take long: throws where the execution shall end.
   virtual void checkpoint() = 0;
 

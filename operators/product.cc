@@ -195,8 +195,7 @@ struct Einsum {
       }
     }
     const Indices batch = broadcast_shapes(d, leading);
-    if (!batch.empty() && t.result.find('.') == std::string::npos)
-      throw Error(ErrorCode::kUnsupported, "'" + equation + "' sums over the axes of an ellipsis");
+    const bool sums_dots = t.result.find('.') == std::string::npos;
     Indices shape, bounds;
     std::string summed;
     for (const char c : t.result) {
@@ -209,6 +208,7 @@ struct Einsum {
     }
     for (const auto& [c, size] : sizes)
       if (t.result.find(c) == std::string::npos) summed += c, bounds.push_back(size);
+    if (sums_dots) bounds.insert(bounds.end(), batch.begin(), batch.end());
     d.output(in[0].type(), shape, [=](const Indices& i) {
       std::map<char, Index> at;
       Indices dots;
@@ -224,6 +224,7 @@ struct Einsum {
       }
       const auto product = [&](const Indices& s) {
         for (std::size_t k = 0; k < summed.size(); ++k) at[summed[k]] = s[k];
+        if (sums_dots) dots.assign(s.begin() + static_cast<std::ptrdiff_t>(summed.size()), s.end());
         Element result;
         for (std::size_t n = 0; n < in.count(); ++n) {
           const Element e = in[n](position_in(in[n], t.operands[n], at, dots));

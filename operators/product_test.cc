@@ -70,5 +70,22 @@ TEST_CASE("Gemm says what does not fit") {
         "alpha and beta must be integers for int64 elements");
 }
 
+TEST_CASE("Einsum sums over an ellipsis that its result does not have") {
+  std::mt19937 random(5);
+  const Tensor x = random_tensor({2, 3, 4}, random), y = random_tensor({3, 1}, random);
+  const std::vector<double> a = x.reals(), b = y.reals();
+  const Tensor sums = evaluate("Einsum", {x, y}, {{"equation", std::string("i...,...->i")}})[0];
+  REQUIRE(sums.sizes() == Sizes{2});
+  const Tensor all = evaluate("Einsum", {x}, {{"equation", std::string("...->")}})[0];
+  REQUIRE(all.sizes().empty());
+  double total = 0;
+  for (std::size_t i = 0; i < 2; ++i) {
+    double expected = 0;
+    for (std::size_t j = 0; j < 12; ++j) expected += a[12 * i + j] * b[j / 4], total += a[12 * i + j];
+    CHECK(sums.reals()[i] == Approx(expected));
+  }
+  CHECK(all.reals()[0] == Approx(total));
+}
+
 }  // namespace
 }  // namespace rewright::testing

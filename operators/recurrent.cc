@@ -1,7 +1,9 @@
-// Recurrent networks: RNN, GRU, LSTM.
+// Recurrent networks: RNN, GRU, LSTM. What one step computes is said by operators, and so is the product of all steps' inputs
+// with their weights; the way through the sequences is a loop.
 #include <algorithm>
-#include <cmath>
+#include <cstring>
 #include <functional>
+#include <optional>
 
 #include "operators/pieces.h"
 #include "operators/procedures.h"
@@ -10,35 +12,103 @@ namespace rewright {
 
 namespace {
 
-using Activation = std::function<double(double)>;
+constexpr ValueId kNone = kNoGradient;  // a value that is absent
 
-Activation activation(const std::string& name, double alpha, double beta, bool has_alpha, bool has_beta) {
-  const auto given = [](bool has, double value, double otherwise) { return has ? value : otherwise; };
-  if (name == "Relu") return [](double x) { return std::max(x, 0.0); };
-  if (name == "Tanh") return [](double x) { return std::tanh(x); };
-  if (name == "Sigmoid") return [](double x) { return 1 / (1 + std::exp(-x)); };
-  if (name == "Softsign") return [](double x) { return x / (1 + std::fabs(x)); };
-  if (name == "Softplus") return [](double x) { return std::log1p(std::exp(x)); };
-  if (name == "Affine") return [=](double x) { return given(has_alpha, alpha, 1) * x + given(has_beta, beta, 0); };
-  if (name == "LeakyRelu") return [a = given(has_alpha, alpha, 0.01)](double x) { return x >= 0 ? x : a * x; };
-  if (name == "ThresholdedRelu") return [a = given(has_alpha, alpha, 1)](double x) { return x > a ? x : 0; };
-  if (name == "Elu") return [a = given(has_alpha, alpha, 1)](double x) { return x >= 0 ? x : a * (std::exp(x) - 1); };
-  if (name == "ScaledTanh")
-    return [=](double x) { return given(has_alpha, alpha, 1) * std::tanh(given(has_beta, beta, 1) * x); };
-  if (name == "HardSigmoid")
-    return [=](double x) { return std::clamp(given(has_alpha, alpha, 0.2) * x + given(has_beta, beta, 0.5), 0.0, 1.0); };
-  throw Error(ErrorCode::kBadInput, "there is no activation '" + name + "'");
+// An activation with its parameters, as far as they are given.
+struct Activation {
+  std::string name;
+  std::optional<double> alpha, beta;
+};
+
+ValueId activated(GraphBuilder& graph, const Activation& f, ValueId x) {
+  const DataType type = graph.type_of(x).type;
+  const auto alpha = [&](double otherwise) { return Real(f.alpha.value_or(otherwise)); };
+  const auto scaled = [&](ValueId v, double by) { return graph.add("Mul", {v, graph.scalar(type, by)}); };
+  for (const std::string_view plain : {"Relu", "Tanh", "Sigmoid", "Softsign", "Softplus"})
+    if (f.name == plain) return graph.add(plain, {x});
+  if (f.name == "LeakyRelu") return graph.add("LeakyRelu", {x}, {{"alpha", alpha(0.01)}});
+  if (f.name == "ThresholdedRelu" || f.name == "Elu") return graph.add(f.name, {x}, {{"alpha", alpha(1)}});
+  if (f.name == "HardSigmoid")
+    return graph.add("HardSigmoid", {x}, {{"alpha", alpha(0.2)}, {"beta", Real(f.beta.value_or(0.5))}});
+  if (f.name == "Affine") return graph.add("Add", {scaled(x, f.alpha.value_or(1)), graph.scalar(type, f.beta.value_or(0))});
+  if (f.name == "ScaledTanh") return scaled(graph.add("Tanh", {scaled(x, f.beta.value_or(1))}), f.alpha.value_or(1));
+  throw Error(ErrorCode::kBadInput, "there is no activation '" + f.name + "'");
 }
+
+// Elements of a tensor from the one at `first` on, without a copy.
+Tensor part_of(const std::shared_ptr<const Tensor>& tensor, std::int64_t first, Sizes sizes) {
+  const std::byte* bytes = tensor->bytes().data() + static_cast<std::size_t>(first) * byte_size(tensor->type());
+  return {tensor->type(), std::move(sizes), tensor, bytes};
+}
+Tensor part_of(const Tensor& tensor, std::int64_t first, Sizes sizes) {
+  return part_of(std::make_shared<const Tensor>(tensor), first, std::move(sizes));
+}
+
+Tensor zero_tensor(DataType type, const Sizes& sizes) {
+  require_few(element_count(sizes));
+  Tensor tensor(type, sizes);
+  const std::span<std::byte> bytes = tensor.mutable_bytes();
+  std::fill(bytes.begin(), bytes.end(), std::byte{0});
+  return tensor;
+}
+
+// One step of one direction, being described.
+struct Step {
+  GraphBuilder& graph;
+  std::span<const Activation> activations;
+  std::optional<double> clip;
+  std::int64_t hidden;
+  ValueId x;  // [batch, gates * hidden]: x W^T with the biases that only need to be added
+  ValueId r;  // [gates * hidden, hidden]
+  bool r_is_constant;
+  std::vector<ValueId> states;  // [batch, hidden] each: h, and the cell
+  ValueId state_bias;           // [gates * hidden], where it is not in x; kNone: zero
+  ValueId peepholes;            // [3 * hidden]; kNone: zero
+
+  ValueId sum(ValueId a, ValueId b) const { return graph.add("Add", {a, b}); }
+  ValueId product(ValueId a, ValueId b) const { return graph.add("Mul", {a, b}); }
+  ValueId complement(ValueId a) const { return graph.add("Sub", {graph.scalar(graph.type_of(a).type, 1), a}); }
+  // a b^T + c, where b is r or a part of it. Constants are transposed once, and rows of the transposed are faster to add up.
+  ValueId matrix_product(ValueId a, ValueId b, ValueId c) const {
+    if (r_is_constant) {
+      const ValueId product = graph.add("MatMul", {a, graph.transposed(b, {1, 0})});
+      return c == kNone ? product : sum(product, c);
+    }
+    std::vector<ValueId> operands{a, b};
+    if (c != kNone) operands.push_back(c);
+    return graph.add("Gemm", std::move(operands), {{"transB", true}});
+  }
+  // What belongs to `count` gates from this one on: entries of an axis.
+  ValueId gates(ValueId v, std::int64_t first, std::int64_t count, std::size_t axis) const {
+    const Indices& shape = graph.shape_of(v);
+    Indices begin(shape.size(), 0), length = shape;
+    begin[axis] = first * hidden, length[axis] = count * hidden;
+    return graph.add("Slice", {v}, {{"begin", begin}, {"length", length}});
+  }
+  ValueId gate(ValueId v, std::int64_t number) const { return gates(v, number, 1, 1); }
+  ValueId with_peephole(ValueId v, std::int64_t number, ValueId cell) const {
+    return peepholes == kNone ? v : sum(v, product(gates(peepholes, number, 1, 0), cell));
+  }
+  ValueId f(std::size_t number, ValueId v) const {
+    const DataType type = graph.type_of(v).type;
+    if (clip) v = graph.add("Clip", {v, graph.scalar(type, -*clip), graph.scalar(type, *clip)});
+    return activated(graph, activations[number], v);
+  }
+};
+// Returns the next states.
+using Cell = std::function<std::vector<ValueId>(const Step&)>;
 
 // What RNN, GRU and LSTM share: operands, directions, activations, and the way through a sequence.
 class Network {
  public:
-  Network(Call& call, std::size_t gates, const std::vector<std::string>& defaults)
-      : call_(call), gates_(gates), batch_first_(call.integer("layout", 0) != 0) {
+  // `splits_biases`: of the two biases, that of the state's product is given to the step.
+  Network(Call& call, std::int64_t gates, const std::vector<std::string>& defaults, bool splits_biases = false)
+      : call_(call), gates_(gates), batch_first_(call.integer("layout", 0) != 0), splits_biases_(splits_biases) {
     const Tensor& x = call.tensor(0);
     const Sizes &w = call.tensor(1).sizes(), &r = call.tensor(2).sizes();
     if (x.sizes().size() != 3 || w.size() != 3 || r.size() != 3)
       throw Error(ErrorCode::kBadInput, "X, W and R must have rank 3");
+    if (!is_real(x.type())) throw Error(ErrorCode::kBadInput, "X must have real elements");
     length_ = x.sizes()[batch_first_ ? 1 : 0];
     batch_ = x.sizes()[batch_first_ ? 0 : 1];
     inputs_ = x.sizes()[2];
@@ -46,182 +116,233 @@ class Network {
     const std::string direction = call.text("direction", "forward");
     directions_ = direction == "bidirectional" ? 2 : 1;
     backward_first_ = direction == "reverse";
-    const auto rows = static_cast<std::int64_t>(gates) * hidden_;
-    if (w != Sizes{directions_, rows, inputs_} || r != Sizes{directions_, rows, hidden_})
+    if (w != Sizes{directions_, rows(), inputs_} || r != Sizes{directions_, rows(), hidden_})
       throw Error(ErrorCode::kBadInput, "the sizes of X, W and R do not fit together");
-    require_few(element_count(Sizes{length_, batch_, directions_, hidden_ + 1}));
-    x_ = x.reals(), w_ = call.reals(1), r_ = call.reals(2);
-    b_ = optional(3, directions_ * 2 * rows);
+    require_few(element_count(Sizes{length_, batch_, directions_, rows() + 1}));
     lengths_ = call.has_input(4) ? call.integers(4) : std::vector<std::int64_t>(static_cast<std::size_t>(batch_), length_);
     if (static_cast<std::int64_t>(lengths_.size()) != batch_)
       throw Error(ErrorCode::kBadInput, "sequence_lens has a wrong size");
     for (const std::int64_t l : lengths_)
       if (l < 0 || l > length_) throw Error(ErrorCode::kBadInput, "a sequence's length is " + std::to_string(l));
-    clip_ = call.has("clip") ? call.real("clip", 0) : HUGE_VAL;
-    std::vector<std::string> names = call.texts("activations");
+    if (call.has("clip")) clip_ = call.real("clip", 0);
+    read_activations(defaults);
+  }
+
+  // Gives Y, Y_h and, with cells, Y_c. `initial_states`: the numbers of their inputs.
+  void run(std::span<const std::size_t> initial_states, const Cell& cell) {
+    const DataType type = call_.tensor(0).type();
+    Tensor all = zero_tensor(
+        type, batch_first_ ? Sizes{batch_, length_, directions_, hidden_} : Sizes{length_, directions_, batch_, hidden_});
+    std::vector<Tensor> last;
+    for (const std::size_t input : initial_states) last.push_back(initial(input));
+    for (std::int64_t d = 0; d < directions_; ++d) {
+      std::vector<Tensor> states;
+      for (const Tensor& state : last) states.push_back(moved_rows(state, [&](std::int64_t b) { return state_row(d, b); }));
+      run_direction(d, cell, states, all);
+      for (std::size_t s = 0; s < last.size(); ++s)
+        for (std::int64_t b = 0; b < batch_; ++b) copy_rows(states[s], b, last[s], state_row(d, b), 1, hidden_);
+    }
+    call_.give(std::move(all));
+    for (Tensor& state : last) call_.give(std::move(state));
+  }
+
+ private:
+  std::int64_t rows() const { return gates_ * hidden_; }
+
+  void read_activations(const std::vector<std::string>& defaults) {
+    per_direction_ = defaults.size();
+    std::vector<std::string> names = call_.texts("activations");
     if (names.empty())
       for (std::int64_t d = 0; d < directions_; ++d) names.insert(names.end(), defaults.begin(), defaults.end());
     if (names.size() < defaults.size() * static_cast<std::size_t>(directions_))
       throw Error(ErrorCode::kBadInput, "has too few activations");
-    const std::vector<double> alphas = call.reals("activation_alpha"), betas = call.reals("activation_beta");
-    for (std::size_t i = 0; i < names.size(); ++i)
-      activations_.push_back(activation(names[i], i < alphas.size() ? alphas[i] : 0, i < betas.size() ? betas[i] : 0,
-                                        i < alphas.size(), i < betas.size()));
-    per_direction_ = defaults.size();
+    const std::vector<double> alphas = call_.reals("activation_alpha"), betas = call_.reals("activation_beta");
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      Activation& f = activations_.emplace_back(Activation{names[i], {}, {}});
+      if (i < alphas.size()) f.alpha = alphas[i];
+      if (i < betas.size()) f.beta = betas[i];
+    }
   }
 
-  // An optional input as reals: zeros if it is absent.
-  std::vector<double> optional(std::size_t i, std::int64_t count) const {
-    if (!call_.has_input(i)) return std::vector<double>(static_cast<std::size_t>(count));
-    if (call_.tensor(i).size() != count)
-      throw Error(ErrorCode::kBadInput, "input " + std::to_string(i) + " has " + std::to_string(call_.tensor(i).size()) +
-                                            " elements, " + std::to_string(count) + " are needed");
-    return call_.reals(i);
+  // One direction's part of an operand that has an axis for them first; empty if it is absent.
+  Call::Given operand(std::size_t input, std::int64_t d, const Sizes& sizes) const {
+    if (!call_.has_input(input)) return {};
+    const Tensor& whole = call_.tensor(input);
+    const std::int64_t count = element_count(sizes);
+    if (whole.size() != directions_ * count)
+      throw Error(ErrorCode::kBadInput, "input " + std::to_string(input) + " has " + std::to_string(whole.size()) +
+                                            " elements, " + std::to_string(directions_ * count) + " are needed");
+    return {part_of(whole, d * count, sizes), call_.is_constant(input)};
   }
-  std::vector<double> initial(std::size_t i) const {
-    std::vector<double> state = optional(i, directions_ * batch_ * hidden_);
-    return batch_first_ ? swapped(state, batch_, directions_) : state;
-  }
-
-  std::int64_t hidden() const { return hidden_; }
-  std::int64_t directions() const { return directions_; }
-  double clipped(double x) const { return std::clamp(x, -clip_, clip_); }
-  const Activation& function(std::int64_t direction, std::size_t number) const {
-    return activations_[static_cast<std::size_t>(direction) * per_direction_ + number];
-  }
-
-  // x W^T + both biases of a gate's unit; h R^T.
-  double from_input(std::int64_t d, std::int64_t gate, std::int64_t unit, const double* x) const {
-    return dot(w_.data() + ((d * rows()) + gate * hidden_ + unit) * inputs_, x, inputs_);
-  }
-  double from_state(std::int64_t d, std::int64_t gate, std::int64_t unit, const double* h) const {
-    return dot(r_.data() + ((d * rows()) + gate * hidden_ + unit) * hidden_, h, hidden_);
-  }
-  double input_bias(std::int64_t d, std::int64_t gate, std::int64_t unit) const {
-    return b_[static_cast<std::size_t>(d * 2 * rows() + gate * hidden_ + unit)];
-  }
-  double state_bias(std::int64_t d, std::int64_t gate, std::int64_t unit) const {
-    return b_[static_cast<std::size_t>(d * 2 * rows() + rows() + gate * hidden_ + unit)];
+  Tensor initial(std::size_t input) const {
+    const Sizes sizes = batch_first_ ? Sizes{batch_, directions_, hidden_} : Sizes{directions_, batch_, hidden_};
+    Tensor state = zero_tensor(call_.tensor(0).type(), sizes);
+    if (!call_.has_input(input)) return state;
+    const Tensor& given = call_.tensor(input);
+    if (given.type() != state.type() || given.size() != state.size())
+      throw Error(ErrorCode::kBadInput, "input " + std::to_string(input) + " has " + std::to_string(given.size()) +
+                                            " elements, " + std::to_string(state.size()) + " of X's type are needed");
+    copy_rows(given, 0, state, 0, directions_ * batch_, hidden_);
+    return state;
   }
 
-  // step(direction, x, h, c): updates the state of one element of the batch. Gives Y, Y_h and, with cells, Y_c.
-  using Step = std::function<void(std::int64_t, const double*, std::vector<double>&, std::vector<double>&)>;
-  void run(std::vector<double> states, std::vector<double> cells, const Step& step) const {
-    std::vector<double> all(static_cast<std::size_t>(length_ * directions_ * batch_ * hidden_));
-    for (std::int64_t d = 0; d < directions_; ++d)
-      for (std::int64_t b = 0; b < batch_; ++b) {
-        const std::int64_t at = (d * batch_ + b) * hidden_, length = lengths_[static_cast<std::size_t>(b)];
-        std::vector<double> h(states.begin() + at, states.begin() + at + hidden_), c;
-        if (!cells.empty()) c.assign(cells.begin() + at, cells.begin() + at + hidden_);
-        for (std::int64_t n = 0; n < length; ++n) {
-          call_.checkpoint();
-          const std::int64_t t = backward_first_ || d == 1 ? length - 1 - n : n;
-          step(d, x_.data() + (batch_first_ ? b * length_ + t : t * batch_ + b) * inputs_, h, c);
-          const std::int64_t row = batch_first_ ? (b * length_ + t) * directions_ + d : (t * directions_ + d) * batch_ + b;
-          std::copy(h.begin(), h.end(), all.begin() + row * hidden_);
-        }
-        std::copy(h.begin(), h.end(), states.begin() + at);
-        if (!cells.empty()) std::copy(c.begin(), c.end(), cells.begin() + at);
-      }
-    const DataType type = call_.tensor(0).type();
-    call_.give(Tensor::from_reals(
-        type, batch_first_ ? Sizes{batch_, length_, directions_, hidden_} : Sizes{length_, directions_, batch_, hidden_}, all));
-    give_state(type, states);
-    if (!cells.empty()) give_state(type, cells);
+  // Rows of `width` elements, which both tensors are made of.
+  static void copy_rows(const Tensor& from, std::int64_t first, Tensor& to, std::int64_t to_first, std::int64_t count,
+                        std::int64_t width) {
+    const std::size_t bytes = static_cast<std::size_t>(width) * byte_size(from.type());
+    if (bytes == 0 || count == 0) return;
+    std::memcpy(to.mutable_bytes().data() + static_cast<std::size_t>(to_first) * bytes,
+                from.bytes().data() + static_cast<std::size_t>(first) * bytes, static_cast<std::size_t>(count) * bytes);
   }
-
- private:
-  std::int64_t rows() const { return static_cast<std::int64_t>(gates_) * hidden_; }
-  static double dot(const double* a, const double* b, std::int64_t count) {
-    double total = 0;
-    for (std::int64_t i = 0; i < count; ++i) total += a[i] * b[i];
-    return total;
-  }
-  // [rows, columns, hidden] as [columns, rows, hidden].
-  std::vector<double> swapped(const std::vector<double>& v, std::int64_t rows, std::int64_t columns) const {
-    std::vector<double> result(v.size());
-    for (std::int64_t r = 0; r < rows; ++r)
-      for (std::int64_t c = 0; c < columns; ++c)
-        std::copy_n(v.begin() + (r * columns + c) * hidden_, hidden_, result.begin() + (c * rows + r) * hidden_);
+  // [batch, hidden], each row from where `row_of` says.
+  template <class RowOf>
+  Tensor moved_rows(const Tensor& from, RowOf row_of) const {
+    Tensor result(from.type(), {batch_, hidden_});
+    for (std::int64_t b = 0; b < batch_; ++b) copy_rows(from, row_of(b), result, b, 1, hidden_);
     return result;
   }
-  void give_state(DataType type, const std::vector<double>& state) const {
-    call_.give(batch_first_ ? Tensor::from_reals(type, {batch_, directions_, hidden_}, swapped(state, directions_, batch_))
-                            : Tensor::from_reals(type, {directions_, batch_, hidden_}, state));
+  std::int64_t state_row(std::int64_t d, std::int64_t b) const { return batch_first_ ? b * directions_ + d : d * batch_ + b; }
+  std::int64_t input_row(std::int64_t t, std::int64_t b) const { return batch_first_ ? b * length_ + t : t * batch_ + b; }
+  std::int64_t output_row(std::int64_t d, std::int64_t t, std::int64_t b) const {
+    return batch_first_ ? (b * length_ + t) * directions_ + d : (t * directions_ + d) * batch_ + b;
+  }
+
+  // All inputs, one a row, times the weights, plus the biases.
+  Tensor projected(std::int64_t d) const {
+    std::vector<Call::Given> given{{call_.tensor(0).reshaped({length_ * batch_, inputs_})}, operand(1, d, {rows(), inputs_})};
+    const Call::Given biases = operand(3, d, {2, rows()});
+    if (biases.tensor) {
+      given.push_back({part_of(biases.tensor, 0, {rows()}), biases.is_constant});
+      if (!splits_biases_) given.push_back({part_of(biases.tensor, rows(), {rows()}), biases.is_constant});
+    }
+    const auto describe = [](GraphBuilder& graph, const std::vector<ValueId>& values) {
+      std::vector<ValueId> operands(values.begin(), values.begin() + std::min<std::ptrdiff_t>(3, std::ssize(values)));
+      if (values.size() > 3) operands[2] = graph.add("Add", {values[2], values[3]});
+      return std::vector<ValueId>{graph.add("Gemm", std::move(operands), {{"transB", true}})};
+    };
+    return call_.graph("inputs " + std::to_string(d), given, describe)->run(inputs_of(given)).at(0).tensor();
+  }
+
+  static std::vector<Datum> inputs_of(std::span<const Call::Given> given) {
+    std::vector<Datum> inputs;
+    for (const Call::Given& value : given)
+      if (!value.is_constant) inputs.emplace_back(value.tensor);
+    return inputs;
+  }
+
+  // Made for values that are x, the states, and the weights of a step.
+  std::shared_ptr<Executable> step_graph(std::int64_t d, const Cell& cell, std::span<const Call::Given> given, bool has_bias,
+                                         bool has_peepholes, std::size_t states) const {
+    const auto describe = [&](GraphBuilder& graph, const std::vector<ValueId>& values) {
+      const std::span functions = std::span(activations_).subspan(static_cast<std::size_t>(d) * per_direction_);
+      const std::size_t r = 1 + states;
+      std::size_t next = r + 1;
+      const ValueId bias = has_bias ? values[next++] : kNone, peepholes = has_peepholes ? values[next] : kNone;
+      return cell({graph, functions, clip_, hidden_, values[0], values[r], given[r].is_constant,
+                   std::vector(values.begin() + 1, values.begin() + static_cast<std::ptrdiff_t>(r)), bias, peepholes});
+    };
+    return call_.graph("step " + std::to_string(d), given, describe);
+  }
+
+  // From the states on, which become those after the last step.
+  void run_direction(std::int64_t d, const Cell& cell, std::vector<Tensor>& states, Tensor& all) const {
+    const std::int64_t steps = batch_ == 0 || hidden_ == 0 ? 0 : *std::max_element(lengths_.begin(), lengths_.end());
+    if (steps == 0) return;
+    const bool is_backward = backward_first_ || d == 1;
+    const bool is_whole = std::all_of(lengths_.begin(), lengths_.end(), [&](std::int64_t l) { return l == steps; });
+    const auto x = std::make_shared<const Tensor>(projected(d));
+    // Of a sequence that has ended any entry will do.
+    const auto entry = [&](std::int64_t n, std::int64_t b) {
+      return is_backward ? std::max<std::int64_t>(lengths_[static_cast<std::size_t>(b)] - 1 - n, 0) : n;
+    };
+    const auto inputs_at = [&](std::int64_t n) {
+      if (is_whole && !batch_first_) return part_of(x, input_row(entry(n, 0), 0) * rows(), {batch_, rows()});
+      Tensor gathered(x->type(), {batch_, rows()});
+      for (std::int64_t b = 0; b < batch_; ++b) copy_rows(*x, input_row(entry(n, b), b), gathered, b, 1, rows());
+      return gathered;
+    };
+
+    std::vector<Call::Given> given{{inputs_at(0)}};
+    for (const Tensor& state : states) given.push_back({state});
+    given.push_back(operand(2, d, {rows(), hidden_}));
+    const Call::Given biases = splits_biases_ ? operand(3, d, {2, rows()}) : Call::Given();
+    if (biases.tensor) given.push_back({part_of(biases.tensor, rows(), {rows()}), biases.is_constant});
+    const Call::Given peepholes = states.size() > 1 ? operand(7, d, {3 * hidden_}) : Call::Given();
+    if (peepholes.tensor) given.push_back(peepholes);
+    const auto graph = step_graph(d, cell, given, biases.tensor.size() > 0, peepholes.tensor.size() > 0, states.size());
+
+    std::vector<Datum> inputs = inputs_of(given);
+    for (std::int64_t n = 0; n < steps; ++n) {
+      call_.checkpoint();
+      if (n > 0) inputs[0] = inputs_at(n);
+      const std::vector<Datum> next = graph->run(inputs);
+      for (std::size_t s = 0; s < states.size(); ++s)
+        inputs[1 + s] = is_whole ? next.at(s) : going_on(inputs[1 + s].tensor(), next.at(s).tensor(), n);
+      for (std::int64_t b = 0; b < batch_; ++b)
+        if (n < lengths_[static_cast<std::size_t>(b)])
+          copy_rows(inputs[1].tensor(), b, all, output_row(d, entry(n, b), b), 1, hidden_);
+    }
+    for (std::size_t s = 0; s < states.size(); ++s) states[s] = inputs[1 + s].tensor();
+  }
+
+  // Step n's states of the sequences that are longer, and of the others the states before.
+  Tensor going_on(const Tensor& before, const Tensor& after, std::int64_t n) const {
+    Tensor result(after.type(), {batch_, hidden_});
+    for (std::int64_t b = 0; b < batch_; ++b)
+      copy_rows(n < lengths_[static_cast<std::size_t>(b)] ? after : before, b, result, b, 1, hidden_);
+    return result;
   }
 
   Call& call_;
-  std::size_t gates_;
-  bool batch_first_, backward_first_ = false;
+  std::int64_t gates_;
+  bool batch_first_, backward_first_ = false, splits_biases_;
   std::int64_t length_ = 0, batch_ = 0, inputs_ = 0, hidden_ = 0, directions_ = 1;
-  std::vector<double> x_, w_, r_, b_;
   std::vector<std::int64_t> lengths_;
-  double clip_ = HUGE_VAL;
+  std::optional<double> clip_;
   std::vector<Activation> activations_;
   std::size_t per_direction_ = 1;
 };
 
+constexpr std::size_t kInitialH = 5, kInitialC = 6;
+
 // h = f(x W^T + h R^T + b)
 void run_rnn(Call& call) {
-  const Network net(call, 1, {"Tanh"});
-  net.run(net.initial(5), {}, [&](std::int64_t d, const double* x, std::vector<double>& h, std::vector<double>&) {
-    std::vector<double> next(h.size());
-    for (std::int64_t u = 0; u < net.hidden(); ++u)
-      next[static_cast<std::size_t>(u)] = net.function(d, 0)(net.clipped(
-          net.from_input(d, 0, u, x) + net.from_state(d, 0, u, h.data()) + net.input_bias(d, 0, u) + net.state_bias(d, 0, u)));
-    h = std::move(next);
+  Network(call, 1, {"Tanh"}).run(std::vector{kInitialH}, [](const Step& s) {
+    return std::vector{s.f(0, s.matrix_product(s.states[0], s.r, s.x))};
   });
 }
 
 // Gates z (update), r (reset) and the new value; linear_before_reset says whether r comes after the state's product.
 void run_gru(Call& call) {
-  const Network net(call, 3, {"Sigmoid", "Tanh"});
   const bool reset_after = call.integer("linear_before_reset", 0) != 0;
-  net.run(net.initial(5), {}, [&](std::int64_t d, const double* x, std::vector<double>& h, std::vector<double>&) {
-    const auto count = h.size();
-    std::vector<double> z(count), r(count), reset(count), next(count);
-    for (std::size_t i = 0; i < count; ++i) {
-      const auto u = static_cast<std::int64_t>(i);
-      const auto gate = [&](std::int64_t g) {
-        return net.function(d, 0)(net.clipped(net.from_input(d, g, u, x) + net.from_state(d, g, u, h.data()) +
-                                              net.input_bias(d, g, u) + net.state_bias(d, g, u)));
-      };
-      z[i] = gate(0), r[i] = gate(1), reset[i] = r[i] * h[i];
+  Network(call, 3, {"Sigmoid", "Tanh"}, reset_after).run(std::vector{kInitialH}, [reset_after](const Step& s) {
+    const ValueId h = s.states[0];
+    ValueId z = kNone, value = kNone;
+    if (reset_after) {
+      const ValueId products = s.matrix_product(h, s.r, s.state_bias);
+      const auto gate = [&](std::int64_t n) { return s.f(0, s.sum(s.gate(s.x, n), s.gate(products, n))); };
+      z = gate(0);
+      value = s.f(1, s.sum(s.gate(s.x, 2), s.product(gate(1), s.gate(products, 2))));
+    } else {
+      const ValueId sums = s.matrix_product(h, s.gates(s.r, 0, 2, 0), s.gates(s.x, 0, 2, 1));
+      const ValueId reset = s.product(s.f(0, s.gate(sums, 1)), h);
+      z = s.f(0, s.gate(sums, 0));
+      value = s.f(1, s.matrix_product(reset, s.gates(s.r, 2, 1, 0), s.gate(s.x, 2)));
     }
-    for (std::size_t i = 0; i < count; ++i) {
-      const auto u = static_cast<std::int64_t>(i);
-      const double state = reset_after ? r[i] * (net.from_state(d, 2, u, h.data()) + net.state_bias(d, 2, u))
-                                       : net.from_state(d, 2, u, reset.data()) + net.state_bias(d, 2, u);
-      const double value = net.function(d, 1)(net.clipped(net.from_input(d, 2, u, x) + net.input_bias(d, 2, u) + state));
-      next[i] = (1 - z[i]) * value + z[i] * h[i];
-    }
-    h = std::move(next);
+    return std::vector{s.sum(s.product(s.complement(z), value), s.product(z, h))};
   });
 }
 
 // Gates i, o, f and the new cell value c, with peepholes from the cell to the first three.
 void run_lstm(Call& call) {
-  const Network net(call, 4, {"Sigmoid", "Tanh", "Tanh"});
-  const std::vector<double> peepholes = net.optional(7, net.directions() * 3 * net.hidden());
   const bool couples = call.integer("input_forget", 0) != 0;
-  const std::vector<double> cells = net.initial(6);
-  net.run(net.initial(5), cells, [&](std::int64_t d, const double* x, std::vector<double>& h, std::vector<double>& c) {
-    std::vector<double> next(h.size());
-    for (std::size_t i = 0; i < h.size(); ++i) {
-      const auto u = static_cast<std::int64_t>(i);
-      const double* p = peepholes.data() + d * 3 * net.hidden() + u;
-      const auto sum = [&](std::int64_t g) {
-        return net.from_input(d, g, u, x) + net.from_state(d, g, u, h.data()) + net.input_bias(d, g, u) +
-               net.state_bias(d, g, u);
-      };
-      const double in = net.function(d, 0)(net.clipped(sum(0) + p[0] * c[i]));
-      const double forget = couples ? 1 - in : net.function(d, 0)(net.clipped(sum(2) + p[2 * net.hidden()] * c[i]));
-      const double value = net.function(d, 1)(net.clipped(sum(3)));
-      c[i] = forget * c[i] + in * value;
-      const double out = net.function(d, 0)(net.clipped(sum(1) + p[net.hidden()] * c[i]));
-      next[i] = out * net.function(d, 2)(c[i]);
-    }
-    h = std::move(next);
+  Network(call, 4, {"Sigmoid", "Tanh", "Tanh"}).run(std::vector{kInitialH, kInitialC}, [couples](const Step& s) {
+    const ValueId before = s.states[1], sums = s.matrix_product(s.states[0], s.r, s.x);
+    const ValueId in = s.f(0, s.with_peephole(s.gate(sums, 0), 0, before));
+    const ValueId forget = couples ? s.complement(in) : s.f(0, s.with_peephole(s.gate(sums, 2), 2, before));
+    const ValueId cell = s.sum(s.product(forget, before), s.product(in, s.f(1, s.gate(sums, 3))));
+    const ValueId out = s.f(0, s.with_peephole(s.gate(sums, 1), 1, cell));
+    return std::vector{s.product(out, activated(s.graph, s.activations[2], cell)), cell};
   });
 }
 

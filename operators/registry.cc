@@ -19,6 +19,7 @@ const Registry& registry() {
     register_blocks(*r);
     register_assembly(*r);
     register_slice(*r);
+    register_random_bits(*r);
     register_indexing(*r);
     register_scatter(*r);
     register_generation(*r);

@@ -142,7 +142,10 @@ json to_value(const std::vector<Step>& steps) {
   return list;
 }
 
-Graph replay_steps(Graph graph, const std::vector<Step>& steps, const RuleIndex& index, Evaluator& evaluator);
+using AfterStep = std::function<void(const Step&, const Graph&)>;
+
+Graph replay_steps(Graph graph, const std::vector<Step>& steps, const RuleIndex& index, Evaluator& evaluator,
+                   const AfterStep& after_step);
 
 Graph replay_bodies(const Graph& graph, const Step& step, std::size_t number, const RuleIndex& index, Evaluator& evaluator) {
   const std::vector<std::int32_t> producers = graph.producers();
@@ -155,17 +158,19 @@ Graph replay_bodies(const Graph& graph, const Step& step, std::size_t number, co
     Graph inner = body_of(graph, *graph.nodes()[at], body.attribute, names);
     inner.tidy();
     Node& node = changed.try_emplace(at, *graph.nodes()[at]).first->second;
-    node = with_body(node, body.attribute, replay_steps(std::move(inner), body.steps, index, evaluator));
+    node = with_body(node, body.attribute, replay_steps(std::move(inner), body.steps, index, evaluator, {}));
   }
   return with_nodes(graph, changed);
 }
 
-Graph replay_steps(Graph graph, const std::vector<Step>& steps, const RuleIndex& index, Evaluator& evaluator) {
+Graph replay_steps(Graph graph, const std::vector<Step>& steps, const RuleIndex& index, Evaluator& evaluator,
+                   const AfterStep& after_step) {
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Step& step = steps[i];
     graph = step.kind == Step::Kind::kFold     ? fold(graph, step.folded, evaluator)
             : step.kind == Step::Kind::kBodies ? replay_bodies(graph, step, i, index, evaluator)
                                                : replay_rewrites(graph, step, i, index);
+    if (after_step) after_step(step, graph);
   }
   return graph;
 }
@@ -210,12 +215,13 @@ Certificate parse_certificate(std::string_view text, const std::string& file) {
   }
 }
 
-Graph replay(const Graph& graph, const Certificate& certificate, const std::vector<Rule>& rules, Evaluator& evaluator) {
+Graph replay(const Graph& graph, const Certificate& certificate, const std::vector<Rule>& rules, Evaluator& evaluator,
+             const std::function<void(const Step&, const Graph&)>& after_step) {
   if (graph.hash() != certificate.before) throw Error(ErrorCode::kBadInput, "the certificate was made for another model");
   const RuleIndex index(rules, certificate.match);
   Graph result = graph;
   if (!certificate.steps.empty()) result.tidy();
-  result = replay_steps(std::move(result), certificate.steps, index, evaluator);
+  result = replay_steps(std::move(result), certificate.steps, index, evaluator, after_step);
   if (result.hash() != certificate.after)
     throw Error(ErrorCode::kBadInput, "the result is not the one the certificate was made for");
   return result;

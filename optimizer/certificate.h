@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -63,6 +64,8 @@ Certificate parse_certificate(std::string_view text, const std::string& name);
 // The graph after the certificate's steps. Throws Error(kBadInput) if the graph is not the one the certificate was made for, a
 // rule is not there or is another, a step does not fit, or the result is not the recorded one. The evaluator must be the one
 // that was used: then the exported bytes are equal, too.
-Graph replay(const Graph& graph, const Certificate& certificate, const std::vector<Rule>& rules, Evaluator& evaluator);
+// `after_step` is told the graph after each step.
+Graph replay(const Graph& graph, const Certificate& certificate, const std::vector<Rule>& rules, Evaluator& evaluator,
+             const std::function<void(const Step&, const Graph&)>& after_step = {});
 
 }  // namespace rewright

@@ -21,7 +21,7 @@ struct CostModel::Signature {
   bool opaque = false;
   std::shared_ptr<Time> time;
   std::function<Graph()> sample;  // to be timed
-  OperatorSize size() const { return {traits.operations, traits.bytes, traits.output_elements}; }
+  OperatorSize size;              // the same for all signatures of one text
 };
 
 namespace {
@@ -33,13 +33,20 @@ constexpr double kFusedShare = 0.5;
 // that the noise of measuring does not make one of them look better than another.
 constexpr double kCheapOperations = 2;
 
-// Nor does the order of the operands.
-std::string describe_cheap(std::vector<OperandSample> operands) {
+// Nor does the order of the operands. What it makes counts if it is no real number, as of a comparison.
+std::string describe_cheap(std::vector<OperandSample> operands, const OperatorTraits& traits) {
   std::stable_sort(operands.begin(), operands.end(), [](const OperandSample& a, const OperandSample& b) {
     return std::pair(a.constant, to_string(a.type)) < std::pair(b.constant, to_string(b.type));
   });
-  return describe("pointwise", {}, operands);
+  const std::string text = describe("pointwise", {}, operands);
+  const double width = traits.output_bytes / std::max(traits.output_elements, 1.0);
+  const bool same = std::any_of(operands.begin(), operands.end(), [&](const OperandSample& operand) {
+    return operand.present && static_cast<double>(byte_size(operand.type.type)) == width;
+  });
+  return same ? text : text + " to " + std::to_string(static_cast<int>(width)) + " bytes";
 }
+
+OperatorSize size_of(const OperatorTraits& traits) { return {traits.operations, traits.bytes, traits.output_elements}; }
 
 // What cannot be executed alone is not what a search should run into.
 constexpr double kFailurePenalty = 10;
@@ -87,6 +94,37 @@ CostModel::CostModel(Device* device, CostDatabase* database, CostOptions options
 
 CostModel::~CostModel() = default;
 
+std::unique_ptr<CostModel> CostModel::fork() const {
+  auto copy = std::make_unique<CostModel>(nullptr, nullptr, CostOptions());
+  copy->device_ = device_;
+  copy->database_ = database_;
+  copy->options_ = options_;
+  copy->roofline_ = roofline_;
+  copy->strided_reads_ = strided_reads_;
+  copy->cache_bytes_ = cache_bytes_;
+  copy->cold_ = cold_;
+  copy->identity_ = identity_;
+  copy->deadline_ = deadline_;
+  copy->is_fork_ = true;
+  copy->by_text_ = by_text_;
+  for (const auto& [text, time] : times_) copy->times_.emplace(text, std::make_shared<Time>(*time));
+  for (const auto& signature : signatures_) {
+    copy->signatures_.push_back(std::make_unique<Signature>(*signature));
+    copy->signatures_.back()->time = copy->times_.at(signature->text);
+  }
+  return copy;
+}
+
+void CostModel::update(const CostModel& other) {
+  incomplete_ = false;
+  for (const auto& [text, time] : other.times_) {
+    if (!time->measured && !time->failed) continue;
+    std::shared_ptr<Time>& mine = times_[text];
+    if (!mine) mine = std::make_shared<Time>();
+    *mine = *time;
+  }
+}
+
 void CostModel::clear() {
   nodes_.clear();
   groups_.clear();
@@ -107,23 +145,27 @@ std::uint32_t CostModel::signature_of(const MatchedGraph& matched, const std::sh
   const std::string text = describe(node->op->name(), attributes, operands);
   if (const auto found = by_text_.find(text); found != by_text_.end()) return remember(found->second);
   auto signature = std::make_unique<Signature>();
+  OperatorTraits& traits = signature->traits;
   try {
-    signature->traits = operator_traits(*node->op, attributes, types_of(operands));
+    traits = operator_traits(*node->op, attributes, types_of(operands));
+    const std::size_t given = operands.size();
+    if (traits.contraction)
+      while (operands.size() > static_cast<std::size_t>(node->op->min_inputs()) &&
+             (!operands.back().present || (operands.back().constant && !traits.reduced[operands.size() - 1])))
+        operands.pop_back();
+    if (operands.size() < given) traits = operator_traits(*node->op, attributes, types_of(operands));
   } catch (const Error&) {
     return remember(by_text_[text] = add_signature("opaque", nullptr));  // sizes that are not known
   }
   for (const OperandSample& operand : operands)
     if (operand.present && operand.constant) signature->weights += bytes_of(operand.type);
-  if (signature->traits.contraction)
-    while (operands.size() > static_cast<std::size_t>(node->op->min_inputs()) &&
-           (!operands.back().present || (operands.back().constant && !signature->traits.reduced[operands.size() - 1])))
-      operands.pop_back();
-  const bool cheap = signature->traits.pointwise && !signature->traits.free &&
-                     signature->traits.operations <= kCheapOperations * signature->traits.output_elements;
-  const std::string canonical = cheap ? describe("pointwise", {}, operands) : describe(node->op->name(), attributes, operands);
+  const bool cheap = traits.pointwise && !traits.free && traits.operations <= kCheapOperations * traits.output_elements;
+  signature->size = size_of(traits);
+  if (cheap) signature->size.operations = traits.output_elements;
+  const std::string canonical = describe(node->op->name(), attributes, operands);
+  const std::string timed = cheap ? describe_cheap(operands, traits) : canonical;
   signature->sample = [sample] { return make_sample({&sample, 1}); };
-  return remember(by_text_[text] =
-                      add_signature(canonical, std::move(signature), cheap ? describe_cheap(operands) : canonical));
+  return remember(by_text_[text] = add_signature(canonical, std::move(signature), timed));
 }
 
 std::uint32_t CostModel::add_signature(const std::string& text, std::unique_ptr<Signature> signature,
@@ -159,6 +201,7 @@ CostModel::Signature* CostModel::group_signature(const MatchedGraph& matched, co
     signature->traits.output_bytes += traits.output_bytes;
     signature->weights += signatures_[signature_of(matched, matched.graph->nodes()[n])]->weights;
   }
+  signature->size = size_of(signature->traits);
   signature->sample = [nodes = std::move(nodes)] { return make_sample(nodes); };
   return groups_[key] = signatures_[add_signature(text, std::move(signature))].get();
 }
@@ -318,10 +361,13 @@ void CostModel::prepare(std::span<const MatchedGraph* const> graphs) {
   }
   for (std::size_t first = 0; first < missing.size(); first += kBatch) {
     const std::span<Signature* const> batch = std::span(missing).subspan(first, std::min(kBatch, missing.size() - first));
-    if (std::chrono::steady_clock::now() > deadline_ || options_.cancel.stop_requested())
-      for (Signature* signature : batch) signature->time->asked = false;
-    else
+    const bool may_measure = !is_fork_ && std::chrono::steady_clock::now() <= deadline_ && !options_.cancel.stop_requested();
+    if (may_measure || !device_->measures()) {
       measure(batch);
+      continue;
+    }
+    for (Signature* signature : batch) signature->time->asked = false;
+    incomplete_ = true;
   }
 }
 
@@ -332,7 +378,7 @@ void CostModel::take(Signature& signature, std::optional<double> seconds) {
 
 void CostModel::measure(std::span<Signature* const> batch) {
   std::vector<NodeSample> samples;
-  for (const Signature* signature : batch) samples.push_back({signature->sample(), signature->text, signature->size()});
+  for (const Signature* signature : batch) samples.push_back({signature->sample(), signature->text, signature->size});
   const std::vector<std::optional<double>> times = device_->time_nodes(samples);
   std::vector<CostDatabase::Entry> entries;
   for (std::size_t i = 0; i < batch.size(); ++i) {
@@ -348,7 +394,7 @@ std::vector<ProfiledOperator> CostModel::operators() const {
   std::unordered_set<std::string> seen;
   for (const auto& signature : signatures_)
     if ((signature->time->measured || signature->time->failed) && seen.insert(signature->text).second)
-      found.push_back({signature->text, signature->time->measured, signature->size()});
+      found.push_back({signature->text, signature->time->measured, signature->size});
   return found;
 }
 
@@ -377,6 +423,24 @@ double CostModel::price(const Signature& signature) const {
   return seconds(signature);
 }
 
+std::vector<NodeWork> CostModel::work(const MatchedGraph& graph) {
+  std::vector<NodeWork> result(graph.graph->nodes().size());
+  visit(graph, [&](const Signature& signature, double share, std::span<const std::uint32_t> nodes) {
+    for (const std::uint32_t n : nodes) {
+      const Signature& own = *signatures_[signature_of(graph, graph.graph->nodes()[n])];
+      result[n] = {0, own.traits.operations, own.traits.bytes, &own == &signature ? share : 0};
+    }
+    NodeWork& last = result[nodes.back()];
+    if (nodes.size() > 1) last.share = 1;
+    last.seconds = least() * static_cast<double>(nodes.size());
+    if (signature.opaque)
+      last.seconds += roofline_.call_seconds;
+    else if (!signature.traits.free)
+      last.seconds += share * seconds(signature);
+  });
+  return result;
+}
+
 Quantities CostModel::quantities(const MatchedGraph& graph) {
   Quantities result;
   visit(graph, [&](const Signature& signature, double share, std::span<const std::uint32_t> nodes) {
@@ -390,7 +454,7 @@ Quantities CostModel::quantities(const MatchedGraph& graph) {
   return result;
 }
 
-double CostModel::peak_bytes(const MatchedGraph& matched) {
+std::vector<double> CostModel::live_bytes(const MatchedGraph& matched) {
   const Graph& graph = *matched.graph;
   const auto bytes_of = [&](ValueId id) {
     const Value& value = graph.value(id);
@@ -441,18 +505,25 @@ double CostModel::peak_bytes(const MatchedGraph& matched) {
   }
   for (const GraphOutput& output : graph.outputs()) last[place_of(output.value)] = end;
   std::vector<std::vector<ValueId>> ends(end + 1);
-  double live = 0, peak = 0;
+  double live = 0;
+  std::vector<double> held{always};
   for (std::size_t n = 0; n < end; ++n) {
+    held.push_back(always + live);
     if (!computed[n]) continue;
     for (const ValueId id : graph.nodes()[n]->outputs) {
       if (id == kNoValue || inner[id] || place[id] != id) continue;
       live += bytes_of(id);
       ends[std::max(last[id], n)].push_back(id);
     }
-    peak = std::max(peak, live);
+    held.back() = always + live;
     for (const ValueId id : ends[n]) live -= bytes_of(id);
   }
-  return always + peak;
+  return held;
+}
+
+double CostModel::peak_bytes(const MatchedGraph& matched) {
+  const std::vector<double> held = live_bytes(matched);
+  return *std::max_element(held.begin(), held.end());
 }
 
 std::string_view name(Objective objective) {

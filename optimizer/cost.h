@@ -67,6 +67,13 @@ struct NodeCost {
   std::vector<bool> strided;  // per operand: read at any strides
 };
 
+// What a node is in a graph that is executed as the cost model supposes.
+struct NodeWork {
+  double seconds = 0;  // what it adds to Quantities::seconds; of nodes that are timed together, all with the last of them
+  double operations = 0, bytes = 0;  // alone
+  double share = 0;                  // 0: fused into another, free, or computed from constants
+};
+
 // Costs are additive over nodes, with four exceptions: what is computed from constants alone costs nothing (it is evaluated
 // once), a pure reindexing costs nothing, nor does what only moves elements if all that reads it takes strides, as the device
 // says; and pointwise operators that follow a convolution or product which nobody else reads
@@ -88,6 +95,11 @@ class CostModel {
   // graphs with the same peak the one that holds less in all is better.
   double cost(const MatchedGraph& graph);
   Quantities quantities(const MatchedGraph& graph);
+  // Of each node of the graph.
+  std::vector<NodeWork> work(const MatchedGraph& graph);
+  // Bytes that are held: before the first node (inputs and weights), and while each of the nodes is computed, in the graph's
+  // order.
+  std::vector<double> live_bytes(const MatchedGraph& graph);
 
   // Of each node of a graph alone, by what is known already; nothing is measured. Nodes computed from constants cost what they
   // would cost otherwise.
@@ -99,6 +111,13 @@ class CostModel {
   static double fused_share();
   // The activations of a graph that are timed together: positions of nodes, and seconds.
   std::vector<std::pair<std::vector<std::uint32_t>, double>> groups(const MatchedGraph& graph);
+
+  // A model for another thread, which knows what this one knows. What would have to be measured is looked for in the database
+  // alone. Devices that only look times up are asked. A model is incomplete once it has not measured what it was asked for.
+  std::unique_ptr<CostModel> fork() const;
+  bool incomplete() const { return incomplete_; }
+  // Of a fork, before it is used again: takes over what `other` knows, and is complete again.
+  void update(const CostModel& other);
 
   void set_deadline(std::chrono::steady_clock::time_point deadline) { deadline_ = deadline; }
   // Forgets the nodes of earlier graphs; costs stay.
@@ -154,6 +173,7 @@ class CostModel {
   std::unordered_map<std::string, std::shared_ptr<Time>> times_;
   std::chrono::steady_clock::time_point deadline_ = std::chrono::steady_clock::time_point::max();
   std::size_t measured_ = 0;
+  bool is_fork_ = false, incomplete_ = false;
 };
 
 }  // namespace rewright

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <mutex>
 #include <string>
 
 namespace rewright {
@@ -16,6 +17,7 @@ constexpr int kSchemaVersion = 1;
 
 struct CostDatabase::Impl {
   sqlite3* database = nullptr;
+  std::mutex mutex;  // a statement is one thread's at a time
   sqlite3_stmt *find = nullptr, *store = nullptr, *find_choice = nullptr, *store_choice = nullptr;
 
   ~Impl() { close(); }
@@ -107,6 +109,7 @@ CostDatabase::CostDatabase(const std::filesystem::path& file, std::chrono::milli
 CostDatabase::~CostDatabase() = default;
 
 std::optional<std::optional<double>> CostDatabase::find(const std::string& device, const std::string& signature) {
+  const std::lock_guard lock(impl_->mutex);
   if (!impl_->find) return std::nullopt;
   sqlite3_reset(impl_->find);
   bind(impl_->find, 1, device);
@@ -121,6 +124,7 @@ std::optional<std::optional<double>> CostDatabase::find(const std::string& devic
 }
 
 void CostDatabase::store(const std::string& device, std::span<const Entry> entries) {
+  const std::lock_guard lock(impl_->mutex);
   if (!impl_->store || entries.empty()) return;
   if (!impl_->execute("BEGIN IMMEDIATE")) return;  // another process has it: what is not kept is measured again
   for (const Entry& entry : entries) {
@@ -138,6 +142,7 @@ void CostDatabase::store(const std::string& device, std::span<const Entry> entri
 }
 
 std::vector<CostDatabase::Entry> CostDatabase::all(const std::string& device) {
+  const std::lock_guard lock(impl_->mutex);
   std::vector<Entry> entries;
   sqlite3_stmt* statement = nullptr;
   constexpr const char* kStatement = "SELECT signature, seconds FROM costs WHERE device=? ORDER BY signature";
@@ -155,6 +160,7 @@ std::vector<CostDatabase::Entry> CostDatabase::all(const std::string& device) {
 }
 
 std::optional<std::string> CostDatabase::find_choice(const std::string& device, const std::string& work) {
+  const std::lock_guard lock(impl_->mutex);
   sqlite3_stmt* const statement = impl_->find_choice;
   if (!statement) return std::nullopt;
   bind(statement, 1, device);
@@ -168,6 +174,7 @@ std::optional<std::string> CostDatabase::find_choice(const std::string& device, 
 }
 
 void CostDatabase::store_choice(const std::string& device, const std::string& work, const std::string& choice) {
+  const std::lock_guard lock(impl_->mutex);
   sqlite3_stmt* const statement = impl_->store_choice;
   if (!statement) return;
   bind(statement, 1, device);

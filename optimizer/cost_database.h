@@ -15,7 +15,7 @@ namespace rewright {
 // An SQLite file of: device identity, signature -> seconds (or: cannot be timed there), and of choices that were measured.
 // Several processes may use one file at a time. A file that is damaged, or of another version, is set aside under another name
 // and a new one begun. Where the folder cannot be written, and where another process keeps the file locked, costs are kept in
-// memory alone.
+// memory alone. Threads may share one.
 class CostDatabase {
  public:
   // An empty path: in memory. `patience`: how long to wait for other processes, each time.

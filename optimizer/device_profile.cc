@@ -66,6 +66,7 @@ DeviceProfile merge_profiles(std::span<const DeviceProfile> profiles) {
                   "the profiles are of different devices: \"" + result.device + "\" and \"" + other.device + "\"");
     if (other.strided_reads != result.strided_reads)
       throw Error(ErrorCode::kBadInput, "the profiles of \"" + result.device + "\" disagree about strided reads");
+    result.cache_bytes = std::min(result.cache_bytes, other.cache_bytes);  // not said is infinity
     Roofline& rates = result.roofline;
     rates.operations_per_second = std::max(rates.operations_per_second, other.roofline.operations_per_second);
     rates.bytes_per_second = std::max(rates.bytes_per_second, other.roofline.bytes_per_second);
@@ -176,6 +177,7 @@ class ProfileDevice final : public Device {
   bool measures() const override { return false; }
   Roofline roofline() const override { return model_.profile().roofline; }
   StridedReads strided_reads() const override { return model_.profile().strided_reads; }
+  double cache_bytes() const override { return model_.profile().cache_bytes; }
   bool supports(const Graph& graph, const Node& node) const override { return here_ && here_->supports(graph, node); }
 
   std::vector<std::optional<double>> time_nodes(std::span<const NodeSample> samples) override {
@@ -224,13 +226,13 @@ DeviceProfile measure_profile(Device& device, CostDatabase& database, std::span<
     costs.prepare(pointers);
     if (options.cancel.stop_requested()) throw Error(ErrorCode::kCancelled, "measuring was stopped");
   }
-  DeviceProfile measured{device.identity(), device.roofline(), costs.operators(), device.strided_reads()};
+  DeviceProfile measured{device.identity(), device.roofline(), costs.operators(), device.strided_reads(), device.cache_bytes()};
   // What a call costs is what the smallest operators take.
   double least = std::numeric_limits<double>::infinity();
   for (const ProfiledOperator& op : measured.operators)
     if (op.seconds && *op.seconds > 0) least = std::min(least, *op.seconds);
   if (std::isfinite(least)) measured.roofline.call_seconds = least;
-  DeviceProfile before{measured.device, measured.roofline, {}, measured.strided_reads};
+  DeviceProfile before{measured.device, measured.roofline, {}, measured.strided_reads, measured.cache_bytes};
   if (known)
     for (const CostDatabase::Entry& entry : database.all(device.identity()))
       before.operators.push_back({entry.signature, entry.seconds, {}});

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -28,6 +29,7 @@ struct DeviceProfile {
   Roofline roofline;
   std::vector<ProfiledOperator> operators;  // by signature, each once
   StridedReads strided_reads = StridedReads::kNone;
+  double cache_bytes = std::numeric_limits<double>::infinity();  // see Device::cache_bytes
 };
 
 enum class ProfileFormat { kText, kBinary };  // Protobuf's

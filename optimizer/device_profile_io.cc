@@ -80,6 +80,7 @@ DeviceProfile parse_profile(std::string_view bytes, const std::string& name) {
   if (!proto::StridedReads_IsValid(p.strided_reads()))
     throw bad("strided_reads cannot be " + std::to_string(p.strided_reads()));
   profile.strided_reads = static_cast<StridedReads>(p.strided_reads());
+  if (p.has_cache_bytes()) profile.cache_bytes = number(p.cache_bytes(), false, "cache_bytes");
   std::sort(profile.operators.begin(), profile.operators.end(),
             [](const ProfiledOperator& a, const ProfiledOperator& b) { return a.signature < b.signature; });
   const auto twice = std::adjacent_find(profile.operators.begin(), profile.operators.end(),
@@ -101,6 +102,7 @@ std::string write_profile(const DeviceProfile& profile, ProfileFormat format) {
   p.set_bytes_per_second(profile.roofline.bytes_per_second);
   p.set_call_seconds(profile.roofline.call_seconds);
   p.set_strided_reads(static_cast<proto::StridedReads>(profile.strided_reads));
+  if (std::isfinite(profile.cache_bytes)) p.set_cache_bytes(profile.cache_bytes);
   for (const ProfiledOperator& op : profile.operators) {
     proto::ProfiledOperator* o = p.add_operators();
     o->set_signature(op.signature);

@@ -24,6 +24,7 @@ DeviceProfile random_profile(std::uint64_t seed) {
                         {number(), number(), number()},
                         {},
                         static_cast<StridedReads>(seed % 3)};
+  if (seed % 2 == 1) profile.cache_bytes = number();
   for (std::uint64_t i = 0; i < random() % 20; ++i) {
     std::string signature = "Op" + std::to_string(i) + "(";
     for (std::uint64_t k = 0; k < random() % 9; ++k) signature += static_cast<char>(random());
@@ -62,6 +63,7 @@ TEST_CASE("a profile is read as it was written, in both forms") {
       CHECK(equal(read, profile));
       CHECK(read.device == profile.device);
       CHECK(read.strided_reads == profile.strided_reads);
+      CHECK(read.cache_bytes == profile.cache_bytes);
       CHECK(read.roofline.call_seconds == profile.roofline.call_seconds);
       REQUIRE(read.operators.size() == profile.operators.size());
       for (std::size_t i = 0; i < read.operators.size(); ++i) {
@@ -85,6 +87,7 @@ TEST_CASE("what is no profile, or says what cannot be, is refused") {
   CHECK_THAT(refusal("version: 1 device: \"d\" operations_per_second: 1 bytes_per_second: -1"), Catch::Contains("cannot be"));
   CHECK_THAT(refusal(std::string(write_profile(parse_profile(kHead, "p"), ProfileFormat::kBinary)) + "\x38\x07"),
              Catch::Contains("strided_reads cannot be 7"));
+  CHECK_THAT(refusal(kHead + "cache_bytes: -1"), Catch::Contains("cache_bytes cannot be -1"));
   CHECK_THAT(refusal(kHead + "operators { seconds: 1 }"), Catch::Contains("no signature"));
   CHECK_THAT(refusal(kHead + "operators { signature: \"a\" seconds: -1 }"), Catch::Contains("cannot be -1"));
   CHECK_THAT(refusal(kHead + "operators { signature: \"a\" bytes: inf }"), Catch::Contains("bytes cannot be inf"));
@@ -121,6 +124,7 @@ TEST_CASE("profiles of one device are united, in any order") {
   CHECK(model.seconds("Same2", {}) == 5e-4);
   CHECK(model.seconds("Same3", {}) == 4e-3);
   CHECK(merged.roofline.bytes_per_second >= b.roofline.bytes_per_second);
+  CHECK(merged.cache_bytes == b.cache_bytes);  // those that say nothing do not count
   CHECK(parse_profile(write_profile(merged, ProfileFormat::kText), "p").operators.size() == merged.operators.size());
   const std::vector<DeviceProfile> others{a, random_profile(1)};
   CHECK_THROWS_WITH(merge_profiles(others), Catch::Contains("different devices"));

@@ -4,6 +4,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "optimizer/cost.h"
+
 namespace rewright {
 
 namespace {
@@ -30,6 +32,50 @@ std::vector<ValueId> cone(const Graph& graph, const std::vector<std::int32_t>& p
       if (input != kNoValue && seen.insert(input).second) open.push_back(input);
   }
   return all;
+}
+
+// Is each element of a value one of a constant's?
+bool only_moves(const Graph& graph, const std::vector<std::int32_t>& producers, ValueId id) {
+  const std::vector<ValueId> all = cone(graph, producers, id);
+  return std::all_of(all.begin(), all.end(), [&](ValueId v) {
+    if (graph.is_constant(v) || producers[v] < 0) return true;
+    const Node& node = *graph.nodes()[static_cast<std::size_t>(producers[v])];
+    if (node.op == nullptr) return false;
+    const OperatorTraits traits = operator_traits(*node.op, node.attributes, graph.operand_types(node));
+    return traits.moves || traits.free;
+  });
+}
+
+// Makes constants of values that are computed from constants: all in one graph without inputs, so that what they share is
+// evaluated once.
+void evaluate(const Graph& graph, const std::vector<std::int32_t>& producers, const std::vector<ValueId>& wanted,
+              Evaluator& evaluator, bool in_double, Graph& result) {
+  if (wanted.empty()) return;
+  std::unordered_set<ValueId> needed;
+  for (const ValueId id : wanted)
+    for (const ValueId source : cone(graph, producers, id)) needed.insert(source);
+  Graph constants;
+  std::unordered_map<ValueId, ValueId> local;
+  const auto take = [&](ValueId id) {
+    if (id == kNoValue) return id;
+    const auto [entry, added] = local.try_emplace(id, 0);
+    if (added) entry->second = constants.add_value(graph.value(id));
+    return entry->second;
+  };
+  for (const auto& node : graph.nodes()) {
+    const bool used = std::any_of(node->outputs.begin(), node->outputs.end(),
+                                  [&](ValueId id) { return id != kNoValue && needed.contains(id); });
+    if (!used) continue;
+    Node copy = *node;
+    copy.parameters.clear();
+    copy.origin = nullptr;
+    for (ValueId& id : copy.inputs) id = take(id);
+    for (ValueId& id : copy.outputs) id = take(id);
+    constants.add_raw(std::move(copy));
+  }
+  for (const ValueId id : wanted) constants.add_output("v" + std::to_string(id), take(id));
+  std::vector<Tensor> tensors = evaluator.evaluate(constants, in_double);
+  for (std::size_t i = 0; i < wanted.size(); ++i) result.set_constant(wanted[i], std::move(tensors.at(i)));
 }
 
 }  // namespace
@@ -73,46 +119,20 @@ Graph fold(const Graph& graph, std::span<const ValueId> folded, Evaluator& evalu
   const std::vector<bool> constant = graph.constant_values();
   const std::vector<std::int32_t> producers = graph.producers();
   Graph result = graph;
-  std::vector<ValueId> computed;
-  std::unordered_set<ValueId> needed;
+  std::vector<ValueId> computed, moved;
   for (const ValueId id : folded) {
     if (id >= graph.value_count()) throw Error(ErrorCode::kBadInput, "there is no value " + std::to_string(id) + " to fold");
     const Value& value = graph.value(id);
-    if (known_whole(value)) {
+    if (known_whole(value))
       result.set_constant(id, Tensor::from_integers(value.type.type, values(value.type.shape), values(*value.contents)));
-    } else if (constant[id]) {
-      computed.push_back(id);
-      for (const ValueId source : cone(graph, producers, id)) needed.insert(source);
-    } else {
+    else if (constant[id])
+      (only_moves(graph, producers, id) ? moved : computed).push_back(id);
+    else
       throw Error(ErrorCode::kBadInput, "value " + std::to_string(id) + " is not computed from constants", value.name);
-    }
   }
-
-  // All in one graph without inputs, so that what they share is evaluated once.
-  Graph constants;
-  std::unordered_map<ValueId, ValueId> local;
-  const auto take = [&](ValueId id) {
-    if (id == kNoValue) return id;
-    const auto [entry, added] = local.try_emplace(id, 0);
-    if (added) entry->second = constants.add_value(graph.value(id));
-    return entry->second;
-  };
-  for (const auto& node : graph.nodes()) {
-    const bool used = std::any_of(node->outputs.begin(), node->outputs.end(),
-                                  [&](ValueId id) { return id != kNoValue && needed.contains(id); });
-    if (!used) continue;
-    Node copy = *node;
-    copy.parameters.clear();
-    copy.origin = nullptr;
-    for (ValueId& id : copy.inputs) id = take(id);
-    for (ValueId& id : copy.outputs) id = take(id);
-    constants.add_raw(std::move(copy));
-  }
-  for (const ValueId id : computed) constants.add_output("v" + std::to_string(id), take(id));
-  if (!computed.empty()) {
-    std::vector<Tensor> tensors = evaluator.evaluate(constants, /*in_double=*/true);
-    for (std::size_t i = 0; i < computed.size(); ++i) result.set_constant(computed[i], std::move(tensors.at(i)));
-  }
+  // What is only moved stays as it is, bit by bit; a conversion would make a signalling NaN another one.
+  evaluate(graph, producers, moved, evaluator, /*in_double=*/false, result);
+  evaluate(graph, producers, computed, evaluator, /*in_double=*/true, result);
   result.tidy();
   return result;
 }

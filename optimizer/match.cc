@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <functional>
 
 #include "optimizer/rule_binding.h"
@@ -21,40 +22,12 @@ std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
   return a ^ (a >> 32);
 }
 
-}  // namespace
-
-// What is remembered: for a rule and the nodes it would stand on, the bindings, or that it does not fit. The nodes are kept
-// alive, so that an address is never that of another node.
-struct Matcher::Memory {
-  struct Key {
-    std::uint32_t rule;
-    std::uint64_t swapped;
-    std::vector<const void*> nodes;
-    bool operator==(const Key&) const = default;
-  };
-  struct KeyHash {
-    std::size_t operator()(const Key& key) const {
-      std::uint64_t h = mix(key.rule, key.swapped);
-      for (const void* node : key.nodes) h = mix(h, reinterpret_cast<std::uintptr_t>(node));
-      return h;
-    }
-  };
-  std::unordered_map<Key, std::shared_ptr<const Bindings>, KeyHash> bindings;  // null: does not fit
-  std::unordered_map<const Node*, std::shared_ptr<const Node>> alive;
-  std::unordered_map<const std::byte*, std::pair<Tensor, bool>> uniform;  // of constants: all elements are equal
-};
-
-namespace {
-
 // One attempt to lay a rule's source over a graph, from a root on: nodes are assigned downwards along inputs; where a second
 // root is left, upwards from a value that is known already.
 class Walk {
  public:
   using Found = std::function<void(const Walk&)>;
   using Uniform = std::function<bool(const Tensor&)>;
-
-  Walk(const MatchedGraph& graph, const Rule& rule, const Uniform& uniform, const Found& found)
-      : graph_(graph), rule_(rule), uniform_(uniform), found_(found) {}
 
   struct State {
     std::vector<std::int64_t> where;
@@ -64,13 +37,37 @@ class Walk {
     std::vector<std::pair<std::uint32_t, std::uint32_t>> pending;  // pattern node, its input: still to be compared
   };
 
+  // States that are being worked on, and those that are not: a search makes so many that allocating them is what would cost
+  // most.
+  class States {
+   public:
+    State& take() {
+      if (used_ == states_.size()) states_.emplace_back();
+      return states_[used_++];
+    }
+    State& copy(const State& state) { return take() = state; }
+    void give_back() { --used_; }
+
+   private:
+    std::deque<State> states_;
+    std::size_t used_ = 0;
+  };
+
+  Walk(const MatchedGraph& graph, const Rule& rule, const Uniform& uniform, const Found& found, States& states)
+      : graph_(graph), rule_(rule), uniform_(uniform), found_(found), states_(states) {}
+
+  // Could the first root lie there?
+  bool may_start(std::int64_t position) const { return plausible(root_of(rule_), position); }
+
   void start(std::int64_t position) {
-    if (!plausible(root_of(rule_), position)) return;
-    State state;
+    State& state = states_.take();
     state.where.assign(rule_.source.nodes.size(), kUnmatched);
     state.inputs.assign(rule_.inputs.size(), kNoValue);
     state.bound.assign(rule_.inputs.size(), false);
-    place(std::move(state), root_of(rule_), position);
+    state.swapped = 0;
+    state.pending.clear();
+    place(state, root_of(rule_), position);
+    states_.give_back();
   }
 
   const State& result() const { return *result_; }
@@ -101,8 +98,8 @@ class Walk {
     return all_fit(false) || (pattern.op->commutative() && pattern.inputs.size() >= 2 && all_fit(true));
   }
 
-  // Lays pattern node `p` on a node of the graph and goes on, for a commutative operator in both orders.
-  void place(State state, std::uint32_t p, std::int64_t position) {
+  // Lays pattern node `p` on a node of the graph and goes on, for a commutative operator in both orders. Uses up the state.
+  void place(State& state, std::uint32_t p, std::int64_t position) {
     if (!plausible(p, position)) return;
     const PatternNode& pattern = rule_.source.nodes[p];
     const Node& target = node(position);
@@ -111,16 +108,17 @@ class Walk {
     for (std::uint32_t i = 0; i < pattern.inputs.size(); ++i) state.pending.emplace_back(p, i);
     const bool both = pattern.op->commutative() && pattern.inputs.size() >= 2 && target.inputs[0] != target.inputs[1];
     if (both) {
-      State exchanged = state;
+      State& exchanged = states_.copy(state);
       exchanged.swapped |= std::uint64_t{1} << p;
-      go_on(std::move(state));
-      go_on(std::move(exchanged));
+      go_on(state);
+      go_on(exchanged);
+      states_.give_back();
     } else {
-      go_on(std::move(state));
+      go_on(state);
     }
   }
 
-  void go_on(State state) {
+  void go_on(State& state) {
     while (!state.pending.empty()) {
       const auto [p, i] = state.pending.back();
       state.pending.pop_back();
@@ -146,12 +144,11 @@ class Walk {
             break;
           }
           if (node(producer).outputs.size() <= wanted.output || node(producer).outputs[wanted.output] != value) return;
-          place(std::move(state), wanted.number, producer);
-          return;
+          return place(state, wanted.number, producer);
         }
       }
     }
-    climb(std::move(state));
+    climb(state);
   }
 
   bool take_input(State& state, std::uint32_t number, ValueId value) {
@@ -184,7 +181,7 @@ class Walk {
 
   // All that hangs below the roots found so far is laid. If nodes are left, one of them uses a value that is known (or, if the
   // sides share nothing, may be anywhere).
-  void climb(State state) {
+  void climb(const State& state) {
     std::optional<std::uint32_t> left;
     for (std::uint32_t p = 0; p < state.where.size(); ++p) {
       if (state.where[p] != kUnmatched) continue;
@@ -192,18 +189,24 @@ class Walk {
       for (std::uint32_t i = 0; i < rule_.source.nodes[p].inputs.size(); ++i) {
         const ValueId value = value_of(state, rule_.source.nodes[p].inputs[i]);
         if (value == kNoValue) continue;
-        for (const std::int32_t user : graph_.users(value)) place(state, p, user);
+        for (const std::int32_t user : graph_.users(value)) place_copy(state, p, user);
         return;
       }
     }
     if (left) {
       for (std::int64_t position = 0; position < static_cast<std::int64_t>(graph_.graph->nodes().size()); ++position)
-        place(state, *left, position);
+        place_copy(state, *left, position);
       return;
     }
     if (!closed(state)) return;
     result_ = &state;
     found_(*this);
+  }
+
+  void place_copy(const State& state, std::uint32_t p, std::int64_t position) {
+    if (!plausible(p, position)) return;
+    place(states_.copy(state), p, position);
+    states_.give_back();
   }
 
   // Nobody outside uses what the rewrite takes away; what is computed from constants may be used by others.
@@ -229,6 +232,7 @@ class Walk {
   const Rule& rule_;
   const Uniform& uniform_;
   const Found& found_;
+  States& states_;
   const State* result_ = nullptr;
 };
 
@@ -259,6 +263,29 @@ std::shared_ptr<const Bindings> bind(const Graph& graph, const Rule& rule, const
 
 }  // namespace
 
+// What is remembered: for a rule and the nodes it would stand on, the bindings, or that it does not fit. The nodes are kept
+// alive, so that an address is never that of another node.
+struct Matcher::Memory {
+  struct Key {
+    std::uint32_t rule;
+    std::uint64_t swapped;
+    std::vector<const void*> nodes;
+    bool operator==(const Key&) const = default;
+  };
+  struct KeyHash {
+    std::size_t operator()(const Key& key) const {
+      std::uint64_t h = mix(key.rule, key.swapped);
+      for (const void* node : key.nodes) h = mix(h, reinterpret_cast<std::uintptr_t>(node));
+      return h;
+    }
+  };
+  std::unordered_map<Key, std::shared_ptr<const Bindings>, KeyHash> bindings;  // null: does not fit
+  std::unordered_map<const Node*, std::shared_ptr<const Node>> alive;
+  std::unordered_map<const Node*, std::vector<std::uint32_t>> starts;     // rules whose first root may lie there
+  std::unordered_map<const std::byte*, std::pair<Tensor, bool>> uniform;  // of constants: all elements are equal
+  Walk::States states;
+};
+
 Matcher::Matcher(const RuleIndex& index) : index_(&index), memory_(std::make_unique<Memory>()) {}
 Matcher::~Matcher() = default;
 void Matcher::clear() { *memory_ = Memory(); }
@@ -284,6 +311,19 @@ std::optional<Match> to_match(const MatchedGraph& graph, const Rule& rule, std::
 
 }  // namespace
 
+// What a node reads keeps its operators and its constness in all graphs that share the node.
+std::span<const std::uint32_t> Matcher::starts_at(const MatchedGraph& graph, std::size_t position) {
+  const std::shared_ptr<const Node>& node = graph.graph->nodes()[position];
+  const auto [entry, added] = memory_->starts.try_emplace(node.get());
+  if (!added) return entry->second;
+  memory_->alive.emplace(node.get(), node);
+  if (!node->op) return entry->second;
+  for (const std::uint32_t number : index_->rooted_at(node->op))
+    if (Walk(graph, index_->rules()[number], {}, {}, memory_->states).may_start(static_cast<std::int64_t>(position)))
+      entry->second.push_back(number);
+  return entry->second;
+}
+
 std::vector<Match> Matcher::find(const MatchedGraph& graph) {
   std::vector<Match> matches;
   const Walk::Uniform uniform = [this](const Tensor& tensor) {
@@ -293,8 +333,7 @@ std::vector<Match> Matcher::find(const MatchedGraph& graph) {
   };
   const auto nodes = graph.graph->nodes();
   for (std::size_t position = 0; position < nodes.size(); ++position) {
-    if (!nodes[position]->op) continue;
-    for (const std::uint32_t number : index_->rooted_at(nodes[position]->op)) {
+    for (const std::uint32_t number : starts_at(graph, position)) {
       const Rule& rule = index_->rules()[number];
       const auto remember = [&](const Walk::State& state) {
         Memory::Key key{number, state.swapped, {}};
@@ -314,7 +353,7 @@ std::vector<Match> Matcher::find(const MatchedGraph& graph) {
       const Walk::Found found = [&](const Walk& walk) {
         if (auto match = to_match(graph, rule, number, walk.result(), remember)) matches.push_back(std::move(*match));
       };
-      Walk(graph, rule, uniform, found).start(static_cast<std::int64_t>(position));
+      Walk(graph, rule, uniform, found, memory_->states).start(static_cast<std::int64_t>(position));
     }
   }
   return matches;
@@ -333,7 +372,7 @@ std::optional<Match> Matcher::find_at(const MatchedGraph& graph, std::uint32_t n
     if (match || state.swapped != swapped || !std::equal(where.begin(), where.end(), state.where.begin())) return;
     match = to_match(graph, rule, number, state, [&](const Walk::State& s) { return bind(*graph.graph, rule, s); });
   };
-  Walk(graph, rule, uniform, found).start(position);
+  Walk(graph, rule, uniform, found, memory_->states).start(position);
   return match;
 }
 
@@ -359,7 +398,7 @@ std::optional<Graph> apply(const Graph& graph, const Rule& rule, const Match& ma
       std::vector<ValueId> inputs;
       for (const PatternValue& input : pattern.inputs) inputs.push_back(resolve(input));
       made[n] = result.add_node(*pattern.op, std::move(attributes), std::move(inputs));
-      if (made[n].size() != pattern.outputs) return std::nullopt;
+      if (made[n].size() < pattern.outputs) return std::nullopt;
     }
   } catch (const Error&) {
     return std::nullopt;  // ill-typed for these sizes

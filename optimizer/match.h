@@ -82,6 +82,7 @@ class Matcher {
 
  private:
   struct Memory;
+  std::span<const std::uint32_t> starts_at(const MatchedGraph& graph, std::size_t position);  // rules that may fit there
   const RuleIndex* index_;
   std::unique_ptr<Memory> memory_;
 };

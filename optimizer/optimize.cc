@@ -9,6 +9,7 @@
 #include <random>
 
 #include "graph/body.h"
+#include "graph/opset.h"
 #include "operators/difference.h"
 
 namespace rewright {
@@ -87,12 +88,24 @@ std::pair<std::size_t, std::size_t> size_of(const Graph& graph) {
   return {graph.nodes().size(), static_cast<std::size_t>(std::count(is_read.begin(), is_read.end(), true))};
 }
 
+// The rules whose targets can be written in this opset: an operator that exists from a later one on has no other form there,
+// unless its mapping says how else it is written.
+std::vector<Rule> writable(std::vector<Rule> rules, int opset) {
+  std::erase_if(rules, [&](const Rule& rule) {
+    return std::any_of(rule.target.nodes.begin(), rule.target.nodes.end(), [&](const PatternNode& node) {
+      const OnnxMapping& mapping = node.op->onnx();
+      return !mapping.write && mapping.domain.empty() && mapping.since > opset;
+    });
+  });
+  return rules;
+}
+
 class Optimizer {
  public:
   Optimizer(const Graph& graph, const std::vector<Rule>& rules, Device& device, Evaluator& evaluator, CostDatabase* database,
             const OptimizeOptions& options)
       : original_(graph),
-        index_(rules, {options.math, options.for_training}),
+        index_(writable(rules, opset_of(graph)), {options.math, options.for_training}),
         device_(device),
         evaluator_(evaluator),
         options_(options),
@@ -115,8 +128,8 @@ class Optimizer {
  private:
   void tell(const char* stage, double fraction) {
     if (options_.progress)
-      options_.progress(
-          {stage, fraction, report_.predicted_after > 0 ? report_.predicted_before / report_.predicted_after : 1});
+      options_.progress({stage, fraction, report_.predicted_after > 0 ? report_.predicted_before / report_.predicted_after : 1,
+                         report_.predicted_after});
   }
 
   // Folds what can be folded and appends the step.
@@ -260,14 +273,16 @@ class Optimizer {
     TimingOptions once;
     once.min_seconds = once.max_seconds = 0;
     once.min_rounds = once.warmup = 1;
+    // What the caller stopped before is still measured; what is stopped now may be a loop that never ends.
+    if (!options_.cancel.stop_requested()) once.cancel = options_.cancel;
     const auto works = [&](const Graph& graph) {
       try {
         device_.time_graphs({&graph, 1}, once);
         return true;
       } catch (const Error& error) {
-        if (error.code() == ErrorCode::kMissing || error.code() == ErrorCode::kCancelled) throw;
+        if (error.code() == ErrorCode::kMissing) throw;
         if (&graph != graphs.data()) return false;
-        if (!report_.opaque.empty()) {
+        if (!report_.opaque.empty() || error.code() == ErrorCode::kCancelled) {
           executable_ = false;
           report_.check.note = error.what();
           return false;

@@ -19,9 +19,10 @@
 namespace rewright {
 
 struct OptimizeProgress {
-  std::string stage;          // "folding", "searching", "measuring", "checking"
-  double fraction = 0;        // of the stage
-  double predicted_gain = 1;  // predicted time before / of the best graph so far
+  std::string stage;             // "folding", "searching", "measuring", "checking"
+  double fraction = 0;           // of the stage
+  double predicted_gain = 1;     // predicted time before / of the best graph so far
+  double predicted_seconds = 0;  // of the best graph so far; 0: not known yet
 };
 
 struct OptimizeOptions {

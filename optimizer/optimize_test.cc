@@ -3,9 +3,13 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <cmath>
+#include <cstring>
 #include <fstream>
 #include <thread>
 
+#include "graph/onnx.h"
+#include "graph/onnx_text.h"
 #include "optimizer/device_profile.h"
 #include "optimizer/testing.h"
 
@@ -136,7 +140,7 @@ TEST_CASE("a search that is ended early gives its best so far, whole, checked, a
       CHECK(result.report.predicted_after < result.report.predicted_before);
       CHECK(result.report.check.ok);
       CHECK(result.report.check.runs == 1);
-      CHECK(result.report.rules_applied.size() < whole);
+      CHECK(result.report.rules_applied.size() <= whole);
       const Certificate read = parse_certificate(to_json(result.certificate), "certificate");
       CHECK(replay(graph, read, testing::rules(), *make_reference_evaluator()).hash() == result.graph.hash());
     }
@@ -251,6 +255,54 @@ TEST_CASE("folding is exact, keeps to its limit, and shares what is shared") {
   CHECK(folded.value(twice).constant.reals()[3] == 2 * graph.value(small).constant.reals()[3]);
   const ValueId input[] = {x};
   CHECK_THROWS_WITH(fold(graph, input, *evaluator), Catch::Contains("not computed from constants"));
+}
+
+TEST_CASE("what folding only moves stays as it is, bit by bit") {
+  Graph graph;
+  Tensor numbers(DataType::kFloat, {3, 2});
+  // NaNs with payloads (the interpreter makes signalling ones quiet), an infinity, -0, a denormal number, one.
+  const std::uint32_t bits[] = {0xffc12345, 0x7fc54321, 0xff800000, 0x80000000, 0x00000001, 0x3f800000};
+  std::memcpy(numbers.mutable_bytes().data(), bits, sizeof bits);
+  const ValueId w = graph.add_constant(numbers);
+  const Operator& transpose = registry().get("Transpose");
+  Attributes turn = transpose.defaults();
+  turn[*transpose.field("perm")] = Indices{1, 0};
+  const ValueId turned = graph.add_node(transpose, turn, {w})[0];
+  const ValueId doubled = add(graph, "Add", {w, w})[0];
+  graph.add_output("y", add(graph, "MatMul", {graph.add_input("x", floats({4, 2})), turned})[0]);
+  graph.add_output("z", add(graph, "Add", {graph.add_input("v", floats({3, 2})), doubled})[0]);
+  const ValueId both[] = {turned, doubled};
+  const Graph folded = fold(graph, both, *make_reference_evaluator());
+  const auto moved = folded.value(turned).constant.data<std::uint32_t>();
+  for (std::size_t i = 0; i < 3; ++i)
+    for (std::size_t k = 0; k < 2; ++k) CHECK(moved[k * 3 + i] == bits[2 * i + k]);
+  CHECK(folded.value(doubled).constant.reals()[5] == 2);
+  CHECK(std::isnan(folded.value(doubled).constant.reals()[0]));
+}
+
+TEST_CASE("a rule is used only where the model's opset has the operators of its target") {
+  for (const int opset : {16, 17}) {
+    const Graph graph = import_onnx_bytes(text_bytes(R"(agraph (float[2, 4] x) => (float[2, 4] y)
+      <float e = {1e-5}, float[4] s = {1, 2, 3, 4}, float[4] b = {1, 1, 2, 2}> {
+        m = ReduceMean <axes = [-1]> (x)
+        d = Sub(x, m)
+        q = Mul(d, d)
+        v = ReduceMean <axes = [-1]> (q)
+        ve = Add(v, e)
+        r = Sqrt(ve)
+        n = Div(d, r)
+        sc = Mul(n, s)
+        y = Add(sc, b)
+      })",
+                                                     opset),
+                                          "test");
+    testing::RooflineDevice device;
+    const OptimizeResult result = run(graph, device, {}, shipped_rules().rules());
+    const auto nodes = result.graph.nodes();
+    const bool fused =
+        std::any_of(nodes.begin(), nodes.end(), [](const auto& node) { return node->op->name() == "LayerNormalization"; });
+    CHECK(fused == (opset >= 17));
+  }
 }
 
 TEST_CASE("a weight that is read elsewhere as well is not written a second time") {

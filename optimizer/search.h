@@ -38,11 +38,12 @@ struct SearchOptions {
   std::size_t max_graphs = 4000;              // in a region
   int max_passes = 6;
   ImproveOptions saturation;
-  // Simplex iterations of the extractions of one pass: where there are many regions, each gets less than it might have.
-  std::int64_t pass_iterations = 12000;
+  // Simplex iterations of all extractions together: where there are many regions, each gets less than it might have.
+  std::int64_t iterations = 24000;
   double saturation_share = 0.3;  // of the time that is left when it begins, in auto
+  int threads = 1;                // what is found is the same for any number
   std::stop_token cancel;
-  std::function<void(const SearchProgress&)> progress;
+  std::function<void(const SearchProgress&)> progress;  // called by the thread that searches
 };
 
 // A graph on the way to the best one.
@@ -82,13 +83,10 @@ inline constexpr std::size_t kMilestones = 3;
 //
 // Saturation: each region becomes an e-graph, and the cheapest choice out of it is put back.
 //
-// Auto: what is certain first (rewrites that gain at once), then saturation within a part of the time, then backtracking. Of a
-// small graph also saturation of what was given, and backtracking from there; the better of both counts.
+// Auto: each region is saturated as it is given, and cleaned up (rewrites that gain at once), and the better counts; then
+// saturation alone, until nothing is gained; then saturation and backtracking, and in each region the better.
 //
 // The same graph, rules, options and cost table give the same result, unless the time or the memory ends first.
 SearchResult search(const Graph& graph, const RuleIndex& rules, CostModel& costs, const SearchOptions& options);
-
-// What is applied where, for people: names of the nodes that a match in a region's graph stands on.
-std::vector<std::string> names_at(const Graph& graph, std::span<const std::int64_t> where);
 
 }  // namespace rewright

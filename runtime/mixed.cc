@@ -122,7 +122,8 @@ class CompiledPart {
 };
 
 // A graph inside of an opaque node.
-std::unique_ptr<Executable> prepare_inner(const Graph& graph, const Backend& backend, const SessionOptions& options);
+std::unique_ptr<Executable> prepare_inner(const Graph& graph, Repetition repetition, const Backend& backend,
+                                          const SessionOptions& options);
 
 class MixedSession final : public Session {
  public:
@@ -135,7 +136,9 @@ class MixedSession final : public Session {
     });
     inner_options_ = options_;
     inner_options_.plan_cache.clear();
-    const PrepareGraph prepare = [this](const Graph& inner) { return prepare_inner(inner, backend_, inner_options_); };
+    const PrepareGraph prepare = [this](const Graph& inner, Repetition repetition) {
+      return prepare_inner(inner, repetition, backend_, inner_options_);
+    };
     for (auto stage = stages.begin(); stage != stages.end(); ++stage) {
       Compiled compiled;
       if (!stage->part.graph.nodes().empty())
@@ -259,7 +262,21 @@ class InnerSession final : public Executable {
   MixedSession session_;
 };
 
-std::unique_ptr<Executable> prepare_inner(const Graph& graph, const Backend& backend, const SessionOptions& options) {
+// A graph without opaque nodes whose types are known, compiled however small it is.
+class CompiledGraph final : public Executable {
+ public:
+  CompiledGraph(const Graph& graph, const Backend& backend, const SessionOptions& options)
+      : session_(backend.prepare(graph, options)) {}
+  std::vector<Datum> run(std::span<const Datum> inputs) override { return session_->execute(inputs); }
+
+ private:
+  std::unique_ptr<Session> session_;
+};
+
+std::unique_ptr<Executable> prepare_inner(const Graph& graph, Repetition repetition, const Backend& backend,
+                                          const SessionOptions& options) {
+  if (repetition == Repetition::kOften && !has_opaque_nodes(graph) && is_definite(graph))
+    return std::make_unique<CompiledGraph>(graph, backend, options);
   return std::make_unique<InnerSession>(graph, backend, options);
 }
 

@@ -192,6 +192,69 @@ TEST_CASE("a loop that never ends is ended by the session's checkpoint") {
   CHECK_THROWS_WITH(prepare_session(cpu_backend(), graph, options)->execute(inputs), Catch::Contains("enough"));
 }
 
+TEST_CASE("recurrent networks are compiled once for all steps, and compute what the interpreter computes") {
+  std::mt19937 random(6);
+  for (int trial = 0; trial < 24; ++trial) {
+    const auto below = [&](std::int64_t n) { return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n)); };
+    const std::int64_t kind = below(3), length = 2 + below(20), batch = 1 + below(3), inputs = 1 + below(9),
+                       hidden = 1 + below(20);
+    const std::int64_t directions = 1 + below(2), gates = std::vector<std::int64_t>{1, 3, 4}[static_cast<std::size_t>(kind)];
+    const bool batch_first = below(2) == 1;
+    const std::string type = std::vector<std::string>{"RNN", "GRU", "LSTM"}[static_cast<std::size_t>(kind)];
+    const std::string attributes = std::string("direction = \"") +
+                                   (directions == 2 ? "bidirectional"
+                                    : below(2)      ? "reverse"
+                                                    : "forward") +
+                                   "\", layout = " + (batch_first ? "1" : "0") +
+                                   (kind == 1 && below(2) ? ", linear_before_reset = 1" : "");
+    const Graph graph = import_text(
+        "agraph (float[A, B, I] x, float[D, G, I] w, float[D, G, H] r, float[D, K] b, int32[N] lengths) => "
+        "(float[P, Q, R, S] y, float[T, U, V] last) { y, last = " +
+        type + " <" + attributes + ">(x, w, r, b, lengths) }");
+    INFO(type << " " << attributes);
+    std::vector<std::int64_t> lengths;
+    for (std::int64_t b = 0; b < batch; ++b) lengths.push_back(below(length + 1));
+    const std::vector<Datum> operands{
+        random_floats(random, batch_first ? Sizes{batch, length, inputs} : Sizes{length, batch, inputs}),
+        random_floats(random, {directions, gates * hidden, inputs}),
+        random_floats(random, {directions, gates * hidden, hidden}), random_floats(random, {directions, 2 * gates * hidden}),
+        Tensor::from_integers(DataType::kInt32, {batch}, lengths)};
+    const CountingBackend backend;
+    const auto session = prepare_session(backend, graph, {});
+    const std::vector<Datum> expected = execute(graph, operands);
+    check_same(session->execute(operands), expected);
+    const std::size_t prepared = backend.prepared;
+    CHECK(prepared <= static_cast<std::size_t>(2 * directions));
+    check_same(session->execute(operands), expected);
+    CHECK(backend.prepared == prepared);
+  }
+}
+
+TEST_CASE("recurrent networks whose operands do not fit are refused") {
+  const auto failure = [](const std::string& attributes, const Sizes& w, std::int64_t length) -> std::string {
+    const Graph graph = import_text(
+        "agraph (float[3, 2, 4] x, float[D, G, I] w, float[1, 20, 5] r, int32[2] lengths) => (float[P, Q, R, S] y) "
+        "{ y = LSTM <hidden_size = 5" +
+        attributes + ">(x, w, r, \"\", lengths) }");
+    std::mt19937 random(7);
+    const std::vector<Datum> operands{random_floats(random, {3, 2, 4}), random_floats(random, w),
+                                      random_floats(random, {1, 20, 5}),
+                                      Tensor::from_integers(DataType::kInt32, {2}, std::vector<std::int64_t>{length, 1})};
+    try {
+      prepare_session(cpu_backend(), graph, {})->execute(operands);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no failure";
+  };
+  CHECK(failure("", {1, 20, 4}, 3) == "no failure");
+  CHECK_THAT(failure("", {1, 20, 3}, 3), Catch::Contains("do not fit together"));
+  CHECK_THAT(failure("", {1, 20, 4}, 4), Catch::Contains("a sequence's length is 4"));
+  CHECK_THAT(failure(", activations = [\"Sigmoid\", \"Tanh\", \"Wrong\"]", {1, 20, 4}, 3),
+             Catch::Contains("no activation 'Wrong'"));
+  CHECK_THAT(failure(", activations = [\"Sigmoid\"]", {1, 20, 4}, 3), Catch::Contains("too few activations"));
+}
+
 TEST_CASE("threads share a session with opaque nodes") {
   const Graph graph = import_text(kLooping);
   const auto session = prepare_session(cpu_backend(), graph, {});

@@ -26,6 +26,11 @@ enum class KernelChoice {
   kMeasured,   // by these, and what they lack is measured while a plan is made, and kept there
 };
 
+// The output takes the place of the input: weights after a step, of those before it.
+struct Replacement {
+  std::size_t input, output;
+};
+
 struct SessionOptions {
   int threads = 1;                // see usable_threads
   Isa max_isa = Isa::kAvx512;     // libraries that choose by themselves take the limit of the process's first session
@@ -38,6 +43,8 @@ struct SessionOptions {
   // A file to keep the prepared plan in, so that the next process starts faster: packed weights and folded constants. It serves
   // the same model on the same kind of machine, and is made anew where it does not fit. Empty: none.
   std::string plan_cache = {};
+  // What Session::advance may compute in the memory of inputs, of the same types and sizes.
+  std::vector<Replacement> replacements = {};
   // Called between the nodes that are not compiled, and in their loops; throws to end a run.
   Checkpoint checkpoint = {};
 };
@@ -62,6 +69,9 @@ class Session {
   // that the session was made for, and on nothing else. Throws Error(kBadInput) if inputs do not fit, Error(kUnsupported) at a
   // node that cannot be executed.
   virtual std::vector<Tensor> run(std::span<const Tensor> inputs) = 0;
+  // The same with inputs that the caller has done with: those that outputs replace must own their memory, and nothing else may
+  // hold them. What replaces one may lie in its memory.
+  virtual std::vector<Tensor> advance(std::vector<Tensor> inputs) { return run(inputs); }
   // The same for values of all kinds. What knows tensors alone throws Error(kBadInput) for others.
   virtual std::vector<Datum> execute(std::span<const Datum> inputs);
   virtual std::vector<StepProfile> profile() const { return {}; }

@@ -341,6 +341,41 @@ class CommandLine(unittest.TestCase):
             self.assertIn("was interrupted", process.communicate(timeout=60)[1])
             self.assertEqual(process.returncode, 4)
 
+    def test_a_model_that_never_ends_is_optimized(self):
+        model, written = self.endless_loop()[0], self.path("ended.onnx")
+        with subprocess.Popen([REWRIGHT, "optimize", model, "-o", written, "--quiet", "--json", self.path("ended.json")]) as process:
+            self.assertRaises(subprocess.TimeoutExpired, process.wait, 5)  # at its Loop
+            process.send_signal(signal.SIGINT)
+            self.assertEqual(process.wait(timeout=60), 0)
+        onnx.checker.check_model(written, full_check=True)
+        self.assertEqual([node.op_type for node in onnx.load(written).graph.node], [node.op_type for node in onnx.load(model).graph.node])
+
+    def test_weights_that_are_no_numbers_are_kept_bit_by_bit(self):
+        weights = numpy.random.default_rng(0).normal(size=(4, 4)).astype("float32")
+        bits = weights.view(numpy.uint32)
+        bits[0] = [0xFF812345, 0x7FC54321, 0xFF800000, 0x7F800000]  # a signalling NaN, a quiet one, both infinities
+        bits[1, :2] = [0x80000000, 0x00000001]  # -0, a denormal number
+        graph = helper.make_graph(
+            [
+                helper.make_node("MatMul", ["x", "w"], ["a"]),
+                helper.make_node("Relu", ["a"], ["b"]),
+                helper.make_node("Relu", ["b"], ["c"]),
+                helper.make_node("Transpose", ["w"], ["turned"], perm=[1, 0]),
+                helper.make_node("MatMul", ["c", "turned"], ["y"]),
+            ],
+            "numbers",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 4])],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 4])],
+            [tensor("w", weights)],
+        )
+        model, written = self.path("numbers.onnx"), self.path("fewer.onnx")
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), model)
+        self.report("optimize", model, "-o", written, "--estimate", "--no-timing")
+        found = {t.name: numpy_helper.to_array(t).view(numpy.uint32) for t in onnx.load(written).graph.initializer}
+        numpy.testing.assert_array_equal(found.pop("w"), bits)
+        for turned in found.values():
+            numpy.testing.assert_array_equal(turned, bits.T)
+
     def test_run_traces(self):
         numpy.save(self.path("x.npy"), numpy.zeros((1, 4, 16, 16), "float32"))
         options = ["--input", f"x={self.path('x.npy')}", "--output-dir", self.path("out"), "--trace", self.path("trace.json")]

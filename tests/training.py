@@ -9,10 +9,12 @@ import os
 import pathlib
 import random
 import signal
+import struct
 import subprocess
 import tempfile
 import time
 import unittest
+import zlib
 
 import numpy
 import onnx
@@ -45,7 +47,19 @@ def perceptron():
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
-class Training(unittest.TestCase):
+def write_png(file, grey):
+    """A PNG file of 8-bit grey pixels, [height, width]."""
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    height, width = grey.shape
+    lines = b"".join(b"\0" + line.tobytes() for line in grey)
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    file.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b""))
+
+
+class Fixture(unittest.TestCase):
     def setUp(self):
         self.temporary = tempfile.TemporaryDirectory()
         self.folder = pathlib.Path(self.temporary.name)
@@ -86,6 +100,8 @@ class Training(unittest.TestCase):
         self.assertIn(what, lines[0])
         self.assertFalse((self.folder / "refused.onnx").exists())
 
+
+class Training(Fixture):
     def test_a_trained_model_is_the_model_with_better_weights(self):
         facts = self.folder / "facts"
         metrics = self.folder / "metrics"
@@ -149,13 +165,103 @@ class Training(unittest.TestCase):
         onnx.checker.check_model(onnx.load(self.folder / "part.onnx"), full_check=True)
         self.assertEqual(self.trained("again.onnx", *keep), whole)
 
+    def test_a_step_keeps_to_a_budget_of_memory(self):
+        rng = numpy.random.default_rng(5)
+        nodes, weights, value = [], [], "x"
+        for layer, (rows, columns) in enumerate([(4, 64), *[(64, 64)] * 5, (64, 3)]):
+            weight = (rng.normal(size=(rows, columns)) / rows**0.5).astype("float32")
+            weights.append(numpy_helper.from_array(weight, f"w{layer}"))
+            nodes.append(helper.make_node("MatMul", [value, f"w{layer}"], [f"a{layer}"]))
+            value = f"b{layer}"
+            nodes.append(helper.make_node("Tanh", [f"a{layer}"], [value]))
+        value_info = helper.make_tensor_value_info
+        inputs, outputs = [value_info("x", TensorProto.FLOAT, ["N", 4])], [value_info(value, TensorProto.FLOAT, ["N", 3])]
+        graph = helper.make_graph(nodes, "deep", inputs, outputs, weights)
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), self.folder / "deep.onnx")
+        facts = self.folder / "facts"
+
+        def run(*options, processes=1):
+            options = ["--epochs", "3", "--optimizer", "sgd", "--json", str(facts), *options]
+            self.trained("out.onnx", *options, model="deep.onnx", processes=processes)
+            return json.loads(facts.read_text())
+
+        free = run()
+        whole = run("--memory-budget", "1G")
+        self.assertEqual(whole["rematerialization"]["nodes_again"], 0)
+        self.assertLess(whole["peak_bytes"], free["peak_bytes"])
+        self.assertAlmostEqual(whole["loss"], free["loss"], places=5)
+        small = run("--memory-budget", str(whole["peak_bytes"] * 9 // 10))
+        self.assertLessEqual(small["peak_bytes"], whole["peak_bytes"] * 9 // 10)
+        self.assertGreater(small["rematerialization"]["nodes_again"], 0)
+        self.assertAlmostEqual(small["loss"], whole["loss"], places=5)
+        if ARGUMENTS.mpirun:
+            half = run("--memory-budget", str(whole["peak_bytes"] * 4 // 5), processes=2)
+            self.assertLessEqual(half["peak_bytes"], whole["peak_bytes"] * 4 // 5)
+            self.assertAlmostEqual(half["loss"], whole["loss"], places=5)
+        self.refused("the least that was found is", "--memory-budget", "1K", model="deep.onnx")
+        self.refused("512M", "--memory-budget", "much", status=2)
+
+    def test_tables_and_pictures_train_as_arrays_do(self):
+        table = self.folder / "data.csv"
+        rows = [[*(repr(float(v)) for v in x), str(t)] for x, t in zip(self.x, self.targets)]
+        table.write_text("a,b,c,d,class\n" + "".join(",".join(row) + "\n" for row in rows))
+        arrays = self.trained("arrays.onnx", "--epochs", "2")
+        self.assertEqual(self.trained("table.onnx", "--epochs", "2", "--target", "class", data="data.csv"), arrays)
+        # Grey pictures of 2 x 2 are the model's 4 numbers.
+        model = perceptron()
+        model.graph.node.insert(0, helper.make_node("Flatten", ["picture"], ["x"]))
+        model.graph.input[0].CopyFrom(helper.make_tensor_value_info("picture", TensorProto.FLOAT, ["N", 1, 2, 2]))
+        onnx.save(model, self.folder / "seeing.onnx")
+        pixels = numpy.random.default_rng(3).integers(0, 256, size=(48, 1, 2, 2), dtype="uint8")
+        classes = numpy.arange(48) // 16
+        for number, (picture, name) in enumerate(zip(pixels, classes)):
+            (self.folder / "pictures" / f"class{name}").mkdir(parents=True, exist_ok=True)
+            write_png(self.folder / "pictures" / f"class{name}" / f"{number:02}.png", picture[0])
+        (self.folder / "arrays").mkdir()
+        numpy.save(self.folder / "arrays/picture.npy", ((pixels / 255.0 - 0.5) / 0.25).astype("float32"))
+        numpy.save(self.folder / "arrays/targets.npy", classes)
+        arrays = self.trained("arrays.onnx", "--epochs", "2", data="arrays", model="seeing.onnx")
+        options = ["--epochs", "2", "--mean", "0.5", "--std", "0.25"]
+        self.assertEqual(self.trained("seen.onnx", *options, data="pictures", model="seeing.onnx"), arrays)
+        (self.folder / "pictures/class1/20.png").write_bytes(b"\x89PNG, once")
+        self.refused("class1/20.png: is a damaged PNG file", *options, data="pictures", model="seeing.onnx")
+
+    def test_what_is_dropped_is_the_same_again(self):
+        model = perceptron()
+        model.graph.initializer.extend([numpy_helper.from_array(numpy.float32(0.4), "ratio"), numpy_helper.from_array(numpy.bool_(True), "train")])
+        model.graph.node.insert(3, helper.make_node("Dropout", ["c", "ratio", "train"], ["kept"], name="drop"))
+        model.graph.node[4].input[0] = "kept"
+        onnx.save(model, self.folder / "dropping.onnx")
+        options = ["--epochs", "3", "--shards", "2"]
+        whole = self.trained("whole.onnx", *options, model="dropping.onnx")
+        self.assertEqual(self.trained("again.onnx", *options, model="dropping.onnx"), whole)
+        self.assertNotEqual(self.trained("other.onnx", *options, "--seed", "1", model="dropping.onnx"), whole)
+        if ARGUMENTS.mpirun:
+            self.assertEqual(self.trained("two.onnx", *options, model="dropping.onnx", processes=2), whole)
+        facts = self.folder / "facts"
+        judged = ["--epochs", "20", "--validate", str(self.folder / "data"), "--json", str(facts)]
+        self.trained("judged.onnx", *judged, model="dropping.onnx")  # by all that it has: nothing is dropped then
+        self.assertGreater(json.loads(facts.read_text())["validation"]["accuracy"], 0.8)
+        self.assertEqual([n.op_type for n in onnx.load(self.folder / "judged.onnx").graph.node], [n.op_type for n in model.graph.node])
+
+    def test_short_products_and_parts_train_as_well(self):
+        facts = self.folder / "facts"
+        judged = ["--epochs", "20", "--validate", str(self.folder / "data"), "--json", str(facts)]
+        for options, least in ((["--precision", "bfloat16"], 0.85), (["--precision", "float16"], 0.85), (["--accumulate", "3"], 0.7)):
+            self.trained("out.onnx", *judged, *options)
+            # Parts of four examples leave batch normalizations little to go by.
+            self.assertGreater(json.loads(facts.read_text())["validation"]["accuracy"], least, options)
+        # Sums beyond all numbers: of which node, is said.
+        self.write("huge", numpy.full((24, 4), 3e38, "float32"), self.targets[:24])
+        self.refused('the loss or a gradient is not finite, first in the result of', data="huge")
+
     def test_what_cannot_be_trained_on_is_refused(self):
         self.write("short", self.x[:5], self.targets[:5])
         self.refused("fewer than a batch", data="short")
         self.write("wide", numpy.zeros((24, 5), "float32"), numpy.zeros(24, "int64"))
         self.refused("x", data="wide")
         self.write("classes", self.x[:24], numpy.full(24, 3))
-        self.refused("target 0 is class 3", data="classes")
+        self.refused("targets.npy: example 0: the target is class 3", data="classes")
         self.write("real", self.x[:24], self.x[:24, 0])
         self.refused("targets", data="real")
         self.write("uneven", self.x[:24], self.targets[:20])
@@ -163,12 +269,19 @@ class Training(unittest.TestCase):
         broken = self.x[:24].copy()
         broken[3, 2] = numpy.nan
         self.write("nan", broken, self.targets[:24])
-        self.refused("step", data="nan")
+        self.refused("x.npy: example 3: holds a number that is not finite", data="nan")
         self.trained("skipped.onnx", "--on-nan", "skip", data="nan")
-        self.refused("x.npy", data="none")
+        self.refused("none: cannot be read", data="none")
+        (self.folder / "empty").mkdir()
+        self.refused("x.npy", data="empty")
         self.refused("shards", "--shards", "5", status=2)
         self.refused("there are", "--loss", "none", status=2)
         self.refused("there are", "--optimizer", "none", status=2)
+        (self.folder / "bad.csv").write_text("a,b,c,d,target\n1,2,3,4,0\n1,,3,4,0\n")
+        self.refused("bad.csv:3: column 'b' is empty", data="bad.csv")
+        self.refused("there is no column 'e'", "--target", "e", data="bad.csv")
+        (self.folder / "pictures" / "a").mkdir(parents=True)
+        self.refused("pictures", data="pictures")
         state = str(self.folder / "state")
         self.trained("one.onnx", "--epochs", "1", "--checkpoint", state)
         self.refused("another run", "--checkpoint", state, "--resume", "--seed", "5")

@@ -2,12 +2,14 @@
 #include <algorithm>
 #include <map>
 
+#include "operators/identity.h"
 #include "verifier/normal_form.h"
 
 namespace rewright::proof {
 
 namespace {
 
+constexpr std::string_view kSelect = "select";
 constexpr std::int64_t kLargestPower = 4;  // that is written as a product
 
 bool is_reciprocal(const Factor& f) { return f.kind == Factor::Kind::kFunction && f.name == "reciprocal"; }
@@ -78,6 +80,22 @@ std::optional<Sum> undone(const Function& function, const Sum& argument) {
   return result;
 }
 
+// f(x, e) = x, f(e, x) = x where f is commutative; x^n as a product.
+std::optional<Sum> of_two(const std::string& name, const Function& law, const std::vector<Sum>& arguments) {
+  const auto exponent = number(arguments[1]);
+  if (const auto identity = right_identity(law)) {
+    if (exponent && *exponent == Rational(*identity)) return arguments[0];
+    if (const auto first = number(arguments[0]); law.commutative && first && *first == Rational(*identity)) return arguments[1];
+  }
+  const bool is_power = &law == &functions::pow && name == law.name;
+  if (!is_power || !exponent || exponent->denominator() != 1 || exponent->numerator() < 1 ||
+      exponent->numerator() > kLargestPower)
+    return std::nullopt;
+  Sum result = arguments[0];
+  for (std::int64_t n = 1; n < exponent->numerator(); ++n) result = product(result, with_fresh_names(arguments[0]));
+  return result;
+}
+
 // The exponential that a value is of.
 const Function* exponential_of(const Sum& value) {
   if (value.size() != 1 || value[0].factors.empty()) return nullptr;
@@ -142,12 +160,19 @@ Sum Normalizer::apply_function(const std::string& name, const Function* law, con
 
 // The arguments have no cases any more.
 Sum Normalizer::function_value(const std::string& name, const Function* law, const std::vector<Sum>& arguments) {
+  if (law && arguments.size() == 2)
+    if (const auto value = of_two(name, *law, arguments)) return *value;
+  if (!law && name == kSelect)
+    if (const Factor* condition = only_factor(arguments[0]); condition && condition->law == &functions::logical_not)
+      return single(function(name, law, {condition->arguments[0], arguments[2], arguments[1]}));
   if (!law || arguments.size() != 1) return single(function(name, law, arguments));
   Sum argument = arguments[0];
   if (law->zero_at_zero && argument.empty()) return {};
   if (law->exponential) return of_sum(name, law, argument);
   if (law->undoes)
     if (const auto value = undone(*law->undoes, argument)) return *value;
+  if (law->undoes && law->undoes->exponential)
+    if (const auto value = of_product(name, law, argument)) return *value;
   if (law->monotone && !law->partial && argument.size() == 1)
     if (const Sum value = of_maximum(name, law, argument[0]); !value.empty()) return value;
   const Factor* inner = only_factor(argument);
@@ -169,6 +194,24 @@ Sum Normalizer::function_value(const std::string& name, const Function* law, con
   const Sum value = scaled(single(function(name, law, {scaled(argument, -1)})), scale);
   if (law->symmetry == Symmetry::kEven) return value;
   return law->symmetry == Symmetry::kOdd ? scaled(value, -1) : joined(constant(1), scaled(value, -1));
+}
+
+// f(x y) = f(x) + f(y) and f(1 / x) = -f(x) for positive x and y, where f undoes an exponential. Nothing if the argument is no
+// product of what is known to be positive.
+std::optional<Sum> Normalizer::of_product(const std::string& name, const Function* law, Sum argument) {
+  const std::vector<Factor> factors = take_common_factors(argument);
+  const auto rest = proof::number(argument);
+  const bool is_one = rest && *rest == Rational(1);
+  if (factors.empty() || !(is_one || is_positive_sum(argument))) return std::nullopt;
+  if (factors.size() == 1 && is_one && !is_reciprocal(factors[0])) return std::nullopt;
+  Sum result = is_one ? Sum() : function_value(name, law, {argument});
+  for (const Factor& f : factors) {
+    const bool divides = is_reciprocal(f);
+    if (!is_positive(f) && !(divides && is_positive_sum(f.arguments[0]))) return std::nullopt;
+    result =
+        joined(std::move(result), scaled(function_value(name, law, {divides ? f.arguments[0] : single(f)}), divides ? -1 : 1));
+  }
+  return result;
 }
 
 // f(max S) = max f(S), where S is not empty. Nothing if the argument is no maximum.

@@ -6,6 +6,22 @@
 
 namespace rewright::proof {
 
+std::optional<Rational> number(const Sum& sum) {
+  if (sum.empty()) return Rational(0);
+  const bool only = sum.size() == 1 && sum[0].bound.empty() && sum[0].guards.empty() && sum[0].factors.empty();
+  return only ? std::optional(sum[0].coefficient) : std::nullopt;
+}
+
+Sum with_fresh_names(Sum sum) {
+  for (Term& t : sum) {
+    Replacements names;
+    for (const Index& v : t.bound) names.emplace_back(v, Index::fresh(v.as_atom()->name));
+    t = replaced(t, names);
+    t.bound = replaced(t.bound, names);
+  }
+  return sum;
+}
+
 namespace {
 
 constexpr std::size_t kMostVariables = 6;  // of a product that a sum is looked for in
@@ -126,23 +142,6 @@ bool mentions(const Factor& factor, const Indices& variables) { return mentions(
 
 Term as_term(const MaximumElement& e) { return {1, e.bound, e.guards, {function("element", nullptr, {e.value})}, {}}; }
 bool is_plain(const MaximumElement& e) { return e.bound.empty() && e.guards.empty(); }
-std::optional<Rational> number(const Sum& sum) {
-  if (sum.empty()) return Rational(0);
-  const bool only = sum.size() == 1 && sum[0].bound.empty() && sum[0].guards.empty() && sum[0].factors.empty();
-  return only ? std::optional(sum[0].coefficient) : std::nullopt;
-}
-
-// The same sum over variables of its own.
-Sum with_fresh_names(Sum sum) {
-  for (Term& t : sum) {
-    Replacements names;
-    for (const Index& v : t.bound) names.emplace_back(v, Index::fresh(v.as_atom()->name));
-    t = replaced(t, names);
-    t.bound = replaced(t.bound, names);
-  }
-  return sum;
-}
-
 // f(x) (1 / f(x)) = 1 for what is never 0.
 void cancel_exponentials(Term& term) {
   const auto divided = [](const Factor& f) -> const Factor* {

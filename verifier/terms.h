@@ -12,11 +12,14 @@ namespace rewright::proof {
 
 // Bound variables that equations determine are eliminated, trivial guards dropped, terms that are surely 0 too.
 Sum simplified(const Sum& sum);
+// Their bound variables must be different: a sum times itself is product(sum, with_fresh_names(sum)).
 Sum product(const Sum& a, const Sum& b);
+Sum with_fresh_names(Sum sum);
 Sum scaled(Sum sum, const Rational& factor);
 Sum with_guards(const Sum& sum, const Guards& guards, const Indices& bound = {});
 Sum joined(Sum a, const Sum& b);
 Sum constant(const Rational& value);
+std::optional<Rational> number(const Sum& sum);  // nothing if it is more than a number
 Sum single(Factor factor);
 
 // Takes away the factors that all terms have and that do not depend on their bound variables.

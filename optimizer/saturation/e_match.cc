@@ -335,7 +335,7 @@ std::optional<std::uint32_t> EMatcher::bind(const EMatch& match) {
     } catch (const Error&) {
       return std::nullopt;
     }
-    if (!typing || typing->outputs.size() != pattern.outputs || pattern.op->random()) return std::nullopt;
+    if (!typing || typing->outputs.size() < pattern.outputs || pattern.op->random()) return std::nullopt;
     binding->attributes.push_back(typing->attributes);
     binding->types.push_back(typing->outputs);
   }

@@ -3,8 +3,8 @@
 #include <map>
 #include <set>
 
+#include "optimizer/backtrack.h"
 #include "optimizer/saturation/saturation.h"
-#include "optimizer/search.h"
 
 namespace rewright {
 

@@ -271,7 +271,7 @@ Extraction extract(const ExtractionProblem& problem, const ExtractionOptions& op
   const double scale = result.seconds > 0 ? 1000 / result.seconds : 1;  // so that the solver's tolerances fit
   ChoiceProgram program(problem, choices, scale);
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(options.seconds);
-  IntegerProgram::Options limits{options.gap, options.nodes, options.iterations, 0, options.seed};
+  IntegerProgram::Options limits{options.gap, options.nodes, options.iterations, options.hopeless, 0, options.seed};
   for (;;) {
     const std::chrono::duration<double> left = end - std::chrono::steady_clock::now();
     limits.seconds = std::max(0.0, left.count());

@@ -32,6 +32,7 @@ struct ExtractionOptions {
   double gap = 1e-3;
   std::int64_t nodes = 50;         // of branch and bound
   std::int64_t iterations = 2000;  // of the simplex method: the first node alone may take long
+  double hopeless = 0.8;           // as IntegerProgram::Options; 0: never
   double seconds = 20;
   int seed = 0;
 };

@@ -129,7 +129,7 @@ TEST_CASE("extraction finds the cheapest choice, shared e-nodes counted once and
     saturation.run(limits);
     const EGraph& e = saturation.graph();
     const ExtractionProblem problem = random_costs(e, seed);
-    const Extraction found = extract(problem, {.gap = 1e-9, .nodes = 1000});
+    const Extraction found = extract(problem, {.gap = 1e-9, .nodes = 1000, .hopeless = 0});
     INFO("seed " << seed);
     CHECK(found.optimal);
     CHECK(found.seconds == Approx(Exhaustive(problem).run()));
@@ -155,7 +155,7 @@ TEST_CASE("extraction finds the cheapest choice where some cost less together") 
     saturation.run(limits);
     ExtractionProblem problem = random_costs(saturation.graph(), seed);
     add_random_savings(problem, seed);
-    const Extraction found = extract(problem, {.gap = 1e-9, .nodes = 1000, .iterations = 1000000});
+    const Extraction found = extract(problem, {.gap = 1e-9, .nodes = 1000, .iterations = 1000000, .hopeless = 0});
     INFO("seed " << seed);
     CHECK(found.optimal);
     // Trying all takes no second e-node for a class that is made already, which may save more than it costs.

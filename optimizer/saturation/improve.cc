@@ -22,6 +22,7 @@ Improvement improve(const Graph& region, const RuleIndex& rules, CostModel& cost
   Improvement result;
   result.step.kind = Step::Kind::kSaturate;
   result.seconds = measured_cost(region, rules, costs);
+  if (costs.incomplete()) return result;
   Saturation saturation(region, rules, options.saturation);
   result.reason = saturation.run(limits);
   result.nodes = saturation.graph().live_count();
@@ -48,7 +49,7 @@ Improvement improve(const Graph& region, const RuleIndex& rules, CostModel& cost
     const std::optional<Graph> graph = apply_step(region, rules, step);
     if (!graph) break;  // around a node whose shape is not known
     const double seconds = measured_cost(*graph, rules, costs);
-    if (limits.reached()) break;  // some costs were not measured
+    if (limits.reached() || costs.incomplete()) break;  // some costs were not measured
     if (seconds < result.seconds * (1 - 1e-9)) {
       result.seconds = seconds;
       result.step = std::move(step);

@@ -25,7 +25,8 @@ struct Improvement {
   std::int64_t iterations = 0;  // of the simplex method
 };
 
-// The region's graph must be tidy.
+// The region's graph must be tidy. Where costs would have to be measured and may not be (CostModel::fork), it ends, and what it
+// says counts for nothing.
 Improvement improve(const Graph& region, const RuleIndex& rules, CostModel& costs, const ImproveOptions& options,
                     Limits& limits);
 

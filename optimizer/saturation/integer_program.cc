@@ -8,6 +8,12 @@
 
 namespace rewright {
 
+namespace {
+
+constexpr std::int64_t kHopelessIterations = 300;
+
+}  // namespace
+
 int IntegerProgram::add_variable(double cost, double lower, double upper, bool integer) {
   costs_.push_back(cost);
   lower_.push_back(lower);
@@ -59,7 +65,9 @@ IntegerProgram::Solution IntegerProgram::minimize(const std::vector<double>& sta
   }
   // The first node may take longer than all others, so nodes alone limit little.
   highs.setCallback([&](int, const std::string&, const HighsCallbackOutput* now, HighsCallbackInput* reply, void*) {
-    if (now->mip_total_lp_iterations >= options.iterations) reply->user_interrupt = 1;
+    if (now->mip_total_lp_iterations >= options.iterations ||
+        (now->mip_total_lp_iterations >= kHopelessIterations && now->mip_dual_bound < options.hopeless * now->mip_primal_bound))
+      reply->user_interrupt = 1;
   });
   highs.startCallback(kCallbackMipInterrupt);
   Solution result;

@@ -23,6 +23,9 @@ class IntegerProgram {
     double gap = 1e-4;                                                   // relative, between what was found and the bound
     std::int64_t nodes = 500;                                            // of branch and bound
     std::int64_t iterations = std::numeric_limits<std::int64_t>::max();  // of the simplex method
+    // Given up where after some iterations the bound is below this share of the best that is known: so far from it, the rest of
+    // the iterations seldom finds anything.
+    double hopeless = 0;
     double seconds = 10;
     int seed = 0;
   };

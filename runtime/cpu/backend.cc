@@ -55,7 +55,7 @@ bool same_types(std::span<const Tensor> tensors, const std::vector<TensorType>& 
   return true;
 }
 
-class CpuSession final : public Session {
+class CpuSession final : public Session, public StreamingSession {
  public:
   CpuSession(Graph graph, const SessionOptions& options)
       : options_(options), outputs_(graph.outputs().begin(), graph.outputs().end()) {
@@ -63,6 +63,7 @@ class CpuSession final : public Session {
     plan_options_.isa = cpu::usable_isa(options.max_isa);
     plan_options_.threads = usable_threads(options.threads);
     plan_options_.transformed_convolutions = options.transformed_convolutions;
+    plan_options_.replacements = options.replacements;
     cpu::set_dnnl_limit(options.max_isa);
     choices_ = cpu_choices(options);
     if (sizes_known(graph_)) {
@@ -82,6 +83,17 @@ class CpuSession final : public Session {
       return outputs;
     }
     return run_plan(given);
+  }
+
+  bool stream(TensorStream& tensors) override {
+    if (!fixed_ || options_.precision_double) return false;
+    translated([&] { fixed_->stream(tensors); });
+    return true;
+  }
+
+  std::vector<Tensor> advance(std::vector<Tensor> inputs) override {
+    if (!fixed_ || options_.precision_double || !same_types(inputs, fixed_types_)) return run(inputs);
+    return translated([&] { return fixed_->advance(std::move(inputs)); });
   }
 
   std::vector<StepProfile> profile() const override {

@@ -221,14 +221,14 @@ class ChannelsKernel final : public Kernel {
   const RealLoops<float>& loops_;
 };
 
+}  // namespace
+
 std::unique_ptr<Kernel> make_reorder(const memory::desc& source, const memory::desc& target) {
   const dnnl::reorder::primitive_desc description(dnnl_engine(), source, dnnl_engine(), target, user_scratchpad());
   return std::make_unique<DnnlKernel>(
       dnnl::reorder(description), description.scratchpad_desc(),
       std::vector<DnnlKernel::Argument>{{DNNL_ARG_FROM, source, 0, -1}, {DNNL_ARG_TO, target, -1, 0}});
 }
-
-}  // namespace
 
 std::unique_ptr<Kernel> make_reorder(DataType type, const Sizes& sizes, Layout from, Layout to, const PlanOptions& options) {
   const memory::data_type moved = byte_size(type) == 1 ? memory::data_type::u8 : dnnl_type(type).value();

@@ -90,6 +90,7 @@ class PiecesKernel final : public Kernel {
 std::unique_ptr<Kernel> followed_by(std::unique_ptr<Kernel> kernel, RowLoops::Unary function, std::int64_t elements);
 
 // Of floats, integers of 32 bits, or elements of one byte.
+std::unique_ptr<Kernel> make_reorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to);
 std::unique_ptr<Kernel> make_reorder(DataType type, const Sizes& sizes, Layout from, Layout to, const PlanOptions& options);
 // The argument `number` of a primitive for the group that computes `result`: constant data in another description. `data` is
 // asked for where the plan cache does not have it.

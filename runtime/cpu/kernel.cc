@@ -10,7 +10,9 @@ const KernelTable& kernel_table() {
     register_pools(t);
     register_products(t);
     register_quantized(t);
+    register_random_bits(t);
     register_scatters(t);
+    register_weight_gradients(t);
     return t;
   }();
   return table;

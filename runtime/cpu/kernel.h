@@ -57,12 +57,14 @@ class NodePlan : public fusion::Taken {
 using MakeNodePlan = std::function<std::unique_ptr<NodePlan>(Planner& planner, const Node& node)>;
 using KernelTable = std::map<std::string, MakeNodePlan, std::less<>>;
 
-void register_concatenations(KernelTable& table);  // concatenation.cc
-void register_convolutions(KernelTable& table);    // convolution.cc
-void register_pools(KernelTable& table);           // pooling.cc
-void register_products(KernelTable& table);        // products.cc
-void register_quantized(KernelTable& table);       // quantized.cc
-void register_scatters(KernelTable& table);        // scatter.cc
+void register_concatenations(KernelTable& table);    // concatenation.cc
+void register_convolutions(KernelTable& table);      // convolution.cc
+void register_pools(KernelTable& table);             // pooling.cc
+void register_products(KernelTable& table);          // products.cc
+void register_quantized(KernelTable& table);         // quantized.cc
+void register_random_bits(KernelTable& table);       // random_bits.cc
+void register_scatters(KernelTable& table);          // scatter.cc
+void register_weight_gradients(KernelTable& table);  // weight_gradient.cc
 const KernelTable& kernel_table();
 
 // A node's attributes by the names of the operator's fields. The name must exist and have that type.

@@ -102,6 +102,7 @@ std::vector<Tensor> evaluate_constants(const Graph& graph, const PlanOptions& op
   once.fold_constants = false;
   once.cache = nullptr;
   once.choices = nullptr;
+  once.replacements.clear();
   PlanCache* const cache = options.cache;
   if (cache != nullptr && find_constants(graph, results, *cache, result)) return result;
   PlanRunner runner(make_plan(part, once));

@@ -26,6 +26,7 @@ struct PlanOptions {
   // How kernels are chosen among those that compute the same; null: by estimate. May be used until the plan is made.
   MeasuredChoices* choices = nullptr;
   std::optional<ConvolutionMethod> convolution = {};  // of all convolutions that have it: to time it
+  std::vector<Replacement> replacements = {};         // see SessionOptions
 };
 
 // Bytes that one or more values lie in.
@@ -33,8 +34,9 @@ struct Storage {
   enum class Kind { kArena, kInput, kConstant, kOutput };
   Kind kind = Kind::kArena;
   std::size_t bytes = 0;
-  int number = -1;  // of the input or output
-  Tensor constant;  // kConstant; keeps its bytes alive
+  int number = -1;    // of the input or output
+  int replaces = -1;  // of an output: the input whose memory it lies in
+  Tensor constant;    // kConstant; keeps its bytes alive
   const std::byte* fixed = nullptr;
   std::shared_ptr<const void> owner;
   int part_of = -1;           // lies inside of another storage ...
@@ -47,6 +49,7 @@ struct Step {
   std::string node, operators;
   std::unique_ptr<Kernel> kernel;
   std::vector<int> inputs, outputs;  // storages
+  std::vector<int> read_in_place;    // inputs of which each element is read only to compute the one that stands there
   int scratch = -1;
   double flops = 0, bytes = 0;
   bool changes_layout = false;  // between operators

@@ -48,6 +48,21 @@ class ReferenceKernel final : public Kernel {
   std::vector<TensorType> types_;
 };
 
+// Is each element of the operand read only for the element of the result that stands in its place?
+bool is_read_in_place(const Element& e, const Indices& position, int operand) {
+  using Kind = ElementNode::Kind;
+  if (e->kind == Kind::kReduce || e->kind == Kind::kChoose || e->kind == Kind::kFromIndex) return false;
+  if (e->kind == Kind::kRead) {
+    if (e->operand == operand) return !e->zero_outside && e->position == position;
+    bool computed = false;  // a position that is read from a tensor
+    for (const Index& i : e->position)
+      for_each_atom(i, [&](const Atom& atom) { computed = computed || atom.kind == Atom::Kind::kLoad; });
+    return !computed;
+  }
+  return std::all_of(e->arguments.begin(), e->arguments.end(),
+                     [&](const Element& a) { return is_read_in_place(a, position, operand); });
+}
+
 class TileKernel final : public Kernel {
  public:
   explicit TileKernel(StagedProgram program) : program_(std::move(program)) {}
@@ -126,6 +141,7 @@ Plan Planner::make() {
   }
   plan_outputs();
   find_lifetimes();
+  replace_inputs();
   assign_memory(plan_);
   return std::move(plan_);
 }
@@ -310,7 +326,14 @@ bool Planner::add_tiles(const Element& element, const Indices& position, ValueId
       if (s < 0) s = any;
     const int target = add_value(result, layout);
     if (any < 0) inputs.clear();
-    add_step(std::make_unique<TileKernel>(std::move(*program)), std::move(inputs), {target});
+    std::vector<int> in_place;
+    if (!plan_.options.replacements.empty())
+      for (std::size_t k = 0; k < inputs.size(); ++k)
+        if (types[k].type == out.type && types[k].sizes == out.sizes && types[k].layout == layout &&
+            is_read_in_place(element, position, static_cast<int>(k)))
+          in_place.push_back(inputs[k]);
+    add_step(std::make_unique<TileKernel>(std::move(*program)), std::move(inputs), {target}).read_in_place =
+        std::move(in_place);
     return true;
   }
   return false;
@@ -345,6 +368,25 @@ void Planner::find_lifetimes() {
     if (step.scratch >= 0) use(step.scratch, static_cast<int>(n));
   }
   for (const int s : plan_.outputs) use(s, static_cast<int>(plan_.steps.size()));
+}
+
+// Outputs that a step computes element by element from what they replace, which nothing reads later, lie there.
+void Planner::replace_inputs() {
+  for (const Replacement& r : plan_.options.replacements) {
+    const int at = plan_.outputs.at(r.output);
+    Storage& output = plan_.storages[at];
+    if (output.kind != Storage::Kind::kOutput || output.number != static_cast<int>(r.output)) continue;
+    const auto input = std::find_if(plan_.storages.begin(), plan_.storages.end(), [&](const Storage& s) {
+      return s.kind == Storage::Kind::kInput && s.number == static_cast<int>(r.input);
+    });
+    if (input == plan_.storages.end() || input->bytes != output.bytes || output.first < 0 || input->last != output.first)
+      continue;
+    const Step& step = plan_.steps[output.first];
+    const auto from = static_cast<int>(input - plan_.storages.begin());
+    const auto reads = std::count(step.inputs.begin(), step.inputs.end(), from);
+    if (reads > 0 && reads == std::count(step.read_in_place.begin(), step.read_in_place.end(), from))
+      output.replaces = static_cast<int>(r.input);
+  }
 }
 
 Plan make_plan(Graph graph, const PlanOptions& options) {

@@ -139,6 +139,7 @@ class Planner {
   void plan_pending(ValueId value);
   void plan_outputs();
   void find_lifetimes();
+  void replace_inputs();
   void plan_reference(int node);
   // Adds a step if the expression is a running sum; false if it is none.
   bool add_prefix(const Element& element, const Indices& position, ValueId result, const std::vector<ValueId>& operands);

@@ -19,8 +19,9 @@ struct PoolShape {
   Taps taps(std::size_t axis, std::int64_t position) const;
 };
 
-// Nothing if the attributes are not served, or something is empty.
-std::optional<PoolShape> read_pool(const Planner& planner, const Node& node, bool average);
+// Nothing if the attributes are not served, or something is empty; or if where the maxima stand is asked for, without
+// `indices`.
+std::optional<PoolShape> read_pool(const Planner& planner, const Node& node, bool average, bool indices = false);
 // Every channel's average, over the whole of a picture.
 std::optional<PoolShape> read_global_average(const Planner& planner, const Node& node);
 

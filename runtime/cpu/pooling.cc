@@ -1,6 +1,7 @@
 // Pools over windows, in the layout the input has: loops of our own where channels stand last, else oneDNN, which passes over
 // NaN when it looks for a maximum.
 #include <algorithm>
+#include <cmath>
 
 #include "runtime/cpu/epilogue.h"
 #include "runtime/cpu/layout_assignment.h"
@@ -164,7 +165,73 @@ class PoolPlan final : public NodePlan, public ChoosesLayout {
   Behind behind_;
 };
 
+// Maxima of plain pictures, and where each stands first: the gradient goes there.
+class MaximumKernel final : public Kernel {
+ public:
+  explicit MaximumKernel(PoolShape shape) : s_(of_three_axes(std::move(shape))) {}
+
+  void run(const Call& call) const override {
+    const std::int64_t planes = s_.x[0] * s_.x[1];
+    const double taps = static_cast<double>(element_count(s_.y) * element_count(s_.kernel));
+    call.workers.for_each(planes, taps, [&](std::int64_t plane, int) { run_plane(call, plane); });
+  }
+
+ private:
+  void run_plane(const Call& call, std::int64_t plane) const {
+    const std::int64_t size = s_.x[2] * s_.x[3] * s_.x[4], results = s_.y[2] * s_.y[3] * s_.y[4];
+    const float* const x = reinterpret_cast<const float*>(call.inputs[0]) + plane * size;
+    float* y = reinterpret_cast<float*>(call.outputs[0]) + plane * results;
+    auto* where = reinterpret_cast<std::int64_t*>(call.outputs[1]) + plane * results;
+    for (std::int64_t o = 0; o < s_.y[2]; ++o)
+      for (std::int64_t p = 0; p < s_.y[3]; ++p)
+        for (std::int64_t q = 0; q < s_.y[4]; ++q) {
+          const PoolShape::Taps slices = s_.taps(0, o), rows = s_.taps(1, p), columns = s_.taps(2, q);
+          std::int64_t best = -1;
+          for (std::int64_t i = 0; i < slices.count; ++i)
+            for (std::int64_t j = 0; j < rows.count; ++j)
+              for (std::int64_t k = 0; k < columns.count; ++k) {
+                const std::int64_t depth = slices.first + i * (s_.dilations[0] + 1),
+                                   row = rows.first + j * (s_.dilations[1] + 1);
+                const std::int64_t at = (depth * s_.x[3] + row) * s_.x[4] + columns.first + k * (s_.dilations[2] + 1);
+                // NaN is larger than all that comes after it.
+                if (best < 0 || !(x[at] <= x[best] || std::isnan(x[best]))) best = at;
+              }
+          *y++ = x[best];
+          *where++ = plane * size + best;
+        }
+  }
+
+  PoolShape s_;
+};
+
+class MaximumPlan final : public NodePlan {
+ public:
+  MaximumPlan(const Node& node, PoolShape shape) : node_(node), shape_(std::move(shape)) {}
+  void emit(Planner& planner, ValueId) override {
+    const int x = planner.storage(node_.inputs[0], kPlain);
+    const int y = planner.add_value(node_.outputs[0], kPlain), where = planner.add_value(node_.outputs[1], kPlain);
+    planner.add_step(std::make_unique<MaximumKernel>(shape_), {x}, {y, where});
+  }
+
+ private:
+  const Node& node_;
+  PoolShape shape_;
+};
+
+// Null if a window may lie outside of the picture: it has no maximum then.
+std::unique_ptr<NodePlan> plan_maxima(Planner& planner, const Node& node) {
+  const bool plain = AttributeReader(node).number("storage_order") == 0 && node.outputs[0] != kNoValue;
+  auto shape = read_pool(planner, node, false, true);
+  if (!shape || !plain || planner.info(node.inputs[0]).type != DataType::kFloat) return nullptr;
+  const PoolShape whole = of_three_axes(*shape);
+  for (std::size_t a = 0; a < 3; ++a)
+    for (std::int64_t p = 0; p < whole.y[a + 2]; ++p)
+      if (whole.taps(a, p).count < 1) return nullptr;
+  return std::make_unique<MaximumPlan>(node, std::move(*shape));
+}
+
 std::unique_ptr<NodePlan> plan_pool(Planner& planner, const Node& node, bool average) {
+  if (!average && node.outputs.size() > 1 && node.outputs[1] != kNoValue) return plan_maxima(planner, node);
   auto shape = read_pool(planner, node, average);
   if (!shape) return nullptr;
   if (auto quantized = plan_quantized_pool(planner, node, *shape)) return quantized;

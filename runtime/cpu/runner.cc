@@ -1,4 +1,4 @@
-#include "runtime/cpu/runner.h"
+#include "runtime/cpu/runner_impl.h"
 
 #include <omp.h>
 #include <time.h>
@@ -20,15 +20,6 @@ double work_seconds(int threads) {
   clock_gettime(threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
-
-// The memory of one execution at a time.
-struct PlanRunner::Execution {
-  Tensor arena;
-  std::vector<std::byte*> addresses;     // by storage
-  std::vector<const std::byte*> inputs;  // of one step
-  std::vector<std::byte*> outputs;
-  std::vector<double> seconds;  // by step, of one run
-};
 
 PlanRunner::PlanRunner(Plan plan) : plan_(std::move(plan)), seconds_(plan_.steps.size()) { free_.push_back(take()); }
 PlanRunner::~PlanRunner() = default;
@@ -63,9 +54,26 @@ std::unique_ptr<PlanRunner::Execution> PlanRunner::take() {
 }
 
 std::vector<Tensor> PlanRunner::run(std::span<const Tensor> inputs) {
+  std::vector<Tensor> own(inputs.begin(), inputs.end());
+  for (const Storage& storage : plan_.storages)
+    if (storage.replaces >= 0) {
+      Tensor& input = own[static_cast<std::size_t>(storage.replaces)];
+      Tensor copy(input.type(), input.sizes());
+      std::memcpy(copy.mutable_bytes().data(), input.bytes().data(), input.byte_count());
+      input = std::move(copy);
+    }
+  return advance(std::move(own));
+}
+
+std::vector<Tensor> PlanRunner::advance(std::vector<Tensor> inputs) {
   std::vector<Tensor> outputs(plan_.outputs.size());
-  for (std::size_t o = 0; o < outputs.size(); ++o)
-    outputs[o] = Tensor(plan_.output_types[o].type, values(plan_.output_types[o].shape));
+  for (std::size_t o = 0; o < outputs.size(); ++o) {
+    const Storage& storage = plan_.storages[plan_.outputs[o]];
+    if (storage.replaces >= 0 && storage.number == static_cast<int>(o))
+      outputs[o] = inputs[static_cast<std::size_t>(storage.replaces)];
+    else
+      outputs[o] = Tensor(plan_.output_types[o].type, values(plan_.output_types[o].shape));
+  }
   run_into(inputs, outputs);
   return outputs;
 }
@@ -75,11 +83,28 @@ void PlanRunner::run_into(std::span<const Tensor> inputs, std::span<Tensor> outp
   const Workers workers(plan_.options.threads, plan_.options.piece_nanoseconds);
   std::unique_ptr<Execution> execution = take();
   execute(*execution, workers, inputs, outputs);
+  give_back(std::move(execution));
+}
+
+void PlanRunner::give_back(std::unique_ptr<Execution> execution) {
   const std::lock_guard lock(mutex_);
   if (measured_)
     for (std::size_t n = 0; n < seconds_.size(); ++n) seconds_[n] += execution->seconds[n];
   ++runs_;
   free_.push_back(std::move(execution));
+}
+
+void PlanRunner::run_step(Execution& e, std::size_t number, const Workers& workers) const {
+  const Step& step = plan_.steps[number];
+  e.inputs.clear();
+  e.outputs.clear();
+  for (const int s : step.inputs) e.inputs.push_back(e.addresses[s]);
+  for (const int s : step.outputs) e.outputs.push_back(e.addresses[s]);
+  const Call call{e.inputs, e.outputs, step.scratch >= 0 ? e.addresses[step.scratch] : nullptr, workers};
+  if (!measured_) return step.kernel->run(call);
+  const double start = work_seconds(plan_.options.threads);
+  step.kernel->run(call);
+  e.seconds[number] = work_seconds(plan_.options.threads) - start;
 }
 
 void PlanRunner::execute(Execution& e, const Workers& workers, std::span<const Tensor> inputs,
@@ -97,21 +122,7 @@ void PlanRunner::execute(Execution& e, const Workers& workers, std::span<const T
     }
     if (root != s) e.addresses[s] = e.addresses[root] + at;
   }
-  for (std::size_t n = 0; n < plan_.steps.size(); ++n) {
-    const Step& step = plan_.steps[n];
-    e.inputs.clear();
-    e.outputs.clear();
-    for (const int s : step.inputs) e.inputs.push_back(e.addresses[s]);
-    for (const int s : step.outputs) e.outputs.push_back(e.addresses[s]);
-    const Call call{e.inputs, e.outputs, step.scratch >= 0 ? e.addresses[step.scratch] : nullptr, workers};
-    if (!measured_) {
-      step.kernel->run(call);
-      continue;
-    }
-    const double start = work_seconds(plan_.options.threads);
-    step.kernel->run(call);
-    e.seconds[n] = work_seconds(plan_.options.threads) - start;
-  }
+  for (std::size_t n = 0; n < plan_.steps.size(); ++n) run_step(e, n, workers);
   for (std::size_t o = 0; o < outputs.size(); ++o) {
     const int s = plan_.outputs[o];
     const Storage& storage = plan_.storages[s];

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/cpu/plan.h"
+#include "runtime/stream.h"
 
 namespace rewright::cpu {
 
@@ -36,8 +37,12 @@ class PlanRunner {
   explicit PlanRunner(Plan plan);
   ~PlanRunner();
   std::vector<Tensor> run(std::span<const Tensor> inputs);
+  // Outputs that lie in the memory of inputs take it from there.
+  std::vector<Tensor> advance(std::vector<Tensor> inputs);
   // Into tensors of the right types and sizes that nothing shares.
   void run_into(std::span<const Tensor> inputs, std::span<Tensor> outputs);
+  // With tensors that come and go: see runtime/stream.h.
+  void stream(TensorStream& tensors);
   const Plan& plan() const { return plan_; }
 
   void measure(bool on) { measured_ = on; }
@@ -47,10 +52,14 @@ class PlanRunner {
 
  private:
   struct Execution;
+  struct Uses;
   std::unique_ptr<Execution> take();
+  void give_back(std::unique_ptr<Execution> execution);
+  void run_step(Execution& execution, std::size_t number, const Workers& workers) const;
   void execute(Execution& execution, const Workers& workers, std::span<const Tensor> inputs, std::span<Tensor> outputs) const;
 
   Plan plan_;
+  std::unique_ptr<Uses> uses_;  // for streams: made when the first one runs
   bool measured_ = false;
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Execution>> free_;

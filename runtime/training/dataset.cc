@@ -6,41 +6,90 @@
 
 #include "graph/onnx.h"
 #include "operators/error.h"
+#include "runtime/training/csv.h"
+#include "runtime/training/pictures.h"
 
 namespace rewright {
 
-Dataset::Dataset(std::map<std::string, Tensor> columns) : columns_(std::move(columns)) {
-  bool first = true;
-  for (const auto& [name, column] : columns_) {
-    if (column.sizes().empty()) throw Error(ErrorCode::kBadInput, "is one number, not a list of examples", name);
-    if (std::exchange(first, false)) size_ = column.sizes()[0];
-    if (column.sizes()[0] != size_)
-      throw Error(ErrorCode::kBadInput,
-                  "holds " + std::to_string(column.sizes()[0]) + " examples, others hold " + std::to_string(size_), name);
+namespace {
+
+class TensorColumn final : public Column {
+ public:
+  TensorColumn(Tensor examples, std::string name, std::function<std::string(std::int64_t)> place)
+      : examples_(std::move(examples)), name_(std::move(name)), place_(std::move(place)) {}
+  std::int64_t size() const override { return examples_.sizes()[0]; }
+  Tensor rows(std::span<const std::int64_t> which) const override {
+    Sizes sizes = examples_.sizes();
+    const std::size_t width = size() == 0 ? 0 : examples_.byte_count() / static_cast<std::size_t>(size());
+    sizes[0] = static_cast<std::int64_t>(which.size());
+    Tensor result(examples_.type(), sizes);
+    for (std::size_t n = 0; n < which.size() && width > 0; ++n)
+      std::memcpy(result.mutable_bytes().data() + n * width,
+                  examples_.bytes().data() + static_cast<std::size_t>(which[n]) * width, width);
+    return result;
   }
-  if (size_ == 0) throw Error(ErrorCode::kBadInput, "the data holds no examples");
+  std::string place(std::int64_t example) const override {
+    return place_ ? place_(example) : name_ + ": example " + std::to_string(example);
+  }
+  const Tensor* tensor() const override { return &examples_; }
+
+ private:
+  Tensor examples_;
+  std::string name_;
+  std::function<std::string(std::int64_t)> place_;
+};
+
+Dataset::Columns in_memory(const std::map<std::string, Tensor>& tensors) {
+  Dataset::Columns columns;
+  for (const auto& [name, tensor] : tensors) columns.emplace(name, make_column(tensor, name));
+  return columns;
 }
 
-Dataset Dataset::read(const std::filesystem::path& folder, std::span<const std::string> names) {
-  std::map<std::string, Tensor> columns;
+Dataset read_npy_folder(const std::filesystem::path& folder, const WantedData& wanted) {
+  std::vector<std::string> names;
+  for (const auto& [name, type] : wanted.inputs) names.push_back(name);
+  names.emplace_back("targets");
+  Dataset::Columns columns;
   for (const std::string& name : names) {
     if (name.find('/') != std::string::npos || name.starts_with('.'))
       throw Error(ErrorCode::kBadInput, "an input called '" + name + "' cannot have a file of that name", folder.string());
-    columns.emplace(name, read_npy(folder / (name + ".npy")));
+    const std::filesystem::path file = folder / (name + ".npy");
+    columns.emplace(name, make_column(read_npy(file), file.string()));
   }
   return Dataset(std::move(columns));
 }
 
-Tensor Dataset::rows(const std::string& name, std::span<const std::int64_t> which) const {
-  const Tensor& from = column(name);
-  Sizes sizes = from.sizes();
-  const std::size_t width = size_ == 0 ? 0 : from.byte_count() / static_cast<std::size_t>(size_);
-  sizes[0] = static_cast<std::int64_t>(which.size());
-  Tensor result(from.type(), sizes);
-  for (std::size_t n = 0; n < which.size() && width > 0; ++n)
-    std::memcpy(result.mutable_bytes().data() + n * width, from.bytes().data() + static_cast<std::size_t>(which[n]) * width,
-                width);
-  return result;
+}  // namespace
+
+std::shared_ptr<const Column> make_column(Tensor examples, std::string name, std::function<std::string(std::int64_t)> place) {
+  if (examples.sizes().empty()) throw Error(ErrorCode::kBadInput, "is one number, not a list of examples", name);
+  return std::make_shared<TensorColumn>(std::move(examples), std::move(name), std::move(place));
+}
+
+Dataset::Dataset(Columns columns) : columns_(std::move(columns)) {
+  bool first = true;
+  for (const auto& [name, column] : columns_) {
+    if (std::exchange(first, false)) size_ = column->size();
+    if (column->size() != size_)
+      throw Error(ErrorCode::kBadInput,
+                  "holds " + std::to_string(column->size()) + " examples, others hold " + std::to_string(size_), name);
+  }
+  if (size_ == 0) throw Error(ErrorCode::kBadInput, "the data holds no examples");
+}
+
+Dataset::Dataset(const std::map<std::string, Tensor>& columns) : Dataset(in_memory(columns)) {}
+
+Tensor Dataset::like_rows(const std::string& name, std::int64_t count) const {
+  const std::int64_t first = 0;
+  const Tensor one = rows(name, {&first, 1});
+  Sizes sizes = one.sizes();
+  sizes[0] = count;
+  return {one.type(), std::move(sizes)};
+}
+
+Dataset read_dataset(const std::filesystem::path& where, const WantedData& wanted) {
+  if (!std::filesystem::is_directory(where)) return read_csv(where, wanted);
+  return holds_class_folders(where) ? read_pictures(where, wanted) : read_npy_folder(where, wanted);
 }
 
 namespace {

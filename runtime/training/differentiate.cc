@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "runtime/training/builder.h"
+#include "graph/builder.h"
 
 namespace rewright {
 

@@ -203,6 +203,11 @@ std::vector<Case> cases() {
       {"Conv", {{{1, 2, 8, 7}}, {{4, 1, 2, 2}}, {{4}}}, conv(axes({3, 2}), axes({2, 3}), axes({1, 1}), axes({1, 1}), 2)});
   all.push_back({"Conv", {{{2, 2, 7}}, {{3, 2, 3}}}, conv(axes({3}), axes({1}), axes({0}), axes({0}), 1)});
   all.push_back({"Conv", {{{1, 3, 4, 4}}, {{3, 1, 3, 3}}}, conv(axes({1, 1}), axes({1, 1}), axes({1, 1}), axes({1, 1}), 3)});
+  all.push_back(
+      {"ConvWeightGradient", {{{2, 3, 5, 4}}, {{2, 2, 5, 3}}}, {{"kernel", axes({3, 2})}, {"pads_begin", axes({1, 0})}}});
+  all.push_back({"ConvWeightGradient",
+                 {{{1, 4, 6, 5}}, {{1, 2, 2, 5}}},
+                 {{"kernel", axes({3, 3})}, {"strides", axes({2, 1})}, {"pads_begin", axes({1, 0})}, {"group", Index(2)}}});
   all.push_back({"ConvTranspose", {{{2, 3, 4, 3}}, {{3, 2, 3, 2}}, {{2}}}, {}});
   Named transposed = conv(axes({2, 3}), axes({1, 2}), axes({1, 0}), axes({0, 1}), 2);
   transposed.emplace_back("output_padding", axes({1, 2}));
@@ -295,8 +300,9 @@ TEST_CASE("gradients agree with finite differences") {
 
 TEST_CASE("gradients can be differentiated again") {
   std::mt19937 random(2);
-  const std::set<std::string> smooth{"Tanh", "Exp",     "Gelu",   "MatMul", "Gemm", "Conv", "ConvTranspose",     "AveragePool",
-                                     "Div",  "Softmax", "Gather", "Einsum", "Pow",  "LRN",  "LayerNormalization"};
+  const std::set<std::string> smooth{
+      "Tanh",        "Exp", "Gelu",    "MatMul", "Gemm",   "Conv", "ConvTranspose", "ConvWeightGradient",
+      "AveragePool", "Div", "Softmax", "Gather", "Einsum", "Pow",  "LRN",           "LayerNormalization"};
   for (const Case& c : cases()) {
     if (!smooth.contains(c.op)) continue;
     INFO(text(c));
@@ -319,7 +325,7 @@ TEST_CASE("every operator has a gradient that is tested, or a reason not to have
   const std::map<std::string, std::string> none{
       {"results are integers or truth values, or do not depend on real inputs",
        "And ArgMax ArgMin BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Equal Greater GreaterOrEqual IsInf IsNaN Less "
-       "LessOrEqual Not Or Xor Shape Size OneHot Fill Eye EyeLike DiracKernel Range RealRange"},
+       "LessOrEqual Not Or Xor Shape Size OneHot Fill Eye EyeLike DiracKernel RandomBits Range RealRange"},
       {"only by a division that fails at zeros", "CumProd"},
       {"rounds to steps",
        "QuantizeLinear DequantizeLinear DynamicQuantizeLinear MatMulInteger ConvInteger QLinearMatMul QLinearConv"},

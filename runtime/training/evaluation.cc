@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 #include <vector>
 
-#include "runtime/training/builder.h"
+#include "graph/body.h"
+#include "graph/builder.h"
 
 namespace rewright {
 
@@ -13,6 +15,10 @@ namespace {
 // The model of fixed sizes with its loss and the classes it predicts as outputs.
 Graph with_loss(const Graph& model, const std::string& output, Loss loss) {
   Graph graph = model;
+  std::vector<std::pair<ValueId, ValueId>> undropped;  // Dropout that the model has in training mode
+  for (const auto& node : model.nodes())
+    if (onnx_operator(*node) == "Dropout") undropped.emplace_back(node->outputs[0], node->inputs[0]);
+  graph.replace_uses(undropped);
   const ValueId predictions = find_predictions(model, output);
   const ValueId targets = graph.add_input("training.targets", target_type(loss, graph.value(predictions).type));
   graph.set_outputs({});

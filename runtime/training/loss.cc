@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "runtime/training/builder.h"
+#include "graph/builder.h"
 
 namespace rewright {
 
@@ -42,14 +42,16 @@ TensorType target_type(Loss loss, const TensorType& predictions) {
   return {DataType::kInt64, std::move(shape)};
 }
 
-void check_targets(Loss loss, const TensorType& predictions, const Tensor& targets) {
+void check_targets(Loss loss, const TensorType& predictions, const Column& targets) {
   if (loss != Loss::kSoftmaxCrossEntropy) return;
   const std::int64_t classes = predictions.shape.at(1).value();
-  const std::vector<std::int64_t> values = targets.integers();
+  const std::vector<std::int64_t> values = targets.tensor()->integers();
   for (std::size_t n = 0; n < values.size(); ++n)
     if (values[n] < 0 || values[n] >= classes)
-      throw Error(ErrorCode::kBadInput, "target " + std::to_string(n) + " is class " + std::to_string(values[n]) +
-                                            ", there are classes 0 to " + std::to_string(classes - 1));
+      throw Error(
+          ErrorCode::kBadInput,
+          "the target is class " + std::to_string(values[n]) + ", there are classes 0 to " + std::to_string(classes - 1),
+          targets.place(static_cast<std::int64_t>(n)));
 }
 
 ValueId add_loss(Graph& graph, Loss loss, ValueId predictions, ValueId targets) {

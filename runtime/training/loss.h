@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "runtime/training/dataset.h"
 
 namespace rewright {
 
@@ -24,7 +25,7 @@ ValueId find_predictions(const Graph& model, const std::string& output);
 TensorType target_type(Loss loss, const TensorType& predictions);
 
 // Throws Error(kBadInput), with the place, for targets that no prediction of this type could meet: classes that are not there.
-void check_targets(Loss loss, const TensorType& predictions, const Tensor& targets);
+void check_targets(Loss loss, const TensorType& predictions, const Column& targets);
 
 // Adds the loss, a scalar of the predictions' type: the mean over all targets. Throws Error(kBadInput) if the types do not fit.
 ValueId add_loss(Graph& graph, Loss loss, ValueId predictions, ValueId targets);

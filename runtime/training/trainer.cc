@@ -1,11 +1,20 @@
 #include "runtime/training/trainer.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <numbers>
+#include <optional>
+#include <sstream>
 #include <utility>
+
+#include "distribution/agreement.h"
+#include "runtime/training/batches.h"
+#include "runtime/training/diagnosis.h"
+#include "runtime/training/mixed_precision.h"
 
 namespace rewright {
 
@@ -36,58 +45,31 @@ std::vector<std::string> input_names(const Graph& model) {
 // The model for shards of this many examples.
 Graph bound(const Graph& model, const Dataset& data, std::int64_t rows) {
   std::vector<Tensor> example;
-  const std::vector<std::int64_t> first(static_cast<std::size_t>(rows), 0);
-  for (const std::string& name : input_names(model)) example.push_back(data.rows(name, first));
+  for (const std::string& name : input_names(model)) example.push_back(data.like_rows(name, rows));
   return with_sizes(model, bind_sizes(model, example));
 }
 
-bool all_finite(const Tensor& tensor) {
-  const auto finite = [](const auto& values) {
-    return std::all_of(values.begin(), values.end(), [](auto v) { return std::isfinite(v); });
-  };
-  return tensor.type() == DataType::kFloat ? finite(tensor.data<float>()) : finite(tensor.reals());
+Tensor zeros_like(const Tensor& tensor) {
+  Tensor zeros(tensor.type(), tensor.sizes());
+  std::ranges::fill(zeros.mutable_bytes(), std::byte{0});
+  return zeros;
 }
 
-// f(a, b), element by element, rounded to their type.
-template <class F>
-Tensor combined(const Tensor& a, const Tensor& b, const F& f) {
-  if (a.type() == DataType::kFloat) {
-    Tensor result(a.type(), a.sizes());
-    std::transform(a.data<float>().begin(), a.data<float>().end(), b.data<float>().begin(),
-                   result.mutable_data<float>().begin(), [&](float x, float y) { return static_cast<float>(f(x, y)); });
-    return result;
-  }
-  std::vector<double> x = a.reals();
-  const std::vector<double> y = b.reals();
-  std::transform(x.begin(), x.end(), y.begin(), x.begin(), f);
-  return Tensor::from_reals(a.type(), a.sizes(), x);
+// The same elements in memory that nothing else holds: a step may overwrite it.
+Tensor copy_of(const Tensor& tensor) {
+  Tensor copy(tensor.type(), tensor.sizes());
+  std::ranges::copy(tensor.bytes(), copy.mutable_bytes().begin());
+  return copy;
 }
 
-Tensor added(const Tensor& a, const Tensor& b) {
-  return combined(a, b, [](double x, double y) { return x + y; });
+TrainedTensors copy_of(const TrainedTensors& tensors) {
+  TrainedTensors copies = tensors;
+  for (std::vector<Tensor>* list : {&copies.parameters, &copies.statistics, &copies.states})
+    for (Tensor& t : *list) t = copy_of(t);
+  return copies;
 }
 
-Tensor scaled(const Tensor& a, double factor) {
-  return combined(a, a, [=](double x, double) { return x * factor; });
-}
-
-std::string joined_bytes(const std::vector<Tensor>& tensors) {
-  std::string bytes;
-  for (const Tensor& t : tensors) bytes.append(reinterpret_cast<const char*>(t.bytes().data()), t.byte_count());
-  return bytes;
-}
-
-std::vector<Tensor> from_bytes(std::string_view bytes, const std::vector<Tensor>& like) {
-  std::vector<Tensor> result;
-  for (const Tensor& t : like) {
-    Tensor copy(t.type(), t.sizes());
-    if (bytes.size() < copy.byte_count()) throw Error(ErrorCode::kBadInput, "processes compute tensors of different sizes");
-    std::memcpy(copy.mutable_bytes().data(), bytes.data(), copy.byte_count());
-    bytes.remove_prefix(copy.byte_count());
-    result.push_back(std::move(copy));
-  }
-  return result;
-}
+Tensor number(double value) { return Tensor::scalar(DataType::kFloat, value); }
 
 }  // namespace
 
@@ -96,15 +78,23 @@ struct Trainer::State {
   const Dataset& data;
   TrainOptions options;
   Communicator& processes;
+  const Backend& backend;
   std::int64_t shards, rows, steps_per_epoch, step = 0;
   TrainingGraphs graphs;
-  std::unique_ptr<Session> whole, gradients, update;
-  std::vector<Tensor> parameters, statistics, states;
+  std::unique_ptr<Session> whole;          // where there is one shard
+  std::unique_ptr<ParallelStep> parallel;  // where there are several: it has the tensors
+  TrainedTensors alone;                    // else
+  std::unique_ptr<Batches> batches;
+  std::optional<Rematerialized> rematerialized;
+  const Session* large = nullptr;            // of the forward and backward pass, one of those
+  std::string complaint;                     // about the data of the present step
+  std::vector<std::vector<Tensor>> present;  // what the graph of gradients is given in it beside weights, by shard
+  LossScale scale;                           // of float16
 
-  State(const Graph& m, const Dataset& d, const TrainOptions& o, Communicator& p, const Backend& backend)
-      : model(m), data(d), options(o), processes(p) {
+  State(const Graph& m, const Dataset& d, const TrainOptions& o, Communicator& p, const Backend& b)
+      : model(m), data(d), options(o), processes(p), backend(b) {
     const auto count = static_cast<std::int64_t>(processes.size());
-    shards = options.shards > 0 ? options.shards : count;
+    shards = options.shards > 0 ? options.shards : count * options.accumulate;
     if (shards % count != 0)
       throw Error(ErrorCode::kUsage,
                   std::to_string(shards) + " shards cannot be divided among " + std::to_string(count) + " processes");
@@ -116,6 +106,8 @@ struct Trainer::State {
     if (steps_per_epoch == 0)
       throw Error(ErrorCode::kBadInput, "the data holds " + std::to_string(data.size()) + " examples, fewer than a batch of " +
                                             std::to_string(options.batch));
+    options.graph.seed = options.seed;
+    options.graph.guarded = options.memory.bytes == 0;
     const Graph sized = bound(model, data, rows);
     graphs = make_training_graphs(sized, options.output, options.graph);
     check_type_of_targets();
@@ -125,26 +117,53 @@ struct Trainer::State {
       for (const TrainedTensor& t : which) tensors.push_back(model.value(t.in_model).constant);
       return tensors;
     };
-    parameters = start(graphs.parameters), statistics = start(graphs.statistics);
+    alone = {start(graphs.parameters), start(graphs.statistics), {}};
     for (std::size_t kind = 0; kind < graphs.states.size(); ++kind)
-      for (const Tensor& p : parameters) states.push_back(scaled(p, 0));
-    const auto prepare = [&](const Graph& graph) {
-      return backend.prepare(options.rewrite ? options.rewrite(graph) : graph, {.threads = options.threads});
+      for (const Tensor& t : alone.parameters) alone.states.push_back(zeros_like(t));
+    require_same_start();
+    SessionOptions session{.threads = options.threads, .profile = options.profile};
+    const auto rewritten = [&](const Graph& graph, bool same_in_all) {
+      return options.rewrite && same_in_all ? options.rewrite(graph) : graph;
+    };
+    const auto prepare_large = [&](const Graph& graph) {
+      Graph prepared = rewritten(graph, true);
+      if (options.memory.bytes > 0) {
+        rematerialized = rematerialize(prepared, options.memory, processes, backend, session);
+        prepared = rematerialized->graph;
+      }
+      auto result = backend.prepare(prepared, session);
+      large = result.get();
+      return result;
+    };
+    const auto prepare = [&, hash = graphs.gradients.hash()](const Graph& graph, bool same_in_all) {
+      if (graph.hash() == hash) return prepare_large(graph);
+      return backend.prepare(rewritten(graph, same_in_all), session);
     };
     if (shards == 1) {
-      whole = prepare(graphs.step);
+      // What training changes comes last among the inputs, and after the loss among the outputs.
+      const std::size_t changed = alone.parameters.size() + alone.statistics.size() + alone.states.size();
+      for (std::size_t n = 0; n < changed && options.graph.guarded; ++n)
+        session.replacements.push_back({graphs.step.inputs().size() - changed + n, 1 + n});
+      whole = prepare_large(graphs.step);
+      alone = copy_of(alone);
     } else {
-      gradients = prepare(graphs.gradients);
-      update = prepare(graphs.update);
+      options.exchange.in_order = options.shards > 0;
+      parallel = std::make_unique<ParallelStep>(graphs, options.graph, options.exchange, processes, shards, prepare, alone);
+      alone = {};
     }
+    std::vector<std::string> columns = input_names(model);
+    columns.emplace_back(kTargets);
+    const std::int64_t mine = shards / count;
+    batches = std::make_unique<Batches>(
+        data, std::move(columns), BatchPart{options.batch, rows, static_cast<std::int64_t>(processes.rank()) * mine, mine},
+        options.seed, steps());
   }
 
   // The targets' column has the type that the loss needs.
   void check_type_of_targets() const {
     const Graph& graph = graphs.gradients;
     const TensorType wanted = graph.value(graph.inputs()[model.inputs().size()]).type;
-    const std::vector<std::int64_t> first(static_cast<std::size_t>(rows), 0);
-    const Tensor have = data.rows(kTargets, first);
+    const Tensor have = data.like_rows(kTargets, rows);
     if (have.type() != wanted.type || to_indices(have.sizes()) != wanted.shape)
       throw Error(ErrorCode::kBadInput, "targets of " + std::to_string(rows) + " examples are " +
                                             to_string(TensorType{have.type(), to_indices(have.sizes())}) + ", the loss needs " +
@@ -153,100 +172,49 @@ struct Trainer::State {
 
   std::int64_t steps() const { return steps_per_epoch * options.epochs; }
 
-  // The model's inputs and the targets of one shard of the present step.
-  std::vector<Tensor> shard(const std::vector<std::int64_t>& order, std::int64_t number) const {
-    const std::int64_t first = (step % steps_per_epoch) * options.batch + number * rows;
-    const std::span<const std::int64_t> which(order.data() + first, static_cast<std::size_t>(rows));
-    std::vector<Tensor> inputs;
-    for (const std::string& name : input_names(model)) inputs.push_back(data.rows(name, which));
-    inputs.push_back(data.rows(kTargets, which));
-    return inputs;
-  }
-
   // One step; returns the loss. What training changes is changed only if everything is finite.
-  double advance(const std::vector<std::int64_t>& order, double rate) {
-    const std::vector<Tensor> schedule{Tensor::scalar(DataType::kFloat, rate),
-                                       Tensor::scalar(DataType::kFloat, static_cast<double>(step + 1))};
-    return shards == 1 ? advance_alone(shard(order, 0), schedule) : advance_together(order, schedule);
+  double advance(double rate) {
+    Batch batch = batches->take(step);
+    complaint = batch.complaint;
+    present = std::move(batch.shards);
+    for (std::size_t k = 0; k < present.size(); ++k) {
+      const std::size_t part = processes.rank() * present.size() + k;
+      present[k].insert(present[k].end(),
+                        {number(static_cast<double>(step + 1)), number(static_cast<double>(part)), number(scale.scale)});
+    }
+    if (shards == 1) return complaint.empty() ? advance_alone(rate) : NAN;
+    return parallel->advance(present, {number(rate), number(static_cast<double>(step + 1))}, !complaint.empty());
   }
 
-  double advance_alone(std::vector<Tensor> inputs, const std::vector<Tensor>& schedule) {
-    for (const auto* list : {&schedule, &std::as_const(parameters), &std::as_const(statistics), &std::as_const(states)})
+  double advance_alone(double rate) {
+    std::vector<Tensor> inputs = present[0];
+    inputs.push_back(number(rate));
+    const std::array changed{&alone.parameters, &alone.statistics, &alone.states};
+    const bool guarded = options.graph.guarded;
+    for (std::vector<Tensor>* list : changed) {
       inputs.insert(inputs.end(), list->begin(), list->end());
-    std::vector<Tensor> outputs = whole->run(inputs);
-    const double loss = outputs[0].reals()[0];
-    if (!std::isfinite(loss) || !std::all_of(outputs.begin(), outputs.end(), all_finite)) return NAN;
+      if (guarded) list->assign(list->size(), Tensor());  // their memory is the session's
+    }
+    std::vector<Tensor> outputs = whole->advance(std::move(inputs));
+    const bool finite = outputs.back().integers()[0] != 0;
     auto next = outputs.begin() + 1;
-    for (auto* list : {&parameters, &statistics, &states})
-      for (Tensor& t : *list) t = std::move(*next++);
-    return loss;
+    if (guarded || finite)
+      for (std::vector<Tensor>* list : changed)
+        for (Tensor& t : *list) t = std::move(*next++);
+    return finite ? outputs[0].reals()[0] : NAN;
   }
 
-  double advance_together(const std::vector<std::int64_t>& order, const std::vector<Tensor>& schedule) {
-    const auto count = static_cast<std::int64_t>(processes.size()), rank = static_cast<std::int64_t>(processes.rank());
-    std::vector<std::vector<Tensor>> mine;
-    for (std::int64_t k = rank * shards / count; k < (rank + 1) * shards / count; ++k) {
-      std::vector<Tensor> inputs = shard(order, k);
-      for (const auto* list : {&parameters, &statistics}) inputs.insert(inputs.end(), list->begin(), list->end());
-      mine.push_back(gradients->run(inputs));
+  // What of the present step was the first that is not finite. Called by all processes.
+  std::string diagnosis() {
+    const TrainedTensors all = tensors();
+    std::string found;
+    for (std::vector<Tensor> inputs : present) {
+      for (const auto* list : {&all.parameters, &all.statistics}) inputs.insert(inputs.end(), list->begin(), list->end());
+      if (found.empty()) found = first_not_finite(graphs.gradients, inputs, backend, options.threads);
     }
-    std::vector<Tensor> sum = options.shards > 0 ? sum_in_order(mine) : sum_as_it_comes(mine);
-    for (Tensor& t : sum) t = scaled(t, 1.0 / static_cast<double>(shards));
-    const double loss = sum[0].reals()[0];
-    if (!std::all_of(sum.begin(), sum.end(), all_finite)) return NAN;
-    const auto first_gradient = sum.begin() + 1,
-               first_statistic = first_gradient + static_cast<std::ptrdiff_t>(parameters.size());
-    std::vector<Tensor> inputs = schedule;
-    inputs.insert(inputs.end(), parameters.begin(), parameters.end());
-    inputs.insert(inputs.end(), first_gradient, first_statistic);
-    inputs.insert(inputs.end(), states.begin(), states.end());
-    std::vector<Tensor> outputs = update->run(inputs);
-    auto next = outputs.begin();
-    for (auto* list : {&parameters, &states})
-      for (Tensor& t : *list) t = std::move(*next++);
-    std::copy(first_statistic, sum.end(), statistics.begin());
-    return loss;
-  }
-
-  // The shards of all processes, one after the other: the same bits for any number of processes.
-  std::vector<Tensor> sum_in_order(const std::vector<std::vector<Tensor>>& mine) {
-    std::string bytes;
-    for (const auto& shard : mine) bytes += joined_bytes(shard);
-    std::vector<Tensor> sum;
-    for (const std::string& message : processes.all_gather(bytes)) {
-      const std::size_t width = message.size() / mine.size();
-      for (std::size_t k = 0; k < mine.size(); ++k) {
-        std::vector<Tensor> one = from_bytes(std::string_view(message).substr(k * width, width), mine[0]);
-        if (sum.empty()) {
-          sum = std::move(one);
-          continue;
-        }
-        for (std::size_t n = 0; n < sum.size(); ++n) sum[n] = added(sum[n], one[n]);
-      }
-    }
-    return sum;
-  }
-
-  std::vector<Tensor> sum_as_it_comes(const std::vector<std::vector<Tensor>>& mine) {
-    std::vector<Tensor> sum = mine[0];
-    for (std::size_t k = 1; k < mine.size(); ++k)
-      for (std::size_t n = 0; n < sum.size(); ++n) sum[n] = added(sum[n], mine[k][n]);
-    std::vector<float> values;  // of all tensors, so that there is one message
-    for (const Tensor& t : sum) {
-      if (t.type() == DataType::kFloat)
-        values.insert(values.end(), t.data<float>().begin(), t.data<float>().end());
-      else
-        for (const double v : t.reals()) values.push_back(static_cast<float>(v));
-    }
-    processes.sum(std::span(values));
-    std::size_t next = 0;
-    for (Tensor& t : sum) {
-      const std::vector<double> part(values.begin() + static_cast<std::ptrdiff_t>(next),
-                                     values.begin() + static_cast<std::ptrdiff_t>(next) + t.size());
-      next += part.size();
-      t = Tensor::from_reals(t.type(), t.sizes(), part);
-    }
-    return sum;
+    for (const std::string& of_process : processes.all_gather(found))
+      if (!of_process.empty()) return of_process;
+    return {};
   }
 
   // What a checkpoint must agree in.
@@ -256,16 +224,60 @@ struct Trainer::State {
             {"data", std::to_string(data.size())},
             {"batch", std::to_string(options.batch)},
             {"shards", std::to_string(options.shards)},
+            {"accumulate", std::to_string(options.accumulate)},
+            {"precision", std::string(name(options.graph.precision))},
             {"seed", std::to_string(options.seed)}};
   }
 
+  TrainedTensors tensors() const { return parallel ? parallel->gather() : copy_of(alone); }
+  void replace(const TrainedTensors& by) {
+    if (parallel) return parallel->load(by);
+    alone = copy_of(by);
+  }
+
   template <class F>
-  void for_each_tensor(const F& visit) {
-    for (std::size_t n = 0; n < parameters.size(); ++n) visit(graphs.parameters[n].name, parameters[n]);
-    for (std::size_t n = 0; n < statistics.size(); ++n) visit(graphs.statistics[n].name, statistics[n]);
-    for (std::size_t n = 0; n < states.size(); ++n)
-      visit("training." + graphs.states[n / parameters.size()] + "." + graphs.parameters[n % parameters.size()].name,
-            states[n]);
+  void for_each(TrainedTensors& all, const F& visit) const {
+    const std::size_t count = all.parameters.size();
+    for (std::size_t n = 0; n < count; ++n) visit(graphs.parameters[n].name, all.parameters[n]);
+    for (std::size_t n = 0; n < all.statistics.size(); ++n) visit(graphs.statistics[n].name, all.statistics[n]);
+    for (std::size_t n = 0; n < all.states.size(); ++n)
+      visit("training." + graphs.states[n / count] + "." + graphs.parameters[n % count].name, all.states[n]);
+  }
+
+  // Throws Error(kMissing) if processes hold different weights: each computes the same from the same, unless it is broken.
+  void compare_copies() {
+    const std::vector<std::uint64_t> mine = parallel ? parallel->copies() : std::vector<std::uint64_t>{};
+    const std::vector<std::string> all =
+        processes.all_gather({reinterpret_cast<const char*>(mine.data()), mine.size() * sizeof(std::uint64_t)});
+    for (std::size_t p = 1; p < all.size(); ++p)
+      for (std::size_t n = 0; n < mine.size(); ++n) {
+        if (all[p].compare(8 * n, 8, all[0], 8 * n, 8) == 0) continue;
+        const bool parameter = mine.size() > graphs.statistics.size() && n < graphs.parameters.size();
+        const std::string& name =
+            parameter ? graphs.parameters[n].name : graphs.statistics[n + graphs.statistics.size() - mine.size()].name;
+        throw Error(ErrorCode::kMissing,
+                    "step " + std::to_string(step) + ": process " + std::to_string(p) + " holds another '" + name +
+                        "' than process 0, though both computed it from the same numbers",
+                    {}, "memory or a processor may be faulty; the checkpoint before it is good");
+      }
+  }
+
+  // What all processes must be started with.
+  void require_same_start() {
+    std::map<std::string, std::string> mine = facts();
+    mine["model and its weights"] = std::to_string(model.hash());
+    mine["epochs"] = std::to_string(options.epochs);
+    mine["schedule"] = std::to_string(static_cast<int>(options.schedule.kind)) + "/" + std::to_string(options.schedule.rate) +
+                       "/" + std::to_string(options.schedule.warm_up);
+    const ExchangeOptions& e = options.exchange;
+    mine["exchange of gradients"] = std::to_string(static_cast<int>(e.all_reduce.strategy)) + "/" +
+                                    std::to_string(e.all_reduce.node) + "/" + std::to_string(e.bucket_bytes) + "/" +
+                                    std::string(name(e.gradients)) + "/zero " + std::to_string(e.zero);
+    // Where weights are fetched, plans must be the same.
+    if (e.zero == 3) mine["number of threads"] = std::to_string(options.threads);
+    mine["check-every"] = std::to_string(options.check_every);
+    mine["on-nan"] = options.skip_bad_steps ? "skip" : "stop";
+    require_agreement(processes, mine);
   }
 };
 
@@ -276,21 +288,25 @@ Trainer::~Trainer() = default;
 
 bool Trainer::run(const std::stop_token& stop, const std::function<void(const StepReport&)>& report) {
   State& s = *state_;
-  std::vector<std::int64_t> order;
-  std::int64_t order_of = -1;
   while (s.step < s.steps()) {
     if (s.processes.any(stop.stop_requested())) return false;
     const auto start = std::chrono::steady_clock::now();
     const std::int64_t epoch = s.step / s.steps_per_epoch;
-    if (order_of != epoch) order = shuffled(s.data.size(), s.options.seed, order_of = epoch);
     const double rate = s.options.schedule.at(s.step, s.steps());
-    const double loss = s.advance(order, rate);
-    const bool skipped = !std::isfinite(loss);
+    const double loss = s.advance(rate);
+    const bool skipped = !std::isfinite(loss), half = s.options.graph.precision == DataType::kHalf;
     if (skipped && !s.options.skip_bad_steps)
-      throw Error(ErrorCode::kBadInput, "step " + std::to_string(s.step + 1) +
-                                            ": the loss or a gradient is not finite; the learning rate may be too high (now " +
-                                            std::to_string(rate) + "), or the data holds NaN");
+      for (const std::string& complaint : s.processes.all_gather(s.complaint))
+        if (!complaint.empty()) throw Error(ErrorCode::kBadInput, complaint);
+    const bool overflow = half && s.scale.update(!skipped);
+    if (skipped && !overflow && !s.options.skip_bad_steps) {
+      const std::string where = s.diagnosis();
+      throw Error(ErrorCode::kBadInput, "step " + std::to_string(s.step + 1) + ": the loss or a gradient is not finite" +
+                                            (where.empty() ? "" : ", first in " + where) +
+                                            "; the learning rate may be too high (now " + std::to_string(rate) + ")");
+    }
     ++s.step;
+    if (s.options.check_every > 0 && s.step % s.options.check_every == 0) s.compare_copies();
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (report) report({s.step, s.steps(), epoch, loss, rate, static_cast<double>(s.options.batch) / seconds, skipped});
   }
@@ -300,7 +316,9 @@ bool Trainer::run(const std::stop_token& stop, const std::function<void(const St
 TrainingCheckpoint Trainer::checkpoint() const {
   TrainingCheckpoint result{state_->facts(), {}};
   result.facts["step"] = std::to_string(state_->step);
-  state_->for_each_tensor([&](const std::string& name, const Tensor& t) { result.tensors.emplace(name, t); });
+  result.facts["scale"] = std::to_string(state_->scale.scale) + " " + std::to_string(state_->scale.good_steps);
+  TrainedTensors all = state_->tensors();
+  state_->for_each(all, [&](const std::string& name, const Tensor& t) { result.tensors.emplace(name, t); });
   return result;
 }
 
@@ -316,24 +334,41 @@ void Trainer::resume(const TrainingCheckpoint& checkpoint) {
   const bool counted = step != checkpoint.facts.end() && !step->second.empty() && step->second.size() < 19 &&
                        step->second.find_first_not_of("0123456789") == std::string::npos;
   if (!counted) throw Error(ErrorCode::kBadInput, "the checkpoint does not say how far it is");
-  state_->for_each_tensor([&](const std::string& name, Tensor& t) {
+  TrainedTensors all = state_->tensors();
+  state_->for_each(all, [&](const std::string& name, Tensor& t) {
     const auto at = checkpoint.tensors.find(name);
     if (at == checkpoint.tensors.end() || at->second.type() != t.type() || at->second.sizes() != t.sizes())
       throw Error(ErrorCode::kBadInput, "the checkpoint does not hold '" + name + "' as this model has it");
+    t = at->second;
   });
-  state_->for_each_tensor([&](const std::string& name, Tensor& t) { t = checkpoint.tensors.at(name); });
+  state_->replace(all);
   state_->step = std::stoll(step->second);
+  if (const auto scale = checkpoint.facts.find("scale"); scale != checkpoint.facts.end()) {
+    std::istringstream text(scale->second);
+    LossScale found;
+    if (text >> found.scale >> found.good_steps && found.scale >= 1 && found.good_steps >= 0) state_->scale = found;
+  }
 }
 
+std::optional<TrainingMemory> Trainer::memory() const {
+  return state_->parallel ? std::optional(state_->parallel->memory()) : std::nullopt;
+}
 std::int64_t Trainer::steps_done() const { return state_->step; }
+std::size_t Trainer::peak_bytes() const { return state_->large->peak_bytes(); }
+const Rematerialized* Trainer::rematerialized() const { return state_->rematerialized ? &*state_->rematerialized : nullptr; }
 const TrainingGraphs& Trainer::graphs() const { return state_->graphs; }
+
+std::vector<StepProfile> Trainer::profile() const {
+  return state_->whole ? state_->whole->profile() : state_->parallel->profile();
+}
 
 Graph Trainer::trained() const {
   Graph result = state_->model;
-  for (std::size_t n = 0; n < state_->parameters.size(); ++n)
-    result.set_constant(state_->graphs.parameters[n].in_model, state_->parameters[n]);
-  for (std::size_t n = 0; n < state_->statistics.size(); ++n)
-    result.set_constant(state_->graphs.statistics[n].in_model, state_->statistics[n]);
+  const TrainedTensors all = state_->tensors();
+  for (std::size_t n = 0; n < all.parameters.size(); ++n)
+    result.set_constant(state_->graphs.parameters[n].in_model, all.parameters[n]);
+  for (std::size_t n = 0; n < all.statistics.size(); ++n)
+    result.set_constant(state_->graphs.statistics[n].in_model, all.statistics[n]);
   return result;
 }
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -13,6 +14,8 @@
 #include "runtime/session.h"
 #include "runtime/training/checkpoint.h"
 #include "runtime/training/dataset.h"
+#include "runtime/training/parallel_step.h"
+#include "runtime/training/rematerialization.h"
 #include "runtime/training/training_graph.h"
 
 namespace rewright {
@@ -37,12 +40,19 @@ struct TrainOptions {
   // Parts of a batch whose gradients are computed apart and added in one order: with the same number the result is the same to
   // the bit for every number of processes that divides it. 0: one for each process, added as the processes' sums come.
   std::int64_t shards = 0;
+  ExchangeOptions exchange = {};  // of several processes or shards; in_order follows from shards
+  std::int64_t check_every = 0;   // steps after which processes compare hashes of their weights; 0: never
+  // Without `shards`: how many parts of its share of a batch each process computes one after another, so that the activations
+  // of only one of them need memory.
+  std::int64_t accumulate = 1;
   std::uint64_t seed = 0;
   bool skip_bad_steps = false;  // a step whose loss or gradient is not finite is left out; otherwise it is an error
   int threads = 1;
+  bool profile = false;     // measure the operators of steps
   std::string output = {};  // the model's output that the loss is of; empty: the first
   // Makes a faster graph of one that runs in each step (the same in all processes); none: they run as they are.
   std::function<Graph(const Graph&)> rewrite = {};
+  MemoryBudget memory = {};
 };
 
 struct StepReport {
@@ -62,14 +72,20 @@ class Trainer {
   // Returns whether it came to the end. Throws Error(kBadInput) that names the step where the loss is not finite.
   bool run(const std::stop_token& stop, const std::function<void(const StepReport&)>& report);
 
-  // What a run needs to go on as if it had not stopped; the same for any number of processes where `shards` is.
+  // What a run needs to go on as if it had not stopped; the same for any number of processes where `shards` is. Called by all
+  // processes, as are the next one and trained().
   TrainingCheckpoint checkpoint() const;
   // Throws Error(kBadInput) for one of another model or of other options.
   void resume(const TrainingCheckpoint& checkpoint);
 
   std::int64_t steps_done() const;
+  std::optional<TrainingMemory> memory() const;  // of one of several processes or shards
+  std::size_t peak_bytes() const;                // of the intermediate values of a step, as the backend planned them
+  // What was done to keep to the budget; of the first process. Null without a budget.
+  const Rematerialized* rematerialized() const;
   const TrainingGraphs& graphs() const;  // for the examples of one shard
   Graph trained() const;                 // the model with what was trained
+  std::vector<StepProfile> profile() const;
 
  private:
   struct State;

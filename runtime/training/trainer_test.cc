@@ -6,11 +6,12 @@
 #include <limits>
 #include <random>
 
+#include "graph/builder.h"
 #include "graph/file.h"
 #include "graph/temporary_folder.h"
 #include "operators/testing.h"
 #include "runtime/reference/backend.h"
-#include "runtime/training/builder.h"
+#include "runtime/training/mixed_precision.h"
 
 namespace rewright {
 namespace {
@@ -135,9 +136,70 @@ TEST_CASE("what is not finite ends training, or is left out, and changes nothing
     if (skip)
       CHECK((run() && skipped == 1));
     else
-      CHECK_THROWS_WITH(run(), Catch::Contains("step 1"));
+      CHECK_THROWS_WITH(run(), "x: example 1: holds a number that is not finite");
     CHECK(trainer.trained().hash() == graph.hash());
   }
+}
+
+TEST_CASE("a step that is not finite names the node where that began") {
+  // log(x @ w): of a negative number, in the second example.
+  Graph graph;
+  const ValueId x = graph.add_input("x", {DataType::kFloat, {Index::symbol("N"), 2}});
+  NodeBuilder b(graph);
+  const ValueId w = graph.add_constant(testing::tensor({2, 2}, {1, 0, 0, 1}, DataType::kFloat), "w");
+  const ValueId product = b.add("MatMul", {x, w});
+  graph.add_output("y", b.add("Mul", {b.add("Log", {product}), product}));
+  const Dataset examples({{"x", testing::tensor({2, 2}, {1, 2, 3, -1}, DataType::kFloat)},
+                          {"targets", testing::tensor({2, 2}, {1, 1, 1, 1}, DataType::kFloat)}});
+  const auto processes = make_local_communicator();
+  for (const std::int64_t shards : {1, 2}) {
+    TrainOptions o;
+    o.graph.loss = Loss::kMeanSquared;
+    o.batch = 2, o.epochs = 1, o.shards = shards;
+    Trainer trainer(graph, examples, o, *processes, reference_backend());
+    CHECK_THROWS_WITH(trainer.run({}, {}), Catch::Contains("step 1") && Catch::Contains("Log"));
+    Graph broken = graph;
+    broken.set_constant(w, testing::tensor({2, 2}, {1, 0, std::numeric_limits<double>::infinity(), 1}, DataType::kFloat));
+    Trainer second(broken, examples, o, *processes, reference_backend());
+    CHECK_THROWS_WITH(second.run({}, {}), Catch::Contains("first in \"w\""));
+  }
+}
+
+TEST_CASE("parts that are accumulated are a batch") {
+  Run alone(options(1));
+  TrainOptions o = options(0);
+  o.accumulate = 4;
+  Run four(o), shards(options(4));
+  CHECK(alone.go());
+  CHECK(four.go());
+  CHECK(shards.go());
+  CHECK(four.losses == shards.losses);
+  for (std::size_t n = 0; n < alone.losses.size(); ++n) CHECK(alone.losses[n] == Approx(four.losses[n]).epsilon(1e-5));
+}
+
+TEST_CASE("short products train as well, and a loss scale finds its size") {
+  Run whole(options(1));
+  CHECK(whole.go());
+  for (const DataType type : {DataType::kBfloat16, DataType::kHalf})
+    for (const std::int64_t shards : {1, 2}) {
+      TrainOptions o = options(shards);
+      o.graph.precision = type;
+      Run run(o);
+      CHECK(run.go());
+      CHECK(run.losses.back() < 0.8 * run.losses.front());
+      for (std::size_t n = 0; n < whole.losses.size(); ++n) {
+        if (std::isnan(run.losses[n])) continue;  // a step whose gradients were too large for the scale
+        CHECK(run.losses[n] == Approx(whole.losses[n]).epsilon(0.1));
+        CHECK(run.losses[n] != whole.losses[n]);
+      }
+    }
+  LossScale scale;
+  CHECK(scale.update(false));
+  CHECK(scale.scale == 32768);
+  for (int n = 0; n < LossScale::kGrowAfter; ++n) CHECK(!scale.update(true));
+  CHECK(scale.scale == 65536);
+  while (scale.scale > 1) CHECK(scale.update(false));
+  CHECK(!scale.update(false));
 }
 
 TEST_CASE("data that does not fit is refused") {
@@ -159,7 +221,7 @@ TEST_CASE("data that does not fit is refused") {
   CHECK_THROWS_WITH(train({{"x", reals({8, 4})}, {"targets", classes(8)}}, 4), Catch::Contains("4"));
   CHECK_THROWS_WITH(train({{"x", reals({8, 3})}, {"targets", reals({8})}}, 4), Catch::Contains("int64"));
   const Tensor third = Tensor::from_integers(DataType::kInt64, {4}, std::vector<std::int64_t>{0, 1, 2, 0});
-  CHECK_THROWS_WITH(train({{"x", reals({4, 3})}, {"targets", third}}, 4), Catch::Contains("target 2 is class 2"));
+  CHECK_THROWS_WITH(train({{"x", reals({4, 3})}, {"targets", third}}, 4), Catch::Contains("example 2: the target is class 2"));
   CHECK_THROWS_WITH(train({{"x", reals({8, 3})}, {"targets", classes(8)}}, 9), Catch::Contains("fewer than a batch"));
 }
 

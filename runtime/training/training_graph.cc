@@ -4,8 +4,11 @@
 #include <set>
 #include <utility>
 
-#include "runtime/training/builder.h"
+#include "graph/body.h"
+#include "graph/builder.h"
+#include "operators/random_bits.h"
 #include "runtime/training/differentiate.h"
+#include "runtime/training/mixed_precision.h"
 
 namespace rewright {
 
@@ -14,20 +17,35 @@ namespace {
 // The model with its loss and gradients; what training changes is still constant.
 struct Differentiated {
   Graph graph;
-  ValueId targets, loss;
+  ValueId targets, step, part, scale, loss;
   std::vector<ValueId> parameters, gradients;         // constants of the model, and their gradients
   std::vector<ValueId> statistics, statistics_after;  // constants of the model, and what they become
 };
 
-// Replaces nodes by what they compute in training; returns the statistics of the batch that this brings.
-void use_training_forms(Differentiated& d, double momentum) {
+// The number that an input of a node always is; else `otherwise`, where it has none.
+double known_input(const Graph& graph, const Node& node, std::size_t input, double otherwise) {
+  if (input >= node.inputs.size() || node.inputs[input] == kNoValue) return otherwise;
+  const Tensor& value = graph.value(node.inputs[input]).constant;
+  if (!value || value.size() != 1) throw Error(ErrorCode::kUnsupported, "an input of Dropout is computed");
+  return value.reals()[0];
+}
+
+// Replaces nodes by what they compute in training, and says which statistics of the batch this brings.
+void use_training_forms(Differentiated& d, const TrainingOptions& options) {
   NodeBuilder builder(d.graph);
+  RandomSource random{options.seed, builder.cast(d.step, DataType::kInt64), builder.cast(d.part, DataType::kInt64)};
   const std::vector<std::shared_ptr<const Node>> nodes(d.graph.nodes().begin(), d.graph.nodes().end());
   std::vector<std::pair<ValueId, ValueId>> replaced;
   for (const auto& node : nodes) {
+    if (onnx_operator(*node) == "Dropout" && known_input(d.graph, *node, 2, 0) != 0) {
+      const auto dropped = add_dropout(builder, node->inputs[0], known_input(d.graph, *node, 1, 0.5), random);
+      for (std::size_t k = 0; k < node->outputs.size(); ++k)
+        if (node->outputs[k] != kNoValue) replaced.emplace_back(node->outputs[k], dropped[k]);
+      continue;
+    }
     const TrainingFunction* form = node->op ? stated_gradients().find_training_form(*node->op) : nullptr;
     if (!form) continue;
-    const TrainingForm in_training = (*form)(builder, node->attributes, node->inputs, momentum);
+    const TrainingForm in_training = (*form)(builder, node->attributes, node->inputs, options.batch_norm_momentum);
     for (std::size_t k = 0; k < node->outputs.size(); ++k)
       if (node->outputs[k] != kNoValue) replaced.emplace_back(node->outputs[k], in_training.outputs[k]);
     for (const auto& [input, value] : in_training.updated_inputs)
@@ -54,11 +72,17 @@ std::vector<ValueId> trainable(const Graph& graph, const std::set<std::string>& 
 }
 
 Differentiated differentiated(const Graph& model, const std::string& output, const TrainingOptions& options) {
-  Differentiated d{model, kNoValue, kNoValue, {}, {}, {}, {}};
+  Differentiated d{model, kNoValue, kNoValue, kNoValue, kNoValue, kNoValue, {}, {}, {}, {}};
   d.graph.set_outputs({});
   d.graph.add_output("predictions", find_predictions(model, output));
   d.graph.tidy();
-  use_training_forms(d, options.batch_norm_momentum);
+  const ValueId predicted = d.graph.outputs()[0].value;
+  d.targets = d.graph.add_input("training.targets", target_type(options.loss, d.graph.value(predicted).type));
+  d.step = d.graph.add_input("training.step", {DataType::kFloat, {}});
+  d.part = d.graph.add_input("training.part", {DataType::kFloat, {}});
+  d.scale = d.graph.add_input("training.scale", {DataType::kFloat, {}});
+  use_training_forms(d, options);
+  if (options.precision != DataType::kFloat) use_short_products(d.graph, options.precision);
   for (std::size_t n = 0; n < d.statistics_after.size(); ++n) d.graph.add_output(std::to_string(n), d.statistics_after[n]);
   d.graph.tidy();
   const ValueId predictions = d.graph.outputs()[0].value;
@@ -66,15 +90,17 @@ Differentiated differentiated(const Graph& model, const std::string& output, con
 
   const std::vector<ValueId> candidates =
       trainable(d.graph, std::set<std::string>(options.frozen.begin(), options.frozen.end()), d.statistics);
-  d.targets = d.graph.add_input("training.targets", target_type(options.loss, d.graph.value(predictions).type));
   d.loss = add_loss(d.graph, options.loss, predictions, d.targets);
   NodeBuilder builder(d.graph);
-  const Seed seed{d.loss, builder.scalar(d.graph.value(d.loss).type.type, 1)};
+  const DataType type = d.graph.value(d.loss).type.type;
+  const bool scaled = options.precision == DataType::kHalf;
+  const Seed seed{d.loss, scaled ? builder.cast(d.scale, type) : builder.scalar(type, 1)};
   const std::vector<ValueId> gradients = differentiate(d.graph, {&seed, 1}, candidates);
   for (std::size_t n = 0; n < candidates.size(); ++n) {
     if (gradients[n] == kNoValue) continue;
     d.parameters.push_back(candidates[n]);
-    d.gradients.push_back(gradients[n]);
+    const DataType of = d.graph.value(gradients[n]).type.type;
+    d.gradients.push_back(scaled ? builder.add("Div", {gradients[n], builder.cast(d.scale, of)}) : gradients[n]);
   }
   if (d.parameters.empty()) throw Error(ErrorCode::kBadInput, "nothing in the model can be trained");
   return d;
@@ -121,25 +147,33 @@ std::vector<ValueId> clipped(Graph& graph, std::vector<ValueId> gradients, doubl
   return gradients;
 }
 
+// Is every element of all of these finite? A sum of magnitudes is, or it is beyond what any step could use.
+ValueId all_finite(Graph& graph, const std::vector<ValueId>& values) {
+  NodeBuilder b(graph);
+  ValueId total = kNoValue;
+  for (const ValueId v : values) {
+    const ValueId magnitude = b.cast(b.add("ReduceL1", {v}, {{"keepdims", false}}), DataType::kFloat);
+    total = total == kNoValue ? magnitude : b.add("Add", {total, magnitude});
+  }
+  return b.add("Not", {b.add("Or", {b.add("IsNaN", {total}), b.add("IsInf", {total})})});
+}
+
 // Adds the updates, and the new parameters and states as outputs.
 struct Schedule {
   ValueId rate, step;
 };
-Schedule add_schedule_inputs(Graph& graph) {
-  const TensorType scalar{DataType::kFloat, {}};
-  const ValueId rate = graph.add_input("training.rate", scalar);
-  return {rate, graph.add_input("training.step", scalar)};
-}
+constexpr const char* kRate = "training.rate";
+const TensorType kScalar{DataType::kFloat, {}};
 std::vector<Updated> add_updates(Graph& graph, const TrainingOptions& options, const std::vector<ValueId>& parameters,
                                  const std::vector<ValueId>& gradients, const std::vector<std::vector<ValueId>>& states,
-                                 const Schedule& schedule) {
+                                 const Schedule& schedule, ValueId allowed = kNoValue) {
   NodeBuilder b(graph);
   const std::vector<ValueId> short_gradients = clipped(graph, gradients, options.clip_norm);
   std::vector<Updated> result;
   for (std::size_t n = 0; n < parameters.size(); ++n) {
     const DataType type = graph.value(parameters[n]).type.type;
     result.push_back(add_update(graph, options.update, parameters[n], short_gradients[n], states[n],
-                                b.cast(schedule.rate, type), b.cast(schedule.step, type)));
+                                b.cast(schedule.rate, type), b.cast(schedule.step, type), allowed));
   }
   return result;
 }
@@ -151,15 +185,43 @@ void set_outputs(Graph& graph, const std::vector<ValueId>& values) {
   graph.tidy();
 }
 
-void append(std::vector<ValueId>& list, const std::vector<Updated>& updated, bool states, std::size_t kinds) {
-  if (!states)
-    for (const Updated& u : updated) list.push_back(u.parameter);
-  else
-    for (std::size_t kind = 0; kind < kinds; ++kind)
-      for (const Updated& u : updated) list.push_back(u.states[kind]);
+// Puts nodes that were added last, from this one on, behind the last of what they read: an update takes its gradient's place in
+// memory as soon as it is there, and not when all are.
+void place_when_ready(Graph& graph, std::size_t first) {
+  const std::vector<std::shared_ptr<const Node>> nodes(graph.nodes().begin(), graph.nodes().end());
+  const std::vector<std::int32_t> producers = graph.producers();
+  std::vector<std::size_t> place(nodes.size());
+  std::vector<std::vector<std::size_t>> at(first + 1);
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    place[n] = n < first ? n : 0;
+    for (const ValueId v : n < first ? std::vector<ValueId>() : nodes[n]->inputs)
+      if (v != kNoValue && producers[v] >= 0) place[n] = std::max(place[n], place[static_cast<std::size_t>(producers[v])]);
+    if (n >= first) at[place[n]].push_back(n);
+  }
+  graph.drop_nodes_from(0);
+  for (std::size_t n = 0; n < std::max<std::size_t>(first, 1); ++n) {
+    if (n < first) graph.add_shared(nodes[n]);
+    for (const std::size_t update : at[n]) graph.add_shared(nodes[update]);
+  }
 }
 
 }  // namespace
+
+Graph make_update_graph(const std::vector<NamedType>& types, const TrainingOptions& options) {
+  Graph graph;
+  const ValueId rate = graph.add_input(kRate, kScalar);
+  const Schedule schedule{rate, graph.add_input("training.step", kScalar)};
+  std::vector<ValueId> parameters, gradients, outputs;
+  for (const auto& [name, type] : types) parameters.push_back(graph.add_input(name, type));
+  for (const auto& [name, type] : types) gradients.push_back(graph.add_input("training.gradient." + name, type));
+  const auto states = add_state_inputs(graph, parameters, options.update.method);
+  const std::vector<Updated> updated = add_updates(graph, options, parameters, gradients, states, schedule);
+  for (const Updated& u : updated) outputs.push_back(u.parameter);
+  for (std::size_t kind = 0; kind < states_of(options.update.method).size(); ++kind)
+    for (const Updated& u : updated) outputs.push_back(u.states[kind]);
+  set_outputs(graph, outputs);
+  return graph;
+}
 
 TrainingGraphs make_training_graphs(const Graph& model, const std::string& output, const TrainingOptions& options) {
   const Differentiated d = differentiated(model, output, options);
@@ -176,29 +238,31 @@ TrainingGraphs make_training_graphs(const Graph& model, const std::string& outpu
   outputs.insert(outputs.end(), d.statistics_after.begin(), d.statistics_after.end());
   set_outputs(result.gradients, outputs);
 
-  const Schedule schedule = add_schedule_inputs(result.update);
-  std::vector<ValueId> parameters, gradients;
-  for (const TrainedTensor& p : result.parameters)
-    parameters.push_back(result.update.add_input(p.name, model.value(p.in_model).type));
-  for (const TrainedTensor& p : result.parameters)
-    gradients.push_back(result.update.add_input("training.gradient." + p.name, model.value(p.in_model).type));
-  const auto states = add_state_inputs(result.update, parameters, options.update.method);
-  const std::vector<Updated> updated = add_updates(result.update, options, parameters, gradients, states, schedule);
-  outputs.clear();
-  append(outputs, updated, false, 0);
-  append(outputs, updated, true, result.states.size());
-  set_outputs(result.update, outputs);
+  std::vector<NamedType> types;
+  for (const TrainedTensor& p : result.parameters) types.push_back({p.name, model.value(p.in_model).type});
+  result.update = make_update_graph(types, options);
 
   result.step = d.graph;
-  const Schedule in_step = add_schedule_inputs(result.step);
+  const Schedule in_step{result.step.add_input(kRate, kScalar), d.step};
   const std::vector<ValueId> as_input = as_inputs(result.step, d.parameters);
-  as_inputs(result.step, d.statistics);
+  const std::vector<ValueId> statistics = as_inputs(result.step, d.statistics);
   const auto states_in_step = add_state_inputs(result.step, as_input, options.update.method);
-  const std::vector<Updated> joint = add_updates(result.step, options, as_input, d.gradients, states_in_step, in_step);
+  const std::size_t before_updates = result.step.nodes().size();
+  std::vector<ValueId> judged{d.loss};
+  judged.insert(judged.end(), d.gradients.begin(), d.gradients.end());
+  judged.insert(judged.end(), d.statistics_after.begin(), d.statistics_after.end());
+  const ValueId finite = all_finite(result.step, judged);
+  const std::vector<Updated> joint =
+      add_updates(result.step, options, as_input, d.gradients, states_in_step, in_step, options.guarded ? finite : kNoValue);
+  NodeBuilder b(result.step);
   outputs = {d.loss};
-  append(outputs, joint, false, 0);
-  outputs.insert(outputs.end(), d.statistics_after.begin(), d.statistics_after.end());
-  append(outputs, joint, true, result.states.size());
+  for (const Updated& u : joint) outputs.push_back(u.parameter);
+  for (std::size_t n = 0; n < statistics.size(); ++n)
+    outputs.push_back(options.guarded ? b.add("Where", {finite, d.statistics_after[n], statistics[n]}) : d.statistics_after[n]);
+  for (std::size_t kind = 0; kind < result.states.size(); ++kind)
+    for (const Updated& u : joint) outputs.push_back(u.states[kind]);
+  outputs.push_back(finite);
+  place_when_ready(result.step, before_updates);
   set_outputs(result.step, outputs);
   return result;
 }

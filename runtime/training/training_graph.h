@@ -1,6 +1,7 @@
 // From a model to the graphs of a training step.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,14 @@ struct TrainingOptions {
   double clip_norm = 0;                  // of all gradients together; 0: they are not clipped
   double batch_norm_momentum = 0.9;      // running = momentum * running + (1 - momentum) * of this batch
   std::vector<std::string> frozen = {};  // constants that are not trained, by name
+  std::uint64_t seed = 0;                // of what is dropped
+  // float, or what products compute in (runtime/training/mixed_precision.h). With float16 gradients are computed of the loss
+  // times the scale, and divided by it.
+  DataType precision = DataType::kFloat;
+  // Do updates in the graph of a step wait until all is known to be finite? Then they may be computed in the memory of what
+  // they replace, but all gradients live until the end. If not, each stands behind its gradient, and what it replaces stays
+  // until the caller takes the new: less memory where values of the step are what counts.
+  bool guarded = true;
 };
 
 // A tensor that training changes.
@@ -30,19 +39,30 @@ struct TrainingGraphs {
   std::vector<TrainedTensor> statistics;  // running means and variances of batch normalizations
   std::vector<std::string> states;        // of each parameter, see states_of
 
-  // inputs: the model's, targets, parameters, statistics; outputs: loss, gradients of the parameters, new statistics.
+  // inputs: the model's, targets, step, part, scale, parameters, statistics; outputs: loss, gradients of the parameters, new
+  // statistics. Random elements depend on the number of the step, from 1, and on that of the part of the batch; these and the
+  // scale are float scalars.
   Graph gradients;
   // inputs: rate and step (float scalars), parameters, gradients, states (all of the first kind, then of the second); outputs:
   // parameters, states.
   Graph update;
-  // Both as one. inputs: the model's, targets, rate, step, parameters, statistics, states; outputs: loss, parameters,
-  // statistics, states.
+  // Both as one. inputs: the model's, targets, step, part, scale, rate, parameters, statistics, states; outputs: loss,
+  // parameters, statistics, states, and whether loss, gradients and statistics were finite. If not, nothing else has changed
+  // (if it is guarded).
   Graph step;
 };
 
 // Every real constant that reaches the loss through operators with a gradient is a parameter, unless it is a scalar or frozen;
-// batch normalizations use the statistics of the batch. `output` names the model's predictions (empty: its first output).
-// Throws Error(kUnsupported) that names the node where a gradient is missing.
+// batch normalizations use the statistics of the batch, and Dropout that the model has in training mode drops. `output` names
+// the model's predictions (empty: its first output). Throws Error(kUnsupported) that names the node where a gradient is
+// missing.
 TrainingGraphs make_training_graphs(const Graph& model, const std::string& output, const TrainingOptions& options);
+
+// The update of TrainingGraphs for parameters of these types. Throws Error(kUsage).
+struct NamedType {
+  std::string name;
+  TensorType type;
+};
+Graph make_update_graph(const std::vector<NamedType>& parameters, const TrainingOptions& options);
 
 }  // namespace rewright

@@ -4,8 +4,10 @@
 #include <cmath>
 #include <random>
 
+#include "graph/builder.h"
+#include "operators/random_bits.h"
 #include "operators/testing.h"
-#include "runtime/training/builder.h"
+#include "runtime/training/mixed_precision.h"
 
 namespace rewright {
 namespace {
@@ -152,8 +154,11 @@ TEST_CASE("a step in one graph is gradients and update, and it lowers the loss")
   double first = 0, loss = 0;
   for (int t = 1; t <= 60; ++t) {
     const std::vector<Tensor> schedule{Tensor::scalar(DataType::kFloat, 0.05), Tensor::scalar(DataType::kFloat, t)};
-    const std::vector<Tensor> whole = interpret(graphs.step, joined({data, schedule, parameters, states}));
-    const std::vector<Tensor> found = interpret(graphs.gradients, joined({data, parameters}));
+    const auto number = [](double v) { return Tensor::scalar(DataType::kFloat, v); };
+    const std::vector<Tensor> place{number(t), number(0), number(1)};  // step, part, scale
+    const std::vector<Tensor> whole = interpret(graphs.step, joined({data, place, {schedule[0]}, parameters, states}));
+    const std::vector<Tensor> found = interpret(graphs.gradients, joined({data, place, parameters}));
+    CHECK(whole.back().integers() == std::vector<std::int64_t>{1});
     const std::vector<Tensor> gradients(found.begin() + 1, found.end());
     const std::vector<Tensor> updated = interpret(graphs.update, joined({schedule, parameters, gradients, states}));
     CHECK(whole[0].reals() == found[0].reals());
@@ -164,6 +169,75 @@ TEST_CASE("a step in one graph is gradients and update, and it lowers the loss")
     if (t == 1) first = loss;
   }
   CHECK(loss < first / 4);
+  // What is not finite changes nothing.
+  std::vector<double> broken = data[0].reals();
+  broken[4] = INFINITY;
+  const std::vector<Tensor> place{Tensor::scalar(DataType::kFloat, 61), Tensor::scalar(DataType::kFloat, 0),
+                                  Tensor::scalar(DataType::kFloat, 1), Tensor::scalar(DataType::kFloat, 0.05)};
+  const std::vector<Tensor> after =
+      interpret(graphs.step, joined({{tensor({4, 3}, broken), data[1]}, place, parameters, states}));
+  CHECK(after.back().integers() == std::vector<std::int64_t>{0});
+  const std::vector<Tensor> before = joined({parameters, states});
+  for (std::size_t n = 0; n < before.size(); ++n) CHECK(after[n + 1] == before[n]);
+}
+
+TEST_CASE("what is dropped depends on the seed, the step and the part alone") {
+  // The first of the generator's published answers.
+  const Tensor zero = Tensor::scalar(DataType::kInt64, 0);
+  CHECK(testing::evaluate("RandomBits", {zero, zero}, {{"count", Index(4)}})[0].integers() ==
+        std::vector<std::int64_t>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
+  Graph g;
+  NodeBuilder b(g);
+  const TensorType scalar{DataType::kInt64, {}};
+  const ValueId x = g.add_input("x", {DataType::kDouble, {50, 41}});
+  RandomSource random{7, g.add_input("step", scalar), g.add_input("part", scalar)};
+  for (int k = 0; k < 2; ++k) {
+    const auto [y, kept] = add_dropout(b, x, 0.3, random);
+    g.add_output("", y), g.add_output("", kept);
+  }
+  const auto masks = [&](std::int64_t step, std::int64_t part) {
+    const std::vector<Tensor> inputs{tensor({50, 41}, std::vector<double>(2050, 3)), Tensor::scalar(DataType::kInt64, step),
+                                     Tensor::scalar(DataType::kInt64, part)};
+    return interpret(g, inputs);
+  };
+  const std::vector<Tensor> found = masks(1, 0);
+  CHECK(found == masks(1, 0));
+  CHECK(found[1] != found[3]);
+  CHECK(found[1] != masks(2, 0)[1]);
+  CHECK(found[1] != masks(1, 1)[1]);
+  double kept = 0;
+  for (std::size_t n = 0; n < 2050; ++n) {
+    const bool is = found[1].integers()[n] != 0;
+    kept += is;
+    CHECK(found[0].reals()[n] == (is ? Approx(3 / 0.7) : Approx(0)));
+  }
+  CHECK(std::abs(kept / 2050 - 0.7) < 0.04);  // four deviations
+}
+
+TEST_CASE("products are those whose denotation sums products") {
+  const auto product = [](const std::string& name, const std::vector<Indices>& shapes, const testing::Named& fields = {}) {
+    Graph g;
+    std::vector<ValueId> inputs;
+    for (const Indices& shape : shapes)
+      inputs.push_back(g.add_input("x" + std::to_string(inputs.size()), testing::reals(shape)));
+    const Operator& op = registry().get(name);
+    const ValueId y = g.add_node(op, testing::attributes(op, fields), inputs)[0];
+    const Node& node = *g.nodes()[0];
+    const bool is = is_product(g, node);
+    g.add_output("y", y);
+    use_short_products(g, DataType::kBfloat16);
+    CHECK((g.value(g.outputs()[0].value).type.type == DataType::kFloat));
+    return is;
+  };
+  CHECK(product("MatMul", {{2, 3}, {3, 4}}));
+  CHECK(product("Gemm", {{2, 3}, {3, 4}, {4}}, {{"alpha", Real(0.5)}}));
+  CHECK(product("Conv", {{1, 2, 5}, {3, 2, 3}, {3}}, {{"pads_begin", Indices{1}}, {"pads_end", Indices{1}}}));
+  CHECK(product("ConvTranspose", {{1, 2, 5}, {2, 3, 3}}));
+  CHECK(product("Einsum", {{2, 3}, {3, 4}}, {{"equation", std::string("ij,jk->ik")}}));
+  CHECK(!product("Mul", {{2, 3}, {2, 3}}));
+  CHECK(!product("ReduceSumSquare", {{2, 3}}));
+  CHECK(!product("LayerNormalization", {{2, 3}, {3}, {3}}));
+  CHECK(!product("Softmax", {{2, 3}}));
 }
 
 TEST_CASE("batch normalizations train on the statistics of the batch") {
@@ -180,6 +254,9 @@ TEST_CASE("batch normalizations train on the statistics of the batch") {
   const Tensor data = random_tensor({4, 2, 3}, random);
   const std::vector<Tensor> inputs{data,
                                    random_tensor({4, 2, 3}, random),
+                                   Tensor::scalar(DataType::kFloat, 1),
+                                   Tensor::scalar(DataType::kFloat, 0),
+                                   Tensor::scalar(DataType::kFloat, 1),
                                    tensor({2}, {1, 2}),
                                    tensor({2}, {0, 1}),
                                    tensor({2}, {5, 5}),

@@ -3,7 +3,7 @@
 #include <array>
 #include <utility>
 
-#include "runtime/training/builder.h"
+#include "graph/builder.h"
 
 namespace rewright {
 
@@ -29,6 +29,7 @@ class Formulas {
   ValueId over(ValueId a, ValueId c) { return b_.add("Div", {a, c}); }
   ValueId root(ValueId a) { return b_.add("Sqrt", {a}); }
   ValueId power(double base, ValueId exponent) { return b_.add("Pow", {number(base), exponent}); }
+  ValueId where(ValueId condition, ValueId a, ValueId c) { return b_.add("Where", {condition, a, c}); }
   ValueId length(ValueId a) { return root(b_.add("ReduceSumSquare", {a}, {{"keepdims", false}})); }
   // a / c, or 1 where either is 0.
   ValueId ratio(ValueId a, ValueId c) {
@@ -70,26 +71,30 @@ std::vector<std::string> states_of(UpdateMethod method) {
 }
 
 Updated add_update(Graph& graph, const Update& update, ValueId w, ValueId g, const std::vector<ValueId>& states, ValueId rate,
-                   ValueId step) {
+                   ValueId step, ValueId allowed) {
   const TensorType type = graph.value(w).type;
   Formulas f(graph, type.type);
   const double decay = type.rank() > 1 ? update.weight_decay : 0;
+  const auto kept = [&](ValueId after, ValueId before) {
+    return allowed == kNoValue ? after : f.where(allowed, after, before);
+  };
   const auto decayed = [&](ValueId v) { return decay == 0 ? v : f.sum(v, f.times(decay, w)); };
   switch (update.method) {
     case UpdateMethod::kSgd:
-      return {f.less(w, f.times(rate, decayed(g))), {}};
+      return {kept(f.less(w, f.times(rate, decayed(g))), w), {}};
     case UpdateMethod::kMomentum:
     case UpdateMethod::kNesterov: {
-      const ValueId gradient = decayed(g), velocity = f.sum(f.times(update.momentum, states[0]), gradient);
+      const ValueId gradient = decayed(g), velocity = kept(f.sum(f.times(update.momentum, states[0]), gradient), states[0]);
       const bool ahead = update.method == UpdateMethod::kNesterov;
       const ValueId direction = ahead ? f.sum(gradient, f.times(update.momentum, velocity)) : velocity;
-      return {f.less(w, f.times(rate, direction)), {velocity}};
+      return {kept(f.less(w, f.times(rate, direction)), w), {velocity}};
     }
     case UpdateMethod::kLars: {
       const ValueId gradient = decayed(g);
       const ValueId share = type.rank() > 1 ? f.times(update.trust, f.ratio(f.length(w), f.length(gradient))) : f.number(1);
-      const ValueId velocity = f.sum(f.times(update.momentum, states[0]), f.times(f.times(rate, share), gradient));
-      return {f.less(w, velocity), {velocity}};
+      const ValueId velocity =
+          kept(f.sum(f.times(update.momentum, states[0]), f.times(f.times(rate, share), gradient)), states[0]);
+      return {kept(f.less(w, velocity), w), {velocity}};
     }
     case UpdateMethod::kAdam:
     case UpdateMethod::kAdamW:
@@ -99,14 +104,14 @@ Updated add_update(Graph& graph, const Update& update, ValueId w, ValueId g, con
         return f.sum(f.times(beta, old), f.times(1 - beta, now));
       };
       const auto unbiased = [&](double beta, ValueId v) { return f.over(v, f.less(f.number(1), f.power(beta, step))); };
-      const ValueId mean = averaged(update.beta1, states[0], gradient);
-      const ValueId square = averaged(update.beta2, states[1], f.times(gradient, gradient));
+      const ValueId mean = kept(averaged(update.beta1, states[0], gradient), states[0]);
+      const ValueId square = kept(averaged(update.beta2, states[1], f.times(gradient, gradient)), states[1]);
       ValueId direction =
           f.over(unbiased(update.beta1, mean), f.sum(f.root(unbiased(update.beta2, square)), f.number(update.epsilon)));
       if (update.method != UpdateMethod::kAdam) direction = decayed(direction);
       if (update.method == UpdateMethod::kLamb && type.rank() > 1)
         direction = f.times(f.ratio(f.length(w), f.length(direction)), direction);
-      return {f.less(w, f.times(rate, direction)), {mean, square}};
+      return {kept(f.less(w, f.times(rate, direction)), w), {mean, square}};
     }
   }
   throw Error(ErrorCode::kUsage, "unknown optimizer");

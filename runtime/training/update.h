@@ -34,12 +34,12 @@ struct Update {
 std::vector<std::string> states_of(UpdateMethod method);
 
 // Adds one step; returns the new parameter and the new states. `rate` is a scalar, `step` the number of this step, from 1, a
-// scalar as well, both of the parameter's type.
+// scalar as well, both of the parameter's type. With `allowed`, a truth value, nothing changes where it is false.
 struct Updated {
   ValueId parameter;
   std::vector<ValueId> states;
 };
 Updated add_update(Graph& graph, const Update& update, ValueId parameter, ValueId gradient, const std::vector<ValueId>& states,
-                   ValueId rate, ValueId step);
+                   ValueId rate, ValueId step, ValueId allowed = kNoValue);
 
 }  // namespace rewright

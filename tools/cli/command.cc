@@ -12,14 +12,6 @@
 #include <thread>
 
 #include "graph/file.h"
-#include "optimizer/device_profile.h"
-#include "optimizer/sizes.h"
-#include "rules/io.h"
-#include "runtime/cpu/backend.h"
-#include "runtime/cpu/device.h"
-#include "runtime/cuda/device.h"
-#include "runtime/onnxruntime/device.h"
-#include "runtime/reference/backend.h"
 
 namespace rewright::cli {
 
@@ -52,153 +44,22 @@ void require_writable(const std::string& file) {
   const FileWriter trial(file);  // its temporary file is removed again
 }
 
-namespace {
-
-// A number followed by one of the units; the bare number has the unit "".
-double parse_quantity(const std::string& text, const std::map<std::string, double>& units, const std::string& example) {
-  std::size_t end = 0;
-  double number = -1;
-  try {
-    number = std::stod(text, &end);
-  } catch (const std::exception&) {
-    end = 0;
-  }
-  const auto unit = units.find(text.substr(end));
-  if (end == 0 || !(number >= 0) || unit == units.end())
-    throw Error(ErrorCode::kUsage, "\"" + text + "\" is no such quantity", {}, "write it like " + example);
-  return number * unit->second;
-}
-
-}  // namespace
-
-double parse_seconds(const std::string& text) {
-  return parse_quantity(text, {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"m", 60}, {"min", 60}, {"h", 3600}}, "60s, 500ms or 2m");
-}
-
-std::size_t parse_bytes(const std::string& text) {
-  const double bytes = parse_quantity(
-      text,
-      {{"", 1}, {"K", 0x1p10}, {"M", 0x1p20}, {"G", 0x1p30}, {"T", 0x1p40}, {"KB", 0x1p10}, {"MB", 0x1p20}, {"GB", 0x1p30}},
-      "8G or 512M");
-  if (bytes > 0x1p60) throw Error(ErrorCode::kUsage, text + " is more memory than there is");
-  return static_cast<std::size_t>(bytes);
-}
-
-std::map<std::string, Sizes> parse_shapes(const std::vector<std::string>& shapes) {
-  std::map<std::string, Sizes> result;
-  for (const std::string& text : shapes) {
-    const std::size_t equals = text.rfind('=');
-    const auto wrong = [&] {
-      return Error(ErrorCode::kUsage, "--shape " + text + " is not understood", {}, "write it like --shape input=1x3x224x224");
-    };
-    if (equals == std::string::npos || equals == 0) throw wrong();
-    Sizes sizes;
-    for (std::size_t at = equals + 1; at < text.size();) {
-      std::size_t used = 0;
-      try {
-        sizes.push_back(std::stoll(text.substr(at), &used));
-      } catch (const std::exception&) {
-        throw wrong();
-      }
-      at += used;
-      if (sizes.back() < 0 || (at < text.size() && text[at] != 'x') || at + 1 == text.size()) throw wrong();
-      ++at;
-    }
-    if (!result.emplace(text.substr(0, equals), std::move(sizes)).second)
-      throw Error(ErrorCode::kUsage, "--shape gives input \"" + text.substr(0, equals) + "\" twice");
-  }
-  return result;
-}
-
-std::map<std::string, std::int64_t> symbol_sizes(const Graph& graph, const std::map<std::string, Sizes>& shapes) {
-  std::map<std::string, std::int64_t> result;
-  for (const auto& [name, sizes] : shapes) {
-    const Value* input = nullptr;
-    std::string names;
-    for (const ValueId id : graph.inputs()) {
-      if (graph.value(id).name == name) input = &graph.value(id);
-      names += (names.empty() ? "" : ", ") + graph.value(id).name;
-    }
-    if (!input) throw Error(ErrorCode::kBadInput, "the model has no input \"" + name + "\"", "--shape", "it has " + names);
-    const Indices& shape = input->type.shape;
-    const auto contradiction = [&] {
-      return Error(ErrorCode::kBadInput, "the sizes given with --shape contradict the model's " + to_string(input->type),
-                   "input \"" + name + "\"");
-    };
-    if (shape.size() != sizes.size()) throw contradiction();
-    for (std::size_t a = 0; a < sizes.size(); ++a) {
-      const Atom* symbol = shape[a].as_atom();
-      if (symbol && symbol->kind == Atom::Kind::kSymbol) {
-        if (result.emplace(symbol->name, sizes[a]).first->second != sizes[a]) throw contradiction();
-      } else if (shape[a].constant() && *shape[a].constant() != sizes[a]) {
-        throw contradiction();
-      }
-    }
-  }
-  return fitting_sizes(graph, std::move(result));
-}
-
 CLI::Option* add_math(CLI::App* command, std::string& math, const std::string& description) {
   return command->add_option("--math", math, description)
       ->check(CLI::IsMember({"exact", "reassociate", "fast"}))
       ->capture_default_str();
 }
 
-MathClass math_class(const std::string& math) {
-  return math == "exact" ? MathClass::kExact : math == "fast" ? MathClass::kNeedsFinite : MathClass::kReassociates;
-}
-
 int thread_count(const CommonOptions& common) { return usable_threads(common.threads); }
 
-namespace {
-
-// Of "cuda" and "cuda:N".
-std::optional<int> gpu_number(const std::string& name) {
-  if (name == "cuda") return 0;
-  if (!name.starts_with("cuda:")) return std::nullopt;
-  const std::string number = name.substr(5);
-  if (number.empty() || number.size() > 4 || number.find_first_not_of("0123456789") != std::string::npos) return std::nullopt;
-  return std::stoi(number);
-}
-
-}  // namespace
-
 void add_kernels_option(CLI::App& command, KernelChoice& kernels) {
-  static const std::map<std::string, KernelChoice> kChoices = {
-      {"estimated", KernelChoice::kEstimated}, {"cached", KernelChoice::kCached}, {"measured", KernelChoice::kMeasured}};
   command
       .add_option_function<std::string>(
-          "--kernels", [&kernels](const std::string& name) { kernels = kChoices.at(name); },
+          "--kernels", [&kernels](const std::string& name) { kernels = kernel_choice(name); },
           "how convolutions are chosen on the CPU: estimated (the same bits everywhere), cached (as measured here before) or "
           "measured (what is missing as well)")
       ->check(CLI::IsMember({"estimated", "cached", "measured"}))
       ->default_str("estimated");
-}
-
-std::string default_device() { return has_cuda_device() ? "cuda" : "cpu"; }
-
-std::unique_ptr<Device> make_device(const std::string& name, int threads, MathClass math, KernelChoice kernels) {
-  const bool exact = math == MathClass::kExact;
-  if (name == "cpu") return make_cpu_device(threads, !exact, kernels);
-  if (name == "onnxruntime") return make_onnxruntime_device(threads);
-  if (const auto gpu = gpu_number(name)) return make_cuda_device(*gpu, math == MathClass::kNeedsFinite);
-  if (name.starts_with("profile:"))  // models are executed, to check them, on this machine's CPU
-    return make_profile_device(read_profile(name.substr(8)), name, make_cpu_device(threads, !exact));
-  throw Error(ErrorCode::kUsage, "there is no device \"" + name + "\"", {},
-              "there are cpu, cuda, onnxruntime and profile:FILE");
-}
-
-const Backend& find_backend(const std::string& name, MathClass math) {
-  if (name == "cpu") return cpu_backend();
-  if (name == "reference") return reference_backend();
-  if (const auto gpu = gpu_number(name)) {
-    static std::map<std::pair<int, bool>, std::unique_ptr<Backend>> backends;  // of this program's one thread
-    const bool tf32 = math == MathClass::kNeedsFinite;
-    std::unique_ptr<Backend>& backend = backends[{*gpu, tf32}];
-    if (!backend) backend = make_cuda_backend(*gpu, tf32);
-    return *backend;
-  }
-  throw Error(ErrorCode::kUsage, "there is no device \"" + name + "\" to run on", {}, "there are cpu, cuda and reference");
 }
 
 Tensor read_tensor(const std::string& file) {
@@ -253,39 +114,6 @@ std::vector<Tensor> in_order_of_inputs(const Graph& graph, std::map<std::string,
 
 std::vector<Datum> in_order_of_inputs(const Graph& graph, std::map<std::string, Datum> given) {
   return in_order(graph, std::move(given));
-}
-
-bool is_part_of_shipped_rules(const std::string& argument) {
-  std::error_code error;
-  return (argument == "generated" || argument == "handwritten") && !std::filesystem::exists(argument, error);
-}
-
-std::vector<Rule> read_all_rules(const std::vector<std::string>& files) {
-  if (files.empty()) return shipped_rules().rules();
-  std::vector<Rule> rules;
-  for (const std::string& file : files) {
-    if (!is_part_of_shipped_rules(file)) {
-      for (Rule& rule : read_rules(file)) rules.push_back(std::move(rule));
-      continue;
-    }
-    const bool generated = file == "generated";
-    for (const Rule& rule : shipped_rules().rules())
-      if (rule.origin == RuleOrigin::kBoth || (rule.origin == RuleOrigin::kGenerated) == generated) rules.push_back(rule);
-  }
-  return RuleSet(std::move(rules)).rules();
-}
-
-std::vector<Rule> read_proved_rules(const std::vector<std::string>& files, bool unproved) {
-  std::vector<Rule> rules = read_all_rules(files);
-  if (files.empty())
-    std::erase_if(rules, [](const Rule& rule) {
-      return rule.origin == RuleOrigin::kGenerated && rule.target.nodes.size() >= rule.source.nodes.size();
-    });
-  for (const Rule& rule : rules)
-    if (rule.proof.status != RuleStatus::kProved && !unproved)
-      throw Error(ErrorCode::kBadInput, "the rule is not proved", "rule " + rule.name,
-                  "give what rewright verify -o writes, or --unproved");
-  return rules;
 }
 
 // ---- Interruption

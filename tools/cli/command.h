@@ -12,6 +12,9 @@
 #include <thread>
 #include <vector>
 
+#include "api/devices.h"
+#include "api/options.h"
+#include "api/rule_files.h"
 #include "graph/graph.h"
 #include "graph/onnx.h"
 #include "optimizer/device.h"
@@ -66,34 +69,13 @@ void write_json(const CommonOptions& common, const nlohmann::json& report);
 // Throws Error(kMissing) if the file could not be written: better known before long work than after it.
 void require_writable(const std::string& file);
 
-// "60s", "2m", "1500ms", "1h" -> seconds; "8G", "512M" -> bytes. Throw Error(kUsage).
-double parse_seconds(const std::string& text);
-std::size_t parse_bytes(const std::string& text);
-
-// --shape NAME=1x3x224x224, repeatable.
-std::map<std::string, Sizes> parse_shapes(const std::vector<std::string>& shapes);
-// Binds the symbolic sizes of the graph's inputs to these, and those that are left open to sizes that fit (fitting_sizes): what
-// a graph is to be fast on, while it still serves all sizes. Throws Error(kBadInput) where they contradict.
-std::map<std::string, std::int64_t> symbol_sizes(const Graph& graph, const std::map<std::string, Sizes>& shapes);
-
 // --math exact|reassociate|fast.
 CLI::Option* add_math(CLI::App* command, std::string& math, const std::string& description);
-MathClass math_class(const std::string& math);
 
 int thread_count(const CommonOptions& common);
 
-// A device by its name on the command line. Throws Error(kUsage) for unknown names, Error(kMissing) for what is not here.
-// With --math exact there are no kernels whose rounding is another than that of sums of products; with fast, GPUs may round
-// factors to TF32.
-std::unique_ptr<Device> make_device(const std::string& name, int threads, MathClass math = MathClass::kReassociates,
-                                    KernelChoice kernels = KernelChoice::kEstimated);
-// What models are optimized for if nothing is said: cuda where there is a GPU, else cpu.
-std::string default_device();
 // --kernels estimated|cached|measured, for commands that run models on the CPU.
 void add_kernels_option(CLI::App& command, KernelChoice& kernels);
-// A backend that can run models in this process: cpu or reference.
-const Backend& find_backend(const std::string& name, MathClass math = MathClass::kReassociates);
-
 // Reads a tensor from a .npy or .pb file.
 Tensor read_tensor(const std::string& file);
 // NAME=FILE pairs of --input.
@@ -103,15 +85,6 @@ std::map<std::string, std::string> named_files(const std::vector<std::string>& p
 // These as the graph's inputs in order. Throws Error(kUsage) for unknown or missing names.
 std::vector<Tensor> in_order_of_inputs(const Graph& graph, std::map<std::string, Tensor> given);
 std::vector<Datum> in_order_of_inputs(const Graph& graph, std::map<std::string, Datum> given);
-
-// The rules of all these files; the shipped ones if there are none. "generated" and "handwritten" are the shipped rules that
-// the generator found and those that people wrote, unless there is a file of that name.
-bool is_part_of_shipped_rules(const std::string& argument);
-std::vector<Rule> read_all_rules(const std::vector<std::string>& files);
-// The same for use. Of the shipped rules those that only the generator found are used by default if they leave fewer operators:
-// the others mostly say in another order what people wrote, and a search has to go through all of them. Throws Error(kBadInput)
-// for a rule that is not proved, unless `unproved` ones were asked for.
-std::vector<Rule> read_proved_rules(const std::vector<std::string>& files, bool unproved);
 
 // While it lives, the first Ctrl-C asks for a stop, and the second ends the program at once.
 class Interruption {

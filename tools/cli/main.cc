@@ -60,6 +60,8 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return program.exit(error);  // --help, --version
     return fail(std::string(error.what()) + " (see rewright --help)", kWrongUsage);
+  } catch (...) {  // an option that cannot be that
+    return report_failure();
   }
   try {
     return chosen();

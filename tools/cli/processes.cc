@@ -1,23 +1,94 @@
 #include "tools/cli/processes.h"
 
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <chrono>
+#include <cstring>
+#include <iostream>
 #include <memory>
 #include <thread>
 
+#include "distribution/agreement.h"
 #include "tools/cli/command.h"
+#include "tools/cli/version.h"
 
 namespace rewright::cli {
 
-int run_in_processes(const std::function<int(Communicator&)>& command) {
+namespace {
+
+std::string name_of(const StartedAs& place) {
+  return "process " + std::to_string(place.rank) + " of " + std::to_string(place.size);
+}
+
+// Passes on to the child what this process is told, and says it if the child is killed. Returns its exit status.
+int watch(pid_t child, const StartedAs& place, const std::string& afterwards, const sigset_t& heard) {
+  bool told_to_end = false;
+  while (true) {
+    int status = 0;
+    const pid_t ended = waitpid(child, &status, WNOHANG);
+    if (ended == child && WIFEXITED(status)) return WEXITSTATUS(status);
+    if (ended == child && WIFSIGNALED(status)) {
+      const int signal = WTERMSIG(status);
+      if (!told_to_end)
+        std::cerr << "rewright: error: " << name_of(place) << " was ended by signal " << signal << " (" << strsignal(signal)
+                  << ")" << (afterwards.empty() ? "" : "; " + afterwards) << std::endl;
+      return kMissing;
+    }
+    int signal = 0;
+    sigwait(&heard, &signal);
+    if (signal == SIGCHLD) continue;
+    told_to_end = true;
+    kill(child, signal);
+  }
+}
+
+// From here on a child does the work. A process that is killed says nothing, and mpirun does not know what it was at: the one
+// that stays behind does. In the child it returns; before any thread is started.
+void leave_a_watcher(const StartedAs& place, const std::string& afterwards) {
+  sigset_t heard, before;
+  sigemptyset(&heard);
+  for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP}) sigaddset(&heard, signal);
+  sigprocmask(SIG_BLOCK, &heard, &before);
+  const pid_t parent = getpid(), child = fork();
+  if (child > 0) {
+    const int status = watch(child, place, afterwards, heard);
+    std::cout.flush();
+    _exit(status);
+  }
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+  if (child < 0) return;  // it works without
+  setpgid(0, 0);          // what a whole group is told, the watcher passes on
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(kMissing);
+}
+
+}  // namespace
+
+int run_in_processes(const std::function<int(Communicator&)>& command, const std::string& afterwards) {
+  const StartedAs place = started_as();
+  if (place.size > 1) leave_a_watcher(place, afterwards);
   const std::unique_ptr<Communicator> processes = make_communicator();
+  if (processes->size() == 1) return command(*processes);
   int failure = kDone;
   try {
+    require_agreement(*processes, {{"version", version_text()}});
     return command(*processes);
   } catch (...) {
-    if (processes->size() == 1) throw;
     // What fails in all processes is said by the first.
     if (processes->rank() != 0) std::this_thread::sleep_for(std::chrono::seconds(1));
-    failure = report_failure();
+    try {
+      try {
+        throw;
+      } catch (const Error& error) {
+        if (processes->rank() == 0) throw;
+        throw error.within(name_of(place));
+      }
+    } catch (...) {
+      failure = report_failure();
+    }
   }
   processes->abort(failure);
   return failure;  // never reached: the compiler does not see through virtual calls

@@ -12,6 +12,7 @@
 #include "runtime/cpu/device.h"
 #include "runtime/mixed.h"
 #include "tools/cli/command.h"
+#include "tools/cli/memory.h"
 
 namespace rewright::cli {
 
@@ -87,15 +88,6 @@ nlohmann::json trace_json(const std::vector<StepProfile>& steps, const Roofline&
 }
 
 double cpu_milliseconds() { return 1e3 * static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
-
-// The memory of this process in bytes: what it has ("VmRSS:"), or the most it had ("VmHWM:"; getrusage would count that of the
-// process that started it).
-std::size_t memory_of_process(const std::string& which) {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);)
-    if (line.starts_with(which)) return std::stoull(line.substr(which.size())) * 1024;
-  return 0;
-}
 
 // Axes, pads or shapes may be inputs of the model: their values say what it computes.
 void give_values(ImportOptions& import, const std::string& name, const Datum& datum) {

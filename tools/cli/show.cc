@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "graph/print.h"
 #include "optimizer/optimize.h"
 #include "rules/io.h"
 #include "runtime/cpu/device.h"
@@ -19,13 +20,6 @@ struct Options {
   std::vector<std::string> shapes;
   bool unsupported = false, time = false;
 };
-
-std::string node_name(const Graph& graph, const Node& node) {
-  if (node.origin && !node.origin->name.empty()) return node.origin->name;
-  for (const ValueId id : node.outputs)
-    if (id != kNoValue && !graph.value(id).name.empty()) return graph.value(id).name;
-  return node.op ? node.op->name() : "unnamed";
-}
 
 // What one kind of operator comes to in a graph.
 struct Total {

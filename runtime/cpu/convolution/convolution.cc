@@ -14,16 +14,6 @@ namespace {
 
 using dnnl::memory;
 
-class Reorder final {
- public:
-  static std::unique_ptr<Kernel> make(const memory::desc& from, const memory::desc& to) {
-    const dnnl::reorder::primitive_desc d(dnnl_engine(), from, dnnl_engine(), to, user_scratchpad());
-    return std::make_unique<DnnlKernel>(
-        dnnl::reorder(d), d.scratchpad_desc(),
-        std::vector<DnnlKernel::Argument>{{DNNL_ARG_FROM, from, 0, -1}, {DNNL_ARG_TO, to, -1, 0}});
-  }
-};
-
 std::unique_ptr<NodePlan> plan_convolution(Planner& planner, const Node& node, bool transposed);
 
 class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
@@ -313,7 +303,7 @@ class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
       if (shape_.weights() != p.weights) {
         const int plain = weights;
         weights = planner.add_scratch(p.weights.get_size());
-        planner.add_step(Reorder::make(shape_.weights(), p.weights), {plain}, {weights});
+        planner.add_step(make_reorder(shape_.weights(), p.weights), {plain}, {weights});
       }
       arguments.push_back({DNNL_ARG_WEIGHTS, p.weights, static_cast<int>(inputs.size()), -1});
       inputs.push_back(weights);

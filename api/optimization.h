@@ -1,0 +1,56 @@
+// Optimization as the command line and other languages ask for it: every option has a name and is written as text.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "optimizer/optimize.h"
+#include "runtime/session.h"
+
+namespace rewright {
+
+struct OptimizationRequest {
+  std::string device;  // as make_device; empty: the best there is
+  int threads = 0;     // as usable_threads
+  KernelChoice kernels = KernelChoice::kEstimated;
+  std::vector<std::string> rules;  // files, as read_proved_rules
+  bool unproved = false;
+  std::vector<std::string> shapes;  // NAME=1x3x224x224
+  OptimizeOptions optimize;         // but for the sizes, which are those of `shapes`
+  OptimizationRequest();
+};
+
+// An option of a request by its name: what `rewright optimize` has after two dashes.
+struct OptimizationOption {
+  enum class Kind { kText, kFlag, kList };  // a flag is "true" or "false"; a list is added to
+  std::string_view name;
+  Kind kind;
+  std::string_view type;     // of what it takes, for people: "FILE", or the choices with | between them
+  std::string_view initial;  // what it is if nothing is said
+  std::string_view description;
+  void (*set)(OptimizationRequest&, const std::string&);  // throws Error(kUsage)
+};
+std::span<const OptimizationOption> optimization_options();
+
+// Throws Error(kUsage) naming the option: it does not exist, or cannot be that.
+void set_option(OptimizationRequest& request, std::string_view name, const std::string& value);
+
+struct Optimization {
+  OptimizeResult result;
+  std::string facts;  // JSON, as the command line's contract has it
+  std::string page;   // the report, if it was asked for
+};
+
+// What is done for `rewright optimize`, but for reading and writing the model. `input` and `output` are its names in the
+// report. Ends early, with the best so far, when `cancel` asks for it. Throws Error as optimize() does, and for what is asked
+// and is not here.
+Optimization run_optimization(const Graph& graph, const OptimizationRequest& request, const std::string& input,
+                              const std::string& output, bool with_page, std::stop_token cancel,
+                              const std::function<void(const OptimizeProgress&)>& progress);
+
+}  // namespace rewright

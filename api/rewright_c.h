@@ -1,0 +1,122 @@
+/* Rewright for C, and for every language that can call it: optimize ONNX models and run them.
+ *
+ * Binary compatibility: within one REWRIGHT_ABI_VERSION functions are added, never changed or removed. Structures that callers
+ * fill or read have no fields added. Handles are opaque.
+ *
+ * Every function that can fail returns a status. What went wrong last in this thread say rewright_error_text(), _where() and
+ * _hint(). Texts are UTF-8 and end with a zero. A null handle is REWRIGHT_USAGE; freeing null does nothing.
+ *
+ * Threads: a handle may be used by several threads at once if none of them changes or frees it; sessions may be run by several.
+ */
+#ifndef REWRIGHT_C_H
+#define REWRIGHT_C_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define REWRIGHT_ABI_VERSION 1
+
+typedef enum rewright_status {
+  REWRIGHT_OK = 0,
+  REWRIGHT_USAGE = 1,       /* something was asked for that does not exist: a device, an option */
+  REWRIGHT_BAD_INPUT = 2,   /* a model, file or tensor is broken or contradicts itself */
+  REWRIGHT_UNSUPPORTED = 3, /* the input is sound, but part of it cannot be executed here */
+  REWRIGHT_MISSING = 4,     /* a library, a device, memory or space is missing on this machine */
+  REWRIGHT_CANCELLED = 5    /* the caller stopped the work */
+} rewright_status;
+
+int rewright_abi_version(void);
+const char* rewright_version(void); /* "0.1.0" */
+
+/* Of the last call in this thread that failed; "" where there is nothing to say. Valid until the thread's next call. */
+const char* rewright_error_text(void);
+const char* rewright_error_where(void);
+const char* rewright_error_hint(void);
+
+/* ---- Models */
+
+typedef struct rewright_model rewright_model;
+
+rewright_status rewright_model_read(const char* file, rewright_model** model);
+/* `bytes` are copied. `name` is what errors call it. */
+rewright_status rewright_model_parse(const void* bytes, size_t size, const char* name, rewright_model** model);
+/* Under a temporary name first: the file is whole or not there. Weights over 1.9 GB go to a file beside it. */
+rewright_status rewright_model_write(const rewright_model* model, const char* file);
+/* The model's bytes, to be freed with rewright_bytes_free. */
+rewright_status rewright_model_serialize(const rewright_model* model, void** bytes, size_t* size);
+void rewright_bytes_free(void* bytes);
+void rewright_model_free(rewright_model* model);
+
+/* An input or output of a model, and of its sessions. Texts and arrays live as long as the model. */
+typedef struct rewright_value {
+  const char* name;
+  int32_t type;                  /* of the elements, as ONNX's TensorProto numbers them: 1 is float; 0: not known */
+  int32_t rank;                  /* -1: not known */
+  const int64_t* sizes;          /* `rank` of them; -1 where a size is open */
+  const char* const* size_names; /* `rank` of them: what an open size is called, else "" */
+} rewright_value;
+
+size_t rewright_model_input_count(const rewright_model* model);
+size_t rewright_model_output_count(const rewright_model* model);
+rewright_status rewright_model_input(const rewright_model* model, size_t i, rewright_value* value);
+rewright_status rewright_model_output(const rewright_model* model, size_t i, rewright_value* value);
+
+/* ---- Optimization */
+
+typedef struct rewright_options rewright_options;
+
+rewright_status rewright_options_create(rewright_options** options);
+/* As `rewright optimize --NAME VALUE`: "device", "budget", "math", ...; flags are "true" or "false", what can be said several
+ * times is added. */
+rewright_status rewright_options_set(rewright_options* options, const char* name, const char* value);
+/* Called now and then by the thread that optimizes: what it does, how much of that is done (0 to 1), and how many times as fast
+ * the best graph so far is predicted to be. Anything but 0 ends the search with the best so far. */
+typedef int (*rewright_progress)(const char* stage, double fraction, double predicted_gain, void* user);
+rewright_status rewright_options_set_progress(rewright_options* options, rewright_progress progress, void* user);
+void rewright_options_free(rewright_options* options);
+
+typedef struct rewright_result rewright_result;
+
+/* `options` may be null. The model is left as it was. */
+rewright_status rewright_optimize(const rewright_model* model, const rewright_options* options, rewright_result** result);
+/* Lives as long as the result. */
+const rewright_model* rewright_result_model(const rewright_result* result);
+double rewright_result_speedup(const rewright_result* result);          /* measured; 1 where nothing was */
+const char* rewright_result_report(const rewright_result* result);      /* JSON, as `rewright optimize --json` */
+const char* rewright_result_certificate(const rewright_result* result); /* JSON, for `rewright replay` */
+void rewright_result_free(rewright_result* result);
+
+/* ---- Execution */
+
+typedef struct rewright_session rewright_session;
+
+/* A tensor in row-major order. Elements of less than 8 bits have a byte each. */
+typedef struct rewright_tensor {
+  int32_t type; /* as in rewright_value; strings (8) are not supported */
+  int32_t rank;
+  const int64_t* sizes;
+  void* data;
+  size_t bytes; /* of all elements */
+} rewright_tensor;
+
+/* `device`: "cpu", "cuda", "cuda:N" or "reference"; null is "cpu". `threads`: 0 for all cores. The model may be freed before
+ * the session. */
+rewright_status rewright_session_create(const rewright_model* model, const char* device, int threads,
+                                        rewright_session** session);
+/* `inputs`: one for each input of the model, in its order; their memory must be aligned for their elements, and is read while
+ * this runs. `outputs`: room for one for each output of the model; the session allocates their data and sizes. Free each with
+ * rewright_tensor_free. */
+rewright_status rewright_session_run(rewright_session* session, const rewright_tensor* inputs, size_t input_count,
+                                     rewright_tensor* outputs, size_t output_count);
+void rewright_tensor_free(rewright_tensor* tensor); /* of outputs */
+void rewright_session_free(rewright_session* session);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

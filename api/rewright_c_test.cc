@@ -1,0 +1,203 @@
+#include "api/rewright_c.h"
+
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <thread>
+
+#include "api/optimization.h"
+#include "graph/onnx.h"
+#include "optimizer/testing.h"
+
+namespace rewright {
+
+using testing::add;
+using testing::floats;
+using testing::weights;
+
+namespace {
+
+struct Models {
+  Models() = default;
+  Models(const Models&) = delete;
+  ~Models() { rewright_model_free(model); }
+  rewright_model* model = nullptr;
+};
+
+// y = relu(x w), with an open size.
+std::string small_model() {
+  Graph graph;
+  const ValueId x = graph.add_input("x", floats({Index::symbol("batch"), 4}));
+  graph.add_output("y", add(graph, "Relu", {add(graph, "MatMul", {x, graph.add_constant(weights({4, 3}))})[0]})[0]);
+  return export_onnx_bytes(graph);
+}
+
+void parse(const std::string& bytes, Models& models) {
+  REQUIRE(rewright_model_parse(bytes.data(), bytes.size(), "small", &models.model) == REWRIGHT_OK);
+}
+
+}  // namespace
+
+TEST_CASE("every option's initial value is what the library begins with, and bad values are refused by name") {
+  const OptimizationRequest request;
+  const OptimizeOptions& o = request.optimize;
+  CHECK(o.search.region_nodes == SearchOptions{}.region_nodes);
+  CHECK(o.search.max_graphs == SearchOptions{}.max_graphs);
+  CHECK(o.search.patience == SearchOptions{}.patience);
+  CHECK(o.search.saturation_share == SearchOptions{}.saturation_share);
+  CHECK(o.search.saturation.saturation.nodes == SaturationOptions{}.nodes);
+  CHECK(o.search.saturation.extraction.nodes == ExtractionOptions{}.nodes);
+  CHECK(o.search.saturation.extraction.iterations == ExtractionOptions{}.iterations);
+  CHECK(o.alpha == OptimizeOptions{}.alpha);
+  CHECK(o.check_runs == OptimizeOptions{}.check_runs);
+  CHECK(o.fold.max_bytes == FoldOptions{}.max_bytes);
+  CHECK(o.math == OptimizeOptions{}.math);
+  CHECK(o.strategy == OptimizeOptions{}.strategy);
+  CHECK(request.device.empty());
+
+  OptimizationRequest changed;
+  for (const OptimizationOption& option : optimization_options()) {
+    if (option.kind == OptimizationOption::Kind::kList || option.name == "device") continue;
+    for (const char* bad : {"", "there is no such thing", "-1", "nan"})
+      CHECK_THROWS_WITH(set_option(changed, option.name, bad), Catch::Contains("option " + std::string(option.name)));
+  }
+  CHECK_THROWS_WITH(set_option(changed, "shape", "x"), Catch::Contains("option shape"));
+  CHECK_THROWS_WITH(set_option(changed, "colour", "red"), Catch::Contains("no option \"colour\""));
+  set_option(changed, "budget", "2m");
+  CHECK(changed.optimize.budget_seconds == 120);
+  set_option(changed, "no-timing", "true");
+  CHECK_FALSE(changed.optimize.time_graphs);
+}
+
+TEST_CASE("a model through C: described, optimized, executed, serialized") {
+  Models given;
+  parse(small_model(), given);
+  REQUIRE(rewright_model_input_count(given.model) == 1);
+  rewright_value value;
+  REQUIRE(rewright_model_input(given.model, 0, &value) == REWRIGHT_OK);
+  CHECK(std::string(value.name) == "x");
+  CHECK(value.type == 1);
+  REQUIRE(value.rank == 2);
+  CHECK(value.sizes[0] == -1);
+  CHECK(std::string(value.size_names[0]) == "batch");
+  CHECK(value.sizes[1] == 4);
+
+  rewright_options* options = nullptr;
+  REQUIRE(rewright_options_create(&options) == REWRIGHT_OK);
+  REQUIRE(rewright_options_set(options, "device", "cpu") == REWRIGHT_OK);
+  REQUIRE(rewright_options_set(options, "estimate", "true") == REWRIGHT_OK);
+  int calls = 0;
+  REQUIRE(rewright_options_set_progress(
+              options, [](const char*, double, double, void* user) { return ++*static_cast<int*>(user), 0; }, &calls) ==
+          REWRIGHT_OK);
+  rewright_result* result = nullptr;
+  REQUIRE(rewright_optimize(given.model, options, &result) == REWRIGHT_OK);
+  CHECK(calls > 0);
+  CHECK(nlohmann::json::parse(rewright_result_report(result)).at("device") == "cpu");
+  CHECK(nlohmann::json::parse(rewright_result_certificate(result)).contains("steps"));
+
+  void* bytes = nullptr;
+  std::size_t size = 0;
+  REQUIRE(rewright_model_serialize(rewright_result_model(result), &bytes, &size) == REWRIGHT_OK);
+  Models again;
+  parse(std::string(static_cast<const char*>(bytes), size), again);
+  rewright_bytes_free(bytes);
+
+  // Both compute the same, for any batch, on several threads at once.
+  rewright_session *before = nullptr, *after = nullptr;
+  REQUIRE(rewright_session_create(given.model, "reference", 1, &before) == REWRIGHT_OK);
+  REQUIRE(rewright_session_create(again.model, nullptr, 1, &after) == REWRIGHT_OK);
+  rewright_result_free(result);
+  rewright_options_free(options);
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong = 0;
+  for (std::int64_t t = 0; t < 8; ++t)
+    threads.emplace_back([&, t] {
+      std::mt19937 random(static_cast<unsigned>(t));
+      for (std::int64_t batch : {t, t + 5}) {
+        std::vector<float> x(static_cast<std::size_t>(batch * 4));
+        for (float& e : x) e = static_cast<float>(random() % 1000) / 500 - 1;
+        const std::int64_t sizes[] = {batch, 4};
+        const rewright_tensor input{1, 2, sizes, x.data(), x.size() * sizeof(float)};
+        rewright_tensor expected{}, found{};
+        if (rewright_session_run(before, &input, 1, &expected, 1) != REWRIGHT_OK ||
+            rewright_session_run(after, &input, 1, &found, 1) != REWRIGHT_OK || found.rank != 2 || found.sizes[0] != batch ||
+            found.sizes[1] != 3 || found.bytes != expected.bytes || found.bytes != static_cast<std::size_t>(batch * 3) * 4)
+          ++wrong;
+        else
+          for (std::size_t i = 0; i < found.bytes / 4; ++i)
+            if (std::abs(static_cast<float*>(expected.data)[i] - static_cast<float*>(found.data)[i]) > 1e-5F) ++wrong;
+        rewright_tensor_free(&expected);
+        rewright_tensor_free(&found);
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == 0);
+  rewright_session_free(before);
+  rewright_session_free(after);
+}
+
+TEST_CASE("what is wrong is a status and a text, and leaves nothing behind") {
+  Models none;
+  CHECK(rewright_model_read("/no/such.onnx", &none.model) == REWRIGHT_BAD_INPUT);
+  CHECK(none.model == nullptr);
+  CHECK(std::string(rewright_error_where()).find("/no/such.onnx") != std::string::npos);
+  CHECK(rewright_model_parse("what is this", 12, "m", &none.model) == REWRIGHT_BAD_INPUT);
+  CHECK(rewright_model_read(nullptr, &none.model) == REWRIGHT_USAGE);
+  CHECK(rewright_model_read("x", nullptr) == REWRIGHT_USAGE);
+  CHECK(rewright_optimize(nullptr, nullptr, nullptr) == REWRIGHT_USAGE);
+  rewright_model_free(nullptr);
+  rewright_session_free(nullptr);
+
+  Models given;
+  parse(small_model(), given);
+  rewright_value value;
+  CHECK(rewright_model_output(given.model, 1, &value) == REWRIGHT_USAGE);
+  rewright_session* session = nullptr;
+  CHECK(rewright_session_create(given.model, "abacus", 1, &session) == REWRIGHT_USAGE);
+  CHECK(std::string(rewright_error_text()).find("abacus") != std::string::npos);
+  CHECK(std::string(rewright_error_hint()).find("cpu") != std::string::npos);
+  REQUIRE(rewright_session_create(given.model, "cpu", 1, &session) == REWRIGHT_OK);
+  float x[8] = {};
+  const std::int64_t sizes[] = {2, 4}, huge[] = {std::int64_t{1} << 62, 4};
+  rewright_tensor output{};
+  const auto status = [&](const rewright_tensor& input) { return rewright_session_run(session, &input, 1, &output, 1); };
+  CHECK(status({1, 2, sizes, x, 31}) == REWRIGHT_BAD_INPUT);
+  CHECK(status({1, 2, huge, x, 32}) == REWRIGHT_BAD_INPUT);
+  CHECK(status({1, 2, sizes, nullptr, 32}) == REWRIGHT_BAD_INPUT);
+  CHECK(status({8, 2, sizes, x, 32}) == REWRIGHT_BAD_INPUT);
+  CHECK(status({777, 2, sizes, x, 32}) == REWRIGHT_BAD_INPUT);
+  CHECK(status({6, 2, sizes, x, 32}) == REWRIGHT_BAD_INPUT);
+  CHECK(status({1, 1, sizes, x, 8}) == REWRIGHT_BAD_INPUT);
+  CHECK(rewright_session_run(session, nullptr, 0, &output, 1) == REWRIGHT_USAGE);
+  CHECK(status({1, 2, sizes, x, 32}) == REWRIGHT_OK);
+  rewright_tensor_free(&output);
+  CHECK(output.data == nullptr);
+  rewright_session_free(session);
+
+  // Each thread has its own failure.
+  std::string other;
+  CHECK(rewright_model_read("/no/such.onnx", &none.model) == REWRIGHT_BAD_INPUT);
+  std::thread([&] { other = rewright_error_text(); }).join();
+  CHECK(other.empty());
+}
+
+TEST_CASE("an optimization that is told to end gives a whole model") {
+  Models given;
+  parse(export_onnx_bytes(testing::adapters(12, 32, 4)), given);
+  rewright_options* options = nullptr;
+  REQUIRE(rewright_options_create(&options) == REWRIGHT_OK);
+  for (const auto& [name, text] : {std::pair("device", "cpu"), {"estimate", "true"}, {"check", "0"}})
+    REQUIRE(rewright_options_set(options, name, text) == REWRIGHT_OK);
+  REQUIRE(rewright_options_set_progress(
+              options, [](const char*, double, double, void*) { return 1; }, nullptr) == REWRIGHT_OK);
+  rewright_result* result = nullptr;
+  REQUIRE(rewright_optimize(given.model, options, &result) == REWRIGHT_OK);
+  CHECK(nlohmann::json::parse(rewright_result_report(result)).at("search").at("stop_reason") == "cancelled");
+  CHECK(rewright_model_input_count(rewright_result_model(result)) == 1);
+  rewright_result_free(result);
+  rewright_options_free(options);
+}
+
+}  // namespace rewright

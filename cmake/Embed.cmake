@@ -1,0 +1,16 @@
+# Writes OUTPUT, a C++ source with one function a NAME in NAMESPACE, whose result is the text of its files, one after the other:
+#   cmake -DOUTPUT=FILE -DNAMESPACE=NS -DHEADER=FILE -DPARTS="NAME=FILE,FILE|NAME=FILE" -P Embed.cmake
+set(text "#include \"${HEADER}\"\n\n#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n\nnamespace ${NAMESPACE} {\n")
+string(REPLACE "|" ";" parts "${PARTS}")
+foreach(part IN LISTS parts)
+  string(REGEX MATCH "^([^=]+)=(.*)$" _ "${part}")
+  set(name ${CMAKE_MATCH_1})
+  string(REPLACE "," ";" files "${CMAKE_MATCH_2}")
+  string(APPEND text "\nstd::string_view ${name}() {\n  return")
+  foreach(file IN LISTS files)
+    file(READ "${file}" content)
+    string(APPEND text " R\"embedded(${content})embedded\"")
+  endforeach()
+  string(APPEND text ";\n}\n")
+endforeach()
+file(WRITE "${OUTPUT}" "${text}\n}\n")

@@ -1,0 +1,31 @@
+# What `cmake --install` puts where: the program, librewright with its headers, and the libraries that Debian does not have beside it,
+# so that nothing of the build machine is needed.
+include(CMakePackageConfigHelpers)
+
+set(own_libraries ${CMAKE_INSTALL_LIBDIR}/rewright)
+get_target_property(openblas OpenBLAS::OpenBLAS IMPORTED_LOCATION)
+get_filename_component(system_openblas "${openblas}" DIRECTORY)
+set_target_properties(rewright_shared PROPERTIES INSTALL_RPATH "$ORIGIN/rewright:${system_openblas}" EXPORT_NAME rewright)
+set_target_properties(rewright PROPERTIES INSTALL_RPATH "$ORIGIN/../${own_libraries}:${system_openblas}")
+
+install(TARGETS rewright RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS rewright_shared EXPORT rewrightTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES api/rewright.h api/rewright_c.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES LICENSE THIRD_PARTY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+foreach(library IN ITEMS oneDNN::oneDNN highs::highs Z3::Z3)
+  # The file that a program loads has the name that the library calls itself; CMake knows the one it links.
+  install(CODE "
+    execute_process(COMMAND readelf -d \"$<TARGET_FILE:${library}>\" OUTPUT_VARIABLE text COMMAND_ERROR_IS_FATAL ANY)
+    string(REGEX MATCH \"SONAME[^[]*\\\\[([^]]*)\\\\]\" match \"\${text}\")
+    file(REAL_PATH \"$<TARGET_FILE:${library}>\" real)
+    file(INSTALL \"\${real}\" DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${own_libraries}\" RENAME \"\${CMAKE_MATCH_1}\")")
+endforeach()
+
+install(EXPORT rewrightTargets NAMESPACE rewright:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/rewright)
+configure_package_config_file(cmake/rewrightConfig.cmake.in ${PROJECT_BINARY_DIR}/rewrightConfig.cmake
+                              INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/rewright)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/rewrightConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+configure_file(cmake/rewright.pc.in ${PROJECT_BINARY_DIR}/rewright.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/rewrightConfig.cmake ${PROJECT_BINARY_DIR}/rewrightConfigVersion.cmake
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/rewright)
+install(FILES ${PROJECT_BINARY_DIR}/rewright.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

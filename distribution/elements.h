@@ -1,0 +1,18 @@
+// Adding numbers of the types that processes exchange.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "operators/data_type.h"
+
+namespace rewright {
+
+// into[i] += from[i], rounded to the type: float, double, float16 or bfloat16. Throws Error(kUnsupported) for others.
+void add_elements(std::span<std::byte> into, std::span<const std::byte> from, DataType type);
+
+// Between float and a type of 16 bits.
+void narrow(std::span<const float> values, std::span<std::byte> into, DataType type);
+void widen(std::span<const std::byte> values, std::span<float> into, DataType type);
+
+}  // namespace rewright

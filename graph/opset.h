@@ -1,0 +1,10 @@
+// The opset of ONNX's own operators that a graph is written in.
+#pragma once
+
+#include "graph/graph.h"
+
+namespace rewright {
+
+int opset_of(const Graph& graph);
+
+}  // namespace rewright

@@ -1,0 +1,145 @@
+// Searches by several threads, and the copies of the cost model that these have.
+#include <catch2/catch.hpp>
+
+#include "optimizer/saturation/testing.h"
+#include "optimizer/search.h"
+
+namespace rewright {
+
+using testing::add;
+using testing::floats;
+using testing::weights;
+
+namespace {
+
+// Times are known without measuring, as from a profile; asked by several threads at once.
+class KnownDevice final : public testing::RooflineDevice {
+ public:
+  std::vector<std::optional<double>> time_nodes(std::span<const NodeSample> samples) override {
+    std::vector<std::optional<double>> seconds;
+    for (const NodeSample& sample : samples)
+      seconds.push_back(CostModel(nullptr, nullptr, {}).cost(MatchedGraph(sample.graph, false)));
+    return seconds;
+  }
+  bool measures() const override { return false; }
+};
+
+struct Facts {
+  std::uint64_t graph;
+  std::string steps;
+  std::size_t explored, regions, reused, e_nodes;
+  bool operator==(const Facts&) const = default;
+};
+
+Facts facts_of(const SearchResult& result) {
+  Certificate certificate;
+  certificate.steps = result.steps;
+  return {result.graph.hash(), to_json(certificate),  result.graphs_explored,
+          result.regions,      result.regions_reused, result.e_nodes};
+}
+
+double cost_of(CostModel& costs, const Graph& graph) {
+  const MatchedGraph facts(graph, false);
+  const MatchedGraph* const one = &facts;
+  costs.prepare({&one, 1});
+  return costs.cost(facts);
+}
+
+}  // namespace
+
+TEST_CASE("any number of threads finds the same, step by step") {
+#ifdef __SANITIZE_ADDRESS__
+  constexpr std::uint64_t kGraphs = 2;
+#else
+  constexpr std::uint64_t kGraphs = 10;
+#endif
+  const RuleIndex rules(testing::rules(testing::kCircularRules), {});
+  std::size_t changed = 0;
+  for (std::uint64_t seed = 0; seed < kGraphs; ++seed) {
+    const Graph graph = testing::random_graph(seed, 24);
+    for (const Strategy strategy : {Strategy::kBacktrack, Strategy::kSaturate, Strategy::kAuto}) {
+      const auto run = [&](Device& device, CostDatabase* database, int threads) {
+        SearchOptions options;
+        options.strategy = strategy;
+        options.region_nodes = 5;
+        options.saturation.saturation.nodes = 100;
+        options.threads = threads;
+        CostModel costs(&device, database, {});
+        const SearchResult found = search(graph, rules, costs, options);
+        changed += !found.steps.empty();
+        return facts_of(found);
+      };
+      INFO("seed " << seed << ", " << name(strategy));
+      KnownDevice known;
+      known.strided = StridedReads::kWindows;
+      const Facts one = run(known, nullptr, 1);
+      CHECK(run(known, nullptr, 2) == one);
+      CHECK(run(known, nullptr, 5) == one);
+
+      // Costs are measured on the way, or are all there.
+      testing::RooflineDevice device;
+      CostDatabase first{""}, second{""};
+      const Facts measured = run(device, &first, 1);
+      CHECK(run(device, &second, 3) == measured);
+      const std::size_t timed = device.timed;
+      const Facts again = run(device, &first, 1);
+      CHECK(run(device, &second, 3) == again);
+      if (strategy == Strategy::kBacktrack) CHECK(device.timed == timed);
+    }
+  }
+  CHECK(changed > 20);
+}
+
+TEST_CASE("a fork of a cost model knows what its origin knows, and does not measure") {
+  testing::RooflineDevice device;
+  CostDatabase database{""};
+  CostModel costs(&device, &database, {});
+  const Graph graph = testing::adapters(2, 16, 4), other = testing::random_graph(3, 8);
+  const double cost = cost_of(costs, graph);
+  const std::unique_ptr<CostModel> fork = costs.fork();
+  const std::size_t timed = device.timed;
+  CHECK(cost_of(*fork, graph) == cost);
+  CHECK_FALSE(fork->incomplete());
+  cost_of(*fork, other);
+  CHECK(fork->incomplete());
+  CHECK(device.timed == timed);
+  // What its origin measures later it takes over; or finds it in the database.
+  const double of_other = cost_of(costs, other);
+  CHECK(device.timed > timed);
+  fork->update(costs);
+  CHECK(cost_of(*fork, other) == of_other);
+  CHECK_FALSE(fork->incomplete());
+  CostModel late(&device, &database, {});
+  CHECK(cost_of(*late.fork(), other) == of_other);
+}
+
+// Products of one input that are joined and cut apart gain at once where cutting costs nothing; to add them up gains more, but
+// first the sums have to change places, which gains nothing.
+TEST_CASE("in a large graph what gains at once does not stand in the way") {
+  Graph graph;
+  ValueId x = graph.add_input("x", floats({3, 3}));
+  const ValueId z = graph.add_input("z", floats({3, 3}));
+  for (int layer = 0; layer < 80; ++layer) {
+    const auto product = [&](int seed) { return add(graph, "MatMul", {x, graph.add_constant(weights({3, 3}, seed))})[0]; };
+    const ValueId sum = add(graph, "Add", {add(graph, "Add", {product(layer), z})[0], product(layer + 3)})[0];
+    x = add(graph, "Relu", {sum})[0];
+  }
+  graph.add_output("y", x);
+  const RuleIndex rules(testing::rules(testing::kCircularRules), {});
+  const auto cost = [&](Strategy strategy, double alpha, std::size_t patience) {
+    KnownDevice device;
+    device.strided = StridedReads::kWindows;
+    CostModel costs(&device, nullptr, {});
+    SearchOptions options;
+    options.strategy = strategy;
+    options.alpha = alpha;
+    options.patience = patience;
+    options.saturation.saturation.nodes = 200;
+    return search(graph, rules, costs, options).cost;
+  };
+  const double found = cost(Strategy::kAuto, 1.05, 24), at_once = cost(Strategy::kBacktrack, 1, 1);
+  CHECK(at_once > found * 1.05);
+  CHECK(found <= cost(Strategy::kSaturate, 1.05, 24) * (1 + 1e-9));
+}
+
+}  // namespace rewright

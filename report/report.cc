@@ -1,0 +1,134 @@
+#include "report/report.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "report/drawing.h"
+#include "report/page.h"
+#include "rules/io.h"
+
+namespace rewright {
+
+namespace {
+
+using nlohmann::json;
+
+json drawn_with_costs(const Graph& graph, CostModel& costs, const Kept& kept) {
+  const MatchedGraph matched(graph, false);
+  const std::vector<NodeWork> work = costs.work(matched);
+  json result = draw_graph(matched, work, kept);
+  result["held_bytes"] = json::array();
+  for (const double bytes : costs.live_bytes(matched)) result["held_bytes"].push_back(std::llround(bytes));
+  return result;
+}
+
+std::string kind_of(const Step& step) {
+  switch (step.kind) {
+    case Step::Kind::kRewrite:
+      return "backtracking";
+    case Step::Kind::kSaturate:
+      return "saturation";
+    case Step::Kind::kFold:
+      return step.folded.empty() ? "tidied" : "constants evaluated";
+    case Step::Kind::kBodies:
+      return "graphs inside of nodes";
+  }
+  return "";
+}
+
+// What each step of the certificate did to the predicted time, in the order of the steps.
+json steps_of(const ReportSource& source, CostModel& costs, Evaluator& evaluator) {
+  json steps = json::array();
+  const auto predicted = [&](const Graph& graph) {
+    const MatchedGraph matched(graph, false);
+    return costs.quantities(matched).seconds;
+  };
+  double before = predicted(source.before);
+  replay(source.before, source.result.certificate, source.rules, evaluator, [&](const Step& step, const Graph& graph) {
+    json rewrites = json::array();
+    for (const Rewrite& rewrite : rewrites_of({step}))
+      rewrites.push_back(json{{"rule", rewrite.rule}, {"where", rewrite.names}});
+    const double after = predicted(graph);
+    steps.push_back(json{{"kind", kind_of(step)},
+                         {"rewrites", rewrites},
+                         {"folded", step.folded.size()},
+                         {"nodes", graph.nodes().size()},
+                         {"gain_ms", (before - after) * 1e3}});
+    before = after;
+  });
+  return steps;
+}
+
+json rules_of(const ReportSource& source) {
+  std::set<std::string> used;
+  for (const Rewrite& rewrite : rewrites_of(source.result.certificate.steps)) used.insert(rewrite.rule);
+  json rules = json::object();
+  for (const Rule& rule : source.rules) {
+    if (!used.contains(rule.name)) continue;
+    rules[rule.name] = {
+        {"algebra", to_algebra(rule)},
+        {"description", rule.description},
+        {"math", name(rule.math)},
+        {"origin", name(rule.origin)},
+        {"proof", {{"status", name(rule.proof.status)}, {"digest", rule.proof.digest}, {"ranks", rule.proof.ranks}}}};
+  }
+  return rules;
+}
+
+// JSON that may stand in a page: nothing in it ends the element that it stands in.
+std::string inside_of_page(const json& data) {
+  std::string text = data.dump(-1, ' ', false, json::error_handler_t::replace);
+  for (std::size_t at = text.find('<'); at != std::string::npos; at = text.find('<', at)) text.replace(at, 1, "\\u003c");
+  return text;
+}
+
+// Every {{NAME}} of the page, once.
+std::string filled(std::string_view page, const std::map<std::string, std::string_view, std::less<>>& parts) {
+  std::string text;
+  for (std::size_t at = 0; at < page.size();) {
+    const std::size_t open = page.find("{{", at), close = open == page.npos ? page.npos : page.find("}}", open);
+    if (close == page.npos) return text.append(page.substr(at));
+    text.append(page.substr(at, open - at)).append(parts.at(std::string(page.substr(open + 2, close - open - 2))));
+    at = close + 2;
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string report_page(const ReportSource& source, Device& device, CostDatabase* database, Evaluator& evaluator) {
+  const OptimizeOptions& options = source.options;
+  CostOptions cost_options;
+  cost_options.sizes = [&](const Atom& atom) -> std::optional<Index> {
+    const auto found = atom.kind == Atom::Kind::kSymbol ? options.sizes.find(atom.name) : options.sizes.end();
+    return found == options.sizes.end() ? std::nullopt : std::optional<Index>(found->second);
+  };
+  cost_options.measure = options.measure;
+  CostModel costs(options.measure ? &device : nullptr, database, cost_options);
+  const MatchedGraph before(source.before, false), after(source.result.graph, false);
+  costs.learn(before);
+  const std::array both{&before, &after};
+  costs.prepare(both);
+
+  const Kept kept(source.before, source.result.graph);
+  const Roofline roofline = options.measure ? device.roofline() : Roofline{};
+  json curve = json::array();
+  for (const auto& [seconds, predicted] : source.curve) curve.push_back({seconds, predicted * 1e3});
+  const json data = {{"facts", json::parse(source.facts)},
+                     {"before", drawn_with_costs(source.before, costs, kept)},
+                     {"after", drawn_with_costs(source.result.graph, costs, kept)},
+                     {"steps", steps_of(source, costs, evaluator)},
+                     {"rules", rules_of(source)},
+                     {"roofline",
+                      {{"operations_per_second", roofline.operations_per_second},
+                       {"bytes_per_second", roofline.bytes_per_second},
+                       {"call_seconds", roofline.call_seconds}}},
+                     {"curve", curve},
+                     {"certificate", to_json(source.result.certificate)}};
+  const std::string text = inside_of_page(data);
+  return filled(page::report_html(),
+                {{"STYLE", page::report_css()}, {"D3", page::d3_js()}, {"SCRIPT", page::report_js()}, {"DATA", text}});
+}
+
+}  // namespace rewright
