@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "api/rule_facts.h"
 #include "generator/provenance.h"
 #include "graph/file.h"
 #include "rules/draw.h"
@@ -17,27 +18,6 @@ struct Options {
   std::string output, format = "binary";
   bool dot = false, reduce = false;
 };
-
-std::string hexadecimal(std::uint64_t number) {
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(number));
-  return text;
-}
-
-nlohmann::json as_json(const Rule& rule) {
-  return {{"name", rule.name},
-          {"description", rule.description},
-          {"math", name(rule.math)},
-          {"for_training", rule.for_training},
-          {"origin", name(rule.origin)},
-          {"hash", hexadecimal(hash(rule))},
-          {"status", name(rule.proof.status)},
-          {"ranks", rule.proof.ranks},
-          {"digest", rule.proof.digest},
-          {"certificate", rule.proof.certificate},
-          {"note", rule.proof.note},
-          {"algebra", to_algebra(rule)}};
-}
 
 // What is known of a rule, as comments of the algebra.
 std::string remarks(const Rule& rule) {
@@ -75,7 +55,7 @@ int rules_command(Options options, bool whole) {
   for (const Rule& rule : rules) {
     if (!options.names.empty() && std::find(options.names.begin(), options.names.end(), rule.name) == options.names.end())
       continue;
-    list.push_back(as_json(rule));
+    list.push_back(facts_of(rule));
     if (options.dot) {
       list.back()["dot"] = to_dot(rule);
       say(options.common, to_dot(rule));

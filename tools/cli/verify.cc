@@ -1,11 +1,9 @@
-#include <atomic>
 #include <chrono>
 #include <iostream>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <thread>
 
+#include "api/rule_facts.h"
 #include "graph/file.h"
 #include "operators/error.h"
 #include "rules/io.h"
@@ -24,11 +22,6 @@ struct Options {
   bool infer_conditions = false;
   std::string certificates;
   CertificateOptions check;
-};
-
-struct Result {
-  Verdict verdict;
-  double seconds = 0;
 };
 
 // The rules of all files. Bad ones are left out: each is told on standard error and in `bad`.
@@ -68,9 +61,7 @@ class RuleReader {
   std::set<std::string> names_;
 };
 
-// In parallel; results are in the order of the rules.
-std::vector<Result> verify_all(const std::vector<Rule>& rules, const Options& options) {
-  std::vector<Result> results(rules.size());
+std::vector<VerifiedRule> verify_all(const std::vector<Rule>& rules, const Options& options) {
   VerifyOptions o;
   o.infer_conditions = options.infer_conditions;
   o.certificates = options.certificates;
@@ -79,24 +70,9 @@ std::vector<Result> verify_all(const std::vector<Rule>& rules, const Options& op
     o.solver.seed = static_cast<unsigned>(options.common.seed);
   }
   Progress progress(options.common);
-  std::mutex mutex;
-  std::atomic<std::size_t> next = 0;
-  std::size_t done = 0;
-  const auto work = [&] {
-    for (std::size_t i = next++; i < rules.size(); i = next++) {
-      const auto start = std::chrono::steady_clock::now();
-      results[i].verdict = verify(rules[i], o);
-      results[i].seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      const std::lock_guard lock(mutex);
-      ++done;
-      progress.update("verifying", static_cast<double>(done) / static_cast<double>(rules.size()), rules[i].name);
-    }
-  };
-  std::vector<std::jthread> threads;
-  for (int t = 1; t < thread_count(options.common); ++t) threads.emplace_back(work);
-  work();
-  threads.clear();
-  return results;
+  return verify_rules(rules, o, thread_count(options.common), [&](std::size_t done, const Rule& last) {
+    progress.update("verifying", static_cast<double>(done) / static_cast<double>(rules.size()), last.name);
+  });
 }
 
 std::string joined(const std::vector<std::string>& conditions) {
@@ -116,20 +92,6 @@ std::string line_of(const Rule& rule, const Verdict& v) {
   return line + "\n";
 }
 
-nlohmann::json facts_of(const Rule& rule, const Result& result) {
-  const Verdict& v = result.verdict;
-  nlohmann::json facts = {{"name", rule.name},
-                          {"verdict", name(v.outcome)},
-                          {"conditions", v.conditions},
-                          {"ranks", v.ranks},
-                          {"seconds", result.seconds}};
-  if (v.outcome == Outcome::kRefuted) facts["counterexample"] = v.explanation;
-  if (v.outcome == Outcome::kUndecided) facts["question"] = v.explanation;
-  if (v.outcome == Outcome::kInvalid) facts["error"] = v.explanation;
-  if (!v.suggested_conditions.empty()) facts["suggested_conditions"] = v.suggested_conditions;
-  return facts;
-}
-
 void make_folder(const std::string& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
@@ -141,7 +103,7 @@ int verify_command(const Options& options) {
   if (!options.output.empty()) require_writable(options.output);
   if (!options.certificates.empty()) make_folder(options.certificates);
   const auto start = std::chrono::steady_clock::now();
-  const std::vector<Result> results = verify_all(input.rules, options);
+  const std::vector<VerifiedRule> results = verify_all(input.rules, options);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 
   nlohmann::json list = nlohmann::json::array();
@@ -157,13 +119,7 @@ int verify_command(const Options& options) {
     say(options.common, line_of(input.rules[i], v));
     list.push_back(facts_of(input.rules[i], results[i]));
     if (v.outcome != Outcome::kProved) continue;
-    Rule rule = v.rule;
-    rule.proof = {};
-    rule.proof.status = RuleStatus::kProved;
-    rule.proof.method = "normal forms, Z3";
-    rule.proof.certificate = v.certificate, rule.proof.digest = v.digest;
-    rule.proof.ranks = v.all_ranks ? 0 : static_cast<std::uint32_t>(v.ranks);
-    proved.push_back(std::move(rule));
+    proved.push_back(proved_rule(v));
   }
   for (nlohmann::json& bad : input.bad) list.push_back(std::move(bad));
   if (!options.output.empty()) write_file(options.output, write_rules(proved, RuleFormat::kBinary));
