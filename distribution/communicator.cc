@@ -8,6 +8,7 @@
 
 #include "distribution/all_reduce.h"
 #include "operators/error.h"
+#include "operators/own_folder.h"
 
 namespace rewright {
 
@@ -34,7 +35,7 @@ struct Plugin {
   // Throws Error(kMissing) that begins with `needed`.
   void* load(const std::string& needed, const std::string& hint) const {
     std::error_code ignored;
-    const std::filesystem::path path = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path() / file;
+    const std::filesystem::path path = own_folder() / file;
     const auto missing = [&](const std::string& why) { return Error(ErrorCode::kMissing, needed + why, {}, hint); };
     if (!std::filesystem::exists(path, ignored)) throw missing("this build has no " + what);
     // Global: Open MPI loads parts of itself that need its symbols.

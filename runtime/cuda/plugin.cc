@@ -6,6 +6,7 @@
 #include <string>
 
 #include "operators/error.h"
+#include "operators/own_folder.h"
 
 namespace rewright::cuda {
 
@@ -14,8 +15,7 @@ std::shared_ptr<Driver> load_driver(int number) {
     return Error(ErrorCode::kMissing, what, "--device cuda", "use --device cpu");
   };
   std::error_code ignored;
-  const std::filesystem::path plugin =
-      std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path() / "librewright_cuda.so";
+  const std::filesystem::path plugin = own_folder() / "librewright_cuda.so";
   if (!std::filesystem::exists(plugin, ignored)) throw missing("this build has no CUDA runtime");
   // Never closed: CUDA's libraries do not bear it.
   void* library = ::dlopen(plugin.c_str(), RTLD_NOW | RTLD_LOCAL);
