@@ -6,7 +6,8 @@ set(own_libraries ${CMAKE_INSTALL_LIBDIR}/rewright)
 get_target_property(openblas OpenBLAS::OpenBLAS IMPORTED_LOCATION)
 get_filename_component(system_openblas "${openblas}" DIRECTORY)
 set_target_properties(rewright_shared PROPERTIES INSTALL_RPATH "$ORIGIN/rewright:${system_openblas}" EXPORT_NAME rewright)
-set_target_properties(rewright PROPERTIES INSTALL_RPATH "$ORIGIN/../${own_libraries}:${system_openblas}")
+# In a wheel all libraries are in the program's own folder.
+set_target_properties(rewright PROPERTIES INSTALL_RPATH "$ORIGIN:$ORIGIN/../${own_libraries}:${system_openblas}")
 
 install(TARGETS rewright RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS rewright_shared EXPORT rewrightTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})

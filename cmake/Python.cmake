@@ -1,0 +1,15 @@
+# Python's headers, NumPy's, and nanobind: those of the environment that tools/setup makes, or of the one that builds a wheel.
+if(NOT DEFINED Python_EXECUTABLE)
+  if(DEFINED ENV{REWRIGHT_PYTHON})
+    set(Python_EXECUTABLE "$ENV{REWRIGHT_PYTHON}")
+  else()
+    set(Python_EXECUTABLE "${REWRIGHT_CACHE}/python/bin/python")
+  endif()
+endif()
+find_package(Python 3.10 REQUIRED COMPONENTS Interpreter Development.Module NumPy)
+execute_process(COMMAND ${Python_EXECUTABLE} -m nanobind --cmake_dir OUTPUT_STRIP_TRAILING_WHITESPACE
+                OUTPUT_VARIABLE nanobind_ROOT RESULT_VARIABLE without_nanobind ERROR_QUIET)
+if(without_nanobind)
+  message(FATAL_ERROR "${Python_EXECUTABLE} has no nanobind: run tools/setup, or build with -DREWRIGHT_PYTHON=OFF")
+endif()
+find_package(nanobind CONFIG REQUIRED)

@@ -1,0 +1,26 @@
+// rewright._native._core: what the Python package is made on.
+#include <nanobind/nanobind.h>
+
+#include "python/native/errors.h"
+#include "python/native/graph.h"
+#include "python/native/optimization.h"
+#include "python/native/rules.h"
+#include "python/native/session.h"
+#include "python/native/tensors.h"
+
+namespace nb = nanobind;
+
+NB_MODULE(_core, m) {
+  m.doc() = "Rewright's library, as far as its Python package needs it.";
+  m.attr("__version__") = REWRIGHT_VERSION;
+  // An extension module may be there already where another interpreter of the process loaded it: every one asks.
+  m.def(
+      "is_main_interpreter", [] { return PyInterpreterState_Get() == PyInterpreterState_Main(); },
+      "Does this interpreter own the process? Others share what must not be shared.");
+  rewright::python::register_errors(m);
+  rewright::python::bind_values(m);
+  rewright::python::bind_graph(m);
+  rewright::python::bind_optimization(m);
+  rewright::python::bind_rules(m);
+  rewright::python::bind_session(m);
+}

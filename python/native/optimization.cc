@@ -1,0 +1,116 @@
+#include "python/native/optimization.h"
+
+#include "api/optimization.h"
+
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <mutex>
+#include <optional>
+
+#include "python/native/graph.h"
+#include "python/native/interruptible.h"
+
+namespace nb = nanobind;
+
+namespace rewright::python {
+
+namespace {
+
+using Options = std::vector<std::pair<std::string, std::string>>;
+
+struct Optimized {
+  NamedGraph graph;
+  double speedup;
+  std::string facts, certificate, page;
+};
+
+const char* kind_name(OptimizationOption::Kind kind) {
+  switch (kind) {
+    case OptimizationOption::Kind::kFlag:
+      return "flag";
+    case OptimizationOption::Kind::kList:
+      return "list";
+    case OptimizationOption::Kind::kText:
+      break;
+  }
+  return "text";
+}
+
+// What the optimizer said last, handed from its thread to the one that tells Python.
+class LatestProgress {
+ public:
+  void put(const OptimizeProgress& progress) {
+    const std::lock_guard lock(mutex_);
+    latest_ = progress;
+  }
+  std::optional<OptimizeProgress> take() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(latest_, std::nullopt);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::optional<OptimizeProgress> latest_;
+};
+
+Optimized optimize_graph(const NamedGraph& given, const Options& options, const std::string& output, bool with_page,
+                         const nb::object& progress, Stop& stop) {
+  OptimizationRequest request;
+  for (const auto& [name, value] : options) set_option(request, name, value);
+  const NamedGraph graph = given;
+  LatestProgress latest;
+  std::optional<Optimization> done;
+  work_interruptibly(
+      stop,
+      [&] {
+        done = run_optimization(graph.graph, request, graph.name, output, with_page, stop.source.get_token(),
+                                [&](const OptimizeProgress& p) { latest.put(p); });
+      },
+      [&] {
+        const std::optional<OptimizeProgress> p = latest.take();
+        if (!p || progress.is_none()) return;
+        const nb::object answer = progress(p->stage, p->fraction, p->predicted_gain);
+        if (answer.is(nb::handle(Py_False))) stop.source.request_stop();
+      });
+  return {{std::move(done->result.graph), graph.name},
+          done->result.report.speedup,
+          std::move(done->facts),
+          to_json(done->result.certificate),
+          std::move(done->page)};
+}
+
+}  // namespace
+
+void bind_optimization(nb::module_& m) {
+  nb::class_<Stop>(m, "Stop", "Asks work in another thread to end.").def(nb::init<>()).def("request", [](Stop& stop) {
+    stop.source.request_stop();
+  });
+  nb::class_<Optimized>(m, "Optimized")
+      .def_ro("graph", &Optimized::graph)
+      .def_ro("speedup", &Optimized::speedup)
+      .def_ro("facts", &Optimized::facts)
+      .def_ro("certificate", &Optimized::certificate)
+      .def_ro("page", &Optimized::page);
+  m.def("optimize", &optimize_graph, nb::arg("graph"), nb::arg("options"), nb::arg("output"), nb::arg("with_page"),
+        nb::arg("progress").none(), nb::arg("stop"));
+  m.def(
+      "optimization_options",
+      [] {
+        nb::list all;
+        for (const OptimizationOption& option : optimization_options()) {
+          nb::dict facts;
+          facts["name"] = std::string(option.name);
+          facts["kind"] = kind_name(option.kind);
+          facts["type"] = std::string(option.type);
+          facts["initial"] = std::string(option.initial);
+          facts["description"] = std::string(option.description);
+          all.append(facts);
+        }
+        return all;
+      },
+      "The options of `rewright optimize`: name, kind (text, flag or list), type, initial, description.");
+}
+
+}  // namespace rewright::python

@@ -1,0 +1,10 @@
+// rewright.optimize.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace rewright::python {
+
+void bind_optimization(nanobind::module_& m);
+
+}  // namespace rewright::python

@@ -1,0 +1,232 @@
+#include "python/native/session.h"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "api/devices.h"
+#include "api/options.h"
+#include "python/native/graph.h"
+#include "python/native/tensors.h"
+#include "runtime/cuda/device.h"
+#include "runtime/mixed.h"
+
+namespace nb = nanobind;
+
+namespace rewright::python {
+
+namespace {
+
+// Python's strings, found again without being hashed.
+std::vector<nb::object> interned(const std::vector<Declaration>& values) {
+  std::vector<nb::object> names;
+  for (const Declaration& value : values) names.push_back(nb::steal(PyUnicode_InternFromString(value.name.c_str())));
+  return names;
+}
+
+std::string joined(const std::vector<Declaration>& values) {
+  std::string text;
+  for (const Declaration& value : values) text += (text.empty() ? "\"" : ", \"") + value.name + "\"";
+  return text.empty() ? "none" : text;
+}
+
+class PythonSession {
+ public:
+  PythonSession(const NamedGraph& graph, const std::string& device, SessionOptions options, MathClass math)
+      : inputs_(declared_inputs(graph.graph)),
+        outputs_(declared_outputs(graph.graph)),
+        description_(describe_model(graph.graph)),
+        input_names_(interned(inputs_)),
+        output_names_(interned(outputs_)) {
+    const Backend& backend = find_backend(device, math);
+    const bool is_whole = std::all_of(graph.graph.nodes().begin(), graph.graph.nodes().end(),
+                                      [](const auto& node) { return node->op != nullptr; });
+    // A compiled plan allocates what it returns. What is interpreted may return weights, inputs, or what it keeps for later.
+    returns_own_memory_ = is_whole && device != "reference";
+    const auto is_tensor = [](const Declaration& value) { return value.is_tensor; };
+    tensors_alone_ =
+        std::all_of(inputs_.begin(), inputs_.end(), is_tensor) && std::all_of(outputs_.begin(), outputs_.end(), is_tensor);
+    const Graph copy = graph.graph;
+    const nb::gil_scoped_release release;
+    session_ = prepare_session(backend, copy, options);
+  }
+
+  nb::object run(nb::handle names, nb::handle feeds, nb::handle) {
+    std::vector<Datum> results = execute(feeds);
+    const std::vector<std::size_t> wanted = wanted_outputs(names);
+    nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(wanted.size())));
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+      PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i),
+                      to_python(results[wanted[i]], returns_own_memory_).release().ptr());
+    return list;
+  }
+
+  std::vector<HeldValue> run_values(nb::handle names, nb::handle feeds) {
+    std::vector<Datum> results = execute(feeds);
+    std::vector<HeldValue> values;
+    for (const std::size_t o : wanted_outputs(names)) values.push_back({own(results[o])});
+    return values;
+  }
+
+  const std::vector<Declaration>& inputs() const { return inputs_; }
+  const std::vector<Declaration>& outputs() const { return outputs_; }
+  const ModelDescription& description() const { return description_; }
+
+  nb::list profile() const {
+    nb::list all;
+    for (const StepProfile& step : session_->profile()) {
+      nb::dict facts;
+      facts["node"] = step.node;
+      facts["operators"] = step.operators;
+      facts["seconds"] = step.seconds;
+      facts["runs"] = step.runs;
+      facts["flops"] = step.flops;
+      facts["bytes"] = step.bytes;
+      all.append(facts);
+    }
+    return all;
+  }
+  std::vector<std::string> warnings() const { return session_->warnings(); }
+  std::size_t peak_bytes() const { return session_->peak_bytes(); }
+
+ private:
+  std::vector<Datum> execute(nb::handle feeds) {
+    std::vector<Datum> given = given_inputs(feeds);
+    if (!tensors_alone_) {
+      const nb::gil_scoped_release release;
+      return session_->execute(given);
+    }
+    std::vector<Tensor> tensors;
+    tensors.reserve(given.size());
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      if (given[i].empty() || given[i].is_sequence())
+        throw Error(ErrorCode::kBadInput, "a tensor is needed", "input \"" + inputs_[i].name + "\"");
+      tensors.push_back(given[i].tensor());
+    }
+    std::vector<Tensor> found;
+    {
+      const nb::gil_scoped_release release;
+      found = session_->run(tensors);
+    }
+    return {std::make_move_iterator(found.begin()), std::make_move_iterator(found.end())};
+  }
+
+  std::vector<Datum> given_inputs(nb::handle feeds) {
+    nb::object as_dict;
+    if (!PyDict_Check(feeds.ptr())) {
+      as_dict = nb::steal(PyObject_CallOneArg(reinterpret_cast<PyObject*>(&PyDict_Type), feeds.ptr()));
+      if (!as_dict.is_valid()) throw nb::python_error();
+      feeds = as_dict;
+    }
+    std::vector<Datum> given;
+    given.reserve(inputs_.size());
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      PyObject* const value = PyDict_GetItemWithError(feeds.ptr(), input_names_[i].ptr());
+      if (value == nullptr) {
+        if (PyErr_Occurred()) throw nb::python_error();
+        throw Error(ErrorCode::kBadInput, "is not given", "input \"" + inputs_[i].name + "\"",
+                    "the model's inputs are " + joined(inputs_));
+      }
+      given.push_back(to_datum(value, inputs_[i]));
+    }
+    if (static_cast<std::size_t>(PyDict_Size(feeds.ptr())) > inputs_.size()) refuse_others(feeds);
+    return given;
+  }
+
+  void refuse_others(nb::handle feeds) const {
+    for (const auto [key, value] : nb::borrow<nb::dict>(feeds)) {
+      const std::string name = nb::cast<std::string>(nb::str(key));
+      if (std::none_of(inputs_.begin(), inputs_.end(), [&](const Declaration& input) { return input.name == name; }))
+        throw Error(ErrorCode::kBadInput, "the model has no input \"" + name + "\"", {}, "it has " + joined(inputs_));
+    }
+  }
+
+  // Positions of the outputs that were asked for: all where no name is given.
+  std::vector<std::size_t> wanted_outputs(nb::handle names) const {
+    std::vector<std::size_t> wanted;
+    if (names.is_none() || PyObject_Length(names.ptr()) == 0) {
+      for (std::size_t o = 0; o < outputs_.size(); ++o) wanted.push_back(o);
+      return wanted;
+    }
+    for (const nb::handle name : names) {
+      const auto found = std::find_if(output_names_.begin(), output_names_.end(), [&](const nb::object& known) {
+        return known.is(name) || PyUnicode_Compare(known.ptr(), name.ptr()) == 0;
+      });
+      if (PyErr_Occurred()) throw nb::python_error();
+      if (found == output_names_.end())
+        throw Error(ErrorCode::kBadInput, "the model has no output \"" + nb::cast<std::string>(nb::str(name)) + "\"", {},
+                    "it has " + joined(outputs_));
+      wanted.push_back(static_cast<std::size_t>(found - output_names_.begin()));
+    }
+    return wanted;
+  }
+
+  // A value that nothing else shares.
+  Datum own(const Datum& datum) const {
+    if (returns_own_memory_ || datum.empty()) return datum;
+    if (datum.is_sequence()) {
+      std::vector<Datum> elements;
+      for (const Datum& element : datum.elements()) elements.push_back(own(element));
+      return Datum::sequence(std::move(elements));
+    }
+    const Tensor& tensor = datum.tensor();
+    if (tensor.type() == DataType::kString || tensor.byte_count() == 0) return datum;
+    Tensor copy(tensor.type(), tensor.sizes());
+    std::memcpy(copy.mutable_bytes().data(), tensor.bytes().data(), tensor.byte_count());
+    return copy;
+  }
+
+  std::vector<Declaration> inputs_, outputs_;
+  ModelDescription description_;
+  std::vector<nb::object> input_names_, output_names_;
+  bool returns_own_memory_ = false, tensors_alone_ = true;
+  std::unique_ptr<Session> session_;
+};
+
+}  // namespace
+
+void bind_session(nb::module_& m) {
+  nb::class_<PythonSession>(m, "Session")
+      .def(
+          "__init__",
+          [](PythonSession* self, const NamedGraph& graph, const std::string& device, int threads, const std::string& math,
+             const std::string& kernels, const std::string& plan_cache, bool profile) {
+            SessionOptions options;
+            options.threads = usable_threads(threads);
+            options.kernels = kernel_choice(kernels);
+            options.plan_cache = plan_cache;
+            options.profile = profile;
+            const MathClass allowed = math_class(math);
+            options.transformed_convolutions = allowed != MathClass::kExact;
+            new (self) PythonSession(graph, device, options, allowed);
+          },
+          nb::arg("graph"), nb::arg("device"), nb::arg("threads"), nb::arg("math"), nb::arg("kernels"), nb::arg("plan_cache"),
+          nb::arg("profile"))
+      .def("run", &PythonSession::run, nb::arg("output_names").none(), nb::arg("input_feed"),
+           nb::arg("run_options") = nb::none(),
+           nb::sig("def run(self, output_names: collections.abc.Sequence[str] | None, input_feed: "
+                   "collections.abc.Mapping[str, typing.Any], run_options: object | None = None) -> list"),
+           "Runs the model.\n\n"
+           "output_names: the outputs wanted, in this order; None or an empty list for all.\n"
+           "input_feed: for each of the model's inputs its value, of the declared type and shape: a NumPy array, anything\n"
+           "    with __dlpack__ in the CPU's memory (a torch tensor), an OrtValue, a list for a sequence, None for an empty\n"
+           "    optional. Arrays in order are read where they are.\n"
+           "run_options: taken for ONNX Runtime's sake.\n\n"
+           "Returns a list: NumPy arrays that are the caller's to keep and change, lists for sequences, None for nothing.\n"
+           "Types that NumPy lacks are those of ml_dtypes. May be called by several threads at once; the GIL is free while\n"
+           "the model runs. Raises rewright.Error where inputs do not fit.")
+      .def("run_values", &PythonSession::run_values, nb::arg("output_names").none(), nb::arg("input_feed"))
+      .def("declared_inputs", &PythonSession::inputs)
+      .def("declared_outputs", &PythonSession::outputs)
+      .def("description", &PythonSession::description)
+      .def("profile", &PythonSession::profile,
+           "What each step did, over all runs so far: a list of {node, operators, seconds, runs, flops, bytes}. Times are\n"
+           "measured where SessionOptions.enable_profiling was set.")
+      .def("warnings", &PythonSession::warnings)
+      .def_prop_ro("peak_bytes", &PythonSession::peak_bytes, "Of intermediate values, in the last run.");
+  m.def("has_cuda_device", &has_cuda_device, "Is there a GPU, and a build that can use it?");
+}
+
+}  // namespace rewright::python

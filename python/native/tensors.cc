@@ -1,0 +1,421 @@
+#include "python/native/tensors.h"
+
+#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+#include <numpy/arrayobject.h>
+
+#include <array>
+#include <cstring>
+#include <utility>
+
+namespace nb = nanobind;
+
+namespace rewright::python {
+
+namespace {
+
+// NumPy is loaded when it is needed for the first time, always with the GIL held.
+void need_numpy() {
+  if (PyArray_API == nullptr && _import_array() < 0) throw nb::python_error();
+}
+
+constexpr std::size_t kTypes = 27;
+
+struct DtypeName {
+  DataType type;
+  int number;        // NumPy's own, or NPY_NOTYPE
+  const char* name;  // else: in ml_dtypes
+};
+constexpr std::array<DtypeName, 25> kDtypes = {{{DataType::kFloat, NPY_FLOAT32, ""},
+                                                {DataType::kUint8, NPY_UINT8, ""},
+                                                {DataType::kInt8, NPY_INT8, ""},
+                                                {DataType::kUint16, NPY_UINT16, ""},
+                                                {DataType::kInt16, NPY_INT16, ""},
+                                                {DataType::kInt32, NPY_INT32, ""},
+                                                {DataType::kInt64, NPY_INT64, ""},
+                                                {DataType::kString, NPY_OBJECT, ""},
+                                                {DataType::kBool, NPY_BOOL, ""},
+                                                {DataType::kHalf, NPY_HALF, ""},
+                                                {DataType::kDouble, NPY_FLOAT64, ""},
+                                                {DataType::kUint32, NPY_UINT32, ""},
+                                                {DataType::kUint64, NPY_UINT64, ""},
+                                                {DataType::kComplex64, NPY_COMPLEX64, ""},
+                                                {DataType::kComplex128, NPY_COMPLEX128, ""},
+                                                {DataType::kBfloat16, NPY_NOTYPE, "bfloat16"},
+                                                {DataType::kFloat8e4m3fn, NPY_NOTYPE, "float8_e4m3fn"},
+                                                {DataType::kFloat8e4m3fnuz, NPY_NOTYPE, "float8_e4m3fnuz"},
+                                                {DataType::kFloat8e5m2, NPY_NOTYPE, "float8_e5m2"},
+                                                {DataType::kFloat8e5m2fnuz, NPY_NOTYPE, "float8_e5m2fnuz"},
+                                                {DataType::kUint4, NPY_NOTYPE, "uint4"},
+                                                {DataType::kInt4, NPY_NOTYPE, "int4"},
+                                                {DataType::kFloat4e2m1, NPY_NOTYPE, "float4_e2m1fn"},
+                                                {DataType::kUint2, NPY_NOTYPE, "uint2"},
+                                                {DataType::kInt2, NPY_NOTYPE, "int2"}}};
+constexpr DtypeName kFloat8e8m0{DataType::kFloat8e8m0, NPY_NOTYPE, "float8_e8m0fnu"};
+
+// Found once; never freed, as an interpreter that ends frees them before us.
+std::array<PyArray_Descr*, kTypes> descriptors{};
+
+PyArray_Descr* make_descriptor(const DtypeName& entry) {
+  if (entry.number != NPY_NOTYPE) return PyArray_DescrFromType(entry.number);
+  nb::object type;
+  try {
+    type = nb::module_::import_("ml_dtypes").attr(entry.name);
+  } catch (nb::python_error& error) {
+    error.discard_as_unraisable("ml_dtypes");
+    throw Error(ErrorCode::kMissing, "NumPy has no elements of type " + std::string(name(entry.type)), {},
+                "pip install ml_dtypes");
+  }
+  PyArray_Descr* made = nullptr;
+  if (!PyArray_DescrConverter(type.ptr(), &made)) throw nb::python_error();
+  return made;
+}
+
+// Borrowed.
+PyArray_Descr* descriptor_of(DataType type) {
+  need_numpy();
+  PyArray_Descr*& known = descriptors[static_cast<std::size_t>(type)];
+  if (known == nullptr) {
+    for (const DtypeName& entry : kDtypes)
+      if (entry.type == type) known = make_descriptor(entry);
+    if (type == DataType::kFloat8e8m0) known = make_descriptor(kFloat8e8m0);
+    if (known == nullptr) throw Error(ErrorCode::kUnsupported, "NumPy has no elements of type " + std::string(name(type)));
+  }
+  return known;
+}
+
+std::string text_of(nb::handle object) { return nb::cast<std::string>(nb::str(object)); }
+
+DataType type_of(PyArray_Descr* descriptor) {
+  const int number = descriptor->type_num;
+  switch (number) {  // what NumPy has two numbers for, or more kinds of text
+    case NPY_LONGLONG:
+      return DataType::kInt64;
+    case NPY_ULONGLONG:
+      return DataType::kUint64;
+    case NPY_STRING:
+    case NPY_UNICODE:
+    case NPY_VSTRING:
+      return DataType::kString;
+    default:
+      break;
+  }
+  for (const DtypeName& entry : kDtypes)
+    if (entry.number != NPY_NOTYPE && entry.number == number) return entry.type;
+  if (PyTypeNum_ISUSERDEF(number)) {
+    for (const DtypeName& entry : kDtypes)
+      if (entry.number == NPY_NOTYPE && descriptor_of(entry.type)->type_num == number) return entry.type;
+    if (descriptor_of(DataType::kFloat8e8m0)->type_num == number) return DataType::kFloat8e8m0;
+  }
+  throw Error(ErrorCode::kUnsupported,
+              "elements of NumPy's type " + text_of(nb::borrow(reinterpret_cast<PyObject*>(descriptor))) + " are no tensor's");
+}
+
+// Keeps a Python object for as long as a tensor reads its memory.
+std::shared_ptr<const void> keep(nb::object object) {
+  PyObject* const held = object.release().ptr();
+  return {static_cast<const void*>(held), [held](const void*) {
+            if (!Py_IsInitialized()) return;
+            const nb::gil_scoped_acquire gil;
+            Py_DECREF(held);
+          }};
+}
+
+std::string utf8(PyObject* text, const std::string& where) {
+  if (PyBytes_Check(text)) return {PyBytes_AS_STRING(text), static_cast<std::size_t>(PyBytes_GET_SIZE(text))};
+  if (!PyUnicode_Check(text))
+    throw Error(ErrorCode::kBadInput, "an element is no text but " + text_of(nb::handle(text).type()), where);
+  const nb::object bytes = nb::steal(PyUnicode_AsEncodedString(text, "utf-8", "surrogateescape"));
+  if (!bytes.is_valid()) throw nb::python_error();
+  return {PyBytes_AS_STRING(bytes.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr()))};
+}
+
+Sizes sizes_of(PyArrayObject* array) { return {PyArray_DIMS(array), PyArray_DIMS(array) + PyArray_NDIM(array)}; }
+
+Tensor strings_of(PyArrayObject* array, const std::string& where) {
+  // Of every kind of text to objects, in order.
+  PyArray_Descr* const objects = PyArray_DescrFromType(NPY_OBJECT);
+  const nb::object plain = nb::steal(PyArray_FromArray(array, objects, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST));
+  if (!plain.is_valid()) throw nb::python_error();
+  auto* const list = reinterpret_cast<PyArrayObject*>(plain.ptr());
+  PyObject** const elements = static_cast<PyObject**>(PyArray_DATA(list));
+  std::vector<std::string> texts;
+  for (npy_intp i = 0; i < PyArray_SIZE(list); ++i) texts.push_back(utf8(elements[i], where));
+  return Tensor::from_strings(sizes_of(list), std::move(texts));
+}
+
+bool is_signed(DataType type) { return type == DataType::kInt4 || type == DataType::kInt2; }
+
+// Elements of less than 8 bits: tensors have the value in a byte, NumPy's types its lowest bits.
+void spread(DataType type, const std::byte* from, std::byte* to, std::size_t count) {
+  const int bits = packed_bits(type);
+  const unsigned mask = (1u << bits) - 1, sign = 1u << (bits - 1);
+  for (std::size_t i = 0; i < count; ++i) {
+    unsigned value = static_cast<unsigned>(from[i]) & mask;
+    if (is_signed(type) && (value & sign) != 0) value |= ~mask;
+    to[i] = static_cast<std::byte>(value & 0xffu);
+  }
+}
+
+void gather_bits(DataType type, const std::byte* from, std::byte* to, std::size_t count) {
+  const unsigned mask = (1u << packed_bits(type)) - 1;
+  for (std::size_t i = 0; i < count; ++i) to[i] = static_cast<std::byte>(static_cast<unsigned>(from[i]) & mask);
+}
+
+Tensor tensor_of(nb::object object, const std::string& where) {
+  auto* array = reinterpret_cast<PyArrayObject*>(object.ptr());
+  const DataType type = type_of(PyArray_DESCR(array));
+  if (type == DataType::kString) return strings_of(array, where);
+  if (!PyArray_ISCARRAY_RO(array)) {  // in order, aligned, and with the bytes of this machine
+    PyArray_Descr* const descriptor = descriptor_of(type);
+    Py_INCREF(descriptor);
+    object = nb::steal(PyArray_FromArray(array, descriptor, NPY_ARRAY_CARRAY_RO));
+    if (!object.is_valid()) throw nb::python_error();
+    array = reinterpret_cast<PyArrayObject*>(object.ptr());
+  }
+  const auto* const data = static_cast<const std::byte*>(PyArray_DATA(array));
+  if (packed_bits(type) < 8) {
+    Tensor tensor(type, sizes_of(array));
+    spread(type, data, tensor.mutable_bytes().data(), tensor.byte_count());
+    return tensor;
+  }
+  Sizes sizes = sizes_of(array);
+  return {type, std::move(sizes), keep(std::move(object)), data};
+}
+
+namespace dlpack_code {  // of DLDataTypeCode, https://dmlc.github.io/dlpack/latest/c_api.html
+constexpr int kInt = 0, kUint = 1, kFloat = 2, kBfloat = 4, kComplex = 5, kBool = 6, kE4m3fn = 10, kE4m3fnuz = 11, kE5m2 = 12,
+              kE5m2fnuz = 13, kE8m0fnu = 14;
+}
+
+struct DlpackType {
+  DataType type;
+  int code, bits;
+};
+constexpr std::array<DlpackType, 20> kDlpackTypes = {{{DataType::kFloat, dlpack_code::kFloat, 32},
+                                                      {DataType::kHalf, dlpack_code::kFloat, 16},
+                                                      {DataType::kDouble, dlpack_code::kFloat, 64},
+                                                      {DataType::kInt8, dlpack_code::kInt, 8},
+                                                      {DataType::kInt16, dlpack_code::kInt, 16},
+                                                      {DataType::kInt32, dlpack_code::kInt, 32},
+                                                      {DataType::kInt64, dlpack_code::kInt, 64},
+                                                      {DataType::kUint8, dlpack_code::kUint, 8},
+                                                      {DataType::kUint16, dlpack_code::kUint, 16},
+                                                      {DataType::kUint32, dlpack_code::kUint, 32},
+                                                      {DataType::kUint64, dlpack_code::kUint, 64},
+                                                      {DataType::kBool, dlpack_code::kBool, 8},
+                                                      {DataType::kComplex64, dlpack_code::kComplex, 64},
+                                                      {DataType::kComplex128, dlpack_code::kComplex, 128},
+                                                      {DataType::kBfloat16, dlpack_code::kBfloat, 16},
+                                                      {DataType::kFloat8e4m3fn, dlpack_code::kE4m3fn, 8},
+                                                      {DataType::kFloat8e4m3fnuz, dlpack_code::kE4m3fnuz, 8},
+                                                      {DataType::kFloat8e5m2, dlpack_code::kE5m2, 8},
+                                                      {DataType::kFloat8e5m2fnuz, dlpack_code::kE5m2fnuz, 8},
+                                                      {DataType::kFloat8e8m0, dlpack_code::kE8m0fnu, 8}}};
+
+Tensor tensor_of_dlpack(nb::handle value, const std::string& where) {
+  using Array = nb::ndarray<nb::ro, nb::c_contig>;
+  auto array = std::make_shared<Array>();
+  try {
+    *array = nb::cast<Array>(value);
+  } catch (const std::bad_cast&) {
+    throw Error(ErrorCode::kBadInput, "cannot be taken over by DLPack", where);
+  }
+  if (array->device_type() != nb::device::cpu::value)
+    throw Error(ErrorCode::kUnsupported, "is not in the CPU's memory", where, "copy it there first");
+  const nb::dlpack::dtype dtype = array->dtype();
+  for (const DlpackType& entry : kDlpackTypes) {
+    if (entry.code != dtype.code || entry.bits != dtype.bits || dtype.lanes != 1) continue;
+    Sizes sizes;
+    for (std::size_t a = 0; a < array->ndim(); ++a) sizes.push_back(static_cast<std::int64_t>(array->shape(a)));
+    const auto* const data = static_cast<const std::byte*>(array->data());
+    const std::shared_ptr<const void> owner(array.get(), [array](const void*) mutable {
+      if (!Py_IsInitialized()) return;
+      const nb::gil_scoped_acquire gil;
+      array.reset();
+    });
+    array.reset();
+    return {entry.type, std::move(sizes), owner, data};
+  }
+  throw Error(ErrorCode::kUnsupported, "elements of DLPack's type code " + std::to_string(dtype.code) + " are no tensor's",
+              where);
+}
+
+std::string where_of(const Declaration& declared) {
+  return declared.name.empty() ? std::string() : "input \"" + declared.name + "\"";
+}
+
+Datum sequence_of(nb::handle list, const Declaration& declared) {
+  std::vector<Datum> elements;
+  for (const nb::handle element : list) elements.push_back(to_datum(element, declared));
+  return Datum::sequence(std::move(elements));
+}
+
+// A number, or a list of them.
+Tensor tensor_of_other(nb::handle value, const Declaration& declared) {
+  PyArray_Descr* descriptor = nullptr;
+  if (declared.elements != DataType::kUndefined) {
+    descriptor = descriptor_of(declared.elements);
+    Py_INCREF(descriptor);
+  }
+  nb::object array = nb::steal(PyArray_FromAny(value.ptr(), descriptor, 0, 0, NPY_ARRAY_CARRAY_RO, nullptr));
+  if (!array.is_valid()) {
+    nb::python_error error;
+    throw Error(ErrorCode::kBadInput, std::string("is no array: ") + error.what(), where_of(declared),
+                "give a NumPy array, or anything with __dlpack__");
+  }
+  return tensor_of(std::move(array), where_of(declared));
+}
+
+// Frees the tensor that an array lies in.
+void free_tensor(PyObject* capsule) { delete static_cast<Tensor*>(PyCapsule_GetPointer(capsule, nullptr)); }
+
+nb::object array_of_strings(const Tensor& tensor) {
+  nb::object array = nb::steal(
+      PyArray_SimpleNew(static_cast<int>(tensor.sizes().size()), const_cast<npy_intp*>(tensor.sizes().data()), NPY_OBJECT));
+  if (!array.is_valid()) throw nb::python_error();
+  auto** const elements = static_cast<PyObject**>(PyArray_DATA(reinterpret_cast<PyArrayObject*>(array.ptr())));
+  const auto texts = tensor.strings();
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    PyObject* const text = PyUnicode_DecodeUTF8(texts[i].data(), static_cast<Py_ssize_t>(texts[i].size()), "surrogateescape");
+    if (text == nullptr) throw nb::python_error();
+    Py_XDECREF(std::exchange(elements[i], text));
+  }
+  return array;
+}
+
+}  // namespace
+
+nb::object dtype_of(DataType type) { return nb::borrow(reinterpret_cast<PyObject*>(descriptor_of(type))); }
+
+DataType type_of_dtype(nb::handle dtype) {
+  need_numpy();
+  PyArray_Descr* descriptor = nullptr;
+  if (!PyArray_DescrConverter(dtype.ptr(), &descriptor)) throw nb::python_error();
+  const nb::object owner = nb::steal(reinterpret_cast<PyObject*>(descriptor));
+  return type_of(descriptor);
+}
+
+Datum to_datum(nb::handle value, const Declaration& declared) {
+  need_numpy();
+  if (PyArray_Check(value.ptr())) return tensor_of(nb::borrow(value), where_of(declared));
+  if (value.is_none()) return {};
+  if (nb::isinstance<HeldValue>(value)) return nb::cast<const HeldValue&>(value).datum;
+  const bool is_list = PyList_Check(value.ptr()) || PyTuple_Check(value.ptr());
+  if (is_list && !declared.is_tensor) return sequence_of(value, declared);
+  if (!is_list && !PyArray_CheckAnyScalar(value.ptr()) && nb::hasattr(value, "__dlpack__"))
+    return tensor_of_dlpack(value, where_of(declared));
+  return tensor_of_other(value, declared);
+}
+
+nb::object to_array(const Tensor& tensor, bool may_share) {
+  need_numpy();
+  if (tensor.type() == DataType::kString) return array_of_strings(tensor);
+  PyArray_Descr* const descriptor = descriptor_of(tensor.type());
+  const int rank = static_cast<int>(tensor.sizes().size());
+  if (rank > NPY_MAXDIMS) throw Error(ErrorCode::kUnsupported, "NumPy has no arrays of " + std::to_string(rank) + " axes");
+  auto* const sizes = const_cast<npy_intp*>(tensor.sizes().data());
+  const bool narrow = packed_bits(tensor.type()) < 8;
+  Py_INCREF(descriptor);
+  if (!may_share || narrow) {
+    nb::object array = nb::steal(PyArray_NewFromDescr(&PyArray_Type, descriptor, rank, sizes, nullptr, nullptr, 0, nullptr));
+    if (!array.is_valid()) throw nb::python_error();
+    auto* const to = static_cast<std::byte*>(PyArray_DATA(reinterpret_cast<PyArrayObject*>(array.ptr())));
+    if (narrow)
+      gather_bits(tensor.type(), tensor.bytes().data(), to, tensor.byte_count());
+    else if (tensor.byte_count() > 0)
+      std::memcpy(to, tensor.bytes().data(), tensor.byte_count());
+    return array;
+  }
+  auto held = std::make_unique<Tensor>(tensor);
+  void* const data = const_cast<std::byte*>(held->bytes().data());
+  nb::object array =
+      nb::steal(PyArray_NewFromDescr(&PyArray_Type, descriptor, rank, sizes, nullptr, data, NPY_ARRAY_CARRAY, nullptr));
+  if (!array.is_valid()) throw nb::python_error();
+  PyObject* const owner = PyCapsule_New(held.release(), nullptr, free_tensor);
+  if (owner == nullptr || PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array.ptr()), owner) < 0)
+    throw nb::python_error();
+  return array;
+}
+
+nb::object to_python(const Datum& datum, bool may_share) {
+  if (datum.empty()) return nb::none();
+  if (!datum.is_sequence()) return to_array(datum.tensor(), may_share);
+  nb::list list;
+  for (const Datum& element : datum.elements()) list.append(to_python(element, false));
+  return list;
+}
+
+namespace {
+
+nb::object dlpack_of(const HeldValue& value) {
+  const Tensor& tensor = value.datum.tensor();
+  for (const DlpackType& entry : kDlpackTypes) {
+    if (entry.type != tensor.type()) continue;
+    std::vector<std::size_t> sizes(tensor.sizes().begin(), tensor.sizes().end());
+    auto held = std::make_unique<Tensor>(tensor);
+    void* const data = const_cast<std::byte*>(held->bytes().data());
+    const nb::capsule owner(held.release(), [](void* p) noexcept { delete static_cast<Tensor*>(p); });
+    const nb::dlpack::dtype dtype{static_cast<std::uint8_t>(entry.code), static_cast<std::uint8_t>(entry.bits), 1};
+    return nb::cast(
+        nb::ndarray<nb::array_api>(data, sizes.size(), sizes.data(), owner, nullptr, dtype, nb::device::cpu::value));
+  }
+  throw Error(ErrorCode::kUnsupported, "DLPack has no elements of type " + std::string(name(tensor.type())));
+}
+
+// Into memory that somebody else owns: what io_binding binds outputs to.
+void copy_into(const HeldValue& from, nb::handle target) {
+  need_numpy();
+  if (!PyArray_Check(target.ptr())) throw Error(ErrorCode::kUsage, "outputs are bound to NumPy arrays");
+  const nb::object source = to_array(from.datum.tensor(), true);
+  if (PyArray_CopyInto(reinterpret_cast<PyArrayObject*>(target.ptr()), reinterpret_cast<PyArrayObject*>(source.ptr())) < 0)
+    throw nb::python_error();
+}
+
+}  // namespace
+
+void bind_values(nb::module_& m) {
+  nb::class_<HeldValue>(m, "Value", "A tensor, a sequence of values, or nothing, in the CPU's memory.")
+      .def_static(
+          "of",
+          [](nb::handle value, bool is_sequence) {
+            Declaration declared;
+            declared.is_tensor = !is_sequence;
+            return HeldValue{to_datum(value, declared)};
+          },
+          nb::arg("value").none(), nb::arg("is_sequence") = false,
+          "The value of an array, of anything with __dlpack__ (neither is copied), of a list, or of None.")
+      .def_static(
+          "zeros",
+          [](const std::vector<std::int64_t>& sizes, nb::handle dtype) {
+            Tensor tensor(type_of_dtype(dtype), sizes);
+            if (tensor.byte_count() > 0) std::memset(tensor.mutable_bytes().data(), 0, tensor.byte_count());
+            return HeldValue{std::move(tensor)};
+          },
+          nb::arg("shape"), nb::arg("dtype"), "A tensor of zeros.")
+      .def(
+          "numpy", [](const HeldValue& value) { return to_python(value.datum, true); },
+          "The array, in the value's own memory where NumPy can have it there; a list for a sequence; or None.")
+      .def("dlpack", &dlpack_of, "An object with __dlpack__ and __dlpack_device__, in the value's own memory.")
+      .def("copy_into", &copy_into, nb::arg("array"), "Copies the elements into an array of this shape.")
+      .def_prop_ro("is_sequence", [](const HeldValue& value) { return value.datum.is_sequence(); })
+      .def_prop_ro("is_empty", [](const HeldValue& value) { return value.datum.empty(); })
+      .def_prop_ro("shape", [](const HeldValue& value) { return value.datum.tensor().sizes(); })
+      .def_prop_ro("dtype", [](const HeldValue& value) { return dtype_of(value.datum.tensor().type()); })
+      .def_prop_ro(
+          "element_type", [](const HeldValue& value) { return static_cast<int>(value.datum.tensor().type()); },
+          "As ONNX's TensorProto numbers them.")
+      .def_prop_ro("address", [](const HeldValue& value) {
+        return reinterpret_cast<std::uintptr_t>(value.datum.tensor().bytes().data());
+      });
+  m.def(
+      "dtype_of", [](int type) { return dtype_of(static_cast<DataType>(type)); }, nb::arg("element_type"),
+      "The numpy.dtype of elements as ONNX's TensorProto numbers them.");
+  m.def(
+      "type_text", [](int type) { return tensor_type_text(static_cast<DataType>(type)); }, nb::arg("element_type"),
+      "\"tensor(float)\", of elements as ONNX's TensorProto numbers them.");
+}
+
+}  // namespace rewright::python

@@ -1,0 +1,103 @@
+"""Rewright: a superoptimizing graph compiler for ONNX models.
+
+    import rewright
+
+    result = rewright.optimize("model.onnx", budget=10)     # rewritten by proved rules, as fast as was found
+    result.save("faster.onnx")
+    session = rewright.InferenceSession("faster.onnx")      # as ONNX Runtime's
+    outputs = session.run(None, {"x": array})
+
+Modules: `rewright.rules` (the rules, to look at and to compare), `rewright.graph` (graphs, to walk, build and draw),
+`rewright.backend` (ONNX's backend interface), `rewright.torch_backend` (a backend of torch.compile).
+"""
+
+import importlib
+
+from ._native import _core
+
+if not _core.is_main_interpreter():
+    raise ImportError(
+        "rewright does not work in a subinterpreter: its threads and libraries are the process's; import it in the main interpreter"
+    )
+
+from .errors import BadInputError, CancelledError, Error, MissingError, UnsupportedError, UsageError
+from .session import (
+    ExecutionMode,
+    GraphOptimizationLevel,
+    InferenceSession,
+    IOBinding,
+    ModelMetadata,
+    NodeArg,
+    OrtValue,
+    RunOptions,
+    Session,
+    SessionOptions,
+    disable_telemetry_events,
+    enable_telemetry_events,
+    get_all_providers,
+    get_available_providers,
+    get_device,
+    get_version_string,
+    set_default_logger_severity,
+    set_default_logger_verbosity,
+    set_seed,
+)
+
+__version__ = _core.__version__
+
+# Loaded when they are asked for.
+_LAZY = {
+    "optimize": "optimization",
+    "optimize_async": "optimization",
+    "Result": "optimization",
+    "verify": "rules",
+}
+_MODULES = ("backend", "graph", "optimization", "rules", "torch_backend")
+
+__all__ = [
+    "BadInputError",
+    "CancelledError",
+    "Error",
+    "ExecutionMode",
+    "GraphOptimizationLevel",
+    "IOBinding",
+    "InferenceSession",
+    "MissingError",
+    "ModelMetadata",
+    "NodeArg",
+    "OrtValue",
+    "Result",
+    "RunOptions",
+    "Session",
+    "SessionOptions",
+    "UnsupportedError",
+    "UsageError",
+    "disable_telemetry_events",
+    "enable_telemetry_events",
+    "get_all_providers",
+    "get_available_providers",
+    "get_device",
+    "get_version_string",
+    "optimize",
+    "optimize_async",
+    "set_default_logger_severity",
+    "set_default_logger_verbosity",
+    "set_seed",
+    "verify",
+    *_MODULES,
+]
+
+
+def __getattr__(name):
+    if name in _LAZY:
+        value = getattr(importlib.import_module(f".{_LAZY[name]}", __name__), name)
+    elif name in _MODULES:
+        value = importlib.import_module(f".{name}", __name__)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,5 @@
+import sys
+
+from rewright.program import main
+
+sys.exit(main())
