@@ -1,0 +1,38 @@
+"""torch.compile(model, backend="rewright"): networks of torch in Rewright's CPU runtime. docs/torch.md has the options and the limits.
+
+Torch finds `compile` by its entry point; importing rewright imports neither this nor torch. What stays with torch, and why, is logged by
+"rewright.torch_backend" (TORCH_LOGS="+rewright.torch_backend" shows all of it).
+"""
+
+import functools
+import logging
+
+import torch
+from torch._dynamo.backends.common import aot_autograd
+from torch._dynamo.utils import counters
+
+from .options import Options
+
+log = logging.getLogger("rewright.torch_backend")
+
+
+def compile(module, inputs, *, options=None):  # noqa: A001  (what torch calls it)
+    """The compiler that torch.compile calls for each graph of dynamo's.
+
+    options: "check", "freeze", "cache" and "threads" as in Options; all others go to rewright.optimize. TypeError for a wrong value.
+    """
+    options = Options.of(options)
+    try:
+        from .graph import compile_graph, exporter
+    except ImportError as error:
+        log.warning("graphs stay with torch: its ONNX exporter cannot be used: %s", error)
+        counters["rewright"]["graphs in torch"] += 1
+        return module.forward
+    tables = exporter()
+    compiler = aot_autograd(
+        fw_compiler=functools.partial(compile_graph, options=options, kind="forward"),
+        bw_compiler=functools.partial(compile_graph, options=options, kind="backward"),
+        inference_compiler=functools.partial(compile_graph, options=options, kind="inference"),
+        decompositions=tables.training_decompositions if torch.is_grad_enabled() else tables.decompositions,
+    )
+    return compiler(module, inputs)

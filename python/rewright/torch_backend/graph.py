@@ -1,0 +1,127 @@
+"""One graph of torch's: which of it leaves torch, and what that is made of."""
+
+import copy
+import logging
+import operator
+
+import torch
+from torch._dynamo.utils import counters
+from torch._guards import TracingContext
+
+from . import sessions
+from .exporter import exporter
+from .part import Part
+from .split import split, unsuitable
+
+aten = torch.ops.aten
+log = logging.getLogger("rewright.torch_backend")
+
+_MOST_SPLITS = 30
+
+
+def compile_graph(module, inputs, *, options, kind):
+    """What aot_autograd calls for each graph: functional, over aten's operators. kind: "inference", "forward" or "backward"."""
+    counters["rewright"]["graphs"] += 1
+    graph = Graph(options, kind, counters["rewright"]["graphs"])
+    untouched = torch.fx.GraphModule(module, copy.deepcopy(module.graph))
+    try:
+        _allow_other_strides(module)
+        exporter().promote(module)
+        return _boxed(graph.compiled(module, _fixed_inputs(module) if kind == "inference" else set()))
+    except Exception as error:  # noqa: BLE001  (what a graph can hold is more than can be foreseen)
+        log.warning("%s: stays with torch: %s: %s", graph.label, type(error).__name__, error, exc_info=log.isEnabledFor(logging.DEBUG))
+        counters["rewright"]["graphs in torch"] += 1
+        return _boxed(untouched)
+
+
+def _allow_other_strides(module):
+    """What a session returns may lie in memory otherwise than what torch returned as it traced, and then is no view of it."""
+    for node in module.graph.nodes:
+        if node.target in (aten.view.default, aten._unsafe_view.default):
+            node.target = aten.reshape.default
+    module.recompile()
+
+
+def _boxed(module):
+    """Called with a list that it empties, so that what a backward pass has used up is freed before its end."""
+    module.graph.set_codegen(torch.fx.graph._BoxedCodeGen())
+    module.recompile()
+    forward = module.forward
+
+    def run(arguments):
+        return forward(arguments)
+
+    run._boxed_call = True
+    return run
+
+
+def _fixed_inputs(module):
+    """Placeholders that dynamo knows as parameters and buffers, but for those that the graph changes."""
+    context = TracingContext.try_get()
+    metadata = context.fw_metadata if context is not None else None
+    if metadata is None:
+        return set()
+    placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
+    changed = set(metadata.mutated_inp_runtime_indices)
+    fixed = (placeholders[i] for i in metadata.static_input_indices if i < len(placeholders) and i not in changed)
+    return {node for node in fixed if isinstance(node.meta.get("val"), torch.Tensor)}
+
+
+class Graph:
+    """What the parts of a graph share."""
+
+    def __init__(self, options, kind, number):
+        self.options = options
+        self.label = f"graph {number} ({kind})"
+        self.splits = 0
+        self.parts = 0
+
+    def compiled(self, module, fixed):
+        """The module with its suitable nodes in parts. fixed: placeholders with parameters, buffers and constants."""
+        reasons = {node: unsuitable(node) for node in module.graph.nodes if node.op == "call_function"}
+        candidates = {node for node, reason in reasons.items() if reason is None}
+        untranslatable = exporter().untranslatable(module, candidates)
+        reasons.update(untranslatable)
+        inside = candidates - untranslatable.keys()
+        self._report(reasons, len(inside))
+        return self._split(module, inside, fixed)
+
+    def _split(self, module, inside, fixed):
+        fixed = {node.name for node in fixed}
+
+        def make(part, call):
+            at = [i for i, node in enumerate(call.args) if node.op == "get_attr" or node.name in fixed]
+            self.parts += 1
+            return Part(part, at, self.options, self, f"{self.label} part {self.parts}")
+
+        return split(module, inside, make)
+
+    def _report(self, reasons, inside):
+        stays = {}
+        for node, reason in reasons.items():
+            if reason not in (None, "a size") and node.target is not operator.getitem:
+                stays.setdefault((str(node.target), reason), []).append(node.name)
+        for (target, reason), names in sorted(stays.items()):
+            log.info("%s: %s (%d times, first %s) stays with torch: %s", self.label, target, len(names), names[0], reason)
+        if stays:
+            counters["rewright"]["graphs in parts" if inside else "graphs in torch"] += 1
+        else:
+            counters["rewright"]["graphs whole"] += 1
+        log.info("%s: %d of %d operators leave torch", self.label, inside, len(reasons))
+
+    def count(self, what):
+        counters["rewright"][what] += 1
+
+    def may_split(self):
+        self.splits += 1
+        return self.splits <= _MOST_SPLITS
+
+    def without(self, part, node):
+        """The module of a part, without one of its nodes."""
+        inside = {other for other in part.module.graph.nodes if unsuitable(other) is None} - {node, *node.users}
+        if part.module.graph.output_node() in node.users:
+            inside.discard(node)
+        return self._split(part.module, inside, {part.placeholders[at] for at in part.fixed})
+
+    def session(self, model, shapes):
+        return sessions.session(model, self.options, shapes)

@@ -1,0 +1,212 @@
+"""A part of a graph: runs in a session, or in torch where that cannot be."""
+
+import logging
+import re
+import threading
+
+import torch
+
+from . import exporter as exporters
+from .constants import Constant
+
+log = logging.getLogger("rewright.torch_backend")
+
+_MOST_SESSIONS = 16  # of a part with different constants, as for a block that a network repeats
+_MOST_CHANGES = 1  # of a parameter, before it becomes an input
+
+
+class _Bound:
+    """A session whose model has some of the arguments inside. constants: these, by position."""
+
+    def __init__(self, session, constants):
+        self.session = session
+        self.constants = {at: Constant(tensor) for at, tensor in constants.items()}
+
+    def fits(self, arguments):
+        return all(constant.holds(arguments[at]) for at, constant in self.constants.items())
+
+    def changed(self, arguments):
+        """Positions of constants that are the same tensors with other contents."""
+        return [at for at, constant in self.constants.items() if constant.is_of(arguments[at]) and not constant.holds(arguments[at])]
+
+    def is_dead(self):
+        """Whether no call can fit any more."""
+        return any(constant.reference() is None for constant in self.constants.values())
+
+    def run(self, arguments):
+        return self.session.run([_plain(value) for at, value in enumerate(arguments) if at not in self.constants])
+
+
+def _plain(value):
+    """What DLPack can carry: no gradient, no lazy conjugation or negation, row-major."""
+    if not isinstance(value, torch.Tensor):
+        return torch.tensor(value)
+    return value.detach().resolve_neg().contiguous()
+
+
+class Part(torch.nn.Module):
+    """module: a graph that returns a tuple. fixed: positions of arguments that are parameters, buffers or constants of the graph."""
+
+    def __init__(self, module, fixed, options, shared, label):
+        super().__init__()
+        self.module, self.options, self.shared, self.label = module, options, shared, label
+        self.placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
+        self.orders = [_order(node.meta["val"]) for node in module.graph.output_node().args[0]]
+        self.fixed = set(fixed) if options.freeze else set()
+        self.changes = dict.fromkeys(self.fixed, 0)
+        self.sessions = []
+        self.in_torch = False
+        self.lock = threading.Lock()
+
+    def forward(self, *arguments):
+        bound = self._bound(arguments)
+        if bound is None and not self.in_torch:
+            with self.lock:
+                bound = self._bound(arguments)
+                if bound is None and not self.in_torch:
+                    return self._first(arguments)
+        if self.in_torch:
+            return self.module(*arguments)
+        try:
+            return self._ordered(bound.run(arguments))
+        except Exception as error:  # noqa: BLE001  (sizes that a session cannot work on, or too little memory for its way to do it)
+            log.warning("%s: stays with torch from now on: %s", self.label, _line(error))
+            self._give_up()
+            return self.module(*arguments)
+
+    def _bound(self, arguments):
+        return next((bound for bound in self.sessions if bound.fits(arguments)), None)
+
+    def _ordered(self, results):
+        """Torch's results as torch has them in memory, which what follows may rely on."""
+        return tuple(
+            result if order is None else torch.empty_permuted(result.shape, order, dtype=result.dtype).copy_(result)
+            for result, order in zip(results, self.orders)
+        )
+
+    def _first(self, arguments):
+        self._forget_changed(arguments)
+        try:
+            bound = self._bind(arguments)
+            results = self._ordered(bound.run(arguments))
+        except Exception as error:  # noqa: BLE001
+            if is_usage(error):
+                raise
+            self.shared.count("parts in torch")
+            return self._without(error, arguments)
+        if self.options.check:
+            with torch.no_grad():
+                expected = self.module(*arguments)
+            reason = difference(results, expected)
+            if reason:
+                log.error("%s: stays with torch: its results differ: %s", self.label, reason)
+                self.shared.count("parts that differed")
+                self._give_up()
+                return expected
+        self.shared.count("parts")
+        self.sessions.append(bound)
+        return results
+
+    def _forget_changed(self, arguments):
+        for bound in list(self.sessions):
+            changed = bound.changed(arguments)
+            if changed or bound.is_dead():
+                self.sessions.remove(bound)
+            for at in changed:
+                self.changes[at] += 1
+        often = {at for at in self.fixed if self.changes[at] > _MOST_CHANGES}
+        if len(self.sessions) >= _MOST_SESSIONS:
+            often = self.fixed
+            self.sessions.clear()
+        if often:
+            log.info("%s: %d parameters change between calls: they are inputs from now on", self.label, len(often))
+            self.fixed = self.fixed - often
+
+    def _bind(self, arguments):
+        constants = {at: arguments[at] for at in sorted(self.fixed) if not arguments[at].is_inference()}
+        names = {self.placeholders[at].name: tensor for at, tensor in constants.items()}
+        try:
+            model = exporters.exporter().model(self.module, names)
+        except exporters.TooLarge:
+            log.info("%s: parameters are inputs: they are too large for one file", self.label)
+            self.fixed, constants = set(), {}
+            model = exporters.exporter().model(self.module, {})
+        return _Bound(self.shared.session(model, self._shapes(arguments)), constants)
+
+    def _shapes(self, arguments):
+        """Of the inputs with open sizes, by name, those of this call."""
+        shapes = {}
+        for node, argument in zip(self.placeholders, arguments):
+            if isinstance(argument, torch.Tensor) and any(not isinstance(size, int) for size in node.meta["val"].shape):
+                shapes[node.name] = list(argument.shape)
+        return shapes
+
+    def _without(self, error, arguments):
+        """Leaves to torch the node that an error is about, else the whole part."""
+        nodes = {node.name: node for node in self.module.graph.nodes}
+        named = [name for name in re.findall(r"([A-Za-z_]\w*)/\d+", str(error)) if name in nodes]
+        if named and self.shared.may_split():
+            log.warning("%s: %s stays with torch: %s", self.label, named[0], _line(error))
+            smaller = self.shared.without(self, nodes[named[0]])
+            self._give_up()
+            self.module = smaller
+        else:
+            log.warning("%s: stays with torch: %s", self.label, _line(error))
+            self._give_up()
+        return self.module(*arguments)
+
+    def _give_up(self):
+        self.sessions.clear()
+        self.in_torch = True
+
+
+def is_usage(error):
+    """Whether an error says that the user's options are wrong."""
+    return str(getattr(error, "code", "")).lower().endswith("usage")
+
+
+def _line(error):
+    return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
+
+
+def _order(value):
+    """The axes of a tensor in the order they have in memory, None for row-major or for what is not dense."""
+    sizes = [_hint(size) for size in value.shape]
+    strides = [_hint(stride) for stride in value.stride()]
+    axes = sorted((axis for axis in range(len(sizes)) if sizes[axis] != 1), key=lambda axis: -strides[axis])
+    if axes == sorted(axes):
+        return None
+    dense = 1
+    for axis in reversed(axes):
+        if strides[axis] != dense:
+            return None
+        dense *= sizes[axis]
+    return [axis for axis in range(len(sizes)) if sizes[axis] == 1] + axes
+
+
+def _hint(size):
+    return size if isinstance(size, int) else size.node.hint
+
+
+def difference(results, expected):
+    """What is different beyond rounding, None if nothing is. Errors count relative to the largest element of the result."""
+    for i, (got, want) in enumerate(zip(results, expected, strict=True)):
+        if got.shape != want.shape or got.dtype != want.dtype:
+            return f"result {i} is {got.dtype} {list(got.shape)}, not {want.dtype} {list(want.shape)}"
+        if want.numel() == 0:
+            continue
+        if not want.dtype.is_floating_point:
+            if not torch.equal(got, want):
+                return f"result {i}: {int((got != want).sum())} of {want.numel()} elements"
+            continue
+        a, b = got.double(), want.double()
+        same = (a == b) | (a.isnan() & b.isnan())
+        if bool(same.all()):
+            continue
+        finite = b[b.isfinite()]
+        scale = float(finite.abs().max()) if finite.numel() else 0.0
+        error = float(torch.where(same, torch.zeros_like(a), (a - b).abs()).nan_to_num(float("inf")).max())
+        allowed = {torch.float64: 1e-7, torch.float32: 1e-3}.get(want.dtype, 3e-2) * scale + 1e-6
+        if not error <= allowed:
+            return f"result {i}: by {error:.3g}, where its largest element is {scale:.3g}"
+    return None

@@ -1,0 +1,457 @@
+"""torch.compile(..., backend="rewright") with torch's own results as the judge: python torch_backend.py PACKAGE [TEST ...]
+
+PACKAGE is the folder with the built package `rewright`. Networks have random weights and small inputs. Needs tools/requirements-peers.txt.
+"""
+
+import copy
+import logging
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import tomllib
+import unittest
+from unittest import mock
+
+PACKAGE = sys.argv.pop(1)
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, PACKAGE)
+
+
+def declare_entry_points():
+    """As an installed package would have them, from what pyproject.toml says."""
+    with open(ROOT / "pyproject.toml", "rb") as file:
+        groups = tomllib.load(file)["project"]["entry-points"]
+    folder = tempfile.TemporaryDirectory()
+    facts = pathlib.Path(folder.name) / "rewright-0.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: rewright\nVersion: 0\n")
+    lines = [f"[{group}]\n" + "".join(f"{name} = {target}\n" for name, target in names.items()) for group, names in groups.items()]
+    (facts / "entry_points.txt").write_text("\n".join(lines))
+    sys.path.insert(0, folder.name)
+    return folder
+
+
+ENTRY_POINTS = declare_entry_points()
+
+import timm  # noqa: E402
+import torch  # noqa: E402
+import torchvision  # noqa: E402
+import transformers  # noqa: E402
+from torch import nn  # noqa: E402
+from torch._dynamo.utils import counters  # noqa: E402
+
+import rewright  # noqa: E402
+
+TORCHVISION = {
+    "resnet18": 64,
+    "squeezenet1_1": 64,
+    "mobilenet_v3_small": 64,
+    "efficientnet_b0": 64,
+    "shufflenet_v2_x0_5": 64,
+    "mnasnet0_5": 64,
+    "regnet_y_400mf": 64,
+    "densenet121": 32,
+    "convnext_tiny": 32,
+    "swin_t": 64,
+}
+TIMM = {
+    "resnet10t": 64,
+    "mobileone_s0": 64,
+    "repvit_m0_9": 64,
+    "ghostnet_100": 64,
+    "edgenext_xx_small": 64,
+    "poolformer_s12": 64,
+    "fastvit_t8": 64,
+    "gernet_s": 64,
+    "lcnet_050": 64,
+    "convnext_atto": 64,
+}
+LOG = logging.getLogger("rewright.torch_backend")
+
+
+def compiled(module, dynamic=None, **options):
+    """With no search, unless options say so: what is searched for has its own tests."""
+    torch._dynamo.reset()
+    counters.clear()
+    return torch.compile(module, backend="rewright", dynamic=dynamic, options={"budget": None, **options})
+
+
+def counted(what):
+    return counters["rewright"][what]
+
+
+def error(results, expected):
+    """The largest difference, relative to the largest element."""
+    return float((results - expected).abs().max() / (expected.abs().max() + 1e-12))
+
+
+def network(name):
+    torch.manual_seed(1)
+    if name in TIMM:
+        return timm.create_model(name, pretrained=False).eval()
+    return getattr(torchvision.models, name)(weights=None).eval()
+
+
+class Networks(unittest.TestCase):
+    """What has batch norms has statistics of its own, so that they are no identity."""
+
+    def judge(self, module, *inputs, dynamic=None):
+        with torch.no_grad():
+            expected = module(*inputs)
+            run = compiled(module, dynamic)
+            first, second = run(*inputs), run(*inputs)
+        self.assertLess(error(first, expected), 1e-4)
+        self.assertLess(error(second, expected), 1e-4)
+        self.assertEqual(counted("parts that differed"), 0)
+        self.assertEqual(counted("parts in torch"), 0)
+        self.assertEqual(counted("graphs whole"), counted("graphs"))
+
+    def test_a_transformer(self):
+        for options in ({}, {"norm_first": True, "activation": "gelu"}):
+            layer = nn.TransformerEncoderLayer(32, 4, 64, batch_first=True, **options)
+            encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).eval()
+            self.judge(encoder, torch.randn(2, 7, 32))
+            self.judge(encoder, torch.randn(2, 7, 32), dynamic=True)
+
+    def test_bert(self):
+        config = transformers.BertConfig(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64, vocab_size=99)
+        model = transformers.BertModel(config).eval()
+        self.judge(lambda tokens: model(tokens).last_hidden_state, torch.randint(0, 99, (2, 9)))
+
+
+def add_network(name, size):
+    def test(self):
+        module = network(name)
+        for part in module.modules():
+            if isinstance(part, nn.modules.batchnorm._BatchNorm):
+                part.running_mean.normal_(0, 0.1)
+                part.running_var.uniform_(0.7, 1.3)
+        self.judge(module, torch.randn(2, 3, size, size))
+
+    setattr(Networks, f"test_{name}", test)
+
+
+for _name, _size in (TORCHVISION | TIMM).items():
+    add_network(_name, _size)
+
+
+class Sizes(unittest.TestCase):
+    def test_a_batch_of_any_size_needs_no_further_graph(self):
+        module = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 2)).eval()
+        run = compiled(module, dynamic=True)
+        with torch.no_grad():
+            for batch in (2, 3, 7):
+                x = torch.randn(batch, 3, 8, 8)
+                self.assertLess(error(run(x), module(x)), 1e-5)
+        self.assertEqual(counted("graphs"), 1)
+        self.assertEqual(counted("parts in torch"), 0)
+
+    def test_computed_sizes(self):
+        def program(x, by):
+            y = nn.functional.pad(x, (0, by)).reshape(x.shape[0] * x.shape[1], -1)
+            return y + x.shape[0], x.shape[1] * 2, y.mean(0).expand(x.shape[2], -1)
+
+        run = compiled(program, dynamic=True)
+        for sizes, by in (((2, 3, 4), 3), ((5, 6, 7), 9)):
+            x = torch.randn(sizes)
+            for got, want in zip(run(x, by), program(x, by)):
+                self.assertTrue(torch.allclose(got, want) if isinstance(want, torch.Tensor) else got == want)
+
+
+class Memory(unittest.TestCase):
+    """Whose memory results are in, and how they lie there."""
+
+    def test_arguments_that_are_changed(self):
+        def program(x, y):
+            x.add_(1)
+            z = x * 2
+            y[0] = z.sum()
+            return z, x, y.t(), x.view(-1)
+
+        run = compiled(program)
+        for _ in range(2):
+            x, y = torch.randn(3, 4), torch.randn(4, 3)
+            x2, y2 = x.clone(), y.clone()
+            got, want = run(x, y), program(x2, y2)
+            for a, b in zip((*got, x, y), (*want, x2, y2)):
+                self.assertTrue(torch.allclose(a, b))
+                self.assertEqual(a.stride(), b.stride())
+            self.assertIs(got[1], x)
+            self.assertEqual(got[3].data_ptr(), x.data_ptr())
+        self.assertGreater(counted("parts"), 0)
+
+    def test_buffers_that_are_changed(self):
+        module = nn.BatchNorm1d(4)
+        twin = copy.deepcopy(module)
+        run = compiled(module)
+        with torch.no_grad():
+            for _ in range(3):
+                x = torch.randn(8, 4)
+                self.assertLess(error(run(x), twin(x)), 1e-5)
+        self.assertLess(error(module.running_var, twin.running_var), 1e-5)
+        self.assertEqual(module.num_batches_tracked, twin.num_batches_tracked)
+
+    def test_channels_last_and_transposed_arguments(self):
+        def program(x, y):
+            return x * 2, x.permute(0, 2, 3, 1) + 1, y.t() @ y, y.t() + 1
+
+        run = compiled(program)
+        x, y = torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last), torch.randn(6, 3).t()
+        for got, want in zip(run(x, y), program(x, y)):
+            self.assertTrue(torch.allclose(got, want))
+            self.assertEqual(got.stride(), want.stride())
+
+    def test_results_live_on(self):
+        run = compiled(lambda x: x + 1)
+        first = run(torch.zeros(1000))
+        run(torch.ones(1000))
+        self.assertEqual(first.sum(), 1000)
+
+    def test_types(self):
+        def program(x, i, flag):
+            return x.double() + i, i // 2, flag & (x > 0), x.bfloat16() * 2, torch.where(flag, i, 0)
+
+        inputs = torch.randn(5), torch.arange(5), torch.tensor([True, False, True, True, False])
+        for got, want in zip(compiled(program)(*inputs), program(*inputs)):
+            self.assertEqual(got.dtype, want.dtype)
+            self.assertTrue(torch.equal(got, want))
+
+
+class Parameters(unittest.TestCase):
+    def setUp(self):
+        self.module = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)).eval()
+        self.x = torch.randn(3, 4)
+
+    @torch.no_grad()
+    def assert_same(self, run):
+        self.assertLess(error(run(self.x), self.module(self.x)), 1e-5)
+
+    @torch.no_grad()
+    def test_that_change_are_seen(self):
+        weight = self.module[0].weight
+        changes = {
+            "through torch": lambda: weight.add_(1),
+            "past torch": lambda: weight.data.add_(1),
+            "other memory": lambda: setattr(weight, "data", torch.randn(8, 4)),
+            "all": lambda: self.module.load_state_dict({k: torch.randn_like(v) for k, v in self.module.state_dict().items()}),
+            "another tensor": lambda: setattr(self.module[0], "weight", nn.Parameter(torch.randn(8, 4))),
+        }
+        for name, change in changes.items():
+            with self.subTest(name):
+                run = compiled(self.module)
+                for _ in range(3):
+                    self.assert_same(run)
+                    change()
+                    self.assert_same(run)
+                self.assertEqual(counted("parts in torch") + counted("parts that differed"), 0)
+
+    def test_are_inputs_if_asked(self):
+        run = compiled(self.module, freeze=False)
+        self.assert_same(run)
+        with torch.no_grad():
+            self.module[0].weight.add_(1)
+        self.assert_same(run)
+        self.assertEqual(counted("parts"), 1)
+
+    def test_of_equal_blocks_are_told_apart(self):
+        blocks = [nn.Linear(4, 4) for _ in range(3)]
+        run = compiled(lambda block, x: block(x))
+        for _ in range(2):
+            for block in blocks:
+                with torch.no_grad():
+                    self.assertLess(error(run(block, self.x), block(self.x)), 1e-5)
+
+
+class Training(unittest.TestCase):
+    def judge(self, module, x, rounds=2):
+        module.train()
+        twin = copy.deepcopy(module)
+        run = compiled(module)
+        for number in range(rounds):
+            losses = []
+            for one, call in ((module, run), (twin, twin)):
+                torch.manual_seed(number)
+                given = x.clone().requires_grad_(x.is_floating_point())
+                one.zero_grad()
+                y = call(given)
+                loss = (y * torch.linspace(-1, 1, y.numel()).view_as(y)).sum()
+                loss.backward()
+                losses.append((loss.detach(), given.grad))
+            self.assertAlmostEqual(float(losses[0][0]), float(losses[1][0]), places=4)
+            if x.is_floating_point():
+                self.assertLess(error(losses[0][1], losses[1][1]), 1e-4)
+            largest = max(float(p.grad.abs().max()) for p in twin.parameters())
+            for (name, ours), theirs in zip(module.named_parameters(), twin.parameters()):
+                self.assertLess(float((ours.grad - theirs.grad).abs().max()), 1e-4 * largest, name)
+            for ours, theirs in zip(module.buffers(), twin.buffers()):
+                self.assertTrue(torch.allclose(ours, theirs, atol=1e-5))
+        self.assertEqual(counted("parts that differed"), 0)
+        self.assertGreater(counted("parts"), 1)
+
+    def test_dense(self):
+        self.judge(nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 4)), torch.randn(5, 8))
+        self.assertEqual(counted("graphs whole"), 2)
+
+    def test_convolutions(self):
+        layers = [nn.Conv2d(3, 8, 3, 2, 1), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 8, 3, padding=2, dilation=2, groups=2)]
+        self.judge(nn.Sequential(*layers, nn.MaxPool2d(2), nn.Flatten(), nn.Linear(128, 4)), torch.randn(2, 3, 16, 16))
+        self.assertEqual(counted("graphs whole"), 2)
+
+    def test_gradients_of_convolutions_of_every_kind(self):
+        kinds = {
+            "uneven": (nn.Conv2d(3, 4, (3, 2), (3, 2), (0, 1)), (2, 3, 17, 15)),
+            "grouped": (nn.Conv1d(4, 8, 3, 2, groups=4), (2, 4, 17)),
+            "volume": (nn.Conv3d(2, 4, 3, 2, 1, groups=2), (2, 2, 7, 8, 9)),
+            "transposed": (nn.ConvTranspose2d(4, 6, 3, 2, 1, 1, groups=2, dilation=2), (2, 4, 7, 5)),
+        }
+        for name, (layer, sizes) in kinds.items():
+            with self.subTest(name):
+                self.judge(layer, torch.randn(sizes))
+
+    def test_embedding(self):
+        self.judge(nn.Sequential(nn.Embedding(10, 8), nn.Linear(8, 4)), torch.randint(0, 10, (3, 5)))
+
+    def test_attention(self):
+        self.judge(nn.TransformerEncoderLayer(16, 2, 32, 0.0, batch_first=True), torch.randn(2, 5, 16))
+
+    def test_dropout_draws_what_torch_draws(self):
+        self.judge(nn.Sequential(nn.Linear(8, 16), nn.Dropout(0.5), nn.Linear(16, 4), nn.Dropout(0.2)), torch.randn(5, 8))
+        self.assertGreater(counted("graphs in parts"), 0)
+
+    def test_steps_of_an_optimizer(self):
+        module = nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 1))
+        twin = copy.deepcopy(module)
+        run = compiled(module)
+        for one, call in ((module, run), (twin, twin)):
+            torch.manual_seed(3)
+            optimizer = torch.optim.Adam(one.parameters(), 1e-2)
+            for _ in range(5):
+                x = torch.randn(8, 4)
+                optimizer.zero_grad()
+                (call(x) - x.sum(1, True)).square().mean().backward()
+                optimizer.step()
+        for ours, theirs in zip(module.parameters(), twin.parameters()):
+            self.assertTrue(torch.allclose(ours, theirs, atol=1e-4))
+
+
+class StaysWithTorch(unittest.TestCase):
+    def test_an_operator_that_onnx_lacks(self):
+        def program(x):
+            return torch.linalg.qr(x.softmax(-1) + torch.eye(4)).R.abs() * 2 + torch.sin(x)
+
+        run = compiled(program)
+        x = torch.randn(4, 4)
+        with self.assertLogs(LOG, "INFO") as logged:
+            self.assertTrue(torch.allclose(run(x), program(x), atol=1e-5))
+        self.assertIn("aten.linalg_qr.default", "\n".join(logged.output))
+        self.assertEqual(counted("parts"), 2)
+
+    def test_what_depends_on_contents(self):
+        def program(x):
+            return torch.nonzero(x.relu() > 0.1) * 2, x.exp()
+
+        x = torch.randn(5, 5)
+        for got, want in zip(compiled(program)(x), program(x)):
+            self.assertTrue(torch.allclose(got, want))
+
+    def test_random_numbers(self):
+        def program(x):
+            return torch.rand_like(x) + x.exp(), torch.randn(3)
+
+        run = compiled(program)
+        torch.manual_seed(5)
+        got = run(torch.zeros(3))
+        torch.manual_seed(5)
+        for a, b in zip(got, program(torch.zeros(3))):
+            self.assertTrue(torch.allclose(a, b))
+
+    def test_what_a_session_cannot_run(self):
+        made = rewright.InferenceSession
+
+        def picky(model, *arguments, **named):
+            import onnx
+
+            for node in onnx.load_from_string(model).graph.node:
+                if node.op_type == "Erf":
+                    raise rewright.UnsupportedError("no kernel", where=f'node "{node.name}"')
+            return made(model, *arguments, **named)
+
+        module = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 4), nn.ReLU()).eval()
+        x = torch.randn(2, 4)
+        with mock.patch("rewright.InferenceSession", picky), torch.no_grad(), self.assertLogs(LOG, "WARNING") as logged:
+            run = compiled(module)
+            for _ in range(2):
+                self.assertLess(error(run(x), module(x)), 1e-5)
+        self.assertRegex(logged.output[0], "part 1: .* stays with torch: UnsupportedError: .*no kernel")
+        self.assertGreaterEqual(counted("parts"), 2)
+
+    def test_what_differs(self):
+        from rewright.torch_backend.session import Session
+
+        run_session = Session.run
+        module = nn.Linear(4, 4).eval()
+        x = torch.randn(2, 4)
+        with mock.patch.object(Session, "run", lambda self, tensors: [1.01 * y for y in run_session(self, tensors)]):
+            run = compiled(module)
+            with torch.no_grad(), self.assertLogs(LOG, "ERROR"):
+                for _ in range(2):
+                    self.assertTrue(torch.allclose(run(x), module(x)))
+            self.assertEqual(counted("parts that differed"), 1)
+            with torch.no_grad():  # the judge is asked only once, and not at all if the user says so
+                self.assertFalse(torch.allclose(compiled(module, check=False)(x), module(x), rtol=1e-3))
+
+    def test_errors_of_the_program_are_torch_s(self):
+        run = compiled(lambda x, y: x @ y)
+        with self.assertRaisesRegex(RuntimeError, "(?i)size|shape"):
+            run(torch.randn(2, 3), torch.randn(4, 5))
+
+
+class Use(unittest.TestCase):
+    def test_importing_rewright_imports_no_torch(self):
+        command = "import sys, rewright; assert 'torch' not in sys.modules"
+        subprocess.run([sys.executable, "-c", command], check=True, env={**os.environ, "PYTHONPATH": PACKAGE})
+
+    def test_is_listed(self):
+        self.assertIn("rewright", torch._dynamo.list_backends())
+
+    def test_options_that_do_not_exist(self):
+        for options in ({"budgett": "1s"}, {"check": "maybe"}, {"device": "toaster"}):
+            with self.subTest(options), self.assertRaisesRegex(Exception, next(iter(options))):
+                compiled(nn.Linear(2, 2), **{"budget": "1s", **options})(torch.randn(1, 2))
+
+    def test_searches_once(self):
+        module = nn.Sequential(nn.Conv2d(3, 8, 3, bias=False), nn.BatchNorm2d(8), nn.ReLU()).eval()
+        x = torch.randn(1, 3, 16, 16)
+        with tempfile.TemporaryDirectory() as folder, torch.no_grad():
+            for again in (False, True):
+                with mock.patch("rewright.optimize", side_effect=rewright.optimize) as optimize:
+                    run = compiled(module, budget="1s", cache=folder)
+                    self.assertLess(error(run(x), module(x)), 1e-4)
+                    self.assertEqual(optimize.call_count, 0 if again else 1)
+                    self.assertEqual(counted("parts"), 1)
+                del run
+                torch._dynamo.reset()
+            self.assertEqual([name.endswith(".onnx") for name in os.listdir(folder)], [True])
+
+    def test_searches_with_open_sizes(self):
+        module = nn.Sequential(nn.Linear(8, 8), nn.ReLU()).eval()
+        run = compiled(module, dynamic=True, budget="1s")
+        with torch.no_grad():
+            for batch in (3, 5):
+                x = torch.randn(batch, 8)
+                self.assertLess(error(run(x), module(x)), 1e-5)
+        self.assertEqual(counted("parts"), 1)
+
+    def test_torch_s_own_switch_shows_what_stays(self):
+        program = "import torch; torch.compile(lambda x: torch.linalg.qr(x).R.exp(), backend='rewright', options={'budget': None})(torch.eye(3))"
+        path = os.pathsep.join([ENTRY_POINTS.name, PACKAGE])
+        environment = {**os.environ, "PYTHONPATH": path, "TORCH_LOGS": "+rewright.torch_backend"}
+        done = subprocess.run([sys.executable, "-c", program], check=True, env=environment, capture_output=True, text=True)
+        self.assertIn("aten.linalg_qr.default", done.stderr)
+
+
+if __name__ == "__main__":
+    torch.manual_seed(0)
+    unittest.main(verbosity=2)
