@@ -28,5 +28,11 @@ class Session:
 
     def run(self, tensors):
         """tensors: row-major, one for each input, in order. They are read where they are; the results are in memory of their own."""
-        values = {name: rewright.OrtValue.from_dlpack(tensor) for name, tensor in zip(self.names, tensors, strict=True)}
-        return [torch.from_dlpack(value) for value in self.session.run_with_ort_values(None, values)]
+        return [_tensor(array) for array in self.session.run(None, dict(zip(self.names, tensors, strict=True)))]
+
+
+def _tensor(array):
+    """A tensor in an array's memory. NumPy knows torch's bfloat16 only by the name of another package's type."""
+    if array.dtype.name == "bfloat16":
+        return torch.from_numpy(array.view("int16")).view(torch.bfloat16)
+    return torch.from_numpy(array)
