@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <iomanip>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <sstream>
 
 #include "tools/cli/command.h"
@@ -22,6 +23,10 @@ double quantile(std::vector<double> values, double q) {
   const auto low = static_cast<std::size_t>(at);
   const std::size_t high = std::min(low + 1, values.size() - 1);
   return values[low] + (at - static_cast<double>(low)) * (values[high] - values[low]);
+}
+
+double mean(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
 // The graph with the sizes to time it at: those given, else 1.
@@ -61,6 +66,11 @@ int bench_command(const Options& options) {
                       {"median_ms", median * 1e3},
                       {"p10_ms", low * 1e3},
                       {"p90_ms", high * 1e3},
+                      {"p95_ms", quantile(seconds[m], 0.95) * 1e3},
+                      {"p99_ms", quantile(seconds[m], 0.99) * 1e3},
+                      {"min_ms", quantile(seconds[m], 0) * 1e3},
+                      {"max_ms", quantile(seconds[m], 1) * 1e3},
+                      {"mean_ms", mean(seconds[m]) * 1e3},
                       {"per_second", 1 / median}});
     text << "  " << options.models[m] << "  " << std::setprecision(3) << median * 1e3 << " ms (" << low * 1e3 << " to "
          << high * 1e3 << "), " << std::setprecision(1) << 1 / median << " a second";

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <filesystem>
 #include <iomanip>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -6,6 +7,7 @@
 #include "api/optimization.h"
 #include "graph/file.h"
 #include "tools/cli/command.h"
+#include "tools/cli/model_folder.h"
 
 namespace rewright::cli {
 
@@ -43,11 +45,8 @@ std::string summary(const Options& options, const OptimizeReport& r) {
   return out.str();
 }
 
-int optimize_command(Options options) {
-  for (const std::string& file : {options.output, options.certificate, options.report})
-    if (!file.empty()) require_writable(file);
-  options.request.threads = options.common.threads;
-  options.request.optimize.seed = options.common.seed;
+// `write` writes what was found to options.output.
+int optimize_model(const Options& options, const std::function<void(const Graph&)>& write) {
   const Graph graph = import_onnx(options.input);
   Interruption interruption;
   Optimization done;
@@ -61,12 +60,36 @@ int optimize_command(Options options) {
                               progress.update(p.stage, p.fraction, note.str());
                             });
   }
-  export_onnx(done.result.graph, options.output, {.unused_weights = false});
+  write(done.result.graph);
   if (!options.certificate.empty()) write_file(options.certificate, to_json(done.result.certificate));
   if (!options.report.empty()) write_file(options.report, done.page);
   say(options.common, summary(options, done.result.report));
   write_json(options.common, nlohmann::json::parse(done.facts));
   return kDone;
+}
+
+// The model in a folder, and everything else in it as it is.
+int optimize_folder(Options options) {
+  const std::filesystem::path folder = options.input, model = model_in(folder);
+  FolderCopy copy(folder, model, options.output);
+  options.input = (folder / model).string();
+  options.output = (std::filesystem::path(options.output) / model).string();
+  ExportOptions written{.unused_weights = false};
+  if (copy.has_external_weights()) written.external_data_above = 0;
+  return optimize_model(options, [&](const Graph& graph) {
+    export_onnx(graph, copy.model(), written);
+    copy.commit();
+  });
+}
+
+int optimize_command(Options options) {
+  const bool is_folder = std::filesystem::is_directory(options.input);
+  for (const std::string& file : {is_folder ? "" : options.output, options.certificate, options.report})
+    if (!file.empty()) require_writable(file);
+  options.request.threads = options.common.threads;
+  options.request.optimize.seed = options.common.seed;
+  if (is_folder) return optimize_folder(options);
+  return optimize_model(options, [&](const Graph& graph) { export_onnx(graph, options.output, {.unused_weights = false}); });
 }
 
 }  // namespace
@@ -76,8 +99,11 @@ CLI::App* add_optimize(CLI::App& program, Run& run) {
   Options& o = *options;
   CLI::App* command = add_command(program, "optimize", "Find the fastest equivalent graph and write it",
                                   "rewright optimize model.onnx -o faster.onnx --device onnxruntime", o.common);
-  command->add_option("input", o.input, "the model")->required()->type_name("IN.onnx");
-  command->add_option("-o,--output", o.output, "where the result is written")->required()->type_name("OUT.onnx");
+  command->add_option("input", o.input, "the model, or a folder with model.onnx")->required()->type_name("IN.onnx");
+  command
+      ->add_option("-o,--output", o.output, "where the result is written; for a folder: a folder, with all else in it copied")
+      ->required()
+      ->type_name("OUT.onnx");
   for (const OptimizationOption& option : optimization_options()) {
     if (option.name == "seed" || option.name == "threads") continue;  // every command has these
     const std::string name = "--" + std::string(option.name), description(option.description);
