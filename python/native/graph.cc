@@ -214,12 +214,18 @@ void bind_graph(nb::module_& m) {
           nb::arg("file"))
       .def_static(
           "parse",
-          [](const nb::bytes& bytes, const std::string& name) {
+          [](const nb::bytes& bytes, const std::string& name, nb::dict input_values) {
             const std::string_view text(bytes.c_str(), bytes.size());
+            ImportOptions options;
+            for (const auto [input, value] : input_values) {
+              const Datum datum = to_datum(value, {});
+              if (!datum.empty() && !datum.is_sequence()) options.input_values[nb::cast<std::string>(input)] = datum.tensor();
+            }
             const nb::gil_scoped_release release;
-            return NamedGraph{import_onnx_bytes(text, name), name};
+            return NamedGraph{import_onnx_bytes(text, name, options), name};
           },
-          nb::arg("bytes"), nb::arg("name"))
+          nb::arg("bytes"), nb::arg("name"), nb::arg("input_values") = nb::dict(),
+          "With the values of inputs, for a graph that is executed on just these, what a model computes from them is known.")
       .def(
           "write",
           [](const NamedGraph& g, const std::string& file) {

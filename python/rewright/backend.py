@@ -16,9 +16,13 @@ class Prepared(BackendRep):
     """A model, ready to run."""
 
     def __init__(self, model, device):
-        self._session = InferenceSession(model, device=device)
-        self._inputs = [value.name for value in self._session.get_inputs()]
-        self._outputs = [value.name for value in self._session.get_outputs()]
+        self._bytes = model.SerializeToString()
+        self._device = device
+        graph = _core.Graph.parse(self._bytes, model.graph.name)
+        self._inputs = [value.name for value in graph.declared_inputs()]
+        self._outputs = [value.name for value in graph.declared_outputs()]
+        # Where parameters are inputs (axes, sizes) the model is read again for the values of each run, as `rewright conformance` does.
+        self._session = None if any(node.is_opaque for node in graph.nodes) else InferenceSession(graph, device=device)
 
     def run(self, inputs, **kwargs):
         """inputs: values in the order of the model's inputs, a dict of them by name, or one alone. Returns a tuple with names."""
@@ -27,7 +31,11 @@ class Prepared(BackendRep):
         else:
             values = [inputs] if isinstance(inputs, numpy.ndarray) else list(inputs)
             feeds = dict(zip(self._inputs, values))
-        return namedtupledict("Outputs", self._outputs)(*self._session.run(None, feeds))
+        session = self._session
+        if session is None:
+            arrays = {name: value for name, value in feeds.items() if isinstance(value, numpy.ndarray)}
+            session = InferenceSession(_core.Graph.parse(self._bytes, "model", arrays), device=self._device)
+        return namedtupledict("Outputs", self._outputs)(*session.run(None, feeds))
 
 
 def _device_name(device):

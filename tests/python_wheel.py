@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""The Python package as a wheel, in an environment with nothing but NumPy and ONNX. The build folder's objects are taken as they are.
+Usage: python_wheel.py REWRIGHT BUILD_FOLDER SOURCE_FOLDER"""
+
+import glob
+import importlib.metadata
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+REWRIGHT, BUILD, SOURCE = sys.argv[1:4]
+# What ONNX needs, too.
+PACKAGES = ["numpy", "onnx", "ml_dtypes", "protobuf", "typing_extensions"]
+# Of every Linux that the wheel is for.
+SYSTEM = re.compile(r"/(ld-linux-x86-64|libc|libm|libdl|libpthread|librt|libutil|libresolv|libgcc_s|libstdc\+\+)[.-]")
+
+PROGRAM = r"""
+import re, sys
+import rewright
+result = rewright.optimize(sys.argv[1], device="cpu", estimate=True, check=1, output=sys.argv[2], report=True)
+import numpy, onnx
+session, before = rewright.InferenceSession(result.model), rewright.InferenceSession(sys.argv[1])
+given = session.get_inputs()[0]
+x = numpy.random.default_rng(0).standard_normal(given.shape).astype(numpy.float32)
+numpy.testing.assert_allclose(session.run(None, {given.name: x})[0], before.run(None, {given.name: x})[0], rtol=1e-3, atol=1e-5)
+onnx.checker.check_model(sys.argv[2])
+assert "<html" in result.report("html") and rewright.graph.read(result).draw().startswith("<svg")
+rule = rewright.rules.load()[0]
+assert rewright.verify([rule])[0].verdict == "proved"
+with open("/proc/self/maps") as maps:
+    print("\n".join(sorted({line.split()[-1] for line in maps if ".so" in line})))
+"""
+
+
+def run(*command, **options):
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    assert done.returncode == 0, f"{command}: {done.stdout[-3000:]}{done.stderr[-3000:]}"
+    return done.stdout
+
+
+def build_wheel(folder):
+    # The build folder's own CMake: another one would compile everything again.
+    with open(os.path.join(BUILD, "CMakeCache.txt"), encoding="utf-8") as cache:
+        cmake = re.search(r"^CMAKE_COMMAND:INTERNAL=(.*)$", cache.read(), re.MULTILINE).group(1)
+    build = [sys.executable, "-m", "pip", "wheel", SOURCE, "--no-build-isolation", "--no-deps", "--disable-pip-version-check"]
+    run(*build, "-w", folder, f"--config-settings=build-dir={BUILD}", env={**os.environ, "CMAKE_EXECUTABLE": cmake})
+    return glob.glob(os.path.join(folder, "rewright-*.whl"))[0]
+
+
+def fresh_environment(folder):
+    """A virtual environment with links to the packages' files: pip is not needed, nor a network."""
+    environment = os.path.join(folder, "environment")
+    run(sys.executable, "-m", "venv", "--without-pip", environment)
+    packages = glob.glob(os.path.join(environment, "lib", "python3*", "site-packages"))[0]
+    for name in PACKAGES:
+        distribution = importlib.metadata.distribution(name)
+        tops = {str(file).split("/")[0] for file in distribution.files if not str(file).startswith("..")}
+        for top in tops - {"__pycache__"}:
+            os.symlink(distribution.locate_file(top), os.path.join(packages, top))
+    return os.path.join(environment, "bin", "python"), packages
+
+
+def says_nothing_of_the_build(package):
+    for file in glob.glob(os.path.join(package, "**"), recursive=True):
+        if os.path.isfile(file):
+            assert not os.path.islink(file), file
+            if ".so" in file or file.endswith("/rewright"):
+                dynamic = run("readelf", "-d", file)
+                assert BUILD not in dynamic and SOURCE not in dynamic and ".cache" not in dynamic, dynamic
+
+
+def of_python():
+    """The libraries that Python and its own extension modules load."""
+    modules = glob.glob(os.path.join(os.path.dirname(importlib.util.find_spec("_ssl").origin), "*.so"))
+    return {os.path.realpath(file) for part in (sys.executable, *modules) for file in re.findall(r"=> (/\S+)", run("ldd", part))}
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        wheel = build_wheel(folder)
+        python, packages = fresh_environment(folder)
+        with zipfile.ZipFile(wheel) as archive:
+            names = archive.namelist()
+            archive.extractall(packages)
+        for part in ("rewright/py.typed", "rewright/_native/_core.pyi", "rewright/_native/rewright"):
+            assert part in names, names
+        program = os.path.join(packages, "rewright", "_native", "rewright")
+        os.chmod(program, 0o755)  # as installers do
+        says_nothing_of_the_build(os.path.join(packages, "rewright"))
+        model, faster = os.path.join(folder, "model.onnx"), os.path.join(folder, "faster.onnx")
+        clean = {"PATH": "/usr/bin:/bin", "HOME": folder}
+        run(python, "-m", "rewright", "models", "build", "squeezenet", "-o", model, "--quiet", cwd=folder, env=clean)
+        loaded = run(python, "-c", PROGRAM, model, faster, cwd=folder, env=clean).split()
+        allowed = [os.path.realpath(folder), *(os.path.realpath(importlib.metadata.distribution(name).locate_file("")) for name in PACKAGES)]
+        others = [file for file in loaded if not SYSTEM.search(file) and not file.startswith(tuple(allowed)) and "/python3" not in file]
+        strangers = set(map(os.path.realpath, others)) - of_python()
+        assert not strangers, f"loaded from the system: {sorted(strangers)}"
+        needed = run("ldd", program)
+        assert "not found" not in needed, needed
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
