@@ -15,16 +15,19 @@ namespace rewright {
 struct ImportOptions {
   // Sizes for symbolic or missing dimensions of inputs ("--shape"): input name -> sizes. A size that contradicts the model is
   // an Error.
-  std::map<std::string, Sizes> input_sizes;
+  std::map<std::string, Sizes> input_sizes = {};
   // Values of inputs, for a graph that is executed on just these: shapes and parameters that a model computes from inputs
   // (axes, pads, scales, ...) are then known.
-  std::map<std::string, Tensor> input_values;
+  std::map<std::string, Tensor> input_values = {};
   // Functions are replaced by their bodies even where parts of these are not understood: the graph is to be executed.
   bool for_execution = false;
+  // Nodes that are executed by a procedure become graphs of operators, where these are known (Procedure::graph; loops with a
+  // known number of iterations): only operators have gradients. Also done in a model that asks for gradients itself.
+  bool procedures_as_graphs = false;
   // Of a graph that stands inside of another one: inputs that are constants there, and the names that its new values must not
   // take.
-  std::map<std::string, Tensor> outer_constants;
-  std::shared_ptr<const std::unordered_set<std::string>> outer_names;
+  std::map<std::string, Tensor> outer_constants = {};
+  std::shared_ptr<const std::unordered_set<std::string>> outer_names = {};
   std::size_t max_bytes = std::size_t{64} << 30;  // refuse to allocate beyond this
 };
 

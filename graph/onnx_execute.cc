@@ -59,6 +59,15 @@ class Bodies {
   std::map<std::string, std::shared_ptr<Executable>> prepared_;
 };
 
+// Equal for data of the same types and sizes.
+std::string key_of(const Datum& datum) {
+  if (datum.empty()) return "|-";
+  if (datum.is_sequence()) return "|[]";
+  std::string key = "|" + std::string(name(datum.tensor().type()));
+  for (const std::int64_t size : datum.tensor().sizes()) key += "," + std::to_string(size);
+  return key;
+}
+
 class NodeCall final : public NodeAttributes<Call> {
  public:
   NodeCall(const ImportedModel& model, const std::map<std::string, int>& opsets, const onnx::NodeProto& proto, int version,
@@ -122,14 +131,6 @@ class NodeCall final : public NodeAttributes<Call> {
   }
 
  private:
-  static std::string key_of(const Datum& datum) {
-    if (datum.empty()) return "|-";
-    if (datum.is_sequence()) return "|[]";
-    std::string key = "|" + std::string(name(datum.tensor().type()));
-    for (const std::int64_t size : datum.tensor().sizes()) key += "," + std::to_string(size);
-    return key;
-  }
-
   const onnx::GraphProto& body_of(std::string_view attribute) const {
     const auto* found = find(attribute, onnx::AttributeProto::GRAPH);
     if (found == nullptr || !found->has_g())
@@ -180,24 +181,36 @@ class NodeCall final : public NodeAttributes<Call> {
   Datum none_;
 };
 
-// The node as a graph of its own, for inputs that are known.
+// A node's inputs and what it captures, each once.
+using NamedData = std::vector<std::pair<std::string, Datum>>;
+NamedData named_inputs(const onnx::NodeProto& node, std::span<const std::string> captured, std::span<const Datum> inputs) {
+  NamedData result;
+  std::set<std::string> seen;
+  std::vector<std::string> names(node.input().begin(), node.input().end());
+  names.insert(names.end(), captured.begin(), captured.end());
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (!names[i].empty() && seen.insert(names[i]).second) result.emplace_back(names[i], inputs[i]);
+  return result;
+}
+
+// Is the datum one that shapes and parameters are read from? `reals`: may they be of real elements?
+bool is_parameter(const Datum& datum, bool reals) {
+  return !datum.empty() && !datum.is_sequence() && datum.tensor().size() <= kKnownElements &&
+         (reals || !is_real(datum.tensor().type()));
+}
+
+// The node as a graph of its own, for inputs that are known; of a procedure, the graph that it is.
 Graph graph_of(const ImportedModel& model, const std::map<std::string, int>& opsets, const onnx::NodeProto& node,
-               std::span<const std::string> captured, std::span<const Datum> inputs, std::vector<Datum>& graph_inputs) {
+               const NamedData& inputs, bool is_procedure) {
   onnx::ModelProto part = model_around(model, opsets);
   onnx::GraphProto& graph = *part.mutable_graph();
   *graph.add_node() = node;
   ImportOptions options;
   options.for_execution = true;
-  std::set<std::string> seen;
-  std::vector<std::string> names(node.input().begin(), node.input().end());
-  names.insert(names.end(), captured.begin(), captured.end());
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (names[i].empty() || !seen.insert(names[i]).second) continue;
-    const Datum& datum = inputs[i];
-    *graph.add_input() = described(names[i], datum);
-    graph_inputs.push_back(datum);
-    if (!datum.empty() && !datum.is_sequence() && datum.tensor().size() <= kKnownElements)
-      options.input_values[names[i]] = datum.tensor();
+  options.procedures_as_graphs = is_procedure;
+  for (const auto& [name, datum] : inputs) {
+    *graph.add_input() = described(name, datum);
+    if (is_parameter(datum, !is_procedure)) options.input_values[name] = datum.tensor();
   }
   for (const std::string& output : node.output())
     if (!output.empty()) graph.add_output()->set_name(output);
@@ -242,7 +255,7 @@ OpaqueExecution::OpaqueExecution(const Graph& graph, const Node& node, PrepareGr
   s.captured = captured_names(s.proto);
   for (const ValueId id : node.inputs) s.constants.push_back(id != kNoValue && graph.is_constant(id));
   if (find_local_function(*s.model, s.proto) == nullptr) s.procedure = find_procedure(s.domain, s.proto.op_type());
-  s.may_become_known = s.procedure == nullptr || find_onnx(s.domain, s.proto.op_type()) != nullptr;
+  s.may_become_known = s.procedure == nullptr || !s.procedure->run || find_onnx(s.domain, s.proto.op_type()) != nullptr;
 }
 
 OpaqueExecution::~OpaqueExecution() = default;
@@ -253,12 +266,26 @@ std::vector<Datum> OpaqueExecution::run(std::span<const Datum> inputs) {
   State& s = *state_;
   std::string reason;
   if (s.may_become_known) {
+    const NamedData named = named_inputs(s.proto, s.captured, inputs);
+    const bool as_graph = s.procedure != nullptr && !s.procedure->run;
+    const auto make = [&] {
+      Graph part = graph_of(*s.model, s.opsets(), s.proto, named, as_graph);
+      const bool is_same =
+          part.nodes().size() == 1 && part.nodes()[0]->op == nullptr && part.nodes()[0]->origin->opsets == nullptr;
+      if (is_same) reason = part.nodes()[0]->opaque_reason;
+      if (is_same && as_graph) throw Error(ErrorCode::kUnsupported, "cannot be executed: " + reason);
+      return part;
+    };
     std::vector<Datum> graph_inputs;
-    Graph part = graph_of(*s.model, s.opsets(), s.proto, s.captured, inputs, graph_inputs);
-    const bool is_same =
-        part.nodes().size() == 1 && part.nodes()[0]->op == nullptr && part.nodes()[0]->origin->opsets == nullptr;
-    if (!is_same) return in_places(s.proto, s.prepare(std::move(part), Repetition::kAny)->run(graph_inputs));
-    reason = part.nodes()[0]->opaque_reason;
+    for (const auto& [name, datum] : named) graph_inputs.push_back(datum);
+    if (as_graph) {  // the same for inputs of the same types, sizes and parameters
+      std::string key;
+      for (const auto& [name, datum] : named)
+        key += key_of(datum) + (is_parameter(datum, false) ? "=" + std::to_string(datum.tensor().content_hash()) : "");
+      return in_places(s.proto, s.bodies.find(key, Repetition::kOften, make)->run(graph_inputs));
+    }
+    Graph part = make();
+    if (reason.empty()) return in_places(s.proto, s.prepare(std::move(part), Repetition::kAny)->run(graph_inputs));
   }
   if (s.procedure == nullptr) throw Error(ErrorCode::kUnsupported, "cannot be executed: " + reason);
   const auto version = s.opsets().find(s.domain);

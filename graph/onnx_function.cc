@@ -126,7 +126,22 @@ FunctionBody body_of_call(const onnx::FunctionProto& function, const onnx::NodeP
   return body;
 }
 
-std::optional<BranchCall> call_of_branch(const onnx::NodeProto& node, bool condition) {
+void add_constant_node(onnx::FunctionProto& function, const onnx::TensorProto& value, const std::string& name) {
+  onnx::NodeProto& constant = *function.add_node();
+  constant.set_op_type("Constant");
+  constant.add_output(name);
+  onnx::AttributeProto& attribute = *constant.add_attribute();
+  attribute.set_name("value");
+  attribute.set_type(onnx::AttributeProto::TENSOR);
+  *attribute.mutable_t() = value;
+}
+
+void add_body(const onnx::GraphProto& body, onnx::FunctionProto& function) {
+  for (const onnx::TensorProto& weight : body.initializer()) add_constant_node(function, weight, weight.name());
+  for (const onnx::NodeProto& inner : body.node()) *function.add_node() = inner;
+}
+
+std::optional<FunctionCall> call_of_branch(const onnx::NodeProto& node, bool condition) {
   const std::string_view name = condition ? "then_branch" : "else_branch";
   onnx::NodeProto taken;
   for (const onnx::AttributeProto& attribute : node.attribute())
@@ -135,7 +150,7 @@ std::optional<BranchCall> call_of_branch(const onnx::NodeProto& node, bool condi
   const onnx::GraphProto& branch = taken.attribute(0).g();
   if (branch.sparse_initializer_size() > 0 || branch.input_size() > 0 || branch.output_size() < node.output_size())
     return std::nullopt;
-  BranchCall result;
+  FunctionCall result;
   result.function.set_name(std::string(name));
   for (const std::string& captured : captured_names(taken)) {
     result.function.add_input(captured);
@@ -143,16 +158,7 @@ std::optional<BranchCall> call_of_branch(const onnx::NodeProto& node, bool condi
   }
   for (const auto& output : branch.output()) result.function.add_output(output.name());
   *result.call.mutable_output() = node.output();
-  for (const onnx::TensorProto& weight : branch.initializer()) {
-    onnx::NodeProto& constant = *result.function.add_node();
-    constant.set_op_type("Constant");
-    constant.add_output(weight.name());
-    onnx::AttributeProto& value = *constant.add_attribute();
-    value.set_name("value");
-    value.set_type(onnx::AttributeProto::TENSOR);
-    *value.mutable_t() = weight;
-  }
-  for (const onnx::NodeProto& inner : branch.node()) *result.function.add_node() = inner;
+  add_body(branch, result.function);
   return result;
 }
 

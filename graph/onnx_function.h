@@ -31,13 +31,32 @@ const onnx::FunctionProto* find_local_function(const ImportedModel& model, const
 FunctionBody body_of_call(const onnx::FunctionProto& function, const onnx::NodeProto& call,
                           const std::map<std::string, int>& opsets, const std::string& prefix);
 
-// A branch of an If as a function of what it captures, and the call that stands for the If when the branch is taken. Nothing
-// where the branch is missing or has sparse weights.
-struct BranchCall {
+// A function that stands for a node, and its call.
+struct FunctionCall {
   onnx::FunctionProto function;
   onnx::NodeProto call;
 };
-std::optional<BranchCall> call_of_branch(const onnx::NodeProto& node, bool condition);
+
+// A branch of an If as a function of what it captures, and the call that stands for the If when the branch is taken. Nothing
+// where the branch is missing or has sparse weights.
+std::optional<FunctionCall> call_of_branch(const onnx::NodeProto& node, bool condition);
+
+// Adds a Constant node; the nodes and weights of a graph that has no sparse weights.
+void add_constant_node(onnx::FunctionProto& function, const onnx::TensorProto& value, const std::string& name);
+void add_body(const onnx::GraphProto& body, onnx::FunctionProto& function);
+
+// What is known of a loop's inputs: sizes, and the only element of an integer or truth value.
+struct LoopFacts {
+  struct Input {
+    std::optional<Indices> sizes;
+    std::optional<std::int64_t> number;
+  };
+  std::vector<Input> inputs;
+};
+// A Loop, or a Scan from opset 9 on, with all its iterations one after the other, if their number is known, and not large. Else
+// nothing, for one of the two with the reason.
+std::optional<FunctionCall> unrolled_loop(const onnx::NodeProto& node, int opset, const LoopFacts& facts,
+                                          const std::map<std::string, int>& opsets, std::string& reason);
 
 // ---- Expansions: what a function's node stands for in a graph
 

@@ -2,6 +2,7 @@
 #include <set>
 #include <unordered_set>
 
+#include "graph/differentiate.h"
 #include "graph/onnx.h"
 #include "graph/onnx_function.h"
 #include "graph/onnx_model.h"
@@ -45,6 +46,9 @@ class Importer {
     model_->sizes_given = !options_.input_sizes.empty();
     read_initializers();
     read_inputs();
+    as_graphs_ = options_.procedures_as_graphs || std::any_of(parts_.nodes.begin(), parts_.nodes.end(), [](const auto& node) {
+                   return !differentiated_names(node).empty();
+                 });
     order_ = order_nodes(parts_, [&](const std::string& name) { return names_.contains(name); });
     for (const auto& output : model_->skeleton.graph().output()) order_.read_names.insert(output.name());
     for (std::size_t i : order_.order) import_node(i);
@@ -196,13 +200,15 @@ class Importer {
     }
     if (domain.empty() && proto.op_type() == "If" && decide(source)) return true;
     if (domain.empty() && find_in_sequence(source)) return true;
+    if (const auto names = differentiated_names(proto); exists && !names.empty()) return import_gradient(source, names, reason);
     const Operator* op = find_onnx(domain, proto.op_type());
     if (op == nullptr)
       reason = "no definition of operator " + (domain.empty() ? "" : domain + ".") + proto.op_type();
     else if (import_operator(source, *op, opset->second, reason))
       return true;
-    if (!exists || find_procedure(domain, proto.op_type()) != nullptr || !is_schema_function(proto, domain, opset->second))
-      return false;
+    if (const Procedure* procedure = find_procedure(domain, proto.op_type()); exists && procedure != nullptr)
+      return as_graphs_ && import_procedure(source, *procedure, opset->second, reason);
+    if (!exists || !is_schema_function(proto, domain, opset->second)) return false;
     std::vector<onnx::TypeProto> types;
     for (const std::string& name : proto.input()) {
       const Value* value = name.empty() ? nullptr : &graph_.value(id_of(name));
@@ -257,6 +263,47 @@ class Importer {
     }
     name_results(source, {NodeSource::to_onnx(found)}, values_before);
     return true;
+  }
+
+  // ONNX's Gradient becomes the nodes that compute it. `names`: y, the variables, and what else y is computed from.
+  bool import_gradient(const Source& source, const std::vector<std::string>& names, std::string& reason) {
+    const onnx::NodeProto& proto = source.proto;
+    if (static_cast<std::size_t>(proto.input_size()) + 1 != names.size())
+      throw Error(ErrorCode::kBadInput, "has " + std::to_string(proto.input_size()) + " inputs, its xs and zs name " +
+                                            std::to_string(names.size() - 1));
+    const auto* xs = find_attribute(proto, "xs", onnx::AttributeProto::STRINGS);
+    const int variable_count = xs == nullptr ? 0 : xs->strings_size();
+    if (proto.output_size() > variable_count)
+      throw Error(ErrorCode::kBadInput,
+                  "has " + std::to_string(proto.output_size()) + " outputs, its xs name " + std::to_string(variable_count));
+    std::vector<ValueId> variables, at;
+    for (const std::string& name : names) {
+      if (!source.is_of_model() || !names_.contains(name)) {
+        reason = in_quotes(name) + " is not defined where the node stands";
+        return false;
+      }
+      variables.push_back(id_of(name));
+      const Value& value = graph_.value(variables.back());
+      if (!value.shape_known || !is_real(value.type.type)) {
+        reason = in_quotes(name) + " is no tensor of real elements with known axes";
+        return false;
+      }
+    }
+    for (const std::string& name : proto.input()) at.push_back(id_of(name));
+    const std::size_t nodes_before = graph_.nodes().size(), values_before = graph_.value_count();
+    try {
+      std::vector<OnnxValue> results;
+      for (const ValueId gradient : gradients_at(graph_, variables[0], std::span(variables).subspan(1), at,
+                                                 static_cast<std::size_t>(proto.output_size())))
+        results.push_back(NodeSource::to_onnx(gradient));
+      name_results(source, results, values_before);
+      return true;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kUnsupported) throw;
+      graph_.drop_nodes_from(nodes_before);
+      reason = error.text();
+      return false;
+    }
   }
 
   ValueId id_of(const std::string& name) const {
@@ -325,24 +372,82 @@ class Importer {
     return true;
   }
 
-  bool import_operator(const Source& source_node, const Operator& op, int opset, std::string& reason) {
-    const onnx::NodeProto& proto = source_node.proto;
+  // A node's inputs, if all of them have types that operators can speak of; else the reason.
+  std::optional<std::vector<ValueId>> typed_inputs(const onnx::NodeProto& proto, std::string& reason) const {
     std::vector<ValueId> inputs;
     for (const std::string& name : proto.input()) {
       const ValueId id = name.empty() ? kNoValue : id_of(name);
       inputs.push_back(id);
       if (id != kNoValue && (!graph_.value(id).shape_known || graph_.value(id).type.type == DataType::kUndefined)) {
         reason = "the type of its input " + in_quotes(name) + " is not known";
-        return false;
+        return std::nullopt;
       }
       if (id != kNoValue && !has_meaning(graph_.value(id).type.type)) {
         reason = "elements of type " + std::string(rewright::name(graph_.value(id).type.type)) + " have no meaning here";
-        return false;
+        return std::nullopt;
       }
     }
+    return inputs;
+  }
+
+  // The graph that a procedure is, as an expansion of its node.
+  bool import_procedure(const Source& source_node, const Procedure& procedure, int opset, std::string& reason) {
+    const onnx::NodeProto& proto = source_node.proto;
+    if (const auto loop = unrolled(source_node, opset, reason)) return expand(source_node, loop->function, loop->call, reason);
+    if (!procedure.graph) return false;
+    const auto inputs = typed_inputs(proto, reason);
+    if (!inputs) return false;
+    const std::size_t nodes_before = graph_.nodes().size(), values_before = graph_.value_count();
+    std::optional<std::vector<OnnxValue>> values;
+    try {
+      NodeSource source(graph_, known_, proto, opset, *inputs);
+      values = procedure.graph(source, reason);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kUnsupported) throw;
+      reason = error.text();
+    }
+    if (!values) {
+      graph_.drop_nodes_from(nodes_before);
+      return false;
+    }
+    if (source_node.is_of_model() && !options_.for_execution) {
+      std::vector<ValueId> results;
+      for (int i = 0; i < proto.output_size(); ++i)
+        results.push_back(proto.output(i).empty() ? kNoValue : NodeSource::to_id(values->at(static_cast<std::size_t>(i))));
+      make_expansion(graph_, nodes_before, source_node.bytes, proto.name(), *inputs, results);
+      values->clear();
+      for (const ValueId id : results) values->push_back(NodeSource::to_onnx(id));
+    }
+    name_results(source_node, *values, values_before);
+    return true;
+  }
+
+  // A loop with all its iterations, if their number is known.
+  std::optional<FunctionCall> unrolled(const Source& source, int opset, std::string& reason) const {
+    const onnx::NodeProto& proto = source.proto;
+    if (!canonical_domain(proto.domain()).empty()) return std::nullopt;
+    LoopFacts facts;
+    for (const std::string& name : proto.input()) {
+      const ValueId id = name.empty() ? kNoValue : id_of(name);
+      LoopFacts::Input& input = facts.inputs.emplace_back();
+      if (id == kNoValue) continue;
+      const Value& value = graph_.value(id);
+      if (value.shape_known) input.sizes = value.type.shape;
+      if (value.contents && value.contents->size() == 1) input.number = (*value.contents)[0].constant();
+      const auto known = known_.find(id);
+      const Tensor& tensor = value.constant || known == known_.end() ? value.constant : known->second;
+      if (tensor && tensor.size() == 1 && !is_real(tensor.type())) input.number = tensor.integers()[0];
+    }
+    return unrolled_loop(proto, opset, facts, opsets_of(source), reason);
+  }
+
+  bool import_operator(const Source& source_node, const Operator& op, int opset, std::string& reason) {
+    const onnx::NodeProto& proto = source_node.proto;
+    const auto inputs = typed_inputs(proto, reason);
+    if (!inputs) return false;
     const std::size_t nodes_before = graph_.nodes().size();
     const std::size_t values_before = graph_.value_count();
-    NodeSource source(graph_, known_, proto, opset, inputs);
+    NodeSource source(graph_, known_, proto, opset, *inputs);
     std::optional<std::vector<OnnxValue>> results;
     try {
       results = op.onnx().import ? op.onnx().import(source, reason) : import_default(op, source, reason);
@@ -357,7 +462,7 @@ class Importer {
     }
     name_results(source_node, *results, values_before);
     if (!source_node.is_of_model()) return true;
-    if (graph_.nodes().size() == nodes_before + 1 && is_one_node(*results)) attach_origin(source_node, inputs);
+    if (graph_.nodes().size() == nodes_before + 1 && is_one_node(*results)) attach_origin(source_node, *inputs);
     if (graph_.nodes().size() == nodes_before && proto.op_type() == "Constant" && proto.output_size() == 1)
       model_->constant_nodes.push_back({NodeSource::to_id(results->at(0)),
                                         graph_.value(NodeSource::to_id(results->at(0))).constant,
@@ -530,6 +635,7 @@ class Importer {
   ModelParts parts_;
   NodeOrder order_;
   const std::shared_ptr<const std::map<std::string, int>> opsets_of_model_;  // null
+  bool as_graphs_ = false;                                                   // procedures
   std::size_t calls_ = 0, expanded_nodes_ = 0;
   std::unordered_map<std::string, ValueId> names_;
   std::optional<DeclaredTypes> declared_;

@@ -102,6 +102,9 @@ onnx::ValueInfoProto value_info(const std::string& name, const TensorType& type,
 bool has_subgraphs(const onnx::NodeProto& node);
 // The values of outer scopes that a node's subgraphs read, each once, in the order in which they are met.
 std::vector<std::string> captured_names(const onnx::NodeProto& node);
+// Of ONNX's Gradient node, what is differentiated and what it is computed from: y, xs and zs, which its attributes name.
+// Nothing for other nodes.
+std::vector<std::string> differentiated_names(const onnx::NodeProto& node);
 // Every name that is defined inside of a node's subgraphs.
 void inner_names(const onnx::NodeProto& node, const std::function<void(const std::string&)>& visit);
 // Renames what the node's subgraphs read from outer scopes.

@@ -81,6 +81,18 @@ std::vector<std::string> captured_names(const onnx::NodeProto& node) {
   return names;
 }
 
+std::vector<std::string> differentiated_names(const onnx::NodeProto& node) {
+  std::vector<std::string> names;
+  if (node.op_type() != "Gradient" || node.domain() != "ai.onnx.preview.training") return names;
+  for (const std::string_view attribute : {"y", "xs", "zs"})
+    for (const onnx::AttributeProto& a : node.attribute()) {
+      if (a.name() != attribute) continue;
+      if (a.has_s()) names.push_back(a.s());
+      names.insert(names.end(), a.strings().begin(), a.strings().end());
+    }
+  return names;
+}
+
 void inner_names(const onnx::NodeProto& node, const std::function<void(const std::string&)>& visit) {
   for_each_subgraph(node, [&](const onnx::GraphProto& graph) {
     for (const std::string& name : defined_in(graph)) visit(name);

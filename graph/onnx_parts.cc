@@ -108,6 +108,8 @@ NodeOrder order_nodes(const ModelParts& parts, const std::function<bool(const st
     for (const std::string& name : nodes[i].input()) need(name);
     result.captured[i] = captured_names(nodes[i]);
     for (const std::string& name : result.captured[i]) need(name);
+    for (const std::string& name : differentiated_names(nodes[i]))
+      if (is_defined(name) || producer.contains(name)) need(name);
   }
 
   std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> ready;

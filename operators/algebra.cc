@@ -51,26 +51,6 @@ void run_det(Call& call) {
   call.give(Tensor::from_reals(x.type(), std::move(sizes), results));
 }
 
-// 1 at the first largest element along the axis (before opset 13: of all axes from it on), 0 elsewhere.
-void run_hardmax(Call& call) {
-  const Tensor& x = call.tensor(0);
-  const bool flattens = call.opset() < 13;
-  const std::size_t axis = checked_axis(call.integer("axis", flattens ? 1 : -1), x.sizes().size());
-  AxisView view(x.sizes(), axis);
-  if (flattens) view.size *= std::exchange(view.after, 1);
-  const std::vector<double> values = x.reals();
-  std::vector<double> result(values.size());
-  for (std::int64_t b = 0; b < view.before && x.size() > 0; ++b)
-    for (std::int64_t a = 0; a < view.after; ++a) {
-      const auto place = [&](std::int64_t i) { return static_cast<std::size_t>((b * view.size + i) * view.after + a); };
-      std::int64_t best = 0;
-      for (std::int64_t i = 1; i < view.size; ++i)
-        if (values[place(i)] > values[place(best)]) best = i;
-      result[place(best)] = 1;
-    }
-  call.give(Tensor::from_reals(x.type(), x.sizes(), result));
-}
-
 void run_bit_cast(Call& call) {
   const Tensor& x = call.tensor(0);
   const auto to = static_cast<DataType>(call.integer("to", 0));
@@ -84,26 +64,6 @@ void run_bit_cast(Call& call) {
     result = Tensor::from_integers(to, x.sizes(), values);
   }
   call.give(std::move(result));
-}
-
-// The first entries of each sequence of a batch turned round.
-void run_reverse_sequence(Call& call) {
-  const Tensor& x = call.tensor(0);
-  const std::size_t batch = checked_axis(call.integer("batch_axis", 1), x.sizes().size());
-  const std::size_t time = checked_axis(call.integer("time_axis", 0), x.sizes().size());
-  const std::vector<std::int64_t> lengths = call.integers(1);
-  if (batch == time || static_cast<std::int64_t>(lengths.size()) != x.sizes()[batch])
-    throw Error(ErrorCode::kBadInput, "the axes or sequence_lens are wrong");
-  const AxisView by_batch(x.sizes(), batch), by_time(x.sizes(), time);
-  std::vector<std::int64_t> places(static_cast<std::size_t>(x.size()));
-  for (std::int64_t i = 0; i < x.size(); ++i) {
-    const std::int64_t length = lengths[static_cast<std::size_t>(i / by_batch.after % by_batch.size)];
-    const std::int64_t t = i / by_time.after % by_time.size;
-    if (length < 0 || length > by_time.size)
-      throw Error(ErrorCode::kBadInput, "a sequence's length is " + std::to_string(length));
-    places[static_cast<std::size_t>(i)] = t < length ? i + (length - 1 - 2 * t) * by_time.after : i;
-  }
-  call.give(picked(x, x.sizes(), places));
 }
 
 // A cache with some entries of an axis overwritten: for each batch from its index on, in a circle where the mode says so.
@@ -174,9 +134,7 @@ void run_batch_normalization(Call& call) {
 
 void register_algebra(Procedures& p) {
   p.add("Det", run_det);
-  p.add("Hardmax", run_hardmax);
   p.add("BitCast", run_bit_cast);
-  p.add("ReverseSequence", run_reverse_sequence);
   p.add("BatchNormalization", run_batch_normalization);
   p.add("TensorScatter", run_tensor_scatter);
 }

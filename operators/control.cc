@@ -162,8 +162,8 @@ std::vector<BodyInput> inputs_of_scan_body(const OnnxAttributes& node, int opset
 
 void register_control(Procedures& p) {
   p.add("If", run_if);
-  p.add_control("Loop", {run_loop, false, inputs_of_loop_body});
-  p.add_control("Scan", {run_scan, false, inputs_of_scan_body});
+  p.add_control("Loop", {run_loop, false, inputs_of_loop_body, {}});
+  p.add_control("Scan", {run_scan, false, inputs_of_scan_body, {}});
 }
 
 }  // namespace rewright

@@ -34,6 +34,8 @@ const Procedure* find_procedure(std::string_view domain, std::string_view type) 
     register_recurrent(p);
     register_signal(p);
     register_sampling(p);
+    register_interpolation(p);
+    register_placement(p);
     register_algebra(p);
     register_random(p);
     register_learned(p);

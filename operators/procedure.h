@@ -91,11 +91,13 @@ struct BodyInput {
 };
 
 struct Procedure {
-  std::function<void(Call&)> run;
-  bool is_random = false;  // other implementations give other results, seeds or not
+  std::function<void(Call&)> run;  // null: it is executed as its graph
+  bool is_random = false;          // other implementations give other results, seeds or not
   // Of a node with these attributes, in this opset, with so many inputs; `count` inputs of its body. Null: nothing is known.
   std::function<std::vector<BodyInput>(const OnnxAttributes&, int opset, std::size_t inputs, std::size_t count)> body_inputs =
       {};
+  // The same as a graph of operators, which has gradients: builds it, as the import of an operator does (operators/onnx.h).
+  std::function<std::optional<std::vector<OnnxValue>>(OnnxSource& source, std::string& reason)> graph = {};
 };
 
 class Procedures {
@@ -103,9 +105,10 @@ class Procedures {
   void add(std::string type, std::function<void(Call&)> run, std::string domain = {}) {
     table_[{std::move(domain), std::move(type)}].run = std::move(run);
   }
+  void add_graph(std::string type, decltype(Procedure::graph) graph) { table_[{{}, std::move(type)}].graph = std::move(graph); }
   void add_control(std::string type, Procedure procedure) { table_[{{}, std::move(type)}] = std::move(procedure); }
   void add_random(std::string type, std::function<void(Call&)> run) {
-    table_[{{}, std::move(type)}] = {std::move(run), true, {}};
+    table_[{{}, std::move(type)}] = {std::move(run), true, {}, {}};
   }
   const Procedure* find(std::string_view domain, std::string_view type) const {
     const auto at = table_.find({std::string(domain), std::string(type)});

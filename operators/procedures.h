@@ -5,17 +5,19 @@
 
 namespace rewright {
 
-void register_control(Procedures& p);     // control.cc: If Loop Scan
-void register_sequences(Procedures& p);   // sequence.cc: Sequence..., Optional..., SplitToSequence ConcatFromSequence
-void register_selection(Procedures& p);   // selection.cc: NonZero Compress Unique NonMaxSuppression
-void register_text(Procedures& p);        // text.cc: String..., RegexFullMatch, TfIdfVectorizer, LabelEncoder
-void register_recurrent(Procedures& p);   // recurrent.cc: RNN GRU LSTM
-void register_signal(Procedures& p);      // signal.cc: DFT STFT MelWeightMatrix
-void register_sampling(Procedures& p);    // sampling.cc: GridSample RoiAlign DeformConv Col2Im MaxUnpool
-void register_algebra(Procedures& p);     // algebra.cc: Det Einsum Hardmax BitCast ReverseSequence TensorScatter
-void register_random(Procedures& p);      // random.cc: Random... Multinomial Bernoulli Dropout
-void register_learned(Procedures& p);     // learned.cc: ai.onnx.ml's TreeEnsemble, encoders, transformations
-void register_classical(Procedures& p);   // classical.cc: ai.onnx.ml's linear models, support vectors, older trees
-void register_optimizers(Procedures& p);  // optimizers.cc: Momentum Adagrad Adam
+void register_control(Procedures& p);        // control.cc: If Loop Scan
+void register_sequences(Procedures& p);      // sequence.cc: Sequence..., Optional..., SplitToSequence ConcatFromSequence
+void register_selection(Procedures& p);      // selection.cc: NonZero Compress Unique NonMaxSuppression
+void register_text(Procedures& p);           // text.cc: String..., RegexFullMatch, TfIdfVectorizer, LabelEncoder
+void register_recurrent(Procedures& p);      // recurrent.cc: RNN GRU LSTM
+void register_signal(Procedures& p);         // signal.cc: DFT STFT MelWeightMatrix
+void register_sampling(Procedures& p);       // sampling.cc: RoiAlign
+void register_interpolation(Procedures& p);  // interpolation.cc: GridSample DeformConv
+void register_placement(Procedures& p);      // placement.cc: Col2Im MaxUnpool ReverseSequence Hardmax
+void register_algebra(Procedures& p);        // algebra.cc: Det BitCast TensorScatter
+void register_random(Procedures& p);         // random.cc: Random... Multinomial Bernoulli Dropout
+void register_learned(Procedures& p);        // learned.cc: ai.onnx.ml's TreeEnsemble, encoders, transformations
+void register_classical(Procedures& p);      // classical.cc: ai.onnx.ml's linear models, support vectors, older trees
+void register_optimizers(Procedures& p);     // optimizers.cc: Momentum Adagrad Adam
 
 }  // namespace rewright

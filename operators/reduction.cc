@@ -157,11 +157,47 @@ struct Cumulative {
     return d;
   }
 
-  // A sum to the other end.
-  std::vector<ValueId> gradient(const GradientCall& call) const requires(kKind == Reduction::kSum) {
-    Cumulative adjoint = *this;
-    adjoint.reverse = !reverse;
-    return call.graph.node(registry().get(kName), to_attributes(adjoint), {call.output_gradients[0]});
+  // A sum to the other end. Of a product, the product of what stands before element i, times the sum over all j of the result's
+  // gradient at j times the product of what stands between i and j: no division, so that elements may be 0.
+  std::vector<ValueId> gradient(const GradientCall& call) const {
+    GraphBuilder& b = call.graph;
+    const auto cumulated = [&](const Cumulative& op, ValueId v) {
+      return b.node(registry().get(kName), to_attributes(op), {v}).at(0);
+    };
+    if constexpr (kKind == Reduction::kSum) {
+      Cumulative adjoint = *this;
+      adjoint.reverse = !reverse;
+      return {cumulated(adjoint, call.output_gradients[0])};
+    } else {
+      const ValueId x = call.inputs[0];
+      const Indices shape = b.shape_of(x);
+      const auto rank = shape.size(), along = static_cast<std::size_t>(canonical_axis(axis, rank).value());
+      Cumulative before = *this, between = *this;
+      before.exclusive = true, between.axis = Index(rank);
+      // Places i along the axis, j along a new last one.
+      const auto counted = [&](std::size_t at) {
+        Indices sizes(rank + 1, 1);
+        sizes[at] = shape[along];
+        return b.reshaped(b.add("Range", {}, {{"count", shape[along]}}), sizes);
+      };
+      const auto along_last = [&](ValueId v) {
+        Indices perm, sizes = b.shape_of(v);
+        for (std::size_t a = 0; a < rank; ++a)
+          if (a != along) perm.emplace_back(a);
+        perm.emplace_back(along);
+        sizes.push_back(sizes[along]), sizes[along] = 1;
+        const ValueId last = b.transposed(v, perm);  // [others..., j]
+        return b.reshaped(last, sizes);
+      };
+      const ValueId i = counted(along), j = counted(rank), first = reverse ? j : i, second = reverse ? i : j;
+      const ValueId follows = b.add("Less", {first, second});
+      const ValueId used = exclusive ? follows : b.add("LessOrEqual", {first, second});
+      const DataType type = b.type_of(x).type;
+      const ValueId products = cumulated(between, b.add("Where", {follows, along_last(x), b.scalar(type, 1)}));
+      const ValueId terms = b.add("Mul", {products, along_last(call.output_gradients[0])});
+      const ValueId sums = b.summed(b.add("Where", {used, terms, b.scalar(type, 0)}), {Index(rank)});
+      return {b.add("Mul", {cumulated(before, x), sums})};
+    }
   }
 };
 
@@ -243,6 +279,9 @@ void register_reduction(Registry& r) {
   r.add<ArgMin>();
 }
 
-void register_reduction_gradients(Gradients& g) { g.add<CumSum>(); }
+void register_reduction_gradients(Gradients& g) {
+  g.add<CumSum>();
+  g.add<CumProd>();
+}
 
 }  // namespace rewright

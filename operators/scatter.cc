@@ -79,6 +79,79 @@ void require_reduction(Definition& d, const std::string& reduction) {
             [&] { return "reduction is '" + reduction + "'"; });
 }
 
+// `scatter` writes or combines updates at the node's places, `gather` reads what stands there.
+template <class Scatter, class Gather>
+class ScatterGradient {
+ public:
+  ScatterGradient(const GradientCall& call, const Scatter& scatter, const Gather& gather)
+      : b_(call.graph),
+        call_(call),
+        scatter_(scatter),
+        gather_(gather),
+        x_(call.inputs[0]),
+        updates_(call.inputs[2]),
+        g_(call.output_gradients[0]),
+        type_(b_.type_of(x_).type) {}
+
+  // Places that are written twice without a reduction have no one value, and no gradient of use.
+  std::vector<ValueId> written() {
+    return wanted([&] { return scatter_(g_, b_.filled(b_.type_of(updates_), 0), "none"); }, [&] { return gather_(g_); });
+  }
+  std::vector<ValueId> added() {
+    return wanted([&] { return g_; }, [&] { return gather_(g_); });
+  }
+
+  // Equal ones share it.
+  std::vector<ValueId> extreme() {
+    const ValueId result = call_.outputs[0];
+    const ValueId of_x = equal(x_, result), of_updates = equal(updates_, gather_(result));
+    const ValueId share = b_.add("Div", {g_, scatter_(of_x, of_updates, "add")});
+    return wanted([&] { return product(of_x, share); }, [&] { return product(of_updates, gather_(share)); });
+  }
+
+  // Without a division by an element that may be 0: a factor that is one gets the product of the others, if it is the only one.
+  std::vector<ValueId> multiplied() {
+    const ValueId one = b_.scalar(type_, 1), zero = b_.scalar(type_, 0);
+    const auto is_zero = [&](ValueId v) { return equal(v, zero); };
+    const auto others = [&](ValueId v) { return b_.add("Where", {b_.add("Equal", {v, zero}), one, v}); };
+    const ValueId zeros = scatter_(is_zero(x_), is_zero(updates_), "add"),
+                  product_of_others = scatter_(others(x_), others(updates_), "mul");
+    const auto gradient = [&](ValueId factor, ValueId zeros_here, ValueId product_here, ValueId g_here) {
+      const ValueId rest = b_.add("Equal", {b_.add("Sub", {zeros_here, is_zero(factor)}), zero});  // has no zero
+      return b_.add("Where", {rest, product(g_here, b_.add("Div", {product_here, others(factor)})), zero});
+    };
+    return wanted([&] { return gradient(x_, zeros, product_of_others, g_); },
+                  [&] { return gradient(updates_, gather_(zeros), gather_(product_of_others), gather_(g_)); });
+  }
+
+ private:
+  ValueId product(ValueId a, ValueId c) { return b_.add("Mul", {a, c}); }
+  ValueId equal(ValueId a, ValueId c) { return b_.cast(b_.add("Equal", {a, c}), type_); }
+  template <class OfX, class OfUpdates>
+  std::vector<ValueId> wanted(const OfX& of_x, const OfUpdates& of_updates) {
+    std::vector<ValueId> result = call_.none();
+    if (call_.wants(0)) result[0] = of_x();
+    if (call_.wants(2)) result[2] = of_updates();
+    return result;
+  }
+
+  GraphBuilder& b_;
+  const GradientCall& call_;
+  const Scatter& scatter_;
+  const Gather& gather_;
+  const ValueId x_, updates_, g_;
+  const DataType type_;
+};
+
+template <class Scatter, class Gather>
+std::vector<ValueId> gradient_of_scatter(const GradientCall& call, const std::string& reduction, const Scatter& scatter,
+                                         const Gather& gather) {
+  ScatterGradient gradient(call, scatter, gather);
+  if (reduction == "none") return gradient.written();
+  if (reduction == "add") return gradient.added();
+  return reduction == "mul" ? gradient.multiplied() : gradient.extreme();
+}
+
 // x with updates written (or combined, in order) at the places that the indices name on one axis.
 struct ScatterElements {
   static constexpr std::string_view kName = "ScatterElements";
@@ -155,19 +228,15 @@ struct ScatterElements {
     };
   }
 
-  // Places that are written twice without a reduction have no one value, and no gradient of use.
   std::vector<ValueId> gradient(const GradientCall& call) const {
-    GraphBuilder& b = call.graph;
-    if (reduction != "none" && reduction != "add")
-      throw Error(ErrorCode::kUnsupported, "no gradient of ScatterElements with reduction " + reduction);
-    const ValueId g = call.output_gradients[0], indices = call.inputs[1];
-    std::vector<ValueId> result = call.none();
-    if (call.wants(0))
-      result[0] = reduction == "add"
-                      ? g
-                      : b.add("ScatterElements", {g, indices, b.filled(b.type_of(call.inputs[2]), 0)}, {{"axis", axis}});
-    if (call.wants(2)) result[2] = b.add("GatherElements", {g, indices}, {{"axis", axis}});
-    return result;
+    return gradient_of_scatter(
+        call, reduction,
+        [&](ValueId x, ValueId updates, const std::string& by) {
+          return call.graph.add(kName, {x, call.inputs[1], updates}, {{"axis", axis}, {"reduction", by}});
+        },
+        [&](ValueId x) {
+          return call.graph.add("GatherElements", {x, call.inputs[1]}, {{"axis", axis}});
+        });
   }
 };
 
@@ -223,17 +292,15 @@ struct ScatterND {
 
   static void onnx(OnnxMapping& m) { m.since = 11; }
 
-  // Places that are written twice without a reduction have no one value, and no gradient of use.
   std::vector<ValueId> gradient(const GradientCall& call) const {
-    GraphBuilder& b = call.graph;
-    if (reduction != "none" && reduction != "add")
-      throw Error(ErrorCode::kUnsupported, "no gradient of ScatterND with reduction " + reduction);
-    const ValueId g = call.output_gradients[0], indices = call.inputs[1];
-    std::vector<ValueId> result = call.none();
-    if (call.wants(0))
-      result[0] = reduction == "add" ? g : b.add("ScatterND", {g, indices, b.filled(b.type_of(call.inputs[2]), 0)});
-    if (call.wants(2)) result[2] = b.add("GatherND", {g, indices});
-    return result;
+    return gradient_of_scatter(
+        call, reduction,
+        [&](ValueId x, ValueId updates, const std::string& by) {
+          return call.graph.add(kName, {x, call.inputs[1], updates}, {{"reduction", by}});
+        },
+        [&](ValueId x) {
+          return call.graph.add("GatherND", {x, call.inputs[1]});
+        });
   }
 };
 

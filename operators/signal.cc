@@ -1,10 +1,15 @@
 // Fourier transforms and what goes with them.
 #include <cmath>
 #include <complex>
+#include <functional>
 #include <numbers>
+#include <optional>
+#include <utility>
 
+#include "operators/axes.h"
 #include "operators/pieces.h"
 #include "operators/procedures.h"
+#include "operators/source_builder.h"
 
 namespace rewright {
 
@@ -13,14 +18,15 @@ namespace {
 using Complex = std::complex<double>;
 
 // y[k] = sum(n) x[n] * exp(-+ 2 pi i k n / N), for the first `bins` k.
-std::vector<Complex> transformed(Call& call, const std::vector<Complex>& x, std::int64_t bins, bool inverse) {
+std::vector<Complex> transformed(const std::function<void()>& checkpoint, const std::vector<Complex>& x, std::int64_t bins,
+                                 bool inverse) {
   const auto length = static_cast<std::int64_t>(x.size());
   std::vector<Complex> roots(x.size()), y(static_cast<std::size_t>(bins));
   for (std::int64_t n = 0; n < length; ++n)
     roots[static_cast<std::size_t>(n)] =
         std::polar(1.0, (inverse ? 2 : -2) * std::numbers::pi * static_cast<double>(n) / static_cast<double>(length));
   for (std::int64_t k = 0; k < bins; ++k) {
-    call.checkpoint();
+    if (checkpoint) checkpoint();
     Complex total = 0;
     std::int64_t phase = 0;
     for (std::int64_t n = 0; n < length; ++n) {
@@ -32,78 +38,201 @@ std::vector<Complex> transformed(Call& call, const std::vector<Complex>& x, std:
   return y;
 }
 
-void run_dft(Call& call) {
-  const Tensor& x = call.tensor(0);
-  const std::size_t rank = x.sizes().size();
-  if (rank < 2 || (x.sizes().back() != 1 && x.sizes().back() != 2))
+// A transform of one signal: `given` entries of one or two parts each, cut or filled up with zeros to `length`.
+struct Transform {
+  std::int64_t given, parts, length, bins;
+  bool inverse = false, to_real = false;  // to_real: from the half that is not redundant
+
+  std::int64_t result_parts() const { return to_real ? 1 : 2; }
+  // `at(n, p)`: part p of entry n. The results with their parts.
+  template <class At>
+  std::vector<double> of(const std::function<void()>& checkpoint, const At& at) const {
+    std::vector<Complex> signal(static_cast<std::size_t>(length));
+    for (std::int64_t n = 0; n < std::min(given, length); ++n)
+      signal[static_cast<std::size_t>(n)] = {at(n, 0), parts == 2 ? at(n, 1) : 0};
+    if (to_real)
+      for (std::int64_t n = length / 2 + 1; n < length; ++n)
+        signal[static_cast<std::size_t>(n)] = std::conj(signal[static_cast<std::size_t>(length - n)]);
+    std::vector<double> result;
+    for (const Complex& y : transformed(checkpoint, signal, bins, inverse)) {
+      result.push_back(y.real());
+      if (!to_real) result.push_back(y.imag());
+    }
+    return result;
+  }
+
+  // It is linear: [given * parts, bins * result parts]. Nothing where that is too big.
+  std::optional<Tensor> matrix(DataType type) const {
+    constexpr std::int64_t kMost = 1 << 24;
+    const std::int64_t rows = given * parts, columns = bins * result_parts();
+    if (rows > kMost / std::max<std::int64_t>(columns, 1)) return std::nullopt;
+    std::vector<double> elements;
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const auto unit = [&](std::int64_t n, std::int64_t p) { return n * parts + p == row ? 1.0 : 0.0; };
+      const std::vector<double> image = of({}, unit);
+      elements.insert(elements.end(), image.begin(), image.end());
+    }
+    return Tensor::from_reals(type, {rows, columns}, elements);
+  }
+};
+
+struct Dft {
+  std::size_t axis;
+  Transform transform;
+};
+// `dft_length`: of the input, if it is there; `given_axis`: where it is an input.
+Dft read_dft(const OnnxAttributes& node, int opset, const Sizes& sizes, std::optional<std::int64_t> dft_length,
+             std::optional<std::int64_t> given_axis) {
+  const std::size_t rank = sizes.size();
+  if (rank < 2 || (sizes.back() != 1 && sizes.back() != 2))
     throw Error(ErrorCode::kBadInput, "the last axis must hold a real, or a real and an imaginary part");
-  const std::int64_t given_axis = call.opset() < 20 ? call.integer("axis", 1) : call.has_input(2) ? call.integer_input(2) : -2;
-  const std::size_t axis = checked_axis(given_axis, rank);
+  const std::size_t axis = checked_axis(opset < 20 ? node.integer("axis", 1) : given_axis.value_or(-2), rank);
   if (axis + 1 == rank) throw Error(ErrorCode::kBadInput, "the transformed axis is that of real and imaginary parts");
-  const bool inverse = call.integer("inverse", 0) != 0, onesided = call.integer("onesided", 0) != 0;
-  const std::int64_t parts = x.sizes().back();
-  const AxisView view(x.sizes(), axis);
-  const bool to_real = inverse && onesided;  // from the half that is not redundant
-  const std::int64_t length = call.has_input(1) ? call.integer_input(1) : to_real ? 2 * (view.size - 1) : view.size;
+  const bool inverse = node.integer("inverse", 0) != 0, onesided = node.integer("onesided", 0) != 0;
+  const bool to_real = inverse && onesided;
+  const std::int64_t length = dft_length.value_or(to_real ? 2 * (sizes[axis] - 1) : sizes[axis]);
   if (length < 1 || length > kMostElements) throw Error(ErrorCode::kBadInput, "the length is " + std::to_string(length));
   const std::int64_t bins = onesided && !inverse ? length / 2 + 1 : length;
-  const std::int64_t result_parts = to_real ? 1 : 2, inner = view.after / parts;
+  return {axis, {sizes[axis], sizes.back(), length, bins, inverse, to_real}};
+}
+
+void run_dft(Call& call) {
+  const Tensor& x = call.tensor(0);
+  const auto number = [&](std::size_t i) { return call.has_input(i) ? std::optional(call.integer_input(i)) : std::nullopt; };
+  const auto [axis, transform] = read_dft(call, call.opset(), x.sizes(), number(1), number(2));
+  const AxisView view(x.sizes(), axis);
+  const std::int64_t parts = transform.parts, result_parts = transform.result_parts(), inner = view.after / parts;
   const std::vector<double> values = x.reals();
   Sizes sizes = x.sizes();
-  sizes[axis] = bins;
+  sizes[axis] = transform.bins;
   sizes.back() = result_parts;
   std::vector<double> result = zeros(sizes);
   for (std::int64_t b = 0; b < view.before && !result.empty(); ++b)
     for (std::int64_t a = 0; a < inner; ++a) {
-      std::vector<Complex> signal(static_cast<std::size_t>(length));
-      for (std::int64_t n = 0; n < std::min(view.size, length); ++n) {
-        const double* v = values.data() + ((b * view.size + n) * inner + a) * parts;
-        signal[static_cast<std::size_t>(n)] = {v[0], parts == 2 ? v[1] : 0};
-      }
-      if (to_real)
-        for (std::int64_t n = length / 2 + 1; n < length; ++n)
-          signal[static_cast<std::size_t>(n)] = std::conj(signal[static_cast<std::size_t>(length - n)]);
-      const std::vector<Complex> y = transformed(call, signal, bins, inverse);
-      for (std::int64_t k = 0; k < bins; ++k) {
-        double* to = result.data() + ((b * bins + k) * inner + a) * result_parts;
-        to[0] = y[static_cast<std::size_t>(k)].real();
-        if (result_parts == 2) to[1] = y[static_cast<std::size_t>(k)].imag();
-      }
+      const auto at = [&](std::int64_t n, std::int64_t p) {
+        return values[static_cast<std::size_t>(((b * view.size + n) * inner + a) * parts + p)];
+      };
+      const std::vector<double> y = transform.of([&] { call.checkpoint(); }, at);
+      for (std::int64_t k = 0; k < transform.bins; ++k)
+        for (std::int64_t p = 0; p < result_parts; ++p)
+          result[static_cast<std::size_t>(((b * transform.bins + k) * inner + a) * result_parts + p)] =
+              y[static_cast<std::size_t>(k * result_parts + p)];
     }
   call.give(Tensor::from_reals(x.type(), std::move(sizes), result));
 }
 
+// A number that a graph needs to know; nothing, and the reason, where it is given and not known.
+bool read_number(const OnnxSource& source, std::size_t input, std::optional<std::int64_t>& number, std::string& reason) {
+  if (source.input(input) == kAbsent) return true;
+  const auto contents = source.contents(source.input(input));
+  if (!contents || contents->size() != 1 || !(*contents)[0].is_constant()) {
+    reason = "the value of its input " + std::to_string(input) + " is not known";
+    return false;
+  }
+  number = (*contents)[0].value();
+  return true;
+}
+
+// x [..., given, parts], transformed by a product with the transform's matrix.
+ValueId product_with(GraphBuilder& b, ValueId x, const Transform& transform, const Tensor& matrix) {
+  Indices shape = b.shape_of(x);
+  Indices flat(shape.begin(), shape.end() - 2);
+  flat.emplace_back(transform.given * transform.parts);
+  shape[shape.size() - 2] = transform.bins, shape.back() = transform.result_parts();
+  return b.reshaped(b.add("MatMul", {b.reshaped(x, flat), b.constant(matrix)}), shape);
+}
+
+std::optional<std::vector<OnnxValue>> graph_of_dft(OnnxSource& source, std::string& reason) {
+  SourceBuilder b(source);
+  const ValueId x = b.input(0);
+  const Indices shape = b.shape_of(x);
+  std::optional<std::int64_t> length, given_axis;
+  if (!read_number(source, 1, length, reason) || !read_number(source, 2, given_axis, reason)) return std::nullopt;
+  Sizes sizes;
+  for (const Index& size : shape) sizes.push_back(size.is_constant() ? size.value() : -1);
+  const auto [axis, transform] = read_dft(source, source.opset(), sizes, length, given_axis);
+  const auto matrix = transform.given < 0 ? std::nullopt : transform.matrix(b.type_of(x).type);
+  if (!matrix) {
+    reason = "the axis that it transforms is not known, or too long for a matrix";
+    return std::nullopt;
+  }
+  Indices perm = axes_from(0, shape.size());  // it exchanges two axes: its own inverse
+  std::swap(perm[axis], perm[shape.size() - 2]);
+  const ValueId y = product_with(b, b.transposed(x, perm), transform, *matrix);
+  return SourceBuilder::results({b.transposed(y, perm)});
+}
+
+struct Stft {
+  std::int64_t step, frames;
+  Transform transform;
+};
+// `window`: its length, 0 where there is none.
+Stft read_stft(const OnnxAttributes& node, const Sizes& sizes, std::int64_t step, std::int64_t window,
+               std::optional<std::int64_t> frame_length) {
+  // Exporters leave the last axis of a real signal out.
+  const bool is_real_signal = sizes.size() == 2 || (sizes.size() == 3 && sizes[2] == 1);
+  if (!is_real_signal && (sizes.size() != 3 || sizes[2] != 2))
+    throw Error(ErrorCode::kBadInput, "the signal must have shape [batches, length], or [batches, length, 1 or 2]");
+  const std::int64_t length = frame_length.value_or(window > 0 ? window : sizes[1]);
+  if (step < 1 || length < 1 || length > sizes[1] || (window > 0 && window != length))
+    throw Error(ErrorCode::kBadInput, "step, window and frame length do not fit the signal");
+  const std::int64_t bins = node.integer("onesided", 1) != 0 ? length / 2 + 1 : length;
+  return {step, (sizes[1] - length) / step + 1, {length, is_real_signal ? 1 : 2, length, bins}};
+}
+
 void run_stft(Call& call) {
   const Tensor& x = call.tensor(0);
-  // Exporters leave the last axis of a real signal out.
-  const bool is_real_signal = x.sizes().size() == 2 || (x.sizes().size() == 3 && x.sizes()[2] == 1);
-  if (!is_real_signal && (x.sizes().size() != 3 || x.sizes()[2] != 2))
-    throw Error(ErrorCode::kBadInput, "the signal must have shape [batches, length], or [batches, length, 1 or 2]");
-  const std::int64_t step = call.integer_input(1), parts = is_real_signal ? 1 : 2;
   const std::vector<double> window = call.has_input(2) ? call.reals(2) : std::vector<double>();
-  const std::int64_t length = call.has_input(3) ? call.integer_input(3)
-                              : !window.empty() ? static_cast<std::int64_t>(window.size())
-                                                : x.sizes()[1];
-  if (step < 1 || length < 1 || length > x.sizes()[1] ||
-      (!window.empty() && static_cast<std::int64_t>(window.size()) != length))
-    throw Error(ErrorCode::kBadInput, "step, window and frame length do not fit the signal");
-  const std::int64_t frames = (x.sizes()[1] - length) / step + 1;
-  const std::int64_t bins = call.integer("onesided", 1) != 0 ? length / 2 + 1 : length;
-  const Sizes sizes{x.sizes()[0], frames, bins, 2};
+  const auto [step, frames, transform] =
+      read_stft(call, x.sizes(), call.integer_input(1), static_cast<std::int64_t>(window.size()),
+                call.has_input(3) ? std::optional(call.integer_input(3)) : std::nullopt);
+  const std::int64_t parts = transform.parts;
+  const Sizes sizes{x.sizes()[0], frames, transform.bins, 2};
   require_few(element_count(sizes));
   const std::vector<double> values = x.reals();
   std::vector<double> result;
   for (std::int64_t b = 0; b < x.sizes()[0]; ++b)
     for (std::int64_t f = 0; f < frames; ++f) {
-      std::vector<Complex> frame(static_cast<std::size_t>(length));
-      for (std::int64_t n = 0; n < length; ++n) {
-        const double* v = values.data() + (b * x.sizes()[1] + f * step + n) * parts;
-        const double w = window.empty() ? 1 : window[static_cast<std::size_t>(n)];
-        frame[static_cast<std::size_t>(n)] = {v[0] * w, parts == 2 ? v[1] * w : 0};
-      }
-      for (const Complex& y : transformed(call, frame, bins, false)) result.insert(result.end(), {y.real(), y.imag()});
+      const auto at = [&](std::int64_t n, std::int64_t p) {
+        return values[static_cast<std::size_t>((b * x.sizes()[1] + f * step + n) * parts + p)] *
+               (window.empty() ? 1 : window[static_cast<std::size_t>(n)]);
+      };
+      const std::vector<double> y = transform.of([&] { call.checkpoint(); }, at);
+      result.insert(result.end(), y.begin(), y.end());
     }
   call.give(Tensor::from_reals(x.type(), sizes, result));
+}
+
+std::optional<std::vector<OnnxValue>> graph_of_stft(OnnxSource& source, std::string& reason) {
+  SourceBuilder b(source);
+  const ValueId x = b.input(0), window = b.input(2);
+  std::optional<std::int64_t> step, length;
+  if (!read_number(source, 1, step, reason) || !read_number(source, 3, length, reason)) return std::nullopt;
+  const Indices shape = b.shape_of(x);
+  const bool known = shape.size() > 1 && shape[1].is_constant() && (window == kNoGradient || all_constant(b.shape_of(window)));
+  if (!known) {
+    reason = "the length of its signals or of its window is not known";
+    return std::nullopt;
+  }
+  Sizes sizes;
+  for (const Index& size : shape) sizes.push_back(size.is_constant() ? size.value() : -1);
+  const std::int64_t taken = window == kNoGradient ? 0 : product(b.shape_of(window)).value();
+  const Stft stft = read_stft(source, sizes, step.value_or(0), taken, length);
+  const Transform& transform = stft.transform;
+  const auto matrix = transform.matrix(b.type_of(x).type);
+  if (!matrix) {
+    reason = "its frames are too long for a matrix";
+    return std::nullopt;
+  }
+  std::vector<std::int64_t> places;
+  for (std::int64_t f = 0; f < stft.frames; ++f)
+    for (std::int64_t n = 0; n < transform.length; ++n) places.push_back(f * stft.step + n);
+  const ValueId signals = b.reshaped(x, {shape[0], shape[1], transform.parts});
+  ValueId frames =
+      b.add("Gather", {signals, b.constant(Tensor::from_integers(DataType::kInt64, {stft.frames, transform.length}, places))},
+            {{"axis", Index(1)}});
+  if (window != kNoGradient) frames = b.add("Mul", {frames, b.reshaped(window, {transform.length, 1})});
+  return SourceBuilder::results({product_with(b, frames, transform, *matrix)});
 }
 
 // Triangles over the bins of a spectrum, at equal steps of the mel scale, m = 2595 log10(1 + f / 700).
@@ -139,7 +268,9 @@ void run_mel_weights(Call& call) {
 
 void register_signal(Procedures& p) {
   p.add("DFT", run_dft);
+  p.add_graph("DFT", graph_of_dft);
   p.add("STFT", run_stft);
+  p.add_graph("STFT", graph_of_stft);
   p.add("MelWeightMatrix", run_mel_weights);
 }
 

@@ -115,4 +115,27 @@ Indices import_list(const OnnxSource& source, std::string_view attribute, std::s
   return list;
 }
 
+Window import_window(const OnnxSource& source, const Sizes& kernel) {
+  const std::size_t rank = kernel.size();
+  const Indices pads = import_list(source, "pads", 2 * rank, 0);
+  const auto middle = pads.begin() + static_cast<std::ptrdiff_t>(rank);
+  Window window{to_indices(kernel),
+                import_list(source, "strides", rank, 1),
+                import_list(source, "dilations", rank, 1),
+                {pads.begin(), middle},
+                {middle, pads.end()}};
+  constexpr std::int64_t kMost = std::int64_t{1} << 32;
+  for (const Indices* list : {&window.kernel, &window.strides, &window.dilations})
+    for (const Index& v : *list)
+      if (v.value() < 1 || v.value() > kMost)
+        throw Error(ErrorCode::kBadInput, "kernel, strides or dilations are not positive");
+  return window;
+}
+
+WindowCount count_windows(const Window& window, std::size_t axis, std::int64_t size) {
+  const std::int64_t stride = window.strides[axis].value();
+  const std::int64_t room = (size + window.pads_begin[axis] + window.pads_end[axis] - window.extent(axis)).value();
+  return room < 0 ? WindowCount{0, 0} : WindowCount{room / stride + 1, room % stride};
+}
+
 }  // namespace rewright

@@ -41,4 +41,13 @@ Indices joined_pads(const Indices& begin, const Indices& end);
 // The list attribute, or `value` for each of `count` axes.
 Indices import_list(const OnnxSource& source, std::string_view attribute, std::size_t count, std::int64_t value);
 
+// A window with explicit pads, from an ONNX node's attributes. Throws Error(kBadInput) unless kernel, strides and dilations are
+// positive.
+Window import_window(const OnnxSource& source, const Sizes& kernel);
+// Where it starts on an axis of `size` elements, without those that reach beyond the padding: how often, and what is left then.
+struct WindowCount {
+  std::int64_t count, left;
+};
+WindowCount count_windows(const Window& window, std::size_t axis, std::int64_t size);
+
 }  // namespace rewright

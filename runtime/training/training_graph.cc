@@ -7,7 +7,7 @@
 #include "graph/body.h"
 #include "graph/builder.h"
 #include "operators/random_bits.h"
-#include "runtime/training/differentiate.h"
+#include "graph/differentiate.h"
 #include "runtime/training/mixed_precision.h"
 
 namespace rewright {

@@ -147,7 +147,7 @@ int train_with(Options options, Communicator& processes) {
   if (speaks) require_writable(options.output);
 
   Interruption interruption;  // before threads are started, which otherwise would be ended by signals
-  const Graph model = import_onnx(options.model);
+  const Graph model = import_onnx(options.model, {.procedures_as_graphs = true});
   const WantedData wanted = wanted_data(model, o, options);
   const Dataset data = read_dataset(options.data, wanted);
   const Backend& backend = find_backend(options.device);

@@ -1,5 +1,8 @@
-#include "runtime/training/differentiate.h"
+#include "graph/differentiate.h"
 
+#include <algorithm>
+#include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -12,6 +15,38 @@ namespace {
 std::string described(const Node& node) {
   if (node.origin && !node.origin->name.empty()) return "node " + node.origin->name;
   return node.op ? "a node " + node.op->name() : "an opaque node";
+}
+
+// y with other values for these variables, by nodes of its own.
+ValueId computed_at(Graph& graph, ValueId y, std::span<const ValueId> variables, std::span<const ValueId> at) {
+  std::map<ValueId, ValueId> now;
+  for (std::size_t n = 0; n < variables.size(); ++n) {
+    const TensorType &type = graph.value(variables[n]).type, &given = graph.value(at[n]).type;
+    if (!(type == given))
+      throw Error(ErrorCode::kUnsupported, "a variable is " + to_string(type) + ", its value " + to_string(given));
+    now[variables[n]] = at[n];
+  }
+  std::vector<std::shared_ptr<const Node>> needed;
+  std::set<ValueId> wanted{y};
+  for (std::size_t n = graph.nodes().size(); n-- > 0;) {
+    const std::shared_ptr<const Node>& node = graph.nodes()[n];
+    const auto gives = [&](ValueId output) { return wanted.contains(output) && !now.contains(output); };
+    if (std::none_of(node->outputs.begin(), node->outputs.end(), gives)) continue;
+    needed.insert(needed.begin(), node);
+    wanted.insert(node->inputs.begin(), node->inputs.end());
+  }
+  for (const auto& node : needed) {
+    std::vector<ValueId> inputs = node->inputs;
+    for (ValueId& input : inputs)
+      if (const auto other = now.find(input); other != now.end()) input = other->second;
+    if (inputs == node->inputs) continue;
+    if (!node->op) throw Error(ErrorCode::kUnsupported, described(*node) + " is not understood: " + node->opaque_reason);
+    const std::vector<ValueId> outputs = graph.add_node(*node->op, node->attributes, std::move(inputs));
+    for (std::size_t k = 0; k < node->outputs.size(); ++k)
+      if (node->outputs[k] != kNoValue && !now.contains(node->outputs[k])) now[node->outputs[k]] = outputs[k];
+  }
+  const auto found = now.find(y);
+  return found == now.end() ? y : found->second;
 }
 
 }  // namespace
@@ -64,6 +99,17 @@ std::vector<ValueId> differentiate(Graph& graph, std::span<const Seed> seeds, st
   std::vector<ValueId> result;
   for (const ValueId value : wanted) result.push_back(gradients[value]);
   return result;
+}
+
+std::vector<ValueId> gradients_at(Graph& graph, ValueId y, std::span<const ValueId> variables, std::span<const ValueId> at,
+                                  std::size_t count) {
+  if (!std::ranges::equal(variables, at)) y = computed_at(graph, y, variables, at);
+  NodeBuilder builder(graph);
+  const Seed seed{y, builder.filled(graph.value(y).type, 1)};
+  std::vector<ValueId> gradients = differentiate(graph, {&seed, 1}, at.subspan(0, count));
+  for (std::size_t n = 0; n < count; ++n)
+    if (gradients[n] == kNoValue) gradients[n] = builder.filled(graph.value(at[n]).type, 0);
+  return gradients;
 }
 
 }  // namespace rewright

@@ -19,4 +19,10 @@ struct Seed {
 // that names the node and says why, where a gradient passes through what has none.
 std::vector<ValueId> differentiate(Graph& graph, std::span<const Seed> seeds, std::span<const ValueId> wanted);
 
+// The gradients of the sum of y's elements in the first `count` of these variables, which y is computed from, at other values
+// of them all, of the same types: where these are not the variables themselves, what lies between is computed again. One value
+// for each, zeros where y does not depend on it. Throws as differentiate does.
+std::vector<ValueId> gradients_at(Graph& graph, ValueId y, std::span<const ValueId> variables, std::span<const ValueId> at,
+                                  std::size_t count);
+
 }  // namespace rewright
