@@ -1,7 +1,11 @@
 #include "operators/random_bits.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
+#include <span>
+#include <vector>
 
 #include "operators/families.h"
 #include "operators/operator.h"
@@ -13,16 +17,16 @@ namespace {
 constexpr int kRounds = 10;
 constexpr std::array<std::uint32_t, 2> kMultipliers{0xD2511F53, 0xCD9E8D57}, kKeySteps{0x9E3779B9, 0xBB67AE85};
 
-// y[i]: word i mod 4 of Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3, SC 2011) of the
-// counter (i div 4, part, stream, step) and the key `seed`, as a number below 2^32.
+// y[i], with n = i + first: word n mod 4 of Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1,
+// 2, 3, SC 2011) of the counter (n div 4, part, stream, step) and the key `seed`, as a number below 2^32.
 struct RandomBits {
   static constexpr std::string_view kName = "RandomBits";
   static constexpr InputCount kInputs{2, 2};
-  Index count = 0, seed = 0, stream = 0;
+  Index count = 0, seed = 0, stream = 0, first = 0;
 
   template <class V>
   void fields(V&& v) {
-    v("count", count), v("seed", seed), v("stream", stream);
+    v("count", count), v("seed", seed), v("stream", stream), v("first", first);
   }
 
   Definition define(const Inputs& in) const {
@@ -36,22 +40,22 @@ struct RandomBits {
     d.require(less_equal(0, count), [&] { return "count " + count.to_string() + " is negative"; });
     d.require(seed.is_constant(), [&] { return "the seed must be a number"; });
     d.output(DataType::kInt64, {count}, [=, *this](const Indices& i) {
+      const Index n = i[0] + first;
       const Element low = integer(0xFFFFFFFF), width = integer(32);
       const auto lower = [&](const Element& x) { return apply(functions::bit_and, x, low); };
       const auto upper = [&](const Element& x) { return apply(functions::shift_right_unsigned, x, width); };
       const auto mixed = [](const Element& a, const Element& b) { return apply(functions::bit_xor, a, b); };
-      std::array<Element, 4> c{lower(from_index(floor_div(i[0], 4))), lower(part({})), lower(from_index(stream)),
-                               lower(step({}))};
+      std::array<Element, 4> c{lower(from_index(floor_div(n, 4))), lower(part({})), lower(from_index(stream)), lower(step({}))};
       const auto key = static_cast<std::uint64_t>(seed.value());
       std::array<std::uint32_t, 2> k{static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32)};
       for (int round = 0; round < kRounds; ++round) {
         const Element first = c[0] * integer(kMultipliers[0]), second = c[2] * integer(kMultipliers[1]);
         c = {mixed(mixed(upper(second), c[1]), integer(k[0])), lower(second), mixed(mixed(upper(first), c[3]), integer(k[1])),
              lower(first)};
-        for (std::size_t n = 0; n < 2; ++n) k[n] += kKeySteps[n];
+        for (std::size_t w = 0; w < 2; ++w) k[w] += kKeySteps[w];
       }
-      const Element word = from_index(mod(i[0], 4));
-      const auto is = [&](int n) { return apply(functions::equal, word, integer(n)); };
+      const Element word = from_index(mod(n, 4));
+      const auto is = [&](int k) { return apply(functions::equal, word, integer(k)); };
       return select(is(0), c[0], select(is(1), c[1], select(is(2), c[2], c[3])));
     });
     return d;
@@ -63,7 +67,72 @@ struct RandomBits {
   }
 };
 
+// How many bits of a number a type of 16 bits keeps, and the exponent of the smallest that it has.
+struct ShortFormat {
+  int digits, lowest;
+};
+std::optional<ShortFormat> short_format(DataType type) {
+  if (type == DataType::kHalf) return ShortFormat{11, -24};
+  if (type == DataType::kBfloat16) return ShortFormat{8, -133};
+  return std::nullopt;
+}
+
+// x rounded to one of its two neighbours in the type, to the one away from 0 with the probability that the rest is of their
+// distance: bits / 2^32 is less than that. The mean over all bits is x (Gupta et al., Deep Learning with Limited Numerical
+// Precision, ICML 2015).
+struct StochasticRound {
+  static constexpr std::string_view kName = "StochasticRound";
+  static constexpr InputCount kInputs{2, 2};
+  DataType to = DataType::kBfloat16;
+
+  template <class V>
+  void fields(V&& v) {
+    v("to", to);
+  }
+
+  Definition define(const Inputs& in) const {
+    Definition d(in);
+    d.require(is_real(in[0].type()) && in[1].type() == DataType::kInt64,
+              [&] { return std::string("x must be real and its bits int64"); });
+    d.require(short_format(to).has_value(), [&] { return std::string(name(to)) + " is no type of 16 bits"; });
+    d.require(in[0].shape() == in[1].shape(), [&] { return std::string("x and its bits have different shapes"); });
+    d.output_without_denotation(to, in[0].shape());
+    return d;
+  }
+
+  std::vector<Tensor> execute(std::span<const Tensor> in) const {
+    const auto [digits, lowest] = short_format(to).value();
+    std::vector<double> x = in[0].reals();
+    const std::vector<std::int64_t> bits = in[1].integers();
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      if (!std::isfinite(x[i]) || x[i] == 0) continue;
+      int exponent = 0;
+      std::frexp(x[i], &exponent);
+      const int unit = std::max(exponent - digits, lowest);
+      const double scaled = std::ldexp(std::abs(x[i]), -unit), below = std::floor(scaled);
+      const bool up = std::ldexp(static_cast<double>(bits[i]), -32) < scaled - below;
+      x[i] = std::copysign(std::ldexp(below + (up ? 1 : 0), unit), x[i]);
+    }
+    return {Tensor::from_reals(to, in[0].sizes(), x)};
+  }
+
+  static void onnx(OnnxMapping& m) {
+    m.type = {};
+    m.write = [](OnnxSink&, const Attributes&, const std::vector<OnnxValue>&, const std::vector<OnnxValue>&) { return false; };
+  }
+};
+
 }  // namespace
+
+ValueId add_stochastic_round(GraphBuilder& b, ValueId x, DataType to, const RandomSource& random, std::int64_t first) {
+  const Indices shape = b.shape_of(x);
+  const ValueId bits = b.add("RandomBits", {random.step, random.part},
+                             {{"count", product(shape)},
+                              {"seed", Index(static_cast<std::int64_t>(random.seed))},
+                              {"stream", Index(random.draws)},
+                              {"first", Index(first)}});
+  return b.add("StochasticRound", {x, b.reshaped(bits, shape)}, {{"to", to}});
+}
 
 std::array<ValueId, 2> add_dropout(GraphBuilder& b, ValueId x, double ratio, RandomSource& random) {
   const TensorType type = b.type_of(x);
@@ -79,6 +148,9 @@ std::array<ValueId, 2> add_dropout(GraphBuilder& b, ValueId x, double ratio, Ran
   return {b.add("Where", {kept, grown, b.scalar(type.type, 0)}), kept};
 }
 
-void register_random_bits(Registry& r) { r.add<RandomBits>(); }
+void register_random_bits(Registry& r) {
+  r.add<RandomBits>();
+  r.add<StochasticRound>();
+}
 
 }  // namespace rewright

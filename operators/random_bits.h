@@ -19,4 +19,7 @@ struct RandomSource {
 // al., JMLR 2014), and the mask of those that are kept.
 std::array<ValueId, 2> add_dropout(GraphBuilder& graph, ValueId x, double ratio, RandomSource& random);
 
+// x rounded to a type of 16 bits at random, so that the mean is x: element i by word `first` + i of the source's present draw.
+ValueId add_stochastic_round(GraphBuilder& graph, ValueId x, DataType to, const RandomSource& random, std::int64_t first = 0);
+
 }  // namespace rewright

@@ -173,7 +173,6 @@ class ParallelTraining(training.Fixture):
         self.refused("no all-reduce", "--allreduce", "cube", status=2)
         self.refused("--shards", "--allreduce", "ring", "--shards", "2", status=2)
         self.one_line(self.launch(2, "refused.onnx", "--allreduce", "tree", "--zero", "1"), "ring")
-        self.one_line(self.launch(2, "refused.onnx", "--clip", "1", "--zero", "2"), "clipped")
 
 
 if __name__ == "__main__":

@@ -25,8 +25,8 @@ Words philox(Words c, std::uint64_t key) {
 
 class RandomBitsKernel final : public Kernel {
  public:
-  RandomBitsKernel(std::int64_t count, std::uint64_t seed, std::int64_t stream)
-      : count_(count), seed_(seed), stream_(static_cast<std::uint32_t>(stream)) {}
+  RandomBitsKernel(std::int64_t first, std::int64_t count, std::uint64_t seed, std::int64_t stream)
+      : first_(first), end_(first + count), seed_(seed), stream_(static_cast<std::uint32_t>(stream)) {}
 
   void run(const Call& call) const override {
     const auto scalar = [&](std::size_t n) {
@@ -36,18 +36,20 @@ class RandomBitsKernel final : public Kernel {
     };
     const std::uint32_t step = scalar(0), part = scalar(1);
     auto* const y = reinterpret_cast<std::int64_t*>(call.outputs[0]);
-    const std::int64_t blocks = (count_ + 3) / 4;
+    const std::int64_t first_block = first_ / 4, blocks = (end_ + 3) / 4 - first_block;
     const std::int64_t pieces = call.workers.pieces(kBlock * static_cast<double>(blocks), blocks);
     call.workers.share(pieces, [&](std::int64_t piece, int) {
-      for (std::int64_t b = first_unit(blocks, piece, pieces); b < first_unit(blocks, piece + 1, pieces); ++b) {
+      const std::int64_t end = first_block + first_unit(blocks, piece + 1, pieces);
+      for (std::int64_t b = first_block + first_unit(blocks, piece, pieces); b < end; ++b) {
         const Words words = philox({static_cast<std::uint32_t>(b), part, stream_, step}, seed_);
-        for (std::int64_t n = 4 * b; n < std::min(count_, 4 * b + 4); ++n) y[n] = words[static_cast<std::size_t>(n - 4 * b)];
+        for (std::int64_t n = std::max(first_, 4 * b); n < std::min(end_, 4 * b + 4); ++n)
+          y[n - first_] = words[static_cast<std::size_t>(n - 4 * b)];
       }
     });
   }
 
  private:
-  std::int64_t count_;
+  std::int64_t first_, end_;  // words
   std::uint64_t seed_;
   std::uint32_t stream_;
 };
@@ -59,8 +61,8 @@ class RandomBitsPlan final : public NodePlan {
     const AttributeReader attributes(node_);
     std::vector<int> inputs{planner.storage(node_.inputs[0], kPlain), planner.storage(node_.inputs[1], kPlain)};
     planner.add_step(
-        std::make_unique<RandomBitsKernel>(attributes.number("count"), static_cast<std::uint64_t>(attributes.number("seed")),
-                                           attributes.number("stream")),
+        std::make_unique<RandomBitsKernel>(attributes.number("first"), attributes.number("count"),
+                                           static_cast<std::uint64_t>(attributes.number("seed")), attributes.number("stream")),
         std::move(inputs), {planner.add_value(result, kPlain)});
   }
 

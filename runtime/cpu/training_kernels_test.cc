@@ -77,16 +77,19 @@ TEST_CASE("maxima and where they stand") {
 
 TEST_CASE("random bits are those of their definition") {
   std::mt19937 random(2);
-  for (const std::int64_t count : {0, 1, 4, 7, 1000}) {
-    Graph graph;
-    const TensorType scalar{DataType::kInt64, {}};
-    const ValueId step = graph.add_input("step", scalar), part = graph.add_input("part", scalar);
-    graph.add_output("y",
-                     node(graph, "RandomBits", {step, part},
-                          {{"count", Index(count)}, {"seed", Index(pick(random, 0, INT64_MAX))}, {"stream", Index(3)}})[0]);
-    const std::vector<Tensor> inputs{Tensor::scalar(DataType::kInt64, 17), Tensor::scalar(DataType::kInt64, 2)};
-    check_graph(graph, inputs, 0);
-  }
+  for (const std::int64_t count : {0, 1, 4, 7, 1000})
+    for (const std::int64_t first : {0, 3, 18}) {
+      Graph graph;
+      const TensorType scalar{DataType::kInt64, {}};
+      const ValueId step = graph.add_input("step", scalar), part = graph.add_input("part", scalar);
+      graph.add_output("y", node(graph, "RandomBits", {step, part},
+                                 {{"count", Index(count)},
+                                  {"seed", Index(pick(random, 0, INT64_MAX))},
+                                  {"stream", Index(3)},
+                                  {"first", Index(first)}})[0]);
+      const std::vector<Tensor> inputs{Tensor::scalar(DataType::kInt64, 17), Tensor::scalar(DataType::kInt64, 2)};
+      check_graph(graph, inputs, 0);
+    }
 }
 
 // Inputs a, b of one size; outputs a', b' that replace them, computed in some way that the case says.

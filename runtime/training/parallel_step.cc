@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "distribution/elements.h"
+#include "distribution/exact_sum.h"
 #include "runtime/stream.h"
 #include "runtime/training/parameter_layout.h"
 #include "runtime/training/work_queue.h"
@@ -78,6 +79,22 @@ bool scale_and_judge(Bytes values, DataType type, double factor) {
   return finite;
 }
 
+template <class T>
+void add_squares(std::span<const T> values, ExactSum& sum) {
+  for (const T v : values) sum.add(static_cast<double>(v) * static_cast<double>(v));
+}
+
+void add_squares(std::span<const std::byte> values, DataType type, ExactSum& sum) {
+  const auto numbers = [&]<class T>(T) {
+    return std::span(reinterpret_cast<const T*>(values.data()), values.size() / sizeof(T));
+  };
+  if (type == DataType::kFloat) return add_squares(numbers(float()), sum);
+  if (type == DataType::kDouble) return add_squares(numbers(double()), sum);
+  std::vector<float> wide(values.size() / 2);
+  widen(values, wide, type);
+  add_squares(std::span<const float>(wide), sum);
+}
+
 // The parameters by the place of what computes their gradients.
 std::vector<std::size_t> order_of_gradients(const Graph& graph, std::size_t parameters) {
   std::map<ValueId, std::size_t> made;
@@ -138,8 +155,6 @@ struct ParallelStep::State {
         inputs(g.gradients.inputs().size() - g.parameters.size() - g.statistics.size()),
         layout(kinds(start.parameters), order_of_gradients(g.gradients, g.parameters.size()),
                {e.bucket_bytes, p.size(), e.zero > 0 && moves_by_elements(t)}) {
-    if (exchange.zero > 0 && training.clip_norm > 0)
-      throw Error(ErrorCode::kUsage, "gradients that are spread over processes are not clipped by their length");
     const bool around_a_ring =
         exchange.all_reduce.strategy == AllReduceStrategy::kRing || exchange.all_reduce.strategy == AllReduceStrategy::kEngine;
     if (exchange.zero > 0 && !exchange.in_order && !around_a_ring)
@@ -153,11 +168,13 @@ struct ParallelStep::State {
   }
 
   Graph update_of_pieces() const {
-    std::vector<NamedType> types;
+    std::vector<UpdatedPart> parts_of_parameters;
     for (const Piece& piece : pieces)
-      types.push_back(
-          {graphs.parameters[piece.parameter].name, {layout.parameters()[piece.parameter].type, to_indices(piece.sizes)}});
-    return make_update_graph(types, training);
+      parts_of_parameters.push_back({graphs.parameters[piece.parameter].name,
+                                     {layout.parameters()[piece.parameter].type, to_indices(piece.sizes)},
+                                     static_cast<std::int64_t>(piece.parameter),
+                                     static_cast<std::int64_t>(piece.first - layout.slot_of(piece.parameter).first)});
+    return make_update_graph(parts_of_parameters, training);
   }
 
   const Bucket& bucket(std::size_t b) const { return layout.buckets()[b]; }
@@ -426,8 +443,31 @@ struct ParallelStep::State {
     return useful ? sums[0] : NAN;
   }
 
+  // What this process has of a bucket's gradients: all of it, or its part.
+  Bytes mean_gradients(std::size_t b) {
+    if (exchange.zero >= 2) return parts[b]->mutable_bytes();
+    const Bytes all = buffers[0][b]->mutable_bytes();
+    return exchange.zero == 1 ? all.subspan(part_begin(b), part_size(b)) : all;
+  }
+
+  // Makes the length of all gradients together at most `norm`. It is added up exactly, so that it does not depend on how they
+  // are spread over processes.
+  void clip(double norm) {
+    ExactSum squares;
+    for (std::size_t b = 0; b < layout.buckets().size(); ++b) add_squares(mean_gradients(b), bucket(b).type, squares);
+    if (exchange.zero > 0) {
+      std::vector<double> digits = squares.digits();
+      all_reduce(processes, exchange.all_reduce, std::as_writable_bytes(std::span(digits)), DataType::kDouble);
+      squares = ExactSum::of(digits);
+    }
+    const double length = std::sqrt(squares.value());
+    if (length <= norm) return;
+    for (std::size_t b = 0; b < layout.buckets().size(); ++b) scale_and_judge(mean_gradients(b), bucket(b).type, norm / length);
+  }
+
   // The update, and in all processes what has become of the parameters.
   void move(const std::vector<Tensor>& schedule) {
+    if (training.clip_norm > 0) clip(training.clip_norm);
     if (exchange.zero == 0) return move_whole(schedule);
     if (update) move_pieces(schedule);
     if (exchange.zero < 3)

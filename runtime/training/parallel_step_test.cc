@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <mutex>
 #include <random>
 #include <set>
@@ -111,6 +112,64 @@ TEST_CASE("added in order, training gives the same bits however it is spread") {
           CHECK(many.model == one.model);
           CHECK(many.checkpoint == one.checkpoint);
         }
+  }
+}
+
+TEST_CASE("gradients are clipped by the length of all of them, however they are spread") {
+  TrainOptions o = options(4);
+  const Outcome free = train(o, 1);
+  o.graph.clip_norm = 0.05;
+  const Outcome one = train(o, 1);
+  CHECK(one.model != free.model);
+  for (const std::size_t count : {1, 2, 4})
+    for (const int zero : {0, 1, 2, 3}) {
+      o.exchange.zero = zero;
+      INFO(count << " processes, zero " << zero);
+      CHECK(train(o, count).model == one.model);
+    }
+  o.graph.clip_norm = 1e9;
+  CHECK(train(o, 2).model == free.model);
+  // With plain steps of rate 1 the parameters move by that length, whatever adds the gradients.
+  for (const int zero : {0, 1, 2, 3}) {
+    TrainOptions steps = options(0);
+    steps.graph.update = {.method = UpdateMethod::kSgd};
+    steps.schedule = {RateSchedule::Kind::kConstant, 1, 0};
+    steps.graph.clip_norm = 0.01, steps.batch = 48, steps.epochs = 1, steps.exchange.zero = zero;
+    const Graph graph = model();
+    const Dataset examples = data();
+    run_as_processes(3, [&](Communicator& processes) {
+      Trainer trainer(graph, examples, steps, processes, cpu_backend());
+      trainer.run({}, {});
+      const Graph trained = trainer.trained();
+      double moved = 0;
+      for (const TrainedTensor& p : trainer.graphs().parameters) {
+        const std::vector<double> before = graph.value(p.in_model).constant.reals();
+        const std::vector<double> after = trained.value(p.in_model).constant.reals();
+        for (std::size_t n = 0; n < before.size(); ++n) moved += (after[n] - before[n]) * (after[n] - before[n]);
+      }
+      CHECK(std::sqrt(moved) == Approx(0.01).epsilon(1e-4));
+    });
+  }
+}
+
+TEST_CASE("weights of 16 bits that are rounded at random are the same for any number of processes") {
+  for (const DataType type : {DataType::kHalf, DataType::kBfloat16}) {
+    TrainOptions o = options(4);
+    o.graph.weights = type;
+    const Outcome nearest = train(o, 1);
+    o.graph.stochastic = true;
+    const Outcome one = train(o, 1);
+    CHECK(one.model != nearest.model);
+    for (const std::size_t count : {1, 2, 4})
+      for (const int zero : {0, 1, 2, 3}) {
+        o.exchange.zero = zero;
+        INFO(count << " processes, zero " << zero);
+        const Outcome many = train(o, count);
+        CHECK(many.model == one.model);
+        CHECK(many.checkpoint == one.checkpoint);
+      }
+    o.seed = 8;
+    CHECK(train(o, 1).model != one.model);
   }
 }
 
@@ -279,7 +338,6 @@ TEST_CASE("options that do not go together are refused") {
     change(o);
     CHECK_THROWS_AS(train(o, 2), Error);
   };
-  refuse([](TrainOptions& o) { o.graph.clip_norm = 1; });
   refuse([](TrainOptions& o) { o.exchange.all_reduce = all_reduce_from_name("tree"); });
 }
 

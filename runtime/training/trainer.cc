@@ -114,7 +114,7 @@ struct Trainer::State {
     check_targets(options.graph.loss, sized.value(find_predictions(sized, options.output)).type, data.column(kTargets));
     const auto start = [&](const std::vector<TrainedTensor>& which) {
       std::vector<Tensor> tensors;
-      for (const TrainedTensor& t : which) tensors.push_back(model.value(t.in_model).constant);
+      for (const TrainedTensor& t : which) tensors.push_back(converted(model.value(t.in_model).constant, t.type));
       return tensors;
     };
     alone = {start(graphs.parameters), start(graphs.statistics), {}};
@@ -226,6 +226,8 @@ struct Trainer::State {
             {"shards", std::to_string(options.shards)},
             {"accumulate", std::to_string(options.accumulate)},
             {"precision", std::string(name(options.graph.precision))},
+            {"weights", std::string(name(options.graph.weights)) + (options.graph.stochastic ? ", rounded at random" : "")},
+            {"clip", std::to_string(options.graph.clip_norm)},
             {"seed", std::to_string(options.seed)}};
   }
 
@@ -366,7 +368,8 @@ Graph Trainer::trained() const {
   Graph result = state_->model;
   const TrainedTensors all = state_->tensors();
   for (std::size_t n = 0; n < all.parameters.size(); ++n)
-    result.set_constant(state_->graphs.parameters[n].in_model, all.parameters[n]);
+    result.set_constant(state_->graphs.parameters[n].in_model,
+                        converted(all.parameters[n], state_->model.value(state_->graphs.parameters[n].in_model).type.type));
   for (std::size_t n = 0; n < all.statistics.size(); ++n)
     result.set_constant(state_->graphs.statistics[n].in_model, all.statistics[n]);
   return result;

@@ -6,8 +6,8 @@
 
 #include "graph/body.h"
 #include "graph/builder.h"
-#include "operators/random_bits.h"
 #include "graph/differentiate.h"
+#include "operators/random_bits.h"
 #include "runtime/training/mixed_precision.h"
 
 namespace rewright {
@@ -18,7 +18,8 @@ namespace {
 struct Differentiated {
   Graph graph;
   ValueId targets, step, part, scale, loss;
-  std::vector<ValueId> parameters, gradients;         // constants of the model, and their gradients
+  std::vector<ValueId> parameters, gradients;         // constants, and their gradients
+  std::vector<ValueId> in_model;                      // the constants of the model that parameters start as
   std::vector<ValueId> statistics, statistics_after;  // constants of the model, and what they become
 };
 
@@ -71,8 +72,32 @@ std::vector<ValueId> trainable(const Graph& graph, const std::set<std::string>& 
   return result;
 }
 
+// Constants that the others are computed from by casts, where these are float and shall be kept as another type.
+std::vector<ValueId> kept_as(Graph& graph, const std::vector<ValueId>& constants, DataType type) {
+  std::vector<ValueId> result;
+  NodeBuilder b(graph);
+  std::vector<std::pair<ValueId, ValueId>> replaced;
+  for (const ValueId id : constants) {
+    const Value value = graph.value(id);
+    result.push_back(id);
+    if (value.type.type != DataType::kFloat || type == DataType::kFloat) continue;
+    result.back() = graph.add_constant(converted(value.constant, type), value.name);
+    replaced.emplace_back(id, b.cast(result.back(), DataType::kFloat));
+  }
+  graph.replace_uses(replaced);
+  graph.tidy();
+  return result;
+}
+
+// Undoes kept_as for one constant.
+void use_again(Graph& graph, ValueId kept, ValueId constant) {
+  if (kept == constant) return;
+  const auto cast = std::ranges::find_if(graph.nodes(), [&](const auto& node) { return node->inputs == std::vector{kept}; });
+  if (cast != graph.nodes().end()) graph.replace_uses((*cast)->outputs[0], constant);
+}
+
 Differentiated differentiated(const Graph& model, const std::string& output, const TrainingOptions& options) {
-  Differentiated d{model, kNoValue, kNoValue, kNoValue, kNoValue, kNoValue, {}, {}, {}, {}};
+  Differentiated d{model, kNoValue, kNoValue, kNoValue, kNoValue, kNoValue, {}, {}, {}, {}, {}};
   d.graph.set_outputs({});
   d.graph.add_output("predictions", find_predictions(model, output));
   d.graph.tidy();
@@ -88,8 +113,9 @@ Differentiated differentiated(const Graph& model, const std::string& output, con
   const ValueId predictions = d.graph.outputs()[0].value;
   for (std::size_t n = 0; n < d.statistics_after.size(); ++n) d.statistics_after[n] = d.graph.outputs()[n + 1].value;
 
-  const std::vector<ValueId> candidates =
+  const std::vector<ValueId> of_model =
       trainable(d.graph, std::set<std::string>(options.frozen.begin(), options.frozen.end()), d.statistics);
+  const std::vector<ValueId> candidates = kept_as(d.graph, of_model, options.weights);
   d.loss = add_loss(d.graph, options.loss, predictions, d.targets);
   NodeBuilder builder(d.graph);
   const DataType type = d.graph.value(d.loss).type.type;
@@ -97,8 +123,12 @@ Differentiated differentiated(const Graph& model, const std::string& output, con
   const Seed seed{d.loss, scaled ? builder.cast(d.scale, type) : builder.scalar(type, 1)};
   const std::vector<ValueId> gradients = differentiate(d.graph, {&seed, 1}, candidates);
   for (std::size_t n = 0; n < candidates.size(); ++n) {
-    if (gradients[n] == kNoValue) continue;
+    if (gradients[n] == kNoValue) {
+      use_again(d.graph, candidates[n], of_model[n]);
+      continue;
+    }
     d.parameters.push_back(candidates[n]);
+    d.in_model.push_back(of_model[n]);
     const DataType of = d.graph.value(gradients[n]).type.type;
     d.gradients.push_back(scaled ? builder.add("Div", {gradients[n], builder.cast(d.scale, of)}) : gradients[n]);
   }
@@ -158,22 +188,39 @@ ValueId all_finite(Graph& graph, const std::vector<ValueId>& values) {
   return b.add("Not", {b.add("Or", {b.add("IsNaN", {total}), b.add("IsInf", {total})})});
 }
 
-// Adds the updates, and the new parameters and states as outputs.
+// Adds the updates of parts of parameters.
 struct Schedule {
   ValueId rate, step;
 };
 constexpr const char* kRate = "training.rate";
 const TensorType kScalar{DataType::kFloat, {}};
-std::vector<Updated> add_updates(Graph& graph, const TrainingOptions& options, const std::vector<ValueId>& parameters,
-                                 const std::vector<ValueId>& gradients, const std::vector<std::vector<ValueId>>& states,
-                                 const Schedule& schedule, ValueId allowed = kNoValue) {
+bool is_short(DataType type) { return type == DataType::kHalf || type == DataType::kBfloat16; }
+
+std::vector<Updated> add_updates(Graph& graph, const TrainingOptions& options, const std::vector<UpdatedPart>& parts,
+                                 const std::vector<ValueId>& parameters, const std::vector<ValueId>& gradients,
+                                 const std::vector<std::vector<ValueId>>& states, const Schedule& schedule,
+                                 ValueId allowed = kNoValue) {
   NodeBuilder b(graph);
-  const std::vector<ValueId> short_gradients = clipped(graph, gradients, options.clip_norm);
+  constexpr std::int64_t kOfUpdates = -1;  // no part of a batch has this number
+  RandomSource random{options.seed, b.cast(schedule.step, DataType::kInt64),
+                      b.constant(Tensor::from_integers(DataType::kInt64, {}, std::vector{kOfUpdates}))};
   std::vector<Updated> result;
   for (std::size_t n = 0; n < parameters.size(); ++n) {
-    const DataType type = graph.value(parameters[n]).type.type;
-    result.push_back(add_update(graph, options.update, parameters[n], short_gradients[n], states[n],
-                                b.cast(schedule.rate, type), b.cast(schedule.step, type), allowed));
+    const DataType kept = graph.value(parameters[n]).type.type, type = is_short(kept) ? DataType::kFloat : kept;
+    std::vector<ValueId> wide_states;
+    for (const ValueId state : states[n]) wide_states.push_back(b.cast(state, type));
+    Updated updated = add_update(graph, options.update, b.cast(parameters[n], type), b.cast(gradients[n], type), wide_states,
+                                 b.cast(schedule.rate, type), b.cast(schedule.step, type), allowed);
+    random.draws = parts[n].parameter * static_cast<std::int64_t>(1 + wide_states.size());
+    const auto rounded = [&](ValueId v) {
+      const bool at_random = kept != type && options.stochastic;
+      const ValueId result = at_random ? add_stochastic_round(b, v, kept, random, parts[n].first) : b.cast(v, kept);
+      ++random.draws;
+      return result;
+    };
+    updated.parameter = rounded(updated.parameter);
+    for (ValueId& state : updated.states) state = rounded(state);
+    result.push_back(std::move(updated));
   }
   return result;
 }
@@ -207,15 +254,19 @@ void place_when_ready(Graph& graph, std::size_t first) {
 
 }  // namespace
 
-Graph make_update_graph(const std::vector<NamedType>& types, const TrainingOptions& options) {
+Tensor converted(const Tensor& tensor, DataType type) {
+  return tensor.type() == type ? tensor : Tensor::from_reals(type, tensor.sizes(), tensor.reals());
+}
+
+Graph make_update_graph(const std::vector<UpdatedPart>& parts, const TrainingOptions& options) {
   Graph graph;
   const ValueId rate = graph.add_input(kRate, kScalar);
   const Schedule schedule{rate, graph.add_input("training.step", kScalar)};
   std::vector<ValueId> parameters, gradients, outputs;
-  for (const auto& [name, type] : types) parameters.push_back(graph.add_input(name, type));
-  for (const auto& [name, type] : types) gradients.push_back(graph.add_input("training.gradient." + name, type));
+  for (const UpdatedPart& part : parts) parameters.push_back(graph.add_input(part.name, part.type));
+  for (const UpdatedPart& part : parts) gradients.push_back(graph.add_input("training.gradient." + part.name, part.type));
   const auto states = add_state_inputs(graph, parameters, options.update.method);
-  const std::vector<Updated> updated = add_updates(graph, options, parameters, gradients, states, schedule);
+  const std::vector<Updated> updated = add_updates(graph, options, parts, parameters, gradients, states, schedule);
   for (const Updated& u : updated) outputs.push_back(u.parameter);
   for (std::size_t kind = 0; kind < states_of(options.update.method).size(); ++kind)
     for (const Updated& u : updated) outputs.push_back(u.states[kind]);
@@ -227,8 +278,9 @@ TrainingGraphs make_training_graphs(const Graph& model, const std::string& outpu
   const Differentiated d = differentiated(model, output, options);
   TrainingGraphs result;
   result.states = states_of(options.update.method);
-  for (const ValueId id : d.parameters) result.parameters.push_back({id, name_of(model, id)});
-  for (const ValueId id : d.statistics) result.statistics.push_back({id, name_of(model, id)});
+  for (std::size_t n = 0; n < d.parameters.size(); ++n)
+    result.parameters.push_back({d.in_model[n], name_of(model, d.in_model[n]), d.graph.value(d.parameters[n]).type.type});
+  for (const ValueId id : d.statistics) result.statistics.push_back({id, name_of(model, id), model.value(id).type.type});
 
   result.gradients = d.graph;
   as_inputs(result.gradients, d.parameters);
@@ -238,9 +290,10 @@ TrainingGraphs make_training_graphs(const Graph& model, const std::string& outpu
   outputs.insert(outputs.end(), d.statistics_after.begin(), d.statistics_after.end());
   set_outputs(result.gradients, outputs);
 
-  std::vector<NamedType> types;
-  for (const TrainedTensor& p : result.parameters) types.push_back({p.name, model.value(p.in_model).type});
-  result.update = make_update_graph(types, options);
+  std::vector<UpdatedPart> parts;
+  for (const TrainedTensor& p : result.parameters)
+    parts.push_back({p.name, {p.type, model.value(p.in_model).type.shape}, std::ssize(parts)});
+  result.update = make_update_graph(parts, options);
 
   result.step = d.graph;
   const Schedule in_step{result.step.add_input(kRate, kScalar), d.step};
@@ -253,7 +306,8 @@ TrainingGraphs make_training_graphs(const Graph& model, const std::string& outpu
   judged.insert(judged.end(), d.statistics_after.begin(), d.statistics_after.end());
   const ValueId finite = all_finite(result.step, judged);
   const std::vector<Updated> joint =
-      add_updates(result.step, options, as_input, d.gradients, states_in_step, in_step, options.guarded ? finite : kNoValue);
+      add_updates(result.step, options, parts, as_input, clipped(result.step, d.gradients, options.clip_norm), states_in_step,
+                  in_step, options.guarded ? finite : kNoValue);
   NodeBuilder b(result.step);
   outputs = {d.loss};
   for (const Updated& u : joint) outputs.push_back(u.parameter);

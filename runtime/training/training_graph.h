@@ -21,16 +21,25 @@ struct TrainingOptions {
   // float, or what products compute in (runtime/training/mixed_precision.h). With float16 gradients are computed of the loss
   // times the scale, and divided by it.
   DataType precision = DataType::kFloat;
+  // What parameters of type float, and their gradients and states, are kept as: float, or a type of 16 bits. Updates are
+  // computed in float, and what they change is rounded to its type once, at random if `stochastic`: steps that are smaller than
+  // half the distance of two numbers are not lost then.
+  DataType weights = DataType::kFloat;
+  bool stochastic = false;
   // Do updates in the graph of a step wait until all is known to be finite? Then they may be computed in the memory of what
   // they replace, but all gradients live until the end. If not, each stands behind its gradient, and what it replaces stays
   // until the caller takes the new: less memory where values of the step are what counts.
   bool guarded = true;
 };
 
+// The same elements, rounded to another real type; the tensor itself where it has that.
+Tensor converted(const Tensor& tensor, DataType type);
+
 // A tensor that training changes.
 struct TrainedTensor {
   ValueId in_model;  // the constant of the model that it starts as
   std::string name;
+  DataType type;  // that it is kept as
 };
 
 // The model's sizes must be known (with_sizes). Inputs and outputs of the graphs come in the order of these lists.
@@ -43,8 +52,8 @@ struct TrainingGraphs {
   // statistics. Random elements depend on the number of the step, from 1, and on that of the part of the batch; these and the
   // scale are float scalars.
   Graph gradients;
-  // inputs: rate and step (float scalars), parameters, gradients, states (all of the first kind, then of the second); outputs:
-  // parameters, states.
+  // inputs: rate and step (float scalars), parameters, gradients (clipped by now), states (all of the first kind, then of the
+  // second); outputs: parameters, states.
   Graph update;
   // Both as one. inputs: the model's, targets, step, part, scale, rate, parameters, statistics, states; outputs: loss,
   // parameters, statistics, states, and whether loss, gradients and statistics were finite. If not, nothing else has changed
@@ -58,11 +67,12 @@ struct TrainingGraphs {
 // missing.
 TrainingGraphs make_training_graphs(const Graph& model, const std::string& output, const TrainingOptions& options);
 
-// The update of TrainingGraphs for parameters of these types. Throws Error(kUsage).
-struct NamedType {
+// The update of TrainingGraphs for parameters of these types, or parts of parameters. Throws Error(kUsage).
+struct UpdatedPart {
   std::string name;
   TensorType type;
+  std::int64_t parameter = 0, first = 0;  // its number, and the first of its elements: where random bits come from
 };
-Graph make_update_graph(const std::vector<NamedType>& parameters, const TrainingOptions& options);
+Graph make_update_graph(const std::vector<UpdatedPart>& parts, const TrainingOptions& options);
 
 }  // namespace rewright

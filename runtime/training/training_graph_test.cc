@@ -7,6 +7,7 @@
 #include "graph/builder.h"
 #include "operators/random_bits.h"
 #include "operators/testing.h"
+#include "runtime/cpu/backend.h"
 #include "runtime/training/mixed_precision.h"
 
 namespace rewright {
@@ -134,7 +135,7 @@ TEST_CASE("updates are those of the papers") {
 TEST_CASE("a step in one graph is gradients and update, and it lowers the loss") {
   std::mt19937 random(4);
   const Graph model = perceptron(random);
-  TrainingOptions options{.update = {.method = UpdateMethod::kAdam}, .clip_norm = 0.5};
+  const TrainingOptions options{.update = {.method = UpdateMethod::kAdam}};
   const TrainingGraphs graphs = make_training_graphs(model, "", options);
   REQUIRE(graphs.parameters.size() == 4);
   REQUIRE(graphs.states.size() == 2);
@@ -179,6 +180,84 @@ TEST_CASE("a step in one graph is gradients and update, and it lowers the loss")
   CHECK(after.back().integers() == std::vector<std::int64_t>{0});
   const std::vector<Tensor> before = joined({parameters, states});
   for (std::size_t n = 0; n < before.size(); ++n) CHECK(after[n + 1] == before[n]);
+}
+
+TEST_CASE("gradients of a step are clipped by the length of all of them") {
+  std::mt19937 random(5);
+  const Graph model = perceptron(random);
+  const TrainingGraphs graphs = make_training_graphs(model, "", {.clip_norm = 0.01});
+  std::vector<Tensor> inputs{random_tensor({4, 3}, random),
+                             Tensor::from_integers(DataType::kInt64, {4}, std::vector<std::int64_t>{0, 1, 1, 0})};
+  for (const double v : {1, 0, 1, 1}) inputs.push_back(Tensor::scalar(DataType::kFloat, v));  // step, part, scale, rate
+  for (const TrainedTensor& p : graphs.parameters) inputs.push_back(model.value(p.in_model).constant);
+  const std::vector<Tensor> after = interpret(graphs.step, inputs);
+  double moved = 0;
+  for (std::size_t p = 0; p < graphs.parameters.size(); ++p) {
+    const std::vector<double> from = inputs[6 + p].reals(), to = after[1 + p].reals();
+    for (std::size_t n = 0; n < from.size(); ++n) moved += (to[n] - from[n]) * (to[n] - from[n]);
+  }
+  CHECK(std::sqrt(moved) == Approx(0.01).epsilon(1e-4));
+}
+
+TEST_CASE("numbers rounded at random have themselves as their mean, and are one of their neighbours") {
+  std::mt19937 random(6);
+  for (const DataType type : {DataType::kHalf, DataType::kBfloat16}) {
+    // Also beside powers of 2, where distances change, and below the smallest normal numbers.
+    std::vector<double> x{1, -1, 1 + 1e-5, -1 + 1e-5, 2 - 1e-4, 0, 3e-8, type == DataType::kHalf ? -1e-7 : -3e-40, 0.1, -700.3};
+    std::uniform_real_distribution<double> uniform(-3, 3);
+    while (x.size() < 40) x.push_back(static_cast<float>(uniform(random)));
+    const auto count = static_cast<std::int64_t>(x.size());
+    const Tensor values = Tensor::from_reals(DataType::kFloat, {count}, x);
+    const std::vector<double> wanted = values.reals();
+    Graph g;
+    NodeBuilder b(g);
+    const TensorType scalar{DataType::kInt64, {}};
+    const ValueId v = g.add_input("x", {DataType::kFloat, {count}});
+    const RandomSource source{11, g.add_input("step", scalar), g.add_input("part", scalar)};
+    g.add_output("", b.cast(add_stochastic_round(b, v, type, source), DataType::kDouble));
+    std::vector<double> sum(x.size()), low(x.size(), INFINITY), high(x.size(), -INFINITY);
+    constexpr int kSteps = 4000;
+    const auto session = cpu_backend().prepare(g, {});
+    for (int step = 0; step < kSteps; ++step) {
+      const std::vector<Tensor> inputs{values, Tensor::scalar(DataType::kInt64, step), Tensor::scalar(DataType::kInt64, 0)};
+      const std::vector<double> found = session->run(inputs)[0].reals();
+      for (std::size_t n = 0; n < x.size(); ++n)
+        sum[n] += found[n], low[n] = std::min(low[n], found[n]), high[n] = std::max(high[n], found[n]);
+    }
+    for (std::size_t n = 0; n < x.size(); ++n) {
+      INFO(name(type) << ": " << wanted[n]);
+      CHECK(low[n] <= wanted[n]);
+      CHECK(high[n] >= wanted[n]);
+      // Both, if they differ, are neighbours: what lies between rounds to one of them.
+      const double between = converted(Tensor::scalar(DataType::kDouble, (low[n] + high[n]) / 2), type).reals()[0];
+      CHECK((between == low[n] || between == high[n]));
+      // Five deviations.
+      CHECK(std::abs(sum[n] / kSteps - wanted[n]) <= 5 * 0.5 * (high[n] - low[n]) / std::sqrt(kSteps));
+      // What has no rest stays.
+      if (converted(Tensor::scalar(DataType::kDouble, wanted[n]), type).reals()[0] == wanted[n]) CHECK(low[n] == high[n]);
+    }
+  }
+}
+
+TEST_CASE("small steps are lost by rounding to the nearest, and not by rounding at random") {
+  // w = 1, gradient 1, rate 2^-12: a sixteenth of the distance to the next smaller bfloat16.
+  const auto after = [](bool stochastic, std::uint64_t seed) {
+    TrainingOptions options;
+    options.seed = seed, options.stochastic = stochastic;
+    const auto session = cpu_backend().prepare(make_update_graph({{"w", {DataType::kBfloat16, {256}}}}, options), {});
+    Tensor w = Tensor::from_reals(DataType::kBfloat16, {256}, std::vector<double>(256, 1));
+    const Tensor gradient = w;
+    for (int step = 1; step <= 64; ++step) {
+      const auto number = [](double v) { return Tensor::scalar(DataType::kFloat, v); };
+      w = session->run(std::vector{number(0x1p-12), number(step), w, gradient})[0];
+    }
+    double sum = 0;
+    for (const double v : w.reals()) sum += v;
+    return sum / 256;
+  };
+  CHECK(after(false, 1) == 1);
+  for (const std::uint64_t seed : {1, 2, 3}) CHECK(std::abs(after(true, seed) - (1 - 64 * 0x1p-12)) < 2.5e-3);
+  CHECK(after(true, 1) == after(true, 1));
 }
 
 TEST_CASE("what is dropped depends on the seed, the step and the part alone") {

@@ -30,13 +30,17 @@ struct Options {
   int zero = 0;
   std::string target = "target";
   std::vector<double> mean, deviation;
-  std::string rewrite, step_graph, memory_budget, precision = "float32";
+  std::string rewrite, step_graph, memory_budget, precision = "float32", weights = "float32", rounding = "nearest";
   TrainOptions train;
 };
 
 RateSchedule::Kind schedule_from_name(const std::string& name) {
   if (name == "cosine") return RateSchedule::Kind::kCosine;
   return name == "step" ? RateSchedule::Kind::kStep : RateSchedule::Kind::kConstant;
+}
+
+DataType type_from_name(const std::string& name) {
+  return name == "float16" ? DataType::kHalf : name == "bfloat16" ? DataType::kBfloat16 : DataType::kFloat;
 }
 
 WantedData wanted_data(const Graph& model, const TrainOptions& train, const Options& options) {
@@ -102,8 +106,7 @@ ExchangeOptions exchange_from(const Options& options) {
   e.all_reduce = all_reduce_from_name(options.all_reduce);
   require_choice(options, e.all_reduce.strategy != AllReduceStrategy::kEngine);
   e.bucket_bytes = options.bucket == "0" ? 0 : parse_bytes(options.bucket);
-  if (options.gradients == "float16") e.gradients = DataType::kHalf;
-  if (options.gradients == "bfloat16") e.gradients = DataType::kBfloat16;
+  e.gradients = type_from_name(options.gradients);
   e.zero = options.zero;
   return e;
 }
@@ -128,8 +131,9 @@ int train_with(Options options, Communicator& processes) {
   TrainOptions o = options.train;
   o.graph.loss = loss_from_name(options.loss);
   o.graph.update.method = update_method_from_name(options.optimizer);
-  if (options.precision != "float32")
-    o.graph.precision = options.precision == "float16" ? DataType::kHalf : DataType::kBfloat16;
+  o.graph.precision = type_from_name(options.precision);
+  o.graph.weights = type_from_name(options.weights);
+  o.graph.stochastic = options.rounding == "stochastic";
   o.schedule = {schedule_from_name(options.schedule), options.rate, o.schedule.warm_up};
   o.seed = options.common.seed;
   o.threads = thread_count(options.common);
@@ -270,6 +274,12 @@ CLI::App* add_train(CLI::App& program, Run& run) {
   command->add_option("--precision", o.precision, "what products compute in; weights and all else stay float32")
       ->capture_default_str()
       ->check(CLI::IsMember({"float32", "bfloat16", "float16"}));
+  command->add_option("--weights", o.weights, "what weights, gradients and the optimizer's states are kept as")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"float32", "bfloat16", "float16"}));
+  command->add_option("--rounding", o.rounding, "of weights and states that are kept in 16 bits: nearest or stochastic")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"nearest", "stochastic"}));
   command->add_option("--frozen", o.train.graph.frozen, "a weight that stays as it is (repeatable)")->type_name("NAME");
   command->add_option("--batch", o.train.batch, "examples in a step, of all processes together")
       ->capture_default_str()
