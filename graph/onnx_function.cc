@@ -55,8 +55,15 @@ Producers producers_of(const std::vector<const Node*>& members) {
   return result;
 }
 
-std::uint64_t structure_of(const Graph& graph, const std::vector<const Node*>& members, const Producers& producers) {
+// What a call is given is told by its place, not by its contents: weights that were trained are weights of the same call. Equal
+// constants count as one, since they may become one.
+std::uint64_t structure_of(const Graph& graph, const std::vector<const Node*>& members, const Producers& producers,
+                           const std::vector<ValueId>& call_inputs) {
   std::uint64_t h = members.size();
+  std::unordered_map<std::uint64_t, std::uint64_t> given;  // constants by their contents
+  for (std::uint64_t n = 0; n < call_inputs.size(); ++n)
+    if (call_inputs[n] != kNoValue && graph.is_constant(call_inputs[n]))
+      given.emplace(graph.value(call_inputs[n]).constant_hash(), n);
   std::unordered_map<ValueId, std::uint64_t> outside;  // numbered as they are met
   for (const Node* node : members) {
     h = mixed(h, std::hash<std::string>()(node->op != nullptr ? node->op->name() : ""));
@@ -67,7 +74,9 @@ std::uint64_t structure_of(const Graph& graph, const std::vector<const Node*>& m
       } else if (const auto from = producers.find(id); from != producers.end()) {
         h = mixed(mixed(mixed(h, 2), from->second.member), from->second.place);
       } else if (graph.is_constant(id)) {
-        h = mixed(mixed(h, 3), graph.value(id).constant_hash());
+        const std::uint64_t contents = graph.value(id).constant_hash();
+        const auto place = given.find(contents);
+        h = place == given.end() ? mixed(mixed(h, 3), contents) : mixed(mixed(h, 6), place->second);
       } else {
         h = mixed(mixed(h, 4), outside.emplace(id, outside.size()).first->second);
       }
@@ -222,7 +231,7 @@ void make_expansion(Graph& graph, std::size_t first, std::string_view node_bytes
                                                         : Port{Port::Kind::kMember, from->second.member, from->second.place});
   }
   expansion.members = static_cast<std::uint32_t>(members.size());
-  expansion.structure = structure_of(graph, pointers, producers);
+  expansion.structure = structure_of(graph, pointers, producers, call_inputs);
   const auto shared = std::make_shared<const Expansion>(std::move(expansion));
   for (std::uint32_t m = 0; m < members.size(); ++m) {
     members[m].expansion = shared;
@@ -236,7 +245,6 @@ std::optional<IntactCall> intact_call(const Graph& graph, const Expansion& expan
   if (members.size() != expansion.members || std::find(members.begin(), members.end(), nullptr) != members.end())
     return std::nullopt;
   const Producers producers = producers_of(members);
-  if (structure_of(graph, members, producers) != expansion.structure) return std::nullopt;
   using Kind = Expansion::Port::Kind;
   IntactCall call;
   for (const Expansion::Port& port : expansion.inputs) {
@@ -248,6 +256,7 @@ std::optional<IntactCall> intact_call(const Graph& graph, const Expansion& expan
     if (port.place >= ids.size()) return std::nullopt;
     call.inputs.push_back(ids[port.place]);
   }
+  if (structure_of(graph, members, producers, call.inputs) != expansion.structure) return std::nullopt;
   std::set<ValueId> outputs;
   for (const Expansion::Port& port : expansion.outputs) {
     const bool is_made = port.kind == Kind::kMember;

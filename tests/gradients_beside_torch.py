@@ -60,7 +60,7 @@ def recurrent(operator, order, torch_function, **attributes):
     def peer(x, w, r, b):
         states = torch.zeros(1, batch, hidden)
         states = (states, states) if operator == "LSTM" else states
-        result, _ = torch_function(x, states, [w, r, b[0], b[1]], True, 1, 0.0, True, False, False)
+        result, *_ = torch_function(x, states, [w, r, b[0], b[1]], True, 1, 0.0, True, False, False)
         return result.reshape(length, 1, batch, hidden)
 
     constants = {"rows": rows, "axis": axis, "flat": numpy.array([1, -1], numpy.int64)}
@@ -90,7 +90,9 @@ def cases():
     volume = [values(1, 2, 3, 4, 3), values(1, 2, 2, 3, 3)]
     yield single("GridSample", volume, lambda x, g: functional.grid_sample(x, g, align_corners=False), name="GridSample 3-D")
     image = values(2, 4, 7, 6)
-    yield single("Conv", [image, values(6, 2, 3, 3), values(6)], lambda x, w, b: functional.conv2d(x, w, b, 2, 1, 1, 2), strides=[2, 2], pads=[1, 1, 1, 1], group=2)
+    around = {"strides": [2, 2], "pads": [1, 1, 1, 1]}
+    filters = [image, values(6, 2, 3, 3), values(6)]
+    yield single("Conv", filters, lambda x, w, b: functional.conv2d(x, w, b, 2, 1, 1, 2), group=2, **around)
     yield single(
         "ConvTranspose",
         [image, values(4, 3, 3, 2), values(3)],
@@ -99,15 +101,18 @@ def cases():
         pads=[1, 0, 1, 0],
         output_padding=[1, 0],
     )
-    yield single("MaxPool", [image], lambda x: functional.max_pool2d(x, 3, 2, 1), kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
-    yield single("AveragePool", [image], lambda x: functional.avg_pool2d(x, 3, 2, 1, count_include_pad=False), kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+    yield single("MaxPool", [image], lambda x: functional.max_pool2d(x, 3, 2, 1), kernel_shape=[3, 3], **around)
+    inside = lambda x: functional.avg_pool2d(x, 3, 2, 1, count_include_pad=False)
+    yield single("AveragePool", [image], inside, kernel_shape=[3, 3], **around)
     yield single("LayerNormalization", [values(3, 5, 8), values(8), values(8)], lambda x, s, b: functional.layer_norm(x, (8,), s, b))
     yield single("GroupNormalization", [image, values(4), values(4)], lambda x, s, b: functional.group_norm(x, 2, s, b), num_groups=2)
     yield single("InstanceNormalization", [image, values(4), values(4)], lambda x, s, b: functional.instance_norm(x, weight=s, bias=b))
     yield single("RMSNormalization", [values(3, 5, 8), values(8)], lambda x, s: functional.rms_norm(x, (8,), s, 1e-5), opset=23)
     yield single("Softmax", [values(3, 7)], lambda x: torch.softmax(x, 1), axis=1)
     yield single("Gelu", [values(3, 7)], functional.gelu)
-    yield single("Einsum", [values(2, 3, 4), values(2, 4, 5), values(5)], lambda a, b, c: torch.einsum("bij,bjk,k->ki", a, b, c), equation="bij,bjk,k->ki")
+    equation = "bij,bjk,k->ki"
+    factors = [values(2, 3, 4), values(2, 4, 5), values(5)]
+    yield single("Einsum", factors, lambda a, b, c: torch.einsum(equation, a, b, c), equation=equation)
     for mode, torch_mode in (("linear", "bilinear"), ("cubic", "bicubic")):
         resize = [node("Resize", ["x0", "", "", "sizes"], ["y"], mode=mode)]
         yield Case(
@@ -127,16 +132,19 @@ def cases():
             lambda x, u, r=torch_reduction: x.scatter_reduce(0, torch.from_numpy(places), u, r),
             {"places": places},
         )
-    yield Case("TopK", [node("TopK", ["x0", "k"], ["y", "i"])], [values(3, 7)], lambda x: torch.topk(x, 3)[0], {"k": numpy.array([3], numpy.int64)})
+    largest = [node("TopK", ["x0", "k"], ["y", "i"])]
+    yield Case("TopK", largest, [values(3, 7)], lambda x: torch.topk(x, 3)[0], {"k": numpy.array([3], numpy.int64)})
     query = [values(2, 3, 5, 4), values(2, 3, 6, 4), values(2, 3, 6, 4)]
     yield single("Attention", query, functional.scaled_dot_product_attention, opset=23)
     block = {"image": numpy.array([5, 6], numpy.int64), "block": numpy.array([2, 3], numpy.int64)}
-    yield single("Col2Im", [values(2, 12, 12)], lambda x: functional.fold(x, (5, 6), (2, 3), stride=(1, 2), padding=(0, 1)), block, strides=[1, 2], pads=[0, 1, 0, 1])
+    folded = lambda x: functional.fold(x, (5, 6), (2, 3), stride=(1, 2), padding=(0, 1))
+    yield single("Col2Im", [values(2, 12, 12)], folded, block, strides=[1, 2], pads=[0, 1, 0, 1])
 
     def spectrum(x, w):
         return torch.view_as_real(torch.stft(x, 8, 4, 8, w, False, return_complex=True)).transpose(1, 2)
 
-    yield Case("STFT", [node("STFT", ["x0", "step", "x1"], ["y"])], [values(2, 20), values(8)], spectrum, {"step": numpy.array(4, numpy.int64)})
+    frames = [node("STFT", ["x0", "step", "x1"], ["y"])]
+    yield Case("STFT", frames, [values(2, 20), values(8)], spectrum, {"step": numpy.array(4, numpy.int64)})
 
 
 def model_of(case, weights, second):

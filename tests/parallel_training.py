@@ -81,6 +81,14 @@ class ParallelTraining(training.Fixture):
         self.assertEqual(self.trained("one.onnx", *half), self.trained("many.onnx", *half, "--zero", "2", processes=2))
         self.assertNotEqual((self.folder / "many.onnx").read_bytes(), one)
 
+    def test_clipped_or_rounded_at_random_it_does_as_well(self):
+        for more in (["--clip", "0.1"], ["--weights", "bfloat16", "--rounding", "stochastic"]):
+            options = ["--shards", "12", "--epochs", "2", *more]
+            one = self.trained("one.onnx", *options)
+            self.assertNotEqual(one, self.trained("other.onnx", "--shards", "12", "--epochs", "2"))
+            for way in (["--zero", "1"], ["--zero", "3", "--bucket", "64"]):
+                self.assertEqual(self.trained("many.onnx", *options, *way, processes=3), one, way)
+
     def test_a_process_that_is_killed_loses_nothing_before_the_last_checkpoint(self):
         rng = random.Random(4)
         options = ["--epochs", "40", "--shards", "12", "--checkpoint", str(self.state), "--save-every", "5", "--resume"]

@@ -255,6 +255,45 @@ class Training(Fixture):
         self.write("huge", numpy.full((24, 4), 3e38, "float32"), self.targets[:24])
         self.refused('the loss or a gradient is not finite, first in the result of', data="huge")
 
+    def test_weights_of_16_bits_train_as_well(self):
+        facts = self.folder / "facts"
+        judged = ["--epochs", "20", "--validate", str(self.folder / "data"), "--json", str(facts)]
+        for kind in ("bfloat16", "float16"):
+            for rounding in ("nearest", "stochastic"):
+                self.trained("out.onnx", *judged, "--weights", kind, "--rounding", rounding)
+                self.assertGreater(json.loads(facts.read_text())["validation"]["accuracy"], 0.8, (kind, rounding))
+        weights = {t.name: numpy_helper.to_array(t) for t in onnx.load(self.folder / "out.onnx").graph.initializer}
+        self.assertEqual(weights["w1"].dtype, numpy.float32)
+        numpy.testing.assert_array_equal(weights["w1"], weights["w1"].astype(numpy.float16).astype(numpy.float32))
+
+    def test_a_recurrent_network_stays_one(self):
+        model = perceptron()
+        rng = numpy.random.default_rng(3)
+        for name, shape in (("w", (1, 24, 4)), ("r", (1, 24, 6)), ("b", (1, 48)), ("head", (6, 3))):
+            model.graph.initializer.append(numpy_helper.from_array(0.5 * rng.normal(size=shape).astype("float32"), name))
+        model.graph.ClearField("node")
+        model.graph.node.extend(
+            [
+                helper.make_node("LSTM", ["x", "w", "r", "b"], ["", "last"], hidden_size=6, name="network"),
+                helper.make_node("Squeeze", ["last", "axis"], ["state"]),
+                helper.make_node("MatMul", ["state", "head"], ["y"]),
+            ]
+        )
+        model.graph.initializer.append(numpy_helper.from_array(numpy.array([0]), "axis"))
+        model.graph.input[0].CopyFrom(helper.make_tensor_value_info("x", TensorProto.FLOAT, [5, "N", 4]))
+        model.graph.node.insert(0, helper.make_node("Transpose", ["given"], ["x"], perm=[1, 0, 2]))
+        model.graph.input[0].CopyFrom(helper.make_tensor_value_info("given", TensorProto.FLOAT, ["N", 5, 4]))
+        onnx.save(model, self.folder / "recurrent.onnx")
+        x = rng.normal(size=(96, 5, 4)).astype("float32")
+        self.write("sequences", x, x[:, -1, :3].argmax(1))
+        (self.folder / "sequences" / "x.npy").rename(self.folder / "sequences" / "given.npy")
+        facts = self.folder / "facts"
+        judged = ["--epochs", "30", "--validate", str(self.folder / "sequences"), "--json", str(facts)]
+        self.trained("out.onnx", *judged, data="sequences", model="recurrent.onnx")
+        self.assertGreater(json.loads(facts.read_text())["validation"]["accuracy"], 0.7)
+        nodes = onnx.load(self.folder / "out.onnx").graph.node
+        self.assertEqual([n.op_type for n in nodes], ["Transpose", "LSTM", "Squeeze", "MatMul"])
+
     def test_what_cannot_be_trained_on_is_refused(self):
         self.write("short", self.x[:5], self.targets[:5])
         self.refused("fewer than a batch", data="short")
