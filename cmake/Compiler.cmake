@@ -11,9 +11,9 @@ endif()
 # Assertions stay on in release: they guard our own invariants, never the user's input, and cost next to nothing.
 set(CMAKE_C_FLAGS_RELEASE "-O2")
 set(CMAKE_CXX_FLAGS_RELEASE "-O2")
-# -Og and -g1: with the sanitizers, -O1 takes twice the time to compile, and -g gives the same lines in reports at twice the size.
-set(CMAKE_C_FLAGS_SANITIZE "-Og -g1 -fno-omit-frame-pointer")
-set(CMAKE_CXX_FLAGS_SANITIZE "-Og -g1 -fno-omit-frame-pointer")
+# -g1: -g gives the same lines in reports at twice the size.
+set(CMAKE_C_FLAGS_SANITIZE "-O1 -g1 -fno-omit-frame-pointer")
+set(CMAKE_CXX_FLAGS_SANITIZE "-O1 -g1 -fno-omit-frame-pointer")
 
 find_program(REWRIGHT_CCACHE ccache)
 mark_as_advanced(REWRIGHT_CCACHE)
@@ -22,8 +22,10 @@ if(REWRIGHT_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${REWRIGHT_CCACHE})
 endif()
 
+# The checks left out take a quarter of the time to compile, and see what the address sanitizer sees as well (null pointers, accesses
+# beyond an object) or what nothing here does (casts to a wrong class).
 if(REWRIGHT_SANITIZE)
-  add_compile_options(-fsanitize=${REWRIGHT_SANITIZE} -fno-sanitize-recover=all)
+  add_compile_options(-fsanitize=${REWRIGHT_SANITIZE} -fno-sanitize=null,object-size,vptr -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${REWRIGHT_SANITIZE})
 endif()
 

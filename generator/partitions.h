@@ -69,7 +69,8 @@ class Partitions {
       file_->read(s.at, piece.data(), s.records * sizeof(Record));
       take(std::span<const Record>(piece));
     }
-    const auto [first, last] = std::ranges::equal_range(buffer_, p, {}, [&](const Record& r) { return partition(r); });
+    const auto first = std::partition_point(buffer_.begin(), buffer_.end(), [&](const Record& r) { return partition(r) < p; });
+    const auto last = std::partition_point(first, buffer_.end(), [&](const Record& r) { return partition(r) == p; });
     if (first != last) take(std::span<const Record>(first, last));
   }
   void clear() {

@@ -401,14 +401,15 @@ std::vector<ProfiledOperator> CostModel::operators() const {
 double CostModel::cost(const MatchedGraph& graph) {
   double total = 0;
   visit(graph, [&](const Signature& signature, double share, std::span<const std::uint32_t> nodes) {
-    total += least() * static_cast<double>(nodes.size());
-    if (signature.opaque)
-      total += roofline_.call_seconds;
-    else if (!signature.traits.free)
-      total += share * price(signature);
+    total += added(signature, share, nodes.size(), price(signature));
   });
   if (options_.objective == Objective::kMemory) total += peak_bytes(graph) / roofline_.bytes_per_second;
   return total;
+}
+
+double CostModel::added(const Signature& signature, double share, std::size_t nodes, double own) const {
+  const double executed = signature.opaque ? roofline_.call_seconds : signature.traits.free ? 0 : share * own;
+  return least() * static_cast<double>(nodes) + executed;
 }
 
 double CostModel::price(const Signature& signature) const {
@@ -428,15 +429,11 @@ std::vector<NodeWork> CostModel::work(const MatchedGraph& graph) {
   visit(graph, [&](const Signature& signature, double share, std::span<const std::uint32_t> nodes) {
     for (const std::uint32_t n : nodes) {
       const Signature& own = *signatures_[signature_of(graph, graph.graph->nodes()[n])];
-      result[n] = {0, own.traits.operations, own.traits.bytes, &own == &signature ? share : 0};
+      result[n] = {0, own.traits.operations, own.traits.bytes, 0};
     }
     NodeWork& last = result[nodes.back()];
-    if (nodes.size() > 1) last.share = 1;
-    last.seconds = least() * static_cast<double>(nodes.size());
-    if (signature.opaque)
-      last.seconds += roofline_.call_seconds;
-    else if (!signature.traits.free)
-      last.seconds += share * seconds(signature);
+    last.share = nodes.size() > 1 ? 1 : share;
+    last.seconds = added(signature, share, nodes.size(), seconds(signature));
   });
   return result;
 }
@@ -444,11 +441,8 @@ std::vector<NodeWork> CostModel::work(const MatchedGraph& graph) {
 Quantities CostModel::quantities(const MatchedGraph& graph) {
   Quantities result;
   visit(graph, [&](const Signature& signature, double share, std::span<const std::uint32_t> nodes) {
-    result.seconds += least() * static_cast<double>(nodes.size());
-    if (signature.opaque) result.seconds += roofline_.call_seconds;
-    if (signature.opaque || signature.traits.free) return;
-    result.seconds += share * seconds(signature);
-    result.moved_bytes += share * signature.traits.bytes;
+    result.seconds += added(signature, share, nodes.size(), seconds(signature));
+    if (!signature.opaque && !signature.traits.free) result.moved_bytes += share * signature.traits.bytes;
   });
   result.peak_bytes = peak_bytes(graph);
   return result;
@@ -591,7 +585,7 @@ std::vector<std::pair<std::vector<std::uint32_t>, double>> CostModel::groups(con
   visit(graph, [&](const Signature& signature, double share, std::span<const std::uint32_t> nodes) {
     if (nodes.size() < 2) return;
     found.emplace_back(std::vector<std::uint32_t>(nodes.begin(), nodes.end()),
-                       least() * static_cast<double>(nodes.size()) + share * price(signature));
+                       added(signature, share, nodes.size(), price(signature)));
   });
   return found;
 }

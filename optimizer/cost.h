@@ -153,6 +153,8 @@ class CostModel {
   double estimate(const Signature& signature) const;  // by the roofline
   double seconds(const Signature& signature) const;
   double price(const Signature& signature) const;  // what it adds to the cost: seconds, unless the objective is another
+  // What nodes that are timed together add, if they cost `own` and `share` of that counts.
+  double added(const Signature& signature, double share, std::size_t nodes, double own) const;
   double peak_bytes(const MatchedGraph& graph);
   static void take(Signature& signature, std::optional<double> seconds);
   void measure(std::span<Signature* const> batch);

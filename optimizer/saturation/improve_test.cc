@@ -78,7 +78,7 @@ TEST_CASE("saturation and backtracking find what trying all graphs finds") {
 }
 
 TEST_CASE("auto finds no less than saturation") {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef REWRIGHT_SANITIZED
   constexpr std::uint64_t kGraphs = 2;
 #else
   constexpr std::uint64_t kGraphs = 8;
