@@ -40,6 +40,7 @@ const Procedure* find_procedure(std::string_view domain, std::string_view type) 
     register_random(p);
     register_learned(p);
     register_classical(p);
+    register_pictures(p);
     register_optimizers(p);
     return p;
   }();

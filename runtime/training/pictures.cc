@@ -1,8 +1,5 @@
 #include "runtime/training/pictures.h"
 
-#include <png.h>
-#include <turbojpeg.h>
-
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -15,43 +12,14 @@ namespace rewright {
 
 namespace {
 
-constexpr std::int64_t kMostPixels = std::int64_t{1} << 27;
-
 [[noreturn]] void refuse(const std::filesystem::path& file, const std::string& why) {
   throw Error(ErrorCode::kBadInput, why, file.string());
 }
 
-Picture blank(const std::filesystem::path& file, std::int64_t height, std::int64_t width, std::int64_t channels) {
-  if (height < 1 || width < 1 || height > kMostPixels / width)
-    refuse(file, "is a picture of " + std::to_string(height) + " x " + std::to_string(width) + " pixels");
-  return {height, width, channels, std::vector<std::uint8_t>(static_cast<std::size_t>(height * width * channels))};
-}
-
-Picture read_jpeg(const std::filesystem::path& file, std::span<const std::byte> bytes, std::int64_t channels) {
-  const std::unique_ptr<void, int (*)(tjhandle)> decoder(tjInitDecompress(), tjDestroy);
-  if (!decoder) throw Error(ErrorCode::kMissing, "no memory for decoding", file.string());
-  const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
-  const auto problem = [&] { return "is a damaged JPEG file: " + std::string(tjGetErrorStr2(decoder.get())); };
-  int width = 0, height = 0, sampling = 0, space = 0;
-  if (tjDecompressHeader3(decoder.get(), data, bytes.size(), &width, &height, &sampling, &space) != 0) refuse(file, problem());
-  Picture picture = blank(file, height, width, channels);
-  if (tjDecompress2(decoder.get(), data, bytes.size(), picture.pixels.data(), width, 0, height,
-                    channels == 1 ? TJPF_GRAY : TJPF_RGB, TJFLAG_STOPONWARNING) != 0)
-    refuse(file, problem());
-  return picture;
-}
-
-Picture read_png(const std::filesystem::path& file, std::span<const std::byte> bytes, std::int64_t channels) {
-  png_image image{};
-  image.version = PNG_IMAGE_VERSION;
-  const std::unique_ptr<png_image, void (*)(png_image*)> freed(&image, png_image_free);
-  const auto problem = [&] { return "is a damaged PNG file: " + std::string(image.message); };
-  if (png_image_begin_read_from_memory(&image, bytes.data(), bytes.size()) == 0) refuse(file, problem());
-  Picture picture = blank(file, image.height, image.width, channels);
-  image.format = channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
-  const png_color black{};
-  if (png_image_finish_read(&image, &black, picture.pixels.data(), 0, nullptr) == 0) refuse(file, problem());
-  return picture;
+Picture read_picture(const std::filesystem::path& file, std::int64_t channels) {
+  const FileBytes content = map_file(file);
+  const Picture picture = decode_picture(content.bytes, file.string());
+  return channels == 1 ? grey(picture) : picture;
 }
 
 // The pixels that one place of a resized axis is a mean of.
@@ -123,7 +91,8 @@ std::vector<std::filesystem::path> sorted_entries(const std::filesystem::path& f
     std::string extension = entry.path().extension().string();
     std::transform(extension.begin(), extension.end(), extension.begin(),
                    [](char c) { return 'A' <= c && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-    const bool picture = extension == ".jpg" || extension == ".jpeg" || extension == ".png";
+    constexpr std::string_view kPictures[] = {".jpg", ".jpeg", ".png", ".bmp", ".pbm", ".pgm", ".ppm", ".pnm"};
+    const bool picture = std::ranges::find(kPictures, extension) != std::end(kPictures);
     if (!name.starts_with('.') && (folders ? entry.is_directory() : entry.is_regular_file() && picture))
       result.push_back(entry.path());
   }
@@ -132,13 +101,6 @@ std::vector<std::filesystem::path> sorted_entries(const std::filesystem::path& f
 }
 
 }  // namespace
-
-Picture read_picture(const std::filesystem::path& file, std::int64_t channels) {
-  const FileBytes content = map_file(file);
-  if (content.text().starts_with("\x89PNG")) return read_png(file, content.bytes, channels);
-  if (content.text().starts_with("\xff\xd8")) return read_jpeg(file, content.bytes, channels);
-  refuse(file, "is neither a JPEG nor a PNG file");
-}
 
 std::vector<float> resized(const Picture& picture, std::int64_t height, std::int64_t width) {
   const std::vector<Weights> rows = axis_weights(picture.height, height), columns = axis_weights(picture.width, width);
@@ -195,7 +157,7 @@ Dataset read_pictures(const std::filesystem::path& folder, const WantedData& wan
   const std::vector<std::filesystem::path> folders = sorted_entries(folder, true);
   for (std::size_t n = 0; n < folders.size(); ++n) {
     const std::vector<std::filesystem::path> inside = sorted_entries(folders[n], false);
-    if (inside.empty()) refuse(folders[n], "holds no JPEG or PNG files");
+    if (inside.empty()) refuse(folders[n], "holds no JPEG, PNG, BMP or PNM files");
     files.insert(files.end(), inside.begin(), inside.end());
     classes.resize(files.size(), static_cast<std::int64_t>(n));
   }

@@ -5,19 +5,10 @@
 #include <filesystem>
 #include <vector>
 
+#include "operators/pictures.h"
 #include "runtime/training/dataset.h"
 
 namespace rewright {
-
-// Interleaved channels, row by row from the top.
-struct Picture {
-  std::int64_t height = 0, width = 0, channels = 0;
-  std::vector<std::uint8_t> pixels;
-};
-
-// A JPEG or PNG file as 1 channel (grey) or 3 (red, green, blue); what is transparent is seen on black. Throws Error(kBadInput)
-// for what is damaged, or larger than 2^27 pixels.
-Picture read_picture(const std::filesystem::path& file, std::int64_t channels);
 
 // The numbers of the resized picture, [channels, height, width] from 0 to 255: each is a mean of the pixels around its place,
 // with weights that fall linearly over one pixel of the larger of both grids.
@@ -26,9 +17,9 @@ std::vector<float> resized(const Picture& picture, std::int64_t height, std::int
 // Is this a folder of folders rather than one of .npy files?
 bool holds_class_folders(const std::filesystem::path& folder);
 
-// A folder with a folder of JPEG and PNG files for each class; classes are numbered in the order of their names. The model has
-// one input, [N, 1 or 3, height, width], of numbers from 0 to 1, less the mean and divided by the deviation. Files are decoded
-// when their example is asked for.
+// A folder with a folder of JPEG, PNG, BMP and PNM files for each class; classes are numbered in the order of their names. The
+// model has one input, [N, 1 or 3, height, width], of numbers from 0 to 1, less the mean and divided by the deviation. Files
+// are decoded when their example is asked for.
 Dataset read_pictures(const std::filesystem::path& folder, const WantedData& wanted);
 
 }  // namespace rewright

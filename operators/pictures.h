@@ -1,0 +1,30 @@
+// Pictures from the bytes of their files.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace rewright {
+
+// Interleaved channels, row by row from the top.
+struct Picture {
+  std::int64_t height = 0, width = 0, channels = 0;
+  std::vector<std::uint8_t> pixels;
+};
+
+// The last three are known, but not decoded.
+enum class PictureFormat { kUnknown, kJpeg, kPng, kBmp, kPnm, kWebP, kTiff, kJpeg2000 };
+PictureFormat picture_format(std::span<const std::byte> bytes);
+
+// JPEG, PNG, BMP (of 8, 24 or 32 bits, not compressed) or PNM (P1 to P6, of up to 8 bits) as 3 channels: red, green, blue. What
+// is transparent is seen on black. Throws Error(kUnsupported) for a format that is not decoded, and Error(kBadInput) for what
+// is damaged, no picture, or larger than 2^27 pixels; `name` is where the error says it was.
+Picture decode_picture(std::span<const std::byte> bytes, const std::string& name);
+
+// One channel: luma by ITU-R BT.601, (19595 R + 38470 G + 7471 B + 2^15) / 2^16.
+Picture grey(const Picture& rgb);
+
+}  // namespace rewright

@@ -1,0 +1,146 @@
+#include "operators/pictures.h"
+
+#include <png.h>
+#include <turbojpeg.h>
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <random>
+
+#include "operators/error.h"
+
+namespace rewright {
+namespace {
+
+Picture random_picture(std::int64_t height, std::int64_t width, std::int64_t channels, std::mt19937& random) {
+  Picture p{height, width, channels, {}};
+  for (std::int64_t n = 0; n < height * width * channels; ++n) p.pixels.push_back(static_cast<std::uint8_t>(random()));
+  return p;
+}
+
+std::string as_png(const Picture& picture) {
+  png_image image{};
+  image.version = PNG_IMAGE_VERSION;
+  image.width = static_cast<png_uint_32>(picture.width), image.height = static_cast<png_uint_32>(picture.height);
+  image.format = picture.channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
+  png_alloc_size_t size = 0;
+  REQUIRE(png_image_write_to_memory(&image, nullptr, &size, 0, picture.pixels.data(), 0, nullptr) != 0);
+  std::string bytes(size, '\0');
+  REQUIRE(png_image_write_to_memory(&image, bytes.data(), &size, 0, picture.pixels.data(), 0, nullptr) != 0);
+  return bytes;
+}
+
+std::string as_jpeg(const Picture& rgb) {
+  tjhandle encoder = tjInitCompress();
+  unsigned char* bytes = nullptr;
+  unsigned long size = 0;
+  REQUIRE(tjCompress2(encoder, rgb.pixels.data(), static_cast<int>(rgb.width), 0, static_cast<int>(rgb.height), TJPF_RGB,
+                      &bytes, &size, TJSAMP_444, 95, 0) == 0);
+  const std::string result(reinterpret_cast<const char*>(bytes), size);
+  tjFree(bytes);
+  tjDestroy(encoder);
+  return result;
+}
+
+std::string number(std::int64_t value, int bytes) {
+  std::string result;
+  for (; bytes-- > 0; value >>= 8) result += static_cast<char>(value & 255);
+  return result;
+}
+
+// Of 24 or 32 bits a pixel, from the bottom or from the top.
+std::string as_bmp(const Picture& rgb, int bits, bool from_top) {
+  std::string pixels;
+  for (std::int64_t row = 0; row < rgb.height; ++row) {
+    const std::int64_t y = from_top ? row : rgb.height - 1 - row;
+    for (std::int64_t x = 0; x < rgb.width; ++x) {
+      const std::uint8_t* p = rgb.pixels.data() + (y * rgb.width + x) * 3;
+      for (const int c : {2, 1, 0}) pixels += static_cast<char>(p[c]);
+      if (bits == 32) pixels += '\0';
+    }
+    pixels.resize((pixels.size() + 3) / 4 * 4);
+  }
+  return "BM" + number(54 + std::ssize(pixels), 4) + number(0, 4) + number(54, 4) + number(40, 4) + number(rgb.width, 4) +
+         number(from_top ? -rgb.height : rgb.height, 4) + number(1, 2) + number(bits, 2) + number(0, 24) + pixels;
+}
+
+std::string as_pnm(const Picture& picture, bool plain) {
+  const bool rgb = picture.channels == 3;
+  std::string text = std::string("P") + (plain ? (rgb ? '3' : '2') : (rgb ? '6' : '5')) + "\n# a comment\n" +
+                     std::to_string(picture.width) + " " + std::to_string(picture.height) + "\n255\n";
+  for (const std::uint8_t value : picture.pixels) {
+    if (plain)
+      text += std::to_string(value) + " ";
+    else
+      text += static_cast<char>(value);
+  }
+  return text;
+}
+
+Picture decoded(const std::string& bytes) { return decode_picture(std::as_bytes(std::span(bytes)), "picture"); }
+
+bool same(const Picture& a, const Picture& b) { return a.height == b.height && a.width == b.width && a.pixels == b.pixels; }
+
+TEST_CASE("pictures are read as they were written, JPEG files nearly so") {
+  std::mt19937 random(1);
+  for (int n = 0; n < 20; ++n) {
+    const Picture rgb = random_picture(1 + random() % 20, 1 + random() % 20, 3, random);
+    const Picture one = random_picture(1 + random() % 20, 1 + random() % 20, 1, random);
+    CHECK(same(decoded(as_png(rgb)), rgb));
+    CHECK(same(grey(decoded(as_png(one))), one));
+    for (const int bits : {24, 32})
+      for (const bool from_top : {false, true}) CHECK(same(decoded(as_bmp(rgb, bits, from_top)), rgb));
+    for (const bool plain : {false, true}) {
+      CHECK(same(decoded(as_pnm(rgb, plain)), rgb));
+      CHECK(same(grey(decoded(as_pnm(one, plain))), one));
+    }
+  }
+  Picture smooth{16, 24, 3, {}};
+  for (std::int64_t y = 0; y < 16; ++y)
+    for (std::int64_t x = 0; x < 24; ++x)
+      for (const std::int64_t value : {8 * y, 10 * x, 100 + y}) smooth.pixels.push_back(static_cast<std::uint8_t>(value));
+  const Picture read = decoded(as_jpeg(smooth));
+  REQUIRE((read.height == 16 && read.width == 24));
+  for (std::size_t k = 0; k < smooth.pixels.size(); ++k) CHECK(std::abs(read.pixels[k] - smooth.pixels[k]) < 12);
+}
+
+TEST_CASE("bits of PBM files are black where they are 1, and values are scaled to 255") {
+  const Picture plain = decoded("P1 3 2\n0 1 0\n110");
+  CHECK(grey(plain).pixels == std::vector<std::uint8_t>{255, 0, 255, 0, 0, 255});
+  CHECK(same(decoded(std::string("P4 3 2\n\x40\xc0")), plain));
+  CHECK(grey(decoded("P2 3 1 4\n0 2 4")).pixels == std::vector<std::uint8_t>{0, 128, 255});
+}
+
+TEST_CASE("damaged pictures are refused in one line, and take no more memory than they claim") {
+  std::mt19937 random(4);
+  const Picture picture = random_picture(12, 10, 3, random);
+  const auto attempt = [](const std::string& bytes) {
+    try {
+      decoded(bytes);
+      return true;
+    } catch (const Error& e) {
+      CHECK(e.code() == ErrorCode::kBadInput);
+      CHECK(std::string(e.what()).find('\n') == std::string::npos);
+      return false;
+    }
+  };
+  for (const std::string& bytes :
+       {as_png(picture), as_jpeg(picture), as_bmp(picture, 24, false), as_pnm(picture, false), as_pnm(picture, true)}) {
+    CHECK(attempt(bytes));
+    for (std::size_t length = 0; length < bytes.size() / 2; length += 3) CHECK(!attempt(bytes.substr(0, length)));
+    for (int n = 0; n < 300; ++n) {
+      std::string damaged = bytes;
+      damaged[random() % damaged.size()] = static_cast<char>(random());
+      attempt(damaged);  // either
+    }
+  }
+  std::string huge = as_png(picture);
+  for (int k = 16; k < 24; k += 4) huge.replace(static_cast<std::size_t>(k), 4, std::string("\x00\x0f\xff\xff", 4));
+  CHECK_THROWS_AS(decoded(huge), Error);
+  CHECK(!attempt("P6 99999999 99999999 255\n"));
+  CHECK(!attempt("GIF89a"));
+  CHECK_THROWS_WITH(decoded("RIFF1234WEBP"), Catch::Contains("not decoded"));
+}
+
+}  // namespace
+}  // namespace rewright
