@@ -6,6 +6,7 @@
 #include "operators/error.h"
 #include "rules/io.h"
 #include "rules/isomorphism.h"
+#include "rules/testing/share.h"
 
 using namespace rewright;
 
@@ -85,7 +86,7 @@ TEST_CASE("rules that differ in anything that counts are different", "[isomorphi
 
 TEST_CASE("every shipped rule is the same with other names and another order, and no other is", "[isomorphism][database]") {
   std::mt19937_64 random(1);
-  const std::vector<Rule>& rules = shipped_rules().rules();
+  const std::vector<Rule> rules = testing::share(shipped_rules().rules());
   for (const Rule& original : rules) {
     Rule other = renamed(original);
     std::shuffle(other.conditions.begin(), other.conditions.end(), random);
@@ -98,8 +99,7 @@ TEST_CASE("every shipped rule is the same with other names and another order, an
       // Two optional biases of a sum give the same rule twice, with the one and with the other.
       if (rules[i].name.find("_without_") != std::string::npos && rules[k].name.find("_without_") != std::string::npos)
         continue;
-      INFO(to_algebra(rules[i]) << to_algebra(rules[k]));
-      CHECK_FALSE(same_rule(rules[i], rules[k]));
+      if (same_rule(rules[i], rules[k])) FAIL_CHECK(to_algebra(rules[i]) << to_algebra(rules[k]));
     }
 }
 

@@ -10,7 +10,7 @@ namespace rewright::testing {
 // Sanitizers make tests ten times as slow, and look for errors of memory, which a part of a collection shows as well as the
 // whole.
 #ifdef REWRIGHT_SANITIZED
-inline constexpr std::size_t kShare = 5;
+inline constexpr std::size_t kShare = 20;
 #else
 inline constexpr std::size_t kShare = 1;
 #endif

@@ -35,7 +35,8 @@ void write_checkpoint(const TrainingCheckpoint& checkpoint, const std::filesyste
   header[kFacts] = checkpoint.facts;
   std::size_t offset = 0;
   for (const auto& [name, tensor] : checkpoint.tensors) {
-    const auto* type = std::find_if(kTypes.begin(), kTypes.end(), [&](const auto& t) { return t.first == tensor.type(); });
+    const auto* type =
+        std::find_if(kTypes.begin(), kTypes.end(), [type = tensor.type()](const auto& t) { return t.first == type; });
     if (type == kTypes.end())
       throw Error(ErrorCode::kUnsupported, "a checkpoint cannot hold " + std::string(rewright::name(tensor.type())), name);
     const std::size_t end = offset + tensor.byte_count();
@@ -73,8 +74,8 @@ TrainingCheckpoint read_checkpoint(const std::filesystem::path& file) {
         result.facts = entry.get<std::map<std::string, std::string>>();
         continue;
       }
-      const auto* type =
-          std::find_if(kTypes.begin(), kTypes.end(), [&](const auto& t) { return t.second == entry.at("dtype"); });
+      const nlohmann::json& wanted = entry.at("dtype");
+      const auto* type = std::find_if(kTypes.begin(), kTypes.end(), [&](const auto& t) { return t.second == wanted; });
       if (type == kTypes.end()) throw refuse("tensor '" + name + "' is of an unknown type");
       const auto sizes = entry.at("shape").get<Sizes>();
       const auto [begin, end] = entry.at("data_offsets").get<std::pair<std::size_t, std::size_t>>();

@@ -92,14 +92,11 @@ void run_tile(const Tile& t) { (t.vectors == 1 ? kOne : kTwo)[static_cast<std::s
 
 // ---- In small groups
 using GroupTile = ConvolutionLoops::GroupTile;
-typedef int Lanes __attribute__((vector_size(sizeof(V))));
 
 // Element j of the group of each lane.
-template <Count kGroup, Count kElement>
-inline V spread(V x) {
-  Lanes at;
-  for (Count lane = 0; lane < kLanes; ++lane) at[lane] = static_cast<int>(lane / kGroup * kGroup + kElement);
-  return __builtin_shuffle(x, at);
+template <Count kGroup, Count kElement, std::size_t... kLane>
+inline V spread(V x, std::index_sequence<kLane...>) {
+  return __builtin_shufflevector(x, x, static_cast<Count>(kLane) / kGroup * kGroup + kElement...);
 }
 
 template <Count kGroup, Count kStride, std::size_t... kElements>
@@ -115,7 +112,7 @@ inline void group_sums(const GroupTile& t, std::index_sequence<kElements...>) {
 #pragma GCC unroll 16
     for (Count column = 0; column < kColumns; ++column) {
       const V x = load(t.pixels[i * kColumns + column] + t.channel);
-      const V parts[] = {spread<kGroup, static_cast<Count>(kElements)>(x)...};
+      const V parts[] = {spread<kGroup, static_cast<Count>(kElements)>(x, std::make_index_sequence<kLanes>())...};
 #pragma GCC unroll 4
       for (Count p = 0; p < kPixels; ++p) {
         const Count j = column - p * kStride;
