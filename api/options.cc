@@ -73,7 +73,7 @@ std::map<std::string, std::int64_t> symbol_sizes(const Graph& graph, const std::
     }
     if (!input) throw Error(ErrorCode::kBadInput, "the model has no input \"" + name + "\"", "--shape", "it has " + names);
     const Indices& shape = input->type.shape;
-    const auto contradiction = [&] {
+    const auto contradiction = [&, &name = name] {
       return Error(ErrorCode::kBadInput, "the sizes given with --shape contradict the model's " + to_string(input->type),
                    "input \"" + name + "\"");
     };

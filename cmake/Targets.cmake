@@ -28,6 +28,11 @@ target_link_libraries(rewright_test_main PUBLIC Catch2::Catch2)
 
 add_custom_target(unit_tests)
 
+# Under sanitizers, tests that only do more of what shorter ones do are left out.
+if(REWRIGHT_SANITIZE)
+  set(rewright_test_selection "~[long]~[.]")
+endif()
+
 # rewright_test(NAME SOURCES ... [DEPS ...] [TIMEOUT SECONDS])
 # One Catch2 program of a folder's *_test.cc, registered with CTest under its name and built by `unit_tests`. Tests run in the
 # source folder.
@@ -44,7 +49,7 @@ function(rewright_test name)
     target_compile_definitions(${name} PRIVATE REWRIGHT_SANITIZED)
     target_compile_options(${name} PRIVATE -O0) # a third of the time to compile; what takes time to run is in the libraries
   endif()
-  add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  add_test(NAME ${name} COMMAND ${name} ${rewright_test_selection} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS unit)
   add_dependencies(unit_tests ${name})
 endfunction()

@@ -92,7 +92,7 @@ void check_same(Run& one, Run& two) {
 
 }  // namespace
 
-TEST_CASE("the number of graphs is that of an enumeration one by one", "[enumeration]") {
+TEST_CASE("the number of graphs is that of an enumeration one by one", "[enumeration][long]") {
   for (const auto& [operators, count] : std::vector<std::pair<std::string, std::size_t>>{{"Add,Relu", 1},
                                                                                          {"Add,Relu", 2},
                                                                                          {"Add,Relu", 3},

@@ -58,7 +58,7 @@ TEST_CASE("the forms of an equation end with how it was found", "[generalization
   }
 }
 
-TEST_CASE("a rule has the equation that it was written from as an instance, and holds on others", "[generalization]") {
+TEST_CASE("a rule has the equation that it was written from as an instance, and holds on others", "[generalization][long]") {
   for (const auto& [operators, step] :
        {std::pair<const char*, std::size_t>("taso", 3), std::pair<const char*, std::size_t>("transformer", 3),
         std::pair<const char*, std::size_t>("elementwise", 5)}) {

@@ -58,7 +58,7 @@ std::vector<Rule> identities() { return read_rules(std::filesystem::path("genera
 
 }  // namespace
 
-TEST_CASE("rules hold on random instances", "[generator]") {
+TEST_CASE("rules hold on random instances", "[generator][long]") {
   const Generated found = generate({.operators = "taso", .max_operators = 2});
   CHECK(found.rules.size() >= 60);
   for (const Rule& rule : found.rules) {
@@ -68,7 +68,7 @@ TEST_CASE("rules hold on random instances", "[generator]") {
   }
 }
 
-TEST_CASE("a batch norm after a convolution is found to be part of its weights", "[generator]") {
+TEST_CASE("a batch norm after a convolution is found to be part of its weights", "[generator][long]") {
   const Generated found = generate({.operators = kBatchNorms, .max_operators = 2});
   // On both sides one operator has data: what is done to the weights is done once.
   const auto is_fold = [](const Rule& rule) {
@@ -99,7 +99,7 @@ TEST_CASE("convolutions of one input are found to be one and a split", "[generat
   }));
 }
 
-TEST_CASE("the same options give the same bytes, whatever the threads", "[generator]") {
+TEST_CASE("the same options give the same bytes, whatever the threads", "[generator][long]") {
   for (const GenerateOptions& options : {GenerateOptions{.operators = "linear", .max_operators = 2},
                                          GenerateOptions{.operators = "Neg,concat(axis=0)", .max_operators = 4},
                                          GenerateOptions{.operators = kBatchNorms, .max_operators = 2}}) {

@@ -37,7 +37,7 @@ const Step kSteps[] = {
 
 }  // namespace
 
-TEST_CASE("no step of the selection loses anything", "[pruning]") {
+TEST_CASE("no step of the selection loses anything", "[pruning][long]") {
   for (const char* operators :
        {"Add,Mul", "Max,Min,Neg", "MatMul,Add,Transpose(perm=[1,0])", "concat,Relu,Add", "Sub,Neg,Relu"}) {
     Run run(operators);

@@ -64,7 +64,7 @@ TEST_CASE("what is kept holds, and derives what was left out", "[selection]") {
   }
 }
 
-TEST_CASE("what follows by the classes of the lower levels is derived without them", "[selection]") {
+TEST_CASE("what follows by the classes of the lower levels is derived without them", "[selection][long]") {
   for (const auto& [operators, step] : {std::pair<const char*, std::size_t>("MatMul,Transpose(perm=[1,0])", 40),
                                         std::pair<const char*, std::size_t>("Relu,Neg,concat(axis=0)", 10),
                                         std::pair<const char*, std::size_t>("matmul,concat(axis=1),split(axis=1)", 100),
