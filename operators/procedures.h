@@ -18,7 +18,7 @@ void register_algebra(Procedures& p);        // algebra.cc: Det BitCast TensorSc
 void register_random(Procedures& p);         // random.cc: Random... Multinomial Bernoulli Dropout
 void register_learned(Procedures& p);        // learned.cc: ai.onnx.ml's TreeEnsemble, encoders, transformations
 void register_classical(Procedures& p);      // classical.cc: ai.onnx.ml's linear models, support vectors, older trees
-void register_pictures(Procedures& p);    // image_decoder.cc: ImageDecoder
+void register_pictures(Procedures& p);       // image_decoder.cc: ImageDecoder
 void register_optimizers(Procedures& p);     // optimizers.cc: Momentum Adagrad Adam
 
 }  // namespace rewright

@@ -52,11 +52,11 @@ Answer ask(const std::string& program, const Query& query) {
 }  // namespace
 
 TEST_CASE("the axioms of TASO's verifier are proved", "[suite]") { prove_all("axioms"); }
-TEST_CASE("what generators of substitutions emit is proved", "[suite]") { prove_all("substitutions"); }
+TEST_CASE("what generators of substitutions emit is proved", "[suite][long]") { prove_all("substitutions"); }
 TEST_CASE("what follows from laws of functions is proved", "[suite]") { prove_all("laws"); }
 
 // Both sides agree but over the seam, and what the target puts there instead is part of the equation.
-TEST_CASE("partial equivalences with their corrections are proved, and with others not", "[suite]") {
+TEST_CASE("partial equivalences with their corrections are proved, and with others not", "[suite][long]") {
   std::ifstream file("rules/optional/spatial.rules");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   const std::vector<Rule> rules = parse_algebra(text, "spatial.rules");

@@ -127,7 +127,7 @@ TEST_CASE("conditions under which a refuted rule holds are suggested", "[verify]
   CHECK(verdict_of("rule r: \"\" x[N] Relu(x) => x").suggested_conditions.empty());
 }
 
-TEST_CASE("a solver without a budget leaves a rule undecided", "[verify]") {
+TEST_CASE("a solver without a budget leaves a rule undecided", "[verify][long]") {
   const auto rules = read_rules(std::filesystem::path("verifier/testdata/true.rules"));
   int undecided = 0;
   for (std::size_t i = 0; i < rules.size(); i += 10) {
