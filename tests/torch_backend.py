@@ -264,6 +264,24 @@ class Parameters(unittest.TestCase):
                     self.assertLess(error(run(block, self.x), block(self.x)), 1e-5)
 
 
+class Translation(unittest.TestCase):
+    def test_has_no_outputs_that_nothing_reads(self):
+        import onnx
+
+        models = []
+        made = rewright.InferenceSession
+
+        def seen(model, *arguments, **named):
+            models.append(onnx.load_from_string(model))
+            return made(model, *arguments, **named)
+
+        x = torch.randn(1, 2, 8, 8)
+        with mock.patch("rewright.InferenceSession", seen), torch.no_grad():
+            compiled(nn.Sequential(nn.MaxPool2d(2), nn.ReLU()).eval())(x)
+        (model,) = models
+        self.assertEqual([(node.op_type, len(node.output)) for node in model.graph.node], [("MaxPool", 1), ("Relu", 1)])
+
+
 class Training(unittest.TestCase):
     def judge(self, module, x, rounds=2):
         module.train()

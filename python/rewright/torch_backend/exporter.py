@@ -12,6 +12,7 @@ import operator
 
 import onnxscript
 import torch
+from onnx_ir.passes import common as passes
 from onnxscript import ir
 from torch.onnx._internal.exporter import _constants, _core, _decomp, _fx_passes, _ir_passes, _registration, _tensors
 
@@ -130,6 +131,8 @@ class _Translation:
                 node.name = f"{of.name}/{numbers[of]}"
             node.metadata_props.clear()  # stacks and file names: the same graph has the same bytes wherever it stands
         _ir_passes.add_opset_imports(self.model)
+        # Outputs that nothing reads, too: the places of a pool's maxima would be computed.
+        passes.RemoveUnusedNodesPass()(self.model)
         return ir.serde.serialize_model(self.model).SerializeToString(deterministic=True)
 
 
