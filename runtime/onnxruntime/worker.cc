@@ -60,7 +60,7 @@ TemporaryFolder::~TemporaryFolder() {
 Worker::Worker(std::filesystem::path python) : python_(std::move(python)) {
   const std::filesystem::path script = folder_.path() / "ort_worker.py";
   std::ofstream out(script, std::ios::binary);
-  out << kWorkerScript;
+  out << worker_script();
   if (!out.flush()) throw Error(ErrorCode::kMissing, "cannot write a temporary file", script.string());
   start();
 }

@@ -5,6 +5,6 @@
 
 namespace rewright {
 
-extern const std::string_view kWorkerScript;
+std::string_view worker_script();
 
 }  // namespace rewright
