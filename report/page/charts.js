@@ -43,7 +43,7 @@ function drawRoofline(parent, before, after, rates) {
       .filter((node) => node.ms > 0 && node.share >= 1 && node.operations > 0 && node.bytes > 0)
       .map((node) => ({side, node, x: node.operations / node.bytes, y: node.operations / node.ms * 1e3})));
   if (!points.length) return nothing(parent, 'No node computes for a known time.');
-  const c = chart(parent, 330, {left: 62, right: 16, top: 24, bottom: 40});
+  const c = chart(parent, 330, {left: 62, right: 28, top: 24, bottom: 40});
   const ridge = rates.operations_per_second / rates.bytes_per_second;
   const x = d3.scaleLog().domain([d3.min([ridge / 4, ...points.map((p) => p.x)]), d3.max([ridge * 4, ...points.map((p) => p.x)])]).range([0, c.width]);
   const top = d3.max([rates.operations_per_second * 1.5, ...points.map((p) => p.y)]);
@@ -61,7 +61,7 @@ function drawRoofline(parent, before, after, rates) {
 
 function drawMemory(parent, before, after) {
   const series = [['before', before], ['after', after]];
-  const c = chart(parent, 300, {left: 62, right: 16, top: 24, bottom: 40});
+  const c = chart(parent, 300, {left: 62, right: 28, top: 24, bottom: 40});
   const x = d3.scaleLinear().domain([0, 100]).range([0, c.width]);
   const y = d3.scaleLinear().domain([0, d3.max([...before, ...after, 1]) / 1e6]).nice().range([c.height, 0]);
   for (const [side, held] of series) {
@@ -75,7 +75,7 @@ function drawMemory(parent, before, after) {
 
 function drawCurve(parent, curve, before) {
   if (curve.length < 2) return nothing(parent, 'The search was over at once.');
-  const c = chart(parent, 300, {left: 62, right: 16, top: 24, bottom: 40});
+  const c = chart(parent, 300, {left: 62, right: 28, top: 24, bottom: 40});
   const x = d3.scaleLinear().domain([0, d3.max(curve, (p) => p[0])]).range([0, c.width]);
   const y = d3.scaleLinear().domain([0, d3.max([before, ...curve.map((p) => p[1])])]).nice().range([c.height, 0]);
   c.inner.append('path').attr('class', 'line after').attr('d', d3.line().curve(d3.curveStepAfter).x((p) => x(p[0])).y((p) => y(p[1]))(curve));
