@@ -22,6 +22,13 @@ foreach(library IN ITEMS oneDNN::oneDNN highs::highs Z3::Z3)
     file(INSTALL \"\${real}\" DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${own_libraries}\" RENAME \"\${CMAKE_MATCH_1}\")")
 endforeach()
 
+# Plug-ins, which find_plugin looks for there.
+foreach(plugin IN ITEMS rewright_mpi rewright_cuda rewright_nccl)
+  if(TARGET ${plugin})
+    install(TARGETS ${plugin} LIBRARY DESTINATION ${own_libraries} OPTIONAL) # unless it was not built
+  endif()
+endforeach()
+
 install(EXPORT rewrightTargets NAMESPACE rewright:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/rewright)
 configure_package_config_file(cmake/rewrightConfig.cmake.in ${PROJECT_BINARY_DIR}/rewrightConfig.cmake
                               INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/rewright)

@@ -4,11 +4,10 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 
 #include "distribution/all_reduce.h"
+#include "distribution/plugin.h"
 #include "operators/error.h"
-#include "operators/own_folder.h"
 
 namespace rewright {
 
@@ -27,17 +26,16 @@ class LocalCommunicator : public Communicator {
   }
 };
 
-// A library beside the program that makes a communicator.
+// A plug-in that makes a communicator.
 struct Plugin {
   std::string what;
   const char *file, *symbol;
 
   // Throws Error(kMissing) that begins with `needed`.
   void* load(const std::string& needed, const std::string& hint) const {
-    std::error_code ignored;
-    const std::filesystem::path path = own_folder() / file;
+    const std::filesystem::path path = find_plugin(file);
     const auto missing = [&](const std::string& why) { return Error(ErrorCode::kMissing, needed + why, {}, hint); };
-    if (!std::filesystem::exists(path, ignored)) throw missing("this build has no " + what);
+    if (path.empty()) throw missing("this build has no " + what);
     // Global: Open MPI loads parts of itself that need its symbols.
     void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
     if (!library) throw missing(what + " does not load: " + ::dlerror());
@@ -136,6 +134,16 @@ std::unique_ptr<Communicator> make_communicator() {
   const auto make = reinterpret_cast<Communicator* (*)()>(
       mpi.load("several processes were started, and ", "build it with MPI installed, or run it without mpirun"));
   return std::unique_ptr<Communicator>(make());
+}
+
+std::string mpi_version() {
+  const Plugin mpi{"MPI", "librewright_mpi.so", "rewright_mpi_version"};
+  try {
+    const std::string text = reinterpret_cast<const char* (*)()>(mpi.load({}, {}))();
+    return text.substr(0, text.find(','));
+  } catch (const Error&) {
+    return {};
+  }
 }
 
 std::unique_ptr<Communicator> make_nccl_communicator(Communicator& over) {

@@ -67,9 +67,15 @@ class Communicator {
 // One process.
 std::unique_ptr<Communicator> make_local_communicator();
 
+// What the MPI of this build calls itself, up to its first comma; empty where there is none.
+std::string mpi_version();
+
 // Those that `mpirun` started, or just this one. MPI is a plug-in beside the program, so that nothing else needs it. Throws
 // Error(kMissing) if there are several processes and no plug-in, or it does not load.
 std::unique_ptr<Communicator> make_communicator();
+
+// What the plug-in's MPI calls itself, up to the first comma; empty where there is no plug-in, or it does not load.
+std::string mpi_version();
 
 // The same processes, whose sums NCCL makes on their GPUs. `over` must live longer. A plug-in as well: throws Error(kMissing)
 // where there is none, or not a GPU for each process.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <string>
 #include <utility>
 
 #include "distribution/communicator.h"
@@ -122,5 +123,15 @@ class MpiCommunicator : public Communicator {
 }  // namespace
 
 }  // namespace rewright
+
+// May be asked before MPI is started.
+extern "C" const char* rewright_mpi_version() {
+  static std::string text;
+  char all[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  MPI_Get_library_version(all, &length);
+  text.assign(all, static_cast<std::size_t>(length));
+  return text.c_str();
+}
 
 extern "C" rewright::Communicator* rewright_make_mpi_communicator() { return new rewright::MpiCommunicator; }

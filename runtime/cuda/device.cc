@@ -143,15 +143,16 @@ class CudaDevice final : public Device {
 std::unique_ptr<Backend> make_cuda_backend(int number, bool tf32) { return std::make_unique<CudaBackend>(number, tf32); }
 std::unique_ptr<Device> make_cuda_device(int number, bool tf32) { return std::make_unique<CudaDevice>(number, tf32); }
 
-bool has_cuda_device() {
+bool has_cuda_device() { return !cuda_versions().empty(); }
+
+std::string cuda_versions() {
   void* const driver = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
-  if (driver == nullptr) return false;
+  if (driver == nullptr) return {};
   ::dlclose(driver);
   try {
-    cuda::load_driver(0);
-    return true;
+    return cuda::load_driver(0)->library_versions();
   } catch (const Error&) {
-    return false;
+    return {};
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "optimizer/device.h"
 #include "runtime/session.h"
@@ -16,5 +17,7 @@ std::unique_ptr<Device> make_cuda_device(int number = 0, bool tf32 = false);
 
 // Is there a GPU that these would take? Where there is no driver, nothing of CUDA's is loaded to find out.
 bool has_cuda_device();
+// The versions of the driver and of CUDA's libraries, on one line; empty where there is none such.
+std::string cuda_versions();
 
 }  // namespace rewright

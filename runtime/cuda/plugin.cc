@@ -2,11 +2,10 @@
 
 #include <dlfcn.h>
 
-#include <filesystem>
 #include <string>
 
+#include "distribution/plugin.h"
 #include "operators/error.h"
-#include "operators/own_folder.h"
 
 namespace rewright::cuda {
 
@@ -14,9 +13,8 @@ std::shared_ptr<Driver> load_driver(int number) {
   const auto missing = [](const std::string& what) {
     return Error(ErrorCode::kMissing, what, "--device cuda", "use --device cpu");
   };
-  std::error_code ignored;
-  const std::filesystem::path plugin = own_folder() / "librewright_cuda.so";
-  if (!std::filesystem::exists(plugin, ignored)) throw missing("this build has no CUDA runtime");
+  const std::filesystem::path plugin = find_plugin("librewright_cuda.so");
+  if (plugin.empty()) throw missing("this build has no CUDA runtime");
   // Never closed: CUDA's libraries do not bear it.
   void* library = ::dlopen(plugin.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) throw missing(std::string("CUDA does not load: ") + ::dlerror());

@@ -1,4 +1,4 @@
-// The plug-in that knows CUDA: a library beside the program, loaded when it is asked for, so that one program runs with and
+// The plug-in that knows CUDA: loaded when it is asked for, so that one program runs with and
 // without a GPU, its driver and its libraries.
 #pragma once
 
