@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "operators/procedure.h"
 
 namespace rewright {
 
@@ -28,7 +29,8 @@ struct ImportOptions {
   // take.
   std::map<std::string, Tensor> outer_constants = {};
   std::shared_ptr<const std::unordered_set<std::string>> outer_names = {};
-  std::size_t max_bytes = std::size_t{64} << 30;  // refuse to allocate beyond this
+  std::shared_ptr<const Procedures> foreign = {};  // operators that neither ONNX nor the registry know: see add_foreign
+  std::size_t max_bytes = std::size_t{64} << 30;   // refuse to allocate beyond this
 };
 
 // Reads a model. Names, order, types, metadata, value info, functions, subgraphs and operators of any domain are kept; nodes
@@ -42,6 +44,9 @@ struct ExportOptions {
   bool unused_weights = true;                       // write those that nothing read in the model, too
   std::size_t external_data_above = 1900ull << 20;  // bytes of weights from which they are written beside the model
 };
+
+// For a graph that was rewritten: what nothing read in its model is left out.
+inline constexpr ExportOptions kRewritten{.unused_weights = false};
 
 // Writes a model in the opset of the model it was imported from (21 for graphs built here), under a temporary name that is then
 // renamed. Untouched nodes are written as they were read.

@@ -64,4 +64,9 @@ class NodeAttributes : public Base {
   const onnx::NodeProto& proto_;
 };
 
+class PlainAttributes final : public NodeAttributes<OnnxAttributes> {
+ public:
+  using NodeAttributes::NodeAttributes;
+};
+
 }  // namespace rewright

@@ -15,11 +15,6 @@ namespace rewright {
 
 namespace {
 
-class PlainAttributes final : public NodeAttributes<OnnxAttributes> {
- public:
-  using NodeAttributes::NodeAttributes;
-};
-
 onnx::NodeProto proto_of(const Node& node) {
   onnx::NodeProto proto;
   if (!node.origin || !proto.ParseFromString(node.origin->node_proto))
@@ -194,6 +189,7 @@ Graph body_of(const Graph& graph, const Node& node, const std::string& attribute
 
   ImportOptions options;
   options.outer_names = names;
+  options.foreign = graph.model()->foreign;
   const std::unordered_map<std::string, ValueId> values = captured_values(proto, node);
   std::vector<onnx::ValueInfoProto> captured;
   for (const std::string& name : captured_by(proto, attribute)) {

@@ -156,6 +156,7 @@ class NodeCall final : public NodeAttributes<Call> {
     }
     ImportOptions options;
     options.for_execution = true;
+    options.foreign = model_.foreign;
     return import_onnx_bytes(serialize(model), "the graph in its attribute \"" + std::string(attribute) + "\"", options);
   }
 
@@ -207,6 +208,7 @@ Graph graph_of(const ImportedModel& model, const std::map<std::string, int>& ops
   *graph.add_node() = node;
   ImportOptions options;
   options.for_execution = true;
+  options.foreign = model.foreign;
   options.procedures_as_graphs = is_procedure;
   for (const auto& [name, datum] : inputs) {
     *graph.add_input() = described(name, datum);
@@ -254,7 +256,7 @@ OpaqueExecution::OpaqueExecution(const Graph& graph, const Node& node, PrepareGr
   s.domain = canonical_domain(s.proto.domain());
   s.captured = captured_names(s.proto);
   for (const ValueId id : node.inputs) s.constants.push_back(id != kNoValue && graph.is_constant(id));
-  if (find_local_function(*s.model, s.proto) == nullptr) s.procedure = find_procedure(s.domain, s.proto.op_type());
+  if (find_local_function(*s.model, s.proto) == nullptr) s.procedure = find_procedure(*s.model, s.domain, s.proto.op_type());
   s.may_become_known = s.procedure == nullptr || !s.procedure->run || find_onnx(s.domain, s.proto.op_type()) != nullptr;
 }
 
@@ -302,7 +304,8 @@ std::string objection_to_execution(const Graph& graph, const Node& node) {
   if (!node.origin || !graph.model() || !proto.ParseFromString(node.origin->node_proto)) return node.opaque_reason;
   const std::string domain = canonical_domain(proto.domain());
   const bool known = find_local_function(*graph.model(), proto) != nullptr ||
-                     find_procedure(domain, proto.op_type()) != nullptr || find_onnx(domain, proto.op_type()) != nullptr;
+                     find_procedure(*graph.model(), domain, proto.op_type()) != nullptr ||
+                     find_onnx(domain, proto.op_type()) != nullptr;
   if (known) return {};
   const auto version = graph.model()->opsets.find(domain);
   const bool has_body = version != graph.model()->opsets.end() && is_schema_function(proto, domain, version->second);

@@ -34,6 +34,7 @@ class Importer {
       : external_(std::move(external)), options_(options) {
     model_->source = std::move(source);
     model_->outer_names = options.outer_names;
+    model_->foreign = options.foreign;
   }
 
   Graph run() {
@@ -588,6 +589,11 @@ class Importer {
   // the types of all inputs are known.
   void infer_outputs(const Source& source) {
     const onnx::NodeProto& proto = source.proto;
+    const Procedure* const procedure = find_procedure(*model_, canonical_domain(proto.domain()), proto.op_type());
+    if (procedure != nullptr && procedure->infer) {
+      inferred_.merge(infer_foreign(*procedure, proto, [&](const std::string& name) { return &graph_.value(id_of(name)); }));
+      return;
+    }
     onnx::ModelProto model;
     model.set_ir_version(model_->skeleton.ir_version());
     for (const auto& [domain, version] : opsets_of(source)) {

@@ -17,6 +17,7 @@
 
 #include "graph/file.h"
 #include "graph/graph.h"
+#include "operators/procedure.h"
 
 namespace rewright {
 
@@ -46,6 +47,8 @@ struct ImportedModel {
   };
   std::vector<ConstantNode> constant_nodes;
 
+  std::shared_ptr<const Procedures> foreign;  // by ImportOptions
+
   // Of a graph that stands inside of another one: constants that it captures, by name, and the names of the others' values.
   std::vector<std::pair<ValueId, Tensor>> outer_constants;
   std::shared_ptr<const std::unordered_set<std::string>> outer_names;
@@ -58,6 +61,14 @@ inline constexpr int kDefaultIrVersion = 10;
 namespace field {
 inline constexpr std::uint32_t kModelGraph = 7, kGraphNode = 1, kGraphInitializer = 5, kTensorRawData = 9;
 }
+
+// ---- Operators of others (onnx_foreign.cc)
+
+// Of this library, or brought by whoever read the model. Null if the operator is not executed this way.
+const Procedure* find_procedure(const ImportedModel& model, const std::string& domain, const std::string& type);
+// The types of a node's outputs, by name, as far as the procedure's `infer` tells them.
+std::unordered_map<std::string, onnx::TypeProto> infer_foreign(const Procedure& procedure, const onnx::NodeProto& node,
+                                                               const std::function<const Value*(const std::string&)>& value);
 
 // ---- Tensors (onnx_tensor.cc)
 

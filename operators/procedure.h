@@ -98,6 +98,14 @@ struct Procedure {
       {};
   // The same as a graph of operators, which has gradients: builds it, as the import of an operator does (operators/onnx.h).
   std::function<std::optional<std::vector<OnnxValue>>(OnnxSource& source, std::string& reason)> graph = {};
+  // Of an operator that ONNX does not know: the types of its outputs, of which there are `outputs`. Inputs and outputs are null
+  // where nothing is known; a size that is negative is open.
+  struct KnownType {
+    DataType type = DataType::kUndefined;
+    Sizes sizes;
+  };
+  using KnownTypes = std::vector<std::optional<KnownType>>;
+  std::function<KnownTypes(const OnnxAttributes&, const KnownTypes& inputs, std::size_t outputs)> infer = {};
 };
 
 class Procedures {
@@ -108,7 +116,11 @@ class Procedures {
   void add_graph(std::string type, decltype(Procedure::graph) graph) { table_[{{}, std::move(type)}].graph = std::move(graph); }
   void add_control(std::string type, Procedure procedure) { table_[{{}, std::move(type)}] = std::move(procedure); }
   void add_random(std::string type, std::function<void(Call&)> run) {
-    table_[{{}, std::move(type)}] = {std::move(run), true, {}, {}};
+    table_[{{}, std::move(type)}] = {std::move(run), true, {}, {}, {}};
+  }
+  // Of an operator that someone else brings: `procedure` says its types, too.
+  void add_foreign(std::string domain, std::string type, Procedure procedure) {
+    table_[{std::move(domain), std::move(type)}] = std::move(procedure);
   }
   const Procedure* find(std::string_view domain, std::string_view type) const {
     const auto at = table_.find({std::string(domain), std::string(type)});
