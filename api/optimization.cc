@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <map>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <sstream>
+#include <utility>
 
+#include "api/choices.h"
 #include "api/devices.h"
 #include "api/options.h"
 #include "api/rule_files.h"
@@ -17,118 +20,157 @@ namespace rewright {
 namespace {
 
 using Kind = OptimizationOption::Kind;
+using Request = OptimizationRequest;
+using Text = const std::string&;
 
 Error not_possible(const std::string& value, const std::string& what) {
   return Error(ErrorCode::kUsage, "\"" + value + "\" is no " + what);
 }
 
+// How a value is written: what it is called, its text, and the value of a text.
 template <class T>
-T one_of(const std::map<std::string, T>& choices, const std::string& value) {
-  const auto found = choices.find(value);
-  if (found != choices.end()) return found->second;
-  std::string all;
-  for (const auto& choice : choices) all += (all.empty() ? "" : ", ") + choice.first;
-  throw Error(ErrorCode::kUsage, "\"" + value + "\" is not possible", {}, "possible are " + all);
+struct Written {
+  std::string type;
+  std::function<std::string(const T&)> text;
+  std::function<T(Text)> read;
+};
+
+Written<std::string> text(std::string type) {
+  const auto same = [](Text v) { return v; };
+  return {std::move(type), same, same};
 }
 
-double number(const std::string& value, double least, double most) {
-  std::size_t used = 0;
-  double result = 0;
-  try {
-    result = std::stod(value, &used);
-  } catch (const std::exception&) {
-    used = 0;
-  }
-  if (used == 0 || used != value.size() || !(result >= least && result <= most))
-    throw not_possible(value, "number from " + std::to_string(least) + " to " + std::to_string(most));
-  return result;
+template <class T>
+Written<T> choice(const Choices<T>& choices) {
+  return {choices.names("|"), [&](const T& v) { return std::string(choices.name(v)); },
+          [&](Text v) { return choices.value(v); }};
+}
+
+Written<double> number(double least, double most) {
+  const auto read = [=](Text v) {
+    std::size_t used = 0;
+    double result = 0;
+    try {
+      result = std::stod(v, &used);
+    } catch (const std::exception&) {
+      used = 0;
+    }
+    if (used == 0 || used != v.size() || !(result >= least && result <= most))
+      throw not_possible(v, "number from " + std::to_string(least) + " to " + std::to_string(most));
+    return result;
+  };
+  return {"NUMBER",
+          [](double v) {
+            std::ostringstream out;
+            out << v;
+            return out.str();
+          },
+          read};
 }
 
 template <class Integer>
-Integer count(const std::string& value, Integer least = 0) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 40;
-  std::size_t used = 0;
-  std::int64_t result = -1;
-  try {
-    result = std::stoll(value, &used);
-  } catch (const std::exception&) {
-    used = 0;
-  }
-  if (used == 0 || used != value.size() || result < static_cast<std::int64_t>(least) || result > kMost ||
-      !std::in_range<Integer>(result))
-    throw not_possible(value, "whole number from " + std::to_string(least) + " on");
-  return static_cast<Integer>(result);
+Written<Integer> count(std::string type = "N", Integer least = 0) {
+  const auto read = [=](Text v) {
+    constexpr std::int64_t kMost = std::int64_t{1} << 40;
+    std::size_t used = 0;
+    std::int64_t result = -1;
+    try {
+      result = std::stoll(v, &used);
+    } catch (const std::exception&) {
+      used = 0;
+    }
+    if (used == 0 || used != v.size() || result < static_cast<std::int64_t>(least) || result > kMost ||
+        !std::in_range<Integer>(result))
+      throw not_possible(v, "whole number from " + std::to_string(least) + " on");
+    return static_cast<Integer>(result);
+  };
+  return {std::move(type), [](Integer v) { return std::to_string(v); }, read};
 }
 
-bool truth(const std::string& value) { return one_of<bool>({{"true", true}, {"false", false}}, value); }
+Written<double> time() { return {"TIME", seconds_text, parse_seconds}; }
+Written<std::size_t> bytes() { return {"BYTES", bytes_text, parse_bytes}; }
 
-using Request = OptimizationRequest;
-using Text = const std::string&;
+template <class T, class Member>
+OptimizationOption option(std::string_view name, const Written<T>& written, Member member, std::string_view description) {
+  Request initial;
+  return {name,         Kind::kText,
+          written.type, written.text(member(initial)),
+          description,  [=](Request& r, Text v) { member(r) = written.read(v); }};
+}
 
-constexpr OptimizationOption kOptions[] = {
-    {"device", Kind::kText, "cpu|cuda[:N]|onnxruntime|profile:FILE", "",
-     "what it is to be fast on (default: cuda where there is one, else cpu)", [](Request& r, Text v) { r.device = v; }},
-    {"search", Kind::kText, "auto|backtrack|saturate", "auto", "how equivalent graphs are searched",
-     [](Request& r, Text v) {
-       r.optimize.strategy = one_of<Strategy>(
-           {{"auto", Strategy::kAuto}, {"backtrack", Strategy::kBacktrack}, {"saturate", Strategy::kSaturate}}, v);
-     }},
-    {"alpha", Kind::kText, "NUMBER", "1.05", "how much worse than the best a graph on the way may be",
-     [](Request& r, Text v) { r.optimize.alpha = number(v, 1, 10); }},
-    {"budget", Kind::kText, "TIME", "18s", "time for the search",
-     [](Request& r, Text v) { r.optimize.budget_seconds = parse_seconds(v); }},
-    {"memory", Kind::kText, "BYTES", "8G", "memory for the search",
-     [](Request& r, Text v) { r.optimize.memory = parse_bytes(v); }},
-    {"rules", Kind::kList, "FILE", "", "rule databases (default: the shipped one)",
-     [](Request& r, Text v) { r.rules.push_back(v); }},
-    {"unproved", Kind::kFlag, "", "false", "also use rules without a proof: the result may compute something else",
-     [](Request& r, Text v) { r.unproved = truth(v); }},
-    {"math", Kind::kText, "exact|reassociate|fast", "reassociate", "what may change in floating point",
-     [](Request& r, Text v) { r.optimize.math = math_class(v); }},
-    {"kernels", Kind::kText, "estimated|cached|measured", "estimated",
-     "how convolutions are chosen on the CPU: estimated (the same bits everywhere), cached (as measured here before) or "
-     "measured (what is "
-     "missing as well)",
-     [](Request& r, Text v) { r.kernels = kernel_choice(v); }},
-    {"objective", Kind::kText, "latency|memory|energy-proxy", "latency",
-     "what is to be little: latency, memory (its peak), energy-proxy (bytes moved)",
-     [](Request& r, Text v) {
-       r.optimize.objective = one_of<Objective>(
-           {{"latency", Objective::kLatency}, {"memory", Objective::kMemory}, {"energy-proxy", Objective::kEnergy}}, v);
-     }},
-    {"shape", Kind::kList, "NAME=SIZES", "", "a size to optimize for, NAME=1x3x224x224",
-     [](Request& r, Text v) {
-       parse_shapes({v});
-       r.shapes.push_back(v);
-     }},
-    {"for-training", Kind::kFlag, "", "false", "weights are variables: only rules that keep their gradients",
-     [](Request& r, Text v) { r.optimize.for_training = truth(v); }},
-    {"check", Kind::kText, "N", "1", "random inputs on which both are compared (0: none)",
-     [](Request& r, Text v) { r.optimize.check_runs = count<int>(v); }},
-    {"no-timing", Kind::kFlag, "", "false", "choose by predicted cost: operators are timed, whole graphs are not",
-     [](Request& r, Text v) { r.optimize.time_graphs = !truth(v); }},
-    {"estimate", Kind::kFlag, "", "false", "choose by estimates with the same rates on every machine: nothing is timed",
-     [](Request& r, Text v) { r.optimize.measure = !truth(v); }},
-    {"fold-limit", Kind::kText, "BYTES", "1M", "folded constants larger than this must not grow the file",
-     [](Request& r, Text v) { r.optimize.fold.max_bytes = parse_bytes(v); }},
-    {"region-nodes", Kind::kText, "N", "28", "nodes of the graph that are searched as one",
-     [](Request& r, Text v) { r.optimize.search.region_nodes = count<std::size_t>(v, 2); }},
-    {"region-graphs", Kind::kText, "N", "4000", "graphs a region is searched for, in backtracking",
-     [](Request& r, Text v) { r.optimize.search.max_graphs = count<std::size_t>(v); }},
-    {"patience", Kind::kText, "N", "24", "graphs a region is searched for without gain, in backtracking",
-     [](Request& r, Text v) { r.optimize.search.patience = count<std::size_t>(v); }},
-    {"e-nodes", Kind::kText, "N", "600", "size of a region's e-graph, in saturation",
-     [](Request& r, Text v) { r.optimize.search.saturation.saturation.nodes = count<std::size_t>(v); }},
-    {"extraction-nodes", Kind::kText, "N", "50", "branch-and-bound nodes of the extraction from it",
-     [](Request& r, Text v) { r.optimize.search.saturation.extraction.nodes = count<std::int64_t>(v); }},
-    {"extraction-iterations", Kind::kText, "N", "2000", "simplex iterations of the extraction",
-     [](Request& r, Text v) { r.optimize.search.saturation.extraction.iterations = count<std::int64_t>(v); }},
-    {"saturation-share", Kind::kText, "NUMBER", "0.3", "of the time, in auto",
-     [](Request& r, Text v) { r.optimize.search.saturation_share = number(v, 0, 1); }},
-    {"seed", Kind::kText, "S", "0", "seed of everything random",
-     [](Request& r, Text v) { r.optimize.seed = count<std::uint64_t>(v); }},
-    {"threads", Kind::kText, "N", "0", "threads to use (0: all cores)", [](Request& r, Text v) { r.threads = count<int>(v); }},
-};
+// `negated`: the member is what the option denies.
+template <class Member>
+OptimizationOption flag(std::string_view name, Member member, std::string_view description, bool negated = false) {
+  Request initial;
+  return {name,        Kind::kFlag,
+          {},          std::string(truth_choices().name(member(initial) != negated)),
+          description, [=](Request& r, Text v) { member(r) = truth_choices().value(v) != negated; }};
+}
+
+template <class Member>
+OptimizationOption list(std::string_view name, std::string type, Member member, std::string_view description,
+                        void (*check)(Text) = nullptr) {
+  return {name, Kind::kList, std::move(type), {}, description, [=](Request& r, Text v) {
+            if (check) check(v);
+            member(r).push_back(v);
+          }};
+}
+
+template <std::size_t kCount>
+std::vector<OptimizationOption> all_of(OptimizationOption (&&options)[kCount]) {
+  return {std::make_move_iterator(std::begin(options)), std::make_move_iterator(std::end(options))};
+}
+
+#define MEMBER(path) \
+  [](Request & r) -> auto& { return r.path; }
+
+const std::vector<OptimizationOption>& options_of_requests() {
+  static const std::vector<OptimizationOption> kOptions = all_of({
+      option("device", text("cpu|cuda[:N]|onnxruntime|profile:FILE"), MEMBER(device),
+             "what it is to be fast on (default: cuda where there is one, else cpu)"),
+      option("search", choice(strategy_choices()), MEMBER(optimize.strategy), "how equivalent graphs are searched"),
+      option("alpha", number(1, 10), MEMBER(optimize.alpha), "how much worse than the best a graph on the way may be"),
+      option("budget", time(), MEMBER(optimize.budget_seconds), "time for the search"),
+      option("memory", bytes(), MEMBER(optimize.memory), "memory for the search"),
+      list("rules", "FILE", MEMBER(rules), "rule databases (default: the shipped one)"),
+      flag("unproved", MEMBER(unproved), "also use rules without a proof: the result may compute something else"),
+      option("math", choice(math_choices()), MEMBER(optimize.math), "what may change in floating point"),
+      option(
+          "kernels", choice(kernel_choices()), MEMBER(kernels),
+          "how convolutions are chosen on the CPU: estimated (the same bits everywhere), cached (as measured here before) or "
+          "measured (what is missing as well)"),
+      option("objective", choice(objective_choices()), MEMBER(optimize.objective),
+             "what is to be little: latency, memory (its peak), energy-proxy (bytes moved)"),
+      list("shape", "NAME=SIZES", MEMBER(shapes), "a size to optimize for, NAME=1x3x224x224",
+           [](Text v) { parse_shapes({v}); }),
+      flag("for-training", MEMBER(optimize.for_training), "weights are variables: only rules that keep their gradients"),
+      option("check", count<int>(), MEMBER(optimize.check_runs), "random inputs on which both are compared (0: none)"),
+      flag("no-timing", MEMBER(optimize.time_graphs), "choose by predicted cost: operators are timed, whole graphs are not",
+           true),
+      flag("estimate", MEMBER(optimize.measure), "choose by estimates with the same rates on every machine: nothing is timed",
+           true),
+      option("fold-limit", bytes(), MEMBER(optimize.fold.max_bytes),
+             "folded constants larger than this must not grow the file"),
+      option("region-nodes", count<std::size_t>("N", 2), MEMBER(optimize.search.region_nodes),
+             "nodes of the graph that are searched as one"),
+      option("region-graphs", count<std::size_t>(), MEMBER(optimize.search.max_graphs),
+             "graphs a region is searched for, in backtracking"),
+      option("patience", count<std::size_t>(), MEMBER(optimize.search.patience),
+             "graphs a region is searched for without gain, in backtracking"),
+      option("e-nodes", count<std::size_t>(), MEMBER(optimize.search.saturation.saturation.nodes),
+             "size of a region's e-graph, in saturation"),
+      option("extraction-nodes", count<std::int64_t>(), MEMBER(optimize.search.saturation.extraction.nodes),
+             "branch-and-bound nodes of the extraction from it"),
+      option("extraction-iterations", count<std::int64_t>(), MEMBER(optimize.search.saturation.extraction.iterations),
+             "simplex iterations of the extraction"),
+      option("saturation-share", number(0, 1), MEMBER(optimize.search.saturation_share), "of the time, in auto"),
+      option("seed", count<std::uint64_t>("S"), MEMBER(optimize.seed), "seed of everything random"),
+      option("threads", count<int>(), MEMBER(threads), "threads to use (0: all cores)"),
+  });
+  return kOptions;
+}
+
+#undef MEMBER
 
 nlohmann::json facts_of(const OptimizeReport& r, const std::string& input, const std::string& output) {
   nlohmann::json rules = nlohmann::json::array(), opaque = nlohmann::json::array();
@@ -174,22 +216,21 @@ nlohmann::json facts_of(const OptimizeReport& r, const std::string& input, const
 
 }  // namespace
 
-std::span<const OptimizationOption> optimization_options() { return kOptions; }
+std::span<const OptimizationOption> optimization_options() { return options_of_requests(); }
 
-OptimizationRequest::OptimizationRequest() {
-  for (const OptimizationOption& option : kOptions)
-    if (!option.initial.empty()) option.set(*this, std::string(option.initial));
+const OptimizationOption& optimization_option(std::string_view name) {
+  const auto& all = options_of_requests();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const OptimizationOption& o) { return o.name == name; });
+  if (found != all.end()) return *found;
+  std::string names;
+  for (const OptimizationOption& o : all) names += (names.empty() ? "" : ", ") + std::string(o.name);
+  throw Error(ErrorCode::kUsage, "there is no option \"" + std::string(name) + "\"", {}, "there are " + names);
 }
 
 void set_option(OptimizationRequest& request, std::string_view name, const std::string& value) {
-  const auto option = std::find_if(std::begin(kOptions), std::end(kOptions), [&](const auto& o) { return o.name == name; });
-  if (option == std::end(kOptions)) {
-    std::string all;
-    for (const OptimizationOption& o : kOptions) all += (all.empty() ? "" : ", ") + std::string(o.name);
-    throw Error(ErrorCode::kUsage, "there is no option \"" + std::string(name) + "\"", {}, "there are " + all);
-  }
+  const OptimizationOption& option = optimization_option(name);
   try {
-    option->set(request, value);
+    option.set(request, value);
   } catch (const Error& error) {
     throw error.within("option " + std::string(name));
   }
@@ -199,13 +240,16 @@ Optimization run_optimization(const Graph& graph, const OptimizationRequest& req
                               const std::string& output, bool with_page, std::stop_token cancel,
                               const std::function<void(const OptimizeProgress&)>& progress) {
   const int threads = usable_threads(request.threads);
-  const std::vector<Rule> rules = read_proved_rules(request.rules, request.unproved);
+  std::vector<Rule> rules = read_proved_rules(request.rules, request.unproved);
+  rules.insert(rules.end(), request.more_rules.begin(), request.more_rules.end());
+  if (!request.more_rules.empty()) rules = RuleSet(std::move(rules)).rules();  // names are unique
   OptimizeOptions options = request.optimize;
   options.sizes = symbol_sizes(graph, parse_shapes(request.shapes));
   options.cancel = std::move(cancel);
   options.search.threads = threads;
-  const std::unique_ptr<Device> device =
+  std::unique_ptr<Device> device =
       make_device(request.device.empty() ? default_device() : request.device, threads, options.math, request.kernels);
+  if (request.price) device = make_priced_device(request.price, std::move(device));
   const std::unique_ptr<Evaluator> evaluator = make_cpu_evaluator(threads);
   CostDatabase database(CostDatabase::default_file());
   std::vector<std::pair<double, double>> curve;

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "api/priced_device.h"
 #include "optimizer/optimize.h"
 #include "runtime/session.h"
 
@@ -20,9 +21,10 @@ struct OptimizationRequest {
   KernelChoice kernels = KernelChoice::kEstimated;
   std::vector<std::string> rules;  // files, as read_proved_rules
   bool unproved = false;
+  std::vector<Rule> more_rules;     // beside those of the files, or the shipped ones; proved
+  NodePrice price;                  // what operators cost; empty: what the device measures
   std::vector<std::string> shapes;  // NAME=1x3x224x224
   OptimizeOptions optimize;         // but for the sizes, which are those of `shapes`
-  OptimizationRequest();
 };
 
 // An option of a request by its name: what `rewright optimize` has after two dashes.
@@ -30,12 +32,14 @@ struct OptimizationOption {
   enum class Kind { kText, kFlag, kList };  // a flag is "true" or "false"; a list is added to
   std::string_view name;
   Kind kind;
-  std::string_view type;     // of what it takes, for people: "FILE", or the choices with | between them
-  std::string_view initial;  // what it is if nothing is said
+  std::string type;     // of what it takes, for people: "FILE", or the choices with | between them
+  std::string initial;  // what it is if nothing is said: what an OptimizationRequest begins with
   std::string_view description;
-  void (*set)(OptimizationRequest&, const std::string&);  // throws Error(kUsage)
+  std::function<void(OptimizationRequest&, const std::string&)> set;  // throws Error(kUsage)
 };
 std::span<const OptimizationOption> optimization_options();
+// Throws Error(kUsage) if there is none of that name.
+const OptimizationOption& optimization_option(std::string_view name);
 
 // Throws Error(kUsage) naming the option: it does not exist, or cannot be that.
 void set_option(OptimizationRequest& request, std::string_view name, const std::string& value);

@@ -1,5 +1,9 @@
 #include "api/options.h"
 
+#include <array>
+#include <charconv>
+#include <string_view>
+
 #include "optimizer/sizes.h"
 
 namespace rewright {
@@ -34,6 +38,18 @@ std::size_t parse_bytes(const std::string& text) {
       "8G or 512M");
   if (bytes > 0x1p60) throw Error(ErrorCode::kUsage, text + " is more memory than there is");
   return static_cast<std::size_t>(bytes);
+}
+
+std::string seconds_text(double seconds) {
+  std::array<char, 40> text{};
+  return std::string(text.data(), std::to_chars(text.begin(), text.end(), seconds).ptr) + "s";
+}
+
+std::string bytes_text(std::size_t bytes) {
+  const std::string_view units = "KMGT";
+  std::size_t unit = 0;
+  while (unit < units.size() && bytes > 0 && bytes % 1024 == 0) bytes /= 1024, ++unit;
+  return std::to_string(bytes) + std::string(unit > 0 ? units.substr(unit - 1, 1) : "");
 }
 
 std::map<std::string, Sizes> parse_shapes(const std::vector<std::string>& shapes) {
@@ -88,20 +104,6 @@ std::map<std::string, std::int64_t> symbol_sizes(const Graph& graph, const std::
     }
   }
   return fitting_sizes(graph, std::move(result));
-}
-
-MathClass math_class(const std::string& math) {
-  if (math == "exact") return MathClass::kExact;
-  if (math == "reassociate") return MathClass::kReassociates;
-  if (math == "fast") return MathClass::kNeedsFinite;
-  throw Error(ErrorCode::kUsage, "there is no arithmetic \"" + math + "\"", {}, "there are exact, reassociate and fast");
-}
-
-KernelChoice kernel_choice(const std::string& kernels) {
-  if (kernels == "estimated") return KernelChoice::kEstimated;
-  if (kernels == "cached") return KernelChoice::kCached;
-  if (kernels == "measured") return KernelChoice::kMeasured;
-  throw Error(ErrorCode::kUsage, "kernels are not \"" + kernels + "\"", {}, "they are estimated, cached or measured");
 }
 
 }  // namespace rewright

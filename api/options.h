@@ -1,4 +1,4 @@
-// Options as people write them: quantities with units, sizes of inputs, kinds of arithmetic.
+// Options as people write them: quantities with units, sizes of inputs.
 #pragma once
 
 #include <cstddef>
@@ -8,24 +8,20 @@
 #include <vector>
 
 #include "graph/graph.h"
-#include "rules/rule.h"
-#include "runtime/session.h"
 
 namespace rewright {
 
 // "60s", "2m", "1500ms", "1h" -> seconds; "8G", "512M" -> bytes. Throw Error(kUsage).
 double parse_seconds(const std::string& text);
 std::size_t parse_bytes(const std::string& text);
+// Shortest texts that are read as the same.
+std::string seconds_text(double seconds);
+std::string bytes_text(std::size_t bytes);
 
 // --shape NAME=1x3x224x224, repeatable.
 std::map<std::string, Sizes> parse_shapes(const std::vector<std::string>& shapes);
 // Binds the symbolic sizes of the graph's inputs to these, and those that are left open to sizes that fit (fitting_sizes): what
 // a graph is to be fast on, while it still serves all sizes. Throws Error(kBadInput) where they contradict.
 std::map<std::string, std::int64_t> symbol_sizes(const Graph& graph, const std::map<std::string, Sizes>& shapes);
-
-// exact, reassociate or fast. Throws Error(kUsage).
-MathClass math_class(const std::string& math);
-// estimated, cached or measured. Throws Error(kUsage).
-KernelChoice kernel_choice(const std::string& kernels);
 
 }  // namespace rewright

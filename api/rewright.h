@@ -4,13 +4,19 @@
 //   const rewright::Model model = rewright::Model::read("model.onnx");
 //   const rewright::Result result = rewright::optimize(model, {{"device", "cpu"}, {"budget", "10s"}});
 //   result.model().write("faster.onnx");
+//
+// Callbacks of callers may throw: that ends what was called with a Failure that says the same.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <functional>
 #include <initializer_list>
+#include <list>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -72,18 +78,129 @@ struct Array {
   }
 };
 
+inline ValueInfo describe(const rewright_value& value) {
+  ValueInfo info;
+  info.name = value.name;
+  info.type = value.type;
+  info.rank_known = value.rank >= 0;
+  for (std::int32_t a = 0; a < value.rank; ++a) {
+    info.sizes.push_back(value.sizes[a]);
+    info.size_names.emplace_back(value.size_names[a]);
+  }
+  return info;
+}
+
+// A node as callbacks see it; valid until they return.
+class Node {
+ public:
+  explicit Node(const rewright_node* node) : node_(node) {}
+  std::string op() const { return rewright_node_operator(node_); }  // "Conv"
+  std::string domain() const { return rewright_node_domain(node_); }
+  std::size_t input_count() const { return rewright_node_input_count(node_); }
+  std::size_t output_count() const { return rewright_node_output_count(node_); }
+  ValueInfo input(std::size_t i) const { return value(rewright_node_input, i); }
+  ValueInfo output(std::size_t i) const { return value(rewright_node_output, i); }
+  // Attributes: a number or several, or a text. Empty where the node does not say it.
+  std::vector<std::int64_t> integers(const std::string& attribute) const {
+    return numbers<std::int64_t>(rewright_node_integers, attribute);
+  }
+  std::vector<double> reals(const std::string& attribute) const { return numbers<double>(rewright_node_reals, attribute); }
+  std::string text(const std::string& attribute) const {
+    const char* found = nullptr;
+    check(rewright_node_text(node_, attribute.c_str(), &found));
+    return found ? found : "";
+  }
+
+ private:
+  template <class Get>
+  ValueInfo value(Get get, std::size_t i) const {
+    rewright_value value;
+    check(get(node_, i, &value));
+    return describe(value);
+  }
+  template <class T, class Get>
+  std::vector<T> numbers(Get get, const std::string& attribute) const {
+    const T* values = nullptr;
+    std::size_t count = 0;
+    check(get(node_, attribute.c_str(), &values, &count));
+    return count > 0 ? std::vector<T>(values, values + count) : std::vector<T>();
+  }
+  const rewright_node* node_;
+};
+
+// Operators of your own. Copies share them, and so do models that are read with them.
+class Operators {
+ public:
+  // The type and the sizes of each output, from those of the inputs: rewright_infer. An output of rank_known false is not
+  // known.
+  using Infer = std::function<std::vector<ValueInfo>(const Node& node)>;
+  // Fills the outputs: rewright_compute.
+  using Compute =
+      std::function<void(const Node& node, const std::vector<rewright_tensor>& inputs, std::vector<rewright_tensor>& outputs)>;
+
+  void add(const std::string& domain, const std::string& type, Infer infer, Compute compute) {
+    kernels_->push_back({std::move(infer), std::move(compute)});
+    check(rewright_operators_add(operators_.get(), domain.c_str(), type.c_str(), infer_types, compute_elements,
+                                 &kernels_->back()));
+  }
+
+ private:
+  friend class Model;
+  struct Kernel {
+    Infer infer;
+    Compute compute;
+  };
+
+  template <class Work>
+  static int guarded(rewright_node* node, const Work& work) {
+    try {
+      work();
+      return 0;
+    } catch (const std::exception& error) {
+      return rewright_node_fail(node, error.what());
+    }
+  }
+  static int infer_types(rewright_node* node, void* user) {
+    return guarded(node, [&] {
+      const std::vector<ValueInfo> outputs = static_cast<const Kernel*>(user)->infer(Node(node));
+      for (std::size_t i = 0; i < outputs.size(); ++i)
+        if (outputs[i].rank_known)
+          check(rewright_node_set_output(node, i, outputs[i].type, static_cast<std::int32_t>(outputs[i].sizes.size()),
+                                         outputs[i].sizes.data()));
+    });
+  }
+  static int compute_elements(rewright_node* node, const rewright_tensor* inputs, rewright_tensor* outputs, void* user) {
+    return guarded(node, [&] {
+      const std::vector<rewright_tensor> given(inputs, inputs + rewright_node_input_count(node));
+      std::vector<rewright_tensor> places(outputs, outputs + rewright_node_output_count(node));
+      static_cast<const Kernel*>(user)->compute(Node(node), given, places);
+    });
+  }
+  static std::shared_ptr<rewright_operators> create() {
+    rewright_operators* made = nullptr;
+    check(rewright_operators_create(&made));
+    return {made, rewright_operators_free};
+  }
+
+  std::shared_ptr<rewright_operators> operators_ = create();
+  std::shared_ptr<std::list<Kernel>> kernels_ = std::make_shared<std::list<Kernel>>();
+};
+
+class Options;
+class Result;
+
 // Copies share one model, which does not change.
 class Model {
  public:
-  static Model read(const std::string& file) {
+  static Model read(const std::string& file, const Operators& operators = {}) {
     rewright_model* model = nullptr;
-    check(rewright_model_read(file.c_str(), &model));
-    return Model(model);
+    check(rewright_model_read_with(file.c_str(), operators.operators_.get(), &model));
+    return Model(model, operators);
   }
-  static Model parse(const std::string& bytes, const std::string& name = "model") {
+  static Model parse(const std::string& bytes, const std::string& name = "model", const Operators& operators = {}) {
     rewright_model* model = nullptr;
-    check(rewright_model_parse(bytes.data(), bytes.size(), name.c_str(), &model));
-    return Model(model);
+    check(rewright_model_parse_with(bytes.data(), bytes.size(), name.c_str(), operators.operators_.get(), &model));
+    return Model(model, operators);
   }
   void write(const std::string& file) const { check(rewright_model_write(get(), file.c_str())); }
   std::string serialize() const {
@@ -99,62 +216,137 @@ class Model {
 
  private:
   friend class Result;
-  explicit Model(rewright_model* model) : model_(model, rewright_model_free) {}
-  explicit Model(std::shared_ptr<const rewright_model> model) : model_(std::move(model)) {}
+  friend Result optimize(const Model& model, const Options& options);
+  friend class Runner;
+  Model(rewright_model* model, Operators operators) : model_(model, rewright_model_free), operators_(std::move(operators)) {}
+  Model(std::shared_ptr<const rewright_model> model, Operators operators)
+      : model_(std::move(model)), operators_(std::move(operators)) {}
 
   template <class Get>
-  std::vector<ValueInfo> values(std::size_t count, Get describe) const {
+  std::vector<ValueInfo> values(std::size_t count, Get get) const {
     std::vector<ValueInfo> result;
     for (std::size_t i = 0; i < count; ++i) {
       rewright_value value;
-      check(describe(get(), i, &value));
-      ValueInfo& info = result.emplace_back();
-      info.name = value.name;
-      info.type = value.type;
-      info.rank_known = value.rank >= 0;
-      for (std::int32_t a = 0; a < value.rank; ++a) {
-        info.sizes.push_back(value.sizes[a]);
-        info.size_names.emplace_back(value.size_names[a]);
-      }
+      check(get(this->get(), i, &value));
+      result.push_back(describe(value));
     }
     return result;
   }
 
   std::shared_ptr<const rewright_model> model_;
+  Operators operators_;  // lives as long as what is read with them
 };
 
 class Result {
  public:
-  explicit Result(rewright_result* result) : result_(result, rewright_result_free) {}
-  Model model() const { return Model(std::shared_ptr<const rewright_model>(result_, rewright_result_model(result_.get()))); }
+  Model model() const {
+    return Model(std::shared_ptr<const rewright_model>(result_, rewright_result_model(result_.get())), operators_);
+  }
   double speedup() const { return rewright_result_speedup(result_.get()); }  // measured; 1 where nothing was
   std::string report() const { return rewright_result_report(result_.get()); }
   std::string certificate() const { return rewright_result_certificate(result_.get()); }
+  std::string page() const { return rewright_result_page(result_.get()); }  // HTML; empty if it was not asked for
 
  private:
+  friend Result optimize(const Model& model, const Options& options);
+  Result(rewright_result* result, Operators operators)
+      : result_(result, rewright_result_free), operators_(std::move(operators)) {}
   std::shared_ptr<rewright_result> result_;
+  Operators operators_;
 };
 
-// Told how far the work is; false ends the search with the best so far. It must not throw.
+// Told how far the work is; false ends the search with the best so far.
 using Progress = std::function<bool(const std::string& stage, double fraction, double predicted_gain)>;
+// What a node costs, in seconds: see rewright_cost.
+using Cost = std::function<double(const Node& node)>;
 
 // Options as `rewright optimize --help` lists them, without the dashes; flags are "true" or "false".
-inline Result optimize(const Model& model, std::initializer_list<std::pair<std::string, std::string>> options = {},
-                       const Progress& progress = {}) {
-  rewright_options* made = nullptr;
-  check(rewright_options_create(&made));
-  const std::unique_ptr<rewright_options, decltype(&rewright_options_free)> owner(made, rewright_options_free);
-  for (const auto& [name, value] : options) check(rewright_options_set(made, name.c_str(), value.c_str()));
-  if (progress)
-    check(rewright_options_set_progress(
-        made,
-        [](const char* stage, double fraction, double gain, void* user) {
-          return (*static_cast<const Progress*>(user))(stage, fraction, gain) ? 0 : 1;
-        },
-        const_cast<Progress*>(&progress)));
+class Options {
+ public:
+  Options(std::initializer_list<std::pair<std::string, std::string>> options = {}) {  // NOLINT: a list is options
+    rewright_options* made = nullptr;
+    check(rewright_options_create(&made));
+    options_.reset(made, rewright_options_free);
+    for (const auto& [name, value] : options) set(name, value);
+  }
+  Options& set(const std::string& name, const std::string& value) {
+    check(rewright_options_set(get(), name.c_str(), value.c_str()));
+    return *this;
+  }
+  // Rules of your own, as text or bytes of a rule file: see rewright_options_add_rules.
+  Options& add_rules(const std::string& rules, const std::string& name = "rules") {
+    check(rewright_options_add_rules(get(), rules.data(), rules.size(), name.c_str()));
+    return *this;
+  }
+  Options& progress(Progress progress) {
+    callbacks_->progress = std::move(progress);
+    check(rewright_options_set_progress(get(), tell, callbacks_.get()));
+    return *this;
+  }
+  Options& cost(Cost cost) {
+    callbacks_->cost = std::move(cost);
+    check(rewright_options_set_cost(get(), ask, callbacks_.get()));
+    return *this;
+  }
+  Options& page(bool wanted = true) {
+    check(rewright_options_set_page(get(), wanted ? 1 : 0));
+    return *this;
+  }
+
+ private:
+  friend Result optimize(const Model& model, const Options& options);
+  struct Callbacks {
+    Progress progress;
+    Cost cost;
+    std::mutex mutex;            // several threads ask for costs while one is told how far the work is
+    std::exception_ptr failure;  // the first
+
+    void keep_failure() {
+      const std::lock_guard<std::mutex> lock(mutex);
+      if (!failure) failure = std::current_exception();
+    }
+    bool failed() {
+      const std::lock_guard<std::mutex> lock(mutex);
+      return failure != nullptr;
+    }
+  };
+  static int tell(const char* stage, double fraction, double gain, void* user) {
+    auto& callbacks = *static_cast<Callbacks*>(user);
+    try {
+      return !callbacks.failed() && callbacks.progress(stage, fraction, gain) ? 0 : 1;
+    } catch (...) {
+      callbacks.keep_failure();
+      return 1;
+    }
+  }
+  static double ask(const rewright_node* node, void* user) {
+    auto& callbacks = *static_cast<Callbacks*>(user);
+    try {
+      return callbacks.cost(Node(node));
+    } catch (...) {
+      callbacks.keep_failure();
+      return -1;
+    }
+  }
+  rewright_options* get() const { return options_.get(); }
+
+  std::shared_ptr<rewright_options> options_;
+  std::shared_ptr<Callbacks> callbacks_ = std::make_shared<Callbacks>();
+};
+
+// Throws what a callback threw.
+inline Result optimize(const Model& model, const Options& options = {}) {
+  options.callbacks_->failure = nullptr;
   rewright_result* result = nullptr;
-  check(rewright_optimize(model.get(), made, &result));
-  return Result(result);
+  const rewright_status status = rewright_optimize(model.get(), options.get(), &result);
+  const std::exception_ptr failure = std::exchange(options.callbacks_->failure, nullptr);
+  if (status == REWRIGHT_OK) {
+    Result made(result, model.operators_);
+    if (failure) std::rethrow_exception(failure);
+    return made;
+  }
+  if (failure) std::rethrow_exception(failure);
+  throw Failure(status);
 }
 
 // May be run by several threads at once.
@@ -162,34 +354,58 @@ class Runner {
  public:
   // `device`: cpu, cuda, cuda:N or reference. `threads`: 0 for all cores.
   explicit Runner(const Model& model, const std::string& device = "cpu", int threads = 0)
-      : outputs_(rewright_model_output_count(model.get())) {
+      : operators_(model.operators_), outputs_(rewright_model_output_count(model.get())) {
     rewright_session* session = nullptr;
     check(rewright_session_create(model.get(), device.c_str(), threads, &session));
     session_.reset(session, rewright_session_free);
   }
   // Inputs and outputs in the order of the model's.
   std::vector<Array> run(const std::vector<Array>& inputs) const {
-    std::vector<rewright_tensor> given, found(outputs_);
-    for (const Array& array : inputs)
-      given.push_back({array.type, static_cast<std::int32_t>(array.sizes.size()), array.sizes.data(),
-                       const_cast<unsigned char*>(array.bytes.data()), array.bytes.size()});
-    check(rewright_session_run(session_.get(), given.data(), given.size(), found.data(), found.size()));
-    const Outputs owner{found};
-    std::vector<Array> result;
-    for (const rewright_tensor& tensor : found) {
-      const auto* data = static_cast<const unsigned char*>(tensor.data);
-      result.push_back({tensor.type, {tensor.sizes, tensor.sizes + tensor.rank}, {data, data + tensor.bytes}});
+    std::vector<rewright_tensor> given;
+    for (const Array& array : inputs) given.push_back(view(array));
+    Outputs found(outputs_);
+    check(rewright_session_run(session_.get(), given.data(), given.size(), found.tensors.data(), found.tensors.size()));
+    return found.arrays();
+  }
+  // All inputs by their names, and the outputs that are wanted by theirs.
+  std::vector<Array> run(const std::map<std::string, Array>& inputs, const std::vector<std::string>& outputs) const {
+    std::vector<rewright_tensor> given;
+    std::vector<const char*> input_names, output_names;
+    for (const auto& [name, array] : inputs) {
+      input_names.push_back(name.c_str());
+      given.push_back(view(array));
     }
-    return result;
+    for (const std::string& name : outputs) output_names.push_back(name.c_str());
+    Outputs found(outputs.size());
+    check(rewright_session_run_named(session_.get(), input_names.data(), given.data(), given.size(), output_names.data(),
+                                     found.tensors.data(), found.tensors.size()));
+    return found.arrays();
   }
 
  private:
   struct Outputs {
-    std::vector<rewright_tensor>& tensors;
+    explicit Outputs(std::size_t count) : tensors(count) {}
+    Outputs(const Outputs&) = delete;
+    Outputs& operator=(const Outputs&) = delete;
     ~Outputs() {
       for (rewright_tensor& tensor : tensors) rewright_tensor_free(&tensor);
     }
+    std::vector<Array> arrays() const {
+      std::vector<Array> result;
+      for (const rewright_tensor& tensor : tensors) {
+        const auto* data = static_cast<const unsigned char*>(tensor.data);
+        result.push_back({tensor.type, {tensor.sizes, tensor.sizes + tensor.rank}, {data, data + tensor.bytes}});
+      }
+      return result;
+    }
+    std::vector<rewright_tensor> tensors;
   };
+  static rewright_tensor view(const Array& array) {
+    return {array.type, static_cast<std::int32_t>(array.sizes.size()), array.sizes.data(),
+            const_cast<unsigned char*>(array.bytes.data()), array.bytes.size()};
+  }
+
+  Operators operators_;
   std::shared_ptr<rewright_session> session_;
   std::size_t outputs_;
 };

@@ -30,7 +30,8 @@ typedef enum rewright_status {
 } rewright_status;
 
 int rewright_abi_version(void);
-const char* rewright_version(void); /* "0.1.0" */
+const char* rewright_version(void);          /* "0.1.0" */
+const char* rewright_library_versions(void); /* of all that this build and machine have, a line each: "ONNX 1.23.2" */
 
 /* Of the last call in this thread that failed; "" where there is nothing to say. Valid until the thread's next call. */
 const char* rewright_error_text(void);
@@ -40,6 +41,15 @@ const char* rewright_error_hint(void);
 /* ---- Models */
 
 typedef struct rewright_model rewright_model;
+
+/* An input or output of a model, of its sessions, or of a node. Texts and arrays live as long as what was asked. */
+typedef struct rewright_value {
+  const char* name;
+  int32_t type;                  /* of the elements, as ONNX's TensorProto numbers them: 1 is float; 0: not known */
+  int32_t rank;                  /* -1: not known */
+  const int64_t* sizes;          /* `rank` of them; -1 where a size is open */
+  const char* const* size_names; /* `rank` of them: what an open size is called, else "" */
+} rewright_value;
 
 rewright_status rewright_model_read(const char* file, rewright_model** model);
 /* `bytes` are copied. `name` is what errors call it. */
@@ -51,19 +61,67 @@ rewright_status rewright_model_serialize(const rewright_model* model, void** byt
 void rewright_bytes_free(void* bytes);
 void rewright_model_free(rewright_model* model);
 
-/* An input or output of a model, and of its sessions. Texts and arrays live as long as the model. */
-typedef struct rewright_value {
-  const char* name;
-  int32_t type;                  /* of the elements, as ONNX's TensorProto numbers them: 1 is float; 0: not known */
-  int32_t rank;                  /* -1: not known */
-  const int64_t* sizes;          /* `rank` of them; -1 where a size is open */
-  const char* const* size_names; /* `rank` of them: what an open size is called, else "" */
-} rewright_value;
-
 size_t rewright_model_input_count(const rewright_model* model);
 size_t rewright_model_output_count(const rewright_model* model);
 rewright_status rewright_model_input(const rewright_model* model, size_t i, rewright_value* value);
 rewright_status rewright_model_output(const rewright_model* model, size_t i, rewright_value* value);
+
+/* ---- Nodes, as callbacks see them */
+
+/* One operator with its attributes and the types of its operands. Valid until the callback returns, with all that it gives. */
+typedef struct rewright_node rewright_node;
+
+const char* rewright_node_operator(const rewright_node* node); /* "Conv" */
+const char* rewright_node_domain(const rewright_node* node);   /* "" for ONNX's own */
+size_t rewright_node_input_count(const rewright_node* node);
+size_t rewright_node_output_count(const rewright_node* node);
+/* Names are empty. An input that is absent, or of which nothing is known, has the type 0 and the rank -1. */
+rewright_status rewright_node_input(const rewright_node* node, size_t i, rewright_value* value);
+rewright_status rewright_node_output(const rewright_node* node, size_t i, rewright_value* value);
+/* An attribute's numbers, one or several (truth values are 0 and 1), or its text. None, or null, if the node does not say it.
+ */
+rewright_status rewright_node_integers(const rewright_node* node, const char* attribute, const int64_t** values, size_t* count);
+rewright_status rewright_node_reals(const rewright_node* node, const char* attribute, const double** values, size_t* count);
+rewright_status rewright_node_text(const rewright_node* node, const char* attribute, const char** text);
+
+/* ---- Operators of your own */
+
+typedef struct rewright_operators rewright_operators;
+
+/* A tensor in row-major order. Elements of less than 8 bits have a byte each. */
+typedef struct rewright_tensor {
+  int32_t type; /* as in rewright_value; strings (8) are not supported */
+  int32_t rank;
+  const int64_t* sizes;
+  void* data;
+  size_t bytes; /* of all elements */
+} rewright_tensor;
+
+/* Says the type and the sizes of each output with rewright_node_set_output. It is asked when a model is read, where sizes may
+ * be open (-1, and then those that follow from them may be -1, too), and before each execution, where none is. */
+typedef int (*rewright_infer)(rewright_node* node, void* user);
+rewright_status rewright_node_set_output(rewright_node* node, size_t i, int32_t type, int32_t rank, const int64_t* sizes);
+/* Fills the outputs' data, which is there in the size that `infer` said, with the elements that follow from the inputs alone.
+ * An absent input has null data. A node of a session is executed by one thread at a time, those of several sessions by several.
+ */
+typedef int (*rewright_compute)(rewright_node* node, const rewright_tensor* inputs, rewright_tensor* outputs, void* user);
+/* Both callbacks return 0; anything else ends what was done with REWRIGHT_BAD_INPUT and this text, if one was given. Returns 1.
+ */
+int rewright_node_fail(rewright_node* node, const char* text);
+
+rewright_status rewright_operators_create(rewright_operators** operators);
+/* An operator that this library does not know: models keep its nodes as they are, with all around them optimized, and sessions
+ * on the devices "cpu" and "reference" execute them. `user` must live as long as the models that are read with these operators,
+ * their results and sessions. */
+rewright_status rewright_operators_add(rewright_operators* operators, const char* domain, const char* type,
+                                       rewright_infer infer, rewright_compute compute, void* user);
+/* Models that were read with them keep what they need. */
+void rewright_operators_free(rewright_operators* operators);
+
+/* As rewright_model_read and rewright_model_parse. `operators` may be null. */
+rewright_status rewright_model_read_with(const char* file, const rewright_operators* operators, rewright_model** model);
+rewright_status rewright_model_parse_with(const void* bytes, size_t size, const char* name, const rewright_operators* operators,
+                                          rewright_model** model);
 
 /* ---- Optimization */
 
@@ -77,6 +135,18 @@ rewright_status rewright_options_set(rewright_options* options, const char* name
  * the best graph so far is predicted to be. Anything but 0 ends the search with the best so far. */
 typedef int (*rewright_progress)(const char* stage, double fraction, double predicted_gain, void* user);
 rewright_status rewright_options_set_progress(rewright_options* options, rewright_progress progress, void* user);
+/* Rules of your own, beside those that the option "rules" names or that are shipped: a file's bytes in any form that
+ * `rewright rules` reads (algebra, text, binary). Each that does not come with a proof is proved now, which may take seconds.
+ * If one is not: REWRIGHT_BAD_INPUT with the counterexample or the question that stays open, and none of them is added. */
+rewright_status rewright_options_add_rules(rewright_options* options, const void* bytes, size_t size, const char* name);
+/* What operators cost, instead of what the device measures: seconds for a node whose sizes are all known; negative for one that
+ * cannot be executed. Nothing is timed then: predictions alone decide, and what is fused, moved or computed once is counted as
+ * for measured costs. The same node must always cost the same. Called by one thread at a time. Results are checked on the
+ * device. */
+typedef double (*rewright_cost)(const rewright_node* node, void* user);
+rewright_status rewright_options_set_cost(rewright_options* options, rewright_cost cost, void* user);
+/* Not 0: the result has a page to look at, as of `rewright optimize --report`, which takes some more time. */
+rewright_status rewright_options_set_page(rewright_options* options, int wanted);
 void rewright_options_free(rewright_options* options);
 
 typedef struct rewright_result rewright_result;
@@ -88,20 +158,12 @@ const rewright_model* rewright_result_model(const rewright_result* result);
 double rewright_result_speedup(const rewright_result* result);          /* measured; 1 where nothing was */
 const char* rewright_result_report(const rewright_result* result);      /* JSON, as `rewright optimize --json` */
 const char* rewright_result_certificate(const rewright_result* result); /* JSON, for `rewright replay` */
+const char* rewright_result_page(const rewright_result* result);        /* HTML; "" if it was not asked for */
 void rewright_result_free(rewright_result* result);
 
 /* ---- Execution */
 
 typedef struct rewright_session rewright_session;
-
-/* A tensor in row-major order. Elements of less than 8 bits have a byte each. */
-typedef struct rewright_tensor {
-  int32_t type; /* as in rewright_value; strings (8) are not supported */
-  int32_t rank;
-  const int64_t* sizes;
-  void* data;
-  size_t bytes; /* of all elements */
-} rewright_tensor;
 
 /* `device`: "cpu", "cuda", "cuda:N" or "reference"; null is "cpu". `threads`: 0 for all cores. The model may be freed before
  * the session. */
@@ -112,6 +174,10 @@ rewright_status rewright_session_create(const rewright_model* model, const char*
  * rewright_tensor_free. */
 rewright_status rewright_session_run(rewright_session* session, const rewright_tensor* inputs, size_t input_count,
                                      rewright_tensor* outputs, size_t output_count);
+/* The same by names: all inputs of the model in any order, and those outputs that are wanted. */
+rewright_status rewright_session_run_named(rewright_session* session, const char* const* input_names,
+                                           const rewright_tensor* inputs, size_t input_count, const char* const* output_names,
+                                           rewright_tensor* outputs, size_t output_count);
 void rewright_tensor_free(rewright_tensor* tensor); /* of outputs */
 void rewright_session_free(rewright_session* session);
 

@@ -40,21 +40,25 @@ void parse(const std::string& bytes, Models& models) {
 }  // namespace
 
 TEST_CASE("every option's initial value is what the library begins with, and bad values are refused by name") {
-  const OptimizationRequest request;
-  const OptimizeOptions& o = request.optimize;
-  CHECK(o.search.region_nodes == SearchOptions{}.region_nodes);
-  CHECK(o.search.max_graphs == SearchOptions{}.max_graphs);
-  CHECK(o.search.patience == SearchOptions{}.patience);
-  CHECK(o.search.saturation_share == SearchOptions{}.saturation_share);
-  CHECK(o.search.saturation.saturation.nodes == SaturationOptions{}.nodes);
-  CHECK(o.search.saturation.extraction.nodes == ExtractionOptions{}.nodes);
-  CHECK(o.search.saturation.extraction.iterations == ExtractionOptions{}.iterations);
-  CHECK(o.alpha == OptimizeOptions{}.alpha);
-  CHECK(o.check_runs == OptimizeOptions{}.check_runs);
-  CHECK(o.fold.max_bytes == FoldOptions{}.max_bytes);
-  CHECK(o.math == OptimizeOptions{}.math);
-  CHECK(o.strategy == OptimizeOptions{}.strategy);
-  CHECK(request.device.empty());
+  // What is said to be the default is read as what the library's structs begin with.
+  OptimizationRequest said;
+  for (const OptimizationOption& option : optimization_options())
+    if (option.kind != OptimizationOption::Kind::kList) set_option(said, option.name, option.initial);
+  const OptimizationRequest begun;
+  CHECK(said.optimize.alpha == begun.optimize.alpha);
+  CHECK(said.optimize.budget_seconds == begun.optimize.budget_seconds);
+  CHECK(said.optimize.memory == begun.optimize.memory);
+  CHECK(said.optimize.math == begun.optimize.math);
+  CHECK(said.optimize.strategy == begun.optimize.strategy);
+  CHECK(said.optimize.objective == begun.optimize.objective);
+  CHECK(said.optimize.measure == begun.optimize.measure);
+  CHECK(said.optimize.time_graphs == begun.optimize.time_graphs);
+  CHECK(said.optimize.fold.max_bytes == begun.optimize.fold.max_bytes);
+  CHECK(said.optimize.search.saturation_share == begun.optimize.search.saturation_share);
+  CHECK(said.kernels == begun.kernels);
+  CHECK(optimization_option("budget").initial == "18s");
+  CHECK(optimization_option("memory").initial == "8G");
+  CHECK(optimization_option("objective").type == "latency|memory|energy-proxy");
 
   OptimizationRequest changed;
   for (const OptimizationOption& option : optimization_options()) {

@@ -59,6 +59,18 @@ Rule proved_rule(const Verdict& verdict) {
   return rule;
 }
 
+std::vector<Rule> with_proofs(std::vector<Rule> rules) {
+  for (Rule& rule : rules) {
+    if (rule.proof.status == RuleStatus::kProved) continue;
+    const Verdict verdict = verify(rule);
+    if (verdict.outcome != Outcome::kProved)
+      throw Error(ErrorCode::kBadInput, std::string(name(verdict.outcome)) + ": " + verdict.explanation, "rule " + rule.name,
+                  "rewright verify says more");
+    rule = proved_rule(verdict);
+  }
+  return rules;
+}
+
 std::vector<VerifiedRule> verify_rules(const std::vector<Rule>& rules, const VerifyOptions& options, int threads,
                                        const std::function<void(std::size_t done, const Rule& last)>& progress,
                                        std::stop_token cancel) {

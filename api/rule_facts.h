@@ -28,6 +28,10 @@ nlohmann::json facts_of(const Rule& rule, const VerifiedRule& result);
 // A rule that was proved, as databases hold it: with the conditions that were added, and the proof.
 Rule proved_rule(const Verdict& verdict);
 
+// Rules that may lack a proof, with one. Throws Error(kBadInput) for the first that is not proved, with the counterexample or
+// the question that stays open.
+std::vector<Rule> with_proofs(std::vector<Rule> rules);
+
 // Verifies rules on several threads; results are in the order of the rules. `progress` (may be empty) is called after each, by
 // one thread at a time: how many are done, and which was the last. Throws Error(kCancelled) if `cancel` asked for it before all
 // were begun.

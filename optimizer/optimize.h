@@ -31,7 +31,7 @@ struct OptimizeOptions {
   Strategy strategy = Strategy::kAuto;
   Objective objective = Objective::kLatency;  // others are predicted: graphs are timed for the report alone
   double alpha = 1.05;
-  double budget_seconds = 60;                 // of search, with the measuring of operators
+  double budget_seconds = 18;                 // of search, with the measuring of operators
   std::size_t memory = std::size_t{8} << 30;  // bytes of the process
   SearchOptions search;                       // its other limits; what is said above and `cancel` and `progress` go before
   std::map<std::string, std::int64_t> sizes;  // of the model's symbolic sizes; 1 where none is given

@@ -230,7 +230,7 @@ void bind_graph(nb::module_& m) {
           "write",
           [](const NamedGraph& g, const std::string& file) {
             const nb::gil_scoped_release release;
-            export_onnx(g.graph, file, {.unused_weights = false});
+            export_onnx(g.graph, file, kRewritten);
           },
           nb::arg("file"))
       .def("serialize",
@@ -238,7 +238,7 @@ void bind_graph(nb::module_& m) {
              std::string text;
              {
                const nb::gil_scoped_release release;
-               text = export_onnx_bytes(g.graph, {.unused_weights = false});
+               text = export_onnx_bytes(g.graph, kRewritten);
              }
              return nb::bytes(text.data(), text.size());
            })

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "api/choices.h"
 #include "api/devices.h"
-#include "api/options.h"
 #include "python/native/graph.h"
 #include "python/native/tensors.h"
 #include "runtime/cuda/device.h"
@@ -195,10 +195,10 @@ void bind_session(nb::module_& m) {
              const std::string& kernels, const std::string& plan_cache, bool profile) {
             SessionOptions options;
             options.threads = usable_threads(threads);
-            options.kernels = kernel_choice(kernels);
+            options.kernels = kernel_choices().value(kernels);
             options.plan_cache = plan_cache;
             options.profile = profile;
-            const MathClass allowed = math_class(math);
+            const MathClass allowed = math_choices().value(math);
             options.transformed_convolutions = allowed != MathClass::kExact;
             new (self) PythonSession(graph, device, options, allowed);
           },

@@ -13,7 +13,8 @@ namespace {
 struct Options {
   CommonOptions common;
   std::vector<std::string> models, shapes;
-  std::string device = "cpu", seconds = "5s", math = "reassociate";
+  std::string device = "cpu", seconds = "5s";
+  MathClass math = MathClass::kReassociates;
   KernelChoice kernels = KernelChoice::kEstimated;
 };
 
@@ -50,7 +51,7 @@ int bench_command(const Options& options) {
         throw Error(ErrorCode::kBadInput, "its inputs are not those of " + options.models[0], options.models[m]);
   Interruption interruption;
   const std::unique_ptr<Device> device =
-      make_device(options.device, thread_count(options.common), math_class(options.math), options.kernels);
+      make_device(options.device, thread_count(options.common), options.math, options.kernels);
   TimingOptions timing;
   timing.min_seconds = parse_seconds(options.seconds);
   timing.max_seconds = std::max(2 * timing.min_seconds, 10.0);
@@ -100,7 +101,7 @@ CLI::App* add_bench(CLI::App& program, Run& run) {
   command->add_option("--device", o.device, "cpu, cuda or onnxruntime")->capture_default_str();
   command->add_option("--shape", o.shapes, "a size where the model leaves it open, NAME=1x3x224x224 (repeatable)")
       ->type_name("NAME=SIZES");
-  add_math(command, o.math, "what the device may change in floating point, as in optimize");
+  add_choice(*command, "--math", o.math, math_choices(), "what the device may change in floating point, as in optimize");
   add_kernels_option(*command, o.kernels);
   command->add_option("--seconds", o.seconds, "how long to measure")->capture_default_str();
   command->callback([options, &run] { run = [options] { return bench_command(*options); }; });

@@ -11,6 +11,7 @@
 #include <optional>
 #include <thread>
 
+#include "api/optimization.h"
 #include "graph/file.h"
 
 namespace rewright::cli {
@@ -44,22 +45,10 @@ void require_writable(const std::string& file) {
   const FileWriter trial(file);  // its temporary file is removed again
 }
 
-CLI::Option* add_math(CLI::App* command, std::string& math, const std::string& description) {
-  return command->add_option("--math", math, description)
-      ->check(CLI::IsMember({"exact", "reassociate", "fast"}))
-      ->capture_default_str();
-}
-
 int thread_count(const CommonOptions& common) { return usable_threads(common.threads); }
 
 void add_kernels_option(CLI::App& command, KernelChoice& kernels) {
-  command
-      .add_option_function<std::string>(
-          "--kernels", [&kernels](const std::string& name) { kernels = kernel_choice(name); },
-          "how convolutions are chosen on the CPU: estimated (the same bits everywhere), cached (as measured here before) or "
-          "measured (what is missing as well)")
-      ->check(CLI::IsMember({"estimated", "cached", "measured"}))
-      ->default_str("estimated");
+  add_choice(command, "--kernels", kernels, kernel_choices(), std::string(optimization_option("kernels").description));
 }
 
 Tensor read_tensor(const std::string& file) {

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "api/choices.h"
 #include "api/devices.h"
 #include "api/options.h"
 #include "api/rule_files.h"
@@ -69,8 +70,21 @@ void write_json(const CommonOptions& common, const nlohmann::json& report);
 // Throws Error(kMissing) if the file could not be written: better known before long work than after it.
 void require_writable(const std::string& file);
 
-// --math exact|reassociate|fast.
-CLI::Option* add_math(CLI::App* command, std::string& math, const std::string& description);
+// An option that is one of the choices; what `value` is now is its default.
+template <class T>
+CLI::Option* add_choice(CLI::App& command, const std::string& name, T& value, const Choices<T>& choices,
+                        const std::string& description) {
+  const auto set = [&value, &choices, name](const std::string& text) {
+    try {
+      value = choices.value(text);
+    } catch (const Error& error) {
+      throw error.within("option " + name);
+    }
+  };
+  return command.add_option_function<std::string>(name, set, description)
+      ->type_name(choices.names("|"))
+      ->default_str(std::string(choices.name(value)));
+}
 
 int thread_count(const CommonOptions& common);
 

@@ -47,7 +47,7 @@ int status_of(ErrorCode code) {
 int run(int argc, char** argv) {
   CLI::App program("Rewright optimizes ONNX models: it rewrites them by rules and keeps what is measured to be faster.",
                    "rewright");
-  program.set_version_flag("--version", version_text());
+  program.set_version_flag("--version", version_text);
   program.require_subcommand(1);
   program.failure_message(CLI::FailureMessage::simple);
   constexpr AddCommand kCommands[] = {add_optimize, add_run,         add_bench, add_compare, add_show,

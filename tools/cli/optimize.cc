@@ -74,7 +74,7 @@ int optimize_folder(Options options) {
   FolderCopy copy(folder, model, options.output);
   options.input = (folder / model).string();
   options.output = (std::filesystem::path(options.output) / model).string();
-  ExportOptions written{.unused_weights = false};
+  ExportOptions written = kRewritten;
   if (copy.has_external_weights()) written.external_data_above = 0;
   return optimize_model(options, [&](const Graph& graph) {
     export_onnx(graph, copy.model(), written);
@@ -89,7 +89,7 @@ int optimize_command(Options options) {
   options.request.threads = options.common.threads;
   options.request.optimize.seed = options.common.seed;
   if (is_folder) return optimize_folder(options);
-  return optimize_model(options, [&](const Graph& graph) { export_onnx(graph, options.output, {.unused_weights = false}); });
+  return optimize_model(options, [&](const Graph& graph) { export_onnx(graph, options.output, kRewritten); });
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ int replay_command(const Options& options) {
   const Certificate certificate = parse_certificate(map_file(options.certificate).text(), options.certificate);
   const std::vector<Rule> rules = read_proved_rules(options.rules, options.unproved);
   const std::unique_ptr<Evaluator> evaluator = make_cpu_evaluator(thread_count(options.common));
-  export_onnx(replay(graph, certificate, rules, *evaluator), options.output, {.unused_weights = false});
+  export_onnx(replay(graph, certificate, rules, *evaluator), options.output, kRewritten);
   const std::size_t rewrites = rewrites_of(certificate.steps).size();
   say(options.common, options.output + ": " + std::to_string(rewrites) + " rewrites replayed\n");
   write_json(

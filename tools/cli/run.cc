@@ -22,7 +22,8 @@ struct Options {
   CommonOptions common;
   std::string model, output_dir, trace, plan_cache, device = "cpu";
   std::vector<std::string> inputs;
-  std::string math = "reassociate", budget;
+  std::string budget;
+  MathClass math = MathClass::kReassociates;
   bool profile = false;
   KernelChoice kernels = KernelChoice::kEstimated;
 };
@@ -165,22 +166,20 @@ int run_command(const Options& options) {
   nlohmann::json report = {{"model", options.model}, {"device", options.device}};
   if (options.device == "onnxruntime") {
     if (profile) throw Error(ErrorCode::kUsage, "--profile and --trace are for --device cpu");
-    const std::vector<Tensor> results =
-        make_device(options.device, threads, math_class(options.math))->run(graph, tensors_of(inputs));
+    const std::vector<Tensor> results = make_device(options.device, threads, options.math)->run(graph, tensors_of(inputs));
     outputs.assign(results.begin(), results.end());
   } else {
     const SessionOptions session_options{.threads = threads,
                                          .profile = profile,
-                                         .transformed_convolutions = options.math != "exact",
+                                         .transformed_convolutions = options.math != MathClass::kExact,
                                          .kernels = options.kernels,
                                          .plan_cache = options.plan_cache,
                                          .checkpoint = checkpoint};
     const auto is_opaque = [](const auto& node) { return node->op == nullptr; };
     const bool whole = std::none_of(graph.nodes().begin(), graph.nodes().end(), is_opaque);
     const std::unique_ptr<Session> session =
-        options.device == "cpu" && whole
-            ? prepare_on_cpu(std::move(graph), session_options)
-            : prepare_session(find_backend(options.device, math_class(options.math)), graph, session_options);
+        options.device == "cpu" && whole ? prepare_on_cpu(std::move(graph), session_options)
+                                         : prepare_session(find_backend(options.device, options.math), graph, session_options);
     const double prepared = cpu_milliseconds();
     outputs = session->execute(inputs);
     report["cpu_ms"] = {{"load", loaded - start}, {"prepare", prepared - loaded}, {"run", cpu_milliseconds() - prepared}};
@@ -192,7 +191,7 @@ int run_command(const Options& options) {
       for (int i = 0; i < kRuns; ++i) session->execute(inputs);
       const std::vector<StepProfile> steps = difference(session->profile(), first);
       const Roofline roofline =
-          make_device(options.device == "reference" ? "cpu" : options.device, threads, math_class(options.math))->roofline();
+          make_device(options.device == "reference" ? "cpu" : options.device, threads, options.math)->roofline();
       if (options.profile) say(options.common, profile_table(steps, roofline));
       report["profile"] = profile_json(steps, roofline);
       report["roofline"] = {{"flop_per_s", roofline.operations_per_second}, {"bytes_per_s", roofline.bytes_per_second}};
@@ -251,8 +250,8 @@ CLI::App* add_run(CLI::App& program, Run& run) {
       ->add_option("--plan-cache", o.plan_cache,
                    "keep packed weights and folded constants here, to start faster the next time (device cpu)")
       ->type_name("FILE");
-  add_math(
-      command, o.math,
+  add_choice(
+      *command, "--math", o.math, math_choices(),
       "exact: no convolutions by Winograd's or Fourier's transforms, which round more; fast: GPUs may round factors to TF32");
   add_kernels_option(*command, o.kernels);
   command->add_flag("--profile", o.profile, "print time, FLOPs and bytes of each operator");

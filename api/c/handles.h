@@ -1,0 +1,87 @@
+// What the files of the C interface share: handles, and how failures become statuses.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "api/optimization.h"
+#include "api/rewright_c.h"
+#include "graph/graph.h"
+#include "operators/procedure.h"
+#include "runtime/session.h"
+
+namespace rewright::c {
+
+// What rewright_value points at.
+struct Described {
+  std::string name;
+  std::vector<std::int64_t> sizes;
+  std::vector<std::string> names;
+  std::vector<const char*> name_pointers;
+  rewright_value value{};
+};
+// A deque: they do not move.
+using AllDescribed = std::deque<Described>;
+// Open sizes are -1; `size_names` says what they are called, "" for the others.
+void describe(AllDescribed& all, const std::string& name, DataType type, std::vector<std::int64_t> sizes,
+              std::vector<std::string> size_names);
+void describe_unknown(AllDescribed& all, const std::string& name, DataType type);
+void describe(AllDescribed& all, const std::string& name, const TensorType& type, bool shape_known);
+rewright_status value_of(const AllDescribed* all, std::size_t i, rewright_value* value);
+
+// In a handler of an exception: keeps what rewright_error_text() and its like say. Returns the status for it.
+rewright_status keep_failure() noexcept;
+
+// No exception crosses the border.
+template <class Work>
+rewright_status guarded(const Work& work) noexcept {
+  try {
+    work();
+    return REWRIGHT_OK;
+  } catch (...) {
+    return keep_failure();
+  }
+}
+
+template <class T>
+T& required(T* pointer, const char* what) {
+  if (!pointer) throw Error(ErrorCode::kUsage, std::string(what) + " is null");
+  return *pointer;
+}
+
+}  // namespace rewright::c
+
+struct rewright_operators {
+  rewright::Procedures procedures;
+};
+
+struct rewright_model {
+  rewright_model(rewright::Graph graph, std::string name, bool is_rewritten);
+  rewright::Graph graph;
+  std::string name;
+  bool is_rewritten;  // by an optimization: written as the command line writes it
+  rewright::c::AllDescribed inputs, outputs;
+};
+
+struct rewright_options {
+  rewright::OptimizationRequest request;
+  bool page = false;
+  rewright_progress progress = nullptr;
+  void* user = nullptr;
+};
+
+struct rewright_result {
+  rewright_model model;
+  double speedup;
+  std::string report, certificate, page;
+};
+
+struct rewright_session {
+  std::unique_ptr<rewright::Session> session;
+  std::vector<std::string> inputs, outputs;  // their names
+};

@@ -1,0 +1,135 @@
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <set>
+
+#include "api/c/handles.h"
+#include "api/devices.h"
+#include "runtime/mixed.h"
+
+using rewright::Error;
+using rewright::ErrorCode;
+using rewright::Tensor;
+using rewright::c::guarded;
+using rewright::c::required;
+
+namespace {
+
+// The caller's memory is read in place; nothing of it is kept after the run.
+Tensor given_tensor(const rewright_tensor& given, const std::string& where) {
+  const auto bad = [&](const std::string& what) { return Error(ErrorCode::kBadInput, what, where); };
+  const auto type = static_cast<rewright::DataType>(given.type);
+  if (rewright::byte_size(type) == 0) throw bad("element type " + std::to_string(given.type) + " cannot be given here");
+  if (given.rank < 0 || (given.rank > 0 && !given.sizes)) throw bad("its sizes are not given");
+  rewright::Sizes sizes(given.sizes, given.sizes + given.rank);
+  const std::size_t needed = static_cast<std::size_t>(rewright::element_count(sizes)) * rewright::byte_size(type);
+  if (needed != given.bytes)
+    throw bad("its sizes need " + std::to_string(needed) + " bytes, it has " + std::to_string(given.bytes));
+  if (needed > 0 && !given.data) throw bad("its data is null");
+  return Tensor(type, std::move(sizes), std::shared_ptr<const void>(), static_cast<const std::byte*>(given.data));
+}
+
+// One piece of memory: the sizes, then the data, aligned.
+rewright_tensor copy_of(const Tensor& result, const std::string& where) {
+  if (rewright::byte_size(result.type()) == 0) throw Error(ErrorCode::kUnsupported, "its elements have no fixed size", where);
+  constexpr std::size_t kAlignment = 64;
+  const std::size_t head = (result.sizes().size() * sizeof(std::int64_t) + kAlignment - 1) / kAlignment * kAlignment;
+  const std::size_t all = (head + result.byte_count() + kAlignment) / kAlignment * kAlignment;
+  auto* memory = static_cast<std::byte*>(std::aligned_alloc(kAlignment, all));
+  if (!memory) throw std::bad_alloc();
+  if (!result.sizes().empty()) std::memcpy(memory, result.sizes().data(), result.sizes().size() * sizeof(std::int64_t));
+  if (result.byte_count() > 0) std::memcpy(memory + head, result.bytes().data(), result.byte_count());
+  return {static_cast<std::int32_t>(result.type()), static_cast<std::int32_t>(result.sizes().size()),
+          reinterpret_cast<const std::int64_t*>(memory), memory + head, result.byte_count()};
+}
+
+// `wanted`: positions of the model's outputs, one for each of `outputs`.
+void run(rewright_session& session, const std::vector<Tensor>& inputs, const std::vector<std::size_t>& wanted,
+         rewright_tensor* outputs) {
+  const std::vector<Tensor> results = session.session->run(inputs);
+  for (std::size_t i = 0; i < wanted.size(); ++i) outputs[i] = {};
+  try {
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+      outputs[i] = copy_of(results.at(wanted[i]), "output " + session.outputs[wanted[i]]);
+  } catch (...) {
+    for (std::size_t i = 0; i < wanted.size(); ++i) rewright_tensor_free(&outputs[i]);
+    throw;
+  }
+}
+
+std::size_t position(const std::vector<std::string>& names, const char* name, const std::string& what) {
+  const auto found = std::find(names.begin(), names.end(), &required(name, what.c_str()));
+  if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
+  std::string all;
+  for (const std::string& n : names) all += (all.empty() ? "" : ", ") + n;
+  throw Error(ErrorCode::kUsage, "the model has no " + what + " \"" + name + "\"", {}, "it has " + all);
+}
+
+}  // namespace
+
+extern "C" {
+
+rewright_status rewright_session_create(const rewright_model* model, const char* device, int threads,
+                                        rewright_session** session) {
+  return guarded([&] {
+    required(session, "session") = nullptr;
+    const rewright::Graph& graph = required(model, "model").graph;
+    rewright::SessionOptions options;
+    options.threads = rewright::usable_threads(threads);
+    auto made = std::make_unique<rewright_session>();
+    made->session = rewright::prepare_session(rewright::find_backend(device ? device : "cpu"), graph, options);
+    for (const rewright::ValueId id : graph.inputs()) made->inputs.push_back(graph.value(id).name);
+    for (const rewright::GraphOutput& output : graph.outputs()) made->outputs.push_back(output.name);
+    *session = made.release();
+  });
+}
+
+rewright_status rewright_session_run(rewright_session* session, const rewright_tensor* inputs, size_t input_count,
+                                     rewright_tensor* outputs, size_t output_count) {
+  return guarded([&] {
+    rewright_session& s = required(session, "session");
+    if (input_count != s.inputs.size() || output_count != s.outputs.size())
+      throw Error(ErrorCode::kUsage, "the model has " + std::to_string(s.inputs.size()) + " inputs and " +
+                                         std::to_string(s.outputs.size()) + " outputs, not " + std::to_string(input_count) +
+                                         " and " + std::to_string(output_count));
+    if (input_count > 0) required(inputs, "inputs");
+    if (output_count > 0) required(outputs, "outputs");
+    std::vector<Tensor> tensors;
+    for (std::size_t i = 0; i < input_count; ++i) tensors.push_back(given_tensor(inputs[i], "input " + s.inputs[i]));
+    std::vector<std::size_t> wanted(output_count);
+    for (std::size_t i = 0; i < output_count; ++i) wanted[i] = i;
+    run(s, tensors, wanted, outputs);
+  });
+}
+
+rewright_status rewright_session_run_named(rewright_session* session, const char* const* input_names,
+                                           const rewright_tensor* inputs, size_t input_count, const char* const* output_names,
+                                           rewright_tensor* outputs, size_t output_count) {
+  return guarded([&] {
+    rewright_session& s = required(session, "session");
+    if (input_count > 0) required(input_names, "input_names"), required(inputs, "inputs");
+    if (output_count > 0) required(output_names, "output_names"), required(outputs, "outputs");
+    std::vector<Tensor> tensors(s.inputs.size());
+    std::set<std::size_t> given;
+    for (std::size_t i = 0; i < input_count; ++i) {
+      const std::size_t at = position(s.inputs, input_names[i], "input");
+      if (!given.insert(at).second) throw Error(ErrorCode::kUsage, "is given twice", "input " + s.inputs[at]);
+      tensors[at] = given_tensor(inputs[i], "input " + s.inputs[at]);
+    }
+    for (std::size_t i = 0; i < s.inputs.size(); ++i)
+      if (!given.contains(i)) throw Error(ErrorCode::kUsage, "is not given", "input " + s.inputs[i]);
+    std::vector<std::size_t> wanted;
+    for (std::size_t i = 0; i < output_count; ++i) wanted.push_back(position(s.outputs, output_names[i], "output"));
+    run(s, tensors, wanted, outputs);
+  });
+}
+
+void rewright_tensor_free(rewright_tensor* tensor) {
+  if (!tensor) return;
+  std::free(const_cast<std::int64_t*>(tensor->sizes));
+  *tensor = {};
+}
+
+void rewright_session_free(rewright_session* session) { delete session; }
+
+}  // extern "C"
