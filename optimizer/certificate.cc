@@ -200,7 +200,9 @@ std::string to_json(const Certificate& certificate) {
 Certificate parse_certificate(std::string_view text, const std::string& file) {
   try {
     const json whole = json::parse(text);
-    if (whole.at("format") != kFormat) throw Error(ErrorCode::kBadInput, "not a certificate of this version", file);
+    if (whole.at("format") != kFormat)
+      throw Error(ErrorCode::kBadInput,
+                  "it is of format " + whole.at("format").dump() + ", this program reads \"" + kFormat + "\"", file);
     Certificate certificate;
     certificate.before = from_hexadecimal(whole.at("before"));
     certificate.after = from_hexadecimal(whole.at("after"));

@@ -1,8 +1,6 @@
 // Profiles in Protobuf.
 #include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
-#include <google/protobuf/stubs/logging.h>
 #include <google/protobuf/text_format.h>
 
 #include <algorithm>
@@ -11,55 +9,22 @@
 #include "graph/file.h"
 #include "optimizer/device_profile.h"
 #include "optimizer/device_profile.pb.h"
+#include "rules/message.h"
 
 namespace rewright {
 
 namespace {
 
 constexpr std::size_t kMaximumBytes = std::size_t{256} << 20;
-constexpr std::uint32_t kVersion = 1;
-constexpr char kTagOfVersion = '\x08';  // a binary profile begins with it, and no text does
-
-// Keeps the first message of the text format's parser.
-class FirstError : public google::protobuf::io::ErrorCollector {
- public:
-  void AddError(int line, google::protobuf::io::ColumnNumber, const std::string& message) override {
-    if (!text.empty()) return;
-    text = message;
-    where = line + 1;
-  }
-  std::string text;
-  int where = 0;
-};
-
-proto::DeviceProfile parse(std::string_view bytes, const std::string& name) {
-  if (bytes.size() > kMaximumBytes) throw Error(ErrorCode::kBadInput, "the file is too large", name);
-  const google::protobuf::LogSilencer silencer;  // Protobuf would print what is wrong
-  google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
-  proto::DeviceProfile profile;
-  if (!bytes.empty() && bytes[0] == kTagOfVersion) {
-    google::protobuf::io::CodedInputStream coded(&stream);
-    if (!profile.ParseFromCodedStream(&coded) || !coded.ConsumedEntireMessage())
-      throw Error(ErrorCode::kBadInput, "this is no device profile, or it was cut", name);
-    return profile;
-  }
-  FirstError errors;
-  google::protobuf::TextFormat::Parser parser;
-  parser.RecordErrorsTo(&errors);
-  if (bytes.find('\0') != std::string_view::npos || !parser.Parse(&stream, &profile))
-    throw Error(ErrorCode::kBadInput, "this is no device profile" + (errors.text.empty() ? "" : ": " + errors.text),
-                errors.where > 0 ? name + ":" + std::to_string(errors.where) : name);
-  return profile;
-}
+constexpr Format kFormat{"a device profile", 1};
 
 }  // namespace
 
 DeviceProfile parse_profile(std::string_view bytes, const std::string& name) {
-  const proto::DeviceProfile p = parse(bytes, name);
+  if (bytes.size() > kMaximumBytes) throw Error(ErrorCode::kBadInput, "the file is too large", name);
+  proto::DeviceProfile p;
+  (is_binary(bytes) ? parse_binary : parse_text)(bytes, name, kFormat, p);
   const auto bad = [&](const std::string& what) { return Error(ErrorCode::kBadInput, what, name); };
-  if (p.version() != kVersion)
-    throw bad("a device profile of version " + std::to_string(p.version()) + " of the format, this program reads " +
-              std::to_string(kVersion));
   if (p.device().empty()) throw bad("it does not say which device it is of");
   const auto number = [&](double value, bool positive, const std::string& what) {
     if (!std::isfinite(value) || value < 0 || (positive && value == 0)) throw bad(what + " cannot be " + std::to_string(value));
@@ -96,7 +61,7 @@ DeviceProfile read_profile(const std::filesystem::path& file) {
 
 std::string write_profile(const DeviceProfile& profile, ProfileFormat format) {
   proto::DeviceProfile p;
-  p.set_version(kVersion);
+  p.set_version(kFormat.version);
   p.set_device(profile.device);
   p.set_operations_per_second(profile.roofline.operations_per_second);
   p.set_bytes_per_second(profile.roofline.bytes_per_second);

@@ -2,9 +2,7 @@
 #include "rules/io.h"
 
 #include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
-#include <google/protobuf/stubs/logging.h>
 #include <google/protobuf/text_format.h>
 
 #include <algorithm>
@@ -14,6 +12,7 @@
 
 #include "operators/error.h"
 #include "rules/algebra_parser.h"
+#include "rules/message.h"
 #include "rules/rule.pb.h"
 
 namespace rewright {
@@ -21,7 +20,7 @@ namespace rewright {
 namespace {
 
 constexpr std::size_t kMaximumBytes = std::size_t{64} << 20;
-constexpr std::uint32_t kVersion = 1;
+constexpr Format kFormat{"a file of rules", 1};
 
 [[noreturn]] void bad(const std::string& what) { throw Error(ErrorCode::kBadInput, what); }
 
@@ -315,11 +314,6 @@ Rule checked(const proto::Rule& p, bool stale_proofs) {
 
 // Bad rules are added to `bad`; if it is null, the first one throws.
 std::vector<Rule> to_rules(const proto::RuleSet& set, const std::string& file, std::vector<BadRule>* bad) {
-  if (set.version() != kVersion)
-    throw Error(
-        ErrorCode::kBadInput,
-        "rules of version " + std::to_string(set.version()) + " of the format, this program reads " + std::to_string(kVersion),
-        file);
   std::vector<Rule> rules;
   std::set<std::string> names;
   for (const proto::Rule& p : set.rules()) {
@@ -333,41 +327,6 @@ std::vector<Rule> to_rules(const proto::RuleSet& set, const std::string& file, s
     }
   }
   return rules;
-}
-
-// Keeps the first message of the text format's parser.
-class FirstError : public google::protobuf::io::ErrorCollector {
- public:
-  void AddError(int line, google::protobuf::io::ColumnNumber, const std::string& message) override {
-    if (!text.empty()) return;
-    text = message;
-    where = line + 1;
-  }
-  std::string text;
-  int where = 0;
-};
-
-std::vector<Rule> parse_text(std::string_view bytes, const std::string& file, std::vector<BadRule>* bad) {
-  const google::protobuf::LogSilencer silencer;  // Protobuf would print what is wrong
-  proto::RuleSet set;
-  FirstError errors;
-  google::protobuf::TextFormat::Parser parser;
-  parser.RecordErrorsTo(&errors);
-  parser.SetRecursionLimit(100);
-  google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
-  if (!parser.Parse(&stream, &set)) throw Error(ErrorCode::kBadInput, errors.text, file + ":" + std::to_string(errors.where));
-  return to_rules(set, file, bad);
-}
-
-std::vector<Rule> parse_binary(std::string_view bytes, const std::string& file, std::vector<BadRule>* bad) {
-  const google::protobuf::LogSilencer silencer;
-  proto::RuleSet set;
-  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const std::uint8_t*>(bytes.data()),
-                                                static_cast<int>(bytes.size()));
-  stream.SetRecursionLimit(100);
-  if (!set.ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage())
-    throw Error(ErrorCode::kBadInput, "these are no rules: neither algebra nor Protobuf", file);
-  return to_rules(set, file, bad);
 }
 
 // The first word of a text, comments skipped.
@@ -388,10 +347,16 @@ std::string_view first_word(std::string_view bytes) {
 
 std::vector<Rule> parse(std::string_view bytes, const std::string& name, std::vector<BadRule>* bad) {
   if (bytes.size() > kMaximumBytes) throw Error(ErrorCode::kBadInput, "the file is too large", name);
-  // A binary file begins with the version's tag, which no text begins with.
-  if (!bytes.empty() && bytes[0] == '\x08') return parse_binary(bytes, name, bad);
+  proto::RuleSet set;
+  if (is_binary(bytes)) {
+    parse_binary(bytes, name, kFormat, set);
+    return to_rules(set, name, bad);
+  }
   const std::string_view word = first_word(bytes);
-  if (word == "version" || word == "rules") return parse_text(bytes, name, bad);
+  if (word == "version" || word == "rules") {
+    parse_text(bytes, name, kFormat, set);
+    return to_rules(set, name, bad);
+  }
   if (word != "rule" && bytes.find('\0') != std::string_view::npos)
     throw Error(ErrorCode::kBadInput, "these are no rules: neither algebra nor Protobuf", name);
   std::vector<Rule> rules = bad ? parse_algebra(bytes, name, *bad) : parse_algebra(bytes, name);
@@ -432,7 +397,7 @@ std::string write_rules(const std::vector<Rule>& rules, RuleFormat format) {
     return result;
   }
   proto::RuleSet set;
-  set.set_version(kVersion);
+  set.set_version(kFormat.version);
   for (const Rule& rule : rules) *set.add_rules() = to_proto(rule);
   if (format == RuleFormat::kText) {
     google::protobuf::TextFormat::PrintToString(set, &result);

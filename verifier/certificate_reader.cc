@@ -205,7 +205,9 @@ Certificate read(std::string_view bytes) {
                                                 static_cast<int>(message.size()));
   stream.SetRecursionLimit(100);
   if (!file.ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage()) bad("it is no certificate inside");
-  if (file.version() != kCertificateVersion) bad("it is of format " + std::to_string(file.version()));
+  if (file.version() != kCertificateVersion)
+    bad("it is of version " + std::to_string(file.version()) + " of the format, this program reads " +
+        std::to_string(kCertificateVersion));
   Certificate c;
   c.prover = file.prover();
   std::vector<Rule> rules = read_rules(file.rule(), "rule");
