@@ -39,7 +39,7 @@ bool always_goes_on(const onnx::GraphProto& body) {
 class Unrolling {
  public:
   Unrolling(const onnx::NodeProto& node, const onnx::GraphProto& body, const std::map<std::string, int>& opsets)
-      : body_(body), opsets_(opsets) {
+      : opsets_(opsets) {
     result_.function.set_name(node.op_type());
     *result_.call.mutable_output() = node.output();
     std::set<std::string> seen;
@@ -130,7 +130,6 @@ class Unrolling {
     attribute.set_i(axis);
   }
 
-  const onnx::GraphProto& body_;
   const std::map<std::string, int>& opsets_;
   onnx::FunctionProto iteration_;
   FunctionCall result_;

@@ -193,8 +193,9 @@ void run_stft(Call& call) {
   std::vector<double> result;
   for (std::int64_t b = 0; b < x.sizes()[0]; ++b)
     for (std::int64_t f = 0; f < frames; ++f) {
+      const std::int64_t first = b * x.sizes()[1] + f * step;
       const auto at = [&](std::int64_t n, std::int64_t p) {
-        return values[static_cast<std::size_t>((b * x.sizes()[1] + f * step + n) * parts + p)] *
+        return values[static_cast<std::size_t>((first + n) * parts + p)] *
                (window.empty() ? 1 : window[static_cast<std::size_t>(n)]);
       };
       const std::vector<double> y = transform.of([&] { call.checkpoint(); }, at);
