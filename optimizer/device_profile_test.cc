@@ -78,8 +78,8 @@ TEST_CASE("a profile is read as it was written, in both forms") {
 TEST_CASE("what is no profile, or says what cannot be, is refused") {
   CHECK(refusal(kHead) == "accepted");
   CHECK_THAT(refusal(""), Catch::Contains("version 0"));
-  CHECK_THAT(refusal("rule r: x Relu(x) => x"), Catch::Contains("no device profile"));
-  CHECK_THAT(refusal(std::string("\0\1\2", 3)), Catch::Contains("no device profile"));
+  CHECK_THAT(refusal("rule r: x Relu(x) => x"), Catch::Contains("not a device profile"));
+  CHECK_THAT(refusal(std::string("\0\1\2", 3)), Catch::Contains("not a device profile"));
   CHECK_THAT(refusal("version: 2 device: \"d\""), Catch::Contains("version 2"));
   CHECK_THAT(refusal("version: 1 operations_per_second: 1 bytes_per_second: 1"), Catch::Contains("which device"));
   CHECK_THAT(refusal("version: 1 device: \"d\" bytes_per_second: 1"), Catch::Contains("operations_per_second cannot be 0"));
