@@ -111,7 +111,7 @@ TEST_CASE("recurrent networks as graphs") {
   check(recurrent("LSTM", 4, ", input_forget = 1, clip = 5.0, direction = \"bidirectional\"", "", "", 2), "LSTM");
 }
 
-TEST_CASE("sampling at computed positions as graphs") {
+TEST_CASE("sampling in every mode as graphs", "[long]") {
   for (const std::string mode : {"linear", "cubic"})
     for (const std::string padding : {"zeros", "border", "reflection"})
       for (const std::string aligned : {"0", "1"})
@@ -121,6 +121,9 @@ TEST_CASE("sampling at computed positions as graphs") {
             "() far = Mul(grid, wide) y = GridSample <mode = \"" +
                 mode + "\", padding_mode = \"" + padding + "\", align_corners = " + aligned + "> (x, far) }",
             "GridSample");
+}
+
+TEST_CASE("sampling at computed positions as graphs") {
   check(
       "agraph (double[1, 2, 3, 2, 3] x, double[1, 2, 1, 2, 3] grid) => (double[1, 2, 2, 1, 2] y) { y = GridSample (x, grid) }",
       "GridSample");
