@@ -9,6 +9,7 @@
 #include "api/optimization.h"
 #include "graph/onnx.h"
 #include "optimizer/testing.h"
+#include "report/testing/graphviz_leaks.h"
 
 namespace rewright {
 

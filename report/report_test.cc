@@ -5,12 +5,7 @@
 #include <set>
 
 #include "optimizer/testing.h"
-
-#ifdef REWRIGHT_SANITIZED
-// Graphviz keeps buffers of its own until the program ends.
-extern "C" const char* __lsan_default_suppressions();
-extern "C" const char* __lsan_default_suppressions() { return "leak:libgvc"; }
-#endif
+#include "report/testing/graphviz_leaks.h"
 
 namespace rewright {
 
