@@ -1,16 +1,14 @@
 """Low-rank adaptation (E. Hu et al., arXiv:2106.09685): a model read from ONNX gets adapters, which are trained while its own weights are
 frozen, and `rewright optimize` merges them into these."""
 
-import argparse
-import pathlib
-import subprocess
 import sys
 
 import numpy
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from example import ROOT, Example, write_arrays
+
 sys.path.insert(0, str(ROOT / "examples/train_digits"))
 import train_digits  # noqa: E402: for its data
 
@@ -61,21 +59,12 @@ def add_adapters(model, rank, seed=2):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rank", type=int, default=8, help="of the adapters")
-    parser.add_argument("--epochs", type=int, default=30)
-    parser.add_argument("--rewright", default=ROOT / "build/release/bin/rewright", type=pathlib.Path)
-    parser.add_argument("--folder", default=ROOT / "build/fine_tune_lora", type=pathlib.Path)
-    arguments = parser.parse_args()
-    if not arguments.rewright.exists():
-        sys.exit(f"fine_tune_lora: {arguments.rewright} is not there; build first")
-    folder = arguments.folder
-    folder.mkdir(parents=True, exist_ok=True)
+    rank = ("--rank", {"type": int, "default": 8, "help": "of the adapters"})
+    example = Example("fine_tune_lora", __doc__, epochs=30, ranks=False, options=[rank])
+    arguments, folder = example.arguments, example.folder
 
     def rewright(*command):
-        result = subprocess.run([str(part) for part in [arguments.rewright, *command]], stdout=subprocess.DEVNULL)
-        if result.returncode != 0:
-            sys.exit(f"fine_tune_lora: rewright {command[0]}: exit {result.returncode}")
+        example.rewright(*command, quiet=True)
 
     def train(model, output, data, *options):
         options = ["--epochs", arguments.epochs, "--batch", 64, "--rate", 0.005, "--schedule", "cosine", "--warm-up", 20, *options]
@@ -93,8 +82,8 @@ def main():
     pictures, digits = train_digits.read_digits(table)
     held_out = numpy.arange(len(digits)) % 5 == 4
     for name, shown in (("digits", pictures), ("mirrored", pictures[:, :, :, ::-1].copy())):
-        train_digits.write_data(folder / name, shown[~held_out], digits[~held_out])
-        train_digits.write_data(folder / (name + "_test"), shown[held_out], digits[held_out])
+        write_arrays(folder / name, picture=shown[~held_out], targets=digits[~held_out])
+        write_arrays(folder / (name + "_test"), picture=shown[held_out], targets=digits[held_out])
 
     onnx.save(network(), folder / "start.onnx")
     train("start.onnx", "base.onnx", "digits")

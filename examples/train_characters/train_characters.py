@@ -1,32 +1,21 @@
 """Characters: the text of docs/ and the README, a causal transformer written with onnx.helper, training by `rewright train`."""
 
-import argparse
 import collections
 import json
 import math
-import pathlib
-import shutil
-import subprocess
-import sys
 
 import numpy
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from example import ROOT, Example, write_arrays
+
 LENGTH, WIDTH, HEADS, LAYERS = 64, 64, 4, 2
 
 
 def read_text():
     files = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "LICENSE"]
     return "\n".join(file.read_text(encoding="utf-8") for file in files)
-
-
-def write_data(folder, windows):
-    """Each character is to be predicted from those before it in its window."""
-    folder.mkdir(parents=True, exist_ok=True)
-    numpy.save(folder / "characters.npy", windows[:, :-1])
-    numpy.save(folder / "targets.npy", windows[:, 1:])
 
 
 def unigram_bits(train, test):
@@ -92,17 +81,9 @@ def transformer(characters, seed=1):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--ranks", type=int, default=1, help="processes that share each batch")
-    parser.add_argument("--epochs", type=int, default=20)
-    parser.add_argument("--text", type=int, help="characters of the text to use (default: all)")
-    parser.add_argument("--rewright", default=ROOT / "build/release/bin/rewright", type=pathlib.Path)
-    parser.add_argument("--folder", default=ROOT / "build/train_characters", type=pathlib.Path)
-    arguments = parser.parse_args()
-    if not arguments.rewright.exists():
-        sys.exit(f"train_characters: {arguments.rewright} is not there; build first")
-    folder = arguments.folder
-    folder.mkdir(parents=True, exist_ok=True)
+    length = ("--text", {"type": int, "help": "characters of the text to use (default: all)"})
+    example = Example("train_characters", __doc__, epochs=20, options=[length])
+    arguments, folder = example.arguments, example.folder
     text = read_text()[: arguments.text]
     known = {character: number for number, character in enumerate(sorted(set(text)))}
     numbers = numpy.array([known[character] for character in text], "int64")
@@ -110,23 +91,17 @@ def main():
     windows = numpy.stack([numbers[n * LENGTH : (n + 1) * LENGTH + 1] for n in range(count)])
     held_out = numpy.arange(count) % 10 == 9
     train, test = windows[~held_out], windows[held_out]
-    write_data(folder / "train", train)
-    write_data(folder / "test", test)
+    for name, part in (("train", train), ("test", test)):  # each character is to be predicted from those before it in its window
+        write_arrays(folder / name, characters=part[:, :-1], targets=part[:, 1:])
     onnx.save(transformer(len(known)), folder / "characters.onnx")
     print(f"{len(text)} characters, {len(known)} different ones; {unigram_bits(train, test):.3f} bits each by their frequencies", flush=True)
 
     facts = folder / "facts.json"
-    command = [arguments.rewright, "train", folder / "characters.onnx", "--data", folder / "train", "--validate", folder / "test"]
+    command = ["train", folder / "characters.onnx", "--data", folder / "train", "--validate", folder / "test"]
     command += ["-o", folder / "trained.onnx", "--metrics", folder / "metrics.jsonl", "--json", facts, "--epochs", arguments.epochs]
     command += ["--batch", 32, "--shards", 4, "--rate", 0.003, "--schedule", "cosine", "--warm-up", 20, "--frozen", "future"]
-    if arguments.ranks > 1:
-        mpirun = shutil.which("mpirun") or sys.exit("train_characters: mpirun is not there; tools/setup installs it")
-        launch = [mpirun, "--allow-run-as-root", "--oversubscribe", "-n", arguments.ranks]
-        command = [*launch, *command, "--threads", 1]
-    status = subprocess.run([str(part) for part in command]).returncode
-    if status == 0:
-        print(f"bits per character {json.loads(facts.read_text())['validation']['loss'] / math.log(2):.3f}")
-    sys.exit(status)
+    example.rewright(*command)
+    print(f"bits per character {json.loads(facts.read_text())['validation']['loss'] / math.log(2):.3f}")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,7 @@
 """Digits: data from the scikit-learn package, a network written with onnx.helper, training by `rewright train`."""
 
-import argparse
 import csv
 import gzip
-import pathlib
-import shutil
-import subprocess
 import sys
 import tempfile
 import zipfile
@@ -14,7 +10,8 @@ import numpy
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from example import ROOT, Example, write_arrays
+
 sys.path.insert(0, str(ROOT / "tools"))
 import fetch_models  # noqa: E402: it is beside the other tools
 
@@ -35,12 +32,6 @@ def read_digits(folder):
     with gzip.open(table, "rt") as file:
         rows = numpy.array([[float(cell) for cell in row] for row in csv.reader(file)], "float32")
     return (rows[:, :64] / 16).reshape(-1, 1, 8, 8), rows[:, 64].astype("int64")
-
-
-def write_data(folder, pictures, digits):
-    folder.mkdir(parents=True, exist_ok=True)
-    numpy.save(folder / "picture.npy", pictures)
-    numpy.save(folder / "targets.npy", digits)
 
 
 def network(seed=1):
@@ -74,30 +65,18 @@ def network(seed=1):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--ranks", type=int, default=1, help="processes that share each batch")
-    parser.add_argument("--epochs", type=int, default=12)
-    parser.add_argument("--rewright", default=ROOT / "build/release/bin/rewright", type=pathlib.Path)
-    parser.add_argument("--folder", default=ROOT / "build/train_digits", type=pathlib.Path)
-    arguments = parser.parse_args()
-    if not arguments.rewright.exists():
-        sys.exit(f"train_digits: {arguments.rewright} is not there; build first")
-    folder = arguments.folder
-    folder.mkdir(parents=True, exist_ok=True)
+    example = Example("train_digits", __doc__, epochs=12)
+    folder = example.folder
     pictures, digits = read_digits(folder)
     held_out = numpy.arange(len(digits)) % 5 == 4
-    write_data(folder / "train", pictures[~held_out], digits[~held_out])
-    write_data(folder / "test", pictures[held_out], digits[held_out])
+    write_arrays(folder / "train", picture=pictures[~held_out], targets=digits[~held_out])
+    write_arrays(folder / "test", picture=pictures[held_out], targets=digits[held_out])
     onnx.save(network(), folder / "digits.onnx")
 
-    command = [arguments.rewright, "train", folder / "digits.onnx", "--data", folder / "train", "--validate", folder / "test"]
-    command += ["-o", folder / "trained.onnx", "--metrics", folder / "metrics.jsonl", "--epochs", str(arguments.epochs)]
-    command += ["--batch", "64", "--shards", "4", "--rate", "0.003", "--schedule", "cosine", "--warm-up", "20"]
-    if arguments.ranks > 1:
-        mpirun = shutil.which("mpirun") or sys.exit("train_digits: mpirun is not there; tools/setup installs it")
-        launch = [mpirun, "--allow-run-as-root", "--oversubscribe", "-n", str(arguments.ranks)]
-        command = [*launch, *command, "--threads", "1"]
-    sys.exit(subprocess.run([str(part) for part in command]).returncode)
+    command = ["train", folder / "digits.onnx", "--data", folder / "train", "--validate", folder / "test"]
+    command += ["-o", folder / "trained.onnx", "--metrics", folder / "metrics.jsonl", "--epochs", example.arguments.epochs]
+    command += ["--batch", 64, "--shards", 4, "--rate", 0.003, "--schedule", "cosine", "--warm-up", 20]
+    example.rewright(*command)
 
 
 if __name__ == "__main__":
