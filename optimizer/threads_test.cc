@@ -3,6 +3,7 @@
 
 #include "optimizer/saturation/testing.h"
 #include "optimizer/search.h"
+#include "rules/testing/share.h"
 
 namespace rewright {
 
@@ -48,11 +49,7 @@ double cost_of(CostModel& costs, const Graph& graph) {
 }  // namespace
 
 TEST_CASE("any number of threads finds the same, step by step") {
-#ifdef REWRIGHT_SANITIZED
-  constexpr std::size_t kChanged = 1;
-#else
-  constexpr std::size_t kChanged = 3;
-#endif
+  constexpr std::size_t kChanged = testing::kSanitized ? 1 : 3;
   const RuleIndex rules(testing::rules(testing::kCircularRules), {});
   std::size_t changed = 0;  // Graphs that every strategy rewrote.
   for (std::uint64_t seed = 0; changed < kChanged; ++seed) {

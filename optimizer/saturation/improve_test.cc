@@ -7,6 +7,7 @@
 #include "optimizer/saturation/costs.h"
 #include "optimizer/saturation/testing.h"
 #include "optimizer/search.h"
+#include "rules/testing/share.h"
 
 namespace rewright {
 
@@ -78,11 +79,7 @@ TEST_CASE("saturation and backtracking find what trying all graphs finds") {
 }
 
 TEST_CASE("auto finds no less than saturation") {
-#ifdef REWRIGHT_SANITIZED
-  constexpr std::uint64_t kGraphs = 2;
-#else
-  constexpr std::uint64_t kGraphs = 8;
-#endif
+  constexpr std::uint64_t kGraphs = testing::kSanitized ? 2 : 8;
   const RuleIndex rules(testing::rules(testing::kCircularRules), {});
   for (std::uint64_t seed = 0; seed < kGraphs; ++seed) {
     const Graph graph = testing::random_graph(seed, 12);

@@ -10,10 +10,11 @@ namespace rewright::testing {
 // Sanitizers make tests ten times as slow, and look for errors of memory, which a part of a collection shows as well as the
 // whole.
 #ifdef REWRIGHT_SANITIZED
-inline constexpr std::size_t kShare = 20;
+inline constexpr bool kSanitized = true;
 #else
-inline constexpr std::size_t kShare = 1;
+inline constexpr bool kSanitized = false;
 #endif
+inline constexpr std::size_t kShare = kSanitized ? 20 : 1;
 
 // Every kShare-th element.
 template <class T>
