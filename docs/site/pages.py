@@ -22,15 +22,22 @@ def subcommands(text):
     return re.findall(r"^  ([a-z][a-z-]*) +(\S.*)$", text[at:], re.M) if at >= 0 else []
 
 
+def commands(program, *around):
+    """Every command as its words, with its description and its help; a command before those inside of it."""
+    for name, description in subcommands(help_of(program, *around)):
+        words = [*around, name]
+        yield words, description, help_of(program, *words)
+        yield from commands(program, *words)
+
+
 def command_line(program):
-    whole = help_of(program)
     text = "# The command line\n\nWhat `rewright COMMAND --help` says. Every command exits with 0 where it did what was asked, 1 where the answer is no "
     text += "(models differ, a rule is\nrefuted), 2 for wrong usage, 3 for bad input, 4 for something that is missing here. Errors are one line on standard error.\n"
-    for name, description in subcommands(whole):
-        own = help_of(program, name)
-        text += f"\n## {name}\n\n{description}.\n\n```text\n{own}\n```\n"
-        for inner, _ in subcommands(own):
-            text += f"\n### {name} {inner}\n\n```text\n{help_of(program, name, inner)}\n```\n"
+    for words, description, own in commands(program):
+        text += f"\n#{'#' * len(words)} {' '.join(words)}\n\n"
+        if len(words) == 1:
+            text += f"{description}.\n\n"
+        text += f"```text\n{own}\n```\n"
     return text
 
 

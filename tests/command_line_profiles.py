@@ -1,0 +1,86 @@
+"""Profiles of devices, and optimizing by them: python command_line_profiles.py REWRIGHT [unittest's options]"""
+
+import os
+import unittest.mock
+
+import numpy
+import onnx
+from onnx import helper
+
+from program import ProgramTest, main, same_shape, tensor
+
+
+class Profiles(ProgramTest):
+    def test_profiles_decide(self):
+        # A product by two narrow weights is fewer calls with both multiplied first, and more operations.
+        profiles = {"calls": self.profile("calls", 1e13, 1e12, 1e-5), "sums": self.profile("sums", 1e9, 1e12, 1e-9)}
+        random = numpy.random.default_rng(0)
+        weights = [tensor("a", random.normal(0, 0.1, (256, 8)).astype("float32")), tensor("b", random.normal(0, 0.1, (8, 256)).astype("float32"))]
+        nodes = [helper.make_node("MatMul", ["x", "a"], ["t"]), helper.make_node("MatMul", ["t", "b"], ["y"])]
+        onnx.save(same_shape(nodes, [64, 256], weights), self.path("model.onnx"))
+        after = {}
+        for name, profile in profiles.items():
+            results = set()
+            for threads in ("1", "2", "1", "2"):
+                facts = self.report("optimize", self.path("model.onnx"), "-o", self.path("out.onnx"), "--device", "profile:" + profile, "--threads", threads)
+                self.assertEqual(facts["device"], "profile:" + profile)
+                self.assertEqual(facts["measured_ms"], {"before": 0, "after": 0})
+                self.assertTrue(facts["check"]["ok"])
+                results.add((self.folder / "out.onnx").read_bytes())
+            self.assertEqual(len(results), 1)
+            after[name] = facts["nodes"]["after"]
+            self.assertTrue(self.report("compare", self.path("model.onnx"), self.path("out.onnx"))["ok"])
+        self.assertEqual(after, {"calls": 1, "sums": 2})
+        # The smaller weights again, whatever the device.
+        options = ["--device", "profile:" + profiles["calls"], "--objective"]
+        facts = self.optimize(*options, "memory")
+        self.assertEqual((facts["objective"], facts["nodes"]["after"]), ("memory", 2))
+        facts = self.optimize(*options, "latency")
+        self.assertEqual([point["rewrites"] > 0 for point in facts["pareto"]], [True, False])
+        self.assertLess(facts["pareto"][0]["latency_ms"], facts["pareto"][1]["latency_ms"])
+        self.assertGreater(facts["pareto"][0]["peak_bytes"], facts["pareto"][1]["peak_bytes"])
+        self.assertEqual(facts["pareto"][0]["peak_bytes"], facts["predicted_peak_bytes"]["after"])
+
+    def test_a_device_is_measured(self):
+        with unittest.mock.patch.dict(os.environ, {"XDG_CACHE_HOME": self.path("cache")}):
+            facts = self.report("profile", self.path("model.onnx"), "-o", self.path("cpu.profile"), "--threads", "1")
+            again = self.report("profile", self.path("model.onnx"), "-o", self.path("again.profile"), "--threads", "1", "--known", "--format", "text")
+        self.assertGreater(facts["operators"], 300)
+        self.assertEqual(facts["operators"], again["operators"])
+        self.assertEqual(facts["failed"], 0)
+        self.assertGreaterEqual(facts["predicted_from_others"]["median_factor"], 1)
+        united = self.report("profile", "--merge", self.path("cpu.profile"), "--merge", self.path("again.profile"), "-o", self.path("united"))
+        self.assertEqual((united["device"], united["operators"]), (facts["device"], facts["operators"]))
+        # Without the device, and without what was measured of it.
+        results = set()
+        for cache in ("a", "b"):
+            with unittest.mock.patch.dict(os.environ, {"XDG_CACHE_HOME": self.path(cache)}):
+                facts = self.optimize("--device", "profile:" + self.path("cpu.profile"))
+            self.assertLess(facts["nodes"]["after"], facts["nodes"]["before"])
+            self.assertTrue(facts["check"]["ok"])
+            results.add((self.folder / "out.onnx").read_bytes())
+        self.assertEqual(len(results), 1)
+
+    def test_profiles_are_united_and_bad_ones_refused(self):
+        a, b = self.profile("a", 1e13, 1e12, 1e-5), self.profile("b", 1e9, 1e12, 1e-9)
+        for form in ("binary", "text"):
+            facts = self.report("profile", "--merge", a, "--merge", a, "-o", self.path(form), "--format", form)
+            self.assertEqual((facts["device"], facts["operations_per_second"], facts["operators"]), ("a", 1e13, 0))
+        self.report("profile", "--merge", self.path("binary"), "-o", self.path("text again"), "--format", "text")
+        self.assertEqual((self.folder / "text").read_bytes(), (self.folder / "text again").read_bytes())
+        self.assertIn("different devices", self.error("profile", "--merge", a, "--merge", b, "-o", self.path("c"), status=3))
+        self.assertFalse((self.folder / "c").exists())
+        whole = (self.folder / "binary").read_bytes()
+        bad = {"empty": b"", "cut": whole[:-1], "noise": bytes(range(256)), "model": (self.folder / "model.onnx").read_bytes(), "version": b'version: 9 device: "d"'}
+        for name, contents in bad.items():
+            (self.folder / name).write_bytes(contents)
+            message = self.error("optimize", self.path("model.onnx"), "-o", self.path("out.onnx"), "--device", "profile:" + self.path(name), status=3)
+            self.assertIn(name, message)
+            self.assertFalse((self.folder / "out.onnx").exists())
+        self.error("optimize", self.path("model.onnx"), "-o", self.path("out.onnx"), "--device", "profile:" + self.path("none"), status=3)
+        self.error("profile", "--device", "profile:" + a, "-o", self.path("c"), status=2)
+        self.error("profile", status=2)
+
+
+if __name__ == "__main__":
+    main()
