@@ -77,6 +77,23 @@ rewright_status parse(const std::string& bytes, Model& model, const rewright_ope
   return rewright_model_parse_with(bytes.data(), bytes.size(), "model", operators, &model);
 }
 
+// Executes model_with_scale() on ones, float[batch, 2], in a session of its own; `y` is its result, or empty where there is
+// none.
+rewright_status run_on_ones(const rewright_model* model, const char* device, std::int64_t batch, std::vector<float>& y) {
+  y.clear();
+  Session session;
+  if (const auto status = rewright_session_create(model, device, 1, &session); status != REWRIGHT_OK) return status;
+  std::vector<float> x(static_cast<std::size_t>(batch) * 2, 1);
+  const std::int64_t sizes[] = {batch, 2};
+  const rewright_tensor input{1, 2, sizes, x.data(), x.size() * sizeof(float)};
+  rewright_tensor output{};
+  const rewright_status status = rewright_session_run(session, &input, 1, &output, 1);
+  CHECK((output.data != nullptr) == (status == REWRIGHT_OK));
+  if (status == REWRIGHT_OK) y.assign(static_cast<const float*>(output.data), static_cast<const float*>(output.data) + batch);
+  rewright_tensor_free(&output);
+  return status;
+}
+
 void set(Options& options, const std::vector<std::pair<const char*, const char*>>& values) {
   REQUIRE(rewright_options_create(&options) == REWRIGHT_OK);
   for (const auto& [name, value] : values) REQUIRE(rewright_options_set(options, name, value) == REWRIGHT_OK);
@@ -106,36 +123,20 @@ TEST_CASE("an operator of the caller's own: its types are inferred, it is execut
   REQUIRE(rewright_optimize(model, options, &result) == REWRIGHT_OK);
   CHECK(nodes_after(result) == 4);  // one Relu is gone, across which only a known type lets a rule look
   CHECK(nlohmann::json::parse(rewright_result_report(result)).at("check").at("runs") == 2);
-  for (const rewright_model* m : {static_cast<const rewright_model*>(model.value), rewright_result_model(result)}) {
-    for (const char* device : {"cpu", "reference"}) {
-      Session session;
-      REQUIRE(rewright_session_create(m, device, 1, &session) == REWRIGHT_OK);
-      for (const std::int64_t batch : {1, 3}) {
-        const std::vector<float> x(static_cast<std::size_t>(batch) * 2, 1);
-        const std::int64_t sizes[] = {batch, 2};
-        const rewright_tensor input{1, 2, sizes, const_cast<float*>(x.data()), x.size() * sizeof(float)};
-        rewright_tensor output{};
-        REQUIRE(rewright_session_run(session, &input, 1, &output, 1) == REWRIGHT_OK);
-        for (std::int64_t b = 0; b < batch; ++b)
-          CHECK(static_cast<const float*>(output.data)[b] == 8);  // relu(2 * {4, -2}) {1, 10}
-        rewright_tensor_free(&output);
+  std::vector<float> y;
+  for (const rewright_model* m : {static_cast<const rewright_model*>(model.value), rewright_result_model(result)})
+    for (const char* device : {"cpu", "reference"})
+      for (const std::size_t batch : {1, 3}) {
+        REQUIRE(run_on_ones(m, device, static_cast<std::int64_t>(batch), y) == REWRIGHT_OK);
+        CHECK(y == std::vector<float>(batch, 8));  // relu(2 * {4, -2}) {1, 10}
       }
-    }
-  }
   CHECK(calls.computed > 0);
 
   // What a callback says is the failure's text.
   calls.fail = true;
-  Session session;
-  REQUIRE(rewright_session_create(model, "cpu", 1, &session) == REWRIGHT_OK);
-  float x[2] = {1, 1};
-  const std::int64_t sizes[] = {1, 2};
-  const rewright_tensor input{1, 2, sizes, x, sizeof x};
-  rewright_tensor output{};
-  CHECK(rewright_session_run(session, &input, 1, &output, 1) == REWRIGHT_BAD_INPUT);
+  CHECK(run_on_ones(model, "cpu", 1, y) == REWRIGHT_BAD_INPUT);
   CHECK(error_text() == "it is out of order");
   CHECK(std::string(rewright_error_where()).find("Scale") != std::string::npos);
-  CHECK(output.data == nullptr);
 }
 
 TEST_CASE("operators are refused where they could mean two things, and without them models are not executed") {
@@ -154,14 +155,8 @@ TEST_CASE("operators are refused where they could mean two things, and without t
 
   Model model;
   REQUIRE(parse(model_with_scale(), model) == REWRIGHT_OK);
-  Session session;
-  rewright_status status = rewright_session_create(model, "cpu", 1, &session);
-  float x[2] = {1, 1};
-  const std::int64_t sizes[] = {1, 2};
-  const rewright_tensor input{1, 2, sizes, x, sizeof x};
-  rewright_tensor output{};
-  if (status == REWRIGHT_OK) status = rewright_session_run(session, &input, 1, &output, 1);
-  CHECK(status == REWRIGHT_UNSUPPORTED);
+  std::vector<float> y;
+  CHECK(run_on_ones(model, "cpu", 1, y) == REWRIGHT_UNSUPPORTED);
   CHECK(error_text().find("Scale") != std::string::npos);
 }
 
@@ -194,13 +189,8 @@ TEST_CASE("what callbacks say of outputs is checked") {
     Model model;
     REQUIRE(parse(model_with_scale(), model, operators) == REWRIGHT_OK);
     CHECK((said.status == REWRIGHT_OK) == (type == 1));
-    Session session;
-    REQUIRE(rewright_session_create(model, "reference", 1, &session) == REWRIGHT_OK);
-    float x[2] = {1, 1};
-    const std::int64_t sizes[] = {1, 2};
-    const rewright_tensor input{1, 2, sizes, x, sizeof x};
-    rewright_tensor output{};
-    CHECK(rewright_session_run(session, &input, 1, &output, 1) == REWRIGHT_BAD_INPUT);
+    std::vector<float> y;
+    CHECK(run_on_ones(model, "reference", 1, y) == REWRIGHT_BAD_INPUT);
     CHECK(error_text().find(text) != std::string::npos);
   }
 }

@@ -33,7 +33,7 @@ def examples(prefix, folder, model):
     built = os.path.join(folder, "examples")
     run("cmake", "-S", os.path.join(SOURCE, "examples", "embedding"), "-B", built, f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release")
     run("cmake", "--build", built)
-    for program in ("optimize_and_run", "optimize_and_run_c"):
+    for program in ("optimize_and_run", "optimize"):
         faster = os.path.join(folder, program + ".onnx")
         said = run(os.path.join(built, program), model, faster)
         assert "times as fast" in said, said
