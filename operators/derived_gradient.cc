@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "operators/free_variables.h"
 #include "operators/gradient.h"
 #include "operators/named_axes.h"
 
@@ -104,9 +105,7 @@ class Derivation {
       facts.free = united(facts.free, free(argument));
       facts.active = facts.active || (active(argument) && argument->scalar == Scalar::kReal);
     }
-    for (const Index& index : e->position) depends_on(index);
-    if (e->kind == Kind::kFromIndex) depends_on(e->index);
-    for (const Condition& condition : e->conditions) depends_on(condition.left), depends_on(condition.right);
+    for_each_index(*e, depends_on);
     if (e->kind == Kind::kReduce) std::erase(facts.free, e->index.as_atom()->id);
     if (e->kind == Kind::kRead) facts.active = call_.wants(static_cast<std::size_t>(e->operand));
     facts.active = facts.active && e->scalar == Scalar::kReal;

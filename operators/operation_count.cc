@@ -4,6 +4,8 @@
 #include <set>
 #include <unordered_map>
 
+#include "operators/free_variables.h"
+
 namespace rewright {
 
 namespace {
@@ -48,12 +50,8 @@ class Operations {
     if (element->kind == ElementNode::Kind::kReduce)
       extents_[variable->id] = static_cast<double>(element->bound.constant().value_or(1));
     Count result;
-    for (const Index& index : element->position) add(index, result);
-    add(element->index, result);
-    for (const Condition& condition : element->conditions) {
-      add(condition.left, result);
-      add(condition.right, result);
-    }
+    if (element->kind == ElementNode::Kind::kReduce) result.variables.insert(variable->id);
+    for_each_index(*element, [&](const Index& index) { add(index, result); });
     double most = 0;
     for (const Element& argument : element->arguments) {
       const Count part = count(argument);

@@ -4,28 +4,11 @@
 #include <type_traits>
 #include <utility>
 
+#include "operators/free_variables.h"
+
 namespace rewright::cpu {
 
 namespace {
-
-bool depends_on(const Index& index, std::uint64_t variable);
-
-bool depends_on(const Element& e, std::uint64_t variable) {
-  const auto depends = [&](const auto& part) { return depends_on(part, variable); };
-  return depends(e->index) || depends(e->bound) || std::any_of(e->position.begin(), e->position.end(), depends) ||
-         std::any_of(e->conditions.begin(), e->conditions.end(),
-                     [&](const Condition& c) { return depends(c.left) || depends(c.right); }) ||
-         std::any_of(e->arguments.begin(), e->arguments.end(), depends);
-}
-
-bool depends_on(const Index& index, std::uint64_t variable) {
-  bool result = false;
-  for_each_atom(index, [&](const Atom& atom) {
-    result = result || (atom.kind == Atom::Kind::kBound && atom.id == variable) ||
-             (atom.kind == Atom::Kind::kLoad && depends_on(atom.element, variable));
-  });
-  return result;
-}
 
 // Sums and products of floats in double, as they are defined.
 template <class T>
@@ -106,7 +89,7 @@ std::optional<Prefix> match_prefix(const Element& element, const Indices& positi
     // variable < here, or here < variable; either with equality.
     const Index difference = c.left - c.right;
     const bool before = difference == e.index - position[axis], behind = difference == position[axis] - e.index;
-    if ((!before && !behind) || depends_on(e.arguments[0], here->id)) continue;
+    if ((!before && !behind) || FreeVariables().of(*e.arguments[0]).contains(here->id)) continue;
     const Element body = rewrite(e.arguments[0], {}, [&](const Atom& atom) -> std::optional<Index> {
       if (atom.kind == Atom::Kind::kBound && atom.id == variable->id) return position[axis];
       return std::nullopt;

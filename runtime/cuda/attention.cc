@@ -8,8 +8,8 @@
 #include <random>
 #include <set>
 
+#include "operators/free_variables.h"
 #include "runtime/cpu/tile/stages.h"
-#include "runtime/cuda/dependence.h"
 #include "runtime/cuda/library_facts.h"
 #include "runtime/fusion/composer.h"
 #include "runtime/fusion/row_functions.h"

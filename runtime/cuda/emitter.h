@@ -8,9 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "runtime/cuda/dependence.h"
+#include "operators/free_variables.h"
 #include "runtime/cuda/generated_kernel.h"
 #include "runtime/cuda/index_range.h"
+#include "runtime/cuda/reduction_nest.h"
 
 namespace rewright::cuda {
 

@@ -58,12 +58,7 @@ void Emitter::hoist_inside(const Element& e, const std::set<std::uint64_t>& avai
       if (a.kind == Atom::Kind::kLoad) hoist_inside(a.element, available, in_all_lanes, seen);
     });
   };
-  for (const Index& p : e->position) visit_index(p);
-  for (const Condition& c : e->conditions) {
-    visit_index(c.left);
-    visit_index(c.right);
-  }
-  if (e->kind == Kind::kFromIndex) visit_index(e->index);
+  for_each_index(*e, visit_index);
   for (const Element& a : e->arguments) hoist_inside(a, available, in_all_lanes, seen);
   if (e->kind != Kind::kReduce) return;
   for (const Scope& scope : scopes_)

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "operators/free_variables.h"
 #include "runtime/cpu/tile/loops.h"
 
 namespace rewright::cpu {
@@ -84,12 +85,7 @@ void BoxCompiler::find_depth(const Index& index, std::set<const ElementNode*>& s
 
 void BoxCompiler::find_depth(const Element& e, std::set<const ElementNode*>& seen, int& deepest) const {
   if (!seen.insert(e.get()).second) return;
-  for (const Index& i : e->position) find_depth(i, seen, deepest);
-  if (e->kind == Kind::kFromIndex) find_depth(e->index, seen, deepest);
-  for (const Condition& c : e->conditions) {
-    find_depth(c.left, seen, deepest);
-    find_depth(c.right, seen, deepest);
-  }
+  for_each_index(*e, [&](const Index& index) { find_depth(index, seen, deepest); });
   for (const Element& a : e->arguments) find_depth(a, seen, deepest);
 }
 

@@ -4,6 +4,8 @@
 #include <map>
 #include <set>
 
+#include "operators/free_variables.h"
+
 namespace rewright::cpu {
 
 namespace {
@@ -42,31 +44,9 @@ class Extraction {
   }
 
  private:
-  void find_atoms(const Index& index, std::set<std::uint64_t>& atoms) const {
-    for_each_atom(index, [&](const Atom& atom) {
-      if (atom.kind == Atom::Kind::kBound) atoms.insert(atom.id);
-      if (atom.kind == Atom::Kind::kLoad) find_atoms(atom.element, atoms);
-    });
-  }
-  void find_atoms(const Element& e, std::set<std::uint64_t>& atoms) const {
-    for (const Index& i : e->position) find_atoms(i, atoms);
-    if (e->kind == Kind::kFromIndex) find_atoms(e->index, atoms);
-    for (const Condition& c : e->conditions) {
-      find_atoms(c.left, atoms);
-      find_atoms(c.right, atoms);
-    }
-    std::set<std::uint64_t> inside;
-    for (const Element& a : e->arguments) find_atoms(a, inside);
-    if (e->kind == Kind::kReduce) inside.erase(e->index.as_atom()->id);
-    atoms.insert(inside.begin(), inside.end());
-    if (e->kind == Kind::kReduce) atoms.erase(e->index.as_atom()->id);
-  }
-
   Element take_out(const Element& e) {
-    std::set<std::uint64_t> atoms;
-    find_atoms(e, atoms);
     std::set<std::size_t> axes;
-    for (const std::uint64_t id : atoms) {
+    for (const std::uint64_t id : free_.of(*e)) {
       const auto axis = axis_of_.find(id);
       if (axis == axis_of_.end()) return e;  // depends on an enclosing reduction
       axes.insert(axis->second);
@@ -98,6 +78,7 @@ class Extraction {
   const Sizes& sizes_;
   std::vector<TileOperand>& operands_;
   std::map<std::uint64_t, std::size_t> axis_of_;
+  FreeVariables free_;
   std::map<const ElementNode*, Element> done_;
 };
 
