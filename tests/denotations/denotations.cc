@@ -1,10 +1,12 @@
 // Is a slip in the denotation of an operator noticed?
-//   rewright_denotations --cases FOLDER [--places N] [--seed S] [--count N] [--operator NAME] RULES ...
+//   rewright_denotations --cases FOLDER [--places N] [--seed S] [--count N] [--operator NAME] [--results FILE] RULES ...
 // Makes one slip at a time in the definition of an operator, and looks whether a proof of one of the rules that mention the
 // operator fails, and whether one of ONNX's node tests (FOLDER is what tests/onnx_cases.py writes) does. Prints a line a slip.
-// Exit 1 if one goes unnoticed by both though it changes what the operator computes on sampled instances of the rules.
+// Exit 1 if one goes unnoticed by both though it changes what the operator computes on sampled instances of the rules, or if an
+// operator that the rules mention is missing in --results, where an earlier run over all of them was kept.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <fstream>
 #include <iostream>
 #include <set>
 
@@ -20,7 +22,7 @@ using namespace rewright;
 namespace {
 
 struct Options {
-  std::string cases, only;
+  std::string cases, only, results;
   std::uint64_t seed = 1;
   int places = 3, count = 0;
   std::vector<std::string> files;
@@ -78,20 +80,9 @@ class Study {
   }
 
   int run() {
-    std::vector<Mutation> mutations;
-    for (const auto& [op, use] : uses_)
-      if (!use.rules.empty() && (options_.only.empty() || op->name() == options_.only))
-        for (const auto& [slip, count] : use.places.empty() ? use.places_in_rules : use.places)
-          for (int place = 0; place < std::min(count, options_.places); ++place) mutations.push_back({op, slip, place});
-    std::sort(mutations.begin(), mutations.end(), [](const Mutation& a, const Mutation& b) {
-      return std::tuple(a.op->name(), a.slip, a.place) < std::tuple(b.op->name(), b.slip, b.place);
-    });
-    if (options_.count > 0 && mutations.size() > static_cast<std::size_t>(options_.count)) {
-      std::mt19937_64 random(options_.seed);
-      for (std::size_t i = 0; i < static_cast<std::size_t>(options_.count); ++i)
-        std::swap(mutations[i], mutations[i + random() % (mutations.size() - i)]);
-      mutations.resize(static_cast<std::size_t>(options_.count));
-    }
+    std::vector<Mutation> mutations = all_mutations();
+    const int missing = options_.results.empty() ? 0 : missing_in_results(mutations);
+    if (options_.count > 0) choose(mutations, static_cast<std::size_t>(options_.count));
     int by_proofs = 0, by_cases = 0, by_both = 0, same = 0, unnoticed = 0;
     for (const Mutation& m : mutations) {
       const Operator mutated = with_slip(*m.op, m.slip, m.place);
@@ -112,10 +103,44 @@ class Study {
     }
     std::cout << mutations.size() << " slips: noticed by proofs alone " << by_proofs << ", by node tests alone " << by_cases
               << ", by both " << by_both << "; same values " << same << ", unnoticed " << unnoticed << "\n";
-    return unnoticed > 0 ? 1 : 0;
+    return unnoticed + missing > 0 ? 1 : 0;
   }
 
  private:
+  // Of every operator that a rule mentions, by name.
+  std::vector<Mutation> all_mutations() const {
+    std::vector<Mutation> mutations;
+    for (const auto& [op, use] : uses_)
+      if (!use.rules.empty() && (options_.only.empty() || op->name() == options_.only))
+        for (const auto& [slip, count] : use.places.empty() ? use.places_in_rules : use.places)
+          for (int place = 0; place < std::min(count, options_.places); ++place) mutations.push_back({op, slip, place});
+    std::sort(mutations.begin(), mutations.end(), [](const Mutation& a, const Mutation& b) {
+      return std::tuple(a.op->name(), a.slip, a.place) < std::tuple(b.op->name(), b.slip, b.place);
+    });
+    return mutations;
+  }
+
+  // So many at random, or all if there are fewer.
+  void choose(std::vector<Mutation>& mutations, std::size_t count) const {
+    if (mutations.size() <= count) return;
+    std::mt19937_64 random(options_.seed);
+    for (std::size_t i = 0; i < count; ++i) std::swap(mutations[i], mutations[i + random() % (mutations.size() - i)]);
+    mutations.resize(count);
+  }
+
+  // How many operators have slips, but no line in the kept results.
+  int missing_in_results(const std::vector<Mutation>& mutations) const {
+    std::ifstream file(options_.results);
+    if (!file) throw Error(ErrorCode::kBadInput, "cannot be read", options_.results);
+    std::set<std::string, std::less<>> kept;
+    for (std::string line; std::getline(file, line);) kept.insert(line.substr(0, line.find(',')));
+    int missing = 0;
+    for (const Mutation& m : mutations)
+      if (kept.insert(std::string(m.op->name())).second)
+        ++missing, std::cout << m.op->name() << " is missing in " << options_.results << "\n";
+    return missing;
+  }
+
   void note_places(const Graph& graph, std::map<Slip, int> Use::*where) {
     for (const auto& node : graph.nodes()) {
       if (!node->op) continue;
@@ -227,6 +252,7 @@ int main(int argc, char** argv) {
   app.add_option("--places", options.places, "so many places for each slip in an operator");
   app.add_option("--count", options.count, "so many slips, chosen at random (default: all)");
   app.add_option("--operator", options.only, "only this one");
+  app.add_option("--results", options.results, "a file with what was printed for all: no operator may be missing there");
   CLI11_PARSE(app, argc, argv);
   try {
     return Study(options).run();
