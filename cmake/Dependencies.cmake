@@ -1,7 +1,7 @@
 # Debian's libraries, and those that tools/setup puts into the cache. Targets:
 #   Threads::Threads OpenMP::OpenMP_CXX Protobuf (protobuf::libprotobuf, protobuf::protoc) Catch2::Catch2 CLI11::CLI11
 #   nlohmann_json::nlohmann_json SQLite::SQLite3 ZLIB::ZLIB OpenSSL::Crypto OpenBLAS::OpenBLAS Highway::Highway Sleef::Sleef xxHash::xxHash
-#   PNG::PNG TurboJPEG::TurboJPEG ONNX::onnx Z3::Z3 oneDNN::oneDNN highs::highs
+#   PNG::PNG TurboJPEG::TurboJPEG WebP::WebP TIFF::TIFF OpenJPEG::OpenJPEG ONNX::onnx Z3::Z3 oneDNN::oneDNN highs::highs
 
 set(REWRIGHT_CACHE "$ENV{REWRIGHT_CACHE}")
 if(NOT REWRIGHT_CACHE)
@@ -41,6 +41,9 @@ find_package(Sleef MODULE REQUIRED)
 find_package(xxHash MODULE REQUIRED)
 find_package(PNG REQUIRED)
 find_package(TurboJPEG MODULE REQUIRED)
+find_package(WebP MODULE REQUIRED)
+find_package(TIFF REQUIRED)
+find_package(OpenJPEG MODULE REQUIRED)
 find_package(Graphviz MODULE REQUIRED)
 find_file(D3_SCRIPT d3.min.js PATHS /usr/share/nodejs/d3/dist REQUIRED)  # of the Debian package node-d3
 find_package(ONNX MODULE REQUIRED)

@@ -10,13 +10,11 @@
 #include <string_view>
 
 #include "operators/error.h"
+#include "operators/picture_decoding.h"
 
 namespace rewright {
 
 namespace {
-
-constexpr std::int64_t kMostPixels = std::int64_t{1} << 27;
-constexpr std::int64_t kRgb = 3;
 
 std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -104,14 +102,9 @@ class Decoder {
     return picture;
   }
 
-  [[noreturn]] void refuse(const std::string& why) const { throw Error(ErrorCode::kBadInput, why, name_); }
-
  private:
-  Picture blank(std::int64_t height, std::int64_t width) const {
-    if (height < 1 || width < 1 || height > kMostPixels / width)
-      refuse("is a picture of " + std::to_string(height) + " x " + std::to_string(width) + " pixels");
-    return {height, width, kRgb, std::vector<std::uint8_t>(static_cast<std::size_t>(height * width * kRgb))};
-  }
+  [[noreturn]] void refuse(const std::string& why) const { refuse_picture(name_, why); }
+  Picture blank(std::int64_t height, std::int64_t width) const { return blank_picture(height, width, name_); }
   static std::uint8_t* at_pixel(Picture& picture, std::int64_t y, std::int64_t x) {
     return picture.pixels.data() + (y * picture.width + x) * kRgb;
   }
@@ -153,6 +146,14 @@ class Decoder {
 
 }  // namespace
 
+void refuse_picture(const std::string& name, const std::string& why) { throw Error(ErrorCode::kBadInput, why, name); }
+
+Picture blank_picture(std::int64_t height, std::int64_t width, const std::string& name) {
+  if (height < 1 || width < 1 || height > kMostPixels / width)
+    refuse_picture(name, "is a picture of " + std::to_string(height) + " x " + std::to_string(width) + " pixels");
+  return {height, width, kRgb, std::vector<std::uint8_t>(static_cast<std::size_t>(height * width * kRgb))};
+}
+
 PictureFormat picture_format(std::span<const std::byte> bytes) {
   const std::string_view text = text_of(bytes);
   if (text.starts_with("\x89PNG")) return PictureFormat::kPng;
@@ -180,13 +181,15 @@ Picture decode_picture(std::span<const std::byte> bytes, const std::string& name
     case PictureFormat::kPnm:
       return decoder.pnm();
     case PictureFormat::kWebP:
+      return decode_webp(bytes, name);
     case PictureFormat::kTiff:
+      return decode_tiff(bytes, name);
     case PictureFormat::kJpeg2000:
-      throw Error(ErrorCode::kUnsupported, "is a WebP, TIFF or JPEG 2000 file, which is not decoded here", name);
+      return decode_jpeg_2000(bytes, name);
     case PictureFormat::kUnknown:
       break;
   }
-  decoder.refuse("is no JPEG, PNG, BMP or PNM file");
+  refuse_picture(name, "is no JPEG, PNG, BMP, PNM, WebP, TIFF or JPEG 2000 file");
 }
 
 Picture grey(const Picture& rgb) {

@@ -15,13 +15,13 @@ struct Picture {
   std::vector<std::uint8_t> pixels;
 };
 
-// The last three are known, but not decoded.
 enum class PictureFormat { kUnknown, kJpeg, kPng, kBmp, kPnm, kWebP, kTiff, kJpeg2000 };
 PictureFormat picture_format(std::span<const std::byte> bytes);
 
-// JPEG, PNG, BMP (of 8, 24 or 32 bits, not compressed) or PNM (P1 to P6, of up to 8 bits) as 3 channels: red, green, blue. What
-// is transparent is seen on black. Throws Error(kUnsupported) for a format that is not decoded, and Error(kBadInput) for what
-// is damaged, no picture, or larger than 2^27 pixels; `name` is where the error says it was.
+// JPEG, PNG, BMP (of 8, 24 or 32 bits, not compressed), PNM (P1 to P6, of up to 8 bits), WebP (one picture), TIFF (its first
+// page) or JPEG 2000 (grey or RGB, of up to 16 bits) as 3 channels: red, green, blue. What is transparent is seen on black.
+// Throws Error(kBadInput) for what is damaged, no picture, of another kind of these formats, or larger than 2^27 pixels; `name`
+// is where the error says it was.
 Picture decode_picture(std::span<const std::byte> bytes, const std::string& name);
 
 // One channel: luma by ITU-R BT.601, (19595 R + 38470 G + 7471 B + 2^15) / 2^16.

@@ -157,7 +157,7 @@ Dataset read_pictures(const std::filesystem::path& folder, const WantedData& wan
   const std::vector<std::filesystem::path> folders = sorted_entries(folder, true);
   for (std::size_t n = 0; n < folders.size(); ++n) {
     const std::vector<std::filesystem::path> inside = sorted_entries(folders[n], false);
-    if (inside.empty()) refuse(folders[n], "holds no JPEG, PNG, BMP or PNM files");
+    if (inside.empty()) refuse(folders[n], "holds no pictures");
     files.insert(files.end(), inside.begin(), inside.end());
     classes.resize(files.size(), static_cast<std::int64_t>(n));
   }

@@ -17,9 +17,9 @@ std::vector<float> resized(const Picture& picture, std::int64_t height, std::int
 // Is this a folder of folders rather than one of .npy files?
 bool holds_class_folders(const std::filesystem::path& folder);
 
-// A folder with a folder of JPEG, PNG, BMP and PNM files for each class; classes are numbered in the order of their names. The
-// model has one input, [N, 1 or 3, height, width], of numbers from 0 to 1, less the mean and divided by the deviation. Files
-// are decoded when their example is asked for.
+// A folder with a folder of pictures (operators/pictures.h) for each class; classes are numbered in the order of their names.
+// The model has one input, [N, 1 or 3, height, width], of numbers from 0 to 1, less the mean and divided by the deviation.
+// Files are decoded when their example is asked for.
 Dataset read_pictures(const std::filesystem::path& folder, const WantedData& wanted);
 
 }  // namespace rewright

@@ -1,0 +1,11 @@
+# OpenJPEG::OpenJPEG: decodes JPEG 2000 files. (Its own configuration file asks for its servers, too.)
+find_path(OpenJPEG_INCLUDE_DIR openjpeg.h PATH_SUFFIXES openjpeg-2.5)
+find_library(OpenJPEG_LIBRARY NAMES openjp2)
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(OpenJPEG REQUIRED_VARS OpenJPEG_LIBRARY OpenJPEG_INCLUDE_DIR)
+mark_as_advanced(OpenJPEG_INCLUDE_DIR OpenJPEG_LIBRARY)
+if(OpenJPEG_FOUND AND NOT TARGET OpenJPEG::OpenJPEG)
+  add_library(OpenJPEG::OpenJPEG UNKNOWN IMPORTED)
+  set_target_properties(OpenJPEG::OpenJPEG PROPERTIES IMPORTED_LOCATION ${OpenJPEG_LIBRARY} INTERFACE_INCLUDE_DIRECTORIES
+                                                                                            ${OpenJPEG_INCLUDE_DIR})
+endif()

@@ -1,0 +1,10 @@
+# WebP::WebP: decodes WebP files.
+find_path(WebP_INCLUDE_DIR webp/decode.h)
+find_library(WebP_LIBRARY NAMES webp)
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(WebP REQUIRED_VARS WebP_LIBRARY WebP_INCLUDE_DIR)
+mark_as_advanced(WebP_INCLUDE_DIR WebP_LIBRARY)
+if(WebP_FOUND AND NOT TARGET WebP::WebP)
+  add_library(WebP::WebP UNKNOWN IMPORTED)
+  set_target_properties(WebP::WebP PROPERTIES IMPORTED_LOCATION ${WebP_LIBRARY} INTERFACE_INCLUDE_DIRECTORIES ${WebP_INCLUDE_DIR})
+endif()
