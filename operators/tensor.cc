@@ -187,14 +187,18 @@ Tensor::Tensor(DataType type, Sizes sizes) : type_(type), sizes_(std::move(sizes
   if (__builtin_mul_overflow(static_cast<std::size_t>(count_), byte_size(type), &bytes) || bytes > (std::size_t{1} << 46))
     throw Error(ErrorCode::kMissing, "not enough memory for a tensor of " + std::to_string(count_) + " elements");
   // Large ones in huge pages, where the system has them: a fault for each small page costs more than copying its contents.
-  constexpr std::size_t kHugePage = std::size_t{2} << 20;
-  const std::size_t alignment = bytes >= 2 * kHugePage ? kHugePage : 64;
-  bytes = (bytes + 63) / 64 * 64 + 64;
-  void* memory = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  // Others are aligned by hand: what aligned_alloc cuts off in front of a block keeps glibc before 2.38 from using its place
+  // again.
+  constexpr std::size_t kAlignment = 64, kHugePage = std::size_t{2} << 20;
+  const bool huge = bytes >= 2 * kHugePage;
+  bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment + kAlignment;
+  void* const memory =
+      huge ? std::aligned_alloc(kHugePage, (bytes + kHugePage - 1) / kHugePage * kHugePage) : std::malloc(bytes + kAlignment);
   if (!memory) throw Error(ErrorCode::kMissing, "not enough memory for a tensor of " + std::to_string(bytes) + " bytes");
-  if (alignment == kHugePage) ::madvise(memory, bytes, MADV_HUGEPAGE);
+  if (huge) ::madvise(memory, bytes, MADV_HUGEPAGE);
   owner_ = std::shared_ptr<void>(memory, std::free);
-  bytes_ = static_cast<const std::byte*>(memory);
+  const std::size_t beyond = reinterpret_cast<std::uintptr_t>(memory) % kAlignment;
+  bytes_ = static_cast<const std::byte*>(memory) + (beyond == 0 ? 0 : kAlignment - beyond);
   writable_ = true;
 }
 

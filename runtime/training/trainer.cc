@@ -55,6 +55,16 @@ Tensor zeros_like(const Tensor& tensor) {
   return zeros;
 }
 
+// Zeros like each of these, in one memory: nothing may write them.
+std::vector<Tensor> shared_zeros_like(const std::vector<Tensor>& tensors) {
+  std::size_t most = 0;
+  for (const Tensor& t : tensors) most = std::max(most, t.byte_count());
+  const auto zeros = std::make_shared<const Tensor>(zeros_like(Tensor(DataType::kUint8, {static_cast<std::int64_t>(most)})));
+  std::vector<Tensor> result;
+  for (const Tensor& t : tensors) result.emplace_back(t.type(), t.sizes(), zeros, zeros->bytes().data());
+  return result;
+}
+
 // The same elements in memory that nothing else holds: a step may overwrite it.
 Tensor copy_of(const Tensor& tensor) {
   Tensor copy(tensor.type(), tensor.sizes());
@@ -62,19 +72,20 @@ Tensor copy_of(const Tensor& tensor) {
   return copy;
 }
 
-TrainedTensors copy_of(const TrainedTensors& tensors) {
-  TrainedTensors copies = tensors;
-  for (std::vector<Tensor>* list : {&copies.parameters, &copies.statistics, &copies.states})
+void make_own(TrainedTensors& tensors) {
+  for (std::vector<Tensor>* list : {&tensors.parameters, &tensors.statistics, &tensors.states})
     for (Tensor& t : *list) t = copy_of(t);
-  return copies;
 }
 
 Tensor number(double value) { return Tensor::scalar(DataType::kFloat, value); }
 
 }  // namespace
 
+// Constants up to this size are copied out of a mapped model, so that it need not stay in memory for their sake.
+constexpr std::size_t kSmallConstant = std::size_t{1} << 16;
+
 struct Trainer::State {
-  const Graph& model;
+  Graph model;  // without what is trained
   const Dataset& data;
   TrainOptions options;
   Communicator& processes;
@@ -84,6 +95,7 @@ struct Trainer::State {
   std::unique_ptr<Session> whole;          // where there is one shard
   std::unique_ptr<ParallelStep> parallel;  // where there are several: it has the tensors
   TrainedTensors alone;                    // else
+  bool lent = false;                       // somebody else may hold these as well: a step must not write them
   std::unique_ptr<Batches> batches;
   std::optional<Rematerialized> rematerialized;
   const Session* large = nullptr;            // of the forward and backward pass, one of those
@@ -91,8 +103,8 @@ struct Trainer::State {
   std::vector<std::vector<Tensor>> present;  // what the graph of gradients is given in it beside weights, by shard
   LossScale scale;                           // of float16
 
-  State(const Graph& m, const Dataset& d, const TrainOptions& o, Communicator& p, const Backend& b)
-      : model(m), data(d), options(o), processes(p), backend(b) {
+  State(Graph m, const Dataset& d, const TrainOptions& o, Communicator& p, const Backend& b)
+      : model(std::move(m)), data(d), options(o), processes(p), backend(b) {
     const auto count = static_cast<std::int64_t>(processes.size());
     shards = options.shards > 0 ? options.shards : count * options.accumulate;
     if (shards % count != 0)
@@ -108,19 +120,22 @@ struct Trainer::State {
                                             std::to_string(options.batch));
     options.graph.seed = options.seed;
     options.graph.guarded = options.memory.bytes == 0;
-    const Graph sized = bound(model, data, rows);
-    graphs = make_training_graphs(sized, options.output, options.graph);
-    check_type_of_targets();
-    check_targets(options.graph.loss, sized.value(find_predictions(sized, options.output)).type, data.column(kTargets));
-    const auto start = [&](const std::vector<TrainedTensor>& which) {
-      std::vector<Tensor> tensors;
-      for (const TrainedTensor& t : which) tensors.push_back(converted(model.value(t.in_model).constant, t.type));
-      return tensors;
-    };
-    alone = {start(graphs.parameters), start(graphs.statistics), {}};
-    for (std::size_t kind = 0; kind < graphs.states.size(); ++kind)
-      for (const Tensor& t : alone.parameters) alone.states.push_back(zeros_like(t));
+    own_small_constants();
+    {
+      const Graph sized = bound(model, data, rows);
+      graphs = make_training_graphs(sized, options.output, options.graph);
+      check_type_of_targets();
+      check_targets(options.graph.loss, sized.value(find_predictions(sized, options.output)).type, data.column(kTargets));
+    }
     require_same_start();
+    // A step of one shard works in this memory.
+    const bool own = shards == 1;
+    alone = {taken(graphs.parameters, own), taken(graphs.statistics, own), {}};
+    for (std::size_t kind = 0; kind < graphs.states.size(); ++kind)
+      if (own)
+        for (const Tensor& t : alone.parameters) alone.states.push_back(zeros_like(t));
+      else
+        std::ranges::copy(shared_zeros_like(alone.parameters), std::back_inserter(alone.states));
     SessionOptions session{.threads = options.threads, .profile = options.profile};
     const auto rewritten = [&](const Graph& graph, bool same_in_all) {
       return options.rewrite && same_in_all ? options.rewrite(graph) : graph;
@@ -145,7 +160,6 @@ struct Trainer::State {
       for (std::size_t n = 0; n < changed && options.graph.guarded; ++n)
         session.replacements.push_back({graphs.step.inputs().size() - changed + n, 1 + n});
       whole = prepare_large(graphs.step);
-      alone = copy_of(alone);
     } else {
       options.exchange.in_order = options.shards > 0;
       parallel = std::make_unique<ParallelStep>(graphs, options.graph, options.exchange, processes, shards, prepare, alone);
@@ -157,6 +171,23 @@ struct Trainer::State {
     batches = std::make_unique<Batches>(
         data, std::move(columns), BatchPart{options.batch, rows, static_cast<std::int64_t>(processes.rank()) * mine, mine},
         options.seed, steps());
+  }
+
+  void own_small_constants() {
+    for (ValueId v = 0; v < model.value_count(); ++v)
+      if (const Tensor& t = model.value(v).constant; t && t.type() != DataType::kString && t.byte_count() <= kSmallConstant)
+        model.set_constant(v, copy_of(t));
+  }
+
+  // What training starts from: the model holds it no longer.
+  std::vector<Tensor> taken(const std::vector<TrainedTensor>& which, bool own) {
+    std::vector<Tensor> tensors;
+    for (const TrainedTensor& t : which) {
+      const Tensor& start = model.value(t.in_model).constant;
+      tensors.push_back(own && start.type() == t.type ? copy_of(start) : converted(start, t.type));
+      forget_constant(model, t.in_model);
+    }
+    return tensors;
   }
 
   // The targets' column has the type that the loss needs.
@@ -191,6 +222,7 @@ struct Trainer::State {
     inputs.push_back(number(rate));
     const std::array changed{&alone.parameters, &alone.statistics, &alone.states};
     const bool guarded = options.graph.guarded;
+    if (guarded && std::exchange(lent, false)) make_own(alone);
     for (std::vector<Tensor>* list : changed) {
       inputs.insert(inputs.end(), list->begin(), list->end());
       if (guarded) list->assign(list->size(), Tensor());  // their memory is the session's
@@ -231,10 +263,15 @@ struct Trainer::State {
             {"seed", std::to_string(options.seed)}};
   }
 
-  TrainedTensors tensors() const { return parallel ? parallel->gather() : copy_of(alone); }
+  TrainedTensors tensors() {
+    if (parallel) return parallel->gather();
+    lent = true;
+    return alone;
+  }
   void replace(const TrainedTensors& by) {
     if (parallel) return parallel->load(by);
-    alone = copy_of(by);
+    alone = by;
+    lent = true;
   }
 
   template <class F>
@@ -283,9 +320,8 @@ struct Trainer::State {
   }
 };
 
-Trainer::Trainer(const Graph& model, const Dataset& data, const TrainOptions& options, Communicator& processes,
-                 const Backend& backend)
-    : state_(std::make_unique<State>(model, data, options, processes, backend)) {}
+Trainer::Trainer(Graph model, const Dataset& data, const TrainOptions& options, Communicator& processes, const Backend& backend)
+    : state_(std::make_unique<State>(std::move(model), data, options, processes, backend)) {}
 Trainer::~Trainer() = default;
 
 bool Trainer::run(const std::stop_token& stop, const std::function<void(const StepReport&)>& report) {
@@ -369,7 +405,7 @@ Graph Trainer::trained() const {
   const TrainedTensors all = state_->tensors();
   for (std::size_t n = 0; n < all.parameters.size(); ++n)
     result.set_constant(state_->graphs.parameters[n].in_model,
-                        converted(all.parameters[n], state_->model.value(state_->graphs.parameters[n].in_model).type.type));
+                        converted(all.parameters[n], result.value(state_->graphs.parameters[n].in_model).type.type));
   for (std::size_t n = 0; n < all.statistics.size(); ++n)
     result.set_constant(state_->graphs.statistics[n].in_model, all.statistics[n]);
   return result;

@@ -63,9 +63,9 @@ struct StepReport {
 
 class Trainer {
  public:
-  // `model` may leave the number of examples open. Throws Error(kBadInput) where data and model do not fit each other.
-  Trainer(const Graph& model, const Dataset& data, const TrainOptions& options, Communicator& processes,
-          const Backend& backend);
+  // `model` may leave the number of examples open; a caller that moves it here keeps no second copy of its weights in memory.
+  // Throws Error(kBadInput) where data and model do not fit each other.
+  Trainer(Graph model, const Dataset& data, const TrainOptions& options, Communicator& processes, const Backend& backend);
   ~Trainer();
 
   // Trains to the end, or until asked to stop (all processes stop after the same step). `report` is called after each step.

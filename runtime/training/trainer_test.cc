@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <random>
 
 #include "graph/builder.h"
@@ -73,6 +74,65 @@ TEST_CASE("training lowers the loss, in one graph or in shards") {
   REQUIRE(alone.losses.size() == 12);
   CHECK(alone.losses.back() < 0.8 * alone.losses.front());
   for (std::size_t n = 0; n < 12; ++n) CHECK(alone.losses[n] == Approx(four.losses[n]).epsilon(1e-5));
+}
+
+// Layers whose biases, scales and statistics start as equal numbers.
+Graph with_equal_starts() {
+  std::mt19937 random(5);
+  Graph g;
+  NodeBuilder b(g);
+  ValueId y = g.add_input("x", {DataType::kFloat, {Index::symbol("N"), 3}});
+  for (const std::string layer : {"1", "2"}) {
+    const auto filled = [&](double value, const std::string& name) {
+      return g.add_constant(Tensor::from_reals(DataType::kFloat, {6}, std::vector<double>(6, value)), name + layer);
+    };
+    const ValueId w = g.add_constant(random_tensor({layer == "1" ? 3 : 6, 6}, random, DataType::kFloat), "w" + layer);
+    y = b.add("Gemm", {y, w, filled(0, "b")});
+    y = b.add("BatchNormalization", {y, filled(1, "scale"), filled(0, "shift"), filled(0, "mean"), filled(1, "variance")});
+    y = b.add("Tanh", {y});
+  }
+  g.add_output("y", y);
+  return g;
+}
+
+TEST_CASE("weights and statistics that start as equal numbers are trained apart") {
+  const Graph graph = with_equal_starts();
+  const Dataset examples = data();
+  const auto alone = make_local_communicator();
+  for (const std::int64_t shards : {1, 2}) {
+    TrainOptions o = options(shards);
+    o.graph.update = {.method = UpdateMethod::kMomentum};
+    Trainer trainer(graph, examples, o, *alone, reference_backend());
+    CHECK(trainer.graphs().parameters.size() == 8);
+    CHECK(trainer.graphs().statistics.size() == 4);
+    trainer.run({}, {});
+    const Graph trained = trainer.trained();
+    std::map<std::string, Tensor> now;
+    for (ValueId v = 0; v < graph.value_count(); ++v)
+      if (graph.is_constant(v)) now[graph.value(v).name] = trained.value(v).constant;
+    for (const std::string name : {"scale", "shift", "mean", "variance"}) {
+      CHECK(now.at(name + "1") != now.at(name + "2"));
+      const double start = name == "scale" || name == "variance";
+      for (const char* layer : {"1", "2"})
+        for (const double v : now.at(name + layer).reals()) CHECK(v != start);
+    }
+  }
+}
+
+TEST_CASE("what was asked for stays as it was while training goes on") {
+  for (const std::int64_t shards : {1, 2}) {
+    Run run(options(shards));
+    CHECK(!run.go(2));
+    const ValueId w1 = run.trainer.graphs().parameters[0].in_model;
+    const Tensor trained = run.trainer.trained().value(w1).constant, saved = run.trainer.checkpoint().tensors.at("w1");
+    const std::vector<double> before = trained.reals();
+    CHECK(saved.reals() == before);
+    run.stop = {};
+    CHECK(run.go());
+    CHECK(trained.reals() == before);
+    CHECK(saved.reals() == before);
+    CHECK(run.trainer.trained().value(w1).constant.reals() != before);
+  }
 }
 
 TEST_CASE("a run that was stopped goes on as if it had not been") {

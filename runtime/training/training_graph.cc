@@ -14,14 +14,26 @@ namespace rewright {
 
 namespace {
 
-// The model with its loss and gradients; what training changes is still constant.
+// The model with its loss and gradients. What training may change is neither constant nor computed nor yet an input: constants
+// that are equal would become one, and be trained as one.
 struct Differentiated {
   Graph graph;
   ValueId targets, step, part, scale, loss;
-  std::vector<ValueId> parameters, gradients;         // constants, and their gradients
+  std::vector<ValueId> parameters, gradients;
   std::vector<ValueId> in_model;                      // the constants of the model that parameters start as
   std::vector<ValueId> statistics, statistics_after;  // constants of the model, and what they become
+  std::set<ValueId> open;                             // constants of the model that training may change
 };
+
+// Real constants, but for scalars, that nodes read.
+std::set<ValueId> changeable(const Graph& model) {
+  std::set<ValueId> result;
+  for (const auto& node : model.nodes())
+    for (const ValueId v : node->inputs)
+      if (v != kNoValue && model.is_constant(v) && is_real(model.value(v).type.type) && model.value(v).type.rank() > 0)
+        result.insert(v);
+  return result;
+}
 
 // The number that an input of a node always is; else `otherwise`, where it has none.
 double known_input(const Graph& graph, const Node& node, std::size_t input, double otherwise) {
@@ -32,14 +44,14 @@ double known_input(const Graph& graph, const Node& node, std::size_t input, doub
 }
 
 // Replaces nodes by what they compute in training, and says which statistics of the batch this brings.
-void use_training_forms(Differentiated& d, const TrainingOptions& options) {
+void use_training_forms(Differentiated& d, const Graph& model, const TrainingOptions& options) {
   NodeBuilder builder(d.graph);
   RandomSource random{options.seed, builder.cast(d.step, DataType::kInt64), builder.cast(d.part, DataType::kInt64)};
   const std::vector<std::shared_ptr<const Node>> nodes(d.graph.nodes().begin(), d.graph.nodes().end());
   std::vector<std::pair<ValueId, ValueId>> replaced;
   for (const auto& node : nodes) {
-    if (onnx_operator(*node) == "Dropout" && known_input(d.graph, *node, 2, 0) != 0) {
-      const auto dropped = add_dropout(builder, node->inputs[0], known_input(d.graph, *node, 1, 0.5), random);
+    if (onnx_operator(*node) == "Dropout" && known_input(model, *node, 2, 0) != 0) {
+      const auto dropped = add_dropout(builder, node->inputs[0], known_input(model, *node, 1, 0.5), random);
       for (std::size_t k = 0; k < node->outputs.size(); ++k)
         if (node->outputs[k] != kNoValue) replaced.emplace_back(node->outputs[k], dropped[k]);
       continue;
@@ -50,7 +62,7 @@ void use_training_forms(Differentiated& d, const TrainingOptions& options) {
     for (std::size_t k = 0; k < node->outputs.size(); ++k)
       if (node->outputs[k] != kNoValue) replaced.emplace_back(node->outputs[k], in_training.outputs[k]);
     for (const auto& [input, value] : in_training.updated_inputs)
-      if (d.graph.is_constant(node->inputs[input])) {
+      if (d.open.contains(node->inputs[input])) {
         d.statistics.push_back(node->inputs[input]);
         d.statistics_after.push_back(value);
       }
@@ -58,30 +70,29 @@ void use_training_forms(Differentiated& d, const TrainingOptions& options) {
   d.graph.replace_uses(replaced);
 }
 
-// Real constants, but for scalars, that `value` is computed from.
-std::vector<ValueId> trainable(const Graph& graph, const std::set<std::string>& frozen,
-                               const std::vector<ValueId>& statistics) {
+// What training may change but for statistics and what is frozen, in the order in which nodes read it.
+std::vector<ValueId> trainable(const Differentiated& d, const std::set<std::string>& frozen) {
   std::vector<ValueId> result;
-  std::set<ValueId> seen(statistics.begin(), statistics.end());
-  for (const auto& node : graph.nodes())
-    for (const ValueId input : node->inputs) {
-      if (input == kNoValue || !graph.is_constant(input) || !seen.insert(input).second) continue;
-      const Value& value = graph.value(input);
-      if (is_real(value.type.type) && value.type.rank() > 0 && !frozen.contains(value.name)) result.push_back(input);
-    }
+  std::set<ValueId> seen(d.statistics.begin(), d.statistics.end());
+  for (const auto& node : d.graph.nodes())
+    for (const ValueId input : node->inputs)
+      if (input != kNoValue && d.open.contains(input) && seen.insert(input).second &&
+          !frozen.contains(d.graph.value(input).name))
+        result.push_back(input);
   return result;
 }
 
-// Constants that the others are computed from by casts, where these are float and shall be kept as another type.
+// Values that the others are computed from by casts, where these are float and shall be kept as another type.
 std::vector<ValueId> kept_as(Graph& graph, const std::vector<ValueId>& constants, DataType type) {
   std::vector<ValueId> result;
   NodeBuilder b(graph);
   std::vector<std::pair<ValueId, ValueId>> replaced;
   for (const ValueId id : constants) {
-    const Value value = graph.value(id);
+    Value value = graph.value(id);
     result.push_back(id);
     if (value.type.type != DataType::kFloat || type == DataType::kFloat) continue;
-    result.back() = graph.add_constant(converted(value.constant, type), value.name);
+    value.type.type = type;
+    result.back() = graph.add_value(std::move(value));
     replaced.emplace_back(id, b.cast(result.back(), DataType::kFloat));
   }
   graph.replace_uses(replaced);
@@ -97,7 +108,8 @@ void use_again(Graph& graph, ValueId kept, ValueId constant) {
 }
 
 Differentiated differentiated(const Graph& model, const std::string& output, const TrainingOptions& options) {
-  Differentiated d{model, kNoValue, kNoValue, kNoValue, kNoValue, kNoValue, {}, {}, {}, {}, {}};
+  Differentiated d{model, kNoValue, kNoValue, kNoValue, kNoValue, kNoValue, {}, {}, {}, {}, {}, changeable(model)};
+  for (const ValueId v : d.open) forget_constant(d.graph, v);
   d.graph.set_outputs({});
   d.graph.add_output("predictions", find_predictions(model, output));
   d.graph.tidy();
@@ -106,15 +118,14 @@ Differentiated differentiated(const Graph& model, const std::string& output, con
   d.step = d.graph.add_input("training.step", {DataType::kFloat, {}});
   d.part = d.graph.add_input("training.part", {DataType::kFloat, {}});
   d.scale = d.graph.add_input("training.scale", {DataType::kFloat, {}});
-  use_training_forms(d, options);
+  use_training_forms(d, model, options);
   if (options.precision != DataType::kFloat) use_short_products(d.graph, options.precision);
   for (std::size_t n = 0; n < d.statistics_after.size(); ++n) d.graph.add_output(std::to_string(n), d.statistics_after[n]);
   d.graph.tidy();
   const ValueId predictions = d.graph.outputs()[0].value;
   for (std::size_t n = 0; n < d.statistics_after.size(); ++n) d.statistics_after[n] = d.graph.outputs()[n + 1].value;
 
-  const std::vector<ValueId> of_model =
-      trainable(d.graph, std::set<std::string>(options.frozen.begin(), options.frozen.end()), d.statistics);
+  const std::vector<ValueId> of_model = trainable(d, std::set<std::string>(options.frozen.begin(), options.frozen.end()));
   const std::vector<ValueId> candidates = kept_as(d.graph, of_model, options.weights);
   d.loss = add_loss(d.graph, options.loss, predictions, d.targets);
   NodeBuilder builder(d.graph);
@@ -133,6 +144,10 @@ Differentiated differentiated(const Graph& model, const std::string& output, con
     d.gradients.push_back(scaled ? builder.add("Div", {gradients[n], builder.cast(d.scale, of)}) : gradients[n]);
   }
   if (d.parameters.empty()) throw Error(ErrorCode::kBadInput, "nothing in the model can be trained");
+  std::set<ValueId> changed(d.in_model.begin(), d.in_model.end());
+  changed.insert(d.statistics.begin(), d.statistics.end());
+  for (const ValueId v : d.open)
+    if (!changed.contains(v)) d.graph.set_value(v, model.value(v));
   return d;
 }
 
@@ -141,13 +156,13 @@ std::string name_of(const Graph& graph, ValueId constant) {
   return name.empty() ? "constant " + std::to_string(constant) : name;
 }
 
-// Makes inputs of constants, in this order.
-std::vector<ValueId> as_inputs(Graph& graph, const std::vector<ValueId>& constants) {
+// Makes inputs of values, in this order.
+std::vector<ValueId> as_inputs(Graph& graph, const std::vector<ValueId>& values) {
   std::vector<ValueId> inputs;
   std::vector<std::pair<ValueId, ValueId>> replaced;
-  for (const ValueId constant : constants) {
-    inputs.push_back(graph.add_input(name_of(graph, constant), graph.value(constant).type));
-    replaced.emplace_back(constant, inputs.back());
+  for (const ValueId v : values) {
+    inputs.push_back(graph.add_input(name_of(graph, v), graph.value(v).type));
+    replaced.emplace_back(v, inputs.back());
   }
   graph.replace_uses(replaced);
   return inputs;
@@ -225,11 +240,24 @@ std::vector<Updated> add_updates(Graph& graph, const TrainingOptions& options, c
   return result;
 }
 
+// What nothing reads any more, weights above all, would otherwise stay in memory as long as the graph.
+void forget_unused_constants(Graph& graph) {
+  std::vector<bool> used(graph.value_count());
+  for (const auto& node : graph.nodes())
+    for (const auto* list : {&node->inputs, &node->parameters})
+      for (const ValueId v : *list)
+        if (v != kNoValue) used[v] = true;
+  for (const GraphOutput& output : graph.outputs()) used[output.value] = true;
+  for (ValueId v = 0; v < graph.value_count(); ++v)
+    if (!used[v] && graph.is_constant(v)) forget_constant(graph, v);
+}
+
 // Outputs in order, named by their place: names of values are taken by inputs.
 void set_outputs(Graph& graph, const std::vector<ValueId>& values) {
   graph.set_outputs({});
   for (std::size_t n = 0; n < values.size(); ++n) graph.add_output("training.output." + std::to_string(n), values[n]);
   graph.tidy();
+  forget_unused_constants(graph);
 }
 
 // Puts nodes that were added last, from this one on, behind the last of what they read: an update takes its gradient's place in
@@ -253,6 +281,12 @@ void place_when_ready(Graph& graph, std::size_t first) {
 }
 
 }  // namespace
+
+void forget_constant(Graph& graph, ValueId id) {
+  Value value = graph.value(id);
+  value.constant = Tensor();
+  graph.set_value(id, std::move(value));
+}
 
 Tensor converted(const Tensor& tensor, DataType type) {
   return tensor.type() == type ? tensor : Tensor::from_reals(type, tensor.sizes(), tensor.reals());

@@ -151,11 +151,11 @@ int train_with(Options options, Communicator& processes) {
   if (speaks) require_writable(options.output);
 
   Interruption interruption;  // before threads are started, which otherwise would be ended by signals
-  const Graph model = import_onnx(options.model, {.procedures_as_graphs = true});
+  Graph model = import_onnx(options.model, {.procedures_as_graphs = true});
   const WantedData wanted = wanted_data(model, o, options);
   const Dataset data = read_dataset(options.data, wanted);
   const Backend& backend = find_backend(options.device);
-  Trainer trainer(model, data, o, processes, backend);
+  Trainer trainer(std::move(model), data, o, processes, backend);
   if (options.resume && std::filesystem::exists(options.checkpoint)) trainer.resume(read_checkpoint(options.checkpoint));
   if (speaks && !options.step_graph.empty()) export_onnx(trainer.graphs().step, options.step_graph);
   const bool in_parts = o.exchange.zero > 0;  // no process has all of it
