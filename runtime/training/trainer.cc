@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "distribution/agreement.h"
+#include "graph/release.h"
 #include "runtime/training/batches.h"
 #include "runtime/training/diagnosis.h"
 #include "runtime/training/mixed_precision.h"
@@ -81,9 +82,6 @@ Tensor number(double value) { return Tensor::scalar(DataType::kFloat, value); }
 
 }  // namespace
 
-// Constants up to this size are copied out of a mapped model, so that it need not stay in memory for their sake.
-constexpr std::size_t kSmallConstant = std::size_t{1} << 16;
-
 struct Trainer::State {
   Graph model;  // without what is trained
   const Dataset& data;
@@ -120,7 +118,6 @@ struct Trainer::State {
                                             std::to_string(options.batch));
     options.graph.seed = options.seed;
     options.graph.guarded = options.memory.bytes == 0;
-    own_small_constants();
     {
       const Graph sized = bound(model, data, rows);
       graphs = make_training_graphs(sized, options.output, options.graph);
@@ -128,14 +125,7 @@ struct Trainer::State {
       check_targets(options.graph.loss, sized.value(find_predictions(sized, options.output)).type, data.column(kTargets));
     }
     require_same_start();
-    // A step of one shard works in this memory.
-    const bool own = shards == 1;
-    alone = {taken(graphs.parameters, own), taken(graphs.statistics, own), {}};
-    for (std::size_t kind = 0; kind < graphs.states.size(); ++kind)
-      if (own)
-        for (const Tensor& t : alone.parameters) alone.states.push_back(zeros_like(t));
-      else
-        std::ranges::copy(shared_zeros_like(alone.parameters), std::back_inserter(alone.states));
+    take_start();
     SessionOptions session{.threads = options.threads, .profile = options.profile};
     const auto rewritten = [&](const Graph& graph, bool same_in_all) {
       return options.rewrite && same_in_all ? options.rewrite(graph) : graph;
@@ -173,21 +163,26 @@ struct Trainer::State {
         options.seed, steps());
   }
 
-  void own_small_constants() {
-    for (ValueId v = 0; v < model.value_count(); ++v)
-      if (const Tensor& t = model.value(v).constant; t && t.type() != DataType::kString && t.byte_count() <= kSmallConstant)
-        model.set_constant(v, copy_of(t));
-  }
-
-  // What training starts from: the model holds it no longer.
-  std::vector<Tensor> taken(const std::vector<TrainedTensor>& which, bool own) {
-    std::vector<Tensor> tensors;
-    for (const TrainedTensor& t : which) {
-      const Tensor& start = model.value(t.in_model).constant;
-      tensors.push_back(own && start.type() == t.type ? copy_of(start) : converted(start, t.type));
-      forget_constant(model, t.in_model);
-    }
-    return tensors;
+  // Takes what training starts from out of the model, and of the graphs made of it, into memory of its own.
+  void take_start() {
+    std::vector<ValueId> taken;
+    const auto copies = [&](const std::vector<TrainedTensor>& which) {
+      std::vector<Tensor> tensors;
+      for (const TrainedTensor& t : which) {
+        const Tensor& start = model.value(t.in_model).constant;
+        tensors.push_back(start.type() == t.type ? copy_of(start) : converted(start, t.type));
+        taken.push_back(t.in_model);
+      }
+      return tensors;
+    };
+    alone = {copies(graphs.parameters), copies(graphs.statistics), {}};
+    release_constants(model, taken);
+    for (Graph* graph : {&graphs.gradients, &graphs.step}) graph->set_model(model.model());
+    for (std::size_t kind = 0; kind < graphs.states.size(); ++kind)
+      if (shards == 1)  // a step works in this memory
+        for (const Tensor& t : alone.parameters) alone.states.push_back(zeros_like(t));
+      else
+        std::ranges::copy(shared_zeros_like(alone.parameters), std::back_inserter(alone.states));
   }
 
   // The targets' column has the type that the loss needs.

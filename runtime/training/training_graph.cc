@@ -7,6 +7,7 @@
 #include "graph/body.h"
 #include "graph/builder.h"
 #include "graph/differentiate.h"
+#include "graph/release.h"
 #include "operators/random_bits.h"
 #include "runtime/training/mixed_precision.h"
 
@@ -281,12 +282,6 @@ void place_when_ready(Graph& graph, std::size_t first) {
 }
 
 }  // namespace
-
-void forget_constant(Graph& graph, ValueId id) {
-  Value value = graph.value(id);
-  value.constant = Tensor();
-  graph.set_value(id, std::move(value));
-}
 
 Tensor converted(const Tensor& tensor, DataType type) {
   return tensor.type() == type ? tensor : Tensor::from_reals(type, tensor.sizes(), tensor.reals());

@@ -35,9 +35,6 @@ struct TrainingOptions {
 // The same elements, rounded to another real type; the tensor itself where it has that.
 Tensor converted(const Tensor& tensor, DataType type);
 
-// The value stays, with its name and type, but holds no tensor any more: the graph lets its memory go.
-void forget_constant(Graph& graph, ValueId id);
-
 // A tensor that training changes.
 struct TrainedTensor {
   ValueId in_model;  // the constant of the model that it starts as
