@@ -4,7 +4,9 @@
 #include <cmath>
 #include <cstring>
 #include <exception>
+#include <future>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -23,6 +25,8 @@ using Bytes = std::span<std::byte>;
 
 // Buckets that wait to be exchanged, or are, while gradients are computed: few where memory is the point.
 constexpr std::size_t kInFlight = 3, kInFlightInParts = 1;
+// Anything that waits, where parameters are fetched: of these there is never more than one ahead.
+constexpr std::size_t kAny = ~std::size_t{0};
 
 // How many bytes there are of a kind, and were at most. Two threads allocate and free.
 struct Gauge {
@@ -143,6 +147,16 @@ struct ParallelStep::State {
   std::vector<std::vector<double>> facts;    // by shard: the loss and the statistics
   std::atomic<bool> finite = true;
 
+  // In stage 3, the parameters that a step fetches, in this order: as the first step asked for them. While one is used the next
+  // one comes.
+  std::vector<std::size_t> fetches;
+  std::size_t fetched = 0;  // in the present step
+  struct Fetch {
+    std::size_t parameter;
+    std::future<Memory> memory;
+  };
+  std::optional<Fetch> ahead;
+
   std::optional<WorkQueue> queue;  // last: it ends before what it works on
 
   State(const TrainingGraphs& g, const TrainingOptions& t, const ExchangeOptions& e, Communicator& p, std::int64_t s,
@@ -163,8 +177,7 @@ struct ParallelStep::State {
     gradients = prepare(graphs.gradients, true);
     update = exchange.zero == 0 ? prepare(graphs.update, true) : pieces.empty() ? nullptr : prepare(update_of_pieces(), false);
     load(start);
-    // With parameters in parts, these are fetched meanwhile, and one thread has to do both.
-    if (processes.size() > 1 && exchange.zero < 3 && layout.buckets().size() > 1) queue.emplace();
+    if (processes.size() > 1 && (exchange.zero == 3 || layout.buckets().size() > 1)) queue.emplace();
   }
 
   Graph update_of_pieces() const {
@@ -208,6 +221,23 @@ struct ParallelStep::State {
     const Slot& slot = layout.slot_of(parameter);
     const std::size_t first = std::max(slot.first * bucket(b).width(), part_begin(b)) - part_begin(b);
     return whole(parameter, parameter_buckets[b]->bytes().data() + std::min(first, part_size(b)), parameter_gauge);
+  }
+
+  Fetch start_fetching(std::size_t parameter) {
+    const auto task = std::make_shared<std::packaged_task<Memory()>>([this, parameter] { return whole_parameter(parameter); });
+    Fetch fetch{parameter, task->get_future()};
+    queue->add([task] { (*task)(); }, kAny);
+    return fetch;
+  }
+
+  // The parameter for a step of the graph. Every process asks in the same order, so that they also fetch in the same one.
+  Memory fetched_parameter(std::size_t parameter) {
+    if (!queue) return whole_parameter(parameter);
+    Fetch fetch = ahead && ahead->parameter == parameter ? *std::exchange(ahead, std::nullopt) : start_fetching(parameter);
+    if (fetched == fetches.size()) fetches.push_back(parameter);
+    ++fetched;
+    if (fetched < fetches.size()) ahead = start_fetching(fetches[fetched]);
+    return fetch.memory.get();
   }
 
   void load(const TrainedTensors& from) {
@@ -287,7 +317,7 @@ struct ParallelStep::State {
       if (number >= count) return state.tensors.statistics[number - count];
       if (state.exchange.zero < 3) return state.tensors.parameters[number];
       const auto& [type, sizes] = state.layout.parameters()[number];
-      return view(state.whole_parameter(number), 0, type, sizes);
+      return view(state.fetched_parameter(number), 0, type, sizes);
     }
 
     std::span<std::byte> output(std::size_t number) override {
@@ -332,12 +362,17 @@ struct ParallelStep::State {
     send_what_is_complete();
   }
 
+  std::size_t in_flight() const {
+    if (exchange.zero == 3) return kInFlightInParts + 1;  // the parameter that comes next
+    return exchange.zero == 2 ? kInFlightInParts : kInFlight;
+  }
+
   // In the same order in all processes.
   void send_what_is_complete() {
     for (; sent < missing.size() && missing[sent] == 0; ++sent) {
       const std::size_t b = sent;
       if (queue)
-        queue->add([this, b] { exchange_bucket(b); }, exchange.zero == 2 ? kInFlightInParts : kInFlight);
+        queue->add([this, b] { exchange_bucket(b); }, in_flight());
       else
         exchange_bucket(b);
     }
@@ -409,7 +444,8 @@ struct ParallelStep::State {
     parts.resize(buckets);
     missing.clear();
     for (const Bucket& b : layout.buckets()) missing.push_back(b.slots.size());
-    sent = 0, finite = true;
+    sent = 0, fetched = 0, finite = true;
+    ahead.reset();
     facts.assign(given.size(), {});
     try {
       for (std::size_t k = 0; k < given.size(); ++k) {
@@ -418,13 +454,13 @@ struct ParallelStep::State {
       }
     } catch (...) {
       // The others wait for the buckets that are under way: only then can this process say what has happened.
-      if (queue) {
+      if (queue && exchange.zero < 3) {
         for (std::size_t p = 0; p < layout.parameters().size(); ++p)
           for (std::size_t k = 0; k < given.size() && layout.bucket_of(p) >= sent; ++k) gradient_memory(k, p);
         std::ranges::fill(missing, 0);
         send_what_is_complete();
-        queue->wait();
       }
+      if (queue) queue->wait();
       throw;
     }
     if (queue) queue->wait();

@@ -240,9 +240,10 @@ TEST_CASE("the memory of a process is what ZeRO's stages say") {
       std::size_t states = 0, parameters = 0, gradients = 0;  // of all processes
       for (const TrainingMemory& m : train(o, count).memory) {
         CHECK(m.states <= kStates * (all / (zero >= 1 ? count : 1) + padding));
-        CHECK(m.parameters <= all / (zero == 3 ? count : 1) + padding + (zero == 3 ? largest : 0));
-        // From zero 2 on, buckets that are computed or under way come on top.
-        CHECK(m.gradients <= all / (zero >= 2 ? count : 1) + padding + (zero == 2 ? 5 : zero == 3 ? 2 : 0) * bucket);
+        // In stage 3 the weights of a step, and of what comes next, come on top.
+        CHECK(m.parameters <= all / (zero == 3 ? count : 1) + padding + (zero == 3 ? 2 : 0) * largest);
+        // From stage 2 on, buckets that are computed or under way.
+        CHECK(m.gradients <= all / (zero >= 2 ? count : 1) + padding + (zero >= 2 ? 5 : 0) * bucket);
         states += m.states, parameters += m.parameters, gradients += m.gradients;
       }
       CHECK(states == kStates * all * (zero >= 1 ? 1 : count));

@@ -1,5 +1,7 @@
 #include "runtime/training/trainer.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -76,6 +78,13 @@ Tensor copy_of(const Tensor& tensor) {
 void make_own(TrainedTensors& tensors) {
   for (std::vector<Tensor>* list : {&tensors.parameters, &tensors.statistics, &tensors.states})
     for (Tensor& t : *list) t = copy_of(t);
+}
+
+// Making graphs and plans takes and frees much in small pieces, which the C library keeps for later.
+void give_back_free_memory() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
 }
 
 Tensor number(double value) { return Tensor::scalar(DataType::kFloat, value); }
@@ -161,6 +170,7 @@ struct Trainer::State {
     batches = std::make_unique<Batches>(
         data, std::move(columns), BatchPart{options.batch, rows, static_cast<std::int64_t>(processes.rank()) * mine, mine},
         options.seed, steps());
+    give_back_free_memory();
   }
 
   // Takes what training starts from out of the model, and of the graphs made of it, into memory of its own.
