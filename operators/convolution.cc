@@ -8,15 +8,6 @@ namespace rewright {
 
 namespace {
 
-void require_operands(Definition& d, const Inputs& in, const Index& group) {
-  const Operand &x = in[0], &w = in[1];
-  d.require(is_real(x.type()), [&] { return "input is " + std::string(name(x.type())) + ", a real type is needed"; });
-  d.require_same_type(x, w);
-  d.require(x.rank() >= 2, [&] { return "input has rank " + std::to_string(x.rank()) + ", at least 2 is needed"; });
-  d.require_rank(w, x.rank(), "weight");
-  d.require(less_equal(1, group), [&] { return "group " + group.to_string() + " is not positive"; });
-}
-
 void require_bias(Definition& d, const Inputs& in, const Index& channels) {
   if (!in.has(2)) return;
   const Operand& b = in[2];
@@ -24,14 +15,6 @@ void require_bias(Definition& d, const Inputs& in, const Index& channels) {
   d.require_same_type(in[0], b);
   d.require(equal(b.size(0), channels),
             [&] { return "bias has " + b.size(0).to_string() + " elements for " + channels.to_string() + " output channels"; });
-}
-
-GraphBuilder::Fields fields_of(const Window& window, const Index& group) {
-  return {{"strides", window.strides},
-          {"dilations", window.dilations},
-          {"pads_begin", window.pads_begin},
-          {"pads_end", window.pads_end},
-          {"group", group}};
 }
 
 ValueId weight_gradient(GraphBuilder& b, ValueId x, ValueId g, const Window& window, const Index& group) {
@@ -71,17 +54,9 @@ struct Conv {
   Definition define(const Inputs& in) const {
     Definition d(in);
     const Operand &x = in[0], &w = in[1];
-    require_operands(d, in, group);
+    require_reals(d, x, w);
+    require_weight(d, x, w, group);
     const Index &channels = w.size(0), &depth = w.size(1);
-    d.require(equal(depth * group, x.size(1)), [&] {
-      return "weight has " + depth.to_string() + " input channels, input has " + x.size(1).to_string() + " (group " +
-             group.to_string() + ")";
-    });
-    const bool grouped = !(group == Index(1));
-    if (grouped)
-      d.require(equal(mod(channels, group), 0), [&] {
-        return "weight has " + channels.to_string() + " output channels, not a multiple of group " + group.to_string();
-      });
     require_bias(d, in, channels);
     const Window window{spatial_part(w.shape()), strides, dilations, pads_begin, pads_end};
     window.require_sound(d, x);
@@ -89,7 +64,7 @@ struct Conv {
     Indices shape{x.size(0), channels};
     for (Index& i : window.counts(x, false)) shape.push_back(std::move(i));
     d.output(x.type(), shape, [=, *this, bias = in[2]](const Indices& i) {
-      const Index first = grouped ? floor_div(i[1], floor_div(channels, group)) * depth : Index(0);
+      const Index first = first_of_group(i[1], channels, depth, group);
       Element y = sum("c", depth, [&](const Index& c) {
         return reduce(Reduction::kSum, "r", window.kernel, [&](const Indices& r) {
           const Indices at = window.position(i, first + c, r);
@@ -119,15 +94,7 @@ struct Conv {
     const ValueId x = call.inputs[0], w = call.inputs[1], g = call.output_gradients[0];
     const Window window{spatial_part(b.shape_of(w)), strides, dilations, pads_begin, pads_end};
     std::vector<ValueId> result = call.none();
-    if (call.wants(0)) {
-      Indices rest;  // what steps leave unread at the end
-      for (std::size_t a = 0; a < window.rank(); ++a)
-        rest.push_back(b.shape_of(x)[a + 2] + pads_begin[a] + pads_end[a] - strides[a] * (b.shape_of(g)[a + 2] - 1) -
-                       window.extent(a));
-      GraphBuilder::Fields fields = fields_of(window, group);
-      fields.emplace_back("output_padding", rest);
-      result[0] = b.add("ConvTranspose", {g, w}, fields);
-    }
+    if (call.wants(0)) result[0] = input_gradient(b, b.shape_of(x), g, w, window, group);
     if (call.wants(1)) result[1] = weight_gradient(b, x, g, window, group);
     if (call.wants(2)) result[2] = bias_gradient(b, g);
     return result;
@@ -157,14 +124,12 @@ struct ConvTranspose {
   Definition define(const Inputs& in) const {
     Definition d(in);
     const Operand &x = in[0], &w = in[1];
-    require_operands(d, in, group);
+    require_reals(d, x, w);
+    require_ranks(d, x, w, "weight", group);
     d.require(equal(w.size(0), x.size(1)),
               [&] { return "weight has " + w.size(0).to_string() + " input channels, input has " + x.size(1).to_string(); });
     const bool grouped = !(group == Index(1));
-    if (grouped)
-      d.require(equal(mod(x.size(1), group), 0), [&] {
-        return "input has " + x.size(1).to_string() + " channels, not a multiple of group " + group.to_string();
-      });
+    require_groups(d, x.size(1), group, "input", "channels");
     const Index group_channels = w.size(1), depth = grouped ? floor_div(x.size(1), group) : x.size(1);
     require_bias(d, in, group_channels * group);
     const Window window{spatial_part(w.shape()), strides, dilations, pads_begin, pads_end};
@@ -272,160 +237,75 @@ struct ConvTranspose {
     const ValueId x = call.inputs[0], w = call.inputs[1], g = call.output_gradients[0];
     const Window window{spatial_part(b.shape_of(w)), strides, dilations, pads_begin, pads_end};
     std::vector<ValueId> result = call.none();
-    if (call.wants(0)) {
-      result[0] = b.add("Conv", {g, w}, fields_of(window, group));
-      if (b.shape_of(result[0]) != b.shape_of(x))
-        result[0] = b.add("Slice", {result[0]}, {{"begin", Indices(b.shape_of(x).size(), 0)}, {"length", b.shape_of(x)}});
-    }
+    if (call.wants(0)) result[0] = convolved(b, g, w, window, group, b.shape_of(x));
     if (call.wants(1)) result[1] = weight_gradient(b, g, x, window, group);
     if (call.wants(2)) result[2] = bias_gradient(b, g);
     return result;
   }
 };
 
-// The gradient of sum(n, k, p) g[n, k, p...] * conv(x, w)[n, k, p...] in w:
-// y[k, c, r...] = sum(n, p...) x[n, group of k * C/group + c, p * stride + r * dilation - pad] * g[n, k, p...].
-struct ConvWeightGradient {
-  static constexpr std::string_view kName = "ConvWeightGradient";
-  static constexpr InputCount kInputs{2, 2};
-  Indices kernel, strides, dilations, pads_begin;
-  Index group = 1;
+}  // namespace
 
-  template <class V>
-  void fields(V&& v) {
-    v("kernel", kernel), v("strides", strides), v("dilations", dilations), v("pads_begin", pads_begin), v("group", group);
-  }
+void require_reals(Definition& d, const Operand& x, const Operand& other) {
+  d.require(is_real(x.type()), [&] { return "input is " + std::string(name(x.type())) + ", a real type is needed"; });
+  d.require_same_type(x, other);
+}
 
-  void normalize(const Inputs&) {
-    const std::size_t rank = kernel.size();
-    fill_absent(strides, rank, 1), fill_absent(dilations, rank, 1), fill_absent(pads_begin, rank, 0);
-  }
+void require_ranks(Definition& d, const Operand& x, const Operand& other, const std::string& what, const Index& group) {
+  d.require(x.rank() >= 2, [&] { return "input has rank " + std::to_string(x.rank()) + ", at least 2 is needed"; });
+  d.require_rank(other, x.rank(), what);
+  d.require(less_equal(1, group), [&] { return "group " + group.to_string() + " is not positive"; });
+}
 
-  Definition define(const Inputs& in) const {
-    Definition d(in);
-    const Operand &x = in[0], &g = in[1];
-    d.require(is_real(x.type()), [&] { return "input is " + std::string(name(x.type())) + ", a real type is needed"; });
-    d.require_same_type(x, g);
-    d.require_rank(x, kernel.size() + 2, "input");
-    d.require_rank(g, kernel.size() + 2, "gradient");
-    d.require(equal(x.size(0), g.size(0)),
-              [&] { return "gradient is of " + g.size(0).to_string() + " examples, input of " + x.size(0).to_string(); });
-    d.require(less_equal(1, group), [&] { return "group " + group.to_string() + " is not positive"; });
-    const bool grouped = !(group == Index(1));
-    if (grouped)
-      for (const Operand* operand : {&x, &g})
-        d.require(equal(mod(operand->size(1), group), 0),
-                  [&] { return operand->size(1).to_string() + " channels are not a multiple of group " + group.to_string(); });
-    const Window window{kernel, strides, dilations, pads_begin, Indices(kernel.size(), 1)};
-    window.require_sound(d, x, true);
-    const Index depth = grouped ? floor_div(x.size(1), group) : x.size(1);
-    Indices shape{g.size(1), depth};
-    shape.insert(shape.end(), kernel.begin(), kernel.end());
-    d.output(x.type(), shape, [=, *this](const Indices& i) {
-      const Index first = grouped ? floor_div(i[0], floor_div(g.size(1), group)) * depth : Index(0);
-      const Indices taps(i.begin() + 2, i.end());
-      return sum("n", x.size(0), [&](const Index& n) {
-        return reduce(Reduction::kSum, "p", spatial_part(g.shape()), [&](const Indices& p) {
-          Indices place{n, i[0]};
-          place.insert(place.end(), p.begin(), p.end());
-          return x.padded(window.position(place, first + i[1], taps)) * g(place);
-        });
-      });
-    });
-    return d;
-  }
+void require_weight(Definition& d, const Operand& x, const Operand& w, const Index& group) {
+  require_ranks(d, x, w, "weight", group);
+  d.require(equal(w.size(1) * group, x.size(1)), [&] {
+    return "weight has " + w.size(1).to_string() + " input channels, input has " + x.size(1).to_string() + " (group " +
+           group.to_string() + ")";
+  });
+  require_groups(d, w.size(0), group, "weight", "output channels");
+}
 
-  // As the convolution of x with g over the axis n as its channels, where steps and dilations change places.
-  static void onnx(OnnxMapping& m) {
-    m.type = {};
-    m.write = [](OnnxSink& sink, const Attributes& attributes, const std::vector<OnnxValue>& inputs,
-                 const std::vector<OnnxValue>& outputs) {
-      const ConvWeightGradient op = from_attributes<ConvWeightGradient>(attributes);
-      const TensorType x = sink.type_of(inputs[0]), g = sink.type_of(inputs[1]);
-      const Index n = x.shape[0], depth = floor_div(x.shape[1], op.group), outputs_of = g.shape[1];
-      const auto swapped = [](const Indices& shape) {
-        Indices result = shape;
-        std::swap(result[0], result[1]);
-        return result;
-      };
-      Indices swap = axes_from(0, x.shape.size());
-      std::swap(swap[0], swap[1]);
-      const auto transposed = [&](OnnxValue value, const Indices& shape) {
-        const OnnxValue result = sink.fresh({x.type, swapped(shape)});
-        sink.node("Transpose", {{"perm", swap}}, {value}, {result});
-        return result;
-      };
-      OnnxValue pictures = inputs[0];
-      if (op.group == Index(1)) {
-        pictures = transposed(pictures, x.shape);
-      } else {  // [n, group, depth, spatial...] to [depth, group * n, spatial...]
-        const Indices spatial = spatial_part(x.shape);
-        const auto reshaped = [&](OnnxValue value, Indices first) {
-          first.insert(first.end(), spatial.begin(), spatial.end());
-          const OnnxValue result = sink.fresh({x.type, first});
-          sink.node("Reshape", {}, {value, sink.index_tensor(first)}, {result});
-          return result;
-        };
-        Indices perm = axes_from(0, x.shape.size() + 1), turned{depth, op.group, n};
-        std::swap(perm[0], perm[2]);
-        turned.insert(turned.end(), spatial.begin(), spatial.end());
-        const OnnxValue moved = sink.fresh({x.type, turned});
-        sink.node("Transpose", {{"perm", perm}}, {reshaped(pictures, {n, op.group, depth})}, {moved});
-        pictures = reshaped(moved, {depth, op.group * n});
-      }
-      Indices pads_end, whole{depth, outputs_of}, wanted = whole;  // steps that leave a rest give places beyond the kernel
-      for (std::size_t a = 0; a < op.kernel.size(); ++a) {
-        const Index reach = op.strides[a] * (g.shape[a + 2] - 1) + 1, size = x.shape[a + 2] + op.pads_begin[a];
-        pads_end.push_back(max((op.kernel[a] - 1) * op.dilations[a] + reach - size, 0));
-        whole.push_back(floor_div(size + pads_end.back() - reach, op.dilations[a]) + 1);
-        wanted.push_back(op.kernel[a]);
-      }
-      if (!all_constant(pads_end)) return false;
-      const Window window{{}, op.dilations, op.strides, op.pads_begin, pads_end};
-      const OnnxValue kernels = transposed(inputs[1], g.shape);
-      OnnxValue result = sink.fresh({x.type, whole});
-      sink.node("Conv", window_attributes(sink, window, op.group, kernels), {pictures, kernels}, {result});
-      if (whole != wanted) {
-        const OnnxValue cut = sink.fresh({x.type, wanted});
-        sink.node("Slice", {},
-                  {result, sink.index_tensor(Indices(wanted.size(), 0)), sink.index_tensor(wanted),
-                   sink.index_tensor(axes_from(0, wanted.size()))},
-                  {cut});
-        result = cut;
-      }
-      sink.node("Transpose", {{"perm", swap}}, {result}, outputs);
-      return true;
-    };
-  }
+void require_groups(Definition& d, const Index& channels, const Index& group, const std::string& whose,
+                    const std::string& what) {
+  if (group == Index(1)) return;
+  d.require(equal(mod(channels, group), 0), [&] {
+    return whose + " has " + channels.to_string() + " " + what + ", not a multiple of group " + group.to_string();
+  });
+}
 
-  // It is linear in both operands, as the convolution is: a convolution with the weights `seed`, and its adjoint.
-  std::vector<ValueId> gradient(const GradientCall& call) const {
-    GraphBuilder& b = call.graph;
-    const ValueId x = call.inputs[0], g = call.inputs[1], seed = call.output_gradients[0];
-    const Indices xs = b.shape_of(x), gs = b.shape_of(g);
-    Window window{kernel, strides, dilations, pads_begin, {}};
-    Indices rest;
-    for (std::size_t a = 0; a < window.rank(); ++a) {
-      const Index left = xs[a + 2] + pads_begin[a] - strides[a] * (gs[a + 2] - 1) - window.extent(a);
-      window.pads_end.push_back(max(-left, 0));
-      rest.push_back(max(left, 0));
-    }
-    std::vector<ValueId> result = call.none();
-    if (call.wants(0)) {
-      GraphBuilder::Fields fields = fields_of(window, group);
-      fields.emplace_back("output_padding", rest);
-      result[0] = b.add("ConvTranspose", {g, seed}, fields);
-    }
-    if (call.wants(1)) {
-      result[1] = b.add("Conv", {x, seed}, fields_of(window, group));
-      if (b.shape_of(result[1]) != gs)
-        result[1] = b.add("Slice", {result[1]}, {{"begin", Indices(gs.size(), 0)}, {"length", gs}});
-    }
-    return result;
-  }
-};
+Index first_of_group(const Index& channel, const Index& channels, const Index& depth, const Index& group) {
+  return group == Index(1) ? Index(0) : floor_div(channel, floor_div(channels, group)) * depth;
+}
+
+namespace {
+
+GraphBuilder::Fields fields_of(const Window& window, const Index& group) {
+  return {{"strides", window.strides},
+          {"dilations", window.dilations},
+          {"pads_begin", window.pads_begin},
+          {"pads_end", window.pads_end},
+          {"group", group}};
+}
 
 }  // namespace
+
+ValueId input_gradient(GraphBuilder& b, const Indices& x_shape, ValueId g, ValueId w, const Window& window,
+                       const Index& group) {
+  Indices rest;  // what steps leave unread at the end
+  for (std::size_t a = 0; a < window.rank(); ++a)
+    rest.push_back(x_shape[a + 2] + window.pads_begin[a] + window.pads_end[a] - window.strides[a] * (b.shape_of(g)[a + 2] - 1) -
+                   window.extent(a));
+  GraphBuilder::Fields fields = fields_of(window, group);
+  fields.emplace_back("output_padding", rest);
+  return b.add("ConvTranspose", {g, w}, fields);
+}
+
+ValueId convolved(GraphBuilder& b, ValueId x, ValueId w, const Window& window, const Index& group, const Indices& shape) {
+  const ValueId y = b.add("Conv", {x, w}, fields_of(window, group));
+  if (b.shape_of(y) == shape) return y;
+  return b.add("Slice", {y}, {{"begin", Indices(shape.size(), 0)}, {"length", shape}});
+}
 
 Window import_window(const OnnxSource& source, const Indices& weight) {
   const Indices kernel = spatial_part(weight);
@@ -463,13 +343,13 @@ OnnxSink::NamedAttributes window_attributes(const OnnxSink& sink, const Window& 
 void register_convolution(Registry& r) {
   r.add<Conv>();
   r.add<ConvTranspose>();
-  r.add<ConvWeightGradient>();
+  register_convolution_weight_gradient(r);
 }
 
 void register_convolution_gradients(Gradients& g) {
   g.add<Conv>();
   g.add<ConvTranspose>();
-  g.add<ConvWeightGradient>();
+  register_convolution_weight_gradient_gradient(g);
 }
 
 }  // namespace rewright

@@ -1,10 +1,11 @@
-// What convolutions of reals and of quantized elements share in ONNX.
+// What convolutions, their gradients, and convolutions of quantized elements share.
 #pragma once
 
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "operators/gradient.h"
 #include "operators/lists.h"
 #include "operators/onnx.h"
 #include "operators/window.h"
@@ -14,6 +15,25 @@ namespace rewright {
 inline Indices spatial_part(const Indices& shape) {
   return shape.size() < 2 ? Indices{} : Indices(shape.begin() + 2, shape.end());
 }
+
+// Of x and the other operand, the weight or the gradient of the output: types; ranks, and that there are groups.
+void require_reals(Definition& d, const Operand& x, const Operand& other);
+void require_ranks(Definition& d, const Operand& x, const Operand& other, const std::string& what, const Index& group);
+// Of x and the weight of a convolution: ranks and channels.
+void require_weight(Definition& d, const Operand& x, const Operand& w, const Index& group);
+// "WHOSE has 5 WHAT, not a multiple of group 2"
+void require_groups(Definition& d, const Index& channels, const Index& group, const std::string& whose,
+                    const std::string& what);
+// The first input channel of the group of an output channel, of which there are `channels`; a group has `depth` input channels.
+Index first_of_group(const Index& channel, const Index& channels, const Index& depth, const Index& group);
+
+// Of y = conv(x, w): the gradient in x from that in y, g.
+ValueId input_gradient(GraphBuilder& b, const Indices& x_shape, ValueId g, ValueId w, const Window& window, const Index& group);
+// conv(x, w), without what is beyond this shape.
+ValueId convolved(GraphBuilder& b, ValueId x, ValueId w, const Window& window, const Index& group, const Indices& shape);
+
+void register_convolution_weight_gradient(Registry& r);
+void register_convolution_weight_gradient_gradient(Gradients& g);
 
 // The kernel, strides and dilations of a node whose weight has this shape. Throws Error(kBadInput) where they disagree.
 Window import_window(const OnnxSource& source, const Indices& weight);

@@ -141,7 +141,7 @@ TEST_CASE("shapes and messages of convolutions") {
   const Named three{{"kernel", Indices{3}}, {"group", Index(2)}};
   CHECK(shape_of("ConvWeightGradient", {reals({n, 6, h}), reals({n, 4, h})}, three) == to_string(Indices{4, 3, 3}));
   CHECK(shape_of("ConvWeightGradient", {reals({1, 3, 8}), reals({1, 4, 8})}, three) ==
-        "3 channels are not a multiple of group 2");
+        "input has 3 channels, not a multiple of group 2");
   CHECK(shape_of("ConvWeightGradient", {reals({2, 4, 8}), reals({1, 4, 8})}, three) == "gradient is of 1 examples, input of 2");
   CHECK(shape_of("ConvTranspose", {reals({1, 4, 4}), reals({3, 2, 4})}) == "weight has 3 input channels, input has 4");
 }

@@ -113,16 +113,7 @@ struct Convolution {
         group(std::move(groups)) {
     require_quantized(d, x, "input");
     require_quantized(d, w, "weight");
-    d.require(x.rank() >= 2, [&] { return "input has rank " + std::to_string(x.rank()) + ", at least 2 is needed"; });
-    d.require_rank(w, x.rank(), "weight");
-    d.require(less_equal(1, group), [&] { return "group " + group.to_string() + " is not positive"; });
-    d.require(equal(w.size(1) * group, x.size(1)), [&] {
-      return "weight has " + w.size(1).to_string() + " input channels, input has " + x.size(1).to_string() + " (group " +
-             group.to_string() + ")";
-    });
-    d.require(equal(mod(w.size(0), group), 0), [&] {
-      return "weight has " + w.size(0).to_string() + " output channels, not a multiple of group " + group.to_string();
-    });
+    require_weight(d, x, w, group);
     window.require_sound(d, x);
     require_parameter(d, x_zero_point, 1, "input's zero point");
     require_parameter(d, w_zero_point, w.size(0), "weight's zero point");
@@ -131,7 +122,7 @@ struct Convolution {
   }
 
   Element operator()(const Indices& i) const {
-    const Index first = group == Index(1) ? Index(0) : floor_div(i[1], floor_div(w.size(0), group)) * w.size(1);
+    const Index first = first_of_group(i[1], w.size(0), w.size(1), group);
     return sum("c", w.size(1), [&](const Index& c) {
       return reduce(
           Reduction::kSum, "r", window.kernel,
