@@ -24,8 +24,10 @@ OuterNames outer_names(const Graph& graph);
 
 // The graph in an attribute of a node. Its inputs are the body's, and then what it captures, unless that is a constant: it is
 // one inside as well. The types of inputs are those that hold each time that the body is executed: what a loop carries keeps
-// the sizes that its first value has, if the body gives back the same. Throws Error if the body cannot be imported by itself.
-Graph body_of(const Graph& graph, const Node& node, const std::string& attribute, const OuterNames& names);
+// the sizes that its first value has, if the body gives back the same. `procedures_as_graphs` as in ImportOptions. Throws Error
+// if the body cannot be imported by itself.
+Graph body_of(const Graph& graph, const Node& node, const std::string& attribute, const OuterNames& names,
+              bool procedures_as_graphs = false);
 
 // The node with another graph in an attribute, one that was made by rewriting what body_of gave. Throws Error(kUnsupported) if
 // it cannot be written in the node's opset.

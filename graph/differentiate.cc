@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "graph/builder.h"
+#include "graph/opaque_gradient.h"
 
 namespace rewright {
 
@@ -86,10 +87,11 @@ std::vector<ValueId> differentiate(Graph& graph, std::span<const Seed> seeds, st
       wants_any = wants_any || wants.back();
     }
     if (!wants_any) continue;
-    if (!node.op) throw Error(ErrorCode::kUnsupported, described(node) + " has no gradient: " + node.opaque_reason);
     try {
-      const std::vector<ValueId> of_inputs = add_gradient(
-          {builder, *node.op, node.attributes, node.inputs, node.outputs, std::move(of_outputs), std::move(wants)});
+      const std::vector<ValueId> of_inputs = node.op == nullptr
+                                                 ? add_opaque_gradient(graph, node, of_outputs, wants)
+                                                 : add_gradient({builder, *node.op, node.attributes, node.inputs, node.outputs,
+                                                                 std::move(of_outputs), std::move(wants)});
       for (std::size_t i = 0; i < of_inputs.size(); ++i)
         if (of_inputs[i] != kNoValue) add(node.inputs[i], of_inputs[i]);
     } catch (const Error& e) {

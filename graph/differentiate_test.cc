@@ -194,6 +194,10 @@ std::vector<Case> cases() {
     all.push_back({"Einsum", operands, {{"equation", e}}});
   }
 
+  for (const int n : {1, 2, 3, 5})
+    for (const char* op : {"Det", "CofactorMatrix"}) all.push_back({op, {{{2, n, n}}}, {}});
+  for (const char* op : {"Det", "CofactorMatrix"}) all.push_back({op, {{{3, 3}, 0.5, 0.5}}, {}});  // of rank 1
+
   const auto conv = [](Indices strides, Indices dilations, Indices begin, Indices end, int group) {
     return Named{
         {"strides", strides}, {"dilations", dilations}, {"pads_begin", begin}, {"pads_end", end}, {"group", Index(group)}};
@@ -298,6 +302,17 @@ std::vector<Case> cases() {
   all.push_back({"ScatterND", {{{4, 2}, 0, 0}, ints({2, 1}, {3, 1}), {{2, 2}}}, {{"reduction", std::string("mul")}}});
   all.push_back({"TopK", {{{3, 5}}}, {{"k", Index(2)}}});
   all.push_back({"TopK", {{{3, 5}}}, {{"k", Index(3)}, {"axis", Index(0)}, {"largest", Index(0)}}});
+  const auto bytes = [](Sizes sizes) {
+    std::vector<std::int64_t> values(static_cast<std::size_t>(element_count(sizes)));
+    for (std::size_t n = 0; n < values.size(); ++n) values[n] = static_cast<std::int64_t>(37 * n % 256) - 128;
+    return ints(std::move(sizes), std::move(values), DataType::kInt8);
+  };
+  all.push_back({"DequantizeLinear", {bytes({2, 3}), {{}}}, {}});
+  all.push_back({"DequantizeLinear", {bytes({2, 3}), {{1}}, ints({1}, {5}, DataType::kInt8)}, {}});
+  all.push_back({"DequantizeLinear", {bytes({2, 3, 2}), {{3}}, bytes({3})}, {}});
+  all.push_back({"DequantizeLinear", {bytes({2, 5}), {{2, 3}}, bytes({2, 3})}, {{"block_size", Index(2)}}});
+  all.push_back({"DequantizeLinear", {bytes({6, 2}), {{2, 2}}}, {{"axis", Index(0)}, {"block_size", Index(3)}}});
+  all.push_back({"DynamicQuantizeLinear", {{{2, 3}}}, {}});
   for (const char* mode : {"nearest", "linear", "cubic"}) {
     all.push_back({"Resize", {{{1, 2, 3, 4}}}, {{"sizes", axes({1, 2, 6, 7})}, {"mode", std::string(mode)}}});
     all.push_back({"Resize", {{{1, 2, 5, 4}}}, {{"sizes", axes({1, 2, 3, 4})}, {"mode", std::string(mode)}}});
@@ -316,8 +331,9 @@ TEST_CASE("gradients agree with finite differences") {
 TEST_CASE("gradients can be differentiated again") {
   std::mt19937 random(2);
   const std::set<std::string> smooth{
-      "Tanh",        "Exp", "Gelu",    "MatMul", "Gemm",   "Conv", "ConvTranspose", "ConvWeightGradient",
-      "AveragePool", "Div", "Softmax", "Gather", "Einsum", "Pow",  "LRN",           "LayerNormalization"};
+      "Tanh",        "Exp",           "Gelu",    "MatMul", "Gemm",   "Conv", "ConvTranspose", "ConvWeightGradient",
+      "AveragePool", "Div",           "Softmax", "Gather", "Einsum", "Pow",  "LRN",           "LayerNormalization",
+      "Det",         "CofactorMatrix"};
   for (const Case& c : cases()) {
     if (!smooth.contains(c.op)) continue;
     INFO(text(c));

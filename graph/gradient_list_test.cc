@@ -7,6 +7,7 @@
 #include <iterator>
 #include <vector>
 
+#include "graph/opaque_gradient.h"
 #include "graph/without_gradient.h"
 #include "operators/onnx.h"
 #include "operators/procedure.h"
@@ -14,13 +15,14 @@
 namespace rewright {
 namespace {
 
-enum class Way { kDefinition, kFunction, kProcedure, kLoop, kGradient, kNone };
+enum class Way { kDefinition, kFunction, kProcedure, kOpaque, kLoop, kGradient, kNone };
 
 Way way_of(const onnx::OpSchema& schema) {
   const std::string domain = schema.domain();
   if (schema.Name() == "Loop" || schema.Name() == "Scan") return Way::kLoop;
   if (schema.Name() == "Gradient") return Way::kGradient;
   if (find_onnx(domain, schema.Name()) != nullptr) return Way::kDefinition;
+  if (domain.empty() && opaque_operators_with_gradient().contains(schema.Name())) return Way::kOpaque;
   const Procedure* procedure = find_procedure(domain, schema.Name());
   if (procedure != nullptr) return procedure->graph ? Way::kProcedure : Way::kNone;
   return schema.HasFunction() || schema.HasContextDependentFunction() ? Way::kFunction : Way::kNone;
@@ -58,7 +60,16 @@ std::string page() {
   section(Way::kDefinition, "By a definition here, checked by finite differences (`graph/differentiate_test.cc`)");
   section(Way::kFunction, "By the body of the function that ONNX says they are");
   section(Way::kProcedure, "As a graph of operators (`graph/onnx_procedure_test.cc`); sequences must have a known length");
-  section(Way::kLoop, "Written out, where the number of iterations is known");
+  section(
+      Way::kOpaque,
+      "By nodes of ONNX beside operators, where sizes or the branch that is taken are only known while the graph is executed "
+      "(`graph/opaque_gradient_test.cc`)");
+  section(
+      Way::kLoop,
+      "Written out, where the number of iterations, at most 1000, is known: a constant, or a size that the data gives, such "
+      "as the scanned axis. A loop that ends by its condition gets a known number if it goes on to the largest one, with "
+      "`Where` in its body keeping the carried values once the condition does not hold any more; sequences of different "
+      "lengths are padded to one");
   section(Way::kGradient, "By differentiating once more");
   text += "## Those that have none\n\n| why | operators |\n|---|---|\n";
   for (const auto& [reason, names] : by_reason) text += "| " + reason + " | " + list(names) + " |\n";

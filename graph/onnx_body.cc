@@ -166,7 +166,8 @@ OuterNames outer_names(const Graph& graph) {
   return std::make_shared<const std::unordered_set<std::string>>(std::move(names));
 }
 
-Graph body_of(const Graph& graph, const Node& node, const std::string& attribute, const OuterNames& names) {
+Graph body_of(const Graph& graph, const Node& node, const std::string& attribute, const OuterNames& names,
+              bool procedures_as_graphs) {
   onnx::NodeProto proto = proto_of(node);
   const onnx::GraphProto body = graph_in(proto, attribute);
   for (const auto& input : body.input())
@@ -189,6 +190,7 @@ Graph body_of(const Graph& graph, const Node& node, const std::string& attribute
 
   ImportOptions options;
   options.outer_names = names;
+  options.procedures_as_graphs = procedures_as_graphs;
   options.foreign = graph.model()->foreign;
   const std::unordered_map<std::string, ValueId> values = captured_values(proto, node);
   std::vector<onnx::ValueInfoProto> captured;

@@ -59,6 +59,7 @@ bool Importer::import_gradient(const Source& source, const std::vector<std::stri
   }
   for (const std::string& name : proto.input()) at.push_back(id_of(name));
   const std::size_t nodes_before = graph_.nodes().size(), values_before = graph_.value_count();
+  graph_.set_model(model_);  // bodies of nodes are read with it
   try {
     std::vector<OnnxValue> results;
     for (const ValueId gradient :

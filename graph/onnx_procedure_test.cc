@@ -148,6 +148,46 @@ TEST_CASE("elements at other places as graphs") {
         "ReverseSequence");
 }
 
+TEST_CASE("means and maxima of regions as graphs") {
+  const auto roi = [](const std::string& attributes, const std::string& pictures = "2, 3, 6, 5") {
+    // Regions from left to right and from top to bottom, small and large ones, inside and across the border.
+    return "agraph (double[" + pictures +
+           "] x, double[5, 4] moved) => (double[5, 3, 2, 3] y) <double[5, 4] places = "
+           "{0.3, 0.6, 4.1, 5.2, 1.2, 2.1, 2.3, 2.9, -3.4, -2.2, 9.7, 8.3, 2.2, 1.4, 1.5, 0.9, -30.2, 3.3, 41.7, 24.9}, "
+           "int64[5] which = {0, 1, 1, 0, 1}> { rois = Add (places, moved) y = RoiAlign <output_height = 2, output_width = 3, "
+           "spatial_scale = 0.7, " +
+           attributes + "> (x, rois, which) }";
+  };
+  for (const std::string mode : {"half_pixel", "output_half_pixel"}) {
+    const std::string coordinates = ", coordinate_transformation_mode = \"" + mode + "\"";
+    check(roi("sampling_ratio = 2" + coordinates), "RoiAlign");
+    check(roi("sampling_ratio = 0" + coordinates), "RoiAlign");
+    check(roi("sampling_ratio = 2, mode = \"max\"" + coordinates), "RoiAlign");
+  }
+  check(roi("sampling_ratio = 0", "2, 3, 1, 1"), "RoiAlign");
+}
+
+TEST_CASE("the largest elements of regions as graphs") {
+  check(
+      "agraph (double[2, 3, 6, 5] x) => (double[4, 3, 2, 3] y) <double[4, 5] rois = {0, 0, 1, 4, 5, 1, 2, 2, 2, 2, 1, -9, -8, "
+      "30, "
+      "20, 0, 8, 9, 10, 11}> { y = MaxRoiPool <pooled_shape = [2, 3], spatial_scale = 0.7> (x, rois) }",
+      "MaxRoiPool");
+}
+
+TEST_CASE("caches that are written to as graphs") {
+  check(
+      "agraph (double[2, 3, 4, 2] x, double[2, 3, 2, 2] u) => (double[2, 3, 4, 2] y) <int64[2] w = {2, 1}> "
+      "{ y = TensorScatter (x, u, w) }",
+      "TensorScatter", 24);
+  check(
+      "agraph (double[2, 4, 3] x, double[2, 3, 3] u) => (double[2, 4, 3] y) <int64[2] w = {3, 9}> "
+      "{ y = TensorScatter <axis = 1, mode = \"circular\"> (x, u, w) }",
+      "TensorScatter", 24);
+  check("agraph (double[2, 4, 3] x, double[2, 3, 3] u) => (double[2, 4, 3] y) { y = TensorScatter (x, u) }", "TensorScatter",
+        24);
+}
+
 TEST_CASE("Fourier transforms as graphs") {
   check("agraph (double[2, 5, 3, 1] x) => (double[2, 3, 3, 2] y) <int64 axis = {1}> { y = DFT <onesided = 1> (x, , axis) }",
         "DFT");

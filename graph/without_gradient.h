@@ -15,17 +15,14 @@ inline const std::map<std::string, std::string>& reasons_without_gradient() {
        "LessOrEqual Not Or Xor Shape Size OneHot Fill Eye EyeLike DiracKernel RandomBits Range RealRange Constant "
        "ConstantOfShape MelWeightMatrix BlackmanWindow HammingWindow HannWindow NonZero NonMaxSuppression ImageDecoder "
        "RegexFullMatch StringConcat StringNormalizer StringSplit TfIdfVectorizer OptionalHasElement SequenceLength"},
-      {"rounds to steps",
-       "QuantizeLinear DequantizeLinear DynamicQuantizeLinear MatMulInteger ConvInteger QLinearMatMul QLinearConv"},
+      {"rounds to steps: where there is a slope it is 0 (a straight-through estimator is no gradient, and ONNX has no operator "
+       "that says one: train first, then quantize)",
+       "QuantizeLinear MatMulInteger ConvInteger QLinearMatMul QLinearConv"},
       {"is random", "Bernoulli Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike StochasticRound"},
-      {"has sizes that only elements tell", "Compress Unique"},
-      {"how many elements it reads is told by elements", "RoiAlign MaxRoiPool"},
-      {"needs an inverse matrix, which nothing here computes", "Det"},
-      {"writes into a cache of what was computed before, for inference", "TensorScatter"},
-      {"passes sequences and optionals; those that are put together in sight become their elements at import",
+      {"passes sequences and optionals; an element of a sequence that is put together in sight becomes that element at import. "
+       "Otherwise use tensors: `Split`, `Concat` and `Gather` do the same along an axis",
        "ConcatFromSequence Optional OptionalGetElement SequenceAt SequenceConstruct SequenceEmpty SequenceErase SequenceInsert "
        "SequenceMap SplitToSequence"},
-      {"which branch is taken is only known when it is executed; a known condition leaves the branch", "If"},
       {"is a step of training itself", "Adagrad Adam Momentum"},
   };
   return kReasons;

@@ -1,4 +1,4 @@
-// Executed operators on matrices, bits and positions.
+// Executed operators on bits, caches and batches.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -7,49 +7,11 @@
 
 #include "operators/pieces.h"
 #include "operators/procedures.h"
+#include "operators/source_builder.h"
 
 namespace rewright {
 
 namespace {
-
-// By elimination with the largest pivots.
-double determinant(std::vector<double> a, std::int64_t n) {
-  double result = 1;
-  for (std::int64_t k = 0; k < n; ++k) {
-    std::int64_t pivot = k;
-    for (std::int64_t r = k + 1; r < n; ++r)
-      if (std::fabs(a[static_cast<std::size_t>(r * n + k)]) > std::fabs(a[static_cast<std::size_t>(pivot * n + k)])) pivot = r;
-    const double value = a[static_cast<std::size_t>(pivot * n + k)];
-    if (value == 0) return 0;
-    if (pivot != k) {
-      std::swap_ranges(a.begin() + pivot * n, a.begin() + (pivot + 1) * n, a.begin() + k * n);
-      result = -result;
-    }
-    result *= value;
-    for (std::int64_t r = k + 1; r < n; ++r) {
-      const double factor = a[static_cast<std::size_t>(r * n + k)] / value;
-      for (std::int64_t c = k; c < n; ++c)
-        a[static_cast<std::size_t>(r * n + c)] -= factor * a[static_cast<std::size_t>(k * n + c)];
-    }
-  }
-  return result;
-}
-
-void run_det(Call& call) {
-  const Tensor& x = call.tensor(0);
-  Sizes sizes = x.sizes();
-  if (sizes.size() < 2 || sizes.back() != sizes[sizes.size() - 2]) throw Error(ErrorCode::kBadInput, "matrices must be square");
-  const std::int64_t n = sizes.back();
-  sizes.resize(sizes.size() - 2);
-  require_few(element_count(sizes));
-  const std::vector<double> values = x.reals();
-  std::vector<double> results;
-  for (std::int64_t m = 0; m < element_count(sizes); ++m) {
-    call.checkpoint();
-    results.push_back(determinant({values.begin() + m * n * n, values.begin() + (m + 1) * n * n}, n));
-  }
-  call.give(Tensor::from_reals(x.type(), std::move(sizes), results));
-}
 
 void run_bit_cast(Call& call) {
   const Tensor& x = call.tensor(0);
@@ -96,6 +58,32 @@ void run_tensor_scatter(Call& call) {
   call.give(picked(concatenated(both, 0), sizes, places));
 }
 
+// The same by operators: the place of each entry of the update along the axis, where it is written.
+std::optional<std::vector<OnnxValue>> graph_of_tensor_scatter(OnnxSource& source, std::string& reason) {
+  SourceBuilder b(source);
+  const ValueId cache = b.input(0), update = b.input(1);
+  const Indices sizes = b.shape_of(cache), added = b.shape_of(update);
+  const std::size_t axis = checked_axis(source.integer("axis", -2), sizes.size());
+  bool fits = axis > 0 && added.size() == sizes.size();
+  for (std::size_t a = 0; a < sizes.size() && fits; ++a) fits = a == axis || added[a] == sizes[a];
+  if (!fits) throw Error(ErrorCode::kBadInput, "cache and update do not fit together");
+  if (!sizes[axis].is_constant()) {
+    reason = "the length of its cache is not known";
+    return std::nullopt;
+  }
+  const auto along = [&](ValueId v, std::size_t of) {
+    Indices shape(added.size(), 1);
+    shape[of] = added[of];
+    return b.reshaped(v, shape);
+  };
+  ValueId places = along(b.add("Range", {}, {{"count", added[axis]}}), axis);
+  if (b.input(2) != kNoGradient) places = b.add("Add", {along(b.cast(b.input(2), DataType::kInt64), 0), places});
+  if (source.text("mode", "linear") == "circular" && !(sizes[axis] == Index(0)))
+    places = b.add("Mod", {places, b.constant(Tensor::from_integers(DataType::kInt64, {}, std::vector{sizes[axis].value()}))});
+  return SourceBuilder::results(
+      {b.add("ScatterElements", {cache, b.add("Expand", {places}, {{"shape", added}}), update}, {{"axis", Index(axis)}})});
+}
+
 // In training: normalized by the mean and variance of the batch, of which running averages go on. Inputs: x, scale, bias, and
 // the averages so far.
 void run_batch_normalization(Call& call) {
@@ -133,10 +121,10 @@ void run_batch_normalization(Call& call) {
 }  // namespace
 
 void register_algebra(Procedures& p) {
-  p.add("Det", run_det);
   p.add("BitCast", run_bit_cast);
   p.add("BatchNormalization", run_batch_normalization);
   p.add("TensorScatter", run_tensor_scatter);
+  p.add_graph("TensorScatter", graph_of_tensor_scatter);
 }
 
 }  // namespace rewright

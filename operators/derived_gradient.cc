@@ -137,6 +137,16 @@ class Derivation {
     return values_.emplace(e.get(), std::move(result)).first->second;
   }
 
+  // A size that is only known when the graph is executed is that of a tensor.
+  ValueId whole_number(const Index& index) {
+    if (index.is_constant())
+      return call_.graph.constant(Tensor::from_integers(DataType::kInt64, {}, std::vector{index.value()}));
+    for_each_atom(index, [&](const Atom& atom) {
+      if (atom.kind == Atom::Kind::kBound || atom.kind == Atom::Kind::kLoad) refuse(call_.op, "it computes with positions");
+    });
+    return call_.graph.add("Size", {call_.graph.filled({DataType::kBool, {index}}, 0)});
+  }
+
   NamedTensor computed(const Element& e) {
     const auto argument = [&](std::size_t n) { return value(e->arguments[n]); };
     switch (e->kind) {
@@ -147,8 +157,7 @@ class Derivation {
         }
         return {call_.graph.constant(Tensor::from_integers(type_of(e->scalar), {}, std::vector{e->integer})), {}};
       case Kind::kFromIndex:
-        if (!e->index.is_constant()) refuse(call_.op, "it computes with positions or with sizes that are not known");
-        return {call_.graph.constant(Tensor::from_integers(DataType::kInt64, {}, std::vector{e->index.value()})), {}};
+        return {whole_number(e->index), {}};
       case Kind::kRead:
         return read(*e);
       case Kind::kAdd:
@@ -183,6 +192,14 @@ class Derivation {
     refuse(call_.op, "its denotation has an unknown form");
   }
 
+  // Sizes that are only known when the graph is executed may be the same because the operator requires it.
+  bool is_same(const Index& a, const Index& b) const {
+    const std::vector<Requirement>& required = definition_.requirements();
+    return a == b || std::any_of(required.begin(), required.end(), [&](const Requirement& r) {
+             return r.condition == equal(a, b) || r.condition == equal(b, a);
+           });
+  }
+
   // The operand's axes, named by the variables that it is read at; those of size 1 that are read at 0 are gone.
   AxisNames names_of(const ElementNode& read, Indices* dropped = nullptr) {
     const Indices& shape = call_.graph.shape_of(call_.inputs.at(static_cast<std::size_t>(read.operand)));
@@ -191,7 +208,8 @@ class Derivation {
       const Atom* atom = read.position[a].as_atom();
       if (read.position[a] == Index(0) && shape[a] == Index(1)) {
         if (dropped) dropped->push_back(a);
-      } else if (atom && atom->kind == Atom::Kind::kBound && !contains(names, atom->id) && axes_.size(atom->id) == shape[a]) {
+      } else if (atom && atom->kind == Atom::Kind::kBound && !contains(names, atom->id) &&
+                 is_same(axes_.size(atom->id), shape[a])) {
         names.push_back(atom->id);
       } else {
         refuse(call_.op, "it reads at " + to_string(read.position) + " of a tensor of shape " + to_string(shape));

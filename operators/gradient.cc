@@ -5,6 +5,9 @@
 #include <numbers>
 #include <set>
 
+#include "operators/determinant.h"
+#include "operators/quantization.h"
+
 namespace rewright {
 
 // ---- Building
@@ -63,11 +66,11 @@ const TrainingFunction* Gradients::find_training_form(const Operator& op) const 
 const Gradients& stated_gradients() {
   static const Gradients all = [] {
     Gradients g;
-    for (const auto& add :
-         {register_convolution_gradients, register_pooling_gradients, register_softmax_gradients,
-          register_normalization_gradients, register_reduction_gradients, register_layout_gradients, register_blocks_gradients,
-          register_assembly_gradients, register_slice_gradients, register_indexing_gradients, register_scatter_gradients,
-          register_generation_gradients, register_resize_gradients})
+    for (const auto& add : {register_convolution_gradients, register_pooling_gradients, register_softmax_gradients,
+                            register_normalization_gradients, register_reduction_gradients, register_layout_gradients,
+                            register_blocks_gradients, register_assembly_gradients, register_slice_gradients,
+                            register_indexing_gradients, register_scatter_gradients, register_generation_gradients,
+                            register_resize_gradients, register_determinant_gradients, register_quantization_gradients})
       add(g);
     return g;
   }();
@@ -97,6 +100,7 @@ Element derivative(const Function& f, std::span<const Element> arguments, const 
   const Element& x = arguments[0];
   const Element one = real(1);
   const auto square = [](const Element& e) { return e * e; };
+  if (&f == &fn::nearest_float) return one;  // as a cast to float
   if (&f == &fn::exp) return value;
   if (&f == &fn::log) return one / x;
   if (&f == &fn::sqrt) return real(0.5) / value;

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "operators/formulas.h"
 #include "operators/procedures.h"
 #include "operators/source_builder.h"
 #include "operators/window.h"
@@ -15,28 +16,6 @@ namespace {
 using Imported = std::optional<std::vector<OnnxValue>>;
 
 [[noreturn]] void refuse(const std::string& why) { throw Error(ErrorCode::kBadInput, why); }
-
-// Arithmetic on tensors of one real type.
-class Formulas {
- public:
-  Formulas(GraphBuilder& graph, DataType type) : b(graph), type_(type) {}
-  ValueId number(double v) { return b.scalar(type_, v); }
-  ValueId sum(ValueId x, ValueId y) { return b.add("Add", {x, y}); }
-  ValueId plus(ValueId x, double y) { return y == 0 ? x : sum(x, number(y)); }
-  ValueId difference(ValueId x, ValueId y) { return b.add("Sub", {x, y}); }
-  ValueId times(ValueId x, ValueId y) { return b.add("Mul", {x, y}); }
-  ValueId scaled(ValueId x, double y) { return y == 1 ? x : times(x, number(y)); }
-  ValueId floor(ValueId x) { return b.add("Floor", {x}); }
-  ValueId clamped(ValueId x, double low, double high) { return b.add("Clip", {x, number(low), number(high)}); }
-  ValueId where(ValueId condition, ValueId x, ValueId y) { return b.add("Where", {condition, x, y}); }
-  ValueId inside(ValueId x, double low, double high) {
-    return b.add("And", {b.add("LessOrEqual", {number(low), x}), b.add("LessOrEqual", {x, number(high)})});
-  }
-  GraphBuilder& b;
-
- private:
-  DataType type_;
-};
 
 // One element beside a position on an axis: where it stands (whole numbers, as reals), and what it counts.
 struct Tap {

@@ -11,10 +11,10 @@ void register_selection(Procedures& p);      // selection.cc: NonZero Compress U
 void register_text(Procedures& p);           // text.cc: String..., RegexFullMatch, TfIdfVectorizer, LabelEncoder
 void register_recurrent(Procedures& p);      // recurrent.cc: RNN GRU LSTM
 void register_signal(Procedures& p);         // signal.cc: DFT STFT MelWeightMatrix
-void register_sampling(Procedures& p);       // sampling.cc: RoiAlign
+void register_sampling(Procedures& p);       // sampling.cc: RoiAlign MaxRoiPool
 void register_interpolation(Procedures& p);  // interpolation.cc: GridSample DeformConv
 void register_placement(Procedures& p);      // placement.cc: Col2Im MaxUnpool ReverseSequence Hardmax
-void register_algebra(Procedures& p);        // algebra.cc: Det BitCast TensorScatter
+void register_algebra(Procedures& p);        // algebra.cc: BitCast TensorScatter
 void register_random(Procedures& p);         // random.cc: Random... Multinomial Bernoulli Dropout
 void register_learned(Procedures& p);        // learned.cc: ai.onnx.ml's TreeEnsemble, encoders, transformations
 void register_classical(Procedures& p);      // classical.cc: ai.onnx.ml's linear models, support vectors, older trees

@@ -130,6 +130,39 @@ struct DequantizeLinear {
     });
     return d;
   }
+
+  // In the scale: the output's gradient times x - zero_point, added up over all elements that a scale is for. Integers have
+  // none.
+  std::vector<ValueId> gradient(const GradientCall& call) const {
+    if (call.wants(0)) return derived_gradient(call);  // 8-bit reals
+    GraphBuilder& b = call.graph;
+    const TensorType scale = b.type_of(call.inputs[1]);
+    DequantizeLinear alone = *this;
+    alone.output_dtype = DataType::kUndefined;
+    std::vector<ValueId> operands = call.inputs;
+    operands[1] = b.filled(scale, 1);
+    const ValueId steps = b.node(call.op, to_attributes(alone), operands).at(0);
+    ValueId terms = b.add("Mul", {b.cast(call.output_gradients[0], scale.type), steps});
+    const Indices shape = b.shape_of(terms);
+    Indices summed = axes_from(0, shape.size());
+    if (scale.rank() > 0 && !(scale.rank() == 1 && scale.shape[0] == Index(1))) {
+      const auto along = static_cast<std::size_t>(canonical_axis(axis, shape.size()).value());
+      if (block_size == Index(0)) {
+        summed.erase(summed.begin() + static_cast<std::ptrdiff_t>(along));
+      } else {
+        Indices rest(shape.size(), 0), blocks = shape;
+        blocks[along] = scale.shape[along];
+        rest[along] = blocks[along] * block_size - shape[along];
+        if (!(rest[along] == Index(0))) terms = b.add("Pad", {terms}, {{"pads_end", rest}});
+        blocks.insert(blocks.begin() + static_cast<std::ptrdiff_t>(along) + 1, block_size);
+        terms = b.reshaped(terms, blocks);
+        summed = {Index(along + 1)};
+      }
+    }
+    std::vector<ValueId> result = call.none();
+    result[1] = b.reshaped(b.summed(terms, summed), scale.shape);
+    return result;
+  }
 };
 
 // x as uint8, with the scale and the zero point that fit the range of its elements and 0.
@@ -195,5 +228,7 @@ void register_quantization(Registry& r) {
   r.add<DequantizeLinear>();
   r.add<DynamicQuantizeLinear>();
 }
+
+void register_quantization_gradients(Gradients& g) { g.add<DequantizeLinear>(); }
 
 }  // namespace rewright

@@ -1,3 +1,4 @@
+#include "operators/determinant.h"
 #include "operators/families.h"
 
 namespace rewright {
@@ -9,6 +10,7 @@ const Registry& registry() {
     register_activation(*r);
     register_convolution(*r);
     register_product(*r);
+    register_determinant(*r);
     register_quantization(*r);
     register_quantized_product(*r);
     register_normalization(*r);

@@ -43,6 +43,18 @@ void run_compress(Call& call) {
   call.give(taken(x, axis, entries));
 }
 
+// One size is told by the condition's elements.
+Procedure::KnownTypes types_of_compress(const OnnxAttributes& node, const Procedure::KnownTypes& inputs, std::size_t) {
+  Procedure::KnownTypes types{inputs.at(0)};
+  if (!types[0]) return types;
+  Sizes& sizes = types[0]->sizes;
+  if (node.has("axis"))
+    sizes[checked_axis(node.integer("axis", 0), sizes.size())] = -1;
+  else
+    sizes = {-1};
+  return types;
+}
+
 // Orders parts of a tensor, the entries of its first axis, by their elements.
 class Entries {
  public:
@@ -178,7 +190,7 @@ void run_non_max_suppression(Call& call) {
 
 void register_selection(Procedures& p) {
   p.add("NonZero", run_nonzero);
-  p.add("Compress", run_compress);
+  p.add_control("Compress", {run_compress, false, {}, {}, types_of_compress});
   p.add("Unique", run_unique);
   p.add("NonMaxSuppression", run_non_max_suppression);
 }

@@ -12,6 +12,7 @@ import tempfile
 import numpy
 import onnx
 import torch
+import torchvision
 from onnx import helper, numpy_helper
 from torch.nn import functional
 
@@ -21,7 +22,7 @@ random = numpy.random.default_rng(1)
 
 
 def values(*sizes):
-    return (0.7 * random.standard_normal(sizes)).astype(numpy.float32)
+    return numpy.asarray(0.7 * random.standard_normal(sizes), numpy.float32)
 
 
 class Case:
@@ -145,6 +146,93 @@ def cases():
 
     frames = [node("STFT", ["x0", "step", "x1"], ["y"])]
     yield Case("STFT", frames, [values(2, 20), values(8)], spectrum, {"step": numpy.array(4, numpy.int64)})
+    yield from at_run_time()
+    yield from regions()
+    yield from matrices()
+
+
+def at_run_time():
+    """What has sizes, or takes branches, that only elements tell."""
+    zero = {"zero": numpy.array(0, numpy.float32)}
+    mask = node("Greater", ["x1", "zero"], ["mask"])
+    picked = [mask, node("Compress", ["x0", "mask"], ["y"], axis=0)]
+    yield Case("Compress", picked, [values(6, 3), values(6)], lambda x, c: x[c > 0], zero)
+    picked = [mask, node("Compress", ["x0", "mask"], ["e"]), node("ReduceMean", ["e"], ["m"]), node("Mul", ["e", "m"], ["y"])]
+    yield Case("Compress flat", picked, [values(2, 6), values(12)], lambda x, c: x.flatten()[c > 0] * x.flatten()[c > 0].mean(), zero)
+    yield single("Unique", [values(3, 4)], lambda x: torch.sort(x.flatten())[0])
+    entries = [node("Unique", ["x0"], ["e", "", "inverse", ""], axis=0), node("Gather", ["e", "inverse"], ["y"])]
+
+    def entries_of_torch(x):
+        _, inverse = torch.unique(x, return_inverse=True, dim=0)
+        return x[torch.argsort(inverse)][inverse]
+
+    yield Case("Unique inverse", entries, [values(5, 3)], entries_of_torch)
+    graphs = [
+        helper.make_graph([node("Mul", ["x0", "x1"], ["t"]), node("Tanh", ["t"], ["then"])], "then", [], [outcome("then")]),
+        helper.make_graph([node("Exp", ["x0"], ["e"]), node("Mul", ["e", "x2"], ["else"])], "else", [], [outcome("else")]),
+    ]
+    branches = [
+        node("Greater", ["x2", "zero"], ["condition"]),
+        node("If", ["condition"], ["y"], then_branch=graphs[0], else_branch=graphs[1]),
+    ]
+    for number in (0.8, -0.8):
+        inputs = [values(3, 4), values(4), numpy.array(number, numpy.float32)]
+        yield Case("If", branches, inputs, lambda x, w, c: torch.tanh(x * w) if c > 0 else torch.exp(x) * c, zero)
+
+
+def outcome(name):
+    return helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [3, 4])
+
+
+def regions():
+    places = numpy.array([[0.3, 0.6, 4.1, 5.2], [1.2, 2.1, 2.3, 2.9], [-3.4, -2.2, 9.7, 8.3], [2, 1, 30.5, 21]], numpy.float32)
+    which = numpy.array([0, 1, 1, 0], numpy.int64)
+    boxes = torch.from_numpy(numpy.concatenate([which[:, None], places], 1).astype(numpy.float32))
+    for mode, aligned in (("half_pixel", True), ("output_half_pixel", False)):
+        for ratio in (0, 2):
+            yield single(
+                "RoiAlign",
+                [values(2, 3, 7, 6)],
+                lambda x, a=aligned, r=ratio: torchvision.ops.roi_align(x, boxes, (3, 2), 0.7, r or -1, a),
+                {"places": places, "which": which},
+                name=f"RoiAlign {mode} {ratio}",
+                coordinate_transformation_mode=mode,
+                sampling_ratio=ratio,
+                output_height=3,
+                output_width=2,
+                spatial_scale=0.7,
+            )
+
+
+    # A box, and the elements of which the largest is taken, have whole sizes.
+    yield single(
+        "MaxRoiPool",
+        [values(2, 3, 7, 6)],
+        lambda x: torchvision.ops.roi_pool(x, boxes, (3, 2), 0.7),
+        {"rois": boxes.numpy()},
+        pooled_shape=[3, 2],
+        spatial_scale=0.7,
+    )
+
+
+def matrices():
+    yield single("Det", [values(3, 4, 4)], torch.linalg.det)
+    singular = values(5, 4) @ values(4, 5)
+    yield single("Det", [singular], torch.linalg.det, name="Det of rank n - 1")
+    steps = numpy.arange(-10, 14, dtype=numpy.int8).reshape(2, 4, 3)
+    zeros = numpy.array([1, -2, 0, 3], numpy.int8)
+    quantized = torch.from_numpy(steps.astype(numpy.float32)) - torch.from_numpy(zeros.astype(numpy.float32))[:, None]
+    dequantized = [node("DequantizeLinear", ["steps", "x0", "zeros"], ["y"], axis=1)]
+    yield Case("DequantizeLinear", dequantized, [values(4)], lambda s: quantized * s[:, None], {"steps": steps, "zeros": zeros})
+
+    def written(cache, update):
+        result = cache.clone()
+        for batch, start in enumerate((2, 0)):
+            result[batch, :, start : start + 3] = update[batch]
+        return result
+
+    where = {"where": numpy.array([2, 0], numpy.int64)}
+    yield single("TensorScatter", [values(2, 3, 5, 2), values(2, 3, 3, 2)], written, where, opset=24)
 
 
 def model_of(case, weights, second):
@@ -172,13 +260,13 @@ def model_of(case, weights, second):
 def expected(case, weights, second):
     inputs = [torch.from_numpy(x).clone().requires_grad_() for x in case.inputs]
     total = (case.peer(*inputs) * torch.from_numpy(weights)).sum()
-    gradients = torch.autograd.grad(total, inputs, create_graph=second)
+    gradients = torch.autograd.grad(total, inputs, create_graph=second, allow_unused=True)
     if second:
         gradients = torch.autograd.grad((gradients[0] ** 2).sum(), inputs, allow_unused=True)
     return [numpy.zeros_like(x) if g is None else g.detach().numpy() for g, x in zip(gradients, case.inputs)]
 
 
-SECOND = {"Softmax", "Gelu", "LayerNormalization", "Einsum", "Conv", "CumProd", "GroupNormalization"}
+SECOND = {"Softmax", "Gelu", "LayerNormalization", "Einsum", "Conv", "CumProd", "GroupNormalization", "Det", "If", "Compress flat"}
 
 
 def check(rewright, case, second, folder):
