@@ -129,6 +129,7 @@ class MixedSession final : public Session {
  public:
   MixedSession(const Graph& graph, const Backend& backend, const SessionOptions& options)
       : graph_(graph), backend_(backend), options_(options) {
+    options_.replacements.clear();  // they number the graph's inputs and outputs, not those of its parts
     std::vector<Stage> stages = stages_of(graph_);
     // A plan cache serves one plan: that of the largest part.
     const auto largest = std::max_element(stages.begin(), stages.end(), [](const Stage& a, const Stage& b) {
@@ -247,7 +248,7 @@ class MixedSession final : public Session {
 
   const Graph graph_;
   const Backend& backend_;
-  const SessionOptions options_;
+  SessionOptions options_;
   SessionOptions inner_options_;
   std::vector<Compiled> stages_;
   mutable std::mutex mutex_;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "graph/body.h"
+#include "runtime/mixed.h"
 
 namespace rewright {
 
@@ -47,7 +48,7 @@ std::string first_not_finite(const Graph& graph, std::span<const Tensor> inputs,
         all.add_output("training.value." + std::to_string(kept.size()), v);
         kept.push_back(v);
       }
-  const std::vector<Tensor> values = backend.prepare(all, {.threads = threads})->run(inputs);
+  const std::vector<Tensor> values = prepare_session(backend, all, {.threads = threads})->run(inputs);
   std::vector<bool> bad(graph.value_count());
   for (std::size_t k = 0; k < kept.size(); ++k) bad[kept[k]] = !is_finite(values[k]);
   const auto any = [&](const std::vector<ValueId>& list) {

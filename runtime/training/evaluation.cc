@@ -7,6 +7,7 @@
 
 #include "graph/body.h"
 #include "graph/builder.h"
+#include "runtime/mixed.h"
 
 namespace rewright {
 
@@ -48,7 +49,7 @@ Evaluation evaluate(const Graph& model, const std::string& output, Loss loss, co
     if (rows != prepared) {
       const Graph sized = with_sizes(model, bind_sizes(model, inputs));
       if (prepared == 0) check_targets(loss, sized.value(find_predictions(sized, output)).type, data.column("targets"));
-      session = backend.prepare(with_loss(sized, output, loss), options);
+      session = prepare_session(backend, with_loss(sized, output, loss), options);
       prepared = rows;
     }
     const Tensor targets = data.rows("targets", which);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include "operators/error.h"
 #include "optimizer/saturation/integer_program.h"
+#include "runtime/mixed.h"
 
 namespace rewright {
 
@@ -346,7 +347,7 @@ Rematerialized rematerialize(const Graph& graph, const MemoryBudget& budget, Com
   std::string message;
   if (processes.rank() == 0) {
     const auto measure = [&](const Graph& g) -> std::size_t {
-      if (const std::size_t planned = backend.prepare(g, options)->peak_bytes()) return planned;
+      if (const std::size_t planned = prepare_session(backend, g, options)->peak_bytes()) return planned;
       std::vector<NodeCost> costs = estimated(g);  // a backend without plans
       const Graph ordered = in_order_of_execution(g, costs);
       return planned_bytes(ordered, costs);

@@ -15,6 +15,7 @@
 
 #include "distribution/agreement.h"
 #include "graph/release.h"
+#include "runtime/mixed.h"
 #include "runtime/training/batches.h"
 #include "runtime/training/diagnosis.h"
 #include "runtime/training/mixed_precision.h"
@@ -145,13 +146,13 @@ struct Trainer::State {
         rematerialized = rematerialize(prepared, options.memory, processes, backend, session);
         prepared = rematerialized->graph;
       }
-      auto result = backend.prepare(prepared, session);
+      auto result = prepare_session(backend, prepared, session);
       large = result.get();
       return result;
     };
     const auto prepare = [&, hash = graphs.gradients.hash()](const Graph& graph, bool same_in_all) {
       if (graph.hash() == hash) return prepare_large(graph);
-      return backend.prepare(rewritten(graph, same_in_all), session);
+      return prepare_session(backend, rewritten(graph, same_in_all), session);
     };
     if (shards == 1) {
       // What training changes comes last among the inputs, and after the loss among the outputs.

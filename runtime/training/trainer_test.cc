@@ -9,8 +9,11 @@
 
 #include "graph/builder.h"
 #include "graph/file.h"
+#include "graph/onnx.h"
+#include "graph/onnx_text.h"
 #include "graph/temporary_folder.h"
 #include "operators/testing.h"
+#include "runtime/cpu/backend.h"
 #include "runtime/reference/backend.h"
 #include "runtime/training/mixed_precision.h"
 
@@ -59,6 +62,8 @@ struct Run {
   std::vector<double> losses;
   std::stop_source stop;
   explicit Run(const TrainOptions& o) : trainer(graph, examples, o, *processes, reference_backend()) {}
+  Run(const TrainOptions& o, Graph g, const Backend& backend)
+      : graph(std::move(g)), trainer(graph, examples, o, *processes, backend) {}
   bool go(int steps = 1 << 20) {
     return trainer.run(stop.get_token(), [&](const StepReport& r) {
       losses.push_back(r.loss);
@@ -132,6 +137,54 @@ TEST_CASE("what was asked for stays as it was while training goes on") {
     CHECK(trained.reals() == before);
     CHECK(saved.reals() == before);
     CHECK(run.trainer.trained().value(w1).constant.reals() != before);
+  }
+}
+
+// Branches chosen by the data, and as many columns as the data says.
+Graph model_with_branches() {
+  ImportOptions as_graphs;
+  as_graphs.procedures_as_graphs = true;
+  std::mt19937 random(4);
+  onnx::ModelProto model = text_model(R"(agraph (float[N, 3] x) => (float[N, 2] y)
+      <float zero = {0}, float[3, 6] w1, float[6, 2] w2, float[6, 2] w3, float[3, 2] w4> {
+    h = MatMul (x, w1)
+    m = ReduceMean <keepdims = 0> (h)
+    go = Greater (m, zero)
+    p = If (go) <
+      then_branch = a () => (float[N, 2] t) { th = Tanh (h) t = MatMul (th, w2) },
+      else_branch = b () => (float[N, 2] e) { s = Sigmoid (h) e = MatMul (s, w3) }>
+    largest = ReduceMax <axes = [0], keepdims = 0> (x)
+    keep = Greater (largest, zero)
+    columns = Compress <axis = 1> (x, keep)
+    rows = Compress <axis = 0> (w4, keep)
+    q = MatMul (columns, rows)
+    y = Add (p, q)
+  })");
+  model.mutable_graph()->clear_value_info();
+  const std::pair<const char*, Sizes> weights[] = {{"w1", {3, 6}}, {"w2", {6, 2}}, {"w3", {6, 2}}, {"w4", {3, 2}}};
+  for (const auto& [name, sizes] : weights) {
+    onnx::TensorProto& weight = *model.mutable_graph()->add_initializer();
+    weight.set_name(name);
+    weight.set_data_type(onnx::TensorProto::FLOAT);
+    for (const std::int64_t size : sizes) weight.add_dims(size);
+    for (const double v : random_tensor(sizes, random).reals()) weight.add_float_data(static_cast<float>(v));
+  }
+  return import_onnx_bytes(model.SerializeAsString(), "test", as_graphs);
+}
+
+TEST_CASE("training through branches and sizes that are only known while a step is executed") {
+  for (const std::int64_t shards : {1, 2}) {
+    Run reference(options(shards), model_with_branches(), reference_backend());
+    Run cpu(options(shards), model_with_branches(), cpu_backend());
+    CHECK(reference.go());
+    CHECK(cpu.go());
+    REQUIRE(cpu.losses.size() == 12);
+    CHECK(cpu.losses.back() < 0.8 * cpu.losses.front());
+    for (std::size_t n = 0; n < 12; ++n) CHECK(cpu.losses[n] == Approx(reference.losses[n]).epsilon(1e-4));
+    CHECK(cpu.trainer.graphs().parameters.size() == 4);
+    // What is written is the model that came, with its branches.
+    const std::string written = export_onnx_bytes(cpu.trainer.trained());
+    for (const char* type : {"If", "Compress"}) CHECK(written.find(type) != std::string::npos);
   }
 }
 
