@@ -89,29 +89,14 @@ void free_passed(const EGraph& e, const std::vector<const NodeCost*>& of, CostMo
   }
 }
 
-}  // namespace
+// A pointwise e-node that joins the contraction whose result it alone reads, or what has joined one.
+struct Join {
+  ENodeId above, below;
+  std::uint32_t saving;
+};
 
-ExtractionProblem make_problem(const EGraph& e, CostModel& costs, bool for_training) {
-  SideBySide side(e);
-  MatchedGraph facts(side.graph, for_training);
-  facts.constant = side.constant;
-  const std::vector<NodeCost> found = costs.alone(facts);
-  ExtractionProblem problem;
-  problem.graph = &e;
-  problem.seconds.assign(e.node_count(), 0);
-  std::vector<const NodeCost*> of(e.node_count());
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    problem.seconds[side.nodes[i]] = found[i].seconds;
-    of[side.nodes[i]] = &found[i];
-  }
-
-  free_passed(e, of, costs, problem);
-
-  // A pointwise e-node joins the contraction whose result it alone reads, or what has joined one.
-  struct Join {
-    ENodeId above, below;
-    std::uint32_t saving;
-  };
+// All of them, each with its saving in the problem. `of`: what is known of e-nodes, null for those that are not there.
+std::vector<Join> add_joins(const EGraph& e, const std::vector<const NodeCost*>& of, ExtractionProblem& problem) {
   std::vector<Join> joins;
   const auto makes = [&](ENodeId id, ClassId value) {
     return id < of.size() && of[id] && e.node(id).outputs > 0 && e.outputs(id)[0] != kNoClass &&
@@ -138,7 +123,11 @@ ExtractionProblem make_problem(const EGraph& e, CostModel& costs, bool for_train
   for (const Join& join : joins) joined[join.above].push_back(join.saving);
   for (const Join& join : joins)
     if (!of[join.below]->contraction) problem.savings[join.saving].one_of = joined[join.below];
-  // What is pointwise and can join nothing carries nobody along.
+  return joins;
+}
+
+// What is pointwise and can join nothing carries nobody along: without its savings, which so far are those of the joins.
+void leave_out_impossible(const std::vector<Join>& joins, const std::vector<const NodeCost*>& of, ExtractionProblem& problem) {
   std::vector<Saving> kept;
   std::vector<std::uint32_t> renumbered(problem.savings.size());
   std::vector<bool> possible(problem.savings.size());
@@ -162,7 +151,10 @@ ExtractionProblem make_problem(const EGraph& e, CostModel& costs, bool for_train
     for (std::uint32_t& other : saving.one_of) other = renumbered[other];
   }
   problem.savings = std::move(kept);
+}
 
+// Groups of the graph that is given, which cost less together than apart.
+void add_groups(const EGraph& e, CostModel& costs, bool for_training, ExtractionProblem& problem) {
   const MatchedGraph given(e.graph(), for_training);
   for (const auto& [positions, seconds] : costs.groups(given)) {
     Saving saving;
@@ -177,6 +169,26 @@ ExtractionProblem make_problem(const EGraph& e, CostModel& costs, bool for_train
     saving.seconds = apart - seconds;
     if (saving.seconds > 0) problem.savings.push_back(std::move(saving));
   }
+}
+
+}  // namespace
+
+ExtractionProblem make_problem(const EGraph& e, CostModel& costs, bool for_training) {
+  SideBySide side(e);
+  MatchedGraph facts(side.graph, for_training);
+  facts.constant = side.constant;
+  const std::vector<NodeCost> found = costs.alone(facts);
+  ExtractionProblem problem;
+  problem.graph = &e;
+  problem.seconds.assign(e.node_count(), 0);
+  std::vector<const NodeCost*> of(e.node_count());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    problem.seconds[side.nodes[i]] = found[i].seconds;
+    of[side.nodes[i]] = &found[i];
+  }
+  free_passed(e, of, costs, problem);
+  leave_out_impossible(add_joins(e, of, problem), of, problem);
+  add_groups(e, costs, for_training, problem);
   return problem;
 }
 

@@ -124,6 +124,8 @@ std::vector<Tensor> tensors_of(const std::vector<Datum>& data) {
   return tensors;
 }
 
+bool is_opaque(const std::shared_ptr<const Node>& node) { return node->op == nullptr; }
+
 // A graph of the same model with these outputs and nothing else: the session may have the constants to itself.
 Graph outputs_of(const Graph& graph) {
   Graph result;
@@ -137,71 +139,72 @@ Graph outputs_of(const Graph& graph) {
   }
   result.set_outputs(std::move(outputs));
   // Which outputs are sequences, the model knows; it also holds its file in memory.
-  const auto is_opaque = [](const auto& node) { return node->op == nullptr; };
   if (std::any_of(graph.nodes().begin(), graph.nodes().end(), is_opaque)) result.set_model(graph.model());
   return result;
 }
 
-int run_command(const Options& options) {
-  using Clock = std::chrono::steady_clock;
-  const double budget = options.budget.empty() ? std::numeric_limits<double>::infinity() : parse_seconds(options.budget);
-  const Interruption interruption;
-  const Clock::time_point begin = Clock::now();
-  const Checkpoint checkpoint = [&] {  // a loop may never end
-    if (interruption.token().stop_requested()) throw Error(ErrorCode::kCancelled, "was interrupted", options.model);
-    if (std::chrono::duration<double>(Clock::now() - begin).count() > budget)
-      throw Error(ErrorCode::kCancelled, "takes longer than its budget of " + options.budget, options.model);
-  };
-  ImportOptions import;
-  const std::map<std::string, Datum> given = read_inputs(options, import);
-  const std::size_t resident = memory_of_process("VmRSS:");
-  const double start = cpu_milliseconds();
-  Graph graph = import_onnx(options.model, import);
-  const double loaded = cpu_milliseconds();
-  const std::vector<Datum> inputs = in_order_of_inputs(graph, given);
-  const Graph outline = outputs_of(graph);
-  const int threads = thread_count(options.common);
-  const bool profile = options.profile || !options.trace.empty();
-  std::vector<Datum> outputs;
-  nlohmann::json report = {{"model", options.model}, {"device", options.device}};
-  if (options.device == "onnxruntime") {
-    if (profile) throw Error(ErrorCode::kUsage, "--profile and --trace are for --device cpu");
-    const std::vector<Tensor> results = make_device(options.device, threads, options.math)->run(graph, tensors_of(inputs));
-    outputs.assign(results.begin(), results.end());
-  } else {
-    const SessionOptions session_options{.threads = threads,
-                                         .profile = profile,
-                                         .transformed_convolutions = options.math != MathClass::kExact,
-                                         .kernels = options.kernels,
-                                         .plan_cache = options.plan_cache,
-                                         .checkpoint = checkpoint};
-    const auto is_opaque = [](const auto& node) { return node->op == nullptr; };
-    const bool whole = std::none_of(graph.nodes().begin(), graph.nodes().end(), is_opaque);
-    const std::unique_ptr<Session> session =
-        options.device == "cpu" && whole ? prepare_on_cpu(std::move(graph), session_options)
-                                         : prepare_session(find_backend(options.device, options.math), graph, session_options);
-    const double prepared = cpu_milliseconds();
-    outputs = session->execute(inputs);
-    report["cpu_ms"] = {{"load", loaded - start}, {"prepare", prepared - loaded}, {"run", cpu_milliseconds() - prepared}};
-    report["resident_bytes"] = memory_of_process("VmHWM:") - resident;
-    for (const std::string& warning : session->warnings()) std::cerr << "rewright: warning: " << warning << "\n";
-    if (profile) {
-      constexpr int kRuns = 10;  // beside the first one, which also prepares
-      const std::vector<StepProfile> first = session->profile();
-      for (int i = 0; i < kRuns; ++i) session->execute(inputs);
-      const std::vector<StepProfile> steps = difference(session->profile(), first);
-      const Roofline roofline =
-          make_device(options.device == "reference" ? "cpu" : options.device, threads, options.math)->roofline();
-      if (options.profile) say(options.common, profile_table(steps, roofline));
-      report["profile"] = profile_json(steps, roofline);
-      report["roofline"] = {{"flop_per_s", roofline.operations_per_second}, {"bytes_per_s", roofline.bytes_per_second}};
-      if (!options.trace.empty()) {
-        constexpr auto kReplace = nlohmann::json::error_handler_t::replace;
-        write_file(options.trace, trace_json(steps, roofline).dump(-1, ' ', false, kReplace) + "\n");
-      }
-      report["peak_bytes"] = session->peak_bytes();
-    }
+// Throws where the user or the budget ends the run: a loop may never end. To be kept as long as the run.
+class TimeLimit {
+ public:
+  explicit TimeLimit(const Options& options)
+      : options_(options),
+        seconds_(options.budget.empty() ? std::numeric_limits<double>::infinity() : parse_seconds(options.budget)) {}
+
+  void check() const {
+    if (interruption_.token().stop_requested()) throw Error(ErrorCode::kCancelled, "was interrupted", options_.model);
+    if (std::chrono::duration<double>(Clock::now() - begin_).count() > seconds_)
+      throw Error(ErrorCode::kCancelled, "takes longer than its budget of " + options_.budget, options_.model);
   }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  const Options& options_;
+  double seconds_;
+  Interruption interruption_;
+  Clock::time_point begin_ = Clock::now();
+};
+
+bool is_profiled(const Options& options) { return options.profile || !options.trace.empty(); }
+
+std::vector<Datum> run_in_onnxruntime(const Options& options, const Graph& graph, const std::vector<Datum>& inputs) {
+  if (is_profiled(options)) throw Error(ErrorCode::kUsage, "--profile and --trace are for --device cpu");
+  const std::vector<Tensor> results =
+      make_device(options.device, thread_count(options.common), options.math)->run(graph, tensors_of(inputs));
+  return {results.begin(), results.end()};
+}
+
+std::unique_ptr<Session> prepare(const Options& options, Graph graph, const TimeLimit& limit) {
+  const SessionOptions session_options{.threads = thread_count(options.common),
+                                       .profile = is_profiled(options),
+                                       .transformed_convolutions = options.math != MathClass::kExact,
+                                       .kernels = options.kernels,
+                                       .plan_cache = options.plan_cache,
+                                       .checkpoint = [&limit] { limit.check(); }};
+  const bool whole = std::none_of(graph.nodes().begin(), graph.nodes().end(), is_opaque);
+  if (options.device == "cpu" && whole) return prepare_on_cpu(std::move(graph), session_options);
+  return prepare_session(find_backend(options.device, options.math), graph, session_options);
+}
+
+// Runs the session, which has run once, some more times, and reports what its steps take.
+void profile(const Options& options, Session& session, const std::vector<Datum>& inputs, nlohmann::json& report) {
+  constexpr int kRuns = 10;  // beside the first one, which also prepares
+  const std::vector<StepProfile> first = session.profile();
+  for (int i = 0; i < kRuns; ++i) session.execute(inputs);
+  const std::vector<StepProfile> steps = difference(session.profile(), first);
+  const std::string device = options.device == "reference" ? "cpu" : options.device;
+  const Roofline roofline = make_device(device, thread_count(options.common), options.math)->roofline();
+  if (options.profile) say(options.common, profile_table(steps, roofline));
+  report["profile"] = profile_json(steps, roofline);
+  report["roofline"] = {{"flop_per_s", roofline.operations_per_second}, {"bytes_per_s", roofline.bytes_per_second}};
+  if (!options.trace.empty()) {
+    constexpr auto kReplace = nlohmann::json::error_handler_t::replace;
+    write_file(options.trace, trace_json(steps, roofline).dump(-1, ' ', false, kReplace) + "\n");
+  }
+  report["peak_bytes"] = session.peak_bytes();
+}
+
+// A file for each output, and what the report says of them.
+nlohmann::json write_outputs(const Options& options, const Graph& outline, const std::vector<Datum>& outputs) {
   nlohmann::json written = nlohmann::json::array();
   std::error_code error;
   std::filesystem::create_directories(options.output_dir, error);
@@ -227,7 +230,33 @@ int run_command(const Options& options) {
     }
     written.push_back(std::move(entry));
   }
-  report["outputs"] = std::move(written);
+  return written;
+}
+
+int run_command(const Options& options) {
+  const TimeLimit limit(options);
+  ImportOptions import;
+  const std::map<std::string, Datum> given = read_inputs(options, import);
+  const std::size_t resident = memory_of_process("VmRSS:");
+  const double start = cpu_milliseconds();
+  Graph graph = import_onnx(options.model, import);
+  const double loaded = cpu_milliseconds();
+  const std::vector<Datum> inputs = in_order_of_inputs(graph, given);
+  const Graph outline = outputs_of(graph);
+  std::vector<Datum> outputs;
+  nlohmann::json report = {{"model", options.model}, {"device", options.device}};
+  if (options.device == "onnxruntime") {
+    outputs = run_in_onnxruntime(options, graph, inputs);
+  } else {
+    const std::unique_ptr<Session> session = prepare(options, std::move(graph), limit);
+    const double prepared = cpu_milliseconds();
+    outputs = session->execute(inputs);
+    report["cpu_ms"] = {{"load", loaded - start}, {"prepare", prepared - loaded}, {"run", cpu_milliseconds() - prepared}};
+    report["resident_bytes"] = memory_of_process("VmHWM:") - resident;
+    for (const std::string& warning : session->warnings()) std::cerr << "rewright: warning: " << warning << "\n";
+    if (is_profiled(options)) profile(options, *session, inputs, report);
+  }
+  report["outputs"] = write_outputs(options, outline, outputs);
   write_json(options.common, report);
   return kDone;
 }
