@@ -219,9 +219,18 @@ class MixedSession final : public Session {
     std::vector<OpaqueStep> opaque;
   };
 
+  // One run at a time; whoever waits for another one can be ended, too.
+  std::unique_lock<std::timed_mutex> lock_for_run() {
+    constexpr auto kBetweenLooks = std::chrono::milliseconds(20);
+    std::unique_lock lock(mutex_, std::defer_lock);
+    while (!lock.try_lock_for(kBetweenLooks))
+      if (options_.checkpoint) options_.checkpoint();
+    return lock;
+  }
+
   // One execution of a node at a time.
   std::vector<Datum> run_opaque(OpaqueStep& step, std::span<const Datum> operands) {
-    const std::lock_guard lock(mutex_);
+    const std::unique_lock lock = lock_for_run();
     const Clock::time_point start = Clock::now();
     std::vector<Datum> results = step.execution->run(operands);
     step.profile.seconds += std::chrono::duration<double>(Clock::now() - start).count();
@@ -251,7 +260,7 @@ class MixedSession final : public Session {
   SessionOptions options_;
   SessionOptions inner_options_;
   std::vector<Compiled> stages_;
-  mutable std::mutex mutex_;
+  mutable std::timed_mutex mutex_;
 };
 
 class InnerSession final : public Executable {

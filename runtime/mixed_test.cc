@@ -4,11 +4,13 @@
 #include <cmath>
 #include <random>
 #include <thread>
+#include <utility>
 
 #include "graph/execute.h"
 #include "graph/onnx.h"
 #include "graph/onnx_text.h"
 #include "runtime/cpu/backend.h"
+#include "runtime/endable_run.h"
 #include "runtime/mixed.h"
 #include "runtime/parts.h"
 
@@ -277,6 +279,39 @@ TEST_CASE("threads share a session with opaque nodes") {
     });
   for (std::thread& thread : threads) thread.join();
   CHECK(wrong == 0);
+}
+
+TEST_CASE("a loop without an end is ended from another thread, and so is a run that waits for it") {
+  const Graph graph = import_text(R"(agraph (float[60, 60] x) => (float[60, 60] y) {
+    yes = Constant <value = bool {1}> ()
+    y = Loop ("", yes, x) <body = b (int64 i, bool c, float[60, 60] v) => (bool go, float[60, 60] next) {
+      go = Identity(c)
+      next = MatMul(v, v)
+    }>
+  })");
+  const auto session = prepare_session(cpu_backend(), graph, {.checkpoint = run_checkpoint});
+  std::mt19937 random(5);
+  const Datum x = random_floats(random, {60, 60});
+  std::atomic<bool> ended = false;
+  std::atomic<int> begun = 0, cancelled = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 2; ++t)
+    threads.emplace_back([&] {
+      const Checkpoint checkpoint = [&, first = true, ends = ends_when(ended)]() mutable {
+        begun += std::exchange(first, false);
+        ends();
+      };
+      const EndableRun run(checkpoint);
+      try {
+        session->execute({&x, 1});
+      } catch (const Error& error) {
+        cancelled += error.code() == ErrorCode::kCancelled;
+      }
+    });
+  while (begun < 2) std::this_thread::yield();
+  ended = true;
+  for (std::thread& thread : threads) thread.join();
+  CHECK(cancelled == 2);
 }
 
 }  // namespace rewright

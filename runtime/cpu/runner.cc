@@ -5,6 +5,8 @@
 
 #include <cstring>
 
+#include "runtime/endable_run.h"
+
 namespace rewright::cpu {
 
 LibrariesOnOneThread::LibrariesOnOneThread() : before_(omp_get_max_threads()) {
@@ -122,7 +124,10 @@ void PlanRunner::execute(Execution& e, const Workers& workers, std::span<const T
     }
     if (root != s) e.addresses[s] = e.addresses[root] + at;
   }
-  for (std::size_t n = 0; n < plan_.steps.size(); ++n) run_step(e, n, workers);
+  for (std::size_t n = 0; n < plan_.steps.size(); ++n) {
+    run_checkpoint();
+    run_step(e, n, workers);
+  }
   for (std::size_t o = 0; o < outputs.size(); ++o) {
     const int s = plan_.outputs[o];
     const Storage& storage = plan_.storages[s];

@@ -2,10 +2,12 @@
 #include <atomic>
 #include <fstream>
 #include <thread>
+#include <utility>
 
 #include "graph/file.h"
 #include "graph/temporary_folder.h"
 #include "runtime/cpu/graph_testing.h"
+#include "runtime/endable_run.h"
 
 using namespace rewright;
 using rewright::testing::node;
@@ -198,5 +200,29 @@ TEST_CASE("a prepared plan is kept beside the model") {
     write_file(options.plan_cache, "something dear");
     CHECK_THROWS_WITH(cpu_backend().prepare(graph, options), Catch::Contains("is not a prepared plan"));
     CHECK(read(options.plan_cache) == "something dear");
+  }
+}
+
+TEST_CASE("a run is ended between any two steps, and the session runs again as before") {
+  std::mt19937 random(21);
+  const Graph graph = small_network(random);
+  const auto session = cpu_backend().prepare(graph, {.threads = 2});
+  const Tensor input = input_for(random);
+  const Tensor expected = session->run({&input, 1}).at(0);
+  int steps = 0, end = -1;
+  const Checkpoint checkpoint = [&] {
+    if (steps++ == end) throw Error(ErrorCode::kCancelled, "enough");
+  };
+  {
+    const EndableRun run(checkpoint);
+    CHECK(session->run({&input, 1}).at(0) == expected);
+  }
+  REQUIRE(steps > 3);
+  for (int all = std::exchange(steps, 0); ++end < all; steps = 0) {
+    {
+      const EndableRun run(checkpoint);
+      CHECK_THROWS_WITH(session->run({&input, 1}), "enough");
+    }
+    CHECK(session->run({&input, 1}).at(0) == expected);
   }
 }

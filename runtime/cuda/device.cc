@@ -8,6 +8,7 @@
 
 #include "optimizer/optimize.h"
 #include "optimizer/time_in_turn.h"
+#include "runtime/cuda/device_memory.h"
 #include "runtime/cuda/execution.h"
 #include "runtime/cuda/plugin.h"
 
@@ -38,15 +39,20 @@ cuda::CudaOptions options_for(const cuda::Driver& driver, bool tf32) {
           .choices = std::make_shared<cuda::Choices>(CostDatabase::default_file(), identity_of(driver))};
 }
 
-class CudaBackend final : public Backend {
+class CudaBackend final : public Backend, public cuda::MemoryOfDriver {
  public:
-  CudaBackend(int number, bool tf32) : driver_(cuda::load_driver(number)), options_(options_for(*driver_, tf32)) {}
+  CudaBackend(int number, bool tf32) : CudaBackend(cuda::load_driver(number), number, tf32) {}
   std::string name() const override { return "cuda"; }
   std::unique_ptr<Session> prepare(const Graph& graph, const SessionOptions& options) const override {
     return cuda::make_session(driver_, graph, options, options_);
   }
 
  private:
+  CudaBackend(std::shared_ptr<cuda::Driver> driver, int number, bool tf32)
+      : MemoryOfDriver(driver, number), driver_(std::move(driver)), options_(options_for(*driver_, tf32)) {
+    options_.device = number;
+  }
+
   std::shared_ptr<cuda::Driver> driver_;
   cuda::CudaOptions options_;
 };

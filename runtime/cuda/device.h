@@ -10,8 +10,8 @@
 namespace rewright {
 
 // GPUs are counted from 0. Both throw Error(kMissing) that says which part is missing: the plug-in, a library, the driver, the
-// GPU. With `tf32`, tensor cores may round the
-// factors of products and convolutions of floats to 10 bits of fraction.
+// GPU. With `tf32`, tensor cores may round the factors of products and convolutions of floats to 10 bits of fraction. The
+// backend is a MemoryOfDevice, too (runtime/device_tensor.h).
 std::unique_ptr<Backend> make_cuda_backend(int number = 0, bool tf32 = false);
 std::unique_ptr<Device> make_cuda_device(int number = 0, bool tf32 = false);
 

@@ -61,6 +61,8 @@ class Driver {
   virtual void copy_out(std::byte* host, const std::byte* device, std::size_t bytes) = 0;
   virtual void copy(std::byte* to, const std::byte* from, std::size_t bytes) = 0;  // on the device
   virtual void synchronize() = 0;
+  // What the device's default stream has got so far, by whoever in this process, is done before what follows.
+  virtual void wait_for_default_stream() = 0;
 
   // Source to what load() takes. Throws Error(kUnsupported) with the compiler's first message.
   virtual std::string compile(const std::string& source) = 0;

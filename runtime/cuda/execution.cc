@@ -6,6 +6,7 @@
 #include "operators/interpreter.h"
 #include "runtime/cuda/kernel_cache.h"
 #include "runtime/cuda/layout.h"
+#include "runtime/endable_run.h"
 
 namespace rewright::cuda {
 
@@ -90,7 +91,7 @@ Execution::Execution(std::shared_ptr<Driver> driver, Plan plan, ConstantStore& c
   load_kernels(options);
   choose(options);
   choose_streams(options);
-  record();
+  parts_ = record(true);
 }
 
 std::byte* Execution::address(int number, std::size_t stream) const {
@@ -190,26 +191,48 @@ void Execution::start(const Step& step, const Choice& choice, std::size_t stream
 
 // Stretches of steps between those that the host executes are recorded as one; copies of inputs and outputs are part of the
 // first and of the last.
-void Execution::record() {
+std::vector<Execution::Part> Execution::record(bool with_copies) {
+  std::vector<Part> parts;
   std::size_t next = 0;
   do {
     std::size_t end = next;
     while (end < plan_.steps.size() && !std::holds_alternative<HostStep>(plan_.steps[end].work)) ++end;
-    parts_.emplace_back(recorded([&] {
-      if (next == 0 && input_bytes_ > 0) driver_->copy_in(inputs_->data(), pinned_inputs_->data(), input_bytes_);
+    parts.emplace_back(recorded([&] {
+      if (with_copies && next == 0 && input_bytes_ > 0) driver_->copy_in(inputs_->data(), pinned_inputs_->data(), input_bytes_);
       if (next == 0 && flag_) driver_->copy_in(flag_->data(), pinned_flag_->data(), sizeof(int));
       start_steps(next, end);
-      if (end == plan_.steps.size()) {
+      if (with_copies && end == plan_.steps.size()) {
         for (std::size_t o = 0; o < plan_.outputs.size(); ++o) {
           const auto bytes = plan_.buffers[static_cast<std::size_t>(plan_.outputs[o])].bytes;
           if (bytes > 0) driver_->copy_out(pinned_outputs_->data() + output_offsets_[o], address(plan_.outputs[o]), bytes);
         }
-        if (flag_) driver_->copy_out(pinned_flag_->data() + sizeof(int), flag_->data(), sizeof(int));
       }
+      if (flag_ && end == plan_.steps.size()) driver_->copy_out(pinned_flag_->data() + sizeof(int), flag_->data(), sizeof(int));
     }));
-    if (end < plan_.steps.size()) parts_.emplace_back(end);
+    if (end < plan_.steps.size()) parts.emplace_back(end);
     next = end + 1;
   } while (next <= plan_.steps.size());
+  return parts;
+}
+
+// It can be ended where the device waits for the host.
+void Execution::run(const std::vector<Part>& parts) {
+  for (const Part& part : parts) {
+    if (const auto* recording = std::get_if<std::unique_ptr<Recording>>(&part)) {
+      (*recording)->start();
+    } else {
+      run_on_host(std::get<std::size_t>(part));
+      run_checkpoint();
+    }
+  }
+}
+
+// When the device is done.
+void Execution::check_positions() const {
+  if (!flag_) return;
+  int outside = 0;
+  std::memcpy(&outside, pinned_flag_->data() + sizeof(int), sizeof(int));
+  if (outside != 0) throw Error(ErrorCode::kBadInput, "an index that the model computes is outside of what it indexes");
 }
 
 void Execution::run_on_host(std::size_t n) {
@@ -234,18 +257,10 @@ std::vector<Tensor> Execution::run(std::span<const Tensor> inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (inputs[i].byte_count() > 0)
       std::memcpy(pinned_inputs_->data() + input_offsets_[i], inputs[i].bytes().data(), inputs[i].byte_count());
-  for (const Part& part : parts_) {
-    if (const auto* recording = std::get_if<std::unique_ptr<Recording>>(&part))
-      (*recording)->start();
-    else
-      run_on_host(std::get<std::size_t>(part));
-  }
+  run_checkpoint();
+  run(parts_);
   driver_->synchronize();
-  if (flag_) {
-    int outside = 0;
-    std::memcpy(&outside, pinned_flag_->data() + sizeof(int), sizeof(int));
-    if (outside != 0) throw Error(ErrorCode::kBadInput, "an index that the model computes is outside of what it indexes");
-  }
+  check_positions();
   std::vector<Tensor> outputs;
   for (std::size_t o = 0; o < plan_.outputs.size(); ++o) {
     Tensor t(plan_.output_types[o].type, values(plan_.output_types[o].shape));

@@ -13,6 +13,7 @@
 
 #include "runtime/cuda/plan.h"
 #include "runtime/cuda/session.h"
+#include "runtime/device_tensor.h"
 
 namespace rewright::cuda {
 
@@ -53,6 +54,9 @@ class Execution {
  public:
   Execution(std::shared_ptr<Driver> driver, Plan plan, ConstantStore& constants, const CudaOptions& options);
   std::vector<Tensor> run(std::span<const Tensor> inputs);
+  // The same with inputs that lie anywhere, and outputs that go anywhere: see DeviceSession::run_placed. Fills `results`, which
+  // has an empty tensor for each output; what it has filled when it throws is the caller's to let go.
+  void run_placed(std::span<const PlacedTensor> inputs, std::span<const Destination> outputs, std::span<PlacedTensor> results);
 
   const Plan& plan() const { return plan_; }
   // Seconds on the device for the whole plan between the copies of inputs and outputs, for all of its steps one after the other
@@ -80,7 +84,10 @@ class Execution {
   void keep_choice(const std::string& work, const std::string& choice, const CudaOptions& options);
   void reserve_workspace(std::size_t bytes, int stream);
   void choose_streams(const CudaOptions& options);
-  void record();
+  // With the copies of inputs to the device, and of outputs from it, or without.
+  std::vector<Part> record(bool with_copies);
+  void run(const std::vector<Part>& parts);
+  void check_positions() const;
   std::unique_ptr<Recording> recorded(const std::function<void()>& work);
   double measured(const std::function<void()>& work, int runs);
   void require_device() const;
@@ -106,7 +113,7 @@ class Execution {
   std::unique_ptr<Module> modules_[2];         // kernels in float, in double
   std::vector<Choice> choices_;                // by step
   std::map<std::string, std::string> chosen_;  // where nothing is kept, equal steps are still measured once
-  std::vector<Part> parts_;
+  std::vector<Part> parts_, placed_parts_;     // the second ones when they are needed for the first time
   bool in_streams_ = false;
 };
 

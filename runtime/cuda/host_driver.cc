@@ -128,12 +128,13 @@ class HostDriver final : public Driver {
   }
   std::byte* allocate_pinned(std::size_t bytes) override { return allocate(bytes); }
   void release_pinned(std::byte* memory) noexcept override { release(memory); }
-  void copy_in(std::byte* device, const std::byte* host, std::size_t bytes) override { copy(device, host, bytes); }
-  void copy_out(std::byte* host, const std::byte* device, std::size_t bytes) override { copy(host, device, bytes); }
+  void copy_in(std::byte* device, const std::byte* host, std::size_t bytes) override { copy_by_host(device, host, bytes); }
+  void copy_out(std::byte* host, const std::byte* device, std::size_t bytes) override { copy_by_host(host, device, bytes); }
   void copy(std::byte* to, const std::byte* from, std::size_t bytes) override {
     perform([=] { std::memcpy(to, from, bytes); });
   }
   void synchronize() override { check_there(); }
+  void wait_for_default_stream() override { check_there(); }
 
   std::string compile(const std::string& source) override {
     const TemporaryFolder folder;
@@ -212,6 +213,13 @@ class HostDriver final : public Driver {
   }
 
  private:
+  void copy_by_host(std::byte* to, const std::byte* from, std::size_t bytes) {
+    perform([=, report = report_.get()] {
+      std::memcpy(to, from, bytes);
+      report->through_host += bytes;
+    });
+  }
+
   // Does stream 0 come after this entry?
   bool reaches_end(std::size_t entry) const {
     std::vector<std::size_t> before = begun_[0];
@@ -410,8 +418,11 @@ std::unique_ptr<Operation> HostDriver::operation(const LibraryShape& shape, Prec
 
 }  // namespace
 
+std::unique_ptr<Driver> new_host_driver(const HostDriverOptions& options, std::shared_ptr<HostDriverReport> report) {
+  return std::make_unique<HostDriver>(options, std::move(report));
+}
 std::shared_ptr<Driver> make_host_driver(const HostDriverOptions& options, std::shared_ptr<HostDriverReport> report) {
-  return std::make_shared<HostDriver>(options, std::move(report));
+  return new_host_driver(options, std::move(report));
 }
 
 }  // namespace rewright::cuda

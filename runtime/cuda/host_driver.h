@@ -23,10 +23,13 @@ struct HostDriverOptions {
 struct HostDriverReport {
   int measured = 0;                     // operations that were not chosen before
   std::size_t allocated = 0;            // bytes at present
+  std::size_t through_host = 0;         // bytes that were copied from the host and to it
   std::set<std::string> recorded_last;  // the first words of the shapes that libraries compute in it
 };
 
 // The report is written as long as the driver lives.
+std::unique_ptr<Driver> new_host_driver(const HostDriverOptions& options = {},
+                                        std::shared_ptr<HostDriverReport> report = nullptr);
 std::shared_ptr<Driver> make_host_driver(const HostDriverOptions& options = {},
                                          std::shared_ptr<HostDriverReport> report = nullptr);
 

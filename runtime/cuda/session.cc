@@ -26,7 +26,7 @@ auto on(const Driver& driver, const Work& work) {
   }
 }
 
-class CudaSession final : public Session {
+class CudaSession final : public Session, public DeviceSession {
  public:
   CudaSession(std::shared_ptr<Driver> driver, const Graph& graph, const SessionOptions& options, CudaOptions cuda)
       : driver_(std::move(driver)), graph_(graph), options_(options), cuda_(std::move(cuda)), constants_(driver_) {
@@ -37,15 +37,23 @@ class CudaSession final : public Session {
 
   std::vector<Tensor> run(std::span<const Tensor> inputs) override {
     const std::lock_guard lock(driver_->in_use);
-    const Substitution sizes = bind_sizes(graph_, inputs);
-    std::vector<Sizes> key;
-    for (const Tensor& t : inputs) key.push_back(t.sizes());
-    auto found = executions_.find({});
-    if (found == executions_.end()) found = executions_.find(key);
-    if (found == executions_.end()) found = prepare_for(key, with_sizes(graph_, sizes));
-    last_ = found->second.get();
-    ++runs_;
-    return on(*driver_, [&] { return last_->run(inputs); });
+    Execution& execution = execution_for(inputs);
+    return on(*driver_, [&] { return execution.run(inputs); });
+  }
+
+  int device() const override { return cuda_.device; }
+
+  std::vector<PlacedTensor> run_placed(std::span<const PlacedTensor> inputs, std::span<const Destination> outputs) override {
+    std::vector<Tensor> outlines;
+    for (const PlacedTensor& input : inputs) outlines.push_back(outline(input));
+    std::vector<PlacedTensor> results(outputs.size());  // let go after the lock, as memory that is given back takes it
+    const std::lock_guard lock(driver_->in_use);
+    Execution& execution = execution_for(outlines);
+    for (std::size_t o = 0; o < outputs.size(); ++o)
+      if (const auto* const room = std::get_if<DeviceTensor>(&outputs[o]))
+        require_room(*room, execution.plan().output_types[o], graph_.outputs()[o].name);
+    on(*driver_, [&] { execution.run_placed(inputs, outputs, results); });
+    return results;
   }
 
   std::vector<StepProfile> profile() const override {
@@ -63,6 +71,24 @@ class CudaSession final : public Session {
 
  private:
   using Executions = std::map<std::vector<Sizes>, std::unique_ptr<Execution>>;
+
+  // A tensor of this type and these sizes, whose elements are not to be read.
+  static Tensor outline(const PlacedTensor& tensor) {
+    const auto* const placed = std::get_if<DeviceTensor>(&tensor);
+    return placed == nullptr ? std::get<Tensor>(tensor) : Tensor(placed->type, placed->sizes, nullptr, placed->data);
+  }
+
+  Execution& execution_for(std::span<const Tensor> inputs) {
+    const Substitution sizes = bind_sizes(graph_, inputs);
+    std::vector<Sizes> key;
+    for (const Tensor& t : inputs) key.push_back(t.sizes());
+    auto found = executions_.find({});
+    if (found == executions_.end()) found = executions_.find(key);
+    if (found == executions_.end()) found = prepare_for(key, with_sizes(graph_, sizes));
+    last_ = found->second.get();
+    ++runs_;
+    return *last_;
+  }
 
   Executions::iterator prepare_for(std::vector<Sizes> key, const Graph& graph) {
     return executions_.emplace(std::move(key), on(*driver_, [&] { return prepare(driver_, graph, constants_, cuda_); })).first;

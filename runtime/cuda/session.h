@@ -12,6 +12,7 @@
 namespace rewright::cuda {
 
 struct CudaOptions {
+  int device = 0;  // the number of the driver's GPU
   Precision precision = Precision::kFloat;
   std::filesystem::path cache = {};        // folder of compiled kernels; empty: none
   std::shared_ptr<Choices> choices = {};   // what was measured before; null: nothing, for each session anew
@@ -19,6 +20,7 @@ struct CudaOptions {
   std::optional<bool> channels_last = {};  // convolutions on tensor cores; unset: where that is measured to be faster
 };
 
+// It is a DeviceSession, too (runtime/device_tensor.h).
 std::unique_ptr<Session> make_session(std::shared_ptr<Driver> driver, const Graph& graph, const SessionOptions& options,
                                       const CudaOptions& cuda);
 

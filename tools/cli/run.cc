@@ -10,6 +10,7 @@
 #include "graph/file.h"
 #include "runtime/cpu/backend.h"
 #include "runtime/cpu/device.h"
+#include "runtime/endable_run.h"
 #include "runtime/mixed.h"
 #include "tools/cli/command.h"
 #include "tools/cli/memory.h"
@@ -250,6 +251,8 @@ int run_command(const Options& options) {
   } else {
     const std::unique_ptr<Session> session = prepare(options, std::move(graph), limit);
     const double prepared = cpu_milliseconds();
+    const Checkpoint checkpoint = [&limit] { limit.check(); };
+    const EndableRun run(checkpoint);
     outputs = session->execute(inputs);
     report["cpu_ms"] = {{"load", loaded - start}, {"prepare", prepared - loaded}, {"run", cpu_milliseconds() - prepared}};
     report["resident_bytes"] = memory_of_process("VmHWM:") - resident;

@@ -130,6 +130,10 @@ void Device::copy(std::byte* to, const std::byte* from, std::size_t bytes) {
   check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_), "a copy on the GPU");
 }
 void Device::synchronize() { check(cudaStreamSynchronize(stream_), "waiting for the GPU"); }
+void Device::wait_for_default_stream() {
+  check(cudaEventRecord(start_, cudaStreamLegacy), "marking the default stream");
+  check(cudaStreamWaitEvent(stream_, start_, 0), "waiting for the default stream");
+}
 
 // ---- Work
 std::string Device::compile(const std::string& source) { return compile_for(source, architecture_); }

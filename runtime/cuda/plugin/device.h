@@ -38,6 +38,7 @@ class Device final : public Driver {
   void copy_out(std::byte* host, const std::byte* device, std::size_t bytes) override;
   void copy(std::byte* to, const std::byte* from, std::size_t bytes) override;
   void synchronize() override;
+  void wait_for_default_stream() override;
 
   std::string compile(const std::string& source) override;
   std::unique_ptr<Module> load(const std::string& binary) override;

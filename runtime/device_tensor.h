@@ -1,0 +1,64 @@
+// Tensors in the memory of a GPU, and sessions that read and write them there.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "operators/tensor.h"
+#include "runtime/session.h"
+
+namespace rewright {
+
+// Elements in row-major order, of as many bytes as a Tensor's.
+//
+// What others have started in the default stream of the GPU is waited for before the memory is read or written; what they have
+// started in other streams must have ended. What a session writes is there when its run returns.
+struct DeviceTensor {
+  DataType type = DataType::kUndefined;
+  Sizes sizes;
+  int device = 0;                    // which of the machine's GPUs
+  std::byte* data = nullptr;         // an address of the GPU's; it may be null where there are no elements
+  std::shared_ptr<void> owner = {};  // of the memory; null: somebody who keeps it as long as this is used
+  std::size_t byte_count() const { return static_cast<std::size_t>(element_count(sizes)) * byte_size(type); }
+};
+
+// On the host, or on a GPU.
+using PlacedTensor = std::variant<Tensor, DeviceTensor>;
+
+// Where an output goes: nowhere, to memory that is allocated for it, or to memory of the caller's.
+struct Nowhere {};
+struct OnHost {};
+struct OnDevice {
+  int device = 0;
+};
+using Destination = std::variant<Nowhere, OnHost, OnDevice, DeviceTensor>;
+
+// Throws Error(kBadInput) if memory is not for a tensor of this type. `output`: whose it is to be.
+void require_room(const DeviceTensor& room, const TensorType& type, const std::string& output);
+
+// The memory of one GPU. Everything throws Error(kMissing) where it runs out or the GPU is lost.
+class MemoryOfDevice {
+ public:
+  virtual ~MemoryOfDevice() = default;
+  virtual DeviceTensor allocate(DataType type, const Sizes& sizes) const = 0;  // not initialized
+  // Between tensors of the same number of bytes; done when they return.
+  virtual void copy_in(const DeviceTensor& to, const Tensor& from) const = 0;
+  virtual Tensor copy_out(const DeviceTensor& from) const = 0;
+};
+
+// A session that runs on one GPU.
+class DeviceSession {
+ public:
+  virtual ~DeviceSession() = default;
+  virtual int device() const = 0;
+  // As Session::run, with tensors on the host and on this GPU, and a destination for each output of the graph; none is on
+  // another GPU. What is on this one is copied there at most, and never through the host. An output that goes nowhere is an
+  // empty tensor. Throws Error(kBadInput) where an output does not fit the memory that it is to go to, too.
+  virtual std::vector<PlacedTensor> run_placed(std::span<const PlacedTensor> inputs, std::span<const Destination> outputs) = 0;
+};
+
+}  // namespace rewright

@@ -1,0 +1,25 @@
+#include "runtime/endable_run.h"
+
+namespace rewright {
+
+namespace {
+
+// A run is a call: what it executes on the way finds it here, through libraries and callbacks that know nothing of it.
+thread_local const Checkpoint* current = nullptr;
+
+}  // namespace
+
+EndableRun::EndableRun(const Checkpoint& checkpoint) : outer_(current) { current = &checkpoint; }
+EndableRun::~EndableRun() { current = outer_; }
+
+void run_checkpoint() {
+  if (current != nullptr && *current) (*current)();
+}
+
+Checkpoint ends_when(const std::atomic<bool>& ended) {
+  return [&ended] {
+    if (ended.load(std::memory_order_relaxed)) throw Error(ErrorCode::kCancelled, "the run was ended");
+  };
+}
+
+}  // namespace rewright
