@@ -2,7 +2,6 @@
 
 #include <map>
 #include <mutex>
-#include <optional>
 #include <utility>
 
 #include "optimizer/device_profile.h"
@@ -14,9 +13,6 @@
 
 namespace rewright {
 
-namespace {
-
-// Of "cuda" and "cuda:N".
 std::optional<int> gpu_number(const std::string& name) {
   if (name == "cuda") return 0;
   if (!name.starts_with("cuda:")) return std::nullopt;
@@ -24,8 +20,6 @@ std::optional<int> gpu_number(const std::string& name) {
   if (number.empty() || number.size() > 4 || number.find_first_not_of("0123456789") != std::string::npos) return std::nullopt;
   return std::stoi(number);
 }
-
-}  // namespace
 
 std::string default_device() { return has_cuda_device() ? "cuda" : "cpu"; }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "optimizer/device.h"
@@ -9,6 +10,9 @@
 #include "runtime/session.h"
 
 namespace rewright {
+
+// Of "cuda" (the first one) and "cuda:N"; nothing for other names.
+std::optional<int> gpu_number(const std::string& name);
 
 // A device by its name: cpu, cuda, cuda:N, onnxruntime or profile:FILE. Throws Error(kUsage) for unknown names, Error(kMissing)
 // for what is not here. With exact arithmetic there are no kernels whose rounding is another than that of sums of products;

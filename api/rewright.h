@@ -349,6 +349,22 @@ inline Result optimize(const Model& model, const Options& options = {}) {
   throw Failure(status);
 }
 
+// Ends runs from another thread: they throw a Failure with REWRIGHT_CANCELLED.
+class Ending {
+ public:
+  Ending() {
+    rewright_ending* made = nullptr;
+    check(rewright_ending_create(&made));
+    ending_.reset(made, rewright_ending_free);
+  }
+  // All runs that have it, and all that will, until it is set to false again.
+  void set(bool ended = true) { rewright_ending_set(ending_.get(), ended ? 1 : 0); }
+  const rewright_ending* get() const { return ending_.get(); }
+
+ private:
+  std::shared_ptr<rewright_ending> ending_;
+};
+
 // May be run by several threads at once.
 class Runner {
  public:
@@ -367,6 +383,15 @@ class Runner {
     check(rewright_session_run(session_.get(), given.data(), given.size(), found.tensors.data(), found.tensors.size()));
     return found.arrays();
   }
+  // The same, which `ending` ends.
+  std::vector<Array> run(const std::vector<Array>& inputs, const Ending& ending) const {
+    std::vector<rewright_tensor> given;
+    for (const Array& array : inputs) given.push_back(view(array));
+    Outputs found(outputs_);
+    check(rewright_session_run_until(session_.get(), ending.get(), given.data(), given.size(), found.tensors.data(),
+                                     found.tensors.size()));
+    return found.arrays();
+  }
   // All inputs by their names, and the outputs that are wanted by theirs.
   std::vector<Array> run(const std::map<std::string, Array>& inputs, const std::vector<std::string>& outputs) const {
     std::vector<rewright_tensor> given;
@@ -383,6 +408,7 @@ class Runner {
   }
 
  private:
+  friend class Binding;
   struct Outputs {
     explicit Outputs(std::size_t count) : tensors(count) {}
     Outputs(const Outputs&) = delete;
@@ -408,6 +434,58 @@ class Runner {
   Operators operators_;
   std::shared_ptr<rewright_session> session_;
   std::size_t outputs_;
+};
+
+// A tensor in memory of somebody else's, on the host ("cpu") or on a GPU ("cuda", "cuda:N").
+struct View {
+  std::int32_t type = 1;  // of the elements, as ONNX's TensorProto numbers them
+  std::vector<std::int64_t> sizes;
+  void* data = nullptr;
+  std::size_t bytes = 0;
+};
+
+// A runner's inputs and outputs bound to memory, to run again and again without copies through the host: see rewright_binding.
+class Binding {
+ public:
+  explicit Binding(const Runner& runner) : session_(runner.session_) {
+    rewright_binding* made = nullptr;
+    check(rewright_binding_create(session_.get(), &made));
+    binding_.reset(made);
+  }
+  Binding& input(const std::string& name, const std::string& device, const View& view) {
+    const rewright_tensor tensor = tensor_of(view);
+    check(rewright_binding_input(binding_.get(), name.c_str(), device.c_str(), &tensor));
+    return *this;
+  }
+  Binding& output(const std::string& name, const std::string& device, const View& view) {
+    const rewright_tensor tensor = tensor_of(view);
+    check(rewright_binding_output(binding_.get(), name.c_str(), device.c_str(), &tensor));
+    return *this;
+  }
+  // To memory that each run allocates.
+  Binding& output(const std::string& name, const std::string& device) {
+    check(rewright_binding_output(binding_.get(), name.c_str(), device.c_str(), nullptr));
+    return *this;
+  }
+  void run() { check(rewright_binding_run(binding_.get(), nullptr)); }
+  void run(const Ending& ending) { check(rewright_binding_run(binding_.get(), ending.get())); }
+  // Valid until the next run.
+  View result(const std::string& name) const {
+    rewright_tensor tensor{};
+    check(rewright_binding_result(binding_.get(), name.c_str(), &tensor));
+    return {tensor.type, {tensor.sizes, tensor.sizes + tensor.rank}, tensor.data, tensor.bytes};
+  }
+
+ private:
+  struct Free {
+    void operator()(rewright_binding* binding) const { rewright_binding_free(binding); }
+  };
+  static rewright_tensor tensor_of(const View& view) {
+    return {view.type, static_cast<std::int32_t>(view.sizes.size()), view.sizes.data(), view.data, view.bytes};
+  }
+
+  std::shared_ptr<rewright_session> session_;  // freed after the binding
+  std::unique_ptr<rewright_binding, Free> binding_;
 };
 
 }  // namespace rewright

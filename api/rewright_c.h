@@ -181,6 +181,44 @@ rewright_status rewright_session_run_named(rewright_session* session, const char
 void rewright_tensor_free(rewright_tensor* tensor); /* of outputs */
 void rewright_session_free(rewright_session* session);
 
+/* What ends runs from outside of them. Not 0: the runs that it was given to end soon, between two steps, with
+ * REWRIGHT_CANCELLED, and so does every later one until it is set to 0 again; their session can be run as before. It may be set
+ * by any thread, and in a handler of a signal. */
+typedef struct rewright_ending rewright_ending;
+
+rewright_status rewright_ending_create(rewright_ending** ending);
+void rewright_ending_set(rewright_ending* ending, int ended);
+/* When no run has it any more. */
+void rewright_ending_free(rewright_ending* ending);
+/* As rewright_session_run. */
+rewright_status rewright_session_run_until(rewright_session* session, const rewright_ending* ending,
+                                           const rewright_tensor* inputs, size_t input_count, rewright_tensor* outputs,
+                                           size_t output_count);
+
+/* ---- Memory of GPUs */
+
+/* A session's inputs and outputs, bound to memory on the host or on a GPU, to run again and again. By one thread at a time. It
+ * must be freed before its session.
+ *
+ * `device` is where the memory is: "cpu", or "cuda" or "cuda:N", whatever the session runs on. What is on the session's own GPU
+ * never comes to the host. What others have started in a GPU's default stream is waited for; what they have started in other
+ * streams must have ended. When a run returns, its outputs are there. */
+typedef struct rewright_binding rewright_binding;
+
+rewright_status rewright_binding_create(rewright_session* session, rewright_binding** binding);
+/* The sizes are copied; the data are read at every run. */
+rewright_status rewright_binding_input(rewright_binding* binding, const char* name, const char* device,
+                                       const rewright_tensor* tensor);
+/* Each run writes the output to the tensor's data; or, if `tensor` is null, to memory that it allocates there. Outputs that are
+ * not bound are not brought anywhere. */
+rewright_status rewright_binding_output(rewright_binding* binding, const char* name, const char* device,
+                                        const rewright_tensor* tensor);
+/* All inputs must be bound. `ending` may be null. */
+rewright_status rewright_binding_run(rewright_binding* binding, const rewright_ending* ending);
+/* What the last run wrote to an output that is bound. Valid until the next run; not to be freed. */
+rewright_status rewright_binding_result(const rewright_binding* binding, const char* name, rewright_tensor* tensor);
+void rewright_binding_free(rewright_binding* binding);
+
 #ifdef __cplusplus
 }
 #endif

@@ -4,9 +4,13 @@
 #include <google/protobuf/stubs/common.h>
 #include <graphviz/gvc.h>
 #include <hwy/highway.h>
+#include <openjpeg.h>
 #include <openssl/crypto.h>
+#include <png.h>
 #include <sleef.h>
 #include <sqlite3.h>
+#include <tiffvers.h>
+#include <webp/decode.h>
 #include <xxhash.h>
 #include <z3.h>
 #include <zlib.h>
@@ -15,6 +19,7 @@
 
 #include "distribution/communicator.h"
 #include "graph/onnx.h"
+#include "report/report.h"
 #include "runtime/cpu/device.h"
 #include "runtime/cuda/device.h"
 
@@ -48,6 +53,11 @@ std::string xxhash_version() {
   return dotted({number / 10000, number / 100 % 100, number % 100});
 }
 
+std::string webp_version() {
+  const auto number = static_cast<unsigned>(WebPGetDecoderVersion());
+  return dotted({number >> 16, number >> 8 & 0xff, number & 0xff});
+}
+
 }  // namespace
 
 std::string library_versions() {
@@ -62,6 +72,12 @@ std::string library_versions() {
   text += "\nOpenSSL " + std::string(OpenSSL_version(OPENSSL_VERSION_STRING));
   text += "\nxxHash " + xxhash_version();
   text += "\nzlib " + std::string(zlibVersion());
+  text += "\nlibpng " + std::string(png_get_libpng_ver(nullptr));
+  text += "\nlibjpeg-turbo " LIBJPEG_TURBO_VERSION;
+  text += "\nlibwebp " + webp_version();
+  text += "\nLibTIFF " + dotted({TIFFLIB_MAJOR_VERSION, TIFFLIB_MINOR_VERSION, TIFFLIB_MICRO_VERSION});
+  text += "\nOpenJPEG " + std::string(opj_version());
+  text += "\nD3 " + d3_version();
   text += "\nGraphviz " + graphviz_version();
   text += "\nnlohmann-json " + json_version();
   for (const std::string& found : {mpi_version(), cuda_versions()})

@@ -131,4 +131,13 @@ std::string report_page(const ReportSource& source, Device& device, CostDatabase
                 {{"STYLE", page::report_css()}, {"D3", page::d3_js()}, {"SCRIPT", page::report_js()}, {"DATA", text}});
 }
 
+// As its first line says it: "// https://d3js.org v5.16.0 Copyright ...".
+std::string d3_version() {
+  const std::string_view text = page::d3_js(), line = text.substr(0, text.find('\n'));
+  const std::size_t begin = line.find(" v");
+  if (begin == std::string_view::npos) return "of an unknown version";
+  const std::string_view rest = line.substr(begin + 2);
+  return std::string(rest.substr(0, rest.find(' ')));
+}
+
 }  // namespace rewright

@@ -24,4 +24,7 @@ struct ReportSource {
 // if graphs cannot be laid out.
 std::string report_page(const ReportSource& source, Device& device, CostDatabase* database, Evaluator& evaluator);
 
+// Of the library that the page carries: "5.16.0".
+std::string d3_version();
+
 }  // namespace rewright

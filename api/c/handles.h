@@ -1,6 +1,7 @@
 // What the files of the C interface share: handles, and how failures become statuses.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -84,4 +85,8 @@ struct rewright_result {
 struct rewright_session {
   std::unique_ptr<rewright::Session> session;
   std::vector<std::string> inputs, outputs;  // their names
+};
+
+struct rewright_ending {
+  std::atomic<bool> ended = false;
 };

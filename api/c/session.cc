@@ -4,30 +4,20 @@
 #include <set>
 
 #include "api/c/handles.h"
+#include "api/c/tensors.h"
 #include "api/devices.h"
+#include "runtime/endable_run.h"
 #include "runtime/mixed.h"
 
 using rewright::Error;
 using rewright::ErrorCode;
 using rewright::Tensor;
+using rewright::c::given_tensor;
 using rewright::c::guarded;
+using rewright::c::position;
 using rewright::c::required;
 
 namespace {
-
-// The caller's memory is read in place; nothing of it is kept after the run.
-Tensor given_tensor(const rewright_tensor& given, const std::string& where) {
-  const auto bad = [&](const std::string& what) { return Error(ErrorCode::kBadInput, what, where); };
-  const auto type = static_cast<rewright::DataType>(given.type);
-  if (rewright::byte_size(type) == 0) throw bad("element type " + std::to_string(given.type) + " cannot be given here");
-  if (given.rank < 0 || (given.rank > 0 && !given.sizes)) throw bad("its sizes are not given");
-  rewright::Sizes sizes(given.sizes, given.sizes + given.rank);
-  const std::size_t needed = static_cast<std::size_t>(rewright::element_count(sizes)) * rewright::byte_size(type);
-  if (needed != given.bytes)
-    throw bad("its sizes need " + std::to_string(needed) + " bytes, it has " + std::to_string(given.bytes));
-  if (needed > 0 && !given.data) throw bad("its data is null");
-  return Tensor(type, std::move(sizes), std::shared_ptr<const void>(), static_cast<const std::byte*>(given.data));
-}
 
 // One piece of memory: the sizes, then the data, aligned.
 rewright_tensor copy_of(const Tensor& result, const std::string& where) {
@@ -57,12 +47,20 @@ void run(rewright_session& session, const std::vector<Tensor>& inputs, const std
   }
 }
 
-std::size_t position(const std::vector<std::string>& names, const char* name, const std::string& what) {
-  const auto found = std::find(names.begin(), names.end(), &required(name, what.c_str()));
-  if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
-  std::string all;
-  for (const std::string& n : names) all += (all.empty() ? "" : ", ") + n;
-  throw Error(ErrorCode::kUsage, "the model has no " + what + " \"" + name + "\"", {}, "it has " + all);
+void run_in_order(rewright_session* session, const rewright_tensor* inputs, std::size_t input_count, rewright_tensor* outputs,
+                  std::size_t output_count) {
+  rewright_session& s = required(session, "session");
+  if (input_count != s.inputs.size() || output_count != s.outputs.size())
+    throw Error(ErrorCode::kUsage, "the model has " + std::to_string(s.inputs.size()) + " inputs and " +
+                                       std::to_string(s.outputs.size()) + " outputs, not " + std::to_string(input_count) +
+                                       " and " + std::to_string(output_count));
+  if (input_count > 0) required(inputs, "inputs");
+  if (output_count > 0) required(outputs, "outputs");
+  std::vector<Tensor> tensors;
+  for (std::size_t i = 0; i < input_count; ++i) tensors.push_back(given_tensor(inputs[i], "input " + s.inputs[i]));
+  std::vector<std::size_t> wanted(output_count);
+  for (std::size_t i = 0; i < output_count; ++i) wanted[i] = i;
+  run(s, tensors, wanted, outputs);
 }
 
 }  // namespace
@@ -76,6 +74,7 @@ rewright_status rewright_session_create(const rewright_model* model, const char*
     const rewright::Graph& graph = required(model, "model").graph;
     rewright::SessionOptions options;
     options.threads = rewright::usable_threads(threads);
+    options.checkpoint = rewright::run_checkpoint;
     auto made = std::make_unique<rewright_session>();
     made->session = rewright::prepare_session(rewright::find_backend(device ? device : "cpu"), graph, options);
     for (const rewright::ValueId id : graph.inputs()) made->inputs.push_back(graph.value(id).name);
@@ -86,21 +85,32 @@ rewright_status rewright_session_create(const rewright_model* model, const char*
 
 rewright_status rewright_session_run(rewright_session* session, const rewright_tensor* inputs, size_t input_count,
                                      rewright_tensor* outputs, size_t output_count) {
+  return guarded([&] { run_in_order(session, inputs, input_count, outputs, output_count); });
+}
+
+rewright_status rewright_session_run_until(rewright_session* session, const rewright_ending* ending,
+                                           const rewright_tensor* inputs, size_t input_count, rewright_tensor* outputs,
+                                           size_t output_count) {
   return guarded([&] {
-    rewright_session& s = required(session, "session");
-    if (input_count != s.inputs.size() || output_count != s.outputs.size())
-      throw Error(ErrorCode::kUsage, "the model has " + std::to_string(s.inputs.size()) + " inputs and " +
-                                         std::to_string(s.outputs.size()) + " outputs, not " + std::to_string(input_count) +
-                                         " and " + std::to_string(output_count));
-    if (input_count > 0) required(inputs, "inputs");
-    if (output_count > 0) required(outputs, "outputs");
-    std::vector<Tensor> tensors;
-    for (std::size_t i = 0; i < input_count; ++i) tensors.push_back(given_tensor(inputs[i], "input " + s.inputs[i]));
-    std::vector<std::size_t> wanted(output_count);
-    for (std::size_t i = 0; i < output_count; ++i) wanted[i] = i;
-    run(s, tensors, wanted, outputs);
+    const rewright::Checkpoint checkpoint = rewright::ends_when(required(ending, "ending").ended);
+    checkpoint();
+    const rewright::EndableRun endable(checkpoint);
+    run_in_order(session, inputs, input_count, outputs, output_count);
   });
 }
+
+rewright_status rewright_ending_create(rewright_ending** ending) {
+  return guarded([&] {
+    required(ending, "ending") = nullptr;
+    *ending = new rewright_ending;
+  });
+}
+
+void rewright_ending_set(rewright_ending* ending, int ended) {
+  if (ending) ending->ended = ended != 0;
+}
+
+void rewright_ending_free(rewright_ending* ending) { delete ending; }
 
 rewright_status rewright_session_run_named(rewright_session* session, const char* const* input_names,
                                            const rewright_tensor* inputs, size_t input_count, const char* const* output_names,

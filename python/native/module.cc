@@ -1,12 +1,14 @@
 // rewright._native._core: what the Python package is made on.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
 
+#include "api/versions.h"
 #include "python/native/errors.h"
 #include "python/native/graph.h"
 #include "python/native/optimization.h"
 #include "python/native/rules.h"
 #include "python/native/session.h"
-#include "python/native/tensors.h"
+#include "python/native/values.h"
 
 namespace nb = nanobind;
 
@@ -17,6 +19,14 @@ NB_MODULE(_core, m) {
   m.def(
       "is_main_interpreter", [] { return PyInterpreterState_Get() == PyInterpreterState_Main(); },
       "Does this interpreter own the process? Others share what must not be shared.");
+  m.def(
+      "library_versions",
+      [] {
+        const nb::gil_scoped_release release;
+        return rewright::library_versions() + "\nnanobind " + std::to_string(NB_VERSION_MAJOR) + "." +
+               std::to_string(NB_VERSION_MINOR) + "." + std::to_string(NB_VERSION_PATCH);
+      },
+      "A line for each library that this module is made with or finds here: \"ONNX 1.23.2\".");
   rewright::python::register_errors(m);
   rewright::python::bind_values(m);
   rewright::python::bind_graph(m);

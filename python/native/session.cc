@@ -4,13 +4,16 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "api/choices.h"
 #include "api/devices.h"
+#include "api/placed_run.h"
 #include "python/native/graph.h"
 #include "python/native/tensors.h"
 #include "runtime/cuda/device.h"
+#include "runtime/endable_run.h"
 #include "runtime/mixed.h"
 
 namespace nb = nanobind;
@@ -32,6 +35,23 @@ std::string joined(const std::vector<Declaration>& values) {
   return text.empty() ? "none" : text;
 }
 
+// rewright.RunOptions, as far as it says when runs are to end.
+struct RunOptions {
+  std::atomic<bool> terminate = false;
+};
+
+// Work without the GIL that a flag of the options, if they are ours, ends.
+template <class Work>
+auto endable(nb::handle options, const Work& work) {
+  const bool can_end = nb::isinstance<RunOptions>(options);
+  const Checkpoint checkpoint = can_end ? ends_when(nb::cast<const RunOptions&>(options).terminate) : Checkpoint();
+  const nb::gil_scoped_release release;
+  if (!can_end) return work();
+  checkpoint();
+  const EndableRun run(checkpoint);
+  return work();
+}
+
 class PythonSession {
  public:
   PythonSession(const NamedGraph& graph, const std::string& device, SessionOptions options, MathClass math)
@@ -49,12 +69,15 @@ class PythonSession {
     tensors_alone_ =
         std::all_of(inputs_.begin(), inputs_.end(), is_tensor) && std::all_of(outputs_.begin(), outputs_.end(), is_tensor);
     const Graph copy = graph.graph;
+    options.checkpoint = run_checkpoint;
     const nb::gil_scoped_release release;
     session_ = prepare_session(backend, copy, options);
   }
 
-  nb::object run(nb::handle names, nb::handle feeds, nb::handle) {
-    std::vector<Datum> results = execute(feeds);
+  nb::object run(nb::handle names, nb::handle feeds, nb::handle run_options) {
+    std::vector<HeldValue> given = given_inputs(feeds);
+    if (is_on_gpus(given)) return arrays_of(run_on_gpus(names, given, run_options, nb::none()));
+    std::vector<Datum> results = execute(std::move(given), run_options);
     const std::vector<std::size_t> wanted = wanted_outputs(names);
     nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(wanted.size())));
     for (std::size_t i = 0; i < wanted.size(); ++i)
@@ -63,8 +86,12 @@ class PythonSession {
     return list;
   }
 
-  std::vector<HeldValue> run_values(nb::handle names, nb::handle feeds) {
-    std::vector<Datum> results = execute(feeds);
+  // `places`: for each of the names where its value goes: None, the CPU's memory; a number, that of a GPU; or a value on a GPU,
+  // whose memory takes it. None: to the CPU's, all of them.
+  std::vector<HeldValue> run_values(nb::handle names, nb::handle feeds, nb::handle run_options, nb::handle places) {
+    std::vector<HeldValue> given = given_inputs(feeds);
+    if (is_on_gpus(given) || !places.is_none()) return run_on_gpus(names, given, run_options, places);
+    std::vector<Datum> results = execute(std::move(given), run_options);
     std::vector<HeldValue> values;
     for (const std::size_t o : wanted_outputs(names)) values.push_back({own(results[o])});
     return values;
@@ -92,35 +119,81 @@ class PythonSession {
   std::size_t peak_bytes() const { return session_->peak_bytes(); }
 
  private:
-  std::vector<Datum> execute(nb::handle feeds) {
-    std::vector<Datum> given = given_inputs(feeds);
+  static bool is_on_gpus(const std::vector<HeldValue>& values) {
+    return std::any_of(values.begin(), values.end(), [](const HeldValue& value) { return value.placed != nullptr; });
+  }
+
+  static nb::object arrays_of(const std::vector<HeldValue>& values) {
+    nb::list list;
+    for (const HeldValue& value : values) list.append(to_python(value.datum, true));
+    return list;
+  }
+
+  const Tensor& tensor_given(const Datum& datum, std::size_t input) const {
+    if (datum.empty() || datum.is_sequence())
+      throw Error(ErrorCode::kBadInput, "a tensor is needed", "input \"" + inputs_[input].name + "\"");
+    return datum.tensor();
+  }
+
+  std::vector<Datum> execute(std::vector<HeldValue> given, nb::handle run_options) {
     if (!tensors_alone_) {
-      const nb::gil_scoped_release release;
-      return session_->execute(given);
+      std::vector<Datum> data;
+      for (const HeldValue& value : given) data.push_back(value.datum);
+      return endable(run_options, [&] { return session_->execute(data); });
     }
     std::vector<Tensor> tensors;
     tensors.reserve(given.size());
-    for (std::size_t i = 0; i < given.size(); ++i) {
-      if (given[i].empty() || given[i].is_sequence())
-        throw Error(ErrorCode::kBadInput, "a tensor is needed", "input \"" + inputs_[i].name + "\"");
-      tensors.push_back(given[i].tensor());
-    }
-    std::vector<Tensor> found;
-    {
-      const nb::gil_scoped_release release;
-      found = session_->run(tensors);
-    }
+    for (std::size_t i = 0; i < given.size(); ++i) tensors.push_back(tensor_given(given[i].datum, i));
+    std::vector<Tensor> found = endable(run_options, [&] { return session_->run(tensors); });
     return {std::make_move_iterator(found.begin()), std::make_move_iterator(found.end())};
   }
 
-  std::vector<Datum> given_inputs(nb::handle feeds) {
+  std::vector<HeldValue> run_on_gpus(nb::handle names, const std::vector<HeldValue>& given, nb::handle run_options,
+                                     nb::handle places) {
+    if (!tensors_alone_)
+      throw Error(ErrorCode::kUnsupported, "sequences and optional values cannot be beside tensors in a GPU's memory", {},
+                  "give all inputs and take all outputs in the CPU's memory");
+    std::vector<PlacedTensor> inputs;
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      if (given[i].placed)
+        inputs.emplace_back(*given[i].placed);
+      else
+        inputs.emplace_back(tensor_given(given[i].datum, i));
+    }
+    const std::vector<std::size_t> wanted = wanted_outputs(names);
+    std::vector<Destination> destinations(outputs_.size());
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+      destinations[wanted[i]] = places.is_none() ? Destination(OnHost()) : destination_of(nb::borrow(places[i]));
+    std::vector<std::string> output_names;
+    for (const Declaration& output : outputs_) output_names.push_back(output.name);
+    const std::vector<PlacedTensor> results =
+        endable(run_options, [&] { return run_placed(*session_, inputs, destinations, output_names); });
+    std::vector<HeldValue> values;
+    for (const std::size_t o : wanted) {
+      if (const auto* const placed = std::get_if<DeviceTensor>(&results[o]))
+        values.push_back({{}, std::make_shared<DeviceTensor>(*placed)});
+      else
+        values.push_back({own(std::get<Tensor>(results[o]))});
+    }
+    return values;
+  }
+
+  static Destination destination_of(const nb::object& place) {
+    if (place.is_none()) return OnHost();
+    if (!nb::isinstance<HeldValue>(place)) return OnDevice{nb::cast<int>(place)};
+    const auto& value = nb::cast<const HeldValue&>(place);
+    if (!value.placed) throw Error(ErrorCode::kUsage, "only a value in a GPU's memory can take an output");
+    return *value.placed;
+  }
+
+  std::vector<HeldValue> given_inputs(nb::handle feeds) {
     nb::object as_dict;
     if (!PyDict_Check(feeds.ptr())) {
       as_dict = nb::steal(PyObject_CallOneArg(reinterpret_cast<PyObject*>(&PyDict_Type), feeds.ptr()));
       if (!as_dict.is_valid()) throw nb::python_error();
       feeds = as_dict;
     }
-    std::vector<Datum> given;
+    std::vector<HeldValue> given;
     given.reserve(inputs_.size());
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       PyObject* const value = PyDict_GetItemWithError(feeds.ptr(), input_names_[i].ptr());
@@ -129,7 +202,7 @@ class PythonSession {
         throw Error(ErrorCode::kBadInput, "is not given", "input \"" + inputs_[i].name + "\"",
                     "the model's inputs are " + joined(inputs_));
       }
-      given.push_back(to_datum(value, inputs_[i]));
+      given.push_back(to_value(value, inputs_[i]));
     }
     if (static_cast<std::size_t>(PyDict_Size(feeds.ptr())) > inputs_.size()) refuse_others(feeds);
     return given;
@@ -188,6 +261,13 @@ class PythonSession {
 }  // namespace
 
 void bind_session(nb::module_& m) {
+  nb::class_<RunOptions>(m, "RunOptions")
+      .def(nb::init<>())
+      .def_prop_rw(
+          "terminate", [](const RunOptions& options) { return options.terminate.load(); },
+          [](RunOptions& options, bool value) { options.terminate = value; },
+          "True ends the runs that were given these options, soon, with a CancelledError, and so every later one that is.\n"
+          "May be set by any thread.");
   nb::class_<PythonSession>(m, "Session")
       .def(
           "__init__",
@@ -211,13 +291,14 @@ void bind_session(nb::module_& m) {
            "Runs the model.\n\n"
            "output_names: the outputs wanted, in this order; None or an empty list for all.\n"
            "input_feed: for each of the model's inputs its value, of the declared type and shape: a NumPy array, anything\n"
-           "    with __dlpack__ in the CPU's memory (a torch tensor), an OrtValue, a list for a sequence, None for an empty\n"
-           "    optional. Arrays in order are read where they are.\n"
-           "run_options: taken for ONNX Runtime's sake.\n\n"
+           "    with __dlpack__ (a torch tensor), an OrtValue, a list for a sequence, None for an empty optional. Arrays in\n"
+           "    order are read where they are, and those on a GPU by a session that runs there.\n"
+           "run_options: RunOptions; setting its `terminate` from another thread ends the run with a CancelledError.\n\n"
            "Returns a list: NumPy arrays that are the caller's to keep and change, lists for sequences, None for nothing.\n"
            "Types that NumPy lacks are those of ml_dtypes. May be called by several threads at once; the GIL is free while\n"
            "the model runs. Raises rewright.Error where inputs do not fit.")
-      .def("run_values", &PythonSession::run_values, nb::arg("output_names").none(), nb::arg("input_feed"))
+      .def("run_values", &PythonSession::run_values, nb::arg("output_names").none(), nb::arg("input_feed"),
+           nb::arg("run_options") = nb::none(), nb::arg("places") = nb::none())
       .def("declared_inputs", &PythonSession::inputs)
       .def("declared_outputs", &PythonSession::outputs)
       .def("description", &PythonSession::description)

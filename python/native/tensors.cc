@@ -1,14 +1,15 @@
 #include "python/native/tensors.h"
 
 #define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 #include <numpy/arrayobject.h>
 
 #include <array>
 #include <cstring>
 #include <utility>
+
+#include "api/placed_run.h"
+#include "python/native/dlpack.h"
 
 namespace nb = nanobind;
 
@@ -185,64 +186,6 @@ Tensor tensor_of(nb::object object, const std::string& where) {
   return {type, std::move(sizes), keep(std::move(object)), data};
 }
 
-namespace dlpack_code {  // of DLDataTypeCode, https://dmlc.github.io/dlpack/latest/c_api.html
-constexpr int kInt = 0, kUint = 1, kFloat = 2, kBfloat = 4, kComplex = 5, kBool = 6, kE4m3fn = 10, kE4m3fnuz = 11, kE5m2 = 12,
-              kE5m2fnuz = 13, kE8m0fnu = 14;
-}
-
-struct DlpackType {
-  DataType type;
-  int code, bits;
-};
-constexpr std::array<DlpackType, 20> kDlpackTypes = {{{DataType::kFloat, dlpack_code::kFloat, 32},
-                                                      {DataType::kHalf, dlpack_code::kFloat, 16},
-                                                      {DataType::kDouble, dlpack_code::kFloat, 64},
-                                                      {DataType::kInt8, dlpack_code::kInt, 8},
-                                                      {DataType::kInt16, dlpack_code::kInt, 16},
-                                                      {DataType::kInt32, dlpack_code::kInt, 32},
-                                                      {DataType::kInt64, dlpack_code::kInt, 64},
-                                                      {DataType::kUint8, dlpack_code::kUint, 8},
-                                                      {DataType::kUint16, dlpack_code::kUint, 16},
-                                                      {DataType::kUint32, dlpack_code::kUint, 32},
-                                                      {DataType::kUint64, dlpack_code::kUint, 64},
-                                                      {DataType::kBool, dlpack_code::kBool, 8},
-                                                      {DataType::kComplex64, dlpack_code::kComplex, 64},
-                                                      {DataType::kComplex128, dlpack_code::kComplex, 128},
-                                                      {DataType::kBfloat16, dlpack_code::kBfloat, 16},
-                                                      {DataType::kFloat8e4m3fn, dlpack_code::kE4m3fn, 8},
-                                                      {DataType::kFloat8e4m3fnuz, dlpack_code::kE4m3fnuz, 8},
-                                                      {DataType::kFloat8e5m2, dlpack_code::kE5m2, 8},
-                                                      {DataType::kFloat8e5m2fnuz, dlpack_code::kE5m2fnuz, 8},
-                                                      {DataType::kFloat8e8m0, dlpack_code::kE8m0fnu, 8}}};
-
-Tensor tensor_of_dlpack(nb::handle value, const std::string& where) {
-  using Array = nb::ndarray<nb::ro, nb::c_contig>;
-  auto array = std::make_shared<Array>();
-  try {
-    *array = nb::cast<Array>(value);
-  } catch (const std::bad_cast&) {
-    throw Error(ErrorCode::kBadInput, "cannot be taken over by DLPack", where);
-  }
-  if (array->device_type() != nb::device::cpu::value)
-    throw Error(ErrorCode::kUnsupported, "is not in the CPU's memory", where, "copy it there first");
-  const nb::dlpack::dtype dtype = array->dtype();
-  for (const DlpackType& entry : kDlpackTypes) {
-    if (entry.code != dtype.code || entry.bits != dtype.bits || dtype.lanes != 1) continue;
-    Sizes sizes;
-    for (std::size_t a = 0; a < array->ndim(); ++a) sizes.push_back(static_cast<std::int64_t>(array->shape(a)));
-    const auto* const data = static_cast<const std::byte*>(array->data());
-    const std::shared_ptr<const void> owner(array.get(), [array](const void*) mutable {
-      if (!Py_IsInitialized()) return;
-      const nb::gil_scoped_acquire gil;
-      array.reset();
-    });
-    array.reset();
-    return {entry.type, std::move(sizes), owner, data};
-  }
-  throw Error(ErrorCode::kUnsupported, "elements of DLPack's type code " + std::to_string(dtype.code) + " are no tensor's",
-              where);
-}
-
 std::string where_of(const Declaration& declared) {
   return declared.name.empty() ? std::string() : "input \"" + declared.name + "\"";
 }
@@ -298,16 +241,24 @@ DataType type_of_dtype(nb::handle dtype) {
   return type_of(descriptor);
 }
 
-Datum to_datum(nb::handle value, const Declaration& declared) {
+HeldValue to_value(nb::handle value, const Declaration& declared) {
   need_numpy();
-  if (PyArray_Check(value.ptr())) return tensor_of(nb::borrow(value), where_of(declared));
+  if (PyArray_Check(value.ptr())) return {tensor_of(nb::borrow(value), where_of(declared))};
   if (value.is_none()) return {};
-  if (nb::isinstance<HeldValue>(value)) return nb::cast<const HeldValue&>(value).datum;
+  if (nb::isinstance<HeldValue>(value)) return nb::cast<const HeldValue&>(value);
   const bool is_list = PyList_Check(value.ptr()) || PyTuple_Check(value.ptr());
-  if (is_list && !declared.is_tensor) return sequence_of(value, declared);
+  if (is_list && !declared.is_tensor) return {sequence_of(value, declared)};
   if (!is_list && !PyArray_CheckAnyScalar(value.ptr()) && nb::hasattr(value, "__dlpack__"))
-    return tensor_of_dlpack(value, where_of(declared));
-  return tensor_of_other(value, declared);
+    return value_of_dlpack(value, where_of(declared));
+  return {tensor_of_other(value, declared)};
+}
+
+Datum to_datum(nb::handle value, const Declaration& declared) { return on_host(to_value(value, declared)); }
+
+Datum on_host(const HeldValue& value) {
+  if (!value.placed) return value.datum;
+  const nb::gil_scoped_release release;
+  return memory_of_gpu(value.placed->device).copy_out(*value.placed);
 }
 
 nb::object to_array(const Tensor& tensor, bool may_share) {
@@ -348,74 +299,12 @@ nb::object to_python(const Datum& datum, bool may_share) {
   return list;
 }
 
-namespace {
-
-nb::object dlpack_of(const HeldValue& value) {
-  const Tensor& tensor = value.datum.tensor();
-  for (const DlpackType& entry : kDlpackTypes) {
-    if (entry.type != tensor.type()) continue;
-    std::vector<std::size_t> sizes(tensor.sizes().begin(), tensor.sizes().end());
-    auto held = std::make_unique<Tensor>(tensor);
-    void* const data = const_cast<std::byte*>(held->bytes().data());
-    const nb::capsule owner(held.release(), [](void* p) noexcept { delete static_cast<Tensor*>(p); });
-    const nb::dlpack::dtype dtype{static_cast<std::uint8_t>(entry.code), static_cast<std::uint8_t>(entry.bits), 1};
-    return nb::cast(
-        nb::ndarray<nb::array_api>(data, sizes.size(), sizes.data(), owner, nullptr, dtype, nb::device::cpu::value));
-  }
-  throw Error(ErrorCode::kUnsupported, "DLPack has no elements of type " + std::string(name(tensor.type())));
-}
-
-// Into memory that somebody else owns: what io_binding binds outputs to.
-void copy_into(const HeldValue& from, nb::handle target) {
+void copy_to_array(const Tensor& tensor, nb::handle array) {
   need_numpy();
-  if (!PyArray_Check(target.ptr())) throw Error(ErrorCode::kUsage, "outputs are bound to NumPy arrays");
-  const nb::object source = to_array(from.datum.tensor(), true);
-  if (PyArray_CopyInto(reinterpret_cast<PyArrayObject*>(target.ptr()), reinterpret_cast<PyArrayObject*>(source.ptr())) < 0)
+  if (!PyArray_Check(array.ptr())) throw Error(ErrorCode::kUsage, "outputs are bound to NumPy arrays");
+  const nb::object source = to_array(tensor, true);
+  if (PyArray_CopyInto(reinterpret_cast<PyArrayObject*>(array.ptr()), reinterpret_cast<PyArrayObject*>(source.ptr())) < 0)
     throw nb::python_error();
-}
-
-}  // namespace
-
-void bind_values(nb::module_& m) {
-  nb::class_<HeldValue>(m, "Value", "A tensor, a sequence of values, or nothing, in the CPU's memory.")
-      .def_static(
-          "of",
-          [](nb::handle value, bool is_sequence) {
-            Declaration declared;
-            declared.is_tensor = !is_sequence;
-            return HeldValue{to_datum(value, declared)};
-          },
-          nb::arg("value").none(), nb::arg("is_sequence") = false,
-          "The value of an array, of anything with __dlpack__ (neither is copied), of a list, or of None.")
-      .def_static(
-          "zeros",
-          [](const std::vector<std::int64_t>& sizes, nb::handle dtype) {
-            Tensor tensor(type_of_dtype(dtype), sizes);
-            if (tensor.byte_count() > 0) std::memset(tensor.mutable_bytes().data(), 0, tensor.byte_count());
-            return HeldValue{std::move(tensor)};
-          },
-          nb::arg("shape"), nb::arg("dtype"), "A tensor of zeros.")
-      .def(
-          "numpy", [](const HeldValue& value) { return to_python(value.datum, true); },
-          "The array, in the value's own memory where NumPy can have it there; a list for a sequence; or None.")
-      .def("dlpack", &dlpack_of, "An object with __dlpack__ and __dlpack_device__, in the value's own memory.")
-      .def("copy_into", &copy_into, nb::arg("array"), "Copies the elements into an array of this shape.")
-      .def_prop_ro("is_sequence", [](const HeldValue& value) { return value.datum.is_sequence(); })
-      .def_prop_ro("is_empty", [](const HeldValue& value) { return value.datum.empty(); })
-      .def_prop_ro("shape", [](const HeldValue& value) { return value.datum.tensor().sizes(); })
-      .def_prop_ro("dtype", [](const HeldValue& value) { return dtype_of(value.datum.tensor().type()); })
-      .def_prop_ro(
-          "element_type", [](const HeldValue& value) { return static_cast<int>(value.datum.tensor().type()); },
-          "As ONNX's TensorProto numbers them.")
-      .def_prop_ro("address", [](const HeldValue& value) {
-        return reinterpret_cast<std::uintptr_t>(value.datum.tensor().bytes().data());
-      });
-  m.def(
-      "dtype_of", [](int type) { return dtype_of(static_cast<DataType>(type)); }, nb::arg("element_type"),
-      "The numpy.dtype of elements as ONNX's TensorProto numbers them.");
-  m.def(
-      "type_text", [](int type) { return tensor_type_text(static_cast<DataType>(type)); }, nb::arg("element_type"),
-      "\"tensor(float)\", of elements as ONNX's TensorProto numbers them.");
 }
 
 }  // namespace rewright::python

@@ -7,17 +7,22 @@
 
 #include "graph/onnx_interface.h"
 #include "operators/datum.h"
+#include "runtime/device_tensor.h"
 
 namespace rewright::python {
 
 // rewright.OrtValue: a value outside of NumPy.
 struct HeldValue {
-  Datum datum;
+  Datum datum;                                      // in the CPU's memory, or ...
+  std::shared_ptr<const DeviceTensor> placed = {};  // ... a tensor in a GPU's
 };
 
-// A NumPy array, whatever has __dlpack__ and is in the CPU's memory, an OrtValue, None (nothing), a list where a sequence is
-// declared; and what NumPy makes an array of the declared type of. Throws Error(kBadInput) or Error(kUnsupported).
+// A NumPy array, whatever has __dlpack__, an OrtValue, None (nothing), a list where a sequence is declared; and what NumPy
+// makes an array of the declared type of. Throws Error(kBadInput) or Error(kUnsupported).
+HeldValue to_value(nanobind::handle value, const Declaration& declared);
+// The same in the CPU's memory. Called with the GIL.
 Datum to_datum(nanobind::handle value, const Declaration& declared);
+Datum on_host(const HeldValue& value);
 
 // An array, a list of them, or None. With `may_share` the array lies in the tensor's memory: nothing else may write it or
 // believe it to be constant.
@@ -28,6 +33,7 @@ nanobind::object to_array(const Tensor& tensor, bool may_share);
 nanobind::object dtype_of(DataType type);
 DataType type_of_dtype(nanobind::handle dtype);
 
-void bind_values(nanobind::module_& m);
+// Copies the elements into an array of this shape.
+void copy_to_array(const Tensor& tensor, nanobind::handle array);
 
 }  // namespace rewright::python

@@ -25,10 +25,8 @@ from .session import (
     ExecutionMode,
     GraphOptimizationLevel,
     InferenceSession,
-    IOBinding,
     ModelMetadata,
     NodeArg,
-    OrtValue,
     RunOptions,
     Session,
     SessionOptions,
@@ -42,8 +40,26 @@ from .session import (
     set_default_logger_verbosity,
     set_seed,
 )
+from .values import IOBinding, OrtValue
 
 __version__ = _core.__version__
+
+
+def versions():
+    """The versions of Rewright, and of all libraries that it is made with or finds here, by their names."""
+    import importlib.metadata
+
+    found = {"rewright": __version__}
+    for part in _core.library_versions().replace(", ", "\n").splitlines():
+        name, _, version = part.rpartition(" ")
+        found[name] = version
+    for name, package in (("NumPy", "numpy"), ("ml_dtypes", "ml_dtypes")):
+        try:
+            found[name] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
 
 # Loaded when they are asked for.
 _LAZY = {
@@ -84,6 +100,7 @@ __all__ = [
     "set_default_logger_verbosity",
     "set_seed",
     "verify",
+    "versions",
     *_MODULES,
 ]
 

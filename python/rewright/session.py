@@ -4,7 +4,6 @@ What ONNX Runtime has and Rewright does not, says so when it is asked for. Setti
 inside are taken and mean nothing here.
 """
 
-import collections
 import enum
 import os
 import time
@@ -12,7 +11,8 @@ import warnings
 
 from . import models
 from ._native import _core
-from .errors import UnsupportedError, UsageError
+from .errors import MissingError, UnsupportedError, UsageError
+from .values import IOBinding, OrtValue
 
 NodeArg = _core.NodeArg
 ModelMetadata = _core.ModelMetadata
@@ -91,24 +91,31 @@ class SessionOptions:
         raise UnsupportedError("operators of ONNX Runtime's own libraries cannot be loaded", where=str(path))
 
 
-class RunOptions:
-    """Taken for ONNX Runtime's sake. A run cannot be ended."""
+class RunOptions(_core.RunOptions):
+    """What runs are given.
+
+    terminate: set to True, by any thread, it ends the runs that have these options with a CancelledError: soon, between two
+        steps of a model or in its loops. Later ones end at once, until it is False again. The session can be run as before.
+
+    The others are ONNX Runtime's, and mean nothing here.
+    """
 
     def __init__(self):
+        super().__init__()
         self.log_severity_level = 2
         self.log_verbosity_level = 0
         self.logid = ""
         self.only_execute_path_to_fetches = False
         self.training_mode = False
+        self._entries = {}
 
-    @property
-    def terminate(self):
-        return False
+    def add_run_config_entry(self, key, value):
+        self._entries[key] = value
 
-    @terminate.setter
-    def terminate(self, value):
-        if value:
-            raise UnsupportedError("a run cannot be ended")
+    def get_run_config_entry(self, key):
+        if key not in self._entries:
+            raise UsageError(f'there is no entry "{key}"')
+        return self._entries[key]
 
 
 def get_available_providers():
@@ -152,7 +159,7 @@ def set_seed(seed):
 
 
 def _device_of(providers, provider_options):
-    """The first of the providers that is here, as a device; the CPU if none is."""
+    """The first of the providers that is here, as a device; the CPU if none is, as in ONNX Runtime."""
     options = list(provider_options or [])
     for i, provider in enumerate(providers or []):
         name, settings = provider if isinstance(provider, (tuple, list)) else (provider, options[i] if i < len(options) else {})
@@ -170,26 +177,41 @@ class InferenceSession(_core.Session):
     path_or_bytes: a file, the bytes of a model, an onnx.ModelProto, a rewright.graph.Graph or a rewright.Result.
     sess_options: SessionOptions.
     providers: as ONNX Runtime's: "CUDAExecutionProvider" or "CPUExecutionProvider", alone or with a dict of options. The first
-        that is here is taken; without any, the CPU.
+        that is here is taken, with a warning for each that is not; where none is, the CPU, as in ONNX Runtime.
     provider_options: a dict for each of the providers.
-    device: instead of providers: "cpu", "cuda", "cuda:N" or "reference".
+    enable_fallback: False raises the MissingError of a provider that is here but cannot start, instead of going on on the CPU.
+    device: instead of providers: "cpu", "cuda", "cuda:N" or "reference". This one or none: MissingError says what is missing.
 
     Sizes that the model leaves open are those of the inputs of each run; what was prepared for some is kept for the next run with
     the same. May be used by several threads at once. Raises rewright.Error for a model that is broken, or cannot be executed.
     """
 
     def __init__(self, path_or_bytes, sess_options=None, providers=None, provider_options=None, *, device=None, **kwargs):
-        kwargs.pop("enable_fallback", None)
+        falls_back = bool(int(kwargs.pop("enable_fallback", True)))
         kwargs.pop("disabled_optimizers", None)
         if kwargs:
             raise UsageError(f'sessions have no option "{next(iter(kwargs))}"')
         options = sess_options or SessionOptions()
         if not isinstance(options, SessionOptions):
             raise UsageError(f"sess_options cannot be of type {type(options).__name__}", hint="give a rewright.SessionOptions")
-        self._device = device or _device_of(providers, provider_options)
         self._options = options
+        graph = models.read(path_or_bytes)
+        self._device = device or _device_of(providers, provider_options)
+        try:
+            self._prepare(graph)
+        except MissingError as error:
+            if device is not None or self._device == "cpu" or not falls_back:
+                raise
+            warnings.warn(f"{CUDA} cannot be used: {error}; going on with {CPU}", stacklevel=2)
+            self._device = "cpu"
+            self._prepare(graph)
+        for warning in self.warnings():
+            warnings.warn(warning, stacklevel=2)
+
+    def _prepare(self, graph):
+        options = self._options
         super().__init__(
-            models.read(path_or_bytes),
+            graph,
             self._device,
             options.intra_op_num_threads,
             options.math,
@@ -197,8 +219,6 @@ class InferenceSession(_core.Session):
             options.plan_cache,
             bool(options.enable_profiling),
         )
-        for warning in self.warnings():
-            warnings.warn(warning, stacklevel=2)
 
     def get_inputs(self):
         """The model's inputs, as NodeArg: name, type ("tensor(float)") and shape (a number, a name or None for each axis)."""
@@ -226,17 +246,59 @@ class InferenceSession(_core.Session):
     def get_session_options(self):
         return self._options
 
+    def enable_fallback(self):
+        """Taken for ONNX Runtime's sake: a session stays where it was prepared, and its runs fall back to nothing."""
+
+    disable_fallback = enable_fallback
+
+    def run_async(self, output_names, input_feed, callback=None, user_data=None, run_options=None):
+        """As run, in another thread.
+
+        With a callback, as in ONNX Runtime: returns at once, and callback(results, user_data, error) is called in that thread,
+        with the results and "", or with an empty list and what went wrong. `run_options.terminate` ends the run.
+
+        Without one: `await session.run_async(names, feeds)` returns the results. Cancelling its task ends the run before
+        CancelledError of asyncio is raised; it sets `terminate` of the options meanwhile, if some were given.
+        """
+        if callback is None:
+            return self._run_awaited(output_names, input_feed, run_options or RunOptions())
+        import threading
+
+        def work():
+            try:
+                results, error = self.run(output_names, input_feed, run_options), ""
+            except Exception as raised:  # whatever it is, there is nobody here to catch it
+                results, error = [], str(raised)
+            callback(results, user_data, error)
+
+        threading.Thread(target=work, name="rewright run").start()
+        return None
+
+    async def _run_awaited(self, output_names, input_feed, run_options):
+        import asyncio
+
+        future = asyncio.get_running_loop().run_in_executor(None, self.run, output_names, input_feed, run_options)
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            before, run_options.terminate = run_options.terminate, True
+            await asyncio.wait([future])  # nothing of ours goes on behind the caller's back
+            run_options.terminate = before
+            future.exception()  # what it ended with counts for nothing
+            raise
+
     def io_binding(self):
         """Names bound to values, for run_with_iobinding."""
         return IOBinding(self)
 
     def run_with_iobinding(self, iobinding, run_options=None):
         """Runs on what is bound, and puts the results where outputs are bound to."""
-        iobinding._run()
+        iobinding._run(run_options)
 
     def run_with_ort_values(self, output_names, input_dict_ort_values, run_options=None):
         """As run, from and to OrtValue."""
-        return [OrtValue(value) for value in self.run_values(output_names, _values(input_dict_ort_values))]
+        values = {name: getattr(value, "_value", value) for name, value in input_dict_ort_values.items()}
+        return [OrtValue(value) for value in self.run_values(output_names, values, run_options)]
 
     def end_profiling(self):
         """Writes what each step did to a file in the format of Chrome's trace viewer, and returns the file's name."""
@@ -255,153 +317,3 @@ class InferenceSession(_core.Session):
 
 
 Session = InferenceSession
-
-
-def _values(named):
-    return {name: getattr(value, "_value", value) for name, value in named.items()}
-
-
-def _need_cpu(device_type):
-    if str(device_type).lower() != "cpu":
-        raise UnsupportedError(f'values cannot be in the memory of "{device_type}"', hint="give and take them in the CPU's")
-
-
-class OrtValue:
-    """A tensor, a sequence, or nothing, in the CPU's memory. Made by the functions here, or by a session."""
-
-    def __init__(self, value):
-        self._value = value
-
-    @staticmethod
-    def ortvalue_from_numpy(numpy_obj, device_type="cpu", device_id=0):
-        """The value of an array, which is not copied."""
-        _need_cpu(device_type)
-        return OrtValue(_core.Value.of(numpy_obj))
-
-    @staticmethod
-    def ortvalue_from_shape_and_type(shape, element_type, device_type="cpu", device_id=0):
-        """A tensor of zeros. element_type: a NumPy type, or the number of one of ONNX's TensorProto."""
-        _need_cpu(device_type)
-        dtype = _core.dtype_of(element_type) if isinstance(element_type, int) else element_type
-        return OrtValue(_core.Value.zeros(list(shape), dtype))
-
-    @staticmethod
-    def from_dlpack(data, is_bool_tensor=False):
-        """The value of anything with __dlpack__ in the CPU's memory (a torch tensor), which is not copied."""
-        return OrtValue(_core.Value.of(data))
-
-    def __dlpack__(self, **arguments):
-        return self._value.dlpack().__dlpack__(**arguments)
-
-    def __dlpack_device__(self):
-        return self._value.dlpack().__dlpack_device__()
-
-    def to_dlpack(self):
-        return self.__dlpack__()
-
-    def numpy(self):
-        """The array, in the value's own memory."""
-        return self._value.numpy()
-
-    def shape(self):
-        return list(self._value.shape)
-
-    def element_type(self):
-        """As ONNX's TensorProto numbers them."""
-        return self._value.element_type
-
-    def data_type(self):
-        """ "tensor(float)", as NodeArg.type."""
-        return _core.type_text(self._value.element_type)
-
-    def data_ptr(self):
-        """The address of the first element."""
-        return self._value.address
-
-    def device_name(self):
-        return "cpu"
-
-    def is_tensor(self):
-        return not (self._value.is_sequence or self._value.is_empty)
-
-    def is_tensor_sequence(self):
-        return self._value.is_sequence
-
-    def has_value(self):
-        return not self._value.is_empty
-
-    def update_inplace(self, np_arr):
-        """Copies an array of the same shape and type into the value."""
-        _core.Value.of(np_arr).copy_into(self.numpy())
-
-
-class IOBinding:
-    """Names of a session's inputs and outputs, bound to values."""
-
-    def __init__(self, session):
-        self._session = session
-        self.clear_binding_inputs()
-        self.clear_binding_outputs()
-
-    def bind_cpu_input(self, name, arr_on_cpu):
-        """An array, which is read where it is, at every run."""
-        self._inputs[name] = arr_on_cpu
-
-    def bind_ortvalue_input(self, name, ortvalue):
-        self._inputs[name] = ortvalue._value
-
-    def bind_input(self, name, device_type, device_id, element_type, shape, buffer_ptr):
-        """Memory that the caller keeps alive: `buffer_ptr` is the address of the first element."""
-        _need_cpu(device_type)
-        self._inputs[name] = _array_at(element_type, shape, buffer_ptr)
-
-    def bind_output(self, name, device_type="cpu", device_id=0, element_type=None, shape=None, buffer_ptr=None):
-        """To memory of the caller's, or, without `buffer_ptr`, to whatever the session allocates."""
-        _need_cpu(device_type)
-        self._outputs[name] = None if buffer_ptr is None else _array_at(element_type, shape, buffer_ptr)
-
-    def bind_ortvalue_output(self, name, ortvalue):
-        self._outputs[name] = ortvalue.numpy()
-
-    def get_outputs(self):
-        """The outputs of the last run, as OrtValue, in the order in which they were bound."""
-        return list(self._results.values())
-
-    def copy_outputs_to_cpu(self):
-        """The outputs of the last run, as arrays."""
-        return [value.numpy() for value in self._results.values()]
-
-    def synchronize_inputs(self):
-        """Values are in the CPU's memory: there is nothing to wait for."""
-
-    def synchronize_outputs(self):
-        """Values are in the CPU's memory: there is nothing to wait for."""
-
-    def clear_binding_inputs(self):
-        self._inputs = {}
-
-    def clear_binding_outputs(self):
-        self._outputs = {}
-        self._results = collections.OrderedDict()
-
-    def _run(self):
-        if not self._outputs:
-            raise UsageError("no output is bound")
-        found = self._session.run_values(list(self._outputs), self._inputs)
-        for (name, target), value in zip(self._outputs.items(), found):
-            if target is not None:
-                value.copy_into(target)
-                value = _core.Value.of(target)
-            self._results[name] = OrtValue(value)
-
-
-def _array_at(element_type, shape, address):
-    """An array in memory that is somebody else's."""
-    import ctypes
-    import math
-
-    import numpy
-
-    dtype = numpy.dtype(_core.dtype_of(element_type) if isinstance(element_type, int) else element_type)
-    size = math.prod(shape) * dtype.itemsize
-    return numpy.frombuffer((ctypes.c_char * size).from_address(address), dtype).reshape(shape)

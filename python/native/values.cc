@@ -1,0 +1,101 @@
+#include "python/native/values.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstring>
+
+#include "api/placed_run.h"
+#include "python/native/dlpack.h"
+#include "python/native/tensors.h"
+
+namespace nb = nanobind;
+
+namespace rewright::python {
+
+namespace {
+
+const Sizes& sizes_of(const HeldValue& value) { return value.placed ? value.placed->sizes : value.datum.tensor().sizes(); }
+DataType type_of(const HeldValue& value) { return value.placed ? value.placed->type : value.datum.tensor().type(); }
+
+HeldValue zeros(const std::vector<std::int64_t>& sizes, nb::handle dtype) {
+  Tensor tensor(type_of_dtype(dtype), sizes);
+  if (tensor.byte_count() > 0) std::memset(tensor.mutable_bytes().data(), 0, tensor.byte_count());
+  return {std::move(tensor)};
+}
+
+HeldValue on_gpu(const HeldValue& value, int gpu) {
+  if (value.placed && value.placed->device == gpu) return value;
+  const Datum datum = on_host(value);
+  if (datum.empty() || datum.is_sequence() || byte_size(datum.tensor().type()) == 0)
+    throw Error(ErrorCode::kUnsupported, "only tensors of numbers can be in a GPU's memory");
+  const nb::gil_scoped_release release;
+  const Tensor& tensor = datum.tensor();
+  DeviceTensor placed = memory_of_gpu(gpu).allocate(tensor.type(), tensor.sizes());
+  memory_of_gpu(gpu).copy_in(placed, tensor);
+  return {{}, std::make_shared<DeviceTensor>(std::move(placed))};
+}
+
+HeldValue at(int gpu, nb::handle dtype, const std::vector<std::int64_t>& sizes, std::uintptr_t address) {
+  const DataType type = type_of_dtype(dtype);
+  return {{}, std::make_shared<DeviceTensor>(DeviceTensor{type, sizes, gpu, reinterpret_cast<std::byte*>(address)})};
+}
+
+// Into memory that somebody else owns: an array, which io_binding binds outputs to, or a value on a GPU.
+void copy_into(const HeldValue& from, nb::handle target) {
+  const Datum datum = on_host(from);
+  if (!nb::isinstance<HeldValue>(target)) return copy_to_array(datum.tensor(), target);
+  const auto& room = nb::cast<const HeldValue&>(target);
+  if (!room.placed) return copy_to_array(datum.tensor(), to_array(room.datum.tensor(), true));
+  const Tensor& tensor = datum.tensor();
+  require_room(*room.placed, {tensor.type(), to_indices(tensor.sizes())}, "value");
+  const nb::gil_scoped_release release;
+  memory_of_gpu(room.placed->device).copy_in(*room.placed, tensor);
+}
+
+}  // namespace
+
+void bind_values(nb::module_& m) {
+  nb::class_<HeldValue>(m, "Value", "A tensor in the CPU's memory or a GPU's; a sequence of values; or nothing.")
+      .def_static(
+          "of",
+          [](nb::handle value, bool is_sequence) {
+            Declaration declared;
+            declared.is_tensor = !is_sequence;
+            return to_value(value, declared);
+          },
+          nb::arg("value").none(), nb::arg("is_sequence") = false,
+          "The value of an array, of anything with __dlpack__ (neither is copied), of a list, or of None.")
+      .def_static("zeros", &zeros, nb::arg("shape"), nb::arg("dtype"), "A tensor of zeros.")
+      .def_static("at", &at, nb::arg("gpu"), nb::arg("dtype"), nb::arg("shape"), nb::arg("address"),
+                  "A tensor in memory of a GPU that the caller keeps.")
+      .def("on_gpu", &on_gpu, nb::arg("gpu"), "The same in the memory of this GPU: itself if it is there, or else a copy.")
+      .def(
+          "numpy", [](const HeldValue& value) { return to_python(on_host(value), true); },
+          "The array, in the value's own memory where NumPy can have it there; a list for a sequence; or None.")
+      .def("dlpack", &dlpack_of, "An object with __dlpack__ and __dlpack_device__, in the value's own memory.")
+      .def("copy_into", &copy_into, nb::arg("target"), "Copies the elements into an array, or a Value, of this shape.")
+      .def_prop_ro(
+          "gpu", [](const HeldValue& value) { return value.placed ? std::optional(value.placed->device) : std::nullopt; },
+          "The number of the GPU whose memory it is in, or None.")
+      .def_prop_ro("is_sequence", [](const HeldValue& value) { return !value.placed && value.datum.is_sequence(); })
+      .def_prop_ro("is_empty", [](const HeldValue& value) { return !value.placed && value.datum.empty(); })
+      .def_prop_ro("shape", &sizes_of)
+      .def_prop_ro("dtype", [](const HeldValue& value) { return dtype_of(type_of(value)); })
+      .def_prop_ro(
+          "element_type", [](const HeldValue& value) { return static_cast<int>(type_of(value)); },
+          "As ONNX's TensorProto numbers them.")
+      .def_prop_ro("address", [](const HeldValue& value) {
+        return reinterpret_cast<std::uintptr_t>(value.placed ? value.placed->data : value.datum.tensor().bytes().data());
+      });
+  m.def("gpu_of_memory", &gpu_of_memory, nb::arg("name"), "Which GPU \"cuda\" or \"cuda:N\" is; None for \"cpu\".");
+  m.def(
+      "dtype_of", [](int type) { return dtype_of(static_cast<DataType>(type)); }, nb::arg("element_type"),
+      "The numpy.dtype of elements as ONNX's TensorProto numbers them.");
+  m.def(
+      "type_text", [](int type) { return tensor_type_text(static_cast<DataType>(type)); }, nb::arg("element_type"),
+      "\"tensor(float)\", of elements as ONNX's TensorProto numbers them.");
+}
+
+}  // namespace rewright::python
