@@ -12,8 +12,6 @@ namespace rewright {
 
 namespace {
 
-constexpr const char* kDomain = "ai.onnx.ml";
-
 // ---- Trees
 
 struct Tree {
@@ -242,11 +240,11 @@ void run_scaler(Call& call) {
 }  // namespace
 
 void register_learned(Procedures& p) {
-  p.add("TreeEnsemble", run_tree_ensemble, kDomain);
-  p.add("LabelEncoder", run_label_encoder, kDomain);
-  p.add("ArrayFeatureExtractor", run_array_feature_extractor, kDomain);
-  p.add("Binarizer", run_binarizer, kDomain);
-  p.add("Scaler", run_scaler, kDomain);
+  p.add("TreeEnsemble", run_tree_ensemble, kLearnedDomain);
+  p.add("LabelEncoder", run_label_encoder, kLearnedDomain);
+  p.add("ArrayFeatureExtractor", run_array_feature_extractor, kLearnedDomain);
+  p.add("Binarizer", run_binarizer, kLearnedDomain);
+  p.add("Scaler", run_scaler, kLearnedDomain);
 }
 
 }  // namespace rewright

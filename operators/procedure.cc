@@ -39,7 +39,9 @@ const Procedure* find_procedure(std::string_view domain, std::string_view type) 
     register_algebra(p);
     register_random(p);
     register_learned(p);
-    register_classical(p);
+    register_feature_preparation(p);
+    register_linear_models(p);
+    register_numbered_trees(p);
     register_pictures(p);
     register_optimizers(p);
     return p;

@@ -8,7 +8,7 @@ namespace rewright {
 void register_control(Procedures& p);        // control.cc: If Loop Scan
 void register_sequences(Procedures& p);      // sequence.cc: Sequence..., Optional..., SplitToSequence ConcatFromSequence
 void register_selection(Procedures& p);      // selection.cc: NonZero Compress Unique NonMaxSuppression
-void register_text(Procedures& p);           // text.cc: String..., RegexFullMatch, TfIdfVectorizer, LabelEncoder
+void register_text(Procedures& p);           // text.cc: String..., RegexFullMatch, TfIdfVectorizer
 void register_recurrent(Procedures& p);      // recurrent.cc: RNN GRU LSTM
 void register_signal(Procedures& p);         // signal.cc: DFT STFT MelWeightMatrix
 void register_sampling(Procedures& p);       // sampling.cc: RoiAlign MaxRoiPool
@@ -16,9 +16,12 @@ void register_interpolation(Procedures& p);  // interpolation.cc: GridSample Def
 void register_placement(Procedures& p);      // placement.cc: Col2Im MaxUnpool ReverseSequence Hardmax
 void register_algebra(Procedures& p);        // algebra.cc: BitCast TensorScatter
 void register_random(Procedures& p);         // random.cc: Random... Multinomial Bernoulli Dropout
-void register_learned(Procedures& p);        // learned.cc: ai.onnx.ml's TreeEnsemble, encoders, transformations
-void register_classical(Procedures& p);      // classical.cc: ai.onnx.ml's linear models, support vectors, older trees
-void register_pictures(Procedures& p);       // image_decoder.cc: ImageDecoder
-void register_optimizers(Procedures& p);     // optimizers.cc: Momentum Adagrad Adam
+// ai.onnx.ml, all of whose files share scores.h:
+void register_learned(Procedures& p);  // learned.cc: TreeEnsemble LabelEncoder ArrayFeatureExtractor Binarizer Scaler
+void register_feature_preparation(Procedures& p);  // feature_preparation.cc: Normalizer Imputer OneHotEncoder FeatureVectorizer
+void register_linear_models(Procedures& p);        // linear_models.cc: Linear..., SVM...
+void register_numbered_trees(Procedures& p);       // numbered_trees.cc: TreeEnsembleRegressor TreeEnsembleClassifier
+void register_pictures(Procedures& p);             // image_decoder.cc: ImageDecoder
+void register_optimizers(Procedures& p);           // optimizers.cc: Momentum Adagrad Adam
 
 }  // namespace rewright
