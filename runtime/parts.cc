@@ -41,7 +41,7 @@ class Cutter {
     find_stages();
     for (std::size_t i = 0; i < graph_.nodes().size(); ++i)
       if (graph_.nodes()[i]->op == nullptr) stages_[stage_of_node_[i]].opaque.push_back(i);
-    for (std::size_t s = 0; s < stages_.size(); ++s) stages_[s].part = part_of(s);
+    for (std::size_t s = 0; s < stages_.size(); ++s) stages_[s].part = part_of(graph_, members_[s], leaves_);
     return std::move(stages_);
   }
 
@@ -81,40 +81,6 @@ class Cutter {
     for (const GraphOutput& output : graph_.outputs()) leaves_[output.value] = true;
   }
 
-  Part part_of(std::size_t stage) const {
-    Part part;
-    std::unordered_map<ValueId, ValueId> local;
-    std::set<std::string> symbols;
-    const auto add = [&](ValueId id) { local.emplace(id, part.graph.add_value(graph_.value(id))); };
-    const auto add_input = [&](ValueId id) {
-      local.emplace(id, part.graph.add_input(graph_.value(id).name, graph_.value(id).type));
-      part.inputs.push_back(id);
-    };
-    for (const std::size_t i : members_[stage]) {
-      Node node = *graph_.nodes()[i];
-      node.parameters.clear();
-      node.expansion = nullptr;
-      symbols.merge(symbols_of(node.attributes));
-      for (ValueId& id : node.inputs) {
-        if (id == kNoValue) continue;
-        if (!local.contains(id)) graph_.is_constant(id) ? add(id) : add_input(id);
-        id = local.at(id);
-      }
-      for (ValueId& id : node.outputs) {
-        if (id == kNoValue) continue;
-        add(id);
-        if (leaves_[id]) {
-          part.outputs.push_back(id);
-          part.graph.add_output(graph_.value(id).name, local.at(id));
-        }
-        id = local.at(id);
-      }
-      part.graph.add_raw(std::move(node));
-    }
-    part.symbols.assign(symbols.begin(), symbols.end());
-    return part;
-  }
-
   const Graph& graph_;
   std::vector<Stage> stages_;
   std::vector<std::vector<std::size_t>> members_;  // of each stage, without the opaque ones
@@ -123,6 +89,40 @@ class Cutter {
 };
 
 }  // namespace
+
+Part part_of(const Graph& graph, std::span<const std::size_t> nodes, const std::vector<bool>& leaves) {
+  Part part;
+  std::unordered_map<ValueId, ValueId> local;
+  std::set<std::string> symbols;
+  const auto add = [&](ValueId id) { local.emplace(id, part.graph.add_value(graph.value(id))); };
+  const auto add_input = [&](ValueId id) {
+    local.emplace(id, part.graph.add_input(graph.value(id).name, graph.value(id).type));
+    part.inputs.push_back(id);
+  };
+  for (const std::size_t i : nodes) {
+    Node node = *graph.nodes()[i];
+    node.parameters.clear();
+    node.expansion = nullptr;
+    symbols.merge(symbols_of(node.attributes));
+    for (ValueId& id : node.inputs) {
+      if (id == kNoValue) continue;
+      if (!local.contains(id)) graph.is_constant(id) ? add(id) : add_input(id);
+      id = local.at(id);
+    }
+    for (ValueId& id : node.outputs) {
+      if (id == kNoValue) continue;
+      add(id);
+      if (leaves[id]) {
+        part.outputs.push_back(id);
+        part.graph.add_output(graph.value(id).name, local.at(id));
+      }
+      id = local.at(id);
+    }
+    part.graph.add_raw(std::move(node));
+  }
+  part.symbols.assign(symbols.begin(), symbols.end());
+  return part;
+}
 
 std::vector<Stage> stages_of(const Graph& graph) { return Cutter(graph).run(); }
 

@@ -27,6 +27,9 @@ struct Stage {
 // first one.
 std::vector<Stage> stages_of(const Graph& graph);
 
+// These nodes of a graph, in topological order, none of them opaque. Its outputs are those of their values that `leaves` says.
+Part part_of(const Graph& graph, std::span<const std::size_t> nodes, const std::vector<bool>& leaves);
+
 // A part's graph for inputs of these types, with all other types as they follow from them.
 Graph with_types(const Part& part, std::span<const TensorType> inputs, const Substitution& sizes);
 

@@ -72,6 +72,22 @@ class ParallelTraining(training.Fixture):
                 for a, b in zip(one, many):
                     self.assertLess(abs(a - b), 1e-5 * abs(a), way)
 
+    def test_statistics_of_the_whole_batch_are_those_of_one_process(self):
+        options = ["--optimizer", "momentum", "--epochs", "2"]
+        one = self.losses("one.onnx", *options, processes=1)
+        apart = self.losses("apart.onnx", *options, processes=3)
+        self.assertGreater(max(abs(a - b) for a, b in zip(one, apart)), 1e-3)
+        for way in ([], ["--zero", "3"], ["--allreduce", "tree", "--bucket", "64"]):
+            many = self.losses("many.onnx", *options, "--batch-norm", "batch", *way, processes=3)
+            self.assertEqual(len(many), len(one))
+            for a, b in zip(one, many):
+                self.assertLess(abs(a - b), 1e-5 * abs(a), way)
+        options += ["--batch-norm", "batch", "--shards", "6"]
+        whole = self.trained("one.onnx", *options)
+        for processes in (2, 3):
+            self.assertEqual(self.trained("many.onnx", *options, processes=processes), whole)
+        self.refused("memory budget", *options, "--memory-budget", "1M", status=2)
+
     def test_in_order_everything_gives_the_same_bits(self):
         options = ["--shards", "12", "--epochs", "2"]
         one = self.trained("one.onnx", *options)

@@ -15,6 +15,7 @@
 #include "distribution/exact_sum.h"
 #include "runtime/stream.h"
 #include "runtime/training/parameter_layout.h"
+#include "runtime/training/staged_gradients.h"
 #include "runtime/training/work_queue.h"
 
 namespace rewright {
@@ -132,6 +133,7 @@ struct ParallelStep::State {
   ParameterLayout layout;
   std::vector<Piece> pieces;  // of this process
   std::unique_ptr<Session> gradients, update;
+  std::unique_ptr<StagedGradients> staged;  // instead of gradients, where shards share statistics
   Gauge parameter_gauge, gradient_gauge, state_gauge;
 
   // Of the process: whole tensors, or views of buckets of which it has all (zero 1 and 2) or its part (zero 3).
@@ -166,7 +168,7 @@ struct ParallelStep::State {
         exchange(e),
         processes(p),
         shards(static_cast<std::size_t>(s)),
-        inputs(g.gradients.inputs().size() - g.parameters.size() - g.statistics.size()),
+        inputs(g.gradients.inputs().size() - g.parameters.size() - g.statistics.size() - g.sums),
         layout(kinds(start.parameters), order_of_gradients(g.gradients, g.parameters.size()),
                {e.bucket_bytes, p.size(), e.zero > 0 && moves_by_elements(t)}) {
     const bool around_a_ring =
@@ -174,10 +176,14 @@ struct ParallelStep::State {
     if (exchange.zero > 0 && !exchange.in_order && !around_a_ring)
       throw Error(ErrorCode::kUsage, "gradients that are spread over processes go round a ring, or are added in order");
     pieces = layout.pieces(processes.rank());
-    gradients = prepare(graphs.gradients, true);
+    if (graphs.sums == 0)
+      gradients = prepare(graphs.gradients, true);
+    else
+      staged = std::make_unique<StagedGradients>(graphs.gradients, graphs.sums,
+                                                 [&](const Graph& part) { return prepare(part, true); });
     update = exchange.zero == 0 ? prepare(graphs.update, true) : pieces.empty() ? nullptr : prepare(update_of_pieces(), false);
     load(start);
-    if (processes.size() > 1 && (exchange.zero == 3 || layout.buckets().size() > 1)) queue.emplace();
+    if (processes.size() > 1 && (exchange.zero == 3 || staged || layout.buckets().size() > 1)) queue.emplace();
   }
 
   Graph update_of_pieces() const {
@@ -419,22 +425,44 @@ struct ParallelStep::State {
     for (auto& buffer : buffers) buffer[b].reset();
   }
 
+  // In the first of these vectors, one for each shard of this process, the sum over all shards.
+  void add_over_shards(std::span<const Bytes> vectors, DataType type) {
+    if (exchange.in_order) {
+      const Bounds bounds = even_bounds(vectors[0].size() / byte_size(type), processes.size());
+      reduce_scatter_in_order(processes, vectors, type, bounds);
+      all_gather_parts(processes, vectors[0], byte_size(type), bounds);
+      return;
+    }
+    for (std::size_t k = 1; k < vectors.size(); ++k) add_elements(vectors[0], vectors[k], type);
+    all_reduce(processes, exchange.all_reduce, vectors[0], type);
+  }
+
   // The loss and the statistics, of all shards.
   std::vector<double> add_up_facts() {
     std::vector<Bytes> vectors;
-    if (!exchange.in_order)
-      for (std::size_t k = 1; k < facts.size(); ++k)
-        std::ranges::transform(facts[0], facts[k], facts[0].begin(), std::plus<>());
     for (auto& f : facts) vectors.push_back(std::as_writable_bytes(std::span(f)));
-    if (exchange.in_order) {
-      const Bounds bounds = even_bounds(facts[0].size(), processes.size());
-      reduce_scatter_in_order(processes, vectors, DataType::kDouble, bounds);
-      all_gather_parts(processes, vectors[0], sizeof(double), bounds);
-    } else {
-      all_reduce(processes, exchange.all_reduce, vectors[0], DataType::kDouble);
-    }
+    add_over_shards(vectors, DataType::kDouble);
     if (!scale_and_judge(vectors[0], DataType::kDouble, 1.0 / static_cast<double>(shards))) finite = false;
     return facts[0];
+  }
+
+  void compute_gradients(const std::vector<std::vector<Tensor>>& given) {
+    std::vector<std::unique_ptr<Stream>> streams;
+    std::vector<TensorStream*> of_shards;
+    for (std::size_t k = 0; k < given.size(); ++k) {
+      streams.push_back(std::make_unique<Stream>(*this, given[k], k, k + 1 == given.size()));
+      of_shards.push_back(streams.back().get());
+    }
+    if (!staged) {
+      for (TensorStream* const stream : of_shards) run_streamed(*gradients, graphs.gradients.inputs().size(), *stream);
+      return;
+    }
+    // One thread speaks with the other processes, and all of them in the same order.
+    staged->run(of_shards, [this](std::span<const Bytes> shares, DataType type) {
+      if (!queue) return add_over_shards(shares, type);
+      queue->add([this, shares, type] { add_over_shards(shares, type); }, kAny);
+      queue->wait();
+    });
   }
 
   double advance(const std::vector<std::vector<Tensor>>& given, const std::vector<Tensor>& schedule, bool bad) {
@@ -448,13 +476,10 @@ struct ParallelStep::State {
     ahead.reset();
     facts.assign(given.size(), {});
     try {
-      for (std::size_t k = 0; k < given.size(); ++k) {
-        Stream stream(*this, given[k], k, k + 1 == given.size());
-        run_streamed(*gradients, graphs.gradients.inputs().size(), stream);
-      }
+      compute_gradients(given);
     } catch (...) {
       // The others wait for the buckets that are under way: only then can this process say what has happened.
-      if (queue && exchange.zero < 3) {
+      if (queue && exchange.zero < 3 && !staged) {
         for (std::size_t p = 0; p < layout.parameters().size(); ++p)
           for (std::size_t k = 0; k < given.size() && layout.bucket_of(p) >= sent; ++k) gradient_memory(k, p);
         std::ranges::fill(missing, 0);
@@ -564,8 +589,14 @@ std::vector<std::uint64_t> ParallelStep::copies() const {
   return hashes;
 }
 
+std::vector<Tensor> ParallelStep::sums() const { return state_->staged ? state_->staged->sums() : std::vector<Tensor>(); }
+
+std::size_t ParallelStep::peak_bytes() const {
+  return state_->staged ? state_->staged->peak_bytes() : state_->gradients->peak_bytes();
+}
+
 std::vector<StepProfile> ParallelStep::profile() const {
-  std::vector<StepProfile> result = state_->gradients->profile();
+  std::vector<StepProfile> result = state_->staged ? state_->staged->profile() : state_->gradients->profile();
   if (state_->update)
     for (StepProfile& step : state_->update->profile()) result.push_back(std::move(step));
   return result;

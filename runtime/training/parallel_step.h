@@ -52,7 +52,10 @@ class ParallelStep {
 
   // Hashes of what every process has a copy of: parameters (unless they are cut), then statistics.
   std::vector<std::uint64_t> copies() const;
+  // Of the last step: what the last inputs of the graph of gradients were.
+  std::vector<Tensor> sums() const;
   TrainingMemory memory() const;
+  std::size_t peak_bytes() const;            // of intermediate values of the gradients
   std::vector<StepProfile> profile() const;  // of the gradients and the update, if the sessions are profiled
 
  private:

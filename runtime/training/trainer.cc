@@ -106,7 +106,6 @@ struct Trainer::State {
   bool lent = false;                       // somebody else may hold these as well: a step must not write them
   std::unique_ptr<Batches> batches;
   std::optional<Rematerialized> rematerialized;
-  const Session* large = nullptr;            // of the forward and backward pass, one of those
   std::string complaint;                     // about the data of the present step
   std::vector<std::vector<Tensor>> present;  // what the graph of gradients is given in it beside weights, by shard
   LossScale scale;                           // of float16
@@ -128,6 +127,14 @@ struct Trainer::State {
                                             std::to_string(options.batch));
     options.graph.seed = options.seed;
     options.graph.guarded = options.memory.bytes == 0;
+    if (options.whole_batch_statistics && shards > 1) {
+      if (options.rewrite || options.memory.bytes > 0)
+        throw Error(
+            ErrorCode::kUsage,
+            "statistics of the whole batch cut the graph of a step into parts: it can neither be rewritten nor be given a "
+            "memory budget");
+      options.graph.shared_by = shards;
+    }
     {
       const Graph sized = bound(model, data, rows);
       graphs = make_training_graphs(sized, options.output, options.graph);
@@ -146,9 +153,7 @@ struct Trainer::State {
         rematerialized = rematerialize(prepared, options.memory, processes, backend, session);
         prepared = rematerialized->graph;
       }
-      auto result = prepare_session(backend, prepared, session);
-      large = result.get();
-      return result;
+      return prepare_session(backend, prepared, session);
     };
     const auto prepare = [&, hash = graphs.gradients.hash()](const Graph& graph, bool same_in_all) {
       if (graph.hash() == hash) return prepare_large(graph);
@@ -245,9 +250,14 @@ struct Trainer::State {
   // What of the present step was the first that is not finite. Called by all processes.
   std::string diagnosis() {
     const TrainedTensors all = tensors();
+    // A sum that is not finite is another shard's doing: here it is taken for any other number.
+    std::vector<Tensor> sums = parallel ? parallel->sums() : std::vector<Tensor>();
+    for (Tensor& sum : sums)
+      if (std::ranges::any_of(sum.reals(), [](double v) { return !std::isfinite(v); })) sum = zeros_like(sum);
     std::string found;
     for (std::vector<Tensor> inputs : present) {
       for (const auto* list : {&all.parameters, &all.statistics}) inputs.insert(inputs.end(), list->begin(), list->end());
+      inputs.insert(inputs.end(), sums.begin(), sums.end());
       if (found.empty()) found = first_not_finite(graphs.gradients, inputs, backend, options.threads);
     }
     for (const std::string& of_process : processes.all_gather(found))
@@ -257,16 +267,17 @@ struct Trainer::State {
 
   // What a checkpoint must agree in.
   std::map<std::string, std::string> facts() const {
-    return {{"rewright.checkpoint", "1"},
-            {"model", std::to_string(graphs.update.hash())},
-            {"data", std::to_string(data.size())},
-            {"batch", std::to_string(options.batch)},
-            {"shards", std::to_string(options.shards)},
-            {"accumulate", std::to_string(options.accumulate)},
-            {"precision", std::string(name(options.graph.precision))},
-            {"weights", std::string(name(options.graph.weights)) + (options.graph.stochastic ? ", rounded at random" : "")},
-            {"clip", std::to_string(options.graph.clip_norm)},
-            {"seed", std::to_string(options.seed)}};
+    return {
+        {"rewright.checkpoint", "1"},
+        {"model", std::to_string(graphs.update.hash())},
+        {"data", std::to_string(data.size())},
+        {"batch", std::to_string(options.batch)},
+        {"shards", std::to_string(options.shards) + (options.whole_batch_statistics ? ", statistics of the whole batch" : "")},
+        {"accumulate", std::to_string(options.accumulate)},
+        {"precision", std::string(name(options.graph.precision))},
+        {"weights", std::string(name(options.graph.weights)) + (options.graph.stochastic ? ", rounded at random" : "")},
+        {"clip", std::to_string(options.graph.clip_norm)},
+        {"seed", std::to_string(options.seed)}};
   }
 
   TrainedTensors tensors() {
@@ -398,7 +409,7 @@ std::optional<TrainingMemory> Trainer::memory() const {
   return state_->parallel ? std::optional(state_->parallel->memory()) : std::nullopt;
 }
 std::int64_t Trainer::steps_done() const { return state_->step; }
-std::size_t Trainer::peak_bytes() const { return state_->large->peak_bytes(); }
+std::size_t Trainer::peak_bytes() const { return state_->whole ? state_->whole->peak_bytes() : state_->parallel->peak_bytes(); }
 const Rematerialized* Trainer::rematerialized() const { return state_->rematerialized ? &*state_->rematerialized : nullptr; }
 const TrainingGraphs& Trainer::graphs() const { return state_->graphs; }
 

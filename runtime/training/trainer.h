@@ -40,6 +40,9 @@ struct TrainOptions {
   // Parts of a batch whose gradients are computed apart and added in one order: with the same number the result is the same to
   // the bit for every number of processes that divides it. 0: one for each process, added as the processes' sums come.
   std::int64_t shards = 0;
+  // Batch normalizations use the statistics of the whole batch, and not of each shard. Each statistic is added up over all
+  // shards while gradients are computed, forward and backward.
+  bool whole_batch_statistics = false;
   ExchangeOptions exchange = {};  // of several processes or shards; in_order follows from shards
   std::int64_t check_every = 0;   // steps after which processes compare hashes of their weights; 0: never
   // Without `shards`: how many parts of its share of a batch each process computes one after another, so that the activations

@@ -10,6 +10,7 @@
 #include "graph/release.h"
 #include "operators/random_bits.h"
 #include "runtime/training/mixed_precision.h"
+#include "runtime/training/shared_statistics.h"
 
 namespace rewright {
 
@@ -24,6 +25,7 @@ struct Differentiated {
   std::vector<ValueId> in_model;                      // the constants of the model that parameters start as
   std::vector<ValueId> statistics, statistics_after;  // constants of the model, and what they become
   std::set<ValueId> open;                             // constants of the model that training may change
+  std::vector<SharedSum> sums;                        // over all shards
 };
 
 // Real constants, but for scalars, that nodes read.
@@ -47,6 +49,8 @@ double known_input(const Graph& graph, const Node& node, std::size_t input, doub
 // Replaces nodes by what they compute in training, and says which statistics of the batch this brings.
 void use_training_forms(Differentiated& d, const Graph& model, const TrainingOptions& options) {
   NodeBuilder builder(d.graph);
+  SharingBuilder sharing(d.graph, options.shared_by, d.sums);
+  GraphBuilder& statistics = options.shared_by > 1 ? static_cast<GraphBuilder&>(sharing) : builder;
   RandomSource random{options.seed, builder.cast(d.step, DataType::kInt64), builder.cast(d.part, DataType::kInt64)};
   const std::vector<std::shared_ptr<const Node>> nodes(d.graph.nodes().begin(), d.graph.nodes().end());
   std::vector<std::pair<ValueId, ValueId>> replaced;
@@ -59,7 +63,7 @@ void use_training_forms(Differentiated& d, const Graph& model, const TrainingOpt
     }
     const TrainingFunction* form = node->op ? stated_gradients().find_training_form(*node->op) : nullptr;
     if (!form) continue;
-    const TrainingForm in_training = (*form)(builder, node->attributes, node->inputs, options.batch_norm_momentum);
+    const TrainingForm in_training = (*form)(statistics, node->attributes, node->inputs, options.batch_norm_momentum);
     for (std::size_t k = 0; k < node->outputs.size(); ++k)
       if (node->outputs[k] != kNoValue) replaced.emplace_back(node->outputs[k], in_training.outputs[k]);
     for (const auto& [input, value] : in_training.updated_inputs)
@@ -108,8 +112,29 @@ void use_again(Graph& graph, ValueId kept, ValueId constant) {
   if (cast != graph.nodes().end()) graph.replace_uses((*cast)->outputs[0], constant);
 }
 
+// The gradients in these values. A sum over all shards passes on to each share what the sums' gradients in all shards add up
+// to: sums again, put behind the others.
+std::vector<ValueId> differentiate_shared(Differentiated& d, const Seed& loss, std::vector<ValueId> wanted) {
+  const std::size_t count = wanted.size();
+  std::vector<Seed> seeds{loss};
+  for (const SharedSum& s : d.sums) {
+    seeds.push_back({s.share, add_sum(d.graph, d.graph.value(s.sum).type)});
+    wanted.push_back(s.sum);
+  }
+  std::vector<ValueId> gradients = differentiate(d.graph, seeds, wanted);
+  NodeBuilder b(d.graph);
+  for (std::size_t n = count; n < gradients.size(); ++n) {
+    const ValueId own = gradients[n];
+    d.sums.push_back({own == kNoValue ? b.filled(d.graph.value(wanted[n]).type, 0) : own, seeds[1 + n - count].gradient});
+  }
+  drop_unused(d.graph, d.sums);
+  order_by_sums(d.graph, d.sums);
+  gradients.resize(count);
+  return gradients;
+}
+
 Differentiated differentiated(const Graph& model, const std::string& output, const TrainingOptions& options) {
-  Differentiated d{model, kNoValue, kNoValue, kNoValue, kNoValue, kNoValue, {}, {}, {}, {}, {}, changeable(model)};
+  Differentiated d{model, kNoValue, kNoValue, kNoValue, kNoValue, kNoValue, {}, {}, {}, {}, {}, changeable(model), {}};
   for (const ValueId v : d.open) forget_constant(d.graph, v);
   d.graph.set_outputs({});
   d.graph.add_output("predictions", find_predictions(model, output));
@@ -121,10 +146,14 @@ Differentiated differentiated(const Graph& model, const std::string& output, con
   d.scale = d.graph.add_input("training.scale", {DataType::kFloat, {}});
   use_training_forms(d, model, options);
   if (options.precision != DataType::kFloat) use_short_products(d.graph, options.precision);
-  for (std::size_t n = 0; n < d.statistics_after.size(); ++n) d.graph.add_output(std::to_string(n), d.statistics_after[n]);
+  std::vector<ValueId*> kept;
+  for (ValueId& v : d.statistics_after) kept.push_back(&v);
+  for (SharedSum& s : d.sums) kept.push_back(&s.share);
+  for (const ValueId* v : kept) d.graph.add_output(std::to_string(d.graph.outputs().size()), *v);
   d.graph.tidy();
   const ValueId predictions = d.graph.outputs()[0].value;
-  for (std::size_t n = 0; n < d.statistics_after.size(); ++n) d.statistics_after[n] = d.graph.outputs()[n + 1].value;
+  for (std::size_t n = 0; n < kept.size(); ++n) *kept[n] = d.graph.outputs()[n + 1].value;
+  drop_unused(d.graph, d.sums);
 
   const std::vector<ValueId> of_model = trainable(d, std::set<std::string>(options.frozen.begin(), options.frozen.end()));
   const std::vector<ValueId> candidates = kept_as(d.graph, of_model, options.weights);
@@ -133,7 +162,7 @@ Differentiated differentiated(const Graph& model, const std::string& output, con
   const DataType type = d.graph.value(d.loss).type.type;
   const bool scaled = options.precision == DataType::kHalf;
   const Seed seed{d.loss, scaled ? builder.cast(d.scale, type) : builder.scalar(type, 1)};
-  const std::vector<ValueId> gradients = differentiate(d.graph, {&seed, 1}, candidates);
+  const std::vector<ValueId> gradients = differentiate_shared(d, seed, candidates);
   for (std::size_t n = 0; n < candidates.size(); ++n) {
     if (gradients[n] == kNoValue) {
       use_again(d.graph, candidates[n], of_model[n]);
@@ -303,6 +332,36 @@ Graph make_update_graph(const std::vector<UpdatedPart>& parts, const TrainingOpt
   return graph;
 }
 
+namespace {
+
+Graph step_of(const Differentiated& d, const std::vector<UpdatedPart>& parts, const TrainingOptions& options) {
+  Graph step = d.graph;
+  const Schedule in_step{step.add_input(kRate, kScalar), d.step};
+  const std::vector<ValueId> as_input = as_inputs(step, d.parameters);
+  const std::vector<ValueId> statistics = as_inputs(step, d.statistics);
+  const auto states_in_step = add_state_inputs(step, as_input, options.update.method);
+  const std::size_t before_updates = step.nodes().size();
+  std::vector<ValueId> judged{d.loss};
+  judged.insert(judged.end(), d.gradients.begin(), d.gradients.end());
+  judged.insert(judged.end(), d.statistics_after.begin(), d.statistics_after.end());
+  const ValueId finite = all_finite(step, judged);
+  const std::vector<Updated> joint = add_updates(step, options, parts, as_input, clipped(step, d.gradients, options.clip_norm),
+                                                 states_in_step, in_step, options.guarded ? finite : kNoValue);
+  NodeBuilder b(step);
+  std::vector<ValueId> outputs{d.loss};
+  for (const Updated& u : joint) outputs.push_back(u.parameter);
+  for (std::size_t n = 0; n < statistics.size(); ++n)
+    outputs.push_back(options.guarded ? b.add("Where", {finite, d.statistics_after[n], statistics[n]}) : d.statistics_after[n]);
+  for (std::size_t kind = 0; kind < states_of(options.update.method).size(); ++kind)
+    for (const Updated& u : joint) outputs.push_back(u.states[kind]);
+  outputs.push_back(finite);
+  place_when_ready(step, before_updates);
+  set_outputs(step, outputs);
+  return step;
+}
+
+}  // namespace
+
 TrainingGraphs make_training_graphs(const Graph& model, const std::string& output, const TrainingOptions& options) {
   const Differentiated d = differentiated(model, output, options);
   TrainingGraphs result;
@@ -314,9 +373,14 @@ TrainingGraphs make_training_graphs(const Graph& model, const std::string& outpu
   result.gradients = d.graph;
   as_inputs(result.gradients, d.parameters);
   as_inputs(result.gradients, d.statistics);
+  std::vector<ValueId> sums;
+  for (const SharedSum& s : d.sums) sums.push_back(s.sum);
+  as_inputs(result.gradients, sums);
+  result.sums = sums.size();
   std::vector<ValueId> outputs{d.loss};
   outputs.insert(outputs.end(), d.gradients.begin(), d.gradients.end());
   outputs.insert(outputs.end(), d.statistics_after.begin(), d.statistics_after.end());
+  for (const SharedSum& s : d.sums) outputs.push_back(s.share);
   set_outputs(result.gradients, outputs);
 
   std::vector<UpdatedPart> parts;
@@ -324,29 +388,13 @@ TrainingGraphs make_training_graphs(const Graph& model, const std::string& outpu
     parts.push_back({p.name, {p.type, model.value(p.in_model).type.shape}, std::ssize(parts)});
   result.update = make_update_graph(parts, options);
 
-  result.step = d.graph;
-  const Schedule in_step{result.step.add_input(kRate, kScalar), d.step};
-  const std::vector<ValueId> as_input = as_inputs(result.step, d.parameters);
-  const std::vector<ValueId> statistics = as_inputs(result.step, d.statistics);
-  const auto states_in_step = add_state_inputs(result.step, as_input, options.update.method);
-  const std::size_t before_updates = result.step.nodes().size();
-  std::vector<ValueId> judged{d.loss};
-  judged.insert(judged.end(), d.gradients.begin(), d.gradients.end());
-  judged.insert(judged.end(), d.statistics_after.begin(), d.statistics_after.end());
-  const ValueId finite = all_finite(result.step, judged);
-  const std::vector<Updated> joint =
-      add_updates(result.step, options, parts, as_input, clipped(result.step, d.gradients, options.clip_norm), states_in_step,
-                  in_step, options.guarded ? finite : kNoValue);
-  NodeBuilder b(result.step);
-  outputs = {d.loss};
-  for (const Updated& u : joint) outputs.push_back(u.parameter);
-  for (std::size_t n = 0; n < statistics.size(); ++n)
-    outputs.push_back(options.guarded ? b.add("Where", {finite, d.statistics_after[n], statistics[n]}) : d.statistics_after[n]);
-  for (std::size_t kind = 0; kind < result.states.size(); ++kind)
-    for (const Updated& u : joint) outputs.push_back(u.states[kind]);
-  outputs.push_back(finite);
-  place_when_ready(result.step, before_updates);
-  set_outputs(result.step, outputs);
+  if (result.sums == 0) {
+    result.step = step_of(d, parts, options);
+  } else {
+    TrainingOptions alone = options;
+    alone.shared_by = 1;
+    result.step = step_of(differentiated(model, output, alone), parts, options);
+  }
   return result;
 }
 

@@ -30,6 +30,8 @@ struct TrainingOptions {
   // they replace, but all gradients live until the end. If not, each stands behind its gradient, and what it replaces stays
   // until the caller takes the new: less memory where values of the step are what counts.
   bool guarded = true;
+  // The batch normalizations of `gradients` use the statistics of this many shards of a batch together, and of all examples.
+  std::int64_t shared_by = 1;
 };
 
 // The same elements, rounded to another real type; the tensor itself where it has that.
@@ -48,16 +50,17 @@ struct TrainingGraphs {
   std::vector<TrainedTensor> statistics;  // running means and variances of batch normalizations
   std::vector<std::string> states;        // of each parameter, see states_of
 
-  // inputs: the model's, targets, step, part, scale, parameters, statistics; outputs: loss, gradients of the parameters, new
-  // statistics. Random elements depend on the number of the step, from 1, and on that of the part of the batch; these and the
-  // scale are float scalars.
+  // inputs: the model's, targets, step, part, scale, parameters, statistics, sums; outputs: loss, gradients of the parameters,
+  // new statistics, shares of the sums (shared_statistics.h). Random elements depend on the number of the step, from 1, and on
+  // that of the part of the batch; these and the scale are float scalars.
   Graph gradients;
+  std::size_t sums = 0;  // over the shards of a batch, in the graph of gradients
   // inputs: rate and step (float scalars), parameters, gradients (clipped by now), states (all of the first kind, then of the
   // second); outputs: parameters, states.
   Graph update;
-  // Both as one. inputs: the model's, targets, step, part, scale, rate, parameters, statistics, states; outputs: loss,
-  // parameters, statistics, states, and whether loss, gradients and statistics were finite. If not, nothing else has changed
-  // (if it is guarded).
+  // Both as one, for a batch of one shard. inputs: the model's, targets, step, part, scale, rate, parameters, statistics,
+  // states; outputs: loss, parameters, statistics, states, and whether loss, gradients and statistics were finite. If not,
+  // nothing else has changed (if it is guarded).
   Graph step;
 };
 

@@ -27,6 +27,7 @@ struct Options {
   std::int64_t save_every = 100;
   bool resume = false;
   std::string all_reduce = "engine", bucket = "4M", gradients = "float";
+  std::string batch_norm = "shard";
   int zero = 0;
   std::string target = "target";
   std::vector<double> mean, deviation;
@@ -140,6 +141,7 @@ int train_with(Options options, Communicator& processes) {
   o.skip_bad_steps = options.on_nan == "skip";
   o.output = options.predictions;
   o.exchange = exchange_from(options);
+  o.whole_batch_statistics = options.batch_norm == "batch";
   if (!options.rewrite.empty()) {
     parse_seconds(options.rewrite);
     o.rewrite = [&](const Graph& graph) { return rewritten(graph, options, processes); };
@@ -304,6 +306,11 @@ CLI::App* add_train(CLI::App& program, Run& run) {
       ->add_option("--zero", o.zero,
                    "what each process keeps only a part of: 1 the optimizer's states, 2 gradients too, 3 weights too")
       ->check(CLI::Range(0, 3));
+  command
+      ->add_option("--batch-norm", o.batch_norm,
+                   "whose statistics batch normalizations use: those of each process's shard, or of the whole batch")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"shard", "batch"}));
   command->add_option("--check-every", o.train.check_every, "steps after which processes compare their weights (0: never)")
       ->check(CLI::NonNegativeNumber);
   command
