@@ -26,6 +26,7 @@ LOADED = {
     "libopenjp2": "OpenJPEG",
     "libpng16": "libpng",
     "libprotobuf": "Protocol Buffers",
+    "librewright_protobuf": "Protocol Buffers",
     "libsleef": "SLEEF",
     "libsqlite3": "SQLite",
     "libtiff": "LibTIFF",
