@@ -1,9 +1,6 @@
 #include "operators/gradient.h"
 
 #include <algorithm>
-#include <cmath>
-#include <numbers>
-#include <set>
 
 #include "operators/determinant.h"
 #include "operators/quantization.h"
@@ -87,51 +84,6 @@ std::vector<ValueId> add_gradient(const GradientCall& call) {
   if (none_given || std::find(real.wanted.begin(), real.wanted.end(), true) == real.wanted.end()) return call.none();
   const GradientFunction* stated = stated_gradients().find(call.op);
   return stated ? (*stated)(real) : derived_gradient(real);
-}
-
-// ---- Functions
-
-Element derivative(const Function& f, std::span<const Element> arguments, const Element& value, std::size_t which) {
-  namespace fn = functions;
-  static const std::set<const Function*> flat{
-      &fn::sign,        &fn::floor,       &fn::ceil,       &fn::round_even,  &fn::equal,  &fn::less,       &fn::less_equal,
-      &fn::logical_not, &fn::logical_and, &fn::logical_or, &fn::logical_xor, &fn::is_nan, &fn::is_infinite};
-  if (flat.contains(&f)) return nullptr;
-  const Element& x = arguments[0];
-  const Element one = real(1);
-  const auto square = [](const Element& e) { return e * e; };
-  if (&f == &fn::nearest_float) return one;  // as a cast to float
-  if (&f == &fn::exp) return value;
-  if (&f == &fn::log) return one / x;
-  if (&f == &fn::sqrt) return real(0.5) / value;
-  if (&f == &fn::rsqrt) return real(-0.5) * value / x;
-  if (&f == &fn::erf) return real(2 / std::sqrt(std::numbers::pi)) * apply(fn::exp, -square(x));
-  if (&f == &fn::tanh) return one - square(value);
-  if (&f == &fn::sigmoid) return value * (one - value);
-  if (&f == &fn::softplus) return apply(fn::sigmoid, x);
-  if (&f == &fn::sin) return apply(fn::cos, x);
-  if (&f == &fn::cos) return -apply(fn::sin, x);
-  if (&f == &fn::tan) return one + square(value);
-  if (&f == &fn::asin) return one / apply(fn::sqrt, one - square(x));
-  if (&f == &fn::acos) return real(-1) / apply(fn::sqrt, one - square(x));
-  if (&f == &fn::atan) return one / (one + square(x));
-  if (&f == &fn::sinh) return apply(fn::cosh, x);
-  if (&f == &fn::cosh) return apply(fn::sinh, x);
-  if (&f == &fn::asinh) return one / apply(fn::sqrt, square(x) + one);
-  if (&f == &fn::acosh) return one / apply(fn::sqrt, square(x) - one);
-  if (&f == &fn::atanh) return one / (one - square(x));
-  if (&f == &fn::abs) return apply(fn::sign, x);
-  if (&f == &fn::pow && which == 0) return arguments[1] * apply(fn::pow, x, arguments[1] - one);
-  if (&f == &fn::pow) {  // at x = 0 the value is flat in a positive exponent
-    const Element positive = apply(fn::less, real(0), x);
-    return select(positive, value * apply(fn::log, select(positive, x, one)), real(0));
-  }
-  if (&f == &fn::floor_modulo || &f == &fn::truncated_modulo) {
-    if (which == 0) return one;
-    const Element quotient = (x - value) / arguments[1];  // a whole number
-    return -quotient;
-  }
-  throw Error(ErrorCode::kUnsupported, "the function " + std::string(f.name) + " has no derivative");
 }
 
 }  // namespace rewright
