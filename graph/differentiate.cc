@@ -50,6 +50,28 @@ ValueId computed_at(Graph& graph, ValueId y, std::span<const ValueId> variables,
   return found == now.end() ? y : found->second;
 }
 
+bool is_zeros(const Graph& graph, ValueId value) {
+  const auto maker =
+      std::ranges::find_if(graph.nodes(), [&](const auto& node) { return node->op && node->outputs == std::vector{value}; });
+  if (maker == graph.nodes().end() || (*maker)->op->name() != "Fill") return false;
+  return std::get<Real>((*maker)->attributes.at((*maker)->op->field("value").value())) == Real(0);
+}
+
+// The sum of two gradients. What one of the nodes from number `first` on has added into zeros is added into the other gradient
+// instead: what is read at many places needs one tensor for all of them.
+ValueId added(Graph& graph, ValueId sum, ValueId gradient, std::size_t first) {
+  NodeBuilder builder(graph);
+  for (std::size_t n = graph.nodes().size(); n-- > first;) {
+    const std::shared_ptr<const Node> node = graph.nodes()[n];
+    if (node->outputs != std::vector{gradient}) continue;
+    const bool scatters = node->op && (node->op->name() == "ScatterND" || node->op->name() == "ScatterElements");
+    if (!scatters || !is_zeros(graph, node->inputs[0])) break;
+    if (std::get<std::string>(node->attributes.at(node->op->field("reduction").value())) != "add") break;
+    return builder.node(*node->op, node->attributes, {sum, node->inputs[1], node->inputs[2]}).at(0);
+  }
+  return builder.add("Add", {sum, gradient});
+}
+
 }  // namespace
 
 std::vector<ValueId> differentiate(Graph& graph, std::span<const Seed> seeds, std::span<const ValueId> wanted) {
@@ -65,9 +87,10 @@ std::vector<ValueId> differentiate(Graph& graph, std::span<const Seed> seeds, st
 
   NodeBuilder builder(graph);
   std::vector<ValueId> gradients(depends.size(), kNoValue);
+  std::size_t first = graph.nodes().size();  // of those that the last gradient added
   const auto add = [&](ValueId value, ValueId gradient) {
     if (gradient == kNoValue || !depends[value]) return;
-    gradients[value] = gradients[value] == kNoValue ? gradient : builder.add("Add", {gradients[value], gradient});
+    gradients[value] = gradients[value] == kNoValue ? gradient : added(graph, gradients[value], gradient, first);
   };
   for (const Seed& seed : seeds) add(seed.value, seed.gradient);
 

@@ -352,6 +352,25 @@ TEST_CASE("gradients can be differentiated again") {
   }
 }
 
+TEST_CASE("what is read at several places gets the gradients of all in one tensor") {
+  Graph graph;
+  const ValueId table = graph.add_input("table", {DataType::kDouble, {3, 2}});
+  const Operator& gather = registry().get("Gather");
+  std::vector<Seed> seeds;
+  for (const std::int64_t row : {1, 1, 2}) {
+    const ValueId at = graph.add_constant(Tensor::from_integers(DataType::kInt64, {1}, std::vector{row}));
+    const ValueId read = graph.add_node(gather, gather.defaults(), {table, at}).at(0);
+    const auto weight = static_cast<double>(seeds.size() + 1);
+    seeds.push_back({read, graph.add_constant(Tensor::from_reals(DataType::kDouble, {1, 2}, std::vector{weight, -weight}))});
+  }
+  graph.add_output("gradient", differentiate(graph, seeds, std::vector{table}).at(0));
+  graph.tidy();
+  const std::vector<Tensor> inputs{Tensor(DataType::kDouble, {3, 2})};
+  CHECK(interpret(graph, inputs)[0].reals() == std::vector<double>{0, 0, 3, -3, 3, -3});
+  CHECK(std::ranges::none_of(graph.nodes(), [](const auto& node) { return node->op->name() == "Add"; }));
+  CHECK(std::ranges::count_if(graph.nodes(), [](const auto& node) { return node->op->name() == "Fill"; }) == 1);
+}
+
 TEST_CASE("every operator has a gradient that is tested, or a reason not to have one") {
   const std::map<std::string, std::string> without = testing::operators_without_gradient();
   std::set<std::string> tested;
