@@ -1,5 +1,7 @@
 #include "runtime/cpu/kernel.h"
 
+#include "runtime/cpu/gather.h"
+
 namespace rewright::cpu {
 
 const KernelTable& kernel_table() {
@@ -12,6 +14,7 @@ const KernelTable& kernel_table() {
     register_quantized(t);
     register_random_bits(t);
     register_scatters(t);
+    register_gathers(t);
     register_weight_gradients(t);
     return t;
   }();

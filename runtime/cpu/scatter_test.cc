@@ -68,9 +68,39 @@ TEST_CASE("sub-tensors are scattered as the interpreter scatters them") {
   }
 }
 
+TEST_CASE("long rows are gathered, and turned, as the interpreter does it") {
+  for (unsigned seed = 0; seed < 80; ++seed) {
+    CAPTURE(seed);
+    Builder b(seed);
+    Sizes sizes, rows;
+    const std::int64_t batches = b.pick(0, 2), depth = b.pick(1, 2);
+    for (std::int64_t a = 0; a < batches + depth; ++a) sizes.push_back(b.pick(1, 5));
+    sizes.push_back(b.pick(1, 3));
+    sizes.push_back(b.pick(4, 30));
+    rows.assign(sizes.begin(), sizes.begin() + batches);
+    for (std::int64_t more = b.pick(batches == 0 ? 1 : 0, 2); more > 0; --more) rows.push_back(b.pick(1, 7));
+    if (rows.size() == static_cast<std::size_t>(batches)) rows.push_back(3);
+    rows.push_back(depth);
+    const ValueId x = b.input(b.element(), sizes);
+    const ValueId at = b.given(
+        b.positions(b.index(), rows, [&](std::int64_t n) { return sizes[static_cast<std::size_t>(batches + n % depth)]; }));
+    const ValueId found = node(b.graph, "GatherND", {x, at}, {{"batch_dims", Index(batches)}})[0];
+    Indices perm;
+    for (std::size_t a = b.graph.value(found).type.rank(); a-- > 0;) perm.emplace_back(a);
+    b.graph.add_output("y", found);
+    b.graph.add_output("turned", node(b.graph, "Transpose", {found}, {{"perm", perm}})[0]);
+    check_graph(b.graph, b.inputs);
+  }
+}
+
 TEST_CASE("a position outside of the tensor is refused") {
   Builder b(1);
   const ValueId x = b.input({4}), at = b.given(Tensor::from_integers(DataType::kInt64, {2}, std::vector<std::int64_t>{1, 4}));
   b.graph.add_output("y", node(b.graph, "ScatterElements", {x, at, b.input({2})})[0]);
   CHECK_THROWS_AS(cpu_backend().prepare(b.graph)->run(b.inputs), Error);
+  Builder c(1);
+  const ValueId rows = c.input({4, 20}),
+                to = c.given(Tensor::from_integers(DataType::kInt64, {1, 1}, std::vector<std::int64_t>{-5}));
+  c.graph.add_output("y", node(c.graph, "GatherND", {rows, to})[0]);
+  CHECK_THROWS_AS(cpu_backend().prepare(c.graph)->run(c.inputs), Error);
 }
