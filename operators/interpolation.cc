@@ -157,8 +157,8 @@ Imported graph_of_grid_sample(OnnxSource& source, std::string& reason) {
 
 // ---- DeformConv
 
-// A convolution whose taps are moved by offsets, and weighed by a mask. Inputs: x, weight, offsets, bias, mask. Products of the
-// weight with columns of what the moved taps find.
+// A convolution whose taps are moved by offsets, and weighed by a mask. Inputs: x, weight, offsets, bias, mask. Products of
+// what the moved taps find, a row for each place, with the weight.
 Imported graph_of_deform_conv(OnnxSource& source, std::string& reason) {
   SourceBuilder b(source);
   const ValueId x = b.input(0), w = b.input(1);
@@ -187,32 +187,43 @@ Imported graph_of_deform_conv(OnnxSource& source, std::string& reason) {
     return SourceBuilder::results({b.filled({type, {batch, outputs, counts[0], counts[1]}}, 0)});
 
   const Sizes strides = values(window.strides), dilations = values(window.dilations), begin = values(window.pads_begin);
-  // Where a tap stands before it is moved, [taps, places].
+  // Points by place, then by tap: what a place's product needs is found in one row. Where a tap stands before it is moved is
+  // [places, taps].
   Formulas f(b, type);
+  const auto by_place = [&](ValueId v) {
+    return b.reshaped(b.transposed(b.reshaped(v, {all, taps, places}), {0, 2, 1}), {all, places * taps});
+  };
   const ValueId moved = b.reshaped(b.input(2), {all, taps, 2, places});
   std::vector<std::vector<Tap>> of_axes;
   for (std::size_t a = 0; a < 2; ++a) {
     std::vector<double> base;
-    for (std::int64_t t = 0; t < taps; ++t)
-      for (std::int64_t p = 0; p < places; ++p) {
+    for (std::int64_t p = 0; p < places; ++p)
+      for (std::int64_t t = 0; t < taps; ++t) {
         const std::int64_t tap = a == 0 ? t / of[1] : t % of[1], place = a == 0 ? p / counts[1] : p % counts[1];
         base.push_back(static_cast<double>(place * strides[a] + tap * dilations[a] - begin[a]));
       }
     const ValueId by =
         b.add("Slice", {moved}, {{"begin", Indices{0, 0, Index(a), 0}}, {"length", Indices{all, taps, 1, places}}});
-    const ValueId at = f.sum(b.reshaped(by, {all, taps, places}), b.constant(Tensor::from_reals(type, {taps, places}, base)));
+    const ValueId at = f.sum(by_place(by), f.numbers({places * taps}, base));
     const auto last = static_cast<double>(shape[a + 2].value() - 1);
-    of_axes.push_back(linear_taps(f, f.clamped(b.reshaped(at, {all, taps * places}), -1e9, 1e9)));
+    of_axes.push_back(linear_taps(f, f.clamped(at, -1e9, 1e9)));
     drop_outside(f, of_axes.back(), last);
   }
+  if (b.input(4) != kNoGradient)
+    for (Tap& tap : of_axes[0]) tap.weight = f.times(tap.weight, by_place(b.input(4)));
   const Index in_group = channels / offset_groups;
   const Index area = shape[2] * shape[3];
   const ValueId images = b.transposed(b.reshaped(x, {all, in_group, area}), {0, 2, 1});
-  ValueId columns = combined(f, images, {shape[2], shape[3]}, of_axes);  // [batch groups, taps places, channels of a group]
-  if (b.input(4) != kNoGradient) columns = f.times(columns, b.reshaped(b.input(4), {all, taps * places, 1}));
-  columns = b.reshaped(b.transposed(columns, {0, 2, 1}), {batch, groups, depth * taps, places});
-  const ValueId weight = b.reshaped(w, {groups, outputs / groups, depth * taps});
-  ValueId y = b.reshaped(b.add("MatMul", {weight, columns}), {batch, outputs, counts[0], counts[1]});
+  ValueId columns = combined(f, images, {shape[2], shape[3]}, of_axes);  // [batch groups, places taps, channels of a group]
+  const auto moved_back = [&](ValueId v, const Indices& sizes, const Indices& perm, std::int64_t count) {
+    return count == 1 ? v : b.transposed(b.reshaped(v, sizes), perm);
+  };
+  columns = moved_back(columns, {batch, offset_groups, places * taps, in_group}, {0, 2, 1, 3}, offset_groups);
+  columns = moved_back(columns, {batch, places, taps, groups, depth}, {0, 3, 1, 2, 4}, groups);
+  columns = b.reshaped(columns, {batch, groups, places, taps * depth});
+  const ValueId filters = b.transposed(b.reshaped(w, {groups, outputs / groups, depth, taps}), {0, 3, 2, 1});
+  const ValueId products = b.add("MatMul", {columns, b.reshaped(filters, {groups, taps * depth, outputs / groups})});
+  ValueId y = b.reshaped(b.transposed(products, {0, 1, 3, 2}), {batch, outputs, counts[0], counts[1]});
   if (b.input(3) != kNoGradient) y = f.sum(y, b.reshaped(b.input(3), {outputs, 1, 1}));
   return SourceBuilder::results({y});
 }
