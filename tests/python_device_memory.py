@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 TESTED_HERE = len(sys.argv) > 3 and sys.argv[3] == "--on-host"
 if TESTED_HERE:  # a process of its own, in which the package is another one
@@ -200,6 +201,20 @@ class OnDevice(unittest.TestCase):
     def test_a_gpu_that_is_not_there(self):
         with self.assertRaisesRegex(rewright.MissingError, "no GPU 5"):
             rewright.InferenceSession(one_node("Neg"), device="cuda:5")
+
+    def test_providers(self):
+        """Where there is a GPU, a provider that cannot start all the same is left for the CPU, or not, as in ONNX Runtime."""
+        with unittest.mock.patch.object(rewright.session._core, "has_cuda_device", lambda: True):
+            session = rewright.InferenceSession(one_node("Neg"), providers=["CUDAExecutionProvider", "CPUExecutionProvider"])
+            self.assertEqual(session.get_providers(), ["CUDAExecutionProvider", "CPUExecutionProvider"])
+            missing = [("CUDAExecutionProvider", {"device_id": 9})]
+            with self.assertWarnsRegex(UserWarning, "no GPU 9.*going on with CPUExecutionProvider"):
+                session = rewright.InferenceSession(one_node("Neg"), providers=missing)
+            self.assertEqual(session.get_providers(), ["CPUExecutionProvider"])
+            x = self.x[:4]
+            self.assertEqual(session.run(None, {"x": x})[0].tolist(), (-x).tolist())
+            with self.assertRaisesRegex(rewright.MissingError, "no GPU 9"):
+                rewright.InferenceSession(one_node("Neg"), providers=missing, enable_fallback=False)
 
 
 if __name__ == "__main__":
