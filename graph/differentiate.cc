@@ -18,6 +18,24 @@ std::string described(const Node& node) {
   return node.op ? "a node " + node.op->name() : "an opaque node";
 }
 
+// An opaque node with other inputs. Sizes that only its execution tells could be others then, under the same names.
+std::vector<ValueId> opaque_copy(Graph& graph, const Node& node, std::vector<ValueId> inputs) {
+  Node copy = node;
+  copy.inputs = std::move(inputs);
+  for (ValueId& output : copy.outputs) {
+    if (output == kNoValue) continue;
+    Value value = graph.value(output);
+    if (!value.shape_known || !all_constant(value.type.shape))
+      throw Error(ErrorCode::kUnsupported,
+                  described(node) + " has sizes that are not known, and cannot be computed again: " + node.opaque_reason);
+    value.name.clear();
+    output = graph.add_value(std::move(value));
+  }
+  std::vector<ValueId> outputs = copy.outputs;
+  graph.add_raw(std::move(copy));
+  return outputs;
+}
+
 // y with other values for these variables, by nodes of its own.
 ValueId computed_at(Graph& graph, ValueId y, std::span<const ValueId> variables, std::span<const ValueId> at) {
   std::map<ValueId, ValueId> now;
@@ -41,8 +59,8 @@ ValueId computed_at(Graph& graph, ValueId y, std::span<const ValueId> variables,
     for (ValueId& input : inputs)
       if (const auto other = now.find(input); other != now.end()) input = other->second;
     if (inputs == node->inputs) continue;
-    if (!node->op) throw Error(ErrorCode::kUnsupported, described(*node) + " is not understood: " + node->opaque_reason);
-    const std::vector<ValueId> outputs = graph.add_node(*node->op, node->attributes, std::move(inputs));
+    const std::vector<ValueId> outputs = node->op ? graph.add_node(*node->op, node->attributes, std::move(inputs))
+                                                  : opaque_copy(graph, *node, std::move(inputs));
     for (std::size_t k = 0; k < node->outputs.size(); ++k)
       if (node->outputs[k] != kNoValue && !now.contains(node->outputs[k])) now[node->outputs[k]] = outputs[k];
   }

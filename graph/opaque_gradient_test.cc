@@ -216,6 +216,23 @@ TEST_CASE("ONNX's Gradient through a branch") {
   CHECK(no[1].reals() == std::vector<double>{0, 0});
 }
 
+TEST_CASE("ONNX's Gradient through a branch, at other values") {
+  const Graph graph = import_onnx_bytes(text_bytes(R"(agraph (float[2] x, float[2] z, bool go) => (float[2] y, float[2] dx) {
+    y = If (go) <then_branch = a () => (float[2] t) { t = Mul (x, x) }, else_branch = b () => (float[2] e) { e = Neg (x) }>
+    dx = ai.onnx.preview.training.Gradient <xs = ["x"], y = "y"> (z)
+  })",
+                                                   17, ", \"ai.onnx.preview.training\" : 1"),
+                                        "test");
+  const auto row = [](double a, double b) { return Tensor::from_reals(DataType::kFloat, {2}, std::vector{a, b}); };
+  const Graph again = import_onnx_bytes(export_onnx_bytes(graph), "again");
+  for (const Graph* g : {&graph, &again}) {
+    const Values yes =
+        interpret(*g, Values{row(1, 2), row(3, 4), Tensor::from_integers(DataType::kBool, {}, std::vector<std::int64_t>{1})});
+    CHECK(yes[0].reals() == std::vector<double>{1, 4});
+    CHECK(yes[1].reals() == std::vector<double>{6, 8});
+  }
+}
+
 TEST_CASE("an opaque node without a gradient says why") {
   ImportOptions options;
   options.procedures_as_graphs = true;
