@@ -54,6 +54,18 @@ function(rewright_test name)
   add_dependencies(unit_tests ${name})
 endfunction()
 
+# rewright_process_tests(NAME TARGET COUNTS ...)
+# The [distribution] tests of a rewright_test by so many processes of mpirun at a time, as NAME_2, NAME_3 and so on.
+function(rewright_process_tests name target)
+  add_dependencies(${target} rewright_mpi)
+  foreach(processes IN LISTS ARGN)
+    add_test(NAME ${name}_${processes} COMMAND ${MPIEXEC_EXECUTABLE} --allow-run-as-root --oversubscribe -n ${processes}
+                                               $<TARGET_FILE:${target}> [distribution])
+    # What Open MPI allocates for as long as a process runs, it does not free.
+    set_tests_properties(${name}_${processes} PROPERTIES LABELS unit TIMEOUT 300 ENVIRONMENT ASAN_OPTIONS=detect_leaks=0)
+  endforeach()
+endfunction()
+
 # rewright_protobuf(NAME PROTOS ...)
 # A static library of the C++ classes of the schemas, which include each other and are included relative to the root:
 # rules/rules.proto is #include "rules/rules.pb.h".

@@ -26,7 +26,7 @@ using Bytes = std::span<std::byte>;
 
 // Buckets that wait to be exchanged, or are, while gradients are computed: few where memory is the point.
 constexpr std::size_t kInFlight = 3, kInFlightInParts = 1;
-// Anything that waits, where parameters are fetched: of these there is never more than one ahead.
+// No limit, for what does not pile up: of fetched parameters one is ahead, and sums are waited for.
 constexpr std::size_t kAny = ~std::size_t{0};
 
 // How many bytes there are of a kind, and were at most. Two threads allocate and free.
@@ -368,17 +368,12 @@ struct ParallelStep::State {
     send_what_is_complete();
   }
 
-  std::size_t in_flight() const {
-    if (exchange.zero == 3) return kInFlightInParts + 1;  // the parameter that comes next
-    return exchange.zero == 2 ? kInFlightInParts : kInFlight;
-  }
-
   // In the same order in all processes.
   void send_what_is_complete() {
     for (; sent < missing.size() && missing[sent] == 0; ++sent) {
       const std::size_t b = sent;
       if (queue)
-        queue->add([this, b] { exchange_bucket(b); }, in_flight());
+        queue->add([this, b] { exchange_bucket(b); }, exchange.zero >= 2 ? kInFlightInParts : kInFlight);
       else
         exchange_bucket(b);
     }
