@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 #include "operators/error.h"
 #include "optimizer/saturation/integer_program.h"
-#include "runtime/mixed.h"
 
 namespace rewright {
 
@@ -347,8 +346,9 @@ Rematerialized rematerialize(const Graph& graph, const MemoryBudget& budget, Com
   std::string message;
   if (processes.rank() == 0) {
     const auto measure = [&](const Graph& g) -> std::size_t {
-      if (const std::size_t planned = prepare_session(backend, g, options)->peak_bytes()) return planned;
-      std::vector<NodeCost> costs = estimated(g);  // a backend without plans
+      const bool is_planned = std::ranges::all_of(g.nodes(), [](const auto& node) { return node->op != nullptr; });
+      if (const std::size_t planned = is_planned ? backend.prepare(g, options)->peak_bytes() : 0) return planned;
+      std::vector<NodeCost> costs = estimated(g);  // a backend without plans, or a graph that it has only parts of
       const Graph ordered = in_order_of_execution(g, costs);
       return planned_bytes(ordered, costs);
     };
