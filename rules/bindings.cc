@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "operators/error.h"
+#include "rules/rule_functions.h"
 
 namespace rewright {
 
@@ -21,58 +22,6 @@ bool mentions_variables(const Expression& e) {
 }
 
 const Index* as_index(const AttributeValue* value) { return value ? std::get_if<Index>(value) : nullptr; }
-
-// The list's element at a known position; nothing if it is outside.
-std::optional<Index> element(const Indices& list, const Index& position) {
-  const auto i = position.constant();
-  if (!i || *i < 0 || *i >= static_cast<std::int64_t>(list.size())) return std::nullopt;
-  return list[static_cast<std::size_t>(*i)];
-}
-
-std::optional<Indices> compose(const Indices& p, const Indices& q) {
-  Indices result;
-  for (const Index& i : q) {
-    const auto e = element(p, i);
-    if (!e) return std::nullopt;
-    result.push_back(*e);
-  }
-  return result;
-}
-
-std::optional<Indices> inverse(const Indices& p) {
-  Indices result(p.size(), Index(-1));
-  for (std::size_t i = 0; i < p.size(); ++i) {
-    if (!element(p, p[i])) return std::nullopt;
-    result[static_cast<std::size_t>(p[i].value())] = Index(i);
-  }
-  if (std::find(result.begin(), result.end(), Index(-1)) != result.end()) return std::nullopt;
-  return result;
-}
-
-std::optional<Indices> elementwise(const Indices& a, const Indices& b, Index (*f)(const Index&, const Index&)) {
-  if (a.size() != b.size()) return std::nullopt;
-  Indices result;
-  for (std::size_t i = 0; i < a.size(); ++i) result.push_back(f(a[i], b[i]));
-  return result;
-}
-
-// Lists of ranks: longer ones are refused, so that a rule cannot ask for much memory.
-constexpr std::int64_t kMaximumLength = 1000;
-
-std::optional<Indices> with_position(Indices list, const Index& position, const Index* value, char how) {
-  const auto i = position.constant();
-  const auto end = static_cast<std::int64_t>(list.size()) + (how == 'i' ? 1 : 0);
-  if (!i || *i < 0 || *i >= end) return std::nullopt;
-  if (how == 'i') list.insert(list.begin() + *i, *value);
-  if (how == 'w') list[static_cast<std::size_t>(*i)] = *value;
-  if (how == 'r') list.erase(list.begin() + *i);
-  return list;
-}
-
-std::optional<AttributeValue> lift(std::optional<Indices> list) {
-  if (!list) return std::nullopt;
-  return AttributeValue(std::move(*list));
-}
 
 }  // namespace
 
@@ -358,83 +307,28 @@ std::optional<AttributeValue> Bindings::try_evaluate(const Expression& e) const 
 std::optional<AttributeValue> Bindings::call(const Expression& e) const {
   const RuleFunction* f = find_rule_function(e.name);
   if (!f || f->arguments.size() != e.arguments.size()) return std::nullopt;
-  std::vector<const Indices*> lists;
-  std::vector<Index> indices;
-  std::vector<Real> reals;
-  const TensorType* input = nullptr;
+  RuleArguments arguments;
   std::vector<AttributeValue> values(e.arguments.size());
   for (std::size_t i = 0; i < e.arguments.size(); ++i) {
     if (f->arguments[i] == 'x') {
       const auto number = input_number(e.arguments[i].name);
       if (!number || *number >= inputs_.size() || !inputs_[*number]) return std::nullopt;
-      input = &*inputs_[*number];
+      arguments.input = &*inputs_[*number];
       continue;
     }
     auto value = try_evaluate(e.arguments[i]);
     if (!value) return std::nullopt;
     values[i] = std::move(*value);
     if (f->arguments[i] == 'l' && std::holds_alternative<Indices>(values[i]))
-      lists.push_back(&std::get<Indices>(values[i]));
+      arguments.lists.push_back(&std::get<Indices>(values[i]));
     else if (f->arguments[i] == 'i' && std::holds_alternative<Index>(values[i]))
-      indices.push_back(std::get<Index>(values[i]));
+      arguments.indices.push_back(std::get<Index>(values[i]));
     else if (f->arguments[i] == 'r' && std::holds_alternative<Real>(values[i]))
-      reals.push_back(std::get<Real>(values[i]));
+      arguments.reals.push_back(std::get<Real>(values[i]));
     else
       return std::nullopt;
   }
-  const auto index = [](std::optional<Index> value) -> std::optional<AttributeValue> {
-    return value ? std::optional<AttributeValue>(std::move(*value)) : std::nullopt;
-  };
-  try {
-    const std::string& n = e.name;
-    if (n == "rank") return AttributeValue(Index(input->rank()));
-    if (n == "size") return index(element(input->shape, indices[0]));
-    if (n == "length") return AttributeValue(Index(lists[0]->size()));
-    if (n == "at") return index(element(*lists[0], indices[0]));
-    if (n == "product") return AttributeValue(product(*lists[0]));
-    if (n == "position") {
-      for (std::size_t i = 0; i < lists[0]->size(); ++i) {
-        const auto found = equal((*lists[0])[i], indices[0]).decided();
-        if (!found) return std::nullopt;
-        if (*found) return AttributeValue(Index(i));
-      }
-      return std::nullopt;
-    }
-    if (n == "shape") return AttributeValue(input->shape);
-    if (n == "compose") return lift(compose(*lists[0], *lists[1]));
-    if (n == "inverse") return lift(inverse(*lists[0]));
-    if (n == "identity" || n == "repeat") {
-      const auto count = indices.back().constant();
-      if (!count || *count < 0 || *count > kMaximumLength) return std::nullopt;
-      Indices result;
-      for (std::int64_t i = 0; i < *count; ++i) result.push_back(n == "repeat" ? indices[0] : Index(i));
-      return AttributeValue(std::move(result));
-    }
-    if (n == "join") {
-      Indices result = *lists[0];
-      result.insert(result.end(), lists[1]->begin(), lists[1]->end());
-      return AttributeValue(std::move(result));
-    }
-    if (n == "add") return lift(elementwise(*lists[0], *lists[1], [](const Index& a, const Index& b) { return a + b; }));
-    if (n == "subtract") return lift(elementwise(*lists[0], *lists[1], [](const Index& a, const Index& b) { return a - b; }));
-    if (n == "multiply") return lift(elementwise(*lists[0], *lists[1], [](const Index& a, const Index& b) { return a * b; }));
-    if (n == "with") return lift(with_position(*lists[0], indices[0], &indices[1], 'w'));
-    if (n == "insert") return lift(with_position(*lists[0], indices[0], &indices[1], 'i'));
-    if (n == "remove") return lift(with_position(*lists[0], indices[0], nullptr, 'r'));
-    if (n == "slice") {
-      const auto begin = indices[0].constant(), end = indices[1].constant();
-      if (!begin || !end || *begin < 0 || *begin > *end || *end > static_cast<std::int64_t>(lists[0]->size()))
-        return std::nullopt;
-      return AttributeValue(Indices(lists[0]->begin() + *begin, lists[0]->begin() + *end));
-    }
-    for (const Real& r : reals)
-      if (!r.symbol.empty()) return std::nullopt;
-    if (n == "plus") return AttributeValue(Real(reals[0].value + reals[1].value));
-    if (n == "times") return AttributeValue(Real(reals[0].value * reals[1].value));
-    if (n == "negative") return AttributeValue(Real(-reals[0].value));
-  } catch (const Error&) {  // overflow
-  }
-  return std::nullopt;
+  return value_of(*f, arguments);
 }
 
 AttributeValue Bindings::evaluate(const Expression& expression) const {

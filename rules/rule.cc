@@ -10,27 +10,6 @@
 
 namespace rewright {
 
-std::span<const RuleFunction> rule_functions() {
-  using R = RuleFunction::Result;
-  static constexpr std::array<RuleFunction, 22> kFunctions = {{
-      {"rank", "x", R::kIndex},       {"size", "xi", R::kIndex},       {"length", "l", R::kIndex},
-      {"at", "li", R::kIndex},        {"product", "l", R::kIndex},     {"position", "li", R::kIndex},
-      {"shape", "x", R::kIndices},    {"compose", "ll", R::kIndices},  {"inverse", "l", R::kIndices},
-      {"identity", "i", R::kIndices}, {"repeat", "ii", R::kIndices},   {"join", "ll", R::kIndices},
-      {"add", "ll", R::kIndices},     {"subtract", "ll", R::kIndices}, {"multiply", "ll", R::kIndices},
-      {"with", "lii", R::kIndices},   {"insert", "lii", R::kIndices},  {"remove", "li", R::kIndices},
-      {"slice", "lii", R::kIndices},  {"plus", "rr", R::kReal},        {"times", "rr", R::kReal},
-      {"negative", "r", R::kReal},
-  }};
-  return kFunctions;
-}
-
-const RuleFunction* find_rule_function(std::string_view name) {
-  for (const RuleFunction& f : rule_functions())
-    if (f.name == name) return &f;
-  return nullptr;
-}
-
 std::string_view name(MathClass math) {
   switch (math) {
     case MathClass::kExact:
