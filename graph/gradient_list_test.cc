@@ -59,7 +59,9 @@ std::string page() {
   text += "## Those that have one\n\n";
   section(Way::kDefinition, "By a definition here, checked by finite differences (`graph/differentiate_test.cc`)");
   section(Way::kFunction, "By the body of the function that ONNX says they are");
-  section(Way::kProcedure, "As a graph of operators (`graph/onnx_procedure_test.cc`); sequences must have a known length");
+  section(Way::kProcedure,
+          "As a graph of operators (`graph/onnx_procedure_test.cc`); sequences must have a known length, and the maximum of "
+          "RoiAlign a sampling_ratio");
   section(
       Way::kOpaque,
       "By nodes of ONNX beside operators, where sizes or the branch that is taken are only known while the graph is executed "
