@@ -68,7 +68,7 @@ void check_sizes(Bytes bytes, const std::string& name) {
                         tile_height = number(text, at + 28, 4), components = number(text, at + 40, 2);
     if (right <= left || bottom <= top || tile_width == 0 || tile_height == 0)
       refuse_picture(name, "is a damaged JPEG 2000 file: it has no size");
-    blank_picture(static_cast<std::int64_t>(bottom - top), static_cast<std::int64_t>(right - left), name);
+    check_picture_size(static_cast<std::int64_t>(bottom - top), static_cast<std::int64_t>(right - left), name);
     if (components == 0 || components > kMostComponents)
       refuse_picture(name, "is a JPEG 2000 file of " + std::to_string(components) + " components, which is not read");
     if (((right + tile_width - 1) / tile_width) * ((bottom + tile_height - 1) / tile_height) > bytes.size() / 14)

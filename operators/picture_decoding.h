@@ -15,7 +15,8 @@ inline constexpr std::int64_t kRgb = 3;
 using Bytes = std::span<const std::byte>;
 
 [[noreturn]] void refuse_picture(const std::string& name, const std::string& why);
-// Checks the size before anything is allocated.
+void check_picture_size(std::int64_t height, std::int64_t width, const std::string& name);
+// Of a size that is checked before anything is allocated.
 Picture blank_picture(std::int64_t height, std::int64_t width, const std::string& name);
 // A value from 0 to 255 of which alpha / 255 covers black.
 inline std::uint8_t over_black(int value, int alpha) { return static_cast<std::uint8_t>((value * alpha + 127) / 255); }

@@ -148,9 +148,13 @@ class Decoder {
 
 void refuse_picture(const std::string& name, const std::string& why) { throw Error(ErrorCode::kBadInput, why, name); }
 
-Picture blank_picture(std::int64_t height, std::int64_t width, const std::string& name) {
+void check_picture_size(std::int64_t height, std::int64_t width, const std::string& name) {
   if (height < 1 || width < 1 || height > kMostPixels / width)
     refuse_picture(name, "is a picture of " + std::to_string(height) + " x " + std::to_string(width) + " pixels");
+}
+
+Picture blank_picture(std::int64_t height, std::int64_t width, const std::string& name) {
+  check_picture_size(height, width, name);
   return {height, width, kRgb, std::vector<std::uint8_t>(static_cast<std::size_t>(height * width * kRgb))};
 }
 
