@@ -169,7 +169,7 @@ TEST_CASE("means and maxima of regions as graphs") {
 
 TEST_CASE("the largest elements of regions as graphs") {
   check(
-      "agraph (double[2, 3, 6, 5] x) => (double[4, 3, 2, 3] y) <double[4, 5] rois = {0, 0, 1, 4, 5, 1, 2, 2, 2, 2, 1, -9, -8, "
+      "agraph (double[2, 1, 6, 5] x) => (double[4, 1, 2, 3] y) <double[4, 5] rois = {0, 0, 1, 4, 5, 1, 2, 2, 2, 2, 1, -9, -8, "
       "30, "
       "20, 0, 8, 9, 10, 11}> { y = MaxRoiPool <pooled_shape = [2, 3], spatial_scale = 0.7> (x, rois) }",
       "MaxRoiPool");
