@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <memory>
 #include <random>
 
 #include "graph/builder.h"
@@ -121,6 +122,24 @@ TEST_CASE("weights and statistics that start as equal numbers are trained apart"
       for (const char* layer : {"1", "2"})
         for (const double v : now.at(name + layer).reals()) CHECK(v != start);
     }
+  }
+}
+
+TEST_CASE("nothing is kept of the weights that training starts from") {
+  const Dataset examples = data();
+  const auto alone = make_local_communicator();
+  for (const std::int64_t shards : {1, 2}) {
+    const auto memory = std::make_shared<const std::vector<float>>(6, 0.5f);
+    Graph graph;
+    NodeBuilder b(graph);
+    const ValueId x = graph.add_input("x", {DataType::kFloat, {Index::symbol("N"), 3}});
+    const auto* bytes = reinterpret_cast<const std::byte*>(memory->data());
+    const ValueId w = graph.add_constant(Tensor(DataType::kFloat, {3, 2}, memory, bytes), "w");
+    graph.add_output("y", b.add("MatMul", {x, w}));
+    Trainer trainer(std::move(graph), examples, options(shards), *alone, reference_backend());
+    CHECK(memory.use_count() == 1);
+    CHECK(trainer.run({}, {}));
+    CHECK(trainer.trained().value(w).constant.reals() != std::vector<double>(6, 0.5));
   }
 }
 
