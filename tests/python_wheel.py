@@ -13,6 +13,7 @@ import tempfile
 import zipfile
 
 REWRIGHT, BUILD, SOURCE = sys.argv[1:4]
+CACHE = os.environ.get("REWRIGHT_CACHE") or os.path.join(os.path.expanduser("~"), ".cache", "rewright")
 # What ONNX needs, too.
 PACKAGES = ["numpy", "onnx", "ml_dtypes", "protobuf", "typing_extensions"]
 # Of every Linux that the wheel is for.
@@ -64,13 +65,14 @@ def fresh_environment(folder):
     return os.path.join(environment, "bin", "python"), packages
 
 
-def says_nothing_of_the_build(package):
+def says_nothing_of_the_build(archive, package):
+    """No file of the wheel holds the folders that it was built from and in, and none looks for libraries in the cache."""
+    folders = {path.encode() for folder in (BUILD, SOURCE) for path in (os.path.abspath(folder), os.path.realpath(folder))}
+    found = [(name, folder) for name in archive.namelist() for folder in folders if folder in archive.read(name)]
+    assert not found, found
     for file in glob.glob(os.path.join(package, "**"), recursive=True):
-        if os.path.isfile(file):
-            assert not os.path.islink(file), file
-            if ".so" in file or file.endswith("/rewright"):
-                dynamic = run("readelf", "-d", file)
-                assert BUILD not in dynamic and SOURCE not in dynamic and ".cache" not in dynamic, dynamic
+        if os.path.isfile(file) and (".so" in file or file.endswith("/rewright")):
+            assert CACHE not in run("readelf", "-d", file), file
 
 
 def of_python():
@@ -85,12 +87,13 @@ def main():
         python, packages = fresh_environment(folder)
         with zipfile.ZipFile(wheel) as archive:
             names = archive.namelist()
+            assert not [info.filename for info in archive.infolist() if info.external_attr >> 28 == 0xA], "there are links"
             archive.extractall(packages)
+            says_nothing_of_the_build(archive, os.path.join(packages, "rewright"))
         for part in ("rewright/py.typed", "rewright/_native/_core.pyi", "rewright/_native/rewright"):
             assert part in names, names
         program = os.path.join(packages, "rewright", "_native", "rewright")
         os.chmod(program, 0o755)  # as installers do
-        says_nothing_of_the_build(os.path.join(packages, "rewright"))
         model, faster = os.path.join(folder, "model.onnx"), os.path.join(folder, "faster.onnx")
         clean = {"PATH": "/usr/bin:/bin", "HOME": folder}
         run(python, "-m", "rewright", "models", "build", "squeezenet", "-o", model, "--quiet", cwd=folder, env=clean)

@@ -68,7 +68,8 @@ bool is_on_gpu(nb::handle value) {
 // The array that a producer gives out. Of one on a GPU, what is done to it in any stream comes before what CUDA's legacy
 // default stream gets from now on: that is the one that sessions wait for.
 Array taken(nb::handle value, bool on_gpu) {
-  constexpr int kLegacyDefaultStream = 1;  // of the protocol: https://data-apis.org/array-api/latest/API_specification
+  // https://data-apis.org/array-api/latest/API_specification/generated/array_api.array.__dlpack__.html
+  constexpr int kLegacyDefaultStream = 1;
   if (on_gpu) return nb::cast<Array>(value.attr("__dlpack__")(nb::arg("stream") = kLegacyDefaultStream));
   return Array(nb::cast<nb::ndarray<nb::ro, nb::c_contig>>(value));
 }
