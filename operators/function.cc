@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "operators/identity.h"
+#include "operators/power_of_two.h"
 
 namespace rewright {
 
@@ -150,6 +151,17 @@ const Function nearest_float = {.name = "nearest_float",
                                 .monotone = true,
                                 .idempotent = true,
                                 .symmetry = Symmetry::kOdd};
+const Function power_of_two = {.name = "power_of_two",
+                               .arity = 1,
+                               .real =
+                                   [](D x) {
+                                     const double magnitude = std::fabs(x[0]);
+                                     if (magnitude == 0 || !std::isfinite(magnitude)) return magnitude;
+                                     return std::ldexp(1.0, std::ilogb(magnitude));
+                                   },
+                               .zero_at_zero = true,
+                               .idempotent = true,
+                               .symmetry = Symmetry::kEven};
 // The remainder with the divisor's sign (the quotient is rounded down), and the one with the dividend's (towards zero).
 const Function floor_modulo = {.name = "modulo",
                                .arity = 2,
@@ -210,18 +222,18 @@ const Function shift_right_unsigned = integral("shift_right_unsigned", 2, [](I x
 
 std::span<const Function* const> all_functions() {
   using namespace functions;
-  static const std::array<const Function*, 45> kAll = {&exp,          &log,          &sqrt,           &rsqrt,
-                                                       &erf,          &tanh,         &sigmoid,        &sin,
-                                                       &cos,          &tan,          &asin,           &acos,
-                                                       &atan,         &sinh,         &cosh,           &asinh,
-                                                       &acosh,        &atanh,        &softplus,       &pow,
-                                                       &abs,          &sign,         &floor,          &ceil,
-                                                       &round_even,   &floor_modulo, &integer_divide, &truncated_modulo,
-                                                       &equal,        &less,         &less_equal,     &logical_not,
-                                                       &logical_and,  &logical_or,   &logical_xor,    &is_nan,
-                                                       &is_infinite,  &bit_and,      &bit_or,         &bit_xor,
-                                                       &bit_not,      &shift_left,   &shift_right,    &shift_right_unsigned,
-                                                       &nearest_float};
+  static const std::array<const Function*, 46> kAll = {&exp,           &log,          &sqrt,           &rsqrt,
+                                                       &erf,           &tanh,         &sigmoid,        &sin,
+                                                       &cos,           &tan,          &asin,           &acos,
+                                                       &atan,          &sinh,         &cosh,           &asinh,
+                                                       &acosh,         &atanh,        &softplus,       &pow,
+                                                       &abs,           &sign,         &floor,          &ceil,
+                                                       &round_even,    &floor_modulo, &integer_divide, &truncated_modulo,
+                                                       &equal,         &less,         &less_equal,     &logical_not,
+                                                       &logical_and,   &logical_or,   &logical_xor,    &is_nan,
+                                                       &is_infinite,   &bit_and,      &bit_or,         &bit_xor,
+                                                       &bit_not,       &shift_left,   &shift_right,    &shift_right_unsigned,
+                                                       &nearest_float, &power_of_two};
   return kAll;
 }
 

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "operators/families.h"
 #include "operators/operator.h"
+#include "operators/power_of_two.h"
 
 namespace rewright {
 
@@ -96,24 +98,20 @@ struct StochasticRound {
               [&] { return std::string("x must be real and its bits int64"); });
     d.require(short_format(to).has_value(), [&] { return std::string(name(to)) + " is no type of 16 bits"; });
     d.require(in[0].shape() == in[1].shape(), [&] { return std::string("x and its bits have different shapes"); });
-    d.output_without_denotation(to, in[0].shape());
-    return d;
-  }
-
-  std::vector<Tensor> execute(std::span<const Tensor> in) const {
     const auto [digits, lowest] = short_format(to).value();
-    std::vector<double> x = in[0].reals();
-    const std::vector<std::int64_t> bits = in[1].integers();
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      if (!std::isfinite(x[i]) || x[i] == 0) continue;
-      int exponent = 0;
-      std::frexp(x[i], &exponent);
-      const int unit = std::max(exponent - digits, lowest);
-      const double scaled = std::ldexp(std::abs(x[i]), -unit), below = std::floor(scaled);
-      const bool up = std::ldexp(static_cast<double>(bits[i]), -32) < scaled - below;
-      x[i] = std::copysign(std::ldexp(below + (up ? 1 : 0), unit), x[i]);
-    }
-    return {Tensor::from_reals(to, in[0].sizes(), x)};
+    d.output(to, in[0].shape(), [=, x = in[0], bits = in[1], digits = digits, lowest = lowest](const Indices& i) {
+      const Element value = x(i), magnitude = apply(functions::abs, value);
+      const Element power = maximum(apply(functions::power_of_two, magnitude), real(std::ldexp(1.0, lowest + digits - 1)));
+      const Element unit = power * real(std::ldexp(1.0, 1 - digits));
+      // Exact in float, too: powers of two are divided by, and of x's digits those below the unit are left.
+      const Element scaled = magnitude / unit, below = apply(functions::floor, scaled);
+      const Element rest = convert(apply(functions::ceil, (scaled - below) * real(std::ldexp(1.0, 32))), Scalar::kInteger);
+      const Element up = select(apply(functions::less, bits(i), rest), real(1), real(0));
+      const Element finite = apply(functions::less, magnitude, real(std::numeric_limits<double>::infinity()));
+      const Element changes = apply(functions::logical_and, finite, apply(functions::less, real(0), magnitude));
+      return select(changes, apply(functions::sign, value) * ((below + up) * unit), value);
+    });
+    return d;
   }
 
   static void onnx(OnnxMapping& m) {

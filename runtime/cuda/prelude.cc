@@ -4,6 +4,7 @@
 
 #include "operators/error.h"
 #include "operators/function.h"
+#include "operators/power_of_two.h"
 #include "operators/small_float.h"
 #include "runtime/cuda/generated_kernel.h"
 #include "runtime/cuda/source_names.h"
@@ -60,6 +61,7 @@ std::span<const FunctionSource> function_sources() {
       {&is_nan, "x != x", ""},
       {&is_infinite, "x == infinity() || x == -infinity()", ""},
       {&nearest_float, "real((float)x)", ""},
+      {&power_of_two, "x == 0 || !(::fabs(x) < infinity()) ? ::fabs(x) : ::ldexp(real(1), ::ilogb(x))", ""},
       {&bit_and, "", "x & y"},
       {&bit_or, "", "x | y"},
       {&bit_xor, "", "x ^ y"},
@@ -233,6 +235,31 @@ struct Sum { template <class T> INLINE T of(T a, T b) { return plus(a, b); } };
 struct Product { template <class T> INLINE T of(T a, T b) { return times(a, b); } };
 struct Max { template <class T> INLINE T of(T a, T b) { return larger(a, b); } };
 struct Min { template <class T> INLINE T of(T a, T b) { return smaller(a, b); } };
+// The first of a list of numbers that is then in ascending order: merging from pairs on (Knuth, The Art of Computer Programming,
+// volume 3, section 5.2.4). next[r] follows r; -1 ends the list.
+INLINE int sorted_list(int head, int* next) {
+  for (int length = 1;; length *= 2) {
+    int p = head, tail = -1, merges = 0;
+    head = -1;
+    while (p >= 0) {
+      ++merges;
+      int q = p, of_p = 0, of_q = length;
+      for (; of_p < length && q >= 0; ++of_p) q = next[q];
+      while (of_p > 0 || (of_q > 0 && q >= 0)) {
+        const bool take_q = of_p == 0 || (of_q > 0 && q >= 0 && q < p);
+        const int taken = take_q ? q : p;
+        if (take_q) q = next[q], --of_q;
+        else p = next[p], --of_p;
+        if (tail >= 0) next[tail] = taken;
+        else head = taken;
+        tail = taken;
+      }
+      p = q;
+    }
+    next[tail] = -1;
+    if (merges <= 1) return head;
+  }
+}
 // The result of all lanes of a row, in every lane.
 template <int LANES, class Op, class T> INLINE T across(T x) {
   if (LANES == 1) return x;

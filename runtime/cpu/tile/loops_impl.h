@@ -9,7 +9,9 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
+#include "operators/power_of_two.h"
 #include "operators/tensor.h"
 #include "runtime/cpu/error_function_impl.h"
 #include "runtime/cpu/tile/loops_isa.h"
@@ -385,6 +387,18 @@ void nearest_float(R* d, const R* a, Count n) {
 #pragma GCC ivdep
   for (Count i = 0; i < n; ++i) d[i] = static_cast<float>(a[i]);
 }
+template <class R>
+void power_of_two(R* d, const R* a, Count n) {
+  using Bits = std::conditional_t<sizeof(R) == 4, std::uint32_t, std::uint64_t>;
+  constexpr Bits kExponent = std::bit_cast<Bits>(std::numeric_limits<R>::infinity());
+  constexpr R kUp = R(0x1p64), kDown = R(0x1p-64);  // numbers below the smallest normal one have no exponent of their own
+#pragma GCC ivdep
+  for (Count i = 0; i < n; ++i) {
+    const R x = std::fabs(a[i]), scaled = x < std::numeric_limits<R>::min() ? x * kUp : x;
+    const R power = std::bit_cast<R>(std::bit_cast<Bits>(scaled) & kExponent);
+    d[i] = x != x ? x : x < std::numeric_limits<R>::min() ? power * kDown : power;
+  }
+}
 
 // A loop over a SLEEF function; the rest of the last vector is filled up.
 #define REWRIGHT_SLEEF_LOOP_OF(T, S, name, bound)                                                                              \
@@ -523,7 +537,8 @@ typename RealLoops<R>::Unary find_unary(const Function& f) {
                {&fn::sqrt, square_root<R>},
                {&fn::rsqrt, inverse_square_root<R>},
                {&fn::round_even, round_even<R>},
-               {&fn::nearest_float, nearest_float<R>}};
+               {&fn::nearest_float, nearest_float<R>},
+               {&fn::power_of_two, power_of_two<R>}};
   for (const auto& entry : table)
     if (entry.function == &f) return entry.loop;
   return nullptr;
