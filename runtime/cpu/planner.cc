@@ -15,6 +15,7 @@
 #include "runtime/cpu/runner.h"
 #include "runtime/cpu/tile/stages.h"
 #include "runtime/fusion/contraction.h"
+#include "runtime/fusion/in_place.h"
 #include "runtime/fusion/pieces.h"
 
 namespace rewright::cpu {
@@ -47,21 +48,6 @@ class ReferenceKernel final : public Kernel {
   std::shared_ptr<const Node> node_;
   std::vector<TensorType> types_;
 };
-
-// Is each element of the operand read only for the element of the result that stands in its place?
-bool is_read_in_place(const Element& e, const Indices& position, int operand) {
-  using Kind = ElementNode::Kind;
-  if (e->kind == Kind::kReduce || e->kind == Kind::kChoose || e->kind == Kind::kFromIndex) return false;
-  if (e->kind == Kind::kRead) {
-    if (e->operand == operand) return !e->zero_outside && e->position == position;
-    bool computed = false;  // a position that is read from a tensor
-    for (const Index& i : e->position)
-      for_each_atom(i, [&](const Atom& atom) { computed = computed || atom.kind == Atom::Kind::kLoad; });
-    return !computed;
-  }
-  return std::all_of(e->arguments.begin(), e->arguments.end(),
-                     [&](const Element& a) { return is_read_in_place(a, position, operand); });
-}
 
 class TileKernel final : public Kernel {
  public:
@@ -330,7 +316,7 @@ bool Planner::add_tiles(const Element& element, const Indices& position, ValueId
     if (!plan_.options.replacements.empty())
       for (std::size_t k = 0; k < inputs.size(); ++k)
         if (types[k].type == out.type && types[k].sizes == out.sizes && types[k].layout == layout &&
-            is_read_in_place(element, position, static_cast<int>(k)))
+            fusion::is_read_in_place(element, position, static_cast<int>(k)))
           in_place.push_back(inputs[k]);
     add_step(std::make_unique<TileKernel>(std::move(*program)), std::move(inputs), {target}).read_in_place =
         std::move(in_place);

@@ -8,7 +8,6 @@
 
 #include "optimizer/optimize.h"
 #include "optimizer/time_in_turn.h"
-#include "runtime/cuda/device_memory.h"
 #include "runtime/cuda/execution.h"
 #include "runtime/cuda/plugin.h"
 
@@ -38,24 +37,6 @@ cuda::CudaOptions options_for(const cuda::Driver& driver, bool tf32) {
           .cache = cache_folder(),
           .choices = std::make_shared<cuda::Choices>(CostDatabase::default_file(), identity_of(driver))};
 }
-
-class CudaBackend final : public Backend, public cuda::MemoryOfDriver {
- public:
-  CudaBackend(int number, bool tf32) : CudaBackend(cuda::load_driver(number), number, tf32) {}
-  std::string name() const override { return "cuda"; }
-  std::unique_ptr<Session> prepare(const Graph& graph, const SessionOptions& options) const override {
-    return cuda::make_session(driver_, graph, options, options_);
-  }
-
- private:
-  CudaBackend(std::shared_ptr<cuda::Driver> driver, int number, bool tf32)
-      : MemoryOfDriver(driver, number), driver_(std::move(driver)), options_(options_for(*driver_, tf32)) {
-    options_.device = number;
-  }
-
-  std::shared_ptr<cuda::Driver> driver_;
-  cuda::CudaOptions options_;
-};
 
 // What a large product and large and small copies reach.
 Roofline measure_roofline(const std::shared_ptr<cuda::Driver>& driver, cuda::Precision precision) {
@@ -146,7 +127,12 @@ class CudaDevice final : public Device {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_cuda_backend(int number, bool tf32) { return std::make_unique<CudaBackend>(number, tf32); }
+std::unique_ptr<Backend> make_cuda_backend(int number, bool tf32) {
+  std::shared_ptr<cuda::Driver> driver = cuda::load_driver(number);
+  cuda::CudaOptions options = options_for(*driver, tf32);
+  options.device = number;
+  return cuda::make_backend(std::move(driver), options);
+}
 std::unique_ptr<Device> make_cuda_device(int number, bool tf32) { return std::make_unique<CudaDevice>(number, tf32); }
 
 bool has_cuda_device() { return !cuda_versions().empty(); }

@@ -63,6 +63,8 @@ class Driver {
   virtual void synchronize() = 0;
   // What the device's default stream has got so far, by whoever in this process, is done before what follows.
   virtual void wait_for_default_stream() = 0;
+  // The stream that work is started in, as the device's own interface knows it (a cudaStream_t).
+  virtual void* stream_handle() const = 0;
 
   // Source to what load() takes. Throws Error(kUnsupported) with the compiler's first message.
   virtual std::string compile(const std::string& source) = 0;

@@ -47,21 +47,24 @@ std::shared_ptr<DeviceMemory> ConstantStore::place(const Tensor& tensor, bool ch
   return memory;
 }
 
-Execution::Execution(std::shared_ptr<Driver> driver, Plan plan, ConstantStore& constants, const CudaOptions& options)
-    : driver_(std::move(driver)), plan_(std::move(plan)), addresses_(plan_.buffers.size()) {
+Execution::Execution(std::shared_ptr<Driver> driver, Plan plan, ConstantStore& constants, const CudaOptions& options,
+                     Residents residents)
+    : driver_(std::move(driver)), plan_(std::move(plan)), residents_(std::move(residents)), addresses_(plan_.buffers.size()) {
   workspaces_.resize(1), workspace_bytes_.resize(1);
   using Kind = DeviceMemory::Kind;
   const auto memory = [&](Kind kind, std::size_t bytes) { return std::make_unique<DeviceMemory>(driver_, kind, bytes); };
-  const auto place = [](const std::vector<TensorType>& types, std::vector<std::size_t>& offsets) {
+  const auto place = [](const std::vector<TensorType>& types, const std::vector<int>& places,
+                        std::vector<std::size_t>& offsets) {
     std::size_t bytes = 0;
-    for (const TensorType& t : types) {
+    for (std::size_t n = 0; n < types.size(); ++n) {
       offsets.push_back(bytes);
-      bytes += aligned(static_cast<std::size_t>(element_count(values(t.shape))) * byte_size(t.type));
+      if (places[n] < 0)
+        bytes += aligned(static_cast<std::size_t>(element_count(values(types[n].shape))) * byte_size(types[n].type));
     }
     return bytes;
   };
-  input_bytes_ = place(plan_.input_types, input_offsets_);
-  output_bytes_ = place(plan_.output_types, output_offsets_);
+  input_bytes_ = place(plan_.input_types, plan_.input_places, input_offsets_);
+  output_bytes_ = place(plan_.output_types, plan_.output_places, output_offsets_);
   arena_ = memory(Kind::kDevice, plan_.arena_bytes);
   inputs_ = memory(Kind::kDevice, input_bytes_);
   pinned_inputs_ = memory(Kind::kPinned, input_bytes_);
@@ -83,6 +86,9 @@ Execution::Execution(std::shared_ptr<Driver> driver, Plan plan, ConstantStore& c
       case Buffer::Kind::kConstant:
         constants_.push_back(constants.place(buffer.constant, buffer.channels_last));
         addresses_[b] = constants_.back()->data();
+        break;
+      case Buffer::Kind::kResident:
+        addresses_[b] = residents_.memory.at(static_cast<std::size_t>(buffer.number));
         break;
       case Buffer::Kind::kWorkspace:
         break;  // depends on the stream
@@ -140,7 +146,8 @@ void Execution::start_steps(std::size_t begin, std::size_t end) {
     driver_->use_stream(step.stream);
     if (!begun[static_cast<std::size_t>(step.stream)]) driver_->wait_for(steps);
     begun[static_cast<std::size_t>(step.stream)] = true;
-    for (const int w : step.waits) driver_->wait_for(w);
+    for (const int w : step.waits)
+      if (static_cast<std::size_t>(w) >= begin) driver_->wait_for(w);
     start(n);
     if (waited_for[n]) driver_->mark(static_cast<int>(n));
   }
@@ -189,30 +196,46 @@ void Execution::start(const Step& step, const Choice& choice, std::size_t stream
   for (std::size_t n = 0; n < way.steps.size(); ++n) start(way.steps[n], choice.steps[n], stream);
 }
 
-// Stretches of steps between those that the host executes are recorded as one; copies of inputs and outputs are part of the
-// first and of the last.
+// Stretches of steps between those that the host executes, and up to where outputs are announced, are recorded as one; copies
+// of inputs and outputs are part of the first and of the last.
 std::vector<Execution::Part> Execution::record(bool with_copies) {
   std::vector<Part> parts;
-  std::size_t next = 0;
-  do {
-    std::size_t end = next;
-    while (end < plan_.steps.size() && !std::holds_alternative<HostStep>(plan_.steps[end].work)) ++end;
-    parts.emplace_back(recorded([&] {
-      if (with_copies && next == 0 && input_bytes_ > 0) driver_->copy_in(inputs_->data(), pinned_inputs_->data(), input_bytes_);
-      if (next == 0 && flag_) driver_->copy_in(flag_->data(), pinned_flag_->data(), sizeof(int));
-      start_steps(next, end);
-      if (with_copies && end == plan_.steps.size()) {
-        for (std::size_t o = 0; o < plan_.outputs.size(); ++o) {
-          const auto bytes = plan_.buffers[static_cast<std::size_t>(plan_.outputs[o])].bytes;
-          if (bytes > 0) driver_->copy_out(pinned_outputs_->data() + output_offsets_[o], address(plan_.outputs[o]), bytes);
-        }
-      }
-      if (flag_ && end == plan_.steps.size()) driver_->copy_out(pinned_flag_->data() + sizeof(int), flag_->data(), sizeof(int));
-    }));
-    if (end < plan_.steps.size()) parts.emplace_back(end);
-    next = end + 1;
-  } while (next <= plan_.steps.size());
-  return parts;
+  std::size_t group = 0;
+  for (std::size_t begin = 0;;) {
+    const std::size_t end = end_of_stretch(begin);
+    parts.emplace_back(recorded([&] { start_stretch(begin, end, with_copies); }));
+    for (; group < plan_.announced_after.size() && plan_.announced_after[group] <= end; ++group)
+      parts.emplace_back(Announcement{group});
+    if (end == plan_.steps.size()) return parts;
+    const bool on_host = std::holds_alternative<HostStep>(plan_.steps[end].work);
+    if (on_host) parts.emplace_back(end);
+    begin = end + (on_host ? 1 : 0);
+  }
+}
+
+std::size_t Execution::end_of_stretch(std::size_t begin) const {
+  for (std::size_t end = begin; end < plan_.steps.size(); ++end) {
+    const bool announced =
+        std::find(plan_.announced_after.begin(), plan_.announced_after.end(), end) != plan_.announced_after.end();
+    if (std::holds_alternative<HostStep>(plan_.steps[end].work) || (end > begin && announced)) return end;
+  }
+  return plan_.steps.size();
+}
+
+void Execution::start_stretch(std::size_t begin, std::size_t end, bool with_copies) {
+  if (with_copies && begin == 0 && input_bytes_ > 0) driver_->copy_in(inputs_->data(), pinned_inputs_->data(), input_bytes_);
+  if (flag_ && begin == 0) driver_->copy_in(flag_->data(), pinned_flag_->data(), sizeof(int));
+  start_steps(begin, end);
+  if (end < plan_.steps.size()) return;
+  for (const Plan::Move& move : plan_.moves)
+    if (const auto bytes = plan_.buffers[static_cast<std::size_t>(move.buffer)].bytes; bytes > 0)
+      driver_->copy(residents_.memory.at(static_cast<std::size_t>(move.place)), address(move.buffer), bytes);
+  for (std::size_t o = 0; with_copies && o < plan_.outputs.size(); ++o) {
+    const auto bytes = plan_.buffers[static_cast<std::size_t>(plan_.outputs[o])].bytes;
+    if (bytes > 0 && plan_.output_places[o] < 0)
+      driver_->copy_out(pinned_outputs_->data() + output_offsets_[o], address(plan_.outputs[o]), bytes);
+  }
+  if (flag_) driver_->copy_out(pinned_flag_->data() + sizeof(int), flag_->data(), sizeof(int));
 }
 
 // It can be ended where the device waits for the host.
@@ -220,6 +243,8 @@ void Execution::run(const std::vector<Part>& parts) {
   for (const Part& part : parts) {
     if (const auto* recording = std::get_if<std::unique_ptr<Recording>>(&part)) {
       (*recording)->start();
+    } else if (const auto* known = std::get_if<Announcement>(&part)) {
+      residents_.announce(known->group);
     } else {
       run_on_host(std::get<std::size_t>(part));
       run_checkpoint();
@@ -255,7 +280,7 @@ void Execution::run_on_host(std::size_t n) {
 
 std::vector<Tensor> Execution::run(std::span<const Tensor> inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i].byte_count() > 0)
+    if (plan_.input_places[i] < 0 && inputs[i].byte_count() > 0)
       std::memcpy(pinned_inputs_->data() + input_offsets_[i], inputs[i].bytes().data(), inputs[i].byte_count());
   run_checkpoint();
   run(parts_);
@@ -263,6 +288,10 @@ std::vector<Tensor> Execution::run(std::span<const Tensor> inputs) {
   check_positions();
   std::vector<Tensor> outputs;
   for (std::size_t o = 0; o < plan_.outputs.size(); ++o) {
+    if (plan_.output_places[o] >= 0) {
+      outputs.emplace_back();
+      continue;
+    }
     Tensor t(plan_.output_types[o].type, values(plan_.output_types[o].shape));
     if (t.byte_count() > 0) std::memcpy(t.mutable_bytes().data(), pinned_outputs_->data() + output_offsets_[o], t.byte_count());
     outputs.push_back(std::move(t));
@@ -333,14 +362,19 @@ bool has_channels_last(const Plan& plan, Precision precision) {
 }  // namespace
 
 std::unique_ptr<Execution> prepare(const std::shared_ptr<Driver>& driver, const Graph& graph, ConstantStore& constants,
-                                   const CudaOptions& options) {
-  const auto make = [&](Plan plan) { return std::make_unique<Execution>(driver, std::move(plan), constants, options); };
-  if (options.channels_last) return make(make_plan(graph, {.channels_last = *options.channels_last}));
-  Plan last = make_plan(graph, {.channels_last = true});
+                                   const CudaOptions& options, const Residents& residents) {
+  const auto make = [&](Plan plan) {
+    return std::make_unique<Execution>(driver, std::move(plan), constants, options, residents);
+  };
+  const auto planned = [&](bool channels_last) {
+    return make_plan(graph, {.channels_last = channels_last, .places = residents.places});
+  };
+  if (options.channels_last) return make(planned(*options.channels_last));
+  Plan last = planned(true);
   const bool on_host = std::any_of(last.steps.begin(), last.steps.end(),
                                    [](const Step& step) { return std::holds_alternative<HostStep>(step.work); });
-  if (on_host || !has_channels_last(last, options.precision)) return make(make_plan(graph));
-  std::unique_ptr<Execution> first = make(make_plan(graph));
+  if (on_host || !has_channels_last(last, options.precision)) return make(planned(false));
+  std::unique_ptr<Execution> first = make(planned(false));
   try {
     std::unique_ptr<Execution> second = make(std::move(last));
     return first->measure(kChoosingRuns) <= second->measure(kChoosingRuns) ? std::move(first) : std::move(second);

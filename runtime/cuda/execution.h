@@ -50,9 +50,19 @@ class ConstantStore {
   std::map<std::pair<const std::byte*, bool>, Place> places_;
 };
 
+// What stays on the device from run to run.
+struct Residents {
+  Places places;
+  std::vector<std::byte*> memory;  // by place
+  // Called as soon as the work is started that computes a group of outputs, which is not done then.
+  std::function<void(std::size_t group)> announce;
+};
+
 class Execution {
  public:
-  Execution(std::shared_ptr<Driver> driver, Plan plan, ConstantStore& constants, const CudaOptions& options);
+  Execution(std::shared_ptr<Driver> driver, Plan plan, ConstantStore& constants, const CudaOptions& options,
+            Residents residents = {});
+  // Inputs that stay on the device are not looked at, and outputs that do are empty.
   std::vector<Tensor> run(std::span<const Tensor> inputs);
   // The same with inputs that lie anywhere, and outputs that go anywhere: see DeviceSession::run_placed. Fills `results`, which
   // has an empty tensor for each output; what it has filled when it throws is the caller's to let go.
@@ -72,7 +82,10 @@ class Execution {
     std::size_t way = 0;
     std::vector<Choice> steps;
   };
-  using Part = std::variant<std::unique_ptr<Recording>, std::size_t>;  // recorded steps, or a step on the host
+  struct Announcement {
+    std::size_t group;
+  };
+  using Part = std::variant<std::unique_ptr<Recording>, std::size_t, Announcement>;  // recorded steps, or a step on the host
 
   void load_kernels(const CudaOptions& options);
   void choose(const CudaOptions& options);
@@ -86,6 +99,8 @@ class Execution {
   void choose_streams(const CudaOptions& options);
   // With the copies of inputs to the device, and of outputs from it, or without.
   std::vector<Part> record(bool with_copies);
+  std::size_t end_of_stretch(std::size_t begin) const;
+  void start_stretch(std::size_t begin, std::size_t end, bool with_copies);
   void run(const std::vector<Part>& parts);
   void check_positions() const;
   std::unique_ptr<Recording> recorded(const std::function<void()>& work);
@@ -102,6 +117,7 @@ class Execution {
 
   std::shared_ptr<Driver> driver_;
   Plan plan_;
+  Residents residents_;
   std::unique_ptr<DeviceMemory> arena_, inputs_, flag_;
   std::vector<std::shared_ptr<DeviceMemory>> constants_;
   std::vector<std::unique_ptr<DeviceMemory>> workspaces_;  // by stream
@@ -118,7 +134,8 @@ class Execution {
 };
 
 // An execution of the graph, planned in the way that is measured to be fastest where the options leave a choice.
+// Preparing one overwrites what stays on the device.
 std::unique_ptr<Execution> prepare(const std::shared_ptr<Driver>& driver, const Graph& graph, ConstantStore& constants,
-                                   const CudaOptions& options);
+                                   const CudaOptions& options, const Residents& residents = {});
 
 }  // namespace rewright::cuda

@@ -210,12 +210,7 @@ class Generation {
     parameters += type_name(output_.type) + "* __restrict__ y";
     if (kernel_.checks_positions) parameters += ", int* outside";
     const std::string rest = "(" + parameters + ") {\n  typedef " + (wide ? "long long" : "int") + " index_t;\n" + body + "}\n";
-    char name[32];
-    std::snprintf(name, sizeof(name), "k%016llx",
-                  static_cast<unsigned long long>(hash_of(rest + (kernel_.in_double ? "d" : "f"))));
-    kernel_.name = name;
-    kernel_.source =
-        "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(kernel_.launch.threads) + ") " + kernel_.name + rest;
+    set_source(kernel_, rest);
   }
 
   const Element& element_;
@@ -232,9 +227,27 @@ class Generation {
 
 }  // namespace
 
+void set_source(GeneratedKernel& kernel, const std::string& from_parameters) {
+  char name[32];
+  std::snprintf(name, sizeof(name), "k%016llx",
+                static_cast<unsigned long long>(hash_of(from_parameters + (kernel.in_double ? "d" : "f"))));
+  kernel.name = name;
+  kernel.source = "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(kernel.launch.threads) + ") " +
+                  kernel.name + from_parameters;
+}
+
 GeneratedKernel generate_kernel(const Element& element, const Indices& position, const KernelOperand& output,
                                 const std::vector<KernelOperand>& operands) {
   return Generation(element, position, output, operands).make();
+}
+
+GeneratedKernel with_aliases(const GeneratedKernel& kernel) {
+  constexpr std::string_view kRestrict = " __restrict__";
+  std::string source = kernel.source.substr(kernel.source.find(kernel.name) + kernel.name.size());
+  for (std::size_t at = 0; (at = source.find(kRestrict, at)) != std::string::npos;) source.erase(at, kRestrict.size());
+  GeneratedKernel result = kernel;
+  set_source(result, source);
+  return result;
 }
 
 }  // namespace rewright::cuda

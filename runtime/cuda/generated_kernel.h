@@ -38,6 +38,12 @@ struct GeneratedKernel {
 GeneratedKernel generate_kernel(const Element& element, const Indices& position, const KernelOperand& output,
                                 const std::vector<KernelOperand>& operands);
 
+// A kernel's source from its parameters on; its name follows from it.
+void set_source(GeneratedKernel& kernel, const std::string& from_parameters);
+
+// The same where the result lies in the memory of an operand that is read in place.
+GeneratedKernel with_aliases(const GeneratedKernel& kernel);
+
 // A complete source file with these kernels, whose reals are of the same type.
 std::string kernel_file(const std::vector<const GeneratedKernel*>& kernels);
 

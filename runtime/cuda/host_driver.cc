@@ -135,6 +135,7 @@ class HostDriver final : public Driver {
   }
   void synchronize() override { check_there(); }
   void wait_for_default_stream() override { check_there(); }
+  void* stream_handle() const override { return nullptr; }
 
   std::string compile(const std::string& source) override {
     const TemporaryFolder folder;

@@ -58,6 +58,7 @@ void run_together(unsigned threads) {
   }
 }
 void __syncthreads() { wait(); }
+int atomicExch(int* at, int value) { std::swap(*at, value); return value; }
 template <class T> T __shfl_xor_sync(unsigned, T x, int other) {
   const unsigned me = threadIdx.x;
   static_assert(sizeof(T) <= sizeof(double));

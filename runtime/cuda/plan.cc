@@ -1,13 +1,15 @@
 #include "runtime/cuda/plan.h"
-#include "operators/operation_count.h"
 
 #include <algorithm>
 #include <functional>
 #include <map>
 #include <utility>
 
+#include "operators/operation_count.h"
 #include "runtime/cuda/grouping.h"
 #include "runtime/cuda/layout.h"
+#include "runtime/cuda/scatter.h"
+#include "runtime/fusion/in_place.h"
 
 namespace rewright::cuda {
 
@@ -34,6 +36,7 @@ class Planner {
       const ValueInfo v = facts_.info(output.value);
       plan_.output_types.push_back({v.type, to_indices(v.sizes)});
     }
+    compute_in_places(plan_, options_.places);
     order_steps(plan_, options_.most_streams);
     return std::move(plan_);
   }
@@ -57,6 +60,8 @@ class Planner {
       b.kind = Buffer::Kind::kInput;
       b.number = static_cast<int>(i);
       b.bytes = byte_count(v);
+      plan_.input_places.push_back(options_.places.inputs.empty() ? -1 : options_.places.inputs.at(i));
+      if (const int place = plan_.input_places.back(); place >= 0) b.kind = Buffer::Kind::kResident, b.number = place;
       plan_.input_types.push_back({v.type, to_indices(v.sizes)});
       places_[{value, kRows}] = add(std::move(b));
     }
@@ -340,10 +345,26 @@ class Planner {
 
   void add_kernel_step(Step step, const Element& element, const Indices& position, Placed result,
                        const std::vector<Placed>& operands) {
-    step.work = KernelStep{add_kernel(kernel_for(element, position, result, operands))};
+    KernelStep work{add_kernel(kernel_for(element, position, result, operands))};
+    if (!options_.places.outputs.empty()) work.in_place = in_place(element, position, result, operands);
+    step.work = std::move(work);
     step.inputs = buffers(operands);
     step.outputs = {add_value(result.first, result.second)};
     add_step(std::move(step));
+  }
+
+  std::vector<int> in_place(const Element& element, const Indices& position, Placed result,
+                            const std::vector<Placed>& operands) const {
+    std::vector<int> found;
+    const ValueInfo of_result = facts_.info(result.first);
+    for (std::size_t k = 0; k < operands.size(); ++k) {
+      if (operands[k].first == kNoValue || operands[k].second != kRows || result.second != kRows) continue;
+      const ValueInfo v = facts_.info(operands[k].first);
+      const int number = static_cast<int>(k);
+      if (v.type == of_result.type && v.sizes == of_result.sizes && fusion::is_read_in_place(element, position, number))
+        found.push_back(number);
+    }
+    return found;
   }
 
   // By the library with its epilogue, or without and a kernel behind it, or by a kernel of the whole group.
@@ -404,6 +425,7 @@ class Planner {
     } catch (const Error& e) {
       if (e.code() != ErrorCode::kUnsupported) throw;
     }
+    if (plan_scatter(*node, step)) return;
     HostStep work{node, {}};
     for (const ValueId v : node->inputs) {
       step.inputs.push_back(buffer(v, kRows));
@@ -413,6 +435,29 @@ class Planner {
     for (const ValueId v : node->outputs) step.outputs.push_back(v == kNoValue ? -1 : add_value(v, kRows));
     step.work = std::move(work);
     add_step(std::move(step));
+  }
+
+  bool plan_scatter(const Node& node, const Step& step) {
+    std::vector<KernelOperand> operands;
+    for (const ValueId v : node.inputs) operands.push_back({facts_.info(v).type, facts_.info(v).sizes});
+    auto kernels = scatter_kernels(node, operands);
+    if (!kernels) return false;
+    const int x = buffer(node.inputs[0], kRows), indices = buffer(node.inputs[1], kRows),
+              updates = buffer(node.inputs[2], kRows);
+    Buffer lists;
+    lists.bytes = static_cast<std::size_t>(kernels->lists) * sizeof(std::int32_t);
+    const int of_lists = add(std::move(lists));
+    const auto start = [&](GeneratedKernel& kernel, std::vector<int> inputs, int output) {
+      Step one = step;
+      one.work = KernelStep{add_kernel(std::move(kernel))};
+      one.inputs = std::move(inputs), one.outputs = {output};
+      add_step(std::move(one));
+    };
+    start(kernels->clear, {}, of_lists);
+    start(kernels->link, {indices, of_lists}, of_lists);
+    start(kernels->sort, {of_lists}, of_lists);
+    start(kernels->combine, {x, of_lists, updates}, add_value(node.outputs[0], kRows));
+    return true;
   }
 
   const Graph& graph_;

@@ -16,11 +16,11 @@ namespace rewright::cuda {
 
 // Bytes on the device.
 struct Buffer {
-  // kWorkspace: within one step, in the workspace of the stream that it runs in.
-  enum class Kind { kArena, kInput, kConstant, kWorkspace };
+  // kWorkspace: within one step, in the workspace of the stream that it runs in. kResident: where a tensor stays.
+  enum class Kind { kArena, kInput, kConstant, kWorkspace, kResident };
   Kind kind = Kind::kArena;
   std::size_t bytes = 0;
-  int number = -1;             // kInput: of the graph's
+  int number = -1;             // kInput: of the graph's; kResident: of the places
   Tensor constant;             // kConstant
   bool channels_last = false;  // kConstant: how it is to lie
   std::size_t offset = 0;      // kArena, kWorkspace
@@ -33,7 +33,8 @@ struct HostStep {
 };
 
 struct KernelStep {
-  std::size_t kernel;  // in Plan::kernels
+  std::size_t kernel;              // in Plan::kernels
+  std::vector<int> in_place = {};  // inputs in whose memory the result may be computed
 };
 
 struct LibraryStep {
@@ -71,6 +72,13 @@ struct Step {
   std::vector<int> waits;  // earlier steps of other streams that it has to wait for
 };
 
+// Inputs and outputs that stay on the device from run to run: the number of their place, or -1 for what comes from the host and
+// goes there. An output in the place of an input takes it over.
+struct Places {
+  std::vector<int> inputs, outputs;                   // by number; none: all come and go
+  std::vector<std::vector<std::size_t>> groups = {};  // outputs that stay, and are announced together, in this order
+};
+
 struct Plan {
   std::vector<GeneratedKernel> kernels;
   std::vector<Buffer> buffers;
@@ -81,6 +89,13 @@ struct Plan {
   std::size_t arena_bytes = 0;
   bool checks_positions = false;
   int streams = 1;
+  std::vector<int> input_places, output_places;  // -1: none
+  // Outputs that could not be computed in their places, and are copied there at the end.
+  struct Move {
+    int buffer, place;
+  };
+  std::vector<Move> moves;
+  std::vector<std::size_t> announced_after;  // by group: so many steps
 };
 
 // What libraries may be asked for, in the order of the steps.
@@ -89,7 +104,11 @@ std::vector<const LibraryStep*> library_steps(const Plan& plan);
 struct PlanOptions {
   bool channels_last = false;  // convolutions and what stands between them
   int most_streams = 4;
+  Places places = {};
 };
+
+// Lets steps compute outputs where they are to stay, as far as no other step needs what is there by then.
+void compute_in_places(Plan& plan, const Places& places);
 
 // Gives the steps of a plan their streams, and its buffers their places. Steps that need nothing of each other run side by
 // side, in `most_streams` at most, unless the host has a part in it.

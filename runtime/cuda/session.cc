@@ -4,6 +4,7 @@
 #include <map>
 
 #include "runtime/cuda/execution.h"
+#include "runtime/cuda/failures.h"
 
 namespace rewright::cuda {
 
@@ -14,16 +15,6 @@ constexpr int kProfileRuns = 20;
 bool sizes_known(const Graph& graph) {
   return std::all_of(graph.inputs().begin(), graph.inputs().end(),
                      [&](ValueId i) { return graph.value(i).shape_known && all_constant(graph.value(i).type.shape); });
-}
-
-// What a device fails at says which one it is.
-template <class Work>
-auto on(const Driver& driver, const Work& work) {
-  try {
-    return work();
-  } catch (const Error& e) {
-    throw e.code() == ErrorCode::kMissing ? e.within(driver.device_name()) : e;
-  }
 }
 
 class CudaSession final : public Session, public DeviceSession {

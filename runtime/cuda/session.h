@@ -7,6 +7,7 @@
 
 #include "runtime/cuda/choices.h"
 #include "runtime/cuda/driver.h"
+#include "runtime/resident.h"
 #include "runtime/session.h"
 
 namespace rewright::cuda {
@@ -19,6 +20,14 @@ struct CudaOptions {
   std::optional<bool> in_streams = {};     // independent steps side by side; unset: where that is measured to be faster
   std::optional<bool> channels_last = {};  // convolutions on tensor cores; unset: where that is measured to be faster
 };
+
+// A backend of sessions on this device; it is a ResidentBackend, too.
+std::unique_ptr<Backend> make_backend(std::shared_ptr<Driver> driver, const CudaOptions& cuda);
+
+// See ResidentBackend::prepare_resident.
+std::unique_ptr<Session> make_resident_session(std::shared_ptr<Driver> driver, const Graph& graph,
+                                               const SessionOptions& options, const CudaOptions& cuda,
+                                               const Residence& residence);
 
 // It is a DeviceSession, too (runtime/device_tensor.h).
 std::unique_ptr<Session> make_session(std::shared_ptr<Driver> driver, const Graph& graph, const SessionOptions& options,

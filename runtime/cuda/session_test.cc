@@ -134,6 +134,27 @@ TEST_CASE("a position that data leads outside is kept inside and noted", "[host]
   }
 }
 
+TEST_CASE("updates are scattered in their order, as often as a place is named") {
+  TestedGraph b(14);
+  const auto at = [&](const Sizes& sizes, std::int64_t below, DataType type = DataType::kInt64) {
+    return b.input(type, sizes, static_cast<double>(-below), static_cast<double>(below));  // also from the end
+  };
+  for (const char* name : {"none", "add", "mul", "max", "min"}) {
+    const std::pair<std::string, AttributeValue> by{"reduction", std::string(name)};
+    for (const DataType type : {DataType::kFloat, DataType::kDouble, DataType::kHalf, DataType::kInt32}) {
+      const bool whole = type == DataType::kInt32;
+      const auto numbers = [&](const Sizes& sizes) { return b.input(type, sizes, whole ? -3 : 0.9, whole ? 4 : 1.1); };
+      b.output(b.node("ScatterND", {numbers({7, 3}), at({90, 1}, 7), numbers({90, 3})}, {by}));
+      b.output(b.node("ScatterND", {numbers({4, 5, 2}), at({3, 20, 2}, 4), numbers({3, 20, 2})}, {by}));
+      b.output(b.node("ScatterElements", {numbers({3, 8, 2}), at({3, 11, 2}, 8, DataType::kInt32), numbers({3, 11, 2})},
+                      {by, {"axis", Index(1)}}));
+    }
+  }
+  b.check(true, 1e-4);
+  // None of it needs the host.
+  for (const Step& step : make_plan(b.graph).steps) CHECK(!std::holds_alternative<HostStep>(step.work));
+}
+
 TEST_CASE("nodes without a denotation run on the host between recordings") {
   TestedGraph b(4);
   const ValueId x = b.input(DataType::kFloat, {3, 8});

@@ -39,6 +39,7 @@ class Device final : public Driver {
   void copy(std::byte* to, const std::byte* from, std::size_t bytes) override;
   void synchronize() override;
   void wait_for_default_stream() override;
+  void* stream_handle() const override { return stream_; }
 
   std::string compile(const std::string& source) override;
   std::unique_ptr<Module> load(const std::string& binary) override;

@@ -1,0 +1,11 @@
+// Which operands an expression may be computed in the memory of.
+#pragma once
+
+#include "operators/element.h"
+
+namespace rewright::fusion {
+
+// Is each element of the operand read only for the element of the result that stands in its place?
+bool is_read_in_place(const Element& element, const Indices& position, int operand);
+
+}  // namespace rewright::fusion
