@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "distribution/all_reduce.h"
+#include "distribution/device_sums.h"
 #include "distribution/plugin.h"
 #include "operators/error.h"
 
@@ -151,6 +152,14 @@ std::unique_ptr<Communicator> make_nccl_communicator(Communicator& over) {
   const auto make = reinterpret_cast<Communicator* (*)(Communicator*)>(
       nccl.load("sums by NCCL were asked for, and ", "build it with the CUDA toolkit and NCCL installed"));
   return std::unique_ptr<Communicator>(make(&over));
+}
+
+std::unique_ptr<DeviceSums> make_nccl_sums(Communicator& processes, int device) {
+  const Plugin nccl{"NCCL", "librewright_nccl.so", "rewright_make_nccl_sums"};
+  const auto make = reinterpret_cast<DeviceSums* (*)(Communicator*, int)>(nccl.load(
+      "NCCL adds up gradients of several GPUs, and ",
+      "build it with the CUDA toolkit and NCCL installed, or let --allreduce ring add them up in the memory of the hosts"));
+  return std::unique_ptr<DeviceSums>(make(&processes, device));
 }
 
 }  // namespace rewright

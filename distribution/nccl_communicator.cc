@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "distribution/communicator.h"
+#include "distribution/device_sums.h"
 #include "operators/error.h"
 
 namespace rewright {
@@ -36,32 +37,85 @@ ncclDataType_t nccl_type(DataType type) {
   }
 }
 
-// Processes of a node take its GPUs in turn: NCCL wants one for each.
-class NcclCommunicator : public Communicator {
+// This process's part of a group of GPUs, and a stream on its own one.
+class Connection {
  public:
-  explicit NcclCommunicator(Communicator& over) : over_(over) {
+  Connection(Communicator& processes, int device) : device_(device) {
     int devices = 0;
     check(cudaGetDeviceCount(&devices), "looking for a GPU");
-    const std::vector<std::size_t> nodes = over.nodes();
-    std::size_t before = 0;  // processes of this node
-    for (std::size_t p = 0; p < over.rank(); ++p) before += nodes[p] == nodes[over.rank()];
-    if (over.any(before >= static_cast<std::size_t>(devices)))
+    if (processes.any(device >= devices))
       throw Error(ErrorCode::kMissing, "NCCL needs a GPU for each process; this node has " + std::to_string(devices));
-    device_ = static_cast<int>(before);
-    check(cudaSetDevice(device_), "choosing a GPU");
-    ncclUniqueId id;
-    if (over.rank() == 0) check(ncclGetUniqueId(&id), "naming the job");
+    choose();
+    ncclUniqueId id{};
+    if (processes.rank() == 0) check(ncclGetUniqueId(&id), "naming the job");
     std::string bytes(reinterpret_cast<const char*>(&id), sizeof id);
-    over.broadcast(bytes, 0);
+    processes.broadcast(bytes, 0);
     std::memcpy(&id, bytes.data(), sizeof id);
-    check(ncclCommInitRank(&nccl_, static_cast<int>(over.size()), id, static_cast<int>(over.rank())), "connecting");
+    check(ncclCommInitRank(&nccl_, static_cast<int>(processes.size()), id, static_cast<int>(processes.rank())), "connecting");
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream");
   }
-  ~NcclCommunicator() override {
+  ~Connection() {
     cudaSetDevice(device_);
-    if (memory_) cudaFree(memory_);
-    if (stream_) cudaStreamDestroy(stream_);
+    if (stream_) cudaStreamSynchronize(stream_), cudaStreamDestroy(stream_);
     if (nccl_) ncclCommDestroy(nccl_);
+  }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  void choose() const { check(cudaSetDevice(device_), "choosing a GPU"); }
+  cudaStream_t stream() const { return stream_; }
+  void add(void* values, std::size_t bytes, DataType type) const {
+    check(ncclAllReduce(values, values, bytes / byte_size(type), nccl_type(type), ncclSum, nccl_, stream_), "adding");
+  }
+
+ private:
+  int device_;
+  ncclComm_t nccl_ = nullptr;
+  cudaStream_t stream_ = nullptr;
+};
+
+// Sums of what other streams of the GPU compute.
+class NcclSums final : public DeviceSums {
+ public:
+  NcclSums(Communicator& processes, int device) : connection_(processes, device) {
+    check(cudaEventCreateWithFlags(&reached_, cudaEventDisableTiming), "an event");
+  }
+  ~NcclSums() override {
+    if (reached_) cudaEventDestroy(reached_);
+  }
+
+  void start(std::byte* values, std::size_t bytes, DataType type, void* stream) override {
+    if (bytes == 0) return;
+    connection_.choose();
+    order(static_cast<cudaStream_t>(stream), connection_.stream());
+    connection_.add(values, bytes, type);
+  }
+  void finish(void* stream) override { order(connection_.stream(), static_cast<cudaStream_t>(stream)); }
+
+ private:
+  // What `second` gets from here on waits for what `first` has got.
+  void order(cudaStream_t first, cudaStream_t second) {
+    check(cudaEventRecord(reached_, first), "an event");
+    check(cudaStreamWaitEvent(second, reached_, 0), "an event");
+  }
+
+  Connection connection_;
+  cudaEvent_t reached_ = nullptr;
+};
+
+// Processes of a node take its GPUs in turn: NCCL wants one for each.
+int own_device(Communicator& processes) {
+  const std::vector<std::size_t> nodes = processes.nodes();
+  int before = 0;  // processes of this node
+  for (std::size_t p = 0; p < processes.rank(); ++p) before += nodes[p] == nodes[processes.rank()];
+  return before;
+}
+
+class NcclCommunicator : public Communicator {
+ public:
+  explicit NcclCommunicator(Communicator& over) : over_(over), connection_(over, own_device(over)) {}
+  ~NcclCommunicator() override {
+    if (memory_) cudaFree(memory_);
   }
 
   std::size_t rank() const override { return over_.rank(); }
@@ -80,16 +134,17 @@ class NcclCommunicator : public Communicator {
   using Communicator::sum;
   void sum(std::span<std::byte> values, DataType type) override {
     if (values.empty()) return;
-    check(cudaSetDevice(device_), "choosing a GPU");
+    connection_.choose();
     if (values.size() > bytes_) {
       if (memory_) check(cudaFree(std::exchange(memory_, nullptr)), "freeing memory");
       check(cudaMalloc(&memory_, values.size()), "memory");
       bytes_ = values.size();
     }
-    check(cudaMemcpyAsync(memory_, values.data(), values.size(), cudaMemcpyHostToDevice, stream_), "copying");
-    check(ncclAllReduce(memory_, memory_, values.size() / byte_size(type), nccl_type(type), ncclSum, nccl_, stream_), "adding");
-    check(cudaMemcpyAsync(values.data(), memory_, values.size(), cudaMemcpyDeviceToHost, stream_), "copying");
-    check(cudaStreamSynchronize(stream_), "adding");
+    const cudaStream_t stream = connection_.stream();
+    check(cudaMemcpyAsync(memory_, values.data(), values.size(), cudaMemcpyHostToDevice, stream), "copying");
+    connection_.add(memory_, values.size(), type);
+    check(cudaMemcpyAsync(values.data(), memory_, values.size(), cudaMemcpyDeviceToHost, stream), "copying");
+    check(cudaStreamSynchronize(stream), "adding");
   }
 
  protected:
@@ -97,9 +152,7 @@ class NcclCommunicator : public Communicator {
 
  private:
   Communicator& over_;
-  int device_ = 0;
-  ncclComm_t nccl_ = nullptr;
-  cudaStream_t stream_ = nullptr;
+  Connection connection_;
   void* memory_ = nullptr;
   std::size_t bytes_ = 0;
 };
@@ -107,6 +160,10 @@ class NcclCommunicator : public Communicator {
 }  // namespace
 
 }  // namespace rewright
+
+extern "C" rewright::DeviceSums* rewright_make_nccl_sums(rewright::Communicator* processes, int device) {
+  return new rewright::NcclSums(*processes, device);
+}
 
 extern "C" rewright::Communicator* rewright_make_nccl_communicator(rewright::Communicator* over) {
   return new rewright::NcclCommunicator(*over);
