@@ -17,6 +17,7 @@
 #include "graph/release.h"
 #include "runtime/mixed.h"
 #include "runtime/training/batches.h"
+#include "runtime/training/device_step.h"
 #include "runtime/training/diagnosis.h"
 #include "runtime/training/mixed_precision.h"
 
@@ -102,8 +103,10 @@ struct Trainer::State {
   TrainingGraphs graphs;
   std::unique_ptr<Session> whole;          // where there is one shard
   std::unique_ptr<ParallelStep> parallel;  // where there are several: it has the tensors
-  TrainedTensors alone;                    // else
-  bool lent = false;                       // somebody else may hold these as well: a step must not write them
+  const ResidentBackend* device = nullptr;
+  std::unique_ptr<DeviceStep> on_device;  // instead of both, where a device keeps the tensors
+  TrainedTensors alone;                   // else
+  bool lent = false;                      // somebody else may hold these as well: a step must not write them
   std::unique_ptr<Batches> batches;
   std::optional<Rematerialized> rematerialized;
   std::string complaint;                     // about the data of the present step
@@ -126,7 +129,8 @@ struct Trainer::State {
       throw Error(ErrorCode::kBadInput, "the data holds " + std::to_string(data.size()) + " examples, fewer than a batch of " +
                                             std::to_string(options.batch));
     options.graph.seed = options.seed;
-    options.graph.guarded = options.memory.bytes == 0;
+    device = keeping_device();
+    options.graph.guarded = options.memory.bytes == 0 || device != nullptr;
     if (options.whole_batch_statistics && shards > 1) {
       if (options.rewrite || options.memory.bytes > 0)
         throw Error(
@@ -141,32 +145,40 @@ struct Trainer::State {
       check_type_of_targets();
       check_targets(options.graph.loss, sized.value(find_predictions(sized, options.output)).type, data.column(kTargets));
     }
+    if (graphs.sums > 0 || !is_known(graphs.gradients)) device = nullptr;
     require_same_start();
     take_start();
     SessionOptions session{.threads = options.threads, .profile = options.profile};
     const auto rewritten = [&](const Graph& graph, bool same_in_all) {
       return options.rewrite && same_in_all ? options.rewrite(graph) : graph;
     };
-    const auto prepare_large = [&](const Graph& graph) {
+    const auto improved_large = [&](const Graph& graph) {
       Graph prepared = rewritten(graph, true);
       if (options.memory.bytes > 0) {
         rematerialized = rematerialize(prepared, options.memory, processes, backend, session);
         prepared = rematerialized->graph;
       }
-      return prepare_session(backend, prepared, session);
+      return prepared;
     };
+    const auto prepare_large = [&](const Graph& graph) { return prepare_session(backend, improved_large(graph), session); };
     const auto prepare = [&, hash = graphs.gradients.hash()](const Graph& graph, bool same_in_all) {
       if (graph.hash() == hash) return prepare_large(graph);
       return prepare_session(backend, rewritten(graph, same_in_all), session);
     };
-    if (shards == 1) {
+    options.exchange.in_order = options.shards > 0;
+    if (device != nullptr) {
+      const auto rewritten_update = [&](const Graph& graph) { return rewritten(graph, true); };
+      on_device = std::make_unique<DeviceStep>(
+          graphs, options.graph, options.exchange, processes, *device,
+          DeviceStepOptions{session, shards, options.device_sums, improved_large, rewritten_update}, alone);
+      alone = {};
+    } else if (shards == 1) {
       // What training changes comes last among the inputs, and after the loss among the outputs.
       const std::size_t changed = alone.parameters.size() + alone.statistics.size() + alone.states.size();
       for (std::size_t n = 0; n < changed && options.graph.guarded; ++n)
         session.replacements.push_back({graphs.step.inputs().size() - changed + n, 1 + n});
       whole = prepare_large(graphs.step);
     } else {
-      options.exchange.in_order = options.shards > 0;
       parallel = std::make_unique<ParallelStep>(graphs, options.graph, options.exchange, processes, shards, prepare, alone);
       alone = {};
     }
@@ -195,10 +207,24 @@ struct Trainer::State {
     release_constants(model, taken);
     for (Graph* graph : {&graphs.gradients, &graphs.step}) graph->set_model(model.model());
     for (std::size_t kind = 0; kind < graphs.states.size(); ++kind)
-      if (shards == 1)  // a step works in this memory
+      if (shards == 1 && device == nullptr)  // a step works in this memory
         for (const Tensor& t : alone.parameters) alone.states.push_back(zeros_like(t));
       else
         std::ranges::copy(shared_zeros_like(alone.parameters), std::back_inserter(alone.states));
+  }
+
+  // The device that weights and states can stay on. Parts of them, and gradients of other types, are the hosts' matter.
+  const ResidentBackend* keeping_device() const {
+    const bool whole = options.exchange.zero == 0 && (options.exchange.gradients == DataType::kFloat || shards == 1);
+    return whole ? dynamic_cast<const ResidentBackend*>(&backend) : nullptr;
+  }
+  // A device executes graphs of known operators and sizes; others are cut, and what is between crosses the bus.
+  static bool is_known(const Graph& graph) {
+    return std::ranges::all_of(graph.nodes(), [&](const auto& node) {
+      return node->op && std::ranges::all_of(node->outputs, [&](ValueId v) {
+               return v == kNoValue || (graph.value(v).shape_known && all_constant(graph.value(v).type.shape));
+             });
+    });
   }
 
   // The targets' column has the type that the loss needs.
@@ -224,8 +250,10 @@ struct Trainer::State {
       present[k].insert(present[k].end(),
                         {number(static_cast<double>(step + 1)), number(static_cast<double>(part)), number(scale.scale)});
     }
+    const std::vector<Tensor> schedule{number(rate), number(static_cast<double>(step + 1))};
+    if (on_device) return on_device->advance(present, schedule, !complaint.empty());
     if (shards == 1) return complaint.empty() ? advance_alone(rate) : NAN;
-    return parallel->advance(present, {number(rate), number(static_cast<double>(step + 1))}, !complaint.empty());
+    return parallel->advance(present, schedule, !complaint.empty());
   }
 
   double advance_alone(double rate) {
@@ -281,11 +309,13 @@ struct Trainer::State {
   }
 
   TrainedTensors tensors() {
+    if (on_device) return on_device->gather();
     if (parallel) return parallel->gather();
     lent = true;
     return alone;
   }
   void replace(const TrainedTensors& by) {
+    if (on_device) return on_device->load(by);
     if (parallel) return parallel->load(by);
     alone = by;
     lent = true;
@@ -302,7 +332,9 @@ struct Trainer::State {
 
   // Throws Error(kMissing) if processes hold different weights: each computes the same from the same, unless it is broken.
   void compare_copies() {
-    const std::vector<std::uint64_t> mine = parallel ? parallel->copies() : std::vector<std::uint64_t>{};
+    const std::vector<std::uint64_t> mine = on_device  ? on_device->copies()
+                                            : parallel ? parallel->copies()
+                                                       : std::vector<std::uint64_t>{};
     const std::vector<std::string> all =
         processes.all_gather({reinterpret_cast<const char*>(mine.data()), mine.size() * sizeof(std::uint64_t)});
     for (std::size_t p = 1; p < all.size(); ++p)
@@ -322,6 +354,7 @@ struct Trainer::State {
   void require_same_start() {
     std::map<std::string, std::string> mine = facts();
     mine["model and its weights"] = std::to_string(model.hash());
+    mine["device"] = backend.name();
     mine["epochs"] = std::to_string(options.epochs);
     mine["schedule"] = std::to_string(static_cast<int>(options.schedule.kind)) + "/" + std::to_string(options.schedule.rate) +
                        "/" + std::to_string(options.schedule.warm_up);
@@ -406,14 +439,19 @@ void Trainer::resume(const TrainingCheckpoint& checkpoint) {
 }
 
 std::optional<TrainingMemory> Trainer::memory() const {
+  if (state_->on_device) return state_->on_device->memory();
   return state_->parallel ? std::optional(state_->parallel->memory()) : std::nullopt;
 }
 std::int64_t Trainer::steps_done() const { return state_->step; }
-std::size_t Trainer::peak_bytes() const { return state_->whole ? state_->whole->peak_bytes() : state_->parallel->peak_bytes(); }
+std::size_t Trainer::peak_bytes() const {
+  if (state_->on_device) return state_->on_device->peak_bytes();
+  return state_->whole ? state_->whole->peak_bytes() : state_->parallel->peak_bytes();
+}
 const Rematerialized* Trainer::rematerialized() const { return state_->rematerialized ? &*state_->rematerialized : nullptr; }
 const TrainingGraphs& Trainer::graphs() const { return state_->graphs; }
 
 std::vector<StepProfile> Trainer::profile() const {
+  if (state_->on_device) return state_->on_device->profile();
   return state_->whole ? state_->whole->profile() : state_->parallel->profile();
 }
 

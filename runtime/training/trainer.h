@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "distribution/communicator.h"
+#include "distribution/device_sums.h"
 #include "runtime/session.h"
 #include "runtime/training/checkpoint.h"
 #include "runtime/training/dataset.h"
@@ -56,6 +57,8 @@ struct TrainOptions {
   // Makes a faster graph of one that runs in each step (the same in all processes); none: they run as they are.
   std::function<Graph(const Graph&)> rewrite = {};
   MemoryBudget memory = {};
+  // Of several processes that have a GPU each: what adds up their gradients there. None: it is done on the hosts.
+  DeviceSums* device_sums = nullptr;
 };
 
 struct StepReport {

@@ -310,6 +310,37 @@ void place_when_ready(Graph& graph, std::size_t first) {
   }
 }
 
+// What a step has computed, and what it changes.
+struct BeforeUpdates {
+  ValueId loss;
+  std::vector<ValueId> gradients, statistics_after;
+  std::vector<ValueId> parameters, statistics;
+  std::vector<std::vector<ValueId>> states;  // by parameter
+};
+
+// The outputs of a step: loss, parameters, statistics, states, and whether all was finite.
+std::vector<ValueId> add_end_of_step(Graph& graph, const TrainingOptions& options, const std::vector<UpdatedPart>& parts,
+                                     const BeforeUpdates& before, const Schedule& schedule) {
+  std::vector<ValueId> judged{before.loss};
+  for (const auto* list : {&before.gradients, &before.statistics_after})
+    judged.insert(judged.end(), list->begin(), list->end());
+  const ValueId finite = all_finite(graph, judged);
+  const std::vector<Updated> updated =
+      add_updates(graph, options, parts, before.parameters, clipped(graph, before.gradients, options.clip_norm), before.states,
+                  schedule, options.guarded ? finite : kNoValue);
+  NodeBuilder b(graph);
+  std::vector<ValueId> outputs{before.loss};
+  for (const Updated& u : updated) outputs.push_back(u.parameter);
+  for (std::size_t n = 0; n < before.statistics.size(); ++n) {
+    const ValueId after = before.statistics_after[n];
+    outputs.push_back(options.guarded ? b.add("Where", {finite, after, before.statistics[n]}) : after);
+  }
+  for (std::size_t kind = 0; kind < states_of(options.update.method).size(); ++kind)
+    for (const Updated& u : updated) outputs.push_back(u.states[kind]);
+  outputs.push_back(finite);
+  return outputs;
+}
+
 }  // namespace
 
 Tensor converted(const Tensor& tensor, DataType type) {
@@ -341,26 +372,59 @@ Graph step_of(const Differentiated& d, const std::vector<UpdatedPart>& parts, co
   const std::vector<ValueId> statistics = as_inputs(step, d.statistics);
   const auto states_in_step = add_state_inputs(step, as_input, options.update.method);
   const std::size_t before_updates = step.nodes().size();
-  std::vector<ValueId> judged{d.loss};
-  judged.insert(judged.end(), d.gradients.begin(), d.gradients.end());
-  judged.insert(judged.end(), d.statistics_after.begin(), d.statistics_after.end());
-  const ValueId finite = all_finite(step, judged);
-  const std::vector<Updated> joint = add_updates(step, options, parts, as_input, clipped(step, d.gradients, options.clip_norm),
-                                                 states_in_step, in_step, options.guarded ? finite : kNoValue);
-  NodeBuilder b(step);
-  std::vector<ValueId> outputs{d.loss};
-  for (const Updated& u : joint) outputs.push_back(u.parameter);
-  for (std::size_t n = 0; n < statistics.size(); ++n)
-    outputs.push_back(options.guarded ? b.add("Where", {finite, d.statistics_after[n], statistics[n]}) : d.statistics_after[n]);
-  for (std::size_t kind = 0; kind < states_of(options.update.method).size(); ++kind)
-    for (const Updated& u : joint) outputs.push_back(u.states[kind]);
-  outputs.push_back(finite);
+  const std::vector<ValueId> outputs = add_end_of_step(
+      step, options, parts, {d.loss, d.gradients, d.statistics_after, as_input, statistics, states_in_step}, in_step);
   place_when_ready(step, before_updates);
   set_outputs(step, outputs);
   return step;
 }
 
 }  // namespace
+
+Graph make_update_from_sums(const TrainingGraphs& graphs, const TrainingOptions& options, std::int64_t shards) {
+  Graph graph;
+  const ValueId rate = graph.add_input(kRate, kScalar);
+  const Schedule schedule{rate, graph.add_input("training.step", kScalar)};
+  std::vector<UpdatedPart> parts;
+  for (const TrainedTensor& p : graphs.parameters)  // behind rate and step
+    parts.push_back({p.name, graphs.update.value(graphs.update.inputs()[2 + parts.size()]).type, std::ssize(parts)});
+  BeforeUpdates before;
+  for (const UpdatedPart& part : parts) before.parameters.push_back(graph.add_input(part.name, part.type));
+  const auto outputs = graphs.gradients.outputs();
+  for (std::size_t n = 0; n < graphs.statistics.size(); ++n)
+    before.statistics.push_back(
+        graph.add_input(graphs.statistics[n].name, graphs.gradients.value(outputs[1 + parts.size() + n].value).type));
+  before.states = add_state_inputs(graph, before.parameters, options.update.method);
+  NodeBuilder b(graph);
+  std::vector<ValueId> means;
+  for (const GraphOutput& output : outputs) {
+    const TensorType& type = graphs.gradients.value(output.value).type;
+    const ValueId sum = graph.add_input("training.sum." + std::to_string(means.size()), type);
+    means.push_back(b.add("Mul", {sum, b.scalar(type.type, 1.0 / static_cast<double>(shards))}));
+  }
+  const auto first_statistic = means.begin() + 1 + std::ssize(parts);
+  before.loss = means[0];
+  before.gradients.assign(means.begin() + 1, first_statistic);
+  before.statistics_after.assign(first_statistic, means.end());
+  TrainingOptions guarded = options;
+  guarded.guarded = true;
+  set_outputs(graph, add_end_of_step(graph, guarded, parts, before, schedule));
+  return graph;
+}
+
+Graph make_accumulating(const Graph& gradients) {
+  Graph graph = gradients;
+  NodeBuilder b(graph);
+  const ValueId first = graph.add_input("training.first", {DataType::kBool, {}});
+  std::vector<ValueId> sums;
+  for (const GraphOutput& output : gradients.outputs()) {
+    const TensorType type = graph.value(output.value).type;
+    const ValueId so_far = graph.add_input("training.sum." + std::to_string(sums.size()), type);
+    sums.push_back(b.add("Where", {first, output.value, b.add("Add", {so_far, output.value})}));
+  }
+  set_outputs(graph, sums);
+  return graph;
+}
 
 TrainingGraphs make_training_graphs(const Graph& model, const std::string& output, const TrainingOptions& options) {
   const Differentiated d = differentiated(model, output, options);

@@ -70,6 +70,14 @@ struct TrainingGraphs {
 // missing.
 TrainingGraphs make_training_graphs(const Graph& model, const std::string& output, const TrainingOptions& options);
 
+// The end of a step of several shards. inputs: rate, step, parameters, statistics, states, and the sums over the shards of what
+// `gradients` gives; outputs: those of `step`, guarded.
+Graph make_update_from_sums(const TrainingGraphs& graphs, const TrainingOptions& options, std::int64_t shards);
+
+// A graph of gradients that adds what it gives to what it is given: behind its own inputs stand a truth value (is this the
+// first shard?) and for each output the sum so far, which counts if not.
+Graph make_accumulating(const Graph& gradients);
+
 // The update of TrainingGraphs for parameters of these types, or parts of parameters. Throws Error(kUsage).
 struct UpdatedPart {
   std::string name;

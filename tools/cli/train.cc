@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <iomanip>
@@ -125,10 +126,44 @@ std::vector<NodeCost> measured_costs(const Graph& graph, const Options& options)
   return model.alone(matched);
 }
 
+// How many processes of this machine come before this one.
+int number_on_machine(Communicator& processes) {
+  const std::vector<std::size_t> machines = processes.nodes();
+  return static_cast<int>(std::count(machines.begin(), machines.begin() + static_cast<std::ptrdiff_t>(processes.rank()),
+                                     machines[processes.rank()]));
+}
+
+// Each process of a machine takes a GPU of its own, unless one is named.
+void choose_gpu(Options& options, Communicator& processes) {
+  if (options.device != "cuda" || processes.size() == 1) return;
+  options.device = "cuda:" + std::to_string(number_on_machine(processes));
+  std::string missing;
+  try {
+    find_backend(options.device);
+  } catch (const Error& error) {
+    missing = error.text();
+  }
+  const std::vector<std::string> all = processes.all_gather(missing);
+  for (std::size_t p = 0; p < all.size(); ++p)
+    if (!all[p].empty())
+      throw Error(ErrorCode::kMissing, all[p],
+                  "--device cuda: process " + std::to_string(p) + " of " + std::to_string(all.size()),
+                  "each process of a machine takes a GPU of its own, unless one is named for all, as --device cuda:0");
+}
+
+// Do gradients stay in the memory of GPUs while processes add them up?
+bool adds_on_gpus(const Options& options) {
+  const bool chosen = options.all_reduce == "nccl" || (options.all_reduce == "engine" && options.device == "cuda");
+  return chosen && options.device.starts_with("cuda") && options.train.shards == 0 && options.zero == 0 &&
+         options.gradients == "float" && options.batch_norm != "batch";
+}
+
 int train_with(Options options, Communicator& processes) {
   const bool speaks = processes.rank() == 0;
   if (!speaks) options.common.quiet = true, options.common.json.clear(), options.metrics.clear();
   if (options.resume && options.checkpoint.empty()) throw Error(ErrorCode::kUsage, "--resume needs --checkpoint FILE");
+  const bool on_gpus = processes.size() > 1 && adds_on_gpus(options);
+  if (on_gpus) options.all_reduce = "engine";
   TrainOptions o = options.train;
   o.graph.loss = loss_from_name(options.loss);
   o.graph.update.method = update_method_from_name(options.optimizer);
@@ -148,7 +183,7 @@ int train_with(Options options, Communicator& processes) {
   }
   if (!options.memory_budget.empty()) {
     o.memory.bytes = parse_bytes(options.memory_budget);
-    if (options.device == "cpu") o.memory.costs = [&](const Graph& graph) { return measured_costs(graph, options); };
+    if (options.device != "reference") o.memory.costs = [&](const Graph& graph) { return measured_costs(graph, options); };
   }
   if (speaks) require_writable(options.output);
 
@@ -156,7 +191,10 @@ int train_with(Options options, Communicator& processes) {
   Graph model = import_onnx(options.model, {.procedures_as_graphs = true});
   const WantedData wanted = wanted_data(model, o, options);
   const Dataset data = read_dataset(options.data, wanted);
+  choose_gpu(options, processes);
   const Backend& backend = find_backend(options.device);
+  const std::unique_ptr<DeviceSums> sums = on_gpus ? make_nccl_sums(processes, gpu_number(options.device).value()) : nullptr;
+  o.device_sums = sums.get();
   Trainer trainer(std::move(model), data, o, processes, backend);
   if (options.resume && std::filesystem::exists(options.checkpoint)) trainer.resume(read_checkpoint(options.checkpoint));
   if (speaks && !options.step_graph.empty()) export_onnx(trainer.graphs().step, options.step_graph);
@@ -224,7 +262,7 @@ int train_with(Options options, Communicator& processes) {
 }
 
 int train_on(const Options& options, Communicator& processes) {
-  if (options.all_reduce != "nccl") return train_with(options, processes);
+  if (options.all_reduce != "nccl" || adds_on_gpus(options)) return train_with(options, processes);
   require_choice(options, true);
   Options with_nccl = options;
   with_nccl.all_reduce = "engine";
@@ -292,9 +330,11 @@ CLI::App* add_train(CLI::App& program, Run& run) {
                    "parts of a batch that are added in one order: the same bits for any number of processes")
       ->check(CLI::PositiveNumber);
   command
-      ->add_option("--allreduce", o.all_reduce,
-                   "how processes add up gradients: engine (MPI's), parameter-server, naive, ring, tree, butterfly, "
-                   "recursive-doubling, hierarchical[:PROCESSES A NODE], or nccl (on a GPU for each process)")
+      ->add_option(
+          "--allreduce", o.all_reduce,
+          "how processes add up gradients: engine (MPI's), parameter-server, naive, ring, tree, butterfly, "
+          "recursive-doubling, hierarchical[:PROCESSES A NODE], or nccl (on a GPU for each process; with --device cuda "
+          "this is what engine means)")
       ->capture_default_str();
   command->add_option("--bucket", o.bucket, "gradients that are sent together while others are computed (0: all)")
       ->capture_default_str()
@@ -334,7 +374,10 @@ CLI::App* add_train(CLI::App& program, Run& run) {
   command->add_option("--on-nan", o.on_nan, "what a loss that is not finite does: stop, or skip the step")
       ->capture_default_str()
       ->check(CLI::IsMember({"stop", "skip"}));
-  command->add_option("--device", o.device, "cpu, or reference")->capture_default_str();
+  command
+      ->add_option("--device", o.device,
+                   "cpu, reference, cuda (under mpirun each process of a machine takes a GPU of its own) or cuda:N")
+      ->capture_default_str();
   command->callback([options, &run] { run = [options] { return train_command(*options); }; });
   return command;
 }
