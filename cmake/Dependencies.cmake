@@ -7,13 +7,17 @@ set(REWRIGHT_CACHE "$ENV{REWRIGHT_CACHE}")
 if(NOT REWRIGHT_CACHE)
   set(REWRIGHT_CACHE "$ENV{HOME}/.cache/rewright")
 endif()
+rewright_hide_folder(${REWRIGHT_CACHE})
 
-# Sets VARIABLE to the folder of a library in the cache, in the version that tools/requirements-native.txt pins.
+# Sets VARIABLE to the folder of a library in the cache, in the version and built in the way that tools/requirements-native.txt pins.
 set(native_requirements ${PROJECT_SOURCE_DIR}/tools/requirements-native.txt)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${native_requirements})
 function(rewright_native_prefix variable name requirement)
   file(STRINGS ${native_requirements} line REGEX "^${requirement}==")
   string(REGEX REPLACE "^${requirement}==([^ ]+) .*" "\\1" version "${line}")
+  if(line MATCHES "# (build[0-9]+)$")
+    string(APPEND version "-${CMAKE_MATCH_1}")
+  endif()
   set(prefix "${REWRIGHT_CACHE}/deps/${name}-${version}")
   if(NOT IS_DIRECTORY ${prefix})
     message(FATAL_ERROR "${prefix} is missing: run tools/setup (REWRIGHT_CACHE names another cache folder)")

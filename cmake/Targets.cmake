@@ -48,6 +48,8 @@ function(rewright_test name)
   if(REWRIGHT_SANITIZE)
     target_compile_definitions(${name} PRIVATE REWRIGHT_SANITIZED)
     target_compile_options(${name} PRIVATE -O0) # a third of the time to compile; what takes time to run is in the libraries
+  else()
+    target_compile_options(${name} PRIVATE -O1)
   endif()
   add_test(NAME ${name} COMMAND ${name} ${rewright_test_selection} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS unit)
