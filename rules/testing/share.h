@@ -16,6 +16,9 @@ inline constexpr bool kSanitized = false;
 #endif
 inline constexpr std::size_t kShare = kSanitized ? 20 : 1;
 
+// How many random instances to try.
+constexpr unsigned instances(unsigned all) { return kSanitized ? (all + 3) / 4 : all; }
+
 // Every kShare-th element.
 template <class T>
 std::vector<T> share(std::vector<T> all) {

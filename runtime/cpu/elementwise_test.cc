@@ -1,4 +1,5 @@
 // The tile engine: elementwise chains, layout operators, reductions, statistics.
+#include "rules/testing/share.h"
 #include "runtime/cpu/graph_testing.h"
 
 using namespace rewright;
@@ -47,7 +48,7 @@ TEST_CASE("special values pass through elementwise functions") {
 }
 
 TEST_CASE("random elementwise chains with broadcasting") {
-  for (unsigned seed = 0; seed < 60; ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
     CAPTURE(seed);
     Builder b(seed);
     const Sizes full{b.pick(1, 3), b.pick(1, 20), b.pick(1, 9), b.pick(1, 40)};
@@ -72,7 +73,7 @@ TEST_CASE("random elementwise chains with broadcasting") {
 }
 
 TEST_CASE("layout operators and what stands behind them") {
-  for (unsigned seed = 0; seed < 40; ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(40); ++seed) {
     CAPTURE(seed);
     Builder b(seed);
     const Sizes s{b.pick(1, 4), b.pick(1, 6), b.pick(1, 40), b.pick(1, 40)};
@@ -92,7 +93,7 @@ TEST_CASE("layout operators and what stands behind them") {
 }
 
 TEST_CASE("concatenation, slices and padding split into boxes") {
-  for (unsigned seed = 0; seed < 20; ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(20); ++seed) {
     CAPTURE(seed);
     Builder b(seed);
     const std::int64_t n = b.pick(1, 3), h = b.pick(1, 9), w = b.pick(1, 33);
@@ -107,7 +108,7 @@ TEST_CASE("concatenation, slices and padding split into boxes") {
 
 // Positions that change from row to row, along each row, or in both ways; from tables, and beyond the ends.
 TEST_CASE("elements from elsewhere") {
-  for (unsigned seed = 0; seed < 60; ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
     CAPTURE(seed);
     Builder b(seed);
     const Sizes sizes{b.pick(1, 2), 4 * b.pick(1, 4), b.pick(2, 12), b.pick(2, 20)};
@@ -153,7 +154,7 @@ TEST_CASE("elements from elsewhere") {
 }
 
 TEST_CASE("running sums and products") {
-  for (unsigned seed = 0; seed < 40; ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(40); ++seed) {
     CAPTURE(seed);
     Builder b(seed);
     Sizes sizes;
@@ -171,7 +172,7 @@ TEST_CASE("running sums and products") {
 
 TEST_CASE("reductions") {
   for (const char* op : {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"}) {
-    for (unsigned seed = 0; seed < 16; ++seed) {
+    for (unsigned seed = 0; seed < testing::instances(16); ++seed) {
       CAPTURE(op, seed);
       Builder b(seed);
       const Sizes s{b.pick(1, 5), b.pick(1, 9), b.pick(1, 50), b.pick(1, 50)};

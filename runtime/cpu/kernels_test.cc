@@ -1,4 +1,5 @@
 // Convolutions, pools and products with what is fused into them.
+#include "rules/testing/share.h"
 #include "runtime/cpu/graph_testing.h"
 
 using namespace rewright;
@@ -57,7 +58,7 @@ TEST_CASE("convolutions that threads share by outputs") {
 }
 
 TEST_CASE("convolutions of random shapes") {
-  for (unsigned seed = 0; seed < 60; ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
     CAPTURE(seed);
     Builder b(seed);
     const std::size_t rank = 1 + seed % 3;
@@ -84,7 +85,7 @@ TEST_CASE("convolutions of random shapes") {
 }
 
 TEST_CASE("depthwise convolutions") {
-  for (unsigned seed = 0; seed < 12; ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(12); ++seed) {
     CAPTURE(seed);
     Builder b(seed);
     const std::int64_t c = b.pick(1, 40);
@@ -94,7 +95,7 @@ TEST_CASE("depthwise convolutions") {
 
 // As in NASNet: pairs of Relu, depthwise and 1x1 convolutions, of values that others use as well.
 TEST_CASE("separable convolutions in networks") {
-  for (unsigned seed = 0; seed < 24; ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(24); ++seed) {
     CAPTURE(seed);
     Builder b(seed);
     const std::int64_t channels = b.pick(1, 40);
@@ -129,7 +130,7 @@ TEST_CASE("Relu, a depthwise and a 1x1 convolution are one step") {
 
 TEST_CASE("convolutions write where they are concatenated") {
   std::size_t in_place = 0;
-  for (unsigned seed = 0; seed < 40; ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(40); ++seed) {
     CAPTURE(seed);
     Builder b(seed);
     const std::int64_t channels = 4 * b.pick(4, 12);
@@ -183,7 +184,7 @@ TEST_CASE("a concatenation of what is written in place is no step") {
 
 // As in MobileOne's training form.
 TEST_CASE("1x1 convolutions of one value that are added are one step") {
-  for (unsigned seed = 0; seed < 12; ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(12); ++seed) {
     CAPTURE(seed);
     Builder b(seed);
     const std::int64_t channels = b.pick(1, 30), outputs = seed % 2 ? channels : b.pick(1, 30);
@@ -205,7 +206,7 @@ TEST_CASE("1x1 convolutions of one value that are added are one step") {
 }
 
 TEST_CASE("depthwise convolutions of one value that are added are one step") {
-  for (unsigned seed = 0; seed < 12; ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(12); ++seed) {
     CAPTURE(seed);
     Builder b(seed);
     const std::int64_t channels = b.pick(1, 30), stride = b.pick(1, 2);
@@ -235,7 +236,7 @@ TEST_CASE("convolutions along one of two axes") {
 }
 
 TEST_CASE("transposed convolutions") {
-  for (unsigned seed = 0; seed < 30; ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(30); ++seed) {
     CAPTURE(seed);
     Builder b(seed);
     const std::int64_t group = b.pick(0, 2) == 0 ? 2 : 1;
@@ -307,7 +308,7 @@ TEST_CASE("what stands behind a convolution is fused, whatever it is") {
 }
 
 TEST_CASE("what only moves elements, or rounds them, is not taken for a function of each") {
-  for (unsigned seed = 0; seed < 32; ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(32); ++seed) {
     CAPTURE(seed);
     Builder b(seed);
     const std::int64_t n = b.pick(2, 9);
@@ -369,7 +370,7 @@ TEST_CASE("residuals and biases leave no step of their own") {
 }
 
 TEST_CASE("pools") {
-  for (unsigned seed = 0; seed < 60; ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
     CAPTURE(seed);
     Builder b(seed);
     const std::size_t rank = 1 + seed % 3;
@@ -396,7 +397,7 @@ TEST_CASE("pools") {
 // Kernels whose own tests do not say it: pools, concatenations, what is moved or scattered, and separable convolutions.
 TEST_CASE("elements that are NaN, infinite or subnormal pass through") {
   const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
-  for (unsigned seed = 0; seed < 42; ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(42); ++seed) {
     CAPTURE(seed);
     Builder b(seed);
     const std::int64_t channels = seed % 2 ? 16 : b.pick(1, 40), height = b.pick(5, 12), width = b.pick(5, 12);
@@ -438,7 +439,7 @@ TEST_CASE("elements that are NaN, infinite or subnormal pass through") {
 }
 
 TEST_CASE("matrix products") {
-  for (unsigned seed = 0; seed < 60; ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
     CAPTURE(seed);
     Builder b(seed);
     const std::int64_t m = b.pick(1, 33), n = b.pick(1, 33), k = b.pick(1, 40), batch = b.pick(1, 3);
@@ -514,7 +515,7 @@ TEST_CASE("pieces of a product are read where they are") {
 }
 
 TEST_CASE("general matrix products") {
-  for (unsigned seed = 0; seed < 40; ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(40); ++seed) {
     CAPTURE(seed);
     Builder b(seed);
     const std::int64_t m = b.pick(1, 20), n = b.pick(1, 20), k = b.pick(1, 20);
@@ -542,7 +543,7 @@ TEST_CASE("general matrix products") {
 }
 
 TEST_CASE("small networks") {
-  for (unsigned seed = 0; seed < 12; ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(12); ++seed) {
     CAPTURE(seed);
     Builder b(seed);
     ValueId x = b.input({1, 3, 20, 18});

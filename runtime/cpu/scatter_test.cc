@@ -1,3 +1,4 @@
+#include "rules/testing/share.h"
 #include "runtime/cpu/graph_testing.h"
 
 using namespace rewright;
@@ -30,7 +31,7 @@ struct Builder : rewright::testing::GraphBuilder {
 }  // namespace
 
 TEST_CASE("elements are scattered as the interpreter scatters them") {
-  for (unsigned seed = 0; seed < 80; ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(80); ++seed) {
     CAPTURE(seed);
     Builder b(seed);
     Sizes sizes, from;
@@ -51,7 +52,7 @@ TEST_CASE("elements are scattered as the interpreter scatters them") {
 }
 
 TEST_CASE("sub-tensors are scattered as the interpreter scatters them") {
-  for (unsigned seed = 0; seed < 80; ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(80); ++seed) {
     CAPTURE(seed);
     Builder b(seed);
     Sizes sizes;
@@ -69,7 +70,7 @@ TEST_CASE("sub-tensors are scattered as the interpreter scatters them") {
 }
 
 TEST_CASE("long rows are gathered, and turned, as the interpreter does it") {
-  for (unsigned seed = 0; seed < 80; ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(80); ++seed) {
     CAPTURE(seed);
     Builder b(seed);
     Sizes sizes, rows;

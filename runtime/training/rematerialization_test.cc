@@ -6,6 +6,7 @@
 
 #include "graph/builder.h"
 #include "operators/testing.h"
+#include "rules/testing/share.h"
 #include "runtime/training/training_graph.h"
 
 namespace rewright {
@@ -86,8 +87,8 @@ struct Step {
 
 TEST_CASE("a step in less memory computes the same bits") {
   std::mt19937 random(1);
-  int smaller = 0;
-  for (int n = 0; n < 12; ++n) {
+  unsigned smaller = 0;
+  for (unsigned n = 0; n < testing::instances(12); ++n) {
     const Step step(random);
     const std::vector<Tensor> wanted = interpret(step.graph, step.inputs);
     const std::size_t whole = planned(step.graph);
@@ -108,7 +109,7 @@ TEST_CASE("a step in less memory computes the same bits") {
       smaller += result.nodes_again > 0;
     }
   }
-  CHECK(smaller >= 10);
+  CHECK(smaller >= testing::instances(10));
 }
 
 TEST_CASE("what is computed again costs less with more memory, and nothing with all of it") {

@@ -1,4 +1,5 @@
 // Convolutions of our own against sums in double, over random shapes, at each instruction set.
+#include "rules/testing/share.h"
 #include "runtime/cpu/convolution/convolution_parts.h"
 #include "runtime/cpu/convolution/convolution_testing.h"
 
@@ -71,7 +72,7 @@ std::unique_ptr<Kernel> depthwise(const Case& c, Isa isa, float floor = -kInf) {
 
 TEST_CASE("convolutions by channels, of random shapes") {
   for (const Isa isa : tested_isas())
-    for (unsigned seed = 0; seed < 120; ++seed) {
+    for (unsigned seed = 0; seed < testing::instances(120); ++seed) {
       CAPTURE(seed, cpu::name(isa));
       Case c(seed);
       random_depthwise(c);
@@ -87,7 +88,7 @@ TEST_CASE("convolutions by channels, of random shapes") {
 // 3x3 and 1x1 windows over the same pixels: together a 3x3 window.
 TEST_CASE("sums of convolutions by channels, of random shapes") {
   for (const Isa isa : tested_isas())
-    for (unsigned seed = 0; seed < 40; ++seed) {
+    for (unsigned seed = 0; seed < testing::instances(40); ++seed) {
       CAPTURE(seed, cpu::name(isa));
       Case c(seed);
       c.s.channels = c.s.outputs = c.s.group = c.pick(1, 70);
@@ -129,7 +130,7 @@ TEST_CASE("sums of convolutions by channels, of random shapes") {
 // Both as one step give what they give one after the other.
 TEST_CASE("convolutions by channels with 1x1 convolutions behind them, of random shapes") {
   for (const Isa isa : tested_isas())
-    for (unsigned seed = 0; seed < 120; ++seed) {
+    for (unsigned seed = 0; seed < testing::instances(120); ++seed) {
       CAPTURE(seed, cpu::name(isa));
       Case first(seed), second(seed + 1000);
       random_depthwise(first);
@@ -158,7 +159,7 @@ TEST_CASE("convolutions by channels with 1x1 convolutions behind them, of random
 
 TEST_CASE("direct convolutions of random shapes") {
   for (const Isa isa : tested_isas())
-    for (unsigned seed = 0; seed < 60; ++seed) {
+    for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
       CAPTURE(seed, cpu::name(isa));
       Case c(seed);
       random_direct(c);
@@ -173,7 +174,7 @@ TEST_CASE("direct convolutions of random shapes") {
 // Weights by the MiB are met one row of the window after the other.
 TEST_CASE("direct convolutions of many channels") {
   for (const Isa isa : tested_isas())
-    for (unsigned seed = 0; seed < 12; ++seed) {
+    for (unsigned seed = 0; seed < testing::instances(12); ++seed) {
       CAPTURE(seed, cpu::name(isa));
       Case c(seed);
       c.s.group = c.pick(1, 2);
@@ -197,7 +198,7 @@ TEST_CASE("direct convolutions of many channels") {
 
 TEST_CASE("direct convolutions of single pixels, with steps") {
   for (const Isa isa : tested_isas())
-    for (unsigned seed = 0; seed < 30; ++seed) {
+    for (unsigned seed = 0; seed < testing::instances(30); ++seed) {
       CAPTURE(seed, cpu::name(isa));
       Case c(seed);
       c.s.pictures = c.pick(1, 2);
@@ -215,7 +216,7 @@ TEST_CASE("direct convolutions of single pixels, with steps") {
 
 TEST_CASE("sums of 1x1 convolutions of random shapes") {
   for (const Isa isa : tested_isas())
-    for (unsigned seed = 0; seed < 40; ++seed) {
+    for (unsigned seed = 0; seed < testing::instances(40); ++seed) {
       CAPTURE(seed, cpu::name(isa));
       Case c(seed);
       c.s.pictures = c.pick(1, 2);
@@ -243,7 +244,7 @@ TEST_CASE("sums of 1x1 convolutions of random shapes") {
 
 TEST_CASE("convolutions in small groups, of random shapes") {
   for (const Isa isa : tested_isas())
-    for (unsigned seed = 0; seed < 60; ++seed) {
+    for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
       CAPTURE(seed, cpu::name(isa));
       Case c(seed);
       random_groups(c, isa == Isa::kAvx512 ? 16 : isa == Isa::kAvx2 ? 8 : 4);
@@ -320,7 +321,7 @@ TEST_CASE("parts of transposed convolutions have the rows that go to theirs") {
 
 TEST_CASE("NaN, infinite and subnormal elements in convolutions") {
   for (const Isa isa : tested_isas())
-    for (unsigned seed = 0; seed < 30; ++seed) {
+    for (unsigned seed = 0; seed < testing::instances(30); ++seed) {
       CAPTURE(seed, cpu::name(isa));
       Case c(seed);
       if (seed % 3 == 0)

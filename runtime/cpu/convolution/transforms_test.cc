@@ -1,4 +1,5 @@
 // Convolutions by transforms, Winograd's and Fourier's: against sums in double, over random shapes, at each instruction set.
+#include "rules/testing/share.h"
 #include "runtime/cpu/convolution/convolution_choice.h"
 #include "runtime/cpu/convolution/convolution_testing.h"
 #include "runtime/cpu/convolution/fourier_loops.h"
@@ -47,7 +48,7 @@ std::int64_t random_fourier(Case& c) {
 
 TEST_CASE("convolutions by Winograd's method, of random shapes") {
   for (const Isa isa : tested_isas())
-    for (unsigned seed = 0; seed < 60; ++seed) {
+    for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
       CAPTURE(seed, cpu::name(isa));
       Case c(seed);
       random_winograd(c);
@@ -62,7 +63,7 @@ TEST_CASE("convolutions by Winograd's method, of random shapes") {
 
 TEST_CASE("convolutions by Fourier's method, of random shapes") {
   for (const Isa isa : tested_isas())
-    for (unsigned seed = 0; seed < 60; ++seed) {
+    for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
       Case c(seed);
       const std::int64_t size = random_fourier(c);
       CAPTURE(seed, cpu::name(isa), size);
@@ -95,7 +96,7 @@ TEST_CASE("Fourier's method gives the same bits on any number of threads") {
 // What is not finite makes its tiles NaN or infinite and no others; other tiles are as they were.
 TEST_CASE("NaN and infinity stay in their tiles of Winograd's method") {
   for (const Isa isa : tested_isas())
-    for (unsigned seed = 0; seed < 20; ++seed) {
+    for (unsigned seed = 0; seed < testing::instances(20); ++seed) {
       CAPTURE(seed, cpu::name(isa));
       Case c(seed);
       random_winograd(c);
@@ -133,7 +134,7 @@ TEST_CASE("NaN and infinity stay in their tiles of Winograd's method") {
 
 TEST_CASE("NaN, infinity and overflow stay in their tiles of Fourier's method") {
   for (const Isa isa : tested_isas())
-    for (unsigned seed = 0; seed < 30; ++seed) {
+    for (unsigned seed = 0; seed < testing::instances(30); ++seed) {
       CAPTURE(seed, cpu::name(isa));
       Case c(seed);
       const std::int64_t size = random_fourier(c);
