@@ -4,10 +4,7 @@
 #include <numeric>
 #include <utility>
 
-#include "graph/onnx.h"
 #include "operators/error.h"
-#include "runtime/training/csv.h"
-#include "runtime/training/pictures.h"
 
 namespace rewright {
 
@@ -45,20 +42,6 @@ Dataset::Columns in_memory(const std::map<std::string, Tensor>& tensors) {
   return columns;
 }
 
-Dataset read_npy_folder(const std::filesystem::path& folder, const WantedData& wanted) {
-  std::vector<std::string> names;
-  for (const auto& [name, type] : wanted.inputs) names.push_back(name);
-  names.emplace_back("targets");
-  Dataset::Columns columns;
-  for (const std::string& name : names) {
-    if (name.find('/') != std::string::npos || name.starts_with('.'))
-      throw Error(ErrorCode::kBadInput, "an input called '" + name + "' cannot have a file of that name", folder.string());
-    const std::filesystem::path file = folder / (name + ".npy");
-    columns.emplace(name, make_column(read_npy(file), file.string()));
-  }
-  return Dataset(std::move(columns));
-}
-
 }  // namespace
 
 std::shared_ptr<const Column> make_column(Tensor examples, std::string name, std::function<std::string(std::int64_t)> place) {
@@ -85,11 +68,6 @@ Tensor Dataset::like_rows(const std::string& name, std::int64_t count) const {
   Sizes sizes = one.sizes();
   sizes[0] = count;
   return {one.type(), std::move(sizes)};
-}
-
-Dataset read_dataset(const std::filesystem::path& where, const WantedData& wanted) {
-  if (!std::filesystem::is_directory(where)) return read_csv(where, wanted);
-  return holds_class_folders(where) ? read_pictures(where, wanted) : read_npy_folder(where, wanted);
 }
 
 namespace {

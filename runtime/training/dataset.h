@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -60,10 +59,6 @@ struct WantedData {
   std::vector<double> mean = {},
                       deviation = {};  // of the channels of pictures, whose numbers go from 0 to 1: none, one, or one for each
 };
-
-// A folder with NAME.npy for each input and targets.npy, which are mapped, not read; a CSV file (runtime/training/csv.h); or a
-// folder with a folder of pictures for each class (runtime/training/pictures.h).
-Dataset read_dataset(const std::filesystem::path& where, const WantedData& wanted);
 
 // The numbers from 0 to size - 1 in the order of one pass over the data: the same on every machine and for any number of
 // processes.

@@ -6,6 +6,7 @@
 
 #include "graph/file.h"
 #include "graph/temporary_folder.h"
+#include "runtime/training/data_files.h"
 
 namespace rewright {
 namespace {

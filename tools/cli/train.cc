@@ -9,6 +9,7 @@
 #include "optimizer/certificate.h"
 #include "optimizer/optimize.h"
 #include "runtime/cpu/evaluator.h"
+#include "runtime/training/data_files.h"
 #include "runtime/training/evaluation.h"
 #include "runtime/training/trainer.h"
 #include "tools/cli/command.h"
