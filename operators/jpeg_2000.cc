@@ -58,22 +58,42 @@ std::uint64_t number(std::string_view text, std::size_t at, std::size_t size) {
   return value;
 }
 
-// The library makes a description of each component of each tile before it has read one: what a codestream says of them (SIZ,
-// ISO/IEC 15444-1, A.5.1) is looked at before. Each tile has at least the 14 bytes of its markers.
-void check_sizes(Bytes bytes, const std::string& name) {
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size()), mark("\xff\x4f\xff\x51", 4);
-  for (std::size_t at = text.find(mark); at != std::string_view::npos; at = text.find(mark, at + 1)) {
-    const std::uint64_t right = number(text, at + 8, 4), bottom = number(text, at + 12, 4), left = number(text, at + 16, 4),
-                        top = number(text, at + 20, 4), tile_width = number(text, at + 24, 4),
-                        tile_height = number(text, at + 28, 4), components = number(text, at + 40, 2);
-    if (right <= left || bottom <= top || tile_width == 0 || tile_height == 0)
-      refuse_picture(name, "is a damaged JPEG 2000 file: it has no size");
-    check_picture_size(static_cast<std::int64_t>(bottom - top), static_cast<std::int64_t>(right - left), name);
-    if (components == 0 || components > kMostComponents)
-      refuse_picture(name, "is a JPEG 2000 file of " + std::to_string(components) + " components, which is not read");
-    if (((right + tile_width - 1) / tile_width) * ((bottom + tile_height - 1) / tile_height) > bytes.size() / 14)
-      refuse_picture(name, "is a damaged JPEG 2000 file: it has more tiles than bytes for them");
+// A file without boxes around it.
+bool is_codestream(Bytes bytes) { return bytes[0] == std::byte{0xff}; }
+
+// A file's codestream is what its first box of type jp2c holds (ISO/IEC 15444-1, I.4); a length of 1 is said by the 8 bytes
+// after the type.
+std::string_view codestream_of(Bytes bytes, const std::string& name) {
+  std::string_view rest(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (is_codestream(bytes)) return rest;
+  for (;;) {
+    const bool is_long = number(rest, 0, 4) == 1;
+    const std::uint64_t length = is_long ? number(rest, 8, 8) : number(rest, 0, 4), head = is_long ? 16 : 8;
+    if (rest.size() < head) break;
+    if (rest.substr(4, 4) == "jp2c") return rest.substr(head);
+    if (length < head || length > rest.size()) break;
+    rest.remove_prefix(length);
   }
+  refuse_picture(name, "is a damaged JPEG 2000 file: it has no codestream");
+}
+
+// The library makes a description of each component of each tile before it has read one: what a codestream says of them is
+// looked at before. That is at its beginning (SIZ after SOC, A.5.1), though the library would go on to look for it. Each tile
+// has at least the 14 bytes of its markers.
+void check_sizes(Bytes bytes, const std::string& name) {
+  const std::string_view text = codestream_of(bytes, name);
+  if (!text.starts_with("\xff\x4f\xff\x51"))
+    refuse_picture(name, "is a damaged JPEG 2000 file: its codestream does not begin with its size");
+  const std::uint64_t right = number(text, 8, 4), bottom = number(text, 12, 4), left = number(text, 16, 4),
+                      top = number(text, 20, 4), tile_width = number(text, 24, 4), tile_height = number(text, 28, 4),
+                      components = number(text, 40, 2);
+  if (right <= left || bottom <= top || tile_width == 0 || tile_height == 0)
+    refuse_picture(name, "is a damaged JPEG 2000 file: it has no size");
+  check_picture_size(static_cast<std::int64_t>(bottom - top), static_cast<std::int64_t>(right - left), name);
+  if (components == 0 || components > kMostComponents)
+    refuse_picture(name, "is a JPEG 2000 file of " + std::to_string(components) + " components, which is not read");
+  if (((right + tile_width - 1) / tile_width) * ((bottom + tile_height - 1) / tile_height) > bytes.size() / 14)
+    refuse_picture(name, "is a damaged JPEG 2000 file: it has more tiles than bytes for them");
 }
 
 std::uint8_t to_8_bits(const opj_image_comp_t& component, std::size_t at) {
@@ -109,9 +129,9 @@ Picture decode_jpeg_2000(Bytes bytes, const std::string& name) {
   check_sizes(bytes, name);
   File file{bytes};
   std::string message;
-  const bool is_codestream = bytes[0] == std::byte{0xff};
   const std::unique_ptr<opj_codec_t, void (*)(opj_codec_t*)> codec(
-      opj_create_decompress(is_codestream ? OPJ_CODEC_J2K : OPJ_CODEC_JP2), [](opj_codec_t* c) { opj_destroy_codec(c); });
+      opj_create_decompress(is_codestream(bytes) ? OPJ_CODEC_J2K : OPJ_CODEC_JP2),
+      [](opj_codec_t* c) { opj_destroy_codec(c); });
   const std::unique_ptr<opj_stream_t, void (*)(opj_stream_t*)> stream(opj_stream_default_create(OPJ_TRUE),
                                                                       [](opj_stream_t* s) { opj_stream_destroy(s); });
   if (!codec || !stream) throw Error(ErrorCode::kMissing, "no memory for decoding", name);

@@ -150,6 +150,21 @@ std::string as_jpeg_2000(const Picture& picture) {
   return bytes;
 }
 
+// The codestream in a file of boxes.
+std::string as_jp2(const Picture& picture, const std::string& codestream) {
+  const auto big = [](std::int64_t value, int bytes) {
+    const std::string little = number(value, bytes);
+    return std::string(little.rbegin(), little.rend());
+  };
+  const auto box = [&](const std::string& type, const std::string& content) {
+    return big(8 + std::ssize(content), 4) + type + content;
+  };
+  const std::string header = big(picture.height, 4) + big(picture.width, 4) + big(picture.channels, 2) + big(0x07070000, 4);
+  const std::string colours = big(1, 1) + big(0, 2) + big(picture.channels == 1 ? 17 : 16, 4);  // grey or sRGB
+  return box("jP  ", "\r\n\x87\n") + box("ftyp", "jp2 " + big(0, 4) + "jp2 ") +
+         box("jp2h", box("ihdr", header) + box("colr", colours)) + box("jp2c", codestream);
+}
+
 Picture decoded(const std::string& bytes) { return decode_picture(std::as_bytes(std::span(bytes)), "picture"); }
 
 bool same(const Picture& a, const Picture& b) { return a.height == b.height && a.width == b.width && a.pixels == b.pixels; }
@@ -172,6 +187,8 @@ TEST_CASE("pictures are read as they were written, JPEG files nearly so") {
     CHECK(same(grey(decoded(as_tiff(one))), one));
     CHECK(same(decoded(as_jpeg_2000(rgb)), rgb));
     CHECK(same(grey(decoded(as_jpeg_2000(one))), one));
+    CHECK(same(decoded(as_jp2(rgb, as_jpeg_2000(rgb))), rgb));
+    CHECK(same(grey(decoded(as_jp2(one, as_jpeg_2000(one)))), one));
   }
   Picture smooth{16, 24, 3, {}};
   for (std::int64_t y = 0; y < 16; ++y)
@@ -214,8 +231,9 @@ TEST_CASE("damaged pictures are refused in one line, and take no more memory tha
       return false;
     }
   };
-  for (const std::string& bytes : {as_png(picture), as_jpeg(picture), as_bmp(picture, 24, false), as_pnm(picture, false),
-                                   as_pnm(picture, true), as_webp(picture), as_tiff(picture), as_jpeg_2000(picture)}) {
+  for (const std::string& bytes :
+       {as_png(picture), as_jpeg(picture), as_bmp(picture, 24, false), as_pnm(picture, false), as_pnm(picture, true),
+        as_webp(picture), as_tiff(picture), as_jpeg_2000(picture), as_jp2(picture, as_jpeg_2000(picture))}) {
     CHECK(attempt(bytes));
     for (std::size_t length = 0; length < bytes.size() / 2; length += 3) CHECK(!attempt(bytes.substr(0, length)));
     for (int n = 0; n < 300; ++n) {
@@ -235,7 +253,10 @@ TEST_CASE("damaged pictures are refused in one line, and take no more memory tha
     std::string claims = as_jpeg_2000(picture);
     claims.replace(static_cast<std::size_t>(at), at == 24 ? 8 : 2, std::string(value, at == 24 ? 8 : 2));
     CHECK(!attempt(claims));
+    CHECK(!attempt(as_jp2(picture, claims)));
   }
+  // The size is looked for where it must be, and nowhere else.
+  CHECK(!attempt(as_jp2(picture, as_jpeg_2000(picture).insert(2, "\xff\x30"))));
 }
 
 }  // namespace
