@@ -175,6 +175,26 @@ TEST_CASE("the largest elements of regions as graphs") {
       "MaxRoiPool");
 }
 
+TEST_CASE("bins and samples of regions that no memory can hold are refused") {
+  ImportOptions options;
+  options.procedures_as_graphs = true;
+  const auto pooled = [&](const std::string& node) {
+    const std::string text =
+        "agraph (float[2, 1, 6, 5] x, float[4, 4] places, int64[4] which, float[4, 5] rois) => "
+        "(float[R, C, H, W] y) { y = " +
+        node + " }";
+    import_onnx_bytes(text_bytes(text, 22), "regions", options);
+  };
+  CHECK_NOTHROW(pooled("RoiAlign <output_height = 2> (x, places, which)"));
+  CHECK_NOTHROW(pooled("MaxRoiPool <pooled_shape = [2, 3]> (x, rois)"));
+  for (const std::string count : {"-1", "1099511627776", "4611686018427387904"}) {
+    CHECK_THROWS_AS(pooled("RoiAlign <output_height = " + count + "> (x, places, which)"), Error);
+    CHECK_THROWS_AS(pooled("MaxRoiPool <pooled_shape = [3, " + count + "]> (x, rois)"), Error);
+    if (count != "-1")  // as many as fit
+      CHECK_THROWS_AS(pooled("RoiAlign <mode = \"max\", sampling_ratio = " + count + "> (x, places, which)"), Error);
+  }
+}
+
 TEST_CASE("caches that are written to as graphs") {
   check(
       "agraph (double[2, 3, 4, 2] x, double[2, 3, 2, 2] u) => (double[2, 3, 4, 2] y) <int64[2] w = {2, 1}> "

@@ -236,6 +236,8 @@ Imported graph_of_roi_align(OnnxSource& source, std::string& reason) {
   const std::string default_mode = source.opset() < 16 ? "output_half_pixel" : "half_pixel";
   const bool half = source.text("coordinate_transformation_mode", default_mode) == "half_pixel";
   const std::int64_t counts[]{source.integer("output_height", 1), source.integer("output_width", 1)};
+  const std::int64_t samples = std::max<std::int64_t>(ratio, 1);
+  require_few(element_count(Sizes{counts[0], samples, counts[1], samples}));
   if (product(type.shape) == Index(0))
     return SourceBuilder::results({b.filled({type.type, {rois[0], type.shape[1], counts[0], counts[1]}}, 0)});
   Formulas f(b, type.type);
@@ -294,6 +296,7 @@ Imported graph_of_max_roi_pool(OnnxSource& source, std::string& reason) {
     reason = "the sizes of its pictures are not known";
     return std::nullopt;
   }
+  require_few(element_count(bins));
   const Index regions = rois[0], channels = type.shape[1], rows = type.shape[2], columns = type.shape[3];
   const TensorType result{type.type, {regions, channels, bins[0], bins[1]}};
   if (product(type.shape) == Index(0)) return SourceBuilder::results({b.filled(result, 0)});
