@@ -1,5 +1,4 @@
 // Import of nodes by the definitions of their operators.
-#include "graph/differentiate.h"
 #include "graph/onnx_importer.h"
 #include "operators/procedure.h"
 
@@ -74,7 +73,7 @@ bool Importer::find_in_sequence(const Source& source) {
     const std::int64_t at = (*contents)[0].value() + ((*contents)[0].value() < 0 ? count : 0);
     if (at < 0 || at >= count) return false;
     found = elements[static_cast<std::size_t>(at)];
-    if (!graph_.value(found).shape_known) return false;
+    if (found == kNoValue || !graph_.value(found).shape_known) return false;
   }
   name_results(source, {NodeSource::to_onnx(found)}, values_before);
   return true;

@@ -206,6 +206,16 @@ TEST_CASE("of a sequence that is put together in sight, elements at known positi
   export_onnx_bytes(graph);  // passes the checker
 }
 
+TEST_CASE("an element of a sequence that is absent is not known") {
+  const Graph graph = import_text(R"(agraph (float[2] x) => (float[2] y) {
+    parts = SequenceConstruct(x, , x)
+    second = Constant <value = int64 {1}> ()
+    y = SequenceAt(parts, second)
+  })",
+                                  17);
+  CHECK(graph.nodes().back()->op == nullptr);
+}
+
 TEST_CASE("a model of 5,000 functions") {
   constexpr int kFunctions = 5000;
   std::string nodes, functions;

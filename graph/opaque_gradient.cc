@@ -9,6 +9,7 @@
 #include "graph/onnx_attributes.h"
 #include "graph/onnx_model.h"
 #include "graph/onnx_naming.h"
+#include "operators/pieces.h"
 
 namespace rewright {
 
@@ -66,14 +67,16 @@ std::vector<ValueId> add_node(const OpaqueCall& call, onnx::NodeProto proto, std
 
 std::size_t axis_of_entries(const OpaqueCall& call) {
   const PlainAttributes attributes(call.proto);
-  const auto rank = static_cast<std::int64_t>(known_type(call.graph, call.node.inputs[0]).rank());
-  const std::int64_t axis = attributes.has("axis") ? attributes.integer("axis", 0) : 0;
-  return static_cast<std::size_t>(axis < 0 ? axis + rank : axis);
+  if (!attributes.has("axis")) return 0;
+  return checked_axis(attributes.integer("axis", 0), known_type(call.graph, call.node.inputs[0]).rank());
 }
 
 // How many there are, which is only known when the graph is executed.
 Index entry_count(const OpaqueCall& call) {
-  return known_type(call.graph, call.output_gradients[0]).shape.at(axis_of_entries(call));
+  const Indices& shape = known_type(call.graph, call.output_gradients[0]).shape;
+  const std::size_t axis = axis_of_entries(call);
+  if (axis >= shape.size()) throw Error(ErrorCode::kBadInput, "its result has only " + std::to_string(shape.size()) + " axes");
+  return shape[axis];
 }
 
 // The gradient of the Gather that finds the same.
