@@ -99,6 +99,7 @@ TEST_CASE("what cannot be bound is said by its name") {
   CHECK_THROWS_WITH(binding.input("w", "cpu", view(1, {40, 60}, x)), Catch::Contains("no input \"w\""));
   CHECK_THROWS_WITH(binding.input("x", "tpu", view(1, {40, 60}, x)), Catch::Contains("no memory of \"tpu\""));
   CHECK_THROWS_WITH(binding.input("x", "cpu", view(1, {41, 60}, x)), Catch::Contains("bytes"));
+  CHECK_THROWS_WITH(binding.input("x", "cpu", {1, {std::int64_t{1} << 62, 1}, x.data(), 0}), Catch::Contains("beyond 64 bits"));
   CHECK(status_of([&] { binding.run(); }) == REWRIGHT_USAGE);
   CHECK(std::string(rewright_error_where()) == "input m");
   std::vector<std::int64_t> times{1};

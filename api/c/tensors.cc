@@ -17,7 +17,9 @@ void require_whole(const rewright_tensor& given, const std::string& where) {
   if (byte_size(type) == 0) throw bad("element type " + std::to_string(given.type) + " cannot be given here");
   if (given.rank < 0 || (given.rank > 0 && !given.sizes)) throw bad("its sizes are not given");
   const Sizes sizes = sizes_of(given);
-  const std::size_t needed = static_cast<std::size_t>(element_count(sizes)) * byte_size(type);
+  std::size_t needed = 0;
+  if (__builtin_mul_overflow(static_cast<std::size_t>(element_count(sizes)), byte_size(type), &needed))
+    throw bad("the number of its bytes is beyond 64 bits");
   if (needed != given.bytes)
     throw bad("its sizes need " + std::to_string(needed) + " bytes, it has " + std::to_string(given.bytes));
   if (needed > 0 && !given.data) throw bad("its data is null");
