@@ -88,6 +88,25 @@ class Ending(unittest.TestCase):
         thread.join()
         self.assertEqual(found[0].tolist(), (0 * x).tolist())
 
+    def test_a_run_that_somebody_asks_about_is_ended(self):
+        session, options = rewright.InferenceSession(loop()), rewright.RunOptions()
+        feeds, ended = {"m": FOREVER, "x": numpy.ones((40, 60), numpy.float32)}, []
+
+        def work():
+            try:
+                session.run(None, feeds, options)
+            except rewright.CancelledError as error:
+                ended.append(error)
+
+        threads = [threading.Thread(target=target) for target in (work, session.profile, lambda: session.peak_bytes)]
+        for thread in threads:
+            thread.start()
+            thread.join(0.2)
+        options.terminate = True
+        for thread in threads:
+            thread.join()
+        self.assertEqual(len(ended), 1)
+
     def test_callback(self):
         session = rewright.InferenceSession(loop())
         x = numpy.ones((40, 60), numpy.float32)
@@ -122,6 +141,24 @@ class Ending(unittest.TestCase):
             return await session.run_async(None, {"m": numpy.int64(1), "x": x})
 
         self.assertEqual(asyncio.run(work())[0].tolist(), (2 * x).tolist())
+
+    def test_awaited_with_the_same_options(self):
+        session, options = rewright.InferenceSession(loop()), rewright.RunOptions()
+        feeds = {"m": FOREVER, "x": numpy.ones((40, 60), numpy.float32)}
+
+        async def work():
+            first, second = (asyncio.create_task(session.run_async(None, feeds, run_options=options)) for _ in range(2))
+            await asyncio.sleep(0.1)
+            first.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await first
+            await asyncio.sleep(0.1)
+            self.assertFalse(second.done())
+            options.terminate = True
+            with self.assertRaises(rewright.CancelledError):
+                await second
+
+        asyncio.run(work())
 
     def test_options_are_onnxruntimes(self):
         options = rewright.RunOptions()

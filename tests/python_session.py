@@ -52,8 +52,9 @@ class Sessions(unittest.TestCase):
         options.graph_optimization_level = rewright.GraphOptimizationLevel.ORT_ENABLE_ALL
         session = rewright.InferenceSession(one_node("Relu"), options, providers=[("CPUExecutionProvider", {"arena": "1"})])
         self.assertIs(session.get_session_options(), options)
-        with self.assertWarnsRegex(UserWarning, "DmlExecutionProvider"):
+        with self.assertWarnsRegex(UserWarning, "DmlExecutionProvider") as caught:
             rewright.InferenceSession(one_node("Relu"), providers=["DmlExecutionProvider", "CPUExecutionProvider"])
+        self.assertEqual(caught.filename, __file__)
 
     def test_profile(self):
         options = rewright.SessionOptions()

@@ -37,14 +37,22 @@ std::string joined(const std::vector<Declaration>& values) {
 
 // rewright.RunOptions, as far as it says when runs are to end.
 struct RunOptions {
+  explicit RunOptions(const RunOptions* around) : outer(around) {}
   std::atomic<bool> terminate = false;
+  const RunOptions* const outer;  // these end the run, too; null: there are none
 };
 
-// Work without the GIL that a flag of the options, if they are ours, ends.
+Checkpoint checkpoint_of(const RunOptions& options) {
+  Checkpoint own = ends_when(options.terminate);
+  if (options.outer == nullptr) return own;
+  return [own = std::move(own), outer = checkpoint_of(*options.outer)] { own(), outer(); };
+}
+
+// Work without the GIL that flags of the options, if they are ours, end.
 template <class Work>
 auto endable(nb::handle options, const Work& work) {
   const bool can_end = nb::isinstance<RunOptions>(options);
-  const Checkpoint checkpoint = can_end ? ends_when(nb::cast<const RunOptions&>(options).terminate) : Checkpoint();
+  const Checkpoint checkpoint = can_end ? checkpoint_of(nb::cast<const RunOptions&>(options)) : Checkpoint();
   const nb::gil_scoped_release release;
   if (!can_end) return work();
   checkpoint();
@@ -101,9 +109,15 @@ class PythonSession {
   const std::vector<Declaration>& outputs() const { return outputs_; }
   const ModelDescription& description() const { return description_; }
 
+  // What a run has been is told when it has ended: others may want the GIL meanwhile, to end it.
   nb::list profile() const {
+    std::vector<StepProfile> steps;
+    {
+      const nb::gil_scoped_release release;
+      steps = session_->profile();
+    }
     nb::list all;
-    for (const StepProfile& step : session_->profile()) {
+    for (const StepProfile& step : steps) {
       nb::dict facts;
       facts["node"] = step.node;
       facts["operators"] = step.operators;
@@ -115,8 +129,14 @@ class PythonSession {
     }
     return all;
   }
-  std::vector<std::string> warnings() const { return session_->warnings(); }
-  std::size_t peak_bytes() const { return session_->peak_bytes(); }
+  std::vector<std::string> warnings() const {
+    const nb::gil_scoped_release release;
+    return session_->warnings();
+  }
+  std::size_t peak_bytes() const {
+    const nb::gil_scoped_release release;
+    return session_->peak_bytes();
+  }
 
  private:
   static bool is_on_gpus(const std::vector<HeldValue>& values) {
@@ -262,7 +282,8 @@ class PythonSession {
 
 void bind_session(nb::module_& m) {
   nb::class_<RunOptions>(m, "RunOptions")
-      .def(nb::init<>())
+      .def(nb::init<const RunOptions*>(), nb::arg("outer").none() = nb::none(), nb::keep_alive<1, 2>(),
+           "outer: options that end the runs, too.")
       .def_prop_rw(
           "terminate", [](const RunOptions& options) { return options.terminate.load(); },
           [](RunOptions& options, bool value) { options.terminate = value; },

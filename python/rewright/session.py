@@ -167,7 +167,7 @@ def _device_of(providers, provider_options):
             return "cpu"
         if name == CUDA and _core.has_cuda_device():
             return f"cuda:{int(settings.get('device_id', 0))}"
-        warnings.warn(f"{name} is not available here; there are {', '.join(get_available_providers())}", stacklevel=4)
+        warnings.warn(f"{name} is not available here; there are {', '.join(get_available_providers())}", stacklevel=3)
     return "cpu"
 
 
@@ -257,11 +257,11 @@ class InferenceSession(_core.Session):
         With a callback, as in ONNX Runtime: returns at once, and callback(results, user_data, error) is called in that thread,
         with the results and "", or with an empty list and what went wrong. `run_options.terminate` ends the run.
 
-        Without one: `await session.run_async(names, feeds)` returns the results. Cancelling its task ends the run before
-        CancelledError of asyncio is raised; it sets `terminate` of the options meanwhile, if some were given.
+        Without one: `await session.run_async(names, feeds)` returns the results. Cancelling its task ends the run, and no other
+        that has the same options, before CancelledError of asyncio is raised.
         """
         if callback is None:
-            return self._run_awaited(output_names, input_feed, run_options or RunOptions())
+            return self._run_awaited(output_names, input_feed, run_options)
         import threading
 
         def work():
@@ -277,13 +277,13 @@ class InferenceSession(_core.Session):
     async def _run_awaited(self, output_names, input_feed, run_options):
         import asyncio
 
-        future = asyncio.get_running_loop().run_in_executor(None, self.run, output_names, input_feed, run_options)
+        ending = _core.RunOptions(run_options if isinstance(run_options, _core.RunOptions) else None)
+        future = asyncio.get_running_loop().run_in_executor(None, self.run, output_names, input_feed, ending)
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
-            before, run_options.terminate = run_options.terminate, True
+            ending.terminate = True
             await asyncio.wait([future])  # nothing of ours goes on behind the caller's back
-            run_options.terminate = before
             future.exception()  # what it ended with counts for nothing
             raise
 
