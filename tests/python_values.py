@@ -129,8 +129,31 @@ class Memory(unittest.TestCase):
             binding.bind_ortvalue_output("y", bound)
             session.run_with_iobinding(binding)
             self.assertEqual(bound.numpy().tolist(), (-x - 1).tolist())
+        for shape, type in (((1, 8), numpy.float32), ((4, 8), numpy.float64)):  # neither repeated nor converted
+            binding = rewright.InferenceSession(one_node("Neg")).io_binding()
+            binding.bind_cpu_input("x", x)
+            binding.bind_ortvalue_output("y", rewright.OrtValue.ortvalue_from_shape_and_type(shape, type))
+            with self.assertRaisesRegex(rewright.BadInputError, "the memory for it is of"):
+                binding._session.run_with_iobinding(binding)
         with self.assertRaisesRegex(rewright.UsageError, "memory of \"npu\""):
             rewright.InferenceSession(one_node("Neg")).io_binding().bind_output("y", "npu")
+
+    def test_update_in_place(self):
+        for type in (numpy.float32, ml_dtypes.int4):
+            x = numpy.array([1, -2, 3]).astype(type)
+            kept = rewright.OrtValue.ortvalue_from_shape_and_type([3], type)
+            kept.update_inplace(x)
+            self.assertEqual(kept.numpy().tolist(), x.tolist())
+            with self.assertRaisesRegex(rewright.BadInputError, "the memory for it is of"):
+                kept.update_inplace(x[:1])
+        texts = rewright.OrtValue.ortvalue_from_numpy(numpy.array(["a"], object))
+        with self.assertRaisesRegex(rewright.UnsupportedError, "in place"):
+            texts.update_inplace(numpy.array(["b"], object))
+
+    def test_element_types_that_are_none(self):
+        for number in (-1, 27, 1 << 20):
+            with self.assertRaisesRegex(rewright.UsageError, f"no element type {number}"):
+                rewright.OrtValue.ortvalue_from_shape_and_type([1], number)
 
 
 if __name__ == "__main__":

@@ -77,7 +77,10 @@ PyArray_Descr* make_descriptor(const DtypeName& entry) {
 // Borrowed.
 PyArray_Descr* descriptor_of(DataType type) {
   need_numpy();
-  PyArray_Descr*& known = descriptors[static_cast<std::size_t>(type)];
+  const auto number = static_cast<std::size_t>(type);
+  if (number >= kTypes)  // as a program may give it
+    throw Error(ErrorCode::kUsage, "ONNX has no element type " + std::to_string(static_cast<int>(type)));
+  PyArray_Descr*& known = descriptors[number];
   if (known == nullptr) {
     for (const DtypeName& entry : kDtypes)
       if (entry.type == type) known = make_descriptor(entry);
@@ -302,9 +305,10 @@ nb::object to_python(const Datum& datum, bool may_share) {
 void copy_to_array(const Tensor& tensor, nb::handle array) {
   need_numpy();
   if (!PyArray_Check(array.ptr())) throw Error(ErrorCode::kUsage, "outputs are bound to NumPy arrays");
+  auto* const room = reinterpret_cast<PyArrayObject*>(array.ptr());
+  require_room({type_of(PyArray_DESCR(room)), sizes_of(room)}, {tensor.type(), to_indices(tensor.sizes())}, "value");
   const nb::object source = to_array(tensor, true);
-  if (PyArray_CopyInto(reinterpret_cast<PyArrayObject*>(array.ptr()), reinterpret_cast<PyArrayObject*>(source.ptr())) < 0)
-    throw nb::python_error();
+  if (PyArray_CopyInto(room, reinterpret_cast<PyArrayObject*>(source.ptr())) < 0) throw nb::python_error();
 }
 
 }  // namespace rewright::python

@@ -33,7 +33,8 @@ nanobind::object to_array(const Tensor& tensor, bool may_share);
 nanobind::object dtype_of(DataType type);
 DataType type_of_dtype(nanobind::handle dtype);
 
-// Copies the elements into an array of this shape.
+// Copies the elements into an array of this type and shape. Throws Error(kUsage) for what is no array, Error(kBadInput) for
+// another one.
 void copy_to_array(const Tensor& tensor, nanobind::handle array);
 
 }  // namespace rewright::python

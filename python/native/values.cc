@@ -42,15 +42,20 @@ HeldValue at(int gpu, nb::handle dtype, const std::vector<std::int64_t>& sizes, 
   return {{}, std::make_shared<DeviceTensor>(DeviceTensor{type, sizes, gpu, reinterpret_cast<std::byte*>(address)})};
 }
 
-// Into memory that somebody else owns: an array, which io_binding binds outputs to, or a value on a GPU.
+// Into memory that somebody else owns, which io_binding binds outputs to: an array's, or a value's.
 void copy_into(const HeldValue& from, nb::handle target) {
   const Datum datum = on_host(from);
-  if (!nb::isinstance<HeldValue>(target)) return copy_to_array(datum.tensor(), target);
-  const auto& room = nb::cast<const HeldValue&>(target);
-  if (!room.placed) return copy_to_array(datum.tensor(), to_array(room.datum.tensor(), true));
   const Tensor& tensor = datum.tensor();
-  require_room(*room.placed, {tensor.type(), to_indices(tensor.sizes())}, "value");
+  if (!nb::isinstance<HeldValue>(target)) return copy_to_array(tensor, target);
+  const auto& room = nb::cast<const HeldValue&>(target);
+  require_room({type_of(room), sizes_of(room)}, {tensor.type(), to_indices(tensor.sizes())}, "value");
+  if (tensor.type() == DataType::kString) throw Error(ErrorCode::kUnsupported, "texts cannot be changed in place");
   const nb::gil_scoped_release release;
+  if (!room.placed) {
+    if (tensor.byte_count() > 0)
+      std::memmove(const_cast<std::byte*>(room.datum.tensor().bytes().data()), tensor.bytes().data(), tensor.byte_count());
+    return;
+  }
   memory_of_gpu(room.placed->device).copy_in(*room.placed, tensor);
 }
 
@@ -75,7 +80,7 @@ void bind_values(nb::module_& m) {
           "numpy", [](const HeldValue& value) { return to_python(on_host(value), true); },
           "The array, in the value's own memory where NumPy can have it there; a list for a sequence; or None.")
       .def("dlpack", &dlpack_of, "An object with __dlpack__ and __dlpack_device__, in the value's own memory.")
-      .def("copy_into", &copy_into, nb::arg("target"), "Copies the elements into an array, or a Value, of this shape.")
+      .def("copy_into", &copy_into, nb::arg("target"), "Copies the elements into an array, or a Value, of this type and shape.")
       .def_prop_ro(
           "gpu", [](const HeldValue& value) { return value.placed ? std::optional(value.placed->device) : std::nullopt; },
           "The number of the GPU whose memory it is in, or None.")

@@ -121,7 +121,7 @@ class IOBinding:
         self._outputs[name] = gpu if buffer_ptr is None else _value_at(gpu, element_type, shape, buffer_ptr)
 
     def bind_ortvalue_output(self, name, ortvalue):
-        self._outputs[name] = ortvalue.numpy() if ortvalue._value.gpu is None else ortvalue._value
+        self._outputs[name] = ortvalue._value
 
     def get_outputs(self):
         """The outputs of the last run, as OrtValue, in the order in which they were bound."""
@@ -148,14 +148,14 @@ class IOBinding:
         if not self._outputs:
             raise UsageError("no output is bound")
         targets = list(self._outputs.values())
-        # A number is a GPU, and a value is in one's memory; arrays are filled afterwards.
-        places = [target if isinstance(target, (int, _core.Value)) else None for target in targets]
+        # A number is a GPU, and a value may be in one's memory; what is in the CPU's is filled afterwards.
+        places = [target if isinstance(target, int) or getattr(target, "gpu", None) is not None else None for target in targets]
         on_host = all(place is None for place in places)
         found = self._session.run_values(list(self._outputs), self._inputs, run_options, None if on_host else places)
         for name, target, place, value in zip(self._outputs, targets, places, found):
             if target is not None and place is None:
                 value.copy_into(target)
-                value = _core.Value.of(target)
+                value = target if isinstance(target, _core.Value) else _core.Value.of(target)
             self._results[name] = OrtValue(value)
 
 
