@@ -203,7 +203,6 @@ def regions():
                 spatial_scale=0.7,
             )
 
-
     # A box, and the elements of which the largest is taken, have whole sizes.
     yield single(
         "MaxRoiPool",
