@@ -215,6 +215,13 @@ class BranchGradient {
 
 std::vector<ValueId> gradient_of_if(const OpaqueCall& call) { return BranchGradient(call).run(); }
 
+// Has it the inputs, outputs and attributes that its operator has in its opset?
+bool is_sound(const Graph& graph, const Node& node, const onnx::NodeProto& proto) {
+  const std::map<std::string, int>& opsets = node.origin->opsets ? *node.origin->opsets : graph.model()->opsets;
+  const auto opset = opsets.find("");
+  return opset != opsets.end() && verify_node(proto, "", opset->second);
+}
+
 const std::map<std::string, std::vector<ValueId> (*)(const OpaqueCall&)>& gradients_of_opaque() {
   static const std::map<std::string, std::vector<ValueId> (*)(const OpaqueCall&)> kAll{
       {"Compress", gradient_of_compress}, {"If", gradient_of_if}, {"Unique", gradient_of_unique}};
@@ -236,7 +243,8 @@ std::vector<ValueId> add_opaque_gradient(Graph& graph, const Node& node, const s
                                          const std::vector<bool>& wanted) {
   const auto stated = gradients_of_opaque().find(onnx_operator(node));
   onnx::NodeProto proto;
-  if (stated == gradients_of_opaque().end() || !graph.model() || !proto.ParseFromString(node.origin->node_proto))
+  if (stated == gradients_of_opaque().end() || !graph.model() || !proto.ParseFromString(node.origin->node_proto) ||
+      !is_sound(graph, node, proto))
     throw Error(ErrorCode::kUnsupported, "has no gradient: " + node.opaque_reason);
   return stated->second({graph, node, proto, output_gradients, wanted});
 }

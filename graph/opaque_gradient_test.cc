@@ -247,6 +247,12 @@ TEST_CASE("an opaque node without a gradient says why") {
                                    22),
                         "test", options);
   CHECK_THROWS_WITH(with_gradients(graph), Catch::Contains("how often it goes round is not known"));
+
+  // Compress came with opset 9: here it may have any inputs.
+  const Graph early = import_onnx_bytes(
+      text_bytes("agraph (double[3] x) => (double s, double[2] y) { y = Compress (x) s = ReduceSum <keepdims = 0> (y) }", 8),
+      "test", options);
+  CHECK_THROWS_WITH(with_gradients(early), Catch::Contains("opset 8 has no operator Compress"));
 }
 
 }  // namespace rewright
