@@ -105,7 +105,7 @@ std::vector<ValueId> differentiate(Graph& graph, std::span<const Seed> seeds, st
 
   NodeBuilder builder(graph);
   std::vector<ValueId> gradients(depends.size(), kNoValue);
-  std::size_t first = graph.nodes().size();  // of those that the last gradient added
+  const std::size_t first = graph.nodes().size();  // of those that are added here
   const auto add = [&](ValueId value, ValueId gradient) {
     if (gradient == kNoValue || !depends[value]) return;
     gradients[value] = gradients[value] == kNoValue ? gradient : added(graph, gradients[value], gradient, first);
