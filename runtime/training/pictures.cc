@@ -91,7 +91,8 @@ std::vector<std::filesystem::path> sorted_entries(const std::filesystem::path& f
     std::string extension = entry.path().extension().string();
     std::transform(extension.begin(), extension.end(), extension.begin(),
                    [](char c) { return 'A' <= c && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-    constexpr std::string_view kPictures[] = {".jpg", ".jpeg", ".png", ".bmp", ".pbm", ".pgm", ".ppm", ".pnm"};
+    constexpr std::string_view kPictures[] = {".jpg", ".jpeg", ".png", ".bmp",  ".pbm", ".pgm", ".ppm",
+                                              ".pnm", ".webp", ".tif", ".tiff", ".jp2", ".j2k"};
     const bool picture = std::ranges::find(kPictures, extension) != std::end(kPictures);
     if (!name.starts_with('.') && (folders ? entry.is_directory() : entry.is_regular_file() && picture))
       result.push_back(entry.path());

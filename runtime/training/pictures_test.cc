@@ -83,6 +83,11 @@ TEST_CASE("a folder for each class is a data set") {
   CHECK(data.column("x").place(2).ends_with("data/dog/c.pgm"));
   CHECK(data.column("targets").place(2).ends_with("data/dog/c.pgm"));
 
+  // Names tell that a file is a picture, its bytes of which kind.
+  for (const char* extension : {".jpg", ".jpeg", ".png", ".bmp", ".pnm", ".WebP", ".tif", ".tiff", ".jp2", ".j2k"})
+    write_pnm(picture, folder / ("data/dog/d" + std::string(extension)));
+  CHECK(read_dataset(folder / "data", what).size() == 13);
+
   what.mean = {1, 2};
   CHECK_THROWS_WITH(read_dataset(folder / "data", what), Catch::Contains("2 numbers as the mean of 3 channels"));
   what.mean.clear(), what.deviation = {0};
