@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """No library is forgotten: what is linked, inlined or loaded stands in THIRD_PARTY.md with its licence, and `rewright --version`
-and rewright.versions() say its version.
+and rewright.versions() say its version. What these libraries load themselves stands there, too.
 Usage: versions.py REWRIGHT BUILD_FOLDER SOURCE_FOLDER"""
 
 import os
@@ -36,6 +36,20 @@ LOADED = {
     "libxxhash": "xxHash",
     "libz": "zlib",
     "libz3": "Z3",
+}
+LOADED_BY_OTHERS = {
+    "libLerc": "LERC",
+    "libcdt": "Graphviz",
+    "libdeflate": "libdeflate",
+    "libexpat": "Expat",
+    "libgfortran": "GCC",
+    "libjbig": "JBIG-KIT",
+    "libjpeg": "libjpeg-turbo",
+    "libltdl": "libltdl",
+    "liblzma": "XZ Utils",
+    "libpathplan": "Graphviz",
+    "libquadmath": "GCC",
+    "libzstd": "Zstandard",
 }
 FOUND = {
     "CLI11": "CLI11",
@@ -122,6 +136,16 @@ class Versions(unittest.TestCase):
             for library in re.findall(r"\(NEEDED\).*\[(.+?)\]", dynamic):
                 if not OF_COMPILERS.match(library):
                     self.assertIn(LOADED.get(library.split(".so")[0], library), self.names, f"{file} loads {library}")
+
+    def test_what_libraries_load_is_named(self):
+        named = set(re.findall(r"^\| .*?\[([^]]+)\]\(", read("THIRD_PARTY.md"), re.MULTILINE))
+        loaded = subprocess.run(["ldd", REWRIGHT], check=True, capture_output=True, text=True).stdout
+        libraries = re.findall(r"^\s*(\S+) => /", loaded, re.MULTILINE)
+        self.assertGreater(len(libraries), 15)
+        for library in libraries:
+            if not OF_COMPILERS.match(library):
+                name = library.split(".so")[0]
+                self.assertIn(LOADED.get(name) or LOADED_BY_OTHERS.get(name, name), named, f"{library} is loaded")
 
     def test_what_the_build_looks_for_is_said(self):
         asked = re.findall(r"^find_(?:package|file)\((\w+)", read("cmake/Dependencies.cmake"), re.MULTILINE)
