@@ -32,8 +32,9 @@ std::string identity_of(const cuda::Driver& driver) {
   return "cuda " + driver.device_name() + ", " + driver.library_versions() + ", kernels " + std::to_string(kKernelGeneration);
 }
 
-cuda::CudaOptions options_for(const cuda::Driver& driver, bool tf32) {
-  return {.precision = tf32 ? cuda::Precision::kTf32 : cuda::Precision::kFloat,
+cuda::CudaOptions options_for(const cuda::Driver& driver, int number, bool tf32) {
+  return {.device = number,
+          .precision = tf32 ? cuda::Precision::kTf32 : cuda::Precision::kFloat,
           .cache = cache_folder(),
           .choices = std::make_shared<cuda::Choices>(CostDatabase::default_file(), identity_of(driver))};
 }
@@ -43,7 +44,7 @@ Roofline measure_roofline(const std::shared_ptr<cuda::Driver>& driver, cuda::Pre
   constexpr std::int64_t kSize = 4096;
   constexpr std::size_t kBytes = std::size_t{kSize} * kSize * sizeof(float), kFew = 256;
   constexpr int kCopies = 50;
-  const std::lock_guard lock(driver->in_use);
+  const cuda::InUse in_use(*driver);
   const auto memory = [&](std::size_t bytes) { return cuda::DeviceMemory(driver, cuda::DeviceMemory::Kind::kDevice, bytes); };
   const cuda::DeviceMemory a = memory(kBytes), b = memory(kBytes), y = memory(kBytes);
   const auto seconds = [&](const std::function<void()>& work) {
@@ -70,7 +71,7 @@ Roofline measure_roofline(const std::shared_ptr<cuda::Driver>& driver, cuda::Pre
 class CudaDevice final : public Device {
  public:
   CudaDevice(int number, bool tf32)
-      : number_(number), driver_(cuda::load_driver(number)), options_(options_for(*driver_, tf32)) {}
+      : number_(number), driver_(cuda::load_driver(number)), options_(options_for(*driver_, number, tf32)) {}
 
   std::string name() const override { return number_ == 0 ? "cuda" : "cuda:" + std::to_string(number_); }
   std::string identity() const override {
@@ -81,7 +82,7 @@ class CudaDevice final : public Device {
     std::vector<std::optional<double>> seconds;
     for (const NodeSample& sample : samples) {
       try {
-        const std::lock_guard lock(driver_->in_use);
+        const cuda::InUse in_use(*driver_);
         cuda::ConstantStore constants(driver_);
         const auto execution = cuda::prepare(driver_, sample.graph, constants, options_);
         execution->run(random_inputs(sample.graph, {}, 0));
@@ -129,8 +130,7 @@ class CudaDevice final : public Device {
 
 std::unique_ptr<Backend> make_cuda_backend(int number, bool tf32) {
   std::shared_ptr<cuda::Driver> driver = cuda::load_driver(number);
-  cuda::CudaOptions options = options_for(*driver, tf32);
-  options.device = number;
+  const cuda::CudaOptions options = options_for(*driver, number, tf32);
   return cuda::make_backend(std::move(driver), options);
 }
 std::unique_ptr<Device> make_cuda_device(int number, bool tf32) { return std::make_unique<CudaDevice>(number, tf32); }

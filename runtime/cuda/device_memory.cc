@@ -9,20 +9,20 @@ DeviceTensor new_tensor(const std::shared_ptr<Driver>& driver, int number, DataT
   auto memory = std::make_unique<DeviceMemory>(driver, DeviceMemory::Kind::kDevice, tensor.byte_count());
   tensor.data = memory->data();
   tensor.owner = std::shared_ptr<DeviceMemory>(memory.release(), [driver](DeviceMemory* held) {
-    const std::lock_guard lock(driver->in_use);
+    const InUse in_use(*driver);
     delete held;
   });
   return tensor;
 }
 
 DeviceTensor MemoryOfDriver::allocate(DataType type, const Sizes& sizes) const {
-  const std::lock_guard lock(driver_->in_use);
+  const InUse in_use(*driver_);
   return new_tensor(driver_, number_, type, sizes);
 }
 
 void MemoryOfDriver::copy_in(const DeviceTensor& to, const Tensor& from) const {
   if (from.byte_count() == 0) return;
-  const std::lock_guard lock(driver_->in_use);
+  const InUse in_use(*driver_);
   driver_->wait_for_default_stream();
   driver_->copy_in(to.data, from.bytes().data(), from.byte_count());
   driver_->synchronize();
@@ -31,7 +31,7 @@ void MemoryOfDriver::copy_in(const DeviceTensor& to, const Tensor& from) const {
 Tensor MemoryOfDriver::copy_out(const DeviceTensor& from) const {
   Tensor tensor(from.type, from.sizes);
   if (tensor.byte_count() == 0) return tensor;
-  const std::lock_guard lock(driver_->in_use);
+  const InUse in_use(*driver_);
   driver_->wait_for_default_stream();
   driver_->copy_out(tensor.mutable_bytes().data(), from.data, tensor.byte_count());
   driver_->synchronize();

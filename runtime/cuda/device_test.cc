@@ -1,5 +1,6 @@
 // Devices of too little memory, that are lost, and that several threads share.
 #include <catch2/catch.hpp>
+#include <functional>
 #include <thread>
 
 #include "runtime/cuda/tested_graph.h"
@@ -93,6 +94,44 @@ TEST_CASE("threads share a device") {
     });
   for (std::thread& t : threads) t.join();
   for (const auto& result : results) b.require_close(result, expected, 2e-5);
+}
+
+TEST_CASE("sessions and memory are used by any thread, whatever device it was with", "[host]") {
+  const auto report = std::make_shared<HostDriverReport>();
+  const auto other = make_host_driver();
+  {
+    const std::unique_ptr<Backend> backend = make_backend(make_host_driver({.device = 1}, report), {.device = 1});
+    const auto& resident = dynamic_cast<const ResidentBackend&>(*backend);
+    TestedGraph b(21);
+    b.output(b.node("Add", {b.input(DataType::kFloat, {5, 7}), b.constant({5, 7})}));
+    const std::vector<Tensor> once = interpret(b.graph, b.inputs), twice = interpret(b.graph, once);
+    const auto elsewhere = [](const std::function<void()>& work) { std::thread(work).join(); };
+    std::unique_ptr<Session> session, in_place;
+    DeviceTensor state;
+    elsewhere([&] { state = resident.memory().allocate(DataType::kFloat, {5, 7}); });
+    elsewhere([&] { session = backend->prepare(b.graph, {.profile = true}); });
+    elsewhere([&] { in_place = resident.prepare_resident(b.graph, {.profile = true}, {{state}, {state}}); });
+    resident.memory().copy_in(state, b.inputs[0]);
+    const PlacedTensor input = state;
+    const Destination output = OnDevice{1};
+    std::vector<PlacedTensor> placed;
+    elsewhere([&] { placed = dynamic_cast<DeviceSession&>(*session).run_placed({&input, 1}, {&output, 1}); });
+    b.require_close(session->run(b.inputs), once, 2e-5);
+    for (int step = 0; step < 2; ++step) elsewhere([&] { in_place->run(std::vector<Tensor>(1)); });
+    CHECK(session->profile().size() == 1);
+    CHECK(in_place->profile().size() == 1);
+    std::vector<Tensor> found(2);
+    elsewhere([&] { found[0] = resident.memory().copy_out(std::get<DeviceTensor>(placed[0])); });
+    found[1] = resident.memory().copy_out(state);
+    b.require_close({found[0]}, once, 2e-5);
+    b.require_close({found[1]}, twice, 2e-5);
+    elsewhere([&] { session.reset(), in_place.reset(), placed.clear(); });
+    const auto back = other->allocate(1);  // this thread is with the device that it was with
+    other->release(back);
+  }
+  CHECK(report->allocated == 0);
+  CHECK(report->freed_elsewhere == 0);
+  CHECK_THROWS_WITH(make_host_driver({.device = 1})->allocate(1), Catch::Contains("with device 0"));
 }
 
 }  // namespace rewright::cuda

@@ -47,7 +47,6 @@ class Recording {
 class Driver {
  public:
   virtual ~Driver() = default;
-  std::mutex in_use;  // held by whoever starts work: sessions of several threads share the device
   virtual std::string device_name() const = 0;
   virtual std::string library_versions() const = 0;  // on one line
   virtual int architecture() const = 0;              // 90 for compute capability 9.0
@@ -86,6 +85,29 @@ class Driver {
 
   // Seconds that a recording takes on the device: the median of some runs, measured by the device's events.
   virtual double measure(Recording& recording, int runs) = 0;
+
+ private:
+  friend class InUse;
+  // Makes this the device that the calling thread works with; returns the number of the one that it was. What fails here
+  // fails again in what follows.
+  virtual int enter() noexcept = 0;
+  virtual void leave(int before) noexcept = 0;
+  std::mutex in_use_;
+};
+
+// Lives where work is started, or memory allocated or freed: sessions of several threads share a device, and a thread may have
+// worked with another one. Afterwards it does so again.
+class InUse {
+ public:
+  explicit InUse(Driver& driver) : driver_(driver), lock_(driver.in_use_), before_(driver.enter()) {}
+  ~InUse() { driver_.leave(before_); }
+  InUse(const InUse&) = delete;
+  InUse& operator=(const InUse&) = delete;
+
+ private:
+  Driver& driver_;
+  std::lock_guard<std::mutex> lock_;
+  int before_;
 };
 
 }  // namespace rewright::cuda

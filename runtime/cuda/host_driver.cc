@@ -35,6 +35,15 @@ class HostDriver;
 
 constexpr const char* kOnlyChoice = "the only one";
 
+// As CUDA knows it of each thread.
+thread_local int device_of_thread = 0;
+
+void require_device(int device) {
+  if (device_of_thread != device)
+    throw Error(ErrorCode::kMissing, "device " + std::to_string(device) + " is used by a thread that is with device " +
+                                         std::to_string(device_of_thread));
+}
+
 // Kernels and operations look the same to a recording.
 using Work = std::function<void()>;
 
@@ -59,11 +68,12 @@ class HostRecording final : public Recording {
     double seconds;
     std::string operation;  // empty for what is none
   };
-  explicit HostRecording(std::vector<Entry> entries) : entries_(std::move(entries)) {}
+  HostRecording(int device, std::vector<Entry> entries) : device_(device), entries_(std::move(entries)) {}
   double seconds() const {
     return std::accumulate(entries_.begin(), entries_.end(), 0.0, [](double s, const Entry& e) { return s + e.seconds; });
   }
   void start() override {
+    require_device(device_);
     std::vector<std::size_t> missing, ready;
     std::vector<std::vector<std::size_t>> next(entries_.size());
     for (std::size_t e = 0; e < entries_.size(); ++e) {
@@ -82,6 +92,7 @@ class HostRecording final : public Recording {
   }
 
  private:
+  int device_;
   std::vector<Entry> entries_;
   std::minstd_rand random_;
 };
@@ -113,6 +124,7 @@ class HostDriver final : public Driver {
   int processors() const override { return 1; }
 
   std::byte* allocate(std::size_t bytes) override {
+    require_device(options_.device);
     if (report_->allocated + bytes > options_.memory) throw Error(ErrorCode::kMissing, "the device is out of memory");
     void* memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
     if (memory == nullptr) throw Error(ErrorCode::kMissing, "out of memory");
@@ -122,6 +134,7 @@ class HostDriver final : public Driver {
     return static_cast<std::byte*>(memory);
   }
   void release(std::byte* memory) noexcept override {
+    report_->freed_elsewhere += device_of_thread != options_.device;
     report_->allocated -= sizes_.at(memory);
     sizes_.erase(memory);
     std::free(memory);
@@ -174,7 +187,7 @@ class HostDriver final : public Driver {
     report_->recorded_last.clear();
     for (const HostRecording::Entry& e : entries_)
       if (!e.operation.empty()) report_->recorded_last.insert(e.operation);
-    return std::make_unique<HostRecording>(std::exchange(entries_, {}));
+    return std::make_unique<HostRecording>(options_.device, std::exchange(entries_, {}));
   }
   void abandon_recording() noexcept override {
     recording_ = false;
@@ -194,8 +207,9 @@ class HostDriver final : public Driver {
   // What is said to be fast counts, not what is fast here.
   double measure(Recording& recording, int) override { return static_cast<HostRecording&>(recording).seconds(); }
 
-  // As a GPU that has fallen off the bus: nothing works from then on.
+  // As a GPU that has fallen off the bus, nothing works from then on.
   void check_there() {
+    require_device(options_.device);
     if (options_.lost_after >= 0 && started_++ >= options_.lost_after) throw Error(ErrorCode::kMissing, "the device is lost");
   }
 
@@ -214,6 +228,9 @@ class HostDriver final : public Driver {
   }
 
  private:
+  int enter() noexcept override { return std::exchange(device_of_thread, options_.device); }
+  void leave(int before) noexcept override { device_of_thread = before; }
+
   void copy_by_host(std::byte* to, const std::byte* from, std::size_t bytes) {
     perform([=, report = report_.get()] {
       std::memcpy(to, from, bytes);

@@ -19,12 +19,14 @@ struct HostDriverOptions {
   long lost_after = -1;                       // pieces of work that are started before the device is lost; -1: it never is
   // Seconds that an operation is said to take; a kernel takes one.
   std::function<double(const LibraryShape&)> seconds = [](const LibraryShape&) { return 0.5; };
+  int device = 0;  // its number: work by a thread that is with another one fails
 };
 struct HostDriverReport {
   int measured = 0;                     // operations that were not chosen before
   std::size_t allocated = 0;            // bytes at present
   std::size_t through_host = 0;         // bytes that were copied from the host and to it
   std::set<std::string> recorded_last;  // the first words of the shapes that libraries compute in it
+  int freed_elsewhere = 0;              // how often memory was given back by a thread that was with another device
 };
 
 // The report is written as long as the driver lives.

@@ -9,5 +9,5 @@ extern "C" __attribute__((visibility("default"))) rewright::cuda::Driver* rewrig
   constexpr int kDevices = 2;
   if (number >= kDevices)
     throw rewright::Error(rewright::ErrorCode::kMissing, "there is no GPU " + std::to_string(number) + ", the last one is 1");
-  return rewright::cuda::new_host_driver().release();
+  return rewright::cuda::new_host_driver({.device = number}).release();
 }

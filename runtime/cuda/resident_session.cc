@@ -43,12 +43,16 @@ class ResidentSession final : public Session {
     residents.places.groups = residence.groups;
     residents.announce = residence.announce;
     for (const DeviceTensor& t : places_.tensors) residents.memory.push_back(t.data);
-    const std::lock_guard lock(driver_->in_use);
+    const InUse in_use(*driver_);
     execution_ = on(*driver_, [&] { return prepare(driver_, graph, constants_, cuda, residents); });
+  }
+  ~ResidentSession() override {
+    const InUse in_use(*driver_);
+    execution_.reset();
   }
 
   std::vector<Tensor> run(std::span<const Tensor> inputs) override {
-    const std::lock_guard lock(driver_->in_use);
+    const InUse in_use(*driver_);
     ++runs_;
     return on(*driver_, [&] { return execution_->run(inputs); });
   }
@@ -57,7 +61,7 @@ class ResidentSession final : public Session {
   std::vector<StepProfile> profile() const override {
     std::vector<StepProfile> result;
     if (!profiled_ || runs_ == 0) return result;
-    const std::lock_guard lock(driver_->in_use);
+    const InUse in_use(*driver_);
     std::vector<std::vector<std::byte>> kept;
     for (const DeviceTensor& t : places_.tensors) {
       driver_->copy_out(kept.emplace_back(t.byte_count()).data(), t.data, t.byte_count());

@@ -22,12 +22,16 @@ class CudaSession final : public Session, public DeviceSession {
   CudaSession(std::shared_ptr<Driver> driver, const Graph& graph, const SessionOptions& options, CudaOptions cuda)
       : driver_(std::move(driver)), graph_(graph), options_(options), cuda_(std::move(cuda)), constants_(driver_) {
     if (options.precision_double) throw Error(ErrorCode::kUnsupported, "the CUDA runtime computes in the types of the model");
-    const std::lock_guard lock(driver_->in_use);
+    const InUse in_use(*driver_);
     if (sizes_known(graph_)) prepare_for({}, graph_);
+  }
+  ~CudaSession() override {
+    const InUse in_use(*driver_);
+    executions_.clear();
   }
 
   std::vector<Tensor> run(std::span<const Tensor> inputs) override {
-    const std::lock_guard lock(driver_->in_use);
+    const InUse in_use(*driver_);
     Execution& execution = execution_for(inputs);
     return on(*driver_, [&] { return execution.run(inputs); });
   }
@@ -38,7 +42,7 @@ class CudaSession final : public Session, public DeviceSession {
     std::vector<Tensor> outlines;
     for (const PlacedTensor& input : inputs) outlines.push_back(outline(input));
     std::vector<PlacedTensor> results(outputs.size());  // let go after the lock, as memory that is given back takes it
-    const std::lock_guard lock(driver_->in_use);
+    const InUse in_use(*driver_);
     Execution& execution = execution_for(outlines);
     for (std::size_t o = 0; o < outputs.size(); ++o)
       if (const auto* const room = std::get_if<DeviceTensor>(&outputs[o]))
@@ -48,7 +52,7 @@ class CudaSession final : public Session, public DeviceSession {
   }
 
   std::vector<StepProfile> profile() const override {
-    const std::lock_guard lock(driver_->in_use);
+    const InUse in_use(*driver_);
     std::vector<StepProfile> result;
     if (last_ == nullptr || !options_.profile) return result;
     for (std::size_t n = 0; n < last_->plan().steps.size(); ++n) {

@@ -59,7 +59,7 @@ class GraphRecording final : public Recording {
 
 }  // namespace
 
-Device::Device(int number) {
+Device::Device(int number) : number_(number) {
   int count = -1;
   const cudaError_t status = cudaGetDeviceCount(&count);  // leaves the number unwritten where it fails
   if (status == cudaErrorInsufficientDriver)
@@ -69,6 +69,7 @@ Device::Device(int number) {
   if (number >= count)
     throw Error(ErrorCode::kMissing,
                 "there is no GPU " + std::to_string(number) + ", the last one is " + std::to_string(count - 1));
+  const InUse in_use(*this);
   check(cudaSetDevice(number), "choosing a GPU");
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, number), "the GPU's properties");
@@ -85,12 +86,23 @@ Device::Device(int number) {
 }
 
 Device::~Device() {
+  const InUse in_use(*this);
   if (dnn_ != nullptr) cudnnDestroy(dnn_);
   if (blas_ != nullptr) cublasLtDestroy(blas_);
   if (start_ != nullptr) cudaEventDestroy(start_);
   if (end_ != nullptr) cudaEventDestroy(end_);
   for (const auto& [number, event] : marks_) cudaEventDestroy(event);
   for (const cudaStream_t stream : streams_) cudaStreamDestroy(stream);
+}
+
+int Device::enter() noexcept {
+  int before = 0;
+  cudaGetDevice(&before);
+  cudaSetDevice(number_);
+  return before;
+}
+void Device::leave(int before) noexcept {
+  if (before != number_) cudaSetDevice(before);
 }
 
 std::string Device::library_versions() const {

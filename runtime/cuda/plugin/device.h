@@ -61,6 +61,10 @@ class Device final : public Driver {
   double time(const std::function<bool()>& work, int runs);
 
  private:
+  int enter() noexcept override;
+  void leave(int before) noexcept override;
+
+  const int number_;
   std::string name_;
   int architecture_ = 0, processors_ = 0;
   cudaStream_t stream_ = nullptr;
