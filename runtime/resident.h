@@ -17,7 +17,7 @@ namespace rewright {
 struct Residence {
   std::vector<std::optional<DeviceTensor>> inputs, outputs;
   // Outputs that stay, in the order in which they are wanted, and what is called for each group as soon as the work that
-  // computes it lies in the device's stream. It may not use the session or the device's memory by this backend.
+  // computes and reads it lies in the device's stream. It may not use the session or the device's memory by this backend.
   std::vector<std::vector<std::size_t>> groups = {};
   std::function<void(std::size_t group)> announce = {};
 };

@@ -54,7 +54,7 @@ class ConstantStore {
 struct Residents {
   Places places;
   std::vector<std::byte*> memory;  // by place
-  // Called as soon as the work is started that computes a group of outputs, which is not done then.
+  // Called as soon as the work is started that computes and reads a group of outputs, which is not done then.
   std::function<void(std::size_t group)> announce;
 };
 

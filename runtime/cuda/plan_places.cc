@@ -25,6 +25,7 @@ class InPlaces {
   }
 
  private:
+  static bool has(const std::vector<int>& list, int b) { return std::find(list.begin(), list.end(), b) != list.end(); }
   Buffer& buffer(int b) { return plan_.buffers[static_cast<std::size_t>(b)]; }
 
   void put(int b, int place) {
@@ -50,7 +51,6 @@ class InPlaces {
 
   // Is the result computed element by element from what it replaces, which nothing reads later?
   bool may_take_over(int result, int replaced) {
-    const auto has = [](const std::vector<int>& list, int b) { return std::find(list.begin(), list.end(), b) != list.end(); };
     const auto writer =
         std::find_if(plan_.steps.begin(), plan_.steps.end(), [&](const Step& s) { return has(s.outputs, result); });
     if (writer == plan_.steps.end() ||
@@ -85,7 +85,8 @@ class InPlaces {
       if (!used.contains(k)) plan_.kernels[k].launch.blocks = 0;
   }
 
-  // The number of steps after which all of these outputs are in their places.
+  // The number of steps after which all of these outputs are in their places, and nothing reads them there any more: from then
+  // on they may be changed.
   std::size_t known_after(const std::vector<std::size_t>& outputs) const {
     std::size_t after = 0;
     for (const std::size_t o : outputs) {
@@ -94,8 +95,7 @@ class InPlaces {
                       [&](const Plan::Move& m) { return m.place == plan_.output_places[o]; }))
         return plan_.steps.size();
       for (std::size_t n = 0; n < plan_.steps.size(); ++n)
-        if (std::find(plan_.steps[n].outputs.begin(), plan_.steps[n].outputs.end(), b) != plan_.steps[n].outputs.end())
-          after = std::max(after, n + 1);
+        if (has(plan_.steps[n].outputs, b) || has(plan_.steps[n].inputs, b)) after = std::max(after, n + 1);
     }
     return after;
   }

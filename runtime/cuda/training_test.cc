@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <mutex>
+#include <functional>
 #include <random>
 
 #include "distribution/testing.h"
@@ -82,6 +82,15 @@ Task perceptron() {
   return {std::move(m.graph), real_data({5})};
 }
 
+// For batches of one size: the gradient of what is added is read on the way to those of the first layer.
+Task added_to_examples(std::int64_t rows) {
+  Builder m;
+  const ValueId x = m.graph.add_input("x", {DataType::kFloat, {rows, 5}});
+  const ValueId h = m.b.add("Tanh", {m.linear(x, 5, kHidden)});
+  m.graph.add_output("y", m.linear(m.b.add("Add", {h, m.weight({rows, kHidden})}), kHidden, kClasses));
+  return {std::move(m.graph), real_data({5})};
+}
+
 Task convolutions() {
   Builder m;
   ValueId y = m.graph.add_input("x", {DataType::kFloat, {kRows, 2, 6, 6}});
@@ -158,6 +167,17 @@ Outcome train(const Task& task, const TrainOptions& o, Communicator& processes, 
 
 Outcome train(const Task& task, const TrainOptions& o, const Backend& backend) {
   return train(task, o, *make_local_communicator(), backend);
+}
+
+// Of each process, with a backend of its own.
+using MakeBackend = std::function<std::unique_ptr<Backend>()>;
+std::vector<Outcome> train_in(std::size_t count, const Task& task, const TrainOptions& o, const MakeBackend& make) {
+  std::vector<Outcome> outcomes(count);
+  run_as_processes(count, [&](Communicator& processes) {
+    const std::unique_ptr<Backend> own = make ? make() : nullptr;
+    outcomes[processes.rank()] = train(task, o, processes, own ? *own : cpu_backend());
+  });
+  return outcomes;
 }
 
 void require_close(const std::vector<double>& found, const std::vector<double>& expected, double tolerance = 1e-3) {
@@ -317,35 +337,43 @@ TEST_CASE("a checkpoint of the CPU is gone on from on a device") {
   require_close(losses, expected);
 }
 
-TEST_CASE("several processes add up gradients on devices, or on hosts") {
-  const Task task = convolutions();
-  for (const std::int64_t accumulate : {1, 2}) {
-    TrainOptions o = options();
-    o.accumulate = accumulate;
-    Outcome expected;
-    run_as_processes(2, [&](Communicator& processes) {
-      const Outcome found = train(task, o, processes, cpu_backend());
-      if (processes.rank() == 0) expected = found;
-    });
-    std::mutex mutex;
-    for (const bool on_devices : {true, false}) {
-      INFO("parts " << accumulate << ", on devices " << on_devices);
-      std::vector<std::uint64_t> models;
+TEST_CASE("several processes add up gradients in the memory of devices, as soon as nothing reads them", "[host]") {
+  for (const std::int64_t accumulate : {1, 2})
+    for (const Task& task : {convolutions(), added_to_examples(6 / accumulate)}) {
+      INFO("parts " << accumulate);
+      TrainOptions o = options();
+      o.accumulate = accumulate, o.check_every = 2;
+      const Outcome expected = train_in(2, task, o, {}).at(0);
+      std::vector<Outcome> found(2);
+      std::vector<int> started(2), finished(2);
       run_as_processes(2, [&](Communicator& processes) {
+        const std::size_t rank = processes.rank();
         SumsInMemory sums(processes);
         TrainOptions own = o;
-        if (on_devices) own.device_sums = &sums;
-        own.check_every = 2;
-        const std::unique_ptr<Backend> backend = device();
-        const Outcome found = train(task, own, processes, *backend);
-        const std::lock_guard lock(mutex);
-        require_close(found.losses, expected.losses);
-        models.push_back(found.model);
-        CHECK(sums.finished == (on_devices ? 6 : 0));
-        CHECK(sums.started >= 3 * sums.finished);  // in buckets
+        own.device_sums = &sums;
+        const std::unique_ptr<Backend> backend = device({}, std::make_shared<HostDriverReport>());
+        found[rank] = train(task, own, processes, *backend);
+        started[rank] = sums.started, finished[rank] = sums.finished;
       });
-      CHECK(models.at(0) == models.at(1));
+      for (const std::size_t rank : {0, 1}) {
+        require_close(found[rank].losses, expected.losses);
+        CHECK(finished[rank] == 6);
+        CHECK(started[rank] >= 3 * finished[rank]);  // in buckets
+      }
+      CHECK(found[0].model == found[1].model);
     }
+}
+
+TEST_CASE("several processes add up gradients in the memory of hosts") {
+  const Task task = convolutions();
+  for (const std::int64_t accumulate : {1, 2}) {
+    INFO("parts " << accumulate);
+    TrainOptions o = options();
+    o.accumulate = accumulate, o.check_every = 2;
+    const Outcome expected = train_in(2, task, o, {}).at(0);
+    const std::vector<Outcome> found = train_in(2, task, o, [] { return device(); });
+    for (const Outcome& of_process : found) require_close(of_process.losses, expected.losses);
+    CHECK(found[0].model == found[1].model);
   }
 }
 
@@ -356,12 +384,10 @@ TEST_CASE("shards that are added in order give the same bits on any number of de
   const Outcome one = train(task, o, *device());
   require_close(one.losses, train(task, o, cpu_backend()).losses);
   for (const std::size_t count : {2, 4})
-    run_as_processes(count, [&](Communicator& processes) {
-      const std::unique_ptr<Backend> backend = device();
-      const Outcome found = train(task, o, processes, *backend);
+    for (const Outcome& found : train_in(count, task, o, [] { return device(); })) {
       CHECK(found.losses == one.losses);
       CHECK(found.model == one.model);
-    });
+    }
 }
 
 TEST_CASE("parts of what training keeps, and short gradients, go through the host's memory") {
@@ -372,15 +398,9 @@ TEST_CASE("parts of what training keeps, and short gradients, go through the hos
       o.exchange.zero = 2;
     else
       o.exchange.gradients = DataType::kBfloat16;
-    std::vector<double> expected;
-    run_as_processes(2, [&](Communicator& processes) {
-      const Outcome found = train(task, o, processes, cpu_backend());
-      if (processes.rank() == 0) expected = found.losses;
-    });
-    run_as_processes(2, [&](Communicator& processes) {
-      const std::unique_ptr<Backend> backend = device();
-      require_close(train(task, o, processes, *backend).losses, expected, 5e-3);
-    });
+    const Outcome expected = train_in(2, task, o, {}).at(0);
+    for (const Outcome& found : train_in(2, task, o, [] { return device(); }))
+      require_close(found.losses, expected.losses, 5e-3);
   }
 }
 
