@@ -53,6 +53,9 @@ class DeviceTraining(training.Fixture):
         self.compare("--accumulate", "3", model="dropping.onnx")
         self.compare("--precision", "bfloat16", tolerance=0.05)
 
+    def test_one_process_adds_nothing_up(self):
+        self.assertEqual(self.losses("--device", "cuda", "--allreduce", "nccl"), self.losses("--device", "cuda"))
+
     def test_what_the_device_holds_is_kept_and_judged(self):
         state, facts = str(self.folder / "state"), self.folder / "facts"
         on_device = ["--device", "cuda:1", "--optimizer", "momentum"]

@@ -163,8 +163,8 @@ int train_with(Options options, Communicator& processes) {
   const bool speaks = processes.rank() == 0;
   if (!speaks) options.common.quiet = true, options.common.json.clear(), options.metrics.clear();
   if (options.resume && options.checkpoint.empty()) throw Error(ErrorCode::kUsage, "--resume needs --checkpoint FILE");
-  const bool on_gpus = processes.size() > 1 && adds_on_gpus(options);
-  if (on_gpus) options.all_reduce = "engine";
+  const bool adds = adds_on_gpus(options), on_gpus = adds && processes.size() > 1;
+  if (adds) options.all_reduce = "engine";
   TrainOptions o = options.train;
   o.graph.loss = loss_from_name(options.loss);
   o.graph.update.method = update_method_from_name(options.optimizer);
