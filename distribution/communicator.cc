@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -152,6 +153,12 @@ std::unique_ptr<Communicator> make_nccl_communicator(Communicator& over) {
   const auto make = reinterpret_cast<Communicator* (*)(Communicator*)>(
       nccl.load("sums by NCCL were asked for, and ", "build it with the CUDA toolkit and NCCL installed"));
   return std::unique_ptr<Communicator>(make(&over));
+}
+
+int own_gpu(Communicator& processes) {
+  const std::vector<std::size_t> machines = processes.nodes();
+  const auto here = machines.begin() + static_cast<std::ptrdiff_t>(processes.rank());
+  return static_cast<int>(std::count(machines.begin(), here, *here));
 }
 
 std::unique_ptr<DeviceSums> make_nccl_sums(Communicator& processes, int device) {

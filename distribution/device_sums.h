@@ -20,6 +20,9 @@ class DeviceSums {
   virtual void finish(void* stream) = 0;
 };
 
+// Processes of a machine take its GPUs in turn, in the order of their ranks: the number of this one's.
+int own_gpu(Communicator& processes);
+
 // By NCCL, on the GPU with this number in each process. The communicator brings the processes together, and nothing else. A
 // plug-in: throws Error(kMissing) where there is none, or no such GPU.
 std::unique_ptr<DeviceSums> make_nccl_sums(Communicator& processes, int device);

@@ -103,17 +103,10 @@ class NcclSums final : public DeviceSums {
   cudaEvent_t reached_ = nullptr;
 };
 
-// Processes of a node take its GPUs in turn: NCCL wants one for each.
-int own_device(Communicator& processes) {
-  const std::vector<std::size_t> nodes = processes.nodes();
-  int before = 0;  // processes of this node
-  for (std::size_t p = 0; p < processes.rank(); ++p) before += nodes[p] == nodes[processes.rank()];
-  return before;
-}
-
+// On a GPU for each process, as NCCL wants it.
 class NcclCommunicator : public Communicator {
  public:
-  explicit NcclCommunicator(Communicator& over) : over_(over), connection_(over, own_device(over)) {}
+  explicit NcclCommunicator(Communicator& over) : over_(over), connection_(over, own_gpu(over)) {}
   ~NcclCommunicator() override {
     if (memory_) cudaFree(memory_);
   }

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t kAlignment = 256;
 constexpr int kRepeats = 8;  // of what is measured, in one recording
+constexpr int kProfileRuns = 20;
 
 std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -321,9 +322,18 @@ double Execution::measure_work(int runs) {
       runs);
 }
 
-double Execution::measure_step(std::size_t step, int runs) {
+double Execution::measure_step(std::size_t step) {
   if (std::holds_alternative<HostStep>(plan_.steps[step].work)) return 0;
-  return measured([&] { start(plan_.steps[step], choices_[step], 0); }, runs);
+  return measured([&] { start(plan_.steps[step], choices_[step], 0); }, kProfileRuns);
+}
+
+std::vector<StepProfile> Execution::profile(int runs) {
+  std::vector<StepProfile> result;
+  for (std::size_t n = 0; n < plan_.steps.size(); ++n) {
+    const Step& step = plan_.steps[n];
+    result.push_back({step.node, step.operators, measure_step(n) * runs, runs, step.flops, step.bytes});
+  }
+  return result;
 }
 
 std::unique_ptr<Recording> Execution::recorded(const std::function<void()>& work) {

@@ -69,11 +69,13 @@ class Execution {
   void run_placed(std::span<const PlacedTensor> inputs, std::span<const Destination> outputs, std::span<PlacedTensor> results);
 
   const Plan& plan() const { return plan_; }
-  // Seconds on the device for the whole plan between the copies of inputs and outputs, for all of its steps one after the other
-  // but those that only change a layout, or for one step. Throws Error(kUnsupported) where the host executes a node.
+  // Seconds on the device for the whole plan between the copies of inputs and outputs, or for all of its steps one after the
+  // other but those that only change a layout. Throws Error(kUnsupported) where the host executes a node.
   double measure(int runs);
   double measure_work(int runs);
-  double measure_step(std::size_t step, int runs);
+  // Each step measured by itself, on what there is; `runs` were made. It takes no time on the device where the host executes
+  // it.
+  std::vector<StepProfile> profile(int runs);
 
  private:
   // How a step runs: by which operation of a library, or which of its ways and how the steps of that run.
@@ -105,6 +107,7 @@ class Execution {
   void check_positions() const;
   std::unique_ptr<Recording> recorded(const std::function<void()>& work);
   double measured(const std::function<void()>& work, int runs);
+  double measure_step(std::size_t step);
   void require_device() const;
   void start_steps(std::size_t begin, std::size_t end);
   void start(std::size_t step);

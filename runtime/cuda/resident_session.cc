@@ -9,8 +9,6 @@ namespace rewright::cuda {
 
 namespace {
 
-constexpr int kProfileRuns = 20;
-
 // Places of tensors, the same for those in the same memory.
 class PlaceNumbers {
  public:
@@ -59,19 +57,14 @@ class ResidentSession final : public Session {
 
   // Steps are measured by themselves, on what there is: it is put back afterwards.
   std::vector<StepProfile> profile() const override {
-    std::vector<StepProfile> result;
-    if (!profiled_ || runs_ == 0) return result;
+    if (!profiled_ || runs_ == 0) return {};
     const InUse in_use(*driver_);
     std::vector<std::vector<std::byte>> kept;
     for (const DeviceTensor& t : places_.tensors) {
       driver_->copy_out(kept.emplace_back(t.byte_count()).data(), t.data, t.byte_count());
       driver_->synchronize();
     }
-    for (std::size_t n = 0; n < execution_->plan().steps.size(); ++n) {
-      const Step& step = execution_->plan().steps[n];
-      const double seconds = execution_->measure_step(n, kProfileRuns);
-      result.push_back({step.node, step.operators, seconds * runs_, runs_, step.flops, step.bytes});
-    }
+    std::vector<StepProfile> result = execution_->profile(runs_);
     for (std::size_t n = 0; n < kept.size(); ++n) driver_->copy_in(places_.tensors[n].data, kept[n].data(), kept[n].size());
     driver_->synchronize();
     return result;

@@ -10,8 +10,6 @@ namespace rewright::cuda {
 
 namespace {
 
-constexpr int kProfileRuns = 20;
-
 bool sizes_known(const Graph& graph) {
   return std::all_of(graph.inputs().begin(), graph.inputs().end(),
                      [&](ValueId i) { return graph.value(i).shape_known && all_constant(graph.value(i).type.shape); });
@@ -53,14 +51,7 @@ class CudaSession final : public Session, public DeviceSession {
 
   std::vector<StepProfile> profile() const override {
     const InUse in_use(*driver_);
-    std::vector<StepProfile> result;
-    if (last_ == nullptr || !options_.profile) return result;
-    for (std::size_t n = 0; n < last_->plan().steps.size(); ++n) {
-      const Step& step = last_->plan().steps[n];
-      const double seconds = last_->measure_step(n, kProfileRuns);
-      result.push_back({step.node, step.operators, seconds * runs_, runs_, step.flops, step.bytes});
-    }
-    return result;
+    return last_ == nullptr || !options_.profile ? std::vector<StepProfile>() : last_->profile(runs_);
   }
   std::size_t peak_bytes() const override { return last_ == nullptr ? 0 : last_->plan().arena_bytes; }
 

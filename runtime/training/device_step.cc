@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 namespace rewright {
@@ -36,7 +36,7 @@ class Sums {
   Sums(const Graph& graph, std::size_t bucket_bytes, const MemoryOfDevice& memory) : tensors(graph.outputs().size()) {
     std::vector<std::size_t> places(tensors.size());
     std::size_t end = 0;
-    for (const std::size_t o : in_order(graph)) {
+    for (const std::size_t o : outputs_as_computed(graph)) {
       const TensorType& type = graph.value(graph.outputs()[o].value).type;
       tensors[o].type = type.type, tensors[o].sizes = values(type.shape);
       const bool full = !buckets.empty() && bucket_bytes > 0 && buckets.back().bytes >= bucket_bytes;
@@ -57,18 +57,6 @@ class Sums {
   DeviceTensor all;
   std::vector<DeviceTensor> tensors;  // by output
   std::vector<Bucket> buckets;
-
- private:
-  // Outputs by the place of what computes them.
-  static std::vector<std::size_t> in_order(const Graph& graph) {
-    std::map<ValueId, std::size_t> made;
-    for (std::size_t n = 0; n < graph.nodes().size(); ++n)
-      for (const ValueId v : graph.nodes()[n]->outputs) made[v] = n + 1;
-    std::vector<std::size_t> order(graph.outputs().size());
-    std::iota(order.begin(), order.end(), 0);
-    std::ranges::stable_sort(order, {}, [&](std::size_t o) { return made[graph.outputs()[o].value]; });
-    return order;
-  }
 };
 
 }  // namespace

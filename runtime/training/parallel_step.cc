@@ -100,14 +100,11 @@ void add_squares(std::span<const std::byte> values, DataType type, ExactSum& sum
   add_squares(std::span<const float>(wide), sum);
 }
 
-// The parameters by the place of what computes their gradients.
+// The parameters by the place of what computes their gradients, which are the outputs behind the first.
 std::vector<std::size_t> order_of_gradients(const Graph& graph, std::size_t parameters) {
-  std::map<ValueId, std::size_t> made;
-  for (std::size_t n = 0; n < graph.nodes().size(); ++n)
-    for (const ValueId v : graph.nodes()[n]->outputs) made[v] = n + 1;
-  std::vector<std::size_t> order(parameters);
-  std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, {}, [&](std::size_t p) { return made[graph.outputs()[1 + p].value]; });
+  std::vector<std::size_t> order;
+  for (const std::size_t o : outputs_as_computed(graph))
+    if (o >= 1 && o <= parameters) order.push_back(o - 1);
   return order;
 }
 
@@ -123,6 +120,16 @@ bool moves_by_elements(const TrainingOptions& options) {
 }
 
 }  // namespace
+
+std::vector<std::size_t> outputs_as_computed(const Graph& graph) {
+  std::map<ValueId, std::size_t> made;
+  for (std::size_t n = 0; n < graph.nodes().size(); ++n)
+    for (const ValueId v : graph.nodes()[n]->outputs) made[v] = n + 1;
+  std::vector<std::size_t> order(graph.outputs().size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, {}, [&](std::size_t o) { return made[graph.outputs()[o].value]; });
+  return order;
+}
 
 struct ParallelStep::State {
   const TrainingGraphs& graphs;

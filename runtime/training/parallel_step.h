@@ -32,6 +32,9 @@ struct TrainingMemory {
   std::size_t parameters, gradients, states;
 };
 
+// The outputs of a graph, by number, in the order in which it computes them.
+std::vector<std::size_t> outputs_as_computed(const Graph& graph);
+
 class ParallelStep {
  public:
   // A session for a graph, which may be the same in all processes or not.

@@ -85,7 +85,7 @@ class Trainer {
   void resume(const TrainingCheckpoint& checkpoint);
 
   std::int64_t steps_done() const;
-  std::optional<TrainingMemory> memory() const;  // of one of several processes or shards
+  std::optional<TrainingMemory> memory() const;  // with several processes or shards, or tensors that stay on a device
   std::size_t peak_bytes() const;                // of the intermediate values of a step, as the backend planned them
   // What was done to keep to the budget; of the first process. Null without a budget.
   const Rematerialized* rematerialized() const;

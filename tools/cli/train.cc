@@ -127,17 +127,10 @@ std::vector<NodeCost> measured_costs(const Graph& graph, const Options& options)
   return model.alone(matched);
 }
 
-// How many processes of this machine come before this one.
-int number_on_machine(Communicator& processes) {
-  const std::vector<std::size_t> machines = processes.nodes();
-  return static_cast<int>(std::count(machines.begin(), machines.begin() + static_cast<std::ptrdiff_t>(processes.rank()),
-                                     machines[processes.rank()]));
-}
-
 // Each process of a machine takes a GPU of its own, unless one is named.
 void choose_gpu(Options& options, Communicator& processes) {
   if (options.device != "cuda" || processes.size() == 1) return;
-  options.device = "cuda:" + std::to_string(number_on_machine(processes));
+  options.device = "cuda:" + std::to_string(own_gpu(processes));
   std::string missing;
   try {
     find_backend(options.device);
