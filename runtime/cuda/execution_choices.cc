@@ -73,6 +73,7 @@ std::optional<Execution::Choice> Execution::take_way(const EitherStep& step, std
 
 std::optional<Execution::Choice> Execution::choose_way(const Step& step, const CudaOptions& options) {
   const auto& either = std::get<EitherStep>(step.work);
+  if (either.ways.size() == 1) return take_way(either, 0, options);
   const std::string work = either.key + (options.precision == Precision::kTf32 ? " tf32" : "");
   if (const auto known = known_choice(work, options)) {
     std::size_t way = either.ways.size();

@@ -124,14 +124,18 @@ class Planner {
     if (is_final && final_->layout) return places_[{value, layout}] = final_->buffer;
     Buffer b;
     b.bytes = byte_count(facts_.info(value));
-    if (final_ && (!is_final || final_->inside)) {
-      b.kind = Buffer::Kind::kWorkspace;
-      b.offset = workspace_;
-      workspace_ += (b.bytes + kAlignment - 1) / kAlignment * kAlignment;
-    }
-    const int number = add(std::move(b));
+    const int number = final_ && (!is_final || final_->inside) ? add_workspace(b.bytes) : add(std::move(b));
     if (is_final) final_->layout = layout, final_->buffer = number;
     return places_[{value, layout}] = number;
+  }
+
+  int add_workspace(std::size_t bytes) {
+    Buffer b;
+    b.kind = Buffer::Kind::kWorkspace;
+    b.bytes = bytes;
+    b.offset = workspace_;
+    workspace_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    return add(std::move(b));
   }
 
   // How a value lies that was not made to lie otherwise.
@@ -444,19 +448,21 @@ class Planner {
     if (!kernels) return false;
     const int x = buffer(node.inputs[0], kRows), indices = buffer(node.inputs[1], kRows),
               updates = buffer(node.inputs[2], kRows);
-    Buffer lists;
-    lists.bytes = static_cast<std::size_t>(kernels->lists) * sizeof(std::int32_t);
-    const int of_lists = add(std::move(lists));
-    const auto start = [&](GeneratedKernel& kernel, std::vector<int> inputs, int output) {
-      Step one = step;
-      one.work = KernelStep{add_kernel(std::move(kernel))};
-      one.inputs = std::move(inputs), one.outputs = {output};
-      add_step(std::move(one));
+    // One step, as lists that were linked twice would not end.
+    const auto plan = [&] {
+      const int lists = add_workspace(static_cast<std::size_t>(kernels->lists) * sizeof(std::int32_t));
+      const auto start = [&](GeneratedKernel& kernel, std::vector<int> inputs, int output) {
+        Step one = step;
+        one.work = KernelStep{add_kernel(std::move(kernel))};
+        one.inputs = std::move(inputs), one.outputs = {output};
+        add_step(std::move(one));
+      };
+      start(kernels->clear, {}, lists);
+      start(kernels->link, {indices, lists}, lists);
+      start(kernels->sort, {lists}, lists);
+      start(kernels->combine, {x, lists, updates}, add_value(node.outputs[0], kRows));
     };
-    start(kernels->clear, {}, of_lists);
-    start(kernels->link, {indices, of_lists}, of_lists);
-    start(kernels->sort, {of_lists}, of_lists);
-    start(kernels->combine, {x, of_lists, updates}, add_value(node.outputs[0], kRows));
+    add_ways(step, node.outputs[0], {{plan}});
     return true;
   }
 
