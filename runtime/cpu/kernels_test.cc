@@ -168,7 +168,7 @@ TEST_CASE("convolutions write where they are concatenated") {
     in_place += static_cast<std::size_t>(
         std::count_if(plan.storages.begin(), plan.storages.end(), [](const cpu::Storage& s) { return s.part_of >= 0; }));
   }
-  CHECK(in_place >= 20);
+  CHECK(in_place >= testing::instances(40) / 3);
 }
 
 TEST_CASE("a concatenation of what is written in place is no step") {
