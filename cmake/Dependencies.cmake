@@ -1,7 +1,7 @@
 # Debian's libraries, and those that tools/setup puts into the cache. Targets:
 #   Threads::Threads OpenMP::OpenMP_CXX Protobuf (protobuf::libprotobuf, protobuf::protoc) Catch2::Catch2 CLI11::CLI11
 #   nlohmann_json::nlohmann_json SQLite::SQLite3 ZLIB::ZLIB OpenSSL::Crypto OpenBLAS::OpenBLAS Highway::Highway Sleef::Sleef xxHash::xxHash
-#   PNG::PNG TurboJPEG::TurboJPEG WebP::WebP TIFF::TIFF OpenJPEG::OpenJPEG ONNX::onnx Z3::Z3 oneDNN::oneDNN highs::highs
+#   PNG::PNG TurboJPEG::TurboJPEG WebP::WebP TIFF::headers OpenJPEG::OpenJPEG ONNX::onnx Z3::Z3 oneDNN::oneDNN highs::highs
 
 set(REWRIGHT_CACHE "$ENV{REWRIGHT_CACHE}")
 if(NOT REWRIGHT_CACHE)
@@ -47,6 +47,11 @@ find_package(PNG REQUIRED)
 find_package(TurboJPEG MODULE REQUIRED)
 find_package(WebP MODULE REQUIRED)
 find_package(TIFF REQUIRED)
+# TIFF::headers, and TIFF_SONAME, which it is loaded by when a picture asks for it: linked, it would bring more libraries into every start of
+# the program and every wheel, of which Debian's JBIG-KIT is under the GPL.
+rewright_soname(TIFF_SONAME ${TIFF_LIBRARY_RELEASE})
+add_library(TIFF::headers INTERFACE IMPORTED)
+set_target_properties(TIFF::headers PROPERTIES INTERFACE_INCLUDE_DIRECTORIES "${TIFF_INCLUDE_DIRS}")
 find_package(OpenJPEG MODULE REQUIRED)
 find_package(Graphviz MODULE REQUIRED)
 find_file(D3_SCRIPT d3.min.js PATHS /usr/share/nodejs/d3/dist REQUIRED)  # of the Debian package node-d3

@@ -16,10 +16,10 @@ install(FILES LICENSE THIRD_PARTY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 foreach(library IN ITEMS oneDNN::oneDNN highs::highs Z3::Z3)
   # The file that a program loads has the name that the library calls itself; CMake knows the one it links.
   install(CODE "
-    execute_process(COMMAND readelf -d \"$<TARGET_FILE:${library}>\" OUTPUT_VARIABLE text COMMAND_ERROR_IS_FATAL ANY)
-    string(REGEX MATCH \"SONAME[^[]*\\\\[([^]]*)\\\\]\" match \"\${text}\")
+    include(\"${PROJECT_SOURCE_DIR}/cmake/Soname.cmake\")
+    rewright_soname(soname \"$<TARGET_FILE:${library}>\")
     file(REAL_PATH \"$<TARGET_FILE:${library}>\" real)
-    file(INSTALL \"\${real}\" DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${own_libraries}\" RENAME \"\${CMAKE_MATCH_1}\")")
+    file(INSTALL \"\${real}\" DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${own_libraries}\" RENAME \"\${soname}\")")
 endforeach()
 
 # Plug-ins, which find_plugin looks for there.

@@ -1,8 +1,10 @@
 """`rewright run`, `bench` and `conformance`: python command_line_run.py REWRIGHT [unittest's options]"""
 
+import ctypes.util
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import unittest.mock
@@ -94,6 +96,24 @@ class Run(ProgramTest):
             process.send_signal(signal.SIGINT)
             self.assertIn("was interrupted", process.communicate(timeout=60)[1])
             self.assertEqual(process.returncode, 4)
+
+    def test_a_library_that_pictures_need_is_asked_for_by_name(self):
+        self.write_text("decode.onnx", "(uint8[N] x) => (uint8[H, W, 3] y) { y = ImageDecoder <pixel_format = \"RGB\"> (x) }", opset=20)
+        numpy.save(self.path("x.npy"), numpy.frombuffer(b"II*\0", numpy.uint8))  # the beginning of a TIFF file
+        run = ["run", self.path("decode.onnx"), "--input", f"x={self.path('x.npy')}", "--output-dir", self.path("out")]
+        self.run_program(*run)
+        self.assertEqual(numpy.load(self.path("out/y.npy")).shape, (0, 0, 3))
+        library = ctypes.util.find_library("tiff")
+        linked = subprocess.run(["ldd", self.program], check=True, capture_output=True, text=True).stdout
+        self.assertNotIn(library, linked)
+        another = re.search(r"libz\.so\S* => (\S+)", linked)[1]
+        for device in ("cpu", "reference"):
+            for content, why in ((b"", "file too short"), (pathlib.Path(another).read_bytes(), "undefined symbol: TIFF")):
+                (self.folder / library).write_bytes(content)
+                with unittest.mock.patch.dict(os.environ, LD_LIBRARY_PATH=str(self.folder)):
+                    message = self.error(*run, "--device", device, status=4)
+                for part in ('node of "y"', "LibTIFF, which reads TIFF files, does not load", why, "Debian's package " + library.replace(".so.", "")):
+                    self.assertIn(part, message)
 
     def test_run_traces(self):
         numpy.save(self.path("x.npy"), numpy.zeros((1, 4, 16, 16), "float32"))

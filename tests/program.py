@@ -93,8 +93,8 @@ class ProgramTest(unittest.TestCase):
         (self.folder / name).write_text(f'# by hand\nversion: 1 device: "{name}" {rates}\n')
         return self.path(name)
 
-    def write_text(self, name, text):
-        onnx.save(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> agraph {text}'), self.path(name))
+    def write_text(self, name, text, opset=17):
+        onnx.save(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : {opset}]> agraph {text}'), self.path(name))
 
     def endless_loop(self):
         self.write_text(

@@ -12,6 +12,8 @@ import sys
 import tempfile
 import zipfile
 
+import versions  # of the libraries; takes the same arguments
+
 REWRIGHT, BUILD, SOURCE = sys.argv[1:4]
 CACHE = os.environ.get("REWRIGHT_CACHE") or os.path.join(os.path.expanduser("~"), ".cache", "rewright")
 # What ONNX needs, too.
@@ -72,6 +74,15 @@ def says_nothing_of_the_build(archive):
     assert not found, found
 
 
+def has_no_library_that_obliges_all(names):
+    """Each library in it has a licence in THIRD_PARTY.md, and none is under the GPL."""
+    libraries = [name for name in names if re.search(r"/lib[^/]*\.so", name) and not re.search(r"/librewright_(mpi|cuda)\.so", name)]
+    assert len(libraries) > 15, libraries
+    obliging = [name for name in libraries if versions.obliges_all(versions.licence(name))]
+    assert not obliging, obliging
+    assert not [name for name in libraries if "libtiff" in name], "LibTIFF is of the machine"
+
+
 def of_python():
     """The libraries that Python and its own extension modules load."""
     modules = glob.glob(os.path.join(os.path.dirname(importlib.util.find_spec("_ssl").origin), "*.so"))
@@ -87,6 +98,7 @@ def main():
             assert not [info.filename for info in archive.infolist() if info.external_attr >> 28 == 0xA], "there are links"
             archive.extractall(packages)
             says_nothing_of_the_build(archive)
+        has_no_library_that_obliges_all(names)
         for part in ("rewright/py.typed", "rewright/_native/_core.pyi", "rewright/_native/rewright"):
             assert part in names, names
         program = os.path.join(packages, "rewright", "_native", "rewright")

@@ -29,7 +29,6 @@ LOADED = {
     "librewright_protobuf": "Protocol Buffers",
     "libsleef": "SLEEF",
     "libsqlite3": "SQLite",
-    "libtiff": "LibTIFF",
     "libturbojpeg": "libjpeg-turbo",
     "libwebp": "libwebp",
     "libwebpdecoder": "libwebp",
@@ -38,18 +37,15 @@ LOADED = {
     "libz3": "Z3",
 }
 LOADED_BY_OTHERS = {
-    "libLerc": "LERC",
     "libcdt": "Graphviz",
-    "libdeflate": "libdeflate",
     "libexpat": "Expat",
     "libgfortran": "GCC",
-    "libjbig": "JBIG-KIT",
-    "libjpeg": "libjpeg-turbo",
+    "libgomp": "GCC",
+    "libgvplugin_core": "Graphviz",
+    "libgvplugin_dot_layout": "Graphviz",
     "libltdl": "libltdl",
-    "liblzma": "XZ Utils",
     "libpathplan": "Graphviz",
     "libquadmath": "GCC",
-    "libzstd": "Zstandard",
 }
 FOUND = {
     "CLI11": "CLI11",
@@ -94,6 +90,20 @@ def third_party():
     table = read("THIRD_PARTY.md").split("|---|---|---|")[1].split("\n\n")[0]
     cells = [row.split("|")[1] for row in table.strip().splitlines()]
     return {name.strip() for cell in cells for name in (re.findall(r"\[([^]]+)\]\(", cell) or cell.split(","))}
+
+
+def licence(library):
+    """Of a file of a library, as THIRD_PARTY.md says it: by the name up to ".so"."""
+    stem = os.path.basename(library).split(".so")[0]
+    name = LOADED.get(stem) or LOADED_BY_OTHERS.get(stem)
+    rows = [[cell.strip() for cell in row.split("|")[1:-1]] for row in read("THIRD_PARTY.md").splitlines() if row.startswith(f"| [{name}](")]
+    assert len(rows) == 1, f"{library} is not named once in THIRD_PARTY.md"
+    return rows[0][-1]
+
+
+def obliges_all(licence_text):
+    """Whether what is linked with a library has to be under its licence, too."""
+    return any(re.match("A?GPL", part) and "exception" not in part for part in re.split(", | and ", licence_text))
 
 
 def without_optional(names):
@@ -146,6 +156,13 @@ class Versions(unittest.TestCase):
             if not OF_COMPILERS.match(library):
                 name = library.split(".so")[0]
                 self.assertIn(LOADED.get(name) or LOADED_BY_OTHERS.get(name, name), named, f"{library} is loaded")
+                self.assertFalse(obliges_all(licence(library)), library)
+
+    def test_which_licences_oblige_all(self):
+        for text in ("GPL-2.0 or later", "MIT, GPL-3.0", "BSD-3-Clause and AGPL-3.0"):
+            self.assertTrue(obliges_all(text), text)
+        for text in ("MIT", "LGPL-2.0 or later", "GPL-3.0 with the runtime library exception, LGPL-2.1"):
+            self.assertFalse(obliges_all(text), text)
 
     def test_what_the_build_looks_for_is_said(self):
         asked = re.findall(r"^find_(?:package|file)\((\w+)", read("cmake/Dependencies.cmake"), re.MULTILINE)
