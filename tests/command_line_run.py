@@ -5,7 +5,6 @@ import json
 import os
 import pathlib
 import re
-import signal
 import subprocess
 import unittest.mock
 
@@ -92,8 +91,7 @@ class Run(ProgramTest):
 
     def test_a_run_that_never_ends_is_interrupted(self):
         with subprocess.Popen([self.program, "run", *self.endless_loop()], stderr=subprocess.PIPE, text=True) as process:
-            self.assertRaises(subprocess.TimeoutExpired, process.wait, 2)
-            process.send_signal(signal.SIGINT)
+            self.interrupt_at_work(process)
             self.assertIn("was interrupted", process.communicate(timeout=60)[1])
             self.assertEqual(process.returncode, 4)
 

@@ -4,10 +4,14 @@ A test that runs `rewright` derives from ProgramTest and ends with main(): pytho
 """
 
 import json
+import os
 import pathlib
+import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 import numpy
@@ -109,6 +113,18 @@ class ProgramTest(unittest.TestCase):
         )
         numpy.save(self.path("x.npy"), numpy.ones(2, numpy.float32))
         return [self.path("endless.onnx"), "--input", f"x={self.path('x.npy')}", "--output-dir", self.path("out")]
+
+    def interrupt_at_work(self, process):
+        """Sends SIGINT when the program takes signals itself, which is to say that its threads block them (another is asked for them),
+        and has worked for longer than it takes to read a small model. It must end well wherever it is by then."""
+        taken, worked = 1 << (signal.SIGINT - 1), 0.5
+        while process.poll() is None:
+            status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+            user, system = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13]
+            if int(re.search(r"^SigBlk:\s*(\w+)", status, re.MULTILINE)[1], 16) & taken and (int(user) + int(system)) / os.sysconf("SC_CLK_TCK") > worked:
+                break
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
 
 
 def main():
