@@ -8,43 +8,33 @@
 #include <set>
 
 #include "distribution/testing.h"
-#include "graph/builder.h"
-#include "operators/testing.h"
 #include "rules/testing/share.h"
 #include "runtime/cpu/backend.h"
 #include "runtime/reference/backend.h"
 #include "runtime/training/parameter_layout.h"
+#include "runtime/training/testing.h"
 #include "runtime/training/trainer.h"
 
 namespace rewright {
 namespace {
 
+using testing::ModelBuilder;
 using testing::random_tensor;
 using testing::run_as_processes;
 
 // Four layers with a batch normalization; odd sizes, so that parts of processes end inside of parameters.
 Graph model() {
-  std::mt19937 random(1);
-  Graph g;
-  NodeBuilder b(g);
-  ValueId y = g.add_input("x", {DataType::kFloat, {Index::symbol("N"), 5}});
-  const auto weights = [&](Sizes sizes, const std::string& name) {
-    return g.add_constant(random_tensor(std::move(sizes), random, DataType::kFloat), name);
-  };
+  ModelBuilder m(1);
+  ValueId y = m.graph.add_input("x", {DataType::kFloat, {Index::symbol("N"), 5}});
   const std::vector<std::int64_t> widths{5, 17, 13, 11, 3};
   for (std::size_t n = 0; n + 1 < widths.size(); ++n) {
     const std::string number = std::to_string(n);
-    y = b.add("Gemm", {y, weights({widths[n], widths[n + 1]}, "w" + number), weights({widths[n + 1]}, "b" + number)});
-    if (n == 1) {
-      const auto of = [&](double value, const char* name) {
-        return g.add_constant(Tensor::from_reals(DataType::kFloat, {13}, std::vector<double>(13, value)), name);
-      };
-      y = b.add("BatchNormalization", {y, of(1, "scale"), of(0, "shift"), of(0, "mean"), of(1, "variance")});
-    }
-    if (n < 3) y = b.add("Tanh", {y});
+    y = m.b.add("Gemm", {y, m.weights({widths[n], widths[n + 1]}, "w" + number), m.weights({widths[n + 1]}, "b" + number)});
+    if (n == 1) y = m.normalized(y, 13);
+    if (n < 3) y = m.b.add("Tanh", {y});
   }
-  g.add_output("y", y);
-  return g;
+  m.graph.add_output("y", y);
+  return std::move(m.graph);
 }
 
 Dataset data() {
@@ -52,7 +42,7 @@ Dataset data() {
   const Tensor x = random_tensor({48, 5}, random, DataType::kFloat);
   std::vector<std::int64_t> targets;
   for (std::size_t n = 0; n < 48; ++n) targets.push_back(x.reals()[5 * n] > 0 ? 2 : x.reals()[5 * n + 1] > 0);
-  return Dataset({{"x", x}, {"targets", Tensor::from_integers(DataType::kInt64, {48}, targets)}});
+  return testing::with_targets(x, targets);
 }
 
 TrainOptions options(std::int64_t shards) {

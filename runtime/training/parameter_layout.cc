@@ -79,4 +79,7 @@ std::size_t ParameterLayout::part_bytes(std::size_t process) const {
   return total;
 }
 
+ProcessLayout::ProcessLayout(ParameterLayout layout, std::size_t process)
+    : ParameterLayout(std::move(layout)), process_(process), own_pieces_(pieces(process)) {}
+
 }  // namespace rewright

@@ -67,4 +67,28 @@ class ParameterLayout {
   std::vector<Place> places_;
 };
 
+// The layout as one of the processes sees it. Places and sizes are in bytes.
+class ProcessLayout : public ParameterLayout {
+ public:
+  ProcessLayout(ParameterLayout layout, std::size_t process);
+
+  const Bucket& bucket(std::size_t b) const { return buckets()[b]; }
+  const std::vector<Piece>& own_pieces() const { return own_pieces_; }
+  // The process's part of a bucket.
+  std::size_t part_begin(std::size_t b) const { return bucket(b).bounds[process_] * bucket(b).width(); }
+  std::size_t part_size(std::size_t b) const { return bucket(b).bounds[process_ + 1] * bucket(b).width() - part_begin(b); }
+  // Where a parameter lies in its bucket.
+  std::size_t slot_begin(std::size_t parameter) const {
+    return slot_of(parameter).first * bucket(bucket_of(parameter)).width();
+  }
+  // Where a piece of the process lies in memory that holds its whole bucket, or just the process's part of it.
+  std::size_t offset(const Piece& piece, bool in_part) const {
+    return piece.first * bucket(piece.bucket).width() - (in_part ? part_begin(piece.bucket) : 0);
+  }
+
+ private:
+  std::size_t process_;
+  std::vector<Piece> own_pieces_;
+};
+
 }  // namespace rewright

@@ -3,38 +3,27 @@
 #include <random>
 
 #include "distribution/testing.h"
-#include "graph/builder.h"
-#include "operators/testing.h"
 #include "runtime/cpu/backend.h"
+#include "runtime/training/testing.h"
 #include "runtime/training/trainer.h"
 
 namespace rewright {
 namespace {
 
 Graph model() {
-  std::mt19937 random(3);
-  Graph g;
-  NodeBuilder b(g);
-  const auto weights = [&](Sizes sizes, const char* name) {
-    return g.add_constant(testing::random_tensor(std::move(sizes), random, DataType::kFloat), name);
-  };
-  const auto seven = [&](double value, const char* name) {
-    return g.add_constant(Tensor::from_reals(DataType::kFloat, {7}, std::vector<double>(7, value)), name);
-  };
-  const ValueId x = g.add_input("x", {DataType::kFloat, {Index::symbol("N"), 5}});
-  const ValueId inner = b.add("Gemm", {x, weights({5, 7}, "w1"), weights({7}, "b1")});
-  const ValueId normalized =
-      b.add("BatchNormalization", {inner, seven(1, "scale"), seven(0, "shift"), seven(0, "mean"), seven(1, "variance")});
-  g.add_output("y", b.add("Gemm", {b.add("Tanh", {normalized}), weights({7, 3}, "w2"), weights({3}, "b2")}));
-  return g;
+  testing::ModelBuilder m(3);
+  const ValueId x = m.graph.add_input("x", {DataType::kFloat, {Index::symbol("N"), 5}});
+  const ValueId inner = m.b.add("Gemm", {x, m.weights({5, 7}, "w1"), m.weights({7}, "b1")});
+  const ValueId y = m.b.add("Tanh", {m.normalized(inner, 7)});
+  m.graph.add_output("y", m.b.add("Gemm", {y, m.weights({7, 3}, "w2"), m.weights({3}, "b2")}));
+  return std::move(m.graph);
 }
 
 Dataset data() {
   std::mt19937 random(4);
   std::vector<std::int64_t> targets;
   for (int n = 0; n < 48; ++n) targets.push_back(random() % 3);
-  return Dataset({{"x", testing::random_tensor({48, 5}, random, DataType::kFloat)},
-                  {"targets", Tensor::from_integers(DataType::kInt64, {48}, targets)}});
+  return testing::with_targets(testing::random_tensor({48, 5}, random, DataType::kFloat), targets);
 }
 
 // The hash of the trained model.

@@ -6,41 +6,31 @@
 #include <set>
 
 #include "distribution/testing.h"
-#include "operators/testing.h"
 #include "runtime/cpu/backend.h"
 #include "runtime/reference/backend.h"
+#include "runtime/training/testing.h"
 #include "runtime/training/trainer.h"
 
 namespace rewright {
 namespace {
 
+using testing::ModelBuilder;
 using testing::random_tensor;
 using testing::run_as_processes;
 
 // Two normalized convolutions beside each other, and a normalized layer behind their sum.
 Graph model() {
-  std::mt19937 random(1);
-  Graph g;
-  NodeBuilder b(g);
-  const auto weights = [&](Sizes sizes, const std::string& name) {
-    return g.add_constant(random_tensor(std::move(sizes), random, DataType::kFloat), name);
-  };
-  const auto normalized = [&](ValueId y, std::int64_t channels, const std::string& name) {
-    const auto of = [&](double value, const char* what) {
-      const std::vector<double> values(static_cast<std::size_t>(channels), value);
-      return g.add_constant(Tensor::from_reals(DataType::kFloat, {channels}, values), what + name);
-    };
-    return b.add("BatchNormalization", {y, of(1, "scale"), of(0, "shift"), of(0, "mean"), of(1, "variance")});
-  };
-  const ValueId x = g.add_input("x", {DataType::kFloat, {Index::symbol("N"), 2, 4, 4}});
+  ModelBuilder m(1);
+  NodeBuilder& b = m.b;
+  const ValueId x = m.graph.add_input("x", {DataType::kFloat, {Index::symbol("N"), 2, 4, 4}});
   const auto branch = [&](const std::string& name) {
-    return normalized(b.add("Conv", {x, weights({3, 2, 3, 3}, "w" + name)}), 3, name);
+    return m.normalized(b.add("Conv", {x, m.weights({3, 2, 3, 3}, "w" + name)}), 3, name);
   };
   const ValueId sum = b.add("Tanh", {b.add("Add", {branch("1"), branch("2")})});
   const ValueId flat = b.add("ReduceMean", {sum}, {{"axes", Indices{2, 3}}, {"keepdims", false}});
-  const ValueId y = b.add("Tanh", {normalized(b.add("Gemm", {flat, weights({3, 5}, "w3")}), 5, "3")});
-  g.add_output("y", b.add("Gemm", {y, weights({5, 2}, "w4"), weights({2}, "b4")}));
-  return g;
+  const ValueId y = b.add("Tanh", {m.normalized(b.add("Gemm", {flat, m.weights({3, 5}, "w3")}), 5, "3")});
+  m.graph.add_output("y", b.add("Gemm", {y, m.weights({5, 2}, "w4"), m.weights({2}, "b4")}));
+  return std::move(m.graph);
 }
 
 Dataset data() {
@@ -48,7 +38,7 @@ Dataset data() {
   const Tensor x = random_tensor({48, 2, 4, 4}, random, DataType::kFloat);
   std::vector<std::int64_t> targets;
   for (std::size_t n = 0; n < 48; ++n) targets.push_back(x.reals()[32 * n] > 0);
-  return Dataset({{"x", x}, {"targets", Tensor::from_integers(DataType::kInt64, {48}, targets)}});
+  return testing::with_targets(x, targets);
 }
 
 TrainOptions options(std::int64_t shards) {

@@ -13,6 +13,9 @@ namespace rewright {
 
 class WorkQueue {
  public:
+  // No limit to what waits: for what does not pile up.
+  static constexpr std::size_t kAny = ~std::size_t{0};
+
   WorkQueue() : thread_([this] { work(); }) {}
   ~WorkQueue() {
     {
