@@ -139,13 +139,7 @@ struct Trainer::State {
             "memory budget");
       options.graph.shared_by = shards;
     }
-    {
-      const Graph sized = bound(model, data, rows);
-      graphs = make_training_graphs(sized, options.output, options.graph);
-      check_type_of_targets();
-      check_targets(options.graph.loss, sized.value(find_predictions(sized, options.output)).type, data.column(kTargets));
-    }
-    if (graphs.sums > 0 || !is_known(graphs.gradients)) device = nullptr;
+    make_graphs();
     require_same_start();
     take_start();
     SessionOptions session{.threads = options.threads, .profile = options.profile};
@@ -211,6 +205,18 @@ struct Trainer::State {
         for (const Tensor& t : alone.parameters) alone.states.push_back(zeros_like(t));
       else
         std::ranges::copy(shared_zeros_like(alone.parameters), std::back_inserter(alone.states));
+  }
+
+  void make_graphs() {
+    const Graph sized = bound(model, data, rows);
+    graphs = make_training_graphs(sized, options.output, options.graph);
+    check_type_of_targets();
+    check_targets(options.graph.loss, sized.value(find_predictions(sized, options.output)).type, data.column(kTargets));
+    if (device == nullptr || (graphs.sums == 0 && is_known(graphs.gradients))) return;
+    device = nullptr;
+    if (options.memory.bytes == 0) return;
+    options.graph.guarded = false;  // as every budget has it on the host
+    graphs = make_training_graphs(sized, options.output, options.graph);
   }
 
   // The device that weights and states can stay on. Parts of them, and gradients of other types, are the hosts' matter.

@@ -16,6 +16,7 @@
 #include "operators/testing.h"
 #include "runtime/cpu/backend.h"
 #include "runtime/reference/backend.h"
+#include "runtime/resident.h"
 #include "runtime/training/mixed_precision.h"
 
 namespace rewright {
@@ -205,6 +206,39 @@ TEST_CASE("training through branches and sizes that are only known while a step 
     const std::string written = export_onnx_bytes(cpu.trainer.trained());
     for (const char* type : {"If", "Compress"}) CHECK(written.find(type) != std::string::npos);
   }
+}
+
+// Another backend that would keep tensors of graphs of known sizes.
+class KeepingBackend : public Backend, public ResidentBackend {
+ public:
+  explicit KeepingBackend(const Backend& computing) : computing_(computing) {}
+  std::string name() const override { return computing_.name(); }
+  std::unique_ptr<Session> prepare(const Graph& graph, const SessionOptions& options) const override {
+    return computing_.prepare(graph, options);
+  }
+  const MemoryOfDevice& memory() const override { throw Error(ErrorCode::kUnsupported, "tensors are kept"); }
+  std::unique_ptr<Session> prepare_resident(const Graph&, const SessionOptions&, const Residence&) const override {
+    throw Error(ErrorCode::kUnsupported, "tensors are kept");
+  }
+  void* stream() const override { return nullptr; }
+
+ private:
+  const Backend& computing_;
+};
+
+TEST_CASE("a budget of memory means the same step on a device that cannot keep the tensors of branches") {
+  TrainOptions o = options(1);
+  const KeepingBackend device(cpu_backend());
+  CHECK_THROWS_WITH(Run(o, model(), device), "tensors are kept");
+  o.memory.bytes = 1 << 20;
+  Run cpu(o, model_with_branches(), cpu_backend()), on_device(o, model_with_branches(), device);
+  CHECK(on_device.trainer.graphs().step.hash() == cpu.trainer.graphs().step.hash());
+  o.memory.bytes = 0;
+  const Run guarded(o, model_with_branches(), device);
+  CHECK(guarded.trainer.graphs().step.hash() != cpu.trainer.graphs().step.hash());
+  CHECK(on_device.go());
+  CHECK(cpu.go());
+  CHECK(on_device.losses == cpu.losses);
 }
 
 TEST_CASE("a run that was stopped goes on as if it had not been") {
