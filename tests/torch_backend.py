@@ -265,7 +265,8 @@ class Parameters(unittest.TestCase):
 
 
 class Translation(unittest.TestCase):
-    def test_has_no_outputs_that_nothing_reads(self):
+    def models(self, module, *inputs, dynamic=None):
+        """What sessions are made of, while results are torch's."""
         import onnx
 
         models = []
@@ -275,11 +276,26 @@ class Translation(unittest.TestCase):
             models.append(onnx.load_from_string(model))
             return made(model, *arguments, **named)
 
-        x = torch.randn(1, 2, 8, 8)
         with mock.patch("rewright.InferenceSession", seen), torch.no_grad():
-            compiled(nn.Sequential(nn.MaxPool2d(2), nn.ReLU()).eval())(x)
-        (model,) = models
+            self.assertLess(error(compiled(module, dynamic)(*inputs), module(*inputs)), 1e-5)
+        return models
+
+    def test_has_no_outputs_that_nothing_reads(self):
+        (model,) = self.models(nn.Sequential(nn.MaxPool2d(2), nn.ReLU()).eval(), torch.randn(1, 2, 8, 8))
         self.assertEqual([(node.op_type, len(node.output)) for node in model.graph.node], [("MaxPool", 1), ("Relu", 1)])
+
+    def test_takes_parts_of_a_tensor_as_slices(self):
+        def parts(x):
+            a, b, c = x.split([3, 2, 5], -1)
+            d, e, f = x.chunk(3, 1)
+            first, second = x.unbind(0)
+            return torch.cat([v.flatten() for v in (b, c.sin(), a, f, d.cos(), e, second, first.exp(), x[:, 2], x.select(1, -1), x[-2])])
+
+        for dynamic in (False, True):
+            (model,) = self.models(parts, torch.randn(2, 8, 10), dynamic=dynamic)
+            operators = {node.op_type for node in model.graph.node}
+            self.assertIn("Slice", operators)
+            self.assertFalse([name for name in operators if "Sequence" in name or name.startswith(("aten_", "Gather"))], operators)
 
 
 class Training(unittest.TestCase):

@@ -75,6 +75,23 @@ def transformer_encoder_layer(
     return norm(x + feed_forward(x), norm_weight_2, norm_bias_2)
 
 
+def split_with_sizes(x, sizes, dim=0):
+    """aten.split_with_sizes, which aten.split becomes: slices. Torch takes it apart by strides, which a translation gathers by."""
+    parts, start = [], 0
+    for size in sizes:
+        parts.append(aten.slice(x, dim, start, start + size))
+        start = start + size
+    return parts
+
+
+def select(x, dim, index):
+    """aten.select: a slice of one element, whose axis goes. Its translation gathers by an index that is looked at for every element."""
+    if not isinstance(index, int):
+        return NotImplemented
+    end = index + 1 if index != -1 else x.shape[dim]
+    return aten.squeeze.dim(aten.slice(x, dim, index, end), dim)
+
+
 # Those that torch takes apart itself, in place of a translation that does not give all results of the operator.
 FIRST = {
     aten.native_batch_norm.default,
@@ -83,10 +100,20 @@ FIRST = {
     aten._native_batch_norm_legit_functional.default,
 }
 
+
+def is_taken_apart_first(target):
+    """Whether torch's own way to take an operator apart, where it has one, comes before a translation. So it does with those that give a
+    list of tensors (split, unbind): a translation makes an ONNX sequence of it, which no rule sees through and no kernel computes."""
+    gives_a_list = isinstance(target, torch._ops.OpOverload) and any(str(result.type) == "List[Tensor]" for result in target._schema.returns)
+    return gives_a_list or target in FIRST
+
+
 # How a program's constants enter a graph that is being traced: torch has to see these itself.
 NEVER = {aten.lift.default, aten.lift_fresh.default, aten.lift_fresh_copy.default}
 
 TABLE = {
     aten.convolution_backward.default: convolution_backward,
     aten._transformer_encoder_layer_fwd.default: transformer_encoder_layer,
+    aten.split_with_sizes.default: split_with_sizes,
+    aten.select.int: select,
 }

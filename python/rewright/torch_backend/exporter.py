@@ -31,7 +31,9 @@ class Exporter:
     def __init__(self):
         self.registry = _registration.ONNXRegistry.from_torchlib()
         self.opset = onnxscript.values.Opset("", self.registry.opset_version)
-        implemented = set(_decomp.get_onnx_implemented_overloads(self.registry)) - decompositions.FIRST
+        implemented = {
+            target for target in _decomp.get_onnx_implemented_overloads(self.registry) if not decompositions.is_taken_apart_first(target)
+        }
         self.decompositions = _decomp.create_onnx_friendly_decomposition_table(implemented)
         self.decompositions.update(decompositions.TABLE)
         for target in decompositions.NEVER:
