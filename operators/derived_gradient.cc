@@ -298,7 +298,10 @@ class Derivation {
       case Kind::kMaximum:
       case Kind::kMinimum: {
         const bool largest = e->kind == Kind::kMaximum;
-        const NamedTensor first = value(largest ? apply(functions::less, a[1], a[0]) : apply(functions::less, a[0], a[1]));
+        // The larger of x and c is above c where x is: the output tells, too, and is more often needed by others later than x.
+        const bool by_output = a[1]->kind == Kind::kConstant && a[0]->kind == Kind::kRead && values_.contains(e.get());
+        const Element& x = by_output ? e : a[0];
+        const NamedTensor first = value(largest ? apply(functions::less, a[1], x) : apply(functions::less, x, a[1]));
         if (active(a[0])) contribute_sum(e, a[0], masked(first, g));
         if (active(a[1])) contribute_sum(e, a[1], masked(first, g, false));
         return;

@@ -1,5 +1,6 @@
 #include "runtime/training/training_graph.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <random>
@@ -351,6 +352,20 @@ TEST_CASE("batch normalizations train on the statistics of the batch") {
     CHECK(outputs.at(3).reals()[c] == Approx(0.75 * 5 + 0.25 * mean));
     CHECK(outputs.at(4).reals()[c] == Approx(0.75 * 7 + 0.25 * (square - mean * mean)));
   }
+}
+
+TEST_CASE("what a Relu is given is not kept for its gradient, which reads what it gives") {
+  std::mt19937 random(1);
+  const TrainingGraphs graphs = make_training_graphs(perceptron(random), "", {});
+  const auto nodes = graphs.gradients.nodes();
+  const auto relu =
+      std::ranges::find_if(nodes, [](const auto& node) { return node->op != nullptr && node->op->name() == "Relu"; });
+  REQUIRE(relu != nodes.end());
+  const auto readers = [&](ValueId value) {
+    return std::ranges::count_if(nodes, [&](const auto& node) { return std::ranges::count(node->inputs, value) > 0; });
+  };
+  CHECK(readers(relu->get()->inputs[0]) == 1);
+  CHECK(readers(relu->get()->outputs[0]) == 3);  // the next layer, the gradient of its weights, and that of the Relu itself
 }
 
 }  // namespace
