@@ -1,9 +1,9 @@
 // Searches by several threads, and the copies of the cost model that these have.
 #include <catch2/catch.hpp>
 
+#include "operators/testing/share.h"
 #include "optimizer/saturation/testing.h"
 #include "optimizer/search.h"
-#include "rules/testing/share.h"
 
 namespace rewright {
 

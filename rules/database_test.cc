@@ -1,9 +1,9 @@
 // Every rule of the shipped database holds on sampled instances, and can be written and read again.
 #include <catch2/catch.hpp>
 
+#include "operators/testing/share.h"
 #include "rules/io.h"
 #include "rules/tester.h"
-#include "rules/testing/share.h"
 
 using namespace rewright;
 
@@ -23,7 +23,7 @@ TEST_CASE("the database has rules of every kind", "[database]") {
 
 TEST_CASE("both sides of every shipped rule agree on 100 instances", "[database][sampling]") {
   for (const Rule& rule : testing::share(shipped_rules().rules())) {
-    const RuleTest test = test_rule(rule, 100, 1);
+    const RuleTest test = test_rule(rule, static_cast<int>(testing::instances(100)), 1);
     INFO(rule.name << ": " << (test.counterexample ? to_string(rule, *test.counterexample) : "") << " after " << test.instances
                    << " instances");
     CHECK(test.outcome == TestOutcome::kAgreed);

@@ -4,9 +4,9 @@
 #include <random>
 
 #include "operators/error.h"
+#include "operators/testing/share.h"
 #include "rules/io.h"
 #include "rules/isomorphism.h"
-#include "rules/testing/share.h"
 
 using namespace rewright;
 

@@ -1,9 +1,9 @@
 // Rules that look right and are not.
 #include <catch2/catch.hpp>
 
+#include "operators/testing/share.h"
 #include "rules/io.h"
 #include "rules/tester.h"
-#include "rules/testing/share.h"
 
 using namespace rewright;
 

@@ -6,9 +6,9 @@
 #include <cstring>
 #include <fstream>
 
+#include "operators/testing/share.h"
 #include "rules/io.h"
 #include "rules/tester.h"
-#include "rules/testing/share.h"
 #include "verifier/proof.h"
 
 using namespace rewright;

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "operators/testing/share.h"
 #include "rules/io.h"
-#include "rules/testing/share.h"
 
 using namespace rewright;
 

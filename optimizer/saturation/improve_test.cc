@@ -3,11 +3,11 @@
 #include <catch2/catch.hpp>
 #include <set>
 
+#include "operators/testing/share.h"
 #include "optimizer/optimize.h"
 #include "optimizer/saturation/costs.h"
 #include "optimizer/saturation/testing.h"
 #include "optimizer/search.h"
-#include "rules/testing/share.h"
 
 namespace rewright {
 

@@ -1,5 +1,5 @@
 // The tile engine: elementwise chains, layout operators, reductions, statistics.
-#include "rules/testing/share.h"
+#include "operators/testing/share.h"
 #include "runtime/cpu/graph_testing.h"
 
 using namespace rewright;

@@ -1,5 +1,5 @@
 // Convolutions, pools and products with what is fused into them.
-#include "rules/testing/share.h"
+#include "operators/testing/share.h"
 #include "runtime/cpu/graph_testing.h"
 
 using namespace rewright;
@@ -498,7 +498,7 @@ TEST_CASE("pieces of a product are read where they are") {
     check_graph(b.graph, b.inputs, 5e-4);
   }
   // Functions of pieces are one step each, whatever else reads them.
-  for (unsigned seed = 0; seed < 10; ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(10); ++seed) {
     testing::GraphBuilder b(seed);
     const std::int64_t n = b.pick(1, 9), l = b.pick(1, 20), m = b.pick(1, 20);
     const ValueId product = node(b.graph, "MatMul", {b.input({n, 7}), b.constant({7, l + m})})[0];

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <random>
 
+#include "operators/testing/share.h"
 #include "runtime/cpu/graph_testing.h"
 
 namespace rewright {
@@ -90,7 +91,7 @@ TEST_CASE("a pool takes the layout that the whole plan is faster with") {
 // Random graphs of operators that choose and some that do not.
 TEST_CASE("networks are the same whatever layouts are assigned") {
   using namespace testing;
-  for (unsigned seed = 0; seed < 12; ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(12); ++seed) {
     CAPTURE(seed);
     GraphBuilder b(seed);
     std::vector<ValueId> values{b.input(Sizes{2, 8, 7, 6}), b.input(Sizes{2, 8, 7, 6})};

@@ -1,6 +1,7 @@
 // Half and bfloat16 computed in float.
 #include "runtime/cpu/precision.h"
 
+#include "operators/testing/share.h"
 #include "runtime/cpu/graph_testing.h"
 
 using namespace rewright;
@@ -36,7 +37,7 @@ TEST_CASE("half and bfloat16 networks give what the interpreter gives, up to its
 
 // With weights that are worth the processor's own products, where it has them.
 TEST_CASE("products of bfloat16 with constant weights") {
-  for (unsigned seed = 0; seed < 12; ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(12); ++seed) {
     CAPTURE(seed);
     testing::GraphBuilder b(seed);
     const std::int64_t rows = b.pick(1, 40), k = b.pick(64, 150), n = b.pick(64, 150);

@@ -1,4 +1,4 @@
-#include "rules/testing/share.h"
+#include "operators/testing/share.h"
 #include "runtime/cpu/graph_testing.h"
 
 using namespace rewright;

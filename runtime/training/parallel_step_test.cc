@@ -8,7 +8,7 @@
 #include <set>
 
 #include "distribution/testing.h"
-#include "rules/testing/share.h"
+#include "operators/testing/share.h"
 #include "runtime/cpu/backend.h"
 #include "runtime/reference/backend.h"
 #include "runtime/training/parameter_layout.h"

@@ -6,7 +6,7 @@
 
 #include "graph/builder.h"
 #include "operators/testing.h"
-#include "rules/testing/share.h"
+#include "operators/testing/share.h"
 #include "runtime/training/training_graph.h"
 
 namespace rewright {

@@ -8,10 +8,10 @@
 
 #include "graph/builder.h"
 #include "graph/differentiate.h"
+#include "operators/testing/share.h"
 #include "optimizer/match.h"
 #include "rules/io.h"
 #include "rules/tester.h"
-#include "rules/testing/share.h"
 
 namespace rewright {
 namespace {

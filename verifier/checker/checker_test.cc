@@ -1,3 +1,4 @@
+#include "operators/testing/share.h"
 #include "verifier/checker/check.h"
 
 #include <algorithm>
@@ -121,7 +122,7 @@ TEST_CASE("a changed byte is noticed", "[checker]") {
   std::mt19937_64 random(11);
   const std::string certificate = certificate_of(true_rules({"relu_of_double"}).at(0));
   REQUIRE(check_certificate(certificate, "whole").accepted);
-  for (int i = 0; i < 400; ++i) {
+  for (unsigned i = 0; i < testing::instances(400); ++i) {
     std::string damaged = certificate;
     const std::size_t at = random() % damaged.size();
     switch (i % 4) {
@@ -144,8 +145,8 @@ TEST_CASE("a message of any bytes is read or refused", "[checker]") {
   std::mt19937_64 random(23);
   const std::string message =
       certificate_message(read_certificate(certificate_of(true_rules({"max_pool_of_max_pool"}).at(0)), "certificate"));
-  int refused = 0;
-  for (int i = 0; i < 3000; ++i) {
+  std::size_t refused = 0;
+  for (unsigned i = 0; i < testing::instances(3000); ++i) {
     std::string changed = message;
     for (std::size_t n = 1 + random() % 3; n > 0; --n) changed[random() % changed.size()] = static_cast<char>(random());
     try {
@@ -155,7 +156,7 @@ TEST_CASE("a message of any bytes is read or refused", "[checker]") {
       ++refused;
     }
   }
-  CHECK(refused > 500);
+  CHECK(refused > testing::instances(500));
 }
 
 TEST_CASE("mutated proofs with a right digest are never accepted", "[checker]") {
@@ -165,7 +166,7 @@ TEST_CASE("mutated proofs with a right digest are never accepted", "[checker]") 
     if (std::string c = certificate_of(rule); c.size() < 2000) certificates.push_back(std::move(c));
   REQUIRE(certificates.size() > 10);
   std::map<std::string, int> kinds;
-  for (int i = 0; i < 1000; ++i) {
+  for (unsigned i = 0; i < testing::instances(1000); ++i) {
     Certificate certificate = read_certificate(certificates[random() % certificates.size()], "mutant");
     const std::string what = mutate(certificate, random);
     ++kinds[what];
@@ -176,7 +177,7 @@ TEST_CASE("mutated proofs with a right digest are never accepted", "[checker]") 
       CHECK(e.code() == ErrorCode::kBadInput);
     }
   }
-  CHECK(kinds.size() > 30);
+  CHECK(kinds.size() > (testing::kSanitized ? 20 : 30));
 }
 
 TEST_CASE("a proof that sees only part of the cases is refused", "[checker]") {

@@ -1,5 +1,5 @@
 // Convolutions of our own against sums in double, over random shapes, at each instruction set.
-#include "rules/testing/share.h"
+#include "operators/testing/share.h"
 #include "runtime/cpu/convolution/convolution_parts.h"
 #include "runtime/cpu/convolution/convolution_testing.h"
 

@@ -1,5 +1,5 @@
 // Convolutions by transforms, Winograd's and Fourier's: against sums in double, over random shapes, at each instruction set.
-#include "rules/testing/share.h"
+#include "operators/testing/share.h"
 #include "runtime/cpu/convolution/convolution_choice.h"
 #include "runtime/cpu/convolution/convolution_testing.h"
 #include "runtime/cpu/convolution/fourier_loops.h"
@@ -79,7 +79,7 @@ TEST_CASE("convolutions by Fourier's method, of random shapes") {
 // Whichever pieces the tiles and points are computed in, and by whom.
 TEST_CASE("Fourier's method gives the same bits on any number of threads") {
   for (const Isa isa : tested_isas())
-    for (unsigned seed = 0; seed < 10; ++seed) {
+    for (unsigned seed = 0; seed < testing::instances(10); ++seed) {
       CAPTURE(seed, cpu::name(isa));
       Case c(seed);
       const std::int64_t size = random_fourier(c);
@@ -170,7 +170,7 @@ TEST_CASE("NaN, infinity and overflow stay in their tiles of Fourier's method") 
 // A picture of subnormal numbers alone keeps them, as nothing sets the processor to drop them.
 TEST_CASE("subnormal elements in Fourier's method") {
   for (const Isa isa : tested_isas())
-    for (unsigned seed = 0; seed < 10; ++seed) {
+    for (unsigned seed = 0; seed < testing::instances(10); ++seed) {
       CAPTURE(seed, cpu::name(isa));
       Case c(seed);
       const std::int64_t size = random_fourier(c);

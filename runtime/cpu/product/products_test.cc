@@ -1,6 +1,7 @@
 // Products, packed in every way, and attention.
 #include <map>
 
+#include "operators/testing/share.h"
 #include "runtime/cpu/graph_testing.h"
 #include "runtime/cpu/product/packed_product.h"
 
@@ -190,7 +191,7 @@ TEST_CASE("weights are packed from the constants that they lie in") {
 }
 
 TEST_CASE("matrices times vectors, and few rows") {
-  for (unsigned seed = 0; seed < 24; ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(24); ++seed) {
     CAPTURE(seed);
     Builder b(seed);
     const std::int64_t batch = b.pick(1, 3), m = seed % 2 ? 1 : b.pick(2, 9), k = b.pick(1, 200), n = b.pick(1, 200);
@@ -202,7 +203,7 @@ TEST_CASE("matrices times vectors, and few rows") {
 }
 
 TEST_CASE("attention") {
-  for (unsigned seed = 0; seed < 40; ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(40); ++seed) {
     CAPTURE(seed);
     Builder b(seed);
     const std::int64_t batch = b.pick(1, 2), heads = b.pick(1, 4), depth = b.pick(2, 40),
@@ -276,7 +277,7 @@ TEST_CASE("what is no attention stays apart") {
 }
 
 TEST_CASE("softmax and normalizations of rows") {
-  for (unsigned seed = 0; seed < 40; ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(40); ++seed) {
     CAPTURE(seed);
     Builder b(seed);
     const std::int64_t n = b.pick(1, 80);
@@ -303,7 +304,7 @@ TEST_CASE("softmax and normalizations of rows") {
 }
 
 TEST_CASE("what reduces along other axes is no function of rows") {
-  for (unsigned seed = 0; seed < 12; ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(12); ++seed) {
     CAPTURE(seed);
     Builder b(seed);
     Sizes sizes(static_cast<std::size_t>(b.pick(2, 4)));
@@ -356,7 +357,7 @@ TEST_CASE("results do not depend on the run, for a number of threads") {
 
 // Letters of each kind in any order, as Einsum has them; some axes of size 1.
 TEST_CASE("contractions are products of matrices") {
-  for (unsigned seed = 0; seed < 40; ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(40); ++seed) {
     CAPTURE(seed);
     Builder b(seed);
     std::map<char, std::int64_t> sizes;

@@ -2,6 +2,7 @@
 // up to a quantum where the real result is next to the middle of two.
 #include <algorithm>
 
+#include "operators/testing/share.h"
 #include "runtime/cpu/graph_testing.h"
 
 namespace rewright {
@@ -128,7 +129,7 @@ class QuantizedBuilder : public GraphBuilder {
 }  // namespace
 
 TEST_CASE("integer convolutions are exact") {
-  for (unsigned seed = 0; seed < 60; ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
     QuantizedBuilder b(seed);
     const auto w = b.window(seed % 3 == 0);
     const DataType x_type = b.type(), w_type = b.type();
@@ -143,7 +144,7 @@ TEST_CASE("integer convolutions are exact") {
 }
 
 TEST_CASE("convolutions of quantized tensors are exact") {
-  for (unsigned seed = 0; seed < 60; ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
     QuantizedBuilder b(seed);
     const auto w = b.window(seed % 3 == 0);
     const DataType x_type = b.type(), w_type = b.type(), y_type = b.type();
@@ -165,7 +166,7 @@ TEST_CASE("convolutions of quantized tensors are exact") {
 }
 
 TEST_CASE("products of quantized tensors are exact") {
-  for (unsigned seed = 0; seed < 60; ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
     QuantizedBuilder b(seed);
     const std::int64_t m = b.pick(1, 30), k = b.pick(1, 70), n = b.pick(1, 70);
     const DataType a_type = b.type(), b_type = b.type(), y_type = b.type();
@@ -201,7 +202,7 @@ TEST_CASE("sums of pairs of the largest products do not saturate") {
 }
 
 TEST_CASE("convolutions between dequantization and quantization are one step") {
-  for (unsigned seed = 0; seed < 80; ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(80); ++seed) {
     QuantizedBuilder b(seed);
     const auto w = b.window(seed % 3 == 0);
     const DataType x_type = b.type(), w_type = b.type(), y_type = b.type();
@@ -221,7 +222,7 @@ TEST_CASE("convolutions between dequantization and quantization are one step") {
 }
 
 TEST_CASE("products between dequantization and quantization are one step") {
-  for (unsigned seed = 0; seed < 60; ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
     QuantizedBuilder b(seed);
     const std::int64_t m = b.pick(1, 30), k = b.pick(1, 70), n = b.pick(1, 70);
     const bool general = b.pick(0, 1) == 0, transposed = general && b.pick(0, 1) == 0;
@@ -246,7 +247,7 @@ TEST_CASE("products between dequantization and quantization are one step") {
 }
 
 TEST_CASE("real results of quantized operands stay reals") {
-  for (unsigned seed = 0; seed < 20; ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(20); ++seed) {
     QuantizedBuilder b(seed);
     const std::int64_t m = b.pick(1, 30), k = b.pick(1, 70), n = b.pick(1, 70);
     const DataType a_type = b.type(), b_type = b.type();
@@ -259,7 +260,7 @@ TEST_CASE("real results of quantized operands stay reals") {
 }
 
 TEST_CASE("a second quantization is part of the convolution") {
-  for (unsigned seed = 0; seed < 40; ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(40); ++seed) {
     QuantizedBuilder b(seed);
     const std::int64_t channels = b.pick(1, 40), outputs = b.pick(1, 40), size = b.pick(1, 12);
     const DataType x_type = b.type(), w_type = b.type(), y_type = b.type(), z_type = b.type();
@@ -297,7 +298,7 @@ TEST_CASE("a dequantized value that several nodes use is not stored") {
 }
 
 TEST_CASE("functions of one quantized tensor are tables") {
-  for (unsigned seed = 0; seed < 20; ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(20); ++seed) {
     QuantizedBuilder b(seed);
     const std::int64_t channels = b.pick(2, 20), size = b.pick(8, 30);
     const DataType t = b.type(), u = b.type();
@@ -317,7 +318,7 @@ TEST_CASE("functions of one quantized tensor are tables") {
 
 // A pool of integers as a step, with what stands before and behind it.
 TEST_CASE("pools between dequantization and quantization") {
-  for (unsigned seed = 0; seed < 80; ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(80); ++seed) {
     CAPTURE(seed);
     QuantizedBuilder b(seed);
     const std::int64_t axes = b.pick(1, 3);
@@ -360,7 +361,7 @@ TEST_CASE("pools between dequantization and quantization") {
 
 // With a negative scale a maximum is that of the least integer, and no kernel's.
 TEST_CASE("maxima of decreasing functions of integers, and maxima of integers") {
-  for (unsigned seed = 0; seed < 10; ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(10); ++seed) {
     CAPTURE(seed);
     QuantizedBuilder b(seed);
     const DataType t = b.type();
@@ -374,7 +375,7 @@ TEST_CASE("maxima of decreasing functions of integers, and maxima of integers") 
 }
 
 TEST_CASE("transposes between quantizations move bytes through tables") {
-  for (unsigned seed = 0; seed < 32; ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(32); ++seed) {
     CAPTURE(seed);
     QuantizedBuilder b(seed);
     const std::int64_t rows = b.pick(9, 20), heads = b.pick(2, 5), depth = b.pick(8, 40);
@@ -407,7 +408,7 @@ TEST_CASE("transposes between quantizations move bytes through tables") {
 }
 
 TEST_CASE("elementwise operators between quantized tensors are one step") {
-  for (unsigned seed = 0; seed < 30; ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(30); ++seed) {
     QuantizedBuilder b(seed);
     const Sizes sizes{1, b.pick(1, 20), b.pick(1, 9), b.pick(1, 9)};
     const DataType t = b.type(), u = b.type();

@@ -1,6 +1,7 @@
 // Loops of our own over rows, by themselves and in the kernels made of them.
 #include "runtime/cpu/rows/rows.h"
 
+#include "operators/testing/share.h"
 #include "runtime/cpu/graph_testing.h"
 
 using namespace rewright;
@@ -119,7 +120,7 @@ TEST_CASE("loops over rows agree with their formulas, on special values too") {
 }
 
 TEST_CASE("concatenations along the channels, with what scales and bounds them") {
-  for (unsigned seed = 0; seed < 60; ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
     CAPTURE(seed);
     Builder b(seed);
     const std::int64_t batch = b.pick(1, 3);
@@ -174,7 +175,7 @@ TEST_CASE("pools take in what is behind them") {
 }
 
 TEST_CASE("pools of pictures whose channels stand last") {
-  for (unsigned seed = 0; seed < 80; ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(80); ++seed) {
     CAPTURE(seed);
     Builder b(seed);
     const ValueId x = b.convolution(b.input({b.pick(1, 2), b.pick(1, 20), b.pick(1, 12), b.pick(1, 12)}), b.pick(1, 90));
@@ -209,7 +210,7 @@ TEST_CASE("pools of pictures whose channels stand last") {
 }
 
 TEST_CASE("convolutions and products followed by x * sigmoid(x)") {
-  for (unsigned seed = 0; seed < 30; ++seed) {
+  for (unsigned seed = 0; seed < testing::instances(30); ++seed) {
     CAPTURE(seed);
     Builder b(seed);
     ValueId y = kNoValue;

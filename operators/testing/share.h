@@ -1,4 +1,4 @@
-// How much of a large collection of rules or instances the tests of it try.
+// How much of a large collection of rules, instances or elements the tests of it try.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,10 @@ inline constexpr bool kSanitized = false;
 inline constexpr std::size_t kShare = kSanitized ? 20 : 1;
 
 // How many random instances to try.
-constexpr unsigned instances(unsigned all) { return kSanitized ? (all + 3) / 4 : all; }
+constexpr unsigned instances(unsigned all) { return kSanitized ? (all + 7) / 8 : all; }
+
+// Of many elements of the same kind, one in so many is tried.
+inline constexpr std::size_t kStride = kSanitized ? 7 : 1;
 
 // Every kShare-th element.
 template <class T>
