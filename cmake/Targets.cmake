@@ -1,12 +1,18 @@
 # How a folder declares its library, its tests, its programs and its Protobuf schemas.
 
-# rewright_library(NAME [FUZZED] SOURCES ... [PUBLIC_DEPS ...] [PRIVATE_DEPS ...])
+# rewright_library(NAME [FUZZED] SOURCES ... [SEPARATE ...] [PUBLIC_DEPS ...] [PRIVATE_DEPS ...])
 # A static library. Sources of ours are included relative to the root: #include "operators/index.h". FUZZED: it reads what others
 # wrote, and tells the fuzzers which of its branches were taken, where there are fuzzers. (This takes a quarter of the time to
-# compile and to run; the other libraries do without.)
+# compile and to run; the other libraries do without.) Eight files are compiled at a time (REWRIGHT_UNITY), so that a name in an
+# unnamed namespace is a library's only one; SEPARATE: files that are compiled by themselves, as they have names that others have.
 function(rewright_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "FUZZED" "" "SOURCES;PUBLIC_DEPS;PRIVATE_DEPS")
-  add_library(${name} STATIC ${arg_SOURCES})
+  cmake_parse_arguments(PARSE_ARGV 1 arg "FUZZED" "" "SOURCES;SEPARATE;PUBLIC_DEPS;PRIVATE_DEPS")
+  add_library(${name} STATIC ${arg_SOURCES} ${arg_SEPARATE})
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ${REWRIGHT_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    target_compile_options(${name} PRIVATE -Wno-subobject-linkage) # a class of one file that has members of types of that file
+  endif()
+  set_source_files_properties(${arg_SEPARATE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PUBLIC ${arg_PUBLIC_DEPS} PRIVATE ${arg_PRIVATE_DEPS})
   rewright_warnings(${name})

@@ -13,7 +13,7 @@ namespace rewright::generator {
 
 namespace {
 
-using Kind = ElementNode::Kind;
+using ElementKind = ElementNode::Kind;
 using Environment = std::unordered_map<std::uint64_t, std::int64_t>;  // bound variables by their numbers
 
 [[noreturn]] void unsupported(const std::string& what) { throw Error(ErrorCode::kUnsupported, what + " in a fingerprint"); }
@@ -105,17 +105,17 @@ struct ProgramBuilder::Unroller {
   // Integers and truth values that follow from positions alone.
   std::int64_t integer(const ElementNode& e) {
     switch (e.kind) {
-      case Kind::kConstant:
+      case ElementKind::kConstant:
         return e.integer;
-      case Kind::kFromIndex:
+      case ElementKind::kFromIndex:
         return evaluate(e.index, variables);
-      case Kind::kAdd:
+      case ElementKind::kAdd:
         return integer(*e.arguments[0]) + integer(*e.arguments[1]);
-      case Kind::kMultiply:
+      case ElementKind::kMultiply:
         return integer(*e.arguments[0]) * integer(*e.arguments[1]);
-      case Kind::kChoose:
+      case ElementKind::kChoose:
         return integer(*e.arguments[holds(e.conditions, variables) ? 0 : 1]);
-      case Kind::kReduce: {
+      case ElementKind::kReduce: {
         if (e.reduction != Reduction::kSum) unsupported("a reduction of integers");
         std::int64_t total = 0;
         for_each(e, [&](const ElementNode& body) { total += integer(body); });
@@ -155,12 +155,12 @@ struct ProgramBuilder::Unroller {
 
   // A sum is flattened into products of two places (or one): what most of a convolution's and a product's work is.
   void add_terms(const ElementNode& e, std::vector<std::pair<Program::Place, Program::Place>>& products) {
-    if (e.kind == Kind::kReduce && e.reduction == Reduction::kSum) {
+    if (e.kind == ElementKind::kReduce && e.reduction == Reduction::kSum) {
       for_each(e, [&](const ElementNode& body) { add_terms(body, products); });
       return;
     }
     Program::Place a, b = constant(1);
-    if (e.kind == Kind::kMultiply) {
+    if (e.kind == ElementKind::kMultiply) {
       a = real(*e.arguments[0]), b = real(*e.arguments[1]);
     } else {
       a = real(e);
@@ -187,35 +187,35 @@ struct ProgramBuilder::Unroller {
   Program::Place real(const ElementNode& e) {
     const auto argument = [&](std::size_t i) { return real(*e.arguments[i]); };
     switch (e.kind) {
-      case Kind::kConstant:
+      case ElementKind::kConstant:
         if (e.scalar != Scalar::kReal) unsupported("an integer constant");
         if (!e.real.symbol.empty()) unsupported("an unknown parameter");
         return constant(FieldArithmetic{0}.from(e.real));
-      case Kind::kRead:
+      case ElementKind::kRead:
         return read(e);
-      case Kind::kAdd:
+      case ElementKind::kAdd:
         return arithmetic(Program::Code::kAdd, argument(0), argument(1));
-      case Kind::kMultiply:
+      case ElementKind::kMultiply:
         return arithmetic(Program::Code::kMultiply, argument(0), argument(1));
-      case Kind::kDivide:
+      case ElementKind::kDivide:
         return arithmetic(Program::Code::kDivide, argument(0), argument(1));
-      case Kind::kMaximum:
+      case ElementKind::kMaximum:
         return emit(Program::Code::kMaximum, argument(0), argument(1));
-      case Kind::kMinimum:
+      case ElementKind::kMinimum:
         return emit(Program::Code::kMinimum, argument(0), argument(1));
-      case Kind::kApply: {
+      case ElementKind::kApply: {
         const Program::Place a = argument(0), b = e.arguments.size() > 1 ? argument(1) : a;
         return emit(e.scalar == Scalar::kReal ? Program::Code::kApply : Program::Code::kTest, a, b, 0, e.function);
       }
-      case Kind::kChoose:
+      case ElementKind::kChoose:
         return argument(holds(e.conditions, variables) ? 0 : 1);
-      case Kind::kSelect:
+      case ElementKind::kSelect:
         return emit(Program::Code::kSelect, argument(0), argument(1), argument(2));
-      case Kind::kConvert:
+      case ElementKind::kConvert:
         if (e.scalar != Scalar::kReal) unsupported("a conversion to integers");
         if (e.arguments[0]->scalar == Scalar::kReal) return argument(0);
         return constant(FieldArithmetic{0}.from_integer(integer(*e.arguments[0])));
-      case Kind::kReduce: {
+      case ElementKind::kReduce: {
         if (e.reduction == Reduction::kSum) return sum(e);
         std::optional<Program::Place> total;
         const Program::Code code = e.reduction == Reduction::kProduct ? Program::Code::kMultiply
@@ -231,7 +231,7 @@ struct ProgramBuilder::Unroller {
                         : e.reduction == Reduction::kMax   ? FieldArithmetic::kLowest
                                                            : FieldArithmetic::kHighest);
       }
-      case Kind::kFromIndex:
+      case ElementKind::kFromIndex:
         break;
     }
     unsupported("an integer");

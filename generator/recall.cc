@@ -6,7 +6,7 @@ namespace rewright::generator {
 
 namespace {
 
-constexpr std::uint32_t kNone = Expression::kNone;
+constexpr std::uint32_t kUnknown = Expression::kNone;
 
 // The attributes of a node that mentions no variables but sizes and the type of elements.
 std::optional<Attributes> attributes_of(const PatternNode& node) {
@@ -32,7 +32,7 @@ class Reader {
       const ShapePattern& shape = rule_.inputs[i].shape;
       if (shape.open) return std::nullopt;
       const TypeId type = forms_.intern({DataType::kFloat, shape.front});
-      inputs.push_back(q_.add({Expression::Kind::kVariable, i, 0, 0, {kNone, kNone, kNone}, type}));
+      inputs.push_back(q_.add({Expression::Kind::kVariable, i, 0, 0, {kUnknown, kUnknown, kUnknown}, type}));
     }
     if (!side(rule_.source, inputs, q_.left) || !side(rule_.target, inputs, q_.right)) return std::nullopt;
     return q_;
@@ -46,10 +46,10 @@ class Reader {
   bool side(const Pattern& pattern, const std::vector<std::uint32_t>& inputs, std::vector<std::uint32_t>& roots) {
     std::vector<Value> values;
     const auto place = [&](const PatternValue& v) {
-      if (v.kind == PatternValue::Kind::kAbsent) return kNone;
+      if (v.kind == PatternValue::Kind::kAbsent) return kUnknown;
       if (v.kind == PatternValue::Kind::kInput) return inputs[v.number];
       const std::vector<std::uint32_t>& outputs = values[v.number].outputs;
-      return v.output < outputs.size() ? outputs[v.output] : kNone;
+      return v.output < outputs.size() ? outputs[v.output] : kUnknown;
     };
     for (const PatternNode& node : pattern.nodes) {
       const std::optional<Attributes> attributes = attributes_of(node);
@@ -57,7 +57,7 @@ class Reader {
       Value value;
       if (node.inputs.empty()) {
         value.outputs = {constant(*node.op, *attributes, 1)};
-      } else if (const std::uint32_t divided = divided_constant(pattern, node); divided != kNone) {
+      } else if (const std::uint32_t divided = divided_constant(pattern, node); divided != kUnknown) {
         value.outputs = {divided};
       } else {
         std::vector<std::uint32_t> arguments;
@@ -68,7 +68,7 @@ class Reader {
     }
     for (const PatternValue& v : pattern.outputs) {
       roots.push_back(place(v));
-      if (roots.back() == kNone) return false;
+      if (roots.back() == kUnknown) return false;
     }
     return true;
   }
@@ -79,18 +79,18 @@ class Reader {
     const auto& leaves = forms_.configuration().leaves;
     for (std::uint32_t l = 0; l < leaves.size(); ++l)
       if (leaves[l].op == &op && leaves[l].divisor == divisor && leaves[l].attributes == normal)
-        return q_.add({Expression::Kind::kConstant, l, 0, 0, {kNone, kNone, kNone}, forms_.intern(leaves[l].type)});
-    return kNone;
+        return q_.add({Expression::Kind::kConstant, l, 0, 0, {kUnknown, kUnknown, kUnknown}, forms_.intern(leaves[l].type)});
+    return kUnknown;
   }
 
   // A quotient of two constants is a constant with a divisor.
   std::uint32_t divided_constant(const Pattern& pattern, const PatternNode& node) {
-    if (node.op->name() != "Div") return kNone;
+    if (node.op->name() != "Div") return kUnknown;
     for (const PatternValue& v : node.inputs)
-      if (v.kind != PatternValue::Kind::kNode || pattern.nodes[v.number].op->name() != "Fill") return kNone;
+      if (v.kind != PatternValue::Kind::kNode || pattern.nodes[v.number].op->name() != "Fill") return kUnknown;
     const PatternNode &above = pattern.nodes[node.inputs[0].number], &below = pattern.nodes[node.inputs[1].number];
     const auto attributes = attributes_of(above), divisor = attributes_of(below);
-    if (!attributes || !divisor) return kNone;
+    if (!attributes || !divisor) return kUnknown;
     const Real& value = std::get<Real>((*divisor)[below.op->field("value").value()]);
     return constant(*above.op, *attributes, static_cast<std::int64_t>(value.value));
   }
@@ -99,7 +99,7 @@ class Reader {
     std::vector<TypeId> types;
     std::vector<TensorType> symbolic;
     for (const std::uint32_t a : arguments) {
-      if (a == kNone) return {};
+      if (a == kUnknown) return {};
       types.push_back(q_.expressions[a].type);
       symbolic.push_back(forms_.type(types.back()).type);
     }
@@ -112,7 +112,7 @@ class Reader {
         if (!(form.attributes == normal)) continue;
         Value value;
         for (std::uint32_t o = 0; o < form.outputs.size(); ++o) {
-          Expression e{Expression::Kind::kOperator, c, form.variant, o, {kNone, kNone, kNone}, form.outputs[o]};
+          Expression e{Expression::Kind::kOperator, c, form.variant, o, {kUnknown, kUnknown, kUnknown}, form.outputs[o]};
           std::copy(arguments.begin(), arguments.end(), e.arguments.begin());
           value.outputs.push_back(q_.add(e));
         }

@@ -13,18 +13,11 @@ namespace rewright::generator {
 namespace {
 
 // Equations that are looked at in parallel, each compared with the rules that were there before.
-constexpr std::size_t kBatch = 32;
+constexpr std::size_t kRulesAtOnce = 32;
 
 std::string numbered(std::size_t number) {
   const std::string digits = std::to_string(number);
   return "generated_" + std::string(digits.size() < 4 ? 4 - digits.size() : 0, '0') + digits;
-}
-
-// What a rule says, without what it is called.
-std::string contents(Rule rule) {
-  rule.name = "rule";
-  rule.description.clear();
-  return to_algebra(rule);
 }
 
 // Rules that one equation became: both directions.
@@ -42,8 +35,8 @@ class RuleSelector {
       : equations_(equations), options_(options), workers_(workers), journal_(journal) {}
 
   RuleSelection run() {
-    for (std::size_t begin = 0; begin < equations_.size(); begin += kBatch) {
-      const std::size_t end = std::min(equations_.size(), begin + kBatch);
+    for (std::size_t begin = 0; begin < equations_.size(); begin += kRulesAtOnce) {
+      const std::size_t end = std::min(equations_.size(), begin + kRulesAtOnce);
       std::vector<std::string> found;
       if (const std::optional<std::string> known = journal_.next()) {
         found = unpacked(*known);

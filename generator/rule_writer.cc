@@ -147,14 +147,13 @@ std::string numbered(const std::string& name, std::size_t before) {
   return before == 0 ? name : name + "_" + std::to_string(before + 1);
 }
 
-// What a rule says, without what it is called.
+}  // namespace
+
 std::string contents(Rule rule) {
   rule.name = "rule";
   rule.description.clear();
   return to_algebra(rule);
 }
-
-}  // namespace
 
 std::optional<Rule> RuleWriter::rule(const Equation& q, const Typing& typing, bool reversed, const std::string& name) const {
   Rule rule;

@@ -50,4 +50,7 @@ class RuleWriter {
   std::map<std::string, std::optional<Rule>> proved_;  // the same
 };
 
+// What a rule says, without what it is called.
+std::string contents(Rule rule);
+
 }  // namespace rewright::generator

@@ -15,9 +15,9 @@ namespace rewright {
 namespace {
 
 // A descriptor that is closed.
-struct Descriptor {
+struct FileDescriptor {
   int number = -1;
-  ~Descriptor() {
+  ~FileDescriptor() {
     if (number >= 0) ::close(number);
   }
 };
@@ -48,7 +48,7 @@ FileBytes read_stream(int descriptor, const std::filesystem::path& file) {
 }  // namespace
 
 FileBytes map_file(const std::filesystem::path& file) {
-  Descriptor descriptor{::open(file.c_str(), O_RDONLY | O_CLOEXEC)};
+  FileDescriptor descriptor{::open(file.c_str(), O_RDONLY | O_CLOEXEC)};
   if (descriptor.number < 0) cannot_read(file, errno);
   struct stat status {};
   if (::fstat(descriptor.number, &status) != 0) cannot_read(file, errno);

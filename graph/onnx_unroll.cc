@@ -10,11 +10,6 @@ namespace rewright {
 
 namespace {
 
-class PlainAttributes final : public NodeAttributes<OnnxAttributes> {
- public:
-  using NodeAttributes::NodeAttributes;
-};
-
 // Does the body give back the truth value that it gets, or say that it goes on?
 bool always_goes_on(const onnx::GraphProto& body) {
   std::string name = body.output(0).name();

@@ -15,11 +15,6 @@ namespace rewright {
 
 namespace {
 
-class PlainAttributes final : public NodeAttributes<OnnxAttributes> {
- public:
-  using NodeAttributes::NodeAttributes;
-};
-
 // What a gradient is made of.
 struct OpaqueCall {
   Graph& graph;

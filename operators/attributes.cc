@@ -7,7 +7,7 @@ namespace rewright {
 
 namespace {
 
-std::uint64_t mix(std::uint64_t h, std::uint64_t v) {
+std::uint64_t mixed(std::uint64_t h, std::uint64_t v) {
   h = (h ^ v) * 0x9e3779b97f4a7c15ULL;
   return h ^ (h >> 29);
 }
@@ -37,13 +37,13 @@ std::uint64_t hash(const AttributeValue& value) {
           return v.hash();
         } else if constexpr (std::is_same_v<T, Indices>) {
           std::uint64_t sum = v.size();
-          for (const Index& i : v) sum = mix(sum, i.hash());
+          for (const Index& i : v) sum = mixed(sum, i.hash());
           return sum;
         } else if constexpr (std::is_same_v<T, Real>) {
-          return mix(std::bit_cast<std::uint64_t>(v.value), hash_text(v.symbol));
+          return mixed(std::bit_cast<std::uint64_t>(v.value), hash_text(v.symbol));
         } else if constexpr (std::is_same_v<T, std::vector<double>>) {
           std::uint64_t sum = v.size();
-          for (double d : v) sum = mix(sum, std::bit_cast<std::uint64_t>(d));
+          for (double d : v) sum = mixed(sum, std::bit_cast<std::uint64_t>(d));
           return sum;
         } else if constexpr (std::is_same_v<T, std::string>) {
           return hash_text(v);
@@ -54,12 +54,12 @@ std::uint64_t hash(const AttributeValue& value) {
         }
       },
       value);
-  return mix(value.index() + 1, h);
+  return mixed(value.index() + 1, h);
 }
 
 std::uint64_t hash(const Attributes& attributes) {
   std::uint64_t h = attributes.size();
-  for (const AttributeValue& a : attributes) h = mix(h, hash(a));
+  for (const AttributeValue& a : attributes) h = mixed(h, hash(a));
   return h;
 }
 

@@ -83,6 +83,7 @@ Element apply(const Function& f, Element a, Element b);
 Element choose(std::vector<Condition> all_of, Element then, Element otherwise);
 Element select(Element condition, Element then, Element otherwise);
 Element convert(Element e, Scalar to);
+inline Element as_real(Element e) { return convert(std::move(e), Scalar::kReal); }
 
 // Reductions over 0 <= variable < bound, and over several variables at once (the first is the outermost). `body` gets the
 // variables; `where` (optional) says which of them count. An empty maximum is -infinity, an empty sum 0.

@@ -7,6 +7,7 @@
 
 #include "operators/element.h"
 #include "operators/error.h"
+#include "operators/hash_mix.h"
 
 namespace rewright {
 
@@ -126,16 +127,10 @@ Index binary_atom(Atom::Kind kind, const Index& a, const Index& b) {
   return Index::atom(std::make_shared<const Atom>(Atom{kind, 0, {}, {a, b}, nullptr}));
 }
 
-std::uint64_t mix(std::uint64_t h, std::uint64_t v) {
-  h ^= v + 0x9e3779b97f4a7c15ULL + (h << 6) + (h >> 2);
-  h *= 0xff51afd7ed558ccdULL;
-  return h ^ (h >> 32);
-}
-
 std::uint64_t hash_atom(const Atom& atom) {
-  std::uint64_t h = mix(static_cast<std::uint64_t>(atom.kind), atom.id);
-  for (char c : atom.name) h = mix(h, static_cast<unsigned char>(c));
-  for (const Index& a : atom.arguments) h = mix(h, a.hash());
+  std::uint64_t h = hash_mix(static_cast<std::uint64_t>(atom.kind), atom.id);
+  for (char c : atom.name) h = hash_mix(h, static_cast<unsigned char>(c));
+  for (const Index& a : atom.arguments) h = hash_mix(h, a.hash());
   return h;
 }
 
@@ -230,10 +225,10 @@ std::strong_ordering compare(const Atom& a, const Atom& b) {
 }
 
 std::uint64_t Index::hash() const {
-  std::uint64_t h = mix(0x51ed270b, static_cast<std::uint64_t>(value_));
+  std::uint64_t h = hash_mix(0x51ed270b, static_cast<std::uint64_t>(value_));
   for (const Monomial& m : monomials(*this)) {
-    h = mix(h, static_cast<std::uint64_t>(m.coefficient));
-    for (const AtomPointer& f : m.factors) h = mix(h, hash_atom(*f));
+    h = hash_mix(h, static_cast<std::uint64_t>(m.coefficient));
+    for (const AtomPointer& f : m.factors) h = hash_mix(h, hash_atom(*f));
   }
   return h;
 }

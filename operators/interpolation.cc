@@ -18,17 +18,17 @@ using Imported = std::optional<std::vector<OnnxValue>>;
 [[noreturn]] void refuse(const std::string& why) { throw Error(ErrorCode::kBadInput, why); }
 
 // One element beside a position on an axis: where it stands (whole numbers, as reals), and what it counts.
-struct Tap {
+struct SampleTap {
   ValueId at, weight;
 };
 
-std::vector<Tap> linear_taps(Formulas& f, ValueId x) {
+std::vector<SampleTap> linear_taps(Formulas& f, ValueId x) {
   const ValueId below = f.floor(x), rest = f.difference(x, below);
   return {{below, f.difference(f.number(1), rest)}, {f.plus(below, 1), rest}};
 }
 
 // Keys, 1981, with a = -0.75.
-std::vector<Tap> cubic_taps(Formulas& f, ValueId x) {
+std::vector<SampleTap> cubic_taps(Formulas& f, ValueId x) {
   constexpr double a = -0.75;
   const ValueId below = f.floor(x), r = f.difference(x, below), s = f.difference(f.number(1), r);
   const auto outer = [&](ValueId d) {
@@ -45,14 +45,14 @@ std::vector<Tap> cubic_taps(Formulas& f, ValueId x) {
 // The sum over all combinations of taps, one an axis, of the product of their weights and the element there. `images`:
 // [images, elements, channels], elements of these sizes in a row; taps: [images, points] each, in the type of the images.
 // Returns [images, points, channels].
-ValueId combined(Formulas& f, ValueId images, const Indices& sizes, const std::vector<std::vector<Tap>>& taps) {
+ValueId combined(Formulas& f, ValueId images, const Indices& sizes, const std::vector<std::vector<SampleTap>>& taps) {
   GraphBuilder& b = f.b;
   ValueId total = kNoGradient;
   std::vector<std::size_t> choice(taps.size(), 0);
   while (true) {
     ValueId place = kNoGradient, weight = kNoGradient;
     for (std::size_t a = 0; a < taps.size(); ++a) {
-      const Tap& tap = taps[a][choice[a]];
+      const SampleTap& tap = taps[a][choice[a]];
       const ValueId at = b.cast(tap.at, DataType::kInt64);
       const ValueId size = b.constant(Tensor::from_integers(DataType::kInt64, {}, std::vector{sizes[a].value()}));
       place = place == kNoGradient ? at : b.add("Add", {b.add("Mul", {place, size}), at});
@@ -70,8 +70,8 @@ ValueId combined(Formulas& f, ValueId images, const Indices& sizes, const std::v
 }
 
 // Taps outside of an axis count 0, and are read at its border.
-void drop_outside(Formulas& f, std::vector<Tap>& taps, double last) {
-  for (Tap& tap : taps) {
+void drop_outside(Formulas& f, std::vector<SampleTap>& taps, double last) {
+  for (SampleTap& tap : taps) {
     tap.weight = f.where(f.inside(tap.at, 0, last), tap.weight, f.number(0));
     tap.at = f.clamped(tap.at, 0, last);
   }
@@ -95,7 +95,7 @@ struct Grid {
   }
 
   // Of positions from -1 to 1.
-  std::vector<Tap> taps(Formulas& f, ValueId position, double size) const {
+  std::vector<SampleTap> taps(Formulas& f, ValueId position, double size) const {
     const double last = size - 1;
     const ValueId one_on = f.plus(position, 1);
     ValueId x = aligned ? f.scaled(one_on, last / 2) : f.scaled(f.plus(f.scaled(one_on, size), -1), 0.5);
@@ -105,13 +105,13 @@ struct Grid {
     if (mode == "nearest") x = f.b.add("Round", {x});
     if (!is_cubic && padding == "border") x = f.clamped(x, 0, last);
     if (!is_cubic && padding == "reflection") x = reflected(f, x, size);
-    std::vector<Tap> taps = is_cubic ? cubic_taps(f, x) : linear_taps(f, x);
+    std::vector<SampleTap> taps = is_cubic ? cubic_taps(f, x) : linear_taps(f, x);
     if (mode == "nearest") taps = {{f.b.add("Round", {x}), f.number(1)}};
     if (padding == "zeros") {
       drop_outside(f, taps, last);
       return taps;
     }
-    for (Tap& tap : taps) {
+    for (SampleTap& tap : taps) {
       if (padding == "reflection") tap.at = f.b.add("Round", {reflected(f, tap.at, size)});
       tap.at = f.clamped(tap.at, 0, last);
     }
@@ -142,12 +142,12 @@ Imported graph_of_grid_sample(OnnxSource& source, std::string& reason) {
 
   Formulas f(b, type.type);
   const ValueId rows = b.reshaped(b.cast(grid, type.type), {shape[0], count, Index(axes)});
-  std::vector<std::vector<Tap>> taps;
+  std::vector<std::vector<SampleTap>> taps;
   for (std::size_t a = 0; a < axes; ++a) {  // the grid's last coordinate is that of the first axis
     const ValueId one =
         b.add("Slice", {rows}, {{"begin", Indices{0, 0, Index(axes - 1 - a)}}, {"length", Indices{shape[0], count, 1}}});
     taps.push_back(g.taps(f, b.reshaped(one, {shape[0], count}), static_cast<double>(spatial[a].value())));
-    for (Tap& tap : taps.back())
+    for (SampleTap& tap : taps.back())
       if (b.shape_of(tap.weight).empty()) tap.weight = b.add("Expand", {tap.weight}, {{"shape", Indices{shape[0], count}}});
   }
   const ValueId images = b.transposed(b.reshaped(x, {shape[0], shape[1], area}), {0, 2, 1});
@@ -194,7 +194,7 @@ Imported graph_of_deform_conv(OnnxSource& source, std::string& reason) {
     return b.reshaped(b.transposed(b.reshaped(v, {all, taps, places}), {0, 2, 1}), {all, places * taps});
   };
   const ValueId moved = b.reshaped(b.input(2), {all, taps, 2, places});
-  std::vector<std::vector<Tap>> of_axes;
+  std::vector<std::vector<SampleTap>> of_axes;
   for (std::size_t a = 0; a < 2; ++a) {
     std::vector<double> base;
     for (std::int64_t p = 0; p < places; ++p)
@@ -210,7 +210,7 @@ Imported graph_of_deform_conv(OnnxSource& source, std::string& reason) {
     drop_outside(f, of_axes.back(), last);
   }
   if (b.input(4) != kNoGradient)
-    for (Tap& tap : of_axes[0]) tap.weight = f.times(tap.weight, by_place(b.input(4)));
+    for (SampleTap& tap : of_axes[0]) tap.weight = f.times(tap.weight, by_place(b.input(4)));
   const Index in_group = channels / offset_groups;
   const Index area = shape[2] * shape[3];
   const ValueId images = b.transposed(b.reshaped(x, {all, in_group, area}), {0, 2, 1});

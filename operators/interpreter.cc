@@ -311,15 +311,15 @@ class Evaluator {
 
 // Evaluates all elements of one output; exactly one of the two results is filled.
 template <class A>
-struct Elements {
+struct Evaluated {
   Sizes sizes;
   std::vector<typename A::Value> reals;
   std::vector<std::int64_t> integers;
 };
 
 template <class A>
-Elements<A> evaluate(const Output& output, A arithmetic, const std::vector<OperandData<A>>& operands) {
-  Elements<A> result{values(output.type.shape), {}, {}};
+Evaluated<A> evaluate(const Output& output, A arithmetic, const std::vector<OperandData<A>>& operands) {
+  Evaluated<A> result{values(output.type.shape), {}, {}};
   const std::int64_t count = element_count(result.sizes);
   if (count > (std::int64_t{1} << 33))
     throw Error(ErrorCode::kMissing, "not enough memory for a result of " + std::to_string(count) + " elements");
@@ -388,7 +388,7 @@ std::vector<Tensor> interpret(const Operator& op, const Attributes& attributes, 
   }
   std::vector<Tensor> results;
   for (const Output& output : definition.outputs()) {
-    Elements<DoubleArithmetic> e = evaluate(output, DoubleArithmetic{}, operands);
+    Evaluated<DoubleArithmetic> e = evaluate(output, DoubleArithmetic{}, operands);
     results.push_back(output.element->scalar == Scalar::kReal
                           ? Tensor::from_reals(output.type.type, std::move(e.sizes), e.reals)
                           : Tensor::from_integers(output.type.type, std::move(e.sizes), e.integers));
@@ -412,7 +412,7 @@ std::vector<FieldTensor> interpret_in_field(const Operator& op, const Attributes
   }
   std::vector<FieldTensor> results;
   for (const Output& output : definition.outputs()) {
-    Elements<FieldArithmetic> e = evaluate(output, FieldArithmetic{key}, operands);
+    Evaluated<FieldArithmetic> e = evaluate(output, FieldArithmetic{key}, operands);
     FieldTensor& t = results.emplace_back();
     t.type = output.type.type;
     t.sizes = std::move(e.sizes);

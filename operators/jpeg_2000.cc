@@ -15,13 +15,13 @@ namespace {
 constexpr std::size_t kMostComponents = 4;
 
 // A file in memory, as OpenJPEG reads it.
-struct File {
+struct Stream {
   Bytes bytes;
   std::size_t at = 0;
 };
 
 OPJ_SIZE_T read(void* to, OPJ_SIZE_T size, void* handle) {
-  File& file = *static_cast<File*>(handle);
+  Stream& file = *static_cast<Stream*>(handle);
   const std::size_t count = std::min<std::size_t>(size, file.bytes.size() - file.at);
   if (count == 0) return static_cast<OPJ_SIZE_T>(-1);
   std::memcpy(to, file.bytes.data() + file.at, count);
@@ -30,14 +30,14 @@ OPJ_SIZE_T read(void* to, OPJ_SIZE_T size, void* handle) {
 }
 
 OPJ_OFF_T skip(OPJ_OFF_T count, void* handle) {
-  File& file = *static_cast<File*>(handle);
+  Stream& file = *static_cast<Stream*>(handle);
   if (count < 0 || static_cast<std::size_t>(count) > file.bytes.size() - file.at) return -1;
   file.at += static_cast<std::size_t>(count);
   return count;
 }
 
 OPJ_BOOL seek(OPJ_OFF_T at, void* handle) {
-  File& file = *static_cast<File*>(handle);
+  Stream& file = *static_cast<Stream*>(handle);
   if (at < 0 || static_cast<std::size_t>(at) > file.bytes.size()) return OPJ_FALSE;
   file.at = static_cast<std::size_t>(at);
   return OPJ_TRUE;
@@ -127,7 +127,7 @@ Picture to_rgb(const opj_image_t& image, const std::string& name) {
 
 Picture decode_jpeg_2000(Bytes bytes, const std::string& name) {
   check_sizes(bytes, name);
-  File file{bytes};
+  Stream file{bytes};
   std::string message;
   const std::unique_ptr<opj_codec_t, void (*)(opj_codec_t*)> codec(
       opj_create_decompress(is_codestream(bytes) ? OPJ_CODEC_J2K : OPJ_CODEC_JP2),

@@ -9,7 +9,7 @@ namespace rewright {
 namespace {
 
 // One element: its value, gradient and states, which `step` changes.
-struct Element {
+struct Parameter {
   double x, gradient, state[2];
 };
 
@@ -30,7 +30,7 @@ void run(Call& call, std::size_t states, const Step& step) {
     const std::vector<double> gradient = values(1);
     for (std::size_t s = 0; s < states; ++s) state[s] = values(2 + s);
     for (std::size_t i = 0; i < x.size(); ++i) {
-      Element e{x[i], gradient[i] + norm * x[i], {state[0][i], states > 1 ? state[1][i] : 0}};
+      Parameter e{x[i], gradient[i] + norm * x[i], {state[0][i], states > 1 ? state[1][i] : 0}};
       step(e);
       x[i] = e.x;
       for (std::size_t s = 0; s < states; ++s) state[s][i] = e.state[s];
@@ -47,7 +47,7 @@ void run_momentum(Call& call) {
   const double rate = call.real_input(0), alpha = call.real("alpha", 0);
   const double beta = call.real_input(1) > 0 ? call.real("beta", 0) : 1;
   const bool nesterov = call.text("mode", "standard") == "nesterov";
-  run(call, 1, [&](Element& e) {
+  run(call, 1, [&](Parameter& e) {
     e.state[0] = alpha * e.state[0] + beta * e.gradient;
     e.x -= rate * (nesterov ? e.gradient + alpha * e.state[0] : e.state[0]);
   });
@@ -56,7 +56,7 @@ void run_momentum(Call& call) {
 void run_adagrad(Call& call) {
   const double rate = call.real_input(0) / (1 + call.real_input(1) * call.real("decay_factor", 0));
   const double epsilon = call.real("epsilon", 1e-6f);
-  run(call, 1, [&](Element& e) {
+  run(call, 1, [&](Parameter& e) {
     e.state[0] += e.gradient * e.gradient;
     e.x -= rate * e.gradient / (std::sqrt(e.state[0]) + epsilon);
   });
@@ -67,7 +67,7 @@ void run_adam(Call& call) {
   const double epsilon = call.real("epsilon", 1e-6f), after = call.real("norm_coefficient_post", 0);
   double rate = call.real_input(0);
   if (steps > 0) rate *= std::sqrt(1 - std::pow(beta, steps)) / (1 - std::pow(alpha, steps));
-  run(call, 2, [&](Element& e) {
+  run(call, 2, [&](Parameter& e) {
     e.state[0] = alpha * e.state[0] + (1 - alpha) * e.gradient;
     e.state[1] = beta * e.state[1] + (1 - beta) * e.gradient * e.gradient;
     e.x = (1 - after) * (e.x - rate * e.state[0] / (std::sqrt(e.state[1]) + epsilon));

@@ -13,7 +13,7 @@ namespace {
 
 using Imported = std::optional<std::vector<OnnxValue>>;
 
-[[noreturn]] void refuse(const std::string& why) { throw Error(ErrorCode::kBadInput, why); }
+[[noreturn]] void refuse_placement(const std::string& why) { throw Error(ErrorCode::kBadInput, why); }
 
 // Columns, each the elements of a window, added back where they were taken from: a transposed convolution whose weights are 1
 // at the column's own place.
@@ -29,7 +29,7 @@ Imported graph_of_col2im(OnnxSource& source, std::string& reason) {
   const Sizes kernel = values(*block), sizes = values(*image);
   const Window window = import_window(source, kernel);
   const std::size_t rank = kernel.size();
-  if (shape.size() != 3 || sizes.size() != rank) refuse("its inputs do not fit together");
+  if (shape.size() != 3 || sizes.size() != rank) refuse_placement("its inputs do not fit together");
   const std::int64_t taps = element_count(kernel);
   if (!all_constant(Indices{shape[1], shape[2]})) {
     reason = "the number of its columns is not known";
@@ -43,7 +43,7 @@ Imported graph_of_col2im(OnnxSource& source, std::string& reason) {
     result.emplace_back(sizes[a]);
   }
   if (shape[1].value() % taps != 0 || !(product(Indices(counts.begin() + 2, counts.end())) == shape[2]))
-    refuse("the columns are not those of the windows");
+    refuse_placement("the columns are not those of the windows");
   const DataType type = b.type_of(x).type;
   if (product(Indices{shape[1], shape[2]}) == Index(0)) return SourceBuilder::results({b.filled({type, result}, 0)});
   std::vector<double> own(static_cast<std::size_t>(taps * taps));
@@ -67,7 +67,7 @@ Imported graph_of_max_unpool(OnnxSource& source, std::string& reason) {
   const Sizes kernel = source.integers("kernel_shape");
   const Window window = import_window(source, kernel);
   const std::size_t rank = kernel.size();
-  if (shape.size() != rank + 2 || !(b.shape_of(indices) == shape)) refuse("its inputs do not fit together");
+  if (shape.size() != rank + 2 || !(b.shape_of(indices) == shape)) refuse_placement("its inputs do not fit together");
   Indices sizes{shape[0], shape[1]};
   for (std::size_t a = 0; a < rank; ++a)
     sizes.push_back((shape[a + 2] - 1) * window.strides[a] + window.kernel[a] - window.pads_begin[a] - window.pads_end[a]);
@@ -82,7 +82,7 @@ Imported graph_of_max_unpool(OnnxSource& source, std::string& reason) {
     reason = "its output_shape is not known";
     return std::nullopt;
   }
-  if (wanted->size() != sizes.size()) refuse("output_shape has a wrong number of entries");
+  if (wanted->size() != sizes.size()) refuse_placement("output_shape has a wrong number of entries");
   Indices more;
   for (std::size_t a = 0; a < sizes.size(); ++a) more.push_back((*wanted)[a] - sizes[a]);
   return SourceBuilder::results({b.add("Pad", {placed}, {{"pads_end", more}})});
@@ -97,7 +97,8 @@ Imported graph_of_reverse_sequence(OnnxSource& source, std::string&) {
     return static_cast<std::size_t>(canonical_axis(source.integer(attribute, otherwise), shape.size()).value());
   };
   const std::size_t batch = axis_of("batch_axis", 1), time = axis_of("time_axis", 0);
-  if (batch == time || !(b.shape_of(b.input(1)) == Indices{shape[batch]})) refuse("the axes or sequence_lens are wrong");
+  if (batch == time || !(b.shape_of(b.input(1)) == Indices{shape[batch]}))
+    refuse_placement("the axes or sequence_lens are wrong");
   const auto along = [&](ValueId v, std::size_t axis) {
     Indices sizes(shape.size(), 1);
     sizes[axis] = shape[axis];

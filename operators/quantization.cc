@@ -22,8 +22,6 @@ std::pair<double, double> range_of(DataType type) {
 
 Element limited(const Element& e, double low, double high) { return minimum(maximum(e, real(low)), real(high)); }
 
-Element as_real(const Element& e) { return convert(e, Scalar::kReal); }
-
 bool can_be_quantized(DataType type) { return is_small_float(type) || (is_integer(type) && packed_bits(type) <= 32); }
 
 // Where the scale for an element stands: one for the tensor, one for each index of an axis, or one for each block along it.

@@ -16,8 +16,6 @@ void require_quantized(Definition& d, const Operand& x, const char* what) {
   });
 }
 
-Element as_real(const Element& e) { return convert(e, Scalar::kReal); }
-
 // The product of two quantized matrices (leading axes broadcast), each less its zero point: one for the matrix, or one for each
 // row of a and each column of b.
 struct Product {

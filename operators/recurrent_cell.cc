@@ -21,11 +21,11 @@ ValueId activated(GraphBuilder& graph, const Activation& f, ValueId x) {
 
 namespace {
 
-constexpr ValueId kNone = kNoGradient;  // a value that is absent
+constexpr ValueId kAbsent = kNoGradient;  // a value that is absent
 
 // A step's arithmetic.
-struct Formulas : Step {
-  explicit Formulas(const Step& step) : Step(step) {}
+struct CellFormulas : Step {
+  explicit CellFormulas(const Step& step) : Step(step) {}
   ValueId sum(ValueId a, ValueId b) const { return graph.add("Add", {a, b}); }
   ValueId product(ValueId a, ValueId b) const { return graph.add("Mul", {a, b}); }
   ValueId complement(ValueId a) const { return graph.add("Sub", {graph.scalar(graph.type_of(a).type, 1), a}); }
@@ -33,10 +33,10 @@ struct Formulas : Step {
   ValueId matrix_product(ValueId a, ValueId b, ValueId c) const {
     if (r_is_constant) {
       const ValueId product = graph.add("MatMul", {a, graph.transposed(b, {1, 0})});
-      return c == kNone ? product : sum(product, c);
+      return c == kAbsent ? product : sum(product, c);
     }
     std::vector<ValueId> operands{a, b};
-    if (c != kNone) operands.push_back(c);
+    if (c != kAbsent) operands.push_back(c);
     return graph.add("Gemm", std::move(operands), {{"transB", true}});
   }
   // What belongs to `count` gates from this one on: entries of an axis.
@@ -48,7 +48,7 @@ struct Formulas : Step {
   }
   ValueId gate(ValueId v, std::int64_t number) const { return gates(v, number, 1, 1); }
   ValueId with_peephole(ValueId v, std::int64_t number, ValueId cell) const {
-    return peepholes == kNone ? v : sum(v, product(gates(peepholes, number, 1, 0), cell));
+    return peepholes == kAbsent ? v : sum(v, product(gates(peepholes, number, 1, 0), cell));
   }
   ValueId f(std::size_t number, ValueId v) const {
     const DataType type = graph.type_of(v).type;
@@ -58,12 +58,12 @@ struct Formulas : Step {
 };
 
 // h = f(x W^T + h R^T + b)
-std::vector<ValueId> rnn_step(const Formulas& s) { return {s.f(0, s.matrix_product(s.states[0], s.r, s.x))}; }
+std::vector<ValueId> rnn_step(const CellFormulas& s) { return {s.f(0, s.matrix_product(s.states[0], s.r, s.x))}; }
 
 // Gates z (update), r (reset) and the new value; linear_before_reset says whether r comes after the state's product.
-std::vector<ValueId> gru_step(const Formulas& s, bool reset_after) {
+std::vector<ValueId> gru_step(const CellFormulas& s, bool reset_after) {
   const ValueId h = s.states[0];
-  ValueId z = kNone, value = kNone;
+  ValueId z = kAbsent, value = kAbsent;
   if (reset_after) {
     const ValueId products = s.matrix_product(h, s.r, s.state_bias);
     const auto gate = [&](std::int64_t n) { return s.f(0, s.sum(s.gate(s.x, n), s.gate(products, n))); };
@@ -79,7 +79,7 @@ std::vector<ValueId> gru_step(const Formulas& s, bool reset_after) {
 }
 
 // Gates i, o, f and the new cell value c, with peepholes from the cell to the first three.
-std::vector<ValueId> lstm_step(const Formulas& s, bool couples) {
+std::vector<ValueId> lstm_step(const CellFormulas& s, bool couples) {
   const ValueId before = s.states[1], sums = s.matrix_product(s.states[0], s.r, s.x);
   const ValueId in = s.f(0, s.with_peephole(s.gate(sums, 0), 0, before));
   const ValueId forget = couples ? s.complement(in) : s.f(0, s.with_peephole(s.gate(sums, 2), 2, before));
@@ -112,14 +112,16 @@ RecurrentKind recurrent_kind(const OnnxAttributes& node) {
     return RecurrentKind{gates, std::move(states), splits, read_activations(node, defaults), defaults.size(), std::move(cell)};
   };
   constexpr std::size_t kInitialH = 5, kInitialC = 6;
-  if (node.type() == "RNN") return kind(1, {kInitialH}, false, {"Tanh"}, [](const Step& s) { return rnn_step(Formulas(s)); });
+  if (node.type() == "RNN")
+    return kind(1, {kInitialH}, false, {"Tanh"}, [](const Step& s) { return rnn_step(CellFormulas(s)); });
   if (node.type() == "GRU") {
     const bool after = node.integer("linear_before_reset", 0) != 0;
-    return kind(3, {kInitialH}, after, {"Sigmoid", "Tanh"}, [after](const Step& s) { return gru_step(Formulas(s), after); });
+    return kind(3, {kInitialH}, after, {"Sigmoid", "Tanh"},
+                [after](const Step& s) { return gru_step(CellFormulas(s), after); });
   }
   const bool couples = node.integer("input_forget", 0) != 0;
   return kind(4, {kInitialH, kInitialC}, false, {"Sigmoid", "Tanh", "Tanh"},
-              [couples](const Step& s) { return lstm_step(Formulas(s), couples); });
+              [couples](const Step& s) { return lstm_step(CellFormulas(s), couples); });
 }
 
 }  // namespace rewright

@@ -12,17 +12,17 @@ namespace {
 
 using Imported = std::optional<std::vector<OnnxValue>>;
 
-// Elements of a tensor that can be combined and written back.
-class Elements {
+// Combinable of a tensor that can be combined and written back.
+class Combinable {
  public:
-  explicit Elements(const Tensor& t) : type_(t.type()), real_(is_real(t.type())) {
+  explicit Combinable(const Tensor& t) : type_(t.type()), real_(is_real(t.type())) {
     if (real_)
       reals_ = t.reals();
     else
       integers_ = t.integers();
   }
   // this[i] = this[i] (reduction) from[k]
-  void combine(std::size_t i, const std::string& reduction, const Elements& from, std::size_t k) {
+  void combine(std::size_t i, const std::string& reduction, const Combinable& from, std::size_t k) {
     if (real_)
       reals_[i] = combined(reduction, reals_[i], from.reals_[k]);
     else
@@ -192,8 +192,8 @@ struct ScatterElements {
     const Sizes &sizes = in[0].sizes(), &from = in[1].sizes();
     const std::size_t along = axis_number(axis, sizes.size());
     const std::vector<std::int64_t> indices = in[1].integers();
-    Elements result(in[0]);
-    const Elements updates(in[2]);
+    Combinable result(in[0]);
+    const Combinable updates(in[2]);
     for (std::size_t k = 0; k < indices.size(); ++k) {
       std::size_t rest = k, at = 0, stride = 1;
       for (std::size_t a = sizes.size(); a-- > 0;) {
@@ -279,8 +279,8 @@ struct ScatterND {
     const std::size_t block = static_cast<std::size_t>(element_count(std::span(sizes).subspan(depth)));
     const std::size_t rows = static_cast<std::size_t>(element_count(std::span(in[1].sizes()).first(in[1].sizes().size() - 1)));
     const std::vector<std::int64_t> indices = in[1].integers();
-    Elements result(in[0]);
-    const Elements updates(in[2]);
+    Combinable result(in[0]);
+    const Combinable updates(in[2]);
     for (std::size_t row = 0; row < rows; ++row) {
       std::size_t at = 0;
       for (std::size_t a = 0; a < depth; ++a)
@@ -334,7 +334,7 @@ struct TopK {
     const auto size = static_cast<std::size_t>(sizes[along]), count = static_cast<std::size_t>(k.value());
     const auto outer = static_cast<std::size_t>(element_count(std::span(sizes).first(along)));
     const auto inner = static_cast<std::size_t>(element_count(std::span(sizes).subspan(along + 1)));
-    const Elements x(in[0]);
+    const Combinable x(in[0]);
     std::vector<std::size_t> picked(outer * count * inner);
     std::vector<std::int64_t> positions(picked.size());
     std::vector<std::size_t> order(size);

@@ -42,7 +42,7 @@ std::vector<std::int64_t> broadcast_places(const Sizes& from, const Sizes& to) {
   return places;
 }
 
-void run_concat(Call& call) {
+void run_string_concat(Call& call) {
   const Sizes sizes = broadcast_sizes(call.tensor(0).sizes(), call.tensor(1).sizes());
   const Tensor a = picked(call.tensor(0), sizes, broadcast_places(call.tensor(0).sizes(), sizes));
   const Tensor b = picked(call.tensor(1), sizes, broadcast_places(call.tensor(1).sizes(), sizes));
@@ -90,7 +90,7 @@ std::vector<std::string> parts_of(const std::string& text, const std::string& de
   }
 }
 
-void run_split(Call& call) {
+void run_string_split(Call& call) {
   const Tensor& x = call.tensor(0);
   std::vector<std::vector<std::string>> all;
   std::size_t longest = 0;
@@ -128,7 +128,7 @@ std::string in_case(std::string text, bool upper) {
   return text;
 }
 
-void run_normalizer(Call& call) {
+void run_string_normalizer(Call& call) {
   const Tensor& x = call.tensor(0);
   const std::string action = call.text("case_change_action", "NONE");
   const bool exact = call.integer("is_case_sensitive", 0) != 0;
@@ -220,9 +220,9 @@ void run_tfidf(Call& call) {
 }  // namespace
 
 void register_text(Procedures& p) {
-  p.add("StringConcat", run_concat);
-  p.add("StringSplit", run_split);
-  p.add("StringNormalizer", run_normalizer);
+  p.add("StringConcat", run_string_concat);
+  p.add("StringSplit", run_string_split);
+  p.add("StringNormalizer", run_string_normalizer);
   p.add("RegexFullMatch", run_regex);
   p.add("TfIdfVectorizer", run_tfidf);
   p.add("Equal", run_equal);  // of strings

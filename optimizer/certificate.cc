@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kFormat = "rewright certificate 1";
+constexpr const char* kCertificateFormat = "rewright certificate 1";
 
 std::string hexadecimal(std::uint64_t value) {
   char text[17];
@@ -188,7 +188,7 @@ std::vector<Rewrite> rewrites_of(const std::vector<Step>& steps) {
 }
 
 std::string to_json(const Certificate& certificate) {
-  const json whole = {{"format", kFormat},
+  const json whole = {{"format", kCertificateFormat},
                       {"before", hexadecimal(certificate.before)},
                       {"after", hexadecimal(certificate.after)},
                       {"math", std::string(name(certificate.match.math))},
@@ -200,9 +200,9 @@ std::string to_json(const Certificate& certificate) {
 Certificate parse_certificate(std::string_view text, const std::string& file) {
   try {
     const json whole = json::parse(text);
-    if (whole.at("format") != kFormat)
+    if (whole.at("format") != kCertificateFormat)
       throw Error(ErrorCode::kBadInput,
-                  "it is of format " + whole.at("format").dump() + ", this program reads \"" + kFormat + "\"", file);
+                  "it is of format " + whole.at("format").dump() + ", this program reads \"" + kCertificateFormat + "\"", file);
     Certificate certificate;
     certificate.before = from_hexadecimal(whole.at("before"));
     certificate.after = from_hexadecimal(whole.at("after"));

@@ -18,7 +18,7 @@ constexpr double kSmooth = 3;
 // ranks, types or constness of operands.
 constexpr double kOtherAttributes = 2, kOtherForm = 4;
 constexpr double kLeastSeconds = 1e-9;
-constexpr std::size_t kBatch = 16;
+constexpr std::size_t kProfiledAtOnce = 16;
 
 // The operators of a signature, without attributes and operands: "Conv", or "Sigmoid|Mul" for a group.
 std::string operators_of(const std::string& signature) {
@@ -214,11 +214,11 @@ DeviceProfile measure_profile(Device& device, CostDatabase& database, std::span<
   CostOptions counted;
   counted.cancel = options.cancel;
   CostModel costs(&device, &database, counted);
-  for (std::size_t first = 0; first < wanted.size(); first += kBatch) {
+  for (std::size_t first = 0; first < wanted.size(); first += kProfiledAtOnce) {
     if (options.progress) options.progress(first, wanted.size());
     std::vector<std::unique_ptr<MatchedGraph>> batch;
     std::vector<const MatchedGraph*> pointers;
-    for (std::size_t i = first; i < std::min(wanted.size(), first + kBatch); ++i) {
+    for (std::size_t i = first; i < std::min(wanted.size(), first + kProfiledAtOnce); ++i) {
       batch.push_back(std::make_unique<MatchedGraph>(wanted[i], false));
       costs.learn(*batch.back());
       pointers.push_back(batch.back().get());

@@ -15,7 +15,7 @@ bool known_whole(const Value& value) {
   return is_integer(value.type.type) || value.type.type == DataType::kBool;
 }
 
-std::size_t bytes_of(const TensorType& type) {
+std::size_t literal_bytes(const TensorType& type) {
   return static_cast<std::size_t>(element_count(values(type.shape))) * byte_size(type.type);
 }
 
@@ -108,7 +108,7 @@ std::vector<ValueId> foldable(const Graph& graph, const FoldOptions& options) {
     std::size_t sources = 0;
     for (const ValueId source : cone(graph, producers, id))
       if (graph.is_constant(source) && !wanted[source]) sources += graph.value(source).constant.byte_count();
-    const std::size_t bytes = bytes_of(value.type);
+    const std::size_t bytes = literal_bytes(value.type);
     if (bytes <= options.max_bytes || static_cast<double>(bytes) <= options.max_growth * static_cast<double>(sources))
       result.push_back(id);
   }

@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 
+#include "operators/hash_mix.h"
 #include "optimizer/rule_binding.h"
 
 namespace rewright {
@@ -15,12 +16,6 @@ namespace {
 std::uint32_t root_of(const Rule& rule) { return rule.source.outputs.at(0).number; }
 
 constexpr std::int64_t kUnmatched = INT64_MIN;
-
-std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
-  a ^= b + 0x9e3779b97f4a7c15ull + (a << 6) + (a >> 2);
-  a *= 0xff51afd7ed558ccdull;
-  return a ^ (a >> 32);
-}
 
 // One attempt to lay a rule's source over a graph, from a root on: nodes are assigned downwards along inputs; where a second
 // root is left, upwards from a value that is known already.
@@ -274,8 +269,8 @@ struct Matcher::Memory {
   };
   struct KeyHash {
     std::size_t operator()(const Key& key) const {
-      std::uint64_t h = mix(key.rule, key.swapped);
-      for (const void* node : key.nodes) h = mix(h, reinterpret_cast<std::uintptr_t>(node));
+      std::uint64_t h = hash_mix(key.rule, key.swapped);
+      for (const void* node : key.nodes) h = hash_mix(h, reinterpret_cast<std::uintptr_t>(node));
       return h;
     }
   };

@@ -4,34 +4,30 @@
 #include <limits>
 #include <unordered_map>
 
+#include "operators/hash_mix.h"
+
 namespace rewright {
 
 namespace {
 
-std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
-  a ^= b + 0x9e3779b97f4a7c15ull + (a << 6) + (a >> 2);
-  a *= 0xff51afd7ed558ccdull;
-  return a ^ (a >> 32);
-}
-
 std::uint64_t hash_of(const TensorType& type) {
   std::uint64_t h = static_cast<std::uint64_t>(type.type);
-  for (const Index& size : type.shape) h = mix(h, size.hash());
-  return mix(h, type.shape.size());
+  for (const Index& size : type.shape) h = hash_mix(h, size.hash());
+  return hash_mix(h, type.shape.size());
 }
 
 // Of a constant, or of a value computed from constants: integers decide what is computed, reals do not.
 std::uint64_t hash_of_constant(const Value& value) {
-  const std::uint64_t h = mix(0xc0157a27, hash_of(value.type));
-  if (value.constant && !is_real(value.type.type)) return mix(h, value.constant.content_hash());
-  return value.contents ? mix(h, hash(AttributeValue(*value.contents))) : h;
+  const std::uint64_t h = hash_mix(0xc0157a27, hash_of(value.type));
+  if (value.constant && !is_real(value.type.type)) return hash_mix(h, value.constant.content_hash());
+  return value.contents ? hash_mix(h, hash(AttributeValue(*value.contents))) : h;
 }
 
 std::uint64_t hash_of_operator(const Node& node) {
-  if (!node.op) return mix(0x0fa90e, node.origin ? std::hash<std::string>()(node.origin->node_proto) : 0);
+  if (!node.op) return hash_mix(0x0fa90e, node.origin ? std::hash<std::string>()(node.origin->node_proto) : 0);
   std::uint64_t h = 0;
   for (const char c : node.op->name()) h = h * 31 + static_cast<unsigned char>(c);
-  return mix(h, hash(node.attributes));
+  return hash_mix(h, hash(node.attributes));
 }
 
 bool produces_constants_only(const Node& node, const std::vector<bool>& constant) {
@@ -41,9 +37,9 @@ bool produces_constants_only(const Node& node, const std::vector<bool>& constant
 }
 
 // Takes nodes over into a region's graph, with what they need.
-class Extraction {
+class RegionCopy {
  public:
-  Extraction(const Graph& whole, std::span<const std::uint32_t> nodes)
+  RegionCopy(const Graph& whole, std::span<const std::uint32_t> nodes)
       : whole_(whole), constant_(whole.constant_values()), producers_(whole.producers()) {
     region_.nodes.assign(nodes.begin(), nodes.end());
   }
@@ -105,7 +101,7 @@ class Extraction {
 
 }  // namespace
 
-Region extract(const Graph& whole, std::span<const std::uint32_t> nodes) { return Extraction(whole, nodes).run(); }
+Region extract(const Graph& whole, std::span<const std::uint32_t> nodes) { return RegionCopy(whole, nodes).run(); }
 
 std::optional<Graph> splice(const Graph& whole, const Region& region, const Graph& replacement) {
   Graph result = whole;
@@ -149,23 +145,23 @@ std::optional<Graph> splice(const Graph& whole, const Region& region, const Grap
 }
 
 std::uint64_t structure_hash(const Graph& graph) {
-  std::uint64_t h = mix(graph.inputs().size(), graph.nodes().size());
+  std::uint64_t h = hash_mix(graph.inputs().size(), graph.nodes().size());
   for (std::size_t id = 0; id < graph.value_count(); ++id) {
     const Value& value = graph.value(static_cast<ValueId>(id));
-    h = mix(h, value.constant ? hash_of_constant(value) : hash_of(value.type));
+    h = hash_mix(h, value.constant ? hash_of_constant(value) : hash_of(value.type));
   }
   for (const auto& node : graph.nodes()) {
-    h = mix(h, hash_of_operator(*node));
-    for (const ValueId id : node->inputs) h = mix(h, id);
-    for (const ValueId id : node->outputs) h = mix(h, id);
+    h = hash_mix(h, hash_of_operator(*node));
+    for (const ValueId id : node->inputs) h = hash_mix(h, id);
+    for (const ValueId id : node->outputs) h = hash_mix(h, id);
   }
-  for (const GraphOutput& output : graph.outputs()) h = mix(h, output.value);
+  for (const GraphOutput& output : graph.outputs()) h = hash_mix(h, output.value);
   return h;
 }
 
 std::uint64_t skeleton_hash(const Graph& graph, const std::vector<bool>& constant) {
   std::vector<std::uint64_t> values(graph.value_count());
-  for (std::size_t i = 0; i < graph.inputs().size(); ++i) values[graph.inputs()[i]] = mix(0x1270, i);
+  for (std::size_t i = 0; i < graph.inputs().size(); ++i) values[graph.inputs()[i]] = hash_mix(0x1270, i);
   const auto of = [&](ValueId id) -> std::uint64_t {
     if (id == kNoValue) return 1;
     return constant[id] ? hash_of_constant(graph.value(id)) : values[id];
@@ -175,15 +171,15 @@ std::uint64_t skeleton_hash(const Graph& graph, const std::vector<bool>& constan
     std::uint64_t h = hash_of_operator(*node);
     if (node->op && node->op->commutative() && node->inputs.size() == 2) {
       const std::uint64_t a = of(node->inputs[0]), b = of(node->inputs[1]);
-      h = mix(mix(h, std::min(a, b)), std::max(a, b));
+      h = hash_mix(hash_mix(h, std::min(a, b)), std::max(a, b));
     } else {
-      for (const ValueId id : node->inputs) h = mix(h, of(id));
+      for (const ValueId id : node->inputs) h = hash_mix(h, of(id));
     }
     for (std::size_t o = 0; o < node->outputs.size(); ++o)
-      if (node->outputs[o] != kNoValue) values[node->outputs[o]] = mix(h, o);
+      if (node->outputs[o] != kNoValue) values[node->outputs[o]] = hash_mix(h, o);
   }
   std::uint64_t h = 0;
-  for (const GraphOutput& output : graph.outputs()) h = mix(h, of(output.value));
+  for (const GraphOutput& output : graph.outputs()) h = hash_mix(h, of(output.value));
   return h;
 }
 

@@ -2,7 +2,7 @@
 #include <random>
 
 #include "operators/operation_count.h"
-#include "optimizer/cost.h"
+#include "optimizer/cost_parts.h"
 
 namespace rewright {
 
@@ -18,8 +18,6 @@ double count_of(const Indices& shape) {
   for (const Index& size : shape) count *= static_cast<double>(size.constant().value_or(1));
   return count;
 }
-
-double bytes_of(const TensorType& type) { return count_of(type.shape) * static_cast<double>(byte_size(type.type)); }
 
 // A sum over products in which two different operands are read.
 bool is_contraction(const Element& element) {

@@ -18,19 +18,13 @@ using nlohmann::json;
 constexpr std::size_t kNodesOfRegion = 40;
 
 // Of the page's font (page/report.css): what a letter takes, and a node's box around two lines.
-constexpr double kLetter = 6.1, kPadding = 16, kBoxHeight = 34, kLeastWidth = 60, kMostWidth = 190;
+constexpr double kLetter = 6.1, kPadding = 16, kLeastWidth = 60, kMostWidth = 190;
 constexpr double kPortWidth = 10, kPortHeight = 4;
-
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f", value);
-  return text;
-}
 
 std::string path(const std::vector<Point>& points) {
   std::string text;
   for (std::size_t i = 0; i < points.size(); ++i)
-    text += (i == 0 ? "M" : i == 1 ? "C" : " ") + number(points[i].x) + "," + number(points[i].y);
+    text += (i == 0 ? "M" : i == 1 ? "C" : " ") + coordinate(points[i].x) + "," + coordinate(points[i].y);
   return text;
 }
 
@@ -196,6 +190,12 @@ Kept::Kept(const Graph& a, const Graph& b) {
 
 bool Kept::contains(const Node& node) const {
   return origins_.contains(node.origin.get()) || expansions_.contains(node.expansion.get());
+}
+
+std::string coordinate(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f", value);
+  return text;
 }
 
 json draw_graph(const MatchedGraph& graph, std::span<const NodeWork> work, const Kept& kept) {

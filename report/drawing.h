@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 #include <span>
+#include <string>
 #include <unordered_set>
 
 #include "optimizer/cost.h"
@@ -18,6 +19,11 @@ class Kept {
  private:
   std::unordered_set<const void*> origins_, expansions_;
 };
+
+inline constexpr double kBoxHeight = 34;  // of a node, two lines of the page's font (page/report.css)
+
+// As SVG writes it.
+std::string coordinate(double value);
 
 // A graph in regions that are drawn one below the other (optimizer/region.h), each laid out by itself, so that the time grows
 // with the number of nodes alone and the page can fold what nobody looks at. What is computed from constants is left out.

@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double kMargin = 12, kBetweenRegions = 26, kBoxHeight = 34;  // the boxes' height is that of report/drawing.cc
+constexpr double kMargin = 12, kBetweenRegions = 26;
 
 std::string escaped(const std::string& text) {
   std::string result;
@@ -39,14 +39,8 @@ std::string escaped(const std::string& text) {
   return result;
 }
 
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f", value);
-  return text;
-}
-
 std::string text_at(double x, double y, const std::string& what, const std::string& style) {
-  return "<text x=\"" + number(x) + "\" y=\"" + number(y) + "\" text-anchor=\"middle\" class=\"" + style + "\">" +
+  return "<text x=\"" + coordinate(x) + "\" y=\"" + coordinate(y) + "\" text-anchor=\"middle\" class=\"" + style + "\">" +
          escaped(what) + "</text>\n";
 }
 
@@ -54,9 +48,9 @@ std::string drawn(const json& node, bool marks) {
   const double x = node.at("x"), y = node.at("y"), width = node.at("w");
   const std::string attributes = node.at("attributes");
   const std::string title = node.at("name").get<std::string>() + (attributes.empty() ? "" : ": " + attributes);
-  return "<g><title>" + escaped(title) + "</title><rect x=\"" + number(x - width / 2) + "\" y=\"" + number(y - kBoxHeight / 2) +
-         "\" width=\"" + number(width) + "\" height=\"" + number(kBoxHeight) + "\" rx=\"4\" class=\"" +
-         (marks && !node.at("kept").get<bool>() ? "new" : "node") + "\"/>\n" +
+  return "<g><title>" + escaped(title) + "</title><rect x=\"" + coordinate(x - width / 2) + "\" y=\"" +
+         coordinate(y - kBoxHeight / 2) + "\" width=\"" + coordinate(width) + "\" height=\"" + coordinate(kBoxHeight) +
+         "\" rx=\"4\" class=\"" + (marks && !node.at("kept").get<bool>() ? "new" : "node") + "\"/>\n" +
          text_at(x, y - 3, node.at("operator"), "operator") + text_at(x, y + 11, node.at("shape"), "shape") + "</g>\n";
 }
 
@@ -85,14 +79,14 @@ std::string graph_svg(const Graph& graph, const Graph* before) {
   std::string body;
   for (const json& region : drawing.at("regions")) {
     height += kMargin;
-    body += "<g transform=\"translate(" + number(kMargin) + " " + number(height) + ")\">\n" +
+    body += "<g transform=\"translate(" + coordinate(kMargin) + " " + coordinate(height) + ")\">\n" +
             region_svg(region, before != nullptr) + "</g>\n";
     width = std::max(width, region.at("width").get<double>());
     height += region.at("height").get<double>() + kBetweenRegions;
   }
   width += 2 * kMargin;
-  return "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + number(width) + "\" height=\"" + number(height) +
-         "\" viewBox=\"0 0 " + number(width) + " " + number(height) + "\" role=\"img\" aria-label=\"a graph of " +
+  return "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + coordinate(width) + "\" height=\"" + coordinate(height) +
+         "\" viewBox=\"0 0 " + coordinate(width) + " " + coordinate(height) + "\" role=\"img\" aria-label=\"a graph of " +
          std::to_string(graph.nodes().size()) + " nodes\">\n" + kStyle +
          "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n" + body + "</svg>\n";
 }

@@ -15,8 +15,6 @@ constexpr std::size_t kMaximumTerms = 1000;  // of an index expression
 
 std::size_t term_count(const Index& index) { return 1 + (index.polynomial() ? index.polynomial()->monomials.size() : 0); }
 
-double to_double(const std::string& text) { return std::strtod(text.c_str(), nullptr); }
-
 }  // namespace
 
 bool AlgebraParser::at_list() const {

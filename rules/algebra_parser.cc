@@ -13,8 +13,6 @@ namespace {
 constexpr int kMaximumDepth = 100;
 constexpr std::size_t kMaximumNodes = 1000;
 
-double to_double(const std::string& text) { return std::strtod(text.c_str(), nullptr); }
-
 }  // namespace
 
 AlgebraParser::Nesting::Nesting(AlgebraParser& parser) : parser_(parser) {

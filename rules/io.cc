@@ -19,7 +19,7 @@ namespace rewright {
 
 namespace {
 
-constexpr std::size_t kMaximumBytes = std::size_t{64} << 20;
+constexpr std::size_t kMaximumFileBytes = std::size_t{64} << 20;
 constexpr Format kFormat{"a file of rules", 1};
 
 [[noreturn]] void bad(const std::string& what) { throw Error(ErrorCode::kBadInput, what); }
@@ -346,7 +346,7 @@ std::string_view first_word(std::string_view bytes) {
 }
 
 std::vector<Rule> parse(std::string_view bytes, const std::string& name, std::vector<BadRule>* bad) {
-  if (bytes.size() > kMaximumBytes) throw Error(ErrorCode::kBadInput, "the file is too large", name);
+  if (bytes.size() > kMaximumFileBytes) throw Error(ErrorCode::kBadInput, "the file is too large", name);
   proto::RuleSet set;
   if (is_binary(bytes)) {
     parse_binary(bytes, name, kFormat, set);
@@ -367,7 +367,7 @@ std::vector<Rule> parse(std::string_view bytes, const std::string& name, std::ve
 std::string bytes_of(const std::filesystem::path& file) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(file, error)) throw Error(ErrorCode::kBadInput, "there is no such file", file.string());
-  if (std::filesystem::file_size(file, error) > kMaximumBytes)
+  if (std::filesystem::file_size(file, error) > kMaximumFileBytes)
     throw Error(ErrorCode::kBadInput, "the file is too large", file.string());
   std::ifstream stream(file, std::ios::binary);
   std::ostringstream bytes;

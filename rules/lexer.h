@@ -1,6 +1,7 @@
 // Tokens of the algebra that rules are written in.
 #pragma once
 
+#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,9 @@ struct Token {
   std::string text;  // a name; a number as written; a text without its quotes; one of the symbols; what is wrong
   int line = 0;
 };
+
+// The value of a token that is a number.
+inline double to_double(const std::string& text) { return std::strtod(text.c_str(), nullptr); }
 
 // Comments run from # to the end of the line. The last token is kEnd. What is no token throws Error(kBadInput) at "name:line";
 // where errors are kept, it and the rest of its line are one kError.

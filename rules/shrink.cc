@@ -246,18 +246,12 @@ class Shrinker {
 
 constexpr std::size_t kShown = 64;  // elements of a tensor
 
-std::string show(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.10g", value + 0.0);  // without the sign of -0
-  return text;
-}
-
 std::string show(const Tensor& tensor) {
   const auto numbers = tensor.reals();
   std::size_t next = 0;
   const std::function<std::string(std::size_t)> part = [&](std::size_t axis) -> std::string {
     if (next >= kShown) return "...";
-    if (axis == tensor.sizes().size()) return show(numbers[next++]);
+    if (axis == tensor.sizes().size()) return to_text(numbers[next++]);
     std::string text = "[";
     for (std::int64_t i = 0; i < tensor.sizes()[axis]; ++i) {
       text += (i ? ", " : "") + part(axis + 1);

@@ -12,7 +12,7 @@ constexpr std::int32_t kMaximumStride = 64;
 
 constexpr std::size_t kMaximumJoints = 64;  // TASO allows 32
 
-[[noreturn]] void bad(const std::string& what) { throw Error(ErrorCode::kBadInput, what); }
+[[noreturn]] void bad_side(const std::string& what) { throw Error(ErrorCode::kBadInput, what); }
 
 // Padding of TASO's mode SAME, which is ONNX's SAME_UPPER: so much that a window stands at every stride-th position. In all
 // (ceil(size / stride) - 1) * stride + kernel - size, if that is positive.
@@ -88,7 +88,7 @@ Pattern SideBuilder::pattern() const {
 PatternValue SideBuilder::value(const Reference& tensor) const {
   if (!tensor.is_input()) return results_[static_cast<std::size_t>(tensor.op)].values[static_cast<std::size_t>(tensor.output)];
   const auto found = context_.inputs.find(tensor.op);
-  if (found == context_.inputs.end()) bad("input " + std::to_string(tensor.op) + " of the target is not in the source");
+  if (found == context_.inputs.end()) bad_side("input " + std::to_string(tensor.op) + " of the target is not in the source");
   return PatternValue::input(found->second);
 }
 
@@ -129,7 +129,7 @@ const TensorShape& SideBuilder::shape(const Reference& tensor) {
   if (!tensor.is_input()) return results_[static_cast<std::size_t>(tensor.op)].shapes[static_cast<std::size_t>(tensor.output)];
   const auto found = context_.inputs.find(tensor.op);
   if (found != context_.inputs.end()) return context_.shapes[found->second];
-  if (target_) bad("input " + std::to_string(tensor.op) + " of the target is not in the source");
+  if (target_) bad_side("input " + std::to_string(tensor.op) + " of the target is not in the source");
   const RankClass& ranks = context_.ranks.of(target_, tensor);
   context_.inputs.emplace(tensor.op, static_cast<std::uint32_t>(context_.shapes.size()));
   context_.shapes.push_back(shape_of_unknowns(ranks, letters(tensor.op, ranks.rank.value_or(2))));
@@ -341,7 +341,7 @@ SideBuilder::Result SideBuilder::concatenation(const Operation& op) {
       }
       const auto count = [](const SplitTreePointer& t) { return t ? t->joints : 0; };
       const std::size_t joints = 1 + count(result.trees[i]) + count(next.trees[i]);
-      if (joints > kMaximumJoints) bad("a tensor is joined of more than " + std::to_string(kMaximumJoints) + " parts");
+      if (joints > kMaximumJoints) bad_side("a tensor is joined of more than " + std::to_string(kMaximumJoints) + " parts");
       const auto tree = std::make_shared<SplitTree>();
       *tree = {true, joints, result.sizes[i], next.sizes[i], result.trees[i], next.trees[i], {}};
       result.trees[i] = tree;
@@ -361,7 +361,7 @@ SideBuilder::Result SideBuilder::split(const Operation& op) {
   SplitTreePointer tree = x.trees[axis];
   Index size = x.sizes[axis];
   for (std::size_t k = op.outputs - 1; k > 0; --k) {
-    if (!tree) bad("split of an axis that was not joined");
+    if (!tree) bad_side("split of an axis that was not joined");
     expand(*tree, size);
     lengths[k] = tree->right;
     parts[k].trees[axis] = tree->upper;
@@ -398,8 +398,8 @@ SideBuilder::Result SideBuilder::transpose(const Operation& op) {
     result.trees[i] = x.trees[from];
   }
   if (number != 0 || std::find(seen.begin(), seen.end(), false) != seen.end())
-    bad("parameter 12 of transpose, " + std::to_string(op.get(Key::kPermutation, 0, INT32_MAX)) + ", is no permutation of " +
-        std::to_string(rank) + " axes");
+    bad_side("parameter 12 of transpose, " + std::to_string(op.get(Key::kPermutation, 0, INT32_MAX)) +
+             ", is no permutation of " + std::to_string(rank) + " axes");
   return {{node("Transpose", {value(op.inputs[0])}, {literal("perm", perm)})}, {std::move(result)}};
 }
 

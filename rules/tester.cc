@@ -81,12 +81,6 @@ Tensor random_tensor(const TensorType& type, int kind, std::mt19937_64& random) 
   return Tensor::from_integers(type.type, sizes, numbers);
 }
 
-std::string show(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.10g", value + 0.0);  // without the sign of -0
-  return text;
-}
-
 std::string position(std::size_t element, const Sizes& sizes) {
   Indices result(sizes.size());
   for (std::size_t a = sizes.size(); a-- > 0; element /= static_cast<std::size_t>(sizes[a]))
@@ -95,6 +89,12 @@ std::string position(std::size_t element, const Sizes& sizes) {
 }
 
 }  // namespace
+
+std::string to_text(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.10g", value + 0.0);  // without the sign of -0
+  return text;
+}
 
 std::optional<Difference> compare_on(const Graph& source, const Graph& target, const std::vector<Tensor>& inputs) {
   std::vector<Tensor> left, right;
@@ -115,8 +115,8 @@ std::optional<Difference> compare_on(const Graph& source, const Graph& target, c
       // Where the source is not finite it says nothing about the reals.
       if (!std::isfinite(a[e]) || std::fabs(a[e] - b[e]) <= tolerance * (1 + std::fabs(a[e]))) continue;
       return Difference{Difference::Kind::kValue,
-                        "output " + std::to_string(i) + position(e, left[i].sizes()) + " is " + show(a[e]) +
-                            " in the source and " + show(b[e]) + " in the target",
+                        "output " + std::to_string(i) + position(e, left[i].sizes()) + " is " + to_text(a[e]) +
+                            " in the source and " + to_text(b[e]) + " in the target",
                         inputs, std::isfinite(b[e])};
     }
   }

@@ -45,6 +45,7 @@ Counterexample shrunk(const Rule& rule, Counterexample example);
 
 // Sizes, attributes, inputs, and what differs, on one line.
 std::string to_string(const Rule& rule, const Counterexample& example);
+std::string to_text(double value);  // as it is shown there
 
 enum class TestOutcome {
   kAgreed,   // both sides agreed on all instances

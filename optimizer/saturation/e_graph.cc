@@ -4,17 +4,13 @@
 #include <map>
 #include <string>
 
+#include "operators/hash_mix.h"
+
 namespace rewright {
 
 namespace {
 
 constexpr std::uint32_t kAbsentType = ~std::uint32_t{0};
-
-std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
-  a ^= b + 0x9e3779b97f4a7c15ull + (a << 6) + (a >> 2);
-  a *= 0xff51afd7ed558ccdull;
-  return a ^ (a >> 32);
-}
 
 bool hash_consed(const ENode& node) { return node.op && !node.op->random(); }
 
@@ -38,7 +34,7 @@ std::vector<ENodeId> united(const std::vector<ENodeId>& a, const std::vector<ENo
 
 std::size_t EGraph::TypingHash::operator()(const TypingKey& key) const {
   std::uint64_t h = reinterpret_cast<std::uintptr_t>(key.op);
-  for (const std::uint32_t number : key.numbers) h = mix(h, number);
+  for (const std::uint32_t number : key.numbers) h = hash_mix(h, number);
   return h;
 }
 
@@ -56,8 +52,8 @@ std::uint32_t EGraph::intern(Attributes attributes) {
 }
 
 std::uint32_t EGraph::intern(const TensorType& type, bool known) {
-  std::uint64_t h = mix(static_cast<std::uint64_t>(type.type), known ? 1 : 0);
-  for (const Index& size : type.shape) h = mix(h, size.hash());
+  std::uint64_t h = hash_mix(static_cast<std::uint64_t>(type.type), known ? 1 : 0);
+  for (const Index& size : type.shape) h = hash_mix(h, size.hash());
   const auto [first, last] = type_numbers_.equal_range(h);
   for (auto it = first; it != last; ++it)
     if (known_[it->second] == known && types_[it->second] == type) return it->second;
@@ -198,14 +194,14 @@ std::optional<ENodeId> EGraph::node_at(std::int32_t position) const {
 // ---- Hash-consing
 
 std::uint64_t EGraph::key_of(const ENode& node, std::span<const ClassId> inputs) const {
-  std::uint64_t h = mix(reinterpret_cast<std::uintptr_t>(node.op), node.attributes);
+  std::uint64_t h = hash_mix(reinterpret_cast<std::uintptr_t>(node.op), node.attributes);
   std::size_t i = 0;
   if (node.op->commutative() && inputs.size() >= 2) {
     const ClassId a = find(inputs[0]), b = find(inputs[1]);
-    h = mix(mix(h, std::min(a, b)), std::max(a, b));
+    h = hash_mix(hash_mix(h, std::min(a, b)), std::max(a, b));
     i = 2;
   }
-  for (; i < inputs.size(); ++i) h = mix(h, inputs[i] == kNoClass ? kNoClass : find(inputs[i]));
+  for (; i < inputs.size(); ++i) h = hash_mix(h, inputs[i] == kNoClass ? kNoClass : find(inputs[i]));
   return h;
 }
 

@@ -2,17 +2,12 @@
 
 #include <algorithm>
 
+#include "operators/hash_mix.h"
 #include "optimizer/rule_binding.h"
 
 namespace rewright {
 
 namespace {
-
-std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
-  a ^= b + 0x9e3779b97f4a7c15ull + (a << 6) + (a >> 2);
-  a *= 0xff51afd7ed558ccdull;
-  return a ^ (a >> 32);
-}
 
 constexpr ENodeId kUnplaced = ~ENodeId{0};
 
@@ -107,7 +102,7 @@ EMatcher::~EMatcher() = default;
 
 std::size_t EMatcher::KeyHash::operator()(const std::vector<std::uint32_t>& key) const {
   std::uint64_t h = key.size();
-  for (const std::uint32_t number : key) h = mix(h, number);
+  for (const std::uint32_t number : key) h = hash_mix(h, number);
   return h;
 }
 
@@ -386,8 +381,8 @@ std::optional<std::uint64_t> EMatcher::skeleton(const EMatch& match) {
     if (there && *there == kNoClass) return 1;
     const std::uint32_t type = there ? graph_.type(*there) : binding.types[value.number][value.output];
     const bool is_constant = there ? graph_.constant(*there) : constant[value.number];
-    if (is_constant && is_real(graph_.type_of(type).type)) return mix(2, type);
-    return there ? mix(3, graph_.find(*there)) : mix(hashes[value.number], value.output);
+    if (is_constant && is_real(graph_.type_of(type).type)) return hash_mix(2, type);
+    return there ? hash_mix(3, graph_.find(*there)) : hash_mix(hashes[value.number], value.output);
   };
   for (std::uint32_t p = 0; p < count; ++p) {
     const PatternNode& pattern = rule.target.nodes[p];
@@ -403,8 +398,8 @@ std::optional<std::uint64_t> EMatcher::skeleton(const EMatch& match) {
     }
     if (classes.size() == pattern.inputs.size()) known[p] = graph_.known(*pattern.op, binding.attributes[p], classes);
     if (pattern.op->commutative() && inputs.size() >= 2 && inputs[1] < inputs[0]) std::swap(inputs[0], inputs[1]);
-    std::uint64_t h = mix(reinterpret_cast<std::uintptr_t>(pattern.op), binding.attributes[p]);
-    for (const std::uint64_t input : inputs) h = mix(h, input);
+    std::uint64_t h = hash_mix(reinterpret_cast<std::uintptr_t>(pattern.op), binding.attributes[p]);
+    for (const std::uint64_t input : inputs) h = hash_mix(h, input);
     hashes[p] = h;
   }
   bool nothing_new = true;
@@ -415,8 +410,8 @@ std::optional<std::uint64_t> EMatcher::skeleton(const EMatch& match) {
     if (source == kNoClass || to.kind == PatternValue::Kind::kAbsent) continue;
     const std::optional<ClassId> there = value_of(to);
     nothing_new = nothing_new && there && graph_.equal(source, *there);
-    h = mix(mix(h, graph_.find(source)),
-            to.kind == PatternValue::Kind::kNode ? mix(hashes[to.number], to.output) : hash_of(to));
+    h = hash_mix(hash_mix(h, graph_.find(source)),
+                 to.kind == PatternValue::Kind::kNode ? hash_mix(hashes[to.number], to.output) : hash_of(to));
   }
   if (nothing_new) return std::nullopt;
   return h;

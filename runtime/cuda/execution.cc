@@ -12,11 +12,10 @@ namespace rewright::cuda {
 
 namespace {
 
-constexpr std::size_t kAlignment = 256;
 constexpr int kRepeats = 8;  // of what is measured, in one recording
 constexpr int kProfileRuns = 20;
 
-std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+std::size_t aligned(std::size_t bytes) { return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment; }
 
 }  // namespace
 

@@ -6,14 +6,14 @@ namespace rewright::cuda {
 
 namespace {
 
-constexpr std::int64_t kMost = std::int64_t{1} << 62;
+constexpr std::int64_t kFarthest = std::int64_t{1} << 62;
 
 std::int64_t saturated(__int128 v) {
-  return static_cast<std::int64_t>(std::clamp(v, -static_cast<__int128>(kMost), static_cast<__int128>(kMost)));
+  return static_cast<std::int64_t>(std::clamp(v, -static_cast<__int128>(kFarthest), static_cast<__int128>(kFarthest)));
 }
 
 IndexRange multiply(IndexRange a, IndexRange b) {
-  IndexRange r{kMost, -kMost};
+  IndexRange r{kFarthest, -kFarthest};
   for (const std::int64_t x : {a.low, a.high})
     for (const std::int64_t y : {b.low, b.high}) {
       const std::int64_t p = saturated(static_cast<__int128>(x) * y);
@@ -31,11 +31,11 @@ IndexRange IndexRanges::of(const Atom& atom) const {
   switch (atom.kind) {
     case Atom::Kind::kBound: {
       const auto found = ranges_.find(atom.id);
-      return found == ranges_.end() ? IndexRange{-kMost, kMost} : found->second;
+      return found == ranges_.end() ? IndexRange{-kFarthest, kFarthest} : found->second;
     }
     case Atom::Kind::kFloorDiv: {
       const IndexRange a = of(atom.arguments[0]), b = of(atom.arguments[1]);
-      if (b.low < 1) return {-kMost, kMost};
+      if (b.low < 1) return {-kFarthest, kFarthest};
       return {floor_divide(a.low, a.low < 0 ? b.low : b.high), floor_divide(a.high, a.high < 0 ? b.high : b.low)};
     }
     case Atom::Kind::kMod: {
@@ -52,7 +52,7 @@ IndexRange IndexRanges::of(const Atom& atom) const {
       return {std::max(a.low, b.low), std::max(a.high, b.high)};
     }
     default:
-      return {-kMost, kMost};
+      return {-kFarthest, kFarthest};
   }
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kMark = "rewright kernels 1\n";
 
-std::uint64_t hash_of(const std::string& text) {
+std::uint64_t content_hash_of(const std::string& text) {
   Tensor bytes(DataType::kUint8, {static_cast<std::int64_t>(text.size())});
   std::copy(text.begin(), text.end(), reinterpret_cast<char*>(bytes.mutable_bytes().data()));
   return bytes.content_hash();
@@ -25,7 +25,7 @@ std::string compiled(Driver& driver, const std::string& source, const std::files
   const std::string key =
       kMark + std::to_string(driver.architecture()) + "\n" + driver.library_versions() + "\n" + source + '\0';
   char name[40];
-  std::snprintf(name, sizeof(name), "%016llx.kernels", static_cast<unsigned long long>(hash_of(key)));
+  std::snprintf(name, sizeof(name), "%016llx.kernels", static_cast<unsigned long long>(content_hash_of(key)));
   const std::filesystem::path file = folder / name;
   std::error_code ignored;
   if (std::filesystem::exists(file, ignored)) {

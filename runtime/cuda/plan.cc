@@ -15,7 +15,6 @@ namespace rewright::cuda {
 
 namespace {
 
-constexpr std::size_t kAlignment = 256;
 constexpr double kWorthTrying = 1e8;  // operations of what libraries are good at, for a kernel of ours
 
 std::size_t byte_count(const ValueInfo& v) {
@@ -134,7 +133,7 @@ class Planner {
     b.kind = Buffer::Kind::kWorkspace;
     b.bytes = bytes;
     b.offset = workspace_;
-    workspace_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    workspace_ += (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
     return add(std::move(b));
   }
 

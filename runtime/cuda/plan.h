@@ -14,6 +14,9 @@
 
 namespace rewright::cuda {
 
+// Where a buffer begins: what the libraries ask for, and what memory of the device has by itself.
+inline constexpr std::size_t kBufferAlignment = 256;  // bytes
+
 // Bytes on the device.
 struct Buffer {
   // kWorkspace: within one step, in the workspace of the stream that it runs in. kResident: where a tensor stays.

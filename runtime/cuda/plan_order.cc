@@ -11,8 +11,6 @@ namespace rewright::cuda {
 
 namespace {
 
-constexpr std::size_t kAlignment = 256;
-
 // Two buffers share memory if all steps that use one are done before the other is written, whatever runs side by side.
 void place(Plan& plan, const Schedule& order) {
   struct Use {
@@ -43,7 +41,7 @@ void place(Plan& plan, const Schedule& order) {
   };
   std::vector<Extent> extents;
   for (const Use& u : list) extents.push_back({u.buffer->bytes, 0, 0, 0});
-  plan.arena_bytes = assign_offsets(extents, kAlignment, [&](std::size_t a, std::size_t b) {
+  plan.arena_bytes = assign_offsets(extents, kBufferAlignment, [&](std::size_t a, std::size_t b) {
     return !over_before(list[a], list[b]) && !over_before(list[b], list[a]);
   });
   for (std::size_t n = 0; n < list.size(); ++n) list[n].buffer->offset = extents[n].offset;

@@ -10,7 +10,7 @@ namespace rewright {
 
 namespace {
 
-constexpr std::size_t kAlignment = 256;  // of tensors, as a device's libraries like it
+constexpr std::size_t kDeviceAlignment = 256;  // of tensors, as a device's libraries like it
 
 std::vector<DeviceTensor> allocated(const MemoryOfDevice& memory, const std::vector<Tensor>& like) {
   std::vector<DeviceTensor> result;
@@ -43,7 +43,7 @@ class Sums {
       if (buckets.empty() || full || buckets.back().type != type.type) buckets.push_back({type.type, {}, end, 0});
       buckets.back().outputs.push_back(o);
       places[o] = end;
-      end += (tensors[o].byte_count() + kAlignment - 1) / kAlignment * kAlignment;
+      end += (tensors[o].byte_count() + kDeviceAlignment - 1) / kDeviceAlignment * kDeviceAlignment;
       buckets.back().bytes = end - buckets.back().offset;
     }
     all = memory.allocate(DataType::kUint8, {static_cast<std::int64_t>(end)});

@@ -10,15 +10,15 @@ namespace rewright {
 
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Loss>, 3> kNames{{{"softmax-cross-entropy", Loss::kSoftmaxCrossEntropy},
-                                                                   {"mean-squared", Loss::kMeanSquared},
-                                                                   {"binary-cross-entropy", Loss::kBinaryCrossEntropy}}};
+constexpr std::array<std::pair<std::string_view, Loss>, 3> kLossNames{{{"softmax-cross-entropy", Loss::kSoftmaxCrossEntropy},
+                                                                       {"mean-squared", Loss::kMeanSquared},
+                                                                       {"binary-cross-entropy", Loss::kBinaryCrossEntropy}}};
 
 }  // namespace
 
 Loss loss_from_name(std::string_view name) {
   std::string known;
-  for (const auto& [text, loss] : kNames) {
+  for (const auto& [text, loss] : kLossNames) {
     if (text == name) return loss;
     known += (known.empty() ? "" : ", ") + std::string(text);
   }

@@ -11,7 +11,7 @@ namespace rewright {
 
 namespace {
 
-constexpr std::size_t kAlignment = 64;
+constexpr std::size_t kStorageAlignment = 64;
 constexpr double kSmallPart = 1.0 / 2000;
 
 // How a runtime executes the nodes of a graph.
@@ -56,7 +56,7 @@ class Execution {
     if (!v.shape_known || v.type.type == DataType::kUndefined || !all_constant(v.type.shape)) return 0;
     std::size_t count = byte_size(v.type.type);
     for (const Index& i : v.type.shape) count *= static_cast<std::size_t>(i.value());
-    return (count + kAlignment - 1) / kAlignment * kAlignment;
+    return (count + kStorageAlignment - 1) / kStorageAlignment * kStorageAlignment;
   }
 
  private:
@@ -323,7 +323,7 @@ std::size_t planned_bytes(const Graph& graph, std::span<const NodeCost> costs) {
   for (std::size_t n = 0; n < graph.nodes().size(); ++n)
     for (const ValueId v : graph.nodes()[n]->outputs)
       if (v != kNoValue && execution.bytes(v) > 0) extents.push_back({execution.bytes(v), static_cast<int>(n), last[v], 0});
-  return assign_offsets(extents, kAlignment);
+  return assign_offsets(extents, kStorageAlignment);
 }
 
 Graph with_recomputations(const Graph& graph, std::span<const Recomputation> recomputations) {

@@ -71,7 +71,7 @@ std::vector<Tensor> shared_zeros_like(const std::vector<Tensor>& tensors) {
 }
 
 // The same elements in memory that nothing else holds: a step may overwrite it.
-Tensor copy_of(const Tensor& tensor) {
+Tensor own_copy(const Tensor& tensor) {
   Tensor copy(tensor.type(), tensor.sizes());
   std::ranges::copy(tensor.bytes(), copy.mutable_bytes().begin());
   return copy;
@@ -79,7 +79,7 @@ Tensor copy_of(const Tensor& tensor) {
 
 void make_own(TrainedTensors& tensors) {
   for (std::vector<Tensor>* list : {&tensors.parameters, &tensors.statistics, &tensors.states})
-    for (Tensor& t : *list) t = copy_of(t);
+    for (Tensor& t : *list) t = own_copy(t);
 }
 
 // Making graphs and plans takes and frees much in small pieces, which the C library keeps for later.
@@ -192,7 +192,7 @@ struct Trainer::State {
       std::vector<Tensor> tensors;
       for (const TrainedTensor& t : which) {
         const Tensor& start = model.value(t.in_model).constant;
-        tensors.push_back(start.type() == t.type ? copy_of(start) : converted(start, t.type));
+        tensors.push_back(start.type() == t.type ? own_copy(start) : converted(start, t.type));
         taken.push_back(t.in_model);
       }
       return tensors;

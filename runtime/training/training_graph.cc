@@ -234,7 +234,7 @@ ValueId all_finite(Graph& graph, const std::vector<ValueId>& values) {
 }
 
 // Adds the updates of parts of parameters.
-struct Schedule {
+struct UpdateSchedule {
   ValueId rate, step;
 };
 constexpr const char* kRate = "training.rate";
@@ -243,7 +243,7 @@ bool is_short(DataType type) { return type == DataType::kHalf || type == DataTyp
 
 std::vector<Updated> add_updates(Graph& graph, const TrainingOptions& options, const std::vector<UpdatedPart>& parts,
                                  const std::vector<ValueId>& parameters, const std::vector<ValueId>& gradients,
-                                 const std::vector<std::vector<ValueId>>& states, const Schedule& schedule,
+                                 const std::vector<std::vector<ValueId>>& states, const UpdateSchedule& schedule,
                                  ValueId allowed = kNoValue) {
   NodeBuilder b(graph);
   constexpr std::int64_t kOfUpdates = -1;  // no part of a batch has this number
@@ -320,7 +320,7 @@ struct BeforeUpdates {
 
 // The outputs of a step: loss, parameters, statistics, states, and whether all was finite.
 std::vector<ValueId> add_end_of_step(Graph& graph, const TrainingOptions& options, const std::vector<UpdatedPart>& parts,
-                                     const BeforeUpdates& before, const Schedule& schedule) {
+                                     const BeforeUpdates& before, const UpdateSchedule& schedule) {
   std::vector<ValueId> judged{before.loss};
   for (const auto* list : {&before.gradients, &before.statistics_after})
     judged.insert(judged.end(), list->begin(), list->end());
@@ -350,7 +350,7 @@ Tensor converted(const Tensor& tensor, DataType type) {
 Graph make_update_graph(const std::vector<UpdatedPart>& parts, const TrainingOptions& options) {
   Graph graph;
   const ValueId rate = graph.add_input(kRate, kScalar);
-  const Schedule schedule{rate, graph.add_input("training.step", kScalar)};
+  const UpdateSchedule schedule{rate, graph.add_input("training.step", kScalar)};
   std::vector<ValueId> parameters, gradients, outputs;
   for (const UpdatedPart& part : parts) parameters.push_back(graph.add_input(part.name, part.type));
   for (const UpdatedPart& part : parts) gradients.push_back(graph.add_input("training.gradient." + part.name, part.type));
@@ -367,7 +367,7 @@ namespace {
 
 Graph step_of(const Differentiated& d, const std::vector<UpdatedPart>& parts, const TrainingOptions& options) {
   Graph step = d.graph;
-  const Schedule in_step{step.add_input(kRate, kScalar), d.step};
+  const UpdateSchedule in_step{step.add_input(kRate, kScalar), d.step};
   const std::vector<ValueId> as_input = as_inputs(step, d.parameters);
   const std::vector<ValueId> statistics = as_inputs(step, d.statistics);
   const auto states_in_step = add_state_inputs(step, as_input, options.update.method);
@@ -384,7 +384,7 @@ Graph step_of(const Differentiated& d, const std::vector<UpdatedPart>& parts, co
 Graph make_update_from_sums(const TrainingGraphs& graphs, const TrainingOptions& options, std::int64_t shards) {
   Graph graph;
   const ValueId rate = graph.add_input(kRate, kScalar);
-  const Schedule schedule{rate, graph.add_input("training.step", kScalar)};
+  const UpdateSchedule schedule{rate, graph.add_input("training.step", kScalar)};
   std::vector<UpdatedPart> parts;
   for (const TrainedTensor& p : graphs.parameters)  // behind rate and step
     parts.push_back({p.name, graphs.update.value(graphs.update.inputs()[2 + parts.size()]).type, std::ssize(parts)});

@@ -9,13 +9,13 @@ namespace rewright {
 
 namespace {
 
-constexpr std::array<std::pair<std::string_view, UpdateMethod>, 7> kNames{{{"sgd", UpdateMethod::kSgd},
-                                                                           {"momentum", UpdateMethod::kMomentum},
-                                                                           {"nesterov", UpdateMethod::kNesterov},
-                                                                           {"adam", UpdateMethod::kAdam},
-                                                                           {"adamw", UpdateMethod::kAdamW},
-                                                                           {"lars", UpdateMethod::kLars},
-                                                                           {"lamb", UpdateMethod::kLamb}}};
+constexpr std::array<std::pair<std::string_view, UpdateMethod>, 7> kMethodNames{{{"sgd", UpdateMethod::kSgd},
+                                                                                 {"momentum", UpdateMethod::kMomentum},
+                                                                                 {"nesterov", UpdateMethod::kNesterov},
+                                                                                 {"adam", UpdateMethod::kAdam},
+                                                                                 {"adamw", UpdateMethod::kAdamW},
+                                                                                 {"lars", UpdateMethod::kLars},
+                                                                                 {"lamb", UpdateMethod::kLamb}}};
 
 // Arithmetic on values of a graph, all of one type.
 class Formulas {
@@ -47,7 +47,7 @@ class Formulas {
 
 UpdateMethod update_method_from_name(std::string_view name) {
   std::string known;
-  for (const auto& [text, method] : kNames) {
+  for (const auto& [text, method] : kMethodNames) {
     if (text == name) return method;
     known += (known.empty() ? "" : ", ") + std::string(text);
   }
