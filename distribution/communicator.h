@@ -67,9 +67,6 @@ class Communicator {
 // One process.
 std::unique_ptr<Communicator> make_local_communicator();
 
-// What the MPI of this build calls itself, up to its first comma; empty where there is none.
-std::string mpi_version();
-
 // Those that `mpirun` started, or just this one. MPI is a plug-in beside the program, so that nothing else needs it. Throws
 // Error(kMissing) if there are several processes and no plug-in, or it does not load.
 std::unique_ptr<Communicator> make_communicator();
