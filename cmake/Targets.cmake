@@ -4,7 +4,8 @@
 # A static library. Sources of ours are included relative to the root: #include "operators/index.h". FUZZED: it reads what others
 # wrote, and tells the fuzzers which of its branches were taken, where there are fuzzers. (This takes a quarter of the time to
 # compile and to run; the other libraries do without.) Eight files are compiled at a time (REWRIGHT_UNITY), so that a name in an
-# unnamed namespace is a library's only one; SEPARATE: files that are compiled by themselves, as they have names that others have.
+# unnamed namespace is a library's only one; SEPARATE: files that are compiled by themselves, as they have names that others
+# have, or as a plug-in takes them without the rest.
 function(rewright_library name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "FUZZED" "" "SOURCES;SEPARATE;PUBLIC_DEPS;PRIVATE_DEPS")
   add_library(${name} STATIC ${arg_SOURCES} ${arg_SEPARATE})
