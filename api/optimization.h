@@ -6,10 +6,10 @@
 #include <span>
 #include <stop_token>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "api/priced_device.h"
+#include "api/request_options.h"
 #include "optimizer/optimize.h"
 #include "runtime/session.h"
 
@@ -27,22 +27,9 @@ struct OptimizationRequest {
   OptimizeOptions optimize;         // but for the sizes, which are those of `shapes`
 };
 
-// An option of a request by its name: what `rewright optimize` has after two dashes.
-struct OptimizationOption {
-  enum class Kind { kText, kFlag, kList };  // a flag is "true" or "false"; a list is added to
-  std::string_view name;
-  Kind kind;
-  std::string type;     // of what it takes, for people: "FILE", or the choices with | between them
-  std::string initial;  // what it is if nothing is said: what an OptimizationRequest begins with
-  std::string_view description;
-  std::function<void(OptimizationRequest&, const std::string&)> set;  // throws Error(kUsage)
-};
+// What `rewright optimize` has after two dashes.
+using OptimizationOption = RequestOption<OptimizationRequest>;
 std::span<const OptimizationOption> optimization_options();
-// Throws Error(kUsage) if there is none of that name.
-const OptimizationOption& optimization_option(std::string_view name);
-
-// Throws Error(kUsage) naming the option: it does not exist, or cannot be that.
-void set_option(OptimizationRequest& request, std::string_view name, const std::string& value);
 
 struct Optimization {
   OptimizeResult result;

@@ -1,5 +1,5 @@
-// Rewright for C++: optimize ONNX models and run them. A thin layer over the C interface (rewright_c.h), so that a program
-// needs no other header and keeps working with later versions of the library. C++17.
+// Rewright for C++: optimize ONNX models, train them and run them. A thin layer over the C interface (rewright_c.h), so that a
+// program needs no other header and keeps working with later versions of the library. C++17.
 //
 //   const rewright::Model model = rewright::Model::read("model.onnx");
 //   const rewright::Result result = rewright::optimize(model, {{"device", "cpu"}, {"budget", "10s"}});
@@ -188,6 +188,8 @@ class Operators {
 
 class Options;
 class Result;
+class Trained;
+class Training;
 
 // Copies share one model, which does not change.
 class Model {
@@ -217,6 +219,8 @@ class Model {
  private:
   friend class Result;
   friend Result optimize(const Model& model, const Options& options);
+  friend class Trained;
+  friend Trained train(const Model& model, const Training& training);
   friend class Runner;
   Model(rewright_model* model, Operators operators) : model_(model, rewright_model_free), operators_(std::move(operators)) {}
   Model(std::shared_ptr<const rewright_model> model, Operators operators)
@@ -347,6 +351,99 @@ inline Result optimize(const Model& model, const Options& options = {}) {
   }
   if (failure) std::rethrow_exception(failure);
   throw Failure(status);
+}
+
+// A step of training that has been made; skipped: loss or gradients were not finite, and nothing has changed.
+struct Step {
+  std::int64_t step = 0, steps = 0, epoch = 0;  // from 1; of all; passes over the data before it
+  double loss = 0, rate = 0, examples_per_second = 0;
+  bool skipped = false;
+};
+
+// What is asked of a training: options as `rewright train --help` lists them, without the dashes, and data in memory.
+class Training {
+ public:
+  // Told after each step; false ends the training, with what was trained so far.
+  using Told = std::function<bool(const Step& step)>;
+
+  Training(std::initializer_list<std::pair<std::string, std::string>> options = {}) {  // NOLINT: a list is options
+    rewright_training* made = nullptr;
+    check(rewright_training_create(&made));
+    training_.reset(made, rewright_training_free);
+    for (const auto& [name, value] : options) set(name, value);
+  }
+  Training& set(const std::string& name, const std::string& value) {
+    check(rewright_training_set(training_.get(), name.c_str(), value.c_str()));
+    return *this;
+  }
+  // Instead of files: all examples for an input, or the "targets"; the first axis counts examples.
+  Training& data(const std::string& name, Array examples) { return add(0, name, std::move(examples)); }
+  // The same of what is not trained on, to judge by at the end.
+  Training& held_out(const std::string& name, Array examples) { return add(1, name, std::move(examples)); }
+  Training& progress(Told told) {
+    callback_->told = std::move(told);
+    check(rewright_training_set_progress(training_.get(), tell, callback_.get()));
+    return *this;
+  }
+
+ private:
+  friend class Trained;
+  friend Trained train(const Model& model, const Training& training);
+  struct Callback {
+    Told told;
+    std::exception_ptr failure;
+  };
+  static int tell(const rewright_step* s, void* user) {
+    auto& callback = *static_cast<Callback*>(user);
+    try {
+      const Step step{s->step, s->steps, s->epoch, s->loss, s->rate, s->examples_per_second, s->skipped != 0};
+      return callback.told(step) ? 0 : 1;
+    } catch (...) {
+      callback.failure = std::current_exception();
+      return 1;
+    }
+  }
+  Training& add(int held_out, const std::string& name, Array examples) {
+    arrays_->push_back(std::move(examples));
+    Array& array = arrays_->back();
+    const rewright_tensor tensor{array.type, static_cast<std::int32_t>(array.sizes.size()), array.sizes.data(),
+                                 array.bytes.data(), array.bytes.size()};
+    check(rewright_training_add_data(training_.get(), held_out, name.c_str(), &tensor));
+    return *this;
+  }
+
+  std::shared_ptr<rewright_training> training_;
+  std::shared_ptr<Callback> callback_ = std::make_shared<Callback>();
+  std::shared_ptr<std::list<Array>> arrays_ = std::make_shared<std::list<Array>>();  // they do not move
+};
+
+class Trained {
+ public:
+  Model model() const {
+    return Model(std::shared_ptr<const rewright_model>(trained_, rewright_trained_model(trained_.get())), operators_);
+  }
+  double loss() const { return rewright_trained_loss(trained_.get()); }  // of the last step
+  std::string report() const { return rewright_trained_report(trained_.get()); }
+
+ private:
+  friend Trained train(const Model& model, const Training& training);
+  Trained(rewright_trained* trained, Operators operators)
+      : trained_(trained, rewright_trained_free), operators_(std::move(operators)) {}
+  std::shared_ptr<rewright_trained> trained_;
+  Operators operators_;
+};
+
+// Trains a copy of the model: see rewright_train. Throws what a callback threw.
+inline Trained train(const Model& model, const Training& training) {
+  training.callback_->failure = nullptr;
+  rewright_trained* trained = nullptr;
+  const rewright_status status = rewright_train(model.get(), training.training_.get(), &trained);
+  const std::exception_ptr failure = std::exchange(training.callback_->failure, nullptr);
+  if (status != REWRIGHT_OK && !failure) throw Failure(status);
+  if (status != REWRIGHT_OK) std::rethrow_exception(failure);
+  Trained made(trained, model.operators_);
+  if (failure) std::rethrow_exception(failure);
+  return made;
 }
 
 // Ends runs from another thread: they throw a Failure with REWRIGHT_CANCELLED.

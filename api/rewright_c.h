@@ -1,4 +1,4 @@
-/* Rewright for C, and for every language that can call it: optimize ONNX models and run them.
+/* Rewright for C, and for every language that can call it: optimize ONNX models, train them and run them.
  *
  * Binary compatibility: within one REWRIGHT_ABI_VERSION functions are added, never changed or removed. Structures that callers
  * fill or read have no fields added. Handles are opaque.
@@ -160,6 +160,47 @@ const char* rewright_result_report(const rewright_result* result);      /* JSON,
 const char* rewright_result_certificate(const rewright_result* result); /* JSON, for `rewright replay` */
 const char* rewright_result_page(const rewright_result* result);        /* HTML; "" if it was not asked for */
 void rewright_result_free(rewright_result* result);
+
+/* ---- Training */
+
+/* What is asked of a training. */
+typedef struct rewright_training rewright_training;
+
+rewright_status rewright_training_create(rewright_training** training);
+/* As `rewright train --NAME VALUE`: "data", "loss", "rate", "epochs", ...; flags are "true" or "false", what can be said
+ * several times is added. */
+rewright_status rewright_training_set(rewright_training* training, const char* name, const char* value);
+/* Instead of files: all examples for an input of the model, or the "targets"; the first axis counts examples. Data to judge by
+ * at the end, which is not trained on, is `held_out`. The sizes are copied; the elements are read in place by rewright_train.
+ */
+rewright_status rewright_training_add_data(rewright_training* training, int held_out, const char* name,
+                                           const rewright_tensor* examples);
+/* A step that has been made. */
+typedef struct rewright_step {
+  int64_t step;  /* from 1 */
+  int64_t steps; /* of all */
+  int64_t epoch; /* passes over the data that were complete before */
+  double loss;
+  double rate;
+  double examples_per_second;
+  int32_t skipped; /* not 0: loss or gradients were not finite, and nothing has changed */
+} rewright_step;
+/* Called after each step by the thread that trains. Anything but 0 ends the training, with what was trained so far. */
+typedef int (*rewright_step_told)(const rewright_step* step, void* user);
+rewright_status rewright_training_set_progress(rewright_training* training, rewright_step_told told, void* user);
+void rewright_training_free(rewright_training* training);
+
+typedef struct rewright_trained rewright_trained;
+
+/* Trains a copy of the model. In a program that mpirun started, every process calls this, each takes its part of every batch,
+ * and all have the result; `told` is called in the first, and a process that fails ends all of them, with a line on standard
+ * error. Processes are connected by MPI, which this starts unless the program has (with MPI_THREAD_SERIALIZED at least). */
+rewright_status rewright_train(const rewright_model* model, const rewright_training* training, rewright_trained** trained);
+/* Lives as long as `trained`. */
+const rewright_model* rewright_trained_model(const rewright_trained* trained);
+double rewright_trained_loss(const rewright_trained* trained);        /* of the last step */
+const char* rewright_trained_report(const rewright_trained* trained); /* JSON, as `rewright train --json` */
+void rewright_trained_free(rewright_trained* trained);
 
 /* ---- Execution */
 

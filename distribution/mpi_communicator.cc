@@ -24,49 +24,76 @@ void add_narrow(void* from, void* into, int* count, MPI_Datatype*) {
   add_elements({static_cast<std::byte*>(into), bytes}, {static_cast<const std::byte*>(from), bytes}, type);
 }
 
-class MpiCommunicator : public Communicator {
- public:
-  MpiCommunicator() {
-    int provided = 0;
+bool has_ended() {
+  int ended = 0;
+  MPI_Finalized(&ended);
+  return ended != 0;
+}
+
+void end_mpi() {
+  if (!has_ended()) MPI_Finalize();
+}
+
+// Once in a process, unless the program has started it: it cannot be started again, so it ends with the process.
+void start_mpi() {
+  int started = 0, provided = 0;
+  MPI_Initialized(&started);
+  if (has_ended()) throw Error(ErrorCode::kMissing, "MPI has ended in this process", {}, "train before MPI_Finalize");
+  if (started) {
+    MPI_Query_thread(&provided);
+  } else {
     // Serialized: a thread of its own may speak while the others compute.
     if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS)
       throw Error(ErrorCode::kMissing, "MPI does not start");
-    if (provided < MPI_THREAD_SERIALIZED) throw Error(ErrorCode::kMissing, "this MPI does not work in a program with threads");
+    std::atexit(end_mpi);
+  }
+  if (provided < MPI_THREAD_SERIALIZED)
+    throw Error(ErrorCode::kMissing, "this MPI does not work in a program with threads", {},
+                "start it with MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE");
+}
+
+class MpiCommunicator : public Communicator {
+ public:
+  MpiCommunicator() {
+    start_mpi();
+    // Messages of its own: a program that speaks MPI as well does not get them.
+    MPI_Comm_dup(MPI_COMM_WORLD, &all_);
     int number = 0;
-    MPI_Comm_rank(MPI_COMM_WORLD, &number);
+    MPI_Comm_rank(all_, &number);
     rank_ = static_cast<std::size_t>(number);
-    MPI_Comm_size(MPI_COMM_WORLD, &number);
+    MPI_Comm_size(all_, &number);
     size_ = static_cast<std::size_t>(number);
     MPI_Op_create(add_narrow<DataType::kHalf>, 1, &add_half_);
     MPI_Op_create(add_narrow<DataType::kBfloat16>, 1, &add_bfloat16_);
   }
   ~MpiCommunicator() override {
+    if (has_ended()) return;
     MPI_Op_free(&add_half_);
     MPI_Op_free(&add_bfloat16_);
-    MPI_Finalize();
+    MPI_Comm_free(&all_);
   }
 
   std::size_t rank() const override { return rank_; }
   std::size_t size() const override { return size_; }
-  void barrier() override { MPI_Barrier(MPI_COMM_WORLD); }
+  void barrier() override { MPI_Barrier(all_); }
 
   std::vector<std::size_t> nodes() override {
     MPI_Comm node = MPI_COMM_NULL;
-    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+    MPI_Comm_split_type(all_, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
     auto first = static_cast<std::uint64_t>(rank_);  // of this node: its number
     MPI_Bcast(&first, 1, MPI_UINT64_T, 0, node);
     MPI_Comm_free(&node);
     std::vector<std::uint64_t> numbers(size_);
-    MPI_Allgather(&first, 1, MPI_UINT64_T, numbers.data(), 1, MPI_UINT64_T, MPI_COMM_WORLD);
+    MPI_Allgather(&first, 1, MPI_UINT64_T, numbers.data(), 1, MPI_UINT64_T, all_);
     return {numbers.begin(), numbers.end()};
   }
 
   void broadcast(std::string& message, std::size_t root) override {
     std::uint64_t bytes = message.size();
-    MPI_Bcast(&bytes, 1, MPI_UINT64_T, static_cast<int>(root), MPI_COMM_WORLD);
+    MPI_Bcast(&bytes, 1, MPI_UINT64_T, static_cast<int>(root), all_);
     message.resize(bytes);
     for (std::size_t at = 0; at < bytes; at += kPiece)
-      MPI_Bcast(message.data() + at, piece(bytes, at), MPI_BYTE, static_cast<int>(root), MPI_COMM_WORLD);
+      MPI_Bcast(message.data() + at, piece(bytes, at), MPI_BYTE, static_cast<int>(root), all_);
   }
 
   using Communicator::sum;
@@ -74,7 +101,7 @@ class MpiCommunicator : public Communicator {
     const auto [kind, operation] = addition(type);
     const std::size_t width = byte_size(type), count = values.size() / width;
     for (std::size_t at = 0; at < count; at += kPiece)
-      MPI_Allreduce(MPI_IN_PLACE, values.data() + at * width, piece(count, at), kind, operation, MPI_COMM_WORLD);
+      MPI_Allreduce(MPI_IN_PLACE, values.data() + at * width, piece(count, at), kind, operation, all_);
   }
 
   [[noreturn]] void abort(int status) override {
@@ -87,11 +114,11 @@ class MpiCommunicator : public Communicator {
     std::vector<MPI_Request> requests;
     for (const Incoming& in : received)
       for (std::size_t at = 0; at < in.bytes.size(); at += kPiece)
-        MPI_Irecv(in.bytes.data() + at, piece(in.bytes.size(), at), MPI_BYTE, static_cast<int>(in.from), 0, MPI_COMM_WORLD,
+        MPI_Irecv(in.bytes.data() + at, piece(in.bytes.size(), at), MPI_BYTE, static_cast<int>(in.from), 0, all_,
                   &requests.emplace_back());
     for (const Outgoing& out : sent)
       for (std::size_t at = 0; at < out.bytes.size(); at += kPiece)
-        MPI_Isend(out.bytes.data() + at, piece(out.bytes.size(), at), MPI_BYTE, static_cast<int>(out.to), 0, MPI_COMM_WORLD,
+        MPI_Isend(out.bytes.data() + at, piece(out.bytes.size(), at), MPI_BYTE, static_cast<int>(out.to), 0, all_,
                   &requests.emplace_back());
     MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
   }
@@ -116,6 +143,7 @@ class MpiCommunicator : public Communicator {
     }
   }
 
+  MPI_Comm all_ = MPI_COMM_NULL;
   std::size_t rank_ = 0, size_ = 1;
   MPI_Op add_half_ = MPI_OP_NULL, add_bfloat16_ = MPI_OP_NULL;
 };

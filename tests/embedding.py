@@ -42,6 +42,7 @@ def examples(prefix, folder, model):
     assert failed.returncode == 3 and "/no/such.onnx" in failed.stderr, failed
     own_rule(built, folder)
     own_operator(built, folder)
+    training(built, folder)
     faster = os.path.join(folder, "own_costs.onnx")
     said = run(os.path.join(built, "own_costs"), model, faster)
     report = json.loads(said.split("\n", 1)[1])
@@ -91,6 +92,21 @@ def own_operator(built, folder):
     nodes = onnx.load(faster).graph.node
     assert [n.op_type for n in nodes].count("Relu") == 1, nodes
     assert next(n for n in nodes if n.op_type == "Swish").attribute[0].f == 1.5, nodes
+
+
+def training(built, folder):
+    model, trained = os.path.join(folder, "classes.onnx"), os.path.join(folder, "classes_trained.onnx")
+    node = onnx.helper.make_node
+    random = numpy.random.default_rng(0)
+    w, v = (random.standard_normal(sizes, numpy.float32) for sizes in ((5, 16), (16, 4)))
+    write_model(model, [node("MatMul", ["x", "w"], ["a"]), node("Relu", ["a"], ["b"]), node("MatMul", ["b", "v"], ["y"])],
+                [("x", ["batch", 5])], [("y", ["batch", 4])], [("w", w), ("v", v)])
+    *steps, report = run(os.path.join(built, "train"), model, trained).splitlines()
+    facts = json.loads(report)
+    assert len(steps) == facts["steps"] // 20 > 2 and steps[0].startswith("step 20 of"), steps
+    assert facts["complete"] and facts["validation"]["accuracy"] > 0.9, facts
+    onnx.checker.check_model(trained, full_check=True)
+    assert not numpy.array_equal(onnx.numpy_helper.to_array(onnx.load(trained).graph.initializer[0]), w)
 
 
 def from_python(prefix, folder, model):

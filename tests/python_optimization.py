@@ -74,7 +74,7 @@ class Optimization(unittest.TestCase):
 
     def test_options(self):
         documented = rewright.optimize.__doc__
-        for option in rewright.optimization._KINDS:
+        for option in rewright.optimization._OPTIONS:
             self.assertIn(f"    {option}: ", documented)
         model = model_of(
             [helper.make_node("MatMul", ["x", "x2"], ["y"])],

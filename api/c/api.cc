@@ -197,8 +197,10 @@ rewright_status rewright_options_create(rewright_options** options) {
 }
 
 rewright_status rewright_options_set(rewright_options* options, const char* name, const char* value) {
-  return guarded(
-      [&] { rewright::set_option(required(options, "options").request, &required(name, "name"), &required(value, "value")); });
+  return guarded([&] {
+    rewright::set_option(rewright::optimization_options(), required(options, "options").request, &required(name, "name"),
+                         &required(value, "value"));
+  });
 }
 
 rewright_status rewright_options_set_progress(rewright_options* options, rewright_progress progress, void* user) {

@@ -12,6 +12,7 @@
 
 #include "api/optimization.h"
 #include "api/rewright_c.h"
+#include "api/training.h"
 #include "graph/graph.h"
 #include "operators/procedure.h"
 #include "runtime/session.h"
@@ -80,6 +81,18 @@ struct rewright_result {
   rewright_model model;
   double speedup;
   std::string report, certificate, page;
+};
+
+struct rewright_training {
+  rewright::TrainingRequest request;
+  rewright_step_told told = nullptr;
+  void* user = nullptr;
+};
+
+struct rewright_trained {
+  rewright_model model;
+  double loss;
+  std::string report;
 };
 
 struct rewright_session {

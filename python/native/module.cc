@@ -8,6 +8,7 @@
 #include "python/native/optimization.h"
 #include "python/native/rules.h"
 #include "python/native/session.h"
+#include "python/native/training.h"
 #include "python/native/values.h"
 
 namespace nb = nanobind;
@@ -33,4 +34,5 @@ NB_MODULE(_core, m) {
   rewright::python::bind_optimization(m);
   rewright::python::bind_rules(m);
   rewright::python::bind_session(m);
+  rewright::python::bind_training(m);
 }

@@ -2,15 +2,12 @@
 
 #include "api/optimization.h"
 
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
-
 #include <mutex>
 #include <optional>
 
 #include "python/native/graph.h"
 #include "python/native/interruptible.h"
+#include "python/native/options.h"
 
 namespace nb = nanobind;
 
@@ -18,25 +15,11 @@ namespace rewright::python {
 
 namespace {
 
-using Options = std::vector<std::pair<std::string, std::string>>;
-
 struct Optimized {
   NamedGraph graph;
   double speedup;
   std::string facts, certificate, page;
 };
-
-const char* kind_name(OptimizationOption::Kind kind) {
-  switch (kind) {
-    case OptimizationOption::Kind::kFlag:
-      return "flag";
-    case OptimizationOption::Kind::kList:
-      return "list";
-    case OptimizationOption::Kind::kText:
-      break;
-  }
-  return "text";
-}
 
 // What the optimizer said last, handed from its thread to the one that tells Python.
 class LatestProgress {
@@ -55,10 +38,9 @@ class LatestProgress {
   std::optional<OptimizeProgress> latest_;
 };
 
-Optimized optimize_graph(const NamedGraph& given, const Options& options, const std::string& output, bool with_page,
+Optimized optimize_graph(const NamedGraph& given, const GivenOptions& options, const std::string& output, bool with_page,
                          const nb::object& progress, Stop& stop) {
-  OptimizationRequest request;
-  for (const auto& [name, value] : options) set_option(request, name, value);
+  const OptimizationRequest request = request_with(optimization_options(), options);
   const NamedGraph graph = given;
   LatestProgress latest;
   std::optional<Optimization> done;
@@ -96,20 +78,7 @@ void bind_optimization(nb::module_& m) {
   m.def("optimize", &optimize_graph, nb::arg("graph"), nb::arg("options"), nb::arg("output"), nb::arg("with_page"),
         nb::arg("progress").none(), nb::arg("stop"));
   m.def(
-      "optimization_options",
-      [] {
-        nb::list all;
-        for (const OptimizationOption& option : optimization_options()) {
-          nb::dict facts;
-          facts["name"] = std::string(option.name);
-          facts["kind"] = kind_name(option.kind);
-          facts["type"] = std::string(option.type);
-          facts["initial"] = std::string(option.initial);
-          facts["description"] = std::string(option.description);
-          all.append(facts);
-        }
-        return all;
-      },
+      "optimization_options", [] { return described(optimization_options()); },
       "The options of `rewright optimize`: name, kind (text, flag or list), type, initial, description.");
 }
 

@@ -6,6 +6,7 @@
     result.save("faster.onnx")
     session = rewright.InferenceSession("faster.onnx")      # as ONNX Runtime's
     outputs = session.run(None, {"x": array})
+    trained = rewright.train("model.onnx", {"x": examples, "targets": classes}, epochs=5)
 
 Modules: `rewright.rules` (the rules, to look at and to compare), `rewright.graph` (graphs, to walk, build and draw),
 `rewright.backend` (ONNX's backend interface), `rewright.torch_backend` (a backend of torch.compile).
@@ -66,9 +67,13 @@ _LAZY = {
     "optimize": "optimization",
     "optimize_async": "optimization",
     "Result": "optimization",
+    "Step": "training",
+    "Trained": "training",
+    "train": "training",
+    "train_async": "training",
     "verify": "rules",
 }
-_MODULES = ("backend", "graph", "optimization", "rules", "torch_backend")
+_MODULES = ("backend", "graph", "optimization", "rules", "torch_backend", "training")
 
 __all__ = [
     "BadInputError",
@@ -86,6 +91,8 @@ __all__ = [
     "RunOptions",
     "Session",
     "SessionOptions",
+    "Step",
+    "Trained",
     "UnsupportedError",
     "UsageError",
     "disable_telemetry_events",
@@ -99,6 +106,8 @@ __all__ = [
     "set_default_logger_severity",
     "set_default_logger_verbosity",
     "set_seed",
+    "train",
+    "train_async",
     "verify",
     "versions",
     *_MODULES,

@@ -1,5 +1,6 @@
-"""Models as they are given: a file, bytes, an onnx.ModelProto, a graph, or the result of an optimization."""
+"""Models as they are given: a file, bytes, an onnx.ModelProto, a graph, or one that was made here. And those that are made."""
 
+import functools
 import os
 
 from ._native import _core
@@ -14,7 +15,7 @@ def read(model):
         return _core.Graph.read(os.fsdecode(model))
     if isinstance(model, (bytes, bytearray, memoryview)):
         return _core.Graph.parse(bytes(model), "model")
-    core = getattr(model, "_core_graph", None)  # rewright.graph.Graph, rewright.Result
+    core = getattr(model, "_core_graph", None)  # rewright.graph.Graph, MadeModel
     if core is not None:
         return core
     if hasattr(model, "SerializeToString"):
@@ -30,3 +31,52 @@ def to_proto(graph):
     import onnx
 
     return onnx.ModelProto.FromString(graph.serialize())
+
+
+def kind_of(model):
+    """What a model is given as: "path", "bytes", "proto" or "graph"."""
+    if isinstance(model, (str, os.PathLike)):
+        return "path"
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        return "bytes"
+    return "proto" if hasattr(model, "SerializeToString") else "graph"
+
+
+class MadeModel:
+    """A model that was made of one that was given.
+
+    path: the file that was written, if one was asked for.
+    """
+
+    def __init__(self, graph, given, path):
+        self._core_graph = graph
+        self._given = given
+        self.path = path
+
+    @functools.cached_property
+    def model(self):
+        """The model, in the kind that was given: bytes for bytes, a rewright.graph.Graph for one, the path of the output for a
+        path where one was asked for, an onnx.ModelProto otherwise."""
+        if self._given == "bytes":
+            return self.serialize()
+        if self._given == "graph":
+            from .graph import Graph
+
+            return Graph(self._core_graph)
+        if self._given == "path" and self.path is not None:
+            return self.path
+        return to_proto(self._core_graph)
+
+    def serialize(self):
+        """The model's bytes. Models of 2 GB and more have none: save them."""
+        return self._core_graph.serialize()
+
+    def save(self, path):
+        """Writes the model: whole, or not at all. Weights over 1.9 GB go to a file beside it."""
+        self._core_graph.write(os.fsdecode(path))
+
+    def session(self, sess_options=None, **arguments):
+        """A rewright.InferenceSession of the model."""
+        from .session import InferenceSession
+
+        return InferenceSession(self, sess_options, **arguments)

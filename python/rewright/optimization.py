@@ -1,8 +1,6 @@
 """Optimization: from a model to the fastest equivalent one that was found for a device."""
 
-import asyncio
 import contextlib
-import functools
 import html
 import json
 import os
@@ -11,39 +9,13 @@ import tempfile
 from . import models
 from ._native import _core
 from .errors import UsageError
+from .options import Options
+from .waiting import in_background
 
-_KINDS = {option["name"].replace("-", "_"): option for option in _core.optimization_options()}
-
-
-def _sizes_text(name, sizes):
-    return f"{name}={'x'.join(str(int(size)) for size in sizes)}"
+_OPTIONS = Options(_core.optimization_options())
 
 
-def _texts(option, value):
-    """An option's value as the command line has it: a text, or several."""
-    if option["kind"] == "flag":
-        return ["true" if value else "false"]
-    if option["kind"] == "list":
-        if isinstance(value, dict):
-            return [_sizes_text(name, sizes) for name, sizes in value.items()]
-        return [os.fsdecode(value)] if isinstance(value, (str, os.PathLike)) else [os.fsdecode(item) for item in value]
-    if isinstance(value, os.PathLike):
-        return [os.fsdecode(value)]
-    return [str(value)]
-
-
-def _options(given):
-    """Keyword arguments as pairs of texts."""
-    pairs = []
-    for name, value in given.items():
-        if name not in _KINDS:
-            raise UsageError(f'there is no option "{name}"', hint=f"there are {', '.join(_KINDS)}")
-        if value is not None:
-            pairs += [(_KINDS[name]["name"], text) for text in _texts(_KINDS[name], value)]
-    return pairs
-
-
-class Result:
+class Result(models.MadeModel):
     """What an optimization found. Shows itself as a table and a picture in Jupyter.
 
     speedup: how many times as fast, as measured; 1 where nothing was.
@@ -52,40 +24,10 @@ class Result:
     """
 
     def __init__(self, optimized, given, path):
+        super().__init__(optimized.graph, given, path)
         self._optimized = optimized
-        self._given = given
-        self._core_graph = optimized.graph
         self.speedup = optimized.speedup
         self.certificate = optimized.certificate
-        self.path = path
-
-    @functools.cached_property
-    def model(self):
-        """The model, in the kind that was given: bytes for bytes, a rewright.graph.Graph for one, the path of the output for a
-        path where one was asked for, an onnx.ModelProto otherwise."""
-        if self._given == "bytes":
-            return self.serialize()
-        if self._given == "graph":
-            from .graph import Graph
-
-            return Graph(self._core_graph)
-        if self._given == "path" and self.path is not None:
-            return self.path
-        return models.to_proto(self._core_graph)
-
-    def serialize(self):
-        """The model's bytes. Models of 2 GB and more have none: save them."""
-        return self._core_graph.serialize()
-
-    def save(self, path):
-        """Writes the model: whole, or not at all. Weights over 1.9 GB go to a file beside it."""
-        self._core_graph.write(os.fsdecode(path))
-
-    def session(self, sess_options=None, **arguments):
-        """A rewright.InferenceSession of the model."""
-        from .session import InferenceSession
-
-        return InferenceSession(self, sess_options, **arguments)
 
     def report(self, form="dict"):
         """What was done and what it gained.
@@ -149,14 +91,6 @@ def _page_of_cell(facts):
     return f"<div><table>{table}</table>{picture}</div>"
 
 
-def _kind_of(model):
-    if isinstance(model, (str, os.PathLike)):
-        return "path"
-    if isinstance(model, (bytes, bytearray, memoryview)):
-        return "bytes"
-    return "proto" if hasattr(model, "SerializeToString") else "graph"
-
-
 def _write(path, text):
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
@@ -182,8 +116,8 @@ def _optimize(model, output, certificate, report, progress, options, stop):
     output = None if output is None else os.fsdecode(output)
     with _rules_in_files(options) as told:
         # A page is made where it is asked for: True, or a file to write it to.
-        optimized = _core.optimize(graph, _options(told), output or "", bool(report), progress, stop)
-    result = Result(optimized, _kind_of(model), output)
+        optimized = _core.optimize(graph, _OPTIONS.pairs(told), output or "", bool(report), progress, stop)
+    result = Result(optimized, models.kind_of(model), output)
     if output is not None:
         result.save(output)
     if certificate is not None:
@@ -212,31 +146,14 @@ def optimize(model, *, output=None, certificate=None, report=None, progress=None
     return _optimize(model, output, certificate, report, progress, options, _core.Stop())
 
 
-def _option_line(name, option):
-    kind = {"flag": "True or False", "list": f"{option['type']}, or several"}.get(option["kind"], option["type"])
-    initial = f" (default: {option['initial']})" if option["initial"] and option["kind"] != "flag" else ""
-    return f"    {name}: {option['description']}; {kind}{initial}"
-
-
-if optimize.__doc__:  # not with python -OO
-    optimize.__doc__ = optimize.__doc__.replace("{options}", "\n".join(_option_line(*item) for item in _KINDS.items()))
+_OPTIONS.document(optimize)
 
 
 async def optimize_async(model, *, output=None, certificate=None, report=None, progress=None, **options):
     """As optimize, without holding up the event loop. `progress` is called in the loop; its answer counts for nothing: to end
     the work, cancel the task."""
-    loop = asyncio.get_running_loop()
-    stop = _core.Stop()
 
-    def tell(*facts):
-        loop.call_soon_threadsafe(progress, *facts)
+    def work(tell, stop):
+        return _optimize(model, output, certificate, report, tell, options, stop)
 
-    work = functools.partial(_optimize, model, output, certificate, report, tell if progress else None, options, stop)
-    future = loop.run_in_executor(None, work)
-    try:
-        return await asyncio.shield(future)
-    except asyncio.CancelledError:
-        stop.request()
-        await asyncio.wait([future])  # nothing of ours goes on behind the caller's back
-        future.exception()  # what it ended with counts for nothing
-        raise
+    return await in_background(work, progress)

@@ -48,7 +48,8 @@ void require_writable(const std::string& file) {
 int thread_count(const CommonOptions& common) { return usable_threads(common.threads); }
 
 void add_kernels_option(CLI::App& command, KernelChoice& kernels) {
-  add_choice(command, "--kernels", kernels, kernel_choices(), std::string(optimization_option("kernels").description));
+  add_choice(command, "--kernels", kernels, kernel_choices(),
+             std::string(option_called(optimization_options(), "kernels").description));
 }
 
 Tensor read_tensor(const std::string& file) {

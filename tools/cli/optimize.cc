@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <filesystem>
 #include <iomanip>
 #include <nlohmann/json.hpp>
@@ -6,8 +5,8 @@
 
 #include "api/optimization.h"
 #include "graph/file.h"
-#include "tools/cli/command.h"
 #include "tools/cli/model_folder.h"
+#include "tools/cli/request_options.h"
 
 namespace rewright::cli {
 
@@ -104,24 +103,7 @@ CLI::App* add_optimize(CLI::App& program, Run& run) {
       ->add_option("-o,--output", o.output, "where the result is written; for a folder: a folder, with all else in it copied")
       ->required()
       ->type_name("OUT.onnx");
-  for (const OptimizationOption& option : optimization_options()) {
-    if (option.name == "seed" || option.name == "threads") continue;  // every command has these
-    const std::string name = "--" + std::string(option.name), description(option.description);
-    const auto set = [&request = o.request, &option](const std::string& value) { set_option(request, option.name, value); };
-    if (option.kind == OptimizationOption::Kind::kFlag) {
-      command->add_flag_callback(
-          name, [set] { set("true"); }, description);
-      continue;
-    }
-    CLI::Option* added =
-        option.kind == OptimizationOption::Kind::kText
-            ? command->add_option_function<std::string>(name, set, description)
-            : command->add_option_function<std::vector<std::string>>(
-                  name, [set](const std::vector<std::string>& all) { std::for_each(all.begin(), all.end(), set); },
-                  description + " (repeatable)");
-    added->type_name(std::string(option.type));
-    if (!option.initial.empty()) added->default_str(std::string(option.initial));
-  }
+  add_options(*command, o.request, optimization_options());
   command->add_option("--report", o.report, "write a page of what changed and what it gained, to look at")
       ->type_name("FILE.html");
   command->add_option("--certificate", o.certificate, "write every rewrite applied, to be replayed")->type_name("FILE");

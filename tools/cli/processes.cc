@@ -5,23 +5,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstring>
 #include <iostream>
 #include <memory>
-#include <thread>
 
-#include "distribution/agreement.h"
+#include "api/processes.h"
 #include "tools/cli/command.h"
 #include "tools/cli/version.h"
 
 namespace rewright::cli {
 
 namespace {
-
-std::string name_of(const StartedAs& place) {
-  return "process " + std::to_string(place.rank) + " of " + std::to_string(place.size);
-}
 
 // Passes on to the child what this process is told, and says it if the child is killed. Returns its exit status.
 int watch(pid_t child, const StartedAs& place, const std::string& afterwards, const sigset_t& heard) {
@@ -33,8 +27,8 @@ int watch(pid_t child, const StartedAs& place, const std::string& afterwards, co
     if (ended == child && WIFSIGNALED(status)) {
       const int signal = WTERMSIG(status);
       if (!told_to_end)
-        std::cerr << "rewright: error: " << name_of(place) << " was ended by signal " << signal << " (" << strsignal(signal)
-                  << ")" << (afterwards.empty() ? "" : "; " + afterwards) << std::endl;
+        std::cerr << "rewright: error: " << process_name(place.rank, place.size) << " was ended by signal " << signal << " ("
+                  << strsignal(signal) << ")" << (afterwards.empty() ? "" : "; " + afterwards) << std::endl;
       return kMissing;
     }
     int signal = 0;
@@ -71,27 +65,10 @@ int run_in_processes(const std::function<int(Communicator&)>& command, const std
   const StartedAs place = started_as();
   if (place.size > 1) leave_a_watcher(place, afterwards);
   const std::unique_ptr<Communicator> processes = make_communicator();
-  if (processes->size() == 1) return command(*processes);
-  int failure = kDone;
-  try {
-    require_agreement(*processes, {{"version", version_text()}});
-    return command(*processes);
-  } catch (...) {
-    // What fails in all processes is said by the first.
-    if (processes->rank() != 0) std::this_thread::sleep_for(std::chrono::seconds(1));
-    try {
-      try {
-        throw;
-      } catch (const Error& error) {
-        if (processes->rank() == 0) throw;
-        throw error.within(name_of(place));
-      }
-    } catch (...) {
-      failure = report_failure();
-    }
-  }
-  processes->abort(failure);
-  return failure;  // never reached: the compiler does not see through virtual calls
+  int status = kDone;
+  work_together(
+      *processes, version_text(), [&] { status = command(*processes); }, report_failure);
+  return status;
 }
 
 }  // namespace rewright::cli

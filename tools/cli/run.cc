@@ -7,13 +7,13 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "api/process_memory.h"
 #include "graph/file.h"
 #include "runtime/cpu/backend.h"
 #include "runtime/cpu/device.h"
 #include "runtime/endable_run.h"
 #include "runtime/mixed.h"
 #include "tools/cli/command.h"
-#include "tools/cli/memory.h"
 
 namespace rewright::cli {
 

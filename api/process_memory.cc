@@ -1,8 +1,8 @@
-#include "tools/cli/memory.h"
+#include "api/process_memory.h"
 
 #include <fstream>
 
-namespace rewright::cli {
+namespace rewright {
 
 std::size_t memory_of_process(const std::string& which) {
   std::ifstream status("/proc/self/status");
@@ -11,4 +11,4 @@ std::size_t memory_of_process(const std::string& which) {
   return 0;
 }
 
-}  // namespace rewright::cli
+}  // namespace rewright

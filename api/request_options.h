@@ -1,0 +1,51 @@
+// Options of a request by name, each with its text: the command line, the C interface and the Python package derive from one
+// table what they take, what they say about it, and their errors.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "operators/error.h"
+
+namespace rewright {
+
+enum class OptionKind { kText, kFlag, kList };  // a flag is "true" or "false"; a list is added to
+std::string_view name(OptionKind kind);         // "text", "flag", "list"
+
+// What a command of the program has after two dashes.
+template <class Request>
+struct RequestOption {
+  std::string_view name;
+  OptionKind kind;
+  std::string type;     // of what it takes, for people: "FILE", or the choices with | between them
+  std::string initial;  // what it is if nothing is said: what a Request begins with
+  std::string_view description;
+  std::function<void(Request&, const std::string&)> set;  // throws Error(kUsage)
+};
+
+// The option of this name. Throws Error(kUsage) that names all there are.
+template <class Request>
+const RequestOption<Request>& option_called(std::span<const RequestOption<Request>> all, std::string_view name) {
+  const auto found = std::find_if(all.begin(), all.end(), [&](const auto& option) { return option.name == name; });
+  if (found != all.end()) return *found;
+  std::string names;
+  for (const auto& option : all) names += (names.empty() ? "" : ", ") + std::string(option.name);
+  throw Error(ErrorCode::kUsage, "there is no option \"" + std::string(name) + "\"", {}, "there are " + names);
+}
+
+// Throws Error(kUsage) naming the option: it does not exist, or cannot be that.
+template <class Request>
+void set_option(std::span<const RequestOption<Request>> all, Request& request, std::string_view name,
+                const std::string& value) {
+  const RequestOption<Request>& option = option_called(all, name);
+  try {
+    option.set(request, value);
+  } catch (const Error& error) {
+    throw error.within("option " + std::string(name));
+  }
+}
+
+}  // namespace rewright

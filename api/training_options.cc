@@ -1,0 +1,167 @@
+#include "api/define_options.h"
+#include "api/training.h"
+#include "distribution/all_reduce.h"
+
+namespace rewright {
+
+namespace {
+
+template <class T>
+Choices<T> named_by(std::string_view what, std::initializer_list<std::string_view> names, T (*from_name)(std::string_view)) {
+  std::vector<Choice<T>> all;
+  for (const std::string_view name : names) all.push_back({name, from_name(name)});
+  return {what, std::move(all)};
+}
+
+const Choices<Loss>& loss_choices() {
+  static const Choices<Loss> kAll =
+      named_by("loss", {"softmax-cross-entropy", "mean-squared", "binary-cross-entropy"}, loss_from_name);
+  return kAll;
+}
+
+const Choices<UpdateMethod>& method_choices() {
+  static const Choices<UpdateMethod> kAll =
+      named_by("optimizer", {"sgd", "momentum", "nesterov", "adam", "adamw", "lars", "lamb"}, update_method_from_name);
+  return kAll;
+}
+
+const Choices<RateSchedule::Kind>& schedule_choices() {
+  static const Choices<RateSchedule::Kind> kAll("schedule", {{"constant", RateSchedule::Kind::kConstant},
+                                                             {"cosine", RateSchedule::Kind::kCosine},
+                                                             {"step", RateSchedule::Kind::kStep}});
+  return kAll;
+}
+
+const Choices<DataType>& precision_choices() {
+  static const Choices<DataType> kAll(
+      "precision", {{"float32", DataType::kFloat}, {"bfloat16", DataType::kBfloat16}, {"float16", DataType::kHalf}});
+  return kAll;
+}
+
+const Choices<DataType>& sent_choices() {
+  static const Choices<DataType> kAll(
+      "type of gradients that are sent",
+      {{"float", DataType::kFloat}, {"bfloat16", DataType::kBfloat16}, {"float16", DataType::kHalf}});
+  return kAll;
+}
+
+const Choices<int>& stage_choices() {
+  static const Choices<int> kAll("stage of ZeRO", {{"0", 0}, {"1", 1}, {"2", 2}, {"3", 3}});
+  return kAll;
+}
+
+const Choices<bool>& rounding_choices() {
+  static const Choices<bool> kAll("rounding", {{"nearest", false}, {"stochastic", true}});
+  return kAll;
+}
+
+const Choices<bool>& statistics_choices() {
+  static const Choices<bool> kAll("extent of statistics", {{"shard", false}, {"batch", true}});
+  return kAll;
+}
+
+const Choices<bool>& bad_step_choices() {
+  static const Choices<bool> kAll("way on", {{"stop", false}, {"skip", true}});
+  return kAll;
+}
+
+define::Written<std::string> all_reduce() {
+  std::string names;
+  for (const std::string_view name : all_reduce_names()) names += std::string(name) + "|";
+  return {names + "nccl", [](const std::string& v) { return v; },
+          [](const std::string& v) {
+            if (v != "nccl") all_reduce_from_name(v);
+            return v;
+          }};
+}
+
+#define MEMBER(path) \
+  [](TrainingRequest & r) -> auto& { return r.path; }
+
+const std::vector<TrainingOption>& options_of_requests() {
+  using namespace define;
+  using Request = TrainingRequest;
+  constexpr std::int64_t kOne = 1;
+  static const std::vector<TrainingOption> kOptions = all_of<TrainingOption>({
+      option<Request>(
+          "data", text("DIR|FILE"), MEMBER(data.files),
+          "a folder with INPUT.npy for each input and targets.npy; a CSV file; or a folder of pictures for each class"),
+      option<Request>("validate", text("DIR|FILE"), MEMBER(validation.files),
+                      "such data that is not trained on, to judge by at the end"),
+      option<Request>("target", text("COLUMN"), MEMBER(target), "the column of a CSV file that is to be predicted"),
+      option<Request>("mean", numbers("M,..."), MEMBER(mean),
+                      "what is taken from pictures, whose numbers go from 0 to 1: one number, or one a channel"),
+      option<Request>("std", numbers("D,..."), MEMBER(deviation), "what pictures are then divided by"),
+      option<Request>("predictions", text("NAME"), MEMBER(train.output), "the output that the loss is of (default: the first)"),
+      option<Request>("loss", choice(loss_choices()), MEMBER(train.graph.loss),
+                      "what is to fall (both cross-entropies are of logits)"),
+      option<Request>("optimizer", choice(method_choices()), MEMBER(train.graph.update.method),
+                      "how weights move along their gradients"),
+      option<Request>("rate", positive(), MEMBER(train.schedule.rate), "the learning rate"),
+      option<Request>("schedule", choice(schedule_choices()), MEMBER(train.schedule.kind), "of the rate"),
+      option<Request>("warm-up", count<std::int64_t>("STEPS"), MEMBER(train.schedule.warm_up), "steps in which the rate rises"),
+      option<Request>("momentum", number(0, 1), MEMBER(train.graph.update.momentum), "of momentum, nesterov and lars"),
+      option<Request>("weight-decay", not_negative(), MEMBER(train.graph.update.weight_decay), "of weights, not of biases"),
+      option<Request>("clip", not_negative(), MEMBER(train.graph.clip_norm),
+                      "the largest length of all gradients together (0: any)"),
+      option<Request>("precision", choice(precision_choices()), MEMBER(train.graph.precision),
+                      "what products compute in; weights and all else stay float32"),
+      option<Request>("weights", choice(precision_choices()), MEMBER(train.graph.weights),
+                      "what weights, gradients and the optimizer's states are kept as"),
+      option<Request>("rounding", choice(rounding_choices()), MEMBER(train.graph.stochastic),
+                      "of weights and states that are kept in 16 bits"),
+      list<Request>("frozen", "NAME", MEMBER(train.graph.frozen), "a weight that stays as it is"),
+      option<Request>("batch", count("N", kOne), MEMBER(train.batch), "examples in a step, of all processes together"),
+      option<Request>("epochs", count("N", kOne), MEMBER(train.epochs), "passes over the data"),
+      option<Request>(
+          "shards", count<std::int64_t>(), MEMBER(train.shards),
+          "parts of a batch that are added in one order: the same bits for any number of processes (0: in any order)"),
+      option<Request>("allreduce", all_reduce(), MEMBER(all_reduce),
+                      "how processes add up gradients; hierarchical:K has K processes a node; engine is MPI's, with the device "
+                      "cuda nccl, on a GPU for each process"),
+      option<Request>("bucket", bytes(), MEMBER(train.exchange.bucket_bytes),
+                      "gradients that are sent together while others are computed (0: all)"),
+      option<Request>("gradients", choice(sent_choices()), MEMBER(train.exchange.gradients), "what gradients are sent as"),
+      option<Request>("zero", choice(stage_choices()), MEMBER(train.exchange.zero),
+                      "what each process keeps only a part of: 1 the optimizer's states, 2 gradients too, 3 weights too"),
+      option<Request>("batch-norm", choice(statistics_choices()), MEMBER(train.whole_batch_statistics),
+                      "whose statistics batch normalizations use: those of each process's shard, or of the whole batch"),
+      option<Request>("check-every", count<std::int64_t>("STEPS"), MEMBER(train.check_every),
+                      "steps after which processes compare their weights (0: never)"),
+      option<Request>("accumulate", count("N", kOne), MEMBER(train.accumulate),
+                      "parts of its share of a batch that a process computes one after another, for memory"),
+      option<Request>("rewrite", time(), MEMBER(rewrite_seconds), "look this long for a faster graph of a step first"),
+      option<Request>("memory-budget", bytes(), MEMBER(memory_budget),
+                      "for the intermediate values of a step: parts of the forward pass are computed again (512M, 2G; 0: any)"),
+      option<Request>("step-graph", text("FILE.onnx"), MEMBER(step_graph),
+                      "write the graph of a whole step, as a model to look at or to profile"),
+      flag<Request>("profile", MEMBER(train.profile), "print time, FLOPs and bytes of the operators of a step"),
+      option<Request>("checkpoint", text("FILE"), MEMBER(checkpoint), "where the state is kept"),
+      option<Request>("save-every", count<std::int64_t>("STEPS"), MEMBER(save_every),
+                      "from one checkpoint to the next (0: only at the end)"),
+      flag<Request>("resume", MEMBER(resume), "go on from the checkpoint, if there is one"),
+      option<Request>("metrics", text("FILE"), MEMBER(metrics), "a line of JSON for each step"),
+      option<Request>("on-nan", choice(bad_step_choices()), MEMBER(train.skip_bad_steps),
+                      "what a loss that is not finite does: stop, or skip the step"),
+      option<Request>("device", text("cpu|reference|cuda[:N]"), MEMBER(device),
+                      "what it runs on (with cuda, each process of a machine takes a GPU of its own)"),
+      option<Request>("seed", count<std::uint64_t>("S"), MEMBER(train.seed), "seed of everything random"),
+      option<Request>("threads", count<int>(), MEMBER(threads), "threads to use (0: all cores)"),
+  });
+  return kOptions;
+}
+
+#undef MEMBER
+
+}  // namespace
+
+TrainOptions TrainingRequest::initial_training() {
+  TrainOptions options;
+  options.graph.update.method = UpdateMethod::kAdam;
+  options.schedule.rate = 0.001;
+  return options;
+}
+
+std::span<const TrainingOption> training_options() { return options_of_requests(); }
+
+}  // namespace rewright

@@ -1,0 +1,61 @@
+"""Options of the program's commands as keyword arguments."""
+
+import os
+
+from .errors import UsageError
+
+
+def _sizes_text(name, sizes):
+    return f"{name}={'x'.join(str(int(size)) for size in sizes)}"
+
+
+def _is_path(value):
+    return isinstance(value, (str, os.PathLike))
+
+
+def _texts(option, value):
+    """An option's value as the command line has it: a text, or several."""
+    if option["kind"] == "flag":
+        return ["true" if value else "false"]
+    if option["kind"] == "list":
+        if isinstance(value, dict):
+            return [_sizes_text(name, sizes) for name, sizes in value.items()]
+        return [os.fsdecode(value)] if _is_path(value) else [os.fsdecode(item) for item in value]
+    if isinstance(value, os.PathLike):
+        return [os.fsdecode(value)]
+    if isinstance(value, (list, tuple)):
+        return [",".join(str(item) for item in value)]
+    return [str(value)]
+
+
+class Options:
+    """A command's options by their names in Python, but for those of `without`, which it takes in another way."""
+
+    def __init__(self, described, without=()):
+        self._described = {option["name"].replace("-", "_"): option for option in described if option["name"] not in without}
+
+    def __iter__(self):
+        return iter(self._described)
+
+    def pairs(self, given):
+        """Keyword arguments as pairs of texts."""
+        pairs = []
+        for name, value in given.items():
+            if name not in self._described:
+                raise UsageError(f'there is no option "{name}"', hint=f"there are {', '.join(self._described)}")
+            if value is not None:
+                option = self._described[name]
+                pairs += [(option["name"], text) for text in _texts(option, value)]
+        return pairs
+
+    def document(self, function):
+        """Writes the options to where the function's docstring says {options}."""
+        if function.__doc__:  # not with python -OO
+            lines = "\n".join(_line(name, option) for name, option in self._described.items())
+            function.__doc__ = function.__doc__.replace("{options}", lines)
+
+
+def _line(name, option):
+    kind = {"flag": "True or False", "list": f"{option['type']}, or several"}.get(option["kind"], option["type"])
+    initial = f" (default: {option['initial']})" if option["initial"] and option["kind"] != "flag" else ""
+    return f"    {name}: {option['description']}; {kind}{initial}"
