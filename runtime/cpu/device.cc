@@ -23,7 +23,7 @@ namespace rewright {
 namespace {
 
 // To be changed with every change of kernels or planning that changes times.
-constexpr int kKernelGeneration = 10;
+constexpr int kKernelGeneration = 11;
 
 constexpr double kSecondsPerSample = 0.012;
 constexpr int kLeastRuns = 3;

@@ -179,6 +179,11 @@ std::optional<ValueId> match_addition(const Planner& planner, const Chain& chain
   return std::nullopt;
 }
 
+void Epilogue::begin_with_addition(ValueId value) {
+  operations_.push_back({});
+  additions_.push_back(value);
+}
+
 bool Epilogue::absorb(const Planner& planner, const Chain& chain) {
   if (planner.info(chain.result).sizes != planner.info(chain.start).sizes) return false;
   if (planner.info(chain.result).type != planner.info(chain.start).type) return false;

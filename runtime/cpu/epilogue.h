@@ -37,6 +37,8 @@ class Epilogue {
   // `accepts`: the functions that the kernel has; null: all.
   explicit Epilogue(std::size_t channel_axis, Accepts accepts = nullptr) : axis_(channel_axis), accepts_(accepts) {}
 
+  // The addition of a value that the node itself asks for, before what follows it.
+  void begin_with_addition(ValueId value);
   // False if the chain is none of the above, or scaling would come after a function.
   bool absorb(const Planner& planner, const Chain& chain);
 

@@ -83,6 +83,14 @@ std::optional<RepeatedAddend> match_repeated_addition(const Planner& planner, co
   return std::nullopt;
 }
 
+// The addend of a product of matrices (Gemm's third operand), as it lies: its strides by rows and columns, 0 where it is
+// repeated. Nothing if its columns do not follow each other.
+std::optional<std::vector<std::int64_t>> addend_strides(const ValueInfo& c, std::int64_t m, std::int64_t n) {
+  const std::size_t rank = c.sizes.size();
+  if (c.type != DataType::kFloat || rank > 2 || (rank == 0 ? 1 : c.sizes.back()) != n) return std::nullopt;
+  return std::vector<std::int64_t>{rank == 2 && c.sizes[0] == m && m > 1 ? n : 0, 1};
+}
+
 // How a product is computed.
 enum class Way {
   kConstant,  // b is packed ahead
@@ -92,8 +100,10 @@ enum class Way {
 
 class ProductPlan final : public NodePlan {
  public:
+  // `addend`: addend_strides of the node's third operand, if it is added element by element; otherwise it is a bias, or BLAS
+  // adds it.
   ProductPlan(const Node& node, Product product, DataType type, double beta, bool trans_a, bool trans_b, Way way,
-              std::size_t result_rank)
+              std::size_t result_rank, std::optional<std::vector<std::int64_t>> addend)
       : node_(node),
         p_(std::move(product)),
         type_(type),
@@ -101,7 +111,10 @@ class ProductPlan final : public NodePlan {
         trans_a_(trans_a),
         trans_b_(trans_b),
         way_(way),
-        epilogue_(result_rank - 1, [](const Eltwise& e) { return row_function(e).has_value(); }) {}
+        epilogue_(result_rank - 1, [](const Eltwise& e) { return row_function(e).has_value(); }),
+        addend_(std::move(addend)) {
+    if (addend_) epilogue_.begin_with_addition(node.inputs[2]);
+  }
 
   bool absorb(Planner& planner, const Chain& chain) override {
     if (way_ == Way::kBlas || values_ || moved_) return false;
@@ -331,10 +344,11 @@ class ProductPlan final : public NodePlan {
   // Bias and operations; what they read is added to the inputs.
   ProductExtras extras(Planner& planner, std::vector<int>& inputs) const {
     ProductExtras result;
-    if (planner.has(node_, 2) || epilogue_.affine()) {
+    const bool has_bias = planner.has(node_, 2) && !addend_;
+    if (has_bias || epilogue_.affine()) {
       for (std::size_t c = 0; c < static_cast<std::size_t>(p_.n); ++c) {
         double b = 0;
-        if (planner.has(node_, 2)) {
+        if (has_bias) {
           const auto given = planner.constant(node_.inputs[2]).data<float>();
           b = beta_ * given[given.size() == 1 ? 0 : c];
         }
@@ -348,7 +362,7 @@ class ProductPlan final : public NodePlan {
       operation.input = static_cast<int>(inputs.size());
       operation.row_stride = strides[strides.size() - 2];
       operation.batch_strides.assign(strides.begin(), strides.end() - 2);
-      if (way_ == Way::kConstant) {
+      if (way_ == Way::kConstant && strides.size() > 2) {  // all rows in one product
         operation.row_stride = p_.n;
         operation.batch_strides.clear();
       }
@@ -361,6 +375,8 @@ class ProductPlan final : public NodePlan {
     for (const Epilogue::Operation& o : epilogue_.operations()) {
       if (o.eltwise)
         result.operations.push_back({row_function(*o.eltwise), o.eltwise->alpha, o.eltwise->beta, -1, 0, {}});
+      else if (addend_ && addition == 0)
+        add(epilogue_.additions()[addition++], *addend_);
       else
         add(epilogue_.additions()[addition++], plain_strides(sizes));
     }
@@ -375,7 +391,8 @@ class ProductPlan final : public NodePlan {
   bool trans_a_, trans_b_;
   Way way_;
   Epilogue epilogue_;
-  std::vector<RepeatedAddend> repeated_;  // after the epilogue
+  std::optional<std::vector<std::int64_t>> addend_;  // of the epilogue's first addition
+  std::vector<RepeatedAddend> repeated_;             // after the epilogue
   struct Values {
     Values(ValueId v, const Product& p, bool t) : value(v), product(p), transposed(t) {}
     ValueId value;
@@ -411,18 +428,21 @@ std::unique_ptr<NodePlan> plan_product(Planner& planner, const Node& node, bool 
   p.batch.assign(y.sizes.begin(), y.sizes.end() - has_rows - has_columns);
 
   Way way = Way::kBlas;
-  if (a.type == DataType::kFloat && !planner.constant(node.inputs[0])) {
+  if (a.type == DataType::kFloat) {
     if (b.sizes.size() == 2 && planner.is_constant(node.inputs[1]))
       way = Way::kConstant;
     else if (p.m >= kWorthPacking && p.n > 1)
       way = Way::kPacked;
   }
+  std::optional<std::vector<std::int64_t>> addend;
   if (planner.has(node, 2)) {
     const Tensor& c = planner.constant(node.inputs[2]);
     const bool by_column = c && (c.size() == 1 || (c.size() == p.n && c.sizes().back() == p.n));
-    if (!by_column) way = Way::kBlas;
+    if (!by_column && beta == 1 && way != Way::kBlas) addend = addend_strides(planner.info(node.inputs[2]), p.m, p.n);
+    if (!by_column && !addend) way = Way::kBlas;
   }
-  return std::make_unique<ProductPlan>(node, std::move(p), a.type, beta, trans_a, trans_b, way, y.sizes.size());
+  return std::make_unique<ProductPlan>(node, std::move(p), a.type, beta, trans_a, trans_b, way, y.sizes.size(),
+                                       std::move(addend));
 }
 
 }  // namespace

@@ -202,6 +202,50 @@ TEST_CASE("matrices times vectors, and few rows") {
   }
 }
 
+TEST_CASE("an addend that is not known before") {
+  for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
+    CAPTURE(seed);
+    Builder b(seed);
+    const std::int64_t m = seed % 9 == 8 ? 1 : b.pick(4, 40), k = b.pick(1, 60), n = seed % 7 == 6 ? 1 : b.pick(2, 90);
+    const bool turned_a = b.pick(0, 1) == 1, turned_b = b.pick(0, 1) == 1;
+    const Sizes a = turned_a ? Sizes{k, m} : Sizes{m, k}, w = turned_b ? Sizes{n, k} : Sizes{k, n};
+    const Sizes addends[] = {{n}, {1, n}, {m, n}, {m, 1}, {1}, {}};
+    const Sizes c = addends[seed % 6];
+    const ValueId left = b.pick(0, 3) == 0 ? b.constant(a) : b.input(a);
+    const ValueId right = b.pick(0, 3) == 0 ? b.constant(w) : b.input(w);
+    ValueId y = node(b.graph, "Gemm", {left, right, b.input(c)},
+                     {{"alpha", b.pick(0, 3) == 0 ? 0.5 : 1.0},
+                      {"beta", b.pick(0, 4) == 0 ? 2.0 : 1.0},
+                      {"transA", turned_a},
+                      {"transB", turned_b}})[0];
+    for (std::int64_t more = b.pick(0, 3); more-- > 0;) {
+      switch (b.pick(0, 3)) {
+        case 0:
+          y = node(b.graph, "Relu", {y})[0];
+          break;
+        case 1:
+          y = node(b.graph, "Add", {y, b.input({m, n})})[0];
+          break;
+        case 2:  // what follows must scale the addend as well
+          y = node(b.graph, "Mul", {y, b.constant({n})})[0];
+          break;
+        default:
+          y = node(b.graph, "Add", {b.constant({n}), y})[0];
+      }
+    }
+    b.graph.add_output("y", y);
+    b.check(2e-4);
+  }
+}
+
+TEST_CASE("a trained layer is one step") {
+  Builder b(1);
+  const ValueId y = node(b.graph, "Gemm", {b.input({16, 24}), b.input({24, 32}), b.input({32})})[0];
+  b.graph.add_output("y", node(b.graph, "Relu", {y})[0]);
+  CHECK(b.steps().size() == 1);
+  b.check();
+}
+
 TEST_CASE("attention") {
   for (unsigned seed = 0; seed < testing::instances(40); ++seed) {
     CAPTURE(seed);
