@@ -144,6 +144,9 @@ bool adds_on_gpus(const TrainingRequest& request) {
 }
 
 void require_consistent(const TrainingRequest& request) {
+  for (const TrainingData* data : {&request.data, &request.validation})
+    if (!data->files.empty() && !data->tensors.empty())
+      throw Error(ErrorCode::kUsage, "data are given twice, as tensors and in files", data->files);
   if (!request.data.given()) throw Error(ErrorCode::kUsage, "there is no data to train on", {}, "name it with --data");
   if (request.resume && request.checkpoint.empty()) throw Error(ErrorCode::kUsage, "--resume needs --checkpoint FILE");
   if (request.train.shards > 0 && request.train.accumulate > 1)

@@ -180,6 +180,9 @@ TEST_CASE("training that cannot be is refused with a reason") {
     Handles h;
     data.x[5] = NAN;
     h.add(0, data);
+    h.set("data", "somewhere");
+    refused(h, REWRIGHT_USAGE, "somewhere: data are given twice");
+    h.set("data", "");
     refused(h, REWRIGHT_BAD_INPUT, "example 1");
     CHECK(rewright_training_set(h.training, "rate", "0") == REWRIGHT_USAGE);
     CHECK(rewright_training_set(h.training, "speed", "1") == REWRIGHT_USAGE);
