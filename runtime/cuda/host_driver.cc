@@ -162,8 +162,11 @@ class HostDriver final : public Driver {
       out << replaced(replaced(kHostEntry, "NAME", source.substr(begin, end - begin)), "TOGETHER", together ? "true" : "false");
     }
     out.close();
-    const std::string command =
-        std::string(REWRIGHT_HOST_COMPILER) + " -std=c++17 -O0 -w -shared -fPIC -o " + library.string() + " " + file.string();
+    // From its folder and apart from linking, as a compiler cache knows it again.
+    const std::string command = "cd " + folder.path().string() +
+                                " && " REWRIGHT_HOST_COMPILER
+                                " -std=c++17 -O0 -w -fPIC -c -o kernels.o kernels.cc"
+                                " && " REWRIGHT_HOST_LINKER " -shared -o kernels.so kernels.o";
     if (std::system(command.c_str()) != 0)
       throw Error(ErrorCode::kUnsupported, "generated source does not compile:\n" + source);
     std::ifstream in(library, std::ios::binary);
