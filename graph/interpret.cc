@@ -69,64 +69,38 @@ std::string where_of(const Graph& graph, const Node& node) {
   return node.op != nullptr ? node.op->name() : "a node";
 }
 
-Substitution substitution(const BoundSizes& bound) {
-  return [&bound](const Atom& atom) -> std::optional<Index> {
-    if (atom.kind != Atom::Kind::kSymbol) return std::nullopt;
-    const auto it = bound.find(atom.name);
-    return it == bound.end() ? std::nullopt : std::optional<Index>(it->second);
-  };
-}
+namespace {
 
-BoundSizes bound_sizes(const Graph& graph, std::span<const Tensor> inputs) {
-  if (inputs.size() != graph.inputs().size())
-    throw Error(ErrorCode::kBadInput, "the model has " + std::to_string(graph.inputs().size()) + " inputs, " +
-                                          std::to_string(inputs.size()) + " tensors were given");
-  BoundSizes bound;
-  const Substitution sizes = substitution(bound);
-  auto mismatch = [&](std::size_t i, const std::string& what) {
-    return Error(ErrorCode::kBadInput, what, "input \"" + graph.value(graph.inputs()[i]).name + "\"");
-  };
-  auto given = [&](std::size_t i) { return to_string(TensorType{inputs[i].type(), to_indices(inputs[i].sizes())}); };
-  // Plain names first: sizes that are expressions of them are checked when all names are known.
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const Value& value = graph.value(graph.inputs()[i]);
-    if (inputs[i] && value.type.type != inputs[i].type() && value.type.type != DataType::kUndefined)
-      throw mismatch(i, "is " + given(i) + ", the model asks for " + to_string(value.type));
-    if (!value.shape_known || !inputs[i]) continue;
-    if (value.type.rank() != inputs[i].sizes().size())
-      throw mismatch(i, "is " + given(i) + ", the model asks for " + to_string(value.type));
-    for (std::size_t axis = 0; axis < value.type.rank(); ++axis) {
-      const Atom* atom = value.type.shape[axis].as_atom();
-      if (atom != nullptr && atom->kind == Atom::Kind::kSymbol) bound.emplace(atom->name, inputs[i].sizes()[axis]);
+// Sizes that were taken for equal, since broadcasting asks for it, may be 1 and another number: then results have other types
+// than were concluded.
+void check_types(const Graph& open, const Graph& sized) {
+  for (const auto& node : sized.nodes()) {
+    const auto is_known = [&](ValueId id) {
+      return id == kNoValue || (sized.value(id).shape_known && all_constant(sized.value(id).type.shape));
+    };
+    if (node->op == nullptr || is_symbolic(node->attributes) ||
+        !std::all_of(node->inputs.begin(), node->inputs.end(), is_known) ||
+        std::none_of(node->outputs.begin(), node->outputs.end(),
+                     [&](ValueId id) { return id != kNoValue && is_symbolic(open.value(id)); }))
+      continue;
+    try {
+      const auto operands = sized.operand_types(*node);
+      const Definition definition = node->op->define(node->attributes, Inputs::of(std::span(operands)).types_only());
+      for (std::size_t k = 0; k < node->outputs.size() && k < definition.outputs().size(); ++k) {
+        if (node->outputs[k] == kNoValue) continue;
+        const Value& value = sized.value(node->outputs[k]);
+        if (value.type != definition.outputs()[k].type)
+          throw Error(ErrorCode::kBadInput, "its result is " + to_string(definition.outputs()[k].type) + ", where " +
+                                                to_string(open.value(node->outputs[k]).type) + " is " + to_string(value.type) +
+                                                ": sizes that the model calls by different names are to be equal here");
+      }
+    } catch (const Error& error) {
+      throw error.within(where_of(sized, *node));
     }
   }
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const Value& value = graph.value(graph.inputs()[i]);
-    for (std::size_t axis = 0; value.shape_known && inputs[i] && axis < value.type.rank(); ++axis) {
-      const Index expected = substitute(value.type.shape[axis], sizes);
-      if (!expected.is_constant() || expected.value() != inputs[i].sizes()[axis])
-        throw mismatch(i, "is " + given(i) + ", the model asks for " + to_string(value.type) + ": axis " +
-                              std::to_string(axis) + " must be " + expected.to_string());
-    }
-  }
-  return bound;
 }
 
-void bind_results(const Graph& graph, const Node& node, std::span<const Datum> results, BoundSizes& bound) {
-  for (std::size_t k = 0; k < node.outputs.size() && k < results.size(); ++k) {
-    if (node.outputs[k] == kNoValue || results[k].empty() || results[k].is_sequence()) continue;
-    const Value& value = graph.value(node.outputs[k]);
-    const Tensor& tensor = results[k].tensor();
-    if (value.type.type != DataType::kUndefined && value.type.type != tensor.type())
-      throw Error(ErrorCode::kBadInput, "its output " + std::to_string(k) + " is " +
-                                            to_string(TensorType{tensor.type(), to_indices(tensor.sizes())}) +
-                                            ", the model says " + to_string(value.type));
-    if (!value.shape_known || value.type.rank() != tensor.sizes().size()) continue;
-    for (std::size_t axis = 0; axis < tensor.sizes().size(); ++axis)
-      if (const Atom* atom = value.type.shape[axis].as_atom(); atom != nullptr && atom->kind == Atom::Kind::kSymbol)
-        bound.emplace(atom->name, tensor.sizes()[axis]);
-  }
-}
+}  // namespace
 
 Graph with_sizes(const Graph& graph, const Substitution& sizes) {
   Graph result = graph;
@@ -150,6 +124,7 @@ Graph with_sizes(const Graph& graph, const Substitution& sizes) {
   std::vector<GraphOutput> outputs(graph.outputs().begin(), graph.outputs().end());
   for (GraphOutput& output : outputs) output.type.shape = substitute(output.type.shape, sizes);
   result.set_outputs(std::move(outputs));
+  check_types(graph, result);
   return result;
 }
 
@@ -187,8 +162,8 @@ std::vector<Datum> execute(const Graph& graph, std::span<const Datum> inputs, co
           return std::make_unique<InterpretedGraph>(std::move(inner), checkpoint);
         };
         results = OpaqueExecution(graph, node, prepare, checkpoint).run(operands);
-        bind_results(graph, node, results, bound);
       }
+      bind_results(graph, node, results, bound);
     } catch (const Error& error) {
       throw error.within(where_of(graph, node));
     }

@@ -45,9 +45,15 @@ std::unordered_map<std::string, ValueId> captured_values(const onnx::NodeProto& 
 
 // Sizes that have a name are those of an outer graph; names that a body declares itself may mean another size there.
 void forget_names(onnx::ValueInfoProto& info) {
-  if (!info.type().has_tensor_type()) return;
-  for (auto& dim : *info.mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim())
-    if (dim.has_dim_param()) dim.clear_dim_param();
+  if (info.has_type()) forget_size_names(*info.mutable_type());
+}
+
+// What the names of a body's own sizes begin with: no size of a graph around it, or of another body, is called so.
+std::string scope_of_body(const Graph& outer, const Node& node, const std::string& attribute) {
+  std::string name;
+  for (const ValueId id : node.outputs)
+    if (name.empty() && id != kNoValue) name = outer.value(id).name.empty() ? std::to_string(id) : outer.value(id).name;
+  return outer.model()->size_scope + name + "." + attribute + ".";
 }
 
 // The types of a body's own inputs.
@@ -190,6 +196,7 @@ Graph body_of(const Graph& graph, const Node& node, const std::string& attribute
 
   ImportOptions options;
   options.outer_names = names;
+  const std::string size_scope = scope_of_body(graph, node, attribute);
   options.procedures_as_graphs = procedures_as_graphs;
   options.foreign = graph.model()->foreign;
   const std::unordered_map<std::string, ValueId> values = captured_values(proto, node);
@@ -208,7 +215,7 @@ Graph body_of(const Graph& graph, const Node& node, const std::string& attribute
     alone.clear_input();
     for (const onnx::ValueInfoProto& info : types.types()) *alone.add_input() = info;
     for (const onnx::ValueInfoProto& info : captured) *alone.add_input() = info;
-    Graph result = import_onnx_bytes(serialize(model), "the graph in attribute \"" + attribute + "\"", options);
+    Graph result = import_inner_bytes(serialize(model), "the graph in attribute \"" + attribute + "\"", options, size_scope);
     if (types.hold(result)) return result;
   }
 }

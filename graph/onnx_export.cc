@@ -36,6 +36,7 @@ class Exporter {
     }
     skeleton_ = model_->skeleton;
     sizes_given_ = model_->sizes_given || has_sizes_set_since();
+    size_names_ = given_size_names(graph_);
     named_ = name_values(graph_, *model_);
   }
 
@@ -252,7 +253,7 @@ class Exporter {
     for (const GraphOutput& output : graph_.outputs()) {
       const auto found = declared.find(output.name);
       if (found == declared.end())
-        *outputs->Add() = value_info(output.name, output.type, output.shape_known);
+        *outputs->Add() = declaration(output.name, output.type, output.shape_known);
       else
         *outputs->Add() = with_sizes_given(found->second, output.type, output.shape_known);
     }
@@ -263,7 +264,7 @@ class Exporter {
       if (found != by_name.end()) {
         const Value& value = graph_.value(found->second);
         *kept.add_value_info() = value.name == info.name() ? with_sizes_given(info, value.type, value.shape_known)
-                                                           : value_info(info.name(), value.type, value.shape_known);
+                                                           : declaration(info.name(), value.type, value.shape_known);
       } else if (weight_names.contains(info.name())) {
         *kept.add_value_info() = info;
       }
@@ -309,12 +310,22 @@ class Exporter {
     return false;
   }
 
+  // Only with names of sizes that the model's author gave: a size that nobody knows is not to be declared equal to another.
+  onnx::ValueInfoProto declaration(const std::string& name, const TensorType& type, bool shape_known) const {
+    return value_info(name, type, shape_known, &size_names_);
+  }
+
   // Where sizes were given for a model, what it declared before does not hold any more.
   onnx::ValueInfoProto with_sizes_given(const onnx::ValueInfoProto& info, const TensorType& type, bool shape_known) const {
     if (!sizes_given_ || !shape_known || type.type == DataType::kUndefined) return info;
     onnx::ValueInfoProto changed = info;
-    *changed.mutable_type()->mutable_tensor_type()->mutable_shape() =
-        value_info(info.name(), type, shape_known).type().tensor_type().shape();
+    onnx::TensorShapeProto shape = declaration(info.name(), type, shape_known).type().tensor_type().shape();
+    const auto& before = info.type().tensor_type().shape();
+    for (int axis = 0; axis < shape.dim_size() && before.dim_size() == shape.dim_size(); ++axis)
+      if (auto* dim = shape.mutable_dim(axis);
+          !dim->has_dim_value() && !dim->has_dim_param() && before.dim(axis).has_dim_param())
+        dim->set_dim_param(before.dim(axis).dim_param());
+    *changed.mutable_type()->mutable_tensor_type()->mutable_shape() = std::move(shape);
     return changed;
   }
 
@@ -337,7 +348,7 @@ class Exporter {
     }
     for (ValueId id : graph_.inputs()) {
       const Value& value = graph_.value(id);
-      if (!written.contains(value.name)) *kept.add_input() = value_info(value.name, value.type, value.shape_known);
+      if (!written.contains(value.name)) *kept.add_input() = declaration(value.name, value.type, value.shape_known);
     }
     constexpr int kInitializersNeedNoInput = 4;  // IR version
     if (skeleton_.ir_version() < kInitializersNeedNoInput)
@@ -353,6 +364,7 @@ class Exporter {
   std::shared_ptr<const ImportedModel> model_;
   onnx::ModelProto skeleton_;
   ValueNames named_;
+  std::set<std::string> size_names_;
   bool sizes_given_ = false;
   bool writes_default_domain_ = false;
   std::vector<Weight> weights_;

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "graph/onnx_parts.h"
+#include "graph/sizes.h"
 
 namespace rewright {
 
@@ -313,6 +314,7 @@ std::vector<Written> order_of_writing(const Graph& graph) {
   if (groups.empty()) return plain;
 
   // Each call is one unit; units are sorted again, those that stood first first.
+  const auto tellers = size_tellers(graph);
   std::vector<Written> units;
   std::map<const Expansion*, std::size_t> unit_of_group;
   std::unordered_map<ValueId, std::size_t> producer;
@@ -328,6 +330,9 @@ std::vector<Written> order_of_writing(const Graph& graph) {
     for (const ValueId id : node->outputs)
       if (id != kNoValue) producer.emplace(id, unit);
     for (const auto* ids : {&node->inputs, &node->parameters}) read[unit].insert(read[unit].end(), ids->begin(), ids->end());
+    for (const std::string& symbol : symbols_of(node->attributes))
+      if (const auto teller = tellers.find(symbol); teller != tellers.end())
+        for (const ValueId id : graph.nodes()[static_cast<std::size_t>(teller->second)]->outputs) read[unit].push_back(id);
   }
   std::vector<std::set<std::size_t>> followers(units.size());
   std::vector<std::size_t> waiting(units.size());

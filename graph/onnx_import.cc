@@ -12,7 +12,7 @@ Graph Importer::run() {
   model_->opsets = parts_.opsets;
   check_function_calls(model_->skeleton);
   index_functions(*model_);
-  declared_.emplace(model_->skeleton.graph(), options_);
+  declared_.emplace(model_->skeleton.graph(), options_, model_->size_scope);
   model_->sizes_given = !options_.input_sizes.empty();
   read_initializers();
   read_inputs();
@@ -20,7 +20,8 @@ Graph Importer::run() {
                  return !differentiated_names(node).empty();
                });
   order_ = order_nodes(parts_, [&](const std::string& name) { return names_.contains(name); });
-  for (const auto& output : model_->skeleton.graph().output()) order_.read_names.insert(output.name());
+  for (const auto& output : model_->skeleton.graph().output())
+    if (order_.read_names.insert(output.name()).second) unread_outputs_.insert(output.name());
   for (std::size_t i : order_.order) import_node(i);
   read_outputs();
   for (auto& initializer : model_->initializers) initializer.is_unused = !order_.read_names.contains(initializer.name);
@@ -153,10 +154,11 @@ const Tensor* Importer::known_tensor(ValueId id) const {
 
 namespace {
 
-Graph import_source(FileBytes source, ExternalData external, const std::string& name, const ImportOptions& options) {
+Graph import_source(FileBytes source, ExternalData external, const std::string& name, const ImportOptions& options,
+                    std::string size_scope = {}) {
   try {
     if (source.bytes.empty()) throw Error(ErrorCode::kBadInput, "is empty");
-    return Importer(std::move(source), std::move(external), options).run();
+    return Importer(std::move(source), std::move(external), options, std::move(size_scope)).run();
   } catch (const Error& error) {
     throw error.within(name);
   } catch (const std::bad_alloc&) {
@@ -174,9 +176,14 @@ Graph import_onnx(const std::filesystem::path& file, const ImportOptions& option
 }
 
 Graph import_onnx_bytes(std::string_view bytes, const std::string& name, const ImportOptions& options) {
+  return import_inner_bytes(bytes, name, options, {});
+}
+
+Graph import_inner_bytes(std::string_view bytes, const std::string& name, const ImportOptions& options,
+                         std::string size_scope) {
   auto copy = std::make_shared<const std::string>(bytes);
   const auto span = std::as_bytes(std::span(copy->data(), copy->size()));
-  return import_source({std::move(copy), span}, ExternalData(), name, options);
+  return import_source({std::move(copy), span}, ExternalData(), name, options, std::move(size_scope));
 }
 
 }  // namespace rewright

@@ -1,5 +1,6 @@
 // Import of nodes by the definitions of their operators.
 #include "graph/onnx_importer.h"
+#include "graph/sizes.h"
 #include "operators/procedure.h"
 
 namespace rewright {
@@ -110,7 +111,7 @@ bool Importer::import_operator(const Source& source_node, const Operator& op, in
     if (error.code() != ErrorCode::kUnsupported) throw;
     reason = error.text();
   }
-  if (results && !defines_all(proto, *results, reason)) results.reset();
+  if (results && (!defines_all(proto, *results, reason) || !may_assume(source.assumed(), reason))) results.reset();
   if (!results) {
     graph_.drop_nodes_from(nodes_before);
     return false;
@@ -122,6 +123,18 @@ bool Importer::import_operator(const Source& source_node, const Operator& op, in
     model_->constant_nodes.push_back({NodeSource::to_id(results->at(0)),
                                       graph_.value(NodeSource::to_id(results->at(0))).constant,
                                       std::string(source_node.bytes)});
+  return true;
+}
+
+bool Importer::may_assume(const std::vector<Condition>& equal_sizes, std::string& reason) const {
+  if (as_graphs_) return true;  // gradients are of equal sizes; what is not is noticed when it is executed
+  for (const Condition& condition : equal_sizes)
+    for (const std::string& symbol : symbols_of(Indices{condition.left, condition.right}))
+      if (options_.outer_names || !declared_->is_of_input(symbol)) {
+        reason = "whether the sizes " + condition.left.to_string() + " and " + condition.right.to_string() +
+                 " are equal is known only when it is executed";
+        return false;
+      }
   return true;
 }
 

@@ -43,22 +43,40 @@ void Importer::import_opaque(const Source& source, std::string reason) {
   graph_.add_raw(std::move(node));
 }
 
+// Inference first: it follows from the node. What a model declares is only read where inference knows nothing, and not of
+// outputs that only callers read, which exporters often declare wrongly, and nothing depends on.
 DeclaredType Importer::opaque_type(const Source& source, std::uint64_t number, const std::string& name) {
-  DeclaredType type = declared_->of_value(name);
-  if (type.is_complete()) return type;
   if (inferred_for_ != number) infer_outputs(source);
   inferred_for_ = number;
-  const auto found = inferred_.find(name);
-  if (found == inferred_.end()) return type;
-  DeclaredType better = declared_->read(name, found->second);
-  return better.is_complete() || type.type.type == DataType::kUndefined ? better : type;
+  DeclaredType inferred;
+  if (const auto found = inferred_.find(name); found != inferred_.end())
+    inferred = read_type(found->second, [&](const onnx::TensorShapeProto::Dimension& dim, std::size_t axis) {
+      const Index* const size = sizes_.find(dim.dim_param());
+      return size != nullptr ? *size : declared_->own_size(name, axis);
+    });
+  if (inferred.is_complete()) return inferred;
+  DeclaredType declared = declared_->of_value(name);
+  if (unread_outputs_.contains(name)) declared.has_shape = false;
+  const bool contradicts = inferred.type.type != DataType::kUndefined && inferred.type.type != declared.type.type;
+  return contradicts ? inferred : declared;
+}
+
+const onnx::ModelProto& Importer::functions_for_inference() {
+  if (functions_) return *functions_;
+  functions_.emplace();
+  *functions_->mutable_functions() = model_->skeleton.functions();
+  for (onnx::FunctionProto& function : *functions_->mutable_functions()) {
+    for (onnx::ValueInfoProto& info : *function.mutable_value_info()) forget_size_names(*info.mutable_type());
+    for (onnx::NodeProto& node : *function.mutable_node()) forget_inner_size_names(node);
+  }
+  return *functions_;
 }
 
 void Importer::infer_outputs(const Source& source) {
   const onnx::NodeProto& proto = source.proto;
   const Procedure* const procedure = find_procedure(*model_, canonical_domain(proto.domain()), proto.op_type());
   if (procedure != nullptr && procedure->infer) {
-    inferred_.merge(infer_foreign(*procedure, proto, [&](const std::string& name) { return &graph_.value(id_of(name)); }));
+    take_inferred(proto, infer_foreign(*procedure, proto, [&](const std::string& name) { return &graph_.value(id_of(name)); }));
     return;
   }
   onnx::ModelProto model;
@@ -69,10 +87,11 @@ void Importer::infer_outputs(const Source& source) {
     import->set_version(version);
   }
   if (find_local_function(*model_, proto) != nullptr || has_subgraphs(proto))
-    *model.mutable_functions() = model_->skeleton.functions();
+    *model.mutable_functions() = functions_for_inference().functions();
   onnx::GraphProto& graph = *model.mutable_graph();
   onnx::NodeProto& node = *graph.add_node();
   node = proto;
+  forget_inner_size_names(node);
   // With their defaults: that of STFT, for one, is another in its inference than in its description.
   const std::string domain = canonical_domain(proto.domain());
   if (const auto opset = opsets_of(source).find(domain); opset != opsets_of(source).end())
@@ -82,10 +101,31 @@ void Importer::infer_outputs(const Source& source) {
   inputs.erase("");
   for (const std::string& name : inputs)
     if (!add_for_inference(name, graph)) return;
-  inferred_.merge(infer_types(std::move(model)));
+  take_inferred(proto, infer_types(std::move(model)));
 }
 
-bool Importer::add_for_inference(const std::string& name, onnx::GraphProto& graph) const {
+void Importer::take_inferred(const onnx::NodeProto& proto, const std::unordered_map<std::string, onnx::TypeProto>& types) {
+  std::map<std::string, std::string> met;  // what this inference calls sizes that it has met: unk__0, counted anew each time
+  for (const std::string& name : proto.output()) {
+    const auto found = types.find(name);
+    if (name.empty() || found == types.end()) continue;
+    onnx::TypeProto type = found->second;
+    // A size that was met in a sequence is that of some element.
+    forget_size_names(type, [&](const std::string& size) { return sizes_.find(size) != nullptr; });
+    if (found->second.has_tensor_type()) {
+      const auto& dims = found->second.tensor_type().shape().dim();
+      for (int axis = 0; axis < dims.size(); ++axis) {
+        if (!dims[axis].has_dim_param() || sizes_.find(dims[axis].dim_param()) != nullptr) continue;
+        std::string& size = met[dims[axis].dim_param()];
+        if (size.empty()) size = sizes_.name_of(declared_->own_size(name, static_cast<std::size_t>(axis)));
+        type.mutable_tensor_type()->mutable_shape()->mutable_dim(axis)->set_dim_param(size);
+      }
+    }
+    inferred_.insert_or_assign(name, std::move(type));
+  }
+}
+
+bool Importer::add_for_inference(const std::string& name, onnx::GraphProto& graph) {
   const ValueId id = id_of(name);
   const Value& value = graph_.value(id);
   if (const Tensor* tensor = known_tensor(id)) {
@@ -93,7 +133,15 @@ bool Importer::add_for_inference(const std::string& name, onnx::GraphProto& grap
     *graph.add_initializer() =
         tensor->byte_count() <= kReadByInference ? to_tensor_proto(*tensor, name) : tensor_header(*tensor, name);
   } else if (value.type.type != DataType::kUndefined) {
-    *graph.add_input() = value_info(name, value.type, value.shape_known);
+    onnx::ValueInfoProto& info = *graph.add_input();
+    info = value_info(name, value.type, value.shape_known);
+    for (std::size_t axis = 0; value.shape_known && axis < value.type.rank(); ++axis)
+      if (const Index& size = value.type.shape[axis]; !size.is_constant())
+        info.mutable_type()
+            ->mutable_tensor_type()
+            ->mutable_shape()
+            ->mutable_dim(static_cast<int>(axis))
+            ->set_dim_param(sizes_.name_of(size));
   } else if (const auto other = inferred_.find(name); other != inferred_.end()) {
     onnx::ValueInfoProto& info = *graph.add_input();
     info.set_name(name);
@@ -102,6 +150,20 @@ bool Importer::add_for_inference(const std::string& name, onnx::GraphProto& grap
     return false;
   }
   return true;
+}
+
+const std::string& NamedIndices::name_of(const Index& size) {
+  const auto [name, is_new] = names_.try_emplace(size);
+  if (is_new) {
+    name->second = "size " + std::to_string(names_.size());
+    sizes_.emplace(name->second, size);
+  }
+  return name->second;
+}
+
+const Index* NamedIndices::find(const std::string& name) const {
+  const auto found = sizes_.find(name);
+  return found == sizes_.end() ? nullptr : &found->second;
 }
 
 }  // namespace rewright

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "graph/onnx.h"
@@ -20,12 +21,24 @@
 
 namespace rewright {
 
+// Names for sizes that are no numbers, for ONNX's inference, which knows no expressions.
+class NamedIndices {
+ public:
+  const std::string& name_of(const Index& size);
+  const Index* find(const std::string& name) const;
+
+ private:
+  std::map<Index, std::string, IndexOrder> names_;
+  std::unordered_map<std::string, Index> sizes_;
+};
+
 // Makes the graph of one model. Every function may throw Error(kBadInput), which its caller gives the place in the model.
 class Importer {
  public:
-  Importer(FileBytes source, ExternalData external, const ImportOptions& options)
+  Importer(FileBytes source, ExternalData external, const ImportOptions& options, std::string size_scope)
       : external_(std::move(external)), options_(options) {
     model_->source = std::move(source);
+    model_->size_scope = std::move(size_scope);
     model_->outer_names = options.outer_names;
     model_->foreign = options.foreign;
   }
@@ -70,6 +83,9 @@ class Importer {
   // A node's inputs, if all of them have types that operators can speak of; else the reason.
   std::optional<std::vector<ValueId>> typed_inputs(const onnx::NodeProto& proto, std::string& reason) const;
   bool import_operator(const Source& source_node, const Operator& op, int opset, std::string& reason);
+  // May these sizes be taken for equal? Callers' may, who are held to it where it counts. Others are equal or not: a node whose
+  // operands are repeated or not, as the elements say, stays as it is.
+  bool may_assume(const std::vector<Condition>& equal_sizes, std::string& reason) const;
   // Does a definition give every output that something reads?
   bool defines_all(const onnx::NodeProto& proto, const std::vector<OnnxValue>& results, std::string& reason) const;
   void name_results(const Source& source, const std::vector<OnnxValue>& results, std::size_t values_before);
@@ -106,7 +122,10 @@ class Importer {
   // the types of all inputs are known.
   void infer_outputs(const Source& source);
   // Adds a node's input to a graph for inference. False if nothing is known of its type.
-  bool add_for_inference(const std::string& name, onnx::GraphProto& graph) const;
+  bool add_for_inference(const std::string& name, onnx::GraphProto& graph);
+  // Takes over what one inference found of a node's outputs. Where it calls sizes by one name, they are one size.
+  void take_inferred(const onnx::NodeProto& proto, const std::unordered_map<std::string, onnx::TypeProto>& types);
+  const onnx::ModelProto& functions_for_inference();
 
   ExternalData external_;
   const ImportOptions& options_;
@@ -119,7 +138,10 @@ class Importer {
   std::size_t initializer_bytes_ = 0, calls_ = 0, expanded_nodes_ = 0;
   std::unordered_map<std::string, ValueId> names_;
   std::optional<DeclaredTypes> declared_;
-  std::unordered_map<std::string, onnx::TypeProto> inferred_;  // of outputs of opaque nodes
+  std::unordered_map<std::string, onnx::TypeProto> inferred_;  // of outputs of opaque nodes, sizes as sizes_ names them
+  NamedIndices sizes_;
+  std::optional<onnx::ModelProto> functions_;
+  std::unordered_set<std::string> unread_outputs_;  // of the model, that no node reads
   std::uint64_t opaque_nodes_ = 0;
   std::optional<std::uint64_t> inferred_for_;  // the opaque node that this was asked for last
   KnownTensors known_;

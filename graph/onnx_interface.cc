@@ -52,7 +52,8 @@ Declaration declaration(const Graph& graph, const List* list, const std::string&
     Declaration declared = declaration(*info);
     if (!declared.is_tensor || declared.shape || !shape_known) return declared;
   }
-  Declaration found = declaration(value_info(name, type, shape_known));
+  const std::set<std::string> names = given_size_names(graph);
+  Declaration found = declaration(value_info(name, type, shape_known, &names));
   found.is_tensor = type.type != DataType::kUndefined;
   return found;
 }

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -20,6 +21,8 @@
 #include "operators/procedure.h"
 
 namespace rewright {
+
+struct ImportOptions;  // graph/onnx.h
 
 // Everything of a model that is not its graph of operators.
 struct ImportedModel {
@@ -52,6 +55,7 @@ struct ImportedModel {
   // Of a graph that stands inside of another one: constants that it captures, by name, and the names of the others' values.
   std::vector<std::pair<ValueId, Tensor>> outer_constants;
   std::shared_ptr<const std::unordered_set<std::string>> outer_names;
+  std::string size_scope;  // which one: what the names of its own sizes begin with
 };
 
 inline constexpr int kDefaultOpset = 21;
@@ -61,6 +65,9 @@ inline constexpr int kDefaultIrVersion = 10;
 namespace field {
 inline constexpr std::uint32_t kModelGraph = 7, kGraphNode = 1, kGraphInitializer = 5, kTensorRawData = 9;
 }
+
+// Import of a graph that stands inside of another one.
+Graph import_inner_bytes(std::string_view bytes, const std::string& name, const ImportOptions& options, std::string size_scope);
 
 // ---- Operators of others (onnx_foreign.cc)
 
@@ -106,7 +113,21 @@ onnx::TensorProto to_tensor_proto(const Tensor& tensor, const std::string& name)
 
 // ---- Types
 
-onnx::ValueInfoProto value_info(const std::string& name, const TensorType& type, bool shape_known);
+// Keys of maps. The text of an expression is none: a model may call a size "N + 1".
+struct IndexOrder {
+  bool operator()(const Index& a, const Index& b) const { return Index::compare(a, b) < 0; }
+};
+
+// Sizes that are neither numbers nor plain names are left open. `names`: those that may be written; null: any.
+onnx::ValueInfoProto value_info(const std::string& name, const TensorType& type, bool shape_known,
+                                const std::set<std::string>* names = nullptr);
+// The names of sizes that a graph's author has given: those of its model's inputs, outputs and inner values, and those of
+// inputs that no model has. The names that import makes up for sizes that it does not know are none of them.
+std::set<std::string> given_size_names(const Graph& graph);
+// Takes the names of sizes from the graphs inside of a node: there they mean other sizes than around it.
+void forget_inner_size_names(onnx::NodeProto& node);
+void forget_size_names(onnx::TypeProto& type);
+void forget_size_names(onnx::TypeProto& type, const std::function<bool(const std::string&)>& keep);
 
 // ---- Names (onnx_names.cc)
 

@@ -133,7 +133,55 @@ std::string serialize(const google::protobuf::MessageLite& message) {
   return bytes;
 }
 
-onnx::ValueInfoProto value_info(const std::string& name, const TensorType& type, bool shape_known) {
+void forget_size_names(onnx::TypeProto& type, const std::function<bool(const std::string&)>& keep) {
+  const auto forget_in = [&](auto& tensor) {
+    if (!tensor.has_shape()) return;
+    for (auto& dim : *tensor.mutable_shape()->mutable_dim())
+      if (dim.has_dim_param() && !keep(dim.dim_param())) dim.clear_dim_param();
+  };
+  if (type.has_tensor_type()) forget_in(*type.mutable_tensor_type());
+  if (type.has_sparse_tensor_type()) forget_in(*type.mutable_sparse_tensor_type());
+  if (type.has_sequence_type()) forget_size_names(*type.mutable_sequence_type()->mutable_elem_type(), keep);
+  if (type.has_optional_type()) forget_size_names(*type.mutable_optional_type()->mutable_elem_type(), keep);
+  if (type.has_map_type()) forget_size_names(*type.mutable_map_type()->mutable_value_type(), keep);
+}
+
+void forget_size_names(onnx::TypeProto& type) {
+  forget_size_names(type, [](const std::string&) { return false; });
+}
+
+void forget_inner_size_names(onnx::NodeProto& node) {
+  for_each_subgraph(node, [](onnx::GraphProto& graph) {
+    for (auto* list : {graph.mutable_input(), graph.mutable_output(), graph.mutable_value_info()})
+      for (onnx::ValueInfoProto& info : *list)
+        if (info.has_type()) forget_size_names(*info.mutable_type());
+    for (onnx::NodeProto& inner : *graph.mutable_node()) forget_inner_size_names(inner);
+  });
+}
+
+std::set<std::string> given_size_names(const Graph& graph) {
+  std::set<std::string> names;
+  std::set<std::string> declared;
+  const ImportedModel* const model = graph.model().get();
+  if (model != nullptr && model->outer_names != nullptr) return names;  // those of another graph
+  if (model != nullptr) {
+    const onnx::GraphProto& skeleton = model->skeleton.graph();
+    for (const auto* list : {&skeleton.input(), &skeleton.output(), &skeleton.value_info()})
+      for (const onnx::ValueInfoProto& info : *list)
+        for (const auto& dim : info.type().tensor_type().shape().dim())
+          if (dim.has_dim_param()) names.insert(dim.dim_param());
+    for (const onnx::ValueInfoProto& info : skeleton.input()) declared.insert(info.name());
+  }
+  for (const ValueId id : graph.inputs()) {
+    if (declared.contains(graph.value(id).name)) continue;
+    for (const Index& size : graph.value(id).type.shape)
+      if (const Atom* atom = size.as_atom(); atom != nullptr && atom->kind == Atom::Kind::kSymbol) names.insert(atom->name);
+  }
+  return names;
+}
+
+onnx::ValueInfoProto value_info(const std::string& name, const TensorType& type, bool shape_known,
+                                const std::set<std::string>* names) {
   onnx::ValueInfoProto info;
   info.set_name(name);
   if (type.type == DataType::kUndefined) return info;
@@ -146,7 +194,7 @@ onnx::ValueInfoProto value_info(const std::string& name, const TensorType& type,
     const Atom* atom = size.as_atom();
     if (size.is_constant())
       dim->set_dim_value(size.value());
-    else if (atom != nullptr && atom->kind == Atom::Kind::kSymbol)
+    else if (atom != nullptr && atom->kind == Atom::Kind::kSymbol && (names == nullptr || names->contains(atom->name)))
       dim->set_dim_param(atom->name);
   }
   return info;

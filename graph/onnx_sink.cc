@@ -180,8 +180,7 @@ OnnxValue NodeSink::atom_value(const Atom& atom) {
 
 OnnxValue NodeSink::index_value(const Index& index) {
   if (index.is_constant()) return number(index.value());
-  const std::string key = index.to_string();
-  if (auto known = index_values_.find(key); known != index_values_.end()) return known->second;
+  if (auto known = index_values_.find(index); known != index_values_.end()) return known->second;
   OnnxValue sum = kAbsent;
   for (const Monomial& monomial : index.polynomial()->monomials) {
     OnnxValue term = kAbsent;
@@ -193,7 +192,7 @@ OnnxValue NodeSink::index_value(const Index& index) {
     sum = sum == kAbsent ? term : binary("Add", sum, term);
   }
   if (index.constant_term() != 0) sum = binary("Add", sum, number(index.constant_term()));
-  return index_values_[key] = sum;
+  return index_values_[index] = sum;
 }
 
 OnnxValue NodeSink::index_tensor(const Indices& elements) {

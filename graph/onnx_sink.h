@@ -1,6 +1,7 @@
 // Where operators' mappings write ONNX nodes: names values, and collects nodes and the constants that they read.
 #pragma once
 
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -58,7 +59,8 @@ class NodeSink final : public OnnxSink {
   std::vector<std::pair<std::string, Tensor>> constants_;
   std::unordered_multimap<std::uint64_t, OnnxValue> constant_values_;
   std::unordered_map<OnnxValue, std::size_t> constant_numbers_;
-  std::unordered_map<std::string, OnnxValue> sizes_, index_values_;
+  std::unordered_map<std::string, OnnxValue> sizes_;
+  std::map<Index, OnnxValue, IndexOrder> index_values_;
   std::unordered_set<std::string> domains_;
   std::string hint_;
 };

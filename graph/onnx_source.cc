@@ -1,5 +1,7 @@
 #include "graph/onnx_source.h"
 
+#include <algorithm>
+
 #include "operators/interpreter.h"
 
 namespace rewright {
@@ -61,6 +63,7 @@ std::optional<Tensor> NodeSource::constant_value(OnnxValue value) const {
 std::vector<OnnxValue> NodeSource::node(const Operator& op, Attributes attributes, std::vector<OnnxValue> inputs) {
   std::vector<ValueId> ids;
   for (OnnxValue input : inputs) ids.push_back(to_id(input));
+  note_assumed(op, attributes, ids);
   const std::vector<ValueId> outputs = graph_.add_node(op, std::move(attributes), std::move(ids));
   evaluate(op, *graph_.nodes().back());
   std::vector<OnnxValue> values;
@@ -69,6 +72,58 @@ std::vector<OnnxValue> NodeSource::node(const Operator& op, Attributes attribute
 }
 
 OnnxValue NodeSource::constant(Tensor tensor) { return to_onnx(graph_.add_constant(std::move(tensor))); }
+
+namespace {
+
+using Types = std::vector<std::optional<TensorType>>;
+
+// What is not decided of a node's being well-typed.
+std::vector<Condition> open_conditions(const Operator& op, const Attributes& attributes, const Types& types) {
+  std::vector<Condition> conditions;
+  const Definition definition = op.define(attributes, Inputs::of(std::span(types)).types_only());
+  for (const Requirement& r : definition.requirements()) conditions.push_back(r.condition);
+  return conditions;
+}
+
+bool is_among(const std::vector<Condition>& all, const Condition& one) {
+  return std::find(all.begin(), all.end(), one) != all.end();
+}
+
+// Is the node well-typed whatever the other size is, if this one is 1?
+bool repeats(const Operator& op, const Attributes& attributes, Types types, const Index& size, const Condition& condition,
+             const std::vector<Condition>& open) {
+  for (auto& type : types)
+    if (type) std::replace(type->shape.begin(), type->shape.end(), size, Index(1));
+  try {
+    const std::vector<Condition> left = open_conditions(op, attributes, types);
+    return std::all_of(left.begin(), left.end(), [&](const Condition& c) { return !(c == condition) && is_among(open, c); });
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+void NodeSource::note_assumed(const Operator& op, const Attributes& attributes, const std::vector<ValueId>& inputs) {
+  Types types;
+  bool open_sizes = false;
+  for (const ValueId id : inputs) {
+    types.push_back(id == kNoValue ? std::nullopt : std::optional(graph_.value(id).type));
+    open_sizes = open_sizes || (id != kNoValue && !all_constant(graph_.value(id).type.shape));
+  }
+  if (!open_sizes) return;
+  std::vector<Condition> open;
+  try {  // as they are given: to normalize the shape of an Expand is to decide what it means
+    open = open_conditions(op, attributes, types);
+  } catch (const Error&) {
+    return;  // such attributes ask for no equal sizes
+  }
+  for (const Condition& c : open) {
+    if (c.relation != Condition::Relation::kEqual || c.left.is_constant() || c.right.is_constant()) continue;
+    if (repeats(op, attributes, types, c.left, c, open) || repeats(op, attributes, types, c.right, c, open))
+      assumed_.push_back(c);
+  }
+}
 
 void NodeSource::evaluate(const Operator& op, const Node& node) {
   if (op.random()) return;

@@ -33,17 +33,22 @@ class NodeSource final : public NodeAttributes<OnnxSource> {
   std::vector<OnnxValue> node(const Operator& op, Attributes attributes, std::vector<OnnxValue> inputs) override;
   OnnxValue constant(Tensor tensor) override;
 
+  // Pairs of sizes that the nodes made here take for equal, though either may turn out to be 1 and be repeated then.
+  const std::vector<Condition>& assumed() const { return assumed_; }
+
   static OnnxValue to_onnx(ValueId id) { return id == kNoValue ? kAbsent : static_cast<OnnxValue>(id); }
   static ValueId to_id(OnnxValue value) { return value == kAbsent ? kNoValue : static_cast<ValueId>(value); }
 
  private:
   void evaluate(const Operator& op, const Node& node);
+  void note_assumed(const Operator& op, const Attributes& attributes, const std::vector<ValueId>& inputs);
 
   Graph& graph_;
   KnownTensors& known_;
   int opset_;
   std::vector<ValueId> inputs_;
   std::size_t output_count_ = 0;
+  std::vector<Condition> assumed_;
 };
 
 }  // namespace rewright

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "graph/graph.h"
+#include "graph/sizes.h"
 
 namespace rewright {
 
@@ -16,19 +17,25 @@ struct GraphTidier {
     producer = graph.producers();
     for (ValueId id = 0; id < graph.value_count(); ++id)
       if (graph.is_constant(id)) producer[id] = -1;
+    if (const auto tellers = size_tellers(graph); !tellers.empty()) {
+      told_by.resize(graph.nodes_.size());
+      for (std::size_t n = 0; n < told_by.size(); ++n)
+        for (const std::string& symbol : symbols_of(graph.nodes_[n]->attributes))
+          if (const auto teller = tellers.find(symbol); teller != tellers.end()) told_by[n].push_back(teller->second);
+    }
     std::vector<char> live(graph.nodes_.size());
     std::vector<std::int32_t> open;
-    auto need = [&](ValueId id) {
-      if (id == kNoValue || producer[id] < 0 || live[producer[id]]) return;
-      live[producer[id]] = 1;
-      open.push_back(producer[id]);
+    const auto need = [&](std::int32_t position) {
+      if (live[position]) return;
+      live[position] = 1;
+      open.push_back(position);
     };
-    for (const GraphOutput& output : graph.outputs_) need(output.value);
+    for (const GraphOutput& output : graph.outputs_)
+      if (producer[output.value] >= 0) need(producer[output.value]);
     while (!open.empty()) {
-      const Node& node = *graph.nodes_[open.back()];
+      const std::int32_t position = open.back();
       open.pop_back();
-      for (ValueId id : node.inputs) need(id);
-      for (ValueId id : node.parameters) need(id);
+      for_each_dependency(position, need);
     }
     std::vector<std::int32_t> result;
     for (std::size_t i = 0; i < live.size(); ++i)
@@ -42,6 +49,8 @@ struct GraphTidier {
     for (const auto* ids : {&node.inputs, &node.parameters})
       for (ValueId id : *ids)
         if (id != kNoValue && producer[id] >= 0) visit(producer[id]);
+    if (told_by.empty()) return;
+    for (const std::int32_t teller : told_by[static_cast<std::size_t>(position)]) visit(teller);
   }
 
   // Sorts topologically; of the nodes that may come next, the one that stood first is taken. False if there is a cycle.
@@ -162,7 +171,8 @@ struct GraphTidier {
 
   Graph& graph;
   std::vector<std::int32_t> producer;
-  std::vector<ValueId> merged;  // value -> the value that stands for it; kNoValue: not looked at yet
+  std::vector<std::vector<std::int32_t>> told_by;  // the opaque nodes that tell sizes in a node's attributes; empty: none does
+  std::vector<ValueId> merged;                     // value -> the value that stands for it; kNoValue: not looked at yet
   std::unordered_multimap<std::uint64_t, ValueId> constants;
   std::unordered_multimap<std::uint64_t, std::size_t> known;
   std::vector<std::shared_ptr<const Node>> kept;

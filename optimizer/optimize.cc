@@ -10,6 +10,7 @@
 
 #include "graph/body.h"
 #include "graph/opset.h"
+#include "graph/sizes.h"
 #include "operators/difference.h"
 
 namespace rewright {
@@ -262,9 +263,16 @@ class Optimizer {
     return candidates;
   }
 
-  // The graph as it is measured: sizes known.
+  // The graph as it is measured: the sizes of inputs known. Others are what its nodes compute.
   Graph measurable(const Graph& graph) const {
-    return has_symbols(graph) ? with_sizes(graph, as_substitution(options_.sizes)) : graph;
+    if (!has_symbols(graph)) return graph;
+    std::map<std::string, std::int64_t> sizes;
+    for (const ValueId id : graph.inputs())
+      for (const std::string& name : symbols_of(graph.value(id).type.shape)) {
+        const auto given = options_.sizes.find(name);
+        sizes.emplace(name, given == options_.sizes.end() ? 1 : given->second);
+      }
+    return with_sizes(graph, substitution(sizes));
   }
 
   // Leaves out candidates that the device cannot execute. If it cannot execute the given graph: throws, unless that has opaque

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <utility>
 
-#include "graph/execute.h"
+#include "graph/sizes.h"
 #include "runtime/parts.h"
 
 namespace rewright {
@@ -181,7 +181,11 @@ class MixedSession final : public Session {
         std::vector<Datum> operands;
         for (const ValueId id : stage.part->part().inputs) operands.push_back(given(id));
         std::vector<Datum> results = stage.part->run(operands, bound);
-        for (std::size_t o = 0; o < results.size(); ++o) values[stage.part->part().outputs[o]] = std::move(results[o]);
+        for (std::size_t o = 0; o < results.size(); ++o) {
+          const ValueId id = stage.part->part().outputs[o];
+          bind_result(graph_, id, results[o], bound);
+          values[id] = std::move(results[o]);
+        }
       }
       for (OpaqueStep& step : stage.opaque) {
         if (options_.checkpoint) options_.checkpoint();

@@ -5,33 +5,11 @@
 #include <set>
 #include <unordered_map>
 
-#include "graph/execute.h"
+#include "graph/sizes.h"
 
 namespace rewright {
 
 namespace {
-
-void collect_symbols(const Indices& indices, std::set<std::string>& symbols) {
-  for (const Index& index : indices)
-    for_each_atom(index, [&](const Atom& atom) {
-      if (atom.kind == Atom::Kind::kSymbol) symbols.insert(atom.name);
-    });
-}
-
-std::set<std::string> symbols_of(const Indices& indices) {
-  std::set<std::string> symbols;
-  collect_symbols(indices, symbols);
-  return symbols;
-}
-
-std::set<std::string> symbols_of(const Attributes& attributes) {
-  std::set<std::string> symbols;
-  for (const AttributeValue& attribute : attributes) {
-    if (const auto* index = std::get_if<Index>(&attribute)) collect_symbols({*index}, symbols);
-    if (const auto* indices = std::get_if<Indices>(&attribute)) collect_symbols(*indices, symbols);
-  }
-  return symbols;
-}
 
 class Cutter {
  public:
