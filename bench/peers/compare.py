@@ -1,0 +1,67 @@
+"""Whether two runtimes computed the same: values of ONNX as Python has them (arrays, lists, maps, None)."""
+
+import numpy as np
+
+# Of an element's size, or of what is usual in its tensor where the element is smaller.
+TOLERANCES = {"float16": 2e-2, "bfloat16": 1e-1, "float32": 1e-3, "float64": 1e-6}
+
+
+def difference(expected, actual, numbers=True):
+    """How two values differ, in a few words, or None. numbers=False: types and sizes alone, for random results."""
+    if expected is None or actual is None:
+        return None if expected is None and actual is None else f"{kind(expected)} and {kind(actual)}"
+    if isinstance(expected, (list, tuple)):
+        return sequence_difference(expected, actual, numbers)
+    if isinstance(expected, dict):
+        if not isinstance(actual, dict) or list(expected) != list(actual):
+            return f"{kind(expected)} and {kind(actual)} with other keys"
+        return sequence_difference(list(expected.values()), list(actual.values()), numbers)
+    return array_difference(np.asarray(expected), np.asarray(actual), numbers)
+
+
+def sequence_difference(expected, actual, numbers):
+    if not isinstance(actual, (list, tuple)) or len(expected) != len(actual):
+        return f"{kind(expected)} and {kind(actual)}"
+    for index, (a, b) in enumerate(zip(expected, actual)):
+        found = difference(a, b, numbers)
+        if found:
+            return f"[{index}]: {found}"
+    return None
+
+
+def kind(value):
+    if isinstance(value, (list, tuple, dict)):
+        return f"{type(value).__name__} of {len(value)}"
+    return "nothing" if value is None else f"{np.asarray(value).dtype}{list(np.shape(value))}"
+
+
+def is_text(array):
+    return array.dtype.kind in "OUS"
+
+
+def array_difference(expected, actual, numbers):
+    if is_text(expected) and is_text(actual):
+        same = expected.shape == actual.shape and (expected.astype(object) == actual.astype(object)).all()
+        return None if same else "texts differ" if expected.shape == actual.shape else f"{kind(expected)} and {kind(actual)}"
+    if expected.dtype != actual.dtype or expected.shape != actual.shape:
+        return f"{kind(expected)} and {kind(actual)}"
+    if expected.size == 0 or not numbers:
+        return None
+    if expected.dtype.kind not in "fV" and str(expected.dtype) not in TOLERANCES:
+        wrong = int((expected != actual).sum())
+        return f"{wrong} of {expected.size} elements" if wrong else None
+    return float_difference(expected.astype(np.float64), actual.astype(np.float64), TOLERANCES.get(str(expected.dtype), 1e-1))
+
+
+def float_difference(expected, actual, tolerance):
+    finite = np.isfinite(expected)
+    special = ~finite | ~np.isfinite(actual)
+    if not np.array_equal(expected[special], actual[special], equal_nan=True):
+        where = np.argwhere(special & ~((expected == actual) | (np.isnan(expected) & np.isnan(actual))))[0]
+        return f"{expected[tuple(where)]} and {actual[tuple(where)]} at {where.tolist()}"
+    if not finite.any():
+        return None
+    wanted = np.abs(expected[finite])
+    usual = np.median(wanted) + 1e-2 * wanted.max()
+    error = np.abs(expected[finite] - actual[finite]) / np.maximum(wanted + usual, 1e-6)
+    return f"relative error {error.max():.1e}" if error.max() > tolerance else None
