@@ -38,6 +38,35 @@ std::vector<Datum> execute_operator(const Node& node, std::span<const Datum> inp
   return {std::make_move_iterator(results.begin()), std::make_move_iterator(results.end())};
 }
 
+bool has_symbolic_values(const Graph& graph, const Node& node) {
+  const auto is_open = [&](ValueId id) { return id != kNoValue && is_symbolic(graph.value(id).type.shape); };
+  return std::any_of(node.inputs.begin(), node.inputs.end(), is_open) ||
+         std::any_of(node.outputs.begin(), node.outputs.end(), is_open);
+}
+
+// Sizes that only have different names are taken for equal where an operator needs them to be. Now that they are numbers, does
+// the node compute results of the sizes that its graph says?
+void require_consistent_sizes(const Graph& sized, const Node& node) {
+  const auto is_open = [&](ValueId id) {
+    return id != kNoValue && !(sized.value(id).shape_known && all_constant(sized.value(id).type.shape));
+  };
+  if (std::any_of(node.inputs.begin(), node.inputs.end(), is_open) || is_symbolic(node.attributes)) return;
+  try {
+    const auto operands = sized.operand_types(node);
+    const Definition definition = node.op->define(node.attributes, Inputs::of(std::span(operands)).types_only());
+    for (std::size_t k = 0; k < node.outputs.size() && k < definition.outputs().size(); ++k) {
+      if (node.outputs[k] == kNoValue || is_open(node.outputs[k])) continue;
+      const TensorType& computed = definition.outputs()[k].type;
+      const Value& value = sized.value(node.outputs[k]);
+      if (computed.shape != value.type.shape)
+        throw Error(ErrorCode::kBadInput, "computes " + to_string(computed) + " for inputs of these sizes, not " +
+                                              to_string(value.type) + " as follows from the model's names of sizes");
+    }
+  } catch (const Error& error) {
+    throw error.within(where_of(sized, node));
+  }
+}
+
 // Graphs inside of nodes, by the interpreter as well.
 class InterpretedGraph final : public Executable {
  public:
@@ -113,13 +142,14 @@ Graph with_sizes(const Graph& graph, const Substitution& sizes) {
   }
   result.drop_nodes_from(0);
   for (const auto& node : graph.nodes()) {
-    if (!is_symbolic(node->attributes)) {
+    if (is_symbolic(node->attributes)) {
+      Node changed = *node;
+      changed.attributes = substitute(node->attributes, sizes);
+      result.add_raw(std::move(changed));
+    } else {
       result.add_shared(node);
-      continue;
     }
-    Node changed = *node;
-    changed.attributes = substitute(node->attributes, sizes);
-    result.add_raw(std::move(changed));
+    if (node->op != nullptr && has_symbolic_values(graph, *node)) require_consistent_sizes(result, *result.nodes().back());
   }
   std::vector<GraphOutput> outputs(graph.outputs().begin(), graph.outputs().end());
   for (GraphOutput& output : outputs) output.type.shape = substitute(output.type.shape, sizes);

@@ -90,11 +90,14 @@ Element sum_of_squares(const Slice& s) { return s.reduced(Reduction::kSum, squar
 Element l1_norm(const Slice& s) { return s.reduced(Reduction::kSum, absolute); }
 Element l2_norm(const Slice& s) { return through_reals(functions::sqrt, sum_of_squares(s)); }
 Element log_of_sum(const Slice& s) { return through_reals(functions::log, total(s)); }
-// log(sum(exp(x))), by differences to the maximum so that large elements stay finite.
+// log(sum(exp(x))), by differences to the maximum so that large elements stay finite. There are none to an infinite maximum:
+// infinity minus itself is no number.
 Element log_of_sum_of_exp(const Slice& s) {
-  const Element shift = s.reduced(Reduction::kMax);
-  const Element sum = s.reduced(Reduction::kSum, [&](const Element& e) { return apply(functions::exp, e - shift); });
-  return apply(functions::log, sum) + shift;
+  const auto as_real = [](const Element& e) { return convert(e, Scalar::kReal); };
+  const Element most = as_real(s.reduced(Reduction::kMax));
+  const Element shift = select(apply(functions::is_infinite, most), real(0), most);
+  const Element sum = s.reduced(Reduction::kSum, [&](const Element& e) { return apply(functions::exp, as_real(e) - shift); });
+  return convert(apply(functions::log, sum) + shift, s.scalar());
 }
 
 using ReduceSum = Reduce<"ReduceSum", Elements::kNumbers, total, 13>;
@@ -106,7 +109,7 @@ using ReduceSumSquare = Reduce<"ReduceSumSquare", Elements::kNumbers, sum_of_squ
 using ReduceL1 = Reduce<"ReduceL1", Elements::kNumbers, l1_norm, 18>;
 using ReduceL2 = Reduce<"ReduceL2", Elements::kNumbers, l2_norm, 18>;
 using ReduceLogSum = Reduce<"ReduceLogSum", Elements::kNumbers, log_of_sum, 18>;
-using ReduceLogSumExp = Reduce<"ReduceLogSumExp", Elements::kReals, log_of_sum_of_exp, 18>;
+using ReduceLogSumExp = Reduce<"ReduceLogSumExp", Elements::kNumbers, log_of_sum_of_exp, 18>;
 
 // The sum (or product) of the elements up to each position along an axis: without the element itself if exclusive, from the
 // end if reverse.

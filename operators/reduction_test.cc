@@ -97,6 +97,16 @@ TEST_CASE("reductions of integers, truth values and nothing") {
   CHECK(evaluate("ReduceSum", {tensor({2}, {1, 2})}, {{"noop_with_empty_axes", true}})[0].reals() == std::vector<double>{1, 2});
 }
 
+TEST_CASE("ReduceLogSumExp of infinite elements") {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const Tensor x = tensor({4, 2}, {-infinity, -infinity, -infinity, 3, infinity, 3, infinity, -infinity});
+  CHECK(evaluate("ReduceLogSumExp", {x}, {{"axes", Indices{1}}, {"keepdims", false}})[0].reals() ==
+        std::vector<double>{-infinity, 3, infinity, infinity});
+  CHECK(evaluate("ReduceLogSumExp", {tensor({0}, {})})[0].reals()[0] == -infinity);
+  const Tensor whole = Tensor::from_integers(DataType::kInt64, {4}, std::vector<std::int64_t>{40, 40, 40, -2});
+  CHECK(evaluate("ReduceLogSumExp", {whole})[0].integers() == std::vector<std::int64_t>{41});  // 40 + log(3)
+}
+
 TEST_CASE("CumSum adds up along its axis, from either end") {
   const Tensor x = tensor({2, 3}, {1, 2, 3, 4, 5, 6});
   const Named along{{"axis", Index(-1)}};

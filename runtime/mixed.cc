@@ -1,12 +1,15 @@
 #include "runtime/mixed.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "graph/sizes.h"
+#include "graph/specialize.h"
 #include "runtime/parts.h"
 
 namespace rewright {
@@ -294,10 +297,88 @@ std::unique_ptr<Executable> prepare_inner(const Graph& graph, Repetition repetit
   return std::make_unique<InnerSession>(graph, backend, options);
 }
 
+bool has_open_inputs(const Graph& graph) {
+  return std::any_of(graph.inputs().begin(), graph.inputs().end(),
+                     [&](ValueId id) { return !graph.value(id).shape_known || !all_constant(graph.value(id).type.shape); });
+}
+
+// A session for inputs of any sizes. Sizes of different names are taken for equal where operators need them to be; where inputs
+// contradict that (one of them is 1, and is broadcast), the model is read again with their sizes, for which a session is kept.
+class OpenSession final : public Session {
+ public:
+  OpenSession(const Graph& graph, const Backend& backend, const SessionOptions& options)
+      : graph_(graph), backend_(backend), options_(options), general_(graph, backend, options) {
+    options_.plan_cache.clear();
+  }
+
+  std::vector<Tensor> run(std::span<const Tensor> inputs) override {
+    const std::vector<Datum> data(inputs.begin(), inputs.end());
+    return tensors_of(graph_, execute(data));
+  }
+
+  std::vector<Datum> execute(std::span<const Datum> inputs) override {
+    if (const std::shared_ptr<Session> special = find(inputs)) return special->execute(inputs);
+    try {
+      return general_.execute(inputs);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kBadInput) throw;
+      std::optional<std::vector<Datum>> results = execute_read_again(inputs);
+      if (!results) throw;
+      return *std::move(results);
+    }
+  }
+
+  std::vector<StepProfile> profile() const override { return general_.profile(); }
+  std::vector<std::string> warnings() const override { return general_.warnings(); }
+  std::size_t peak_bytes() const override { return general_.peak_bytes(); }
+
+ private:
+  static std::vector<Sizes> sizes_of(std::span<const Datum> inputs) {
+    std::vector<Sizes> sizes;
+    for (const Datum& input : inputs) sizes.push_back(input.empty() || input.is_sequence() ? Sizes() : input.tensor().sizes());
+    return sizes;
+  }
+
+  std::shared_ptr<Session> find(std::span<const Datum> inputs) const {
+    if (!has_special_) return nullptr;
+    const std::lock_guard lock(mutex_);
+    const auto at = special_.find(sizes_of(inputs));
+    return at == special_.end() ? nullptr : at->second;
+  }
+
+  // Keeps a session for these sizes alone if it executes these inputs. None where that fails as well: the first error stands.
+  std::optional<std::vector<Datum>> execute_read_again(std::span<const Datum> inputs) {
+    try {
+      std::vector<Tensor> tensors;
+      for (const Datum& input : inputs) tensors.push_back(input.empty() || input.is_sequence() ? Tensor() : input.tensor());
+      bound_sizes(graph_, tensors);
+      auto session = std::make_shared<MixedSession>(read_again(graph_, tensors), backend_, options_);
+      std::vector<Datum> results = session->execute(inputs);
+      const std::lock_guard lock(mutex_);
+      if (special_.size() >= kRememberedSizes) special_.clear();
+      special_.emplace(sizes_of(inputs), std::move(session));
+      has_special_ = true;
+      return results;
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kCancelled) throw;
+      return std::nullopt;
+    }
+  }
+
+  const Graph graph_;
+  const Backend& backend_;
+  SessionOptions options_;
+  MixedSession general_;
+  mutable std::mutex mutex_;
+  std::map<std::vector<Sizes>, std::shared_ptr<Session>> special_;
+  std::atomic<bool> has_special_ = false;
+};
+
 }  // namespace
 
 std::unique_ptr<Session> prepare_session(const Backend& backend, const Graph& graph, const SessionOptions& options) {
   if (backend.executes_opaque_nodes() || !has_opaque_nodes(graph)) return backend.prepare(graph, options);
+  if (has_open_inputs(graph)) return std::make_unique<OpenSession>(graph, backend, options);
   return std::make_unique<MixedSession>(graph, backend, options);
 }
 

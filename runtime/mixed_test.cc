@@ -314,4 +314,24 @@ TEST_CASE("a loop without an end is ended from another thread, and so is a run t
   CHECK(cancelled == 2);
 }
 
+TEST_CASE("open sizes of different names may be broadcast beside nodes that tell sizes") {
+  const std::string text = R"(agraph (float[a, b] x, float[c, d] y) => (float[m, n] z, int64[2, k] places, float[p, q] ones) {
+    s = Add(x, y)
+    t = Shape(s)
+    ones = ConstantOfShape <value = float[1] {1}> (t)
+    places = NonZero(s)
+    z = Mul(s, ones) })";
+  const auto session = prepare_session(cpu_backend(), import_text(text));
+  std::mt19937 random(11);
+  for (const auto& [first, second] : std::vector<std::pair<Sizes, Sizes>>{
+           {{3, 4}, {3, 4}}, {{3, 1}, {3, 4}}, {{1, 4}, {3, 1}}, {{3, 1}, {3, 4}}, {{50, 1}, {1, 90}}, {{3, 4}, {3, 4}}}) {
+    const std::vector<Datum> inputs = {random_floats(random, first), random_floats(random, second)};
+    ImportOptions known;
+    known.input_sizes = {{"x", first}, {"y", second}};
+    check_same(session->execute(inputs), execute(import_onnx_bytes(text_bytes(text), "test", known), inputs));
+  }
+  const std::vector<Datum> unfit = {random_floats(random, {3, 2}), random_floats(random, {3, 4})};
+  CHECK_THROWS_WITH(session->execute(unfit), Catch::Contains("broadcast"));
+}
+
 }  // namespace rewright

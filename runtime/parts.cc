@@ -102,6 +102,21 @@ Part part_of(const Graph& graph, std::span<const std::size_t> nodes, const std::
   return part;
 }
 
+namespace {
+
+// Throws where a value's sizes are not those that its type's names say: attributes that hold these names would be wrong, too.
+void require_same_sizes(const Value& declared, const TensorType& computed, const Substitution& sizes) {
+  if (!declared.shape_known) return;
+  const Indices expected = substitute(declared.type.shape, sizes);
+  if (all_constant(expected) && all_constant(computed.shape) && expected != computed.shape)
+    throw Error(ErrorCode::kBadInput,
+                "is " + to_string(computed) + " for these inputs, not " + to_string(TensorType{computed.type, expected}) +
+                    " as the model's names of sizes say",
+                "\"" + declared.name + "\"");
+}
+
+}  // namespace
+
 std::vector<Stage> stages_of(const Graph& graph) { return Cutter(graph).run(); }
 
 Graph with_types(const Part& part, std::span<const TensorType> inputs, const Substitution& sizes) {
@@ -120,8 +135,11 @@ Graph with_types(const Part& part, std::span<const TensorType> inputs, const Sub
     std::vector<std::string> names;
     for (const ValueId id : node->outputs) names.push_back(id == kNoValue ? "" : part.graph.value(id).name);
     const std::vector<ValueId> outputs = result.add_node(*node->op, substitute(node->attributes, sizes), operands, names);
-    for (std::size_t k = 0; k < node->outputs.size(); ++k)
-      if (node->outputs[k] != kNoValue) local.emplace(node->outputs[k], outputs.at(k));
+    for (std::size_t k = 0; k < node->outputs.size(); ++k) {
+      if (node->outputs[k] == kNoValue) continue;
+      local.emplace(node->outputs[k], outputs.at(k));
+      require_same_sizes(part.graph.value(node->outputs[k]), result.value(outputs.at(k)).type, sizes);
+    }
   }
   for (const GraphOutput& output : part.graph.outputs()) result.add_output(output.name, local.at(output.value));
   return result;

@@ -6,6 +6,7 @@
 #include <new>
 #include <optional>
 
+#include "graph/specialize.h"
 #include "runtime/cpu/device.h"
 #include "runtime/cpu/dnnl_support.h"
 #include "runtime/cpu/precision.h"
@@ -125,13 +126,17 @@ class CpuSession final : public Session, public StreamingSession {
 
   // The plan for inputs of these sizes, made at the first time. Those who need one wait for one another.
   PlanRunner& runner_for(std::span<const Tensor> inputs) {
-    const Substitution sizes = bind_sizes(graph_, inputs);
-    if (fixed_) return *fixed_;  // bind_sizes has compared them
+    if (fixed_) {
+      bind_sizes(graph_, inputs);  // compares them
+      return *fixed_;
+    }
     std::vector<Sizes> key;
     for (const Tensor& t : inputs) key.push_back(t.sizes());
     const std::lock_guard lock(mutex_);
     auto& runner = plans_[key];
-    if (!runner) runner = prepare(with_sizes(graph_, sizes));
+    if (!runner)
+      runner =
+          prepare(options_.precision_double ? with_sizes(graph_, bind_sizes(graph_, inputs)) : specialized(graph_, inputs));
     last_ = runner.get();
     return *runner;
   }

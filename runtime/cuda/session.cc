@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "graph/specialize.h"
 #include "runtime/cuda/execution.h"
 #include "runtime/cuda/failures.h"
 
@@ -65,12 +66,12 @@ class CudaSession final : public Session, public DeviceSession {
   }
 
   Execution& execution_for(std::span<const Tensor> inputs) {
-    const Substitution sizes = bind_sizes(graph_, inputs);
+    bind_sizes(graph_, inputs);  // compares them
     std::vector<Sizes> key;
     for (const Tensor& t : inputs) key.push_back(t.sizes());
     auto found = executions_.find({});
     if (found == executions_.end()) found = executions_.find(key);
-    if (found == executions_.end()) found = prepare_for(key, with_sizes(graph_, sizes));
+    if (found == executions_.end()) found = prepare_for(key, specialized(graph_, inputs));
     last_ = found->second.get();
     ++runs_;
     return *last_;

@@ -1,0 +1,39 @@
+#include "graph/specialize.h"
+
+#include <algorithm>
+
+#include "graph/onnx.h"
+
+namespace rewright {
+
+namespace {
+
+bool is_whole(const Graph& graph) {
+  return std::none_of(graph.nodes().begin(), graph.nodes().end(), [](const auto& node) { return node->op == nullptr; });
+}
+
+}  // namespace
+
+Graph read_again(const Graph& graph, std::span<const Tensor> inputs) {
+  ExportOptions write;
+  write.check = false;  // it passed when it was read
+  ImportOptions read;
+  read.for_execution = true;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i]) read.input_sizes.emplace(graph.value(graph.inputs()[i]).name, inputs[i].sizes());
+  return import_onnx_bytes(export_onnx_bytes(graph, write), "the model with known sizes", read);
+}
+
+Graph specialized(const Graph& graph, std::span<const Tensor> inputs) {
+  const Substitution sizes = bind_sizes(graph, inputs);
+  try {
+    return with_sizes(graph, sizes);
+  } catch (const Error& contradiction) {
+    if (contradiction.code() != ErrorCode::kBadInput) throw;
+    Graph again = read_again(graph, inputs);
+    if (is_whole(graph) && !is_whole(again)) throw;
+    return again;
+  }
+}
+
+}  // namespace rewright
