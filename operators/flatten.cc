@@ -84,7 +84,8 @@ void place(Code& code, Guard guard) {
 
 }  // namespace
 
-Flattener::Flattener(std::vector<Sizes> operands) : operands_(std::move(operands)) {}
+Flattener::Flattener(std::vector<Sizes> operands, std::int64_t most_remembered)
+    : operands_(std::move(operands)), most_remembered_(most_remembered) {}
 
 int Flattener::variable(const Index& index, std::int64_t bound) {
   const int slot = static_cast<int>(ranges_.size());
@@ -250,7 +251,6 @@ void Flattener::reduce(const Element& e, Code& code) {
 // A reduction that does not depend on all the variables around it is computed once for those it depends on (the sum below
 // a softmax, the mean inside of a variance), if there is room for all its values.
 CodePointer Flattener::remembered(const std::shared_ptr<Code>& code) {
-  constexpr std::int64_t kMostValues = 1 << 22;
   if (code->memory >= 0) return code;
   std::set<int> used;
   collect(*code, used);
@@ -258,12 +258,12 @@ CodePointer Flattener::remembered(const std::shared_ptr<Code>& code) {
   std::vector<std::pair<int, std::int64_t>> axes;
   for (const int slot : live_) {
     const std::int64_t size = ranges_[static_cast<std::size_t>(slot)].high + 1;
-    evaluations = std::min(kMostValues + 1, evaluations * std::min(size, kMostValues));
+    evaluations = std::min(most_remembered_ + 1, evaluations * std::min(size, most_remembered_));
     if (!used.contains(slot)) continue;
-    values = std::min(kMostValues + 1, values * std::min(size, kMostValues));
+    values = std::min(most_remembered_ + 1, values * std::min(size, most_remembered_));
     axes.emplace_back(slot, size);
   }
-  if (values > kMostValues || values == evaluations) return code;
+  if (values > most_remembered_ || values == evaluations) return code;
   code->memory = static_cast<int>(memory_count_++);
   code->memory_axes = std::move(axes);
   return code;

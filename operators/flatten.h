@@ -83,7 +83,8 @@ struct Interval {
 
 class Flattener {
  public:
-  explicit Flattener(std::vector<Sizes> operands);
+  // A reduction keeps at most `most_remembered` values (at most 2^30).
+  explicit Flattener(std::vector<Sizes> operands, std::int64_t most_remembered = std::int64_t{1} << 22);
 
   // A variable that runs from 0 to bound - 1; returns its slot.
   int variable(const Index& index, std::int64_t bound);
@@ -109,6 +110,7 @@ class Flattener {
   std::unordered_map<std::uint64_t, int> slots_;
   std::unordered_map<const ElementNode*, std::shared_ptr<Code>> reductions_;  // an expression may stand in several places
   std::size_t memory_count_ = 0;
+  std::int64_t most_remembered_;
 };
 
 }  // namespace rewright
