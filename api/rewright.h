@@ -472,6 +472,22 @@ class Runner {
     check(rewright_session_create(model.get(), device.c_str(), threads, &session));
     session_.reset(session, rewright_session_free);
   }
+  // One that compares elements of what its kernels compute with the operators' definitions: see
+  // rewright_session_create_checked.
+  static Runner checked(const Model& model, const std::string& device = "cpu", int threads = 0) {
+    rewright_session* session = nullptr;
+    check(rewright_session_create_checked(model.get(), device.c_str(), threads, &session));
+    return Runner(model, session);
+  }
+  // What its user had better know, as of wrong kernels: grows with its runs.
+  std::vector<std::string> warnings() const {
+    std::vector<std::string> result;
+    for (std::size_t n = rewright_session_warning_count(session_.get()), i = 0; i < n; ++i)
+      result.emplace_back(rewright_session_warning(session_.get(), i));
+    return result;
+  }
+  // How many steps have an element that was compared.
+  std::size_t checked_steps() const { return rewright_session_checked_steps(session_.get()); }
   // Inputs and outputs in the order of the model's.
   std::vector<Array> run(const std::vector<Array>& inputs) const {
     std::vector<rewright_tensor> given;
@@ -506,6 +522,10 @@ class Runner {
 
  private:
   friend class Binding;
+  Runner(const Model& model, rewright_session* session)
+      : operators_(model.operators_),
+        session_(session, rewright_session_free),
+        outputs_(rewright_model_output_count(model.get())) {}
   struct Outputs {
     explicit Outputs(std::size_t count) : tensors(count) {}
     Outputs(const Outputs&) = delete;

@@ -222,6 +222,18 @@ rewright_status rewright_session_run_named(rewright_session* session, const char
 void rewright_tensor_free(rewright_tensor* tensor); /* of outputs */
 void rewright_session_free(rewright_session* session);
 
+/* A session that compares, in its first run with each set of sizes, elements of each step's result with the operators'
+ * definitions, and computes a step whose kernel is wrong in another way, in that run already. On the CPU; a session elsewhere
+ * compares nothing. */
+rewright_status rewright_session_create_checked(const rewright_model* model, const char* device, int threads,
+                                                rewright_session** session);
+/* How many lines the session has for its user so far, as of wrong kernels; and one of them, which lives as long as the session.
+ * Null for a number beyond the last. */
+size_t rewright_session_warning_count(rewright_session* session);
+const char* rewright_session_warning(rewright_session* session, size_t number);
+/* How many steps have an element that was compared. */
+size_t rewright_session_checked_steps(rewright_session* session);
+
 /* What ends runs from outside of them. Not 0: the runs that it was given to end soon, between two steps, with
  * REWRIGHT_CANCELLED, and so does every later one until it is set to 0 again; their session can be run as before. It may be set
  * by any thread, and in a handler of a signal. */

@@ -140,6 +140,20 @@ TEST_CASE("a model through C: described, optimized, executed, serialized") {
     });
   for (std::thread& thread : threads) thread.join();
   CHECK(wrong == 0);
+
+  rewright_session* checked = nullptr;
+  REQUIRE(rewright_session_create_checked(again.model, "cpu", 1, &checked) == REWRIGHT_OK);
+  const std::vector<float> x(800, 0.5F);
+  const std::int64_t sizes[] = {200, 4};
+  const rewright_tensor input{1, 2, sizes, x.data(), x.size() * sizeof(float)};
+  rewright_tensor output{};
+  REQUIRE(rewright_session_run(checked, &input, 1, &output, 1) == REWRIGHT_OK);
+  CHECK(rewright_session_checked_steps(checked) > 0);
+  CHECK(rewright_session_warning_count(checked) == 0);
+  CHECK(rewright_session_warning(checked, 0) == nullptr);
+  rewright_tensor_free(&output);
+  rewright_session_free(checked);
+
   rewright_session_free(before);
   rewright_session_free(after);
 }

@@ -38,6 +38,14 @@ struct TimingOptions {
   int warmup = 2;          // rounds that are not counted
   std::uint64_t seed = 0;  // of the random inputs
   std::stop_token cancel;
+  bool check_kernels = false;  // where the device can: wrong kernels are replaced, see Device::run_checked
+};
+
+// What came out of a graph, and which of the device's kernels were wrong at it.
+struct CheckedRun {
+  std::vector<Tensor> outputs;
+  std::vector<std::string> faults;                   // a line each: library, version, sizes
+  std::size_t steps = 0, checked = 0, elements = 0;  // that were executed; compared with the reference; elements compared
 };
 
 // Rates for a lower bound of an operator's time where nothing was measured.
@@ -72,6 +80,12 @@ class Device {
 
   // Executes a graph: inputs in the order of graph.inputs(), outputs in that of graph.outputs(). Throws Error.
   virtual std::vector<Tensor> run(const Graph& graph, std::span<const Tensor> inputs) = 0;
+
+  // The same, and some elements of what each step computes are compared with the reference, within so many seconds. Steps that
+  // differ are computed in another way, for these outputs already. A device that cannot look at its steps compares none.
+  virtual CheckedRun run_checked(const Graph& graph, std::span<const Tensor> inputs, double /*seconds*/) {
+    return {run(graph, inputs), {}};
+  }
 
   // Can this node of the graph be executed here at all (be it slowly)?
   virtual bool supports(const Graph& graph, const Node& node) const = 0;

@@ -10,6 +10,7 @@
 
 #include "graph/sizes.h"
 #include "graph/specialize.h"
+#include "runtime/checked_kernels.h"
 #include "runtime/parts.h"
 
 namespace rewright {
@@ -50,11 +51,16 @@ struct Findings {
   std::vector<StepProfile> steps;
   std::vector<std::string> warnings;
   std::size_t peak_bytes = 0;
+  CheckedKernels checked;
 
   void add(const Session& session) {
     for (StepProfile& step : session.profile()) steps.push_back(std::move(step));
     for (std::string& warning : session.warnings()) warnings.push_back(std::move(warning));
     peak_bytes = std::max(peak_bytes, session.peak_bytes());
+    const CheckedKernels more = checked_kernels(session);
+    checked.steps += more.steps;
+    checked.checked += more.checked;
+    checked.elements += more.elements;
   }
 };
 
@@ -128,7 +134,7 @@ class CompiledPart {
 std::unique_ptr<Executable> prepare_inner(const Graph& graph, Repetition repetition, const Backend& backend,
                                           const SessionOptions& options);
 
-class MixedSession final : public Session {
+class MixedSession final : public Session, public ChecksKernels {
  public:
   MixedSession(const Graph& graph, const Backend& backend, const SessionOptions& options)
       : graph_(graph), backend_(backend), options_(options) {
@@ -213,6 +219,7 @@ class MixedSession final : public Session {
   std::vector<StepProfile> profile() const override { return findings().steps; }
   std::vector<std::string> warnings() const override { return findings().warnings; }
   std::size_t peak_bytes() const override { return findings().peak_bytes; }
+  CheckedKernels checked_kernels() const override { return findings().checked; }
 
  private:
   struct OpaqueStep {

@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <string>
 #include <vector>
@@ -98,6 +99,8 @@ struct rewright_trained {
 struct rewright_session {
   std::unique_ptr<rewright::Session> session;
   std::vector<std::string> inputs, outputs;  // their names
+  std::mutex mutex;
+  std::deque<std::string> warnings;  // those that were asked for: they stay where they are
 };
 
 struct rewright_ending {

@@ -2,10 +2,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <set>
+#include <utility>
 
 #include "api/c/handles.h"
 #include "api/c/tensors.h"
 #include "api/devices.h"
+#include "runtime/cpu/backend.h"
 #include "runtime/endable_run.h"
 #include "runtime/mixed.h"
 
@@ -47,6 +49,37 @@ void run(rewright_session& session, const std::vector<Tensor>& inputs, const std
   }
 }
 
+rewright_status create(const rewright_model* model, const char* device, int threads, bool check, rewright_session** session) {
+  return guarded([&] {
+    required(session, "session") = nullptr;
+    const rewright::Graph& graph = required(model, "model").graph;
+    rewright::SessionOptions options;
+    options.threads = rewright::usable_threads(threads);
+    options.checkpoint = rewright::run_checkpoint;
+    auto made = std::make_unique<rewright_session>();
+    const std::string name = device ? device : "cpu";
+    const rewright::Backend& backend = check && name == "cpu" ? rewright::checking_cpu_backend() : rewright::find_backend(name);
+    made->session = rewright::prepare_session(backend, graph, options);
+    for (const rewright::ValueId id : graph.inputs()) made->inputs.push_back(graph.value(id).name);
+    for (const rewright::GraphOutput& output : graph.outputs()) made->outputs.push_back(output.name);
+    *session = made.release();
+  });
+}
+
+// Takes over the session's warnings so far, and returns one of them (null: there are not so many) and how many there are.
+std::pair<const char*, std::size_t> warning_of(rewright_session* session, std::size_t number) {
+  std::pair<const char*, std::size_t> result{nullptr, 0};
+  guarded([&] {
+    rewright_session& s = required(session, "session");
+    const std::vector<std::string> now = s.session->warnings();
+    const std::lock_guard lock(s.mutex);
+    for (const std::string& warning : now)
+      if (std::find(s.warnings.begin(), s.warnings.end(), warning) == s.warnings.end()) s.warnings.push_back(warning);
+    result = {number < s.warnings.size() ? s.warnings[number].c_str() : nullptr, s.warnings.size()};
+  });
+  return result;
+}
+
 void run_in_order(rewright_session* session, const rewright_tensor* inputs, std::size_t input_count, rewright_tensor* outputs,
                   std::size_t output_count) {
   rewright_session& s = required(session, "session");
@@ -69,18 +102,20 @@ extern "C" {
 
 rewright_status rewright_session_create(const rewright_model* model, const char* device, int threads,
                                         rewright_session** session) {
-  return guarded([&] {
-    required(session, "session") = nullptr;
-    const rewright::Graph& graph = required(model, "model").graph;
-    rewright::SessionOptions options;
-    options.threads = rewright::usable_threads(threads);
-    options.checkpoint = rewright::run_checkpoint;
-    auto made = std::make_unique<rewright_session>();
-    made->session = rewright::prepare_session(rewright::find_backend(device ? device : "cpu"), graph, options);
-    for (const rewright::ValueId id : graph.inputs()) made->inputs.push_back(graph.value(id).name);
-    for (const rewright::GraphOutput& output : graph.outputs()) made->outputs.push_back(output.name);
-    *session = made.release();
-  });
+  return create(model, device, threads, false, session);
+}
+
+rewright_status rewright_session_create_checked(const rewright_model* model, const char* device, int threads,
+                                                rewright_session** session) {
+  return create(model, device, threads, true, session);
+}
+
+size_t rewright_session_warning_count(rewright_session* session) { return warning_of(session, 0).second; }
+
+const char* rewright_session_warning(rewright_session* session, size_t number) { return warning_of(session, number).first; }
+
+size_t rewright_session_checked_steps(rewright_session* session) {
+  return session ? rewright::checked_kernels(*session->session).checked : 0;
 }
 
 rewright_status rewright_session_run(rewright_session* session, const rewright_tensor* inputs, size_t input_count,

@@ -9,8 +9,10 @@
 #include "graph/specialize.h"
 #include "runtime/cpu/device.h"
 #include "runtime/cpu/dnnl_support.h"
+#include "runtime/cpu/kernel_check.h"
 #include "runtime/cpu/precision.h"
 #include "runtime/cpu/runner.h"
+#include "runtime/endable_run.h"
 
 namespace rewright {
 
@@ -56,10 +58,10 @@ bool same_types(std::span<const Tensor> tensors, const std::vector<TensorType>& 
   return true;
 }
 
-class CpuSession final : public Session, public StreamingSession {
+class CpuSession final : public Session, public StreamingSession, public ChecksKernels {
  public:
-  CpuSession(Graph graph, const SessionOptions& options)
-      : options_(options), outputs_(graph.outputs().begin(), graph.outputs().end()) {
+  CpuSession(Graph graph, const SessionOptions& options, const std::optional<CheckExtent>& check)
+      : options_(options), check_(check), outputs_(graph.outputs().begin(), graph.outputs().end()) {
     graph_ = options.precision_double ? cpu::in_double(graph) : std::move(graph);
     plan_options_.isa = cpu::usable_isa(options.max_isa);
     plan_options_.threads = usable_threads(options.threads);
@@ -67,7 +69,7 @@ class CpuSession final : public Session, public StreamingSession {
     plan_options_.replacements = options.replacements;
     cpu::set_dnnl_limit(options.max_isa);
     choices_ = cpu_choices(options);
-    if (sizes_known(graph_)) {
+    if (sizes_known(graph_) && !check_) {
       for (const ValueId i : graph_.inputs()) fixed_types_.push_back(graph_.value(i).type);
       Graph inputs = inputs_of(graph_);
       fixed_ = prepare(std::move(graph_));
@@ -113,6 +115,10 @@ class CpuSession final : public Session, public StreamingSession {
     const std::lock_guard lock(mutex_);
     return warnings_;
   }
+  CheckedKernels checked_kernels() const override {
+    const std::lock_guard lock(mutex_);
+    return checked_;
+  }
   std::size_t peak_bytes() const override {
     const PlanRunner* const runner = last();
     return runner == nullptr ? 0 : runner->plan().arena_bytes;
@@ -120,6 +126,9 @@ class CpuSession final : public Session, public StreamingSession {
 
  private:
   std::vector<Tensor> run_plan(std::span<const Tensor> inputs) {
+    if (check_) {
+      if (std::optional<std::vector<Tensor>> first = run_and_check(inputs)) return std::move(*first);
+    }
     PlanRunner& runner = fixed_ && same_types(inputs, fixed_types_) ? *fixed_ : runner_for(inputs);
     return translated([&] { return runner.run(inputs); });
   }
@@ -130,15 +139,83 @@ class CpuSession final : public Session, public StreamingSession {
       bind_sizes(graph_, inputs);  // compares them
       return *fixed_;
     }
-    std::vector<Sizes> key;
-    for (const Tensor& t : inputs) key.push_back(t.sizes());
     const std::lock_guard lock(mutex_);
-    auto& runner = plans_[key];
-    if (!runner)
-      runner =
-          prepare(options_.precision_double ? with_sizes(graph_, bind_sizes(graph_, inputs)) : specialized(graph_, inputs));
+    auto& runner = plans_[sizes_of(inputs)];
+    if (!runner) runner = prepare(sized_graph(inputs), instead_[sizes_of(inputs)]);
     last_ = runner.get();
     return *runner;
+  }
+
+  // The first run with these sizes; nothing if there was one.
+  std::optional<std::vector<Tensor>> run_and_check(std::span<const Tensor> inputs) {
+    const std::lock_guard lock(mutex_);
+    const auto [instead, is_first] = instead_.try_emplace(sizes_of(inputs));
+    if (!is_first) return std::nullopt;
+    try {
+      return translated([&] { return check_kernels(sized_graph(inputs), inputs, instead->second); });
+    } catch (...) {
+      instead_.erase(instead);
+      throw;
+    }
+  }
+
+  // Runs plans of the graph until no kernel is wrong that something else can take the place of; `instead` gets what does.
+  std::vector<Tensor> check_kernels(const Graph& graph, std::span<const Tensor> inputs, std::map<int, cpu::Instead>& instead) {
+    constexpr std::uint64_t kMostRounds = 8;
+    PlanOptions options = plan_options_;
+    options.choices = choices_.get();
+    options.replacements.clear();
+    options.checked = true;
+    std::vector<Tensor> outputs;
+    for (std::uint64_t round = 0; round < kMostRounds; ++round) {
+      PlanRunner observed(cpu::make_plan(graph, options));
+      cpu::KernelCheck check(observed.plan(), *check_, round);
+      outputs = observed.run_observed(inputs, [&](std::size_t step, std::span<std::byte* const> addresses) {
+        run_checkpoint();
+        check.after(step, addresses);
+      });
+      if (round == 0) {
+        checked_.steps += check.counts().steps;
+        checked_.checked += check.counts().checked;
+      }
+      checked_.elements += check.counts().elements;
+      if (!replace_wrong(check.faults(), options)) break;
+    }
+    instead = options.instead;
+    if (choices_) choices_->save();
+    return outputs;
+  }
+
+  // False if nothing takes another one's place.
+  bool replace_wrong(const std::vector<cpu::KernelFault>& faults, PlanOptions& options) {
+    bool replaced = false;
+    for (const cpu::KernelFault& fault : faults) {
+      const cpu::Instead instead = fault.generated ? cpu::Instead::kReference : cpu::Instead::kGenerated;
+      bool changed = false;
+      if (fault.replaceable)
+        for (const int node : fault.nodes) {
+          const auto [at, is_new] = options.instead.emplace(node, instead);
+          changed = changed || is_new || at->second < instead;
+          at->second = std::max(at->second, instead);
+        }
+      replaced = replaced || changed;
+      const char* const then = !changed                              ? "nothing can take its place"
+                               : instead == cpu::Instead::kGenerated ? "generated code takes its place"
+                                                                     : "the interpreter takes its place";
+      const std::string warning = fault.message + "; " + then;
+      if (std::find(warnings_.begin(), warnings_.end(), warning) == warnings_.end()) warnings_.push_back(warning);
+    }
+    return replaced;
+  }
+
+  Graph sized_graph(std::span<const Tensor> inputs) const {
+    return options_.precision_double ? with_sizes(graph_, bind_sizes(graph_, inputs)) : specialized(graph_, inputs);
+  }
+
+  static std::vector<Sizes> sizes_of(std::span<const Tensor> inputs) {
+    std::vector<Sizes> result;
+    for (const Tensor& t : inputs) result.push_back(t.sizes());
+    return result;
   }
 
   const PlanRunner* last() const {
@@ -147,11 +224,12 @@ class CpuSession final : public Session, public StreamingSession {
     return last_;
   }
 
-  std::unique_ptr<PlanRunner> prepare(Graph graph) {
+  std::unique_ptr<PlanRunner> prepare(Graph graph, std::map<int, cpu::Instead> instead = {}) {
     PlanOptions options = plan_options_;
+    options.instead = std::move(instead);
     std::optional<cpu::PlanCache> cache;
     // The first plan's only: a file serves one set of sizes.
-    if (!options_.plan_cache.empty() && !cached_ && !options_.precision_double) {
+    if (!options_.plan_cache.empty() && !cached_ && !options_.precision_double && options.instead.empty()) {
       cache.emplace(options_.plan_cache, configuration(graph));
       options.cache = &*cache;
       cached_ = true;
@@ -181,16 +259,19 @@ class CpuSession final : public Session, public StreamingSession {
 
   Graph graph_;
   SessionOptions options_;
+  std::optional<CheckExtent> check_;
   std::vector<GraphOutput> outputs_;
   PlanOptions plan_options_;
   std::unique_ptr<cpu::MeasuredChoices> choices_;
   std::vector<TensorType> fixed_types_;  // of the inputs, where all sizes are known beforehand ...
   std::unique_ptr<PlanRunner> fixed_;    // ... and the only plan then
   mutable std::mutex mutex_;
-  std::map<std::vector<Sizes>, std::unique_ptr<PlanRunner>> plans_;  // kept as long as the session
+  std::map<std::vector<Sizes>, std::unique_ptr<PlanRunner>> plans_;    // kept as long as the session
+  std::map<std::vector<Sizes>, std::map<int, cpu::Instead>> instead_;  // what failed checks say
   const PlanRunner* last_ = nullptr;
   bool cached_ = false;
   std::vector<std::string> warnings_;
+  CheckedKernels checked_;
 };
 
 class CpuBackend final : public Backend {
@@ -203,8 +284,13 @@ class CpuBackend final : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Session> prepare_on_cpu(Graph graph, const SessionOptions& options) {
-  return std::make_unique<CpuSession>(std::move(graph), options);
+std::unique_ptr<Session> prepare_on_cpu(Graph graph, const SessionOptions& options, const std::optional<CheckExtent>& check) {
+  return std::make_unique<CpuSession>(std::move(graph), options, check);
+}
+
+const Backend& checking_cpu_backend() {
+  static const CheckingCpuBackend backend;
+  return backend;
 }
 
 const Backend& cpu_backend() {

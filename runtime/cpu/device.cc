@@ -1,7 +1,5 @@
 #include "runtime/cpu/device.h"
 
-#include <cblas.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -14,6 +12,7 @@
 #include "runtime/cpu/backend.h"
 #include "runtime/cpu/dnnl_support.h"
 #include "runtime/cpu/plan.h"
+#include "runtime/cpu/product/blas_product.h"
 #include "runtime/cpu/rows/rows.h"
 #include "runtime/cpu/runner.h"
 #include "runtime/mixed.h"
@@ -23,7 +22,7 @@ namespace rewright {
 namespace {
 
 // To be changed with every change of kernels or planning that changes times.
-constexpr int kKernelGeneration = 11;
+constexpr int kKernelGeneration = 12;
 
 constexpr double kSecondsPerSample = 0.012;
 constexpr int kLeastRuns = 3;
@@ -37,16 +36,6 @@ std::string processor_name() {
   for (std::string line; std::getline(file, line);)
     if (line.rfind("model name", 0) == 0) return line.substr(std::min(line.size(), line.find(':') + 2));
   return "unknown processor";
-}
-
-std::string dnnl_version_text() {
-  const dnnl_version_t* v = dnnl_version();
-  return "oneDNN " + std::to_string(v->major) + "." + std::to_string(v->minor) + "." + std::to_string(v->patch);
-}
-
-std::string blas_version_text() {
-  const std::string config = openblas_get_config();  // "OpenBLAS 0.3.21 NO_LAPACKE ..."
-  return config.substr(0, config.find(' ', config.find(' ') + 1));
 }
 
 // The best of several rounds of multiplications and additions in registers, and of several copies of 64 MiB, by all threads.
@@ -125,11 +114,12 @@ class CpuDevice final : public Device {
   std::vector<std::vector<double>> time_graphs(std::span<const Graph> graphs, const TimingOptions& options) override {
     SessionOptions session_options = options_;
     session_options.checkpoint = ends_after(kLongestRun + 2 * options.max_seconds, options.cancel);
+    const Backend& backend = options.check_kernels ? checking_cpu_backend() : cpu_backend();
     std::vector<std::function<void()>> works;
     std::vector<Tensor> inputs;
     for (const Graph& graph : graphs) {
       if (works.empty()) inputs = random_inputs(graph, {}, options.seed);
-      const std::shared_ptr<Session> session = prepare_session(cpu_backend(), graph, session_options);
+      const std::shared_ptr<Session> session = prepare_session(backend, graph, session_options);
       works.emplace_back([session, &inputs] { session->run(inputs); });
     }
     return time_in_turn(
@@ -140,6 +130,21 @@ class CpuDevice final : public Device {
     SessionOptions session_options = options_;
     session_options.checkpoint = ends_after(kLongestRun, {});
     return prepare_session(cpu_backend(), graph, session_options)->run(inputs);
+  }
+
+  CheckedRun run_checked(const Graph& graph, std::span<const Tensor> inputs, double seconds) override {
+    SessionOptions session_options = options_;
+    session_options.checkpoint = ends_after(kLongestRun, {});
+    CheckExtent extent;
+    extent.seconds = seconds;
+    const CheckingCpuBackend backend(extent);
+    const std::unique_ptr<Session> session = prepare_session(backend, graph, session_options);
+    CheckedRun result{session->run(inputs), session->warnings()};
+    const CheckedKernels counts = checked_kernels(*session);
+    result.steps = counts.steps;
+    result.checked = counts.checked;
+    result.elements = counts.elements;
+    return result;
   }
 
   bool supports(const Graph&, const Node& node) const override { return node.op != nullptr; }
@@ -180,7 +185,7 @@ std::unique_ptr<Device> make_cpu_device(int threads, bool transformed_convolutio
 
 std::string cpu_identity(const SessionOptions& options) {
   return "cpu " + processor_name() + ", " + std::string(cpu::name(cpu::usable_isa(options.max_isa))) + ", " +
-         dnnl_version_text() + ", " + blas_version_text() + ", kernels " + std::to_string(kKernelGeneration) + ", " +
+         cpu::dnnl_version_text() + ", " + cpu::blas_version_text() + ", kernels " + std::to_string(kKernelGeneration) + ", " +
          std::to_string(usable_threads(options.threads)) + " threads" +
          (options.transformed_convolutions ? "" : ", no transformed convolutions");
 }
@@ -192,7 +197,7 @@ std::unique_ptr<cpu::MeasuredChoices> cpu_choices(const SessionOptions& options)
       cpu_identity(options), options.kernels == KernelChoice::kMeasured);
 }
 
-std::string cpu_library_versions() { return dnnl_version_text() + "\n" + blas_version_text(); }
+std::string cpu_library_versions() { return cpu::dnnl_version_text() + "\n" + cpu::blas_version_text(); }
 
 int cpu_kernel_generation() { return kKernelGeneration; }
 

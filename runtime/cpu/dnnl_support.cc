@@ -117,6 +117,12 @@ void DnnlKernel::run(const Call& call) const {
   free_.push_back(std::move(binding));
 }
 
+std::string DnnlKernel::source() const {
+  const char* name = nullptr;
+  dnnl_primitive_desc_query(primitive_.get_primitive_desc(), dnnl_query_impl_info_str, 0, static_cast<void*>(&name));
+  return dnnl_version_text() + (name == nullptr ? "" : " (" + std::string(name) + ")");
+}
+
 PiecesKernel::PiecesKernel(std::vector<Piece> pieces, int threads, RowLoops::Unary function, std::int64_t channels,
                            std::int64_t height)
     : pieces_(std::move(pieces)), threads_(threads), function_(function), channels_(channels), height_(height) {
@@ -170,6 +176,7 @@ class FollowedKernel final : public Kernel {
     });
   }
   std::size_t scratch_bytes() const override { return kernel_->scratch_bytes(); }
+  std::string source() const override { return kernel_->source(); }
 
  private:
   std::unique_ptr<Kernel> kernel_;
@@ -181,6 +188,11 @@ class FollowedKernel final : public Kernel {
 
 std::unique_ptr<Kernel> followed_by(std::unique_ptr<Kernel> kernel, RowLoops::Unary function, std::int64_t elements) {
   return std::make_unique<FollowedKernel>(std::move(kernel), function, elements);
+}
+
+std::string dnnl_version_text() {
+  const dnnl_version_t* v = dnnl_version();
+  return "oneDNN " + std::to_string(v->major) + "." + std::to_string(v->minor) + "." + std::to_string(v->patch);
 }
 
 dnnl::primitive_attr user_scratchpad() {

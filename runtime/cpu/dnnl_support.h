@@ -41,6 +41,7 @@ class DnnlKernel final : public Kernel {
              std::vector<Owned> owned = {});
   void run(const Call& call) const override;
   std::size_t scratch_bytes() const override { return scratchpad_.get_size(); }
+  std::string source() const override;
 
  private:
   // What one execution needs for itself: handles that say where arguments lie this time.
@@ -77,6 +78,7 @@ class PiecesKernel final : public Kernel {
                std::int64_t height = 0);
   void run(const Call& call) const override;
   std::size_t scratch_bytes() const override { return static_cast<std::size_t>(threads_) * thread_bytes_; }
+  std::string source() const override { return pieces_.front().kernel->source(); }
 
  private:
   std::vector<Piece> pieces_;
@@ -98,5 +100,7 @@ DnnlKernel::Owned packed(Planner& planner, ValueId result, int number, const dnn
                          const dnnl::memory::desc& to, const std::function<Tensor()>& data);
 
 dnnl::primitive_attr user_scratchpad();
+
+std::string dnnl_version_text();  // "oneDNN 3.2.0"
 
 }  // namespace rewright::cpu

@@ -1,6 +1,8 @@
 // What the CPU runtime knows and has, for grouping.
 #include "runtime/fusion/grouping.h"
 
+#include <algorithm>
+
 #include "runtime/cpu/epilogue.h"
 #include "runtime/cpu/planner.h"
 #include "runtime/cpu/rows/row_functions.h"
@@ -18,15 +20,18 @@ class Grouping final : public fusion::Facts {
   ValueId add_constant_value(Tensor tensor) override { return planner_.add_constant_value(std::move(tensor)); }
   bool has_kernels(std::string_view operator_name) const override { return kernel_table().contains(operator_name); }
   std::unique_ptr<fusion::Taken> take(const Node& node) override {
+    if (is_replaced(node)) return nullptr;
     const auto maker = kernel_table().find(node.op->name());
     return maker == kernel_table().end() ? nullptr : maker->second(planner_, node);
   }
-  std::unique_ptr<fusion::Taken> take_reducing(const Node& node) override { return plan_row_function(planner_, node); }
+  std::unique_ptr<fusion::Taken> take_reducing(const Node& node) override {
+    return is_replaced(node) ? nullptr : plan_row_function(planner_, node);
+  }
   bool absorb_before(fusion::Taken& taken, const Chain& chain) override {
     return static_cast<NodePlan&>(taken).absorb_before(planner_, chain);
   }
   bool absorb_next(fusion::Taken& taken, const Node& next) override {
-    return static_cast<NodePlan&>(taken).absorb_next(planner_, next);
+    return !is_replaced(next) && static_cast<NodePlan&>(taken).absorb_next(planner_, next);
   }
   bool absorb_addend(fusion::Taken& taken, ValueId addend, std::unique_ptr<fusion::Taken>& other) override {
     return static_cast<NodePlan&>(taken).absorb_addend(planner_, addend, other);
@@ -47,6 +52,12 @@ class Grouping final : public fusion::Facts {
   }
 
  private:
+  bool is_replaced(const Node& node) const {
+    if (planner_.options().instead.empty()) return false;
+    const auto result = std::find_if(node.outputs.begin(), node.outputs.end(), [](ValueId o) { return o != kNoValue; });
+    return result != node.outputs.end() && planner_.instead(planner_.producers_[*result]).has_value();
+  }
+
   Planner& planner_;
 };
 

@@ -31,6 +31,10 @@ class Kernel {
   // What runs in pieces uses scratch memory by thread: a plan is executed with as many as it was made for.
   virtual void run(const Call& call) const = 0;
   virtual std::size_t scratch_bytes() const { return 0; }
+  // Whose it is, with its version and the library's own name for it.
+  virtual std::string source() const { return "a kernel of Rewright"; }
+  // How many times the rounding of plain sums its results may have: transforms add and subtract what is larger than the sums.
+  virtual double rounding() const { return 1; }
 };
 
 using fusion::Chain;

@@ -588,3 +588,38 @@ TEST_CASE("sizes bound when the model runs, constants in double") {
   const Tensor exact = cpu_backend().prepare(constants, options)->run({})[0];
   CHECK(exact == interpret(constants, {})[0]);
 }
+
+// oneDNN 3.2 applies what follows such a convolution once for every block of input channels.
+TEST_CASE("transposed convolutions of many channels with what follows them") {
+  struct Shape {
+    std::int64_t channels, outputs, kernel[2], stride;
+    const char* function;  // behind it; null: none, and a bias
+  };
+  for (const Shape& s :
+       {Shape{512, 256, {4, 4}, 2, nullptr}, Shape{512, 128, {4, 4}, 2, nullptr}, Shape{1024, 4, {4, 4}, 2, nullptr},
+        Shape{1280, 1, {4, 4}, 2, nullptr}, Shape{320, 160, {7, 7}, 2, nullptr}, Shape{640, 512, {3, 4}, 2, nullptr},
+        Shape{1024, 48, {5, 5}, 3, "HardSwish"}, Shape{512, 16, {7, 7}, 2, "Tanh"}})
+    for (const Isa isa : tested_isas())
+      for (const int variant : {0, 1, 2}) {
+        CAPTURE(s.channels, s.outputs, cpu::name(isa), variant);
+        Builder b(static_cast<unsigned>(s.channels + variant));
+        std::vector<ValueId> inputs{b.input({1, s.channels, 8, 6}),
+                                    b.constant({s.channels, s.outputs, s.kernel[0], s.kernel[1]}, -0.05, 0.05)};
+        if (variant == 2) inputs[1] = b.input({s.channels, s.outputs, s.kernel[0], s.kernel[1]});
+        if (s.function == nullptr || variant > 0) inputs.push_back(b.constant({s.outputs}));
+        ValueId y =
+            node(b.graph, "ConvTranspose", inputs,
+                 {{"strides", Indices{s.stride, s.stride}}, {"pads_begin", Indices{1, 1}}, {"pads_end", Indices{1, 1}}})[0];
+        if (variant == 1) y = node(b.graph, "Add", {y, b.input(values(b.graph.value(y).type.shape))})[0];
+        if (s.function != nullptr) y = node(b.graph, s.function, {y})[0];
+        b.graph.add_output("y", y);
+        SessionOptions options;
+        options.max_isa = isa;
+        options.threads = 1 + variant;
+        const auto session = prepare_on_cpu(b.graph, options, CheckExtent{60, 5});
+        session->run(b.inputs);
+        CHECK(session->warnings() == std::vector<std::string>());
+        const CheckedKernels counts = checked_kernels(*session);
+        CHECK(counts.checked == counts.steps);
+      }
+}

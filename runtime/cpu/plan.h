@@ -1,6 +1,8 @@
 // A plan: the steps that execute a graph of known sizes, and where every value lies in memory.
 #pragma once
 
+#include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -16,6 +18,9 @@ namespace rewright::cpu {
 class MeasuredChoices;
 enum class ConvolutionMethod;
 
+// What computes a node instead of the kernel that would: code made of its denotation, or the interpreter.
+enum class Instead { kGenerated, kReference };
+
 struct PlanOptions {
   int threads = 1;
   Isa isa = Isa::kBaseline;
@@ -27,6 +32,9 @@ struct PlanOptions {
   MeasuredChoices* choices = nullptr;
   std::optional<ConvolutionMethod> convolution = {};  // of all convolutions that have it: to time it
   std::vector<Replacement> replacements = {};         // see SessionOptions
+  // The plan is made to be checked: all values stay in memory, as far as that is bounded, and it says where they lie.
+  bool checked = false;
+  std::map<int, Instead> instead = {};  // by position among the planned graph's nodes: the same for each plan of a graph
 };
 
 // Bytes that one or more values lie in.
@@ -53,6 +61,17 @@ struct Step {
   int scratch = -1;
   double flops = 0, bytes = 0;
   bool changes_layout = false;  // between operators
+  std::vector<int> nodes;       // what it computes, in a plan to be checked; of the planned graph
+};
+
+// Where a value lies once its last step has run, in a plan to be checked.
+struct PlannedValue {
+  ValueId value = kNoValue;
+  int storage = -1;
+  Layout layout;
+  bool copy = false;              // in another layout than the one it was computed in
+  std::int64_t pixel_stride = 0;  // in elements, where it lies among the channels of another; 0: by itself
+  float low = -std::numeric_limits<float>::infinity(), high = std::numeric_limits<float>::infinity();  // stored within these
 };
 
 struct Plan {
@@ -62,6 +81,8 @@ struct Plan {
   std::vector<int> outputs;  // storage of each output of the graph
   std::vector<TensorType> output_types;
   std::size_t arena_bytes = 0;
+  std::optional<Graph> graph;        // as it was planned, where the plan is to be checked ...
+  std::vector<PlannedValue> values;  // ... and its values
 };
 
 // Plans a graph whose sizes are all known. Throws Error(kUnsupported) at a node that cannot be executed. Constants of a graph

@@ -43,6 +43,7 @@ class ReferenceKernel final : public Kernel {
       std::copy(bytes.begin(), bytes.end(), call.outputs[next++]);
     }
   }
+  std::string source() const override { return "the interpreter"; }
 
  private:
   std::shared_ptr<const Node> node_;
@@ -54,6 +55,7 @@ class TileKernel final : public Kernel {
   explicit TileKernel(StagedProgram program) : program_(std::move(program)) {}
   void run(const Call& call) const override { program_.run(call.inputs, call.outputs[0], call.scratch, call.workers); }
   std::size_t scratch_bytes() const override { return program_.scratch_bytes(); }
+  std::string source() const override { return "generated code"; }
 
  private:
   StagedProgram program_;
@@ -105,6 +107,7 @@ std::optional<double> Planner::known_number(ValueId value) const {
 Plan Planner::make() {
   if (plan_.options.cache != nullptr) hashes_ = graph_.value_hashes();  // before constants are released
   find_constants();
+  if (plan_.options.checked) plan_.graph = graph_;
   find_needed();
   bind_inputs();
   std::vector<Group> groups = make_groups(*this);
@@ -128,6 +131,7 @@ Plan Planner::make() {
   plan_outputs();
   find_lifetimes();
   replace_inputs();
+  if (plan_.options.checked) keep_values();
   assign_memory(plan_);
   return std::move(plan_);
 }
@@ -159,7 +163,9 @@ void Planner::plan_pending(ValueId value) {
   const std::string node = step_node_, operators = step_operators_;
   const double flops = step_flops_;
   const std::size_t constants = std::exchange(step_constants_, 0);
+  const std::vector<int> nodes = step_nodes_;
   plan_group(group);
+  step_nodes_ = nodes;
   step_node_ = node;
   step_operators_ = operators;
   step_flops_ = flops;
@@ -173,7 +179,12 @@ void Planner::plan_group(const Group& group) {
     throw Error(ErrorCode::kUnsupported, node.opaque_reason.empty() ? "an operator is not known" : node.opaque_reason,
                 where.empty() ? where : "node \"" + where + "\"");
   describe(group);
+  step_nodes_ = group.nodes;
   if (group.view) return plan_view(group);
+  if (std::any_of(group.nodes.begin(), group.nodes.end(), [&](int n) { return instead(n) == Instead::kReference; })) {
+    for (const int n : group.nodes) plan_reference(n, false);
+    return;
+  }
   if (group.taken) return static_cast<NodePlan&>(*group.taken).emit(*this, group.result);
   if (group.chain) {
     const Chain& chain = *group.chain;
@@ -186,12 +197,12 @@ void Planner::plan_group(const Group& group) {
 }
 
 // One node: each output by its own denotation, or the whole node by the interpreter.
-void Planner::plan_reference(int n) {
+void Planner::plan_reference(int n, bool may_generate) {
   const auto& node = graph_.nodes()[n];
   std::vector<ValueId> operands;
   for (const ValueId i : node->inputs) operands.push_back(i);
   const Definition definition = define(*node);
-  bool tiled = definition.has_denotation();
+  bool tiled = may_generate && definition.has_denotation();
   for (std::size_t o = 0; o < node->outputs.size() && tiled; ++o) {
     if (node->outputs[o] == kNoValue || !places_[node->outputs[o]].empty()) continue;
     const Output& output = definition.outputs()[o];
@@ -354,6 +365,30 @@ void Planner::find_lifetimes() {
     if (step.scratch >= 0) use(step.scratch, static_cast<int>(n));
   }
   for (const int s : plan_.outputs) use(s, static_cast<int>(plan_.steps.size()));
+}
+
+std::optional<Instead> Planner::instead(int node) const {
+  const auto found = plan_.options.instead.find(node);
+  if (found == plan_.options.instead.end()) return std::nullopt;
+  return found->second;
+}
+
+// Says where values lie, and lets them stay there to the end unless that takes too much memory.
+void Planner::keep_values() {
+  constexpr std::size_t kMostBytes = std::size_t{4} << 30;
+  for (ValueId v = 0; v < graph_.value_count(); ++v)
+    for (std::size_t p = 0; p < places_[v].size(); ++p)
+      plan_.values.push_back({v, places_[v][p].second, places_[v][p].first, p > 0});
+  plan_.values.insert(plan_.values.end(), values_in_rooms_.begin(), values_in_rooms_.end());
+  std::size_t bytes = 0;
+  for (const Storage& s : plan_.storages)
+    if (s.kind == Storage::Kind::kArena && s.part_of < 0) bytes += s.bytes;
+  if (bytes > kMostBytes) return;
+  for (const PlannedValue& v : plan_.values) {
+    int s = v.storage;
+    while (plan_.storages[s].part_of >= 0) s = plan_.storages[s].part_of;
+    if (plan_.storages[s].first >= 0) plan_.storages[s].last = static_cast<int>(plan_.steps.size());
+  }
 }
 
 // Outputs that a step computes element by element from what they replace, which nothing reads later, lie there.

@@ -94,6 +94,8 @@ class Planner {
   };
   std::optional<Room> room(ValueId value, bool bounded);
   bool is_in_room(ValueId value) const { return housed_.contains(value); }
+  // What a failed check says to compute a node by; nothing: its kernel.
+  std::optional<Instead> instead(int node) const;
   // Says that a value lies where another one does (same bytes).
   void alias(ValueId value, int storage, Layout layout);
   int add_constant(Tensor tensor);
@@ -140,7 +142,8 @@ class Planner {
   void plan_outputs();
   void find_lifetimes();
   void replace_inputs();
-  void plan_reference(int node);
+  void plan_reference(int node, bool may_generate = true);
+  void keep_values();
   // Adds a step if the expression is a running sum; false if it is none.
   bool add_prefix(const Element& element, const Indices& position, ValueId result, const std::vector<ValueId>& operands);
   void describe(const Group& group);
@@ -167,6 +170,8 @@ class Planner {
   };
   std::map<ValueId, ChannelsOf> rooms_;
   std::set<ValueId> housed_;
+  std::vector<PlannedValue> values_in_rooms_;
+  std::vector<int> step_nodes_;
   std::string step_node_, step_operators_;
   double step_flops_ = 0;
   std::size_t step_constants_ = 0;  // bytes that the next step reads beside its inputs

@@ -142,6 +142,8 @@ std::optional<Planner::Room> Planner::room(ValueId value, bool bounded) {
   storage.part_at = static_cast<std::size_t>(of.first) * sizeof(float);
   plan_.storages.push_back(std::move(storage));
   housed_.insert(value);
+  values_in_rooms_.push_back(
+      {value, static_cast<int>(plan_.storages.size()) - 1, kChannelsLast, false, info(of.whole).sizes[1], of.low, of.high});
   return Room{static_cast<int>(plan_.storages.size()) - 1, info(of.whole).sizes[1], of.low, of.high};
 }
 
@@ -235,6 +237,7 @@ int Planner::add_scratch(std::size_t bytes) {
 
 Step& Planner::add_step(std::unique_ptr<Kernel> kernel, std::vector<int> inputs, std::vector<int> outputs) {
   Step step;
+  if (plan_.options.checked) step.nodes = step_nodes_;
   step.node = step_node_;
   step.operators = step_operators_;
   step.flops = step_flops_;

@@ -67,6 +67,17 @@ std::vector<Tensor> PlanRunner::run(std::span<const Tensor> inputs) {
   return advance(std::move(own));
 }
 
+std::vector<Tensor> PlanRunner::run_observed(std::span<const Tensor> inputs, const Observe& observe) {
+  std::vector<Tensor> outputs;
+  for (const TensorType& type : plan_.output_types) outputs.emplace_back(type.type, values(type.shape));
+  const LibrariesOnOneThread alone;
+  const Workers workers(plan_.options.threads, plan_.options.piece_nanoseconds);
+  std::unique_ptr<Execution> execution = take();
+  execute(*execution, workers, inputs, outputs, observe);
+  give_back(std::move(execution));
+  return outputs;
+}
+
 std::vector<Tensor> PlanRunner::advance(std::vector<Tensor> inputs) {
   std::vector<Tensor> outputs(plan_.outputs.size());
   for (std::size_t o = 0; o < outputs.size(); ++o) {
@@ -109,8 +120,8 @@ void PlanRunner::run_step(Execution& e, std::size_t number, const Workers& worke
   e.seconds[number] = work_seconds(plan_.options.threads) - start;
 }
 
-void PlanRunner::execute(Execution& e, const Workers& workers, std::span<const Tensor> inputs,
-                         std::span<Tensor> outputs) const {
+void PlanRunner::execute(Execution& e, const Workers& workers, std::span<const Tensor> inputs, std::span<Tensor> outputs,
+                         const Observe& observe) const {
   for (std::size_t s = 0; s < plan_.storages.size(); ++s) {
     const Storage& storage = plan_.storages[s];
     if (storage.kind == Storage::Kind::kInput) e.addresses[s] = const_cast<std::byte*>(inputs[storage.number].bytes().data());
@@ -127,6 +138,7 @@ void PlanRunner::execute(Execution& e, const Workers& workers, std::span<const T
   for (std::size_t n = 0; n < plan_.steps.size(); ++n) {
     run_checkpoint();
     run_step(e, n, workers);
+    if (observe) observe(n, e.addresses);
   }
   for (std::size_t o = 0; o < outputs.size(); ++o) {
     const int s = plan_.outputs[o];

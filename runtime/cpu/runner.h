@@ -1,6 +1,7 @@
 // Executing a plan: the memory that its values lie in, the times of its steps, and who may run beside whom.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -41,6 +42,9 @@ class PlanRunner {
   std::vector<Tensor> advance(std::vector<Tensor> inputs);
   // Into tensors of the right types and sizes that nothing shares.
   void run_into(std::span<const Tensor> inputs, std::span<Tensor> outputs);
+  // After each step `observe` gets its number and where each storage lies; all lie elsewhere in the next run.
+  using Observe = std::function<void(std::size_t step, std::span<std::byte* const> addresses)>;
+  std::vector<Tensor> run_observed(std::span<const Tensor> inputs, const Observe& observe);
   // With tensors that come and go: see runtime/stream.h.
   void stream(TensorStream& tensors);
   const Plan& plan() const { return plan_; }
@@ -56,7 +60,8 @@ class PlanRunner {
   std::unique_ptr<Execution> take();
   void give_back(std::unique_ptr<Execution> execution);
   void run_step(Execution& execution, std::size_t number, const Workers& workers) const;
-  void execute(Execution& execution, const Workers& workers, std::span<const Tensor> inputs, std::span<Tensor> outputs) const;
+  void execute(Execution& execution, const Workers& workers, std::span<const Tensor> inputs, std::span<Tensor> outputs,
+               const Observe& observe = {}) const;
 
   Plan plan_;
   std::unique_ptr<Uses> uses_;  // for streams: made when the first one runs

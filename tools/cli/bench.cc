@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <iomanip>
+#include <iostream>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <sstream>
 
+#include "runtime/checked_kernels.h"
 #include "tools/cli/command.h"
 
 namespace rewright::cli {
@@ -16,6 +18,7 @@ struct Options {
   std::string device = "cpu", seconds = "5s";
   MathClass math = MathClass::kReassociates;
   KernelChoice kernels = KernelChoice::kEstimated;
+  bool check_kernels = false;
 };
 
 double quantile(std::vector<double> values, double q) {
@@ -57,22 +60,35 @@ int bench_command(const Options& options) {
   timing.max_seconds = std::max(2 * timing.min_seconds, 10.0);
   timing.seed = options.common.seed;
   timing.cancel = interruption.token();
+  timing.check_kernels = options.check_kernels;
   const std::vector<std::vector<double>> seconds = device->time_graphs(graphs, timing);
   nlohmann::json models = nlohmann::json::array(), ratios = nlohmann::json::array();
+  if (options.check_kernels)
+    for (std::size_t m = 0; m < graphs.size(); ++m) {
+      const CheckedRun run =
+          device->run_checked(graphs[m], random_inputs(graphs[m], {}, options.common.seed), CheckExtent().seconds);
+      for (const std::string& fault : run.faults)
+        std::cerr << "rewright: warning: " << options.models[m] << ": " << fault << "\n";
+      report_kernels(options.common, options.device, run, models.emplace_back(nlohmann::json::object()));
+    }
   std::ostringstream text;
   text << std::fixed << "model, " << options.device << ", " << seconds[0].size() << " rounds\n";
   for (std::size_t m = 0; m < graphs.size(); ++m) {
     const double median = quantile(seconds[m], 0.5), low = quantile(seconds[m], 0.1), high = quantile(seconds[m], 0.9);
-    models.push_back({{"path", options.models[m]},
-                      {"median_ms", median * 1e3},
-                      {"p10_ms", low * 1e3},
-                      {"p90_ms", high * 1e3},
-                      {"p95_ms", quantile(seconds[m], 0.95) * 1e3},
-                      {"p99_ms", quantile(seconds[m], 0.99) * 1e3},
-                      {"min_ms", quantile(seconds[m], 0) * 1e3},
-                      {"max_ms", quantile(seconds[m], 1) * 1e3},
-                      {"mean_ms", mean(seconds[m]) * 1e3},
-                      {"per_second", 1 / median}});
+    nlohmann::json facts({{"path", options.models[m]},
+                          {"median_ms", median * 1e3},
+                          {"p10_ms", low * 1e3},
+                          {"p90_ms", high * 1e3},
+                          {"p95_ms", quantile(seconds[m], 0.95) * 1e3},
+                          {"p99_ms", quantile(seconds[m], 0.99) * 1e3},
+                          {"min_ms", quantile(seconds[m], 0) * 1e3},
+                          {"max_ms", quantile(seconds[m], 1) * 1e3},
+                          {"mean_ms", mean(seconds[m]) * 1e3},
+                          {"per_second", 1 / median}});
+    if (options.check_kernels)
+      models[m].update(facts);
+    else
+      models.push_back(std::move(facts));
     text << "  " << options.models[m] << "  " << std::setprecision(3) << median * 1e3 << " ms (" << low * 1e3 << " to "
          << high * 1e3 << "), " << std::setprecision(1) << 1 / median << " a second";
     if (m > 0) {  // times of one round are neighbours in time: their ratios hold while the machine's speed drifts
@@ -103,6 +119,7 @@ CLI::App* add_bench(CLI::App& program, Run& run) {
       ->type_name("NAME=SIZES");
   add_choice(*command, "--math", o.math, math_choices(), "what the device may change in floating point, as in optimize");
   add_kernels_option(*command, o.kernels);
+  add_check_kernels(*command, o.check_kernels);
   command->add_option("--seconds", o.seconds, "how long to measure")->capture_default_str();
   command->callback([options, &run] { run = [options] { return bench_command(*options); }; });
   return command;

@@ -52,6 +52,23 @@ void add_kernels_option(CLI::App& command, KernelChoice& kernels) {
              std::string(option_called(optimization_options(), "kernels").description));
 }
 
+void add_check_kernels(CLI::App& command, bool& check_kernels) {
+  command.add_flag("--check-kernels", check_kernels,
+                   "compare elements of each step's result with the operators' definitions, and compute a step that differs in "
+                   "another way (device cpu)");
+}
+
+void report_kernels(const CommonOptions& common, const std::string& device, const CheckedRun& run, nlohmann::json& report) {
+  report["kernels"] = {{"steps", run.steps}, {"checked", run.checked}, {"elements", run.elements}, {"faults", run.faults}};
+  const std::string steps = std::to_string(run.checked) + " of " + std::to_string(run.steps) + " steps";
+  if (device != "cpu")
+    say(common, "kernels: device " + device + " does not compare them\n");
+  else
+    say(common, "kernels: " + steps + " compared with the operators' definitions at " + std::to_string(run.elements) +
+                    " elements: " + (run.faults.empty() ? "none differs" : std::to_string(run.faults.size()) + " differ") +
+                    "\n");
+}
+
 Tensor read_tensor(const std::string& file) {
   if (file.ends_with(".npy")) return read_npy(file);
   if (file.ends_with(".pb")) return read_tensor_proto(file);

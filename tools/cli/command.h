@@ -90,6 +90,9 @@ int thread_count(const CommonOptions& common);
 
 // --kernels estimated|cached|measured, for commands that run models on the CPU.
 void add_kernels_option(CLI::App& command, KernelChoice& kernels);
+// --check-kernels, and a line of what was compared, also in `report` as "kernels".
+void add_check_kernels(CLI::App& command, bool& check_kernels);
+void report_kernels(const CommonOptions& common, const std::string& device, const CheckedRun& run, nlohmann::json& report);
 // Reads a tensor from a .npy or .pb file.
 Tensor read_tensor(const std::string& file);
 // NAME=FILE pairs of --input.

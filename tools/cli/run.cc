@@ -25,7 +25,7 @@ struct Options {
   std::vector<std::string> inputs;
   std::string budget;
   MathClass math = MathClass::kReassociates;
-  bool profile = false;
+  bool profile = false, check_kernels = false;
   KernelChoice kernels = KernelChoice::kEstimated;
 };
 
@@ -169,6 +169,7 @@ bool is_profiled(const Options& options) { return options.profile || !options.tr
 
 std::vector<Datum> run_in_onnxruntime(const Options& options, const Graph& graph, const std::vector<Datum>& inputs) {
   if (is_profiled(options)) throw Error(ErrorCode::kUsage, "--profile and --trace are for --device cpu");
+  if (options.check_kernels) throw Error(ErrorCode::kUsage, "--check-kernels is for --device cpu");
   const std::vector<Tensor> results =
       make_device(options.device, thread_count(options.common), options.math)->run(graph, tensors_of(inputs));
   return {results.begin(), results.end()};
@@ -181,6 +182,7 @@ std::unique_ptr<Session> prepare(const Options& options, Graph graph, const Time
                                        .kernels = options.kernels,
                                        .plan_cache = options.plan_cache,
                                        .checkpoint = [&limit] { limit.check(); }};
+  if (options.device == "cpu" && options.check_kernels) return prepare_session(checking_cpu_backend(), graph, session_options);
   const bool whole = std::none_of(graph.nodes().begin(), graph.nodes().end(), is_opaque);
   if (options.device == "cpu" && whole) return prepare_on_cpu(std::move(graph), session_options);
   return prepare_session(find_backend(options.device, options.math), graph, session_options);
@@ -257,6 +259,11 @@ int run_command(const Options& options) {
     report["cpu_ms"] = {{"load", loaded - start}, {"prepare", prepared - loaded}, {"run", cpu_milliseconds() - prepared}};
     report["resident_bytes"] = memory_of_process("VmHWM:") - resident;
     for (const std::string& warning : session->warnings()) std::cerr << "rewright: warning: " << warning << "\n";
+    if (options.check_kernels) {
+      const CheckedKernels counts = checked_kernels(*session);
+      report_kernels(options.common, options.device, {{}, session->warnings(), counts.steps, counts.checked, counts.elements},
+                     report);
+    }
     if (is_profiled(options)) profile(options, *session, inputs, report);
   }
   report["outputs"] = write_outputs(options, outline, outputs);
@@ -286,6 +293,7 @@ CLI::App* add_run(CLI::App& program, Run& run) {
       *command, "--math", o.math, math_choices(),
       "exact: no convolutions by Winograd's or Fourier's transforms, which round more; fast: GPUs may round factors to TF32");
   add_kernels_option(*command, o.kernels);
+  add_check_kernels(*command, o.check_kernels);
   command->add_flag("--profile", o.profile, "print time, FLOPs and bytes of each operator");
   command->add_option("--trace", o.trace, "write the operators' times in Chrome's trace format")->type_name("FILE.json");
   command->callback([options, &run] { run = [options] { return run_command(*options); }; });

@@ -121,7 +121,7 @@ class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
     if (options.convolution) return *options.convolution;
     ConvolutionMethod estimate = fastest_convolution(picture, options.isa, options.transformed_convolutions);
     if (picture.group == picture.channels) return estimate;
-    if (estimate == ConvolutionMethod::kLibrary && choose_convolution(shape_, true, attributes({}), options.isa).slow)
+    if (estimate == ConvolutionMethod::kLibrary && choose_convolution(shape_, true, without_additions(), options.isa).slow)
       estimate = ConvolutionMethod::kDirect;
     if (estimate == ConvolutionMethod::kLibrary && pays_to_share_weights(picture, options.threads))
       estimate = ConvolutionMethod::kDirect;
@@ -274,10 +274,10 @@ class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
     const Epilogue whole_epilogue = epilogue_;
     const RowLoops::Unary function = epilogue_.take_last_function(planner.options().isa);
     // First without additions, to learn the layouts; what they add then comes in the result's.
-    ConvolutionPrimitive p = choose_convolution(shape_, bias, attributes({}), planner.options().isa);
+    ConvolutionPrimitive p = choose_convolution(shape_, bias, without_additions(), planner.options().isa);
     const Layout x_layout = *layout_of(p.source, shape_.x), y_layout = *layout_of(p.result, shape_.y);
     const std::vector<memory::desc> additions(epilogue_.additions().size(), p.result);
-    if (!additions.empty()) p = describe_convolution(shape_, p.source, any_weights, bias, p.result, attributes(additions));
+    if (!additions.empty()) p = describe_convolution(shape_, p.source, any_weights, bias, p.result, &epilogue_);
 
     std::optional<ConvolutionCut> parts;
     if (constant_weights_) parts = ConvolutionCut::make(shape_, epilogue_, planner.options(), p, x_layout, y_layout, bias);
@@ -323,16 +323,15 @@ class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
     if (in_parts) {
       kernel = parts->kernel(planner.options().threads, arguments, owned, function);
     } else {
-      kernel = std::make_unique<DnnlKernel>(p.primitive, p.scratchpad, std::move(arguments), std::move(owned));
+      kernel = library_kernel(p, shape_, epilogue_, std::move(arguments), std::move(owned));
       if (function != nullptr) kernel = followed_by(std::move(kernel), function, stored_elements(shape_.y, y_layout));
     }
     planner.add_step(std::move(kernel), std::move(inputs), {target});
     return true;
   }
 
-  dnnl::primitive_attr attributes(const std::vector<memory::desc>& additions) const {
-    return convolution_attributes(epilogue_, additions);
-  }
+  // What follows, to choose layouts by: where tensors are added, these say in which they are to come.
+  const Epilogue* without_additions() const { return epilogue_.additions().empty() ? &epilogue_ : nullptr; }
 
   bool has_shift() const {
     return std::any_of(epilogue_.affine()->shift.begin(), epilogue_.affine()->shift.end(), [](double v) { return v != 0; });
@@ -388,7 +387,7 @@ std::unique_ptr<NodePlan> plan_convolution(Planner& planner, const Node& node, b
   const bool constant = planner.constant(node.inputs[1]) && bias_is_constant;
   try {
     const memory::desc any_weights(s.weights().get_dims(), memory::data_type::f32, memory::format_tag::any);
-    describe_convolution(s, dnnl_any(s.x), any_weights, false, dnnl_any(s.y), user_scratchpad());
+    describe_convolution(s, dnnl_any(s.x), any_weights, false, dnnl_any(s.y), nullptr);
   } catch (const dnnl::error&) {
     return nullptr;
   }

@@ -84,10 +84,7 @@ void ConvolutionCut::divide(std::int64_t count, std::int64_t pictures) {
 bool ConvolutionCut::describe_parts(const ConvolutionPrimitive& whole) {
   const memory::desc any_weights(shape_.weights().get_dims(), memory::data_type::f32, memory::format_tag::any);
   const auto part = [&](const ConvolutionShape& own, const memory::desc& weights) {
-    const memory::desc y = dnnl_desc(own.y, y_layout_);
-    const std::vector<memory::desc> additions(epilogue_.additions().size(), y);
-    return describe_convolution(own, dnnl_desc(own.x, x_layout_), weights, bias_, y,
-                                convolution_attributes(epilogue_, additions));
+    return describe_convolution(own, dnnl_desc(own.x, x_layout_), weights, bias_, dnnl_desc(own.y, y_layout_), &epilogue_);
   };
   const auto serves = [&](const memory::desc& weights) {
     primitives_.clear();
@@ -130,7 +127,7 @@ std::unique_ptr<Kernel> ConvolutionCut::kernel(int threads, const std::vector<Dn
       a.desc = a.dnnl_number == DNNL_ARG_SRC ? primitive.source : primitive.result;
       if (a.input > 0) piece.inputs[static_cast<std::size_t>(a.input)] = piece.output;  // what is added
     }
-    piece.kernel = std::make_unique<DnnlKernel>(primitive.primitive, primitive.scratchpad, std::move(own), owned);
+    piece.kernel = library_kernel(primitive, shapes_[n], epilogue_, std::move(own), owned);
     pieces.push_back(std::move(piece));
   }
   return std::make_unique<PiecesKernel>(std::move(pieces), threads, function, plain ? shape_.x[1] : 0, x_rows_);

@@ -166,6 +166,8 @@ class FourierConvolution final : public Kernel {
     y_points_ = apart(together_ * 2 * y_stride_);
   }
 
+  std::string source() const override { return "a kernel of Rewright (Fourier's transform)"; }
+  double rounding() const override { return 16; }
   std::size_t scratch_bytes() const override {
     return sizeof(float) * static_cast<std::size_t>(tiles_.points() * (x_points_ + y_points_) + threads_ * tiles_.work());
   }
@@ -240,6 +242,8 @@ class FourierDepthwise final : public Kernel {
         });
   }
 
+  std::string source() const override { return "a kernel of Rewright (Fourier's transform)"; }
+  double rounding() const override { return 16; }
   std::size_t scratch_bytes() const override { return sizeof(float) * static_cast<std::size_t>(threads_ * each()); }
 
   void run(const Call& call) const override {

@@ -1,6 +1,8 @@
 #include "runtime/cpu/convolution/library_convolution.h"
 
 #include <algorithm>
+#include <string_view>
+#include <type_traits>
 
 namespace rewright::cpu {
 
@@ -80,35 +82,135 @@ std::optional<ConvolutionShape> read_convolution(const Planner& planner, const N
   return s;
 }
 
-ConvolutionPrimitive describe_convolution(const ConvolutionShape& s, const memory::desc& source, const memory::desc& weights,
-                                          bool bias, const memory::desc& result, const dnnl::primitive_attr& attributes) {
-  const memory::desc b = bias ? memory::desc({s.y[1]}, memory::data_type::f32, memory::format_tag::a) : memory::desc();
-  const auto finish = [](const auto& d, auto primitive) {
-    const std::string_view name = d.impl_info_str();
-    const bool reference = name.find("ref") != name.npos, slow = reference || name.find("gemm") != name.npos;
-    return ConvolutionPrimitive{
-        std::move(primitive), d.src_desc(), d.weights_desc(), d.dst_desc(), d.scratchpad_desc(), reference, slow};
-  };
-  if (s.transposed) {
-    const dnnl::deconvolution_forward::primitive_desc d(dnnl_engine(), dnnl::prop_kind::forward_inference,
-                                                        dnnl::algorithm::deconvolution_direct, source, weights, b, result,
-                                                        s.strides, s.dilations, s.pads_begin, s.pads_end, attributes);
-    return finish(d, dnnl::deconvolution_forward(d));
-  }
-  const dnnl::convolution_forward::primitive_desc d(dnnl_engine(), dnnl::prop_kind::forward_inference,
-                                                    dnnl::algorithm::convolution_direct, source, weights, b, result, s.strides,
-                                                    s.dilations, s.pads_begin, s.pads_end, attributes);
-  return finish(d, dnnl::convolution_forward(d));
+namespace {
+
+// oneDNN 3.2's kernel for transposed convolutions with strides adds the bias and applies what follows once for every block of
+// input channels, on AVX2 and AVX-512 alike. Its sums are right.
+bool repeats_its_epilogue(const ConvolutionShape& s, std::string_view name) {
+  const bool strided = std::any_of(s.strides.begin(), s.strides.end(), [](std::int64_t step) { return step > 1; });
+  return s.transposed && (strided || name.find("strided") != name.npos) && name.find("brg") != name.npos;
 }
 
-dnnl::primitive_attr convolution_attributes(const Epilogue& epilogue, const std::vector<memory::desc>& additions) {
-  dnnl::primitive_attr result = user_scratchpad();
-  if (!additions.empty() || epilogue.additions().empty()) result.set_post_ops(epilogue.post_ops(additions));
+template <class Description>
+ConvolutionPrimitive described_by(const ConvolutionShape& s, const memory::desc& source, const memory::desc& weights,
+                                  const memory::desc& bias, const memory::desc& result, const dnnl::primitive_attr& attributes,
+                                  dnnl::algorithm algorithm, bool& repeats) {
+  const Description d(dnnl_engine(), dnnl::prop_kind::forward_inference, algorithm, source, weights, bias, result, s.strides,
+                      s.dilations, s.pads_begin, s.pads_end, attributes);
+  const std::string_view name = d.impl_info_str();
+  const bool reference = name.find("ref") != name.npos, slow = reference || name.find("gemm") != name.npos;
+  repeats = repeats_its_epilogue(s, name);
+  const dnnl::primitive primitive = [&]() -> dnnl::primitive {
+    if constexpr (std::is_same_v<Description, dnnl::deconvolution_forward::primitive_desc>)
+      return dnnl::deconvolution_forward(d);
+    else
+      return dnnl::convolution_forward(d);
+  }();
+  return {primitive, d.src_desc(), d.weights_desc(), d.dst_desc(), d.scratchpad_desc(), reference, slow};
+}
+
+}  // namespace
+
+ConvolutionPrimitive describe_convolution(const ConvolutionShape& s, const memory::desc& source, const memory::desc& weights,
+                                          bool bias, const memory::desc& result, const Epilogue* epilogue) {
+  const memory::desc b = bias ? memory::desc({s.y[1]}, memory::data_type::f32, memory::format_tag::a) : memory::desc();
+  dnnl::primitive_attr attributes = user_scratchpad();
+  const bool more = epilogue != nullptr && !epilogue->operations().empty();
+  if (more) attributes.set_post_ops(epilogue->post_ops(std::vector<memory::desc>(epilogue->additions().size(), result)));
+  bool repeats = false;
+  if (!s.transposed)
+    return described_by<dnnl::convolution_forward::primitive_desc>(s, source, weights, b, result, attributes,
+                                                                   dnnl::algorithm::convolution_direct, repeats);
+  const auto transposed = [&](const memory::desc& with_bias, const dnnl::primitive_attr& with) {
+    return described_by<dnnl::deconvolution_forward::primitive_desc>(s, source, weights, with_bias, result, with,
+                                                                     dnnl::algorithm::deconvolution_direct, repeats);
+  };
+  ConvolutionPrimitive whole = transposed(b, attributes);
+  if (!repeats || !(bias || more)) return whole;
+  ConvolutionPrimitive bare = transposed(memory::desc(), user_scratchpad());
+  bare.bare = true;
+  return bare;
+}
+
+namespace {
+
+// One kernel after the other, on the same memory.
+class TwoKernels final : public Kernel {
+ public:
+  TwoKernels(std::unique_ptr<Kernel> first, std::unique_ptr<Kernel> second)
+      : first_(std::move(first)), second_(std::move(second)) {}
+  void run(const Call& call) const override {
+    first_->run(call);
+    second_->run(call);
+  }
+  std::size_t scratch_bytes() const override { return std::max(first_->scratch_bytes(), second_->scratch_bytes()); }
+  std::string source() const override { return first_->source(); }
+
+ private:
+  std::unique_ptr<Kernel> first_, second_;
+};
+
+// The elements of a result whose channels stand last, as rows that a bias is added to: some pixels each, so that few channels
+// fill vectors, too.
+memory::desc rows_of_pixels(const Sizes& y, bool one_pixel, std::int64_t& pixels) {
+  constexpr std::int64_t kLongEnough = 256, kMostPixels = 64;
+  const std::int64_t all = element_count(y) / y[1];
+  pixels = 1;
+  for (std::int64_t p = 2; !one_pixel && p <= std::min(all, kMostPixels) && pixels * y[1] < kLongEnough; ++p)
+    if (all % p == 0) pixels = p;
+  return memory::desc({all / pixels, pixels * y[1]}, memory::data_type::f32, memory::format_tag::ab);
+}
+
+Tensor repeated_bias(const Tensor* bias, std::int64_t channels, std::int64_t times) {
+  Tensor result(DataType::kFloat, {channels * times});
+  float* to = result.mutable_data<float>().data();
+  for (std::int64_t t = 0; t < times; ++t, to += channels)
+    if (bias != nullptr)
+      std::copy_n(reinterpret_cast<const float*>(bias->bytes().data()), channels, to);
+    else
+      std::fill_n(to, channels, 0.0f);
   return result;
 }
 
-ConvolutionPrimitive choose_convolution(const ConvolutionShape& shape, bool bias, const dnnl::primitive_attr& attributes,
-                                        Isa isa) {
+}  // namespace
+
+std::unique_ptr<Kernel> library_kernel(const ConvolutionPrimitive& described, const ConvolutionShape& shape,
+                                       const Epilogue& epilogue, std::vector<DnnlKernel::Argument> arguments,
+                                       std::vector<DnnlKernel::Owned> owned) {
+  if (!described.bare)
+    return std::make_unique<DnnlKernel>(described.primitive, described.scratchpad, std::move(arguments), std::move(owned));
+  const auto is_sum = [](const auto& a) {
+    return a.dnnl_number == DNNL_ARG_SRC || a.dnnl_number == DNNL_ARG_DST || a.dnnl_number == DNNL_ARG_WEIGHTS;
+  };
+  const auto bias = std::find_if(owned.begin(), owned.end(), [](const auto& o) { return o.dnnl_number == DNNL_ARG_BIAS; });
+  const bool given =
+      std::any_of(arguments.begin(), arguments.end(), [](const auto& a) { return a.dnnl_number == DNNL_ARG_BIAS; });
+  std::int64_t pixels = 1;
+  const memory::desc rows = rows_of_pixels(shape.y, given, pixels);
+  const memory::desc row({1, pixels * shape.y[1]}, memory::data_type::f32, memory::format_tag::ab);
+  std::vector<DnnlKernel::Argument> of_sum, of_rest{{DNNL_ARG_SRC_0, rows, -1, 0}, {DNNL_ARG_DST, rows, -1, 0}};
+  for (const DnnlKernel::Argument& a : arguments) {
+    if (is_sum(a))
+      of_sum.push_back(a);
+    else if (a.dnnl_number == DNNL_ARG_BIAS)
+      of_rest.push_back({DNNL_ARG_SRC_1, row, a.input, -1});
+    else
+      of_rest.push_back({a.dnnl_number, rows, a.input, -1});
+  }
+  std::vector<DnnlKernel::Owned> rest_owned;
+  if (!given)
+    rest_owned.push_back(
+        {DNNL_ARG_SRC_1, row, repeated_bias(bias == owned.end() ? nullptr : &bias->bytes, shape.y[1], pixels)});
+  std::erase_if(owned, [&](const auto& o) { return !is_sum(o); });
+  dnnl::primitive_attr attributes = user_scratchpad();
+  attributes.set_post_ops(epilogue.post_ops(std::vector<memory::desc>(epilogue.additions().size(), rows)));
+  const dnnl::binary::primitive_desc rest(dnnl_engine(), dnnl::algorithm::binary_add, rows, row, rows, attributes);
+  return std::make_unique<TwoKernels>(
+      std::make_unique<DnnlKernel>(described.primitive, described.scratchpad, std::move(of_sum), std::move(owned)),
+      std::make_unique<DnnlKernel>(dnnl::binary(rest), rest.scratchpad_desc(), std::move(of_rest), std::move(rest_owned)));
+}
+
+ConvolutionPrimitive choose_convolution(const ConvolutionShape& shape, bool bias, const Epilogue* epilogue, Isa isa) {
   const memory::desc any_weights(shape.weights().get_dims(), memory::data_type::f32, memory::format_tag::any);
   std::vector<std::pair<memory::desc, memory::desc>> candidates;
   const memory::desc any_x = dnnl_any(shape.x), any_y = dnnl_any(shape.y);
@@ -121,8 +223,9 @@ ConvolutionPrimitive choose_convolution(const ConvolutionShape& shape, bool bias
   std::optional<ConvolutionPrimitive> found;
   for (const auto& [x, y] : candidates) {
     try {
-      ConvolutionPrimitive p = describe_convolution(shape, x, any_weights, bias, y, attributes);
+      ConvolutionPrimitive p = describe_convolution(shape, x, any_weights, bias, y, epilogue);
       if (!layout_of(p.source, shape.x) || !layout_of(p.result, shape.y)) continue;
+      if (p.bare && !layout_of(p.result, shape.y)->channels_last()) continue;
       if (!p.reference) return p;
       if (!found) found = std::move(p);
     } catch (const dnnl::error&) {

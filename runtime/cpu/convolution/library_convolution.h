@@ -31,21 +31,26 @@ struct ConvolutionPrimitive {
   dnnl::memory::desc source, weights, result, scratchpad;
   bool reference = false;  // oneDNN has plain loops for this only
   bool slow = false;       // these, or products of rearranged copies of the picture
+  bool bare = false;       // adds no bias and does nothing that follows: a second primitive has to
 };
 
-// Throws dnnl::error where the library has none.
+// With a bias if `bias` says so, and with what follows (null: nothing). Tensors that are added lie as the result does. Throws
+// dnnl::error where the library has none.
 ConvolutionPrimitive describe_convolution(const ConvolutionShape& shape, const dnnl::memory::desc& source,
                                           const dnnl::memory::desc& weights, bool bias, const dnnl::memory::desc& result,
-                                          const dnnl::primitive_attr& attributes);
-// With what stands behind the convolution; what is added comes in these descriptions.
-dnnl::primitive_attr convolution_attributes(const Epilogue& epilogue, const std::vector<dnnl::memory::desc>& additions);
+                                          const Epilogue* epilogue);
+
+// Executes what was described, and what a bare primitive leaves to be done. The bias and the additions are among the arguments
+// or owned, as one primitive would have them.
+std::unique_ptr<Kernel> library_kernel(const ConvolutionPrimitive& described, const ConvolutionShape& shape,
+                                       const Epilogue& epilogue, std::vector<DnnlKernel::Argument> arguments,
+                                       std::vector<DnnlKernel::Owned> owned);
 
 constexpr std::int64_t kFewChannels = 8;  // of a network's input: oneDNN has convolutions for them
 
 // Layouts of input and result, the most wanted first; the first for which oneDNN has more than plain loops. Channels last
 // measures best with both AVX2 and AVX-512, and one layout everywhere saves changes between layouts.
-ConvolutionPrimitive choose_convolution(const ConvolutionShape& shape, bool bias, const dnnl::primitive_attr& attributes,
-                                        Isa isa);
+ConvolutionPrimitive choose_convolution(const ConvolutionShape& shape, bool bias, const Epilogue* epilogue, Isa isa);
 
 // A convolution with constant weights, cut into convolutions of rows.
 class ConvolutionCut {

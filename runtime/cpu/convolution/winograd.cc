@@ -66,6 +66,8 @@ class WinogradConvolution final : public Kernel {
     threads_ = threads;
   }
 
+  std::string source() const override { return "a kernel of Rewright (Winograd's method)"; }
+  double rounding() const override { return 64; }
   std::size_t scratch_bytes() const override {
     return sizeof(float) * static_cast<std::size_t>((by_block_ ? threads_ : 1) * block_elements());
   }

@@ -70,6 +70,7 @@ class RowsKernel final : public Kernel {
     for (const Piece& p : pieces_) bytes_ = std::max(bytes_, (p.kernel->scratch_bytes() + 63) / 64 * 64);
   }
   std::size_t scratch_bytes() const override { return bytes_ * static_cast<std::size_t>(threads_); }
+  std::string source() const override { return pieces_.front().kernel->source(); }
   void run(const Call& call) const override {
     call.workers.share(static_cast<std::int64_t>(pieces_.size()), [&](std::int64_t n, int thread) {
       const Workers alone(1);

@@ -53,6 +53,7 @@ class BlasKernel final : public Kernel {
         a_(*blas_matrix(p_.a, p_.m, p_.k)),
         b_(*blas_matrix(p_.b, p_.k, p_.n)) {}
 
+  std::string source() const override { return blas_version_text(); }
   void run(const Call& call) const override {
     const T* a = reinterpret_cast<const T*>(call.inputs[0]) + p_.a.offset;
     const T* b = reinterpret_cast<const T*>(call.inputs[1]) + p_.b.offset;
@@ -102,6 +103,11 @@ class BlasKernel final : public Kernel {
 }  // namespace
 
 bool blas_reads(const Matrix& m, std::int64_t rows, std::int64_t columns) { return blas_matrix(m, rows, columns).has_value(); }
+
+std::string blas_version_text() {
+  const std::string config = openblas_get_config();  // "OpenBLAS 0.3.21 NO_LAPACKE ..."
+  return config.substr(0, config.find(' ', config.find(' ') + 1));
+}
 
 std::unique_ptr<Kernel> make_blas_product(DataType type, Product product, std::vector<std::int64_t> addend, double beta) {
   if (type == DataType::kFloat) return std::make_unique<BlasKernel<float>>(std::move(product), std::move(addend), beta);

@@ -26,6 +26,8 @@ struct Product {
 // Can BLAS read a matrix of these sizes where it lies?
 bool blas_reads(const Matrix& m, std::int64_t rows, std::int64_t columns);
 
+std::string blas_version_text();  // "OpenBLAS 0.3.21"
+
 // Of floats or doubles. `addend`: strides of input 2, which `beta` scales, over m and n; empty if there is none.
 std::unique_ptr<Kernel> make_blas_product(DataType type, Product product, std::vector<std::int64_t> addend, double beta);
 

@@ -1,0 +1,30 @@
+// Random graphs of one kernel and its neighbours, at the sizes of real models.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace rewright {
+
+struct SweepCase {
+  std::string family;
+  Graph graph;
+  std::vector<Tensor> inputs;
+};
+
+// What a case may take at most.
+struct SweepSizes {
+  double multiplications, weights, elements;
+};
+inline constexpr SweepSizes kSmallSweep{2e7, 5e5, 3e5}, kLargeSweep{6e8, 8e6, 4e6};
+
+const std::vector<std::string_view>& sweep_families();
+
+// The same for the same arguments. `family` empty: any.
+SweepCase make_sweep_case(std::uint64_t seed, std::string_view family, const SweepSizes& sizes);
+
+}  // namespace rewright

@@ -1,0 +1,119 @@
+// Runs random cases (cases.h) by the CPU runtime and compares elements of each step's result with the operators' definitions.
+//
+//   rewright_kernel_sweep --cases 400 --small        what the tests run
+//   rewright_kernel_sweep --cases 20000              the sizes of real models; writes a table of the kernels that it met
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <iostream>
+#include <map>
+#include <set>
+
+#include "operators/error.h"
+#include "runtime/cpu/isa.h"
+#include "runtime/cpu/kernel_check.h"
+#include "runtime/cpu/runner.h"
+#include "tests/kernel_sweep/cases.h"
+
+using namespace rewright;
+
+namespace {
+
+struct Options {
+  std::uint64_t cases = 400, first = 0;
+  std::size_t elements = 24;
+  std::string family;
+  bool small = false, verbose = false;
+  double seconds = 0;  // 0: no limit
+};
+
+struct Count {
+  std::size_t cases = 0, steps = 0, elements = 0, unchecked = 0;
+};
+
+class Sweep {
+ public:
+  explicit Sweep(const Options& options) : options_(options) {}
+
+  int run() {
+    const auto start = std::chrono::steady_clock::now();
+    const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+    std::uint64_t done = 0;
+    for (; done < options_.cases && (options_.seconds == 0 || seconds() < options_.seconds); ++done) {
+      const std::uint64_t seed = options_.first + done;
+      try {
+        try_case(seed);
+      } catch (const Error& error) {
+        ++failures_;
+        std::cout << "seed " << seed << ": " << error.what() << "\n";
+      }
+    }
+    print(done, seconds());
+    return failures_ == 0 ? 0 : 1;
+  }
+
+ private:
+  void try_case(std::uint64_t seed) {
+    const SweepCase c = make_sweep_case(seed, options_.family, options_.small ? kSmallSweep : kLargeSweep);
+    cpu::PlanOptions options;
+    options.checked = true;
+    options.threads = 1 + static_cast<int>(seed % 3);
+    options.isa = seed % 8 == 7 ? Isa::kBaseline : seed % 8 == 3 ? Isa::kAvx2 : Isa::kAvx512;
+    options.isa = std::min(options.isa, cpu::detected_isa());
+    if (seed % 4 == 1) options.piece_nanoseconds = 0;  // as many pieces as there may be
+    cpu::PlanRunner runner(cpu::make_plan(c.graph, options));
+    const cpu::Plan& plan = runner.plan();
+    CheckExtent extent;
+    extent.elements = options_.elements;
+    extent.seconds = 2;
+    cpu::KernelCheck check(plan, extent, seed);
+    std::set<std::string> sources;
+    runner.run_observed(c.inputs, [&](std::size_t step, std::span<std::byte* const> addresses) {
+      const CheckedKernels before = check.counts();
+      check.after(step, addresses);
+      const std::string source = plan.steps[step].changes_layout ? "changes of layout" : plan.steps[step].kernel->source();
+      Count& count = counts_[{plan.steps[step].changes_layout ? "" : c.family, source}];
+      count.cases += sources.insert(source).second;
+      ++count.steps;
+      count.elements += check.counts().elements - before.elements;
+      count.unchecked += check.counts().checked == before.checked;
+    });
+    if (options_.verbose) std::cout << "seed " << seed << " (" << c.family << "): " << check.counts().elements << " elements\n";
+    for (const cpu::KernelFault& fault : check.faults()) {
+      ++failures_;
+      std::cout << "seed " << seed << " (" << c.family << ", " << options.threads << " threads, " << cpu::name(options.isa)
+                << "): " << fault.message << "\n";
+    }
+  }
+
+  void print(std::uint64_t cases, double seconds) const {
+    std::printf("%llu cases, seeds from %llu, %d of wrong results, %.0f s\n\n", static_cast<unsigned long long>(cases),
+                static_cast<unsigned long long>(options_.first), failures_, seconds);
+    std::printf(
+        "| case | kernel | cases | steps | elements compared | steps not compared |\n| --- | --- | ---: | ---: | ---: | ---: "
+        "|\n");
+    for (const auto& [key, count] : counts_)
+      std::printf("| %s | %s | %zu | %zu | %zu | %zu |\n", key.first.c_str(), key.second.c_str(), count.cases, count.steps,
+                  count.elements, count.unchecked);
+  }
+
+  Options options_;
+  int failures_ = 0;
+  std::map<std::pair<std::string, std::string>, Count> counts_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App program("Kernels of the CPU runtime against the operators' definitions");
+  program.add_option("--cases", options.cases, "how many");
+  program.add_option("--first", options.first, "the first one's seed");
+  program.add_option("--elements", options.elements, "of each result");
+  program.add_option("--family", options.family, "of the cases");
+  program.add_option("--seconds", options.seconds, "begin no case after so many");
+  program.add_flag("--small", options.small, "cases of some milliseconds");
+  program.add_flag("--verbose", options.verbose, "a line a case");
+  CLI11_PARSE(program, argc, argv);
+  return Sweep(options).run();
+}
