@@ -45,6 +45,7 @@ DeclaredTypes::DeclaredTypes(const onnx::GraphProto& graph, const ImportOptions&
     const auto given = options.input_sizes.find(input.name());
     if (given != options.input_sizes.end()) give_size(input, given->second);
   }
+  for (const onnx::ValueInfoProto& output : graph.output()) outputs_.insert(output.name());
   for (const auto* list : {&graph.value_info(), &graph.output()})
     for (const onnx::ValueInfoProto& info : *list)
       if (info.has_type()) values_[info.name()] = &info.type();
@@ -109,7 +110,7 @@ DeclaredType DeclaredTypes::of_value(const std::string& name) {
 
 DeclaredType DeclaredTypes::read(const std::string& name, const onnx::TypeProto& type) {
   return read_type(type, [&](const onnx::TensorShapeProto::Dimension& dim, std::size_t axis) {
-    if (!is_named(dim) || !input_size_names_.contains(dim.dim_param())) return own_size(name, axis);
+    if (!is_named(dim) || !input_size_names_.contains(dim.dim_param()) || outputs_.contains(name)) return own_size(name, axis);
     const auto given = sizes_.find(dim.dim_param());
     return given != sizes_.end() ? Index(given->second) : Index::symbol(dim.dim_param());
   });

@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "graph/onnx.h"
@@ -29,7 +30,8 @@ class DeclaredTypes {
   DeclaredTypes(const onnx::GraphProto& graph, const ImportOptions& options, const std::string& size_scope);
 
   const DeclaredType& of_input(const std::string& name) const { return inputs_.at(name); }
-  // Of an output or inner value; nothing known if it is not declared. The names of inputs' sizes are believed, others are not.
+  // Of an output or inner value; nothing known if it is not declared. Of names those of inputs' sizes are believed, at inner
+  // values: those of outputs are made up by hand.
   DeclaredType of_value(const std::string& name);
   bool is_of_input(const std::string& symbol) const { return input_size_symbols_.contains(symbol); }
   // A size that nothing names or computes: equal to no other. The same symbol each time for the same axis of a value.
@@ -45,6 +47,7 @@ class DeclaredTypes {
 
   std::unordered_map<std::string, DeclaredType> inputs_;
   std::unordered_map<std::string, const onnx::TypeProto*> values_;
+  std::unordered_set<std::string> outputs_;
   std::set<std::string> input_size_names_, input_size_symbols_;           // as declared; with those made up for inputs
   std::set<std::string> taken_;                                           // names of sizes: the model's, and those given out
   std::map<std::pair<std::string, std::size_t>, std::string> own_sizes_;  // by value and axis

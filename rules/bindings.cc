@@ -230,9 +230,11 @@ bool Bindings::holds(const Predicate& predicate) const {
     case Predicate::Kind::kEqual:
       return values[0] == values[1];
     case Predicate::Kind::kNotEqual: {
+      // Symbolic sizes that look different may still be equal.
+      if (const auto* a = std::get_if<Index>(&values[0]))
+        if (const auto* b = std::get_if<Index>(&values[1])) return not_equal(*a, *b).decided() == true;
       if (const auto* a = std::get_if<Indices>(&values[0]))
         if (const auto* b = std::get_if<Indices>(&values[1])) {
-          // Symbolic lists that look different may still be equal.
           if (a->size() != b->size()) return true;
           for (std::size_t i = 0; i < a->size(); ++i)
             if (not_equal((*a)[i], (*b)[i]).decided() == true) return true;
