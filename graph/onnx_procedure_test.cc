@@ -220,6 +220,28 @@ TEST_CASE("Fourier transforms as graphs") {
         "STFT");
 }
 
+TEST_CASE("Fourier transforms of an open length as graphs") {
+  std::mt19937 random(1);
+  ImportOptions options;
+  options.procedures_as_graphs = true;
+  for (const char* const how : {"onesided = 0", "onesided = 1", "inverse = 1"})
+    for (const std::int64_t parts : {1, 2}) {
+      const std::string text = "agraph (double[b, n, 3, " + std::to_string(parts) +
+                               "] x) => (double[b, k, 3, 2] y) <int64 axis = {1}> { y = DFT <" + how + "> (x, , axis) }";
+      INFO(text);
+      const std::string bytes = text_bytes(text, 22);
+      const Graph plain = import_onnx_bytes(bytes, "plain"), graph = import_onnx_bytes(bytes, "graph", options);
+      for (const auto& node : graph.nodes()) REQUIRE(node->op != nullptr);
+      for (const std::int64_t n : {1, 2, 5, 8}) {
+        const std::vector<Tensor> x{random_tensor({DataType::kDouble, {2, n, 3, parts}}, random)};
+        const Tensor expected = interpret(plain, x)[0], found = interpret(graph, x)[0];
+        REQUIRE(found.sizes() == expected.sizes());
+        for (std::size_t i = 0; i < expected.reals().size(); ++i)
+          REQUIRE(found.reals()[i] == Approx(expected.reals()[i]).margin(1e-9));
+      }
+    }
+}
+
 TEST_CASE("loops with a known number of iterations as graphs") {
   check(R"(agraph (double[3] x, double[3] w) => (double[3] last, double[4, 3] all) <int64 n = {4}, bool yes = {1}> {
     last, all = Loop <body = b (int64 i, bool go, double[3] s) => (bool on, double[3] t, double[3] u) {

@@ -1,5 +1,7 @@
 #include "graph/onnx_sink.h"
 
+#include "operators/index_bounds.h"
+
 namespace rewright {
 
 namespace {
@@ -43,17 +45,7 @@ const TensorType& one_index() {
   return kType;
 }
 
-// Surely? Sizes are not negative, and the divisors of sizes are positive.
-bool is_not_negative(const Index& index) {
-  if (index.constant_term() < 0) return false;
-  if (index.is_constant()) return true;
-  for (const Monomial& monomial : index.polynomial()->monomials) {
-    if (monomial.coefficient < 0) return false;
-    for (const AtomPointer& factor : monomial.factors)
-      if (factor->kind != Atom::Kind::kSymbol && factor->kind != Atom::Kind::kMod) return false;
-  }
-  return true;
-}
+bool is_not_negative(const Index& index) { return bounds_over_sizes(index).low >= 0; }
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 
 #include "operators/families.h"
 #include "operators/gradient.h"
+#include "operators/index_bounds.h"
 #include "operators/lists.h"
 #include "operators/onnx.h"
 
@@ -306,7 +307,7 @@ struct Range {
     const Index distance = delta > 0 ? given[1] - given[0] : given[0] - given[1];
     op.count = ceil_div(distance, delta > 0 ? op.delta : -op.delta);
     // From 0 to a size there are never less than none.
-    if (op.count.is_constant() || !(given[delta > 0 ? 0 : 1] == Index(0))) op.count = max(op.count, 0);
+    if (op.count.is_constant() || !(given[delta > 0 ? 0 : 1] == Index(0))) op.count = max_over_sizes(op.count, 0);
     return source.node(registry().get(kName), to_attributes(op), {});
   }
   static Imported import_reals(OnnxSource& source, std::string& reason);

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <map>
 
+#include "operators/index_bounds.h"
 #include "operators/interpreter.h"
 
 namespace rewright {
@@ -35,7 +36,7 @@ class Follower {
 
   bool holds(const std::vector<Condition>& conditions) {
     for (const Condition& c : conditions) {
-      const auto decided = Condition{index(c.left), c.relation, index(c.right)}.decided();
+      const auto decided = decided_over_sizes({index(c.left), c.relation, index(c.right)});
       if (!decided) throw Unknown{};
       if (!*decided) return false;
     }
@@ -81,26 +82,27 @@ class Follower {
           if (e->scalar == Scalar::kReal && a.value() % b.value() != 0) throw Unknown{};
           return a.value() / b.value();
         }
-        // Sizes are not negative, so division towards zero is floor division, as long as the divisor is a positive number.
-        if (e->scalar == Scalar::kReal || !b.is_constant() || b.value() < 1) throw Unknown{};
-        return floor_div(a, b);
+        if (e->scalar == Scalar::kReal) throw Unknown{};
+        return truncated_quotient(a, b);
       }
       case Kind::kMaximum:
-        return max(argument(0), argument(1));
+        return max_over_sizes(argument(0), argument(1));
       case Kind::kMinimum:
-        return min(argument(0), argument(1));
+        return min_over_sizes(argument(0), argument(1));
       case Kind::kChoose:
         return argument(holds(e->conditions) ? 0 : 1);
       case Kind::kSelect: {
-        const auto condition = argument(0).constant();
-        if (!condition) throw Unknown{};
-        return argument(*condition ? 1 : 2);
+        const auto condition = truth(e->arguments[0]);
+        if (condition) return argument(*condition ? 1 : 2);
+        const Index then = argument(1);
+        if (!(then == argument(2))) throw Unknown{};
+        return then;
       }
       case Kind::kConvert: {
-        const Index a = argument(0);
-        if (e->scalar != Scalar::kBoolean) return a;
-        if (!a.is_constant()) throw Unknown{};
-        return a.value() != 0 ? 1 : 0;
+        if (e->scalar != Scalar::kBoolean) return argument(0);
+        const auto condition = truth(e->arguments[0]);
+        if (!condition) throw Unknown{};
+        return *condition ? 1 : 0;
       }
       case Kind::kReduce:
         return reduce(*e);
@@ -126,26 +128,86 @@ class Follower {
       else
         result = e.reduction == Reduction::kSum       ? *result + v
                  : e.reduction == Reduction::kProduct ? *result * v
-                 : e.reduction == Reduction::kMax     ? max(*result, v)
-                                                      : min(*result, v);
+                 : e.reduction == Reduction::kMax     ? max_over_sizes(*result, v)
+                                                      : min_over_sizes(*result, v);
     }
     variables_.erase(variable);
     if (!result) throw Unknown{};
     return *result;
   }
 
+  // Division of integers is towards zero. The divisor is not 0: the model would end there as well.
+  static Index truncated_quotient(const Index& a, const Index& b) {
+    const Bounds dividend = bounds_over_sizes(a), divisor = bounds_over_sizes(b);
+    if (divisor.low < 0) throw Unknown{};
+    Index quotient = dividend.low >= 0    ? floor_div(a, b)
+                     : dividend.high <= 0 ? -floor_div(-a, b)
+                                          : floor_div(max(a, 0), b) - floor_div(max(-a, 0), b);
+    // A divisor that may be 0 is left out only where the division is exact.
+    bool may_fail = false;
+    if (divisor.low < 1)
+      for_each_atom(quotient, [&](const Atom& atom) {
+        may_fail = may_fail || (atom.kind == Atom::Kind::kFloorDiv && atom.arguments[1] == b);
+      });
+    if (may_fail) throw Unknown{};
+    return quotient;
+  }
+
+  // Is it other than 0? nullopt: for some sizes.
+  std::optional<bool> truth(const Element& e) { return decided_over_sizes(not_equal(evaluate(e), 0)); }
+
+  // Both sides need not be known: nothing and a false one is false.
+  std::optional<bool> either(const Element& a, const Element& b, bool decisive) {
+    bool unknown = false;
+    for (const Element* const side : {&a, &b}) {
+      std::optional<bool> found;
+      try {
+        found = truth(*side);
+      } catch (const Unknown&) {
+      }
+      if (found == decisive) return decisive;
+      unknown = unknown || !found;
+    }
+    if (unknown) return std::nullopt;
+    return !decisive;
+  }
+
+  Index decided(std::optional<bool> answer) {
+    if (!answer) throw Unknown{};
+    return *answer ? 1 : 0;
+  }
+
   Index apply(const ElementNode& e) {
+    if (e.function == &functions::logical_and || e.function == &functions::logical_or)
+      return decided(either(e.arguments[0], e.arguments[1], e.function == &functions::logical_or));
     std::vector<Index> arguments;
     std::vector<std::int64_t> numbers;
     for (const Element& a : e.arguments) {
       arguments.push_back(evaluate(a));
       if (arguments.back().is_constant()) numbers.push_back(arguments.back().value());
     }
-    if (e.function->integer && numbers.size() == arguments.size()) return e.function->integer(numbers.data());
-    // Equal expressions are equal; rounding leaves integers as they are.
-    if (e.function == &functions::equal && arguments[0] == arguments[1]) return 1;
-    if (e.function == &functions::floor || e.function == &functions::ceil || e.function == &functions::round_even)
-      return arguments[0];
+    if (numbers.size() == arguments.size() && e.function->integer) {
+      if (e.function == &functions::pow && numbers[1] < 0) throw Unknown{};  // no integer
+      return e.function->integer(numbers.data());
+    }
+    return apply_to_sizes(*e.function, arguments);
+  }
+
+  Index apply_to_sizes(const Function& f, const std::vector<Index>& x) {
+    if (&f == &functions::equal) return decided(decided_over_sizes(rewright::equal(x[0], x[1])));
+    if (&f == &functions::less) return decided(decided_over_sizes(rewright::less(x[0], x[1])));
+    if (&f == &functions::less_equal) return decided(decided_over_sizes(rewright::less_equal(x[0], x[1])));
+    // Rounding leaves integers as they are.
+    if (&f == &functions::floor || &f == &functions::ceil || &f == &functions::round_even) return x[0];
+    if (&f == &functions::abs) return max_over_sizes(x[0], -x[0]);
+    if (&f == &functions::sign) return max_over_sizes(min_over_sizes(x[0], 1), -1);
+    const bool floors = &f == &functions::floor_modulo;
+    if (floors || &f == &functions::truncated_modulo) {
+      if (bounds_over_sizes(x[1]).low < 1) throw Unknown{};
+      const Bounds dividend = bounds_over_sizes(x[0]);
+      if (floors || dividend.low >= 0) return mod(x[0], x[1]);
+      if (dividend.high <= 0) return -mod(-x[0], x[1]);
+    }
     throw Unknown{};
   }
 

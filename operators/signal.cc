@@ -80,14 +80,20 @@ struct Dft {
   std::size_t axis;
   Transform transform;
 };
-// `dft_length`: of the input, if it is there; `given_axis`: where it is an input.
-Dft read_dft(const OnnxAttributes& node, int opset, const Sizes& sizes, std::optional<std::int64_t> dft_length,
-             std::optional<std::int64_t> given_axis) {
-  const std::size_t rank = sizes.size();
-  if (rank < 2 || (sizes.back() != 1 && sizes.back() != 2))
+// `given_axis`: where it is an input.
+std::size_t read_dft_axis(const OnnxAttributes& node, int opset, std::size_t rank, std::int64_t parts,
+                          std::optional<std::int64_t> given_axis) {
+  if (rank < 2 || (parts != 1 && parts != 2))
     throw Error(ErrorCode::kBadInput, "the last axis must hold a real, or a real and an imaginary part");
   const std::size_t axis = checked_axis(opset < 20 ? node.integer("axis", 1) : given_axis.value_or(-2), rank);
   if (axis + 1 == rank) throw Error(ErrorCode::kBadInput, "the transformed axis is that of real and imaginary parts");
+  return axis;
+}
+
+// `dft_length`: of the input, if it is there.
+Dft read_dft(const OnnxAttributes& node, int opset, const Sizes& sizes, std::optional<std::int64_t> dft_length,
+             std::optional<std::int64_t> given_axis) {
+  const std::size_t axis = read_dft_axis(node, opset, sizes.size(), sizes.empty() ? 0 : sizes.back(), given_axis);
   const bool inverse = node.integer("inverse", 0) != 0, onesided = node.integer("onesided", 0) != 0;
   const bool to_real = inverse && onesided;
   const std::int64_t length = dft_length.value_or(to_real ? 2 * (sizes[axis] - 1) : sizes[axis]);
@@ -133,13 +139,33 @@ bool read_number(const OnnxSource& source, std::size_t input, std::optional<std:
   return true;
 }
 
-// x [..., given, parts], transformed by a product with the transform's matrix.
-ValueId product_with(GraphBuilder& b, ValueId x, const Transform& transform, const Tensor& matrix) {
+// x [..., given, parts], transformed by a product with a matrix [given * parts, bins * result_parts].
+ValueId product_with(GraphBuilder& b, ValueId x, ValueId matrix, const Index& bins, std::int64_t result_parts) {
   Indices shape = b.shape_of(x);
   Indices flat(shape.begin(), shape.end() - 2);
-  flat.emplace_back(transform.given * transform.parts);
-  shape[shape.size() - 2] = transform.bins, shape.back() = transform.result_parts();
-  return b.reshaped(b.add("MatMul", {b.reshaped(x, flat), b.constant(matrix)}), shape);
+  flat.push_back(shape[shape.size() - 2] * shape.back());
+  shape[shape.size() - 2] = bins, shape.back() = result_parts;
+  return b.reshaped(b.add("MatMul", {b.reshaped(x, flat), matrix}), shape);
+}
+
+// The matrix of a transform of a length that is not known: cosines and sines of 2 pi (n k mod length) / length.
+ValueId open_matrix(GraphBuilder& b, DataType type, const Index& length, std::int64_t parts, const Index& bins, bool inverse) {
+  const auto numbers = [&](const Index& start, const Index& count, const Indices& shape) {
+    return b.reshaped(b.add("Range", {}, {{"start", start}, {"count", count}}), shape);
+  };
+  const ValueId whole = numbers(length, 1, {1, 1});
+  const ValueId turns = b.add("Mul", {numbers(0, length, {length, 1}), numbers(0, bins, {1, bins})});
+  const ValueId part = b.add("Div", {b.cast(b.add("Mod", {turns, whole}), type), b.cast(whole, type)});
+  const ValueId angle = b.add("Mul", {part, b.scalar(type, (inverse ? 2 : -2) * std::numbers::pi)});
+  const auto column = [&](ValueId x) {
+    if (inverse) x = b.add("Div", {x, b.cast(whole, type)});
+    return b.reshaped(x, {length, 1, bins, 1});
+  };
+  const ValueId cosine = column(b.add("Cos", {angle})), sine = column(b.add("Sin", {angle}));
+  const auto joined = [&](ValueId x, ValueId y, std::int64_t axis) { return b.add("Concat", {x, y}, {{"axis", Index(axis)}}); };
+  ValueId matrix = joined(cosine, sine, 3);  // (a + bi)(cos + i sin)
+  if (parts == 2) matrix = joined(matrix, joined(b.add("Neg", {sine}), cosine, 3), 1);
+  return b.reshaped(matrix, {length * parts, bins * 2});
 }
 
 std::optional<std::vector<OnnxValue>> graph_of_dft(OnnxSource& source, std::string& reason) {
@@ -148,17 +174,34 @@ std::optional<std::vector<OnnxValue>> graph_of_dft(OnnxSource& source, std::stri
   const Indices shape = b.shape_of(x);
   std::optional<std::int64_t> length, given_axis;
   if (!read_number(source, 1, length, reason) || !read_number(source, 2, given_axis, reason)) return std::nullopt;
-  Sizes sizes;
-  for (const Index& size : shape) sizes.push_back(size.is_constant() ? size.value() : -1);
-  const auto [axis, transform] = read_dft(source, source.opset(), sizes, length, given_axis);
-  const auto matrix = transform.given < 0 ? std::nullopt : transform.matrix(b.type_of(x).type);
-  if (!matrix) {
-    reason = "the axis that it transforms is not known, or too long for a matrix";
-    return std::nullopt;
+  const std::int64_t parts = shape.empty() ? 0 : shape.back().constant().value_or(0);
+  const std::size_t axis = read_dft_axis(source, source.opset(), shape.size(), parts, given_axis);
+  const DataType type = b.type_of(x).type;
+  ValueId matrix = kNoGradient;
+  Index bins;
+  std::int64_t result_parts = 2;
+  if (shape[axis].is_constant()) {
+    Sizes sizes;
+    for (const Index& size : shape) sizes.push_back(size.is_constant() ? size.value() : -1);
+    const Transform transform = read_dft(source, source.opset(), sizes, length, given_axis).transform;
+    const auto known = transform.matrix(type);
+    if (!known) {
+      reason = "the axis that it transforms is too long for a matrix";
+      return std::nullopt;
+    }
+    matrix = b.constant(*known), bins = transform.bins, result_parts = transform.result_parts();
+  } else {
+    const bool inverse = source.integer("inverse", 0) != 0, onesided = source.integer("onesided", 0) != 0;
+    if (length || (inverse && onesided)) {
+      reason = "the axis that it transforms is not known";
+      return std::nullopt;
+    }
+    bins = onesided ? floor_div(shape[axis], 2) + 1 : shape[axis];
+    matrix = open_matrix(b, type, shape[axis], parts, bins, inverse);
   }
   Indices perm = axes_from(0, shape.size());  // it exchanges two axes: its own inverse
   std::swap(perm[axis], perm[shape.size() - 2]);
-  const ValueId y = product_with(b, b.transposed(x, perm), transform, *matrix);
+  const ValueId y = product_with(b, b.transposed(x, perm), matrix, bins, result_parts);
   return SourceBuilder::results({b.transposed(y, perm)});
 }
 
@@ -233,7 +276,7 @@ std::optional<std::vector<OnnxValue>> graph_of_stft(OnnxSource& source, std::str
       b.add("Gather", {signals, b.constant(Tensor::from_integers(DataType::kInt64, {stft.frames, transform.length}, places))},
             {{"axis", Index(1)}});
   if (window != kNoGradient) frames = b.add("Mul", {frames, b.reshaped(window, {transform.length, 1})});
-  return SourceBuilder::results({product_with(b, frames, transform, *matrix)});
+  return SourceBuilder::results({product_with(b, frames, b.constant(*matrix), transform.bins, transform.result_parts())});
 }
 
 // Triangles over the bins of a spectrum, at equal steps of the mel scale, m = 2595 log10(1 + f / 700).

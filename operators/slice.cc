@@ -3,6 +3,7 @@
 
 #include "operators/families.h"
 #include "operators/gradient.h"
+#include "operators/index_bounds.h"
 #include "operators/lists.h"
 #include "operators/onnx.h"
 
@@ -21,11 +22,16 @@ Index clamped(const Index& given, const Index& size, std::int64_t low, const Ind
     if (size.is_constant()) return std::clamp(*value < 0 ? *value + size.value() : *value, low, high.value());
     if (*value == -1) return size - 1;
     if (*value == 0) return 0;
-    return *value < 0 ? max(size + given, low) : *value == 1 && high == size ? Index(1) : min(given, high);
+    return *value < 0                    ? max_over_sizes(size + given, low)
+           : *value == 1 && high == size ? Index(1)
+                                         : min_over_sizes(given, high);
   }
-  if (const auto distance = (high - given).constant(); distance && *distance <= 0) return high;
-  if (const auto from_end = (given - size).constant()) return max(given, low);
-  return min(given, high);
+  const Bounds bounds = bounds_over_sizes(given);
+  if (bounds.low >= 0) return min_over_sizes(given, high);
+  if (bounds.high < 0) return max_over_sizes(size + given, low);
+  // n - 3 counts from the end where n is 2.
+  const Index is_negative = min(max(-given, 0), 1);
+  return max_over_sizes(min_over_sizes(given + size * is_negative, high), low);
 }
 
 // y[i...] = x[begin + i * step...]. What is canonical: an entry for each axis, the length instead of the end; step 1 where it
@@ -84,7 +90,7 @@ struct SliceOperator {
     const Index distance = forward ? beyond - first : first - beyond;
     Index count = ceil_div(distance, forward ? Index(stride) : -Index(stride));
     const bool surely_ordered = first == (forward ? Index(0) : size - 1) || beyond == (forward ? size : Index(-1));
-    if (count.is_constant() || !surely_ordered) count = max(count, 0);
+    if (count.is_constant() || !surely_ordered) count = max_over_sizes(count, 0);
     begin[axis] = first, length[axis] = count, step[axis] = stride;
   }
 
