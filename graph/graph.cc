@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "graph/sized.h"
 #include "operators/interpreter.h"
 
 namespace rewright {
@@ -36,9 +37,10 @@ std::vector<bool> Graph::constant_values() const {
   std::vector<bool> constant(values_.size());
   for (ValueId id = 0; id < values_.size(); ++id) constant[id] = is_constant(id);
   for (const auto& node : nodes_) {
-    if (node->op == nullptr || node->op->random()) continue;
+    if (node->op == nullptr || node->op->random() || !is_sized(node->attributes)) continue;
     bool all = true;
     for (ValueId input : node->inputs) all = all && (input == kNoValue || constant[input]);
+    for (ValueId output : node->outputs) all = all && (output == kNoValue || all_constant(value(output).type.shape));
     if (!all) continue;
     for (ValueId output : node->outputs)
       if (output != kNoValue) constant[output] = true;

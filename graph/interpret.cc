@@ -6,6 +6,7 @@
 
 #include "graph/execute.h"
 #include "graph/graph.h"
+#include "graph/sized.h"
 #include "operators/interpreter.h"
 
 namespace rewright {
@@ -24,15 +25,11 @@ bool is_symbolic(const Value& value) {
   return is_symbolic(value.type.shape) || (value.contents && is_symbolic(*value.contents));
 }
 
-bool is_symbolic(const Attributes& attributes) {
-  return std::any_of(attributes.begin(), attributes.end(), [](const AttributeValue& a) { return is_symbolic(a); });
-}
-
 std::vector<Datum> execute_operator(const Node& node, std::span<const Datum> inputs, const BoundSizes& bound) {
   std::vector<Tensor> operands;
   operands.reserve(inputs.size());
   for (const Datum& input : inputs) operands.push_back(input.empty() ? Tensor() : input.tensor());
-  std::vector<Tensor> results = is_symbolic(node.attributes)
+  std::vector<Tensor> results = !is_sized(node.attributes)
                                     ? interpret(*node.op, substitute(node.attributes, substitution(bound)), operands)
                                     : interpret(*node.op, node.attributes, operands);
   return {std::make_move_iterator(results.begin()), std::make_move_iterator(results.end())};
@@ -50,7 +47,7 @@ void require_consistent_sizes(const Graph& sized, const Node& node) {
   const auto is_open = [&](ValueId id) {
     return id != kNoValue && !(sized.value(id).shape_known && all_constant(sized.value(id).type.shape));
   };
-  if (std::any_of(node.inputs.begin(), node.inputs.end(), is_open) || is_symbolic(node.attributes)) return;
+  if (std::any_of(node.inputs.begin(), node.inputs.end(), is_open) || !is_sized(node.attributes)) return;
   try {
     const auto operands = sized.operand_types(node);
     const Definition definition = node.op->define(node.attributes, Inputs::of(std::span(operands)).types_only());
@@ -80,6 +77,10 @@ class InterpretedGraph final : public Executable {
 
 }  // namespace
 
+bool is_sized(const Attributes& attributes) {
+  return std::none_of(attributes.begin(), attributes.end(), [](const AttributeValue& a) { return is_symbolic(a); });
+}
+
 Attributes substitute(const Attributes& attributes, const Substitution& sizes) {
   Attributes changed = attributes;
   for (AttributeValue& attribute : changed) {
@@ -107,7 +108,7 @@ void check_types(const Graph& open, const Graph& sized) {
     const auto is_known = [&](ValueId id) {
       return id == kNoValue || (sized.value(id).shape_known && all_constant(sized.value(id).type.shape));
     };
-    if (node->op == nullptr || is_symbolic(node->attributes) ||
+    if (node->op == nullptr || !is_sized(node->attributes) ||
         !std::all_of(node->inputs.begin(), node->inputs.end(), is_known) ||
         std::none_of(node->outputs.begin(), node->outputs.end(),
                      [&](ValueId id) { return id != kNoValue && is_symbolic(open.value(id)); }))
@@ -142,7 +143,7 @@ Graph with_sizes(const Graph& graph, const Substitution& sizes) {
   }
   result.drop_nodes_from(0);
   for (const auto& node : graph.nodes()) {
-    if (is_symbolic(node->attributes)) {
+    if (!is_sized(node->attributes)) {
       Node changed = *node;
       changed.attributes = substitute(node->attributes, sizes);
       result.add_raw(std::move(changed));

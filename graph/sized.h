@@ -1,0 +1,10 @@
+// What does not depend on sizes that are not known.
+#pragma once
+
+#include "operators/attributes.h"
+
+namespace rewright {
+
+bool is_sized(const Attributes& attributes);  // are all indices in them numbers?
+
+}  // namespace rewright
