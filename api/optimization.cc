@@ -8,8 +8,10 @@
 
 #include "api/define_options.h"
 #include "api/devices.h"
+#include "api/given_sizes.h"
 #include "api/options.h"
 #include "api/rule_files.h"
+#include "optimizer/sizes.h"
 #include "report/report.h"
 #include "runtime/cpu/evaluator.h"
 
@@ -125,11 +127,14 @@ Optimization run_optimization(const Graph& graph, const OptimizationRequest& req
   rules.insert(rules.end(), request.more_rules.begin(), request.more_rules.end());
   if (!request.more_rules.empty()) rules = RuleSet(std::move(rules)).rules();  // names are unique
   OptimizeOptions options = request.optimize;
-  options.sizes = symbol_sizes(graph, parse_shapes(request.shapes));
+  const NamedSizes given = given_sizes(graph, parse_shapes(request.shapes));
   options.cancel = std::move(cancel);
   options.search.threads = threads;
   std::unique_ptr<Device> device =
       make_device(request.device.empty() ? default_device() : request.device, threads, options.math, request.kernels);
+  options.sizes = options.measure && options.time_graphs
+                      ? executable_sizes(graph, fitting_sizes(graph, given), *device, options.seed)
+                      : fitting_sizes(graph, given).front();
   if (request.price) device = make_priced_device(request.price, std::move(device));
   const std::unique_ptr<Evaluator> evaluator = make_cpu_evaluator(threads);
   CostDatabase database(CostDatabase::default_file());
@@ -141,7 +146,10 @@ Optimization run_optimization(const Graph& graph, const OptimizationRequest& req
     if (progress) progress(p);
   };
   Optimization done{optimize(graph, rules, *device, *evaluator, &database, options), {}, {}};
-  done.facts = facts_of(done.result.report, input, output).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  nlohmann::json facts = facts_of(done.result.report, input, output);
+  facts["sizes"] = options.sizes;                    // at which it was measured and checked
+  facts["chosen_sizes"] = open_sizes(graph, given);  // those of them that neither the model nor the caller says
+  done.facts = facts.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   if (with_page) {
     if (!curve.empty())
       curve.emplace_back(std::max(curve.back().first, done.result.report.search_seconds), curve.back().second);

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <string_view>
 
+#include "api/given_sizes.h"
 #include "optimizer/sizes.h"
 
 namespace rewright {
@@ -78,7 +79,7 @@ std::map<std::string, Sizes> parse_shapes(const std::vector<std::string>& shapes
   return result;
 }
 
-std::map<std::string, std::int64_t> symbol_sizes(const Graph& graph, const std::map<std::string, Sizes>& shapes) {
+std::map<std::string, std::int64_t> given_sizes(const Graph& graph, const std::map<std::string, Sizes>& shapes) {
   std::map<std::string, std::int64_t> result;
   for (const auto& [name, sizes] : shapes) {
     const Value* input = nullptr;
@@ -103,7 +104,11 @@ std::map<std::string, std::int64_t> symbol_sizes(const Graph& graph, const std::
       }
     }
   }
-  return fitting_sizes(graph, std::move(result));
+  return result;
+}
+
+std::map<std::string, std::int64_t> symbol_sizes(const Graph& graph, const std::map<std::string, Sizes>& shapes) {
+  return fitting_sizes(graph, given_sizes(graph, shapes)).front();
 }
 
 }  // namespace rewright

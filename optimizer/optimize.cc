@@ -10,8 +10,8 @@
 
 #include "graph/body.h"
 #include "graph/opset.h"
-#include "graph/sizes.h"
 #include "operators/difference.h"
+#include "optimizer/sizes.h"
 
 namespace rewright {
 
@@ -28,14 +28,6 @@ double median(std::vector<double> numbers) {
   const auto middle = numbers.begin() + static_cast<std::ptrdiff_t>(numbers.size() / 2);
   std::nth_element(numbers.begin(), middle, numbers.end());
   return *middle;
-}
-
-Substitution as_substitution(const std::map<std::string, std::int64_t>& sizes) {
-  return [sizes](const Atom& atom) -> std::optional<Index> {
-    if (atom.kind != Atom::Kind::kSymbol) return std::nullopt;
-    const auto found = sizes.find(atom.name);
-    return Index(found == sizes.end() ? std::int64_t{1} : found->second);
-  };
 }
 
 bool has_symbols(const Graph& graph) {
@@ -111,7 +103,7 @@ class Optimizer {
         evaluator_(evaluator),
         options_(options),
         costs_(options.measure ? &device : nullptr, database,
-               {as_substitution(options.sizes), options.measure, options.for_training, options.objective, options.cancel}) {}
+               {sizes_or_one(options.sizes), options.measure, options.for_training, options.objective, options.cancel}) {}
 
   OptimizeResult run() {
     report_.device = device_.name();
@@ -264,16 +256,7 @@ class Optimizer {
   }
 
   // The graph as it is measured: the sizes of inputs known. Others are what its nodes compute.
-  Graph measurable(const Graph& graph) const {
-    if (!has_symbols(graph)) return graph;
-    std::map<std::string, std::int64_t> sizes;
-    for (const ValueId id : graph.inputs())
-      for (const std::string& name : symbols_of(graph.value(id).type.shape)) {
-        const auto given = options_.sizes.find(name);
-        sizes.emplace(name, given == options_.sizes.end() ? 1 : given->second);
-      }
-    return with_sizes(graph, substitution(sizes));
-  }
+  Graph measurable(const Graph& graph) const { return has_symbols(graph) ? with_named_sizes(graph, options_.sizes) : graph; }
 
   // Leaves out candidates that the device cannot execute. If it cannot execute the given graph: throws, unless that has opaque
   // nodes. Such a model is not to be refused: what is understood of it is optimized, and executable_ becomes false.
@@ -296,8 +279,10 @@ class Optimizer {
           return false;
         }
         const bool open = has_symbols(original_);
-        throw Error(error.code(), error.text(), error.where().empty() ? "the given model" : error.where(),
-                    open ? "sizes that the model leaves open were taken as 1: give others" : error.hint());
+        throw Error(
+            error.code(), error.text(), error.where().empty() ? "the given model" : error.where(),
+            open ? "sizes that the model leaves open were taken as " + to_string(options_.sizes) + ": give others with --shape"
+                 : error.hint());
       }
     };
     if (!works(graphs[0])) return;
@@ -500,7 +485,7 @@ std::vector<Tensor> random_inputs(const Graph& graph, const std::map<std::string
   std::vector<Tensor> inputs;
   for (const ValueId id : graph.inputs()) {
     const TensorType& type = graph.value(id).type;
-    const Sizes known = values(substitute(type.shape, as_substitution(sizes)));
+    const Sizes known = values(substitute(type.shape, sizes_or_one(sizes)));
     const auto count = static_cast<std::size_t>(element_count(known));
     if (is_real(type.type)) {
       std::vector<double> elements(count);

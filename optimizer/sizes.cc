@@ -1,8 +1,12 @@
 #include "optimizer/sizes.h"
 
+#include <algorithm>
 #include <array>
+#include <limits>
+#include <optional>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "graph/execute.h"
 
@@ -10,14 +14,16 @@ namespace rewright {
 
 namespace {
 
-// Pictures and sounds are made smaller by powers of two.
-constexpr std::array<std::int64_t, 7> kUsualSizes = {1, 16, 32, 64, 256, 320, 16000};
+// Images and sounds are made smaller by powers of two.
+constexpr std::array<std::int64_t, 9> kUsualSizes = {1, 16, 32, 64, 128, 224, 256, 320, 16000};
+constexpr double kMostElements = 1 << 28;  // of a tensor: larger ones are not worth trying
+constexpr std::size_t kMostChoices = 6;
 
 struct OpenSizes {
   std::set<std::string> all, of_first_axes;
 };
 
-OpenSizes open_sizes(const Graph& graph, const NamedSizes& given) {
+OpenSizes find_open(const Graph& graph, const NamedSizes& given) {
   OpenSizes open;
   for (const ValueId id : graph.inputs()) {
     const Indices& shape = graph.value(id).type.shape;
@@ -30,6 +36,179 @@ OpenSizes open_sizes(const Graph& graph, const NamedSizes& given) {
   }
   return open;
 }
+
+// Conditions on the sizes, as far as they are about open ones alone.
+struct Demands {
+  std::vector<Condition> strict;      // an operator is well-typed only so
+  std::vector<Condition> better;      // no tensor is empty
+  std::vector<std::int64_t> numbers;  // that stand in them: candidates for sizes
+};
+
+class DemandCollector {
+ public:
+  DemandCollector(const Graph& graph, const NamedSizes& given, const OpenSizes& open)
+      : graph_(graph), given_(given), open_(open) {}
+
+  Demands collect() {
+    for (const auto& node : graph_.nodes()) {
+      for (const ValueId id : node->outputs)
+        if (id != kNoValue)
+          for (const Index& size : graph_.value(id).type.shape) add(less_equal(1, size), demands_.better);
+      if (node->op == nullptr) continue;
+      try {
+        const auto operands = graph_.operand_types(*node);
+        const Definition definition = node->op->define(node->attributes, Inputs::of(std::span(operands)).types_only());
+        for (const Requirement& requirement : definition.requirements()) add(requirement.condition, demands_.strict);
+      } catch (const Error&) {  // noticed when the graph is typed with numbers
+      }
+    }
+    demands_.numbers.assign(numbers_.begin(), numbers_.end());
+    return std::move(demands_);
+  }
+
+ private:
+  void add(const Condition& condition, std::vector<Condition>& list) {
+    const Substitution known = substitution(given_);
+    Condition sized{substitute(condition.left, known), condition.relation, substitute(condition.right, known)};
+    if (sized.decided() || !is_about_open(sized.left) || !is_about_open(sized.right)) return;
+    if (!seen_.insert(sized.to_string()).second) return;
+    for (const Index* const side : {&sized.left, &sized.right}) note_numbers(*side);
+    list.push_back(std::move(sized));
+  }
+
+  bool is_about_open(const Index& index) const {
+    bool all = true;
+    for_each_atom(index, [&](const Atom& atom) {
+      const bool composed =
+          atom.kind != Atom::Kind::kSymbol && atom.kind != Atom::Kind::kBound && atom.kind != Atom::Kind::kLoad;
+      all = all && (composed || (atom.kind == Atom::Kind::kSymbol && open_.all.contains(atom.name)));
+    });
+    return all;
+  }
+
+  void note_numbers(const Index& index) {
+    constexpr std::int64_t kMost = 1 << 16;
+    const auto note = [&](std::int64_t number) {
+      if (number > 0 && number <= kMost && numbers_.size() < 64) numbers_.insert(number);
+    };
+    note(index.constant_term());
+    note(-index.constant_term());
+    for_each_atom(index, [&](const Atom& atom) {
+      for (const Index& argument : atom.arguments) {
+        note(argument.constant_term());
+        note(-argument.constant_term());
+      }
+    });
+  }
+
+  const Graph& graph_;
+  const NamedSizes& given_;
+  const OpenSizes& open_;
+  Demands demands_;
+  std::unordered_set<std::string> seen_;
+  std::set<std::int64_t> numbers_;
+};
+
+// Changes sizes one at a time until the demands hold: always that size which leaves the fewest violated.
+class Repair {
+ public:
+  Repair(const Demands& demands, const OpenSizes& open) : demands_(demands), open_(open) {
+    for (const Condition& c : demands.strict) note(c);
+    for (const Condition& c : demands.better) note(c);
+  }
+
+  NamedSizes from(NamedSizes sizes) {
+    constexpr int kMostSteps = 200;
+    std::set<NamedSizes> visited{sizes};
+    NamedSizes best = sizes;
+    Violations least = violations(sizes);
+    for (int step = 0; step < kMostSteps && least.first; ++step) {
+      const Condition* const violated = violations(sizes).first;
+      if (violated == nullptr) break;
+      std::optional<std::pair<Violations, NamedSizes>> next;
+      for (const std::string& name : names_.at(violated)) {
+        for (const std::int64_t value : candidates(*violated, name, sizes)) {
+          NamedSizes changed = sizes;
+          changed[name] = value;
+          if (visited.contains(changed)) continue;
+          const Violations left = violations(changed);
+          if (!next || left < next->first) next = {left, std::move(changed)};
+        }
+      }
+      if (!next) break;
+      sizes = std::move(next->second);
+      visited.insert(sizes);
+      if (next->first < least) least = next->first, best = sizes;
+    }
+    return best;
+  }
+
+ private:
+  struct Violations {
+    std::size_t strict = 0, better = 0;
+    const Condition* first = nullptr;
+    bool operator<(const Violations& b) const { return std::pair(strict, better) < std::pair(b.strict, b.better); }
+  };
+
+  void note(const Condition& condition) {
+    std::set<std::string>& names = names_[&condition];
+    for (const Index* const side : {&condition.left, &condition.right})
+      for_each_atom(*side, [&](const Atom& atom) {
+        if (atom.kind == Atom::Kind::kSymbol && open_.all.contains(atom.name)) names.insert(atom.name);
+      });
+  }
+
+  static std::optional<std::int64_t> difference(const Condition& condition, const NamedSizes& sizes) {
+    try {
+      const Substitution numbers = substitution(sizes);
+      return (substitute(condition.right, numbers) - substitute(condition.left, numbers)).constant();
+    } catch (const Error&) {  // a division by 0
+      return std::nullopt;
+    }
+  }
+
+  static bool holds(const Condition& condition, const NamedSizes& sizes) {
+    const auto d = difference(condition, sizes);
+    return d && Condition{0, condition.relation, *d}.decided() == true;
+  }
+
+  Violations violations(const NamedSizes& sizes) const {
+    Violations result;
+    const auto count = [&](const std::vector<Condition>& list, std::size_t& number) {
+      for (const Condition& condition : list) {
+        if (holds(condition, sizes)) continue;
+        ++number;
+        if (result.first == nullptr) result.first = &condition;
+      }
+    };
+    count(demands_.strict, result.strict);
+    count(demands_.better, result.better);
+    return result;
+  }
+
+  // Where the condition is linear in the size, the one that solves it first; then numbers of the demands and usual sizes.
+  std::vector<std::int64_t> candidates(const Condition& condition, const std::string& name, NamedSizes sizes) const {
+    constexpr std::int64_t kFew = 16;
+    std::vector<std::int64_t> result;
+    const auto at = [&](std::int64_t value) {
+      sizes[name] = value;
+      return difference(condition, sizes);
+    };
+    if (const auto at_1 = at(1), at_2 = at(2), at_3 = at(3); at_1 && at_2 && at_3 && *at_3 - *at_2 == *at_2 - *at_1) {
+      const std::int64_t slope = *at_2 - *at_1;
+      if (slope != 0 && *at_1 % slope == 0 && 1 - *at_1 / slope >= 1) result.push_back(1 - *at_1 / slope);
+    }
+    for (std::int64_t value = 1; value <= kFew; ++value) result.push_back(value);
+    for (const std::int64_t number : demands_.numbers)
+      for (const std::int64_t multiple : {1, 2, 3, 4}) result.push_back(number * multiple);
+    result.insert(result.end(), kUsualSizes.begin(), kUsualSizes.end());
+    return result;
+  }
+
+  const Demands& demands_;
+  const OpenSizes& open_;
+  std::map<const Condition*, std::set<std::string>> names_;
+};
 
 bool is_well_typed(const Graph& graph, const NamedSizes& sizes) {
   const Substitution substitution = rewright::substitution(sizes);
@@ -61,17 +240,86 @@ bool is_well_typed(const Graph& graph, const NamedSizes& sizes) {
   return true;
 }
 
+// Of the largest tensor.
+double most_elements(const Graph& graph, const NamedSizes& sizes) {
+  const Substitution substitution = rewright::substitution(sizes);
+  double most = 0;
+  for (ValueId id = 0; id < graph.value_count(); ++id) {
+    double count = 1;
+    for (const Index& size : graph.value(id).type.shape) try {
+        count *= static_cast<double>(substitute(size, substitution).constant().value_or(1));
+      } catch (const Error&) {
+        count = std::numeric_limits<double>::infinity();
+      }
+    most = std::max(most, count);
+  }
+  return most;
+}
+
 }  // namespace
 
-NamedSizes fitting_sizes(const Graph& graph, NamedSizes given) {
-  const OpenSizes open = open_sizes(graph, given);
-  if (open.all.empty()) return given;
-  for (const std::int64_t usual : kUsualSizes) {
-    NamedSizes sizes = given;
-    for (const std::string& name : open.all) sizes.emplace(name, open.of_first_axes.contains(name) ? 1 : usual);
-    if (is_well_typed(graph, sizes)) return sizes;
+std::string to_string(const NamedSizes& sizes) {
+  std::string text;
+  for (const auto& [name, size] : sizes) text += (text.empty() ? "" : ", ") + name + " " + std::to_string(size);
+  return text;
+}
+
+std::vector<std::string> open_sizes(const Graph& graph, const NamedSizes& given) {
+  const OpenSizes open = find_open(graph, given);
+  return {open.all.begin(), open.all.end()};
+}
+
+std::vector<NamedSizes> fitting_sizes(const Graph& graph, const NamedSizes& given) {
+  const OpenSizes open = find_open(graph, given);
+  if (open.all.empty()) return {given};
+  const Demands demands = DemandCollector(graph, given, open).collect();
+  Repair repair(demands, open);
+  std::vector<NamedSizes> result;
+  std::set<NamedSizes> tried;
+  for (const std::int64_t first : {1, 2}) {
+    for (const std::int64_t usual : kUsualSizes) {
+      NamedSizes start;
+      for (const std::string& name : open.all) start.emplace(name, open.of_first_axes.contains(name) ? first : usual);
+      NamedSizes sizes = repair.from(std::move(start));
+      sizes.insert(given.begin(), given.end());
+      if (result.size() >= kMostChoices || !tried.insert(sizes).second) continue;
+      if (!result.empty() && most_elements(graph, sizes) > kMostElements) continue;
+      if (is_well_typed(graph, sizes)) result.push_back(std::move(sizes));
+    }
   }
-  return given;
+  if (result.empty()) result.push_back(given);
+  return result;
+}
+
+NamedSizes executable_sizes(const Graph& graph, const std::vector<NamedSizes>& choices, Device& device, std::uint64_t seed) {
+  if (choices.size() < 2 || !device.measures()) return choices.front();
+  TimingOptions once;
+  once.min_seconds = once.max_seconds = 0;
+  once.min_rounds = once.warmup = 1;
+  once.seed = seed;
+  for (const NamedSizes& sizes : choices) {
+    try {
+      const Graph sized = with_named_sizes(graph, sizes);
+      device.time_graphs({&sized, 1}, once);
+      return sizes;
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kMissing) throw;
+    }
+  }
+  return choices.front();
+}
+
+Substitution sizes_or_one(NamedSizes sizes) {
+  return [sizes = std::move(sizes)](const Atom& atom) -> std::optional<Index> {
+    if (atom.kind != Atom::Kind::kSymbol) return std::nullopt;
+    const auto found = sizes.find(atom.name);
+    return Index(found == sizes.end() ? std::int64_t{1} : found->second);
+  };
+}
+
+Graph with_named_sizes(const Graph& graph, NamedSizes sizes) {
+  for (const std::string& name : open_sizes(graph, sizes)) sizes.emplace(name, 1);
+  return with_sizes(graph, substitution(sizes));
 }
 
 }  // namespace rewright

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "optimizer/sizes.h"
 #include "report/drawing.h"
 #include "report/page.h"
 #include "rules/io.h"
@@ -100,10 +101,7 @@ std::string filled(std::string_view page, const std::map<std::string, std::strin
 std::string report_page(const ReportSource& source, Device& device, CostDatabase* database, Evaluator& evaluator) {
   const OptimizeOptions& options = source.options;
   CostOptions cost_options;
-  cost_options.sizes = [&](const Atom& atom) -> std::optional<Index> {
-    const auto found = atom.kind == Atom::Kind::kSymbol ? options.sizes.find(atom.name) : options.sizes.end();
-    return found == options.sizes.end() ? std::nullopt : std::optional<Index>(found->second);
-  };
+  cost_options.sizes = sizes_or_one(options.sizes);
   cost_options.measure = options.measure;
   CostModel costs(options.measure ? &device : nullptr, database, cost_options);
   const MatchedGraph before(source.before, false), after(source.result.graph, false);

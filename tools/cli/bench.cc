@@ -5,6 +5,7 @@
 #include <numeric>
 #include <sstream>
 
+#include "optimizer/sizes.h"
 #include "runtime/checked_kernels.h"
 #include "tools/cli/command.h"
 
@@ -33,14 +34,9 @@ double mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-// The graph with the sizes to time it at: those given, else 1.
+// The graph with the sizes to time it at: those given, and others that fit.
 Graph sized(const Graph& graph, const std::map<std::string, Sizes>& shapes) {
-  const std::map<std::string, std::int64_t> sizes = symbol_sizes(graph, shapes);
-  return with_sizes(graph, [&](const Atom& atom) -> std::optional<Index> {
-    if (atom.kind != Atom::Kind::kSymbol) return std::nullopt;
-    const auto at = sizes.find(atom.name);
-    return at == sizes.end() ? Index(1) : Index(at->second);
-  });
+  return with_named_sizes(graph, symbol_sizes(graph, shapes));
 }
 
 int bench_command(const Options& options) {

@@ -18,12 +18,17 @@ struct Options {
   OptimizationRequest request;
 };
 
-std::string summary(const Options& options, const OptimizeReport& r) {
+std::string summary(const Options& options, const OptimizeReport& r, const nlohmann::json& facts) {
   std::ostringstream out;
   out << std::fixed << std::setprecision(3);
   out << options.input << " -> " << options.output << "  (" << r.device << ")\n";
   out << "  nodes      " << r.nodes_before << " -> " << r.nodes_after;
   if (!r.opaque.empty()) out << ", " << r.opaque.size() << " kept as they are (see rewright show --unsupported)";
+  std::string chosen;
+  for (const auto& name : facts.at("chosen_sizes"))
+    if (const auto size = facts.at("sizes").find(name.get<std::string>()); size != facts.at("sizes").end())
+      chosen += (chosen.empty() ? "" : ", ") + size.key() + " " + size->dump();
+  if (!chosen.empty()) out << "\n  sizes      " << chosen << ", which the model leaves open (others with --shape)";
   out << "\n  predicted  " << r.predicted_before * 1e3 << " -> " << r.predicted_after * 1e3 << " ms\n";
   if (r.objective == "memory")
     out << "  peak       " << r.quantities_before.peak_bytes * 1e-6 << " -> " << r.quantities_after.peak_bytes * 1e-6
@@ -62,8 +67,9 @@ int optimize_model(const Options& options, const std::function<void(const Graph&
   write(done.result.graph);
   if (!options.certificate.empty()) write_file(options.certificate, to_json(done.result.certificate));
   if (!options.report.empty()) write_file(options.report, done.page);
-  say(options.common, summary(options, done.result.report));
-  write_json(options.common, nlohmann::json::parse(done.facts));
+  const nlohmann::json facts = nlohmann::json::parse(done.facts);
+  say(options.common, summary(options, done.result.report, facts));
+  write_json(options.common, facts);
   return kDone;
 }
 

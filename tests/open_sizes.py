@@ -1,0 +1,88 @@
+"""Models that leave sizes open, optimized on every device: python open_sizes.py REWRIGHT [unittest's options]"""
+
+import numpy
+import onnx
+import onnxruntime
+
+from program import ProgramTest, main
+
+# The idioms of exporters: a mask of ones, an expansion whose shape may say -1, a cut at a computed size.
+IDIOMS = """(float[b, n, 12] x) => (float[b, n, 12] y, int64[2] s) <float w = {2.0}> {
+  all = Shape(x)
+  ends = Constant <value = int64[1] {2}> ()
+  zero = Constant <value = int64[1] {0}> ()
+  one = Constant <value = int64[1] {1}> ()
+  less = Constant <value = int64[1] {-1}> ()
+  bn = Slice(all, zero, ends)
+  ones = ConstantOfShape <value = float[1] {1}> (bn)
+  mask = Cast <to = 7> (ones)
+  s = Shape(mask)
+  real = Cast <to = 1> (mask)
+  column = Unsqueeze(real, less)
+  is_kept = Equal(all, less)
+  rank = Constant <value = int64[1] {3}> ()
+  unit = ConstantOfShape <value = int64[1] {1}> (rank)
+  to = Where(is_kept, unit, all)
+  wide = Expand(column, to)
+  scaled = Mul(x, wide)
+  length = Slice(all, one, ends)
+  half = Div(length, ends)
+  first = Slice(scaled, zero, half, one)
+  rest = Slice(scaled, half, length, one)
+  again = Concat <axis = 1> (first, rest)
+  doubled = Mul(again, w)
+  y = Div(doubled, w)
+}"""
+# Its weights say how many features there are, and its window how long the signal is at least.
+DEMANDING = """(float[b, features] x, float[b, 1, length] z) => (float[b, 4] y, float[b, 1, frames] w)
+  <float[9, 4] a, float[1, 1, 10] k> {
+  t = MatMul(x, a)
+  u = Relu(t)
+  y = Relu(u)
+  w = Conv <strides = [5]> (z, k)
+}"""
+
+
+class OpenSizes(ProgramTest):
+    def devices(self):
+        return ["cpu", "onnxruntime", "profile:" + self.profile("elsewhere", 1e10, 1e10, 1e-6)]
+
+    def assert_same_at(self, inputs_of_sizes):
+        sessions = [onnxruntime.InferenceSession(self.path(name), providers=["CPUExecutionProvider"]) for name in ("open.onnx", "out.onnx")]
+        random = numpy.random.default_rng(0)
+        for sizes in inputs_of_sizes:
+            inputs = {name: random.normal(size=shape).astype("float32") for name, shape in sizes.items()}
+            for expected, found in zip(*(session.run(None, inputs) for session in sessions)):
+                numpy.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+    def optimize_open(self, *arguments):
+        return self.report("optimize", self.path("open.onnx"), "-o", self.path("out.onnx"), "--threads", "1", "--budget", "5s", *arguments)
+
+    def test_idioms_of_exporters_are_followed_on_every_device(self):
+        self.write_text("open.onnx", IDIOMS)
+        for device in self.devices():
+            for shape in ([], ["--shape", "x=2x6x12"]):
+                facts = self.optimize_open("--device", device, *shape)
+                self.assertEqual(facts["nodes"]["opaque"], [])
+                self.assertLess(facts["nodes"]["after"], facts["nodes"]["before"])
+                self.assertEqual(facts["chosen_sizes"], [] if shape else ["b", "n"])
+                self.assert_same_at({"x": (b, n, 12)} for b, n in ((1, 1), (3, 5), (2, 8), (5, 17)))
+
+    def test_sizes_are_chosen_that_the_model_accepts(self):
+        model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> agraph {DEMANDING}')
+        random = numpy.random.default_rng(0)
+        for tensor in model.graph.initializer:
+            tensor.CopyFrom(onnx.numpy_helper.from_array(random.normal(size=tuple(tensor.dims)).astype("float32"), tensor.name))
+        onnx.save(model, self.path("open.onnx"))
+        for device in self.devices():
+            facts = self.optimize_open("--device", device)
+            self.assertEqual((facts["sizes"]["b"], facts["sizes"]["features"]), (1, 9))
+            self.assertGreaterEqual(facts["sizes"]["length"], 10)
+            self.assertEqual(facts["chosen_sizes"], ["b", "features", "length"])
+            self.assert_same_at({"x": (b, 9), "z": (b, 1, length)} for b, length in ((1, 10), (3, 15), (2, 64), (5, 11)))
+        said = self.run_program("optimize", self.path("open.onnx"), "-o", self.path("out.onnx"), "--estimate", "--shape", "z=2x1x30").stdout
+        self.assertIn("features 9, which the model leaves open", said)
+
+
+if __name__ == "__main__":
+    main()
