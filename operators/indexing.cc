@@ -146,7 +146,7 @@ struct GatherND {
                indices.size(a).to_string() + " in the indices";
       });
     for (std::size_t k = 0; k < depth; ++k)
-      d.require(!(x.size(batch + k) == Index(0)),
+      d.require(has_no_elements(indices.shape()) || !(x.size(batch + k) == Index(0)),
                 [&] { return "axis " + std::to_string(batch + k) + " is empty, nothing to gather"; });
     Indices shape(indices.shape().begin(), indices.shape().end() - 1);
     shape.insert(shape.end(), x.shape().begin() + batch_count + depth_count, x.shape().end());

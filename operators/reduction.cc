@@ -10,6 +10,15 @@
 namespace rewright {
 namespace {
 
+// Axes to reduce over. A scalar is reduced over none; 0 and -1 name nothing there, but exporters write them (torch's of any,
+// amax or a norm) and ONNX Runtime executes them.
+Indices reduced_axes(const Indices& axes, std::size_t rank) {
+  if (rank > 0) return canonical_axes(axes, rank);
+  for (const Index& axis : axes)
+    if (!(axis == Index(0) || axis == Index(-1))) canonical_axis(axis, rank);
+  return {};
+}
+
 // Sizes after reducing; the reduced axes stay with size 1 if `keep`.
 Indices reduced_shape(const Indices& shape, const Indices& axes, bool keep) {
   Indices result;
@@ -49,7 +58,7 @@ struct Reduce {
   }
   void normalize(const Inputs& in) {
     const std::size_t rank = in[0].rank();
-    axes = axes.empty() && !noop_with_empty_axes ? axes_from(0, rank) : canonical_axes(axes, rank);
+    axes = axes.empty() && !noop_with_empty_axes ? axes_from(0, rank) : reduced_axes(axes, rank);
     noop_with_empty_axes = axes.empty() && rank > 0;
   }
   static void onnx(OnnxMapping& m) { m.field_inputs = {{"axes", 1, Since}}; }
@@ -220,26 +229,28 @@ struct Arg {
     v("keepdims", keepdims);
     v("select_last_index", select_last_index);
   }
-  void normalize(const Inputs& in) { axis = canonical_axis(axis, in[0].rank()); }
+  // A scalar counts as one element along axis 0 or -1, as with reductions.
+  void normalize(const Inputs& in) { axis = canonical_axis(axis, std::max<std::size_t>(in[0].rank(), 1)); }
 
   Definition define(const Inputs& in) const {
     Definition d(in);
     const Operand& x = in[0];
     require_elements(d, x, Elements::kNumbers);
-    const Index along = canonical_axis(axis, x.rank());
-    d.require(less_equal(1, x.size(static_cast<std::size_t>(along.value()))),
-              [&] { return "axis " + along.to_string() + " has no elements (" + to_string(x.shape()) + ")"; });
+    const Index along = canonical_axis(axis, std::max<std::size_t>(x.rank(), 1));
+    if (x.rank() > 0)
+      d.require(less_equal(1, x.size(static_cast<std::size_t>(along.value()))),
+                [&] { return "axis " + along.to_string() + " has no elements (" + to_string(x.shape()) + ")"; });
     d.output_without_denotation(DataType::kInt64, reduced_shape(x.shape(), {along}, keepdims));
     return d;
   }
 
   std::vector<Tensor> execute(std::span<const Tensor> inputs) const {
-    const Tensor& x = inputs[0];
+    const Tensor x = inputs[0].sizes().empty() ? inputs[0].reshaped({1}) : inputs[0];
     const auto along = static_cast<std::size_t>(canonical_axis(axis, x.sizes().size()).value());
     const std::int64_t size = x.sizes()[along];
     const auto first = x.sizes().begin(), middle = first + static_cast<std::ptrdiff_t>(along);
     const std::int64_t outer = element_count({first, middle}), inner = element_count({middle + 1, x.sizes().end()});
-    Sizes sizes = values(reduced_shape(to_indices(x.sizes()), {Index(along)}, keepdims));
+    Sizes sizes = values(reduced_shape(to_indices(inputs[0].sizes()), {Index(along)}, keepdims));
     Tensor result(DataType::kInt64, std::move(sizes));
     const auto find = [&](const auto& elements) {
       for (std::int64_t o = 0; o < outer; ++o)

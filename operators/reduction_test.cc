@@ -22,6 +22,26 @@ TEST_CASE("shapes of reductions") {
   CHECK(shape_of("ArgMax", {reals({2, 0})}, {{"axis", Index(1)}}) == "axis 1 has no elements ([2, 0])");
 }
 
+TEST_CASE("axes 0 and -1 of a scalar reduce nothing") {
+  const Tensor x = tensor({}, {-3});
+  for (const bool keep : {true, false})
+    for (const Index axis : {Index(0), Index(-1)}) {
+      const Named over = {{"axes", Indices{axis}}, {"keepdims", keep}};
+      for (const auto& [name, expected] : std::vector<std::pair<std::string, double>>{
+               {"ReduceSum", -3}, {"ReduceMean", -3}, {"ReduceMax", -3}, {"ReduceSumSquare", 9}, {"ReduceL2", 3}}) {
+        const Tensor y = evaluate(name, {x}, over)[0];
+        CHECK(y.sizes().empty());
+        CHECK(y.reals() == std::vector<double>{expected});
+      }
+      for (const std::string name : {"ArgMax", "ArgMin"}) {
+        const Tensor y = evaluate(name, {x}, {{"axis", axis}, {"keepdims", keep}})[0];
+        CHECK(y.sizes().empty());
+        CHECK(y.integers() == std::vector<std::int64_t>{0});
+      }
+    }
+  CHECK(shape_of("ReduceSum", {reals({})}, {{"axes", Indices{1}}}) == "axis 1 of a tensor of rank 0");
+}
+
 TEST_CASE("reductions agree with loops") {
   using Values = std::vector<double>;
   const std::vector<std::pair<std::string, std::function<double(const Values&)>>> cases = {

@@ -57,10 +57,9 @@ Fraction source_position(const Resampling& how, const ResampledAxis& axis, const
   const std::string& kind = how.coordinates;
   if (kind == "asymmetric") return {p * d, n};
   if (kind == "tf_half_pixel_for_nn") return {(2 * p + 1) * d, 2 * n};
-  if (kind == "align_corners") {  // p (size - 1) / (size * scale - 1)
-    const Index last = size * n - d;
-    return {p * (size - 1) * d * one_if_positive(last), max(last, 1)};
-  }
+  // By the number of elements that there are, so that the last ones meet. ONNX's reference takes size * scale, which need not
+  // be whole; its text, PyTorch and ONNX Runtime do not.
+  if (kind == "align_corners") return {p * (size - 1) * one_if_positive(target - 1), max(target - 1, 1)};
   if (kind == "tf_crop_and_resize") {
     const auto& [begin, end] = std::pair(axis.crop_begin, axis.crop_end);
     const Index first = begin.numerator * end.denominator, last = end.numerator * begin.denominator;

@@ -68,6 +68,7 @@ struct Resize {
     std::vector<Axis> axes;
     for (std::size_t a = 0; a < x.rank(); ++a) {
       d.require(less_equal(0, sizes[a]), [&] { return "sizes " + to_string(sizes) + " has a negative entry"; });
+      if (sizes[a] == Index(0)) continue;
       for (const Indices& list : {numerators, denominators})
         d.require(less_equal(1, list[a]), [&] { return "scale of axis " + std::to_string(a) + " is not positive"; });
       Axis axis{{x.size(a), sizes[a], {numerators[a], denominators[a]}, {}, {}}, a};

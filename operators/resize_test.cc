@@ -23,6 +23,17 @@ TEST_CASE("nearest elements") {
   CHECK(resized({1, 2, 3, 4}, 2, "nearest", "tf_half_pixel_for_nn", "floor") == Values{2, 4});
 }
 
+TEST_CASE("corners are aligned where size times scale is no whole number") {
+  for (const std::string mode : {"nearest", "linear", "cubic"}) {
+    const Named named = {{"sizes", Indices{2}},
+                         {"numerators", Indices{3}},
+                         {"denominators", Indices{5}},
+                         {"mode", mode},
+                         {"coordinates", std::string("align_corners")}};
+    CHECK(evaluate("Resize", {tensor({4}, {1, 2, 3, 4})}, named)[0].reals() == Values{1, 4});
+  }
+}
+
 TEST_CASE("linear interpolation") {
   CHECK(resized({0, 4}, 4, "linear", "half_pixel") == Values{0, 1, 3, 4});
   CHECK(resized({0, 4}, 4, "linear", "asymmetric") == Values{0, 2, 4, 4});
