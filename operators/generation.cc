@@ -1,6 +1,7 @@
 // Operators that make tensors out of attributes.
 #include <cmath>
 
+#include "operators/exact_number.h"
 #include "operators/families.h"
 #include "operators/gradient.h"
 #include "operators/index_bounds.h"
@@ -72,6 +73,12 @@ struct Fill {
     return std::nullopt;
   }
 
+  // An integer that no double is, repeated: the constant itself, expanded.
+  static Imported expanded(OnnxSource& source, const Tensor& value, const Indices& shape) {
+    const OnnxValue one = source.constant(value.reshaped({}));
+    return source.node(registry().get("Expand"), {shape}, {one});
+  }
+
   static Imported import_constant_of_shape(OnnxSource& source, std::string& reason) {
     const auto shape = source.contents(source.input(0));
     if (!shape) {
@@ -82,13 +89,9 @@ struct Fill {
     op.shape = *shape;
     if (const auto value = source.tensor("value")) {
       if (value->size() != 1) throw Error(ErrorCode::kBadInput, "value has " + std::to_string(value->size()) + " elements");
+      if (!fits_real(*value)) return expanded(source, *value, op.shape);
       op.type = value->type();
       op.value = value->reals()[0];
-      const double whole = op.value.value;
-      if (!is_real(op.type) && (std::abs(whole) > 0x1p53 || static_cast<std::int64_t>(whole) != value->integers()[0])) {
-        reason = "its value is an integer beyond 2^53";
-        return std::nullopt;
-      }
     }
     return source.node(registry().get(kName), to_attributes(op), {});
   }

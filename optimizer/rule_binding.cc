@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "operators/exact_number.h"
+
 namespace rewright {
 
 std::shared_ptr<const Bindings> bind_rule(const Rule& rule, std::span<const TensorType* const> inputs,
@@ -24,7 +26,7 @@ bool is_empty(const TensorType& type) {
 bool all_equal(const Tensor& tensor) {
   const std::size_t size = byte_size(tensor.type());
   const std::span<const std::byte> bytes = tensor.bytes();
-  if (size == 0 || bytes.size() < size) return false;
+  if (size == 0 || bytes.size() < size || !fits_real(tensor)) return false;
   return std::equal(bytes.begin() + static_cast<std::ptrdiff_t>(size), bytes.end(), bytes.begin());
 }
 
