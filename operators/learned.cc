@@ -140,14 +140,16 @@ void run_tree_ensemble(Call& call) {
 
 // ---- Encoders
 
+Tensor texts_of(const Call& call, std::string_view attribute) {
+  std::vector<std::string> texts = call.texts(attribute);
+  const auto count = static_cast<std::int64_t>(texts.size());
+  return Tensor::from_strings({count}, std::move(texts));
+}
+
 // A list in one of an encoder's attributes: PREFIX_strings, _int64s, _floats or _tensor.
 Tensor list_of(const Call& call, const std::string& prefix) {
   if (const auto tensor = call.tensor(prefix + "_tensor")) return tensor->reshaped({tensor->size()});
-  if (call.has(prefix + "_strings")) {
-    std::vector<std::string> texts = call.texts(prefix + "_strings");
-    const auto count = static_cast<std::int64_t>(texts.size());
-    return Tensor::from_strings({count}, std::move(texts));
-  }
+  if (call.has(prefix + "_strings")) return texts_of(call, prefix + "_strings");
   if (call.has(prefix + "_int64s")) {
     const std::vector<std::int64_t> values = call.integers(prefix + "_int64s");
     return Tensor::from_integers(DataType::kInt64, {static_cast<std::int64_t>(values.size())}, values);
@@ -187,9 +189,9 @@ struct RealKey {
   }
 };
 
-void run_label_encoder(Call& call) {
+// Gives the value at the place of the key that each element is, or the default.
+void give_values_of_keys(Call& call, const Tensor& keys, const Tensor& values) {
   const Tensor& x = call.tensor(0);
-  const Tensor keys = list_of(call, "keys"), values = list_of(call, "values");
   if (keys.size() != values.size() || (x.type() == DataType::kString) != (keys.type() == DataType::kString))
     throw Error(ErrorCode::kBadInput, "its keys and values do not fit together, or not its input");
   const Tensor parts[] = {values, default_of(call, values.type())};
@@ -202,6 +204,32 @@ void run_label_encoder(Call& call) {
   else
     places = looked_up<std::int64_t>(x.integers(), keys.integers(), otherwise);
   call.give(picked(concatenated(parts, 0), x.sizes(), places));
+}
+
+// Between texts and numbers, in the direction that the input's type tells. Of a text or number that stands twice the last place
+// counts, as in ONNX Runtime.
+void give_text_or_number(Call& call, Tensor texts, Tensor numbers) {
+  const bool from_texts = call.tensor(0).type() == DataType::kString;
+  std::vector<std::int64_t> backwards(static_cast<std::size_t>(texts.size()));
+  std::iota(backwards.rbegin(), backwards.rend(), 0);
+  if (texts.size() != numbers.size()) throw Error(ErrorCode::kBadInput, "its texts and numbers differ in count");
+  texts = picked(texts, texts.sizes(), backwards), numbers = picked(numbers, numbers.sizes(), backwards);
+  from_texts ? give_values_of_keys(call, texts, numbers) : give_values_of_keys(call, numbers, texts);
+}
+
+void run_label_encoder(Call& call) {
+  constexpr int kKeysAndValues = 2;  // from this opset on; before, classes and their numbers
+  if (call.opset() >= kKeysAndValues) return give_values_of_keys(call, list_of(call, "keys"), list_of(call, "values"));
+  const Tensor classes = texts_of(call, "classes_strings");
+  std::vector<std::int64_t> numbers(static_cast<std::size_t>(classes.size()));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  give_text_or_number(call, classes, Tensor::from_integers(DataType::kInt64, classes.sizes(), numbers));
+}
+
+void run_category_mapper(Call& call) {
+  const std::vector<std::int64_t> numbers = call.integers("cats_int64s");
+  give_text_or_number(call, texts_of(call, "cats_strings"),
+                      Tensor::from_integers(DataType::kInt64, {static_cast<std::int64_t>(numbers.size())}, numbers));
 }
 
 // ---- Transformations
@@ -242,6 +270,7 @@ void run_scaler(Call& call) {
 void register_learned(Procedures& p) {
   p.add("TreeEnsemble", run_tree_ensemble, kLearnedDomain);
   p.add("LabelEncoder", run_label_encoder, kLearnedDomain);
+  p.add("CategoryMapper", run_category_mapper, kLearnedDomain);
   p.add("ArrayFeatureExtractor", run_array_feature_extractor, kLearnedDomain);
   p.add("Binarizer", run_binarizer, kLearnedDomain);
   p.add("Scaler", run_scaler, kLearnedDomain);

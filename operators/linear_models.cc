@@ -13,7 +13,7 @@ namespace {
 // Scores of all rows for each of the rows of coefficients.
 std::vector<double> linear_scores(const Rows& x, const std::vector<double>& coefficients, const std::vector<double>& intercepts,
                                   std::int64_t targets) {
-  if (targets < 1 || targets > kMostElements || static_cast<std::int64_t>(coefficients.size()) != targets * x.columns ||
+  if (targets < 1 || targets > kMostElements || static_cast<std::int64_t>(coefficients.size()) < targets * x.columns ||
       (!intercepts.empty() && static_cast<std::int64_t>(intercepts.size()) != targets))
     throw wrong_lists();
   std::vector<double> scores = zeros({x.count, targets});
@@ -35,25 +35,31 @@ void run_linear_regressor(Call& call) {
   give_rows(call, x.count, targets, scores);
 }
 
-// One score for two classes is that of the second one.
+// There are as many scores as intercepts; coefficients beyond these are not read. One score for two classes is that of the
+// second one. The first one's is then 1 - score, of a logistic score too, and there is no softmax of them: so ONNX Runtime has
+// it.
 void run_linear_classifier(Call& call) {
   const Rows x(call);
   const Labels labels(call, "classlabels_ints", "classlabels_strings");
-  const std::vector<double> coefficients = call.reals("coefficients");
+  const std::vector<double> coefficients = call.reals("coefficients"), intercepts = call.reals("intercepts");
   if (x.columns == 0 || coefficients.empty()) throw wrong_lists();
-  const auto targets = static_cast<std::int64_t>(coefficients.size()) / x.columns;
-  const std::vector<double> given = linear_scores(x, coefficients, call.reals("intercepts"), targets);
+  const auto targets = static_cast<std::int64_t>(intercepts.empty() ? coefficients.size() / static_cast<std::size_t>(x.columns)
+                                                                    : intercepts.size());
+  const std::vector<double> given = linear_scores(x, coefficients, intercepts, targets);
   const bool is_second = targets == 1 && labels.size() == 2;
-  if (!is_second && static_cast<std::size_t>(targets) != labels.size()) throw wrong_lists();
+  if (!is_second && static_cast<std::size_t>(targets) > labels.size()) throw wrong_lists();
   const std::string how = transform_of(call);
   std::vector<double> scores;
   std::vector<std::size_t> classes;
   for (std::int64_t r = 0; r < x.count; ++r) {
     const auto begin = given.begin() + static_cast<std::ptrdiff_t>(r * targets);
     std::vector<double> row(begin, begin + static_cast<std::ptrdiff_t>(targets));
-    if (is_second) row.insert(row.begin(), -row[0]);
-    classes.push_back(is_second ? static_cast<std::size_t>(row[1] > 0) : largest(row));
-    transform(how, row);
+    classes.push_back(is_second ? static_cast<std::size_t>(row[0] > 0) : largest(row));
+    if (is_second) {
+      if (how == "LOGISTIC") row[0] = logistic(row[0]);
+      row.insert(row.begin(), 1 - row[0]);
+    }
+    if (!is_second || how == "PROBIT") transform(how, row);
     scores.insert(scores.end(), row.begin(), row.end());
   }
   call.give(labels.of(classes));

@@ -138,7 +138,7 @@ void run_tree_ensemble_regressor(Call& call) {
 }
 
 // Leaves that all speak of one class, of two, give the score of the second one: a probability if nothing transforms it and no
-// leaf is negative.
+// leaf is negative. One class has one score, which is left as it is by all but PROBIT.
 void run_tree_ensemble_classifier(Call& call) {
   const Rows x(call);
   const Forest forest(call);
@@ -148,7 +148,7 @@ void run_tree_ensemble_classifier(Call& call) {
   const std::vector<double> base = base_values(call);
   const bool binary = count == 2 && votes.targets.size() == 1;
   const std::string how = transform_of(call);
-  if (count < 2) throw Error(ErrorCode::kUnsupported, "fewer than two classes");
+  if (count == 0) throw wrong_lists();
   if (!base.empty() && base.size() != count && !(binary && base.size() == 1)) throw wrong_lists();
   std::vector<double> scores;
   std::vector<std::size_t> found;
@@ -166,12 +166,12 @@ void run_tree_ensemble_classifier(Call& call) {
       found.push_back(one > (is_probability ? 0.5 : 0));
     } else {
       for (std::size_t c = 0; c < base.size(); ++c) row[c] += base[c];
-      found.push_back(largest(row));
+      found.push_back(count == 1 ? static_cast<std::size_t>(row[0] > 0) : largest(row));
     }
-    transform(how, row);
+    if (count > 1 || how == "PROBIT") transform(how, row);
     scores.insert(scores.end(), row.begin(), row.end());
   }
-  call.give(labels.of(found));
+  call.give(count == 1 ? labels.of_one(found) : labels.of(found));
   give_rows(call, x.count, static_cast<std::int64_t>(count), scores);
 }
 

@@ -17,7 +17,7 @@ void register_placement(Procedures& p);      // placement.cc: Col2Im MaxUnpool R
 void register_algebra(Procedures& p);        // algebra.cc: BitCast TensorScatter
 void register_random(Procedures& p);         // random.cc: Random... Multinomial Bernoulli Dropout
 // ai.onnx.ml, all of whose files share scores.h:
-void register_learned(Procedures& p);  // learned.cc: TreeEnsemble LabelEncoder ArrayFeatureExtractor Binarizer Scaler
+void register_learned(Procedures& p);              // learned.cc: TreeEnsemble LabelEncoder CategoryMapper and others
 void register_feature_preparation(Procedures& p);  // feature_preparation.cc: Normalizer Imputer OneHotEncoder FeatureVectorizer
 void register_linear_models(Procedures& p);        // linear_models.cc: Linear..., SVM...
 void register_numbered_trees(Procedures& p);       // numbered_trees.cc: TreeEnsembleRegressor TreeEnsembleClassifier

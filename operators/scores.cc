@@ -72,6 +72,12 @@ Tensor Labels::of(const std::vector<std::size_t>& classes) const {
   return Tensor::from_integers(DataType::kInt64, sizes, numbers);
 }
 
+Tensor Labels::of_one(const std::vector<std::size_t>& positive) const {
+  if (!texts_.empty()) return of(std::vector<std::size_t>(positive.size(), 0));
+  const std::vector<std::int64_t> numbers(positive.begin(), positive.end());
+  return Tensor::from_integers(DataType::kInt64, {static_cast<std::int64_t>(numbers.size())}, numbers);
+}
+
 std::size_t largest(std::span<const double> scores) {
   return static_cast<std::size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
 }

@@ -46,6 +46,9 @@ class Labels {
       : numbers_(call.integers(integers)), texts_(call.texts(texts)) {}
   std::size_t size() const { return std::max(numbers_.size(), texts_.size()); }
   Tensor of(const std::vector<std::size_t>& classes) const;
+  // Of a classifier of one class, where a class of 1 says that the score is positive: that number, whatever the class is, or
+  // the class's text. So ONNX Runtime answers.
+  Tensor of_one(const std::vector<std::size_t>& positive) const;
 
  private:
   std::vector<std::int64_t> numbers_;

@@ -14,7 +14,7 @@ import tempfile
 import numpy
 import onnx
 import onnxruntime
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 FEATURES, ROWS = 4, 6
 TRANSFORMS = ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO")
@@ -67,6 +67,16 @@ def cases(random):
         yield "TreeEnsembleClassifier", {**trees(random, 3, "class", range(3)), "classlabels_int64s": [3, 5, 9], "post_transform": transform}, TensorProto.FLOAT, 2
         if "SOFTMAX" not in transform:
             yield "TreeEnsembleClassifier", {**trees(random, 2, "class", [0]), "classlabels_int64s": [0, 1], "post_transform": transform}, TensorProto.FLOAT, 2
+        for labels in ({"classlabels_ints": [4, 9]}, {"classlabels_strings": ["no", "yes"]}):
+            yield "LinearClassifier", {"coefficients": floats(FEATURES), "intercepts": floats(1), "post_transform": transform, **labels}, TensorProto.FLOAT, 2
+            # More coefficients than intercepts tell of.
+            yield "LinearClassifier", {"coefficients": floats(3, FEATURES), "intercepts": floats(2), "post_transform": transform, **labels}, TensorProto.FLOAT, 2
+        for label in (0, 1, 7):
+            yield "TreeEnsembleClassifier", {**trees(random, 1, "class", [0]), "classlabels_int64s": [label], "post_transform": transform}, TensorProto.FLOAT, 2
+        yield "TreeEnsembleClassifier", {**trees(random, 1, "class", [0]), "classlabels_int64s": [1], "base_values": [0.3], "post_transform": transform}, TensorProto.FLOAT, 2
+    for kind in (TensorProto.INT64, TensorProto.STRING):
+        yield "LabelEncoder", {"classes_strings": ["b", "c", "a", "b"], "default_int64": 17}, kind, None
+        yield "CategoryMapper", {"cats_strings": ["b", "c", "c"], "cats_int64s": [2, 1, 2], "default_string": "other"}, kind, None
     # Scores between 0 and 1.
     weak = [0.02 * v for v in floats(3, FEATURES)]
     yield "LinearRegressor", {"coefficients": weak, "intercepts": [0.3, 0.5, 0.8], "targets": 3, "post_transform": "PROBIT"}, TensorProto.FLOAT, None
@@ -81,11 +91,12 @@ def cases(random):
 
 
 def model_of(operator, attributes, kind, outputs):
+    version = 1 if "classes_strings" in attributes else 3
     node = helper.make_node(operator, ["x"], ["y", "scores"][: outputs or 1], domain="ai.onnx.ml", **attributes)
     shape = [ROWS, FEATURES]
     results = [helper.make_empty_tensor_value_info(name) for name in node.output]
     graph = helper.make_graph([node], operator, [helper.make_tensor_value_info("x", kind, shape)], results)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)], ir_version=8)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", version)], ir_version=8)
 
 
 def main():
@@ -101,11 +112,17 @@ def main():
             model = model_of(operator, attributes, kind, outputs)
             onnx.save(model, folder / "model.onnx")
             x = random.normal(size=(ROWS, FEATURES)).astype("float32") if kind == TensorProto.FLOAT else random.integers(0, 3, size=(ROWS, FEATURES))
+            if kind == TensorProto.STRING:
+                x = numpy.array(["a", "b", "c"], object)[x]
             if operator == "Imputer" and kind == TensorProto.FLOAT:
                 x[random.random(x.shape) < 0.3] = attributes["replaced_value_float"]
-            numpy.save(folder / "x.npy", x)
+            given = folder / ("x.pb" if kind == TensorProto.STRING else "x.npy")
+            if kind == TensorProto.STRING:
+                given.write_bytes(numpy_helper.from_array(x, "x").SerializeToString())
+            else:
+                numpy.save(given, x)
             expected = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {"x": x})
-            command = [options.program, "run", folder / "model.onnx", "--input", f"x={folder / 'x.npy'}", "--output-dir", folder, "--quiet", "--json", folder / "run.json", "--device", "reference"]
+            command = [options.program, "run", folder / "model.onnx", "--input", f"x={given}", "--output-dir", folder, "--quiet", "--json", folder / "run.json", "--device", "reference"]
             done = subprocess.run(command, capture_output=True, text=True)
             what = f"{operator} {' '.join(str(attributes.get(key, '')) for key in ('norm', 'post_transform', 'aggregate_function', 'kernel_type'))}"
             approximate = attributes.get("post_transform") == "PROBIT"  # in ONNX Runtime, by a formula
@@ -115,6 +132,10 @@ def main():
                     raise AssertionError(done.stderr.strip())
                 files = {output["name"]: output["file"] for output in json.loads((folder / "run.json").read_text())["outputs"]}
                 for value, array in zip(model.graph.output, expected, strict=True):
+                    if array.dtype == object:
+                        found = numpy_helper.to_array(onnx.load_tensor(files[value.name])).astype(object)
+                        numpy.testing.assert_array_equal([v.decode() if isinstance(v, bytes) else v for v in found.ravel()], array.ravel())
+                        continue
                     numpy.testing.assert_allclose(numpy.load(files[value.name]).astype(float).reshape(array.shape), array, rtol=1e-2 if approximate else 1e-4, atol=1e-3 if approximate else 1e-5)
             except AssertionError as error:
                 failures += 1
