@@ -37,6 +37,9 @@ class OpaqueExecution {
   std::unique_ptr<State> state_;
 };
 
+// Throws Error(kUnsupported) that names the first node which nothing here can execute, so that a session is not made in vain.
+void require_executable(const Graph& graph);
+
 // Does it hold a node whose results are drawn at random?
 bool has_random_results(const Graph& graph);
 

@@ -12,6 +12,7 @@
 #include "graph/onnx_function.h"
 #include "graph/onnx_model.h"
 #include "graph/onnx_parts.h"
+#include "operators/axes.h"
 #include "operators/procedure.h"
 
 namespace rewright {
@@ -109,6 +110,26 @@ class NodeCall final : public NodeAttributes<Call> {
     std::string key(attribute);
     for (const Datum& datum : all) key += key_of(datum);
     return bodies_.find(key, Repetition::kAny, [&] { return import_body(attribute, proto, all); })->run(all);
+  }
+
+  // Of the body's outputs for inputs of these types, as far as they are known; else as they are declared.
+  std::vector<TensorType> body_types(std::string_view attribute, std::span<const Datum> inputs) const {
+    const onnx::GraphProto& proto = body_of(attribute);
+    std::vector<Datum> all(inputs.begin(), inputs.end());
+    all.resize(static_cast<std::size_t>(proto.input_size()));
+    for (const auto& [name, datum] : captured_) all.push_back(datum);
+    const Graph graph = import_body(attribute, proto, all);
+    std::vector<TensorType> types;
+    for (std::size_t i = 0; i < graph.outputs().size(); ++i) {
+      const GraphOutput& output = graph.outputs()[i];
+      const auto& declared = proto.output(static_cast<int>(i)).type().tensor_type();
+      types.push_back(output.shape_known ? output.type
+                                         : TensorType{data_type_of(declared.elem_type()).value_or(output.type.type), {}});
+      if (output.shape_known) continue;
+      for (const auto& dim : declared.shape().dim())
+        types.back().shape.emplace_back(std::max<std::int64_t>(dim.dim_value(), 0));
+    }
+    return types;
   }
 
   bool is_constant(std::size_t i) const override { return i < constants_.size() && constants_[i]; }
@@ -244,6 +265,10 @@ struct OpaqueExecution::State {
   Bodies bodies;
   const Checkpoint& checkpoint;
 
+  // Gives what a loop without iterations stacked the type of the body's output, with a size of 0 in front, or where a Scan puts
+  // it.
+  void give_types(std::vector<Datum>& results, NodeCall& call) const;
+
   const std::map<std::string, int>& opsets() const { return origin->opsets ? *origin->opsets : model->opsets; }
 };
 
@@ -261,6 +286,39 @@ OpaqueExecution::OpaqueExecution(const Graph& graph, const Node& node, PrepareGr
 }
 
 OpaqueExecution::~OpaqueExecution() = default;
+
+void OpaqueExecution::State::give_types(std::vector<Datum>& results, NodeCall& call) const {
+  const std::size_t count = call.body_input_count("body");
+  std::vector<Datum> inputs;
+  std::size_t carried = 0, hidden = 0;  // outputs in front of those that are stacked: of the node, and of the body alone
+  for (const BodyInput& input : procedure->body_inputs(call, call.opset(), call.input_count(), count)) {
+    Datum datum;
+    if (input.kind == BodyInput::Kind::kScalar) datum = Tensor(input.type, {});
+    if (input.kind == BodyInput::Kind::kCarried) datum = call.input(input.input), ++carried, hidden = input.output + 1;
+    if (input.kind == BodyInput::Kind::kEntry) {
+      const Tensor& scanned = call.tensor(input.input);
+      Sizes sizes = scanned.sizes();
+      sizes.erase(sizes.begin() + static_cast<std::ptrdiff_t>(canonical_axis(input.axis, sizes.size()).value()));
+      datum = Tensor(scanned.type(), std::move(sizes));
+    }
+    inputs.push_back(std::move(datum));
+  }
+  results.resize(std::max(results.size(), call.output_count()));
+  std::vector<TensorType> types;
+  const std::vector<std::int64_t> axes = call.integers("scan_output_axes");
+  for (std::size_t i = carried; i < results.size(); ++i) {
+    if (!results[i].empty()) continue;
+    if (types.empty()) types = call.body_types("body", inputs);
+    const std::size_t output = std::max(hidden, std::size_t{proto.op_type() == "Loop" ? 1u : 0u}) + i - carried;
+    if (output >= types.size() || types[output].type == DataType::kUndefined) continue;
+    Sizes sizes;
+    for (const Index& size : types[output].shape) sizes.push_back(size.is_constant() ? size.value() : 0);
+    const std::size_t axis =
+        i - carried < axes.size() ? static_cast<std::size_t>(canonical_axis(axes[i - carried], sizes.size() + 1).value()) : 0;
+    sizes.insert(sizes.begin() + static_cast<std::ptrdiff_t>(axis), 0);
+    results[i] = Tensor(types[output].type, std::move(sizes));
+  }
+}
 
 const std::string& OpaqueExecution::operator_type() const { return state_->proto.op_type(); }
 
@@ -295,21 +353,66 @@ std::vector<Datum> OpaqueExecution::run(std::span<const Datum> inputs) {
                 s.constants, s.bodies, s.checkpoint);
   s.procedure->run(call);
   std::vector<Datum> results = call.take_results();
+  if (s.procedure->body_inputs) s.give_types(results, call);
   results.resize(std::max(results.size(), s.output_count));
   return results;
 }
 
+namespace {
+
+using Opsets = std::map<std::string, int>;
+
+// Why nothing here can execute the node, whatever it is given; empty if something may. A function is looked into once.
+std::string objection_to(const ImportedModel& model, const Opsets& opsets, const onnx::NodeProto& node,
+                         std::set<const onnx::FunctionProto*>& functions);
+
+template <class Nodes>
+std::string objection_to_nodes(const ImportedModel& model, const Opsets& opsets, const Nodes& nodes,
+                               std::set<const onnx::FunctionProto*>& functions) {
+  for (const onnx::NodeProto& node : nodes)
+    if (const std::string objection = objection_to(model, opsets, node, functions); !objection.empty())
+      return where_of(node) + ": " + objection;
+  return {};
+}
+
+std::string objection_to(const ImportedModel& model, const Opsets& opsets, const onnx::NodeProto& node,
+                         std::set<const onnx::FunctionProto*>& functions) {
+  if (const onnx::FunctionProto* function = find_local_function(model, node)) {
+    if (!functions.insert(function).second) return {};
+    Opsets inner = opsets;
+    for (const auto& import : function->opset_import())
+      inner[canonical_domain(import.domain())] = static_cast<int>(import.version());
+    return objection_to_nodes(model, inner, function->node(), functions);
+  }
+  const std::string domain = canonical_domain(node.domain());
+  const auto version = opsets.find(domain);
+  if (domain.empty() && version != opsets.end() && !is_standard(node.op_type(), version->second))
+    return "opset " + std::to_string(version->second) + " has no operator " + node.op_type();
+  const bool has_definition = find_procedure(model, domain, node.op_type()) != nullptr ||
+                              find_onnx(domain, node.op_type()) != nullptr || !differentiated_names(node).empty() ||
+                              (version != opsets.end() && is_schema_function(node, domain, version->second));
+  if (!has_definition) return "no definition of operator " + (domain.empty() ? "" : domain + ".") + node.op_type();
+  for (const onnx::AttributeProto& attribute : node.attribute())
+    if (attribute.has_g())
+      if (std::string inner = objection_to_nodes(model, opsets, attribute.g().node(), functions); !inner.empty()) return inner;
+  return {};
+}
+
+}  // namespace
+
 std::string objection_to_execution(const Graph& graph, const Node& node) {
   onnx::NodeProto proto;
   if (!node.origin || !graph.model() || !proto.ParseFromString(node.origin->node_proto)) return node.opaque_reason;
-  const std::string domain = canonical_domain(proto.domain());
-  const bool known = find_local_function(*graph.model(), proto) != nullptr ||
-                     find_procedure(*graph.model(), domain, proto.op_type()) != nullptr ||
-                     find_onnx(domain, proto.op_type()) != nullptr;
-  if (known) return {};
-  const auto version = graph.model()->opsets.find(domain);
-  const bool has_body = version != graph.model()->opsets.end() && is_schema_function(proto, domain, version->second);
-  return has_body ? std::string() : node.opaque_reason;
+  if (!differentiated_names(proto).empty()) return node.opaque_reason;  // it is nodes from the import on, or nothing
+  std::set<const onnx::FunctionProto*> functions;
+  return objection_to(*graph.model(), node.origin->opsets ? *node.origin->opsets : graph.model()->opsets, proto, functions);
+}
+
+void require_executable(const Graph& graph) {
+  for (const auto& node : graph.nodes())
+    if (node->op == nullptr)
+      if (const std::string objection = objection_to_execution(graph, *node); !objection.empty())
+        throw Error(ErrorCode::kUnsupported, "cannot be executed: " + objection, where_of(graph, *node));
 }
 
 bool has_random_results(const Graph& graph) {

@@ -40,6 +40,11 @@ bool verify_node(const onnx::NodeProto& node, const std::string& domain, int ops
   return true;
 }
 
+bool is_standard(const std::string& type, int opset) {
+  const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(type, opset, "");
+  return schema != nullptr && !schema->Deprecated();
+}
+
 bool is_schema_function(const onnx::NodeProto& node, const std::string& domain, int opset) {
   const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(node.op_type(), opset, domain);
   return schema != nullptr && (schema->HasFunction() || schema->HasContextDependentFunction());

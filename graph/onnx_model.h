@@ -151,6 +151,8 @@ int newest_ir_version();
 // Throws Error(kBadInput) if ONNX's description of the operator forbids the node; false if there is no such operator (any
 // more) in this opset.
 bool verify_node(const onnx::NodeProto& node, const std::string& domain, int opset);
+// Does ONNX's own domain have the operator in this opset?
+bool is_standard(const std::string& type, int opset);
 // Those that the operator's description gives a value and the node does not.
 void add_default_attributes(onnx::NodeProto& node, const std::string& domain, int opset);
 // Does ONNX define the operator by a body of other nodes?

@@ -16,9 +16,9 @@ void run_if(Call& call) {
   for (Datum& result : call.body(call.integer_input(0) != 0 ? "then_branch" : "else_branch", {})) call.give(std::move(result));
 }
 
-// What a loop without iterations stacks: nothing is known but that there is none.
-Tensor stacked_or_none(const std::vector<Tensor>& parts, std::size_t axis) {
-  return parts.empty() ? Tensor(DataType::kFloat, {0}) : stacked(parts, axis);
+// What a loop without iterations stacks is left empty: whoever executes the node knows the body's types.
+Datum stacked_or_none(const std::vector<Tensor>& parts, std::size_t axis) {
+  return parts.empty() ? Datum() : Datum(stacked(parts, axis));
 }
 
 // Inputs: the number of iterations and the first condition, each optional, and the carried values. The body gets the number of
@@ -67,7 +67,7 @@ std::vector<Datum> scan(Call& call, std::vector<Datum> states, const std::vector
   for (std::size_t i = 0; i < collected.size(); ++i) {
     if (i < directions.size() && directions[i] != 0) std::reverse(collected[i].begin(), collected[i].end());
     const std::size_t rank = collected[i].empty() ? 1 : collected[i][0].sizes().size() + 1;
-    states.emplace_back(stacked_or_none(collected[i], i < axes.size() ? checked_axis(axes[i], rank) : 0));
+    states.push_back(stacked_or_none(collected[i], i < axes.size() ? checked_axis(axes[i], rank) : 0));
   }
   return states;
 }

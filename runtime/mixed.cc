@@ -385,6 +385,7 @@ class OpenSession final : public Session {
 
 std::unique_ptr<Session> prepare_session(const Backend& backend, const Graph& graph, const SessionOptions& options) {
   if (backend.executes_opaque_nodes() || !has_opaque_nodes(graph)) return backend.prepare(graph, options);
+  require_executable(graph);
   if (has_open_inputs(graph)) return std::make_unique<OpenSession>(graph, backend, options);
   return std::make_unique<MixedSession>(graph, backend, options);
 }

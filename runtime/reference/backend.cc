@@ -25,6 +25,7 @@ class ReferenceBackend final : public Backend {
   std::string name() const override { return "reference"; }
   bool executes_opaque_nodes() const override { return true; }
   std::unique_ptr<Session> prepare(const Graph& graph, const SessionOptions& options) const override {
+    require_executable(graph);
     return std::make_unique<ReferenceSession>(graph, options);
   }
 };
