@@ -83,7 +83,7 @@ const float* PackedConstants::find(const Key& key) const {
 
 const float* PackedConstants::add(std::optional<Key> key, std::int64_t floats, const std::function<void(float*)>& fill) {
   const std::size_t bytes = (static_cast<std::size_t>(floats) * sizeof(float) + kAlignment - 1) / kAlignment * kAlignment;
-  if (bytes > size_ - used_) {
+  if (blocks_.empty() || bytes > size_ - used_) {  // a matrix without elements takes no bytes, but needs an address
     size_ = (std::max(bytes, kBlockBytes) + kHugePage - 1) / kHugePage * kHugePage;
     used_ = 0;
     auto* const block = static_cast<std::byte*>(std::aligned_alloc(kHugePage, size_));

@@ -266,7 +266,10 @@ class ProductPlan final : public NodePlan {
     } else {
       const std::shared_ptr<PackedConstants> constants = planner.packed_constants();
       std::optional<PackedConstants::Key> key;
-      if (factors.empty()) key.emplace(source, b.row_stride, b.column_stride, t.b.vectors);
+      // Of whole matrices alone: a slice of one begins where the matrix does, and a matrix without elements where the next one
+      // does.
+      const bool is_whole = b.rows * b.columns == matrix.in.size() && matrix.in.size() > 0;
+      if (factors.empty() && is_whole) key.emplace(source, b.row_stride, b.column_stride, t.b.vectors);
       packed = key ? constants->find(*key) : nullptr;
       if (packed == nullptr) packed = constants->add(key, t.b.floats(), fill);
       owner = constants;

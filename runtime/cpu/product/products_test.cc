@@ -171,6 +171,38 @@ TEST_CASE("weights that several products use are packed once") {
   CHECK(filled == 2);
 }
 
+TEST_CASE("a weight without elements takes a place of its own") {
+  PackedConstants constants;
+  const auto fill = [](float*) {};
+  CHECK(constants.add(std::nullopt, 0, fill) != nullptr);
+}
+
+TEST_CASE("products over no elements, with weights and without") {
+  for (const Sizes& sizes : {Sizes{3, 0, 5}, Sizes{0, 4, 5}, Sizes{3, 4, 0}, Sizes{1, 0, 1}, Sizes{0, 0, 0}, Sizes{3, 1, 5}}) {
+    const std::int64_t rows = sizes[0], depth = sizes[1], columns = sizes[2];
+    for (const bool constant : {true, false}) {
+      Builder b(13);
+      const auto right = [&](Sizes s) { return constant ? b.constant(std::move(s)) : b.input(std::move(s)); };
+      const ValueId w = right({depth, columns}), added = b.constant({columns});
+      b.graph.add_output("y", node(b.graph, "Relu", {node(b.graph, "MatMul", {b.input({rows, depth}), w})[0]})[0]);
+      b.graph.add_output("z", node(b.graph, "Gemm", {b.input({depth, rows}), w, added}, {{"transA", true}})[0]);
+      b.graph.add_output("v", node(b.graph, "MatMul", {b.input({2, rows, depth}), right({2, depth, columns})})[0]);
+      b.graph.add_output("e",
+                         node(b.graph, "Einsum", {b.input({rows, depth}), w}, {{"equation", std::string("ij,jk->ki")}})[0]);
+      b.check();
+    }
+  }
+}
+
+TEST_CASE("the first rows of a weight are packed beside all of them") {
+  Builder b(17);
+  const ValueId w = b.constant({32, 20});
+  const ValueId first = node(b.graph, "Slice", {w}, {{"length", Indices{8, 20}}})[0];
+  b.graph.add_output("y", node(b.graph, "MatMul", {b.input({5, 8}), first})[0]);
+  b.graph.add_output("z", node(b.graph, "MatMul", {b.input({5, 32}), w})[0]);
+  b.check();
+}
+
 TEST_CASE("weights are packed from the constants that they lie in") {
   for (const bool used_elsewhere : {false, true}) {
     Builder b(7);
