@@ -1,0 +1,312 @@
+"""Models that ONNX Runtime takes: python as_onnxruntime.py REWRIGHT BUILD [UNITTEST-ARGUMENTS]
+
+What exporters write and the specification leaves open, or forbids: axes of scalars, integers of 64 bits up to their ends, operators of
+domains that only the model imports, empty weights. The interpreter, the cpu runtime and the optimized model must give what ONNX Runtime
+gives, bit for bit where elements are integers. And what neither executes must be refused when a session is made.
+"""
+
+import unittest
+
+import numpy
+from onnx import TensorProto, helper, numpy_helper
+from python_testing import QUICK, main, model_of, value
+
+import rewright
+
+try:
+    import onnxruntime
+except ImportError:
+    onnxruntime = None
+
+INT64 = numpy.iinfo(numpy.int64)
+# Beside 2^53, beside the ends, and where halves of a product overflow.
+EXTREME = numpy.array([0, 1, -1, 2, 2**53, 2**53 + 1, -(2**53) - 1, 2**62 + 1, INT64.max, INT64.max - 1, INT64.min, INT64.min + 1, 3 << 33, 5], numpy.int64)
+
+
+def of_type(array):
+    return helper.np_dtype_to_tensor_dtype(numpy.asarray(array).dtype)
+
+
+def constant(name, array):
+    return numpy_helper.from_array(numpy.asarray(array), name)
+
+
+def open_value(name, type):
+    """Of unknown rank, so that ONNX's inference has nothing to object to."""
+    return helper.make_tensor_value_info(name, type, None)
+
+
+class Case(unittest.TestCase):
+    def check(self, model, feeds, optimize=True):
+        data = model.SerializeToString()
+        expected = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"]).run(None, feeds)
+        found = {device: rewright.InferenceSession(data, device=device).run(None, feeds) for device in ("reference", "cpu")}
+        if optimize:
+            found["optimized"] = rewright.optimize(data, **QUICK).session().run(None, feeds)
+        for way, results in found.items():
+            for e, f in zip(expected, results, strict=True):
+                self.assertEqual((numpy.asarray(f).dtype, numpy.asarray(f).shape), (numpy.asarray(e).dtype, numpy.asarray(e).shape), way)
+                if numpy.asarray(e).dtype.kind in "iub":
+                    numpy.testing.assert_array_equal(f, e, way)
+                else:
+                    numpy.testing.assert_allclose(f, e, 1e-5, 1e-6, err_msg=way)
+
+    def one(self, type, feeds, weights=(), outputs=1, opset=20, domains=(), declared=False, optimize=True, **attributes):
+        """A node of an operator; weights are (name, array), inputs stand in the order of `feeds` and come first."""
+        weights = dict(weights)
+        names = [f"y{i}" for i in range(outputs)]
+        node = helper.make_node(type, [*feeds, *weights], names, **attributes)
+        inputs = [value(n, of_type(a), a.shape) if declared else open_value(n, of_type(a)) for n, a in feeds.items()]
+        graph = helper.make_graph([node], "one", inputs, [helper.make_empty_tensor_value_info(n) for n in names], [constant(n, a) for n, a in weights.items()])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset), *domains], ir_version=9)
+        self.check(model, feeds, optimize)
+
+
+@unittest.skipIf(onnxruntime is None, "ONNX Runtime is not installed")
+class Scalars(Case):
+    def test_reductions(self):
+        reductions = ("Sum", "Mean", "Max", "Min", "Prod", "SumSquare", "L1", "L2", "LogSum", "LogSumExp")
+        for name in reductions:
+            for axis in (0, -1):
+                for keep in (0, 1):
+                    with self.subTest(name=name, axis=axis, keepdims=keep):
+                        x = {"x": numpy.array(3.5, numpy.float32)}
+                        self.one(f"Reduce{name}", x, {"axes": numpy.array([axis])}, keepdims=keep, optimize=keep == 1)
+                        if name not in ("Max", "Min"):
+                            self.one(f"Reduce{name}", x, opset=11, axes=[axis], keepdims=keep, optimize=False)
+
+    def test_places(self):
+        for name in ("ArgMax", "ArgMin"):
+            for axis in (0, -1):
+                for keep in (0, 1):
+                    self.one(name, {"x": numpy.array(-2, numpy.float32)}, axis=axis, keepdims=keep)
+
+    def test_any_and_all(self):
+        """As torch exports them."""
+        for name in ("ReduceMax", "ReduceMin"):
+            nodes = [
+                helper.make_node("Cast", ["x"], ["i"], to=TensorProto.INT64),
+                helper.make_node(name, ["i", "axes"], ["r"], keepdims=0),
+                helper.make_node("Cast", ["r"], ["y"], to=TensorProto.BOOL),
+            ]
+            model = model_of(nodes, [open_value("x", TensorProto.BOOL)], [open_value("y", TensorProto.BOOL)], [constant("axes", numpy.array([-1]))], opset=20)
+            for truth in (False, True):
+                self.check(model, {"x": numpy.array(truth)})
+
+
+@unittest.skipIf(onnxruntime is None, "ONNX Runtime is not installed")
+class WideIntegers(Case):
+    def test_filled(self):
+        for number in (INT64.min, INT64.max, 2**53 + 1, -(2**53) - 1, 2**53, 7):
+            self.one("ConstantOfShape", {"s": numpy.array([2, 3])}, value=constant("v", numpy.array([number])))
+            self.one("ConstantOfShape", {}, {"s": numpy.array([2, 3])}, value=constant("v", numpy.array([number])))
+        self.one("ConstantOfShape", {}, {"s": numpy.array([2])}, value=constant("v", numpy.array([2**64 - 1], numpy.uint64)))
+
+    def test_as_scatter_reduce_is_exported(self):
+        nodes = [
+            helper.make_node("Shape", ["x"], ["s"]),
+            helper.make_node("ConstantOfShape", ["s"], ["c"], value=constant("v", numpy.array([INT64.min]))),
+            helper.make_node("ScatterElements", ["c", "i", "u"], ["r"], axis=0, reduction="max"),
+            helper.make_node("Max", ["r", "x"], ["y"]),
+        ]
+        i64 = TensorProto.INT64
+        model = model_of(nodes, [value("x", i64, ["n"]), value("i", i64, ["m"]), value("u", i64, ["m"])], [value("y", i64, ["n"]), value("r", i64, ["n"])], opset=20)
+        self.check(model, {"x": EXTREME[:4], "i": numpy.array([0, 2, 2]), "u": numpy.array([INT64.max, INT64.min + 1, INT64.min])})
+
+    def test_elementwise(self):
+        a, b = (g.copy() for g in numpy.meshgrid(EXTREME, EXTREME, indexing="ij"))
+        for name in ("Add", "Sub", "Mul", "Min", "Max", "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "BitwiseAnd", "BitwiseOr", "BitwiseXor"):
+            with self.subTest(name=name):
+                self.one(name, {"a": a, "b": b}, declared=True)
+                self.one(name, {"a": a}, {"b": EXTREME}, declared=True)
+                self.one(name, {}, {"a": a, "b": b})
+        for name in ("Div", "Mod"):
+            divisors = EXTREME[(EXTREME != 0) & (EXTREME != -1)]
+            a, b = (g.copy() for g in numpy.meshgrid(EXTREME, divisors, indexing="ij"))
+            with self.subTest(name=name):
+                self.one(name, {"a": a, "b": b}, declared=True)
+                self.one(name, {"a": a}, {"b": divisors}, declared=True)
+        for name in ("Neg", "Abs", "Sign", "BitwiseNot"):
+            x = EXTREME[EXTREME != INT64.min] if name == "Abs" else EXTREME
+            with self.subTest(name=name):
+                self.one(name, {"x": x}, declared=True)
+
+    def test_what_bounds_moves_and_reduces(self):
+        x = EXTREME.reshape(2, 7)
+        self.one("Clip", {"x": x}, {"low": numpy.array(-(2**53) - 1), "high": numpy.array(2**53 + 1)}, declared=True)
+        self.one("Clip", {"x": x}, {"low": numpy.array(INT64.min + 1), "high": numpy.array(INT64.max - 1)}, declared=True)
+        self.one("Pad", {"x": x}, {"pads": numpy.array([0, 1, 1, 0]), "value": numpy.array(INT64.min)}, declared=True)
+        self.one("Pad", {"x": x}, {"pads": numpy.array([0, 1, 1, 0]), "value": numpy.array(2**53 + 1)}, declared=True)
+        self.one("Where", {"c": x > 0, "x": x}, {"y": numpy.array(INT64.max)}, declared=True)
+        self.one("OneHot", {"i": numpy.array([0, 2])}, {"depth": numpy.array(3), "values": numpy.array([INT64.min, INT64.max])}, declared=True)
+        self.one("CumSum", {"x": EXTREME}, {"axis": numpy.array(0)}, declared=True)
+        self.one("TopK", {"x": EXTREME}, {"k": numpy.array([9])}, outputs=2, declared=True)
+        self.one("ArgMax", {"x": EXTREME}, declared=True, axis=0)
+        self.one("Unique", {"x": EXTREME}, outputs=4, declared=True)
+        self.one("NonZero", {"x": x}, declared=True)
+        for name in ("ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd"):
+            self.one(name, {"x": x}, {"axes": numpy.array([1])}, declared=True)
+        for name in ("Transpose", "Identity", "Flatten"):
+            self.one(name, {"x": x}, declared=True)
+        for reduction in ("add", "max", "min", "mul"):
+            self.one("ScatterElements", {"x": EXTREME, "i": numpy.array([1, 1, 3]), "u": EXTREME[-3:]}, declared=True, reduction=reduction)
+
+    def test_ranges(self):
+        for start, limit, delta in ((2**53 + 1, 2**53 + 9, 2), (INT64.min, INT64.min + 3, 1), (INT64.max, INT64.max - 5, -2)):
+            numbers = {"a": numpy.array(start), "b": numpy.array(limit), "c": numpy.array(delta)}
+            self.one("Range", {}, numbers)
+            self.one("Range", numbers)
+
+    def test_casts(self):
+        exact = EXTREME[numpy.abs(EXTREME.astype(object)) <= 2**53]
+        for to in (TensorProto.INT64, TensorProto.INT32, TensorProto.UINT64, TensorProto.BOOL, TensorProto.DOUBLE, TensorProto.FLOAT):
+            self.one("Cast", {"x": exact if to == TensorProto.DOUBLE else EXTREME}, declared=True, to=to)
+
+    def test_products(self):
+        a, b = EXTREME.reshape(2, 7), EXTREME.reshape(7, 2)
+        self.one("MatMul", {"a": a, "b": b}, declared=True)
+        self.one("MatMul", {"a": a}, {"b": b}, declared=True)
+
+    def test_chains_are_computed_in_integers(self):
+        x = EXTREME
+        nodes = [
+            helper.make_node("Mul", ["x", "m"], ["p"]),
+            helper.make_node("Mul", ["p", "m"], ["q"]),
+            helper.make_node("Add", ["q", "a"], ["r"]),
+            helper.make_node("Sub", ["r", "a"], ["s"]),
+            helper.make_node("Max", ["s", "a"], ["y"]),
+        ]
+        weights = [constant("m", numpy.array(3 << 40)), constant("a", numpy.array(2**53 + 1))]
+        model = model_of(nodes, [value("x", TensorProto.INT64, x.shape)], [value(n, TensorProto.INT64, x.shape) for n in "qsy"], weights, opset=20)
+        self.check(model, {"x": x})
+
+
+@unittest.skipIf(onnxruntime is None, "ONNX Runtime is not installed")
+class Domains(Case):
+    """Bodies and functions use a domain that the model imports."""
+
+    def setUp(self):
+        self.learned = helper.make_opsetid("ai.onnx.ml", 3)
+        self.scaled = lambda x, y: helper.make_node("Scaler", [x], [y], domain="ai.onnx.ml", offset=[0.5], scale=[2.0])
+
+    def model(self, nodes, inputs, functions=()):
+        outputs = [open_value("y", TensorProto.FLOAT)]
+        imports = [helper.make_opsetid("", 18), self.learned, helper.make_opsetid("local", 1)]
+        graph = helper.make_graph(nodes, "domains", inputs, outputs)
+        return helper.make_model(graph, opset_imports=imports, functions=list(functions), ir_version=9)
+
+    def test_branches(self):
+        def branch(name, node):
+            return helper.make_graph([node], name, [], [open_value(node.output[0], TensorProto.FLOAT)])
+
+        then, other = branch("then", self.scaled("x", "t")), branch("else", helper.make_node("Neg", ["x"], ["e"]))
+        node = helper.make_node("If", ["c"], ["y"], then_branch=then, else_branch=other)
+        model = self.model([node], [value("c", TensorProto.BOOL, []), value("x", TensorProto.FLOAT, [2, 3])])
+        for truth in (True, False):
+            self.check(model, {"c": numpy.array(truth), "x": numpy.ones((2, 3), numpy.float32)})
+
+    def function(self, nodes, imports):
+        return helper.make_function("local", "twice", ["x"], ["y"], nodes, [helper.make_opsetid(*i) for i in imports])
+
+    def test_functions(self):
+        x = {"x": numpy.arange(6, dtype=numpy.float32).reshape(2, 3)}
+        call = helper.make_node("twice", ["x"], ["y"], domain="local")
+        nodes = [self.scaled("x", "s"), helper.make_node("Add", ["s", "s"], ["y"])]
+        for imports in ([("", 18), ("ai.onnx.ml", 3)], [("", 18)]):
+            data = self.model([call], [value("x", TensorProto.FLOAT, [2, 3])], [self.function(nodes, imports)]).SerializeToString()
+            for session in (rewright.InferenceSession(data), rewright.optimize(data, **QUICK).session()):  # ONNX Runtime 1.31 refuses the second
+                numpy.testing.assert_array_equal(session.run(None, x)[0], 4 * (x["x"] - 0.5))
+
+    def test_loops_in_functions(self):
+        body = helper.make_graph(
+            [self.scaled("v", "w"), helper.make_node("Identity", ["k"], ["l"])],
+            "body",
+            [value("i", TensorProto.INT64, []), value("k", TensorProto.BOOL, []), open_value("v", TensorProto.FLOAT)],
+            [value("l", TensorProto.BOOL, []), open_value("w", TensorProto.FLOAT)],
+        )
+        nodes = [
+            helper.make_node("Constant", [], ["n"], value_int=3),
+            helper.make_node("Constant", [], ["true"], value=constant("t", numpy.array(True))),
+            helper.make_node("Loop", ["n", "true", "x"], ["y"], body=body),
+        ]
+        call = helper.make_node("twice", ["x"], ["y"], domain="local")
+        model = self.model([call], [value("x", TensorProto.FLOAT, [2, 3])], [self.function(nodes, [("", 18), ("ai.onnx.ml", 3)])])
+        self.check(model, {"x": numpy.ones((2, 3), numpy.float32)})
+
+
+@unittest.skipIf(onnxruntime is None, "ONNX Runtime is not installed")
+class EmptyWeights(Case):
+    """Empty adapters: weights of sizes [0, n] and [n, 0]."""
+
+    def test_products(self):
+        random = numpy.random.default_rng(0)
+        x = random.normal(size=(3, 4)).astype(numpy.float32)
+        empty = numpy.zeros((0, 4), numpy.float32)
+        for weight, other in ((empty, numpy.zeros((2, 0), numpy.float32)), (empty.T.copy(), numpy.zeros((0, 5), numpy.float32))):
+            self.one("MatMul", {"x": numpy.zeros((3, weight.shape[0]), numpy.float32)}, {"w": weight})
+            self.one("Gemm", {"x": numpy.zeros((3, weight.shape[0]), numpy.float32)}, {"w": weight, "c": numpy.ones(weight.shape[1], numpy.float32)})
+            self.one("Einsum", {"x": numpy.zeros((3, weight.shape[0]), numpy.float32)}, {"w": weight}, equation="ij,jk->ik")
+            self.assertEqual(0, other.size)
+        nodes = [
+            helper.make_node("MatMul", ["x", "w"], ["base"]),
+            helper.make_node("MatMul", ["x", "down"], ["inner"]),
+            helper.make_node("MatMul", ["inner", "up"], ["added"]),
+            helper.make_node("Add", ["base", "added"], ["y"]),
+        ]
+        weights = [constant("w", random.normal(size=(4, 5)).astype(numpy.float32)), constant("down", empty.T.copy()), constant("up", numpy.zeros((0, 5), numpy.float32))]
+        f32 = TensorProto.FLOAT
+        self.check(model_of(nodes, [value("x", f32, [3, 4])], [value("y", f32, [3, 5])], weights, opset=20), {"x": x})
+
+    def test_recurrent(self):
+        """Without features. ONNX Runtime 1.31 ends the process."""
+        random = numpy.random.default_rng(1)
+        for type, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1)):
+            for features, hidden, steps, batch in ((0, 2, 4, 2), (3, 2, 0, 2), (3, 2, 4, 0), (1, 1, 1, 1)):
+                weights = [constant(n, random.normal(size=(1, gates * hidden, k)).astype(numpy.float32)) for n, k in (("w", features), ("r", hidden))]
+                x = random.normal(size=(steps, batch, features)).astype(numpy.float32)
+                node = helper.make_node(type, ["x", "w", "r"], ["y", "h"], hidden_size=hidden)
+                outputs = [helper.make_empty_tensor_value_info(n) for n in ("y", "h")]
+                data = model_of([node], [value("x", TensorProto.FLOAT, x.shape)], outputs, weights, opset=20).SerializeToString()
+                expected, found = (rewright.InferenceSession(data, device=d).run(None, {"x": x}) for d in ("reference", "cpu"))
+                for e, f in zip(expected, found, strict=True):
+                    numpy.testing.assert_allclose(f, e, 1e-5, 1e-6, err_msg=f"{type} {features} {steps} {batch}")
+
+
+class WithoutDefinition(unittest.TestCase):
+    """What nothing executes is said when a session is made."""
+
+    def refused(self, nodes, functions=(), inputs=()):
+        imports = [helper.make_opsetid("", 18), helper.make_opsetid("elsewhere", 1), helper.make_opsetid("local", 1)]
+        graph = helper.make_graph(nodes, "unknown", [open_value("x", TensorProto.FLOAT), *inputs], [open_value("y", TensorProto.FLOAT)])
+        model = helper.make_model(graph, opset_imports=imports, functions=list(functions), ir_version=9).SerializeToString()
+        for device in ("reference", "cpu"):
+            with self.assertRaisesRegex(rewright.UnsupportedError, "Unheard"):
+                rewright.InferenceSession(model, device=device)
+        if onnxruntime is not None:
+            with self.assertRaises(Exception):  # noqa: B017: of several types
+                onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+
+    def test_node(self):
+        self.refused([helper.make_node("Unheard", ["x"], ["y"], domain="elsewhere")])
+        self.refused([helper.make_node("Unheard", ["x"], ["y"])])
+
+    def test_behind_others(self):
+        unheard = helper.make_node("Unheard", ["n"], ["z"], domain="elsewhere")
+        self.refused([helper.make_node("NonZero", ["x"], ["n"]), unheard, helper.make_node("Neg", ["z"], ["y"])])
+
+    def test_in_a_branch(self):
+        branches = {
+            name: helper.make_graph([helper.make_node(type, ["x"], [name], domain=domain)], name, [], [open_value(name, TensorProto.FLOAT)])
+            for name, type, domain in (("t", "Unheard", "elsewhere"), ("e", "Neg", ""))
+        }
+        node = helper.make_node("If", ["c"], ["y"], then_branch=branches["t"], else_branch=branches["e"])
+        self.refused([node], inputs=[value("c", TensorProto.BOOL, [])])
+
+    def test_in_a_function(self):
+        inner = helper.make_node("Unheard", ["x"], ["y"], domain="elsewhere")
+        function = helper.make_function("local", "f", ["x"], ["y"], [inner], [helper.make_opsetid("elsewhere", 1)])
+        self.refused([helper.make_node("f", ["x"], ["y"], domain="local")], [function])
+
+
+if __name__ == "__main__":
+    main()
