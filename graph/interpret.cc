@@ -99,39 +99,6 @@ std::string where_of(const Graph& graph, const Node& node) {
   return node.op != nullptr ? node.op->name() : "a node";
 }
 
-namespace {
-
-// Sizes that were taken for equal, since broadcasting asks for it, may be 1 and another number: then results have other types
-// than were concluded.
-void check_types(const Graph& open, const Graph& sized) {
-  for (const auto& node : sized.nodes()) {
-    const auto is_known = [&](ValueId id) {
-      return id == kNoValue || (sized.value(id).shape_known && all_constant(sized.value(id).type.shape));
-    };
-    if (node->op == nullptr || !is_sized(node->attributes) ||
-        !std::all_of(node->inputs.begin(), node->inputs.end(), is_known) ||
-        std::none_of(node->outputs.begin(), node->outputs.end(),
-                     [&](ValueId id) { return id != kNoValue && is_symbolic(open.value(id)); }))
-      continue;
-    try {
-      const auto operands = sized.operand_types(*node);
-      const Definition definition = node->op->define(node->attributes, Inputs::of(std::span(operands)).types_only());
-      for (std::size_t k = 0; k < node->outputs.size() && k < definition.outputs().size(); ++k) {
-        if (node->outputs[k] == kNoValue) continue;
-        const Value& value = sized.value(node->outputs[k]);
-        if (value.type != definition.outputs()[k].type)
-          throw Error(ErrorCode::kBadInput, "its result is " + to_string(definition.outputs()[k].type) + ", where " +
-                                                to_string(open.value(node->outputs[k]).type) + " is " + to_string(value.type) +
-                                                ": sizes that the model calls by different names are to be equal here");
-      }
-    } catch (const Error& error) {
-      throw error.within(where_of(sized, *node));
-    }
-  }
-}
-
-}  // namespace
-
 Graph with_sizes(const Graph& graph, const Substitution& sizes) {
   Graph result = graph;
   for (ValueId id = 0; id < graph.value_count(); ++id) {
@@ -155,7 +122,6 @@ Graph with_sizes(const Graph& graph, const Substitution& sizes) {
   std::vector<GraphOutput> outputs(graph.outputs().begin(), graph.outputs().end());
   for (GraphOutput& output : outputs) output.type.shape = substitute(output.type.shape, sizes);
   result.set_outputs(std::move(outputs));
-  check_types(graph, result);
   return result;
 }
 
