@@ -5,6 +5,7 @@
 #include <numeric>
 #include <sstream>
 
+#include "optimizer/optimize.h"
 #include "optimizer/sizes.h"
 #include "runtime/checked_kernels.h"
 #include "tools/cli/command.h"
