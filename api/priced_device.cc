@@ -35,6 +35,9 @@ class PricedDevice final : public Device {
   }
 
   std::vector<Tensor> run(const Graph& graph, std::span<const Tensor> inputs) override { return here_->run(graph, inputs); }
+  CheckedRun run_checked(const Graph& graph, std::span<const Tensor> inputs, double seconds) override {
+    return here_->run_checked(graph, inputs, seconds);
+  }
 
  private:
   std::mutex mutex_;
