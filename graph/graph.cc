@@ -5,6 +5,7 @@
 
 #include "graph/sized.h"
 #include "operators/interpreter.h"
+#include "operators/texts.h"
 
 namespace rewright {
 
@@ -149,6 +150,7 @@ std::vector<ValueId> Graph::add_node(const Operator& op, Attributes attributes, 
   const Inputs typed = Inputs::of(std::span(operands)).types_only();
   node.attributes = op.normalized(std::move(attributes), typed);
   const Definition definition = op.define(node.attributes, typed);
+  require_meaning_on_texts(op, node.attributes, operands);
 
   bool follow_contents = false;
   for (const Output& output : definition.outputs()) follow_contents = follow_contents || may_have_contents(output.type);

@@ -6,6 +6,7 @@
 
 #include "graph/execute.h"
 #include "graph/graph.h"
+#include "graph/operator_execution.h"
 #include "graph/sized.h"
 #include "operators/interpreter.h"
 
@@ -23,16 +24,6 @@ bool is_symbolic(const AttributeValue& value) {
 
 bool is_symbolic(const Value& value) {
   return is_symbolic(value.type.shape) || (value.contents && is_symbolic(*value.contents));
-}
-
-std::vector<Datum> execute_operator(const Node& node, std::span<const Datum> inputs, const BoundSizes& bound) {
-  std::vector<Tensor> operands;
-  operands.reserve(inputs.size());
-  for (const Datum& input : inputs) operands.push_back(input.empty() ? Tensor() : input.tensor());
-  std::vector<Tensor> results = !is_sized(node.attributes)
-                                    ? interpret(*node.op, substitute(node.attributes, substitution(bound)), operands)
-                                    : interpret(*node.op, node.attributes, operands);
-  return {std::make_move_iterator(results.begin()), std::make_move_iterator(results.end())};
 }
 
 bool has_symbolic_values(const Graph& graph, const Node& node) {
@@ -90,6 +81,16 @@ Attributes substitute(const Attributes& attributes, const Substitution& sizes) {
       *indices = rewright::substitute(*indices, sizes);
   }
   return changed;
+}
+
+std::vector<Datum> execute_operator(const Node& node, std::span<const Datum> inputs, const BoundSizes& bound) {
+  std::vector<Tensor> operands;
+  operands.reserve(inputs.size());
+  for (const Datum& input : inputs) operands.push_back(input.empty() ? Tensor() : input.tensor());
+  std::vector<Tensor> results = !is_sized(node.attributes)
+                                    ? interpret(*node.op, substitute(node.attributes, substitution(bound)), operands)
+                                    : interpret(*node.op, node.attributes, operands);
+  return {std::make_move_iterator(results.begin()), std::make_move_iterator(results.end())};
 }
 
 std::string where_of(const Graph& graph, const Node& node) {

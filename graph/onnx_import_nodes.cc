@@ -8,7 +8,9 @@ namespace rewright {
 namespace {
 
 // Can denotations speak of such elements?
-bool has_meaning(DataType type) { return is_real(type) || is_integer(type) || type == DataType::kBool; }
+bool has_meaning(DataType type) {
+  return is_real(type) || is_integer(type) || type == DataType::kBool || type == DataType::kString;
+}
 
 }  // namespace
 

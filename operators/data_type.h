@@ -48,6 +48,6 @@ std::size_t byte_size(DataType type);  // of one element; 0 for types without a 
 int packed_bits(DataType type);
 bool is_real(DataType type);     // floating-point types of all widths
 bool is_integer(DataType type);  // signed and unsigned integers, not bool
-Scalar scalar(DataType type);    // throws Error(kUnsupported) for strings and complex
+Scalar scalar(DataType type);    // strings: integers that stand for them; throws Error(kUnsupported) for complex
 
 }  // namespace rewright

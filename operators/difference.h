@@ -17,8 +17,12 @@ struct Difference {
   double relative() const { return absolute == 0 ? 0 : absolute / std::max(scale, 1e-30); }
 };
 
-// NaN equals NaN, and an infinity itself. Integers are told apart beyond 2^53, too.
+// NaN equals NaN, and an infinity itself. Integers are told apart beyond 2^53, too. Strings are equal, or infinitely far apart.
 inline Difference difference(const Tensor& expected, const Tensor& found, double relative = 0, double absolute = 0) {
+  if (expected.type() == DataType::kString) {
+    const bool same = expected == found;
+    return {same ? 0 : HUGE_VAL, 1, same};
+  }
   const std::vector<double> a = expected.reals(), b = found.reals();
   const bool whole = is_integer(expected.type()) && is_integer(found.type());
   const std::vector<std::int64_t> exact_a = whole ? expected.integers() : std::vector<std::int64_t>();

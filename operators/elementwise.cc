@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "operators/texts.h"
+
 namespace rewright {
 
 bool is_unsigned(DataType type) {
@@ -26,7 +28,7 @@ std::string_view describe(Elements allowed) {
     case Elements::kAll:
       break;
   }
-  return "numbers or truth values";
+  return "numbers, truth values or strings";
 }
 
 bool contains(Elements allowed, DataType type) {
@@ -44,12 +46,13 @@ bool contains(Elements allowed, DataType type) {
     case Elements::kAll:
       break;
   }
-  return is_real(type) || is_integer(type) || type == DataType::kBool;
+  return is_real(type) || is_integer(type) || type == DataType::kBool || type == DataType::kString;
 }
 
 }  // namespace
 
 void require_elements(Definition& definition, const Operand& operand, Elements allowed) {
+  if (allowed != Elements::kAll) refuse_texts(operand);
   definition.require(contains(allowed, operand.type()), [&] {
     return "elements are " + std::string(name(operand.type())) + ", must be " + std::string(describe(allowed));
   });

@@ -52,7 +52,8 @@ struct Fill {
 
   // The ONNX operator Constant has no operator here: it is a constant.
   static Imported import_constant(OnnxSource& source, std::string& reason) {
-    if (auto tensor = source.tensor("value")) return std::vector{source.constant(std::move(*tensor))};
+    for (const char* attribute : {"value", "sparse_value"})
+      if (auto tensor = source.tensor(attribute)) return std::vector{source.constant(std::move(*tensor))};
     const auto of = [&](DataType type, Sizes sizes, const auto& values) {
       if constexpr (std::is_same_v<std::decay_t<decltype(values)>, std::vector<double>>)
         return std::vector{source.constant(Tensor::from_reals(type, std::move(sizes), values))};
@@ -69,7 +70,13 @@ struct Fill {
       const std::vector<std::int64_t> values = source.integers("value_ints");
       return of(DataType::kInt64, {static_cast<std::int64_t>(values.size())}, values);
     }
-    reason = "it is sparse, of text, or of a type that is not known here";
+    if (source.has("value_string"))
+      return std::vector{source.constant(Tensor::from_strings({}, {source.text("value_string", "")}))};
+    if (source.has("value_strings")) {
+      const std::vector<std::string> texts = source.texts("value_strings");
+      return std::vector{source.constant(Tensor::from_strings({static_cast<std::int64_t>(texts.size())}, texts))};
+    }
+    reason = "it is of a type that is not known here";
     return std::nullopt;
   }
 

@@ -3,6 +3,7 @@
 #include "operators/code_evaluator.h"
 #include "operators/flatten.h"
 #include "operators/number_system.h"
+#include "operators/texts.h"
 
 namespace rewright {
 
@@ -75,7 +76,7 @@ Evaluated<A> evaluate(const Output& output, A arithmetic, const std::vector<Oper
 }
 
 template <class T>
-Inputs types_of(std::span<const T> inputs) {
+std::vector<std::optional<TensorType>> types_of(std::span<const T> inputs) {
   std::vector<std::optional<TensorType>> types;
   for (const T& t : inputs) {
     if (t.type == DataType::kUndefined)
@@ -83,7 +84,7 @@ Inputs types_of(std::span<const T> inputs) {
     else
       types.push_back(TensorType{t.type, to_indices(t.sizes)});
   }
-  return Inputs::of(types);
+  return types;
 }
 
 struct TypeAndSizes {
@@ -94,18 +95,23 @@ struct TypeAndSizes {
 }  // namespace
 
 std::vector<Tensor> interpret(const Operator& op, const Attributes& attributes, std::span<const Tensor> inputs) {
-  std::vector<TypeAndSizes> types;
-  for (const Tensor& t : inputs) types.push_back({t.type(), t.sizes()});
-  const Definition definition = op.define(attributes, types_of<TypeAndSizes>(types));
+  std::vector<TypeAndSizes> types_and_sizes;
+  for (const Tensor& t : inputs) types_and_sizes.push_back({t.type(), t.sizes()});
+  const auto types = types_of<TypeAndSizes>(types_and_sizes);
+  const Definition definition = op.define(attributes, Inputs::of(types));
   if (op.execute()) return op.execute()(attributes, inputs);
   if (!definition.has_denotation())
     throw Error(ErrorCode::kUnsupported, "operator " + op.name() + " has neither a denotation nor an execution");
+  if (has_texts(op, attributes, types)) require_meaning_on_texts(op.name(), definition, types);
+  TextNumbers texts(compares(definition));
   std::vector<OperandData<DoubleArithmetic>> operands;
   for (const Tensor& t : inputs) {
     OperandData<DoubleArithmetic>& o = operands.emplace_back();
     o.sizes = t.sizes();
     if (t.type() == DataType::kUndefined) continue;
-    if (scalar(t.type()) == Scalar::kReal)
+    if (t.type() == DataType::kString)
+      o.integers = texts.number(t);
+    else if (scalar(t.type()) == Scalar::kReal)
       o.reals = t.reals();
     else
       o.integers = t.integers();
@@ -113,16 +119,19 @@ std::vector<Tensor> interpret(const Operator& op, const Attributes& attributes, 
   std::vector<Tensor> results;
   for (const Output& output : definition.outputs()) {
     Evaluated<DoubleArithmetic> e = evaluate(output, DoubleArithmetic{}, operands);
-    results.push_back(output.element->scalar == Scalar::kReal
-                          ? Tensor::from_reals(output.type.type, std::move(e.sizes), e.reals)
-                          : Tensor::from_integers(output.type.type, std::move(e.sizes), e.integers));
+    if (output.type.type == DataType::kString)
+      results.push_back(texts.texts(std::move(e.sizes), e.integers));
+    else
+      results.push_back(output.element->scalar == Scalar::kReal
+                            ? Tensor::from_reals(output.type.type, std::move(e.sizes), e.reals)
+                            : Tensor::from_integers(output.type.type, std::move(e.sizes), e.integers));
   }
   return results;
 }
 
 std::vector<FieldTensor> interpret_in_field(const Operator& op, const Attributes& attributes,
                                             std::span<const FieldTensor> inputs, std::uint64_t key) {
-  const Definition definition = op.define(attributes, types_of<FieldTensor>(inputs));
+  const Definition definition = op.define(attributes, Inputs::of(types_of<FieldTensor>(inputs)));
   if (!definition.has_denotation()) throw Error(ErrorCode::kUnsupported, "operator " + op.name() + " has no denotation");
   std::vector<OperandData<FieldArithmetic>> operands;
   for (const FieldTensor& t : inputs) {

@@ -410,7 +410,7 @@ struct Cast {
       }
       const DataType from = source.type_of(source.input(0)).type;
       for (const DataType type : {from, op.to})
-        if (!is_real(type) && !is_integer(type) && type != DataType::kBool) {
+        if (!is_real(type) && !is_integer(type) && type != DataType::kBool && from != op.to) {
           reason = "elements of type " + std::string(name(type)) + " have no meaning here";
           return std::nullopt;
         }

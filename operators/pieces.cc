@@ -36,6 +36,7 @@ AxisView::AxisView(const Sizes& sizes, std::size_t axis) {
 Tensor picked(const Tensor& tensor, Sizes sizes, std::span<const std::int64_t> places) {
   if (tensor.type() == DataType::kString) {
     std::vector<std::string> values;
+    values.reserve(places.size());
     for (const std::int64_t place : places) values.push_back(tensor.strings()[static_cast<std::size_t>(place)]);
     return Tensor::from_strings(std::move(sizes), std::move(values));
   }

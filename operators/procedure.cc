@@ -31,6 +31,7 @@ const Procedure* find_procedure(std::string_view domain, std::string_view type) 
     register_sequences(p);
     register_selection(p);
     register_text(p);
+    register_text_numbers(p);
     register_recurrent(p);
     register_signal(p);
     register_sampling(p);

@@ -11,6 +11,7 @@ void register_selection(Procedures& p);      // selection.cc: NonZero Compress U
 void register_text(Procedures& p);           // text.cc: String..., RegexFullMatch, TfIdfVectorizer
 void register_recurrent(Procedures& p);      // recurrent.cc: RNN GRU LSTM
 void register_signal(Procedures& p);         // signal.cc: DFT STFT MelWeightMatrix
+void register_text_numbers(Procedures& p);   // text_numbers.cc: Cast CastLike
 void register_sampling(Procedures& p);       // sampling.cc: RoiAlign MaxRoiPool
 void register_interpolation(Procedures& p);  // interpolation.cc: GridSample DeformConv
 void register_placement(Procedures& p);      // placement.cc: Col2Im MaxUnpool ReverseSequence Hardmax

@@ -5,6 +5,7 @@
 #include "operators/gradient.h"
 #include "operators/lists.h"
 #include "operators/onnx.h"
+#include "operators/texts.h"
 
 namespace rewright {
 
@@ -16,14 +17,18 @@ using Imported = std::optional<std::vector<OnnxValue>>;
 class Combinable {
  public:
   explicit Combinable(const Tensor& t) : type_(t.type()), real_(is_real(t.type())) {
-    if (real_)
+    if (type_ == DataType::kString)
+      texts_.assign(t.strings().begin(), t.strings().end());
+    else if (real_)
       reals_ = t.reals();
     else
       integers_ = t.integers();
   }
   // this[i] = this[i] (reduction) from[k]
   void combine(std::size_t i, const std::string& reduction, const Combinable& from, std::size_t k) {
-    if (real_)
+    if (type_ == DataType::kString)
+      texts_[i] = from.texts_[k];  // what reductions there are is for numbers
+    else if (real_)
       reals_[i] = combined(reduction, reals_[i], from.reals_[k]);
     else
       integers_[i] =
@@ -42,6 +47,7 @@ class Combinable {
     return real_ ? Tensor::from_reals(type_, std::move(sizes), r) : Tensor::from_integers(type_, std::move(sizes), n);
   }
   Tensor tensor(Sizes sizes) const {
+    if (type_ == DataType::kString) return Tensor::from_strings(std::move(sizes), texts_);
     return real_ ? Tensor::from_reals(type_, std::move(sizes), reals_)
                  : Tensor::from_integers(type_, std::move(sizes), integers_);
   }
@@ -66,6 +72,7 @@ class Combinable {
   bool real_;
   std::vector<double> reals_;
   std::vector<std::int64_t> integers_;
+  std::vector<std::string> texts_;
 };
 
 std::size_t checked_index(std::int64_t index, std::int64_t size) {
@@ -74,7 +81,8 @@ std::size_t checked_index(std::int64_t index, std::int64_t size) {
   return static_cast<std::size_t>(index < 0 ? index + size : index);
 }
 
-void require_reduction(Definition& d, const std::string& reduction) {
+void require_reduction(Definition& d, const std::string& reduction, const Operand& x) {
+  if (reduction != "none") refuse_texts(x);
   d.require(reduction == "none" || reduction == "add" || reduction == "mul" || reduction == "max" || reduction == "min",
             [&] { return "reduction is '" + reduction + "'"; });
 }
@@ -169,7 +177,7 @@ struct ScatterElements {
     Definition d(in);
     const Operand &x = in[0], &indices = in[1], &updates = in[2];
     require_indices(d, indices);
-    require_reduction(d, reduction);
+    require_reduction(d, reduction, x);
     d.require_same_type(x, updates);
     d.require_rank(indices, x.rank(), "indices");
     d.require_rank(updates, x.rank(), "updates");
@@ -255,7 +263,7 @@ struct ScatterND {
     Definition d(in);
     const Operand &x = in[0], &indices = in[1], &updates = in[2];
     require_indices(d, indices);
-    require_reduction(d, reduction);
+    require_reduction(d, reduction, x);
     d.require_same_type(x, updates);
     d.require(indices.rank() >= 1, [] { return std::string("indices have rank 0"); });
     const std::int64_t depth = indices.shape().back().value();
@@ -318,6 +326,7 @@ struct TopK {
   Definition define(const Inputs& in) const {
     Definition d(in);
     const Operand& x = in[0];
+    refuse_texts(x);
     Indices shape = x.shape();
     Index& size = shape[axis_number(axis, x.rank())];
     d.require(less_equal(0, k), [&] { return "k is " + k.to_string(); });

@@ -87,6 +87,19 @@ class Entries {
   std::vector<std::int64_t> integers_;
 };
 
+Tensor with_axis_in_front(const Tensor& x, std::size_t axis) {
+  Sizes sizes = x.sizes();
+  std::rotate(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(axis),
+              sizes.begin() + static_cast<std::ptrdiff_t>(axis) + 1);
+  const AxisView view(x.sizes(), axis);
+  if (view.before == 1 || x.size() == 0) return x.reshaped(std::move(sizes));
+  std::vector<std::int64_t> places;
+  for (std::int64_t i = 0; i < view.size; ++i)
+    for (std::int64_t b = 0; b < view.before; ++b)
+      for (std::int64_t a = 0; a < view.after; ++a) places.push_back((b * view.size + i) * view.after + a);
+  return picked(x, std::move(sizes), places);
+}
+
 // The different entries of an axis (without an axis: the different elements), where each stands first, which of them each entry
 // is, and how often each stands.
 void run_unique(Call& call) {
@@ -97,9 +110,8 @@ void run_unique(Call& call) {
   const std::int64_t count = x.sizes()[axis];
   constexpr std::int64_t kMostEmpty = 1 << 20;  // entries without elements
   if (x.size() == 0 && count > kMostEmpty) throw Error(ErrorCode::kMissing, "not enough memory for its empty entries");
-  std::vector<Tensor> parts;
-  for (std::int64_t i = 0; i < count; ++i) parts.push_back(entry_of(x, axis, i));
-  const Entries entries(parts.empty() ? Tensor(x.type(), {0}) : stacked(parts, 0));
+  const Tensor in_front = with_axis_in_front(x, axis);
+  const Entries entries(in_front);
 
   std::vector<std::int64_t> order(static_cast<std::size_t>(count));
   std::iota(order.begin(), order.end(), 0);

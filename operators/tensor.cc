@@ -162,6 +162,7 @@ Scalar scalar(DataType type) {
   if (is_real(type)) return Scalar::kReal;
   if (is_integer(type)) return Scalar::kInteger;
   if (type == DataType::kBool) return Scalar::kBoolean;
+  if (type == DataType::kString) return Scalar::kInteger;  // numbers that stand for strings: see operators/texts.h
   throw Error(ErrorCode::kUnsupported, "tensors of type " + std::string(name(type)) + " have no arithmetic");
 }
 

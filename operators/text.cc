@@ -51,15 +51,6 @@ void run_string_concat(Call& call) {
   call.give(Tensor::from_strings(sizes, std::move(joined)));
 }
 
-void run_equal(Call& call) {
-  const Sizes sizes = broadcast_sizes(call.tensor(0).sizes(), call.tensor(1).sizes());
-  const Tensor a = picked(call.tensor(0), sizes, broadcast_places(call.tensor(0).sizes(), sizes));
-  const Tensor b = picked(call.tensor(1), sizes, broadcast_places(call.tensor(1).sizes(), sizes));
-  std::vector<std::int64_t> same;
-  for (std::size_t i = 0; i < a.strings().size(); ++i) same.push_back(a.strings()[i] == b.strings()[i]);
-  call.give(Tensor::from_integers(DataType::kBool, sizes, same));
-}
-
 bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 // At runs of white space where there is no delimiter. At most `most` cuts (negative: any number).
@@ -225,7 +216,6 @@ void register_text(Procedures& p) {
   p.add("StringNormalizer", run_string_normalizer);
   p.add("RegexFullMatch", run_regex);
   p.add("TfIdfVectorizer", run_tfidf);
-  p.add("Equal", run_equal);  // of strings
 }
 
 }  // namespace rewright

@@ -38,7 +38,10 @@ std::uint32_t CostModel::signature_of(const MatchedGraph& matched, const std::sh
     nodes_.emplace(node.get(), Remembered{node, number});
     return number;
   };
-  if (!node->op) return remember(add_signature("opaque", nullptr));
+  const auto is_text = [&](ValueId id) { return id != kNoValue && matched.graph->value(id).type.type == DataType::kString; };
+  const bool interpreted = std::any_of(node->inputs.begin(), node->inputs.end(), is_text) ||
+                           std::any_of(node->outputs.begin(), node->outputs.end(), is_text);
+  if (!node->op || interpreted) return remember(add_signature("opaque", nullptr));
 
   NodeOfSample sample = node_of_sample(matched, *node, options_.sizes);
   std::vector<OperandSample>& operands = sample.operands;

@@ -87,7 +87,7 @@ def input_shape(declared, given):
 def random_tensor(element_type, shape, generator):
     """Normal floats; integers 0 and 1, which are valid as indices, masks and token numbers alike."""
     if element_type == "tensor(string)":
-        return np.full(shape, "a", dtype=object)
+        return generator.integers(0, 2, shape).astype(str).astype(object)  # words that a Cast can read as well
     if element_type not in ELEMENT_TYPES:
         raise ValueError(f"no random values for inputs of type {element_type}")
     dtype = ELEMENT_TYPES[element_type]
@@ -236,7 +236,7 @@ def run(request):
         if not isinstance(value, np.ndarray):
             raise ValueError(f'output "{name}" is not a tensor')
         files[name] = os.path.join(request["outputs_dir"], f"output_{index}.npy")
-        np.save(files[name], value)
+        np.save(files[name], value.astype(str) if value.dtype == object else value)
     return {"outputs": files}
 
 

@@ -8,6 +8,8 @@
 #include <optional>
 #include <utility>
 
+#include "graph/execute.h"
+#include "graph/operator_execution.h"
 #include "graph/sizes.h"
 #include "graph/specialize.h"
 #include "runtime/checked_kernels.h"
@@ -23,10 +25,6 @@ constexpr double kLeastElements = 2000;
 constexpr std::size_t kRememberedSizes = 16;  // of a part: a loop whose tensors grow has new sizes each time
 
 using Clock = std::chrono::steady_clock;
-
-bool has_opaque_nodes(const Graph& graph) {
-  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const auto& node) { return node->op == nullptr; });
-}
 
 // Are the types of all values known, sizes included?
 bool is_definite(const Graph& graph) {
@@ -154,17 +152,17 @@ class MixedSession final : public Session, public ChecksKernels {
       if (!stage->part.graph.nodes().empty())
         compiled.part =
             std::make_unique<CompiledPart>(std::move(stage->part), backend_, stage == largest ? options_ : inner_options_);
-      for (const std::size_t position : stage->opaque) {
+      for (const std::size_t position : stage->interpreted) {
         const Node& node = *graph_.nodes()[position];
+        InterpretedStep step{position, nullptr, {}};
         try {
-          compiled.opaque.push_back(
-              {position, std::make_unique<OpaqueExecution>(graph_, node, prepare, options_.checkpoint), {}});
+          if (node.op == nullptr) step.opaque = std::make_unique<OpaqueExecution>(graph_, node, prepare, options_.checkpoint);
         } catch (const Error& error) {
           throw error.within(where_of(graph_, node));
         }
-        StepProfile& profile = compiled.opaque.back().profile;
-        profile.node = node.origin->name.empty() ? name_of_result(node) : node.origin->name;
-        profile.operators = compiled.opaque.back().execution->operator_type();
+        step.profile.node = !node.origin || node.origin->name.empty() ? name_of_result(node) : node.origin->name;
+        step.profile.operators = step.opaque ? step.opaque->operator_type() : node.op->name();
+        compiled.interpreted.push_back(std::move(step));
       }
       stages_.push_back(std::move(compiled));
     }
@@ -196,13 +194,13 @@ class MixedSession final : public Session, public ChecksKernels {
           values[id] = std::move(results[o]);
         }
       }
-      for (OpaqueStep& step : stage.opaque) {
+      for (InterpretedStep& step : stage.interpreted) {
         if (options_.checkpoint) options_.checkpoint();
         const Node& node = *graph_.nodes()[step.position];
         std::vector<Datum> operands, results;
         for (const ValueId id : node.inputs) operands.push_back(given(id));
         try {
-          results = run_opaque(step, operands);
+          results = run_step(step, operands, bound);
           bind_results(graph_, node, results, bound);
         } catch (const Error& error) {
           throw error.within(where_of(graph_, node));
@@ -222,15 +220,15 @@ class MixedSession final : public Session, public ChecksKernels {
   CheckedKernels checked_kernels() const override { return findings().checked; }
 
  private:
-  struct OpaqueStep {
+  struct InterpretedStep {
     std::size_t position;
-    std::unique_ptr<OpaqueExecution> execution;
+    std::unique_ptr<OpaqueExecution> opaque;  // null: an operator
     StepProfile profile;
   };
 
   struct Compiled {
     std::unique_ptr<CompiledPart> part;  // null: there is nothing to compile
-    std::vector<OpaqueStep> opaque;
+    std::vector<InterpretedStep> interpreted;
   };
 
   // One run at a time; whoever waits for another one can be ended, too.
@@ -243,10 +241,11 @@ class MixedSession final : public Session, public ChecksKernels {
   }
 
   // One execution of a node at a time.
-  std::vector<Datum> run_opaque(OpaqueStep& step, std::span<const Datum> operands) {
+  std::vector<Datum> run_step(InterpretedStep& step, std::span<const Datum> operands, const BoundSizes& bound) {
     const std::unique_lock lock = lock_for_run();
     const Clock::time_point start = Clock::now();
-    std::vector<Datum> results = step.execution->run(operands);
+    std::vector<Datum> results =
+        step.opaque ? step.opaque->run(operands) : execute_operator(*graph_.nodes()[step.position], operands, bound);
     step.profile.seconds += std::chrono::duration<double>(Clock::now() - start).count();
     ++step.profile.runs;
     return results;
@@ -264,7 +263,7 @@ class MixedSession final : public Session, public ChecksKernels {
       if (stage.part) stage.part->add_to(all);
       const std::lock_guard lock(mutex_);
       if (options_.profile)
-        for (const OpaqueStep& step : stage.opaque) all.steps.push_back(step.profile);
+        for (const InterpretedStep& step : stage.interpreted) all.steps.push_back(step.profile);
     }
     return all;
   }
@@ -286,7 +285,7 @@ class InnerSession final : public Executable {
   MixedSession session_;
 };
 
-// A graph without opaque nodes whose types are known, compiled however small it is.
+// A graph that is compiled as a whole and whose types are known, however small it is.
 class CompiledGraph final : public Executable {
  public:
   CompiledGraph(const Graph& graph, const Backend& backend, const SessionOptions& options)
@@ -299,7 +298,7 @@ class CompiledGraph final : public Executable {
 
 std::unique_ptr<Executable> prepare_inner(const Graph& graph, Repetition repetition, const Backend& backend,
                                           const SessionOptions& options) {
-  if (repetition == Repetition::kOften && !has_opaque_nodes(graph) && is_definite(graph))
+  if (repetition == Repetition::kOften && is_compiled(graph) && is_definite(graph))
     return std::make_unique<CompiledGraph>(graph, backend, options);
   return std::make_unique<InnerSession>(graph, backend, options);
 }
@@ -384,7 +383,7 @@ class OpenSession final : public Session {
 }  // namespace
 
 std::unique_ptr<Session> prepare_session(const Backend& backend, const Graph& graph, const SessionOptions& options) {
-  if (backend.executes_opaque_nodes() || !has_opaque_nodes(graph)) return backend.prepare(graph, options);
+  if (backend.executes_opaque_nodes() || is_compiled(graph)) return backend.prepare(graph, options);
   require_executable(graph);
   if (has_open_inputs(graph)) return std::make_unique<OpenSession>(graph, backend, options);
   return std::make_unique<MixedSession>(graph, backend, options);

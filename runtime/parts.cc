@@ -18,15 +18,16 @@ class Cutter {
   std::vector<Stage> run() {
     find_stages();
     for (std::size_t i = 0; i < graph_.nodes().size(); ++i)
-      if (graph_.nodes()[i]->op == nullptr) stages_[stage_of_node_[i]].opaque.push_back(i);
+      if (!compiled_[i]) stages_[stage_of_node_[i]].interpreted.push_back(i);
     for (std::size_t s = 0; s < stages_.size(); ++s) stages_[s].part = part_of(graph_, members_[s], leaves_);
     return std::move(stages_);
   }
 
  private:
-  // What an opaque node computes is there one stage later for what is compiled, and at once for other opaque nodes.
+  // What an interpreted node computes is there one stage later for what is compiled, and at once for other interpreted nodes.
   void find_stages() {
-    std::vector<std::size_t> ready(graph_.value_count(), 0), opaque(graph_.value_count(), 0);
+    for (const auto& node : graph_.nodes()) compiled_.push_back(is_compiled(graph_, *node));
+    std::vector<std::size_t> ready(graph_.value_count(), 0), interpreted(graph_.value_count(), 0);
     stage_of_node_.resize(graph_.nodes().size());
     members_.resize(1);
     std::map<std::string, std::size_t> known;  // the stage that a named size is known in
@@ -36,37 +37,54 @@ class Cutter {
       const Node& node = *graph_.nodes()[i];
       std::size_t stage = 0;
       for (const ValueId id : node.inputs)
-        if (id != kNoValue) stage = std::max(stage, ready[id] + (node.op != nullptr ? opaque[id] : 0));
+        if (id != kNoValue) stage = std::max(stage, ready[id] + (compiled_[i] ? interpreted[id] : 0));
       for (const std::string& symbol : symbols_of(node.attributes))
         if (const auto at = known.find(symbol); at != known.end()) stage = std::max(stage, at->second);
       for (const ValueId id : node.outputs) {
         if (id == kNoValue) continue;
         ready[id] = stage;
-        opaque[id] = node.op == nullptr;
-        if (node.op == nullptr)
+        interpreted[id] = !compiled_[i];
+        if (!compiled_[i])
           for (const std::string& symbol : symbols_of(graph_.value(id).type.shape)) known.emplace(symbol, stage + 1);
       }
       stage_of_node_[i] = stage;
       if (members_.size() <= stage) members_.resize(stage + 1);
-      if (node.op != nullptr) members_[stage].push_back(i);
+      if (compiled_[i]) members_[stage].push_back(i);
     }
     stages_.resize(members_.size());
-    // Where each value is needed outside of the stage that computes it, or by an opaque node.
+    // Where each value is needed outside of the stage that computes it, or by an interpreted node.
     leaves_.resize(graph_.value_count());
     for (std::size_t i = 0; i < graph_.nodes().size(); ++i)
       for (const ValueId id : graph_.nodes()[i]->inputs)
-        if (id != kNoValue && (graph_.nodes()[i]->op == nullptr || stage_of_node_[i] != ready[id])) leaves_[id] = true;
+        if (id != kNoValue && (!compiled_[i] || stage_of_node_[i] != ready[id])) leaves_[id] = true;
     for (const GraphOutput& output : graph_.outputs()) leaves_[output.value] = true;
   }
 
   const Graph& graph_;
   std::vector<Stage> stages_;
-  std::vector<std::vector<std::size_t>> members_;  // of each stage, without the opaque ones
+  std::vector<std::vector<std::size_t>> members_;  // of each stage, the compiled ones
+  std::vector<bool> compiled_;                     // by node
   std::vector<std::size_t> stage_of_node_;
   std::vector<bool> leaves_;
 };
 
+bool is_text(const Graph& graph, ValueId id) { return id != kNoValue && graph.value(id).type.type == DataType::kString; }
+
 }  // namespace
+
+bool is_compiled(const Graph& graph, const Node& node) {
+  const auto holds_text = [&](const std::vector<ValueId>& ids) {
+    return std::any_of(ids.begin(), ids.end(), [&](ValueId id) { return is_text(graph, id); });
+  };
+  return node.op != nullptr && !holds_text(node.inputs) && !holds_text(node.outputs);
+}
+
+bool is_compiled(const Graph& graph) {
+  return std::all_of(graph.nodes().begin(), graph.nodes().end(), [&](const auto& node) { return is_compiled(graph, *node); }) &&
+         std::none_of(graph.inputs().begin(), graph.inputs().end(), [&](ValueId id) { return is_text(graph, id); }) &&
+         std::none_of(graph.outputs().begin(), graph.outputs().end(),
+                      [&](const GraphOutput& output) { return is_text(graph, output.value); });
+}
 
 Part part_of(const Graph& graph, std::span<const std::size_t> nodes, const std::vector<bool>& leaves) {
   Part part;

@@ -103,6 +103,9 @@ DataType type_of(PyArray_Descr* descriptor) {
     case NPY_UNICODE:
     case NPY_VSTRING:
       return DataType::kString;
+    case NPY_VOID:  // bytes
+      if (!PyDataType_HASFIELDS(descriptor) && !PyDataType_HASSUBARRAY(descriptor)) return DataType::kString;
+      break;
     default:
       break;
   }
@@ -138,7 +141,20 @@ std::string utf8(PyObject* text, const std::string& where) {
 
 Sizes sizes_of(PyArrayObject* array) { return {PyArray_DIMS(array), PyArray_DIMS(array) + PyArray_NDIM(array)}; }
 
+// Elements of NumPy's type void: bytes of one length, all of which count.
+Tensor strings_of_bytes(PyArrayObject* array) {
+  const nb::object plain = nb::steal(PyArray_FromArray(array, nullptr, NPY_ARRAY_CARRAY_RO));
+  if (!plain.is_valid()) throw nb::python_error();
+  auto* const list = reinterpret_cast<PyArrayObject*>(plain.ptr());
+  const char* const data = static_cast<const char*>(PyArray_DATA(list));
+  const auto length = static_cast<std::size_t>(PyArray_ITEMSIZE(list));
+  std::vector<std::string> texts;
+  for (npy_intp i = 0; i < PyArray_SIZE(list); ++i) texts.emplace_back(data + static_cast<std::size_t>(i) * length, length);
+  return Tensor::from_strings(sizes_of(list), std::move(texts));
+}
+
 Tensor strings_of(PyArrayObject* array, const std::string& where) {
+  if (PyArray_DESCR(array)->type_num == NPY_VOID) return strings_of_bytes(array);
   // Of every kind of text to objects, in order.
   PyArray_Descr* const objects = PyArray_DescrFromType(NPY_OBJECT);
   const nb::object plain = nb::steal(PyArray_FromArray(array, objects, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST));

@@ -1,6 +1,7 @@
 #include "runtime/cpu/evaluator.h"
 
 #include "runtime/cpu/backend.h"
+#include "runtime/mixed.h"
 
 namespace rewright {
 
@@ -12,7 +13,7 @@ class CpuEvaluator final : public Evaluator {
   std::vector<Tensor> evaluate(const Graph& graph, bool in_double) override {
     SessionOptions options = options_;
     options.precision_double = in_double;
-    return cpu_backend().prepare(graph, options)->run({});
+    return prepare_session(cpu_backend(), graph, options)->run({});
   }
 
  private:
