@@ -11,6 +11,7 @@
 #include "api/given_sizes.h"
 #include "api/options.h"
 #include "api/rule_files.h"
+#include "graph/overridable.h"
 #include "optimizer/sizes.h"
 #include "report/report.h"
 #include "runtime/cpu/evaluator.h"
@@ -43,6 +44,8 @@ const std::vector<OptimizationOption>& options_of_requests() {
                       "what is to be little: latency, memory (its peak), energy-proxy (bytes moved)"),
       list<Request>("shape", "NAME=SIZES", MEMBER(shapes), "a size to optimize for, NAME=1x3x224x224",
                     [](Text v) { parse_shapes({v}); }),
+      flag<Request>("fix-inputs", MEMBER(fix_inputs),
+                    "inputs with a default value (weights that are listed among the inputs) become constants"),
       flag<Request>("for-training", MEMBER(optimize.for_training),
                     "weights are variables: only rules that keep their gradients"),
       option<Request>("check", count<int>(), MEMBER(optimize.check_runs), "random inputs on which both are compared (0: none)"),
@@ -72,6 +75,13 @@ const std::vector<OptimizationOption>& options_of_requests() {
 }
 
 #undef MEMBER
+
+// A weight that callers may override is an input to the search, with its default to be tried on.
+Graph as_searched(const Graph& graph, bool fix_inputs, std::vector<std::string>& kept) {
+  if (fix_inputs) return with_fixed_inputs(graph);
+  for (const Declaration& weight : overridable_initializers(graph)) kept.push_back(weight.name);
+  return kept.empty() ? graph : with_inputs(graph, {kept.begin(), kept.end()});
+}
 
 nlohmann::json facts_of(const OptimizeReport& r, const std::string& input, const std::string& output) {
   nlohmann::json rules = nlohmann::json::array(), opaque = nlohmann::json::array();
@@ -119,10 +129,12 @@ nlohmann::json facts_of(const OptimizeReport& r, const std::string& input, const
 
 std::span<const OptimizationOption> optimization_options() { return options_of_requests(); }
 
-Optimization run_optimization(const Graph& graph, const OptimizationRequest& request, const std::string& input,
+Optimization run_optimization(const Graph& model, const OptimizationRequest& request, const std::string& input,
                               const std::string& output, bool with_page, std::stop_token cancel,
                               const std::function<void(const OptimizeProgress&)>& progress) {
   const int threads = usable_threads(request.threads);
+  std::vector<std::string> kept_inputs;
+  const Graph graph = as_searched(model, request.fix_inputs, kept_inputs);
   std::vector<Rule> rules = read_proved_rules(request.rules, request.unproved);
   rules.insert(rules.end(), request.more_rules.begin(), request.more_rules.end());
   if (!request.more_rules.empty()) rules = RuleSet(std::move(rules)).rules();  // names are unique
@@ -149,6 +161,8 @@ Optimization run_optimization(const Graph& graph, const OptimizationRequest& req
   nlohmann::json facts = facts_of(done.result.report, input, output);
   facts["sizes"] = options.sizes;                    // at which it was measured and checked
   facts["chosen_sizes"] = open_sizes(graph, given);  // those of them that neither the model nor the caller says
+  facts["kept_inputs"] = kept_inputs;
+  done.kept_inputs = std::move(kept_inputs);
   done.facts = facts.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   if (with_page) {
     if (!curve.empty())

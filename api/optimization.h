@@ -24,6 +24,7 @@ struct OptimizationRequest {
   std::vector<Rule> more_rules;     // beside those of the files, or the shipped ones; proved
   NodePrice price;                  // what operators cost; empty: what the device measures
   std::vector<std::string> shapes;  // NAME=1x3x224x224
+  bool fix_inputs = false;          // inputs that have a default value become constants
   OptimizeOptions optimize;         // but for the sizes, which are those of `shapes`
 };
 
@@ -33,8 +34,9 @@ std::span<const OptimizationOption> optimization_options();
 
 struct Optimization {
   OptimizeResult result;
-  std::string facts;  // JSON, as the command line's contract has it
-  std::string page;   // the report, if it was asked for
+  std::string facts;                          // JSON, as the command line's contract has it
+  std::string page;                           // the report, if it was asked for
+  std::vector<std::string> kept_inputs = {};  // weights that are inputs as well: they stay so, and are not folded
 };
 
 // What is done for `rewright optimize`, but for reading and writing the model. `input` and `output` are its names in the

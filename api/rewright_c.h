@@ -215,7 +215,8 @@ rewright_status rewright_session_create(const rewright_model* model, const char*
  * rewright_tensor_free. */
 rewright_status rewright_session_run(rewright_session* session, const rewright_tensor* inputs, size_t input_count,
                                      rewright_tensor* outputs, size_t output_count);
-/* The same by names: all inputs of the model in any order, and those outputs that are wanted. */
+/* The same by names: all inputs of the model in any order, and those outputs that are wanted. Weights that the model lists
+ * among its inputs as well (from IR version 4 on) may be given, too; else they are what they are. */
 rewright_status rewright_session_run_named(rewright_session* session, const char* const* input_names,
                                            const rewright_tensor* inputs, size_t input_count, const char* const* output_names,
                                            rewright_tensor* outputs, size_t output_count);

@@ -13,6 +13,9 @@ namespace rewright {
 const onnx::AttributeProto* find_attribute(const onnx::NodeProto& node, std::string_view name,
                                            onnx::AttributeProto::AttributeType type);
 
+// The one attribute of ONNX that is a sparse tensor, of Constant; it is read as the dense one.
+inline constexpr std::string_view kSparseValue = "sparse_value";
+
 template <class Base>
 class NodeAttributes : public Base {
  public:
@@ -52,7 +55,12 @@ class NodeAttributes : public Base {
     return {found->strings().begin(), found->strings().end()};
   }
   std::optional<Tensor> tensor(std::string_view attribute) const override {
-    const auto* found = find(attribute, onnx::AttributeProto::TENSOR);
+    if (const auto* sparse = attribute == kSparseValue ? find(attribute, onnx::AttributeProto::SPARSE_TENSOR) : nullptr) {
+      constexpr std::size_t kMostBytes = std::size_t{1} << 28;
+      ExternalData none;
+      return to_tensor(sparse->sparse_tensor(), none, kMostBytes);
+    }
+    const auto* found = attribute == kSparseValue ? nullptr : find(attribute, onnx::AttributeProto::TENSOR);
     if (found == nullptr) return std::nullopt;
     return to_tensor(found->t());
   }

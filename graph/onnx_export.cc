@@ -211,6 +211,11 @@ class Exporter {
       if (id < graph_.value_count() && is_same_tensor(graph_.value(id).constant, tensor)) done[id] = true;
     for (const auto& initializer : model_->initializers) {
       const ValueId id = initializer.value;
+      if (initializer.is_default) {
+        weights_.push_back(
+            {initializer.name, initializer.tensor, initializer.is_external ? std::string_view() : initializer.proto});
+        continue;
+      }
       const bool here = id < graph_.value_count() && graph_.value(id).name == initializer.name;
       const bool used = here && sink.is_used(id);
       if (!used && !(initializer.is_unused && is_kept(initializer.name))) continue;
@@ -220,10 +225,28 @@ class Exporter {
       weights_.push_back(
           {initializer.name, tensor, untouched && !initializer.is_external ? initializer.proto : std::string_view()});
     }
+    keep_sparse_weights(sink, done);
     for (ValueId id = 0; id < graph_.value_count(); ++id)
       if (graph_.is_constant(id) && sink.is_used(id) && !done[id] && !constant_nodes.contains(id))
         weights_.push_back({named_.names[id], graph_.value(id).constant, {}});
     for (const auto& [name, tensor] : sink.constants()) weights_.push_back({name, tensor, {}});
+  }
+
+  // Those that are what they were, as they were; all others leave the skeleton.
+  void keep_sparse_weights(const NodeSink& sink, std::vector<bool>& done) {
+    onnx::GraphProto kept;
+    const auto& given = model_->sparse_initializers;
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      const ValueId id = given[i].value;
+      const bool here = id < graph_.value_count() && graph_.value(id).name == given[i].name;
+      const bool used = here && sink.is_used(id) && is_same_tensor(graph_.value(id).constant, given[i].tensor);
+      const bool unread = here && sink.is_used(id) && !given[i].tensor;
+      if (!used && !unread && !(given[i].is_unused && is_kept(given[i].name))) continue;
+      if (used) done[id] = true;
+      sparse_names_.insert(given[i].name);
+      *kept.add_sparse_initializer() = model_->skeleton.graph().sparse_initializer(static_cast<int>(i));
+    }
+    skeleton_.mutable_graph()->mutable_sparse_initializer()->Swap(kept.mutable_sparse_initializer());
   }
 
   // Is a weight that nothing reads to be written? Callers may give a value to one that is declared as an input, and annotations
@@ -242,7 +265,7 @@ class Exporter {
     for (const auto& node : graph_.nodes())
       for (ValueId id : node->outputs)
         if (id != kNoValue) by_name.emplace(named_.names[id], id);
-    std::unordered_set<std::string> weight_names;
+    std::unordered_set<std::string> weight_names = sparse_names_;
     for (const Weight& weight : weights_) weight_names.insert(weight.name);
 
     finish_inputs(graph, weight_names);
@@ -350,8 +373,7 @@ class Exporter {
       const Value& value = graph_.value(id);
       if (!written.contains(value.name)) *kept.add_input() = declaration(value.name, value.type, value.shape_known);
     }
-    constexpr int kInitializersNeedNoInput = 4;  // IR version
-    if (skeleton_.ir_version() < kInitializersNeedNoInput)
+    if (skeleton_.ir_version() < kWeightsNeedNoInput)
       for (const Weight& weight : weights_)
         if (weight.tensor && !written.contains(weight.name))
           *kept.add_input() = value_info(weight.name, {weight.tensor.type(), to_indices(weight.tensor.sizes())}, true);
@@ -368,6 +390,7 @@ class Exporter {
   bool sizes_given_ = false;
   bool writes_default_domain_ = false;
   std::vector<Weight> weights_;
+  std::unordered_set<std::string> sparse_names_;
   ExternalPart external_;
 };
 

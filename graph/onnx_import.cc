@@ -1,4 +1,5 @@
 // From ONNX's bytes to a graph: the values of a model, and the order of what is read.
+#include <algorithm>
 #include <unordered_set>
 
 #include "graph/differentiate.h"
@@ -25,6 +26,7 @@ Graph Importer::run() {
   for (std::size_t i : order_.order) import_node(i);
   read_outputs();
   for (auto& initializer : model_->initializers) initializer.is_unused = !order_.read_names.contains(initializer.name);
+  for (auto& initializer : model_->sparse_initializers) initializer.is_unused = !order_.read_names.contains(initializer.name);
   graph_.set_model(std::move(model_));
   return std::move(graph_);
 }
@@ -50,14 +52,27 @@ void Importer::read_initializers() {
     } catch (const Error& error) {
       throw error.within(where);
     }
-    define(initializer.name, initializer.value, where);
+    if (!initializer.is_default) define(initializer.name, initializer.value, where);
     model_->initializers.push_back(std::move(initializer));
   }
-  for (const auto& sparse : model_->skeleton.graph().sparse_initializer()) {
-    const std::string& name = sparse.values().name();
-    define(name, add_unread(name, data_type_of(sparse.values().data_type()), {sparse.dims().begin(), sparse.dims().end()}),
-           "sparse initializer " + in_quotes(name));
+  for (const auto& sparse : model_->skeleton.graph().sparse_initializer()) read_sparse_initializer(sparse);
+}
+
+void Importer::read_sparse_initializer(const onnx::SparseTensorProto& proto) {
+  const std::string& name = proto.values().name();
+  const std::string where = "sparse initializer " + in_quotes(name);
+  ImportedModel::SparseInitializer initializer{name, kNoValue, {}};
+  try {
+    constexpr std::size_t kMostBytes = std::size_t{1} << 31;  // as many as Protobuf lets a dense one have in a file
+    initializer.tensor = to_tensor(proto, external_, std::min(kMostBytes, options_.max_bytes - initializer_bytes_));
+    initializer_bytes_ += initializer.tensor.byte_count();
+    initializer.value = graph_.add_constant(initializer.tensor, name);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUnsupported) throw error.within(where);
+    initializer.value = add_unread(name, data_type_of(proto.values().data_type()), {proto.dims().begin(), proto.dims().end()});
   }
+  define(name, initializer.value, where);
+  model_->sparse_initializers.push_back(std::move(initializer));
 }
 
 ImportedModel::Initializer Importer::read_initializer(std::string_view bytes, std::string& where) {
@@ -81,6 +96,8 @@ ImportedModel::Initializer Importer::read_initializer(std::string_view bytes, st
   if (initializer_bytes_ > options_.max_bytes)
     throw Error(ErrorCode::kMissing, "the weights take more than " + std::to_string(options_.max_bytes) + " bytes");
   declared_->check(initializer.name, {initializer.tensor.type(), to_indices(initializer.tensor.sizes())});
+  initializer.is_default = is_overridden(initializer.name);
+  if (initializer.is_default) return initializer;
   initializer.value = graph_.add_constant(initializer.tensor, initializer.name);
   return initializer;
 }
@@ -93,7 +110,17 @@ ValueId Importer::add_unread(const std::string& name, std::optional<DataType> ty
   return graph_.add_value(std::move(value));
 }
 
+bool Importer::is_overridden(const std::string& name) const {
+  const auto& inputs = model_->skeleton.graph().input();
+  return overridden_.contains(name) && model_->skeleton.ir_version() >= kWeightsNeedNoInput &&
+         std::any_of(inputs.begin(), inputs.end(), [&](const auto& input) { return input.name() == name; });
+}
+
 void Importer::read_inputs() {
+  std::unordered_map<std::string, ImportedModel::Initializer*> defaults;
+  for (auto& initializer : model_->initializers)
+    if (initializer.is_default && !defaults.emplace(initializer.name, &initializer).second)
+      throw Error(ErrorCode::kBadInput, "is defined twice", "initializer " + in_quotes(initializer.name));
   std::unordered_set<std::string> seen;
   for (const auto& input : model_->skeleton.graph().input()) {
     if (!seen.insert(input.name()).second)
@@ -106,8 +133,14 @@ void Importer::read_inputs() {
       define(input.name(), id, "a constant of an outer graph");
       continue;
     }
-    const DeclaredType& type = declared_->of_input(input.name());
+    const auto of_default = defaults.find(input.name());
+    DeclaredType type = declared_->of_input(input.name());
+    if (of_default != defaults.end() && !type.is_complete()) {
+      const Tensor& tensor = of_default->second->tensor;
+      type = {{tensor.type(), to_indices(tensor.sizes())}, true};
+    }
     const ValueId id = graph_.add_input(input.name(), type.type);
+    if (of_default != defaults.end()) of_default->second->value = id;
     Value value = graph_.value(id);
     value.shape_known = type.is_complete();
     if (const auto given = options_.input_values.find(input.name()); given != options_.input_values.end())
@@ -155,15 +188,21 @@ const Tensor* Importer::known_tensor(ValueId id) const {
 namespace {
 
 Graph import_source(FileBytes source, ExternalData external, const std::string& name, const ImportOptions& options,
-                    std::string size_scope = {}) {
+                    std::string size_scope = {}, std::set<std::string> overridden = {}) {
   try {
     if (source.bytes.empty()) throw Error(ErrorCode::kBadInput, "is empty");
-    return Importer(std::move(source), std::move(external), options, std::move(size_scope)).run();
+    return Importer(std::move(source), std::move(external), options, std::move(size_scope), std::move(overridden)).run();
   } catch (const Error& error) {
     throw error.within(name);
   } catch (const std::bad_alloc&) {
     throw Error(ErrorCode::kMissing, "not enough memory to read it", name);
   }
+}
+
+FileBytes copied_bytes(std::string_view bytes) {
+  auto copy = std::make_shared<const std::string>(bytes);
+  const auto span = std::as_bytes(std::span(copy->data(), copy->size()));
+  return {std::move(copy), span};
 }
 
 }  // namespace
@@ -181,9 +220,12 @@ Graph import_onnx_bytes(std::string_view bytes, const std::string& name, const I
 
 Graph import_inner_bytes(std::string_view bytes, const std::string& name, const ImportOptions& options,
                          std::string size_scope) {
-  auto copy = std::make_shared<const std::string>(bytes);
-  const auto span = std::as_bytes(std::span(copy->data(), copy->size()));
-  return import_source({std::move(copy), span}, ExternalData(), name, options, std::move(size_scope));
+  return import_source(copied_bytes(bytes), ExternalData(), name, options, std::move(size_scope));
+}
+
+Graph import_overridden(std::string_view bytes, const std::string& name, const ImportOptions& options,
+                        std::set<std::string> overridden) {
+  return import_source(copied_bytes(bytes), ExternalData(), name, options, {}, std::move(overridden));
 }
 
 }  // namespace rewright

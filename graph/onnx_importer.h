@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,8 +36,10 @@ class NamedIndices {
 // Makes the graph of one model. Every function may throw Error(kBadInput), which its caller gives the place in the model.
 class Importer {
  public:
-  Importer(FileBytes source, ExternalData external, const ImportOptions& options, std::string size_scope)
-      : external_(std::move(external)), options_(options) {
+  // `size_scope`: what the names of its own sizes begin with. `overridden`: weights that become inputs (graph/overridable.h).
+  Importer(FileBytes source, ExternalData external, const ImportOptions& options, std::string size_scope,
+           std::set<std::string> overridden)
+      : external_(std::move(external)), options_(options), overridden_(std::move(overridden)) {
     model_->source = std::move(source);
     model_->size_scope = std::move(size_scope);
     model_->outer_names = options.outer_names;
@@ -64,8 +67,10 @@ class Importer {
   void read_initializers();
   // `where` becomes its name, once that is read.
   ImportedModel::Initializer read_initializer(std::string_view bytes, std::string& where);
+  void read_sparse_initializer(const onnx::SparseTensorProto& proto);
   // A constant whose elements are not read: what uses it is opaque.
   ValueId add_unread(const std::string& name, std::optional<DataType> type, const Sizes& sizes);
+  bool is_overridden(const std::string& name) const;  // a weight that is to be an input
   void read_inputs();
   void give_value(ValueId id, Value& value, const Tensor& tensor);
   void read_outputs();
@@ -129,6 +134,7 @@ class Importer {
 
   ExternalData external_;
   const ImportOptions& options_;
+  const std::set<std::string> overridden_;
   std::shared_ptr<ImportedModel> model_ = std::make_shared<ImportedModel>();
   Graph graph_;
   ModelParts parts_;
@@ -147,5 +153,9 @@ class Importer {
   KnownTensors known_;
   std::unordered_map<ValueId, std::vector<ValueId>> sequences_;  // of SequenceConstruct nodes: their elements
 };
+
+// As import_onnx_bytes.
+Graph import_overridden(std::string_view bytes, const std::string& name, const ImportOptions& options,
+                        std::set<std::string> overridden);
 
 }  // namespace rewright

@@ -43,6 +43,12 @@ Declaration declaration(const onnx::ValueInfoProto& info) {
   return result;
 }
 
+}  // namespace
+
+Declaration declaration_of(const onnx::ValueInfoProto& info) { return declaration(info); }
+
+namespace {
+
 // What the model declares, or what was found out where it declares nothing.
 template <class List>
 Declaration declaration(const Graph& graph, const List* list, const std::string& name, const TensorType& type,

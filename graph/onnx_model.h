@@ -38,9 +38,19 @@ struct ImportedModel {
     Tensor tensor;           // empty if elements of this type are not read
     std::string_view proto;  // the whole TensorProto, in `source`
     bool is_external = false;
-    bool is_unused = false;  // nothing read it in the model: kept for its own sake
+    bool is_unused = false;   // nothing read it in the model: kept for its own sake
+    bool is_default = false;  // the value that an input of the graph has where none is given
   };
   std::vector<Initializer> initializers;
+
+  // They stay in the skeleton as long as they are what they were.
+  struct SparseInitializer {
+    std::string name;
+    ValueId value = kNoValue;
+    Tensor tensor;  // dense; empty if elements of this type are not read
+    bool is_unused = false;
+  };
+  std::vector<SparseInitializer> sparse_initializers;
 
   // ONNX's Constant nodes became constant leaves; as long as they live they are written back as they were.
   struct ConstantNode {
@@ -60,6 +70,7 @@ struct ImportedModel {
 
 inline constexpr int kDefaultOpset = 21;
 inline constexpr int kDefaultIrVersion = 10;
+inline constexpr int kWeightsNeedNoInput = 4;  // the IR version from which weights need not be inputs as well
 
 // Numbers of Protobuf fields that are handled by hand.
 namespace field {
@@ -105,6 +116,8 @@ std::optional<DataType> data_type_of(int onnx_type);
 // `owner` keeps `parts.raw` alive.
 Tensor to_tensor(const TensorParts& parts, const std::shared_ptr<const void>& owner, ExternalData& external);
 Tensor to_tensor(const onnx::TensorProto& proto);
+// The dense tensor that a sparse one stands for (sparse.cc). Throws Error(kMissing) if it takes more than `max_bytes`.
+Tensor to_tensor(const onnx::SparseTensorProto& proto, ExternalData& external, std::size_t max_bytes);
 // A tensor whose bytes are those that ONNX stores: elements of less than 8 bits packed, all others as they are.
 Tensor packed(const Tensor& tensor);
 // Everything but the data.
@@ -128,6 +141,9 @@ std::set<std::string> given_size_names(const Graph& graph);
 void forget_inner_size_names(onnx::NodeProto& node);
 void forget_size_names(onnx::TypeProto& type);
 void forget_size_names(onnx::TypeProto& type, const std::function<bool(const std::string&)>& keep);
+
+struct Declaration;
+Declaration declaration_of(const onnx::ValueInfoProto& info);  // onnx_interface.cc
 
 // ---- Names (onnx_names.cc)
 

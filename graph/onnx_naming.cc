@@ -19,7 +19,10 @@ class Namer {
       result_.table.reserve(initializer.name);
       if (initializer.value < graph_.value_count()) result_.names[initializer.value] = initializer.name;
     }
-    for (const auto& sparse : model_.skeleton.graph().sparse_initializer()) result_.table.reserve(sparse.values().name());
+    for (const auto& sparse : model_.sparse_initializers) {
+      result_.table.reserve(sparse.name);
+      if (sparse.value < graph_.value_count()) result_.names[sparse.value] = sparse.name;
+    }
     const std::vector<std::int32_t> producers = graph_.producers();
     for (ValueId id = 0; id < graph_.value_count(); ++id)  // leaves that are neither: constants that were not read
       if (producers[id] < 0 && !graph_.is_constant(id) && result_.names[id].empty()) result_.names[id] = graph_.value(id).name;
@@ -55,10 +58,7 @@ class Namer {
 
   // Can an output be a weight? Not where weights have to be inputs; and of a graph inside of another one, whose outputs may
   // have no types, ONNX's inference finds those of nodes' results alone.
-  bool may_be_weight() const {
-    constexpr int kWeightsNeedNoInput = 4;  // IR version
-    return model_.outer_names == nullptr && model_.skeleton.ir_version() >= kWeightsNeedNoInput;
-  }
+  bool may_be_weight() const { return model_.outer_names == nullptr && model_.skeleton.ir_version() >= kWeightsNeedNoInput; }
 
   void give(ValueId id, const std::string& name) {
     result_.table.reserve(name);

@@ -26,6 +26,8 @@ void release_constants(Graph& graph, std::span<const ValueId> constants) {
   const Tensor another(DataType::kUint8, {0});
   for (auto& initializer : model->initializers)
     if (initializer.tensor && released.contains(initializer.value)) initializer.tensor = another;
+  for (auto& initializer : model->sparse_initializers)
+    if (initializer.tensor && released.contains(initializer.value)) initializer.tensor = another;
   for (auto& node : model->constant_nodes)
     if (released.contains(node.value)) node.tensor = another;
   release_pages(model->source);

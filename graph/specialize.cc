@@ -1,8 +1,11 @@
 #include "graph/specialize.h"
 
 #include <algorithm>
+#include <set>
 
 #include "graph/onnx.h"
+#include "graph/onnx_importer.h"
+#include "graph/overridable.h"
 
 namespace rewright {
 
@@ -21,7 +24,10 @@ Graph read_again(const Graph& graph, std::span<const Tensor> inputs) {
   read.for_execution = true;
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (inputs[i]) read.input_sizes.emplace(graph.value(graph.inputs()[i]).name, inputs[i].sizes());
-  return import_onnx_bytes(export_onnx_bytes(graph, write), "the model with known sizes", read);
+  std::set<std::string> given;  // weights that are inputs here
+  for (const ValueId id : graph.inputs())
+    if (default_of(graph, id) != nullptr) given.insert(graph.value(id).name);
+  return import_overridden(export_onnx_bytes(graph, write), "the model with known sizes", read, std::move(given));
 }
 
 Graph specialized(const Graph& graph, std::span<const Tensor> inputs) {

@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <new>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -99,7 +101,11 @@ struct rewright_trained {
 struct rewright_session {
   std::unique_ptr<rewright::Session> session;
   std::vector<std::string> inputs, outputs;  // their names
-  std::mutex mutex;
+  // Weights that callers may give a value, and the sessions in which they are inputs, made when they are given first.
+  std::set<std::string> overridable;
+  std::function<std::unique_ptr<rewright_session>(const std::set<std::string>&)> with;
+  std::mutex mutex;  // of what follows
+  std::map<std::set<std::string>, std::unique_ptr<rewright_session>> with_inputs;
   std::deque<std::string> warnings;  // those that were asked for: they stay where they are
 };
 

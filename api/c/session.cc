@@ -2,11 +2,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "api/c/handles.h"
 #include "api/c/tensors.h"
 #include "api/devices.h"
+#include "graph/overridable.h"
 #include "runtime/cpu/backend.h"
 #include "runtime/endable_run.h"
 #include "runtime/mixed.h"
@@ -49,20 +51,29 @@ void run(rewright_session& session, const std::vector<Tensor>& inputs, const std
   }
 }
 
+std::unique_ptr<rewright_session> session_of(const rewright::Graph& graph, const std::string& device, int threads, bool check) {
+  rewright::SessionOptions options;
+  options.threads = rewright::usable_threads(threads);
+  options.checkpoint = rewright::run_checkpoint;
+  auto made = std::make_unique<rewright_session>();
+  const rewright::Backend& backend =
+      check && device == "cpu" ? rewright::checking_cpu_backend() : rewright::find_backend(device);
+  made->session = rewright::prepare_session(backend, graph, options);
+  for (const rewright::ValueId id : graph.inputs()) made->inputs.push_back(graph.value(id).name);
+  for (const rewright::GraphOutput& output : graph.outputs()) made->outputs.push_back(output.name);
+  for (const rewright::Declaration& weight : rewright::overridable_initializers(graph)) made->overridable.insert(weight.name);
+  if (!made->overridable.empty())
+    made->with = [graph, device, threads, check](const std::set<std::string>& names) {
+      return session_of(rewright::with_inputs(graph, names), device, threads, check);
+    };
+  return made;
+}
+
 rewright_status create(const rewright_model* model, const char* device, int threads, bool check, rewright_session** session) {
   return guarded([&] {
     required(session, "session") = nullptr;
-    const rewright::Graph& graph = required(model, "model").graph;
-    rewright::SessionOptions options;
-    options.threads = rewright::usable_threads(threads);
-    options.checkpoint = rewright::run_checkpoint;
-    auto made = std::make_unique<rewright_session>();
-    const std::string name = device ? device : "cpu";
-    const rewright::Backend& backend = check && name == "cpu" ? rewright::checking_cpu_backend() : rewright::find_backend(name);
-    made->session = rewright::prepare_session(backend, graph, options);
-    for (const rewright::ValueId id : graph.inputs()) made->inputs.push_back(graph.value(id).name);
-    for (const rewright::GraphOutput& output : graph.outputs()) made->outputs.push_back(output.name);
-    *session = made.release();
+    const rewright::Graph graph = rewright::with_defaults(required(model, "model").graph);
+    *session = session_of(graph, device ? device : "cpu", threads, check).release();
   });
 }
 
@@ -94,6 +105,18 @@ void run_in_order(rewright_session* session, const rewright_tensor* inputs, std:
   std::vector<std::size_t> wanted(output_count);
   for (std::size_t i = 0; i < output_count; ++i) wanted[i] = i;
   run(s, tensors, wanted, outputs);
+}
+
+// The session in which those weights that are given are inputs.
+rewright_session& session_for(rewright_session& session, std::span<const char* const> given) {
+  std::set<std::string> names;
+  for (const char* name : given)
+    if (name != nullptr && session.overridable.contains(name)) names.insert(name);
+  if (names.empty()) return session;
+  const std::lock_guard lock(session.mutex);
+  std::unique_ptr<rewright_session>& other = session.with_inputs[names];
+  if (!other) other = session.with(names);
+  return *other;
 }
 
 }  // namespace
@@ -151,8 +174,8 @@ rewright_status rewright_session_run_named(rewright_session* session, const char
                                            const rewright_tensor* inputs, size_t input_count, const char* const* output_names,
                                            rewright_tensor* outputs, size_t output_count) {
   return guarded([&] {
-    rewright_session& s = required(session, "session");
     if (input_count > 0) required(input_names, "input_names"), required(inputs, "inputs");
+    rewright_session& s = session_for(required(session, "session"), {input_names, input_count});
     if (output_count > 0) required(output_names, "output_names"), required(outputs, "outputs");
     std::vector<Tensor> tensors(s.inputs.size());
     std::set<std::size_t> given;

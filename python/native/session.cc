@@ -6,15 +6,21 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
 
 #include "api/choices.h"
 #include "api/devices.h"
 #include "api/placed_run.h"
+#include "graph/overridable.h"
 #include "python/native/graph.h"
 #include "python/native/tensors.h"
 #include "runtime/cuda/device.h"
 #include "runtime/endable_run.h"
 #include "runtime/mixed.h"
+#include "runtime/parts.h"
 
 namespace nb = nanobind;
 
@@ -63,14 +69,14 @@ auto endable(nb::handle options, const Work& work) {
 class PythonSession {
  public:
   PythonSession(const NamedGraph& graph, const std::string& device, SessionOptions options, MathClass math)
-      : inputs_(declared_inputs(graph.graph)),
+      : overridable_(rewright::overridable_initializers(graph.graph)),
+        inputs_(declared_inputs(graph.graph)),
         outputs_(declared_outputs(graph.graph)),
         description_(describe_model(graph.graph)),
         input_names_(interned(inputs_)),
         output_names_(interned(outputs_)) {
     const Backend& backend = find_backend(device, math);
-    const bool is_whole = std::all_of(graph.graph.nodes().begin(), graph.graph.nodes().end(),
-                                      [](const auto& node) { return node->op != nullptr; });
+    const bool is_whole = is_compiled(graph.graph);
     // A compiled plan allocates what it returns. What is interpreted may return weights, inputs, or what it keeps for later.
     returns_own_memory_ = is_whole && device != "reference";
     const auto is_tensor = [](const Declaration& value) { return value.is_tensor; };
@@ -78,11 +84,17 @@ class PythonSession {
         std::all_of(inputs_.begin(), inputs_.end(), is_tensor) && std::all_of(outputs_.begin(), outputs_.end(), is_tensor);
     const Graph copy = graph.graph;
     options.checkpoint = run_checkpoint;
+    if (!overridable_.empty())
+      with_ = [copy, device, options, math](const std::set<std::string>& names) mutable {
+        options.plan_cache.clear();  // a file serves one plan
+        return std::make_unique<PythonSession>(NamedGraph{with_inputs(copy, names), "the model"}, device, options, math);
+      };
     const nb::gil_scoped_release release;
     session_ = prepare_session(backend, copy, options);
   }
 
   nb::object run(nb::handle names, nb::handle feeds, nb::handle run_options) {
+    if (PythonSession* const other = overridden(feeds)) return other->run(names, feeds, run_options);
     std::vector<HeldValue> given = given_inputs(feeds);
     if (is_on_gpus(given)) return arrays_of(run_on_gpus(names, given, run_options, nb::none()));
     std::vector<Datum> results = execute(std::move(given), run_options);
@@ -97,6 +109,7 @@ class PythonSession {
   // `places`: for each of the names where its value goes: None, the CPU's memory; a number, that of a GPU; or a value on a GPU,
   // whose memory takes it. None: to the CPU's, all of them.
   std::vector<HeldValue> run_values(nb::handle names, nb::handle feeds, nb::handle run_options, nb::handle places) {
+    if (PythonSession* const other = overridden(feeds)) return other->run_values(names, feeds, run_options, places);
     std::vector<HeldValue> given = given_inputs(feeds);
     if (is_on_gpus(given) || !places.is_none()) return run_on_gpus(names, given, run_options, places);
     std::vector<Datum> results = execute(std::move(given), run_options);
@@ -107,6 +120,7 @@ class PythonSession {
 
   const std::vector<Declaration>& inputs() const { return inputs_; }
   const std::vector<Declaration>& outputs() const { return outputs_; }
+  const std::vector<Declaration>& overridable_initializers() const { return overridable_; }
   const ModelDescription& description() const { return description_; }
 
   // What a run has been is told when it has ended: others may want the GIL meanwhile, to end it.
@@ -139,6 +153,18 @@ class PythonSession {
   }
 
  private:
+  // The session in which the weights that are given are inputs, made when they are given for the first time. Null if none is.
+  PythonSession* overridden(nb::handle feeds) {
+    std::set<std::string> names;
+    for (const Declaration& weight : overridable_)
+      if (nb::cast<bool>(nb::borrow(feeds).attr("__contains__")(weight.name))) names.insert(weight.name);
+    if (names.empty()) return nullptr;
+    const auto known = with_inputs_.find(names);
+    if (known != with_inputs_.end()) return known->second.get();
+    std::unique_ptr<PythonSession> made = with_(names);  // without the GIL: another thread may have made it
+    return with_inputs_.try_emplace(std::move(names), std::move(made)).first->second.get();
+  }
+
   static bool is_on_gpus(const std::vector<HeldValue>& values) {
     return std::any_of(values.begin(), values.end(), [](const HeldValue& value) { return value.placed != nullptr; });
   }
@@ -271,11 +297,13 @@ class PythonSession {
     return copy;
   }
 
-  std::vector<Declaration> inputs_, outputs_;
+  std::vector<Declaration> overridable_, inputs_, outputs_;
   ModelDescription description_;
   std::vector<nb::object> input_names_, output_names_;
   bool returns_own_memory_ = false, tensors_alone_ = true;
   std::unique_ptr<Session> session_;
+  std::function<std::unique_ptr<PythonSession>(const std::set<std::string>&)> with_;
+  std::map<std::set<std::string>, std::unique_ptr<PythonSession>> with_inputs_;
 };
 
 }  // namespace
@@ -301,7 +329,7 @@ void bind_session(nb::module_& m) {
             options.profile = profile;
             const MathClass allowed = math_choices().value(math);
             options.transformed_convolutions = allowed != MathClass::kExact;
-            new (self) PythonSession(graph, device, options, allowed);
+            new (self) PythonSession(NamedGraph{with_defaults(graph.graph), graph.name}, device, options, allowed);
           },
           nb::arg("graph"), nb::arg("device"), nb::arg("threads"), nb::arg("math"), nb::arg("kernels"), nb::arg("plan_cache"),
           nb::arg("profile"))
@@ -322,6 +350,7 @@ void bind_session(nb::module_& m) {
            nb::arg("run_options") = nb::none(), nb::arg("places") = nb::none())
       .def("declared_inputs", &PythonSession::inputs)
       .def("declared_outputs", &PythonSession::outputs)
+      .def("overridable_initializers", &PythonSession::overridable_initializers)
       .def("description", &PythonSession::description)
       .def("profile", &PythonSession::profile,
            "What each step did, over all runs so far: a list of {node, operators, seconds, runs, flops, bytes}. Times are\n"

@@ -229,8 +229,9 @@ class InferenceSession(_core.Session):
         return self.declared_outputs()
 
     def get_overridable_initializers(self):
-        """None: weights are fixed when a session is made."""
-        return []
+        """Weights that the model lists among its inputs, too (from IR version 4 on), as NodeArg. They are fixed as long as none
+        is given to a run: one that is makes another session, with that weight as an input, which is kept."""
+        return self.overridable_initializers()
 
     def get_modelmeta(self):
         """What the model says of itself, as ModelMetadata."""

@@ -1,5 +1,6 @@
 #include <filesystem>
 #include <iomanip>
+#include <iostream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -69,6 +70,10 @@ int optimize_model(const Options& options, const std::function<void(const Graph&
   if (!options.report.empty()) write_file(options.report, done.page);
   const nlohmann::json facts = nlohmann::json::parse(done.facts);
   say(options.common, summary(options, done.result.report, facts));
+  if (!done.kept_inputs.empty())
+    std::cerr << "rewright: warning: " << done.kept_inputs.size()
+              << " weights are inputs as well, which a caller may give: they were not folded (--fix-inputs makes constants of "
+                 "them)\n";
   write_json(options.common, facts);
   return kDone;
 }

@@ -1,6 +1,8 @@
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "graph/file.h"
+#include "graph/overridable.h"
 #include "optimizer/certificate.h"
 #include "rules/io.h"
 #include "runtime/cpu/evaluator.h"
@@ -17,11 +19,19 @@ struct Options {
   bool unproved = false;
 };
 
+// Inputs with a default value were constants for the optimizer, or inputs (optimize --fix-inputs).
+Graph as_searched(const Graph& given, const Certificate& certificate) {
+  std::set<std::string> names;
+  for (const Declaration& weight : overridable_initializers(given)) names.insert(weight.name);
+  return names.empty() || given.hash() == certificate.before ? with_fixed_inputs(given) : with_inputs(given, names);
+}
+
 int replay_command(const Options& options) {
-  const Graph graph = import_onnx(options.input);
+  const Graph given = import_onnx(options.input);
   const Certificate certificate = parse_certificate(map_file(options.certificate).text(), options.certificate);
   const std::vector<Rule> rules = read_proved_rules(options.rules, options.unproved);
   const std::unique_ptr<Evaluator> evaluator = make_cpu_evaluator(thread_count(options.common));
+  const Graph graph = as_searched(given, certificate);
   export_onnx(replay(graph, certificate, rules, *evaluator), options.output, kRewritten);
   const std::size_t rewrites = rewrites_of(certificate.steps).size();
   say(options.common, options.output + ": " + std::to_string(rewrites) + " rewrites replayed\n");

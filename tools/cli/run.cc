@@ -6,13 +6,16 @@
 #include <iostream>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "api/process_memory.h"
 #include "graph/file.h"
+#include "graph/overridable.h"
 #include "runtime/cpu/backend.h"
 #include "runtime/cpu/device.h"
 #include "runtime/endable_run.h"
 #include "runtime/mixed.h"
+#include "runtime/parts.h"
 #include "tools/cli/command.h"
 
 namespace rewright::cli {
@@ -114,9 +117,21 @@ std::map<std::string, Datum> read_inputs(const Options& options, ImportOptions& 
     if (const auto file = declared.find(name); file != declared.end())
       give_values(import, name, given[name] = read_input(graph, i, file->second));
   }
+  for (const Declaration& weight : overridable_initializers(graph))
+    if (const auto file = declared.find(weight.name); file != declared.end())
+      give_values(import, weight.name, given[weight.name] = read_tensor(file->second));
   for (const auto& [name, file] : declared)
     if (!given.contains(name)) throw Error(ErrorCode::kUsage, "the model has no input \"" + name + "\"");
   return given;
+}
+
+// Weights that are listed among the model's inputs are inputs where a value is given for them.
+Graph read_model(const Options& options, const ImportOptions& import, const std::map<std::string, Datum>& given) {
+  Graph graph = import_onnx(options.model, import);
+  std::set<std::string> names;
+  for (const Declaration& weight : overridable_initializers(graph))
+    if (given.contains(weight.name)) names.insert(weight.name);
+  return names.empty() ? graph : with_inputs(graph, names, import.input_values);
 }
 
 std::vector<Tensor> tensors_of(const std::vector<Datum>& data) {
@@ -183,8 +198,7 @@ std::unique_ptr<Session> prepare(const Options& options, Graph graph, const Time
                                        .plan_cache = options.plan_cache,
                                        .checkpoint = [&limit] { limit.check(); }};
   if (options.device == "cpu" && options.check_kernels) return prepare_session(checking_cpu_backend(), graph, session_options);
-  const bool whole = std::none_of(graph.nodes().begin(), graph.nodes().end(), is_opaque);
-  if (options.device == "cpu" && whole) return prepare_on_cpu(std::move(graph), session_options);
+  if (options.device == "cpu" && is_compiled(graph)) return prepare_on_cpu(std::move(graph), session_options);
   return prepare_session(find_backend(options.device, options.math), graph, session_options);
 }
 
@@ -242,7 +256,7 @@ int run_command(const Options& options) {
   const std::map<std::string, Datum> given = read_inputs(options, import);
   const std::size_t resident = memory_of_process("VmRSS:");
   const double start = cpu_milliseconds();
-  Graph graph = import_onnx(options.model, import);
+  Graph graph = read_model(options, import, given);
   const double loaded = cpu_milliseconds();
   const std::vector<Datum> inputs = in_order_of_inputs(graph, given);
   const Graph outline = outputs_of(graph);
