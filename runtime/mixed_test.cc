@@ -123,7 +123,7 @@ TEST_CASE("stages are as few as the opaque nodes allow") {
   std::size_t nodes = 0, opaque = 0;
   for (const Stage& stage : stages) {
     nodes += stage.part.graph.nodes().size();
-    opaque += stage.opaque.size();
+    opaque += stage.interpreted.size();
   }
   CHECK(nodes + opaque == graph.nodes().size());
   CHECK(stages.size() == opaque + 1);
