@@ -144,9 +144,10 @@ Optimization run_optimization(const Graph& model, const OptimizationRequest& req
   options.search.threads = threads;
   std::unique_ptr<Device> device =
       make_device(request.device.empty() ? default_device() : request.device, threads, options.math, request.kernels);
-  options.sizes = options.measure && options.time_graphs
-                      ? executable_sizes(graph, fitting_sizes(graph, given), *device, options.seed)
-                      : fitting_sizes(graph, given).front();
+  const std::vector<NamedSizes> choices = fitting_sizes(graph, given);
+  TimingOptions trial;
+  trial.seed = options.seed, trial.cancel = options.cancel;
+  options.sizes = options.measure && options.time_graphs ? executable_sizes(graph, choices, *device, trial) : choices.front();
   if (request.price) device = make_priced_device(request.price, std::move(device));
   const std::unique_ptr<Evaluator> evaluator = make_cpu_evaluator(threads);
   CostDatabase database(CostDatabase::default_file());

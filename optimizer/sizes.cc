@@ -291,19 +291,18 @@ std::vector<NamedSizes> fitting_sizes(const Graph& graph, const NamedSizes& give
   return result;
 }
 
-NamedSizes executable_sizes(const Graph& graph, const std::vector<NamedSizes>& choices, Device& device, std::uint64_t seed) {
+NamedSizes executable_sizes(const Graph& graph, const std::vector<NamedSizes>& choices, Device& device, TimingOptions timing) {
   if (choices.size() < 2 || !device.measures()) return choices.front();
-  TimingOptions once;
-  once.min_seconds = once.max_seconds = 0;
-  once.min_rounds = once.warmup = 1;
-  once.seed = seed;
+  timing.min_seconds = timing.max_seconds = 0;
+  timing.min_rounds = timing.warmup = 1;
   for (const NamedSizes& sizes : choices) {
     try {
       const Graph sized = with_named_sizes(graph, sizes);
-      device.time_graphs({&sized, 1}, once);
+      device.time_graphs({&sized, 1}, timing);
       return sizes;
     } catch (const Error& error) {
       if (error.code() == ErrorCode::kMissing) throw;
+      if (error.code() == ErrorCode::kCancelled) return sizes;
     }
   }
   return choices.front();

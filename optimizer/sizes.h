@@ -24,9 +24,9 @@ std::vector<std::string> open_sizes(const Graph& graph, const NamedSizes& given)
 // others, larger ones, are for models that do not run at it. `given` alone if nothing was found.
 std::vector<NamedSizes> fitting_sizes(const Graph& graph, const NamedSizes& given);
 
-// The first of them at which the device executes the graph on random inputs; the first of all if there is none, or the device
-// does not execute graphs.
-NamedSizes executable_sizes(const Graph& graph, const std::vector<NamedSizes>& choices, Device& device, std::uint64_t seed);
+// The first of them at which the device executes the graph on random inputs, or does not end; the first of all if there is
+// none, or the device does not execute graphs. Seed and cancellation are those of `timing`.
+NamedSizes executable_sizes(const Graph& graph, const std::vector<NamedSizes>& choices, Device& device, TimingOptions timing);
 
 // These sizes, and 1 for every other: to predict costs with.
 Substitution sizes_or_one(NamedSizes sizes);

@@ -77,7 +77,7 @@ TEST_CASE("a device that cannot run one choice is given the next") {
   };
   Picky device;
   const Graph graph = network(7);
-  const NamedSizes found = executable_sizes(graph, fitting_sizes(graph, {}), device, 0);
+  const NamedSizes found = executable_sizes(graph, fitting_sizes(graph, {}), device, {});
   CHECK(found.at("H") >= 30);
   CHECK(found.at("W") == 7);
 }
