@@ -334,4 +334,26 @@ TEST_CASE("open sizes of different names may be broadcast beside nodes that tell
   CHECK_THROWS_WITH(session->execute(unfit), Catch::Contains("broadcast"));
 }
 
+TEST_CASE("a size that contradicts what is known of it ends the run of a session, too") {
+  const std::string text = R"(agraph (int64 m, float[N] x) => (int64[1] s, float[K] y) <float[SIZE] last> {
+    yes = Constant <value = bool {1}> ()
+    last = Loop (m, yes, x) <body = b (int64 i, bool c, float[N] v) => (bool go, float[N] next) {
+      next = Concat <axis = 0> (v, x)
+      go = Identity(c)
+    }>
+    s = Shape(last)
+    y = Neg(last)
+  })";
+  std::mt19937 random(12);
+  const std::vector<Datum> inputs = {int64(2), random_floats(random, {3})};
+  const auto run = [&](const std::string& size) {
+    std::string sized = text;
+    sized.replace(sized.find("SIZE"), 4, size);
+    return prepare_session(cpu_backend(), import_text(sized), {})->execute(inputs);
+  };
+  for (const char* const right : {"9", "K"}) CHECK(run(right).at(0).tensor().integers() == std::vector<std::int64_t>{9});
+  CHECK_THROWS_WITH(run("8"), Catch::Contains("\"last\" is float[9], the model says float[8]"));
+  CHECK_THROWS_WITH(run("N"), Catch::Contains("axis 0 must be 3, as axis 0 of \"x\" is 3"));
+}
+
 }  // namespace rewright
