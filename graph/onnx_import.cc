@@ -11,6 +11,8 @@ Graph Importer::run() {
   parts_ = split_model(model_->source.text());
   model_->skeleton = std::move(parts_.skeleton);
   model_->opsets = parts_.opsets;
+  give_sizes(*model_->skeleton.mutable_graph());
+  embed_external_data();
   check_function_calls(model_->skeleton);
   index_functions(*model_);
   declared_.emplace(model_->skeleton.graph(), options_, model_->size_scope);
@@ -29,6 +31,18 @@ Graph Importer::run() {
   for (auto& initializer : model_->sparse_initializers) initializer.is_unused = !order_.read_names.contains(initializer.name);
   graph_.set_model(std::move(model_));
   return std::move(graph_);
+}
+
+void Importer::embed_external_data() {
+  for (auto& function : *model_->skeleton.mutable_functions())
+    for (auto& node : *function.mutable_node()) embed_external(node, external_);
+  for (std::size_t i = 0; i < parts_.nodes.size(); ++i) {
+    try {
+      if (embed_external(parts_.nodes[i], external_)) parts_.node_bytes[i] = embedded_.emplace_back(serialize(parts_.nodes[i]));
+    } catch (const Error& error) {
+      throw error.within(where_of(parts_.nodes[i]));
+    }
+  }
 }
 
 void Importer::define(const std::string& name, ValueId id, const std::string& by) {
@@ -55,6 +69,11 @@ void Importer::read_initializers() {
     if (!initializer.is_default) define(initializer.name, initializer.value, where);
     model_->initializers.push_back(std::move(initializer));
   }
+  for (const auto& [name, weight] : given_.weights)
+    if (weight.is_external && std::none_of(model_->initializers.begin(), model_->initializers.end(),
+                                           [&wanted = name](const auto& initializer) { return initializer.name == wanted; }))
+      throw Error(ErrorCode::kBadInput,
+                  "data are given for initializer " + in_quotes(name) + ", which the model does not have");
   for (const auto& sparse : model_->skeleton.graph().sparse_initializer()) read_sparse_initializer(sparse);
 }
 
@@ -82,8 +101,14 @@ ImportedModel::Initializer Importer::read_initializer(std::string_view bytes, st
   initializer.name = parts.header.name();
   where = "initializer " + in_quotes(initializer.name);
   initializer.is_external = parts.header.data_location() == onnx::TensorProto::EXTERNAL;
+  const auto given = given_.weights.find(initializer.name);
   try {
-    initializer.tensor = to_tensor(parts, model_->source.owner, external_);
+    if (given != given_.weights.end()) {
+      initializer.tensor = given_weight(given->second, parts.header);
+      initializer.is_external = true;
+    } else {
+      initializer.tensor = to_tensor(parts, model_->source.owner, external_);
+    }
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUnsupported) throw;
   }
@@ -188,10 +213,10 @@ const Tensor* Importer::known_tensor(ValueId id) const {
 namespace {
 
 Graph import_source(FileBytes source, ExternalData external, const std::string& name, const ImportOptions& options,
-                    std::string size_scope = {}, std::set<std::string> overridden = {}) {
+                    const GivenParts& given, std::string size_scope = {}, std::set<std::string> overridden = {}) {
   try {
     if (source.bytes.empty()) throw Error(ErrorCode::kBadInput, "is empty");
-    return Importer(std::move(source), std::move(external), options, std::move(size_scope), std::move(overridden)).run();
+    return Importer(std::move(source), std::move(external), options, given, std::move(size_scope), std::move(overridden)).run();
   } catch (const Error& error) {
     throw error.within(name);
   } catch (const std::bad_alloc&) {
@@ -207,25 +232,32 @@ FileBytes copied_bytes(std::string_view bytes) {
 
 }  // namespace
 
-Graph import_onnx(const std::filesystem::path& file, const ImportOptions& options) {
+Graph import_onnx(const std::filesystem::path& file, const ImportOptions& options, const GivenParts& given) {
   const FileBytes source = map_file(file);
-  Graph graph = import_source(source, ExternalData(file.parent_path()), file.string(), options);
+  Graph graph = import_source(source, ExternalData(file, given.external_files), file.string(), options, given);
   release_pages(source);  // most weights were copied, because they were not aligned in the file
   return graph;
 }
 
+Graph import_onnx_bytes(std::string_view bytes, const std::string& name, const ImportOptions& options,
+                        const GivenParts& given) {
+  return import_source(copied_bytes(bytes), ExternalData(given.external_files), name, options, given);
+}
+
+Graph import_onnx(const std::filesystem::path& file, const ImportOptions& options) { return import_onnx(file, options, {}); }
+
 Graph import_onnx_bytes(std::string_view bytes, const std::string& name, const ImportOptions& options) {
-  return import_inner_bytes(bytes, name, options, {});
+  return import_onnx_bytes(bytes, name, options, {});
 }
 
 Graph import_inner_bytes(std::string_view bytes, const std::string& name, const ImportOptions& options,
                          std::string size_scope) {
-  return import_source(copied_bytes(bytes), ExternalData(), name, options, std::move(size_scope));
+  return import_source(copied_bytes(bytes), ExternalData(), name, options, {}, std::move(size_scope));
 }
 
 Graph import_overridden(std::string_view bytes, const std::string& name, const ImportOptions& options,
                         std::set<std::string> overridden) {
-  return import_source(copied_bytes(bytes), ExternalData(), name, options, {}, std::move(overridden));
+  return import_source(copied_bytes(bytes), ExternalData(), name, options, {}, {}, std::move(overridden));
 }
 
 }  // namespace rewright

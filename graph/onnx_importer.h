@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -15,6 +16,7 @@
 
 #include "graph/onnx.h"
 #include "graph/onnx_function.h"
+#include "graph/onnx_given.h"
 #include "graph/onnx_model.h"
 #include "graph/onnx_parts.h"
 #include "graph/onnx_source.h"
@@ -37,9 +39,9 @@ class NamedIndices {
 class Importer {
  public:
   // `size_scope`: what the names of its own sizes begin with. `overridden`: weights that become inputs (graph/overridable.h).
-  Importer(FileBytes source, ExternalData external, const ImportOptions& options, std::string size_scope,
-           std::set<std::string> overridden)
-      : external_(std::move(external)), options_(options), overridden_(std::move(overridden)) {
+  Importer(FileBytes source, ExternalData external, const ImportOptions& options, const GivenParts& given,
+           std::string size_scope, std::set<std::string> overridden)
+      : external_(std::move(external)), options_(options), given_(given), overridden_(std::move(overridden)) {
     model_->source = std::move(source);
     model_->size_scope = std::move(size_scope);
     model_->outer_names = options.outer_names;
@@ -60,10 +62,18 @@ class Importer {
     bool is_of_model() const { return !bytes.empty(); }
   };
 
+  // ---- onnx_given.cc: what is given in place of the model's
+
+  // Open dimensions of the graph's inputs, outputs and values get the sizes that are given for them.
+  void give_sizes(onnx::GraphProto& graph) const;
+  static Tensor given_weight(const GivenParts::Weight& given, const onnx::TensorProto& model);
+
   // ---- onnx_import.cc: values
 
   void define(const std::string& name, ValueId id, const std::string& by);
   ValueId id_of(const std::string& name) const;
+  // Data in files beside the model become part of the nodes that have them in attributes and subgraphs.
+  void embed_external_data();
   void read_initializers();
   // `where` becomes its name, once that is read.
   ImportedModel::Initializer read_initializer(std::string_view bytes, std::string& where);
@@ -134,10 +144,12 @@ class Importer {
 
   ExternalData external_;
   const ImportOptions& options_;
+  const GivenParts& given_;
   const std::set<std::string> overridden_;
   std::shared_ptr<ImportedModel> model_ = std::make_shared<ImportedModel>();
   Graph graph_;
   ModelParts parts_;
+  std::deque<std::string> embedded_;  // nodes that are not as they stand in the model's bytes
   NodeOrder order_;
   const std::shared_ptr<const std::map<std::string, int>> opsets_of_model_;  // null
   bool as_graphs_ = false;                                                   // procedures

@@ -97,18 +97,27 @@ struct TensorParts {
 };
 TensorParts split_tensor(std::string_view proto);
 
-// Files beside a model that hold weights; each is mapped once.
+// Files beside a model that hold weights; each is mapped once (onnx_external.cc).
 class ExternalData {
  public:
-  ExternalData() = default;  // of a model that is not in a file
-  explicit ExternalData(std::filesystem::path folder) : folder_(std::move(folder)) {}
-  // The bytes that the entries of a TensorProto name; the file must lie in the model's folder.
+  // `given`: contents of files, by the names under which the model speaks of them. Others are read from the model's folder.
+  explicit ExternalData(std::map<std::string, FileBytes> given = {}) : given_(std::move(given)) {}
+  ExternalData(const std::filesystem::path& model, std::map<std::string, FileBytes> given);
+  // The bytes that the entries of a TensorProto name. A file's real place must be within the model's folder or, where the model
+  // is a link, within the folder of the real model: so the caches of model hubs lay them out. Throws Error(kBadInput).
   FileBytes find(const onnx::TensorProto& tensor, std::size_t expected_bytes);
 
  private:
-  std::optional<std::filesystem::path> folder_;
+  const FileBytes& contents(const std::string& location);
+  std::filesystem::path resolve(const std::string& location) const;
+
+  std::map<std::string, FileBytes> given_;
+  std::optional<std::filesystem::path> folder_;  // null: the model is not in a file
+  std::filesystem::path real_folder_;
   std::map<std::filesystem::path, FileBytes> files_;
 };
+// Tensors of the node's attributes and subgraphs whose data are in files get them. False if there were none.
+bool embed_external(onnx::NodeProto& node, ExternalData& external);
 
 // Null for types that tensors here cannot have.
 std::optional<DataType> data_type_of(int onnx_type);

@@ -4,6 +4,7 @@
 #include <limits>
 #include <queue>
 
+#include "graph/onnx_given.h"
 #include "graph/wire.h"
 
 namespace rewright {
@@ -39,7 +40,10 @@ std::string where_of(const onnx::NodeProto& node) {
   return "a " + node.op_type();
 }
 
-ModelParts split_model(std::string_view bytes) {
+namespace {
+
+// Without a look at what the parts say.
+ModelParts take_apart(std::string_view bytes) {
   ModelParts parts;
   std::string rest, graph_rest;
   bool has_graph = false;
@@ -63,20 +67,36 @@ ModelParts split_model(std::string_view bytes) {
   if (rest.size() > kProtobufLimit || graph_rest.size() > kProtobufLimit)
     throw Error(ErrorCode::kBadInput, "has more than 2 GB beside its nodes and weights");
   if (!parts.skeleton.ParseFromString(rest)) throw Error(ErrorCode::kBadInput, "is not an ONNX model");
-  if (!has_graph) throw Error(ErrorCode::kBadInput, "is not an ONNX model: it has no graph");
-  if (!parts.skeleton.mutable_graph()->ParseFromString(graph_rest))
+  if (has_graph && !parts.skeleton.mutable_graph()->ParseFromString(graph_rest))
     throw Error(ErrorCode::kBadInput, "is not an ONNX model: its graph cannot be read");
-  const std::int64_t version = parts.skeleton.ir_version();
-  if (version < 1) throw Error(ErrorCode::kBadInput, "is not an ONNX model: it has no IR version");
-  if (version > newest_ir_version())
-    throw Error(ErrorCode::kBadInput,
-                "has IR version " + std::to_string(version) + ", the newest known is " + std::to_string(newest_ir_version()));
   parts.nodes.resize(parts.node_bytes.size());
   for (std::size_t i = 0; i < parts.nodes.size(); ++i) {
     const std::string_view node = parts.node_bytes[i];
     if (node.size() > kProtobufLimit || !parts.nodes[i].ParseFromArray(node.data(), static_cast<int>(node.size())))
       throw Error(ErrorCode::kBadInput, "is not an ONNX model: node " + std::to_string(i) + " cannot be read");
   }
+  return parts;
+}
+
+}  // namespace
+
+bool is_readable_model(std::string_view bytes) {
+  try {
+    take_apart(bytes);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+ModelParts split_model(std::string_view bytes) {
+  ModelParts parts = take_apart(bytes);
+  if (!parts.skeleton.has_graph()) throw Error(ErrorCode::kBadInput, "is not an ONNX model: it has no graph");
+  const std::int64_t version = parts.skeleton.ir_version();
+  if (version < 1) throw Error(ErrorCode::kBadInput, "is not an ONNX model: it has no IR version");
+  if (version > newest_ir_version())
+    throw Error(ErrorCode::kBadInput,
+                "has IR version " + std::to_string(version) + ", the newest known is " + std::to_string(newest_ir_version()));
   parts.opsets = read_opsets(parts.skeleton);
   return parts;
 }

@@ -1,6 +1,5 @@
-// Tensors of ONNX: all their encodings, and weights in files of their own.
+// Tensors of ONNX: all their encodings.
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 
 #include <onnx/onnx-data.pb.h>
@@ -131,31 +130,6 @@ Tensor from_bytes(std::span<const std::byte> bytes, const std::shared_ptr<const 
   return tensor;
 }
 
-std::uint64_t parse_number(const std::string& text, const char* what) {
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size())
-    throw Error(ErrorCode::kBadInput, std::string("the ") + what + " of its external data is not a number: " + text);
-  return number;
-}
-
-std::filesystem::path resolve_inside(const std::filesystem::path& folder, const std::string& location) {
-  const std::filesystem::path relative(location);
-  const char* hint = "weights must lie in the folder of the model";
-  bool leads_out = location.empty() || relative.is_absolute();
-  for (const auto& part : relative) leads_out = leads_out || part == "..";
-  if (leads_out)
-    throw Error(ErrorCode::kBadInput, "its external data \"" + location + "\" is outside of the model's folder", {}, hint);
-  std::error_code error;
-  const auto root = std::filesystem::canonical(folder.empty() ? "." : folder, error);
-  const auto file = error ? std::filesystem::path() : std::filesystem::canonical(root / relative, error);
-  if (error) throw Error(ErrorCode::kBadInput, "its external data \"" + location + "\" cannot be read: " + error.message());
-  const auto [end, unused] = std::mismatch(root.begin(), root.end(), file.begin(), file.end());
-  if (end != root.end())
-    throw Error(ErrorCode::kBadInput, "its external data \"" + location + "\" is a link out of the model's folder", {}, hint);
-  return file;
-}
-
 }  // namespace
 
 std::optional<DataType> data_type_of(int onnx_type) {
@@ -175,30 +149,6 @@ TensorParts split_tensor(std::string_view proto) {
   }
   if (!parts.header.ParseFromString(rest)) throw Error(ErrorCode::kBadInput, "is not a tensor");
   return parts;
-}
-
-FileBytes ExternalData::find(const onnx::TensorProto& tensor, std::size_t expected_bytes) {
-  std::string location;
-  std::uint64_t offset = 0;
-  std::uint64_t length = expected_bytes;
-  for (const auto& entry : tensor.external_data()) {
-    if (entry.key() == "location") location = entry.value();
-    if (entry.key() == "offset") offset = parse_number(entry.value(), "offset");
-    if (entry.key() == "length") length = parse_number(entry.value(), "length");
-  }
-  if (!folder_)
-    throw Error(ErrorCode::kBadInput, "its data are in a file \"" + location + "\", but the model is not in a folder");
-  const auto file = resolve_inside(*folder_, location);
-  auto mapped = files_.find(file);
-  if (mapped == files_.end()) mapped = files_.emplace(file, map_file(file)).first;
-  const FileBytes& content = mapped->second;
-  if (length != expected_bytes)
-    throw Error(ErrorCode::kBadInput, "its external data have " + std::to_string(length) + " bytes, its type asks for " +
-                                          std::to_string(expected_bytes));
-  if (offset > content.bytes.size() || length > content.bytes.size() - offset)
-    throw Error(ErrorCode::kBadInput, "its external data reach beyond the end of \"" + location + "\" (" +
-                                          std::to_string(content.bytes.size()) + " bytes)");
-  return {content.owner, content.bytes.subspan(offset, length)};
 }
 
 Tensor to_tensor(const TensorParts& parts, const std::shared_ptr<const void>& owner, ExternalData& external) {
@@ -262,7 +212,7 @@ onnx::TensorProto to_tensor_proto(const Tensor& tensor, const std::string& name)
 Tensor read_tensor_proto(const std::filesystem::path& file) {
   const FileBytes content = map_file(file);
   try {
-    ExternalData external(file.parent_path());
+    ExternalData external(file, {});
     return to_tensor(split_tensor(content.text()), content.owner, external);
   } catch (const Error& error) {
     throw error.within(file.string());
