@@ -52,7 +52,7 @@ class Ending(unittest.TestCase):
         thread.join(0.2)
         options.terminate = True
         thread.join()
-        self.assertEqual([type(error) for error in raised], [rewright.CancelledError])
+        self.assertEqual([isinstance(error, rewright.CancelledError) for error in raised], [True])
         self.assertEqual((raised[0].code, raised[0].text), ("cancelled", "the run was ended"))
         return options, raised[0]
 

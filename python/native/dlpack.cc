@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "python/native/errors.h"
+
 namespace nb = nanobind;
 
 namespace rewright::python {
@@ -97,7 +99,7 @@ HeldValue value_of_dlpack(nb::handle value, const std::string& where) {
   try {
     array = kept(taken(value, is_on_gpu(value)));
   } catch (const std::bad_cast&) {
-    throw Error(ErrorCode::kBadInput, "cannot be taken over by DLPack", where);
+    throw SituatedError({ErrorCode::kBadInput, "cannot be taken over by DLPack", where}, "dlpack");
   }
   const std::optional<DataType> type = type_of(array->dtype());
   if (!type)

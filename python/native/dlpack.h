@@ -10,8 +10,8 @@
 
 namespace rewright::python {
 
-// Of anything with __dlpack__. `where`: for errors. Throws Error(kBadInput) or Error(kUnsupported) for what is no tensor of
-// ours.
+// Of anything with __dlpack__, or of what that returns (a capsule, which is used up). `where`: for errors. Throws
+// Error(kBadInput) or Error(kUnsupported) for what is no tensor of ours.
 HeldValue value_of_dlpack(nanobind::handle value, const std::string& where);
 
 // An object with __dlpack__ and __dlpack_device__ in the value's own memory, all of whose elements are there by now. Throws

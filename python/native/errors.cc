@@ -2,8 +2,6 @@
 
 #include <string>
 
-#include "operators/error.h"
-
 namespace nb = nanobind;
 
 namespace rewright::python {
@@ -31,10 +29,10 @@ nb::object text_of(const std::string& bytes) {
   return nb::steal(PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace"));
 }
 
-void raise(const Error& error) {
-  const nb::object made =
-      nb::module_::import_("rewright.errors")
-          .attr("error_of")(code_name(error.code()), text_of(error.text()), text_of(error.where()), text_of(error.hint()));
+void raise(const Error& error, const std::string& situation) {
+  const nb::object made = nb::module_::import_("rewright.errors")
+                              .attr("error_of")(code_name(error.code()), text_of(error.text()), text_of(error.where()),
+                                                text_of(error.hint()), situation.c_str());
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
 }
 
@@ -45,8 +43,10 @@ void register_errors(nb::module_&) {
       [](const std::exception_ptr& thrown, void*) {
         try {
           std::rethrow_exception(thrown);
+        } catch (const SituatedError& error) {
+          raise(error, error.situation());
         } catch (const Error& error) {
-          raise(error);
+          raise(error, {});
         }
       },
       nullptr);

@@ -3,9 +3,37 @@
 
 #include <nanobind/nanobind.h>
 
+#include <string>
+#include <utility>
+
+#include "operators/error.h"
+
 namespace rewright::python {
 
-// Error becomes rewright.Error, or the one of its subclasses that its code names.
+// An Error, and where in the life of a session it happened: "file", "bytes" or "model" (while it is read and prepared),
+// "argument" or "conversion" (of a value into a tensor), "run". rewright.errors has the exceptions for each.
+class SituatedError : public Error {
+ public:
+  SituatedError(const Error& error, std::string situation) : Error(error), situation_(std::move(situation)) {}
+  const std::string& situation() const { return situation_; }
+
+ private:
+  std::string situation_;
+};
+
+// What `work` returns. The errors that it throws get this situation, where they do not have one.
+template <class Work>
+auto in_situation(const char* situation, const Work& work) {
+  try {
+    return work();
+  } catch (const SituatedError&) {
+    throw;
+  } catch (const Error& error) {
+    throw SituatedError(error, situation);
+  }
+}
+
+// Error becomes rewright.Error, or the one of its subclasses that its code and its situation name.
 void register_errors(nanobind::module_& m);
 
 }  // namespace rewright::python

@@ -8,12 +8,15 @@
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
+#include <filesystem>
+#include <span>
 #include <variant>
 
-#include "graph/onnx.h"
+#include "graph/onnx_given.h"
 #include "graph/onnx_interface.h"
 #include "graph/print.h"
 #include "graph/wire.h"
+#include "python/native/errors.h"
 #include "python/native/tensors.h"
 #include "report/svg.h"
 
@@ -95,6 +98,76 @@ Attributes attributes_of(const Operator& op, nb::dict given) {
     }
   }
   return attributes;
+}
+
+// ---- Models as they are read
+
+FileBytes copied(const nb::bytes& bytes) {
+  auto copy = std::make_shared<const std::string>(bytes.c_str(), bytes.size());
+  const auto span = std::as_bytes(std::span(copy->data(), copy->size()));
+  return {std::move(copy), span};
+}
+
+// From a dict: input_values (arrays by name), named_sizes, denoted_sizes, weights ((value, is it external?) by name),
+// external_files (bytes by name).
+struct Given {
+  ImportOptions options;
+  GivenParts parts;
+};
+
+Given given_of(const nb::dict& dict) {
+  Given given;
+  for (const auto [key, values] : dict) {
+    const auto part = nb::cast<std::string>(key);
+    for (const auto [name_given, value] : nb::cast<nb::dict>(values)) {
+      const auto name = nb::cast<std::string>(name_given);
+      if (part == "named_sizes") {
+        given.parts.named_sizes[name] = nb::cast<std::int64_t>(value);
+      } else if (part == "denoted_sizes") {
+        given.parts.denoted_sizes[name] = nb::cast<std::int64_t>(value);
+      } else if (part == "external_files") {
+        given.parts.external_files[name] = copied(nb::cast<nb::bytes>(value));
+      } else if (part == "weights") {
+        given.parts.weights[name] = {to_datum(value[0], {}).tensor(), nb::cast<bool>(value[1])};
+      } else {
+        const Datum datum = to_datum(value, {});
+        if (!datum.empty() && !datum.is_sequence()) given.options.input_values[name] = datum.tensor();
+      }
+    }
+  }
+  return given;
+}
+
+// Of an Error that was thrown when this file was read as a model.
+const char* situation_of(const std::string& file) {
+  std::error_code unknown;
+  if (!std::filesystem::exists(file, unknown)) return "file";
+  try {
+    return is_readable_model(map_file(file).text()) ? "model" : "bytes";
+  } catch (const Error&) {
+    return "bytes";
+  }
+}
+
+NamedGraph read_model(const std::string& file, const nb::dict& dict) {
+  const Given given = given_of(dict);
+  const nb::gil_scoped_release release;
+  try {
+    return {import_onnx(file, given.options, given.parts), file};
+  } catch (const Error& error) {
+    throw SituatedError(error, situation_of(file));
+  }
+}
+
+NamedGraph parse_model(const nb::bytes& bytes, const std::string& name, const nb::dict& dict) {
+  const Given given = given_of(dict);
+  const std::string_view text(bytes.c_str(), bytes.size());
+  const nb::gil_scoped_release release;
+  try {
+    return {import_onnx_bytes(text, name, given.options, given.parts), name};
+  } catch (const Error& error) {
+    throw SituatedError(error, is_readable_model(text) ? "model" : "bytes");
+  }
 }
 
 // ---- Nodes and values
@@ -179,14 +252,14 @@ void bind_declarations(nb::module_& m) {
             .attr("format")(d.attr("name"), d.attr("type"), d.attr("shape"));
       });
   nb::class_<ModelDescription>(m, "ModelMetadata", "What a model says of itself.")
-      .def_ro("producer_name", &ModelDescription::producer_name)
-      .def_ro("producer_version", &ModelDescription::producer_version)
-      .def_ro("graph_name", &ModelDescription::graph_name)
-      .def_ro("domain", &ModelDescription::domain)
-      .def_ro("description", &ModelDescription::description)
-      .def_ro("graph_description", &ModelDescription::graph_description)
-      .def_ro("version", &ModelDescription::version)
-      .def_ro("custom_metadata_map", &ModelDescription::metadata);
+      .def_rw("producer_name", &ModelDescription::producer_name)
+      .def_rw("producer_version", &ModelDescription::producer_version)
+      .def_rw("graph_name", &ModelDescription::graph_name)
+      .def_rw("domain", &ModelDescription::domain)
+      .def_rw("description", &ModelDescription::description)
+      .def_rw("graph_description", &ModelDescription::graph_description)
+      .def_rw("version", &ModelDescription::version)
+      .def_rw("custom_metadata_map", &ModelDescription::metadata);
 }
 
 }  // namespace
@@ -206,26 +279,10 @@ void bind_graph(nb::module_& m) {
       .def(nb::init<>())
       .def_ro("name", &NamedGraph::name)
       .def_static(
-          "read",
-          [](const std::string& file) {
-            const nb::gil_scoped_release release;
-            return NamedGraph{import_onnx(file), file};
-          },
-          nb::arg("file"))
-      .def_static(
-          "parse",
-          [](const nb::bytes& bytes, const std::string& name, nb::dict input_values) {
-            const std::string_view text(bytes.c_str(), bytes.size());
-            ImportOptions options;
-            for (const auto [input, value] : input_values) {
-              const Datum datum = to_datum(value, {});
-              if (!datum.empty() && !datum.is_sequence()) options.input_values[nb::cast<std::string>(input)] = datum.tensor();
-            }
-            const nb::gil_scoped_release release;
-            return NamedGraph{import_onnx_bytes(text, name, options), name};
-          },
-          nb::arg("bytes"), nb::arg("name"), nb::arg("input_values") = nb::dict(),
-          "With the values of inputs, for a graph that is executed on just these, what a model computes from them is known.")
+          "read", &read_model, nb::arg("file"), nb::arg("given") = nb::dict(),
+          "given: what stands in place of parts of the model: named_sizes, denoted_sizes, weights, external_files; and\n"
+          "    input_values, for a graph that is executed on just these: what a model computes from them is known.")
+      .def_static("parse", &parse_model, nb::arg("bytes"), nb::arg("name"), nb::arg("given") = nb::dict())
       .def(
           "write",
           [](const NamedGraph& g, const std::string& file) {

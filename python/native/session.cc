@@ -15,6 +15,7 @@
 #include "api/devices.h"
 #include "api/placed_run.h"
 #include "graph/overridable.h"
+#include "python/native/errors.h"
 #include "python/native/graph.h"
 #include "python/native/tensors.h"
 #include "runtime/cuda/device.h"
@@ -58,12 +59,15 @@ Checkpoint checkpoint_of(const RunOptions& options) {
 template <class Work>
 auto endable(nb::handle options, const Work& work) {
   const bool can_end = nb::isinstance<RunOptions>(options);
+  if (!can_end && !options.is_none()) throw nb::type_error("run_options: give a rewright.RunOptions, or None");
   const Checkpoint checkpoint = can_end ? checkpoint_of(nb::cast<const RunOptions&>(options)) : Checkpoint();
   const nb::gil_scoped_release release;
-  if (!can_end) return work();
-  checkpoint();
-  const EndableRun run(checkpoint);
-  return work();
+  return in_situation("run", [&] {
+    if (!can_end) return work();
+    checkpoint();
+    const EndableRun run(checkpoint);
+    return work();
+  });
 }
 
 class PythonSession {
@@ -95,10 +99,10 @@ class PythonSession {
 
   nb::object run(nb::handle names, nb::handle feeds, nb::handle run_options) {
     if (PythonSession* const other = overridden(feeds)) return other->run(names, feeds, run_options);
-    std::vector<HeldValue> given = given_inputs(feeds);
+    std::vector<HeldValue> given = in_situation("argument", [&] { return given_inputs(feeds); });
     if (is_on_gpus(given)) return arrays_of(run_on_gpus(names, given, run_options, nb::none()));
-    std::vector<Datum> results = execute(std::move(given), run_options);
     const std::vector<std::size_t> wanted = wanted_outputs(names);
+    std::vector<Datum> results = execute(std::move(given), run_options);
     nb::object list = nb::steal(PyList_New(static_cast<Py_ssize_t>(wanted.size())));
     for (std::size_t i = 0; i < wanted.size(); ++i)
       PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i),
@@ -110,11 +114,12 @@ class PythonSession {
   // whose memory takes it. None: to the CPU's, all of them.
   std::vector<HeldValue> run_values(nb::handle names, nb::handle feeds, nb::handle run_options, nb::handle places) {
     if (PythonSession* const other = overridden(feeds)) return other->run_values(names, feeds, run_options, places);
-    std::vector<HeldValue> given = given_inputs(feeds);
+    std::vector<HeldValue> given = in_situation("argument", [&] { return given_inputs(feeds); });
     if (is_on_gpus(given) || !places.is_none()) return run_on_gpus(names, given, run_options, places);
+    const std::vector<std::size_t> wanted = wanted_outputs(names);
     std::vector<Datum> results = execute(std::move(given), run_options);
     std::vector<HeldValue> values;
-    for (const std::size_t o : wanted_outputs(names)) values.push_back({own(results[o])});
+    for (const std::size_t o : wanted) values.push_back({own(results[o])});
     return values;
   }
 
@@ -161,7 +166,8 @@ class PythonSession {
     if (names.empty()) return nullptr;
     const auto known = with_inputs_.find(names);
     if (known != with_inputs_.end()) return known->second.get();
-    std::unique_ptr<PythonSession> made = with_(names);  // without the GIL: another thread may have made it
+    std::unique_ptr<PythonSession> made =
+        in_situation("model", [&] { return with_(names); });  // without the GIL: another thread may have made it
     return with_inputs_.try_emplace(std::move(names), std::move(made)).first->second.get();
   }
 
@@ -177,7 +183,7 @@ class PythonSession {
 
   const Tensor& tensor_given(const Datum& datum, std::size_t input) const {
     if (datum.empty() || datum.is_sequence())
-      throw Error(ErrorCode::kBadInput, "a tensor is needed", "input \"" + inputs_[input].name + "\"");
+      throw SituatedError({ErrorCode::kBadInput, "a tensor is needed", "input \"" + inputs_[input].name + "\""}, "argument");
     return datum.tensor();
   }
 
@@ -265,6 +271,7 @@ class PythonSession {
   // Positions of the outputs that were asked for: all where no name is given.
   std::vector<std::size_t> wanted_outputs(nb::handle names) const {
     std::vector<std::size_t> wanted;
+    if (PyUnicode_Check(names.ptr())) throw nb::type_error("output_names: give a list of names, or None for all");
     if (names.is_none() || PyObject_Length(names.ptr()) == 0) {
       for (std::size_t o = 0; o < outputs_.size(); ++o) wanted.push_back(o);
       return wanted;
@@ -275,8 +282,11 @@ class PythonSession {
       });
       if (PyErr_Occurred()) throw nb::python_error();
       if (found == output_names_.end())
-        throw Error(ErrorCode::kBadInput, "the model has no output \"" + nb::cast<std::string>(nb::str(name)) + "\"", {},
-                    "it has " + joined(outputs_));
+        throw SituatedError({ErrorCode::kBadInput,
+                             "the model has no output \"" + nb::cast<std::string>(nb::str(name)) + "\"",
+                             {},
+                             "it has " + joined(outputs_)},
+                            "argument");
       wanted.push_back(static_cast<std::size_t>(found - output_names_.begin()));
     }
     return wanted;
@@ -306,6 +316,20 @@ class PythonSession {
   std::map<std::set<std::string>, std::unique_ptr<PythonSession>> with_inputs_;
 };
 
+PythonSession prepared(const NamedGraph& graph, const std::string& device, int threads, const std::string& math,
+                       const std::string& kernels, const std::string& plan_cache, bool profile) {
+  SessionOptions options;
+  options.threads = usable_threads(threads);
+  options.kernels = kernel_choices().value(kernels);
+  options.plan_cache = plan_cache;
+  options.profile = profile;
+  const MathClass allowed = math_choices().value(math);
+  options.transformed_convolutions = allowed != MathClass::kExact;
+  return in_situation("model", [&] {
+    return PythonSession(NamedGraph{with_defaults(graph.graph), graph.name}, device, options, allowed);
+  });
+}
+
 }  // namespace
 
 void bind_session(nb::module_& m) {
@@ -314,23 +338,28 @@ void bind_session(nb::module_& m) {
            "outer: options that end the runs, too.")
       .def_prop_rw(
           "terminate", [](const RunOptions& options) { return options.terminate.load(); },
-          [](RunOptions& options, bool value) { options.terminate = value; },
+          [](RunOptions& options, nb::handle value) {
+            const PyNumberMethods* const number = Py_TYPE(value.ptr())->tp_as_number;
+            if (!value.is_none() && (number == nullptr || number->nb_bool == nullptr))
+              throw nb::type_error("terminate is True or False");
+            options.terminate = PyObject_IsTrue(value.ptr()) == 1;
+          },
+          nb::for_setter(nb::arg("value").none()),
           "True ends the runs that were given these options, soon, with a CancelledError, and so every later one that is.\n"
           "May be set by any thread.");
   nb::class_<PythonSession>(m, "Session")
       .def(
           "__init__",
           [](PythonSession* self, const NamedGraph& graph, const std::string& device, int threads, const std::string& math,
-             const std::string& kernels, const std::string& plan_cache, bool profile) {
-            SessionOptions options;
-            options.threads = usable_threads(threads);
-            options.kernels = kernel_choices().value(kernels);
-            options.plan_cache = plan_cache;
-            options.profile = profile;
-            const MathClass allowed = math_choices().value(math);
-            options.transformed_convolutions = allowed != MathClass::kExact;
-            new (self) PythonSession(NamedGraph{with_defaults(graph.graph), graph.name}, device, options, allowed);
-          },
+             const std::string& kernels, const std::string& plan_cache,
+             bool profile) { new (self) PythonSession(prepared(graph, device, threads, math, kernels, plan_cache, profile)); },
+          nb::arg("graph"), nb::arg("device"), nb::arg("threads"), nb::arg("math"), nb::arg("kernels"), nb::arg("plan_cache"),
+          nb::arg("profile"))
+      .def(
+          "prepare_again",
+          [](PythonSession& self, const NamedGraph& graph, const std::string& device, int threads, const std::string& math,
+             const std::string& kernels, const std::string& plan_cache,
+             bool profile) { self = prepared(graph, device, threads, math, kernels, plan_cache, profile); },
           nb::arg("graph"), nb::arg("device"), nb::arg("threads"), nb::arg("math"), nb::arg("kernels"), nb::arg("plan_cache"),
           nb::arg("profile"))
       .def("run", &PythonSession::run, nb::arg("output_names").none(), nb::arg("input_feed"),

@@ -10,6 +10,7 @@
 
 #include "api/placed_run.h"
 #include "python/native/dlpack.h"
+#include "python/native/errors.h"
 
 namespace nb = nanobind;
 
@@ -103,7 +104,7 @@ DataType type_of(PyArray_Descr* descriptor) {
     case NPY_UNICODE:
     case NPY_VSTRING:
       return DataType::kString;
-    case NPY_VOID:  // bytes
+    case NPY_VOID:  // bytes of one length
       if (!PyDataType_HASFIELDS(descriptor) && !PyDataType_HASSUBARRAY(descriptor)) return DataType::kString;
       break;
     default:
@@ -130,11 +131,12 @@ std::shared_ptr<const void> keep(nb::object object) {
           }};
 }
 
-std::string utf8(PyObject* text, const std::string& where) {
-  if (PyBytes_Check(text)) return {PyBytes_AS_STRING(text), static_cast<std::size_t>(PyBytes_GET_SIZE(text))};
-  if (!PyUnicode_Check(text))
-    throw Error(ErrorCode::kBadInput, "an element is no text but " + text_of(nb::handle(text).type()), where);
-  const nb::object bytes = nb::steal(PyUnicode_AsEncodedString(text, "utf-8", "surrogateescape"));
+// Of text or bytes; of anything else, what Python prints, as ONNX Runtime takes it.
+std::string utf8(PyObject* element) {
+  if (PyBytes_Check(element)) return {PyBytes_AS_STRING(element), static_cast<std::size_t>(PyBytes_GET_SIZE(element))};
+  const nb::object text = nb::steal(PyObject_Str(element));
+  if (!text.is_valid()) throw nb::python_error();
+  const nb::object bytes = nb::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "surrogateescape"));
   if (!bytes.is_valid()) throw nb::python_error();
   return {PyBytes_AS_STRING(bytes.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr()))};
 }
@@ -153,7 +155,7 @@ Tensor strings_of_bytes(PyArrayObject* array) {
   return Tensor::from_strings(sizes_of(list), std::move(texts));
 }
 
-Tensor strings_of(PyArrayObject* array, const std::string& where) {
+Tensor strings_of(PyArrayObject* array) {
   if (PyArray_DESCR(array)->type_num == NPY_VOID) return strings_of_bytes(array);
   // Of every kind of text to objects, in order.
   PyArray_Descr* const objects = PyArray_DescrFromType(NPY_OBJECT);
@@ -162,7 +164,7 @@ Tensor strings_of(PyArrayObject* array, const std::string& where) {
   auto* const list = reinterpret_cast<PyArrayObject*>(plain.ptr());
   PyObject** const elements = static_cast<PyObject**>(PyArray_DATA(list));
   std::vector<std::string> texts;
-  for (npy_intp i = 0; i < PyArray_SIZE(list); ++i) texts.push_back(utf8(elements[i], where));
+  for (npy_intp i = 0; i < PyArray_SIZE(list); ++i) texts.push_back(utf8(elements[i]));
   return Tensor::from_strings(sizes_of(list), std::move(texts));
 }
 
@@ -184,10 +186,10 @@ void gather_bits(DataType type, const std::byte* from, std::byte* to, std::size_
   for (std::size_t i = 0; i < count; ++i) to[i] = static_cast<std::byte>(static_cast<unsigned>(from[i]) & mask);
 }
 
-Tensor tensor_of(nb::object object, const std::string& where) {
+Tensor tensor_of(nb::object object) {
   auto* array = reinterpret_cast<PyArrayObject*>(object.ptr());
   const DataType type = type_of(PyArray_DESCR(array));
-  if (type == DataType::kString) return strings_of(array, where);
+  if (type == DataType::kString) return strings_of(array);
   if (!PyArray_ISCARRAY_RO(array)) {  // in order, aligned, and with the bytes of this machine
     PyArray_Descr* const descriptor = descriptor_of(type);
     Py_INCREF(descriptor);
@@ -225,10 +227,11 @@ Tensor tensor_of_other(nb::handle value, const Declaration& declared) {
   nb::object array = nb::steal(PyArray_FromAny(value.ptr(), descriptor, 0, 0, NPY_ARRAY_CARRAY_RO, nullptr));
   if (!array.is_valid()) {
     nb::python_error error;
-    throw Error(ErrorCode::kBadInput, std::string("is no array: ") + error.what(), where_of(declared),
-                "give a NumPy array, or anything with __dlpack__");
+    throw SituatedError({ErrorCode::kBadInput, std::string("is no array: ") + error.what(), where_of(declared),
+                         "give a NumPy array, or anything with __dlpack__"},
+                        "conversion");
   }
-  return tensor_of(std::move(array), where_of(declared));
+  return tensor_of(std::move(array));
 }
 
 // Frees the tensor that an array lies in.
@@ -262,12 +265,13 @@ DataType type_of_dtype(nb::handle dtype) {
 
 HeldValue to_value(nb::handle value, const Declaration& declared) {
   need_numpy();
-  if (PyArray_Check(value.ptr())) return {tensor_of(nb::borrow(value), where_of(declared))};
+  if (PyArray_Check(value.ptr())) return {tensor_of(nb::borrow(value))};
   if (value.is_none()) return {};
   if (nb::isinstance<HeldValue>(value)) return nb::cast<const HeldValue&>(value);
   const bool is_list = PyList_Check(value.ptr()) || PyTuple_Check(value.ptr());
   if (is_list && !declared.is_tensor) return {sequence_of(value, declared)};
-  if (!is_list && !PyArray_CheckAnyScalar(value.ptr()) && nb::hasattr(value, "__dlpack__"))
+  if (!is_list && !PyArray_CheckAnyScalar(value.ptr()) &&
+      (PyCapsule_CheckExact(value.ptr()) || nb::hasattr(value, "__dlpack__")))
     return value_of_dlpack(value, where_of(declared));
   return {tensor_of_other(value, declared)};
 }

@@ -19,10 +19,22 @@ namespace {
 const Sizes& sizes_of(const HeldValue& value) { return value.placed ? value.placed->sizes : value.datum.tensor().sizes(); }
 DataType type_of(const HeldValue& value) { return value.placed ? value.placed->type : value.datum.tensor().type(); }
 
+std::size_t stored_bytes(const HeldValue& value) {
+  const DataType type = type_of(value);
+  if (byte_size(type) == 0) throw Error(ErrorCode::kUnsupported, "texts have no size in bytes");
+  const auto count = static_cast<std::size_t>(element_count(sizes_of(value)));
+  return (count * static_cast<std::size_t>(packed_bits(type)) + 7) / 8;
+}
+
 HeldValue zeros(const std::vector<std::int64_t>& sizes, nb::handle dtype) {
   Tensor tensor(type_of_dtype(dtype), sizes);
   if (tensor.byte_count() > 0) std::memset(tensor.mutable_bytes().data(), 0, tensor.byte_count());
   return {std::move(tensor)};
+}
+
+HeldValue reshaped(const HeldValue& value, const std::vector<std::int64_t>& sizes) {
+  if (value.placed || value.datum.tensor().size() != element_count(sizes)) return value;  // copy_into says what does not fit
+  return {value.datum.tensor().reshaped(sizes)};
 }
 
 HeldValue on_gpu(const HeldValue& value, int gpu) {
@@ -79,6 +91,8 @@ void bind_values(nb::module_& m) {
       .def(
           "numpy", [](const HeldValue& value) { return to_python(on_host(value), true); },
           "The array, in the value's own memory where NumPy can have it there; a list for a sequence; or None.")
+      .def("reshaped", &reshaped, nb::arg("shape"),
+           "The same elements with other sizes, if there are as many in the CPU's memory; else the value as it is.")
       .def("dlpack", &dlpack_of, "An object with __dlpack__ and __dlpack_device__, in the value's own memory.")
       .def("copy_into", &copy_into, nb::arg("target"), "Copies the elements into an array, or a Value, of this type and shape.")
       .def_prop_ro(
@@ -87,6 +101,7 @@ void bind_values(nb::module_& m) {
       .def_prop_ro("is_sequence", [](const HeldValue& value) { return !value.placed && value.datum.is_sequence(); })
       .def_prop_ro("is_empty", [](const HeldValue& value) { return !value.placed && value.datum.empty(); })
       .def_prop_ro("shape", &sizes_of)
+      .def_prop_ro("nbytes", &stored_bytes, "Of the elements, as ONNX stores them: those of less than 8 bits side by side.")
       .def_prop_ro("dtype", [](const HeldValue& value) { return dtype_of(type_of(value)); })
       .def_prop_ro(
           "element_type", [](const HeldValue& value) { return static_cast<int>(type_of(value)); },
@@ -98,6 +113,9 @@ void bind_values(nb::module_& m) {
   m.def(
       "dtype_of", [](int type) { return dtype_of(static_cast<DataType>(type)); }, nb::arg("element_type"),
       "The numpy.dtype of elements as ONNX's TensorProto numbers them.");
+  m.def(
+      "is_narrow", [](int type) { return packed_bits(static_cast<DataType>(type)) < 8; }, nb::arg("element_type"),
+      "Do such elements take less than 8 bits?");
   m.def(
       "type_text", [](int type) { return tensor_type_text(static_cast<DataType>(type)); }, nb::arg("element_type"),
       "\"tensor(float)\", of elements as ONNX's TensorProto numbers them.");

@@ -9,7 +9,8 @@
     trained = rewright.train("model.onnx", {"x": examples, "targets": classes}, epochs=5)
 
 Modules: `rewright.rules` (the rules, to look at and to compare), `rewright.graph` (graphs, to walk, build and draw),
-`rewright.backend` (ONNX's backend interface), `rewright.torch_backend` (a backend of torch.compile).
+`rewright.backend` (ONNX's backend interface), `rewright.torch_backend` (a backend of torch.compile), `rewright.capi` (ONNX
+Runtime's exceptions, under the names by which programs import them).
 """
 
 import importlib
@@ -22,26 +23,49 @@ if not _core.is_main_interpreter():
     )
 
 from .errors import BadInputError, CancelledError, Error, MissingError, UnsupportedError, UsageError
-from .session import (
-    ExecutionMode,
-    GraphOptimizationLevel,
-    InferenceSession,
-    ModelMetadata,
-    NodeArg,
-    RunOptions,
-    Session,
-    SessionOptions,
+from .devices import (
+    OrtAllocatorType,
+    OrtArenaCfg,
+    OrtDevice,
+    OrtDeviceMemoryType,
+    OrtDeviceVendorId,
+    OrtEpDevice,
+    OrtHardwareDevice,
+    OrtHardwareDeviceType,
+    OrtMemoryInfo,
+    OrtMemoryInfoDeviceType,
+    OrtMemType,
+    create_and_register_allocator,
+    create_and_register_allocator_v2,
+    get_ep_devices,
+)
+from .environment import (
     disable_telemetry_events,
     enable_telemetry_events,
+    get_build_info,
+    get_version_string,
+    has_collective_ops,
+    preload_dlls,
+    print_debug_info,
+    set_default_logger_severity,
+    set_default_logger_verbosity,
+    set_global_thread_pool_sizes,
+    set_seed,
+)
+from .providers import (
+    OrtExecutionProviderDevicePolicy,
     get_all_providers,
     get_available_providers,
     get_device,
-    get_version_string,
-    set_default_logger_severity,
-    set_default_logger_verbosity,
-    set_seed,
+    register_execution_provider_library,
+    unregister_execution_provider_library,
 )
-from .values import IOBinding, OrtValue
+from .session import InferenceSession, ModelMetadata, NodeArg, Session
+from .session_options import ExecutionMode, ExecutionOrder, GraphOptimizationLevel, RunOptions, SessionOptions
+from .sparse import OrtSparseFormat, SparseTensor
+from .values import IOBinding, OrtValue, copy_tensors
+
+SessionIOBinding = IOBinding
 
 __version__ = _core.__version__
 
@@ -73,41 +97,68 @@ _LAZY = {
     "train_async": "training",
     "verify": "rules",
 }
-_MODULES = ("backend", "graph", "optimization", "rules", "torch_backend", "training")
+_MODULES = ("backend", "capi", "graph", "optimization", "rules", "torch_backend", "training")
 
 __all__ = [
     "BadInputError",
     "CancelledError",
     "Error",
     "ExecutionMode",
+    "ExecutionOrder",
     "GraphOptimizationLevel",
     "IOBinding",
     "InferenceSession",
     "MissingError",
     "ModelMetadata",
     "NodeArg",
+    "OrtAllocatorType",
+    "OrtArenaCfg",
+    "OrtDevice",
+    "OrtDeviceMemoryType",
+    "OrtDeviceVendorId",
+    "OrtEpDevice",
+    "OrtExecutionProviderDevicePolicy",
+    "OrtHardwareDevice",
+    "OrtHardwareDeviceType",
+    "OrtMemType",
+    "OrtMemoryInfo",
+    "OrtMemoryInfoDeviceType",
+    "OrtSparseFormat",
     "OrtValue",
     "Result",
     "RunOptions",
     "Session",
+    "SessionIOBinding",
     "SessionOptions",
+    "SparseTensor",
     "Step",
     "Trained",
     "UnsupportedError",
     "UsageError",
+    "copy_tensors",
+    "create_and_register_allocator",
+    "create_and_register_allocator_v2",
     "disable_telemetry_events",
     "enable_telemetry_events",
     "get_all_providers",
     "get_available_providers",
+    "get_build_info",
     "get_device",
+    "get_ep_devices",
     "get_version_string",
+    "has_collective_ops",
     "optimize",
     "optimize_async",
+    "preload_dlls",
+    "print_debug_info",
+    "register_execution_provider_library",
     "set_default_logger_severity",
     "set_default_logger_verbosity",
+    "set_global_thread_pool_sizes",
     "set_seed",
     "train",
     "train_async",
+    "unregister_execution_provider_library",
     "verify",
     "versions",
     *_MODULES,

@@ -1,4 +1,9 @@
-"""What can go wrong. `rewright.Error` is the base of all exceptions that the library raises by itself."""
+"""What can go wrong. `rewright.Error` is the base of all exceptions that the library raises by itself.
+
+Each says of which kind it is twice: by the classes of Rewright (BadInputError, ...), and, where it comes from a session, by those
+of ONNX Runtime (NoSuchFile, InvalidArgument, ...), as `rewright.capi.onnxruntime_pybind11_state` has them. What is raised derives
+from both, so that a program's `except` clauses stay as they are.
+"""
 
 
 class Error(Exception):
@@ -56,9 +61,177 @@ class CancelledError(Error):
     code = "cancelled"
 
 
+# ---- ONNX Runtime's kinds, one for each of its status codes. None of them is raised by itself.
+
+
+class Fail(Error):
+    """Of a model, a run or an option, whatever else is wrong with it."""
+
+
+class InvalidArgument(Error):
+    """What a session is given does not fit: names, types or shapes of inputs, names of outputs."""
+
+
+class NoSuchFile(Error):
+    """There is no such file."""
+
+
+class NoModel(Error):
+    """There is no model."""
+
+
+class EngineError(Error):
+    """Never raised here."""
+
+
+class RuntimeException(Error):
+    """A node could not be executed on what it was given."""
+
+
+class InvalidProtobuf(Error):
+    """The bytes are no model."""
+
+
+class ModelLoaded(Error):
+    """Never raised here: a session has one model."""
+
+
+class NotImplemented(Error):  # noqa: A001 (ONNX Runtime's name)
+    """Nothing here executes it."""
+
+
+class InvalidGraph(Error):
+    """The model's graph contradicts itself, or has a node that nothing defines."""
+
+
+class EPFail(Error):
+    """A device failed."""
+
+
+class ModelLoadCanceled(Error):
+    """Making the session was ended: SessionOptions.set_load_cancellation_flag."""
+
+
+class ModelRequiresCompilation(Error):
+    """Never raised here."""
+
+
+class NotFound(Error):
+    """Never raised here."""
+
+
+class DeviceReset(Error):
+    """Never raised here."""
+
+
+STATUS_KINDS = (
+    Fail, InvalidArgument, NoSuchFile, NoModel, EngineError, RuntimeException, InvalidProtobuf, ModelLoaded, NotImplemented,
+    InvalidGraph, EPFail, ModelLoadCanceled, ModelRequiresCompilation, NotFound, DeviceReset,
+)  # fmt: skip
+
+
+# ---- What is raised. ONNX Runtime chooses between several kinds by details of its own; here these are all of them.
+
+
+class NoSuchFileError(BadInputError, NoSuchFile):
+    """There is no such file."""
+
+
+class DamagedModelError(BadInputError, InvalidProtobuf):
+    """The bytes are no model."""
+
+
+class InvalidModelError(BadInputError, InvalidGraph, InvalidArgument, Fail):
+    """The model contradicts itself."""
+
+
+class UnsupportedModelError(UnsupportedError, NotImplemented, InvalidGraph, Fail):
+    """The model has something that nothing here executes."""
+
+
+class SessionMissingError(MissingError, EPFail, Fail):
+    """A device, memory or a library is missing for a session."""
+
+
+class ArgumentError(BadInputError, InvalidArgument):
+    """An input or an output does not fit the model."""
+
+
+class ConversionError(BadInputError, InvalidArgument, RuntimeError):
+    """A value given for an input is no tensor."""
+
+
+class DlpackError(BadInputError, TypeError):
+    """What is given is no DLPack capsule, or one that was used."""
+
+
+class UnsupportedArgumentError(UnsupportedError, InvalidArgument):
+    """A value given for an input has elements that no tensor has."""
+
+
+class RunError(BadInputError, InvalidArgument, RuntimeException, Fail):
+    """A node could not be executed on what it was given."""
+
+
+class UnsupportedRunError(UnsupportedError, NotImplemented, RuntimeException, Fail):
+    """A node cannot be executed, as it turned out in a run."""
+
+
+class BindingError(RunError, RuntimeError):
+    """What is bound does not fit the model, or its run failed."""
+
+
+class TerminatedError(CancelledError, Fail):
+    """RunOptions.terminate ended the run."""
+
+
+class LoadCancelledError(CancelledError, ModelLoadCanceled, RuntimeError):
+    """SessionOptions.set_load_cancellation_flag ended the making of a session."""
+
+
+class OptionError(UsageError, RuntimeError):
+    """There is no such entry, provider or option, or it has no such value."""
+
+
+class OptionArgumentError(UsageError, InvalidArgument):
+    """What an option is given contradicts it, or the others."""
+
+
+class UnsupportedOptionError(UnsupportedError, Fail):
+    """An option of ONNX Runtime's whose effect would be missed."""
+
+
+class ValueKindError(UsageError, RuntimeError):
+    """An OrtValue of another kind (a sequence, a sparse tensor) has no such property."""
+
+
+class UnwritableError(MissingError, InvalidArgument):
+    """A file that a session is to write cannot be written."""
+
+
+class ModelTypeError(UsageError, TypeError):
+    """A model cannot be of such a type."""
+
+
 _KINDS = {kind.code: kind for kind in (UsageError, BadInputError, UnsupportedError, MissingError, CancelledError)}
 
+# By where in a session something went wrong, and its code.
+_SITUATIONS = {
+    "file": {"bad_input": NoSuchFileError},
+    "bytes": {"bad_input": DamagedModelError},
+    "model": {"bad_input": InvalidModelError, "unsupported": UnsupportedModelError, "missing": SessionMissingError},
+    "argument": {"bad_input": ArgumentError, "unsupported": UnsupportedArgumentError},
+    "conversion": {"bad_input": ConversionError},
+    "dlpack": {"bad_input": DlpackError},
+    "run": {
+        "bad_input": RunError,
+        "unsupported": UnsupportedRunError,
+        "missing": SessionMissingError,
+        "cancelled": TerminatedError,
+    },
+}
 
-def error_of(code, text, where, hint):
+
+def error_of(code, text, where, hint, situation=""):
     """The exception of a kind. The extension module calls this."""
-    return _KINDS[code](text, where, hint)
+    return _SITUATIONS.get(situation, {}).get(code, _KINDS[code])(text, where, hint)

@@ -4,23 +4,22 @@ import functools
 import os
 
 from ._native import _core
-from .errors import UsageError
+from .errors import ModelTypeError
 
 
-def read(model):
-    """The graph of a model (`_core.Graph`)."""
-    if isinstance(model, _core.Graph):
-        return model
-    if isinstance(model, (str, os.PathLike)):
-        return _core.Graph.read(os.fsdecode(model))
-    if isinstance(model, (bytes, bytearray, memoryview)):
-        return _core.Graph.parse(bytes(model), "model")
-    core = getattr(model, "_core_graph", None)  # rewright.graph.Graph, MadeModel
+def read(model, given=None):
+    """The graph of a model (`_core.Graph`). given: what stands in place of its parts, as _core.Graph.read takes it."""
+    given = given or {}
+    core = model if isinstance(model, _core.Graph) else getattr(model, "_core_graph", None)  # rewright.graph.Graph, MadeModel
     if core is not None:
-        return core
+        return _core.Graph.parse(core.serialize(), core.name, given) if given else core
+    if isinstance(model, (str, os.PathLike)):
+        return _core.Graph.read(os.fsdecode(model), given)
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        return _core.Graph.parse(bytes(model), "model", given)
     if hasattr(model, "SerializeToString"):
-        return _core.Graph.parse(model.SerializeToString(), model.graph.name or "model")
-    raise UsageError(
+        return _core.Graph.parse(model.SerializeToString(), model.graph.name or "model", given)
+    raise ModelTypeError(
         f"a model cannot be of type {type(model).__name__}",
         hint="give a path, bytes, an onnx.ModelProto, a rewright.graph.Graph or a rewright.Result",
     )

@@ -4,171 +4,20 @@ What ONNX Runtime has and Rewright does not, says so when it is asked for. Setti
 inside are taken and mean nothing here.
 """
 
-import enum
 import os
 import time
 import warnings
 
-from . import models
+from . import models, providers
 from ._native import _core
-from .errors import MissingError, UnsupportedError, UsageError
+from .devices import OrtAllocatorType, OrtMemoryInfo, OrtMemType, get_ep_devices
+from .errors import ArgumentError, Error, LoadCancelledError, MissingError, UnwritableError, UsageError
+from .providers import CPU, CUDA
+from .session_options import SessionOptions
 from .values import IOBinding, OrtValue
 
 NodeArg = _core.NodeArg
 ModelMetadata = _core.ModelMetadata
-
-CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
-
-
-class GraphOptimizationLevel(enum.IntEnum):
-    """Taken for ONNX Runtime's sake: a session runs the model that it is given. `rewright.optimize` rewrites one."""
-
-    ORT_DISABLE_ALL = 0
-    ORT_ENABLE_BASIC = 1
-    ORT_ENABLE_EXTENDED = 2
-    ORT_ENABLE_LAYOUT = 3
-    ORT_ENABLE_ALL = 99
-
-
-class ExecutionMode(enum.IntEnum):
-    """Taken for ONNX Runtime's sake: steps run one after the other, each on all threads."""
-
-    ORT_SEQUENTIAL = 0
-    ORT_PARALLEL = 1
-
-
-class SessionOptions:
-    """How a session runs.
-
-    intra_op_num_threads: threads; 0 for all processors.
-    math: "exact", "reassociate" or "fast": what may change in floating point, as for rewright.optimize.
-    kernels: "estimated", "cached" or "measured": how convolutions are chosen, as for rewright.optimize.
-    plan_cache: a file that keeps the prepared plan, so that the next process starts faster; empty for none.
-    enable_profiling: measure every step (InferenceSession.profile, end_profiling).
-
-    The others are ONNX Runtime's, and mean nothing here.
-    """
-
-    def __init__(self):
-        self.intra_op_num_threads = 0
-        self.math = "reassociate"
-        self.kernels = "estimated"
-        self.plan_cache = ""
-        self.enable_profiling = False
-        self.profile_file_prefix = "rewright_profile_"
-        self.inter_op_num_threads = 0
-        self.graph_optimization_level = GraphOptimizationLevel.ORT_ENABLE_ALL
-        self.execution_mode = ExecutionMode.ORT_SEQUENTIAL
-        self.execution_order = 0
-        self.enable_cpu_mem_arena = True
-        self.enable_mem_pattern = True
-        self.enable_mem_reuse = True
-        self.log_severity_level = 2
-        self.log_verbosity_level = 0
-        self.logid = ""
-        self.use_deterministic_compute = False
-        self._entries = {}
-
-    @property
-    def optimized_model_filepath(self):
-        """Always empty: rewright.optimize(model).save(file) writes an optimized model."""
-        return ""
-
-    @optimized_model_filepath.setter
-    def optimized_model_filepath(self, file):
-        if file:
-            raise UnsupportedError("sessions write no models", hint="rewright.optimize(model).save(file) does")
-
-    def add_session_config_entry(self, key, value):
-        self._entries[key] = value
-
-    def get_session_config_entry(self, key):
-        if key not in self._entries:
-            raise UsageError(f'there is no entry "{key}"')
-        return self._entries[key]
-
-    def register_custom_ops_library(self, path):
-        raise UnsupportedError("operators of ONNX Runtime's own libraries cannot be loaded", where=str(path))
-
-
-class RunOptions(_core.RunOptions):
-    """What runs are given.
-
-    terminate: set to True, by any thread, it ends the runs that have these options with a CancelledError: soon, between two
-        steps of a model or in its loops. Later ones end at once, until it is False again. The session can be run as before.
-
-    The others are ONNX Runtime's, and mean nothing here.
-    """
-
-    def __init__(self):
-        super().__init__()
-        self.log_severity_level = 2
-        self.log_verbosity_level = 0
-        self.logid = ""
-        self.only_execute_path_to_fetches = False
-        self.training_mode = False
-        self._entries = {}
-
-    def add_run_config_entry(self, key, value):
-        self._entries[key] = value
-
-    def get_run_config_entry(self, key):
-        if key not in self._entries:
-            raise UsageError(f'there is no entry "{key}"')
-        return self._entries[key]
-
-
-def get_available_providers():
-    """What sessions can run on here, by ONNX Runtime's names, the fastest first."""
-    return [CUDA, CPU] if _core.has_cuda_device() else [CPU]
-
-
-def get_all_providers():
-    """What sessions could run on somewhere, by ONNX Runtime's names."""
-    return [CUDA, CPU]
-
-
-def get_device():
-    """ "GPU" where sessions can run on one, else "CPU"."""
-    return "GPU" if _core.has_cuda_device() else "CPU"
-
-
-def get_version_string():
-    """Rewright's version."""
-    return _core.__version__
-
-
-def disable_telemetry_events():
-    """There are none."""
-
-
-def enable_telemetry_events():
-    """There are none: nothing is ever sent."""
-
-
-def set_default_logger_severity(level):
-    """Nothing is logged."""
-
-
-def set_default_logger_verbosity(level):
-    """Nothing is logged."""
-
-
-def set_seed(seed):
-    """Random operators draw by the seeds that the model gives them."""
-
-
-def _device_of(providers, provider_options):
-    """The first of the providers that is here, as a device; the CPU if none is, as in ONNX Runtime."""
-    options = list(provider_options or [])
-    for i, provider in enumerate(providers or []):
-        name, settings = provider if isinstance(provider, (tuple, list)) else (provider, options[i] if i < len(options) else {})
-        if name == CPU:
-            return "cpu"
-        if name == CUDA and _core.has_cuda_device():
-            return f"cuda:{int(settings.get('device_id', 0))}"
-        warnings.warn(f"{name} is not available here; there are {', '.join(get_available_providers())}", stacklevel=3)
-    return "cpu"
 
 
 class InferenceSession(_core.Session):
@@ -179,7 +28,8 @@ class InferenceSession(_core.Session):
     providers: as ONNX Runtime's: "CUDAExecutionProvider" or "CPUExecutionProvider", alone or with a dict of options. The first
         that is here is taken, with a warning for each that is not; where none is, the CPU, as in ONNX Runtime.
     provider_options: a dict for each of the providers.
-    enable_fallback: False raises the MissingError of a provider that is here but cannot start, instead of going on on the CPU.
+    enable_fallback: False raises what is wrong with the providers, or the MissingError of one that is here but cannot start,
+        instead of going on on the CPU with a warning.
     device: instead of providers: "cpu", "cuda", "cuda:N" or "reference". This one or none: MissingError says what is missing.
 
     Sizes that the model leaves open are those of the inputs of each run; what was prepared for some is kept for the next run with
@@ -187,38 +37,63 @@ class InferenceSession(_core.Session):
     """
 
     def __init__(self, path_or_bytes, sess_options=None, providers=None, provider_options=None, *, device=None, **kwargs):
-        falls_back = bool(int(kwargs.pop("enable_fallback", True)))
-        kwargs.pop("disabled_optimizers", None)
+        self._falls_back = bool(int(kwargs.pop("enable_fallback", True)))
+        for ignored in ("disabled_optimizers", "read_config_from_model"):
+            kwargs.pop(ignored, None)
         if kwargs:
             raise UsageError(f'sessions have no option "{next(iter(kwargs))}"')
         options = sess_options or SessionOptions()
         if not isinstance(options, SessionOptions):
             raise UsageError(f"sess_options cannot be of type {type(options).__name__}", hint="give a rewright.SessionOptions")
+        if options._cancelled:
+            raise LoadCancelledError("making the session was cancelled")
         self._options = options
-        graph = models.read(path_or_bytes)
-        self._device = device or _device_of(providers, provider_options)
+        self._model_path = os.fspath(path_or_bytes) if isinstance(path_or_bytes, (str, os.PathLike)) else None
+        self._device, self._device_options = (device, {}) if device else self._chosen(providers, provider_options)
+        started = time.monotonic_ns()
+        graph = models.read(path_or_bytes, options._given())
+        loaded = time.monotonic_ns()
+        if options.optimized_model_filepath:
+            _write(graph, options.optimized_model_filepath)
+        # Only where there are several devices can a session move to another one.
+        self._graph = graph if _core.has_cuda_device() and device is None else None
         try:
             self._prepare(graph)
         except MissingError as error:
-            if device is not None or self._device == "cpu" or not falls_back:
+            if device is not None or self._device == "cpu" or not self._falls_back:
                 raise
             warnings.warn(f"{CUDA} cannot be used: {error}; going on with {CPU}", stacklevel=2)
-            self._device = "cpu"
+            self._device, self._device_options = "cpu", {}
             self._prepare(graph)
+        self._made = {"started": started, "loaded": loaded, "ready": time.monotonic_ns()}
+        self._profile_ended = not options.enable_profiling
         for warning in self.warnings():
             warnings.warn(warning, stacklevel=2)
 
-    def _prepare(self, graph):
+    def _chosen(self, given, provider_options):
+        if given is None and self._options.has_providers():
+            given = self._options._providers
+        try:
+            return providers.device_of(given, provider_options, stacklevel=4)
+        except (ValueError, RuntimeError) as error:
+            if not self._falls_back:
+                raise
+            warnings.warn(f"{error}; going on with {CPU}", stacklevel=3)
+            return "cpu", {}
+
+    def _prepare(self, graph, again=False):
         options = self._options
-        super().__init__(
-            graph,
-            self._device,
-            options.intra_op_num_threads,
-            options.math,
-            options.kernels,
-            options.plan_cache,
-            bool(options.enable_profiling),
-        )
+        threads = max(0, options.intra_op_num_threads)
+        prepare = self.prepare_again if again else super().__init__
+        prepare(graph, self._device, threads, options.math, options.kernels, options.plan_cache, options.enable_profiling)
+
+    def set_providers(self, providers=None, provider_options=None):
+        """Goes on on the first of the providers that is here, which must all be known. No run may be under way."""
+        device, settings = _device_of(providers, provider_options)
+        if device != self._device and self._graph is not None:
+            self._device, self._device_options = device, settings
+            self._prepare(self._graph, again=True)
+        self._device_options = settings
 
     def get_inputs(self):
         """The model's inputs, as NodeArg: name, type ("tensor(float)") and shape (a number, a name or None for each axis)."""
@@ -242,15 +117,52 @@ class InferenceSession(_core.Session):
         return [CUDA, CPU] if self._device.startswith("cuda") else [CPU]
 
     def get_provider_options(self):
-        return {provider: {} for provider in self.get_providers()}
+        """Those that were given, by the names of the providers."""
+        return {provider: dict(self._device_options) if provider == CUDA else {} for provider in self.get_providers()}
 
     def get_session_options(self):
         return self._options
 
     def enable_fallback(self):
         """Taken for ONNX Runtime's sake: a session stays where it was prepared, and its runs fall back to nothing."""
+        self._falls_back = True
 
-    disable_fallback = enable_fallback
+    def disable_fallback(self):
+        """The same."""
+        self._falls_back = False
+
+    def get_input_memory_infos(self):
+        """Where inputs are read without a copy, as OrtMemoryInfo."""
+        return [self._memory_info() for _ in self.get_inputs()]
+
+    def get_output_memory_infos(self):
+        """Where run() puts outputs, as OrtMemoryInfo."""
+        return [self._memory_info() for _ in self.get_outputs()]
+
+    def _memory_info(self):
+        return OrtMemoryInfo("Cpu", OrtAllocatorType.ORT_DEVICE_ALLOCATOR, 0, OrtMemType.DEFAULT)
+
+    def get_input_epdevices(self):
+        """What reads the inputs, as OrtEpDevice."""
+        device = next(device for device in get_ep_devices() if device.ep_name == self.get_providers()[0])
+        return [device for _ in self.get_inputs()]
+
+    def create_ortvalue_from_shape_and_type(self, shape, element_type, device_type, device_id=0, vendor_id=-1):
+        """OrtValue.ortvalue_from_shape_and_type."""
+        return OrtValue.ortvalue_from_shape_and_type(shape, element_type, device_type, device_id, vendor_id)
+
+    def set_ep_dynamic_options(self, options):
+        """Taken for ONNX Runtime's sake: providers have no options that change."""
+
+    def get_tuning_results(self):
+        """None: how kernels are chosen says SessionOptions.kernels."""
+        return []
+
+    def set_tuning_results(self, results, *, error_on_invalid=False):
+        """Taken for ONNX Runtime's sake."""
+
+    def release_captured_graph(self, graph_annotation_id=0):
+        """There is nothing to release by hand."""
 
     def run_async(self, output_names, input_feed, callback=None, user_data=None, run_options=None):
         """As run, in another thread.
@@ -263,6 +175,9 @@ class InferenceSession(_core.Session):
         """
         if callback is None:
             return self._run_awaited(output_names, input_feed, run_options)
+        for value in self.get_inputs():
+            if value.name not in input_feed and not value.type.startswith("optional"):
+                raise ArgumentError("is not given", where=f'input "{value.name}"')
         import threading
 
         def work():
@@ -294,27 +209,73 @@ class InferenceSession(_core.Session):
 
     def run_with_iobinding(self, iobinding, run_options=None):
         """Runs on what is bound, and puts the results where outputs are bound to."""
+        if iobinding._session is not self:
+            raise UsageError("IOBinding must be used with the session that created it")
         iobinding._run(run_options)
 
     def run_with_ort_values(self, output_names, input_dict_ort_values, run_options=None):
         """As run, from and to OrtValue."""
-        values = {name: getattr(value, "_value", value) for name, value in input_dict_ort_values.items()}
+        values = {name: _plain(name, value) for name, value in input_dict_ort_values.items()}
         return [OrtValue(value) for value in self.run_values(output_names, values, run_options)]
 
-    def end_profiling(self):
-        """Writes what each step did to a file in the format of Chrome's trace viewer, and returns the file's name."""
-        import json
+    def run_with_ortvaluevector(self, run_options, feed_names, feeds, fetch_names, fetches, fetch_devices):
+        """As run, from and to OrtValueVector (or lists of OrtValue). fetch_devices: an OrtDevice for each of the outputs."""
+        if len(feed_names) != len(feeds):
+            raise ArgumentError(f"there are {len(feed_names)} names and {len(feeds)} values")
+        fetches.extend(self.run_with_ort_values(list(fetch_names), dict(zip(feed_names, feeds)), run_options))
 
-        events, start = [], 0.0
-        for step in self.profile():
-            duration = step["seconds"] * 1e6
-            args = {key: step[key] for key in ("operators", "runs", "flops", "bytes")}
-            events.append({"name": step["node"], "cat": "Node", "ph": "X", "pid": 0, "tid": 0, "ts": start, "dur": duration, "args": args})
-            start += duration
-        file = f"{self._options.profile_file_prefix}{time.strftime('%Y-%m-%d_%H-%M-%S')}_{os.getpid()}.json"
-        with open(file, "w", encoding="utf-8") as out:
-            json.dump(events, out)
-        return file
+    def get_profiling_start_time_ns(self):
+        """When profiling began, on the clock of time.monotonic_ns; 0 where it did not."""
+        return self._made["started"] if self._options.enable_profiling else 0
+
+    def end_profiling(self):
+        """Writes what each step did to a file in the format of Chrome's trace viewer, and returns the file's name; "" where
+        SessionOptions.enable_profiling was not set, and from the second call on."""
+        if self._profile_ended:
+            return ""
+        self._profile_ended = True
+        return _write_profile(self._options.profile_file_prefix, self._made, self.profile())
+
+
+def _device_of(given, provider_options):
+    return providers.device_of(given, provider_options, stacklevel=4)
+
+
+def _plain(name, value):
+    if isinstance(value, OrtValue) and value.is_sparse_tensor():
+        raise ArgumentError("sessions take no sparse tensors", where=f'input "{name}"')
+    return getattr(value, "_value", value)
+
+
+def _write(graph, file):
+    try:
+        graph.write(os.fsdecode(file))
+    except Error as error:
+        raise UnwritableError(error.text, error.where, error.hint) from None
+
+
+def _write_profile(prefix, made, steps):
+    """An event on each line. Steps are told by how long all their runs took, one after the other."""
+    import json
+
+    def event(category, name, start, duration, args):
+        return {"cat": category, "pid": os.getpid(), "tid": os.getpid(), "dur": duration, "ts": start, "ph": "X", "name": name, "args": args}
+
+    def microseconds(nanoseconds):
+        return (nanoseconds - made["started"]) / 1e3
+
+    loaded, ready = microseconds(made["loaded"]), microseconds(made["ready"])
+    events = [event("Session", "model_loading", 0.0, loaded, {}), event("Session", "session_initialization", loaded, ready - loaded, {})]
+    start = ready
+    for step in steps:
+        duration = step["seconds"] * 1e6
+        events.append(event("Node", step["node"], start, duration, {key: step[key] for key in ("operators", "runs", "flops", "bytes")}))
+        start += duration
+    events.insert(2, event("Session", "model_run", ready, start - ready, {"runs": max((step["runs"] for step in steps), default=0)}))
+    file = f"{prefix}{time.strftime('%Y-%m-%d_%H-%M-%S')}_{os.getpid()}.json"
+    with open(file, "w", encoding="utf-8") as out:
+        out.write("[\n" + ",\n".join(json.dumps(one) for one in events) + "\n]\n")
+    return file
 
 
 Session = InferenceSession
