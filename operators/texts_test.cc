@@ -150,7 +150,8 @@ TEST_CASE("random strings are of every kind, and the same for the same seed") {
   const auto some = [&](const auto& is) { return std::any_of(texts.strings().begin(), texts.strings().end(), is); };
   CHECK(some([](const std::string& s) { return s.empty(); }));
   CHECK(some([](const std::string& s) { return s.find('\xc3') != std::string::npos; }));
-  for (const std::string& s : random_numerals({20}, 1).strings()) CHECK((s == "0" || s == "1"));
+  const Tensor numerals = random_numerals({20}, 1);
+  for (const std::string& s : numerals.strings()) CHECK((s == "0" || s == "1"));
 }
 
 }  // namespace rewright
