@@ -71,6 +71,9 @@ std::string key_of(const Datum& datum) {
 
 class NodeCall final : public NodeAttributes<Call> {
  public:
+  using Call::tensor;  // of an input, beside that of an attribute
+  using NodeAttributes::tensor;
+
   NodeCall(const ImportedModel& model, const std::map<std::string, int>& opsets, const onnx::NodeProto& proto, int version,
            std::span<const std::string> captured, std::span<const Datum> inputs, const std::vector<bool>& constants,
            Bodies& bodies, const Checkpoint& checkpoint)

@@ -25,7 +25,7 @@ TEST_CASE("shapes of reductions") {
 TEST_CASE("axes 0 and -1 of a scalar reduce nothing") {
   const Tensor x = tensor({}, {-3});
   for (const bool keep : {true, false})
-    for (const Index axis : {Index(0), Index(-1)}) {
+    for (const Index& axis : {Index(0), Index(-1)}) {
       const Named over = {{"axes", Indices{axis}}, {"keepdims", keep}};
       for (const auto& [name, expected] : std::vector<std::pair<std::string, double>>{
                {"ReduceSum", -3}, {"ReduceMean", -3}, {"ReduceMax", -3}, {"ReduceSumSquare", 9}, {"ReduceL2", 3}}) {
