@@ -11,7 +11,9 @@
 #include "api/given_sizes.h"
 #include "api/options.h"
 #include "api/rule_files.h"
+#include "graph/onnx.h"
 #include "graph/overridable.h"
+#include "graph/read_back.h"
 #include "optimizer/sizes.h"
 #include "report/report.h"
 #include "runtime/cpu/evaluator.h"
@@ -83,6 +85,44 @@ Graph as_searched(const Graph& graph, bool fix_inputs, std::vector<std::string>&
   return kept.empty() ? graph : with_inputs(graph, {kept.begin(), kept.end()});
 }
 
+constexpr std::size_t kReadBack = std::size_t{256} << 20;  // bytes of weights up to which a graph is written to be checked
+constexpr std::size_t kShown = std::size_t{16} << 20;      // and of a graph that shows a fault
+
+// "OUT.differs.onnx", "OUT.differs.2.onnx", ...
+std::string numbered(const std::string& file, std::size_t number) {
+  const std::size_t dot = file.rfind('.');
+  if (number == 0 || dot == std::string::npos) return file;
+  return file.substr(0, dot) + "." + std::to_string(number + 1) + file.substr(dot);
+}
+
+// Writes the graphs that show faults. What cannot be written, or is too large to be sent to anyone, is not.
+void write_faults(std::vector<Fault>& faults, const std::string& file) {
+  for (std::size_t i = 0; i < faults.size() && !file.empty(); ++i) {
+    if (!faults[i].smallest) continue;
+    const Graph& graph = *faults[i].smallest;
+    std::size_t bytes = 0;
+    for (ValueId id = 0; id < graph.value_count(); ++id) bytes += graph.value(id).constant.byte_count();
+    if (bytes > kShown) continue;
+    try {
+      export_onnx(graph, numbered(file, i), kRewritten);
+      faults[i].file = numbered(file, i);
+    } catch (const Error&) {  // opaque nodes without their model, or no space
+    }
+  }
+}
+
+nlohmann::json facts_of(const std::vector<Fault>& faults) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const Fault& fault : faults)
+    list.push_back({{"kind", name(fault.kind)},
+                    {"step", fault.step},
+                    {"rules", fault.rules},
+                    {"where", fault.where},
+                    {"what", to_string(fault)},
+                    {"file", fault.file}});
+  return list;
+}
+
 nlohmann::json facts_of(const OptimizeReport& r, const std::string& input, const std::string& output) {
   nlohmann::json rules = nlohmann::json::array(), opaque = nlohmann::json::array();
   for (const AppliedRule& rule : r.rules_applied) rules.push_back({{"rule", rule.rule}, {"where", rule.where}});
@@ -121,7 +161,11 @@ nlohmann::json facts_of(const OptimizeReport& r, const std::string& input, const
         {"max_abs_error", r.check.max_abs_error},
         {"max_rel_error", r.check.max_rel_error},
         {"ok", r.check.ok},
-        {"note", r.check.note}}},
+        {"on", r.check.executor},
+        {"reason", r.check.reason},
+        {"note", r.check.note},
+        {"kernels", r.check.kernels},
+        {"differs", facts_of(r.check.differs)}}},
       {"peak_bytes", r.peak_bytes}};
 }
 
@@ -149,6 +193,14 @@ Optimization run_optimization(const Graph& model, const OptimizationRequest& req
   trial.seed = options.seed, trial.cancel = options.cancel;
   options.sizes = options.measure && options.time_graphs ? executable_sizes(graph, choices, *device, trial) : choices.front();
   if (request.price) device = make_priced_device(request.price, std::move(device));
+  // What the device cannot execute is checked on the CPU.
+  const std::unique_ptr<Device> second =
+      request.device == "onnxruntime" || gpu_number(request.device.empty() ? default_device() : request.device)
+          ? make_device("cpu", threads, options.math, KernelChoice::kEstimated)
+          : nullptr;
+  options.second_device = second.get();
+  options.reference_check = small_reference_check();
+  options.written = [](const Graph& found) { return read_back(found, kReadBack).value_or(found); };
   const std::unique_ptr<Evaluator> evaluator = make_cpu_evaluator(threads);
   CostDatabase database(CostDatabase::default_file());
   std::vector<std::pair<double, double>> curve;
@@ -159,6 +211,7 @@ Optimization run_optimization(const Graph& model, const OptimizationRequest& req
     if (progress) progress(p);
   };
   Optimization done{optimize(graph, rules, *device, *evaluator, &database, options), {}, {}};
+  write_faults(done.result.report.check.differs, request.differs);
   nlohmann::json facts = facts_of(done.result.report, input, output);
   facts["sizes"] = options.sizes;                    // at which it was measured and checked
   facts["chosen_sizes"] = open_sizes(graph, given);  // those of them that neither the model nor the caller says

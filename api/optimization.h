@@ -25,7 +25,9 @@ struct OptimizationRequest {
   NodePrice price;                  // what operators cost; empty: what the device measures
   std::vector<std::string> shapes;  // NAME=1x3x224x224
   bool fix_inputs = false;          // inputs that have a default value become constants
-  OptimizeOptions optimize;         // but for the sizes, which are those of `shapes`
+  // A file, "OUT.differs.onnx", for the smallest graph that shows a fault of ours, if one is found; empty: none is written.
+  std::string differs;
+  OptimizeOptions optimize;  // but for the sizes, which are those of `shapes`
 };
 
 // What `rewright optimize` has after two dashes.

@@ -1,4 +1,5 @@
 // The third reading of a denotation: integers as index expressions over the sizes of the model.
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -64,9 +65,8 @@ class Follower {
     switch (e->kind) {
       case Kind::kConstant:
         if (e->scalar != Scalar::kReal) return e->integer;
-        if (e->real.symbol.empty() && std::fabs(e->real.value) <= 0x1p53 && e->real.value == std::floor(e->real.value))
-          return static_cast<std::int64_t>(e->real.value);
-        throw Unknown{};
+        if (!e->real.symbol.empty()) throw Unknown{};
+        return whole(e->real.value);
       case Kind::kFromIndex:
         return index(e->index);
       case Kind::kRead:
@@ -177,6 +177,12 @@ class Follower {
     return *answer ? 1 : 0;
   }
 
+  // Of a real only whole numbers are followed, and as far as a double has each of them.
+  static Index whole(double value) {
+    if (!(std::fabs(value) <= 0x1p53) || value != std::floor(value)) throw Unknown{};
+    return static_cast<std::int64_t>(value);
+  }
+
   Index apply(const ElementNode& e) {
     if (e.function == &functions::logical_and || e.function == &functions::logical_or)
       return decided(either(e.arguments[0], e.arguments[1], e.function == &functions::logical_or));
@@ -216,6 +222,13 @@ class Follower {
   std::map<std::uint64_t, std::int64_t> variables_;
 };
 
+// A number as the output's type holds it: it wraps around, as in execution.
+Index stored(const Index& element, DataType type) {
+  if (!element.is_constant() || type == DataType::kInt64) return element;
+  const std::int64_t value[] = {element.value()};
+  return Tensor::from_integers(type, {}, value).integers()[0];
+}
+
 }  // namespace
 
 std::vector<std::optional<Indices>> known_contents(const Operator& op, const Attributes& attributes,
@@ -242,7 +255,7 @@ std::vector<std::optional<Indices>> known_contents(const Operator& op, const Att
           variables[output.position[a].as_atom()->id] = rest % sizes[a];
           rest /= sizes[a];
         }
-        elements.push_back(follower.element(output.element, variables));
+        elements.push_back(stored(follower.element(output.element, variables), output.type.type));
       }
       contents = std::move(elements);
     } catch (const Unknown&) {

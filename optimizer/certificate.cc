@@ -187,6 +187,10 @@ std::vector<Rewrite> rewrites_of(const std::vector<Step>& steps) {
   return all;
 }
 
+Graph after_steps(Graph graph, const std::vector<Step>& steps, const RuleIndex& index, Evaluator& evaluator) {
+  return replay_steps(std::move(graph), steps, index, evaluator, {});
+}
+
 std::string to_json(const Certificate& certificate) {
   const json whole = {{"format", kCertificateFormat},
                       {"before", hexadecimal(certificate.before)},

@@ -68,4 +68,7 @@ Certificate parse_certificate(std::string_view text, const std::string& name);
 Graph replay(const Graph& graph, const Certificate& certificate, const std::vector<Rule>& rules, Evaluator& evaluator,
              const std::function<void(const Step&, const Graph&)>& after_step = {});
 
+// A graph after steps that begin at it; names no certificate, so nothing is compared. Throws Error(kBadInput) as replay().
+Graph after_steps(Graph graph, const std::vector<Step>& steps, const RuleIndex& index, Evaluator& evaluator);
+
 }  // namespace rewright

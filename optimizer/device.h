@@ -35,8 +35,9 @@ struct TimingOptions {
   double min_seconds = 1;   // keep on until this much time has passed and min_rounds are done ...
   double max_seconds = 10;  // ... but never longer than this, except for the first round
   int min_rounds = 7;
-  int warmup = 2;          // rounds that are not counted
-  std::uint64_t seed = 0;  // of the random inputs
+  int warmup = 2;              // rounds that are not counted
+  std::uint64_t seed = 0;      // of the random inputs
+  std::vector<Tensor> inputs;  // of every graph; none: random ones are drawn
   std::stop_token cancel;
   bool check_kernels = false;  // where the device can: wrong kernels are replaced, see Device::run_checked
 };
@@ -104,7 +105,9 @@ class Device {
 };
 
 // Computes constant subgraphs. `graph` has no inputs; one tensor for each of its outputs. With `in_double`, real intermediate
-// results are kept in double and rounded once, at the outputs. The same graph gives the same bytes on every call.
+// results are kept in double and rounded once, at the outputs. Without it every operator is computed by itself, as by the
+// reference interpreter: in double, its results rounded to their types; elements that are only moved keep their bits. The same
+// graph gives the same bytes on every call.
 class Evaluator {
  public:
   virtual ~Evaluator() = default;

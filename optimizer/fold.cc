@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "optimizer/cost.h"
+#include "optimizer/rounding.h"
 
 namespace rewright {
 
@@ -46,20 +47,21 @@ bool only_moves(const Graph& graph, const std::vector<std::int32_t>& producers, 
   });
 }
 
-// Makes constants of values that are computed from constants: all in one graph without inputs, so that what they share is
-// evaluated once.
-void evaluate(const Graph& graph, const std::vector<std::int32_t>& producers, const std::vector<ValueId>& wanted,
-              Evaluator& evaluator, bool in_double, Graph& result) {
-  if (wanted.empty()) return;
+// Values that are computed from constants as a graph without inputs, so that what they share is evaluated once.
+struct ConstantPart {
+  Graph graph;                                  // one output for each of the wanted values, in their order
+  std::unordered_map<ValueId, ValueId> number;  // of a value of the whole graph in this one
+};
+
+ConstantPart constant_part(const Graph& graph, const std::vector<std::int32_t>& producers, const std::vector<ValueId>& wanted) {
   std::unordered_set<ValueId> needed;
   for (const ValueId id : wanted)
     for (const ValueId source : cone(graph, producers, id)) needed.insert(source);
-  Graph constants;
-  std::unordered_map<ValueId, ValueId> local;
+  ConstantPart part;
   const auto take = [&](ValueId id) {
     if (id == kNoValue) return id;
-    const auto [entry, added] = local.try_emplace(id, 0);
-    if (added) entry->second = constants.add_value(graph.value(id));
+    const auto [entry, added] = part.number.try_emplace(id, 0);
+    if (added) entry->second = part.graph.add_value(graph.value(id));
     return entry->second;
   };
   for (const auto& node : graph.nodes()) {
@@ -71,10 +73,31 @@ void evaluate(const Graph& graph, const std::vector<std::int32_t>& producers, co
     copy.origin = nullptr;
     for (ValueId& id : copy.inputs) id = take(id);
     for (ValueId& id : copy.outputs) id = take(id);
-    constants.add_raw(std::move(copy));
+    part.graph.add_raw(std::move(copy));
   }
-  for (const ValueId id : wanted) constants.add_output("v" + std::to_string(id), take(id));
-  std::vector<Tensor> tensors = evaluator.evaluate(constants, in_double);
+  for (const ValueId id : wanted) part.graph.add_output("v" + std::to_string(id), take(id));
+  return part;
+}
+
+// Makes constants of values whose elements are all elements of constants.
+void set_moved(const Graph& graph, const std::vector<std::int32_t>& producers, const std::vector<ValueId>& wanted,
+               Evaluator& evaluator, Graph& result) {
+  if (wanted.empty()) return;
+  std::vector<Tensor> tensors = evaluator.evaluate(constant_part(graph, producers, wanted).graph, /*in_double=*/false);
+  for (std::size_t i = 0; i < wanted.size(); ++i) result.set_constant(wanted[i], std::move(tensors.at(i)));
+}
+
+// Makes constants of values that are computed from constants: reals in double and rounded once, but for those that decide
+// something here or anywhere after it. They are what executing the model operator by operator gives.
+void set_computed(const Graph& graph, const std::vector<std::int32_t>& producers, const std::vector<ValueId>& wanted,
+                  Evaluator& evaluator, Graph& result) {
+  if (wanted.empty()) return;
+  const ConstantPart part = constant_part(graph, producers, wanted);
+  const std::vector<bool> everywhere = deciding_values(graph);
+  std::vector<bool> deciding(part.graph.value_count());
+  for (const auto& [outer, inner] : part.number) deciding[inner] = everywhere[outer];
+  std::vector<Tensor> tensors = evaluate_with_decisions(part.graph, deciding, evaluator,
+                                                        [&](const Graph& rest) { return evaluator.evaluate(rest, true); });
   for (std::size_t i = 0; i < wanted.size(); ++i) result.set_constant(wanted[i], std::move(tensors.at(i)));
 }
 
@@ -131,8 +154,8 @@ Graph fold(const Graph& graph, std::span<const ValueId> folded, Evaluator& evalu
       throw Error(ErrorCode::kBadInput, "value " + std::to_string(id) + " is not computed from constants", value.name);
   }
   // What is only moved stays as it is, bit by bit; a conversion would make a signalling NaN another one.
-  evaluate(graph, producers, moved, evaluator, /*in_double=*/false, result);
-  evaluate(graph, producers, computed, evaluator, /*in_double=*/true, result);
+  set_moved(graph, producers, moved, evaluator, result);
+  set_computed(graph, producers, computed, evaluator, result);
   result.tidy();
   return result;
 }

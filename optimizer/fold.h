@@ -22,8 +22,9 @@ struct FoldOptions {
 // something else uses.
 std::vector<ValueId> foldable(const Graph& graph, const FoldOptions& options);
 
-// Evaluates these values, in double with one rounding at the end, and makes them constants. Throws Error if one is not computed
-// from constants.
+// Evaluates these values and makes them constants: in double with one rounding at the end, but for what decides an integer, a
+// truth value or a position anywhere in the graph (optimizer/rounding.h), which is rounded after every operator, as in
+// execution. Throws Error if one is not computed from constants.
 Graph fold(const Graph& graph, std::span<const ValueId> values, Evaluator& evaluator);
 
 // Evaluates by the reference interpreter: slow, and always there.

@@ -6,14 +6,13 @@
 #include <chrono>
 #include <cmath>
 #include <map>
-#include <random>
+#include <set>
+#include <utility>
 
 #include "graph/body.h"
 #include "graph/opset.h"
-#include "graph/overridable.h"
-#include "graph/string_inputs.h"
-#include "operators/difference.h"
 #include "optimizer/sizes.h"
+#include "optimizer/written_check.h"
 
 namespace rewright {
 
@@ -24,6 +23,10 @@ using Clock = std::chrono::steady_clock;
 constexpr double kLeastDifference = 0.005;  // in predicted cost, between graphs that are measured
 
 constexpr int kMeasurements = 3;  // at most so many times the end-to-end measurement
+
+constexpr std::size_t kMostFaults = 4;  // after which the given graph comes back
+
+constexpr double kLongestDraw = 20;  // seconds after which no other inputs are tried
 
 double median(std::vector<double> numbers) {
   if (numbers.empty()) return 0;
@@ -105,7 +108,8 @@ class Optimizer {
         evaluator_(evaluator),
         options_(options),
         costs_(options.measure ? &device : nullptr, database,
-               {sizes_or_one(options.sizes), options.measure, options.for_training, options.objective, options.cancel}) {}
+               {sizes_or_one(options.sizes), options.measure, options.for_training, options.objective, options.cancel}),
+        written_check_(graph, device, options, [this](const Graph& other) { return measurable(other); }) {}
 
   OptimizeResult run() {
     report_.device = device_.name();
@@ -114,10 +118,21 @@ class Optimizer {
     for (const auto& node : original_.nodes())
       if (!node->op) report_.opaque.push_back({node->origin ? node->origin->name : "", node->opaque_reason});
 
-    std::vector<Candidate> candidates = find_candidates();
-    std::optional<std::size_t> winner = choose(candidates);
-    if (winner && executable_ && !check(candidates[*winner])) winner.reset();
-    return finish(winner ? &candidates[*winner] : nullptr);
+    for (;;) {
+      std::vector<Candidate> candidates = find_candidates();
+      const std::optional<std::size_t> winner = choose(candidates);
+      if (!winner) return keep_given();
+      Candidate& chosen = candidates[*winner];
+      const auto verdict = options_.check_runs > 0 ? check(chosen.graph) : ResultComparison::Verdict::kSame;
+      if (verdict == ResultComparison::Verdict::kSame) return finish(&chosen);
+      if (verdict == ResultComparison::Verdict::kNotRun)
+        return give_back("the given graph: a rewritten one could not be checked, as nothing here can execute the model");
+      tell("bisecting", 0);
+      const Fault fault = written_check_.find_difference(chosen.graph, chosen.steps, index_, evaluator_);
+      report_.check.differs.push_back(fault);
+      if (report_.check.differs.size() >= kMostFaults || !leave_out(fault))
+        return give_back("the given graph: the rewritten graph's results differed from the model's");
+    }
   }
 
  private:
@@ -133,6 +148,7 @@ class Optimizer {
     Step step;
     step.kind = Step::Kind::kFold;
     step.folded = foldable(candidate.graph, options_.fold);
+    std::erase_if(step.folded, [&](ValueId id) { return unfolded_.contains(id); });
     if (step.folded.empty()) return;
     candidate.graph = fold(candidate.graph, step.folded, evaluator_);
     candidate.steps.push_back(std::move(step));
@@ -197,14 +213,17 @@ class Optimizer {
   // The best graph found, and others on the way to it.
   std::vector<Candidate> find_candidates() {
     const Clock::time_point start = Clock::now();
+    bodies_saved_ = 0;
+    tidied_.reset();
     SearchOptions search_options = options_.search;
     search_options.strategy = options_.strategy;
     search_options.alpha = options_.alpha;
     search_options.saturation.extraction.seed = static_cast<int>(options_.seed % 1000000);
     search_options.memory = options_.memory;
     search_options.cancel = options_.cancel;
-    search_options.deadline =
-        start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.budget_seconds));
+    // Once more, without a step that was wrong: with half of the time.
+    const double seconds = options_.budget_seconds * (report_.check.differs.empty() ? 1 : 0.5);
+    search_options.deadline = start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
     search_options.progress = [this](const SearchProgress& progress) {
       report_.predicted_after = progress.cost;
       tell("searching", progress.fraction);
@@ -224,14 +243,14 @@ class Optimizer {
     SearchOptions inside = search_options;  // of bodies: at most half of the time
     inside.progress = nullptr;
     inside.deadline = Clock::now() + (search_options.deadline - Clock::now()) / 2;
-    rewrite_bodies(folded, inside);
+    if (into_bodies_) rewrite_bodies(folded, inside);
     SearchResult found = search(folded.graph, index_, costs_, search_options);
 
     std::vector<Candidate> candidates;
     const auto add = [&](const Graph& graph, const std::vector<Step>& steps) {
       Candidate candidate{graph, folded.steps};
       candidate.steps.insert(candidate.steps.end(), steps.begin(), steps.end());
-      fold_into(candidate);
+      if (fold_found_) fold_into(candidate);
       if (!candidate.steps.empty()) candidates.push_back(std::move(candidate));
     };
     add(found.graph, found.steps);
@@ -252,7 +271,7 @@ class Optimizer {
     report_.strategy = name(options_.strategy);
     report_.graphs_explored = found.graphs_explored;
     report_.e_nodes = found.e_nodes;
-    report_.search_seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    report_.search_seconds += std::chrono::duration<double>(Clock::now() - start).count();
     report_.operators_measured = costs_.measured();
     return candidates;
   }
@@ -260,34 +279,50 @@ class Optimizer {
   // The graph as it is measured: the sizes of inputs known. Others are what its nodes compute.
   Graph measurable(const Graph& graph) const { return has_symbols(graph) ? with_named_sizes(graph, options_.sizes) : graph; }
 
-  // Leaves out candidates that the device cannot execute. If it cannot execute the given graph: throws, unless that has opaque
-  // nodes. Such a model is not to be refused: what is understood of it is optimized, and executable_ becomes false.
-  void drop_failing(std::vector<Candidate>& candidates, std::vector<Graph>& graphs) {
+  // Can the device execute the given graph on inputs of some kind? `once` has those then. Else executable_ becomes false: such
+  // a model is not refused, since others may execute it.
+  bool find_inputs(const Graph& given, TimingOptions& once) {
+    const Clock::time_point start = Clock::now();
+    std::vector<std::vector<Tensor>> tried;
+    for (const Draw draw : kDraws) {
+      if (Clock::now() - start > std::chrono::duration<double>(kLongestDraw)) break;
+      try {
+        once.inputs = random_inputs(given, {}, options_.seed, draw);
+        if (std::find(tried.begin(), tried.end(), once.inputs) != tried.end()) continue;
+        tried.push_back(once.inputs);
+        device_.time_graphs({&given, 1}, once);
+        return true;
+      } catch (const Error& error) {
+        if (error.code() == ErrorCode::kMissing) throw;
+        if (unexecutable_.empty()) unexecutable_ = device_.name() + ": " + error.what();
+        if (error.code() == ErrorCode::kCancelled) break;
+      }
+    }
+    if (has_symbols(original_))
+      unexecutable_ +=
+          " (sizes that the model leaves open were taken as " + to_string(options_.sizes) + ": give others with --shape)";
+    written_check_.leave_out_device(unexecutable_);
+    return executable_ = false;
+  }
+
+  // Finds inputs, and leaves out candidates that the device cannot execute.
+  void drop_failing(std::vector<Candidate>& candidates, std::vector<Graph>& graphs, std::vector<Tensor>& inputs) {
     TimingOptions once;
     once.min_seconds = once.max_seconds = 0;
     once.min_rounds = once.warmup = 1;
     // What the caller stopped before is still measured; what is stopped now may be a loop that never ends.
     if (!options_.cancel.stop_requested()) once.cancel = options_.cancel;
+    if (!executable_ || !find_inputs(graphs[0], once)) return;
+    inputs = once.inputs;
     const auto works = [&](const Graph& graph) {
       try {
         device_.time_graphs({&graph, 1}, once);
         return true;
       } catch (const Error& error) {
         if (error.code() == ErrorCode::kMissing) throw;
-        if (&graph != graphs.data()) return false;
-        if (!report_.opaque.empty() || error.code() == ErrorCode::kCancelled) {
-          executable_ = false;
-          report_.check.note = error.what();
-          return false;
-        }
-        const bool open = has_symbols(original_);
-        throw Error(
-            error.code(), error.text(), error.where().empty() ? "the given model" : error.where(),
-            open ? "sizes that the model leaves open were taken as " + to_string(options_.sizes) + ": give others with --shape"
-                 : error.hint());
+        return false;
       }
     };
-    if (!works(graphs[0])) return;
     for (std::size_t i = candidates.size(); i > 0; --i) {
       if (works(graphs[i])) continue;
       graphs.erase(graphs.begin() + static_cast<std::ptrdiff_t>(i));
@@ -317,10 +352,9 @@ class Optimizer {
     for (const Candidate& candidate : candidates) graphs.push_back(measurable(candidate.graph));
     TimingOptions timing = options_.timing;
     timing.seed = options_.seed;
-    drop_failing(candidates, graphs);
+    drop_failing(candidates, graphs, timing.inputs);
     if (!executable_) {
-      report_.outcome =
-          "chosen by predicted " + by + ", as it cannot be executed on " + device_.name() + ": " + report_.check.note;
+      report_.outcome = "chosen by predicted " + by + ", as it cannot be executed on " + unexecutable_;
       return gain_ ? std::optional<std::size_t>(0) : std::nullopt;
     }
     if (!by_time && candidates.empty()) {
@@ -361,65 +395,42 @@ class Optimizer {
     return best;
   }
 
-  // Both on random inputs. False if results differ by more than rounding.
-  bool check(const Candidate& candidate) {
-    const Graph before = measurable(original_), after = measurable(candidate.graph);
-    for (int run = 0; run < options_.check_runs; ++run) {
-      tell("checking", static_cast<double>(run) / options_.check_runs);
-      const std::vector<Tensor> inputs = random_inputs(before, options_.sizes, options_.seed + static_cast<std::uint64_t>(run));
-      std::vector<Tensor> expected, found;
-      try {
-        expected = device_.run(before, inputs);
-      } catch (const Error& error) {  // nothing was timed, or this would be known
-        if (report_.opaque.empty() || error.code() == ErrorCode::kMissing || error.code() == ErrorCode::kCancelled) throw;
-        report_.check.note = error.what();
-        return true;
-      }
-      try {
-        found = device_.run(after, inputs);
-      } catch (const Error& error) {
-        if (error.code() == ErrorCode::kMissing) throw;
-        report_.check.ok = false;
-        report_.check.note = error.what();
-        break;
-      }
-      ++report_.check.runs;
-      std::vector<Tensor> shaken;  // computed when it is needed
-      for (std::size_t i = 0; i < expected.size(); ++i) {
-        if (compare_outputs(expected[i], found.at(i), 0)) continue;
-        if (is_real(expected[i].type()) && shaken.empty()) shaken = device_.run(before, slightly_changed(inputs));
-        const double unavoidable = shaken.empty() ? 0 : difference(expected[i], shaken[i]).absolute;
-        if (!compare_outputs(expected[i], found[i], 4 * unavoidable)) report_.check.ok = false;
-      }
-    }
-    if (!report_.check.ok) report_.outcome = "the rewritten graph's results differed from the model's and it was thrown away";
-    return report_.check.ok;
+  ResultComparison::Verdict check(const Graph& graph) {
+    tell("checking", 0);
+    return written_check_.check(graph, report_.check);
   }
 
-  // The inputs with their last few bits changed: what that does to an output, rounding inside of the graph may do as well.
-  static std::vector<Tensor> slightly_changed(const std::vector<Tensor>& inputs) {
-    std::vector<Tensor> result;
-    for (const Tensor& input : inputs) {
-      if (!is_real(input.type())) {
-        result.push_back(input);
-        continue;
-      }
-      std::vector<double> elements = input.reals();
-      for (std::size_t i = 0; i < elements.size(); ++i) elements[i] *= i % 2 == 0 ? 1 + 0x1p-20 : 1 - 0x1p-20;
-      result.push_back(Tensor::from_reals(input.type(), input.sizes(), elements));
-    }
-    return result;
+  // False if nothing is left that could be done without it.
+  bool leave_out(const Fault& fault) {
+    if (fault.folded)
+      return *fault.folded < original_.value_count() ? unfolded_.insert(*fault.folded).second
+                                                     : std::exchange(fold_found_, false);
+    if (fault.kind == Fault::Kind::kBody) return std::exchange(into_bodies_, false);
+    if (fault.rules.empty()) return false;
+    std::vector<Rule> rules(index_.rules().begin(), index_.rules().end());
+    const std::size_t count = rules.size();
+    std::erase_if(rules, [&](const Rule& rule) {
+      return std::find(fault.rules.begin(), fault.rules.end(), rule.name) != fault.rules.end();
+    });
+    const bool fewer = rules.size() < count;
+    index_ = RuleIndex(std::move(rules), index_.options());
+    return fewer;
   }
 
-  // Is the difference within the type's tolerance, or within this absolute one?
-  bool compare_outputs(const Tensor& expected, const Tensor& found, double tolerated) {
-    CheckReport& check = report_.check;
-    if (expected.type() != found.type() || expected.sizes() != found.sizes()) return false;
-    const Difference found_difference = difference(expected, found);
-    const double relative = found_difference.relative();
-    check.max_abs_error = std::max(check.max_abs_error, found_difference.absolute);
-    check.max_rel_error = std::max(check.max_rel_error, relative);
-    return relative <= tolerated_relative_error(expected.type()) || found_difference.absolute <= tolerated;
+  OptimizeResult give_back(const std::string& why) {
+    tidied_.reset();
+    report_.outcome = why;
+    return finish(nullptr);
+  }
+
+  // The given graph, without what nothing needs as far as that was seen to compute the same.
+  OptimizeResult keep_given() {
+    if (tidied_ && options_.check_runs > 0) {
+      const CheckReport before = report_.check;
+      if (check(tidied_->graph) != ResultComparison::Verdict::kSame) tidied_.reset();
+      if (!before.differs.empty()) report_.check.ok = before.ok;
+    }
+    return finish(nullptr);
   }
 
   OptimizeResult finish(Candidate* winner) {
@@ -438,6 +449,11 @@ class Optimizer {
       report_.measured_after = report_.measured_before;
       report_.speedup = 1;
     }
+    std::string left_out;
+    for (const Fault& fault : report_.check.differs) left_out += (left_out.empty() ? "" : ", ") + to_string(fault);
+    if (!left_out.empty()) report_.outcome += "; left out, since it changed the results: " + left_out;
+    if (report_.check.runs == 0 && report_.check.reason.empty())
+      report_.check.reason = options_.check_runs > 0 ? "nothing was changed" : "it was not asked for";
     result.certificate.before = original_.hash();
     result.certificate.after = result.graph.hash();
     result.certificate.match = index_.options();
@@ -459,51 +475,16 @@ class Optimizer {
   OptimizeReport report_;
   std::optional<Candidate> tidied_;  // the given graph without what nothing needs, if there is such
   bool executable_ = true;           // the given graph, on the device
-  double bodies_saved_ = 0;          // predicted, where each graph inside of a node is executed once
-  bool gain_ = false;                // predicted, of what the objective asks for
+  std::string unexecutable_;         // why not
+  WrittenCheck written_check_;
+  std::set<ValueId> unfolded_;  // values of the given graph that are not to be folded, ...
+  bool fold_found_ = true;      // ... and whether constants that rules made are ...
+  bool into_bodies_ = true;     // ... and graphs inside of nodes rewritten
+  double bodies_saved_ = 0;     // predicted, where each graph inside of a node is executed once
+  bool gain_ = false;           // predicted, of what the objective asks for
 };
 
 }  // namespace
-
-double tolerated_relative_error(DataType type) {
-  switch (type) {
-    case DataType::kDouble:
-      return 1e-9;
-    case DataType::kFloat:
-      return 1e-3;
-    case DataType::kHalf:
-      return 2e-2;
-    case DataType::kBfloat16:
-      return 1e-1;
-    default:
-      return 0;
-  }
-}
-
-std::vector<Tensor> random_inputs(const Graph& graph, const std::map<std::string, std::int64_t>& sizes, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::normal_distribution<double> normal;
-  std::vector<Tensor> inputs;
-  for (const ValueId id : graph.inputs()) {
-    const TensorType& type = graph.value(id).type;
-    const Sizes known = values(substitute(type.shape, sizes_or_one(sizes)));
-    const auto count = static_cast<std::size_t>(element_count(known));
-    if (const Tensor* usual = default_of(graph, id)) {
-      inputs.push_back(*usual);
-    } else if (type.type == DataType::kString) {
-      inputs.push_back(random_strings(graph, id, known, random()));
-    } else if (is_real(type.type)) {
-      std::vector<double> elements(count);
-      for (double& element : elements) element = normal(random);
-      inputs.push_back(Tensor::from_reals(type.type, known, elements));
-    } else {
-      std::vector<std::int64_t> elements(count);
-      for (std::int64_t& element : elements) element = static_cast<std::int64_t>(random() % 2);
-      inputs.push_back(Tensor::from_integers(type.type, known, elements));
-    }
-  }
-  return inputs;
-}
 
 OptimizeResult optimize(const Graph& graph, const std::vector<Rule>& rules, Device& device, Evaluator& evaluator,
                         CostDatabase* database, const OptimizeOptions& options) {

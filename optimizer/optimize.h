@@ -11,9 +11,12 @@
 
 #include "graph/graph.h"
 #include "optimizer/certificate.h"
+#include "optimizer/check.h"
 #include "optimizer/cost_database.h"
 #include "optimizer/device.h"
+#include "optimizer/fault.h"
 #include "optimizer/fold.h"
+#include "optimizer/inputs.h"
 #include "optimizer/search.h"
 
 namespace rewright {
@@ -35,7 +38,11 @@ struct OptimizeOptions {
   std::size_t memory = std::size_t{8} << 30;  // bytes of the process
   SearchOptions search;                       // its other limits; what is said above and `cancel` and `progress` go before
   std::map<std::string, std::int64_t> sizes;  // of the model's symbolic sizes; 1 where none is given
-  int check_runs = 1;
+  int check_runs = 1;                         // 0: the results are not compared
+  Device* second_device = nullptr;            // executes for the check what the device cannot; then the interpreter does
+  ReferenceCheck reference_check;             // of what the check executed; none: both sides are compared alone
+  // A graph as it comes back from the file that it will be written to: that is what is compared. None: the graph itself.
+  std::function<Graph(const Graph&)> written;
   std::uint64_t seed = 0;
   FoldOptions fold;
   TimingOptions timing;     // of the whole graphs at the end
@@ -56,10 +63,14 @@ struct OpaqueNode {
 
 struct CheckReport {
   int runs = 0;
+  std::string executor;  // what executed both graphs: the device, "cpu" or "reference"
   double max_abs_error = 0;
   double max_rel_error = 0;  // of an output: largest difference / largest magnitude of the output
-  bool ok = true;
-  std::string note;  // why nothing could be compared
+  bool ok = true;            // false: what was found differed from the model, and was thrown away
+  std::string reason;        // why it did not run; empty if it did, or was not to
+  std::string note;
+  std::vector<std::string> kernels;  // of the device that were wrong at this model, and were replaced: a line each
+  std::vector<Fault> differs;        // what was left out, since it changed the results: faults of ours
 };
 
 struct OptimizeReport {
@@ -90,16 +101,11 @@ struct OptimizeResult {
 };
 
 // Folds constants, searches, measures the best graphs end to end in turn with the given one, and compares the results of the
-// winner with the given graph's on random inputs. What is not significantly faster, or does not compute the same, is thrown
-// away: then the given graph comes back, without nodes and constants that nothing needs or that are there twice. `database` may
-// be null. Throws Error if the device is gone or the graph cannot be executed on it at all.
+// winner with the given graph's on random inputs. What is not significantly faster is thrown away, and so is what nothing here
+// can execute: then the given graph comes back, without nodes and constants that nothing needs or that are there twice, if that
+// can be compared. Where results differ, the step that made the difference is left out and named (CheckReport::differs), and
+// the search is repeated without it. `database` may be null. Throws Error if the device is gone.
 OptimizeResult optimize(const Graph& graph, const std::vector<Rule>& rules, Device& device, Evaluator& evaluator,
                         CostDatabase* database, const OptimizeOptions& options);
-
-// Largest errors that the check accepts, for an element type: rounding differs between equivalent graphs.
-double tolerated_relative_error(DataType type);
-
-// Random inputs for a graph, seeded; symbolic sizes as given, else 1. Integers are 0 or 1: valid positions and truth values.
-std::vector<Tensor> random_inputs(const Graph& graph, const std::map<std::string, std::int64_t>& sizes, std::uint64_t seed);
 
 }  // namespace rewright

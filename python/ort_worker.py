@@ -10,9 +10,9 @@ Requests, with the default of each field that may be left out:
       -> {"onnxruntime": VERSION, "numpy": VERSION, "cpu": NAME}
 
   {"op": "time_models", "paths": [...], "threads": 1, "min_seconds": 1.0, "max_seconds": 10.0, "warmup": 2,
-   "min_rounds": 5, "feeds": NPZ or null, "shapes": {INPUT: [...]}, "seed": 0}
+   "min_rounds": 5, "feeds": NPZ or null, "inputs": {INPUT: NPY}, "shapes": {INPUT: [...]}, "seed": 0}
       Whole models, in turn: every round runs each model once, every other round in reverse order, until min_seconds have
-      passed and min_rounds are done, or max_seconds have passed. Inputs come from the .npz file where it has them by name;
+      passed and min_rounds are done, or max_seconds have passed. Inputs come from the files where these have them by name;
       others are random, and the same for all the models that have an input of that name, type and shape.
       -> {"seconds": [[...] of each model], "median": [...]}: the times of a round stand at the same index
 
@@ -121,7 +121,8 @@ class TimedModel:
     def bind(self):
         binding = self.session.io_binding()
         for name, value in self.feeds.items():
-            binding.bind_cpu_input(name, np.ascontiguousarray(value))
+            value = np.asarray(value)  # np.ascontiguousarray would make a list of a scalar
+            binding.bind_cpu_input(name, value if value.flags.c_contiguous else np.ascontiguousarray(value))
         for value in self.session.get_outputs():
             binding.bind_output(value.name)
         return binding
@@ -161,7 +162,8 @@ def cpu_name():
 
 def time_models(request):
     shapes, seed = request.get("shapes") or {}, request.get("seed", 0)
-    given = dict(np.load(request["feeds"])) if request.get("feeds") else None
+    given = dict(np.load(request["feeds"])) if request.get("feeds") else {}
+    given.update((name, np.load(path)) for name, path in (request.get("inputs") or {}).items())
     models = [TimedModel(path, request.get("threads", 1), shapes, seed, given) for path in request["paths"]]
     for _ in range(request.get("warmup", 2)):
         for model in models:

@@ -164,7 +164,64 @@ class CommandLine(ProgramTest):
             facts = self.optimize(*options)
             self.assertIn("Sparkle", [n.op_type for n in onnx.load(self.path("out.onnx")).graph.node])
             self.assertEqual([n["node"] for n in facts["nodes"]["opaque"]], ["vendor"])
+            # Nothing here can execute it: the given model comes back, and a line says why.
+            self.assertFalse(facts["changed"])
+            self.assertEqual(facts["check"]["runs"], 0)
+            self.assertIn("Sparkle", facts["check"]["reason"])
+            self.assertEqual(onnx.load(self.path("out.onnx")).graph.node, model.graph.node)
+            facts = self.optimize(*options, "--check", "0")
             self.assertLess(facts["nodes"]["after"], facts["nodes"]["before"])
+
+    def test_a_wrong_rule_is_named_shown_and_left_out(self):
+        self.write_text("model.onnx", "(float[8, 64] x) => (float[8, 64] y) { a = Neg(x)\n b = Exp(a)\n c = Relu(b)\n y = Relu(c) }")
+        wrong = 'rule forgets: "wrong" x Exp(Neg(x)) => Exp(x) exact'
+        rules = self.rules("some.rules", wrong, 'rule once: "" x Relu(Relu(x)) => Relu(x) exact')
+        options = ["--rules", rules, "--unproved", "--estimate", "--no-timing", "--json", self.path("facts"), "--quiet"]
+        warnings = self.run_program("optimize", self.path("model.onnx"), "-o", self.path("out.onnx"), *options).stderr
+        facts = json.loads((self.folder / "facts").read_text())
+        (fault,) = facts["check"]["differs"]
+        self.assertEqual((fault["kind"], fault["rules"], fault["file"]), ("rule", ["forgets"], self.path("out.differs.onnx")))
+        self.assertTrue(warnings.startswith("rewright: warning: the rule forgets"), warnings)
+        self.assertIn("out.differs.onnx", warnings)
+        self.assertEqual([n.op_type for n in onnx.load(self.path("out.onnx")).graph.node], ["Neg", "Exp", "Relu"])
+        self.assertTrue(facts["check"]["ok"])
+        self.assertEqual(facts["check"]["runs"], 1)
+        self.assertEqual([n.op_type for n in onnx.load(self.path("out.differs.onnx")).graph.node], ["Neg", "Exp"])
+        onnx.checker.check_model(onnx.load(self.path("out.differs.onnx")), full_check=True)
+
+    def test_inputs_are_such_as_the_model_accepts(self):
+        # Token types of one kind: every position but 0 is out of range.
+        self.write_text(
+            "model.onnx",
+            """(int64[1, 6] kind, float[1, 6, 4] x) => (float[1, 6, 4] y)
+            <float[1, 4] table = {1, 2, 3, 4}> { t = Gather(table, kind)\n a = Add(t, x)\n b = Neg(a)\n c = Neg(b)\n y = Exp(c) }""",
+        )
+        for device in ("onnxruntime", "cpu"):
+            facts = self.optimize("--device", device, "--no-timing")
+            self.assertEqual(facts["check"]["runs"], 1)
+            self.assertEqual(facts["check"]["on"], device)
+
+    def test_folded_positions_are_those_of_execution(self):
+        # Buckets of relative positions as T5's exporters trace them: 16 / 8 is a power of two, and the last bit decides.
+        table = tensor("table", numpy.arange(64, dtype=numpy.float32).reshape(32, 2))
+        far, eight, log = tensor("far", numpy.arange(8, 40, dtype=numpy.float32)), tensor("eight", numpy.float32(8)), tensor("log", numpy.float32(2.7725887))
+        nodes = [
+            helper.make_node("Div", ["far", "eight"], ["a"]),
+            helper.make_node("Log", ["a"], ["b"]),
+            helper.make_node("Div", ["b", "log"], ["c"]),
+            helper.make_node("Mul", ["c", "eight"], ["d"]),
+            helper.make_node("Cast", ["d"], ["e"], to=TensorProto.INT64),
+            helper.make_node("Gather", ["table", "e"], ["f"]),
+            helper.make_node("Add", ["x", "f"], ["y"]),
+        ]
+        onnx.save(same_shape(nodes, [32, 2], [table, far, eight, log]), self.path("model.onnx"))
+        for device in ("onnxruntime", "cpu"):
+            for math in ("exact", "fast"):
+                facts = self.optimize("--device", device, "--math", math, "--no-timing")
+                self.assertEqual(facts["check"]["differs"], [])
+                self.assertTrue(facts["changed"])
+                (folded,) = (numpy_helper.to_array(t) for t in onnx.load(self.path("out.onnx")).graph.initializer)
+                self.assertEqual(folded[8].tolist(), [4, 5])
 
     def test_symbolic_sizes_survive(self):
         onnx.save(branches("N"), self.path("model.onnx"))

@@ -40,7 +40,8 @@ class LatestProgress {
 
 Optimized optimize_graph(const NamedGraph& given, const GivenOptions& options, const std::string& output, bool with_page,
                          const nb::object& progress, Stop& stop) {
-  const OptimizationRequest request = request_with(optimization_options(), options);
+  OptimizationRequest request = request_with(optimization_options(), options);
+  if (!output.empty()) request.differs = std::filesystem::path(output).replace_extension(".differs.onnx").string();
   const NamedGraph graph = given;
   LatestProgress latest;
   std::optional<Optimization> done;

@@ -5,6 +5,7 @@ import html
 import json
 import os
 import tempfile
+import warnings
 
 from . import models
 from ._native import _core
@@ -111,6 +112,16 @@ def _rules_in_files(options):
         yield {**options, "rules": [file, *(rule for rule in rules if not isinstance(rule, _core.Rule))]}
 
 
+def _faults(facts):
+    """Lines about what was left out, or not done, since it could not be seen to compute the same."""
+    check = facts["check"]
+    for fault in check["differs"]:
+        shown = f"; {fault['file']} shows it, please report it" if fault["file"] else ""
+        yield f"{fault['what']} changed the model's results, which is a fault of rewright: it was left out{shown}"
+    if not facts["changed"] and check["runs"] == 0 and facts["outcome"].startswith("the given graph"):
+        yield f"{facts['outcome']} ({check['reason']})"
+
+
 def _optimize(model, output, certificate, report, progress, options, stop):
     graph = models.read(model)
     output = None if output is None else os.fsdecode(output)
@@ -118,6 +129,8 @@ def _optimize(model, output, certificate, report, progress, options, stop):
         # A page is made where it is asked for: True, or a file to write it to.
         optimized = _core.optimize(graph, _OPTIONS.pairs(told), output or "", bool(report), progress, stop)
     result = Result(optimized, models.kind_of(model), output)
+    for line in _faults(result.report()):
+        warnings.warn(line, stacklevel=3)
     if output is not None:
         result.save(output)
     if certificate is not None:

@@ -7,7 +7,7 @@
 #include <functional>
 #include <limits>
 
-#include "optimizer/optimize.h"
+#include "optimizer/inputs.h"
 #include "optimizer/time_in_turn.h"
 #include "runtime/cpu/backend.h"
 #include "runtime/cpu/dnnl_support.h"
@@ -118,7 +118,7 @@ class CpuDevice final : public Device {
     std::vector<std::function<void()>> works;
     std::vector<Tensor> inputs;
     for (const Graph& graph : graphs) {
-      if (works.empty()) inputs = random_inputs(graph, {}, options.seed);
+      if (works.empty()) inputs = options.inputs.empty() ? random_inputs(graph, {}, options.seed) : options.inputs;
       const std::shared_ptr<Session> session = prepare_session(backend, graph, session_options);
       works.emplace_back([session, &inputs] { session->run(inputs); });
     }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "optimizer/rounding.h"
+#include "runtime/cpu/evaluator.h"
 #include "runtime/cpu/runner.h"
 #include "runtime/memory.h"
 
@@ -105,8 +107,12 @@ std::vector<Tensor> evaluate_constants(const Graph& graph, const PlanOptions& op
   once.replacements.clear();
   PlanCache* const cache = options.cache;
   if (cache != nullptr && find_constants(graph, results, *cache, result)) return result;
-  PlanRunner runner(make_plan(part, once));
-  std::vector<Tensor> tensors = runner.run({});
+  const auto by_kernels = [&](const Graph& constants) { return PlanRunner(make_plan(constants, once)).run({}); };
+  // Kernels and the optimizer's folding decide alike; a node alone has nothing before it that is rounded.
+  std::vector<Tensor> tensors =
+      part.nodes().size() > 1 && decides_by_reals(part)
+          ? evaluate_with_decisions(part, deciding_values(part), *make_cpu_evaluator(options.threads), by_kernels)
+          : by_kernels(part);
   if (cache != nullptr) add_constants(graph, results, *cache, tensors);
   for (std::size_t n = 0; n < results.size(); ++n) result[results[n]] = std::move(tensors[n]);
   return result;

@@ -99,7 +99,7 @@ class CudaDevice final : public Device {
     std::vector<std::function<void()>> works;
     std::vector<Tensor> inputs;
     for (const Graph& graph : graphs) {
-      if (works.empty()) inputs = random_inputs(graph, {}, options.seed);
+      if (works.empty()) inputs = options.inputs.empty() ? random_inputs(graph, {}, options.seed) : options.inputs;
       const std::shared_ptr<Session> session = cuda::make_session(driver_, graph, {}, options_);
       works.emplace_back([session, &inputs] { session->run(inputs); });
     }

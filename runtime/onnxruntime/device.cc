@@ -46,6 +46,7 @@ class OnnxRuntimeDevice : public Device {
     for (std::size_t i = 0; i < graphs.size(); ++i) paths.push_back(write(graphs[i], folder, i));
     const json reply = worker_.ask({{"op", "time_models"},
                                     {"paths", paths},
+                                    {"inputs", write_known(graphs, options.inputs, folder)},
                                     {"threads", threads_},
                                     {"min_seconds", options.min_seconds},
                                     {"max_seconds", options.max_seconds},
@@ -58,12 +59,7 @@ class OnnxRuntimeDevice : public Device {
 
   std::vector<Tensor> run(const Graph& graph, std::span<const Tensor> inputs) override {
     const TemporaryFolder folder;
-    json files = json::object();
-    for (std::size_t i = 0; i < graph.inputs().size(); ++i) {
-      const std::filesystem::path file = folder.path() / ("input_" + std::to_string(i) + ".npy");
-      write_npy(inputs[i], file);
-      files[graph.value(graph.inputs()[i]).name] = file.string();
-    }
+    const json files = write(graph, inputs, folder);
     const json reply = worker_.ask({{"op", "run"},
                                     {"path", write(graph, folder, 0)},
                                     {"inputs", files},
@@ -82,6 +78,23 @@ class OnnxRuntimeDevice : public Device {
     for (std::size_t first = 0; first < samples.size(); first += kBatch)
       time_batch(samples.subspan(first, std::min(kBatch, samples.size() - first)), seconds);
     return seconds;
+  }
+
+  // Files of those inputs that have a form there; others are drawn where they are used.
+  static json write_known(std::span<const Graph> graphs, std::span<const Tensor> inputs, const TemporaryFolder& folder) {
+    const bool known = std::all_of(inputs.begin(), inputs.end(), [](const Tensor& t) { return is_npy_type(t.type()); });
+    return graphs.empty() || !known ? json::object() : write(graphs[0], inputs, folder);
+  }
+
+  // Files of inputs by the names of the graph's.
+  static json write(const Graph& graph, std::span<const Tensor> inputs, const TemporaryFolder& folder) {
+    json files = json::object();
+    for (std::size_t i = 0; i < graph.inputs().size() && i < inputs.size(); ++i) {
+      const std::filesystem::path file = folder.path() / ("input_" + std::to_string(i) + ".npy");
+      write_npy(inputs[i], file);
+      files[graph.value(graph.inputs()[i]).name] = file.string();
+    }
+    return files;
   }
 
   static std::string write(const Graph& graph, const TemporaryFolder& folder, std::size_t number) {

@@ -45,9 +45,27 @@ std::string summary(const Options& options, const OptimizeReport& r, const nlohm
   if (r.check.runs > 0)
     out << "  check      " << r.check.runs << " random " << (r.check.runs == 1 ? "input" : "inputs") << ", largest error "
         << std::scientific << std::setprecision(1) << r.check.max_abs_error << " absolute, " << r.check.max_rel_error
-        << " relative\n";
+        << " relative" << (r.check.executor == r.device ? "" : ", on " + r.check.executor) << "\n";
+  else
+    out << "  check      did not run: " << r.check.reason << "\n";
   out << "  " << r.outcome << "\n";
   return out.str();
+}
+
+// Faults of ours, and what was not done since nothing could check it.
+void warn(const OptimizeReport& r) {
+  const auto line = [](const std::string& text) { std::cerr << "rewright: warning: " << text << "\n"; };
+  for (const Fault& fault : r.check.differs)
+    line(to_string(fault) + " changed the model's results, which is a fault of rewright: it was left out" +
+         (fault.file.empty() ? "" : "; " + fault.file + " shows it, please report it"));
+  for (const std::string& kernel : r.check.kernels) line(kernel);
+  if (!r.changed && r.check.runs == 0 && r.outcome.starts_with("the given graph"))
+    line(r.outcome + " (" + r.check.reason + ")");
+}
+
+// "OUT.differs.onnx"
+std::string differs_beside(const std::string& output) {
+  return std::filesystem::path(output).replace_extension(".differs.onnx").string();
 }
 
 // `write` writes what was found to options.output.
@@ -65,6 +83,7 @@ int optimize_model(const Options& options, const std::function<void(const Graph&
                               progress.update(p.stage, p.fraction, note.str());
                             });
   }
+  warn(done.result.report);
   write(done.result.graph);
   if (!options.certificate.empty()) write_file(options.certificate, to_json(done.result.certificate));
   if (!options.report.empty()) write_file(options.report, done.page);
@@ -98,6 +117,7 @@ int optimize_command(Options options) {
     if (!file.empty()) require_writable(file);
   options.request.threads = options.common.threads;
   options.request.optimize.seed = options.common.seed;
+  if (!is_folder) options.request.differs = differs_beside(options.output);
   if (is_folder) return optimize_folder(options);
   return optimize_model(options, [&](const Graph& graph) { export_onnx(graph, options.output, kRewritten); });
 }
