@@ -299,7 +299,7 @@ void OpaqueExecution::State::give_types(std::vector<Datum>& results, NodeCall& c
     if (input.kind == BodyInput::Kind::kScalar) datum = Tensor(input.type, {});
     if (input.kind == BodyInput::Kind::kCarried) datum = call.input(input.input), ++carried, hidden = input.output + 1;
     if (input.kind == BodyInput::Kind::kEntry) {
-      const Tensor& scanned = call.tensor(input.input);
+      const Tensor& scanned = call.input(input.input).tensor();
       Sizes sizes = scanned.sizes();
       sizes.erase(sizes.begin() + static_cast<std::ptrdiff_t>(canonical_axis(input.axis, sizes.size()).value()));
       datum = Tensor(scanned.type(), std::move(sizes));
