@@ -25,7 +25,7 @@ std::optional<ConvolutionCut> ConvolutionCut::make(const ConvolutionShape& shape
                                                    const PlanOptions& options, const ConvolutionPrimitive& whole,
                                                    Layout x_layout, Layout y_layout, bool bias) {
   const ConvolutionCut none(shape, epilogue, x_layout, y_layout, bias);
-  if (options.threads <= 1 || !y_layout.channels_last() || x_layout.blocked()) return none;
+  if ((options.threads <= 1 && !whole.bare) || !y_layout.channels_last() || x_layout.blocked()) return none;
   ConvolutionCut cut = none;
   // Pixels one by one, where rows would leave a thread much less to do.
   const std::int64_t rows = shape.x[0] * shape.y[2], threads = options.threads;
@@ -43,7 +43,9 @@ std::optional<ConvolutionCut> ConvolutionCut::make(const ConvolutionShape& shape
     cut.y_row_ = shape.y[1];
     pictures = 1;
   }
-  const std::int64_t all = pictures * cut.y_rows_, count = cut.useful_pieces(options, all, whole.weights.get_size());
+  const std::int64_t all = pictures * cut.y_rows_;
+  std::int64_t count = options.threads > 1 ? cut.useful_pieces(options, all, whole.weights.get_size()) : 1;
+  if (whole.bare) count = std::max(count, cut.pieces_in_cache(options, all, whole.weights.get_size()));
   if (count < 2) return none;
   // The library may have no common packing of the weights for parts of several sizes.
   std::int64_t equal = count;
@@ -139,6 +141,16 @@ bool ConvolutionCut::is_of_pixels() const {
   };
   return !shape_.transposed && all(std::span(shape_.w).subspan(2), 1) && all(shape_.strides, 1) && all(shape_.pads_begin, 0) &&
          all(shape_.pads_end, 0);
+}
+
+// What a second primitive does with the result it finds in the second-level cache, if pieces are small enough.
+std::int64_t ConvolutionCut::pieces_in_cache(const PlanOptions& options, std::int64_t rows, std::size_t weight_bytes) const {
+  constexpr std::int64_t kNearResult = 256 << 10;  // bytes
+  if (weight_bytes > kNearWeights / 2) return 1;
+  const std::int64_t threads = options.threads;
+  const std::int64_t bytes = element_count(shape_.y) * static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t pieces = (bytes / kNearResult + threads - 1) / threads * threads;
+  return std::clamp<std::int64_t>(pieces, 1, rows);
 }
 
 // Each piece costs the library's calls, and reads all weights again. Where these come from afar, or serve few pixels, or

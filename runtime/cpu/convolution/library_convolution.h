@@ -70,6 +70,7 @@ class ConvolutionCut {
   void divide(std::int64_t count, std::int64_t pictures);
   bool describe_parts(const ConvolutionPrimitive& whole);
   bool is_of_pixels() const;
+  std::int64_t pieces_in_cache(const PlanOptions& options, std::int64_t rows, std::size_t weight_bytes) const;
   std::int64_t useful_pieces(const PlanOptions& options, std::int64_t rows, std::size_t weight_bytes) const;
 
   ConvolutionShape shape_;
