@@ -12,13 +12,13 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-program, sweep, library = sys.argv[1:4]
+program, sweep, library, build = sys.argv[1:5]
 generator = np.random.default_rng(1)
 X = (1, 64, 14, 14)
 
 
 def model(path, channels):
-    """Two 1x1 convolutions, the first of which has the bias and so many channels, and something for the optimizer to gain."""
+    """Two 1x1 convolutions, the first with a bias and so many channels, and products whose weights are one matrix."""
 
     def weight(name, *shape):
         array = generator.standard_normal(shape).astype(np.float32) / np.sqrt(shape[1] if len(shape) > 1 else 1)
@@ -26,18 +26,23 @@ def model(path, channels):
 
     nodes = [
         helper.make_node("Conv", ["x", "w", "b"], ["c"], name="first"),
-        helper.make_node("Transpose", ["c"], ["t"], perm=[0, 2, 3, 1]),
-        helper.make_node("Transpose", ["t"], ["u"], perm=[0, 3, 1, 2]),
-        helper.make_node("Relu", ["u"], ["r"]),
-        helper.make_node("Relu", ["r"], ["s"]),
-        helper.make_node("Conv", ["s", "v"], ["y"], name="second"),
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node("Conv", ["r", "v"], ["s"], name="second"),
+        helper.make_node("MatMul", ["s", "left"], ["m"]),
+        helper.make_node("MatMul", ["m", "right"], ["y"]),
     ]
     graph = helper.make_graph(
         nodes,
         "planted",
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, X)],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, 8, 14, 14))],
-        [weight("w", channels, 64, 1, 1), weight("b", channels), weight("v", 8, channels, 1, 1)],
+        [
+            weight("w", channels, 64, 1, 1),
+            weight("b", channels),
+            weight("v", 8, channels, 1, 1),
+            weight("left", 14, 4096),
+            weight("right", 4096, 14),
+        ],
     )
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
 
@@ -84,13 +89,33 @@ with tempfile.TemporaryDirectory() as folder:
     done = run(program, "bench", large, "--check-kernels", "--seconds", "0.1s", "--threads", 1, planted=True)
     assert names_the_kernel(done.stderr), done.stderr
 
+    # From Python, as a warning.
+    script = """if True:
+        import sys, warnings
+        sys.path.insert(0, sys.argv[1])
+        import numpy, rewright
+        options = rewright.SessionOptions()
+        options.check_kernels, options.intra_op_num_threads = True, 1
+        session = rewright.InferenceSession(sys.argv[2], options)
+        for planted in (True, False):
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                y, = session.run(None, {"x": numpy.load(sys.argv[3])})
+            assert len(told) == planted, [str(w.message) for w in told]
+            assert numpy.abs(y - numpy.load(sys.argv[4])).max() < 1e-3
+        assert session.checked_kernels["checked"] == session.checked_kernels["steps"] > 0
+    """
+    np.save(folder / "right.npy", right)
+    run(sys.executable, "-B", "-c", script, os.path.join(build, "python"), large, folder / "x.npy", folder / "right.npy",
+        planted=True)  # fmt: skip
+
     # Both graphs compute the same, as neither relies on the kernel.
     done = run(program, "optimize", large, "-o", folder / "faster.onnx", "--threads", 1, "--budget", "3s", "--json",
                folder / "optimize.json", planted=True)  # fmt: skip
     report = json.loads((folder / "optimize.json").read_text())
-    if report["check"]["runs"] > 0:
-        assert report["check"]["ok"] and report["check"]["kernels"]["faults"], report["check"]
-        assert names_the_kernel(done.stderr), done.stderr
+    assert report["check"]["runs"] > 0 and report["check"]["ok"] and report["speedup"] > 1, report["check"]
+    assert report["check"]["kernels"]["checked"] > 0 and names_the_kernel(report["check"]["kernels"]["faults"][0]), report["check"]
+    assert names_the_kernel(done.stderr), done.stderr
 
     # The sweep meets it among some dozens of cases.
     assert "0 of wrong results" in run(sweep, "--cases", 60, "--small", "--family", "convolution", planted=False).stdout

@@ -18,6 +18,7 @@
 #include "python/native/errors.h"
 #include "python/native/graph.h"
 #include "python/native/tensors.h"
+#include "runtime/cpu/backend.h"
 #include "runtime/cuda/device.h"
 #include "runtime/endable_run.h"
 #include "runtime/mixed.h"
@@ -72,14 +73,15 @@ auto endable(nb::handle options, const Work& work) {
 
 class PythonSession {
  public:
-  PythonSession(const NamedGraph& graph, const std::string& device, SessionOptions options, MathClass math)
+  PythonSession(const NamedGraph& graph, const std::string& device, SessionOptions options, MathClass math, bool check_kernels)
       : overridable_(rewright::overridable_initializers(graph.graph)),
         inputs_(declared_inputs(graph.graph)),
         outputs_(declared_outputs(graph.graph)),
         description_(describe_model(graph.graph)),
         input_names_(interned(inputs_)),
-        output_names_(interned(outputs_)) {
-    const Backend& backend = find_backend(device, math);
+        output_names_(interned(outputs_)),
+        checks_kernels_(check_kernels) {
+    const Backend& backend = check_kernels && device == "cpu" ? checking_cpu_backend() : find_backend(device, math);
     const bool is_whole = is_compiled(graph.graph);
     // A compiled plan allocates what it returns. What is interpreted may return weights, inputs, or what it keeps for later.
     returns_own_memory_ = is_whole && device != "reference";
@@ -89,9 +91,10 @@ class PythonSession {
     const Graph copy = graph.graph;
     options.checkpoint = run_checkpoint;
     if (!overridable_.empty())
-      with_ = [copy, device, options, math](const std::set<std::string>& names) mutable {
+      with_ = [copy, device, options, math, check_kernels](const std::set<std::string>& names) mutable {
         options.plan_cache.clear();  // a file serves one plan
-        return std::make_unique<PythonSession>(NamedGraph{with_inputs(copy, names), "the model"}, device, options, math);
+        return std::make_unique<PythonSession>(NamedGraph{with_inputs(copy, names), "the model"}, device, options, math,
+                                               check_kernels);
       };
     const nb::gil_scoped_release release;
     session_ = prepare_session(backend, copy, options);
@@ -156,6 +159,18 @@ class PythonSession {
     const nb::gil_scoped_release release;
     return session_->peak_bytes();
   }
+  nb::dict checked_kernels() const {
+    CheckedKernels counts;
+    {
+      const nb::gil_scoped_release release;
+      counts = rewright::checked_kernels(*session_);
+    }
+    nb::dict facts;
+    facts["steps"] = counts.steps;
+    facts["checked"] = counts.checked;
+    facts["elements"] = counts.elements;
+    return facts;
+  }
 
  private:
   // The session in which the weights that are given are inputs, made when they are given for the first time. Null if none is.
@@ -191,13 +206,23 @@ class PythonSession {
     if (!tensors_alone_) {
       std::vector<Datum> data;
       for (const HeldValue& value : given) data.push_back(value.datum);
-      return endable(run_options, [&] { return session_->execute(data); });
+      std::vector<Datum> found = endable(run_options, [&] { return session_->execute(data); });
+      warn_of_kernels();
+      return found;
     }
     std::vector<Tensor> tensors;
     tensors.reserve(given.size());
     for (std::size_t i = 0; i < given.size(); ++i) tensors.push_back(tensor_given(given[i].datum, i));
     std::vector<Tensor> found = endable(run_options, [&] { return session_->run(tensors); });
+    warn_of_kernels();
     return {std::make_move_iterator(found.begin()), std::make_move_iterator(found.end())};
+  }
+
+  // Each line once, by Python's warnings.
+  void warn_of_kernels() {
+    if (!checks_kernels_) return;
+    for (const std::string& line : session_->warnings())
+      if (warned_.insert(line).second && PyErr_WarnEx(PyExc_UserWarning, line.c_str(), 1) < 0) throw nb::python_error();
   }
 
   std::vector<HeldValue> run_on_gpus(nb::handle names, const std::vector<HeldValue>& given, nb::handle run_options,
@@ -310,14 +335,15 @@ class PythonSession {
   std::vector<Declaration> overridable_, inputs_, outputs_;
   ModelDescription description_;
   std::vector<nb::object> input_names_, output_names_;
-  bool returns_own_memory_ = false, tensors_alone_ = true;
+  bool returns_own_memory_ = false, tensors_alone_ = true, checks_kernels_ = false;
+  std::set<std::string> warned_;
   std::unique_ptr<Session> session_;
   std::function<std::unique_ptr<PythonSession>(const std::set<std::string>&)> with_;
   std::map<std::set<std::string>, std::unique_ptr<PythonSession>> with_inputs_;
 };
 
 PythonSession prepared(const NamedGraph& graph, const std::string& device, int threads, const std::string& math,
-                       const std::string& kernels, const std::string& plan_cache, bool profile) {
+                       const std::string& kernels, const std::string& plan_cache, bool profile, bool check_kernels) {
   SessionOptions options;
   options.threads = usable_threads(threads);
   options.kernels = kernel_choices().value(kernels);
@@ -326,7 +352,7 @@ PythonSession prepared(const NamedGraph& graph, const std::string& device, int t
   const MathClass allowed = math_choices().value(math);
   options.transformed_convolutions = allowed != MathClass::kExact;
   return in_situation("model", [&] {
-    return PythonSession(NamedGraph{with_defaults(graph.graph), graph.name}, device, options, allowed);
+    return PythonSession(NamedGraph{with_defaults(graph.graph), graph.name}, device, options, allowed, check_kernels);
   });
 }
 
@@ -351,17 +377,19 @@ void bind_session(nb::module_& m) {
       .def(
           "__init__",
           [](PythonSession* self, const NamedGraph& graph, const std::string& device, int threads, const std::string& math,
-             const std::string& kernels, const std::string& plan_cache,
-             bool profile) { new (self) PythonSession(prepared(graph, device, threads, math, kernels, plan_cache, profile)); },
+             const std::string& kernels, const std::string& plan_cache, bool profile, bool check_kernels) {
+            new (self) PythonSession(prepared(graph, device, threads, math, kernels, plan_cache, profile, check_kernels));
+          },
           nb::arg("graph"), nb::arg("device"), nb::arg("threads"), nb::arg("math"), nb::arg("kernels"), nb::arg("plan_cache"),
-          nb::arg("profile"))
+          nb::arg("profile"), nb::arg("check_kernels"))
       .def(
           "prepare_again",
           [](PythonSession& self, const NamedGraph& graph, const std::string& device, int threads, const std::string& math,
-             const std::string& kernels, const std::string& plan_cache,
-             bool profile) { self = prepared(graph, device, threads, math, kernels, plan_cache, profile); },
+             const std::string& kernels, const std::string& plan_cache, bool profile, bool check_kernels) {
+            self = prepared(graph, device, threads, math, kernels, plan_cache, profile, check_kernels);
+          },
           nb::arg("graph"), nb::arg("device"), nb::arg("threads"), nb::arg("math"), nb::arg("kernels"), nb::arg("plan_cache"),
-          nb::arg("profile"))
+          nb::arg("profile"), nb::arg("check_kernels"))
       .def("run", &PythonSession::run, nb::arg("output_names").none(), nb::arg("input_feed"),
            nb::arg("run_options") = nb::none(),
            nb::sig("def run(self, output_names: collections.abc.Sequence[str] | None, input_feed: "
@@ -385,7 +413,11 @@ void bind_session(nb::module_& m) {
            "What each step did, over all runs so far: a list of {node, operators, seconds, runs, flops, bytes}. Times are\n"
            "measured where SessionOptions.enable_profiling was set.")
       .def("warnings", &PythonSession::warnings)
-      .def_prop_ro("peak_bytes", &PythonSession::peak_bytes, "Of intermediate values, in the last run.");
+      .def_prop_ro("peak_bytes", &PythonSession::peak_bytes, "Of intermediate values, in the last run.")
+      .def_prop_ro(
+          "checked_kernels", &PythonSession::checked_kernels,
+          "What SessionOptions.check_kernels has compared so far: {steps, checked, elements}, of the steps of all plans\n"
+          "those with an element that was compared, and these elements.");
   m.def("has_cuda_device", &has_cuda_device, "Is there a GPU, and a build that can use it?");
 }
 

@@ -85,7 +85,10 @@ class InferenceSession(_core.Session):
         options = self._options
         threads = max(0, options.intra_op_num_threads)
         prepare = self.prepare_again if again else super().__init__
-        prepare(graph, self._device, threads, options.math, options.kernels, options.plan_cache, options.enable_profiling)
+        prepare(
+            graph, self._device, threads, options.math, options.kernels, options.plan_cache, options.enable_profiling,
+            options.check_kernels,
+        )  # fmt: skip
 
     def set_providers(self, providers=None, provider_options=None):
         """Goes on on the first of the providers that is here, which must all be known. No run may be under way."""

@@ -85,6 +85,9 @@ class SessionOptions:
     kernels: "estimated", "cached" or "measured": how convolutions are chosen, as for rewright.optimize.
     plan_cache: a file that keeps the prepared plan, so that the next process starts faster; empty for none.
     enable_profiling: measure every step (InferenceSession.profile, end_profiling).
+    check_kernels: on the CPU, compare elements of what each step computes with the operators' definitions, in the first run with
+        each set of sizes. A step whose kernel is wrong is computed in another way, in that run already, with a warning
+        (InferenceSession.checked_kernels, warnings).
     profile_file_prefix: of the file that end_profiling writes.
     optimized_model_filepath: a file to which the model is written as it was imported, with the sizes and weights that are given
         here. It is not optimized: rewright.optimize(model).save(file) is.
@@ -102,6 +105,7 @@ class SessionOptions:
     kernels = _Option("estimated", str)
     plan_cache = _Option("", str)
     enable_profiling = _Option(False, bool)
+    check_kernels = _Option(False, bool)
     profile_file_prefix = _Option("rewright_profile_", str)
     optimized_model_filepath = _Option("", str)
     inter_op_num_threads = _Option(0, int)
