@@ -114,7 +114,7 @@ with tempfile.TemporaryDirectory() as folder:
                folder / "optimize.json", planted=True)  # fmt: skip
     report = json.loads((folder / "optimize.json").read_text())
     assert report["check"]["runs"] > 0 and report["check"]["ok"] and report["speedup"] > 1, report["check"]
-    assert report["check"]["kernels"]["checked"] > 0 and names_the_kernel(report["check"]["kernels"]["faults"][0]), report["check"]
+    assert len(report["check"]["kernels"]) > 0 and names_the_kernel(report["check"]["kernels"][0]), report["check"]
     assert names_the_kernel(done.stderr), done.stderr
 
     # The sweep meets it among some dozens of cases.
