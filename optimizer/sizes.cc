@@ -89,7 +89,7 @@ class DemandCollector {
   void note_numbers(const Index& index) {
     constexpr std::int64_t kMost = 1 << 16;
     const auto note = [&](std::int64_t number) {
-      if (number > 0 && number <= kMost && numbers_.size() < 64) numbers_.insert(number);
+      if (number > 0 && number <= kMost && numbers_.size() < 32) numbers_.insert(number);
     };
     note(index.constant_term());
     note(-index.constant_term());
@@ -118,11 +118,11 @@ class Repair {
   }
 
   NamedSizes from(NamedSizes sizes) {
-    constexpr int kMostSteps = 200;
+    constexpr int kPatience = 12;  // steps without gain
     std::set<NamedSizes> visited{sizes};
     NamedSizes best = sizes;
     Violations least = violations(sizes);
-    for (int step = 0; step < kMostSteps && least.first; ++step) {
+    for (int idle = 0; idle < kPatience && least.first && evaluations_ < kMostEvaluations; ++idle) {
       const Condition* const violated = violations(sizes).first;
       if (violated == nullptr) break;
       std::optional<std::pair<Violations, NamedSizes>> next;
@@ -138,7 +138,7 @@ class Repair {
       if (!next) break;
       sizes = std::move(next->second);
       visited.insert(sizes);
-      if (next->first < least) least = next->first, best = sizes;
+      if (next->first < least) least = next->first, best = sizes, idle = 0;
     }
     return best;
   }
@@ -175,6 +175,7 @@ class Repair {
   Violations violations(const NamedSizes& sizes) const {
     Violations result;
     const auto count = [&](const std::vector<Condition>& list, std::size_t& number) {
+      evaluations_ += list.size();
       for (const Condition& condition : list) {
         if (holds(condition, sizes)) continue;
         ++number;
@@ -200,13 +201,15 @@ class Repair {
     }
     for (std::int64_t value = 1; value <= kFew; ++value) result.push_back(value);
     for (const std::int64_t number : demands_.numbers)
-      for (const std::int64_t multiple : {1, 2, 3, 4}) result.push_back(number * multiple);
+      for (const std::int64_t multiple : {1, 2}) result.push_back(number * multiple);
     result.insert(result.end(), kUsualSizes.begin(), kUsualSizes.end());
     return result;
   }
 
+  static constexpr std::size_t kMostEvaluations = 1'000'000;  // of conditions: about a second
   const Demands& demands_;
   const OpenSizes& open_;
+  mutable std::size_t evaluations_ = 0;
   std::map<const Condition*, std::set<std::string>> names_;
 };
 
@@ -226,6 +229,7 @@ bool is_well_typed(const Graph& graph, const NamedSizes& sizes) {
     return entry->second;
   };
   try {
+    with_named_sizes(graph, sizes);  // names of sizes do not contradict one another
     for (const auto& node : graph.nodes()) {
       if (node->op == nullptr) continue;  // its results are taken as they are declared
       std::vector<ValueId> operands;
