@@ -34,6 +34,21 @@ std::string small_model() {
   return export_onnx_bytes(graph);
 }
 
+// y = x + w, where w is an input as well, [10, 20] where it is not given: written by ONNX's own library.
+std::string model_with_default() {
+  static constexpr char kBytes[] =
+      "\x08\x08:Y\x0a\x0e\x0a\x01x\x0a\x01w\x12\x01y\x22\x03"
+      "Add\x12\x01g*\x11\x08\x02\x10\x01"
+      "B\x01wJ\x08"
+      "\x00\x00 A\x00\x00\xa0"
+      "AZ\x0f\x0a\x01x\x12\x0a\x0a\x08\x08\x01\x12\x04\x0a\x02\x08\x02Z\x0f\x0a\x01"
+      "w\x12\x0a\x0a\x08\x08\x01\x12\x04\x0a\x02\x08\x02"
+      "b\x0f\x0a\x01y\x12\x0a\x0a\x08\x08\x01\x12\x04\x0a"
+      "\x02\x08\x02"
+      "B\x04\x0a\x00\x10\x11";
+  return {kBytes, sizeof kBytes - 1};
+}
+
 void parse(const std::string& bytes, Models& models) {
   REQUIRE(rewright_model_parse(bytes.data(), bytes.size(), "small", &models.model) == REWRIGHT_OK);
 }
@@ -74,6 +89,27 @@ TEST_CASE("every option's initial value is what the library begins with, and bad
   CHECK(changed.optimize.budget_seconds == 120);
   set_option(optimization_options(), changed, "no-timing", "true");
   CHECK_FALSE(changed.optimize.time_graphs);
+}
+
+TEST_CASE("a weight that is an input as well may be given in a run") {
+  Models given;
+  parse(model_with_default(), given);
+  REQUIRE(rewright_model_input_count(given.model) == 1);
+  rewright_session* session = nullptr;
+  REQUIRE(rewright_session_create(given.model, "cpu", 1, &session) == REWRIGHT_OK);
+  const float x[] = {1, 2}, w[] = {3, 4};
+  const int64_t sizes[] = {2};
+  const rewright_tensor inputs[] = {{1, 1, sizes, x, sizeof x}, {1, 1, sizes, w, sizeof w}};
+  const char *names[] = {"x", "w"}, *wanted[] = {"y"};
+  for (int repeated = 0; repeated < 2; ++repeated)
+    for (const std::size_t count : {1, 2}) {
+      rewright_tensor output{};
+      REQUIRE(rewright_session_run_named(session, names, inputs, count, wanted, &output, 1) == REWRIGHT_OK);
+      CHECK(static_cast<const float*>(output.data)[0] == (count == 1 ? 11 : 4));
+      CHECK(static_cast<const float*>(output.data)[1] == (count == 1 ? 22 : 6));
+      rewright_tensor_free(&output);
+    }
+  rewright_session_free(session);
 }
 
 TEST_CASE("a model through C: described, optimized, executed, serialized") {
