@@ -230,7 +230,8 @@ nlohmann::json write_outputs(const Options& options, const Graph& outline, const
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const std::string& name = outline.outputs()[i].name;
     const bool is_tensor = !outputs[i].empty() && !outputs[i].is_sequence();
-    const bool is_array = is_tensor && is_npy_type(outputs[i].tensor().type());
+    const DataType type = is_tensor ? outputs[i].tensor().type() : DataType::kUndefined;
+    const bool is_array = is_npy_type(type) && type != DataType::kString;  // NumPy's strings all have the length of the longest
     const std::filesystem::path file =
         std::filesystem::path(options.output_dir) / file_name(name, i, is_array ? ".npy" : ".pb", used);
     if (is_array)
