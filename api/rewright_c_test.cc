@@ -97,7 +97,7 @@ TEST_CASE("a weight that is an input as well may be given in a run") {
   REQUIRE(rewright_model_input_count(given.model) == 1);
   rewright_session* session = nullptr;
   REQUIRE(rewright_session_create(given.model, "cpu", 1, &session) == REWRIGHT_OK);
-  const float x[] = {1, 2}, w[] = {3, 4};
+  float x[] = {1, 2}, w[] = {3, 4};
   const int64_t sizes[] = {2};
   const rewright_tensor inputs[] = {{1, 1, sizes, x, sizeof x}, {1, 1, sizes, w, sizeof w}};
   const char *names[] = {"x", "w"}, *wanted[] = {"y"};
@@ -179,7 +179,7 @@ TEST_CASE("a model through C: described, optimized, executed, serialized") {
 
   rewright_session* checked = nullptr;
   REQUIRE(rewright_session_create_checked(again.model, "cpu", 1, &checked) == REWRIGHT_OK);
-  const std::vector<float> x(800, 0.5F);
+  std::vector<float> x(800, 0.5F);
   const std::int64_t sizes[] = {200, 4};
   const rewright_tensor input{1, 2, sizes, x.data(), x.size() * sizeof(float)};
   rewright_tensor output{};
