@@ -34,7 +34,10 @@ class ApproximateArithmetic {
   ApproximateArithmetic(double rounding, bool& certain) : rounding_(rounding), certain_(&certain) {}
 
   Value from(const Real& r) const { return {exact_.from(r)}; }
-  Value from_integer(std::int64_t v) const { return {static_cast<double>(v)}; }
+  Value from_integer(std::int64_t v) const {
+    const auto value = static_cast<double>(v);
+    return is_exact(value) ? Value{value} : rounded(value, 0);
+  }
   std::int64_t to_integer(const Value& v) const {
     const std::int64_t result = exact_.to_integer(v.value);
     settle(v.error == 0 || (exact_.to_integer(v.value - v.error) == result && exact_.to_integer(v.value + v.error) == result));
@@ -55,9 +58,10 @@ class ApproximateArithmetic {
   }
   Value divide(const Value& a, const Value& b) const {
     const double quotient = a.value / b.value, least = std::fabs(b.value) - b.error;
-    if (a.error == 0 && b.error == 0) return rounded(quotient, 0);
+    const double own = kRoundings * rounding_ * finite(quotient);  // kernels may multiply by the reciprocal
+    if (a.error == 0 && b.error == 0) return {quotient, own};
     if (!(least > 0)) return {quotient, kUnbounded};
-    return rounded(quotient, (a.error + std::fabs(quotient) * b.error) / least);
+    return {quotient, own + (a.error + std::fabs(quotient) * b.error) / least};
   }
   Value maximum(const Value& a, const Value& b) const { return {exact_.maximum(a.value, b.value), std::max(a.error, b.error)}; }
   Value minimum(const Value& a, const Value& b) const { return {exact_.minimum(a.value, b.value), std::max(a.error, b.error)}; }
@@ -76,6 +80,9 @@ class ApproximateArithmetic {
       arguments[i] = x[i].value;
       error += std::isnan(off) ? (std::isfinite(result) ? kUnbounded : 0) : off;
     }
+    static constexpr const Function* kExact[] = {&functions::abs, &functions::sign, &functions::floor, &functions::ceil,
+                                                 &functions::round_even};
+    if (std::find(std::begin(kExact), std::end(kExact), &f) != std::end(kExact)) return {result, error};
     return {result, error + kFunctionRoundings * rounding_ * finite(result)};
   }
   bool test(const Function& f, const Value* x) const {
@@ -111,7 +118,12 @@ class ApproximateArithmetic {
  private:
   static constexpr double kUnbounded = std::numeric_limits<double>::infinity();
   static double finite(double v) { return std::isfinite(v) ? std::fabs(v) : 0; }
-  Value rounded(double value, double error) const { return {value, error + kRoundings * rounding_ * finite(value)}; }
+  // Floats add and multiply whole numbers exactly, as long as they are not large.
+  static bool is_exact(double value) { return std::fabs(value) <= 0x1p24 && value == std::trunc(value); }
+  Value rounded(double value, double error) const {
+    if (error == 0 && is_exact(value)) return {value};
+    return {value, error + kRoundings * rounding_ * finite(value)};
+  }
 
   DoubleArithmetic exact_;
   double rounding_;

@@ -52,7 +52,7 @@ KernelCheck::KernelCheck(const Plan& plan, const CheckExtent& extent, std::uint6
     if (v.pixel_stride == 0 && !v.copy) first_place_[v.value] = static_cast<int>(n);
     if (written_[v.storage] >= 0) to_check_[written_[v.storage]].push_back(n);
   }
-  for (const Step& step : plan.steps) counts_.steps += !step.outputs.empty();
+  for (const std::vector<std::size_t>& results : to_check_) counts_.steps += !results.empty();
 }
 
 KernelCheck::Place KernelCheck::place_of(const PlannedValue& value) const {

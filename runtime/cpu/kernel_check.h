@@ -28,6 +28,8 @@ class KernelCheck {
 
   void after(std::size_t step, std::span<std::byte* const> addresses);
 
+  // Has the step a result to compare? What only packs operands has none.
+  bool has_result(std::size_t step) const { return !to_check_[step].empty(); }
   const std::vector<KernelFault>& faults() const { return faults_; }
   const CheckedKernels& counts() const { return counts_; }
 

@@ -76,7 +76,7 @@ class Sweep {
       count.cases += sources.insert(source).second;
       ++count.steps;
       count.elements += check.counts().elements - before.elements;
-      count.unchecked += check.counts().checked == before.checked;
+      count.unchecked += check.has_result(step) && check.counts().checked == before.checked;
     });
     if (options_.verbose) std::cout << "seed " << seed << " (" << c.family << "): " << check.counts().elements << " elements\n";
     for (const cpu::KernelFault& fault : check.faults()) {
