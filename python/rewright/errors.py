@@ -153,7 +153,7 @@ class SessionMissingError(MissingError, EPFail, Fail):
     """A device, memory or a library is missing for a session."""
 
 
-class ArgumentError(BadInputError, InvalidArgument):
+class ArgumentError(BadInputError, InvalidArgument, Fail):
     """An input or an output does not fit the model."""
 
 
