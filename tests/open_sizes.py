@@ -4,7 +4,7 @@ import numpy
 import onnx
 import onnxruntime
 
-from program import ProgramTest, main
+from program import ProgramTest, main, tensor
 
 # The idioms of exporters: a mask of ones, an expansion whose shape may say -1, a cut at a computed size.
 IDIOMS = """(float[b, n, 12] x) => (float[b, n, 12] y, int64[2] s) <float w = {2.0}> {
@@ -34,8 +34,7 @@ IDIOMS = """(float[b, n, 12] x) => (float[b, n, 12] y, int64[2] s) <float w = {2
   y = Div(doubled, w)
 }"""
 # Its weights say how many features there are, and its window how long the signal is at least.
-DEMANDING = """(float[b, features] x, float[b, 1, length] z) => (float[b, 4] y, float[b, 1, frames] w)
-  <float[9, 4] a, float[1, 1, 10] k> {
+DEMANDING = """(float[b, features] x, float[b, 1, length] z) => (float[b, 4] y, float[b, 1, frames] w) {
   t = MatMul(x, a)
   u = Relu(t)
   y = Relu(u)
@@ -71,8 +70,8 @@ class OpenSizes(ProgramTest):
     def test_sizes_are_chosen_that_the_model_accepts(self):
         model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> agraph {DEMANDING}')
         random = numpy.random.default_rng(0)
-        for tensor in model.graph.initializer:
-            tensor.CopyFrom(onnx.numpy_helper.from_array(random.normal(size=tuple(tensor.dims)).astype("float32"), tensor.name))
+        for name, sizes in {"a": (9, 4), "k": (1, 1, 10)}.items():
+            model.graph.initializer.append(tensor(name, random.normal(size=sizes).astype("float32")))
         onnx.save(model, self.path("open.onnx"))
         for device in self.devices():
             facts = self.optimize_open("--device", device)
