@@ -113,7 +113,7 @@ TEST_CASE("weights are given in place of the model's, and written with it") {
   CHECK_THAT(failure(weighted_model(false), with("w", Tensor::from_reals(DataType::kDouble, {2}, std::vector<double>{1, 2}))),
              Contains("of type double"));
   CHECK_THAT(failure(weighted_model(false), with("w", floats({5, 6}), true)), Contains("has its data itself"));
-  CHECK_THAT(failure(weighted_model(true), with("other", floats({5, 6}), true)), Contains("which the model does not have"));
+  CHECK_THAT(failure(weighted_model(false), with("other", floats({5, 6}), true)), Contains("which the model does not have"));
 }
 
 TEST_CASE("files beside a model are given in memory") {
