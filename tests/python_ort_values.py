@@ -9,7 +9,7 @@ from python_testing import main, model_of, one_node, value  # says where the pac
 import ml_dtypes
 import numpy
 import onnxruntime
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.capi import onnxruntime_pybind11_state as their_state
 from python_comparing import BOTH, CPU, outcome, Same
 
@@ -220,6 +220,28 @@ class Sparse(Same):
                 return int(made.format()), made.values().tolist(), view.inner().tolist(), view.outer().tolist()
 
             self.check(facts)
+
+    def test_outputs(self):
+        """A sparse weight that is an output comes out as one."""
+        weight = helper.make_sparse_tensor(
+            numpy_helper.from_array(numpy.array([1.5, 2.5, 3.5], numpy.float32), "w"),
+            numpy_helper.from_array(numpy.array([3, 5, 15]), "where"), [4, 8],
+        )  # fmt: skip
+        node = helper.make_node("Neg", ["x"], ["y"])
+        graph = helper.make_graph([node], "sparse", [value("x", 1, [2])], [value("y", 1, [2]), helper.make_sparse_tensor_value_info("w", 1, [4, 8])], sparse_initializer=[weight])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+
+        def facts(package, names):
+            session, x = package.InferenceSession(model, **CPU), numpy.ones(2, numpy.float32)
+            result = session.run(names, {"x": x})[-1]
+            held = session.run_with_ort_values(names, {"x": package.OrtValue.ortvalue_from_numpy(x)})[-1]
+            return (
+                result.values().tolist(), result.get_coo_data().indices().tolist(), result.dense_shape(), result.data_type(),
+                held.is_sparse_tensor(), held.data_type(), held.shape(), held.as_sparse_tensor().values().tolist(),
+            )  # fmt: skip
+
+        for names in (None, ["y", "w"], ["w"]):
+            self.check(lambda package: facts(package, names))
 
     def test_other_kinds(self):
         for read in (

@@ -14,6 +14,7 @@ from .devices import OrtAllocatorType, OrtMemoryInfo, OrtMemType, get_ep_devices
 from .errors import ArgumentError, Error, LoadCancelledError, MissingError, UnwritableError, UsageError
 from .providers import CPU, CUDA
 from .session_options import SessionOptions
+from .sparse import SparseTensor
 from .values import IOBinding, OrtValue
 
 NodeArg = _core.NodeArg
@@ -67,6 +68,9 @@ class InferenceSession(_core.Session):
             self._prepare(graph)
         self._made = {"started": started, "loaded": loaded, "ready": time.monotonic_ns()}
         self._profile_ended = not options.enable_profiling
+        self._sparse = {value.name for value in self.get_outputs() if value.type.startswith("sparse_tensor")}
+        if self._sparse:
+            self.run = self._run_sparse
         for warning in self.warnings():
             warnings.warn(warning, stacklevel=2)
 
@@ -167,6 +171,11 @@ class InferenceSession(_core.Session):
     def release_captured_graph(self, graph_annotation_id=0):
         """There is nothing to release by hand."""
 
+    def _run_sparse(self, output_names, input_feed, run_options=None):
+        results = super().run(output_names, input_feed, run_options)
+        names = output_names or [value.name for value in self.get_outputs()]
+        return [SparseTensor.of_dense(result) if name in self._sparse else result for name, result in zip(names, results)]
+
     def run_async(self, output_names, input_feed, callback=None, user_data=None, run_options=None):
         """As run, in another thread.
 
@@ -219,7 +228,12 @@ class InferenceSession(_core.Session):
     def run_with_ort_values(self, output_names, input_dict_ort_values, run_options=None):
         """As run, from and to OrtValue."""
         values = {name: _plain(name, value) for name, value in input_dict_ort_values.items()}
-        return [OrtValue(value) for value in self.run_values(output_names, values, run_options)]
+        results = [OrtValue(value) for value in self.run_values(output_names, values, run_options)]
+        names = (output_names or [value.name for value in self.get_outputs()]) if self._sparse else ()
+        for i, name in enumerate(names):
+            if name in self._sparse:
+                results[i] = OrtValue(SparseTensor.of_dense(results[i].numpy()))
+        return results
 
     def run_with_ortvaluevector(self, run_options, feed_names, feeds, fetch_names, fetches, fetch_devices):
         """As run, from and to OrtValueVector (or lists of OrtValue). fetch_devices: an OrtDevice for each of the outputs."""

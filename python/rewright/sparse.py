@@ -1,4 +1,4 @@
-"""Sparse tensors, as containers: sessions take and return dense ones."""
+"""Sparse tensors. Sessions take dense ones, and return sparse ones where the model declares its output to be one."""
 
 import enum
 
@@ -60,6 +60,14 @@ class SparseTensor:
                 raise ValueKindError(f"positions of shape {indices.shape} do not fit {values.size} values")
             _check_range(indices, _product(shape))
         return SparseTensor(OrtSparseFormat.ORT_SPARSE_COO, shape, values, SparseCooView(indices))
+
+    @staticmethod
+    def of_dense(array):
+        """Of an array, by the positions of what is not 0, counted row by row."""
+        import numpy
+
+        where = numpy.flatnonzero(array != ("" if array.dtype.hasobject else 0))
+        return SparseTensor(OrtSparseFormat.ORT_SPARSE_COO, list(array.shape), array.ravel()[where], SparseCooView(where))
 
     @staticmethod
     def sparse_csr_from_numpy(dense_shape, values, inner_indices, outer_indices, ort_device):
