@@ -45,7 +45,7 @@ class Sweep {
         try_case(seed);
       } catch (const Error& error) {
         ++failures_;
-        std::cout << "seed " << seed << ": " << error.what() << "\n";
+        std::cout << "seed " << seed << ": " << error.what() << std::endl;
       }
     }
     print(done, seconds());
@@ -82,7 +82,7 @@ class Sweep {
     for (const cpu::KernelFault& fault : check.faults()) {
       ++failures_;
       std::cout << "seed " << seed << " (" << c.family << ", " << options.threads << " threads, " << cpu::name(options.isa)
-                << "): " << fault.message << "\n";
+                << "): " << fault.message << std::endl;
     }
   }
 
