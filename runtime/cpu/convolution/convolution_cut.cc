@@ -45,7 +45,7 @@ std::optional<ConvolutionCut> ConvolutionCut::make(const ConvolutionShape& shape
   }
   const std::int64_t all = pictures * cut.y_rows_;
   std::int64_t count = options.threads > 1 ? cut.useful_pieces(options, all, whole.weights.get_size()) : 1;
-  if (whole.bare) count = std::max(count, cut.pieces_in_cache(options, all, whole.weights.get_size()));
+  if (whole.bare && options.threads <= 1) count = cut.pieces_in_cache(all, whole.weights.get_size());
   if (count < 2) return none;
   // The library may have no common packing of the weights for parts of several sizes.
   std::int64_t equal = count;
@@ -54,7 +54,10 @@ std::optional<ConvolutionCut> ConvolutionCut::make(const ConvolutionShape& shape
     if (number < 2) break;
     cut.divide(number, pictures);
     if (cut.shapes_.size() < 2) return none;
-    if (cut.describe_parts(whole)) return cut;
+    if (!cut.describe_parts(whole)) continue;
+    const auto by_another = [&](const ConvolutionPrimitive& part) { return part.name != whole.name; };
+    if (options.threads <= 1 && std::any_of(cut.primitives_.begin(), cut.primitives_.end(), by_another)) return none;
+    return cut;
   }
   if (shape.transposed) return none;
   return std::nullopt;
@@ -143,14 +146,15 @@ bool ConvolutionCut::is_of_pixels() const {
          all(shape_.pads_end, 0);
 }
 
-// What a second primitive does with the result it finds in the second-level cache, if pieces are small enough.
-std::int64_t ConvolutionCut::pieces_in_cache(const PlanOptions& options, std::int64_t rows, std::size_t weight_bytes) const {
+// What a second primitive does with the result it finds in the second-level cache, if pieces are small enough. They begin where
+// the rows of the picture do: others have other kernels.
+std::int64_t ConvolutionCut::pieces_in_cache(std::int64_t rows, std::size_t weight_bytes) const {
   constexpr std::int64_t kNearResult = 256 << 10;  // bytes
   if (weight_bytes > kNearWeights / 2) return 1;
-  const std::int64_t threads = options.threads;
-  const std::int64_t bytes = element_count(shape_.y) * static_cast<std::int64_t>(sizeof(float));
-  const std::int64_t pieces = (bytes / kNearResult + threads - 1) / threads * threads;
-  return std::clamp<std::int64_t>(pieces, 1, rows);
+  const std::int64_t least = element_count(shape_.y) * static_cast<std::int64_t>(sizeof(float)) / kNearResult;
+  for (std::int64_t pieces = std::max<std::int64_t>(least, 2); pieces <= 2 * least; ++pieces)
+    if (rows % pieces == 0 && rows / pieces % shape_.strides[0] == 0 && y_rows_ % (rows / pieces) == 0) return pieces;
+  return 1;
 }
 
 // Each piece costs the library's calls, and reads all weights again. Where these come from afar, or serve few pixels, or

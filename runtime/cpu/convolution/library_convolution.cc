@@ -84,29 +84,29 @@ std::optional<ConvolutionShape> read_convolution(const Planner& planner, const N
 
 namespace {
 
-// oneDNN 3.2's kernel for transposed convolutions with strides adds the bias and applies what follows once for every block of
-// input channels, on AVX2 and AVX-512 alike. Its sums are right.
-bool repeats_its_epilogue(const ConvolutionShape& s, std::string_view name) {
+// oneDNN 3.2's kernel for transposed convolutions with strides ("brg_conv") adds the bias and applies what follows once for
+// every block of input channels, on AVX2 and AVX-512 alike; its sums are right. Its gradients of convolutions ("conv:any") do
+// what follows in plain loops, which takes longer than the sums.
+bool does_sums_alone(const ConvolutionShape& s, std::string_view name) {
   const bool strided = std::any_of(s.strides.begin(), s.strides.end(), [](std::int64_t step) { return step > 1; });
-  return s.transposed && (strided || name.find("strided") != name.npos) && name.find("brg") != name.npos;
+  return strided || name.find("strided") != name.npos || !name.starts_with("brg_conv");
 }
 
 template <class Description>
 ConvolutionPrimitive described_by(const ConvolutionShape& s, const memory::desc& source, const memory::desc& weights,
                                   const memory::desc& bias, const memory::desc& result, const dnnl::primitive_attr& attributes,
-                                  dnnl::algorithm algorithm, bool& repeats) {
+                                  dnnl::algorithm algorithm) {
   const Description d(dnnl_engine(), dnnl::prop_kind::forward_inference, algorithm, source, weights, bias, result, s.strides,
                       s.dilations, s.pads_begin, s.pads_end, attributes);
   const std::string_view name = d.impl_info_str();
   const bool reference = name.find("ref") != name.npos, slow = reference || name.find("gemm") != name.npos;
-  repeats = repeats_its_epilogue(s, name);
   const dnnl::primitive primitive = [&]() -> dnnl::primitive {
     if constexpr (std::is_same_v<Description, dnnl::deconvolution_forward::primitive_desc>)
       return dnnl::deconvolution_forward(d);
     else
       return dnnl::convolution_forward(d);
   }();
-  return {primitive, d.src_desc(), d.weights_desc(), d.dst_desc(), d.scratchpad_desc(), reference, slow};
+  return {primitive, d.src_desc(), d.weights_desc(), d.dst_desc(), d.scratchpad_desc(), std::string(name), reference, slow};
 }
 
 }  // namespace
@@ -117,16 +117,21 @@ ConvolutionPrimitive describe_convolution(const ConvolutionShape& s, const memor
   dnnl::primitive_attr attributes = user_scratchpad();
   const bool more = epilogue != nullptr && !epilogue->operations().empty();
   if (more) attributes.set_post_ops(epilogue->post_ops(std::vector<memory::desc>(epilogue->additions().size(), result)));
-  bool repeats = false;
   if (!s.transposed)
     return described_by<dnnl::convolution_forward::primitive_desc>(s, source, weights, b, result, attributes,
-                                                                   dnnl::algorithm::convolution_direct, repeats);
+                                                                   dnnl::algorithm::convolution_direct);
   const auto transposed = [&](const memory::desc& with_bias, const dnnl::primitive_attr& with) {
     return described_by<dnnl::deconvolution_forward::primitive_desc>(s, source, weights, with_bias, result, with,
-                                                                     dnnl::algorithm::deconvolution_direct, repeats);
+                                                                     dnnl::algorithm::deconvolution_direct);
   };
   ConvolutionPrimitive whole = transposed(b, attributes);
-  if (!repeats || !(bias || more)) return whole;
+  if (!(bias || more) || !does_sums_alone(s, whole.name)) return whole;
+  const std::optional<Layout> layout = layout_of(whole.result, s.y);
+  const bool alike = s.y[1] == 1 || element_count(std::span(s.y).subspan(2)) == 1;  // plain and with channels last
+  if (!layout || !(layout->channels_last() || (alike && layout->plain()))) {
+    if (!whole.name.starts_with("brg_conv")) return whole;
+    throw dnnl::error(dnnl_unimplemented, "a transposed convolution that does what follows in another layout");
+  }
   ConvolutionPrimitive bare = transposed(memory::desc(), user_scratchpad());
   bare.bare = true;
   return bare;
@@ -225,7 +230,6 @@ ConvolutionPrimitive choose_convolution(const ConvolutionShape& shape, bool bias
     try {
       ConvolutionPrimitive p = describe_convolution(shape, x, any_weights, bias, y, epilogue);
       if (!layout_of(p.source, shape.x) || !layout_of(p.result, shape.y)) continue;
-      if (p.bare && !layout_of(p.result, shape.y)->channels_last()) continue;
       if (!p.reference) return p;
       if (!found) found = std::move(p);
     } catch (const dnnl::error&) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "runtime/cpu/convolution/convolution_parts.h"
@@ -29,6 +30,7 @@ std::optional<ConvolutionShape> read_convolution(const Planner& planner, const N
 struct ConvolutionPrimitive {
   dnnl::primitive primitive;
   dnnl::memory::desc source, weights, result, scratchpad;
+  std::string name;        // the library's
   bool reference = false;  // oneDNN has plain loops for this only
   bool slow = false;       // these, or products of rearranged copies of the picture
   bool bare = false;       // adds no bias and does nothing that follows: a second primitive has to
@@ -70,7 +72,7 @@ class ConvolutionCut {
   void divide(std::int64_t count, std::int64_t pictures);
   bool describe_parts(const ConvolutionPrimitive& whole);
   bool is_of_pixels() const;
-  std::int64_t pieces_in_cache(const PlanOptions& options, std::int64_t rows, std::size_t weight_bytes) const;
+  std::int64_t pieces_in_cache(std::int64_t rows, std::size_t weight_bytes) const;
   std::int64_t useful_pieces(const PlanOptions& options, std::int64_t rows, std::size_t weight_bytes) const;
 
   ConvolutionShape shape_;
