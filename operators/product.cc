@@ -126,7 +126,9 @@ struct Gemm {
 
 // Sums of products by an equation such as "bij,bjk->bik": letters name axes, those that the result does not name are summed
 // over;
-// "..." stands for leading axes, which broadcast. Without "->" the result has the letters that stand once, in order.
+// "..." stands for leading axes, which broadcast. So do axes of size 1 of a letter, as in NumPy, PyTorch and ONNX Runtime.
+// Without
+// "->" the result has the letters that stand once, in order.
 struct Einsum {
   static constexpr std::string_view kName = "Einsum";
   static constexpr InputCount kInputs{1, kVariadic};
@@ -191,7 +193,11 @@ struct Einsum {
         }
         const Index& size = x.size(axis++);
         const auto [at, is_new] = sizes.emplace(c, size);
-        if (!is_new) d.require(equal(at->second, size), [&] { return std::string("axes '") + c + "' have different sizes"; });
+        if (is_new || size.constant() == 1) continue;
+        if (at->second.constant() == 1)
+          at->second = size;
+        else
+          d.require(equal(at->second, size), [&] { return std::string("axes '") + c + "' have different sizes"; });
       }
     }
     const Indices batch = broadcast_shapes(d, leading);
@@ -227,7 +233,7 @@ struct Einsum {
         if (sums_dots) dots.assign(s.begin() + static_cast<std::ptrdiff_t>(summed.size()), s.end());
         Element result;
         for (std::size_t n = 0; n < in.count(); ++n) {
-          const Element e = in[n](position_in(in[n], t.operands[n], at, dots));
+          const Element e = in[n](position_in(in[n], t.operands[n], sizes, at, dots));
           result = result ? result * e : e;
         }
         return result;
@@ -253,12 +259,14 @@ struct Einsum {
     });
     return x.rank() - letters;
   }
-  // Of the ellipsis the last axes are the operand's; those of size 1 broadcast.
-  static Indices position_in(const Operand& x, const std::string& part, const std::map<char, Index>& at, const Indices& dots) {
+  // Of the ellipsis the last axes are the operand's. What has size 1 broadcasts.
+  static Indices position_in(const Operand& x, const std::string& part, const std::map<char, Index>& sizes,
+                             const std::map<char, Index>& at, const Indices& dots) {
     Indices position;
     for (const char c : part) {
       if (c != '.') {
-        position.push_back(at.at(c));
+        const bool is_broadcast = x.size(position.size()).constant() == 1 && sizes.at(c).constant() != 1;
+        position.push_back(is_broadcast ? Index(0) : at.at(c));
         continue;
       }
       const std::size_t count = x.rank() - (part.size() - 1);

@@ -70,6 +70,24 @@ TEST_CASE("Gemm says what does not fit") {
         "alpha and beta must be integers for int64 elements");
 }
 
+TEST_CASE("Einsum broadcasts axes of size 1 that have a letter") {
+  std::mt19937 random(4);
+  const Tensor wide = random_tensor({3, 4}, random);
+  for (const Sizes& sizes : {Sizes{1, 5}, Sizes{4, 5}, Sizes{4, 1}, Sizes{1, 1}}) {
+    const Tensor y = random_tensor(sizes, random);
+    const Tensor whole = evaluate("Expand", {y}, {{"shape", Indices{4, 5}}})[0];
+    const Tensor product = evaluate("Einsum", {wide, y}, {{"equation", std::string("ij,jk->ik")}})[0];
+    CHECK(product.sizes() == Sizes{3, sizes[1]});
+    const Tensor expected = evaluate("MatMul", {wide, whole})[0];
+    for (std::int64_t i = 0; i < 3; ++i)
+      for (std::int64_t k = 0; k < sizes[1]; ++k)
+        CHECK(product.reals()[static_cast<std::size_t>(i * sizes[1] + k)] ==
+              Approx(expected.reals()[static_cast<std::size_t>(i * 5 + k)]));
+  }
+  CHECK_THROWS_WITH(evaluate("Einsum", {wide, wide}, {{"equation", std::string("ij,jk->ik")}}),
+                    Catch::Contains("axes 'j' have different sizes"));
+}
+
 TEST_CASE("Einsum sums over an ellipsis that its result does not have") {
   std::mt19937 random(5);
   const Tensor x = random_tensor({2, 3, 4}, random), y = random_tensor({3, 1}, random);
