@@ -111,7 +111,7 @@ Counted apart: models with operators of com.microsoft, with maps (ZipMap) and wi
 
 {table(rows)}
 
-## Other than ONNX Runtime's, and as ONNX's reference implementation computes them
+## Other than ONNX Runtime's, and as a reference computes them
 
 {listed(rows, "as reference")}
 ## Differs
