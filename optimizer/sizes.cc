@@ -14,8 +14,9 @@ namespace rewright {
 
 namespace {
 
-// Images and sounds are made smaller by powers of two.
-constexpr std::array<std::int64_t, 9> kUsualSizes = {1, 16, 32, 64, 128, 224, 256, 320, 16000};
+// In the order in which they are tried. At 1 much is not told from its absence; images and sounds are made smaller by powers of
+// two.
+constexpr std::array<std::int64_t, 9> kUsualSizes = {16, 1, 32, 64, 128, 224, 256, 320, 16000};
 constexpr double kMostElements = 1 << 28;  // of a tensor: larger ones are not worth trying
 constexpr std::size_t kMostChoices = 6;
 

@@ -20,8 +20,8 @@ std::vector<std::string> open_sizes(const Graph& graph, const NamedSizes& given)
 
 // `given`, and a size for every other named size of the graph's inputs, chosen so that every operator is well-typed: what the
 // operators demand (the rows of a product's weights, sizes that are split or joined, windows that must fit) is solved for, and
-// the rest is 1 for first axes and for all others the least of 1 and some usual sizes that fits. The first is to be taken; the
-// others, larger ones, are for models that do not run at it. `given` alone if nothing was found.
+// the rest is 1 for first axes and for all others 16, or another usual size if that does not fit. The first is to be taken; the
+// others are for models that do not run at it. `given` alone if nothing was found.
 std::vector<NamedSizes> fitting_sizes(const Graph& graph, const NamedSizes& given);
 
 // The first of them at which the device executes the graph on random inputs, or does not end; the first of all if there is

@@ -29,10 +29,10 @@ NamedSizes first_choice(const Graph& graph, const NamedSizes& given) { return fi
 }  // namespace
 
 TEST_CASE("sizes that are left open are taken as the operators need them") {
-  CHECK(first_choice(network(1), {}) == NamedSizes{{"N", 1}, {"H", 1}, {"W", 1}});
-  CHECK(first_choice(network(16), {}) == NamedSizes{{"N", 1}, {"H", 1}, {"W", 16}});
-  CHECK(first_choice(network(9), {{"N", 3}}) == NamedSizes{{"N", 3}, {"H", 1}, {"W", 9}});
-  CHECK(first_choice(network(9), {{"W", 9}, {"N", 3}}) == NamedSizes{{"N", 3}, {"H", 1}, {"W", 9}});
+  CHECK(first_choice(network(1), {}) == NamedSizes{{"N", 1}, {"H", 16}, {"W", 1}});
+  CHECK(first_choice(network(16), {}) == NamedSizes{{"N", 1}, {"H", 16}, {"W", 16}});
+  CHECK(first_choice(network(9), {{"N", 3}}) == NamedSizes{{"N", 3}, {"H", 16}, {"W", 9}});
+  CHECK(first_choice(network(9), {{"W", 9}, {"N", 3}}) == NamedSizes{{"N", 3}, {"H", 16}, {"W", 9}});
   CHECK(first_choice(network(9), {{"W", 8}}) == NamedSizes{{"W", 8}});  // nothing fits
 }
 
