@@ -113,13 +113,15 @@ def _rules_in_files(options):
 
 
 def _faults(facts):
-    """Lines about what was left out, or not done, since it could not be seen to compute the same."""
+    """Lines about what was left out, or not done, since it could not be seen to compute the same, or may be asked otherwise."""
     check = facts["check"]
     for fault in check["differs"]:
         shown = f"; {fault['file']} shows it, please report it" if fault["file"] else ""
         yield f"{fault['what']} changed the model's results, which is a fault of rewright: it was left out{shown}"
     if not facts["changed"] and check["runs"] == 0 and facts["outcome"].startswith("the given graph"):
         yield f"{facts['outcome']} ({check['reason']})"
+    if facts["kept_inputs"]:
+        yield f"{len(facts['kept_inputs'])} weights are inputs as well, which a caller may give: they were not folded (fix_inputs=True makes constants of them)"
 
 
 def _optimize(model, output, certificate, report, progress, options, stop):
