@@ -72,6 +72,13 @@ class Values(Same):
     def test_devices_of_values(self):
         for name in ("cpu", "elsewhere"):
             self.check(lambda package: package.OrtValue.ortvalue_from_numpy(X, name).device_name())
+        if "CUDAExecutionProvider" not in {*rewright.get_available_providers(), *onnxruntime.get_available_providers()}:
+            self.check(lambda package: package.OrtValue.ortvalue_from_numpy(X, "cuda", 0))
+            self.check(lambda package: package.OrtValue.ortvalue_from_shape_and_type([2], numpy.float32, "cuda", 0))
+        for state in (their_state, our_state):  # the inner classes, by an OrtDevice
+            device = state.OrtDevice(state.OrtDevice.cpu(), state.OrtDevice.default_memory(), 0)
+            made = state.OrtValue.ortvalue_from_numpy(X, device)
+            self.assertEqual((made.device_name().lower(), made.numpy().tolist()), ("cpu", X.tolist()))
 
     def test_update_inplace(self):
         for data in (X + 1, (X + 1).reshape(8, 4), (X + 1).ravel(), (X + 1).reshape(8, 4).T, X[:1], [1]):

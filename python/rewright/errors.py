@@ -209,6 +209,10 @@ class UnwritableError(MissingError, InvalidArgument):
     """A file that a session is to write cannot be written."""
 
 
+class NoDeviceError(MissingError, RuntimeError):
+    """There is no such device here to have a value in its memory."""
+
+
 class ModelTypeError(UsageError, TypeError):
     """A model cannot be of such a type."""
 

@@ -3,13 +3,25 @@
 import collections
 
 from ._native import _core
-from .errors import BadInputError, BindingError, OptionError, UnsupportedError, UsageError, ValueKindError
+from .devices import OrtDevice
+from .errors import BadInputError, BindingError, MissingError, NoDeviceError, OptionError, UnsupportedError, UsageError, ValueKindError
 
 
 def _gpu(device_type, device_id):
-    """The number of a GPU, or None for the CPU's memory."""
+    """The number of a GPU, or None for the CPU's memory. device_type: a name, or an OrtDevice, which has a number itself."""
+    if isinstance(device_type, OrtDevice):
+        device_id = device_type.device_id()
+        device_type = "cpu" if device_type.device_type() == OrtDevice.cpu() else "cuda"
     name = str(device_type).lower()
     return _core.gpu_of_memory(f"cuda:{int(device_id)}" if name in ("cuda", "gpu") else name)
+
+
+def _placed(value, gpu):
+    """The same in the memory of a GPU, if one is meant."""
+    try:
+        return value if gpu is None else value.on_gpu(gpu)
+    except MissingError as error:
+        raise NoDeviceError(error.text, error.where, error.hint) from None
 
 
 def _dtype(element_type):
@@ -25,7 +37,7 @@ def _dtype(element_type):
 class OrtValue:
     """A tensor in the CPU's memory or a GPU's; a sequence; a sparse tensor; or nothing. Made by the functions here, or by a session.
 
-    device_type: "cpu" or "cuda"; device_id: which of the GPUs. vendor_id: for ONNX Runtime's sake.
+    device_type: "cpu" or "cuda", or an OrtDevice; device_id: which of the GPUs. vendor_id: for ONNX Runtime's sake.
     """
 
     def __init__(self, value):
@@ -40,7 +52,7 @@ class OrtValue:
         """The value of an array: the array itself, or a copy in the memory of a GPU."""
         gpu = _gpu(device_type, device_id)
         value = _core.Value.of(numpy_obj)
-        return cls(value if gpu is None else value.on_gpu(gpu))
+        return cls(_placed(value, gpu))
 
     @classmethod
     def ortvalue_from_numpy_with_onnx_type(cls, data, onnx_element_type):
@@ -60,7 +72,7 @@ class OrtValue:
             device_type, device_id = ("cuda" if memory_info.name.lower() == "cuda" else "cpu"), memory_info.device_id
         gpu = _gpu(device_type, device_id)
         value = _core.Value.zeros(list(shape), _dtype(element_type))
-        return cls(value if gpu is None else value.on_gpu(gpu))
+        return cls(_placed(value, gpu))
 
     @classmethod
     def ort_value_from_sparse_tensor(cls, sparse_tensor):
@@ -103,6 +115,8 @@ class OrtValue:
 
     def _get_c_value(self):
         return self
+
+    _ortvalue = property(_get_c_value)  # by which programs reach what ONNX Runtime has inside: here it is the same
 
     def __dlpack__(self, *, stream=None, **arguments):
         """The value's own memory, as DLPack hands it over: (1, 0) is the CPU's, (2, N) that of GPU N (__dlpack_device__).
