@@ -93,14 +93,18 @@ void run_batched_scan(Call& call) {
     std::vector<Datum> states;
     std::vector<ScanInput> inputs;
     for (std::size_t i = 1; i < count; ++i) {
-      const Tensor part = entry_of(call.tensor(i), 0, checked_index(b, call.tensor(i).sizes().at(0)));
+      if (call.tensor(i).sizes().empty())
+        throw Error(ErrorCode::kBadInput, "input " + std::to_string(i) + " has no batch axis");
+      const Tensor part = entry_of(call.tensor(i), 0, checked_index(b, call.tensor(i).sizes()[0]));
       if (i < count - scanned)
         states.emplace_back(part);
       else
         inputs.push_back({part, 0, inputs.size() < directions.size() && directions[inputs.size()] != 0});
     }
     const std::int64_t whole = common_length(inputs);
-    const std::int64_t length = call.has_input(0) ? call.integers(0).at(static_cast<std::size_t>(b)) : whole;
+    const std::vector<std::int64_t> lengths = call.has_input(0) ? call.integers(0) : std::vector<std::int64_t>();
+    if (call.has_input(0) && b >= std::ssize(lengths)) throw Error(ErrorCode::kBadInput, "a sequence's length is missing");
+    const std::int64_t length = call.has_input(0) ? lengths[static_cast<std::size_t>(b)] : whole;
     if (length < 0 || length > whole) throw Error(ErrorCode::kBadInput, "a sequence's length is wrong");
     const std::vector<Datum> one = scan(call, std::move(states), inputs, length, {}, {});
     results.resize(one.size());

@@ -28,6 +28,11 @@ std::int64_t add(std::int64_t a, std::int64_t b) {
   if (__builtin_add_overflow(a, b, &r)) throw_overflow();
   return r;
 }
+std::int64_t subtract(std::int64_t a, std::int64_t b) {  // the least number has no negative
+  std::int64_t r;
+  if (__builtin_sub_overflow(a, b, &r)) throw_overflow();
+  return r;
+}
 std::int64_t multiply(std::int64_t a, std::int64_t b) {
   std::int64_t r;
   if (__builtin_mul_overflow(a, b, &r)) throw_overflow();
@@ -181,8 +186,8 @@ Index operator+(const Index& a, const Index& b) {
 }
 
 Index operator-(const Index& a, const Index& b) {
-  if (a.is_constant() && b.is_constant()) return add(a.value_, multiply(b.value_, -1));
-  return IndexAccess::make(merge(monomials(a), monomials(b), -1), add(a.value_, multiply(b.value_, -1)));
+  if (a.is_constant() && b.is_constant()) return subtract(a.value_, b.value_);
+  return IndexAccess::make(merge(monomials(a), monomials(b), -1), subtract(a.value_, b.value_));
 }
 
 Index operator*(const Index& a, const Index& b) {

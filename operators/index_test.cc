@@ -71,6 +71,13 @@ TEST_CASE("equal polynomials are equal, whatever the order they were built in") 
   CHECK((n - n).constant() == 0);
 }
 
+TEST_CASE("the least number is taken from others") {
+  const std::int64_t least = std::numeric_limits<std::int64_t>::min();
+  CHECK(Index(least + 3) - Index(least) == Index(3));
+  CHECK(Index::symbol("n") + Index(least) - Index(least) == Index::symbol("n"));
+  CHECK_THROWS_AS(Index(0) - Index(least), Error);
+}
+
 TEST_CASE("division takes out what divides exactly") {
   const Index n = Index::symbol("N"), m = Index::symbol("M");
   CHECK(floor_div(n * m + m, m) == n + 1);

@@ -57,7 +57,8 @@ class Follower {
       }
       flat = flat * *size + *i;
     }
-    return contents_[k]->at(static_cast<std::size_t>(flat));
+    if (flat >= static_cast<std::int64_t>(contents_[k]->size())) throw Unknown{};
+    return (*contents_[k])[static_cast<std::size_t>(flat)];
   }
 
   Index evaluate(const Element& e) {
