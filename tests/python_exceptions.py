@@ -114,6 +114,20 @@ class Exceptions(unittest.TestCase):
                 with self.subTest(what), self.assertRaises(TypeError):
                     sessions[package].run(*arguments)
 
+    def test_sequences_and_optionals(self):
+        sequence = helper.make_tensor_sequence_value_info("s", 1, None)
+        node = helper.make_node("SequenceInsert", ["s", "x"], ["t"])
+        model = model_of([node], [sequence, value("x", 1, [2])], [helper.make_tensor_sequence_value_info("t", 1, None)]).SerializeToString()
+        x = numpy.ones(2, numpy.float32)
+        for what, given in {"elements of another type": [x, numpy.ones(2, numpy.int64)], "a tensor": x}.items():
+            self.check(what, lambda package: package.InferenceSession(model, **CPU).run(None, {"s": given, "x": x}))
+        optional = helper.make_value_info("x", helper.make_optional_type_proto(helper.make_tensor_type_proto(1, [2])))
+        model = model_of([helper.make_node("OptionalHasElement", ["x"], ["y"])], [optional], [value("y", TensorProto.BOOL, [])]).SerializeToString()
+        for package in (onnxruntime, rewright):
+            session = package.InferenceSession(model, **CPU)
+            for feeds, expected in (({"x": x}, True), ({"x": None}, False), ({}, False)):
+                self.assertEqual(bool(session.run(None, feeds)[0]), expected)
+
     def test_runs(self):
         x = numpy.arange(4, dtype=numpy.float32)
         for operator, other, second in (

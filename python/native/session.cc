@@ -276,6 +276,10 @@ class PythonSession {
       PyObject* const value = PyDict_GetItemWithError(feeds.ptr(), input_names_[i].ptr());
       if (value == nullptr) {
         if (PyErr_Occurred()) throw nb::python_error();
+        if (inputs_[i].type.starts_with("optional(")) {
+          given.emplace_back();
+          continue;
+        }
         throw Error(ErrorCode::kBadInput, "is not given", "input \"" + inputs_[i].name + "\"",
                     "the model's inputs are " + joined(inputs_));
       }

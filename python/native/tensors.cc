@@ -213,7 +213,18 @@ std::string where_of(const Declaration& declared) {
 
 Datum sequence_of(nb::handle list, const Declaration& declared) {
   std::vector<Datum> elements;
-  for (const nb::handle element : list) elements.push_back(to_datum(element, declared));
+  // "seq(tensor(float))", or the like around it; empty: not known.
+  const std::size_t at = declared.type.find("tensor(");
+  const std::string type = at == std::string::npos ? "" : declared.type.substr(at, declared.type.find(')', at) + 1 - at);
+  for (const nb::handle element : list) {
+    elements.push_back(to_datum(element, declared));
+    const Datum& datum = elements.back();
+    if (type.empty() || datum.empty() || datum.is_sequence()) continue;
+    if (const std::string found = tensor_type_text(datum.tensor().type()); found != type)
+      throw SituatedError({ErrorCode::kBadInput, "has an element that is a " + found + ", the model asks for " + declared.type,
+                           where_of(declared)},
+                          "conversion");
+  }
   return Datum::sequence(std::move(elements));
 }
 
