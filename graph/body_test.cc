@@ -116,12 +116,12 @@ TEST_CASE("what a loop carries has a size in its body only if that stays the sam
   };
   CHECK(types("Neg(v)", "") == "float[2, 3]");
   CHECK(types("Neg(v)", "[2, 3]") == "float[2, 3]");
-  CHECK(types("Concat <axis = 0> (v, v)", "") == "float[v_0, 3]");
-  CHECK(types("Concat <axis = 0> (v, v)", "[2, 3]") == "float[v_0, 3]");
-  CHECK(types("Transpose(v)", "") == "float[v_0, v_1]");
-  CHECK(types("Flatten <axis = 0> (v)", "[?, ?]") == "float[v_0, v_1]");
+  CHECK(types("Concat <axis = 0> (v, v)", "") == "float[y.body.v_0, 3]");
+  CHECK(types("Concat <axis = 0> (v, v)", "[2, 3]") == "float[y.body.v_0, 3]");
+  CHECK(types("Transpose(v)", "") == "float[y.body.v_0, y.body.v_1]");
+  CHECK(types("Flatten <axis = 0> (v)", "[?, ?]") == "float[y.body.v_0, y.body.v_1]");
   CHECK(types("ReduceSum <keepdims = 0> (v)", "") == "unknown");
-  CHECK(types("Concat <axis = 0> (v, x)", "") == "float[v_0, 3]");
+  CHECK(types("Concat <axis = 0> (v, x)", "") == "float[y.body.v_0, 3]");
 }
 
 TEST_CASE("the entries that Scan gives to its body have no scanned axis") {

@@ -111,7 +111,7 @@ TEST_CASE("what is done with the size of one choice is not done with that of ano
 }
 
 TEST_CASE("outputs that one inference calls equal have one size") {
-  const Graph graph = import_unknown(R"(agraph (bool[N] x) => (int64[A] a, int64[B] b, int64[C] c, int64[D] d) {
+  const Graph graph = import_unknown(R"(agraph (bool[N] x) => (a, b, c, d) {
       a, b = local.places(x)
       c, d = local.places(x)
     }

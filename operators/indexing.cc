@@ -14,7 +14,10 @@ using Imported = std::optional<std::vector<OnnxValue>>;
 // An element of an index tensor as a position on an axis; negative ones count from the back.
 Index loaded(Element index, const Index& size) { return mod(Index::load(std::move(index)), size); }
 
-bool has_no_elements(const Indices& shape) { return std::find(shape.begin(), shape.end(), Index(0)) != shape.end(); }
+// Of an open shape nothing is sure: it may turn out to be empty.
+bool surely_has_elements(const Indices& shape) {
+  return std::all_of(shape.begin(), shape.end(), [](const Index& size) { return size.constant().value_or(0) > 0; });
+}
 
 // y[before..., j..., after...] = x[before..., indices[j...], after...]
 struct Gather {
@@ -36,7 +39,7 @@ struct Gather {
     Indices shape = x.shape();
     shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(along));
     shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(along), indices.shape().begin(), indices.shape().end());
-    d.require(has_no_elements(indices.shape()) || !(x.size(along) == Index(0)),
+    d.require(!surely_has_elements(indices.shape()) || !(x.size(along) == Index(0)),
               [&] { return "axis " + std::to_string(along) + " is empty, nothing to gather"; });
     d.output(x.type(), shape, [=](const Indices& i) {
       const auto begin = i.begin() + static_cast<std::ptrdiff_t>(along);
@@ -97,7 +100,7 @@ struct GatherElements {
           return "axis " + std::to_string(a) + " has size " + indices.size(a).to_string() + " in the indices and " +
                  x.size(a).to_string() + " in the data";
         });
-    d.require(has_no_elements(indices.shape()) || !(x.size(along) == Index(0)),
+    d.require(!surely_has_elements(indices.shape()) || !(x.size(along) == Index(0)),
               [&] { return "axis " + std::to_string(along) + " is empty, nothing to gather"; });
     d.output(x.type(), indices.shape(), [=](const Indices& i) {
       Indices at = i;
@@ -146,7 +149,7 @@ struct GatherND {
                indices.size(a).to_string() + " in the indices";
       });
     for (std::size_t k = 0; k < depth; ++k)
-      d.require(has_no_elements(indices.shape()) || !(x.size(batch + k) == Index(0)),
+      d.require(!surely_has_elements(indices.shape()) || !(x.size(batch + k) == Index(0)),
                 [&] { return "axis " + std::to_string(batch + k) + " is empty, nothing to gather"; });
     Indices shape(indices.shape().begin(), indices.shape().end() - 1);
     shape.insert(shape.end(), x.shape().begin() + batch_count + depth_count, x.shape().end());
@@ -156,7 +159,7 @@ struct GatherND {
       row.emplace_back(0);
       for (std::size_t k = 0; k < depth; ++k) {
         row.back() = k;
-        at.push_back(loaded(indices(row), x.size(batch + k)));
+        at.push_back(x.size(batch + k) == Index(0) ? Index(0) : loaded(indices(row), x.size(batch + k)));
       }
       at.insert(at.end(), rows_end, i.end());
       return x(at);
