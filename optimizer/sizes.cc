@@ -124,18 +124,10 @@ class Repair {
     NamedSizes best = sizes;
     Violations least = violations(sizes);
     for (int idle = 0; idle < kPatience && least.first && evaluations_ < kMostEvaluations; ++idle) {
-      const Condition* const violated = violations(sizes).first;
-      if (violated == nullptr) break;
-      std::optional<std::pair<Violations, NamedSizes>> next;
-      for (const std::string& name : names_.at(violated)) {
-        for (const std::int64_t value : candidates(*violated, name, sizes)) {
-          NamedSizes changed = sizes;
-          changed[name] = value;
-          if (visited.contains(changed)) continue;
-          const Violations left = violations(changed);
-          if (!next || left < next->first) next = {left, std::move(changed)};
-        }
-      }
+      const Violations now = violations(sizes);
+      if (now.first == nullptr) break;
+      auto next = best_change(*now.first, sizes, visited, kModest);
+      if (!next || !(next->first < now)) next = best_change(*now.first, sizes, visited, kMostSize);
       if (!next) break;
       sizes = std::move(next->second);
       visited.insert(sizes);
@@ -150,6 +142,24 @@ class Repair {
     const Condition* first = nullptr;
     bool operator<(const Violations& b) const { return std::pair(strict, better) < std::pair(b.strict, b.better); }
   };
+
+  // Larger sizes only where no other gains: they take memory and time.
+  static constexpr std::int64_t kModest = 1024, kMostSize = std::numeric_limits<std::int64_t>::max();
+
+  // A size in this condition, of at most `most`, and what is violated then.
+  std::optional<std::pair<Violations, NamedSizes>> best_change(const Condition& violated, const NamedSizes& sizes,
+                                                               const std::set<NamedSizes>& visited, std::int64_t most) const {
+    std::optional<std::pair<Violations, NamedSizes>> best;
+    for (const std::string& name : names_.at(&violated))
+      for (const std::int64_t value : candidates(violated, name, sizes)) {
+        NamedSizes changed = sizes;
+        changed[name] = value;
+        if (value > most || visited.contains(changed)) continue;
+        const Violations left = violations(changed);
+        if (!best || left < best->first) best = {left, std::move(changed)};
+      }
+    return best;
+  }
 
   void note(const Condition& condition) {
     std::set<std::string>& names = names_[&condition];
