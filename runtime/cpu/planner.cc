@@ -375,7 +375,7 @@ std::optional<Instead> Planner::instead(int node) const {
 
 // Says where values lie, and lets them stay there to the end unless that takes too much memory.
 void Planner::keep_values() {
-  constexpr std::size_t kMostBytes = std::size_t{4} << 30;
+  constexpr std::size_t kMostBytes = std::size_t{1} << 30;
   for (ValueId v = 0; v < graph_.value_count(); ++v)
     for (std::size_t p = 0; p < places_[v].size(); ++p)
       plan_.values.push_back({v, places_[v][p].second, places_[v][p].first, p > 0});
