@@ -191,7 +191,8 @@ Optimization run_optimization(const Graph& model, const OptimizationRequest& req
   const std::vector<NamedSizes> choices = fitting_sizes(graph, given);
   TimingOptions trial;
   trial.seed = options.seed, trial.cancel = options.cancel;
-  options.sizes = options.measure && options.time_graphs ? executable_sizes(graph, choices, *device, trial) : choices.front();
+  const bool is_run = options.measure && (options.time_graphs || options.check_runs > 0);
+  options.sizes = is_run ? executable_sizes(graph, choices, *device, trial) : choices.front();
   if (request.price) device = make_priced_device(request.price, std::move(device));
   // What the device cannot execute is checked on the CPU.
   const std::unique_ptr<Device> second =
