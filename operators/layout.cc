@@ -301,14 +301,15 @@ struct Expand {
   void fields(V&& v) {
     v("shape", shape);
   }
+  // Of two names for a size the one that is asked for: the operand's may turn out to be 1.
   void normalize(const Inputs& in) {
     Definition scratch(in);
-    shape = broadcast_shapes(scratch, {in[0].shape(), shape});
+    shape = broadcast_shapes(scratch, {shape, in[0].shape()});
   }
   Definition define(const Inputs& in) const {
     Definition d(in);
     const Operand& x = in[0];
-    d.output(x.type(), broadcast_shapes(d, {x.shape(), shape}), [=](const Indices& i) { return x.broadcast(i); });
+    d.output(x.type(), broadcast_shapes(d, {shape, x.shape()}), [=](const Indices& i) { return x.broadcast(i); });
     return d;
   }
 
