@@ -179,6 +179,15 @@ class WideIntegers(Case):
         for to in (TensorProto.INT64, TensorProto.INT32, TensorProto.UINT64, TensorProto.BOOL, TensorProto.DOUBLE, TensorProto.FLOAT):
             self.one("Cast", {"x": exact if to == TensorProto.DOUBLE else EXTREME}, declared=True, to=to)
 
+    def test_constants_are_cast(self):
+        x = numpy.linspace(-5, 5, 10, dtype=numpy.float32)
+        for to in (TensorProto.FLOAT4E2M1, TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.INT4, TensorProto.INT64):
+            for shape in ((10,), (2, 5), (5, 1, 2)):
+                node, weight = helper.make_node("Cast", ["x"], ["y"], to=to), constant("x", x.reshape(shape))
+                data = model_of([node], [], [helper.make_empty_tensor_value_info("y")], [weight], opset=23).SerializeToString()
+                expected, found = (rewright.InferenceSession(data, device=d).run(None, {})[0].astype(numpy.float32) for d in ("reference", "cpu"))
+                numpy.testing.assert_array_equal(found, expected, f"{to} {shape}")
+
     def test_products(self):
         a, b = EXTREME.reshape(2, 7), EXTREME.reshape(7, 2)
         self.one("MatMul", {"a": a, "b": b}, declared=True)
