@@ -72,7 +72,8 @@ void Planner::find_matrices() {
     if (node->op == nullptr || node->outputs.size() != 1 || node->inputs.size() != 1 || node->inputs[0] == kNoValue) continue;
     const Tensor& source = constants_[node->inputs[0]];
     if (!source || source.type() != DataType::kFloat || source.sizes().size() != 2) continue;
-    if (info(node->outputs[0]).type != DataType::kFloat) continue;  // a cast reads elements as they are, but stores them otherwise
+    if (info(node->outputs[0]).type != DataType::kFloat)
+      continue;  // a cast reads elements as they are, but stores them otherwise
     const Definition definition = define(*node);
     if (!definition.has_denotation()) continue;
     const Output& output = definition.outputs()[0];
