@@ -172,7 +172,7 @@ def difference(expected, found):
     if expected.shape != found.shape:
         return f"has shape {found.shape}, expected {expected.shape}"
     if expected.dtype == np.uint8 and found.dtype.kind in "fV" and found.dtype.itemsize == 1:
-        found = found.view(np.uint8)  # floats of 8 bits are bytes to ONNX Runtime
+        expected = expected.view(found.dtype)  # floats of 8 bits are bytes to ONNX Runtime
     if expected.dtype.kind != found.dtype.kind or (expected.dtype != found.dtype and expected.dtype.kind not in "OUS"):
         return f"is {found.dtype}, expected {expected.dtype}"
     if expected.dtype.kind in "OUS":
