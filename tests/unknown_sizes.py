@@ -55,7 +55,8 @@ class Counter:
 
 
 class Scope:
-    """Nodes of one graph, of floats with one axis mostly. All steps are defined for all sizes, 0 as well."""
+    """Nodes of one graph, of floats with one axis mostly. All steps are defined for all sizes, 0 as well, and hardly one rounds: how
+    many elements are equal, or above a limit, must not depend on it."""
 
     def __init__(self, rng, new_name, values, functions, depth=0):
         self.rng, self.new_name, self.functions, self.depth = rng, new_name, functions, depth
@@ -287,12 +288,12 @@ class Scope:
         return self.node("Concat", [a, b, a], axis=0)
 
     def scaled(self, a, b):
-        kind = self.rng.choice(["Relu", "Neg", "Abs", "Tanh", "Identity"])
+        kind = self.rng.choice(["Relu", "Neg", "Abs", "Sign", "Identity"])
         return self.node(kind, [self.node("Mul", [a, self.constant(array([1.5], numpy.float32))])])
 
-    def averaged(self, a, b):
+    def lowered(self, a, b):
         more = self.node("Concat", [b, self.constant(array([1.0], numpy.float32))], axis=0)
-        return self.node("Sub", [a, self.node("ReduceMean", [more, self.ints(0)], keepdims=1)])
+        return self.node("Sub", [a, self.node("ReduceMax", [more, self.ints(0)], keepdims=1)])
 
     def step(self, chance_of_unknown):
         if self.rng.random() < chance_of_unknown:
@@ -306,7 +307,7 @@ class Scope:
         else:
             kind = self.rng.choice([self.take, self.largest, self.outer, self.product, self.flat, self.reshaped, self.padded,
                                     self.scattered, self.both, self.gathered, self.filled, self.sized, self.joined, self.scaled,
-                                    self.averaged])  # fmt: skip
+                                    self.lowered])  # fmt: skip
             result = kind(self.some(), self.some())
         self.values.append(self.cut(result) if self.depth == 0 and self.rng.random() < 0.5 else result)
 
