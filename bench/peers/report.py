@@ -104,6 +104,8 @@ def write(rows):
 `rewright.InferenceSession` on the same inputs, one thread each, on {machine["cpu"]}, commit {machine["commit"]}, {machine["date"]}. Speed is ONNX Runtime's
 time over ours, the geometric mean; most models are so small that it is the time of a call. `optimize`: on a sample, the rewritten
 model in ONNX Runtime. {not_made} more cases are not made by their own library or exporter, {skipped} are refused by ONNX Runtime.
+The load of the machine was {machine["load_average"]}: above 1, speeds are rough. Verdicts that were in the log before this run are of earlier builds;
+`--again` takes all anew.
 
 {names}
 
