@@ -311,7 +311,7 @@ struct Pad {
         op.value = source.real("value", 0);
       } else if (op.mode == "constant" && source.input_count() > 2 && source.input(2) != kAbsent) {
         const auto known = source.constant_value(source.input(2));
-        if (known && known->size() == 1 && fits_real(*known))
+        if (known && known->size() == 1 && known->type() != DataType::kString && fits_real(*known))
           op.value = known->reals()[0];
         else
           inputs.push_back(source.input(2));

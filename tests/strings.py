@@ -238,6 +238,18 @@ class Strings(unittest.TestCase):
         for device in ("cpu", "reference"):
             self.same(rewright.InferenceSession(model, device=device).run(None, {"x": x}), [x[[1, 0, -1]]])
 
+    def test_pads(self):
+        """Which ONNX Runtime has no strings for."""
+        x = numpy.array([["a", "b"], ["c", "d"]], object)
+        pads = constant("p", numpy.array([1, 0, 0, 1]))
+        for fill in ("", "?"):
+            node = helper.make_node("Pad", ["x", "p", "f"] if fill else ["x", "p"], ["y"])
+            weights = [pads, constant("f", numpy.array(fill, object))] if fill else [pads]
+            model = model_of([node], [value("x", TensorProto.STRING, [2, 2])], [value("y", TensorProto.STRING, [3, 3])], weights)
+            for device in ("cpu", "reference"):
+                y = rewright.InferenceSession(model, device=device).run(None, {"x": x})[0]
+                self.assertEqual(y.tolist(), [[fill] * 3, ["a", "b", fill], ["c", "d", fill]])
+
     def test_unique_sequences_and_loops(self):
         x = WORDS[[3, 1, 1, 0, 4, 3]]
         node = helper.make_node("Unique", ["x"], ["y", "first", "which", "count"])
