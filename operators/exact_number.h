@@ -11,7 +11,8 @@ namespace rewright {
 inline bool fits_real(const Tensor& tensor) {
   constexpr double kWhole = 0x1p53;
   if (tensor.size() == 0 || !is_integer(tensor.type())) return tensor.size() > 0;
-  return std::abs(Tensor(tensor.type(), {}, nullptr, tensor.bytes().data()).reals()[0]) < kWhole;  // 2^53 + 1 is rounded to 2^53
+  // 2^53 + 1 is rounded to 2^53.
+  return std::abs(Tensor(tensor.type(), {}, nullptr, tensor.bytes().data()).reals()[0]) < kWhole;
 }
 
 }  // namespace rewright

@@ -83,7 +83,7 @@ void Definition::output(DataType type, Indices shape, const std::function<Elemen
   Output out{{type, std::move(shape)}, {}, nullptr};
   if (wants_elements_) {
     for (std::size_t a = 0; a < out.type.rank(); ++a) out.position.push_back(Index::fresh("i" + std::to_string(a)));
-    // Nobody evaluates an element where there is none, and positions may not make sense: channels of a group, of which there are 0.
+    // An empty output has no element to evaluate, and positions in it may make no sense (channels of a group, of 0 groups).
     const bool is_number = is_real(type) || is_integer(type) || type == DataType::kBool;
     const bool is_empty = std::find(out.type.shape.begin(), out.type.shape.end(), Index(0)) != out.type.shape.end();
     out.element = is_number && is_empty ? constant(scalar(type), 0) : element(out.position);
