@@ -83,9 +83,9 @@ TEST_CASE("sizes that a model computes are what it computes") {
         const auto& contents = model.graph.value(computed[i]).contents;
         ++(contents ? known : unknown);
         if (!contents) continue;
-        const Index value = substitute(contents->at(0), [&](const Atom& atom) -> std::optional<Index> {
+        const Index value = substitute(contents->at(0), [n = n_is, m = m_is](const Atom& atom) -> std::optional<Index> {
           if (atom.kind != Atom::Kind::kSymbol) return std::nullopt;
-          return Index(atom.name == "n" ? n_is : m_is);
+          return Index(atom.name == "n" ? n : m);
         });
         INFO(to_string(model.graph) << contents->at(0).to_string() << " at n = " << n_is << ", m = " << m_is);
         REQUIRE(value.constant() == results[i].integers()[0]);

@@ -22,7 +22,7 @@ struct CheckExecutor {
 
 // By the interpreter. Refuses graphs with more arithmetic operations than this, and ends after so many seconds, between nodes
 // and in loops.
-CheckExecutor reference_executor(double most_operations = 3e8, double most_seconds = 60);
+CheckExecutor reference_executor(double most_operations = 3e8, double most_seconds = 20);
 
 // Looks whether what was computed for a graph is what the reference says, in some of the elements or in all. One line that says
 // what is wrong; empty if nothing is, or if it cannot tell.

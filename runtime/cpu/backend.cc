@@ -149,12 +149,12 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
   // The first run with these sizes; nothing if there was one.
   std::optional<std::vector<Tensor>> run_and_check(std::span<const Tensor> inputs) {
     const std::lock_guard lock(mutex_);
-    const auto [instead, is_first] = instead_.try_emplace(sizes_of(inputs));
-    if (!is_first) return std::nullopt;
+    const auto entry = instead_.try_emplace(sizes_of(inputs));
+    if (!entry.second) return std::nullopt;
     try {
-      return translated([&] { return check_kernels(sized_graph(inputs), inputs, instead->second); });
+      return translated([&] { return check_kernels(sized_graph(inputs), inputs, entry.first->second); });
     } catch (...) {
-      instead_.erase(instead);
+      instead_.erase(entry.first);
       throw;
     }
   }
