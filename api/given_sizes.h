@@ -1,4 +1,4 @@
-// What --shape says of a model's named sizes.
+// The named sizes that --shape gives a model.
 #pragma once
 
 #include <cstdint>

@@ -194,7 +194,7 @@ Optimization run_optimization(const Graph& model, const OptimizationRequest& req
   const bool is_run = options.measure && (options.time_graphs || options.check_runs > 0);
   options.sizes = is_run ? executable_sizes(graph, choices, *device, trial) : choices.front();
   if (request.price) device = make_priced_device(request.price, std::move(device));
-  // What the device cannot execute is checked on the CPU.
+  // The CPU checks models that the device cannot execute.
   const std::unique_ptr<Device> second =
       request.device == "onnxruntime" || gpu_number(request.device.empty() ? default_device() : request.device)
           ? make_device("cpu", threads, options.math, KernelChoice::kEstimated)

@@ -21,7 +21,7 @@ struct Approximate {
   std::int64_t terms = 0;  // 0: a number
 };
 
-// How much an operation on reals rounds.
+// Relative rounding error of an operation on reals.
 constexpr double kFloatRounding = 0x1p-24, kDoubleRounding = 0x1p-53;
 constexpr double kRoundings = 4;           // an operation's, in units of the above
 constexpr double kFunctionRoundings = 24;  // of vectorized functions

@@ -1,4 +1,4 @@
-// What a model computes with the sizes of its inputs is known as expressions over them.
+// Contents that a model computes from the sizes of its inputs are expressions over them.
 #include <catch2/catch.hpp>
 #include <random>
 
