@@ -21,8 +21,8 @@ constexpr const char* kModels[] = {
     "agraph (float[a, b] x, float[c, d] y) => (float[m, n] z) { z = Add(x, y) }",
     "agraph (float[a, b] x, float[c, d] y) => (int64[2] z) { s = Mul(x, y)\n z = Shape(s) }",
     "agraph (float[a, b] x, float[c, d] y) => (float[m] z) <int64[1] all = {-1}> { s = Sub(x, y)\n z = Reshape(s, all) }",
-    "agraph (float[a, b] x, float[c, d] y) => (float[m, n] z) { s = Add(x, y)\n t = Shape(s)\n u = Expand(y, t)\n z = Mul(u, "
-    "s) }",
+    ("agraph (float[a, b] x, float[c, d] y) => (float[m, n] z) { s = Add(x, y)\n t = Shape(s)\n u = Expand(y, t)\n z = Mul(u, "
+     "s) }"),
     "agraph (float[a, b] x, float[c, d] y) => (float[m, n] z) { s = Shape(y)\n z = Expand(x, s) }",
     "agraph (float[a, b] x, float[c, d] y) => (float[m, n] z) { s = Shape(y)\n e = Expand(x, s)\n z = Add(e, x) }",
     "agraph (float[a, b] x, float[c, d] y) => (float[m, n] z) { g = Greater(x, y)\n z = Where(g, x, y) }",
