@@ -22,7 +22,8 @@ std::int64_t evaluate(const Index& index, const Environment& variables);
 
 std::int64_t evaluate(const Atom& atom, const Environment& variables) {
   if (atom.kind == Atom::Kind::kBound) return variables.at(atom.id);
-  if (atom.kind == Atom::Kind::kSymbol || atom.kind == Atom::Kind::kLoad) unsupported("a position that depends on elements");
+  if (atom.kind == Atom::Kind::kSymbol || atom.kind == Atom::Kind::kLoad || atom.kind == Atom::Kind::kPosition)
+    unsupported("a position that depends on elements");
   const std::int64_t a = evaluate(atom.arguments[0], variables), b = evaluate(atom.arguments[1], variables);
   if (atom.kind == Atom::Kind::kMin) return std::min(a, b);
   if (atom.kind == Atom::Kind::kMax) return std::max(a, b);

@@ -164,6 +164,7 @@ OnnxValue NodeSink::atom_value(const Atom& atom) {
       return result;
     }
     case Atom::Kind::kBound:
+    case Atom::Kind::kPosition:
     case Atom::Kind::kLoad:
       break;
   }

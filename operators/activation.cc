@@ -280,10 +280,11 @@ struct Clip {
     require_bound(d, x, low, "min");
     require_bound(d, x, high, "max");
     d.output(x.type(), x.shape(), [=](const Indices& i) {
-      Element e = x(i);
-      if (low.present()) e = maximum(e, low(Indices(low.rank(), 0)));
-      if (high.present()) e = minimum(e, high(Indices(high.rank(), 0)));
-      return e;
+      const auto key = [&](const Element& e) { return order_key(e, x.type()); };
+      Element e = key(x(i));
+      if (low.present()) e = maximum(e, key(low(Indices(low.rank(), 0))));
+      if (high.present()) e = minimum(e, key(high(Indices(high.rank(), 0))));
+      return key(e);
     });
     return d;
   }

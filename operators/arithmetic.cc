@@ -15,20 +15,19 @@ constexpr DataType kTruth = DataType::kBool;
 using Add = Binary<"Add", Elements::kNumbers, operator+, 7, true>;
 using Sub = Binary<"Sub", Elements::kNumbers, operator-, 7>;
 using Mul = Binary<"Mul", Elements::kNumbers, operator*, 7, true>;
-using Div = Binary<"Div", Elements::kNumbers, operator/, 7>;
 using Equal = Binary<"Equal", Elements::kAll, applied<functions::equal>, 7, true, kTruth>;
-using Less = Binary<"Less", Elements::kNumbers, applied<functions::less>, 7, false, kTruth>;
-using LessOrEqual = Binary<"LessOrEqual", Elements::kNumbers, applied<functions::less_equal>, 12, false, kTruth>;
-using Greater = Binary<"Greater", Elements::kNumbers, greater, 7, false, kTruth>;
-using GreaterOrEqual = Binary<"GreaterOrEqual", Elements::kNumbers, greater_equal, 12, false, kTruth>;
+using Less = Binary<"Less", Elements::kNumbers, applied<functions::less>, 7, false, kTruth, Asks::kOrder>;
+using LessOrEqual = Binary<"LessOrEqual", Elements::kNumbers, applied<functions::less_equal>, 12, false, kTruth, Asks::kOrder>;
+using Greater = Binary<"Greater", Elements::kNumbers, greater, 7, false, kTruth, Asks::kOrder>;
+using GreaterOrEqual = Binary<"GreaterOrEqual", Elements::kNumbers, greater_equal, 12, false, kTruth, Asks::kOrder>;
 using And = Binary<"And", Elements::kTruthValues, applied<functions::logical_and>, 7, true>;
 using Or = Binary<"Or", Elements::kTruthValues, applied<functions::logical_or>, 7, true>;
 using Xor = Binary<"Xor", Elements::kTruthValues, applied<functions::logical_xor>, 7, true>;
 using BitwiseAnd = Binary<"BitwiseAnd", Elements::kIntegers, applied<functions::bit_and>, 18, true>;
 using BitwiseOr = Binary<"BitwiseOr", Elements::kIntegers, applied<functions::bit_or>, 18, true>;
 using BitwiseXor = Binary<"BitwiseXor", Elements::kIntegers, applied<functions::bit_xor>, 18, true>;
-using Min = Variadic<"Min", Elements::kNumbers, minimum>;
-using Max = Variadic<"Max", Elements::kNumbers, maximum>;
+using Min = Variadic<"Min", Elements::kNumbers, minimum, Asks::kOrder>;
+using Max = Variadic<"Max", Elements::kNumbers, maximum, Asks::kOrder>;
 using Sum = Variadic < "Sum", Elements::kReals, operator+>;
 
 struct Mean {
@@ -48,6 +47,21 @@ struct Mean {
       for (std::size_t n = 1; n < in.count(); ++n) total = total + in[n].broadcast(i);
       return total / real(static_cast<double>(in.count()));
     });
+    return d;
+  }
+};
+
+struct Div {
+  static constexpr std::string_view kName = "Div";
+  static constexpr InputCount kInputs{2, 2};
+  static void onnx(OnnxMapping& m) { m.since = 7; }
+  Definition define(const Inputs& in) const {
+    Definition d(in);
+    const Operand &a = in[0], &b = in[1];
+    require_elements(d, a, Elements::kNumbers);
+    d.require_same_type(a, b);
+    d.output(a.type(), broadcast_shapes(d, {a.shape(), b.shape()}),
+             [=](const Indices& i) { return quotient_of(a.type(), a.broadcast(i), b.broadcast(i)); });
     return d;
   }
 };
@@ -86,8 +100,10 @@ struct Mod {
     require_elements(d, a, Elements::kNumbers);
     d.require_same_type(a, b);
     const Function& modulo = fmod ? functions::truncated_modulo : functions::floor_modulo;
-    d.output(a.type(), broadcast_shapes(d, {a.shape(), b.shape()}),
-             [=, &modulo](const Indices& i) { return apply(modulo, a.broadcast(i), b.broadcast(i)); });
+    d.output(a.type(), broadcast_shapes(d, {a.shape(), b.shape()}), [=, &modulo](const Indices& i) {
+      const Element x = a.broadcast(i), y = b.broadcast(i);
+      return a.type() == DataType::kUint64 ? x - quotient_of(a.type(), x, y) * y : apply(modulo, x, y);
+    });
     return d;
   }
 };

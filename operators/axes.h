@@ -42,6 +42,7 @@ class Slice {
   Slice(Operand x, Indices axes, Indices position) : x_(std::move(x)), axes_(std::move(axes)), position_(std::move(position)) {
     for (const Index& axis : axes_) bounds_.push_back(x_.size(static_cast<std::size_t>(axis.value())));
   }
+  DataType type() const { return x_.type(); }
   Scalar scalar() const { return x_.scalar(); }
   Element count() const { return convert(from_index(product(bounds_)), scalar()); }
 

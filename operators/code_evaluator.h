@@ -136,6 +136,7 @@ class CodeEvaluator {
     const std::int64_t a = index(f.arguments[0]), b = index(f.arguments[1]);
     if (f.kind == Atom::Kind::kMin) return std::min(a, b);
     if (f.kind == Atom::Kind::kMax) return std::max(a, b);
+    if (f.kind == Atom::Kind::kPosition && A::kChecksPositions) return checked_index(a, b);
     if (b < 1) throw Error(ErrorCode::kBadInput, "an index is divided by " + std::to_string(b));
     const std::int64_t q = a / b - (a % b < 0 ? 1 : 0);
     return f.kind == Atom::Kind::kFloorDiv ? q : a - q * b;

@@ -1,6 +1,9 @@
 #include "operators/elementwise.h"
 
+#include <cstdint>
+#include <limits>
 #include <string>
+#include <utility>
 
 #include "operators/texts.h"
 
@@ -9,6 +12,36 @@ namespace rewright {
 bool is_unsigned(DataType type) {
   return type == DataType::kUint8 || type == DataType::kUint16 || type == DataType::kUint32 || type == DataType::kUint64 ||
          type == DataType::kUint4 || type == DataType::kUint2;
+}
+
+Element order_key(Element e, DataType type) {
+  return type == DataType::kUint64 ? std::move(e) + integer(std::numeric_limits<std::int64_t>::min()) : e;
+}
+
+Element quotient_of(DataType type, Element a, Element b) {
+  if (type != DataType::kUint64) return a / b;
+  // By a divisor from 2^63 on it is 0 or 1. Else half of the dividend, which has no sign, gives twice the quotient but for its
+  // last bit (Warren, Hacker's Delight, 9-3).
+  const auto reaches = [&](const Element& x) {
+    return convert(apply(functions::less_equal, order_key(b, type), order_key(x, type)), Scalar::kInteger);
+  };
+  const Element doubled = (apply(functions::shift_right_unsigned, a, integer(1)) / b) * integer(2);
+  const Element exact = doubled + reaches(a - doubled * b);
+  const Element nothing = apply(functions::equal, b, integer(0));
+  return select(nothing, integer(0), select(apply(functions::less, b, integer(0)), reaches(a), exact));
+}
+
+Element converted(Element e, DataType from, DataType to) {
+  constexpr double kHalf = 0x1p63;
+  if (from == DataType::kUint64 && is_real(to)) {
+    const Element plain = convert(e, Scalar::kReal);
+    return plain + select(apply(functions::less, e, integer(0)), real(2 * kHalf), real(0));
+  }
+  if (to == DataType::kUint64 && is_real(from)) {
+    const Element beyond = order_key(convert(e - real(kHalf), Scalar::kInteger), to);
+    return select(apply(functions::less, e, real(kHalf)), convert(e, Scalar::kInteger), beyond);
+  }
+  return convert(std::move(e), scalar(to));
 }
 
 namespace {
@@ -76,7 +109,7 @@ Definition elementwise(const Inputs& in, Elements allowed, const UnaryElement& f
   return d;
 }
 
-Definition elementwise(const Inputs& in, Elements allowed, BinaryElement f, DataType result) {
+Definition elementwise(const Inputs& in, Elements allowed, BinaryElement f, DataType result, Asks asks) {
   Definition d(in);
   require_elements(d, in[0], allowed);
   std::vector<Indices> shapes;
@@ -86,9 +119,10 @@ Definition elementwise(const Inputs& in, Elements allowed, BinaryElement f, Data
   }
   const DataType type = result == DataType::kUndefined ? in[0].type() : result;
   d.output(type, broadcast_shapes(d, shapes), [=](const Indices& i) {
-    Element e = in[0].broadcast(i);
-    for (std::size_t n = 1; n < in.count(); ++n) e = f(e, in[n].broadcast(i));
-    return e;
+    const DataType ordered = asks == Asks::kOrder ? in[0].type() : DataType::kUndefined;
+    Element e = order_key(in[0].broadcast(i), ordered);
+    for (std::size_t n = 1; n < in.count(); ++n) e = f(e, order_key(in[n].broadcast(i), ordered));
+    return result == DataType::kUndefined ? order_key(e, ordered) : e;
   });
   return d;
 }

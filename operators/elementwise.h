@@ -12,6 +12,13 @@ namespace rewright {
 
 bool is_unsigned(DataType type);
 
+// Elements of uint64 are computed in 64 bits that have a sign. With the highest bit turned over they have the order of those,
+// and doing it again turns them back; elements of other types are as they were. Unsigned quotients, and conversions beyond
+// 2^63, in the same way.
+Element order_key(Element e, DataType type);
+Element quotient_of(DataType type, Element a, Element b);
+Element converted(Element e, DataType from, DataType to);
+
 // The types of elements that an operator is defined on.
 enum class Elements { kReals, kIntegers, kSigned, kNumbers, kTruthValues, kAll };
 void require_elements(Definition& definition, const Operand& operand, Elements allowed);
@@ -23,8 +30,11 @@ using BinaryElement = Element (*)(Element, Element);
 
 // y[i] = f(x[i]). The result has the operand's type, or the given one.
 Definition elementwise(const Inputs& in, Elements allowed, const UnaryElement& f, DataType result = DataType::kUndefined);
-// y[i] = f(f(a[i], b[i]), c[i]) ... over operands of one type, broadcast against each other.
-Definition elementwise(const Inputs& in, Elements allowed, BinaryElement f, DataType result = DataType::kUndefined);
+// y[i] = f(f(a[i], b[i]), c[i]) ... over operands of one type, broadcast against each other. Does f ask for the order of
+// elements?
+enum class Asks { kValues, kOrder };
+Definition elementwise(const Inputs& in, Elements allowed, BinaryElement f, DataType result = DataType::kUndefined,
+                       Asks asks = Asks::kValues);
 
 // A name as a template argument.
 template <std::size_t N>
@@ -50,22 +60,22 @@ struct Unary {
 
 // y[i] = F(a[i], b[i]), broadcast; `Since` is the opset that brought this form of broadcasting.
 template <FixedString Name, Elements Allowed, BinaryElement F, int Since, bool Commutative = false,
-          DataType Result = DataType::kUndefined>
+          DataType Result = DataType::kUndefined, Asks For = Asks::kValues>
 struct Binary {
   static constexpr std::string_view kName = Name.view();
   static constexpr InputCount kInputs{2, 2};
   static constexpr bool kCommutative = Commutative;
   static void onnx(OnnxMapping& m) { m.since = Since; }
-  Definition define(const Inputs& in) const { return elementwise(in, Allowed, F, Result); }
+  Definition define(const Inputs& in) const { return elementwise(in, Allowed, F, Result, For); }
 };
 
 // y[i] = F(F(a[i], b[i]), c[i]) ...: one or more operands, broadcast.
-template <FixedString Name, Elements Allowed, BinaryElement F>
+template <FixedString Name, Elements Allowed, BinaryElement F, Asks For = Asks::kValues>
 struct Variadic {
   static constexpr std::string_view kName = Name.view();
   static constexpr InputCount kInputs{1, kVariadic};
   static constexpr bool kCommutative = true;
-  Definition define(const Inputs& in) const { return elementwise(in, Allowed, F); }
+  Definition define(const Inputs& in) const { return elementwise(in, Allowed, F, DataType::kUndefined, For); }
 };
 
 template <const Function& F>

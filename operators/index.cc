@@ -262,6 +262,19 @@ Index mod(const Index& a, const Index& b) {
 
 Index ceil_div(const Index& a, const Index& b) { return floor_div(a + b - 1, b); }
 
+Index axis_position(const Index& index, const Index& size) {
+  if (index.is_constant() && size.is_constant() && -size.value() <= index.value() && index.value() < size.value())
+    return index.value() < 0 ? index + size : index;
+  return binary_atom(Atom::Kind::kPosition, index, size);
+}
+
+std::int64_t checked_index(std::int64_t index, std::int64_t size) {
+  if (0 <= index && index < size) return index;
+  if (-size <= index && index < 0) return index + size;
+  throw Error(ErrorCode::kBadInput,
+              "index " + std::to_string(index) + " is outside of an axis of size " + std::to_string(size));
+}
+
 Index min(const Index& a, const Index& b) {
   if (const auto d = (a - b).constant()) return *d <= 0 ? a : b;
   return Index::compare(a, b) < 0 ? binary_atom(Atom::Kind::kMin, a, b) : binary_atom(Atom::Kind::kMin, b, a);
@@ -298,6 +311,8 @@ std::string show_atom(const Atom& atom) {
       return "min(" + atom.arguments[0].to_string() + ", " + atom.arguments[1].to_string() + ")";
     case Atom::Kind::kMax:
       return "max(" + atom.arguments[0].to_string() + ", " + atom.arguments[1].to_string() + ")";
+    case Atom::Kind::kPosition:
+      return "position(" + atom.arguments[0].to_string() + ", " + atom.arguments[1].to_string() + ")";
     case Atom::Kind::kLoad:
       return "int(" + to_string(atom.element, {}) + ")";
   }
@@ -358,10 +373,11 @@ Index substitute(const Index& index, const Substitution& replacement) {
           break;
         default: {
           const Index a = substitute(f->arguments[0], replacement), b = substitute(f->arguments[1], replacement);
-          term *= f->kind == Atom::Kind::kFloorDiv ? floor_div(a, b)
-                  : f->kind == Atom::Kind::kMod    ? mod(a, b)
-                  : f->kind == Atom::Kind::kMin    ? min(a, b)
-                                                   : max(a, b);
+          term *= f->kind == Atom::Kind::kFloorDiv   ? floor_div(a, b)
+                  : f->kind == Atom::Kind::kMod      ? mod(a, b)
+                  : f->kind == Atom::Kind::kPosition ? axis_position(a, b)
+                  : f->kind == Atom::Kind::kMin      ? min(a, b)
+                                                     : max(a, b);
         }
       }
     }

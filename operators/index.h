@@ -1,8 +1,9 @@
 // Index expressions: integers, sizes and positions, known or symbolic.
 //
 // An Index is kept as a polynomial with integer coefficients over atoms (named sizes, bound variables, floor division,
-// remainder, minimum, maximum, elements of integer tensors), in a canonical order, so that equal polynomials compare equal.
-// A constant is stored in place: with known sizes all arithmetic is plain integer arithmetic. Overflow throws Error.
+// remainder, minimum, maximum, positions on axes, elements of integer tensors), in a canonical order, so that equal polynomials
+// compare equal. A constant is stored in place: with known sizes all arithmetic is plain integer arithmetic. Overflow throws
+// Error.
 #pragma once
 
 #include <compare>
@@ -69,6 +70,12 @@ using Indices = std::vector<Index>;
 Index floor_div(const Index& a, const Index& b);
 Index mod(const Index& a, const Index& b);
 Index ceil_div(const Index& a, const Index& b);
+// The position on an axis of `size` elements that `index` names: below 0 it counts from the end, as ONNX's Gather has it.
+// Outside of
+// [-size, size) there is none, which execution finds: checked_index gives the
+// number, or throws Error(kBadInput).
+Index axis_position(const Index& index, const Index& size);
+std::int64_t checked_index(std::int64_t index, std::int64_t size);
 Index min(const Index& a, const Index& b);
 Index max(const Index& a, const Index& b);
 Index product(std::span<const Index> factors);
@@ -85,11 +92,11 @@ inline bool all_constant(const Indices& indices) {
 }
 
 struct Atom {
-  enum class Kind { kSymbol, kBound, kFloorDiv, kMod, kMin, kMax, kLoad };
+  enum class Kind { kSymbol, kBound, kFloorDiv, kMod, kMin, kMax, kPosition, kLoad };
   Kind kind;
   std::uint64_t id = 0;                        // kBound: unique, in order of creation
   std::string name;                            // kSymbol, kBound
-  Indices arguments;                           // kFloorDiv, kMod: dividend, divisor; kMin, kMax: two
+  Indices arguments;                           // kFloorDiv, kMod: dividend, divisor; kMin, kMax: two; kPosition: index, size
   std::shared_ptr<const ElementNode> element;  // kLoad
 };
 std::strong_ordering compare(const Atom& a, const Atom& b);

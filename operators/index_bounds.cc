@@ -105,6 +105,10 @@ class Analysis {
       }
       case Atom::Kind::kFloorDiv:
         return of_quotient(argument(0), argument(1));
+      case Atom::Kind::kPosition: {
+        const Bounds size = argument(1);
+        return {0, has_high(size) ? size.high - 1 : Bounds::kNoHigh};
+      }
       case Atom::Kind::kMod: {
         const Bounds a = argument(0), b = argument(1);  // the divisor is at least 1
         Bounds result{0, has_high(b) ? b.high - 1 : Bounds::kNoHigh};

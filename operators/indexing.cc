@@ -11,8 +11,11 @@ namespace {
 
 using Imported = std::optional<std::vector<OnnxValue>>;
 
-// An element of an index tensor as a position on an axis; negative ones count from the back.
-Index loaded(Element index, const Index& size) { return mod(Index::load(std::move(index)), size); }
+// An element of an index tensor as a position on an axis. An empty axis has none, and nobody asks where the indices are none
+// either.
+Index loaded(Element index, const Index& size) {
+  return size == Index(0) ? Index(0) : axis_position(Index::load(std::move(index)), size);
+}
 
 // Of an open shape nothing is sure: it may turn out to be empty.
 bool surely_has_elements(const Indices& shape) {
@@ -45,7 +48,7 @@ struct Gather {
       const auto begin = i.begin() + static_cast<std::ptrdiff_t>(along);
       const auto end = begin + static_cast<std::ptrdiff_t>(indices.rank());
       Indices at(i.begin(), begin);
-      at.push_back(x.size(along) == Index(0) ? Index(0) : loaded(indices(Indices(begin, end)), x.size(along)));
+      at.push_back(loaded(indices(Indices(begin, end)), x.size(along)));
       at.insert(at.end(), end, i.end());
       return x(at);
     });
@@ -104,7 +107,7 @@ struct GatherElements {
               [&] { return "axis " + std::to_string(along) + " is empty, nothing to gather"; });
     d.output(x.type(), indices.shape(), [=](const Indices& i) {
       Indices at = i;
-      at[along] = x.size(along) == Index(0) ? Index(0) : loaded(indices(i), x.size(along));
+      at[along] = loaded(indices(i), x.size(along));
       return x(at);
     });
     return d;
@@ -159,7 +162,7 @@ struct GatherND {
       row.emplace_back(0);
       for (std::size_t k = 0; k < depth; ++k) {
         row.back() = k;
-        at.push_back(x.size(batch + k) == Index(0) ? Index(0) : loaded(indices(row), x.size(batch + k)));
+        at.push_back(loaded(indices(row), x.size(batch + k)));
       }
       at.insert(at.end(), rows_end, i.end());
       return x(at);

@@ -1,4 +1,5 @@
 // Operators that move elements, or say them in another type, and compute nothing.
+#include "operators/elementwise.h"
 #include "operators/families.h"
 #include "operators/gradient.h"
 #include "operators/lists.h"
@@ -61,7 +62,7 @@ Definition reshaped(const Inputs& in, const Indices& shape) {
 Definition copied(const Inputs& in, DataType type) {
   Definition d(in);
   const Operand& x = in[0];
-  d.output(type, x.shape(), [=](const Indices& i) { return convert(x(i), scalar(type)); });
+  d.output(type, x.shape(), [=](const Indices& i) { return converted(x(i), x.type(), type); });
   return d;
 }
 

@@ -13,7 +13,10 @@
 
 namespace rewright {
 
+// kChecksPositions: a position outside of its axis is an error; else it is taken modulo the axis' size, so that elements of all
+// values have a meaning.
 struct DoubleArithmetic {
+  static constexpr bool kChecksPositions = true;
   using Value = double;
   Value from(const Real& r) const {
     if (!r.symbol.empty()) throw Error(ErrorCode::kUnsupported, "the parameter " + r.symbol + " has no value");
@@ -44,6 +47,7 @@ struct DoubleArithmetic {
 };
 
 struct FieldArithmetic {
+  static constexpr bool kChecksPositions = false;
   using Value = std::uint64_t;
   // Two values outside of the field stand for the infinities, the neutral elements of max and min.
   static constexpr Value kLowest = kFieldPrime, kHighest = kFieldPrime + 1;

@@ -22,13 +22,6 @@ std::size_t checked_axis(std::int64_t axis, std::size_t rank) {
   return static_cast<std::size_t>(axis < 0 ? axis + n : axis);
 }
 
-std::int64_t checked_index(std::int64_t index, std::int64_t size) {
-  if (index < -size || index >= size)
-    throw Error(ErrorCode::kBadInput,
-                "index " + std::to_string(index) + " is outside of an axis of size " + std::to_string(size));
-  return index < 0 ? index + size : index;
-}
-
 AxisView::AxisView(const Sizes& sizes, std::size_t axis) {
   for (std::size_t a = 0; a < sizes.size(); ++a) (a < axis ? before : a == axis ? size : after) *= sizes[a];
 }

@@ -19,7 +19,6 @@ void require_few(std::int64_t count);
 // The axis counted from the front; throws Error(kBadInput) if there is none.
 std::size_t checked_axis(std::int64_t axis, std::size_t rank);
 // Throws Error(kBadInput) unless 0 <= index < size, after a negative index is counted from the end.
-std::int64_t checked_index(std::int64_t index, std::int64_t size);
 
 // A tensor as a block of `before` times `size` times `after` elements around an axis.
 struct AxisView {

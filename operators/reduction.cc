@@ -77,12 +77,18 @@ struct Reduce {
   }
 };
 
+std::vector<std::uint64_t> unsigned_integers(const Tensor& t) {
+  const std::vector<std::int64_t> integers = t.integers();
+  return {integers.begin(), integers.end()};
+}
+
 // A real function of a sum, also where the elements are integers.
 Element through_reals(const Function& f, const Element& e) { return convert(apply(f, convert(e, Scalar::kReal)), e->scalar); }
 
 // A reduction of truth values is one of the integers 0 and 1; the largest of none is 0, the smallest 1.
 Element extreme(const Slice& s, Reduction kind) {
-  if (s.scalar() != Scalar::kBoolean) return s.reduced(kind);
+  const auto key = [&](const Element& e) { return order_key(e, s.type()); };
+  if (s.scalar() != Scalar::kBoolean) return key(s.reduced(kind, key));
   const Element e = s.reduced(kind, [](const Element& x) { return convert(x, Scalar::kInteger); });
   return convert(kind == Reduction::kMax ? maximum(e, integer(0)) : e, Scalar::kBoolean);
 }
@@ -266,7 +272,12 @@ struct Arg {
           result.mutable_data<std::int64_t>()[static_cast<std::size_t>(o * inner + n)] = best;
         }
     };
-    is_real(x.type()) ? find(x.reals()) : find(x.integers());
+    if (is_real(x.type()))
+      find(x.reals());
+    else if (x.type() == DataType::kUint64)
+      find(unsigned_integers(x));
+    else
+      find(x.integers());
     return {result};
   }
 };

@@ -1,4 +1,5 @@
 // Operators that are executed, not denoted: writing at positions which are data, and ranking elements.
+#include <limits>
 #include <numeric>
 
 #include "operators/families.h"
@@ -31,11 +32,13 @@ class Combinable {
     else if (real_)
       reals_[i] = combined(reduction, reals_[i], from.reals_[k]);
     else
-      integers_[i] =
-          static_cast<std::int64_t>(combined(reduction, static_cast<std::uint64_t>(integers_[i]),
-                                             static_cast<std::uint64_t>(from.integers_[k]), integers_[i], from.integers_[k]));
+      integers_[i] = static_cast<std::int64_t>(combined(reduction, static_cast<std::uint64_t>(integers_[i]),
+                                                        static_cast<std::uint64_t>(from.integers_[k]), key(integers_[i]),
+                                                        key(from.integers_[k])));
   }
-  bool less(std::size_t i, std::size_t k) const { return real_ ? reals_[i] < reals_[k] : integers_[i] < integers_[k]; }
+  bool less(std::size_t i, std::size_t k) const {
+    return real_ ? reals_[i] < reals_[k] : key(integers_[i]) < key(integers_[k]);
+  }
   Tensor picked(const std::vector<std::size_t>& which, Sizes sizes) const {
     std::vector<double> r;
     std::vector<std::int64_t> n;
@@ -53,6 +56,10 @@ class Combinable {
   }
 
  private:
+  // In the order of the type's elements.
+  std::int64_t key(std::int64_t element) const {
+    return type_ == DataType::kUint64 ? element ^ std::numeric_limits<std::int64_t>::min() : element;
+  }
   static double combined(const std::string& reduction, double a, double b) {
     if (reduction == "add") return a + b;
     if (reduction == "mul") return a * b;
@@ -74,12 +81,6 @@ class Combinable {
   std::vector<std::int64_t> integers_;
   std::vector<std::string> texts_;
 };
-
-std::size_t checked_index(std::int64_t index, std::int64_t size) {
-  if (index < -size || index >= size)
-    throw Error(ErrorCode::kBadInput, "index " + std::to_string(index) + " into an axis of size " + std::to_string(size));
-  return static_cast<std::size_t>(index < 0 ? index + size : index);
-}
 
 void require_reduction(Definition& d, const std::string& reduction, const Operand& x) {
   if (reduction != "none") refuse_texts(x);
@@ -207,7 +208,7 @@ struct ScatterElements {
       for (std::size_t a = sizes.size(); a-- > 0;) {
         const std::size_t here = rest % static_cast<std::size_t>(from[a]);
         rest /= static_cast<std::size_t>(from[a]);
-        at += stride * (a == along ? checked_index(indices[k], sizes[a]) : here);
+        at += stride * (a == along ? static_cast<std::size_t>(checked_index(indices[k], sizes[a])) : here);
         stride *= static_cast<std::size_t>(sizes[a]);
       }
       result.combine(at, reduction, updates, k);
@@ -292,7 +293,8 @@ struct ScatterND {
     for (std::size_t row = 0; row < rows; ++row) {
       std::size_t at = 0;
       for (std::size_t a = 0; a < depth; ++a)
-        at = at * static_cast<std::size_t>(sizes[a]) + checked_index(indices[row * depth + a], sizes[a]);
+        at = at * static_cast<std::size_t>(sizes[a]) +
+             static_cast<std::size_t>(checked_index(indices[row * depth + a], sizes[a]));
       for (std::size_t e = 0; e < block; ++e) result.combine(at * block + e, reduction, updates, row * block + e);
     }
     return {result.tensor(sizes)};

@@ -106,7 +106,7 @@ class RangeFinder {
     if (index.is_constant()) return;
     for_each_atom(index, [&](const Atom& atom) {
       if (atom.kind == Atom::Kind::kLoad) visit(atom.element);
-      if (atom.kind != Atom::Kind::kMod) return;  // positions count from the end as well: their remainder is meant
+      if (atom.kind != Atom::Kind::kPosition) return;
       const Atom* const inner = atom.arguments[0].as_atom();
       const std::optional<std::int64_t> size = size_of(atom.arguments[1]);
       if (inner != nullptr && inner->kind == Atom::Kind::kLoad && size) constrain(inner->element, {0, *size - 1});

@@ -15,6 +15,7 @@ import rewright
 
 try:
     import onnxruntime
+    onnxruntime.set_default_logger_severity(4)  # what it refuses is expected
 except ImportError:
     onnxruntime = None
 
@@ -193,6 +194,43 @@ class WideIntegers(Case):
         self.one("MatMul", {"a": a, "b": b}, declared=True)
         self.one("MatMul", {"a": a}, {"b": b}, declared=True)
 
+    def test_unsigned(self):
+        """Numbers from 2^63 on are larger than those below, in whatever asks for an order, a quotient or a real."""
+        a = numpy.array([0, 1, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 1, 2**64 - 2, 10, 2**63 + 2**40], numpy.uint64)
+        x, y = (g.ravel() for g in numpy.meshgrid(a, a))
+        whole = numpy.where(y == 0, 1, y)
+        reals = numpy.array([0, 1.5, 2.0**53, 2.0**63, 2.0**64 - 2.0**11, 1e19])
+        expected = {
+            ("Less", "x", "y"): x < y,
+            ("LessOrEqual", "x", "y"): x <= y,
+            ("Greater", "x", "y"): x > y,
+            ("GreaterOrEqual", "x", "y"): x >= y,
+            ("Max", "x", "y"): numpy.maximum(x, y),
+            ("Min", "x", "y"): numpy.minimum(x, y),
+            ("Div", "x", "whole"): x // whole,
+            ("Mod", "x", "whole"): x % whole,
+            ("Clip", "x", "low", "high"): numpy.clip(x, 5, 2**63 + 5),
+            ("ReduceMax", "x"): x.max(keepdims=True),
+            ("ReduceMin", "x"): x.min(keepdims=True),
+            ("ArgMax", "x"): x.argmax(keepdims=True),
+            ("ArgMin", "x"): x.argmin(keepdims=True),
+            ("TopK", "x", "k"): numpy.sort(x)[::-1][:30],
+            ("Cast", "x"): x.astype(numpy.float64),
+            ("Cast", "reals"): reals.astype(numpy.uint64),
+        }
+        feeds = {"x": x, "y": y, "whole": whole, "reals": reals, "low": numpy.uint64(5), "high": numpy.uint64(2**63 + 5), "k": numpy.array([30])}
+        for (type, *names), result in expected.items():
+            with self.subTest(type=type, names=names):
+                to = {"to": TensorProto.UINT64 if names == ["reals"] else TensorProto.DOUBLE} if type == "Cast" else {}
+                outputs = ["z", "places"] if type == "TopK" else ["z"]
+                node = helper.make_node(type, names, outputs, **to)
+                inputs = [value(n, of_type(feeds[n]), numpy.shape(feeds[n])) for n in names]
+                graph = helper.make_graph([node], "unsigned", inputs, [helper.make_empty_tensor_value_info(o) for o in outputs])
+                data = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9).SerializeToString()
+                for device in ("reference", "cpu"):
+                    found = rewright.InferenceSession(data, device=device).run(None, {n: feeds[n] for n in names})[0]
+                    numpy.testing.assert_array_equal(found, result, device)
+
     def test_chains_are_computed_in_integers(self):
         x = EXTREME
         nodes = [
@@ -334,6 +372,98 @@ class EmptyWeights(Case):
                 expected, found = (rewright.InferenceSession(data, device=d).run(None, {"x": x}) for d in ("reference", "cpu"))
                 for e, f in zip(expected, found, strict=True):
                     numpy.testing.assert_allclose(f, e, 1e-5, 1e-6, err_msg=f"{type} {features} {steps} {batch}")
+
+
+@unittest.skipIf(onnxruntime is None, "ONNX Runtime is not installed")
+class Positions(unittest.TestCase):
+    """Indices outside of their axis: ONNX Runtime ends the run, and so does every way here, whatever stands before and behind."""
+
+    def both(self, type, x, indices, more=(), constant_indices=False, before=False, behind=None, **attributes):
+        feeds = {"x": x, **dict(more)}
+        weights, nodes, name = [], [], "i"
+        if before:
+            weights.append(constant("one", numpy.array(1, indices.dtype)))
+            nodes.append(helper.make_node("Sub", ["i", "one"], ["before"]))
+            indices, name = indices + 1, "before"
+        if constant_indices:
+            weights.append(constant("i", indices))
+        else:
+            feeds["i"] = indices
+        nodes.append(helper.make_node(type, ["x", name, *dict(more)], ["y"], **attributes))
+        if behind:
+            weights.append(constant("pads", numpy.array([1, 1], numpy.int64)))
+            nodes.append(helper.make_node(behind, ["y", *(["pads", "", "last"] if behind == "Pad" else [])], ["z"]))
+            weights.append(constant("last", numpy.array([0], numpy.int64)))
+        last = nodes[-1].output[0]
+        inputs = [value(n, of_type(a), a.shape) for n, a in feeds.items()]
+        graph = helper.make_graph(nodes, "positions", inputs, [open_value(last, of_type(x))], weights)
+        data = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9).SerializeToString()
+        ways = [
+            lambda: onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"]).run(None, feeds),
+            *(lambda device=device: rewright.InferenceSession(data, device=device).run(None, feeds) for device in ("reference", "cpu")),
+            lambda: rewright.optimize(data, **QUICK).session().run(None, feeds),
+        ]
+        results = []
+        for way in ways:
+            try:
+                results.append(way()[0])
+            except Exception as error:  # noqa: BLE001: of several types
+                results.append(error)
+        if isinstance(results[0], Exception):
+            for r in results[1:]:
+                self.assertIsInstance(r, rewright.Error)
+                self.assertRegex(str(r), "index -?[0-9]+ is outside of an axis of size [0-9]+")
+        else:
+            for r in results[1:]:
+                numpy.testing.assert_array_equal(r, results[0])
+        return isinstance(results[0], Exception)
+
+    def test_gathers(self):
+        x = numpy.arange(5, dtype=numpy.float32)
+        refused = 0
+        for index in (-6, -5, -1, 4, 5, 2**31 - 1, -(2**31)):
+            for ways in ({}, {"constant_indices": True}, {"before": True}, {"behind": "Neg"}, {"behind": "Pad"}, {"before": True, "behind": "Pad"}):
+                with self.subTest(index=index, **ways):
+                    if "before" in ways and abs(index) > 2**30:
+                        continue
+                    indices = numpy.array([0, index, 1], numpy.int32)
+                    refused += self.both("Gather", x, indices, **ways)
+                    refused += self.both("GatherElements", x, indices, **ways)
+                    refused += self.both("GatherND", x, indices.astype(numpy.int64)[:, None], **ways)
+        self.assertGreater(refused, 20)
+
+    def test_one_row(self):
+        """A table of one row, as embeddings of token types are: its only index is 0."""
+        table = numpy.ones((1, 16), numpy.float32)
+        self.assertTrue(self.both("Gather", table, numpy.array([[0, 1]], numpy.int64)))
+        self.assertFalse(self.both("Gather", table, numpy.array([[0, -1]], numpy.int64)))
+
+    def test_long_rows(self):
+        table = numpy.ones((3, 200), numpy.float32)
+        self.assertTrue(self.both("Gather", table, numpy.array([0, 3], numpy.int64), behind="Neg"))
+        self.assertTrue(self.both("GatherND", table, numpy.array([[0], [-4]], numpy.int64)))
+
+    def test_scatters(self):
+        x, updates = numpy.zeros(5, numpy.float32), {"u": numpy.ones(2, numpy.float32)}
+        for index in (-6, -5, 4, 5):
+            indices = numpy.array([0, index], numpy.int64)
+            with self.subTest(index=index):
+                self.assertEqual(self.both("ScatterElements", x, indices, updates, behind="Neg"), index in (-6, 5))
+                self.assertEqual(self.both("ScatterND", x, indices[:, None], updates), index in (-6, 5))
+
+    def test_size_of_a_shape(self):
+        """Sizes are followed when the model is read: an axis that is not there is not one that is."""
+        for axis in (-3, -2, 1, 2):
+            nodes = [helper.make_node("Shape", ["x"], ["s"]), helper.make_node("Gather", ["s", "i"], ["y"])]
+            graph = helper.make_graph(nodes, "g", [value("x", TensorProto.FLOAT, ["a", 3])], [open_value("y", TensorProto.INT64)], [constant("i", numpy.array(axis))])
+            data = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9).SerializeToString()
+            feeds = {"x": numpy.zeros((2, 3), numpy.float32)}
+            for device in ("reference", "cpu"):
+                if axis in (-3, 2):
+                    with self.assertRaisesRegex(rewright.Error, "outside of an axis"):
+                        rewright.InferenceSession(data, device=device).run(None, feeds)
+                else:
+                    self.assertEqual(rewright.InferenceSession(data, device=device).run(None, feeds)[0], feeds["x"].shape[axis])
 
 
 class WithoutDefinition(unittest.TestCase):

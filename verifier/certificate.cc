@@ -67,6 +67,7 @@ class Writer {
       case Atom::Kind::kMax:
         p->set_kind(certificate::Entry::Atom::MAX);
         break;
+      case Atom::Kind::kPosition:
       case Atom::Kind::kLoad:
         throw Error(ErrorCode::kUnsupported, "a position depends on the contents of a tensor");
     }

@@ -80,6 +80,7 @@ Models::Number Models::expression(const Atom& atom) {
     case Atom::Kind::kMax:
       e.kind = Expression::Kind::kMax;
       break;
+    case Atom::Kind::kPosition:
     case Atom::Kind::kLoad:
       throw NoValue{};
   }

@@ -94,7 +94,8 @@ Index without_divisions(const Index& index, const Guards& assumptions, Solver& s
   if (index.is_constant()) return index;
   bool divides = false;
   for_each_atom(index, [&](const Atom& a) {
-    if (a.kind == Atom::Kind::kLoad) throw Error(ErrorCode::kUnsupported, "a position depends on the contents of a tensor");
+    if (a.kind == Atom::Kind::kLoad || a.kind == Atom::Kind::kPosition)
+      throw Error(ErrorCode::kUnsupported, "a position depends on the contents of a tensor");
     divides |= a.kind != Atom::Kind::kSymbol && a.kind != Atom::Kind::kBound;
   });
   if (!divides) return index;

@@ -113,6 +113,7 @@ std::string SmtWriter::write_atom(const AtomPointer& atom) {
                             ") (or (= " + text + " " + a + ") (= " + text + " " + b + ")))");
       break;
     }
+    case Atom::Kind::kPosition:
     case Atom::Kind::kLoad:
       throw Error(ErrorCode::kUnsupported, "a position depends on the contents of a tensor");
   }

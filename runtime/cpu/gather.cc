@@ -40,11 +40,7 @@ class GatherKernel final : public Kernel {
       std::int64_t from = row / shape_.rows * shape_.batch_rows;
       for (std::int64_t d = 0; d < depth; ++d) {
         const auto a = static_cast<std::size_t>(d);
-        std::int64_t index = indices[row * depth + d];
-        if (index < -shape_.sizes[a] || index >= shape_.sizes[a])
-          throw Error(ErrorCode::kBadInput,
-                      "index " + std::to_string(index) + " into an axis of size " + std::to_string(shape_.sizes[a]));
-        from += (index < 0 ? index + shape_.sizes[a] : index) * shape_.strides[a];
+        from += checked_index(indices[row * depth + d], shape_.sizes[a]) * shape_.strides[a];
       }
       std::memcpy(call.outputs[0] + static_cast<std::size_t>(row) * shape_.row_bytes,
                   call.inputs[0] + static_cast<std::size_t>(from) * shape_.row_bytes, shape_.row_bytes);

@@ -90,12 +90,7 @@ class ScatterKernel final : public Kernel {
       std::int64_t to = beside;
       for (std::int64_t d = 0; d < shape_.depth; ++d) {
         const auto a = static_cast<std::size_t>(d);
-        std::int64_t index = indices[row * shape_.depth + d];
-        if (index < -shape_.sizes[a] || index >= shape_.sizes[a])
-          throw Error(ErrorCode::kBadInput,
-                      "index " + std::to_string(index) + " into an axis of size " + std::to_string(shape_.sizes[a]));
-        if (index < 0) index += shape_.sizes[a];
-        to += index * shape_.strides[a];
+        to += checked_index(indices[row * shape_.depth + d], shape_.sizes[a]) * shape_.strides[a];
       }
       for (std::int64_t e = 0; e < shape_.run; ++e) y[to + e] = f(y[to + e], updates[row * shape_.run + e]);
       for (std::size_t a = at.size(); a-- > 0;) {

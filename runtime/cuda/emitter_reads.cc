@@ -41,6 +41,8 @@ std::string Emitter::atom(const Atom& atom) {
       return let("index_t", plain ? a + " / " + b : call("floor_div"));
     case Atom::Kind::kMod:
       return let("index_t", plain ? a + " % " + b : call("floor_mod"));
+    case Atom::Kind::kPosition:
+      return let("index_t", call("from_either_end"));
     case Atom::Kind::kMin:
       return let("index_t", call("least"));
     default:

@@ -43,6 +43,12 @@ IndexRange IndexRanges::of(const Atom& atom) const {
       const std::int64_t most = std::max<std::int64_t>(b.high - 1, 0);
       return {0, a.low >= 0 ? std::min(a.high, most) : most};
     }
+    case Atom::Kind::kPosition: {  // only where the index surely has one: what reads there looks otherwise
+      const IndexRange index = of(atom.arguments[0]), size = of(atom.arguments[1]);
+      if (index.low >= 0 && index.high < size.low) return index;
+      if (size.low != size.high || index.low < -size.low || index.high >= 0) return {-kFarthest, kFarthest};
+      return {index.low + size.low, index.high + size.low};
+    }
     case Atom::Kind::kMin: {
       const IndexRange a = of(atom.arguments[0]), b = of(atom.arguments[1]);
       return {std::min(a.low, b.low), std::min(a.high, b.high)};

@@ -220,6 +220,7 @@ INLINE real floor_modulo(real x, real y) {
 }
 template <class I> INLINE I floor_div(I a, I b) { return a / b - (a % b < 0 ? 1 : 0); }
 template <class I> INLINE I floor_mod(I a, I b) { return a - floor_div(a, b) * b; }
+template <class I> INLINE I from_either_end(I i, I size) { return i < 0 ? i + size : i; }
 template <class I> INLINE I least(I a, I b) { return a < b ? a : b; }
 template <class I> INLINE I most(I a, I b) { return a > b ? a : b; }
 // A position that data has led outside is kept inside; that it was is noted.

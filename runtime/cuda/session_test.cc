@@ -135,6 +135,27 @@ TEST_CASE("a position that data leads outside is kept inside and noted", "[host]
   }
 }
 
+TEST_CASE("an index outside of a gather's axis ends the run") {
+  for (const std::int64_t size : {1, 4}) {
+    TestedGraph b(1);
+    const ValueId x = b.input(DataType::kFloat, {size}), i = b.graph.add_input("i", {DataType::kInt64, indices({1})});
+    b.output(b.node("Neg", {b.node("Gather", {x, i})}));
+    b.inputs.emplace_back();
+    const TemporaryFolder cache;
+    const auto session =
+        make_session(tested_driver(true), b.graph, {},
+                     {.cache = cache.path(), .choices = std::make_shared<Choices>(std::filesystem::path(), "tested")});
+    for (const std::int64_t index : {-size - 1, -size, size - 1, size}) {
+      CAPTURE(size, index);
+      b.inputs[1] = Tensor::from_integers(DataType::kInt64, {1}, std::vector<std::int64_t>{index});
+      if (index == size || index < -size)
+        CHECK_THROWS_WITH(session->run(b.inputs), Catch::Contains("outside of what it indexes"));
+      else
+        b.require_close(session->run(b.inputs), interpret(b.graph, b.inputs), 1e-6);
+    }
+  }
+}
+
 TEST_CASE("updates are scattered in their order, as often as a place is named") {
   TestedGraph b(14);
   const auto at = [&](const Sizes& sizes, std::int64_t below, DataType type = DataType::kInt64) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "operators/free_variables.h"
 #include "runtime/fusion/composer.h"
 #include "runtime/fusion/keeps_order.h"
 
@@ -26,6 +27,21 @@ bool is_limited(const Element& e) {
   const auto limits = [](const Element& x, Kind kind) { return x->kind == kind && x->arguments[1]->kind == Kind::kConstant; };
   const Element& high = e->arguments[0];
   return limits(high, Kind::kMinimum) && limits(high->arguments[0], Kind::kMaximum);
+}
+
+// Does the element hold a position that is data?
+bool has_position(const Element& e) {
+  bool found = false;
+  for_each_index(*e, [&](const Index& index) {
+    for_each_atom(index, [&](const Atom& atom) { found = found || atom.kind == Atom::Kind::kPosition; });
+  });
+  return found || std::any_of(e->arguments.begin(), e->arguments.end(), has_position);
+}
+
+// Is a part of the element not wanted everywhere?
+bool has_guard(const Element& e) {
+  const bool here = e->kind == Kind::kRead ? e->zero_outside : !e->conditions.empty();
+  return here || std::any_of(e->arguments.begin(), e->arguments.end(), has_guard);
 }
 
 class Grouping {
@@ -384,7 +400,7 @@ bool Grouping::requantizes(const std::set<int>& members, const std::set<ValueId>
 
 void Grouping::group_elementwise() {
   struct Facts {
-    bool reduces = false;
+    bool reduces = false, has_position = false, has_guard = false;
     double operations = 0;  // of one element
     std::int64_t elements = 0;
   };
@@ -400,6 +416,8 @@ void Grouping::group_elementwise() {
     const Definition definition = facts_.define(*graph_.nodes()[n]);
     const Output& output = definition.outputs()[0];
     f.reduces = has_reduction(output.element);
+    f.has_position = has_position(output.element);
+    f.has_guard = has_guard(output.element);
     f.operations = static_cast<double>(operation_count(output.element).constant().value_or(1000));
     f.elements = element_count(values(output.type.shape));
     return facts.emplace(n, f).first->second;
@@ -427,6 +445,9 @@ void Grouping::group_elementwise() {
         if (!facts_.define(*graph_.nodes()[p]).has_denotation()) continue;
         const Facts& producer = know(p);
         bool worth = keeps_values(p, root);
+        // Where a guard does not want an element, its position is not known to be one.
+        if (producer.has_position && std::any_of(members.begin(), members.end(), [&](int m) { return know(m).has_guard; }))
+          worth = false;
         for (const std::int32_t u : users) {
           const Facts& consumer = know(u);
           const bool again = consumer.reduces || consumer.elements > producer.elements;

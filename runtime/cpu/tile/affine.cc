@@ -83,6 +83,15 @@ std::optional<Affine> Variables::affine_atom(const Atom& atom) const {
       if (lowest(r) < 0 || highest(r) >= b) return std::nullopt;
       return atom.kind == Atom::Kind::kFloorDiv ? q : r;
     }
+    case Atom::Kind::kPosition: {
+      auto index = affine(atom.arguments[0]);
+      const auto size = affine(atom.arguments[1]);
+      if (!index || !size || !size->is_constant()) return std::nullopt;
+      if (lowest(*index) >= 0 && highest(*index) < size->constant) return index;
+      if (lowest(*index) < -size->constant || highest(*index) >= 0) return std::nullopt;
+      index->constant += size->constant;
+      return index;
+    }
     case Atom::Kind::kMin:
     case Atom::Kind::kMax: {
       const auto a = affine(atom.arguments[0]);
@@ -133,6 +142,10 @@ std::optional<Range> Variables::bounds_of_atom(const Atom& atom) const {
     return ranges_[static_cast<std::size_t>(*variable)];
   }
   if (atom.arguments.size() != 2) return std::nullopt;
+  if (atom.kind == Atom::Kind::kPosition) {
+    const auto size = affine(atom.arguments[1]);
+    return size && size->is_constant() ? std::optional(Range{0, size->constant}) : std::nullopt;
+  }
   const auto a = bounds(atom.arguments[0]), b = bounds(atom.arguments[1]);
   if (!a || !b) return std::nullopt;
   const bool known_divisor = b->high - b->low == 1 && b->low > 0;

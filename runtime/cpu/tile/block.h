@@ -32,6 +32,7 @@ struct Instruction {
     kMultiplyAdd,
     kFloorDivide,
     kFloorModulo,
+    kPosition,  // of the index arguments[0] on an axis of `number` elements; throws where it has none
     kUnary,     // function with a vector loop
     kFunction,  // function, element by element
     kEqual,
@@ -45,6 +46,7 @@ struct Instruction {
   explicit Instruction(Kind k) : kind(k) {}
   Kind kind;
   bool integer = false;            // the kind of the destination
+  bool tolerant = false;           // kPosition: any position will do where the index has none
   bool integer_arguments = false;  // kEqual, kLess, kLessEqual, kFunction: the kind of the arguments
   int arguments[3] = {-1, -1, -1};
   int operand = -1;

@@ -22,7 +22,7 @@ BoxProgram BoxCompiler::compile(const Element& element) {
 }
 
 int BoxCompiler::add(int block, Instruction i) {
-  using Key = std::tuple<int, int, bool, int, int, int, int, int, std::int64_t, std::vector<std::int64_t>, std::uint64_t,
+  using Key = std::tuple<int, int, bool, bool, int, int, int, int, int, std::int64_t, std::vector<std::int64_t>, std::uint64_t,
                          std::int64_t, const Function*>;
   std::uint64_t bits = 0;
   static_assert(sizeof bits == sizeof i.real);
@@ -31,6 +31,7 @@ int BoxCompiler::add(int block, Instruction i) {
     Key key{block,
             static_cast<int>(i.kind),
             i.integer,
+            i.tolerant,
             i.arguments[0],
             i.arguments[1],
             i.arguments[2],
@@ -167,6 +168,7 @@ int BoxCompiler::emit(const Element& e, int block) {
   }
   if (result < 0) result = emit_here(e, block);
   emitted_[key] = result;
+  if (guards_ > 0) emitted_under_guard_.push_back(key);
   kept_.push_back(e);  // keeps the address from being reused
   return result;
 }

@@ -83,6 +83,19 @@ class BoxCompiler {
   static constexpr int kAlways = -1, kNever = -2;
   int emit_conditions(const std::vector<Condition>& conditions, int block);
 
+  // What is emitted here is computed where it is not used as well.
+  template <class Emit>
+  auto guarded(const Emit& emit_all) {
+    if (guards_++ == 0) is_tolerant_ = false;
+    auto result = emit_all();
+    if (--guards_ == 0) {
+      if (is_tolerant_)
+        for (const auto& key : emitted_under_guard_) emitted_.erase(key);
+      emitted_under_guard_.clear();
+    }
+    return result;
+  }
+
   // ---- Positions
   int emit_index(const Index& index, int block);
   int emit_atom(const AtomPointer& atom, int block);
@@ -123,8 +136,11 @@ class BoxCompiler {
   std::vector<int> block_of_;  // of each reduction variable
   BoxProgram box_;
   std::map<std::pair<const ElementNode*, int>, int> emitted_;
+  int guards_ = 0;            // around what is emitted
+  bool is_tolerant_ = false;  // is a position emitted under them that may be any?
+  std::vector<std::pair<const ElementNode*, int>> emitted_under_guard_;
   std::vector<Element> kept_;
-  std::map<std::tuple<int, int, bool, int, int, int, int, int, std::int64_t, std::vector<std::int64_t>, std::uint64_t,
+  std::map<std::tuple<int, int, bool, bool, int, int, int, int, int, std::int64_t, std::vector<std::int64_t>, std::uint64_t,
                       std::int64_t, const Function*>,
            int>
       known_;

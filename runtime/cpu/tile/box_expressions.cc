@@ -44,7 +44,9 @@ int BoxCompiler::emit_here(const Element& e, int block) {
       const int mask = emit_conditions(e->conditions, block);
       if (mask == kAlways) return emit(e->arguments[0], block);
       if (mask == kNever) return emit(e->arguments[1], block);
-      const int a = emit(e->arguments[0], block), b = emit(e->arguments[1], block);
+      const auto [a, b] = guarded([&] {
+        return std::pair<int, int>{emit(e->arguments[0], block), emit(e->arguments[1], block)};
+      });
       return add(block, In::kSelect, integer, mask, a, b);
     }
     case Kind::kSelect: {
@@ -162,7 +164,7 @@ int BoxCompiler::emit_reduction(const Element& e, int block) {
   const int mask = emit_conditions(conditions, child);
   int result;
   if (mask == kNever) return identity(e->reduction, integer, block);
-  result = emit(*body, child);
+  result = mask == kAlways ? emit(*body, child) : guarded([&] { return emit(*body, child); });
   if (mask != kAlways)
     result = add(child, Instruction::Kind::kSelect, integer, mask, result, identity(e->reduction, integer, child));
   box_.blocks[child].result = result;

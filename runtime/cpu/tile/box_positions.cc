@@ -174,6 +174,17 @@ int BoxCompiler::emit_atom(const AtomPointer& atom, int block) {
     if (!variables_.affine(index)) throw NotCompilable();
     return emit_index(index, block);
   }
+  if (atom->kind == Atom::Kind::kPosition) {
+    const auto size = variables_.affine(atom->arguments[1]);
+    if (!size || !size->is_constant()) throw NotCompilable();
+    Instruction i{In::kPosition};
+    i.integer = true;
+    i.arguments[0] = emit_index(atom->arguments[0], block);
+    i.number = size->constant;
+    i.tolerant = guards_ > 0;
+    is_tolerant_ = is_tolerant_ || i.tolerant;
+    return add(block, std::move(i));
+  }
   const int a = emit_index(atom->arguments[0], block), b = emit_index(atom->arguments[1], block);
   switch (atom->kind) {
     case Atom::Kind::kFloorDiv:

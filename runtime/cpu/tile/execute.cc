@@ -417,6 +417,9 @@ class Executor final : public TileProgram {
         case In::kFloorModulo:
           integer_.floor_modulo(integer_at(r), integer_at(i.arguments[0]), integer_at(i.arguments[1]), n);
           break;
+        case In::kPosition:
+          position(i, integer_at(r), integer_at(i.arguments[0]), n);
+          break;
         case In::kReduce:
           if (c.plan->program.blocks[i.child].along)
             reduce_along(c, b, r, tile);
@@ -431,6 +434,12 @@ class Executor final : public TileProgram {
             arithmetic<R>(i, real_at(r), real_at(i.arguments[0]), real_at(i.arguments[1]), real_at(i.arguments[2]), n, real_);
       }
     }
+  }
+
+  void position(const Instruction& i, std::int64_t* d, const std::int64_t* indices, Count n) const {
+    if (!i.tolerant && !integer_.are_inside(indices, i.number, n))
+      for (Count k = 0; k < n; ++k) checked_index(indices[k], i.number);
+    integer_.positions(d, indices, i.number, n);
   }
 
   template <class T>

@@ -47,6 +47,10 @@ struct RealLoops : Arithmetic<R> {
 
 struct IntegerLoops : Arithmetic<std::int64_t> {
   Binary floor_divide, floor_modulo;  // by 0: 0
+  // Is every index one of an axis of this size, negative ones counted from its end? And the positions; 0 for indices that are
+  // none.
+  bool (*are_inside)(const std::int64_t* indices, std::int64_t size, Count n);
+  void (*positions)(std::int64_t* d, const std::int64_t* indices, std::int64_t size, Count n);
   void (*iota)(std::int64_t* d, std::int64_t start, std::int64_t step, Count n);
 };
 

@@ -281,6 +281,20 @@ void floor_modulo(I* d, const I* a, const I* b, Count n) {
     return r != 0 && (r < 0) != (y < 0) ? r + y : r;
   });
 }
+// 2 * size cannot overflow: no axis has that many elements.
+bool are_inside(const I* indices, I size, Count n) {
+  bool all = true;
+  for (Count i = 0; i < n; ++i)
+    all &= static_cast<std::uint64_t>(indices[i]) + static_cast<std::uint64_t>(size) < 2 * static_cast<std::uint64_t>(size);
+  return all;
+}
+void positions(I* d, const I* indices, I size, Count n) {
+#pragma GCC ivdep
+  for (Count i = 0; i < n; ++i) {
+    const I at = indices[i] < 0 ? indices[i] + size : indices[i];
+    d[i] = at < 0 || at >= size ? 0 : at;
+  }
+}
 void iota(I* d, I start, I step, Count n) {
 #pragma GCC ivdep
   for (Count i = 0; i < n; ++i) d[i] = start + i * step;
@@ -560,6 +574,8 @@ constexpr LoopTables make_tables() {
   set_arithmetic(t.i64);
   t.i64.floor_divide = floor_divide;
   t.i64.floor_modulo = floor_modulo;
+  t.i64.are_inside = are_inside;
+  t.i64.positions = positions;
   t.i64.iota = iota;
   return t;
 }
