@@ -19,6 +19,7 @@ namespace {
 constexpr std::array<std::int64_t, 9> kUsualSizes = {16, 1, 32, 64, 128, 224, 256, 320, 16000};
 constexpr double kMostElements = 1 << 28;  // of a tensor: larger ones are not worth trying
 constexpr std::size_t kMostChoices = 6;
+constexpr std::int64_t kStep = 8, kLargestOfGrid = 256;  // multiples that are tried in pairs, where nothing else fits
 
 struct OpenSizes {
   std::set<std::string> all, of_first_axes;
@@ -136,7 +137,65 @@ class Repair {
     return best;
   }
 
+  // Networks that halve an image several times and cut it into patches fit a height and a width alone: no change of one of them
+  // gains anything. Sets the pair of sizes that leaves the fewest demands violated, the smallest of those, and repairs the
+  // rest.
+  NamedSizes from_pairs(NamedSizes sizes) {
+    std::size_t least = strictly_violated(sizes, std::numeric_limits<std::size_t>::max());
+    const NamedSizes start = sizes;
+    for (const auto& [one, other] : pairs_to_change(start))
+      for (const auto& [a, b] : grid(one != other)) {
+        if (least == 0 || evaluations_ >= kMostEvaluations) break;
+        NamedSizes changed = start;
+        changed[one] = a;
+        if (one != other) changed[other] = b;
+        const std::size_t left = strictly_violated(changed, least);
+        if (left < least) least = left, sizes = std::move(changed);
+      }
+    evaluations_ = 0;
+    return from(std::move(sizes));
+  }
+
  private:
+  using Pair = std::pair<std::string, std::string>;  // twice the same name where a size is changed alone
+
+  // Of sizes that stand in one demand that is violated, but for those of first axes.
+  std::set<Pair> pairs_to_change(const NamedSizes& sizes) const {
+    constexpr std::size_t kMostPairs = 6;
+    std::set<Pair> result;
+    for (const Condition& condition : demands_.strict) {
+      if (holds(condition, sizes)) continue;
+      const std::set<std::string>& names = names_.at(&condition);
+      for (const std::string& one : names)
+        for (const std::string& other : names)
+          if (one <= other && result.size() < kMostPairs && !open_.of_first_axes.contains(one) &&
+              !open_.of_first_axes.contains(other))
+            result.emplace(one, other);
+    }
+    return result;
+  }
+
+  // The smallest products first.
+  static std::vector<std::pair<std::int64_t, std::int64_t>> grid(bool of_two) {
+    std::vector<std::pair<std::int64_t, std::int64_t>> result;
+    for (std::int64_t a = kStep; a <= kLargestOfGrid; a += kStep)
+      for (std::int64_t b = kStep; b <= (of_two ? kLargestOfGrid : kStep); b += kStep) result.emplace_back(a, b);
+    std::stable_sort(result.begin(), result.end(),
+                     [](const auto& x, const auto& y) { return x.first * x.second < y.first * y.second; });
+    return result;
+  }
+
+  // Counted up to `most`.
+  std::size_t strictly_violated(const NamedSizes& sizes, std::size_t most) const {
+    std::size_t number = 0;
+    for (const Condition& condition : demands_.strict) {
+      if (number >= most) break;
+      ++evaluations_;
+      if (!holds(condition, sizes)) ++number;
+    }
+    return number;
+  }
+
   struct Violations {
     std::size_t strict = 0, better = 0;
     const Condition* first = nullptr;
@@ -301,6 +360,13 @@ std::vector<NamedSizes> fitting_sizes(const Graph& graph, const NamedSizes& give
       if (!result.empty() && most_elements(graph, sizes) > kMostElements) continue;
       if (is_well_typed(graph, sizes)) result.push_back(std::move(sizes));
     }
+  }
+  if (result.empty()) {
+    NamedSizes start;
+    for (const std::string& name : open.all) start.emplace(name, open.of_first_axes.contains(name) ? 1 : kUsualSizes.front());
+    NamedSizes sizes = Repair(demands, open).from_pairs(std::move(start));
+    sizes.insert(given.begin(), given.end());
+    if (is_well_typed(graph, sizes) && most_elements(graph, sizes) <= kMostElements) result.push_back(std::move(sizes));
   }
   if (result.empty()) result.push_back(given);
   return result;

@@ -57,6 +57,22 @@ TEST_CASE("a window fits into the size that is chosen") {
   CHECK(first_choice(graph, {}).at("H") >= 10);
 }
 
+TEST_CASE("a height and a width that fit together alone are found") {
+  // Halved three times and cut into patches of 8 rows and 12 columns.
+  Graph graph;
+  ValueId x = graph.add_input("x", testing::floats({n, 1, h, w}));
+  for (int i = 0; i < 3; ++i) x = add(graph, "MaxPool", {x}, {{"kernel", Indices{2, 2}}, {"strides", Indices{2, 2}}});
+  const Index rows = floor_div(h, 8), columns = floor_div(w, 8);
+  const ValueId patches =
+      add(graph, "Reshape", {x}, {{"shape", Indices{n * floor_div(rows, 8) * floor_div(columns, 12), 8, 12}}});
+  const ValueId weights = graph.add_constant(testing::weights({12, 8}));
+  const ValueId mixed = testing::add(graph, "MatMul", {patches, weights})[0];
+  const ValueId back = add(graph, "Reshape", {mixed}, {{"shape", Indices{n, 1, 8, 8}}});
+  graph.add_output("y", add(graph, "Concat", {back, x}, {{"axis", Index(3)}}));
+  const NamedSizes found = first_choice(graph, {});
+  CHECK(found == NamedSizes{{"N", 1}, {"H", 64}, {"W", 96}});
+}
+
 TEST_CASE("other choices are other sizes that fit") {
   const std::vector<NamedSizes> choices = fitting_sizes(network(7), {});
   REQUIRE(choices.size() > 2);
