@@ -192,7 +192,11 @@ Optimization run_optimization(const Graph& model, const OptimizationRequest& req
   TimingOptions trial;
   trial.seed = options.seed, trial.cancel = options.cancel;
   const bool is_run = options.measure && (options.time_graphs || options.check_runs > 0);
-  options.sizes = is_run ? executable_sizes(graph, choices, *device, trial) : choices.front();
+  // By a profile, sizes are tried where the result is checked: on the CPU.
+  const std::unique_ptr<Device> tried = is_run && choices.size() > 1 && !device->measures()
+                                            ? make_device("cpu", threads, options.math, KernelChoice::kEstimated)
+                                            : nullptr;
+  options.sizes = is_run ? executable_sizes(graph, choices, tried ? *tried : *device, trial) : choices.front();
   if (request.price) device = make_priced_device(request.price, std::move(device));
   // The CPU checks models that the device cannot execute.
   const std::unique_ptr<Device> second =

@@ -41,6 +41,30 @@ class Profiles(ProgramTest):
         self.assertGreater(facts["pareto"][0]["peak_bytes"], facts["pareto"][1]["peak_bytes"])
         self.assertEqual(facts["pareto"][0]["peak_bytes"], facts["predicted_peak_bytes"]["after"])
 
+    def test_sizes_are_tried_where_the_result_is_checked(self):
+        # Rows of 32, counted in reals: nothing says so before the model runs.
+        self.write_text(
+            "rows.onnx",
+            """(float[N] x) => (float[A, B] y) {
+              size = Shape(x)
+              real = Cast <to = 1> (size)
+              width = Constant <value = float[1] {32.0}> ()
+              quotient = Div(real, width)
+              floor = Floor(quotient)
+              rows = Cast <to = 7> (floor)
+              columns = Constant <value = int64[1] {32}> ()
+              shape = Concat <axis = 0> (rows, columns)
+              cut = Reshape(x, shape)
+              a = Relu(cut)
+              y = Relu(a)
+            }""",
+        )
+        device = "profile:" + self.profile("calls", 1e13, 1e12, 1e-5)
+        facts = self.report("optimize", self.path("rows.onnx"), "-o", self.path("out.onnx"), "--device", device, "--threads", "1", "--budget", "5s")
+        self.assertEqual(facts["sizes"]["N"] % 32, 0)
+        self.assertTrue(facts["check"]["ok"])
+        self.assertLess(facts["nodes"]["after"], facts["nodes"]["before"])
+
     def test_a_device_is_measured(self):
         with unittest.mock.patch.dict(os.environ, {"XDG_CACHE_HOME": self.path("cache")}):
             facts = self.report("profile", self.path("model.onnx"), "-o", self.path("cpu.profile"), "--threads", "1")
