@@ -162,7 +162,8 @@ struct Split {
         op.sizes = *sizes;
       } else if (source.opset() < 13 && source.has("split")) {
         op.sizes = to_indices(source.integers("split"));
-      } else {
+      }
+      if (op.sizes.empty()) {  // an empty list is none
         const std::int64_t count = source.integer("num_outputs", static_cast<std::int64_t>(source.output_count()));
         if (count < 1 || count > 1 << 16) throw Error(ErrorCode::kBadInput, std::to_string(count) + " pieces");
         const auto sizes = equal_sizes(size, static_cast<std::size_t>(count), source.opset());

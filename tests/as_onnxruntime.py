@@ -359,6 +359,22 @@ class EmptyWeights(Case):
         f32 = TensorProto.FLOAT
         self.check(model_of(nodes, [value("x", f32, [3, 4])], [value("y", f32, [3, 5])], weights, opset=20), {"x": x})
 
+    def test_an_empty_list_of_pieces_is_none(self):
+        for opset, size in ((13, 4), (13, 0), (18, 6), (18, 0)):
+            with self.subTest(opset=opset, size=size):
+                x = {"x": numpy.arange(2 * size, dtype=numpy.float32).reshape(2, size)}
+                self.one("Split", x, {"sizes": numpy.zeros(0, numpy.int64)}, outputs=2, opset=opset, axis=1)
+                self.one("Split", x | {"sizes": numpy.zeros(0, numpy.int64)}, outputs=2, opset=opset, axis=1, optimize=False)
+
+    def test_transforms_of_nothing(self):
+        for opset in (17, 20):
+            for parts in (1, 2):
+                for inverse in (0, 1):
+                    with self.subTest(opset=opset, parts=parts, inverse=inverse):
+                        x = {"x": numpy.zeros((2, 0, parts), numpy.float32)}
+                        self.one("DFT", x, opset=opset, inverse=inverse)
+                        self.one("DFT", x, opset=opset, inverse=inverse, declared=True)
+
     def test_recurrent(self):
         """Without features. ONNX Runtime 1.31 ends the process."""
         random = numpy.random.default_rng(1)
