@@ -204,6 +204,36 @@ struct Builder {
                {"pads_begin", r.begin},
                {"group", Index(r.group)}});
   }
+  // Windows of one element with strides, of channels that fill no vector: libraries gather what is read before.
+  ValueId strided_points() {
+    const std::size_t rank = chance(0.8) ? 2 : 1;
+    Window r;
+    const std::int64_t in = log_pick(1, 100), out = log_pick(1, 200);
+    r.x = r.y = {pick(1, 3), in};
+    r.y[1] = out;
+    for (std::size_t a = 0; a < rank; ++a) {
+      const std::int64_t stride = pick(a == 0 ? 2 : 1, 3), n = pick(1, 20);
+      r.x.push_back(n);
+      r.y.push_back((n - 1) / stride + 1);
+      r.kernel.emplace_back(1);
+      r.strides.emplace_back(stride);
+      r.dilations.emplace_back(1);
+      r.begin.emplace_back(0);
+    }
+    Named attributes{{"strides", r.strides}, {"dilations", r.dilations}, {"pads_begin", r.begin}, {"group", Index(1)}};
+    const std::int64_t kind = pick(0, 2);
+    if (kind == 0) {
+      attributes.emplace_back("kernel", r.kernel);
+      return op("ConvWeightGradient", {input(r.x), input(r.y)}, attributes);
+    }
+    attributes.emplace_back("pads_end", r.begin);
+    Sizes w(rank + 2, 1);
+    w[0] = out;
+    w[1] = in;
+    if (kind == 1) return followed(op("Conv", {input(r.x), weights(w, in)}, attributes));
+    attributes.emplace_back("output_padding", r.begin);
+    return followed(op("ConvTranspose", {input(r.y), weights(w, out)}, attributes));
+  }
   ValueId pool() {
     static constexpr const char* kWhole[] = {"GlobalAveragePool", "GlobalMaxPool"};
     Window r;
@@ -474,6 +504,7 @@ constexpr Family kFamilies[] = {
     {"movement", 3, [](Builder& b) { return b.movement(); }},
     {"elementwise", 3, [](Builder& b) { return b.elementwise(); }},
     {"8 bits", 7, [](Builder& b) { return b.quantized(); }},
+    {"strided points", 0, [](Builder& b) { return b.strided_points(); }},  // where it is asked for
 };
 
 }  // namespace

@@ -2,18 +2,25 @@
 //
 //   rewright_kernel_sweep --cases 400 --small        what the tests run
 //   rewright_kernel_sweep --cases 20000              the sizes of real models; writes a table of the kernels that it met
+//   rewright_kernel_sweep --cases 20 --models DIR    writes them as ONNX models as well, for tests/kernel_sweep.py
+//
+// Of three cases in a row's seeds the second and third have each of their storages between guarded pages (guarded_run.h).
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <map>
 #include <set>
 
+#include "graph/onnx.h"
 #include "operators/error.h"
 #include "runtime/cpu/isa.h"
 #include "runtime/cpu/kernel_check.h"
 #include "runtime/cpu/runner.h"
 #include "tests/kernel_sweep/cases.h"
+#include "tests/kernel_sweep/guarded_run.h"
 
 using namespace rewright;
 
@@ -22,7 +29,7 @@ namespace {
 struct Options {
   std::uint64_t cases = 400, first = 0;
   std::size_t elements = 24;
-  std::string family;
+  std::string family, models;
   bool small = false, verbose = false;
   double seconds = 0;  // 0: no limit
 };
@@ -43,7 +50,7 @@ class Sweep {
       const std::uint64_t seed = options_.first + done;
       try {
         try_case(seed);
-      } catch (const Error& error) {
+      } catch (const std::exception& error) {
         ++failures_;
         std::cout << "seed " << seed << ": " << error.what() << std::endl;
       }
@@ -55,6 +62,7 @@ class Sweep {
  private:
   void try_case(std::uint64_t seed) {
     const SweepCase c = make_sweep_case(seed, options_.family, options_.small ? kSmallSweep : kLargeSweep);
+    if (!options_.models.empty()) write(seed, c);
     cpu::PlanOptions options;
     options.checked = true;
     options.threads = 1 + static_cast<int>(seed % 3);
@@ -68,7 +76,7 @@ class Sweep {
     extent.seconds = 2;
     cpu::KernelCheck check(plan, extent, seed);
     std::set<std::string> sources;
-    runner.run_observed(c.inputs, [&](std::size_t step, std::span<std::byte* const> addresses) {
+    const auto observe = [&](std::size_t step, std::span<std::byte* const> addresses) {
       const CheckedKernels before = check.counts();
       check.after(step, addresses);
       const std::string source = plan.steps[step].changes_layout ? "changes of layout" : plan.steps[step].kernel->source();
@@ -77,12 +85,31 @@ class Sweep {
       ++count.steps;
       count.elements += check.counts().elements - before.elements;
       count.unchecked += check.has_result(step) && check.counts().checked == before.checked;
-    });
+    };
+    using Side = cpu::GuardedRun::Side;
+    if (const std::uint64_t kind = seed / 3 % 3; kind > 0)
+      cpu::GuardedRun(plan, c.inputs, kind == 1 ? Side::kBegin : Side::kEnd).execute(observe);
+    else
+      runner.run_observed(c.inputs, observe);
     if (options_.verbose) std::cout << "seed " << seed << " (" << c.family << "): " << check.counts().elements << " elements\n";
     for (const cpu::KernelFault& fault : check.faults()) {
       ++failures_;
       std::cout << "seed " << seed << " (" << c.family << ", " << options.threads << " threads, " << cpu::name(options.isa)
                 << "): " << fault.message << std::endl;
+    }
+  }
+
+  // A folder with the model and its inputs, where ONNX has the operators.
+  void write(std::uint64_t seed, const SweepCase& c) const {
+    const std::filesystem::path folder = std::filesystem::path(options_.models) / std::to_string(seed);
+    std::filesystem::create_directories(folder);
+    std::ofstream(folder / "family.txt") << c.family;
+    for (std::size_t i = 0; i < c.inputs.size(); ++i)
+      write_npy(c.inputs[i], folder / (c.graph.value(c.graph.inputs()[i]).name + ".npy"));
+    try {
+      export_onnx(c.graph, folder / "model.onnx");
+    } catch (const Error& error) {
+      std::ofstream(folder / "no_model.txt") << error.what();
     }
   }
 
@@ -111,6 +138,7 @@ int main(int argc, char** argv) {
   program.add_option("--first", options.first, "the first one's seed");
   program.add_option("--elements", options.elements, "of each result");
   program.add_option("--family", options.family, "of the cases");
+  program.add_option("--models", options.models, "a folder to write the cases to");
   program.add_option("--seconds", options.seconds, "begin no case after so many");
   program.add_flag("--small", options.small, "cases of some milliseconds");
   program.add_flag("--verbose", options.verbose, "a line a case");
