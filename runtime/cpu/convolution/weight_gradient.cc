@@ -35,22 +35,33 @@ std::optional<ConvolutionShape> read_gradient(const Planner& planner, const Node
   return s;
 }
 
+// oneDNN 3.2's kernels of 1x1 gradients ("jit_1x1") gather the pixels that strides leave, vectors at a time, into memory that
+// has room for the channels alone: they write behind its end where the last vector of channels is not full.
+bool writes_beyond(const ConvolutionShape& s, std::string_view name) {
+  constexpr std::int64_t kLanes = 16;
+  const bool strided = std::any_of(s.strides.begin(), s.strides.end(), [](std::int64_t step) { return step > 1; });
+  return strided && name.starts_with("jit_1x1") && s.x[1] % kLanes != 0;
+}
+
 Primitive describe(const ConvolutionShape& s, const memory::desc& x, const memory::desc& g) {
   const memory::desc any_weights(s.weights().get_dims(), memory::data_type::f32, memory::format_tag::any);
   const dnnl::convolution_forward::primitive_desc forward(dnnl_engine(), dnnl::prop_kind::forward_training,
                                                           dnnl::algorithm::convolution_direct, x, any_weights, g, s.strides,
                                                           s.dilations, s.pads_begin, s.pads_end);
-  return {dnnl_engine(),
-          dnnl::algorithm::convolution_direct,
-          x,
-          any_weights,
-          g,
-          s.strides,
-          s.dilations,
-          s.pads_begin,
-          s.pads_end,
-          forward,
-          user_scratchpad()};
+  Primitive result{dnnl_engine(),
+                   dnnl::algorithm::convolution_direct,
+                   x,
+                   any_weights,
+                   g,
+                   s.strides,
+                   s.dilations,
+                   s.pads_begin,
+                   s.pads_end,
+                   forward,
+                   user_scratchpad()};
+  while (writes_beyond(s, result.impl_info_str()))
+    if (!result.next_impl()) throw dnnl::error(dnnl_unimplemented, "no gradient of such weights");
+  return result;
 }
 
 // Channels last, or what else oneDNN has more than plain loops for.
