@@ -109,21 +109,50 @@ class ScatterKernel final : public Kernel {
 
 class ScatterPlan final : public NodePlan {
  public:
-  ScatterPlan(const Node& node, Shape shape, Combination how) : node_(node), shape_(std::move(shape)), how_(how) {}
+  // `indices`: those that are read, which the node's own may repeat.
+  ScatterPlan(const Node& node, ValueId indices, Shape shape, Combination how)
+      : node_(node), indices_(indices), shape_(std::move(shape)), how_(how) {}
+
+  std::vector<ValueId> computed_ahead() const override {
+    return indices_ == node_.inputs[1] ? std::vector<ValueId>{} : std::vector<ValueId>{node_.inputs[1]};
+  }
 
   void emit(Planner& planner, ValueId result) override {
     std::vector<int> inputs;
-    for (const ValueId v : node_.inputs) inputs.push_back(planner.storage(v, kPlain));
-    const DataType type = planner.info(result).type, indices = planner.info(node_.inputs[1]).type;
+    for (const ValueId v : {node_.inputs[0], indices_, node_.inputs[2]}) inputs.push_back(planner.storage(v, kPlain));
+    const DataType type = planner.info(result).type, indices = planner.info(indices_).type;
     const int target = planner.add_value(result, kPlain);
     planner.add_step(std::make_unique<ScatterKernel>(std::move(shape_), how_, type, indices), std::move(inputs), {target});
   }
 
  private:
   const Node& node_;
+  ValueId indices_;
   Shape shape_;
   Combination how_;
 };
+
+// Of a value that a node makes for one user alone by repeating another's elements along all axes but the first: that other one.
+ValueId repeated_by_row(const Planner& planner, ValueId value) {
+  const Graph& graph = planner.graph();
+  const std::int32_t producer = graph.producers()[value];
+  if (producer < 0 || planner.is_constant(value)) return kNoValue;
+  const Node& node = *graph.nodes()[static_cast<std::size_t>(producer)];
+  if (node.op == nullptr || node.inputs.empty() || node.inputs[0] == kNoValue) return kNoValue;
+  std::ptrdiff_t users = 0;
+  for (const auto& other : graph.nodes()) users += std::count(other->inputs.begin(), other->inputs.end(), value);
+  for (const GraphOutput& output : graph.outputs()) users += output.value == value ? 2 : 0;
+  const ValueInfo source = planner.info(node.inputs[0]), repeated = planner.info(value);
+  if (users != 1 || source.type != repeated.type || element_count(source.sizes) != repeated.sizes[0]) return kNoValue;
+  const Definition definition = planner.define(node);
+  if (!definition.has_denotation()) return kNoValue;
+  const Output& output = definition.outputs()[0];
+  const ElementNode& read = *output.element;
+  if (read.kind != ElementNode::Kind::kRead || read.operand != 0 || read.zero_outside) return kNoValue;
+  for (std::size_t a = 0; a < source.sizes.size(); ++a)
+    if (source.sizes[a] > 1 && !(read.position[a] == output.position[0])) return kNoValue;
+  return node.inputs[0];
+}
 
 std::vector<std::int64_t> strides_of(const Sizes& sizes) {
   std::vector<std::int64_t> strides(sizes.size(), 1);
@@ -138,6 +167,7 @@ std::unique_ptr<NodePlan> plan_scatter(Planner& planner, const Node& node, bool 
   const auto how = combination(AttributeReader(node).text("reduction"));
   if (!served || !positions || !how || element_count(x.sizes) == 0 || element_count(indices.sizes) == 0) return nullptr;
   const std::vector<std::int64_t> strides = strides_of(x.sizes);
+  ValueId read = node.inputs[1];
   Shape shape;
   shape.target = element_count(x.sizes);
   if (whole_rows) {
@@ -146,8 +176,15 @@ std::unique_ptr<NodePlan> plan_scatter(Planner& planner, const Node& node, bool 
     shape.sizes.assign(x.sizes.begin(), x.sizes.begin() + shape.depth);
     shape.strides.assign(strides.begin(), strides.begin() + shape.depth);
     for (std::size_t a = shape.sizes.size(); a < x.sizes.size(); ++a) shape.run *= x.sizes[a];
+  } else if (const auto axis = static_cast<std::size_t>(AttributeReader(node).number("axis"));
+             axis == 0 && std::equal(x.sizes.begin() + 1, x.sizes.end(), indices.sizes.begin() + 1) &&
+             repeated_by_row(planner, read) != kNoValue) {
+    read = repeated_by_row(planner, read);
+    shape.rows = indices.sizes[0];
+    shape.sizes = {x.sizes[0]};
+    shape.strides = {strides[0]};
+    shape.run = strides[0];
   } else {
-    const auto axis = static_cast<std::size_t>(AttributeReader(node).number("axis"));
     shape.rows = element_count(indices.sizes);
     shape.sizes = {x.sizes[axis]};
     shape.strides = {strides[axis]};
@@ -155,7 +192,7 @@ std::unique_ptr<NodePlan> plan_scatter(Planner& planner, const Node& node, bool 
     shape.from_strides = strides;
     shape.from_strides[axis] = 0;
   }
-  return std::make_unique<ScatterPlan>(node, std::move(shape), *how);
+  return std::make_unique<ScatterPlan>(node, read, std::move(shape), *how);
 }
 
 }  // namespace

@@ -51,6 +51,30 @@ TEST_CASE("elements are scattered as the interpreter scatters them") {
   }
 }
 
+// As graph networks do it: messages are added to the rows that edges name.
+TEST_CASE("an index that is the same all along a row scatters whole rows") {
+  for (unsigned seed = 0; seed < testing::instances(80); ++seed) {
+    CAPTURE(seed);
+    Builder b(seed);
+    Sizes sizes, updates;
+    for (std::int64_t rank = b.pick(1, 4); rank > 0; --rank) sizes.push_back(b.pick(1, 6));
+    updates = sizes;
+    updates[0] = b.pick(1, 9);
+    Sizes column(sizes.size(), 1);
+    column[0] = updates[0];
+    const DataType type = b.element();
+    const ValueId x = b.input(type, sizes);
+    ValueId at = b.given(b.positions(b.index(), {updates[0]}, [&](std::int64_t) { return sizes[0]; }));
+    if (b.pick(0, 1) == 0) at = node(b.graph, "Neg", {node(b.graph, "Neg", {at})[0]})[0];
+    at = node(b.graph, "Reshape", {at}, {{"shape", to_indices(column)}})[0];
+    const ValueId repeated = node(b.graph, "Expand", {at}, {{"shape", to_indices(updates)}})[0];
+    b.graph.add_output("y", node(b.graph, "ScatterElements", {x, repeated, b.input(type, updates)},
+                                 {{"axis", Index(0)}, {"reduction", b.reduction()}})[0]);
+    if (b.pick(0, 3) == 0) b.graph.add_output("z", node(b.graph, "GatherElements", {x, repeated}, {{"axis", Index(0)}})[0]);
+    check_graph(b.graph, b.inputs);
+  }
+}
+
 TEST_CASE("sub-tensors are scattered as the interpreter scatters them") {
   for (unsigned seed = 0; seed < testing::instances(80); ++seed) {
     CAPTURE(seed);
