@@ -479,14 +479,14 @@ class Runner {
     check(rewright_session_create_checked(model.get(), device.c_str(), threads, &session));
     return Runner(model, session);
   }
-  // What its user had better know, as of wrong kernels: grows with its runs.
+  // Warnings so far, such as that a kernel was wrong; runs may add to them.
   std::vector<std::string> warnings() const {
     std::vector<std::string> result;
     for (std::size_t n = rewright_session_warning_count(session_.get()), i = 0; i < n; ++i)
       result.emplace_back(rewright_session_warning(session_.get(), i));
     return result;
   }
-  // How many steps have an element that was compared.
+  // The number of steps of which at least one element was compared.
   std::size_t checked_steps() const { return rewright_session_checked_steps(session_.get()); }
   // Inputs and outputs in the order of the model's.
   std::vector<Array> run(const std::vector<Array>& inputs) const {

@@ -167,7 +167,7 @@ class WidenedElements final : public StoredElements {
   std::vector<std::int64_t> integers_;
 };
 
-// What counts the reads of one element: it ends where there are too many.
+// Thrown where one element needs more reads than a sample may take.
 struct TooManyReads {};
 
 }  // namespace
@@ -196,7 +196,7 @@ std::unique_ptr<StoredElements> stored_elements_of(DataType type, std::int64_t s
 struct ElementSampler::State {
   struct Computed;
 
-  // What a node's denotation reads: what is stored, or what is computed here.
+  // The operands of a node's denotation: stored elements, or elements computed here.
   struct Operands {
     State* state;
     Computed* of;

@@ -28,7 +28,7 @@ class StoredElements {
   virtual std::int64_t integer(std::int64_t at) const = 0;  // of the others
 };
 
-// Those of a tensor; `place` says where an element lies in its bytes, in elements (null: row-major).
+// The stored elements of a tensor; `place` says where an element lies in its bytes, in elements (null: row-major).
 std::unique_ptr<StoredElements> stored_elements_of(DataType type, std::int64_t stored_count, const std::byte* bytes,
                                                    std::function<std::int64_t(std::int64_t)> place = {});
 

@@ -48,7 +48,7 @@ void forget_names(onnx::ValueInfoProto& info) {
   if (info.has_type()) forget_size_names(*info.mutable_type());
 }
 
-// What the names of a body's own sizes begin with: no size of a graph around it, or of another body, is called so.
+// The prefix of the names of a body's own sizes, which no size of an enclosing graph or of another body has.
 std::string scope_of_body(const Graph& outer, const Node& node, const std::string& attribute) {
   std::string name;
   for (const ValueId id : node.outputs)

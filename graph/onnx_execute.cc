@@ -115,7 +115,7 @@ class NodeCall final : public NodeAttributes<Call> {
     return bodies_.find(key, Repetition::kAny, [&] { return import_body(attribute, proto, all); })->run(all);
   }
 
-  // Of the body's outputs for inputs of these types, as far as they are known; else as they are declared.
+  // The types of the body's outputs for inputs of these types, as far as they are known; else as they are declared.
   std::vector<TensorType> body_types(std::string_view attribute, std::span<const Datum> inputs) const {
     const onnx::GraphProto& proto = body_of(attribute);
     std::vector<Datum> all(inputs.begin(), inputs.end());

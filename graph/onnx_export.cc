@@ -232,7 +232,7 @@ class Exporter {
     for (const auto& [name, tensor] : sink.constants()) weights_.push_back({name, tensor, {}});
   }
 
-  // Those that are what they were, as they were; all others leave the skeleton.
+  // Keeps sparse weights that did not change in their sparse form; the others leave the skeleton.
   void keep_sparse_weights(const NodeSink& sink, std::vector<bool>& done) {
     onnx::GraphProto kept;
     const auto& given = model_->sparse_initializers;

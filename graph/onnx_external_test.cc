@@ -50,7 +50,7 @@ struct Tree : TemporaryFolder {
     std::filesystem::create_directories((*this / name).parent_path());
     std::filesystem::create_symlink(to, *this / name);
   }
-  // What importing a model says; "" if its weights are those of the file.
+  // The error of importing a model; "" if its weights are those of the file.
   std::string import(const std::string& name) const {
     try {
       const Graph graph = import_onnx(*this / name);
@@ -155,7 +155,7 @@ TEST_CASE("tensors of attributes and subgraphs may have their data in files") {
       expected.push_back(condition ? weight * (weight + element) : weight - (weight + element));
     CHECK(interpret(graph, inputs)[0].reals() == expected);
   }
-  // What is written has them in itself: it may go elsewhere.
+  // The written model contains the weights, so it may be moved.
   const std::string written = export_onnx_bytes(graph);
   CHECK_NOTHROW(import_onnx_bytes(written, "elsewhere.onnx"));
   std::filesystem::remove(tree / "d.bin");

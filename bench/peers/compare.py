@@ -2,7 +2,7 @@
 
 import numpy as np
 
-# Of an element's size, or of what is usual in its tensor where the element is smaller.
+# Relative to an element's size, or to the usual size in its tensor where the element is smaller.
 TOLERANCES = {"float16": 2e-2, "bfloat16": 1e-1, "float32": 1e-3, "float64": 1e-6}
 
 

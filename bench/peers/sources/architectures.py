@@ -32,7 +32,7 @@ SMALL = {
 }
 SMALL.update(num_key_value_heads=2, n_positions=96, n_ctx=96, max_source_positions=96, max_target_positions=96)
 
-# What the general sizes above do not fit.
+# Settings of models that the general sizes above do not fit.
 SPECIAL = {
     "bart": {"pad_token_id": 1},
     "wav2vec2": {"conv_dim": [16] * 7, "num_conv_pos_embeddings": 16, "num_conv_pos_embedding_groups": 4},
