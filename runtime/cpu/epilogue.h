@@ -18,6 +18,9 @@ struct Eltwise {
   float alpha = 0, beta = 0;
 };
 
+// oneDNN's Softplus and Mish are off by 1e-7 however small the result is, which is all of it below -16.
+bool only_in_loops_of_ours(const Eltwise& function);
+
 // Does a read stand at the position of the result? Along an axis of size 1, position 0 does.
 bool at_result_position(const ElementNode& read, const Indices& position, const Sizes& sizes);
 
@@ -54,8 +57,8 @@ class Epilogue {
   const std::vector<Operation>& operations() const { return operations_; }
   // `layouts` are those the operands of additions come in, as described for the result.
   dnnl::post_ops post_ops(const std::vector<dnnl::memory::desc>& additions) const;
-  // The last function, where a loop of ours is faster than oneDNN's: to be applied to the stored result. It is no
-  // post-operation from then on. Null: none.
+  // The last function, where a loop of ours is faster or more precise than oneDNN's: to be applied to the stored result. It is
+  // no post-operation from then on. Null: none.
   RowLoops::Unary take_last_function(Isa isa);
   // For kernels of our own: at most one addition, then bounds, then a function of ours, in this order. nullopt if it is
   // anything else.

@@ -95,7 +95,7 @@ class RowsKernel final : public Kernel {
 class Bfloat16Plan final : public NodePlan {
  public:
   Bfloat16Plan(const Node& node, const Matrices& matrices, ValueId x, std::size_t rank)
-      : node_(node), m_(matrices), x_(x), epilogue_(rank - 1) {}
+      : node_(node), m_(matrices), x_(x), epilogue_(rank - 1, [](const Eltwise& e) { return !only_in_loops_of_ours(e); }) {}
 
   std::vector<ValueId> computed_ahead() const override { return {node_.inputs[0]}; }
 

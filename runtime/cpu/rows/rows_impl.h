@@ -36,6 +36,30 @@ void swish(float* d, const float* a, Count n) {
   for (Count i = 0; i < n; ++i) d[i] = a[i] / (1.0f + short_exp(-a[i]));
 }
 
+// max(a, 0) + log(1 + t) with t = exp(-|a|), and log(1 + t) = 2 atanh(t / (2 + t)), whose argument is at most 1/3.
+void softplus(float* d, const float* a, Count n) {
+#pragma GCC ivdep
+  for (Count i = 0; i < n; ++i) {
+    const float x = a[i], t = short_exp(x < 0 ? x : -x), s = t / (2.0f + t), z = s * s;
+    float p = z * (1.0f / 15) + 1.0f / 13;
+    p = p * z + 1.0f / 11;
+    p = p * z + 1.0f / 9;
+    p = p * z + 1.0f / 7;
+    p = p * z + 1.0f / 5;
+    p = p * z + 1.0f / 3;
+    d[i] = (0.0f > x ? 0.0f : x) + 2.0f * (p * z * s + s);
+  }
+}
+
+// tanh(log(1 + e)) = m / (m + 2) with e = exp(a) and m = e (e + 2): no difference of near numbers.
+void mish(float* d, const float* a, Count n) {
+#pragma GCC ivdep
+  for (Count i = 0; i < n; ++i) {
+    const float x = a[i], e = short_exp(at_most(30.0f, x)), m = e * (e + 2.0f);
+    d[i] = x * (m / (m + 2.0f));
+  }
+}
+
 void scale_row(float* d, const float* s, Count n, float scale, float shift, float low, float high) {
 #pragma GCC ivdep
   for (Count c = 0; c < n; ++c) d[c] = at_most(high, at_least(low, s[c] * scale + shift));
@@ -170,7 +194,8 @@ float peak(float x, Count n) {
   return total;
 }
 
-constexpr RowLoops kTable{swish, copy, scale_columns, scale_row, window_maximum, window_sum, peak, 2 * kChains* kLanes};
+constexpr RowLoops kTable{swish,     softplus,       mish,       copy, scale_columns,
+                          scale_row, window_maximum, window_sum, peak, 2 * kChains* kLanes};
 
 }  // namespace
 

@@ -67,6 +67,20 @@ TEST_CASE("loops over rows agree with their formulas, on special values too") {
       }
       CHECK(wrong == 0);
 
+      const auto softplus = [](double v) { return std::max(v, 0.0) + std::log1p(std::exp(-std::fabs(v))); };
+      loops.softplus(y.data(), x.data(), n);
+      for (std::size_t c = 0; c < count; ++c) {
+        const double expected = std::isnan(x[c]) ? kNan : softplus(x[c]);
+        wrong += !close(y[c], expected, 8 * std::fabs(expected) * 0x1p-24 + 1e-35);
+      }
+      CHECK(wrong == 0);
+      loops.mish(y.data(), x.data(), n);
+      for (std::size_t c = 0; c < count; ++c) {
+        const double v = x[c], expected = v * std::tanh(softplus(v));
+        wrong += !close(y[c], expected, 12 * std::fabs(expected) * 0x1p-24 + 1e-35);
+      }
+      CHECK(wrong == 0);
+
       loops.scale_row(y.data(), x.data(), n, -1.5f, 0.5f, -2, 3);
       for (std::size_t c = 0; c < count; ++c) wrong += !close(y[c], bounded(x[c] * -1.5 + 0.5, -2, 3), 1e-6);
       CHECK(wrong == 0);
