@@ -19,7 +19,7 @@ namespace {
 
 void random_winograd(Case& c) {
   c.s.pictures = c.pick(1, 2);
-  c.s.channels = c.pick(1, 40);
+  c.s.channels = c.pick(1, c.pick(0, 9) == 0 ? 300 : 40);
   c.s.outputs = c.pick(1, 70);
   c.s.kernel[0] = c.s.kernel[1] = 3;
   c.s.height = c.pick(1, 17);
@@ -57,7 +57,7 @@ TEST_CASE("convolutions by Winograd's method, of random shapes") {
       if (seed % 4 == 0) c.finish.y_stride = c.s.outputs + c.pick(0, 20);
       const int tile = seed % 2 ? 4 : 2, threads = 1 + static_cast<int>(seed % 3);
       c.run(*cpu::make_winograd_convolution(c.s, tile, c.given(), c.finish, isa, threads), threads);
-      CHECK(c.error() < (tile == 2 ? 3e-6 : 3e-5));
+      CHECK(c.error() < (tile == 2 ? 2e-6 : 5e-6));
     }
 }
 

@@ -10,19 +10,27 @@ namespace rewright::cpu {
 namespace {
 
 constexpr std::int64_t kCacheBytes = 500 << 10;  // of transformed tiles, in the second-level cache
-constexpr double kTransformed = 0.07;            // nanoseconds for a number
-constexpr double kMultiplied = 0.01;             // for a multiplication
+// Channels whose products are added up by themselves: in long sums what is small is rounded as what is large.
+constexpr std::int64_t kTogether = 96;
+constexpr double kTransformed = 0.07;  // nanoseconds for a number
+constexpr double kMultiplied = 0.01;   // for a multiplication
 
 // The transformation of a window of three weights, for the points of convolution_loops_impl.h.
 using Row = std::array<double, 3>;
 const std::vector<Row>& weight_transformation(int tile) {
   static const std::vector<Row> two{{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0, 1}};
-  static const std::vector<Row> four{{1.0 / 4, 0, 0},
-                                     {-1.0 / 6, -1.0 / 6, -1.0 / 6},
-                                     {-1.0 / 6, 1.0 / 6, -1.0 / 6},
-                                     {1.0 / 24, 1.0 / 12, 1.0 / 6},
-                                     {1.0 / 24, -1.0 / 12, 1.0 / 6},
-                                     {0, 0, 1}};
+  // Of a finite point p: 1, p and p^2 over the product of its distances to the others.
+  static const std::vector<Row> four = [] {
+    constexpr std::array<double, 5> kPoints{0, 0.625, -0.625, 1.5, -1.5};
+    std::vector<Row> rows;
+    for (const double p : kPoints) {
+      double distances = 1;
+      for (const double q : kPoints) distances *= p == q ? 1 : p - q;
+      rows.push_back({1 / distances, p / distances, p * p / distances});
+    }
+    rows.push_back({0, 0, 1});
+    return rows;
+  }();
   return tile == 2 ? two : four;
 }
 
@@ -40,7 +48,7 @@ class WinogradConvolution final : public Kernel {
         tile_columns_((s_.out_width + tile - 1) / tile),
         panels_(points_, s_.outputs, s_.channels, loops_),
         zeros_(static_cast<std::size_t>(s_.channels)) {
-    const std::string how = "winograd " + std::to_string(tile) + ' ' + std::to_string(loops_.lanes);
+    const std::string how = "winograd 5/8 " + std::to_string(tile) + ' ' + std::to_string(loops_.lanes);
     panels_.set(weights.prepared(how, panels_.bytes(), [&](std::byte* to) {
       const Tensor plain = weights.plain();
       pack(plain.data<float>().data(), reinterpret_cast<float*>(to));
@@ -67,7 +75,7 @@ class WinogradConvolution final : public Kernel {
   }
 
   std::string source() const override { return "a kernel of Rewright (Winograd's method)"; }
-  double rounding() const override { return 64; }
+  double rounding() const override { return 32; }
   std::size_t scratch_bytes() const override {
     return sizeof(float) * static_cast<std::size_t>((by_block_ ? threads_ : 1) * block_elements());
   }
@@ -157,21 +165,28 @@ class WinogradConvolution final : public Kernel {
     ConvolutionLoops::Tile t{};
     t.x_stride = x_stride_;
     t.height = t.width = 1;
-    t.length = s_.channels;
     t.y_stride = y_stride_;
     t.low = -std::numeric_limits<float>::infinity();
     t.high = -t.low;
+    t.addend_stride = y_stride_;
     const std::int64_t blocks = (count + loops_.max_rows - 1) / loops_.max_rows;
+    const std::int64_t parts = std::max<std::int64_t>(1, (s_.channels + kTogether / 2) / kTogether);
     for (std::int64_t p = 0; p < panels_.count(); ++p) {
-      t.w = panels_.data(point, p);
+      const float* const w = panels_.data(point, p);
       t.vectors = panels_.vectors(p);
       t.columns = t.vectors * loops_.lanes;
       for (std::int64_t b = 0; b < blocks; ++b) {
         const std::int64_t begin = count * b / blocks;
         t.rows = count * (b + 1) / blocks - begin;
-        t.x = v + point * x_points_ + begin * x_stride_;
         t.y = m + point * y_points_ + begin * y_stride_ + panels_.first(p);
-        loops_.tile(t);
+        for (std::int64_t part = 0; part < parts; ++part) {
+          const std::int64_t channel = s_.channels * part / parts;
+          t.x = v + point * x_points_ + begin * x_stride_ + channel;
+          t.w = w + channel * t.columns;
+          t.length = s_.channels * (part + 1) / parts - channel;
+          t.addend = part > 0 ? t.y : nullptr;
+          loops_.tile(t);
+        }
       }
     }
   }
