@@ -1,5 +1,6 @@
 // The loops of product_loops.h, compiled once for each instruction set: included by product_loops_<isa>.cc. Everything but the
 // table has internal linkage, so that code for a newer processor cannot leak out.
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <limits>
@@ -31,14 +32,17 @@ inline V load_part(const float* s, Count n) {
 inline void store_part(float* d, V v, Count n) { std::memcpy(d, &v, static_cast<std::size_t>(n) * sizeof(float)); }
 inline V splat(float x) { return x - V{}; }
 
-// ---- Products
+// ---- Products. What a sum starts with is added at its end: the terms of a long sum are rounded as the sum so far, so that
+// parts of it are added up by themselves.
+constexpr Count kSummed = 192;
+
 template <Count kRows, Count kVectors>
 void multiply_block(const ProductBlock& b) {
   V sum[kRows][kVectors];
 #pragma GCC unroll 16
   for (Count r = 0; r < kRows; ++r)
 #pragma GCC unroll 4
-    for (Count v = 0; v < kVectors; ++v) sum[r][v] = b.start == nullptr ? V{} : load(b.start + r * b.start_stride + v * kLanes);
+    for (Count v = 0; v < kVectors; ++v) sum[r][v] = V{};
   const float *a = b.a, *panel = b.panel;
   const char* ahead = b.ahead;
   const Count rows = b.a_rows, columns = b.a_columns, step = b.ahead_step;
@@ -57,6 +61,12 @@ void multiply_block(const ProductBlock& b) {
     panel += kVectors * kLanes;
     ahead += step;
   }
+  if (b.start != nullptr) {
+#pragma GCC unroll 16
+    for (Count r = 0; r < kRows; ++r)
+#pragma GCC unroll 4
+      for (Count v = 0; v < kVectors; ++v) sum[r][v] += load(b.start + r * b.start_stride + v * kLanes);
+  }
 #pragma GCC unroll 16
   for (Count r = 0; r < kRows; ++r)
 #pragma GCC unroll 4
@@ -71,7 +81,7 @@ constexpr std::array<Multiply, sizeof...(kIndices)> multiplications(std::index_s
 template <Count kVectors>
 constexpr auto kMultiplications = multiplications<kVectors>(std::make_index_sequence<kMostRows[kVectors]>());
 
-void multiply(const ProductBlock& block, Count rows, Count vectors) {
+void multiply_part(const ProductBlock& block, Count rows, Count vectors) {
   const auto r = static_cast<std::size_t>(rows - 1);
   switch (vectors) {
     case 1:
@@ -82,6 +92,22 @@ void multiply(const ProductBlock& block, Count rows, Count vectors) {
       return kMultiplications<3>[r](block);
     default:
       return kMultiplications<4>[r](block);
+  }
+}
+
+void multiply(const ProductBlock& block, Count rows, Count vectors) {
+  if (block.depth <= kSummed + kSummed / 2) return multiply_part(block, rows, vectors);
+  const Count parts = (block.depth + kSummed / 2) / kSummed;
+  ProductBlock part = block;
+  for (Count p = 0; p < parts; ++p) {
+    const Count k = block.depth * p / parts;
+    part.depth = block.depth * (p + 1) / parts - k;
+    part.a = block.a + k * block.a_columns;
+    part.panel = block.panel + k * vectors * kLanes;
+    part.ahead = block.ahead + k * block.ahead_step;
+    multiply_part(part, rows, vectors);
+    part.start = block.y;
+    part.start_stride = block.y_stride;
   }
 }
 
@@ -206,10 +232,15 @@ float exponentials(float* row, Count n, float* largest) {
   *largest = most;
   const float subtracted = most == kLowest ? 0.0f : most;
   V sums{};
-  for (c = 0; c + kLanes <= n; c += kLanes) {
-    const V e = exponential(load(row + c) - subtracted);
-    store(row + c, e);
-    sums += e;
+  for (c = 0; c + kLanes <= n;) {
+    const Count end = std::min(n, c + kSummed * kLanes);
+    V part{};
+    for (; c + kLanes <= end; c += kLanes) {
+      const V e = exponential(load(row + c) - subtracted);
+      store(row + c, e);
+      part += e;
+    }
+    sums += part;
   }
   float sum = total(sums);
   if (c < n) {
@@ -232,15 +263,20 @@ void softmax(float* y, const float* x, Count n) {
   scale(y, n, 1.0f / sum);
 }
 
-// The sum of f over a row, in four vectors.
+// The sum of f over a row, by parts of it, each in four vectors.
 template <class F>
 inline float sum_of(const float* x, Count n, F f) {
-  V sums[4] = {};
+  V sums{};
   Count c = 0;
-  for (; c + 4 * kLanes <= n; c += 4 * kLanes)
-    for (Count k = 0; k < 4; ++k) sums[k] += f(load(x + c + k * kLanes));
-  for (; c + kLanes <= n; c += kLanes) sums[0] += f(load(x + c));
-  float sum = total((sums[0] + sums[1]) + (sums[2] + sums[3]));
+  do {
+    const Count end = std::min(n, c + kSummed * kLanes);
+    V part[4] = {};
+    for (; c + 4 * kLanes <= end; c += 4 * kLanes)
+      for (Count k = 0; k < 4; ++k) part[k] += f(load(x + c + k * kLanes));
+    for (; c + kLanes <= end; c += kLanes) part[0] += f(load(x + c));
+    sums += (part[0] + part[1]) + (part[2] + part[3]);
+  } while (c + kLanes <= n);
+  float sum = total(sums);
   for (; c < n; ++c) sum += f(splat(x[c]))[0];
   return sum;
 }

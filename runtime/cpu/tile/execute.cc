@@ -1,5 +1,6 @@
 // Running tile programs.
 #include <algorithm>
+#include <array>
 #include <type_traits>
 #include <utility>
 
@@ -56,6 +57,7 @@ class Executor final : public TileProgram {
     std::vector<Count> element;  // of the enclosing tile, for reductions that run along their variables
     Count row_start = 0;         // of the part of a row that was computed last
     std::vector<std::byte> memory;
+    std::vector<std::vector<R>> partial;  // by block: see add_up
   };
 
   void set_up(Context& c, const BoxPlan& plan, const std::byte* const* operands) const {
@@ -66,6 +68,7 @@ class Executor final : public TileProgram {
     // Nothing is given back: another program that this thread runs will want it.
     if (c.blocks.size() < count) c.blocks.resize(count);
     if (c.tiles.size() < count) c.tiles.resize(count);
+    if (c.partial.size() < count) c.partial.resize(count);
     c.element.assign(count, 0);
     std::size_t bytes = 64;
     const auto slot = [&](std::size_t b) { return (static_cast<std::size_t>(plan.block_elements[b]) * 8 + 63) / 64 * 64 + 64; };
@@ -456,6 +459,48 @@ class Executor final : public TileProgram {
     }
   }
 
+  // A long sum, so that its error does not grow with the number of terms: each of `levels` adds up kTogether of what the one
+  // below gives, the first is the result itself, and the others lie one after the other.
+  static constexpr Count kTogether = 32;
+  static constexpr std::size_t kMostLevels = 13;  // of 64 bits' worth of terms
+  struct Levels {
+    R* first;
+    std::vector<R>& others;
+    Count size;
+    std::array<Count, kMostLevels> counts = {};
+    std::size_t highest = 0;
+
+    R* at(std::size_t level) const { return level == 0 ? first : others.data() + static_cast<Count>(level - 1) * size; }
+  };
+  void add_up(Levels& levels, const R* from, std::size_t level = 0) const {
+    levels.highest = std::max(levels.highest, level);
+    const auto needed = level * static_cast<std::size_t>(levels.size);
+    if (levels.others.size() < needed) {
+      const std::size_t below = level > 1 ? static_cast<std::size_t>(from - levels.others.data()) : 0;
+      levels.others.resize(needed);
+      if (level > 1) from = levels.others.data() + below;
+    }
+    R* const to = levels.at(level);
+    if (levels.counts[level]++ == 0)
+      std::copy_n(from, levels.size, to);
+    else
+      real_.add(to, to, from, levels.size);
+    if (levels.counts[level] < kTogether || level + 1 == kMostLevels) return;
+    levels.counts[level] = 0;
+    add_up(levels, to, level + 1);
+  }
+  void finish(Levels& levels) const {
+    bool empty = levels.counts[0] == 0;
+    for (std::size_t level = 1; level <= levels.highest; ++level) {
+      if (levels.counts[level] == 0) continue;
+      if (empty)
+        std::copy_n(levels.at(level), levels.size, levels.first);
+      else
+        real_.add(levels.first, levels.first, levels.at(level), levels.size);
+      empty = false;
+    }
+  }
+
   // Every step of the variables is one evaluation of the child on the whole tile.
   void reduce_around(Context& c, int b, int r, const Tile& tile) const {
     const int child = c.plan->program.blocks[b].instructions[r].child;
@@ -463,9 +508,13 @@ class Executor final : public TileProgram {
     const std::vector<int>& variables = c.plan->blocks[child].loop_variables;
     const bool integer = c.plan->program.blocks[b].instructions[r].integer;
     for (const int v : block.variables) c.current[v] = 0;
+    const bool summed = !integer && block.reduction == Reduction::kSum;
+    Levels levels{summed ? reals(c, b, r) : nullptr, c.partial[static_cast<std::size_t>(child)], tile.size};
     for (bool first = true;; first = false) {
       evaluate(c, child, tile, -1);
-      if (integer) {
+      if (summed) {
+        add_up(levels, reals(c, child, block.result));
+      } else if (integer) {
         const std::int64_t* from = integers(c, child, block.result);
         if (first)
           std::copy_n(from, tile.size, integers(c, b, r));
@@ -483,8 +532,9 @@ class Executor final : public TileProgram {
         if (++c.current[variables[k]] < c.plan->program.extents[variables[k]]) break;
         c.current[variables[k]] = 0;
       }
-      if (k == static_cast<std::size_t>(-1)) return;
+      if (k == static_cast<std::size_t>(-1)) break;
     }
+    if (summed) finish(levels);
   }
 
   // Sums are kept in double (or integers) from tile to tile.
