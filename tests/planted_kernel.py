@@ -121,3 +121,15 @@ with tempfile.TemporaryDirectory() as folder:
     assert "0 of wrong results" in run(sweep, "--cases", 60, "--small", "--family", "convolution", planted=False).stdout
     done = run(sweep, "--cases", 60, "--small", "--family", "convolution", planted=True, status=1)
     assert "oneDNN" in done.stdout, done.stdout
+
+    # So does the comparison with ONNX Runtime.
+    beside = [sys.executable, "-B", pathlib.Path(__file__).with_name("kernel_sweep.py"), sweep, build, "--cases", 60, "--small", "--family"]
+    done = run(*beside, "convolution", "--keep", folder, planted=True, status=1)
+    assert "times the bound off ONNX Runtime" in done.stdout, done.stdout
+
+    # An element behind a result meets a guarded page, or what was written in front of it.
+    environment = dict(os.environ, LD_PRELOAD=library, PLANTED="beyond")
+    command = [sweep, "--cases", "30", "--first", "6", "--small", "--family", "convolution"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    text = done.stdout + done.stderr
+    assert done.returncode != 0 and ("writes beside a storage" in text or "touches memory outside of its storages" in text), text

@@ -1,9 +1,12 @@
-// A double of oneDNN for tests, loaded before it: its convolutions add the bias twice where the result has many channels.
+// A double of oneDNN for tests, loaded before it: its convolutions add the bias twice where the result has many channels. With
+// PLANTED=beyond in the environment they write an element behind the result instead.
 #include <dlfcn.h>
 #include <oneapi/dnnl/dnnl.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
+#include <cstring>
 #include <vector>
 
 namespace {
@@ -43,6 +46,14 @@ void add_again(dnnl_memory_t result, dnnl_memory_t bias) {
   for (std::int64_t i = 0; i < all; ++i) static_cast<float*>(to)[i] += static_cast<const float*>(from)[i % channels];
 }
 
+void write_beyond(dnnl_memory_t result) {
+  const_dnnl_memory_desc_t description = nullptr;
+  dnnl_memory_get_memory_desc(result, &description);
+  void* to = nullptr;
+  dnnl_memory_get_data_handle(result, &to);
+  *reinterpret_cast<float*>(static_cast<char*>(to) + dnnl_memory_desc_get_size(description)) = 1;
+}
+
 }  // namespace
 
 extern "C" dnnl_status_t dnnl_primitive_execute(const_dnnl_primitive_t primitive, dnnl_stream_t stream, int count,
@@ -50,6 +61,11 @@ extern "C" dnnl_status_t dnnl_primitive_execute(const_dnnl_primitive_t primitive
   static const auto original = reinterpret_cast<decltype(&dnnl_primitive_execute)>(dlsym(RTLD_NEXT, "dnnl_primitive_execute"));
   const dnnl_status_t status = original(primitive, stream, count, arguments);
   dnnl_memory_t const bias = argument(count, arguments, DNNL_ARG_BIAS), result = argument(count, arguments, DNNL_ARG_DST);
-  if (status == dnnl_success && bias != nullptr && result != nullptr && is_convolution(primitive)) add_again(result, bias);
+  if (status != dnnl_success || result == nullptr || !is_convolution(primitive)) return status;
+  const char* const planted = std::getenv("PLANTED");
+  if (planted != nullptr && std::strcmp(planted, "beyond") == 0)
+    write_beyond(result);
+  else if (bias != nullptr)
+    add_again(result, bias);
   return status;
 }
