@@ -150,6 +150,8 @@ def main():
         peer = error(expected, onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"]).run(None, inputs)[0], each)
         ours = error(expected, rewright.InferenceSession(model, settings).run(None, inputs)[0], each)
         transformed = name.startswith("Conv ") and name.endswith("3x3, strides 1, dilations 1, groups 1")
+        if name.startswith("Global"):  # ONNX Runtime adds up one element after the other
+            peer = 0.0
         allowed = (TRANSFORMED if transformed else MOST) * max(plain, peer, 2.0**-25)
         failed += ours > allowed
         print(f"{'MORE' if ours > allowed else 'good'}  {name}: {ours:.1e}, ONNX Runtime {peer:.1e}, NumPy {plain:.1e}", flush=True)

@@ -8,6 +8,7 @@
 #include "runtime/cpu/pool_shape.h"
 #include "runtime/cpu/quantized/quantized_pool.h"
 #include "runtime/cpu/rows/rows.h"
+#include "runtime/cpu/tile/loops.h"
 
 namespace rewright::cpu {
 
@@ -97,6 +98,55 @@ class WindowKernel final : public Kernel {
   const RowLoops& loops_;
 };
 
+// Averages of plain pictures over windows with long rows, mostly whole pictures: rows by vectors, what they give in double.
+class PlainAverageKernel final : public Kernel {
+ public:
+  PlainAverageKernel(PoolShape shape, Isa isa) : s_(of_three_axes(std::move(shape))), loops_(real_loops<float>(isa)) {}
+
+  // Where it is faster than oneDNN's loops.
+  static bool serves(const PoolShape& shape) {
+    const PoolShape s = of_three_axes(shape);
+    const bool whole = s.kernel[2] == s.x[4] && s.y[4] == 1 && s.dilations[1] == 0;
+    return s.dilations[2] == 0 && (whole ? s.kernel[1] * s.kernel[2] : s.kernel[2]) >= kLong;
+  }
+
+  void run(const Call& call) const override {
+    const double taps = static_cast<double>(element_count(s_.y) * element_count(s_.kernel));
+    call.workers.for_each(s_.x[0] * s_.x[1], taps / kElements, [&](std::int64_t plane, int) { run_plane(call, plane); });
+  }
+
+ private:
+  static constexpr std::int64_t kLong = 128, kPart = 4096;
+
+  void run_plane(const Call& call, std::int64_t plane) const {
+    const std::int64_t size = s_.x[2] * s_.x[3] * s_.x[4], results = s_.y[2] * s_.y[3] * s_.y[4];
+    const float* const x = reinterpret_cast<const float*>(call.inputs[0]) + plane * size;
+    float* y = reinterpret_cast<float*>(call.outputs[0]) + plane * results;
+    const bool all = s_.algorithm == dnnl::algorithm::pooling_avg_include_padding;
+    for (std::int64_t o = 0; o < s_.y[2]; ++o)
+      for (std::int64_t p = 0; p < s_.y[3]; ++p)
+        for (std::int64_t q = 0; q < s_.y[4]; ++q) {
+          const PoolShape::Taps slices = s_.taps(0, o), rows = s_.taps(1, p), columns = s_.taps(2, q);
+          // Whole rows one after the other are one.
+          const bool whole = columns.count == s_.x[4] && s_.dilations[1] == 0;
+          const std::int64_t runs = whole ? 1 : rows.count, length = whole ? rows.count * columns.count : columns.count;
+          double total = 0;
+          for (std::int64_t i = 0; i < slices.count; ++i)
+            for (std::int64_t j = 0; j < runs; ++j) {
+              const std::int64_t depth = slices.first + i * (s_.dilations[0] + 1), row = rows.first + j * (s_.dilations[1] + 1);
+              const float* const from = x + (depth * s_.x[3] + row) * s_.x[4] + columns.first;
+              for (std::int64_t at = 0; at < length; at += kPart)
+                total += static_cast<double>(loops_.sum(from + at, std::min(kPart, length - at)));
+            }
+          const std::int64_t count = all ? element_count(s_.kernel) : slices.count * rows.count * columns.count;
+          *y++ = static_cast<float>(total / static_cast<double>(count));
+        }
+  }
+
+  PoolShape s_;
+  const RealLoops<float>& loops_;
+};
+
 class PoolPlan final : public NodePlan, public ChoosesLayout {
  public:
   PoolPlan(const Node& node, PoolShape shape) : node_(node), shape_(std::move(shape)) {}
@@ -146,6 +196,10 @@ class PoolPlan final : public NodePlan, public ChoosesLayout {
       const std::int64_t columns = layout.blocked() ? layout.channels : shape_.x[1];
       planner.add_step(std::make_unique<WindowKernel>(shape_, columns, behind_, row_loops(planner.options().isa)),
                        std::move(inputs), {target});
+      return;
+    }
+    if (PlainAverageKernel::serves(shape_)) {
+      planner.add_step(std::make_unique<PlainAverageKernel>(shape_, planner.options().isa), std::move(inputs), {target});
       return;
     }
     const auto d = describe(shape_, dnnl_desc(shape_.x, layout), dnnl_desc(shape_.y, layout));
