@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "operators/hash_mix.h"
 
@@ -36,25 +37,25 @@ bool produces_constants_only(const Node& node, const std::vector<bool>& constant
   return true;
 }
 
+}  // namespace
+
 // Takes nodes over into a region's graph, with what they need.
 class RegionCopy {
  public:
-  RegionCopy(const Graph& whole, std::span<const std::uint32_t> nodes)
-      : whole_(whole), constant_(whole.constant_values()), producers_(whole.producers()) {
+  RegionCopy(const RegionCutter& cutter, std::span<const std::uint32_t> nodes) : cutter_(cutter), whole_(cutter.whole_) {
     region_.nodes.assign(nodes.begin(), nodes.end());
   }
 
   Region run() {
-    const std::vector<std::vector<std::int32_t>> users = whole_.users();
-    std::vector<bool> inside(whole_.nodes().size()), is_output(whole_.value_count());
-    for (const std::uint32_t n : region_.nodes) inside[n] = true;
-    for (const GraphOutput& output : whole_.outputs()) is_output[output.value] = true;
+    const std::unordered_set<std::int32_t> inside(region_.nodes.begin(), region_.nodes.end());
+    std::unordered_set<ValueId> outputs;
+    for (const GraphOutput& output : whole_.outputs()) outputs.insert(output.value);
     for (const std::uint32_t n : region_.nodes) take_node(n);
     for (const std::uint32_t n : region_.nodes) {
       for (const ValueId id : whole_.nodes()[n]->outputs) {
         if (id == kNoValue) continue;
-        bool outside = is_output[id];
-        for (const std::int32_t user : users[id]) outside = outside || !inside[static_cast<std::size_t>(user)];
+        bool outside = outputs.contains(id);
+        for (const std::int32_t user : cutter_.users_[id]) outside = outside || !inside.contains(user);
         if (outside) region_.graph.add_output("v" + std::to_string(id), local_.at(id));
       }
     }
@@ -74,8 +75,8 @@ class RegionCopy {
     if (const auto known = local_.find(id); known != local_.end()) return known->second;
     const Value& value = whole_.value(id);
     if (value.constant) return keep(id, region_.graph.add_value(value));
-    if (constant_[id] && producers_[id] >= 0) {
-      take_node(static_cast<std::uint32_t>(producers_[id]));
+    if (cutter_.constant_[id] && cutter_.producers_[id] >= 0) {
+      take_node(static_cast<std::uint32_t>(cutter_.producers_[id]));
       return local_.at(id);
     }
     const ValueId local = keep(id, region_.graph.add_input("v" + std::to_string(id), value.type));
@@ -92,16 +93,15 @@ class RegionCopy {
     region_.graph.add_raw(std::move(node));
   }
 
+  const RegionCutter& cutter_;
   const Graph& whole_;
-  std::vector<bool> constant_;
-  std::vector<std::int32_t> producers_;
   Region region_;
   std::unordered_map<ValueId, ValueId> local_;
 };
 
-}  // namespace
+Region RegionCutter::extract(std::span<const std::uint32_t> nodes) const { return RegionCopy(*this, nodes).run(); }
 
-Region extract(const Graph& whole, std::span<const std::uint32_t> nodes) { return RegionCopy(whole, nodes).run(); }
+Region extract(const Graph& whole, std::span<const std::uint32_t> nodes) { return RegionCutter(whole).extract(nodes); }
 
 std::optional<Graph> splice(const Graph& whole, const Region& region, const Graph& replacement) {
   Graph result = whole;

@@ -18,6 +18,21 @@ struct Region {
   std::vector<ValueId> outer;  // for each value of `graph` its number in the whole
 };
 
+// Takes regions out of one graph, whose connections are worked out once. The graph must outlive it and stay as it is.
+class RegionCutter {
+ public:
+  explicit RegionCutter(const Graph& whole)
+      : whole_(whole), constant_(whole.constant_values()), producers_(whole.producers()), users_(whole.users()) {}
+  Region extract(std::span<const std::uint32_t> nodes) const;
+
+ private:
+  friend class RegionCopy;
+  const Graph& whole_;
+  std::vector<bool> constant_;
+  std::vector<std::int32_t> producers_;
+  std::vector<std::vector<std::int32_t>> users_;
+};
+
 Region extract(const Graph& whole, std::span<const std::uint32_t> nodes);
 
 // The whole with the region's graph replaced by `replacement`, a graph that came out of the region's by rewrites. nullopt if

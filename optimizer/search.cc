@@ -6,7 +6,6 @@
 #include <optional>
 #include <set>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "operators/parallel.h"
@@ -151,13 +150,32 @@ class Search {
     pass_cost_ = result_.cost;
     result_.regions += regions.size();
     search_ahead(as_split, regions);
-    for (std::size_t i = 0; i < regions.size(); ++i) {
+    present_changed();
+    for (std::size_t i = 0; i < regions.size() && !out_of_time(); ++i) {
       std::vector<const Node*> nodes;
       for (const std::uint32_t position : regions[i]) nodes.push_back(as_split.nodes()[position].get());
       work_on(nodes);
       tell(0.5 + 0.5 * static_cast<double>(i + 1) / static_cast<double>(regions.size()));
     }
     costs_.clear();
+  }
+
+  // What was found before a caller's wish or for lack of memory is still put back; after the deadline it is not.
+  bool out_of_time() { return limits_.reached() && limits_.reason() == StopReason::kTime; }
+
+  // Until when regions are searched ahead: what is found there has to be put back as well.
+  std::chrono::steady_clock::time_point end_of_search_ahead() const {
+    constexpr double kShare = 0.85;
+    const auto now = std::chrono::steady_clock::now();
+    if (phase_.deadline() <= now || phase_.deadline() == std::chrono::steady_clock::time_point::max()) return phase_.deadline();
+    return now + std::chrono::duration_cast<std::chrono::steady_clock::duration>(kShare * (phase_.deadline() - now));
+  }
+
+  // Positions and connections in the present graph are looked up once for all regions that are done before it changes.
+  void present_changed() {
+    positions_.clear();
+    for (std::uint32_t n = 0; n < result_.graph.nodes().size(); ++n) positions_.emplace(result_.graph.nodes()[n].get(), n);
+    cutter_.emplace(result_.graph);
   }
 
   void tell(double fraction) const {
@@ -174,8 +192,10 @@ class Search {
     std::vector<Task> tasks;
     std::set<std::pair<Way, std::uint64_t>> listed;
     std::int64_t saturations = 0;
+    const RegionCutter cutter(graph);
     for (const Positions& positions : regions) {
-      const Region region = extract(graph, positions);
+      if (out_of_time()) return;
+      const Region region = cutter.extract(positions);
       const std::uint64_t structure = structure_hash(region.graph);
       bool reused = true;
       for (const Way way : present_.ways) {
@@ -191,8 +211,9 @@ class Search {
         std::min(options_.saturation.extraction.iterations, iterations_left_ / (2 * std::max<std::int64_t>(1, saturations)));
     for (const auto& fork : forks_) fork->update(costs_);
     std::atomic<std::size_t> done = 0;
+    const auto end = end_of_search_ahead();
     parallel(static_cast<int>(forks_.size()), tasks.size(), 1, [&](std::size_t number, std::size_t, std::size_t thread) {
-      Limits limits(phase_.deadline(), options_.memory, options_.cancel);
+      Limits limits(end, options_.memory, options_.cancel);
       if (limits.reached()) return;
       Task& task = tasks[number];
       CostModel& costs = *forks_[thread];
@@ -246,12 +267,12 @@ class Search {
   }
 
   void work_on(const std::vector<const Node*>& nodes) {
-    const std::unordered_set<const Node*> wanted(nodes.begin(), nodes.end());
     Positions positions;
-    for (std::uint32_t n = 0; n < result_.graph.nodes().size(); ++n)
-      if (wanted.contains(result_.graph.nodes()[n].get())) positions.push_back(n);
+    for (const Node* const node : nodes)
+      if (const auto found = positions_.find(node); found != positions_.end()) positions.push_back(found->second);
     if (positions.empty()) return;
-    const Region region = extract(result_.graph, positions);
+    std::sort(positions.begin(), positions.end());
+    const Region region = cutter_->extract(positions);
     const std::uint64_t structure = structure_hash(region.graph);
     std::optional<Change> best;
     for (const Way way : present_.ways) {
@@ -271,6 +292,7 @@ class Search {
     result_.cost = best->cost;
     best->step.region = positions;
     result_.steps.push_back(std::move(best->step));
+    present_changed();
   }
 
   // The region's graph after a step; the step's names become those of this region.
@@ -340,6 +362,8 @@ class Search {
   std::int64_t iterations_left_ = 0, iterations_ = 0;  // of the simplex method; for a region in the present pass
   SearchResult result_;
   std::optional<Milestone> last_;
+  std::unordered_map<const Node*, std::uint32_t> positions_;          // in the present graph
+  std::optional<RegionCutter> cutter_;                                // of the present graph
   std::array<std::unordered_map<std::uint64_t, Step>, kWays> found_;  // by the structure of regions
   std::vector<std::unique_ptr<CostModel>> forks_;                     // of each thread
 };
