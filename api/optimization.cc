@@ -8,6 +8,7 @@
 
 #include "api/define_options.h"
 #include "api/devices.h"
+#include "api/fresh_process.h"
 #include "api/given_sizes.h"
 #include "api/options.h"
 #include "api/rule_files.h"
@@ -33,7 +34,8 @@ const std::vector<OptimizationOption>& options_of_requests() {
                       "what it is to be fast on (default: cuda where there is one, else cpu)"),
       option<Request>("search", choice(strategy_choices()), MEMBER(optimize.strategy), "how equivalent graphs are searched"),
       option<Request>("alpha", number(1, 10), MEMBER(optimize.alpha), "how much worse than the best a graph on the way may be"),
-      option<Request>("budget", time(), MEMBER(optimize.budget_seconds), "time for the search"),
+      option<Request>("budget", time(), MEMBER(optimize.budget_seconds),
+                      "time for all of it: reading, searching, measuring, checking, writing"),
       option<Request>("memory", bytes(), MEMBER(optimize.memory), "memory for the search"),
       list<Request>("rules", "FILE", MEMBER(rules), "rule databases (default: the shipped one)"),
       flag<Request>("unproved", MEMBER(unproved), "also use rules without a proof: the result may compute something else"),
@@ -87,6 +89,8 @@ Graph as_searched(const Graph& graph, bool fix_inputs, std::vector<std::string>&
 
 constexpr std::size_t kReadBack = std::size_t{256} << 20;  // bytes of weights up to which a graph is written to be checked
 constexpr std::size_t kShown = std::size_t{16} << 20;      // and of a graph that shows a fault
+
+constexpr double kComparedOperations = 5e6;  // of graphs whose results are compared with the interpreter's
 
 // "OUT.differs.onnx", "OUT.differs.2.onnx", ...
 std::string numbered(const std::string& file, std::size_t number) {
@@ -176,21 +180,26 @@ std::span<const OptimizationOption> optimization_options() { return options_of_r
 Optimization run_optimization(const Graph& model, const OptimizationRequest& request, const std::string& input,
                               const std::string& output, bool with_page, std::stop_token cancel,
                               const std::function<void(const OptimizeProgress&)>& progress) {
+  OptimizeOptions options = request.optimize;
+  if (!options.started) options.started = Budget::Clock::now();
+  const Budget budget(*options.started, options.budget_seconds);
   const int threads = usable_threads(request.threads);
   std::vector<std::string> kept_inputs;
   const Graph graph = as_searched(model, request.fix_inputs, kept_inputs);
   std::vector<Rule> rules = read_proved_rules(request.rules, request.unproved);
   rules.insert(rules.end(), request.more_rules.begin(), request.more_rules.end());
   if (!request.more_rules.empty()) rules = RuleSet(std::move(rules)).rules();  // names are unique
-  OptimizeOptions options = request.optimize;
   const NamedSizes given = given_sizes(graph, parse_shapes(request.shapes));
   options.cancel = std::move(cancel);
   options.search.threads = threads;
-  std::unique_ptr<Device> device =
-      make_device(request.device.empty() ? default_device() : request.device, threads, options.math, request.kernels);
+  const std::string name = request.device.empty() ? default_device() : request.device;
+  std::unique_ptr<Device> device = make_device(name, threads, options.math, request.kernels);
+  if (name == "cpu" && !request.program.empty())
+    device = make_fresh_device({request.program, name, threads, options.math, request.kernels}, std::move(device));
   const std::vector<NamedSizes> choices = fitting_sizes(graph, given);
   TimingOptions trial;
   trial.seed = options.seed, trial.cancel = options.cancel;
+  device->end_at(budget.within(budget.left() / 4));
   const bool is_run = options.measure && (options.time_graphs || options.check_runs > 0);
   // By a profile, sizes are tried where the result is checked: on the CPU.
   const std::unique_ptr<Device> tried = is_run && choices.size() > 1 && !device->measures()
@@ -200,13 +209,13 @@ Optimization run_optimization(const Graph& model, const OptimizationRequest& req
   if (request.price) device = make_priced_device(request.price, std::move(device));
   // The CPU checks models that the device cannot execute.
   const std::unique_ptr<Device> second =
-      request.device == "onnxruntime" || gpu_number(request.device.empty() ? default_device() : request.device)
-          ? make_device("cpu", threads, options.math, KernelChoice::kEstimated)
-          : nullptr;
+      name == "onnxruntime" || gpu_number(name) ? make_device("cpu", threads, options.math, KernelChoice::kEstimated) : nullptr;
   options.second_device = second.get();
-  options.reference_check = small_reference_check();
+  options.reference_check = small_reference_check(kComparedOperations, budget.end());
   options.written = [](const Graph& found) { return read_back(found, kReadBack).value_or(found); };
-  const std::unique_ptr<Evaluator> evaluator = make_cpu_evaluator(threads);
+  const std::unique_ptr<Evaluator> evaluator = make_cpu_evaluator(threads, [&budget] {
+    if (budget.over()) throw Error(ErrorCode::kCancelled, "the time for it is over");
+  });
   CostDatabase database(CostDatabase::default_file());
   std::vector<std::pair<double, double>> curve;
   const auto start = std::chrono::steady_clock::now();
@@ -226,7 +235,8 @@ Optimization run_optimization(const Graph& model, const OptimizationRequest& req
   if (with_page) {
     if (!curve.empty())
       curve.emplace_back(std::max(curve.back().first, done.result.report.search_seconds), curve.back().second);
-    done.page = report_page({graph, done.result, rules, options, std::move(curve), done.facts}, *device, &database, *evaluator);
+    done.page = report_page({graph, done.result, rules, options, std::move(curve), done.facts}, *device, &database,
+                            *make_cpu_evaluator(threads));
   }
   return done;
 }

@@ -25,6 +25,8 @@ struct OptimizationRequest {
   NodePrice price;                  // what operators cost; empty: what the device measures
   std::vector<std::string> shapes;  // NAME=1x3x224x224
   bool fix_inputs = false;          // inputs that have a default value become constants
+  // The file of the program `rewright`, which times graphs in processes of their own; empty: they are timed in this one.
+  std::string program;
   // A file, "OUT.differs.onnx", for the smallest graph that shows a fault of ours, if one is found; empty: none is written.
   std::string differs;
   OptimizeOptions optimize;  // but for the sizes, which are those of `shapes`

@@ -14,6 +14,7 @@ class PricedDevice final : public Device {
   std::string name() const override { return here_->name() + ", by prices given"; }
   std::string identity() const override { return name(); }  // of no database: nothing is measured
   bool measures() const override { return false; }
+  void end_at(std::chrono::steady_clock::time_point time) override { here_->end_at(time); }
   bool supports(const Graph& graph, const Node& node) const override { return here_->supports(graph, node); }
 
   std::vector<std::optional<double>> time_nodes(std::span<const NodeSample> samples) override {

@@ -82,23 +82,23 @@ double tolerated_relative_error(DataType type) {
   }
 }
 
-CheckExecutor reference_executor(double most_operations, double most_seconds) {
+CheckExecutor reference_executor(double most_operations, double most_seconds, std::chrono::steady_clock::time_point end) {
   return {"reference", [=](const Graph& graph, std::span<const Tensor> inputs) {
             if (operations_of(graph) > most_operations)
               throw Error(ErrorCode::kUnsupported, "it is too large for the reference interpreter");
             const auto start = std::chrono::steady_clock::now();
             const std::vector<Datum> data(inputs.begin(), inputs.end());
             return tensors_of(graph, execute(graph, data, [&] {
-                                if (seconds_from(start) > most_seconds)
+                                if (seconds_from(start) > most_seconds || std::chrono::steady_clock::now() > end)
                                   throw Error(ErrorCode::kUnsupported, "the reference interpreter takes too long for it");
                               }));
           }};
 }
 
-ReferenceCheck small_reference_check(double most_operations) {
+ReferenceCheck small_reference_check(double most_operations, std::chrono::steady_clock::time_point end) {
   return [=](const Graph& graph, std::span<const Tensor> inputs, std::span<const Tensor> outputs) -> std::string {
     constexpr double kMoreThanTwoKernels = 4;  // times the tolerance: the interpreter rounds less than any kernel
-    const CheckExecutor reference = reference_executor(most_operations, 5);
+    const CheckExecutor reference = reference_executor(most_operations, 5, end);
     try {
       const std::vector<Tensor> given(inputs.begin(), inputs.end());
       const std::vector<Tensor> right = reference.run(graph, given);

@@ -1,6 +1,7 @@
 // Do two graphs compute the same? Both are executed on random inputs and compared.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -20,17 +21,20 @@ struct CheckExecutor {
   std::function<std::vector<Tensor>(const Graph& graph, std::span<const Tensor> inputs)> run;
 };
 
-// By the interpreter. Refuses graphs with more arithmetic operations than this, and ends after so many seconds, between nodes
-// and in loops.
-CheckExecutor reference_executor(double most_operations = 3e8, double most_seconds = 20);
+// By the interpreter. Refuses graphs with more arithmetic operations than this, and ends after so many seconds, and at this
+// time, between nodes and in loops.
+CheckExecutor reference_executor(double most_operations = 3e8, double most_seconds = 20,
+                                 std::chrono::steady_clock::time_point end = std::chrono::steady_clock::time_point::max());
 
 // Looks whether what was computed for a graph is what the reference says, in some of the elements or in all. One line that says
 // what is wrong; empty if nothing is, or if it cannot tell.
 using ReferenceCheck =
     std::function<std::string(const Graph& graph, std::span<const Tensor> inputs, std::span<const Tensor> outputs)>;
 
-// All elements of graphs that the interpreter is done with in a fraction of a second; of larger ones it cannot tell.
-ReferenceCheck small_reference_check(double most_operations = 5e6);
+// All elements of graphs that the interpreter is done with in a fraction of a second; of larger ones it cannot tell, nor of any
+// for which the time ends before.
+ReferenceCheck small_reference_check(double most_operations = 5e6,
+                                     std::chrono::steady_clock::time_point end = std::chrono::steady_clock::time_point::max());
 
 // Largest relative error that is accepted for an element type: rounding differs between equivalent graphs.
 double tolerated_relative_error(DataType type);
@@ -52,6 +56,8 @@ class ResultCheck {
   // usual, or else on others (Draw). Throws Error(kMissing, kCancelled) of the first executor alone.
   ResultCheck(Graph given, std::vector<CheckExecutor> executors, std::uint64_t seed, int runs, ReferenceCheck reference = {});
 
+  // Executes the given graph, if that was not done yet. False if nothing can.
+  bool prepare();
   ResultComparison compare(const Graph& other);
 
  private:
@@ -60,7 +66,6 @@ class ResultCheck {
     std::vector<bool> varies;      // per output: it is drawn at random
     std::vector<Tensor> shaken{};  // results for slightly changed inputs, computed when they are needed
   };
-  bool prepare();  // is there a run?
   std::optional<Run> prepare_run(const CheckExecutor& executor, std::uint64_t seed, bool first);
   bool same_output(Run& run, std::size_t output, const Tensor& found, ResultComparison& total);
   void look_at_reference(const Graph& other, const Run& run, const std::vector<Tensor>& found, ResultComparison& total);

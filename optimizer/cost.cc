@@ -18,7 +18,12 @@ constexpr double kNotOverlapped = 0.25;
 // What a graph holds in all, beside its peak, where memory is the objective.
 constexpr double kHeldShare = 1e-3;
 
-constexpr std::size_t kBatch = 32;  // operators measured before it is asked whether to go on
+// Operators measured before it is asked whether to go on: so many, or what is estimated to take so many seconds.
+constexpr std::size_t kBatch = 32;
+constexpr double kBatchSeconds = 1;
+constexpr double kRunsOfSample = 4;      // at least, of one that takes long
+constexpr double kLeastOfSample = 0.03;  // seconds, of one that takes next to none
+constexpr double kMissesRoofline = 3;    // of what the estimate says; it is a lower bound
 
 }  // namespace
 
@@ -148,16 +153,39 @@ void CostModel::prepare(std::span<const MatchedGraph* const> graphs) {
         missing.push_back(&signature);
     });
   }
-  for (std::size_t first = 0; first < missing.size(); first += kBatch) {
-    const std::span<Signature* const> batch = std::span(missing).subspan(first, std::min(kBatch, missing.size() - first));
-    const bool may_measure = !is_fork_ && std::chrono::steady_clock::now() <= deadline_ && !options_.cancel.stop_requested();
-    if (may_measure || !device_->measures()) {
-      measure(batch);
-      continue;
-    }
-    for (Signature* signature : batch) signature->time->asked = false;
+  for (std::size_t first = 0; first < missing.size();) {
+    const std::size_t count = device_->measures() ? batch_at(missing, first) : missing.size() - first;
+    const std::span<Signature* const> batch = std::span(missing).subspan(first, count);
+    std::size_t done = 0;
+    if (!device_->measures() || (!is_fork_ && !options_.cancel.stop_requested() && fits(*batch[0]))) done = measure(batch);
+    first += done;
+    if (done == count) continue;
+    missing[first++]->time->asked = false;  // but others may take less
     incomplete_ = true;
   }
+}
+
+double CostModel::measuring_seconds(const Signature& signature) const {
+  return kLeastOfSample + kRunsOfSample * kMissesRoofline * estimate(signature);
+}
+
+// How many of what is missing, from `first` on, are measured at once: at least one.
+std::size_t CostModel::batch_at(std::span<Signature* const> missing, std::size_t first) const {
+  double seconds = 0;
+  std::size_t count = 0;
+  while (first + count < missing.size() && count < kBatch) {
+    seconds += measuring_seconds(*missing[first + count]);
+    if (count > 0 && seconds > kBatchSeconds) break;
+    ++count;
+  }
+  return count;
+}
+
+// Is there time to measure it? By what it takes at least: what an estimate adds may be wrong.
+bool CostModel::fits(const Signature& signature) const {
+  const auto now = std::chrono::steady_clock::now();
+  if (deadline_ == std::chrono::steady_clock::time_point::max()) return true;
+  return now <= deadline_ && std::chrono::duration<double>(deadline_ - now).count() >= kRunsOfSample * estimate(signature);
 }
 
 void CostModel::take(Signature& signature, std::optional<double> seconds) {
@@ -165,17 +193,19 @@ void CostModel::take(Signature& signature, std::optional<double> seconds) {
   signature.time->failed = !seconds;
 }
 
-void CostModel::measure(std::span<Signature* const> batch) {
+std::size_t CostModel::measure(std::span<Signature* const> batch) {
   std::vector<NodeSample> samples;
   for (const Signature* signature : batch) samples.push_back({signature->sample(), signature->text, signature->size});
   const std::vector<std::optional<double>> times = device_->time_nodes(samples);
   std::vector<CostDatabase::Entry> entries;
-  for (std::size_t i = 0; i < batch.size(); ++i) {
-    take(*batch[i], times.at(i));
+  const std::size_t done = std::min(batch.size(), times.size());
+  for (std::size_t i = 0; i < done; ++i) {
+    take(*batch[i], times[i]);
     entries.push_back({batch[i]->text, times[i]});
   }
-  measured_ += batch.size();
+  measured_ += done;
   if (database_) database_->store(identity_, entries);
+  return done;
 }
 
 std::vector<ProfiledOperator> CostModel::operators() const {

@@ -157,7 +157,10 @@ class CostModel {
   double added(const Signature& signature, double share, std::size_t nodes, double own) const;
   double peak_bytes(const MatchedGraph& graph);
   static void take(Signature& signature, std::optional<double> seconds);
-  void measure(std::span<Signature* const> batch);
+  std::size_t measure(std::span<Signature* const> batch);      // how many there was time for
+  double measuring_seconds(const Signature& signature) const;  // estimated
+  std::size_t batch_at(std::span<Signature* const> missing, std::size_t first) const;
+  bool fits(const Signature& signature) const;
 
   Device* device_;
   CostDatabase* database_;

@@ -2,7 +2,9 @@
 // them. Implemented by the backends in runtime/.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <span>
@@ -33,12 +35,13 @@ struct NodeSample {
 
 struct TimingOptions {
   double min_seconds = 1;   // keep on until this much time has passed and min_rounds are done ...
-  double max_seconds = 10;  // ... but never longer than this, except for the first round
+  double max_seconds = 10;  // ... but no round is begun that would end after this, except for the first
   int min_rounds = 7;
   int warmup = 2;              // rounds that are not counted
   std::uint64_t seed = 0;      // of the random inputs
   std::vector<Tensor> inputs;  // of every graph; none: random ones are drawn
   std::stop_token cancel;
+  std::function<std::chrono::steady_clock::time_point()> now;  // none: the clock
   bool check_kernels = false;  // where the device can: wrong kernels are replaced, see Device::run_checked
 };
 
@@ -71,13 +74,25 @@ class Device {
   // key of the cost database, so it must change whenever kernels do.
   virtual std::string identity() const = 0;
 
+  // Until when it may work: what is called below ends then, with Error(kCancelled) where it has nothing to give. Single kernels
+  // and the preparation of a graph are not interrupted. For ever, unless it is said.
+  virtual void end_at(std::chrono::steady_clock::time_point) {}
+
   // Seconds for one execution of each sample, without the cost of the call into the backend; nullopt for one that cannot be
-  // timed here. Throws Error(kMissing) only if the device itself is gone.
+  // timed here. Of the first ones alone, where the time ends before (end_at). Throws Error(kMissing) only if the device itself
+  // is gone.
   virtual std::vector<std::optional<double>> time_nodes(std::span<const NodeSample> samples) = 0;
 
   // Whole graphs in turn, every other round in reverse order, on the same random inputs: a vector of seconds for each graph,
   // all equally long; the times of one round stand at the same position. Throws Error if a graph cannot run.
   virtual std::vector<std::vector<double>> time_graphs(std::span<const Graph> graphs, const TimingOptions& options) = 0;
+
+  // The same once more, with nothing in the same place in memory: in a process of its own where there can be one, else with all
+  // that is computed from weights allocated anew. Where memory lies makes a graph faster or slower by some percent for as long
+  // as its process lives, so that rounds of one process agree with one another, and not with those of the next.
+  virtual std::vector<std::vector<double>> time_afresh(std::span<const Graph> graphs, const TimingOptions& options) {
+    return time_graphs(graphs, options);
+  }
 
   // Executes a graph: inputs in the order of graph.inputs(), outputs in that of graph.outputs(). Throws Error.
   virtual std::vector<Tensor> run(const Graph& graph, std::span<const Tensor> inputs) = 0;

@@ -195,6 +195,10 @@ class ProfileDevice final : public Device {
     return here_->run(graph, inputs);
   }
 
+  void end_at(std::chrono::steady_clock::time_point time) override {
+    if (here_) here_->end_at(time);
+  }
+
   CheckedRun run_checked(const Graph& graph, std::span<const Tensor> inputs, double seconds) override {
     return here_ ? here_->run_checked(graph, inputs, seconds) : Device::run_checked(graph, inputs, seconds);
   }

@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "graph/body.h"
 #include "graph/opset.h"
+#include "optimizer/measuring.h"
 #include "optimizer/sizes.h"
 #include "optimizer/written_check.h"
 
@@ -22,18 +22,28 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double kLeastDifference = 0.005;  // in predicted cost, between graphs that are measured
 
-constexpr int kMeasurements = 3;  // at most so many times the end-to-end measurement
-
 constexpr std::size_t kMostFaults = 4;  // after which the given graph comes back
 
-constexpr double kLongestDraw = 20;  // seconds after which no other inputs are tried
+constexpr double kLookShare = 0.4;     // of the budget, at most, to execute the given graph for the check
+constexpr double kSpare = 1.3;         // what the search may take longer than it is told to
+constexpr double kLeastSearch = 0.55;  // of what is left when it begins, unless the least of measuring takes more
 
-double median(std::vector<double> numbers) {
-  if (numbers.empty()) return 0;
-  const auto middle = numbers.begin() + static_cast<std::ptrdiff_t>(numbers.size() / 2);
-  std::nth_element(numbers.begin(), middle, numbers.end());
-  return *middle;
-}
+// While it lives, devices end what they do with the optimization; afterwards they do not.
+class DevicesEnd {
+ public:
+  DevicesEnd(Device& device, Device* second, const Budget& budget) : device_(device), second_(second) { end_at(budget.end()); }
+  ~DevicesEnd() { end_at(Budget::Clock::time_point::max()); }
+  DevicesEnd(const DevicesEnd&) = delete;
+  DevicesEnd& operator=(const DevicesEnd&) = delete;
+  void end_at(Budget::Clock::time_point time) const {
+    device_.end_at(time);
+    if (second_ != nullptr) second_->end_at(time);
+  }
+
+ private:
+  Device& device_;
+  Device* second_;
+};
 
 bool has_symbols(const Graph& graph) {
   return std::any_of(graph.inputs().begin(), graph.inputs().end(),
@@ -44,30 +54,6 @@ std::size_t peak_bytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<std::size_t>(usage.ru_maxrss) * 1024;
-}
-
-// Ratios of the times of rounds, and whether they are above 1 beyond the noise of the machine.
-struct Comparison {
-  double speedup = 1;
-  bool significant = false;
-};
-
-Comparison compare(const std::vector<double>& before, const std::vector<double>& after) {
-  constexpr double kLeastGain = 1.01;  // less is not told from the layout of memory in the process
-  std::vector<double> ratios;
-  std::size_t faster = 0;
-  for (std::size_t i = 0; i < std::min(before.size(), after.size()); ++i) {
-    if (after[i] <= 0 || before[i] <= 0) continue;
-    ratios.push_back(before[i] / after[i]);
-    if (ratios.back() > 1) ++faster;
-  }
-  Comparison result;
-  if (ratios.empty()) return result;
-  // A sign test over the rounds, three standard deviations: single rounds may be disturbed by anything.
-  const auto n = static_cast<double>(ratios.size());
-  result.speedup = median(ratios);
-  result.significant = result.speedup >= kLeastGain && static_cast<double>(faster) >= std::min(n, n / 2 + 1.5 * std::sqrt(n));
-  return result;
 }
 
 struct Candidate {
@@ -107,9 +93,14 @@ class Optimizer {
         device_(device),
         evaluator_(evaluator),
         options_(options),
+        budget_(options.started.value_or(options.now ? options.now() : Budget::Clock::now()), options.budget_seconds,
+                options.now),
+        devices_end_(device, options.second_device, budget_),
+        given_(measurable(graph)),
+        measuring_(given_, device, options, budget_),
         costs_(options.measure ? &device : nullptr, database,
                {sizes_or_one(options.sizes), options.measure, options.for_training, options.objective, options.cancel}),
-        written_check_(graph, device, options, [this](const Graph& other) { return measurable(other); }) {}
+        written_check_(graph, device, options, budget_, [this](const Graph& other) { return measurable(other); }) {}
 
   OptimizeResult run() {
     report_.device = device_.name();
@@ -118,6 +109,11 @@ class Optimizer {
     for (const auto& node : original_.nodes())
       if (!node->op) report_.opaque.push_back({node->origin ? node->origin->name : "", node->opaque_reason});
 
+    if (const std::optional<std::string> why = look_at_given()) {
+      predict_given();
+      report_.stop_reason = name(StopReason::kTime);
+      return give_back("the given graph: " + *why);
+    }
     for (;;) {
       std::vector<Candidate> candidates = find_candidates();
       const std::optional<std::size_t> winner = choose(candidates);
@@ -126,16 +122,80 @@ class Optimizer {
       const auto verdict = options_.check_runs > 0 ? check(chosen.graph) : ResultComparison::Verdict::kSame;
       if (verdict == ResultComparison::Verdict::kSame) return finish(&chosen);
       if (verdict == ResultComparison::Verdict::kNotRun)
-        return give_back("the given graph: a rewritten one could not be checked, as nothing here can execute the model");
-      tell("bisecting", 0);
-      const Fault fault = written_check_.find_difference(chosen.graph, chosen.steps, index_, evaluator_);
-      report_.check.differs.push_back(fault);
-      if (report_.check.differs.size() >= kMostFaults || !leave_out(fault))
-        return give_back("the given graph: the rewritten graph's results differed from the model's");
+        return give_back(no_time_to_check_
+                             ? "the given graph: the budget left no time to check a rewritten one"
+                             : "the given graph: a rewritten one could not be checked, as nothing here can execute the model");
+      const bool goes_on = bisect(chosen);
+      if (!goes_on) return give_back("the given graph: the rewritten graph's results differed from the model's");
     }
   }
 
  private:
+  bool times_graphs() const { return options_.measure && options_.time_graphs && device_.measures(); }
+
+  // What comes after the search takes what executing the given graph takes. Why there is no time for it, if there is none.
+  std::optional<std::string> look_at_given() {
+    const auto too_slow = [&](const std::string& what) {
+      return "there was no time to " + what + " a rewritten one (" + measuring_.advice() + ")";
+    };
+    if (times_graphs()) {
+      tell("measuring", 0);
+      const Measuring::Look look = measuring_.look();
+      if (look == Measuring::Look::kNoTime)
+        return "there was no time to measure a rewritten one, as executing the given one takes too much of the budget";
+      executable_ = look == Measuring::Look::kExecuted;
+      if (!executable_) {
+        unexecutable_ = measuring_.reason();
+        if (has_symbols(original_))
+          unexecutable_ +=
+              " (sizes that the model leaves open were taken as " + to_string(options_.sizes) + ": give others with --shape)";
+        written_check_.leave_out_device(unexecutable_);
+      }
+      const bool latency = options_.objective == Objective::kLatency;
+      if (executable_ && latency && measuring_.least_seconds() + measuring_.check_seconds() > budget_.left())
+        return too_slow("measure");
+    }
+    if ((times_graphs() && executable_) || options_.check_runs == 0) return std::nullopt;
+    tell("checking", 0);
+    const double before = budget_.left();
+    devices_end_.end_at(budget_.within(kLookShare * budget_.seconds()));
+    if (!written_check_.prepare())
+      return "there was no time to check a rewritten one, as executing the given one takes too much of the budget";
+    measuring_.note(before - budget_.left());
+    if (measuring_.check_seconds() > budget_.left()) return too_slow("check");
+    return std::nullopt;
+  }
+
+  // Seconds that are to be left when the search ends.
+  double reserve() const {
+    const double checking = measuring_.check_seconds();
+    if (!times_graphs() || !executable_) return checking;
+    const double least = kSpare * (measuring_.least_seconds() + checking);
+    return std::max(least, std::min(measuring_.wanted_seconds() + checking, (1 - kLeastSearch) * budget_.left()));
+  }
+
+  // False if the given graph is to come back.
+  bool bisect(const Candidate& chosen) {
+    tell("bisecting", 0);
+    try {
+      devices_end_.end_at(budget_.end());
+      const Fault fault = written_check_.find_difference(chosen.graph, chosen.steps, index_, evaluator_);
+      report_.check.differs.push_back(fault);
+      return report_.check.differs.size() < kMostFaults && leave_out(fault) && !budget_.over();
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kCancelled || !budget_.over()) throw;
+      return false;  // there was no time to find out why
+    }
+  }
+
+  void predict_given() {
+    report_.strategy = name(options_.strategy);
+    costs_.set_deadline(budget_.now());
+    costs_.learn(MatchedGraph(original_, options_.for_training));
+    predict(original_, report_.quantities_before);
+    report_.predicted_before = report_.predicted_after = report_.quantities_before.seconds;
+  }
+
   void tell(const char* stage, double fraction) {
     if (options_.progress)
       options_.progress({stage, fraction, report_.predicted_after > 0 ? report_.predicted_before / report_.predicted_after : 1,
@@ -222,8 +282,9 @@ class Optimizer {
     search_options.memory = options_.memory;
     search_options.cancel = options_.cancel;
     // Once more, without a step that was wrong: with half of the time.
-    const double seconds = options_.budget_seconds * (report_.check.differs.empty() ? 1 : 0.5);
-    search_options.deadline = start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+    const double seconds = std::max(0.0, budget_.left() - reserve()) * (report_.check.differs.empty() ? 1 : 0.5);
+    search_options.deadline = start + Budget::duration(seconds);
+    devices_end_.end_at(budget_.end());
     search_options.progress = [this](const SearchProgress& progress) {
       report_.predicted_after = progress.cost;
       tell("searching", progress.fraction);
@@ -239,11 +300,19 @@ class Optimizer {
       folded.steps.emplace_back().kind = Step::Kind::kFold;  // of nothing: the graph is tidied
       tidied_ = folded;
     }
-    fold_into(folded);
     SearchOptions inside = search_options;  // of bodies: at most half of the time
     inside.progress = nullptr;
-    inside.deadline = Clock::now() + (search_options.deadline - Clock::now()) / 2;
-    if (into_bodies_) rewrite_bodies(folded, inside);
+    try {
+      fold_into(folded);
+      inside.deadline = Clock::now() + (search_options.deadline - Clock::now()) / 2;
+      if (into_bodies_) rewrite_bodies(folded, inside);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kCancelled || options_.cancel.stop_requested()) throw;
+      report_.strategy = name(options_.strategy);
+      report_.stop_reason = name(StopReason::kTime);
+      out_of_time_ = true;
+      return {};
+    }
     SearchResult found = search(folded.graph, index_, costs_, search_options);
 
     std::vector<Candidate> candidates;
@@ -253,11 +322,19 @@ class Optimizer {
       if (fold_found_) fold_into(candidate);
       if (!candidate.steps.empty()) candidates.push_back(std::move(candidate));
     };
-    add(found.graph, found.steps);
+    const double before_folding = budget_.left();
+    try {
+      add(found.graph, found.steps);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kCancelled || options_.cancel.stop_requested()) throw;
+      out_of_time_ = true;
+    }
+    const double folding = before_folding - budget_.left();
     // Others only where they are told from the best by more than measuring can.
     double last = found.cost;
     for (const Milestone& milestone : found.milestones) {
       if (milestone.cost < last * (1 + kLeastDifference)) continue;
+      if (out_of_time_ || budget_.left() - folding < reserve()) break;
       add(milestone.graph, milestone.steps);
       last = milestone.cost;
     }
@@ -279,61 +356,11 @@ class Optimizer {
   // The graph as it is measured: the sizes of inputs known. Others are what its nodes compute.
   Graph measurable(const Graph& graph) const { return has_symbols(graph) ? with_named_sizes(graph, options_.sizes) : graph; }
 
-  // Can the device execute the given graph on inputs of some kind? `once` has those then. Else executable_ becomes false: such
-  // a model is not refused, since others may execute it.
-  bool find_inputs(const Graph& given, TimingOptions& once) {
-    const Clock::time_point start = Clock::now();
-    std::vector<std::vector<Tensor>> tried;
-    for (const Draw draw : kDraws) {
-      if (Clock::now() - start > std::chrono::duration<double>(kLongestDraw)) break;
-      try {
-        once.inputs = random_inputs(given, {}, options_.seed, draw);
-        if (std::find(tried.begin(), tried.end(), once.inputs) != tried.end()) continue;
-        tried.push_back(once.inputs);
-        device_.time_graphs({&given, 1}, once);
-        return true;
-      } catch (const Error& error) {
-        if (error.code() == ErrorCode::kMissing) throw;
-        if (unexecutable_.empty()) unexecutable_ = device_.name() + ": " + error.what();
-        if (error.code() == ErrorCode::kCancelled) break;
-      }
-    }
-    if (has_symbols(original_))
-      unexecutable_ +=
-          " (sizes that the model leaves open were taken as " + to_string(options_.sizes) + ": give others with --shape)";
-    written_check_.leave_out_device(unexecutable_);
-    return executable_ = false;
-  }
-
-  // Finds inputs, and leaves out candidates that the device cannot execute.
-  void drop_failing(std::vector<Candidate>& candidates, std::vector<Graph>& graphs, std::vector<Tensor>& inputs) {
-    TimingOptions once;
-    once.min_seconds = once.max_seconds = 0;
-    once.min_rounds = once.warmup = 1;
-    // What the caller stopped before is still measured; what is stopped now may be a loop that never ends.
-    if (!options_.cancel.stop_requested()) once.cancel = options_.cancel;
-    if (!executable_ || !find_inputs(graphs[0], once)) return;
-    inputs = once.inputs;
-    const auto works = [&](const Graph& graph) {
-      try {
-        device_.time_graphs({&graph, 1}, once);
-        return true;
-      } catch (const Error& error) {
-        if (error.code() == ErrorCode::kMissing) throw;
-        return false;
-      }
-    };
-    for (std::size_t i = candidates.size(); i > 0; --i) {
-      if (works(graphs[i])) continue;
-      graphs.erase(graphs.begin() + static_cast<std::ptrdiff_t>(i));
-      candidates.erase(candidates.begin() + static_cast<std::ptrdiff_t>(i - 1));
-    }
-  }
-
   // Measures the candidates in turn with the given graph. Nothing if none is faster.
   std::optional<std::size_t> choose(std::vector<Candidate>& candidates) {
     if (candidates.empty()) {
-      report_.outcome = "no rewrite was predicted to gain";
+      report_.outcome =
+          out_of_time_ ? "the given graph: there was no time to compute its constants" : "no rewrite was predicted to gain";
       return std::nullopt;
     }
     const bool by_time = options_.objective == Objective::kLatency;
@@ -342,62 +369,61 @@ class Optimizer {
       return std::nullopt;
     }
     const std::string by = by_time ? "cost" : report_.objective;
-    if (!by_time) candidates.resize(1);
-    if (!options_.measure || !options_.time_graphs || !device_.measures()) {
+    if (!times_graphs()) {
       report_.outcome = "chosen by predicted " + by;
       return 0;
     }
-    tell("measuring", 0);
-    std::vector<Graph> graphs{measurable(original_)};
-    for (const Candidate& candidate : candidates) graphs.push_back(measurable(candidate.graph));
-    TimingOptions timing = options_.timing;
-    timing.seed = options_.seed;
-    drop_failing(candidates, graphs, timing.inputs);
     if (!executable_) {
       report_.outcome = "chosen by predicted " + by + ", as it cannot be executed on " + unexecutable_;
       return gain_ ? std::optional<std::size_t>(0) : std::nullopt;
     }
-    if (!by_time && candidates.empty()) {
-      report_.outcome = "what was predicted to gain cannot be executed on " + device_.name();
-      return std::nullopt;
+    tell("measuring", 0);
+    const double reserve = measuring_.check_seconds();
+    Measuring::Result result;
+    if (by_time) {
+      std::vector<Graph> graphs;
+      for (const Candidate& candidate : candidates) graphs.push_back(measurable(candidate.graph));
+      result = measuring_.choose(graphs, reserve);
+    } else {
+      result = measuring_.compare(measurable(candidates[0].graph), reserve);
     }
-    std::vector<std::vector<double>> times(graphs.size());
-    std::optional<std::size_t> best;
-    Comparison best_comparison;
-    // Where the machine is noisy and a gain is not certain, once more.
-    for (int attempt = 0; attempt < kMeasurements && !best && !(attempt > 0 && options_.cancel.stop_requested()); ++attempt) {
-      bool promising = false;
-      const std::vector<std::vector<double>> rounds = device_.time_graphs(graphs, timing);
-      for (std::size_t i = 0; i < times.size(); ++i) times[i].insert(times[i].end(), rounds.at(i).begin(), rounds[i].end());
-      for (std::size_t i = 0; i < candidates.size(); ++i) {
-        const Comparison comparison = compare(times[0], times[i + 1]);
-        promising = promising || comparison.speedup > 1;
-        if (!comparison.significant || (best && comparison.speedup <= best_comparison.speedup)) continue;
-        best = i;
-        best_comparison = comparison;
-      }
-      if (!promising) break;
-    }
-    report_.measured_before = report_.measured_after = median(times[0]);
+    devices_end_.end_at(budget_.end());
+    report_.measured_before = report_.measured_after = result.before;
     if (!by_time) {
-      report_.measured_after = median(times[1]);
-      report_.speedup = compare(times[0], times[1]).speedup;
+      if (result.measured == 0 && !result.no_time && !budget_.over()) {
+        report_.outcome = "what was predicted to gain cannot be executed on " + device_.name();
+        return std::nullopt;
+      }
+      report_.measured_after = result.after;
+      report_.speedup = result.speedup;
       report_.outcome = "chosen by predicted " + by;
       return 0;
     }
-    if (!best) {
-      report_.outcome = "no rewritten graph was significantly faster";
+    if (!result.best) {
+      report_.outcome = result.no_time
+                            ? "the given graph: there was no time to measure a rewritten one (" + measuring_.advice() + ")"
+                            : "no rewritten graph was significantly faster";
       return std::nullopt;
     }
-    report_.measured_after = median(times[*best + 1]);
-    report_.speedup = best_comparison.speedup;
-    report_.outcome = "measured to be faster";
-    return best;
+    report_.measured_after = result.after;
+    report_.speedup = result.speedup;
+    report_.outcome = "measured to be faster, in two processes";
+    return result.best;
   }
 
   ResultComparison::Verdict check(const Graph& graph) {
     tell("checking", 0);
-    return written_check_.check(graph, report_.check);
+    no_time_to_check_ = false;
+    try {
+      devices_end_.end_at(budget_.end());
+      return written_check_.check(graph, report_.check);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kCancelled || !budget_.over()) throw;
+      no_time_to_check_ = true;
+      report_.check.runs = 0;
+      report_.check.reason = "its time was over";
+      return ResultComparison::Verdict::kNotRun;
+    }
   }
 
   // False if nothing is left that could be done without it.
@@ -425,6 +451,7 @@ class Optimizer {
 
   // The given graph, without what nothing needs as far as that was seen to compute the same.
   OptimizeResult keep_given() {
+    if (tidied_ && options_.check_runs > 0 && measuring_.check_seconds() > budget_.left()) tidied_.reset();
     if (tidied_ && options_.check_runs > 0) {
       const CheckReport before = report_.check;
       if (check(tidied_->graph) != ResultComparison::Verdict::kSame) tidied_.reset();
@@ -471,6 +498,10 @@ class Optimizer {
   Device& device_;
   Evaluator& evaluator_;
   const OptimizeOptions& options_;
+  const Budget budget_;
+  const DevicesEnd devices_end_;
+  const Graph given_;  // as it is measured
+  Measuring measuring_;
   CostModel costs_;
   OptimizeReport report_;
   std::optional<Candidate> tidied_;  // the given graph without what nothing needs, if there is such
@@ -481,7 +512,9 @@ class Optimizer {
   bool fold_found_ = true;      // ... and whether constants that rules made are ...
   bool into_bodies_ = true;     // ... and graphs inside of nodes rewritten
   double bodies_saved_ = 0;     // predicted, where each graph inside of a node is executed once
-  bool gain_ = false;           // predicted, of what the objective asks for
+  bool out_of_time_ = false;    // before there was a graph to measure
+  bool no_time_to_check_ = false;
+  bool gain_ = false;  // predicted, of what the objective asks for
 };
 
 }  // namespace

@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
 
 #include "graph/graph.h"
+#include "optimizer/budget.h"
 #include "optimizer/certificate.h"
 #include "optimizer/check.h"
 #include "optimizer/cost_database.h"
@@ -34,8 +36,10 @@ struct OptimizeOptions {
   Strategy strategy = Strategy::kAuto;
   Objective objective = Objective::kLatency;  // others are predicted: graphs are timed for the report alone
   double alpha = 1.05;
-  double budget_seconds = 18;                 // of search, with the measuring of operators
-  std::size_t memory = std::size_t{8} << 30;  // bytes of the process
+  double budget_seconds = 18;  // wall-clock, of everything: search, measuring, checking, and writing what is found
+  std::optional<Budget::Clock::time_point> started;  // when they began; none: with the call of optimize()
+  Budget::Now now;                                   // the clock by which phases are given their time; none: the usual one
+  std::size_t memory = std::size_t{8} << 30;         // bytes of the process
   SearchOptions search;                       // its other limits; what is said above and `cancel` and `progress` go before
   std::map<std::string, std::int64_t> sizes;  // of the model's symbolic sizes; 1 where none is given
   int check_runs = 1;                         // 0: the results are not compared
@@ -85,7 +89,7 @@ struct OptimizeReport {
   std::vector<FrontPoint> front;                     // of latency and peak memory, predicted, before constants are folded
   double predicted_before = 0, predicted_after = 0;  // seconds
   double measured_before = 0, measured_after = 0;    // seconds, medians; 0: not measured
-  double speedup = 1;                                // measured: the median of the rounds' ratios
+  double speedup = 1;                                // measured: the lesser of two measurements in processes of their own
   bool changed = false;                              // false: no gain was found, it is the input's graph, tidied
   std::string outcome;                               // one line: why this graph came back
   std::size_t nodes_before = 0, nodes_after = 0;
@@ -101,10 +105,11 @@ struct OptimizeResult {
 };
 
 // Folds constants, searches, measures the best graphs end to end in turn with the given one, and compares the results of the
-// winner with the given graph's on random inputs. What is not significantly faster is thrown away, and so is what nothing here
-// can execute: then the given graph comes back, without nodes and constants that nothing needs or that are there twice, if that
-// can be compared. Where results differ, the step that made the difference is left out and named (CheckReport::differs), and
-// the search is repeated without it. `database` may be null. Throws Error if the device is gone.
+// winner with the given graph's on random inputs. What is not significantly faster in two measurements in processes of their
+// own (Device::time_afresh) is thrown away, and so is what nothing here can execute, or what the budget leaves no time to
+// measure or to check: then the given graph comes back, without nodes and constants that nothing needs or that are there twice,
+// if that can be compared. Where results differ, the step that made the difference is left out and named
+// (CheckReport::differs), and the search is repeated without it. `database` may be null. Throws Error if the device is gone.
 OptimizeResult optimize(const Graph& graph, const std::vector<Rule>& rules, Device& device, Evaluator& evaluator,
                         CostDatabase* database, const OptimizeOptions& options);
 

@@ -125,6 +125,8 @@ TEST_CASE("a search that is ended early gives its best so far, whole, checked, a
       std::vector<char> filled;
       bool ended = false;
       const auto start = std::chrono::steady_clock::now();
+      // The search ends by time; what comes after it has all the time there is.
+      if (reason == "time") options.started = start, options.now = [start] { return start; };
       options.progress = [&](const OptimizeProgress& progress) {
         if (ended || progress.stage != "searching" || progress.predicted_gain < 1.001) return;
         ended = true;

@@ -13,20 +13,36 @@ constexpr int kRunsOfParts = 2;  // of small graphs that may show a fault
 // those that follow. All do it, as results by a wrong kernel are not to be held against a graph.
 constexpr int kLongKernelChecks = 3;
 constexpr double kLongKernelCheck = 0.4, kShortKernelCheck = 0.05;  // seconds
+constexpr double kKernelCheckShare = 0.1;                           // of what is left of the budget, at most
+
+constexpr double kMostOperations = 3e8;      // that the interpreter executes, ...
+constexpr double kLongestInterpreting = 20;  // ... and for how many seconds
 
 bool ends_all(const Error& error) { return error.code() == ErrorCode::kMissing || error.code() == ErrorCode::kCancelled; }
 
 }  // namespace
 
-WrittenCheck::WrittenCheck(const Graph& original, Device& device, const OptimizeOptions& options,
+WrittenCheck::WrittenCheck(const Graph& original, Device& device, const OptimizeOptions& options, const Budget& budget,
                            std::function<Graph(const Graph&)> sized)
-    : original_(original), device_(device), options_(options), sized_(std::move(sized)) {}
+    : original_(original), device_(device), options_(options), budget_(budget), sized_(std::move(sized)) {}
+
+bool WrittenCheck::prepare() {
+  try {
+    results().prepare();
+    return true;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kCancelled || options_.cancel.stop_requested()) throw;
+    results_.reset();
+    return false;
+  }
+}
 
 // Both sides may run on one wrong kernel: where the device can look at its steps, it does.
 CheckExecutor WrittenCheck::on_device(Device& device) {
   return {device.name(), [this, &device](const Graph& graph, std::span<const Tensor> inputs) {
             const bool is_long = kernel_checks_++ < kLongKernelChecks;
-            CheckedRun run = device.run_checked(graph, inputs, is_long ? kLongKernelCheck : kShortKernelCheck);
+            const double most = is_long ? kLongKernelCheck : kShortKernelCheck;
+            CheckedRun run = device.run_checked(graph, inputs, std::clamp(kKernelCheckShare * budget_.left(), 0.0, most));
             for (std::string& fault : run.faults)
               if (std::find(kernels_.begin(), kernels_.end(), fault) == kernels_.end()) kernels_.push_back(std::move(fault));
             return std::move(run.outputs);
@@ -37,7 +53,7 @@ std::vector<CheckExecutor> WrittenCheck::executors() {
   std::vector<CheckExecutor> list;
   if (unexecutable_.empty()) list.push_back(on_device(device_));
   if (options_.second_device != nullptr) list.push_back(on_device(*options_.second_device));
-  list.push_back(reference_executor());
+  list.push_back(reference_executor(kMostOperations, kLongestInterpreting, budget_.end()));
   return list;
 }
 

@@ -15,7 +15,11 @@ namespace rewright {
 class WrittenCheck {
  public:
   // `sized` makes a graph whose sizes are all known, those that are measured. All of these must outlive it.
-  WrittenCheck(const Graph& original, Device& device, const OptimizeOptions& options, std::function<Graph(const Graph&)> sized);
+  WrittenCheck(const Graph& original, Device& device, const OptimizeOptions& options, const Budget& budget,
+               std::function<Graph(const Graph&)> sized);
+
+  // Executes the original. False if there was no time for it; whether it can be executed a check says.
+  bool prepare();
 
   // The device cannot execute the model, for this reason.
   void leave_out_device(const std::string& why) { unexecutable_ = why; }
@@ -38,6 +42,7 @@ class WrittenCheck {
   const Graph& original_;
   Device& device_;
   const OptimizeOptions& options_;
+  const Budget& budget_;
   std::function<Graph(const Graph&)> sized_;
   std::string unexecutable_;
   std::optional<ResultCheck> results_;

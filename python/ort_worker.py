@@ -12,13 +12,15 @@ Requests, with the default of each field that may be left out:
   {"op": "time_models", "paths": [...], "threads": 1, "min_seconds": 1.0, "max_seconds": 10.0, "warmup": 2,
    "min_rounds": 5, "feeds": NPZ or null, "inputs": {INPUT: NPY}, "shapes": {INPUT: [...]}, "seed": 0}
       Whole models, in turn: every round runs each model once, every other round in reverse order, until min_seconds have
-      passed and min_rounds are done, or max_seconds have passed. Inputs come from the files where these have them by name;
+      passed and min_rounds are done, or another round would end after max_seconds. Inputs come from the files where these have them by name;
       others are random, and the same for all the models that have an input of that name, type and shape.
       -> {"seconds": [[...] of each model], "median": [...]}: the times of a round stand at the same index
 
-  {"op": "time_batch", "paths": [...], "threads": 1, "seconds_each": 0.02, "warmup": 1, "shapes": {}, "seed": 0}
-      Many small models, each for about seconds_each in all.
-      -> {"median": [... or null], "min": [... or null], "reasons": [null or why not], "overhead": SECONDS}
+  {"op": "time_batch", "paths": [...], "threads": 1, "seconds_each": 0.02, "warmup": 1, "shapes": {}, "seed": 0,
+   "most_seconds": null}
+      Many small models, each for about seconds_each in all. After most_seconds no other model is begun.
+      -> {"median": [... or null], "min": [... or null], "reasons": [null or why not], "overhead": SECONDS, "timed": N}
+      timed: only the first N models were begun; of the others there is nothing in the lists.
       overhead is the least that a model that does next to nothing takes: the cost of a call, contained in each of the times.
 
   {"op": "run", "path": ..., "inputs": {INPUT: NPY}, "outputs_dir": ..., "threads": 1, "optimize": true}
@@ -169,14 +171,15 @@ def time_models(request):
         for model in models:
             model.run_once()
     seconds = [[] for _ in models]
-    start = time.perf_counter()
+    start = last = time.perf_counter()
     while True:
         order = range(len(models)) if len(seconds[0]) % 2 == 0 else reversed(range(len(models)))
         for index in order:
             seconds[index].append(models[index].run_once())
-        elapsed = time.perf_counter() - start
+        now = time.perf_counter()
+        elapsed, last_round, last = now - start, now - last, now
         enough = elapsed >= request.get("min_seconds", 1.0) and len(seconds[0]) >= request.get("min_rounds", 5)
-        if enough or elapsed >= request.get("max_seconds", 10.0):
+        if enough or elapsed + last_round > request.get("max_seconds", 10.0):
             return {"seconds": seconds, "median": [statistics.median(times) for times in seconds]}
 
 
@@ -198,34 +201,45 @@ def time_batch(request):
     """In a few sweeps over the models, so that what disturbs the machine for a while disturbs no model alone."""
     reply = {"median": [], "min": [], "reasons": []}
     overhead = []
+    most = request.get("most_seconds")
+    end = None if most is None else time.perf_counter() + most
     for paths in chunks(request["paths"]):
-        for times, reason in time_chunk(paths, request, overhead):
+        for times, reason in time_chunk(paths, request, overhead, end):
             reply["median"].append(statistics.median(times) if times else None)
             reply["min"].append(min(times) if times else None)
             reply["reasons"].append(reason)
     reply["overhead"] = min(overhead, default=0.0)
+    reply["timed"] = len(reply["min"])
     return reply
 
 
-def time_chunk(paths, request, overhead):
-    """(times, None) or (None, why not) of each model; appends to the times of the model that does next to nothing."""
+def time_chunk(paths, request, overhead, end):
+    """(times, None) or (None, why not) of each model begun before `end`; appends to the times of the model that does next to nothing."""
+
+    def late():
+        return end is not None and time.perf_counter() > end
+
     threads, shapes, seed = request.get("threads", 1), request.get("shapes") or {}, request.get("seed", 0)
     share = request.get("seconds_each", 0.02) / SWEEPS
     empty = TimedModel(EMPTY_MODEL, threads, {}, seed)
     empty.run_for(0, warmup=10)
     models, times, reasons = {}, [[] for _ in paths], [None] * len(paths)
+    warm, begun = {}, 0
     for index, path in enumerate(paths):
+        if late():
+            break
+        begun += 1
         try:
             models[index] = TimedModel(path, threads, shapes, seed)
-            models[index].run_for(0, request.get("warmup", 1), least=1)
+            warm[index] = models[index].run_for(0, request.get("warmup", 1), least=1)
         except Exception as error:  # ONNX Runtime raises a dozen types, and one bad model must not end the batch
             models.pop(index, None)
             reasons[index] = one_line(error)
     for _ in range(SWEEPS):
         overhead += empty.run_for(0.002, warmup=1)
         for index, model in models.items():
-            times[index] += model.run_for(share, warmup=0, least=1)
-    return list(zip(times, reasons))
+            times[index] += warm[index] if late() else model.run_for(share, warmup=0, least=1)
+    return list(zip(times, reasons))[:begun]
 
 
 def run(request):

@@ -39,8 +39,9 @@ class LatestProgress {
 };
 
 Optimized optimize_graph(const NamedGraph& given, const GivenOptions& options, const std::string& output, bool with_page,
-                         const nb::object& progress, Stop& stop) {
+                         const nb::object& progress, Stop& stop, const std::string& program) {
   OptimizationRequest request = request_with(optimization_options(), options);
+  request.program = program;
   if (!output.empty()) request.differs = std::filesystem::path(output).replace_extension(".differs.onnx").string();
   const NamedGraph graph = given;
   LatestProgress latest;
@@ -77,7 +78,7 @@ void bind_optimization(nb::module_& m) {
       .def_ro("certificate", &Optimized::certificate)
       .def_ro("page", &Optimized::page);
   m.def("optimize", &optimize_graph, nb::arg("graph"), nb::arg("options"), nb::arg("output"), nb::arg("with_page"),
-        nb::arg("progress").none(), nb::arg("stop"));
+        nb::arg("progress").none(), nb::arg("stop"), nb::arg("program") = "");
   m.def(
       "optimization_options", [] { return described(optimization_options()); },
       "The options of `rewright optimize`: name, kind (text, flag or list), type, initial, description.");

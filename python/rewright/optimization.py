@@ -7,7 +7,7 @@ import os
 import tempfile
 import warnings
 
-from . import models
+from . import models, program
 from ._native import _core
 from .errors import UsageError
 from .options import Options
@@ -124,12 +124,18 @@ def _faults(facts):
         yield f"{len(facts['kept_inputs'])} weights are inputs as well, which a caller may give: they were not folded (fix_inputs=True makes constants of them)"
 
 
+def _program():
+    """The program that times graphs in processes of their own; none where it cannot be started."""
+    path = program.path()
+    return path if os.access(path, os.X_OK) else ""
+
+
 def _optimize(model, output, certificate, report, progress, options, stop):
     graph = models.read(model)
     output = None if output is None else os.fsdecode(output)
     with _rules_in_files(options) as told:
         # A page is made where it is asked for: True, or a file to write it to.
-        optimized = _core.optimize(graph, _OPTIONS.pairs(told), output or "", bool(report), progress, stop)
+        optimized = _core.optimize(graph, _OPTIONS.pairs(told), output or "", bool(report), progress, stop, _program())
     result = Result(optimized, models.kind_of(model), output)
     for line in _faults(result.report()):
         warnings.warn(line, stacklevel=3)

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <functional>
 #include <limits>
+#include <random>
 
 #include "optimizer/inputs.h"
 #include "optimizer/time_in_turn.h"
@@ -15,6 +16,7 @@
 #include "runtime/cpu/product/blas_product.h"
 #include "runtime/cpu/rows/rows.h"
 #include "runtime/cpu/runner.h"
+#include "runtime/endable_run.h"
 #include "runtime/mixed.h"
 
 namespace rewright {
@@ -68,9 +70,10 @@ Roofline measure_roofline(int threads, Isa isa) {
 }
 
 // A model may hold a loop that never ends.
-Checkpoint ends_after(double seconds, std::stop_token cancel) {
-  return [start = Clock::now(), seconds, cancel = std::move(cancel)] {
+Checkpoint ends_after(double seconds, Clock::time_point end, std::stop_token cancel) {
+  return [start = Clock::now(), seconds, end, cancel = std::move(cancel)] {
     if (cancel.stop_requested()) throw Error(ErrorCode::kCancelled, "measuring was stopped");
+    if (Clock::now() > end) throw Error(ErrorCode::kCancelled, "the time for it is over");
     if (seconds_since(start) > seconds)
       throw Error(ErrorCode::kUnsupported, "was given up after " + std::to_string(static_cast<int>(seconds)) + " s of running");
   };
@@ -98,12 +101,16 @@ class CpuDevice final : public Device {
     return cpu_identity(options_) + (options_.kernels == KernelChoice::kEstimated ? "" : ", kernels by time");
   }
 
+  void end_at(Clock::time_point time) override { end_ = time; }
+
   std::vector<std::optional<double>> time_nodes(std::span<const NodeSample> samples) override {
     std::vector<std::optional<double>> seconds;
     for (const NodeSample& sample : samples) {
+      if (Clock::now() > end_) break;
       try {
         seconds.push_back(time_sample(sample.graph));
-      } catch (const Error&) {
+      } catch (const Error& error) {
+        if (error.code() == ErrorCode::kCancelled) break;
         seconds.push_back(std::nullopt);
       }
     }
@@ -113,11 +120,13 @@ class CpuDevice final : public Device {
 
   std::vector<std::vector<double>> time_graphs(std::span<const Graph> graphs, const TimingOptions& options) override {
     SessionOptions session_options = options_;
-    session_options.checkpoint = ends_after(kLongestRun + 2 * options.max_seconds, options.cancel);
+    session_options.checkpoint = ends_after(kLongestRun + 2 * options.max_seconds, end_, options.cancel);
+    const EndableRun endable(session_options.checkpoint);
     const Backend& backend = options.check_kernels ? checking_cpu_backend() : cpu_backend();
     std::vector<std::function<void()>> works;
     std::vector<Tensor> inputs;
     for (const Graph& graph : graphs) {
+      session_options.checkpoint();
       if (works.empty()) inputs = options.inputs.empty() ? random_inputs(graph, {}, options.seed) : options.inputs;
       const std::shared_ptr<Session> session = prepare_session(backend, graph, session_options);
       works.emplace_back([session, &inputs] { session->run(inputs); });
@@ -126,15 +135,28 @@ class CpuDevice final : public Device {
         works, [&] { return cpu::work_seconds(options_.threads); }, options);
   }
 
+  // Without a process of its own: memory of some other sizes is taken before, so that what is allocated lies elsewhere.
+  std::vector<std::vector<double>> time_afresh(std::span<const Graph> graphs, const TimingOptions& options) override {
+    std::minstd_rand random(++afresh_);
+    std::vector<std::vector<char>> elsewhere;
+    for (int i = 0; i < 64; ++i) elsewhere.emplace_back(std::size_t{64} << (random() % 16), '\0');
+    for (std::size_t i = 0; i < elsewhere.size(); i += 2) std::vector<char>().swap(elsewhere[i]);
+    return time_graphs(graphs, options);
+  }
+
   std::vector<Tensor> run(const Graph& graph, std::span<const Tensor> inputs) override {
     SessionOptions session_options = options_;
-    session_options.checkpoint = ends_after(kLongestRun, {});
+    session_options.checkpoint = ends_after(kLongestRun, end_, {});
+    const EndableRun endable(session_options.checkpoint);
+    session_options.checkpoint();
     return prepare_session(cpu_backend(), graph, session_options)->run(inputs);
   }
 
   CheckedRun run_checked(const Graph& graph, std::span<const Tensor> inputs, double seconds) override {
     SessionOptions session_options = options_;
-    session_options.checkpoint = ends_after(kLongestRun, {});
+    session_options.checkpoint = ends_after(kLongestRun, end_, {});
+    const EndableRun endable(session_options.checkpoint);
+    session_options.checkpoint();
     CheckExtent extent;
     extent.seconds = seconds;
     const CheckingCpuBackend backend(extent);
@@ -157,9 +179,11 @@ class CpuDevice final : public Device {
     cpu::PlanRunner runner(cpu::make_plan(graph, plan_options_));
     runner.measure(true);
     const std::vector<Tensor> inputs = random_inputs(graph, {}, 0);
+    const Checkpoint checkpoint = ends_after(kLongestRun, end_, {});
+    const EndableRun endable(checkpoint);
+    const auto start = Clock::now();
     runner.run(inputs);
     double least = std::numeric_limits<double>::infinity();
-    const auto start = Clock::now();
     for (int run = 0; run < kLeastRuns || seconds_since(start) < kSecondsPerSample; ++run) {
       const std::vector<double> before = runner.seconds();
       runner.run(inputs);
@@ -167,7 +191,8 @@ class CpuDevice final : public Device {
       for (std::size_t n = 0; n < before.size(); ++n)
         if (!runner.plan().steps[n].changes_layout) seconds += runner.seconds()[n] - before[n];
       least = std::min(least, seconds);
-      if (run >= kLeastRuns && seconds_since(start) > 50 * kSecondsPerSample) break;
+      // One that takes long is hardly disturbed.
+      if (seconds_since(start) > 50 * kSecondsPerSample) break;
     }
     return least;
   }
@@ -175,6 +200,8 @@ class CpuDevice final : public Device {
   SessionOptions options_;
   cpu::PlanOptions plan_options_;
   std::unique_ptr<cpu::MeasuredChoices> choices_;
+  Clock::time_point end_ = Clock::time_point::max();
+  unsigned afresh_ = 0;  // how often graphs were timed so
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "optimizer/cost.h"
 #include "runtime/cpu/backend.h"
+#include "runtime/endable_run.h"
 #include "runtime/mixed.h"
 
 namespace rewright {
@@ -31,9 +32,19 @@ ConstantWork work_of(const Graph& graph) {
 
 class CpuEvaluator final : public Evaluator {
  public:
-  explicit CpuEvaluator(int threads) { options_.threads = threads; }
+  CpuEvaluator(int threads, Checkpoint checkpoint) {
+    options_.threads = threads;
+    options_.checkpoint = std::move(checkpoint);
+  }
 
   std::vector<Tensor> evaluate(const Graph& graph, bool in_double) override {
+    if (!options_.checkpoint) return evaluate_unbounded(graph, in_double);
+    const EndableRun endable(options_.checkpoint);
+    return evaluate_unbounded(graph, in_double);
+  }
+
+ private:
+  std::vector<Tensor> evaluate_unbounded(const Graph& graph, bool in_double) {
     SessionOptions options = options_;
     options.precision_double = in_double;
     if (in_double) return prepare_session(cpu_backend(), graph, options)->run({});
@@ -42,7 +53,6 @@ class CpuEvaluator final : public Evaluator {
     return work.operations <= kInterpretedOperations ? interpret(graph, {}) : one_by_one(graph);
   }
 
- private:
   // Each node as a graph of its own, in double, whose results are rounded as they leave it.
   std::vector<Tensor> one_by_one(const Graph& graph) {
     SessionOptions options = options_;
@@ -55,6 +65,7 @@ class CpuEvaluator final : public Evaluator {
     std::vector<Tensor> known(graph.value_count());
     const auto tensor = [&](ValueId id) { return graph.is_constant(id) ? graph.value(id).constant : known[id]; };
     for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
+      if (options_.checkpoint) options_.checkpoint();
       const Node& node = *graph.nodes()[n];
       Graph alone;
       std::vector<ValueId> inputs;
@@ -82,6 +93,8 @@ class CpuEvaluator final : public Evaluator {
 
 }  // namespace
 
-std::unique_ptr<Evaluator> make_cpu_evaluator(int threads) { return std::make_unique<CpuEvaluator>(threads); }
+std::unique_ptr<Evaluator> make_cpu_evaluator(int threads, Checkpoint checkpoint) {
+  return std::make_unique<CpuEvaluator>(threads, std::move(checkpoint));
+}
 
 }  // namespace rewright

@@ -7,6 +7,7 @@
 
 namespace rewright {
 
-std::unique_ptr<Evaluator> make_cpu_evaluator(int threads = 1);
+// `checkpoint` is called between operators, and ends an evaluation by what it throws.
+std::unique_ptr<Evaluator> make_cpu_evaluator(int threads = 1, Checkpoint checkpoint = {});
 
 }  // namespace rewright

@@ -78,9 +78,12 @@ class CudaDevice final : public Device {
     return identity_of(*driver_) + (options_.precision == cuda::Precision::kTf32 ? ", TF32" : "");
   }
 
+  void end_at(std::chrono::steady_clock::time_point time) override { end_ = time; }
+
   std::vector<std::optional<double>> time_nodes(std::span<const NodeSample> samples) override {
     std::vector<std::optional<double>> seconds;
     for (const NodeSample& sample : samples) {
+      if (std::chrono::steady_clock::now() > end_) break;
       try {
         const cuda::InUse in_use(*driver_);
         cuda::ConstantStore constants(driver_);
@@ -99,6 +102,7 @@ class CudaDevice final : public Device {
     std::vector<std::function<void()>> works;
     std::vector<Tensor> inputs;
     for (const Graph& graph : graphs) {
+      if (std::chrono::steady_clock::now() > end_) throw Error(ErrorCode::kCancelled, "the time for it is over");
       if (works.empty()) inputs = options.inputs.empty() ? random_inputs(graph, {}, options.seed) : options.inputs;
       const std::shared_ptr<Session> session = cuda::make_session(driver_, graph, {}, options_);
       works.emplace_back([session, &inputs] { session->run(inputs); });
@@ -124,6 +128,7 @@ class CudaDevice final : public Device {
   int number_;
   std::shared_ptr<cuda::Driver> driver_;
   cuda::CudaOptions options_;
+  std::chrono::steady_clock::time_point end_ = std::chrono::steady_clock::time_point::max();
 };
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include "runtime/onnxruntime/device.h"
 
 #include <algorithm>
+#include <chrono>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "graph/onnx.h"
@@ -17,7 +19,10 @@ using nlohmann::json;
 constexpr int kTimingGeneration = 3;
 
 constexpr double kSecondsPerSample = 0.008;
-constexpr std::size_t kBatch = 64;
+constexpr std::size_t kBatch = 32;
+constexpr double kGrace = 0.3;  // seconds, in which a reply that tells of the end of the time is waited for
+
+using Clock = std::chrono::steady_clock;
 
 class OnnxRuntimeDevice : public Device {
  public:
@@ -31,30 +36,24 @@ class OnnxRuntimeDevice : public Device {
   std::string identity() const override { return identity_; }
   bool supports(const Graph&, const Node&) const override { return true; }  // ONNX Runtime says so itself when it loads a graph
 
+  void end_at(Clock::time_point time) override { end_ = time; }
+
   // Twice, some time apart, of which the lesser counts: other work on the machine comes and goes.
   std::vector<std::optional<double>> time_nodes(std::span<const NodeSample> samples) override {
     std::vector<std::optional<double>> first = time_once(samples);
     const std::vector<std::optional<double>> second = time_once(samples);
-    for (std::size_t i = 0; i < first.size(); ++i)
+    for (std::size_t i = 0; i < std::min(first.size(), second.size()); ++i)
       if (first[i] && second[i]) first[i] = std::min(*first[i], *second[i]);
     return first;
   }
 
   std::vector<std::vector<double>> time_graphs(std::span<const Graph> graphs, const TimingOptions& options) override {
-    const TemporaryFolder folder;
-    json paths = json::array();
-    for (std::size_t i = 0; i < graphs.size(); ++i) paths.push_back(write(graphs[i], folder, i));
-    const json reply = worker_.ask({{"op", "time_models"},
-                                    {"paths", paths},
-                                    {"inputs", write_known(graphs, options.inputs, folder)},
-                                    {"threads", threads_},
-                                    {"min_seconds", options.min_seconds},
-                                    {"max_seconds", options.max_seconds},
-                                    {"min_rounds", options.min_rounds},
-                                    {"warmup", options.warmup},
-                                    {"seed", options.seed}},
-                                   600 + 2 * options.max_seconds, options.cancel);
-    return reply.at("seconds").get<std::vector<std::vector<double>>>();
+    return time_graphs_in(worker_, graphs, options);
+  }
+
+  std::vector<std::vector<double>> time_afresh(std::span<const Graph> graphs, const TimingOptions& options) override {
+    Worker fresh(python_interpreter());
+    return time_graphs_in(fresh, graphs, options);
   }
 
   std::vector<Tensor> run(const Graph& graph, std::span<const Tensor> inputs) override {
@@ -65,7 +64,7 @@ class OnnxRuntimeDevice : public Device {
                                     {"inputs", files},
                                     {"outputs_dir", (folder.path() / "outputs").string()},
                                     {"threads", threads_}},
-                                   600);
+                                   600, {}, end_);
     std::vector<Tensor> outputs;
     for (const GraphOutput& output : graph.outputs())
       outputs.push_back(read_npy(reply.at("outputs").at(output.name).get<std::string>()));
@@ -73,10 +72,40 @@ class OnnxRuntimeDevice : public Device {
   }
 
  private:
+  double seconds_left() const {
+    return end_ == Clock::time_point::max() ? 1e6 : std::chrono::duration<double>(end_ - Clock::now()).count();
+  }
+
+  std::vector<std::vector<double>> time_graphs_in(Worker& worker, std::span<const Graph> graphs, const TimingOptions& options) {
+    const TemporaryFolder folder;
+    json paths = json::array();
+    // A graph that is timed twice has one file. What nothing needs is not part of its hash.
+    std::map<std::pair<std::uint64_t, std::size_t>, std::string> written;
+    for (std::size_t i = 0; i < graphs.size(); ++i) {
+      std::string& path = written[{graphs[i].hash(), graphs[i].nodes().size()}];
+      if (path.empty()) path = write(graphs[i], folder, i);
+      paths.push_back(path);
+    }
+    const json reply = worker.ask({{"op", "time_models"},
+                                   {"paths", paths},
+                                   {"inputs", write_known(graphs, options.inputs, folder)},
+                                   {"threads", threads_},
+                                   {"min_seconds", options.min_seconds},
+                                   {"max_seconds", options.max_seconds},
+                                   {"min_rounds", options.min_rounds},
+                                   {"warmup", options.warmup},
+                                   {"seed", options.seed}},
+                                  600 + 2 * options.max_seconds, options.cancel, end_);
+    return reply.at("seconds").get<std::vector<std::vector<double>>>();
+  }
+
+  // Of the first samples alone, where the time ends before.
   std::vector<std::optional<double>> time_once(std::span<const NodeSample> samples) {
     std::vector<std::optional<double>> seconds;
-    for (std::size_t first = 0; first < samples.size(); first += kBatch)
+    for (std::size_t first = 0; first < samples.size(); first += kBatch) {
       time_batch(samples.subspan(first, std::min(kBatch, samples.size() - first)), seconds);
+      if (seconds.size() < std::min(samples.size(), first + kBatch)) break;
+    }
     return seconds;
   }
 
@@ -105,7 +134,8 @@ class OnnxRuntimeDevice : public Device {
     return file.string();
   }
 
-  // Appends a time for each sample. A sample that ends the process is found by halving the batch.
+  // Appends a time for each sample, or for the first of them that there is time for. A sample that ends the process is found by
+  // halving the batch.
   void time_batch(std::span<const NodeSample> samples, std::vector<std::optional<double>>& seconds) {
     const TemporaryFolder folder;
     json paths = json::array();
@@ -121,22 +151,32 @@ class OnnxRuntimeDevice : public Device {
     }
     json reply;
     try {
-      reply = worker_.ask({{"op", "time_batch"}, {"paths", paths}, {"threads", threads_}, {"seconds_each", kSecondsPerSample}},
-                          60 + 2.0 * static_cast<double>(samples.size()));
+      const json request = {{"op", "time_batch"},
+                            {"paths", paths},
+                            {"threads", threads_},
+                            {"seconds_each", kSecondsPerSample},
+                            {"most_seconds", std::max(0.0, seconds_left())}};
+      const auto end = end_ == Clock::time_point::max()
+                           ? end_
+                           : end_ + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(kGrace));
+      reply = worker_.ask(request, 60 + 2.0 * static_cast<double>(samples.size()), {}, end);
     } catch (const Error& error) {
+      if (error.code() == ErrorCode::kCancelled) return;
       if (error.code() != ErrorCode::kMissing) throw;
       worker_.ask({{"op", "hello"}}, 60);  // throws if it cannot be started again
       if (samples.size() == 1) {
         seconds.push_back(std::nullopt);
         return;
       }
-      time_batch(samples.first(samples.size() / 2), seconds);
-      time_batch(samples.subspan(samples.size() / 2), seconds);
+      const std::size_t before = seconds.size(), half = samples.size() / 2;
+      time_batch(samples.first(half), seconds);
+      if (seconds.size() == before + half) time_batch(samples.subspan(half), seconds);
       return;
     }
     const double overhead = reply.at("overhead").get<double>();
+    const auto timed = reply.value("timed", samples.size());
     std::size_t next = 0;
-    for (std::size_t i = 0; i < samples.size(); ++i) {
+    for (std::size_t i = 0; i < samples.size() && (!written[i] || next < timed); ++i) {
       const json& least = written[i] ? reply.at("min").at(next++) : json();
       // The least of the times is what the machine's other work disturbs least.
       seconds.push_back(least.is_number() ? std::optional(std::max(0.0, least.get<double>() - overhead)) : std::nullopt);
@@ -144,6 +184,7 @@ class OnnxRuntimeDevice : public Device {
   }
 
   int threads_;
+  Clock::time_point end_ = Clock::time_point::max();
   Worker worker_;
   std::string identity_;
 };

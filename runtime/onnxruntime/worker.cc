@@ -138,7 +138,8 @@ void Worker::fail(const std::string& what) {
   throw Error(ErrorCode::kMissing, "ONNX Runtime's process " + what + (words.empty() ? "" : ": " + words), python_.string());
 }
 
-nlohmann::json Worker::ask(const nlohmann::json& request, double seconds, const std::stop_token& cancel) {
+nlohmann::json Worker::ask(const nlohmann::json& request, double seconds, const std::stop_token& cancel,
+                           std::chrono::steady_clock::time_point end) {
   if (process_ < 0) start();
   const std::string line = request.dump() + "\n";
   for (std::size_t sent = 0; sent < line.size();) {
@@ -152,9 +153,10 @@ nlohmann::json Worker::ask(const nlohmann::json& request, double seconds, const 
   const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   std::string reply;
   while (reply.empty() || reply.back() != '\n') {
-    if (cancel.stop_requested()) {
+    if (cancel.stop_requested() || Clock::now() > end) {
       stop();
-      throw Error(ErrorCode::kCancelled, "measuring in ONNX Runtime was cancelled");
+      throw Error(ErrorCode::kCancelled,
+                  cancel.stop_requested() ? "measuring in ONNX Runtime was cancelled" : "the time for it is over");
     }
     if (Clock::now() > deadline) fail("took longer than " + std::to_string(static_cast<long>(seconds)) + " s");
     pollfd waiting{socket_, POLLIN, 0};

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <stop_token>
@@ -33,8 +34,9 @@ class Worker {
 
   // Sends a request and waits for its reply. A process that died before is started again. Throws Error(kUnsupported) with
   // ONNX Runtime's message if the request failed, Error(kMissing) if the process died or took longer than `seconds` (both end
-  // it), Error(kCancelled) if `cancel` was requested.
-  nlohmann::json ask(const nlohmann::json& request, double seconds, const std::stop_token& cancel = {});
+  // it), Error(kCancelled) if `cancel` was requested, or `end` has come.
+  nlohmann::json ask(const nlohmann::json& request, double seconds, const std::stop_token& cancel = {},
+                     std::chrono::steady_clock::time_point end = std::chrono::steady_clock::time_point::max());
 
   const std::filesystem::path& folder() const { return folder_.path(); }
 

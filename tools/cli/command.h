@@ -52,7 +52,8 @@ CLI::App* add_verify(CLI::App& program, Run& run);
 CLI::App* add_models(CLI::App& program, Run& run);
 CLI::App* add_profile(CLI::App& program, Run& run);
 CLI::App* add_conformance(CLI::App& program, Run& run);
-CLI::App* add_import_taso(CLI::App& rules, Run& run);  // below `rules`
+CLI::App* add_time_graphs(CLI::App& program, Run& run);  // started by `optimize`
+CLI::App* add_import_taso(CLI::App& rules, Run& run);    // below `rules`
 void add_derive(CLI::App& rules, Run& run);
 
 // A subcommand with the common options and an example at the end of its help.

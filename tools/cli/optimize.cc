@@ -112,6 +112,8 @@ int optimize_folder(Options options) {
 }
 
 int optimize_command(Options options) {
+  options.request.optimize.started = Budget::Clock::now();
+  options.request.program = "/proc/self/exe";
   const bool is_folder = std::filesystem::is_directory(options.input);
   for (const std::string& file : {is_folder ? "" : options.output, options.certificate, options.report})
     if (!file.empty()) require_writable(file);

@@ -1,0 +1,28 @@
+// Graphs timed in a process of their own, for devices whose runtime is this library.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "optimizer/device.h"
+#include "rules/rule.h"
+#include "runtime/session.h"
+
+namespace rewright {
+
+// How the other process makes its device, as make_device.
+struct MeasuringProcess {
+  std::string program;  // `rewright`: called as `rewright time-graphs FOLDER`
+  std::string device;
+  int threads = 1;
+  MathClass math = MathClass::kReassociates;
+  KernelChoice kernels = KernelChoice::kEstimated;
+};
+
+// The device, but Device::time_afresh starts a process. Where that fails, it is done by the device.
+std::unique_ptr<Device> make_fresh_device(MeasuringProcess process, std::unique_ptr<Device> here);
+
+// For the program: reads what is asked for from the folder, and writes the times there. Throws Error.
+void time_graphs_in_folder(const std::string& folder);
+
+}  // namespace rewright

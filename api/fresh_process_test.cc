@@ -1,0 +1,98 @@
+#include "api/fresh_process.h"
+
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace rewright {
+
+namespace {
+
+// Counts what is done here.
+class Here : public Device {
+ public:
+  explicit Here(int& timed) : timed_(timed) {}
+  std::string name() const override { return "here"; }
+  std::string identity() const override { return "here"; }
+  std::vector<std::optional<double>> time_nodes(std::span<const NodeSample>) override { return {}; }
+  std::vector<std::vector<double>> time_graphs(std::span<const Graph> graphs, const TimingOptions&) override {
+    ++timed_;
+    return std::vector<std::vector<double>>(graphs.size(), {1.0});
+  }
+  std::vector<Tensor> run(const Graph&, std::span<const Tensor>) override { return {}; }
+  bool supports(const Graph&, const Node&) const override { return true; }
+
+ private:
+  int& timed_;
+};
+
+Graph relu() {
+  Graph graph;
+  const Operator& op = registry().get("Relu");
+  const ValueId x = graph.add_input("x", {DataType::kFloat, Indices{4}});
+  graph.add_output("y", graph.add_node(op, op.defaults(), {x})[0]);
+  return graph;
+}
+
+// A program that is a script of the shell: its second argument is the folder.
+std::string script(const std::filesystem::path& file, const std::string& text) {
+  std::ofstream(file) << "#!/bin/sh\n" << text << "\n";
+  std::filesystem::permissions(file, std::filesystem::perms::owner_all);
+  return file.string();
+}
+
+struct Folder {
+  std::filesystem::path path = std::filesystem::temp_directory_path() / ("rewright-fresh-" + std::to_string(getpid()));
+  Folder() { std::filesystem::create_directories(path); }
+  ~Folder() { std::filesystem::remove_all(path); }
+};
+
+}  // namespace
+
+TEST_CASE("graphs are timed by the program that is named, and by the device where it fails") {
+  const Folder folder;
+  const Graph graphs[] = {relu(), relu(), relu()};
+  int timed = 0;
+  const auto times_by = [&](const std::string& program) {
+    const auto device = make_fresh_device({program, "cpu"}, std::make_unique<Here>(timed));
+    return device->time_afresh(graphs, {});
+  };
+  const std::vector<std::vector<double>> told{{2, 3}, {4, 5}, {6, 7}};
+  CHECK(times_by(script(folder.path / "good",
+                        "test \"$1\" = time-graphs && test -e \"$2/request.json\" && test -e \"$2/model_1.onnx\" && "
+                        "test ! -e \"$2/model_2.onnx\" && echo '[[2,3],[4,5],[6,7]]' > \"$2/times.json\"")) == told);
+  CHECK(timed == 0);
+  const std::vector<std::vector<double>> own(3, {1.0});
+  CHECK(times_by(script(folder.path / "fails", "exit 4")) == own);
+  CHECK(times_by(script(folder.path / "silent", "exit 0")) == own);
+  CHECK(times_by(script(folder.path / "wrong", "echo '[[1]]' > \"$2/times.json\"")) == own);
+  CHECK(times_by(script(folder.path / "broken", "echo '[[1' > \"$2/times.json\"")) == own);
+  CHECK(times_by("/no/such/program") == own);
+  CHECK(timed == 5);
+}
+
+TEST_CASE("a process that does not end is ended, when its time is over or the caller says so") {
+  const Folder folder;
+  const Graph graph = relu();
+  int timed = 0;
+  const std::string program = script(folder.path / "sleeps", "exec sleep 600");
+  const auto device = make_fresh_device({program, "cpu"}, std::make_unique<Here>(timed));
+  std::stop_source stop;
+  stop.request_stop();
+  TimingOptions options;
+  options.cancel = stop.get_token();
+  CHECK_THROWS_AS(device->time_afresh({&graph, 1}, options), Error);
+  device->end_at(std::chrono::steady_clock::now());
+  CHECK_THROWS_AS(device->time_afresh({&graph, 1}, {}), Error);
+  CHECK(timed == 0);
+}
+
+TEST_CASE("what is asked for in a folder is timed on the device, and a folder without it is refused") {
+  const Folder folder;
+  CHECK_THROWS_WITH(time_graphs_in_folder(folder.path.string()), Catch::Contains("request.json"));
+}
+
+}  // namespace rewright
