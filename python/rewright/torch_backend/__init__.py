@@ -11,9 +11,11 @@ import torch
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.utils import counters
 
+from .account import Accounts, compiled_now
 from .options import Options
 
 log = logging.getLogger("rewright.torch_backend")
+_accounts = Accounts()
 
 
 def compile(module, inputs, *, options=None):  # noqa: A001  (what torch calls it)
@@ -29,10 +31,16 @@ def compile(module, inputs, *, options=None):  # noqa: A001  (what torch calls i
         counters["rewright"]["graphs in torch"] += 1
         return module.forward
     tables = exporter()
+    seconds = None if options.search is None else options.budget_seconds()
+    account = None if seconds is None else _accounts.of(*compiled_now(), seconds)
+    compile_part = functools.partial(compile_graph, options=options, account=account)
     compiler = aot_autograd(
-        fw_compiler=functools.partial(compile_graph, options=options, kind="forward"),
-        bw_compiler=functools.partial(compile_graph, options=options, kind="backward"),
-        inference_compiler=functools.partial(compile_graph, options=options, kind="inference"),
+        fw_compiler=functools.partial(compile_part, kind="forward"),
+        bw_compiler=functools.partial(compile_part, kind="backward"),
+        inference_compiler=functools.partial(compile_part, kind="inference"),
         decompositions=tables.training_decompositions if torch.is_grad_enabled() else tables.decompositions,
     )
     return compiler(module, inputs)
+
+
+compile.reset = _accounts.clear  # called by torch._dynamo.reset()

@@ -19,10 +19,10 @@ log = logging.getLogger("rewright.torch_backend")
 _MOST_SPLITS = 30
 
 
-def compile_graph(module, inputs, *, options, kind):
+def compile_graph(module, inputs, *, options, kind, account=None):
     """What aot_autograd calls for each graph: functional, over aten's operators. kind: "inference", "forward" or "backward"."""
     counters["rewright"]["graphs"] += 1
-    graph = Graph(options, kind, counters["rewright"]["graphs"])
+    graph = Graph(options, kind, counters["rewright"]["graphs"], account)
     untouched = torch.fx.GraphModule(module, copy.deepcopy(module.graph))
     try:
         _allow_other_strides(module)
@@ -70,8 +70,9 @@ def _fixed_inputs(module):
 class Graph:
     """What the parts of a graph share."""
 
-    def __init__(self, options, kind, number):
+    def __init__(self, options, kind, number, account):
         self.options = options
+        self.account = account
         self.label = f"graph {number} ({kind})"
         self.splits = 0
         self.parts = 0
@@ -124,4 +125,4 @@ class Graph:
         return self._split(part.module, inside, {part.placeholders[at] for at in part.fixed})
 
     def session(self, model, shapes):
-        return sessions.session(model, self.options, shapes)
+        return sessions.session(model, self.options, shapes, self.account)

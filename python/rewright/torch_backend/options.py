@@ -1,10 +1,12 @@
 """What torch.compile(..., backend="rewright", options={...}) may say."""
 
 import dataclasses
+import re
 from typing import Optional
 
 import torch
 
+_UNITS = {"": 1.0, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 _NO_SEARCH = (None, 0, "0", "0s")
 
 
@@ -28,6 +30,13 @@ class Options:
     math: str = "reassociate"
     kernels: str = "estimated"
     search: Optional[tuple] = None
+
+    def budget_seconds(self):
+        """Of the searches for all graphs of a model; None where it is no time, which the first search says then."""
+        written = re.fullmatch(r"(\d+\.?\d*|\.\d+)([a-z]*)", str(dict(self.search)["budget"]).strip())
+        if written is None or written[2] not in _UNITS:
+            return None
+        return float(written[1]) * _UNITS[written[2]]
 
     @staticmethod
     def of(given):

@@ -5,9 +5,11 @@ import torch
 import rewright
 
 
-def optimized(model, options, shapes):
-    """A serialized model, rewritten. shapes: of the inputs with open sizes, by name, those to optimize for."""
+def optimized(model, options, shapes, seconds=None):
+    """A serialized model, rewritten. shapes: of the inputs with open sizes, by name, those to optimize for. seconds: of the budget."""
     given = dict(options.search)
+    if seconds is not None:
+        given["budget"] = f"{seconds:.3f}s"
     if shapes:
         given.setdefault("shape", shapes)
     # Against torch, on the first call, is checked what the search would be checked for: results on random inputs.

@@ -14,13 +14,13 @@ _alive = weakref.WeakValueDictionary()
 _lock = threading.Lock()
 
 
-def session(model, options, shapes):
-    """A session for a serialized model. shapes: of the inputs with open sizes, by name, those to optimize for."""
+def session(model, options, shapes, account=None):
+    """A session for a serialized model. shapes: of the inputs with open sizes, by name, those to optimize for. account: of the time for it."""
     key = _key(model, options, shapes)
     with _lock:
         found = _alive.get(key)
     if found is None:
-        found = Session(_search(model, options, shapes, key), options)
+        found = Session(_search(model, options, shapes, key, account), options)
         with _lock:
             found = _alive.setdefault(key, found)
     return found
@@ -31,19 +31,31 @@ def _key(model, options, shapes):
     return hashlib.sha256(hashlib.sha256(model).digest() + described.encode()).hexdigest()
 
 
-def _search(model, options, shapes, key):
+def _search(model, options, shapes, key, account):
     """The optimized model: from the folder of an earlier one, else by a search, and then it is put there, whole or not at all."""
     if options.search is None:
         return model
     if options.cache is None:
-        return optimized(model, options, shapes)
+        return _searched(model, options, shapes, account)[0]
     path = os.path.join(options.cache, f"{key}.onnx")
     if os.path.exists(path):
         with open(path, "rb") as file:
             return file.read()
-    best = optimized(model, options, shapes)
+    best, had_time = _searched(model, options, shapes, account)
+    if not had_time:  # another process may have more for it
+        return best
     os.makedirs(options.cache, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=options.cache, suffix=".new", delete=False) as file:
         file.write(best)
     os.replace(file.name, path)
     return best
+
+
+def _searched(model, options, shapes, account):
+    """The optimized model, and whether there was as much time for it as a graph by itself has, or half of that."""
+    if account is None:
+        return optimized(model, options, shapes), True
+    with account.search() as seconds:
+        if seconds is None:
+            return model, False
+        return optimized(model, options, shapes, seconds), seconds >= 0.5 * account.seconds
