@@ -32,7 +32,7 @@ def compile(module, inputs, *, options=None):  # noqa: A001  (what torch calls i
         return module.forward
     tables = exporter()
     seconds = None if options.search is None else options.budget_seconds()
-    account = None if seconds is None else _accounts.of(*compiled_now(), seconds)
+    account = None if seconds is None else _account(seconds)
     compile_part = functools.partial(compile_graph, options=options, account=account)
     compiler = aot_autograd(
         fw_compiler=functools.partial(compile_part, kind="forward"),
@@ -41,6 +41,12 @@ def compile(module, inputs, *, options=None):  # noqa: A001  (what torch calls i
         decompositions=tables.training_decompositions if torch.is_grad_enabled() else tables.decompositions,
     )
     return compiler(module, inputs)
+
+
+def _account(seconds):
+    """Of the model that is under way when the account is asked for: what was compiled for one may run for another of its class."""
+    function, again = compiled_now()
+    return lambda: _accounts.of(compiled_now()[0] or function, again, seconds)
 
 
 compile.reset = _accounts.clear  # called by torch._dynamo.reset()

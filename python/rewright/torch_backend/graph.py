@@ -125,4 +125,4 @@ class Graph:
         return self._split(part.module, inside, {part.placeholders[at] for at in part.fixed})
 
     def session(self, model, shapes):
-        return sessions.session(model, self.options, shapes, self.account)
+        return sessions.session(model, self.options, shapes, self.account and self.account())
