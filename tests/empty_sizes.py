@@ -37,7 +37,7 @@ UNDECIDED = [
     ("Gemm", EMPTY, ".*", "it leaves out beta where a product is over nothing"),
     (".*Pool", ANY, ".*does not fit into.*", "a window that is larger than its input gives it no results, or one"),
     ("LayerNormalization", ANY, ".*does not broadcast.*", "it takes an empty or longer bias, and leaves it out"),
-    ("STFT", EMPTY, ".*length is 0.*", "a transform of nothing has no frequencies"),
+    ("DFT|STFT", EMPTY, ".*length is 0.*", "a transform of nothing has no frequencies"),
     ("RNN|GRU|LSTM", EMPTY, "is .*", "its last state of no steps is not the first one, and of no features it ends the process"),
     ("NonZero", ANY, "has shape \\(0, .*", "a scalar has one axis for it"),
     ("DynamicQuantizeLinear", EMPTY, ".*", "its scale of nothing is 1, the specification's 0"),
