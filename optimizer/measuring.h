@@ -22,8 +22,8 @@ class Measuring {
   enum class Look { kExecuted, kFailed, kNoTime };
   Look look();
   const std::string& reason() const { return reason_; }  // of a failure
-  // The same for one who executed it otherwise, for the check, which does not do it again: so that a check counts as little more
-  // than what this took.
+  // For a caller that executed the given graph in a check: the next check, which does not execute it again, is estimated by
+  // what this one took.
   void note(double seconds) { prepare_ = run_ = seconds / 4; }
 
   // Estimated: of a check of one graph, with writing it; of measuring one graph at the least; of measuring some as well as is
