@@ -97,7 +97,8 @@ Dft read_dft(const OnnxAttributes& node, int opset, const Sizes& sizes, std::opt
   const bool inverse = node.integer("inverse", 0) != 0, onesided = node.integer("onesided", 0) != 0;
   const bool to_real = inverse && onesided;
   const std::int64_t length = dft_length.value_or(to_real ? 2 * (sizes[axis] - 1) : sizes[axis]);
-  const bool is_empty = sizes[axis] == 0 && !dft_length && !onesided;  // no elements give no frequencies
+  // No elements give no frequencies, and the one frequency of none gives no elements.
+  const bool is_empty = !dft_length && (to_real ? sizes[axis] == 1 : sizes[axis] == 0 && !onesided);
   if ((length < 1 && !is_empty) || length > kMostElements)
     throw Error(ErrorCode::kBadInput, "the length is " + std::to_string(length));
   const std::int64_t bins = onesided && !inverse ? length / 2 + 1 : length;

@@ -128,10 +128,10 @@ ResultCheck::ResultCheck(Graph given, std::vector<CheckExecutor> executors, std:
 std::optional<ResultCheck::Run> ResultCheck::prepare_run(const CheckExecutor& executor, std::uint64_t seed, bool first) {
   const auto start = std::chrono::steady_clock::now();
   std::vector<std::vector<Tensor>> tried;
-  for (const Draw draw : kDraws) {
+  for (const Attempt& attempt : attempts(given_)) {
     if (seconds_from(start) > kLongestTry) break;
     try {
-      std::vector<Tensor> inputs = random_inputs(given_, {}, seed, draw);
+      std::vector<Tensor> inputs = random_inputs(given_, {}, seed + attempt.seed, attempt.draw);
       if (std::find(tried.begin(), tried.end(), inputs) != tried.end()) continue;
       tried.push_back(inputs);
       Run run{inputs, executor.run(given_, inputs), {}};

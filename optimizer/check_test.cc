@@ -1,6 +1,7 @@
 #include "optimizer/check.h"
 
 #include <catch2/catch.hpp>
+#include <set>
 
 #include "graph/onnx.h"
 #include "graph/onnx_text.h"
@@ -77,6 +78,27 @@ TEST_CASE("graphs are compared by what executes them first") {
   CHECK(found.verdict == Verdict::kNotRun);
   CHECK(found.runs == 0);
   CHECK(found.note == "none: does not know it; reference: it is too large for the reference interpreter");
+}
+
+TEST_CASE("a model that accepts some integers and not others is given several") {
+  Graph graph;
+  const ValueId table = graph.add_constant(weights({4, 3}));
+  const ValueId ids = graph.add_input("ids", {DataType::kInt64, {8}});
+  graph.add_output("y", add(graph, "Gather", {table, ids})[0]);
+  int refused = 0;
+  const CheckExecutor picky{"picky", [&](const Graph& g, std::span<const Tensor> inputs) {
+                              const std::vector<std::int64_t> drawn = inputs[0].integers();
+                              if (std::set(drawn.begin(), drawn.end()).size() < 4) {
+                                ++refused;
+                                throw Error(ErrorCode::kBadInput, "one of four gets nothing");
+                              }
+                              return interpret(g, inputs);
+                            }};
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    ResultCheck check(graph, {picky}, seed, 1);
+    CHECK(check.compare(graph).verdict == Verdict::kSame);
+  }
+  CHECK(refused > 0);
 }
 
 TEST_CASE("a wrong kernel on both sides is seen by the reference") {

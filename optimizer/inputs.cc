@@ -59,16 +59,7 @@ class RangeFinder {
   }
 
   // False if there is no denotation.
-  bool read_definition(const Node& node, std::vector<std::optional<TensorType>> operands) {
-    // What has one element along an axis is indexed by a position that no denotation reads, since it must be 0: so sizes of 1
-    // are given names.
-    for (std::optional<TensorType>& operand : operands)
-      for (std::size_t axis = 0; operand && axis < operand->shape.size(); ++axis)
-        if (operand->shape[axis] == Index(1)) operand->shape[axis] = Index::symbol(kOne);
-    return read_outputs(node, operands) || read_outputs(node, graph_.operand_types(node));
-  }
-
-  bool read_outputs(const Node& node, const std::vector<std::optional<TensorType>>& operands) {
+  bool read_definition(const Node& node, const std::vector<std::optional<TensorType>>& operands) {
     try {
       const Definition definition = node.op->define(node.attributes, Inputs::of(operands));
       if (!definition.has_denotation()) return false;
@@ -174,8 +165,6 @@ class RangeFinder {
     return *std::max_element(elements.begin(), elements.end());
   }
 
-  static constexpr const char* kOne = "one";
-
   const Graph& graph_;
   std::vector<IntegerRange> ranges_;
   std::vector<bool> counts_;  // read by what has no denotation
@@ -216,6 +205,16 @@ Tensor drawn_tensor(const TensorType& type, const Sizes& sizes, IntegerRange ran
 }
 
 }  // namespace
+
+std::vector<Attempt> attempts(const Graph& graph) {
+  constexpr std::uint64_t kOtherSeeds = 8, kFar = 1000;  // beyond the seeds of several runs
+  std::vector<Attempt> result;
+  for (const Draw draw : kDraws) result.push_back({draw, 0});
+  if (std::none_of(graph.inputs().begin(), graph.inputs().end(), [&](ValueId id) { return holds_integers(graph, id); }))
+    return result;
+  for (std::uint64_t n = 1; n <= kOtherSeeds; ++n) result.push_back({Draw::kUsual, n * kFar});
+  return result;
+}
 
 std::vector<IntegerRange> integer_ranges(const Graph& graph) { return RangeFinder(graph).run(); }
 

@@ -33,6 +33,14 @@ enum class Draw {
 };
 inline constexpr Draw kDraws[] = {Draw::kUsual, Draw::kSmall, Draw::kZeros, Draw::kOnes, Draw::kPositive, Draw::kOpen};
 
+// Ways to draw inputs until the model accepts some: each kind, then, where there are integers, the usual one with other seeds:
+// a model may accept some inputs of a kind and not others (a trace of experts fixes which of them get tokens).
+struct Attempt {
+  Draw draw;
+  std::uint64_t seed;  // added to the caller's
+};
+std::vector<Attempt> attempts(const Graph& graph);
+
 // Inputs of a graph, seeded; symbolic sizes as given, else 1. Strings are words, or numbers where
 // they are read as such; an input that has a default is that. Throws Error(kUnsupported), naming the input,
 // for one that is no tensor of a known rank.

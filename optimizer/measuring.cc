@@ -40,10 +40,10 @@ Measuring::Look Measuring::look() {
   const Budget::Clock::time_point end = budget_.within(kLookShare * budget_.seconds());
   device_.end_at(end);
   std::vector<std::vector<Tensor>> tried;
-  for (const Draw draw : kDraws) {
+  for (const Attempt& attempt : attempts(given_)) {
     if (budget_.now() >= end) return Look::kNoTime;
     try {
-      once.inputs = random_inputs(given_, {}, options_.seed, draw);
+      once.inputs = random_inputs(given_, {}, options_.seed + attempt.seed, attempt.draw);
       if (std::find(tried.begin(), tried.end(), once.inputs) != tried.end()) continue;
       tried.push_back(once.inputs);
       const double before = budget_.left();

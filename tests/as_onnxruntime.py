@@ -375,6 +375,10 @@ class EmptyWeights(Case):
                         self.one("DFT", x, opset=opset, inverse=inverse)
                         self.one("DFT", x, opset=opset, inverse=inverse, declared=True)
 
+    def test_transforms_back_to_nothing(self):
+        x = {"x": numpy.zeros((2, 1, 2), numpy.float32)}
+        self.one("DFT", x, inverse=1, onesided=1, declared=True)
+
     def test_recurrent(self):
         """Without features. ONNX Runtime 1.31 ends the process."""
         random = numpy.random.default_rng(1)
