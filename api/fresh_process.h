@@ -10,7 +10,7 @@
 
 namespace rewright {
 
-// How the other process makes its device, as make_device.
+// The arguments of make_device in the other process.
 struct MeasuringProcess {
   std::string program;  // `rewright`: called as `rewright time-graphs FOLDER`
   std::string device;

@@ -116,7 +116,7 @@ TEST_CASE("whatever executing a model takes, the budget holds, and a gain is fou
       for (const double prepare : {0.001, 0.1, 1.0, 8.0}) {
         INFO(budget << " s, " << prepare << " s to prepare, " << execute << " s to execute");
         const Done done = optimized(budget, prepare, execute);
-        // What is under way when the time ends is a preparation, or a step.
+        // A preparation or a step may be under way when the time ends.
         CHECK(done.seconds <= budget + std::max(0.2 * budget, 2.0) + prepare + execute);
         if (done.report.changed) {
           CHECK(done.processes == 2);

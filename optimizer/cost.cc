@@ -169,7 +169,7 @@ double CostModel::measuring_seconds(const Signature& signature) const {
   return kLeastOfSample + kRunsOfSample * kMissesRoofline * estimate(signature);
 }
 
-// How many of what is missing, from `first` on, are measured at once: at least one.
+// The number of missing samples, from `first` on, that are measured at once: at least one.
 std::size_t CostModel::batch_at(std::span<Signature* const> missing, std::size_t first) const {
   double seconds = 0;
   std::size_t count = 0;

@@ -8,7 +8,7 @@ namespace rewright {
 
 double median(std::vector<double> numbers);  // 0: of none
 
-// Of the times of rounds, those of one round at the same position.
+// The gain shown by the times of rounds; times at the same position are of the same round.
 struct Gain {
   double speedup = 1;        // median of the rounds' ratios, before / after
   bool significant = false;  // beyond the noise of the rounds

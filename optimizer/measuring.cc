@@ -35,7 +35,7 @@ Measuring::Look Measuring::look() {
   TimingOptions once;
   once.min_seconds = once.max_seconds = 0;
   once.min_rounds = once.warmup = 1;
-  // What the caller stopped before is still measured; what is stopped now may be a loop that never ends.
+  // A caller who stopped the search still wants it measured; a stop from now on may be of a loop that never ends.
   if (!options_.cancel.stop_requested()) once.cancel = options_.cancel;
   const Budget::Clock::time_point end = budget_.within(kLookShare * budget_.seconds());
   device_.end_at(end);
@@ -63,7 +63,7 @@ Measuring::Look Measuring::look() {
   return Look::kFailed;
 }
 
-// Of one measurement of so many graphs, written to so many files.
+// The estimated time of one measurement of so many graphs, written to so many files.
 double Measuring::process_seconds(std::size_t graphs, std::size_t files, double rounds) const {
   const auto n = static_cast<double>(graphs);
   const double fixed = kStartOfProcess + static_cast<double>(files) * weights_ / kBytesPerSecond;
@@ -86,7 +86,7 @@ std::string Measuring::advice() const {
   return "give a budget of " + std::to_string(static_cast<long>(std::ceil(all))) + "s or more";
 }
 
-// How to time graphs in one process within so many seconds; nothing if these do not do.
+// The rounds that fit into so many seconds of one process; nothing if too few fit.
 std::optional<TimingOptions> Measuring::timing(std::size_t graphs, std::size_t files, double seconds) const {
   TimingOptions timing = options_.timing;
   timing.seed = options_.seed;

@@ -44,7 +44,7 @@ class Measuring {
   // Times of one in turn with the given graph, for the report alone.
   Result compare(const Graph& candidate, double reserve);
 
-  // What a budget for this model should be.
+  // A sentence that names a budget that would do for this model.
   std::string advice() const;
 
  private:

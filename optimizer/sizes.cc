@@ -159,7 +159,7 @@ class Repair {
  private:
   using Pair = std::pair<std::string, std::string>;  // twice the same name where a size is changed alone
 
-  // Of sizes that stand in one demand that is violated, but for those of first axes.
+  // The sizes in one violated demand, but for those of first axes.
   std::set<Pair> pairs_to_change(const NamedSizes& sizes) const {
     constexpr std::size_t kMostPairs = 6;
     std::set<Pair> result;
