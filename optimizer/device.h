@@ -87,8 +87,8 @@ class Device {
   // all equally long; the times of one round stand at the same position. Throws Error if a graph cannot run.
   virtual std::vector<std::vector<double>> time_graphs(std::span<const Graph> graphs, const TimingOptions& options) = 0;
 
-  // The same once more, with nothing in the same place in memory: in a process of its own where there can be one, else with all
-  // that is computed from weights allocated anew. Where memory lies makes a graph faster or slower by some percent for as long
+  // Times graphs as time_graphs does, with nothing in the same place in memory: in a new process where there can be one, else
+  // with weights allocated anew. Where memory lies makes a graph faster or slower by some percent for as long
   // as its process lives, so that rounds of one process agree with one another, and not with those of the next.
   virtual std::vector<std::vector<double>> time_afresh(std::span<const Graph> graphs, const TimingOptions& options) {
     return time_graphs(graphs, options);

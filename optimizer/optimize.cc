@@ -133,7 +133,7 @@ class Optimizer {
  private:
   bool times_graphs() const { return options_.measure && options_.time_graphs && device_.measures(); }
 
-  // What comes after the search takes what executing the given graph takes. Why there is no time for it, if there is none.
+  // Executes the given graph, to estimate what follows the search. Returns the reason if there is no time for that.
   std::optional<std::string> look_at_given() {
     const auto too_slow = [&](const std::string& what) {
       return "there was no time to " + what + " a rewritten one (" + measuring_.advice() + ")";

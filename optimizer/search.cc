@@ -160,7 +160,8 @@ class Search {
     costs_.clear();
   }
 
-  // What was found before a caller's wish or for lack of memory is still put back; after the deadline it is not.
+  // After the deadline nothing is put back. A caller's wish to stop, or a lack of memory, still lets what was found be put
+  // back.
   bool out_of_time() { return limits_.reached() && limits_.reason() == StopReason::kTime; }
 
   // Until when regions are searched ahead: what is found there has to be put back as well.

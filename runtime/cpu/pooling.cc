@@ -103,7 +103,7 @@ class PlainAverageKernel final : public Kernel {
  public:
   PlainAverageKernel(PoolShape shape, Isa isa) : s_(of_three_axes(std::move(shape))), loops_(real_loops<float>(isa)) {}
 
-  // Where it is faster than oneDNN's loops.
+  // Serves the shapes for which it is faster than oneDNN's loops.
   static bool serves(const PoolShape& shape) {
     const PoolShape s = of_three_axes(shape);
     const bool whole = s.kernel[2] == s.x[4] && s.y[4] == 1 && s.dilations[1] == 0;

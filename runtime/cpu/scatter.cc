@@ -132,7 +132,8 @@ class ScatterPlan final : public NodePlan {
   Combination how_;
 };
 
-// Of a value that a node makes for one user alone by repeating another's elements along all axes but the first: that other one.
+// The source of a value that a node makes, for one user alone, by repeating the source's elements along all axes but the first;
+// kNoValue if it is not made so.
 ValueId repeated_by_row(const Planner& planner, ValueId value) {
   const Graph& graph = planner.graph();
   const std::int32_t producer = graph.producers()[value];

@@ -445,7 +445,7 @@ void Grouping::group_elementwise() {
         if (!facts_.define(*graph_.nodes()[p]).has_denotation()) continue;
         const Facts& producer = know(p);
         bool worth = keeps_values(p, root);
-        // Where a guard does not want an element, its position is not known to be one.
+        // A guarded element is computed at unused positions too, where an index may be outside without being an error.
         if (producer.has_position && std::any_of(members.begin(), members.end(), [&](int m) { return know(m).has_guard; }))
           worth = false;
         for (const std::int32_t u : users) {

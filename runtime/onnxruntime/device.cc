@@ -99,7 +99,7 @@ class OnnxRuntimeDevice : public Device {
     return reply.at("seconds").get<std::vector<std::vector<double>>>();
   }
 
-  // Of the first samples alone, where the time ends before.
+  // Times fewer samples, the first ones, where the time ends early.
   std::vector<std::optional<double>> time_once(std::span<const NodeSample> samples) {
     std::vector<std::optional<double>> seconds;
     for (std::size_t first = 0; first < samples.size(); first += kBatch) {

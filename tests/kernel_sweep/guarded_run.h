@@ -17,8 +17,8 @@ namespace rewright::cpu {
 //   run.execute(observe);                                // Error if the bytes beside a storage have changed
 class GuardedRun {
  public:
-  // Where a storage touches its guarding page. Storages of the arena begin at multiples of 64 bytes, as in a session, so that
-  // up to 63 bytes may lie between their end and the page: these hold a pattern that is looked at after each step.
+  // The end of a storage that touches its guarding page. Storages of the arena begin at multiples of 64 bytes, as in a session,
+  // so that up to 63 bytes may lie between their end and the page: these hold a pattern that is looked at after each step.
   enum class Side { kBegin, kEnd };
   GuardedRun(const Plan& plan, std::span<const Tensor> inputs, Side side);
   ~GuardedRun();

@@ -4,7 +4,7 @@
 //   rewright_kernel_sweep --cases 20000              the sizes of real models; writes a table of the kernels that it met
 //   rewright_kernel_sweep --cases 20 --models DIR    writes them as ONNX models as well, for tests/kernel_sweep.py
 //
-// Of three cases in a row's seeds the second and third have each of their storages between guarded pages (guarded_run.h).
+// The second and third of every three cases have each of their storages between guarded pages (guarded_run.h).
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>

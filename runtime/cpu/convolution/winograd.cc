@@ -19,7 +19,7 @@ constexpr double kMultiplied = 0.01;   // for a multiplication
 using Row = std::array<double, 3>;
 const std::vector<Row>& weight_transformation(int tile) {
   static const std::vector<Row> two{{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0, 1}};
-  // Of a finite point p: 1, p and p^2 over the product of its distances to the others.
+  // The row of a finite point p: 1, p and p^2 over the product of its distances to the others.
   static const std::vector<Row> four = [] {
     constexpr std::array<double, 5> kPoints{0, 0.625, -0.625, 1.5, -1.5};
     std::vector<Row> rows;

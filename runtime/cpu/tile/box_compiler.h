@@ -83,7 +83,7 @@ class BoxCompiler {
   static constexpr int kAlways = -1, kNever = -2;
   int emit_conditions(const std::vector<Condition>& conditions, int block);
 
-  // What is emitted here is computed where it is not used as well.
+  // Emits code under a guard: it is also computed at positions where its result is not used.
   template <class Emit>
   auto guarded(const Emit& emit_all) {
     if (guards_++ == 0) is_tolerant_ = false;
