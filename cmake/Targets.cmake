@@ -47,18 +47,20 @@ if(REWRIGHT_SANITIZE)
   set(rewright_test_selection "~[long]~[.]")
 endif()
 
-# rewright_test(NAME SOURCES ... [DEPS ...] [TIMEOUT SECONDS])
+# rewright_test(NAME SOURCES ... [SEPARATE ...] [DEPS ...] [TIMEOUT SECONDS])
 # One Catch2 program of a folder's *_test.cc, registered with CTest under its name and built by `unit_tests`. Tests run in the
-# source folder.
+# source folder. Four files are compiled at a time, as those of libraries are: most of a test's time goes into headers.
 function(rewright_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;DEPS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;SEPARATE;DEPS")
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)
   endif()
   if(REWRIGHT_SANITIZE)
     math(EXPR arg_TIMEOUT "4 * ${arg_TIMEOUT}")
   endif()
-  rewright_executable(${name} SOURCES ${arg_SOURCES} DEPS ${arg_DEPS} rewright_test_main Catch2::Catch2)
+  rewright_executable(${name} SOURCES ${arg_SOURCES} ${arg_SEPARATE} DEPS ${arg_DEPS} rewright_test_main Catch2::Catch2)
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ${REWRIGHT_UNITY} UNITY_BUILD_BATCH_SIZE 4)
+  set_source_files_properties(${arg_SEPARATE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   if(REWRIGHT_SANITIZE)
     target_compile_definitions(${name} PRIVATE REWRIGHT_SANITIZED)
     target_compile_options(${name} PRIVATE -O0) # a third of the time to compile; what takes time to run is in the libraries

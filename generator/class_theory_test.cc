@@ -9,12 +9,12 @@ using namespace rewright::generator;
 
 namespace {
 
-struct Found {
+struct Collected {
   Configuration configuration;
   Forms forms;
   Enumeration enumeration;
   Collection collection;
-  Found(const std::string& operators, std::size_t count)
+  Collected(const std::string& operators, std::size_t count)
       : configuration(configure(operators)), forms(configuration), enumeration(forms, {.operators = count}) {
     enumeration.run();
     collection = collect(enumeration, {});
@@ -36,7 +36,7 @@ TEST_CASE("without equations nothing follows; with those that are kept, nearly a
           "[class_theory]") {
   for (const char* operators : {"matmul,concat(axis=1),split(axis=1)", "Relu,Neg,concat(axis=0)"}) {
     INFO(operators);
-    Found found(operators, 4);
+    Collected found(operators, 4);
     const std::uint64_t keys[] = {sound_key(11), sound_key(12)};
     ClassTheory classes(found.enumeration, keys);
     Theory theory(found.forms);
@@ -70,7 +70,7 @@ TEST_CASE("without equations nothing follows; with those that are kept, nearly a
 }
 
 TEST_CASE("what does not hold does not follow", "[class_theory]") {
-  Found found("Add,Mul", 3);
+  Collected found("Add,Mul", 3);
   const std::uint64_t keys[] = {sound_key(11)};
   ClassTheory classes(found.enumeration, keys);
   for (const Equation& q : kept("Add,Mul", 3)) classes.add(q);

@@ -14,12 +14,12 @@ using namespace rewright::generator;
 
 namespace {
 
-struct Found {
+struct Enumerated {
   Configuration configuration;
   Forms forms;
   Enumeration enumeration;
   std::vector<Equation> equations;
-  Found(const std::string& operators, std::size_t count)
+  Enumerated(const std::string& operators, std::size_t count)
       : configuration(configure(operators)), forms(configuration), enumeration(forms, {.operators = count}) {
     enumeration.run();
     equations = numeric_equations(enumeration);
@@ -36,7 +36,7 @@ struct Found {
 
 TEST_CASE("numbers tell what the field does not, and nothing that is wrong", "[numeric]") {
   for (const char* operators : {"Exp,Log,Add", "Exp,Reciprocal,Neg", "Abs,Mul,Sqrt", "Softmax(axis=-1),Exp,Log"}) {
-    Found found(operators, 3);
+    Enumerated found(operators, 3);
     const RuleWriter writer(found.forms, {});
     std::size_t tested = 0;
     for (const Equation& q : found.equations) {

@@ -4,13 +4,13 @@
 #include <algorithm>
 
 #include "generator/selection.h"
+#include "generator/testing.h"
 
 using namespace rewright;
 using namespace rewright::generator;
+using rewright::generator::testing::kGenerous;
 
 namespace {
-
-constexpr DerivationLimits kGenerous{.rounds = 4, .nodes = 1500};
 
 // What a run of its own keeps: types and choices have the same numbers in each.
 struct Run {

@@ -3,28 +3,28 @@
 #include <catch2/catch.hpp>
 
 #include "generator/recall.h"
+#include "generator/testing.h"
 #include "rules/io.h"
 
 using namespace rewright;
 using namespace rewright::generator;
+using rewright::generator::testing::kGenerous;
 
 namespace {
 
-struct Found {
+struct Selected {
   Configuration configuration;
   Forms forms;
   Enumeration enumeration;
   Selection selection;
-  Found(const std::string& operators, std::size_t count, const SelectionOptions& options = {})
+  Selected(const std::string& operators, std::size_t count, const SelectionOptions& options = {})
       : configuration(configure(operators)), forms(configuration), enumeration(forms, {.operators = count}) {
     enumeration.run();
     selection = select(enumeration, options);
   }
 };
 
-constexpr DerivationLimits kGenerous{.rounds = 4, .nodes = 1500};
-
-Theory theory_of(Found& found) {
+Theory theory_of(Selected& found) {
   Theory theory(found.forms);
   for (const Equation& q : found.selection.kept) theory.add(q);
   return theory;
@@ -33,7 +33,7 @@ Theory theory_of(Found& found) {
 }  // namespace
 
 TEST_CASE("a ring's laws are found", "[selection]") {
-  Found found("Add,Mul", 3);
+  Selected found("Add,Mul", 3);
   const Theory theory = theory_of(found);
   for (const char* law : {"(x + y) + z => x + (y + z)", "(x * y) * z => x * (y * z)", "x * y + x * z => x * (y + z)"}) {
     const auto rule = parse_algebra(std::string("rule r: \"\" x[M, K], y[M, K], z[M, K] ") + law, "r");
@@ -53,7 +53,7 @@ TEST_CASE("a ring's laws are found", "[selection]") {
 TEST_CASE("what is kept holds, and derives what was left out", "[selection]") {
   for (const char* operators : {"Add,Mul", "Max,Min", "MatMul,Add,Transpose(perm=[1,0])", "concat,Relu,Add"}) {
     INFO(operators);
-    Found kept(operators, 2), all(operators, 2, {.renamings = false, .instances = false, .derivable = false});
+    Selected kept(operators, 2), all(operators, 2, {.renamings = false, .instances = false, .derivable = false});
     CHECK(kept.selection.kept.size() < all.selection.kept.size());
     for (const Equation& q : kept.selection.kept) CHECK(holds(q, kept.forms, 99));
     const Theory theory = theory_of(kept);
@@ -70,7 +70,7 @@ TEST_CASE("what follows by the classes of the lower levels is derived without th
                                         std::pair<const char*, std::size_t>("matmul,concat(axis=1),split(axis=1)", 100),
                                         std::pair<const char*, std::size_t>("Max,Min", 5)}) {
     INFO(operators);
-    Found kept(operators, 4), all(operators, 4, {.instances = false, .derivable = false, .numeric = false});
+    Selected kept(operators, 4), all(operators, 4, {.instances = false, .derivable = false, .numeric = false});
     const Theory theory = theory_of(kept);
     CHECK(kept.selection.kept.size() * 5 < all.selection.kept.size());
     for (std::size_t n = 0; n < all.selection.kept.size(); n += step) {
@@ -81,7 +81,7 @@ TEST_CASE("what follows by the classes of the lower levels is derived without th
 }
 
 TEST_CASE("a canonical hash sees neither names nor sides nor the order of commutative operands", "[selection]") {
-  Found found("Add,Mul", 1);
+  Selected found("Add,Mul", 1);
   const auto hash = [&](const std::string& law, const std::string& inputs = "x[M, K], y[M, K], z[M, K] ") {
     const auto rule = parse_algebra("rule r: \"\" " + inputs + law, "r");
     return canonical_hash(equation_of(rule[0], found.forms)->tidied(), found.forms);
@@ -94,7 +94,7 @@ TEST_CASE("a canonical hash sees neither names nor sides nor the order of commut
 }
 
 TEST_CASE("fusion of products of one matrix is found with its split", "[selection]") {
-  Found found("matmul,concat(axis=1),split(axis=1)", 3);
+  Selected found("matmul,concat(axis=1),split(axis=1)", 3);
   const bool joint = std::any_of(found.selection.kept.begin(), found.selection.kept.end(),
                                  [](const Equation& q) { return q.left.size() == 2; });
   CHECK(joint);

@@ -11,6 +11,9 @@
 
 namespace rewright::generator::testing {
 
+// More than any derivation of these tests needs.
+inline constexpr DerivationLimits kGenerous{.rounds = 4, .nodes = 1500};
+
 struct Found {
   Configuration configuration;
   Forms forms;

@@ -3,22 +3,15 @@
 #include <catch2/catch.hpp>
 
 #include "graph/onnx.h"
-#include "graph/onnx_text.h"
+#include "graph/testing.h"
 
 namespace rewright {
 
 namespace {
 
-Graph import_text(const std::string& graph, const std::string& more = "") {
-  return import_onnx_bytes(text_bytes(graph, 17, more), "test");
-}
-
-Tensor floats(Sizes sizes, const std::vector<double>& values) {
-  return Tensor::from_reals(DataType::kFloat, std::move(sizes), values);
-}
-Tensor int64s(Sizes sizes, const std::vector<std::int64_t>& values) {
-  return Tensor::from_integers(DataType::kInt64, std::move(sizes), values);
-}
+using testing::floats;
+using testing::import_text;
+using testing::int64s;
 
 // The position of the only node with a graph inside.
 std::size_t position_of_body(const Graph& graph) {

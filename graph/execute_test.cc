@@ -3,20 +3,16 @@
 
 #include "graph/graph.h"
 #include "graph/onnx.h"
-#include "graph/onnx_text.h"
+#include "graph/testing.h"
 
 namespace rewright {
 
 namespace {
 
-Graph import_text(const std::string& graph, int opset = 17) { return import_onnx_bytes(text_bytes(graph, opset), "test"); }
+using testing::floats;
+using testing::import_text;
+using testing::int64s;
 
-Tensor floats(Sizes sizes, const std::vector<double>& values) {
-  return Tensor::from_reals(DataType::kFloat, std::move(sizes), values);
-}
-Tensor int64s(Sizes sizes, const std::vector<std::int64_t>& values) {
-  return Tensor::from_integers(DataType::kInt64, std::move(sizes), values);
-}
 Tensor truth(bool value) { return Tensor::from_integers(DataType::kBool, {}, std::vector<std::int64_t>{value}); }
 
 }  // namespace

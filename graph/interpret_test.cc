@@ -1,10 +1,13 @@
 #include <catch2/catch.hpp>
 
 #include "graph/graph.h"
+#include "graph/testing.h"
 
 namespace rewright {
 
 namespace {
+
+using testing::floats;
 
 Graph sum_of_two() {
   Graph graph;
@@ -14,8 +17,6 @@ Graph sum_of_two() {
   graph.add_output("z", graph.add_node(add, add.defaults(), {x, y}).at(0));
   return graph;
 }
-
-Tensor floats(Sizes sizes, const std::vector<double>& values) { return Tensor::from_reals(DataType::kFloat, sizes, values); }
 
 }  // namespace
 

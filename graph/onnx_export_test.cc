@@ -4,12 +4,14 @@
 
 #include "graph/file.h"
 #include "graph/onnx.h"
-#include "graph/onnx_text.h"
 #include "graph/temporary_folder.h"
+#include "graph/testing.h"
 
 namespace rewright {
 
 namespace {
+
+using testing::floats;
 
 const Operator& op(std::string_view name) { return registry().get(name); }
 
@@ -24,8 +26,6 @@ onnx::ModelProto exported(const Graph& graph) {
 }
 
 Graph again(const Graph& graph) { return import_onnx_bytes(export_onnx_bytes(graph), "again"); }
-
-Tensor floats(Sizes sizes, const std::vector<double>& values) { return Tensor::from_reals(DataType::kFloat, sizes, values); }
 
 // A graph of elementwise operators and products on [N, 4], drawn by chance.
 Graph random_graph(std::mt19937& random) {

@@ -2,16 +2,14 @@
 
 #include "graph/file.h"
 #include "graph/onnx.h"
-#include "graph/onnx_text.h"
 #include "graph/temporary_folder.h"
+#include "graph/testing.h"
 
 namespace rewright {
 
 namespace {
 
-Graph import_text(const std::string& graph, int opset = 17, const ImportOptions& options = {}, const std::string& more = "") {
-  return import_onnx_bytes(text_bytes(graph, opset, more), "test", options);
-}
+using testing::import_text;
 
 const Node& node(const Graph& graph, std::size_t i) { return *graph.nodes()[i]; }
 

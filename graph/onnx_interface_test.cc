@@ -2,13 +2,13 @@
 
 #include "graph/onnx.h"
 #include "graph/onnx_interface.h"
-#include "graph/onnx_text.h"
+#include "graph/testing.h"
 
 namespace rewright {
 
 namespace {
 
-Graph import_text(const std::string& graph) { return import_onnx_bytes(text_bytes(graph), "test"); }
+using testing::import_text;
 
 }  // namespace
 

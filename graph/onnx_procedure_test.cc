@@ -5,19 +5,14 @@
 
 #include "graph/differentiate.h"
 #include "graph/onnx.h"
-#include "graph/onnx_text.h"
+#include "graph/testing.h"
 #include "operators/testing/share.h"
 
 namespace rewright {
 
 namespace {
 
-Tensor random_tensor(const TensorType& type, std::mt19937& random) {
-  std::uniform_real_distribution<double> uniform(-0.9, 0.9);
-  std::vector<double> values(static_cast<std::size_t>(product(type.shape).value()));
-  for (double& v : values) v = uniform(random);
-  return Tensor::from_reals(type.type, rewright::values(type.shape), values);
-}
+using testing::random_tensor;
 
 double weighted(const Graph& graph, const std::vector<Tensor>& inputs, const std::vector<Tensor>& weights) {
   double sum = 0;

@@ -7,20 +7,15 @@
 #include "graph/builder.h"
 #include "graph/differentiate.h"
 #include "graph/onnx.h"
-#include "graph/onnx_text.h"
+#include "graph/testing.h"
 
 namespace rewright {
 
 namespace {
 
-using Values = std::vector<Tensor>;
+using testing::random_tensor;
 
-Tensor random_tensor(const TensorType& type, std::mt19937& random) {
-  std::uniform_real_distribution<double> uniform(-0.9, 0.9);
-  std::vector<double> values(static_cast<std::size_t>(product(type.shape).value()));
-  for (double& v : values) v = uniform(random);
-  return Tensor::from_reals(type.type, rewright::values(type.shape), values);
-}
+using Values = std::vector<Tensor>;
 
 // The graph with the gradients of its first output, one number, in all of its inputs; zeros where there is none.
 Graph with_gradients(Graph graph) {
@@ -76,7 +71,7 @@ Graph sum_of(const Graph& gradients, std::mt19937& random) {
 
 // All inputs of the model are of type double, and so is its output, one number. Gradients, and theirs, with each of these
 // numbers as the last input; what computes them, written and read again, computes the same.
-void check(const std::string& text, const std::vector<double>& last, bool twice = true) {
+void check_gradients(const std::string& text, const std::vector<double>& last, bool twice = true) {
   INFO(text);
   std::mt19937 random(5);
   ImportOptions options;
@@ -99,7 +94,7 @@ void check(const std::string& text, const std::vector<double>& last, bool twice 
 }  // namespace
 
 TEST_CASE("gradients of what a condition picks") {
-  check(R"(agraph (double[4, 3] x, double[4] c, double a) => (double s) <double zero = {0}> {
+  check_gradients(R"(agraph (double[4, 3] x, double[4] c, double a) => (double s) <double zero = {0}> {
     keep = Greater (c, zero)
     rows = Compress <axis = 0> (x, keep)
     e = Exp (rows)
@@ -107,16 +102,16 @@ TEST_CASE("gradients of what a condition picks") {
     m = ReduceMean <keepdims = 0> (p)
     s = Mul (m, m)
   })",
-        {0.7});
-  check(R"(agraph (double[2, 3] x, double[5] c, double a) => (double s) <double zero = {0}> {
+                  {0.7});
+  check_gradients(R"(agraph (double[2, 3] x, double[5] c, double a) => (double s) <double zero = {0}> {
     keep = Greater (c, zero)
     elements = Compress (x, keep)
     p = Mul (elements, elements)
     q = Mul (p, a)
     s = ReduceSum <keepdims = 0> (q)
   })",
-        {0.7});
-  check(R"(agraph (double[2, 4] x, double[4] c, double a) => (double s) <double zero = {0}> {
+                  {0.7});
+  check_gradients(R"(agraph (double[2, 4] x, double[4] c, double a) => (double s) <double zero = {0}> {
     keep = Less (c, zero)
     columns = Compress <axis = -1> (x, keep)
     p = Softmax (columns)
@@ -124,11 +119,11 @@ TEST_CASE("gradients of what a condition picks") {
     r = Mul (q, a)
     s = ReduceSum <keepdims = 0> (r)
   })",
-        {0.7});
+                  {0.7});
 }
 
 TEST_CASE("gradients of entries that differ") {
-  check(R"(agraph (double[5] x, double a) => (double s) <int64[2] some = {3, 0}> {
+  check_gradients(R"(agraph (double[5] x, double a) => (double s) <int64[2] some = {3, 0}> {
     y, first, inverse = Unique (x)
     b = Gather (y, some)
     p = Mul (b, b)
@@ -139,20 +134,20 @@ TEST_CASE("gradients of entries that differ") {
     u = Mul (t, a)
     s = Add (r, u)
   })",
-        {0.7});
+                  {0.7});
   // Twice the same: both move together. Without the output that tells the places.
-  check(R"(agraph (double[2, 3] x, double a) => (double s) {
+  check_gradients(R"(agraph (double[2, 3] x, double a) => (double s) {
     double = Concat <axis = 1> (x, x)
     y = Unique <axis = 1, sorted = 0> (double)
     e = Exp (y)
     t = Mul (e, a)
     s = ReduceSum <keepdims = 0> (t)
   })",
-        {0.7});
+                  {0.7});
 }
 
 TEST_CASE("gradients of a branch that is chosen while the graph is executed") {
-  check(R"(agraph (double[3] x, double[3] w, double c) => (double s) <double zero = {0}> {
+  check_gradients(R"(agraph (double[3] x, double[3] w, double c) => (double s) <double zero = {0}> {
     go = Greater (c, zero)
     y = If (go) <
       then_branch = a () => (double[3] t) { p = Mul (x, w) t = Tanh (p) },
@@ -160,11 +155,11 @@ TEST_CASE("gradients of a branch that is chosen while the graph is executed") {
     z = Mul (y, w)
     s = ReduceSum <keepdims = 0> (z)
   })",
-        {0.7, -0.7});
+                  {0.7, -0.7});
 }
 
 TEST_CASE("gradients of branches inside of branches, of several outputs, one of them not used") {
-  check(R"(agraph (double[2, 2] x, double[2] w, double c) => (double s) <double zero = {0}, double one = {1}> {
+  check_gradients(R"(agraph (double[2, 2] x, double[2] w, double c) => (double s) <double zero = {0}, double one = {1}> {
     go = Greater (c, zero)
     y, unused, n = If (go) <
       then_branch = a () => (double[2, 2] t, double[2] k, double[2, 2] v) {
@@ -184,11 +179,11 @@ TEST_CASE("gradients of branches inside of branches, of several outputs, one of 
     z = Mul (p, w)
     s = ReduceSum <keepdims = 0> (z)
   })",
-        {1.5, 0.7, -0.7});
+                  {1.5, 0.7, -0.7});
 }
 
 TEST_CASE("gradients of branches whose results have other sizes") {
-  check(R"(agraph (double[2, 3] x, double c) => (double s) <double zero = {0}, int64[1] rows = {0}> {
+  check_gradients(R"(agraph (double[2, 3] x, double c) => (double s) <double zero = {0}, int64[1] rows = {0}> {
     go = Greater (c, zero)
     y = If (go) <
       then_branch = a () => (double[1, 3] t) { r = Gather (x, rows) t = Mul (r, c) },
@@ -196,7 +191,7 @@ TEST_CASE("gradients of branches whose results have other sizes") {
     m = Mul (y, y)
     s = ReduceMean <keepdims = 0> (m)
   })",
-        {0.7, -0.7});
+                  {0.7, -0.7});
 }
 
 TEST_CASE("ONNX's Gradient through a branch") {

@@ -7,14 +7,14 @@ using namespace rewright;
 
 namespace {
 
-Rule parse_one(const std::string& text) { return parse_algebra(text, "test.rules").at(0); }
+Rule parsed(const std::string& text) { return parse_algebra(text, "test.rules").at(0); }
 
 TensorType floats(Indices shape) { return {DataType::kFloat, std::move(shape)}; }
 
 }  // namespace
 
 TEST_CASE("shapes bind sizes, lists and types", "[bindings]") {
-  const Rule rule = parse_one(R"~(rule r: "" x[N, C, S...], y[C] Relu(x) * y => Relu(x) * y)~");
+  const Rule rule = parsed(R"~(rule r: "" x[N, C, S...], y[C] Relu(x) * y => Relu(x) * y)~");
   Bindings b(rule);
   REQUIRE(b.bind_input(0, floats({2, 3, 5, 7})));
   REQUIRE(b.bind_input(1, floats({3})));
@@ -31,7 +31,7 @@ TEST_CASE("shapes bind sizes, lists and types", "[bindings]") {
 }
 
 TEST_CASE("symbolic sizes bind; what cannot be decided does not hold", "[bindings]") {
-  const Rule rule = parse_one(R"~(rule r: "" x[N, C] Relu(x) => x where C mod 2 == 0)~");
+  const Rule rule = parsed(R"~(rule r: "" x[N, C] Relu(x) => x where C mod 2 == 0)~");
   const Index batch = Index::symbol("batch");
   Bindings b(rule);
   REQUIRE(b.bind_input(0, floats({batch, 4})));
@@ -44,7 +44,7 @@ TEST_CASE("symbolic sizes bind; what cannot be decided does not hold", "[binding
 
 TEST_CASE("equations with one unknown are solved", "[bindings]") {
   const Rule rule =
-      parse_one(R"~(rule r: "" x[g * D, K], y[g] Relu(x), Neg(y) => Relu(x), Reshape(Neg(y); shape=[D * g div D]))~");
+      parsed(R"~(rule r: "" x[g * D, K], y[g] Relu(x), Neg(y) => Relu(x), Reshape(Neg(y); shape=[D * g div D]))~");
   Bindings b(rule);
   REQUIRE(b.bind_input(0, floats({6, 1})));
   REQUIRE(b.bind_input(1, floats({2})));
@@ -57,7 +57,7 @@ TEST_CASE("equations with one unknown are solved", "[bindings]") {
 }
 
 TEST_CASE("a list is split into those of which it is joined", "[bindings]") {
-  const Rule rule = parse_one(
+  const Rule rule = parsed(
       R"~(rule r: "" x[Z..., M] x * Fill(; value=1, shape=join(Z, [K, L]), type=T) => x * Fill(; value=1, shape=join(Z, [L, K]), type=T))~");
   const auto bound = [&](Indices shape) {
     Bindings b(rule);
@@ -73,7 +73,7 @@ TEST_CASE("a list is split into those of which it is joined", "[bindings]") {
 }
 
 TEST_CASE("attributes are compared after normalization", "[bindings]") {
-  const Rule rule = parse_one(R"~(rule r: "" x[N, C, S...], w Conv(x, w; group=g) => Conv(x, w; group=g))~");
+  const Rule rule = parsed(R"~(rule r: "" x[N, C, S...], w Conv(x, w; group=g) => Conv(x, w; group=g))~");
   const Operator& conv = registry().get("Conv");
   const std::vector<TensorType> types{floats({1, 4, 8, 8}), floats({4, 2, 3, 3})};
   const Inputs inputs = Inputs::of(std::span<const TensorType>(types));
@@ -88,12 +88,12 @@ TEST_CASE("attributes are compared after normalization", "[bindings]") {
 }
 
 TEST_CASE("functions of lists", "[bindings]") {
-  const Rule rule = parse_one(R"~(rule r: "" x Transpose(x; perm=p) => x)~");
+  const Rule rule = parsed(R"~(rule r: "" x Transpose(x; perm=p) => x)~");
   Bindings b(rule);
   REQUIRE(b.bind_input(0, floats({5, 6, 7})));
   REQUIRE(b.bind("p", Indices{2, 0, 1}));
   const auto value = [&](const std::string& call) {
-    const Rule with = parse_one("rule r: \"\" x let q = " + call + " Transpose(x; perm=p) => x");
+    const Rule with = parsed("rule r: \"\" x let q = " + call + " Transpose(x; perm=p) => x");
     return b.try_evaluate(with.quantities.back().value);
   };
   const auto list = [](Indices i) { return std::optional<AttributeValue>(std::move(i)); };

@@ -11,7 +11,7 @@ using namespace rewright;
 
 namespace {
 
-std::string message(const std::string& bytes) {
+std::string reading(const std::string& bytes) {
   try {
     (void)read_rules(bytes, "file");
   } catch (const Error& e) {
@@ -42,7 +42,7 @@ TEST_CASE("texts of a proof are UTF-8", "[io]") {
       "rules { name: 'r' inputs { name: 'x' open: true type_variable: 'T' } "
       "source { nodes { op: 'Relu' inputs { input: 0 } outputs: 1 } outputs { node: 0 } } "
       "target { outputs { input: 0 } } proof { digest: '";
-  CHECK(message("version: 1 " + rule + "\\377' } }").find("is not UTF-8") != std::string::npos);
+  CHECK(reading("version: 1 " + rule + "\\377' } }").find("is not UTF-8") != std::string::npos);
 }
 
 TEST_CASE("a proof is of the rule as it was proved", "[io]") {
@@ -51,24 +51,24 @@ TEST_CASE("a proof is of the rule as it was proved", "[io]") {
   std::string text = write_rules(rules, RuleFormat::kText);
   CHECK(read_rules(text, "r")[0].proof.status == RuleStatus::kProved);
   text.replace(text.rfind("\"Relu\""), 6, "\"Abs\"");  // the target's
-  CHECK_THAT(message(text), Catch::Contains("rule r") && Catch::Contains("changed since it was proved"));
+  CHECK_THAT(reading(text), Catch::Contains("rule r") && Catch::Contains("changed since it was proved"));
 }
 
 TEST_CASE("files that are no rules are refused with one line", "[io][errors]") {
   using Catch::Contains;
-  CHECK_THAT(message(""), Contains("there is no rule"));
-  CHECK_THAT(message(std::string("\0\1\2", 3)), Contains("no rules"));
-  CHECK_THAT(message("version: 1 rules { name: 3 }"), Contains("file:1"));
-  CHECK_THAT(message("version: 7"), Contains("version 7"));
-  CHECK_THAT(message("version: 1 rules { name: \"r\" source { nodes { op: \"Foo\" } } }"),
+  CHECK_THAT(reading(""), Contains("there is no rule"));
+  CHECK_THAT(reading(std::string("\0\1\2", 3)), Contains("no rules"));
+  CHECK_THAT(reading("version: 1 rules { name: 3 }"), Contains("file:1"));
+  CHECK_THAT(reading("version: 7"), Contains("version 7"));
+  CHECK_THAT(reading("version: 1 rules { name: \"r\" source { nodes { op: \"Foo\" } } }"),
              Contains("there is no operator \"Foo\""));
-  CHECK_THAT(message("version: 1 rules { name: \"r\" }"), Contains("rule r") && Contains("no output"));
+  CHECK_THAT(reading("version: 1 rules { name: \"r\" }"), Contains("rule r") && Contains("no output"));
   CHECK_THAT(
-      message(
+      reading(
           "version: 1 rules { name: \"r\" inputs { name: \"x\" open: true } source { nodes { op: \"Relu\" inputs { node: 0 } } "
           "outputs { node: 0 } } target { outputs { input: 0 } } }"),
       Contains("cycle"));
-  CHECK_THAT(message("version: 1 rules { name: \"r\" inputs { name: \"x\" front: \"1 +\" } }"), Contains("index expression"));
+  CHECK_THAT(reading("version: 1 rules { name: \"r\" inputs { name: \"x\" front: \"1 +\" } }"), Contains("index expression"));
   CHECK_THROWS_AS(read_rules(std::filesystem::path("rules/no_such_file.rules")), Error);
 }
 

@@ -9,9 +9,9 @@
 
 namespace rewright {
 
-namespace {
+using testing::no_limits;
 
-Limits no_limits() { return Limits(std::chrono::steady_clock::time_point::max(), std::size_t{1} << 40, {}); }
+namespace {
 
 // The cheapest choice by trying all: for each class that is needed, each e-node that makes it.
 class Exhaustive {

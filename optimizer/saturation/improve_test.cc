@@ -11,9 +11,9 @@
 
 namespace rewright {
 
-namespace {
+using testing::no_limits;
 
-Limits no_limits() { return Limits(std::chrono::steady_clock::time_point::max(), std::size_t{1} << 40, {}); }
+namespace {
 
 double cost_of_graph(CostModel& costs, const Graph& graph) {
   const MatchedGraph facts(graph, false);

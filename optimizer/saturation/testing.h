@@ -1,9 +1,11 @@
 // What tests of saturation share: small random graphs, and rules that lead round in circles.
 #pragma once
 
+#include <chrono>
 #include <random>
 #include <vector>
 
+#include "optimizer/limits.h"
 #include "optimizer/testing.h"
 
 namespace rewright::testing {
@@ -61,6 +63,8 @@ rule two_products: "two products of one input as one"
   MatMul(x, a), MatMul(x, b) => both.0, both.1
   reassociates
 )";
+
+inline Limits no_limits() { return Limits(std::chrono::steady_clock::time_point::max(), std::size_t{1} << 40, {}); }
 
 // Operators on square matrices, some of them constant. In a tree no result is read twice.
 inline Graph random_graph(std::uint64_t seed, int nodes, bool tree = false) {

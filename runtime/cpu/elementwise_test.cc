@@ -9,7 +9,7 @@ using rewright::testing::random_tensor;
 
 namespace {
 
-struct Builder : rewright::testing::GraphBuilder {
+struct ElementwiseBuilder : rewright::testing::GraphBuilder {
   using GraphBuilder::GraphBuilder;
   void check(ValueId result, double tolerance = 2e-5) {
     graph.add_output("y", result);
@@ -28,7 +28,7 @@ TEST_CASE("elementwise functions") {
     CAPTURE(op);
     const bool positive = std::string(op) == "Sqrt" || std::string(op) == "Log" || std::string(op) == "Reciprocal";
     for (const DataType type : {DataType::kFloat, DataType::kDouble}) {
-      Builder b(1);
+      ElementwiseBuilder b(1);
       const ValueId x = b.input(type, {3, 37, 19}, positive ? 0.1 : -6, 6);
       b.check(node(b.graph, op, {x})[0]);
     }
@@ -40,7 +40,7 @@ TEST_CASE("special values pass through elementwise functions") {
   const std::vector<double> special{0.0, -0.0, 1e-42, -1e-42, inf, -inf, nan, 88.9, 100, -103.5, -120, 3e38};
   for (const char* op : {"Exp", "Sigmoid", "Tanh", "Erf", "Relu", "Abs", "Sqrt", "Neg"}) {
     CAPTURE(op);
-    Builder b(1);
+    ElementwiseBuilder b(1);
     b.inputs.push_back(Tensor::from_reals(DataType::kFloat, {12}, special));
     const ValueId x = b.graph.add_input("x", {DataType::kFloat, indices({12})});
     b.check(node(b.graph, op, {x})[0]);
@@ -50,7 +50,7 @@ TEST_CASE("special values pass through elementwise functions") {
 TEST_CASE("random elementwise chains with broadcasting") {
   for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
     CAPTURE(seed);
-    Builder b(seed);
+    ElementwiseBuilder b(seed);
     const Sizes full{b.pick(1, 3), b.pick(1, 20), b.pick(1, 9), b.pick(1, 40)};
     std::vector<ValueId> values;
     for (int n = 0; n < 3; ++n) {
@@ -75,7 +75,7 @@ TEST_CASE("random elementwise chains with broadcasting") {
 TEST_CASE("layout operators and what stands behind them") {
   for (unsigned seed = 0; seed < testing::instances(40); ++seed) {
     CAPTURE(seed);
-    Builder b(seed);
+    ElementwiseBuilder b(seed);
     const Sizes s{b.pick(1, 4), b.pick(1, 6), b.pick(1, 40), b.pick(1, 40)};
     const ValueId x = b.input(DataType::kFloat, s);
     std::vector<std::int64_t> permutation{0, 1, 2, 3};
@@ -95,7 +95,7 @@ TEST_CASE("layout operators and what stands behind them") {
 TEST_CASE("concatenation, slices and padding split into boxes") {
   for (unsigned seed = 0; seed < testing::instances(20); ++seed) {
     CAPTURE(seed);
-    Builder b(seed);
+    ElementwiseBuilder b(seed);
     const std::int64_t n = b.pick(1, 3), h = b.pick(1, 9), w = b.pick(1, 33);
     std::vector<ValueId> parts;
     for (int k = 0; k < 4; ++k) parts.push_back(b.input(DataType::kFloat, {n, b.pick(0, 7), h, w}));
@@ -110,7 +110,7 @@ TEST_CASE("concatenation, slices and padding split into boxes") {
 TEST_CASE("elements from elsewhere") {
   for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
     CAPTURE(seed);
-    Builder b(seed);
+    ElementwiseBuilder b(seed);
     const Sizes sizes{b.pick(1, 2), 4 * b.pick(1, 4), b.pick(2, 12), b.pick(2, 20)};
     ValueId y = b.input(DataType::kFloat, sizes);
     const auto table = [&](std::int64_t size, const Sizes& of) {
@@ -156,7 +156,7 @@ TEST_CASE("elements from elsewhere") {
 TEST_CASE("running sums and products") {
   for (unsigned seed = 0; seed < testing::instances(40); ++seed) {
     CAPTURE(seed);
-    Builder b(seed);
+    ElementwiseBuilder b(seed);
     Sizes sizes;
     for (std::int64_t rank = b.pick(1, 4); rank > 0; --rank) sizes.push_back(b.pick(1, 9));
     const DataType type = seed % 4 == 0 ? DataType::kInt64 : seed % 4 == 1 ? DataType::kDouble : DataType::kFloat;
@@ -174,7 +174,7 @@ TEST_CASE("reductions") {
   for (const char* op : {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"}) {
     for (unsigned seed = 0; seed < testing::instances(16); ++seed) {
       CAPTURE(op, seed);
-      Builder b(seed);
+      ElementwiseBuilder b(seed);
       const Sizes s{b.pick(1, 5), b.pick(1, 9), b.pick(1, 50), b.pick(1, 50)};
       const ValueId x = b.input(DataType::kFloat, s, 0.9, 1.1);
       Indices axes;
@@ -190,7 +190,7 @@ TEST_CASE("reductions") {
 TEST_CASE("softmax and normalizations run in stages") {
   for (unsigned seed = 0; seed < 8; ++seed) {
     CAPTURE(seed);
-    Builder b(seed);
+    ElementwiseBuilder b(seed);
     const Sizes s{b.pick(1, 3), b.pick(1, 17), b.pick(1, 70)};
     const ValueId x = b.input(DataType::kFloat, s, -20, 20);
     const ValueId scale = b.input(DataType::kFloat, {s[2]}), shift = b.input(DataType::kFloat, {s[2]});
@@ -198,14 +198,14 @@ TEST_CASE("softmax and normalizations run in stages") {
     y = node(b.graph, "Softmax", {y}, {{"axis", Index(static_cast<std::int64_t>(seed % 3))}})[0];
     b.check(y, 1e-4);
   }
-  Builder b(1);
+  ElementwiseBuilder b(1);
   const ValueId x = b.input(DataType::kFloat, {2, 5, 7, 9});
   const ValueId scale = b.input(DataType::kFloat, {5}), shift = b.input(DataType::kFloat, {5});
   b.check(node(b.graph, "InstanceNormalization", {x, scale, shift})[0], 1e-4);
 }
 
 TEST_CASE("integers, truth values, gathers, conversions") {
-  Builder b(3);
+  ElementwiseBuilder b(3);
   const ValueId x = b.input(DataType::kFloat, {11, 6}), y = b.input(DataType::kFloat, {11, 6});
   const ValueId i = b.input(DataType::kInt64, {4, 3}, 0, 11), k = b.input(DataType::kInt32, {5}, -100, 100);
   const ValueId less = node(b.graph, "Less", {x, y})[0];
@@ -219,7 +219,7 @@ TEST_CASE("integers, truth values, gathers, conversions") {
 }
 
 TEST_CASE("values are rounded to the types between operators") {
-  Builder b(4);
+  ElementwiseBuilder b(4);
   const ValueId x = b.input(DataType::kFloat, {50}, -3e4, 3e4);
   const ValueId half = node(b.graph, "Cast", {x}, {{"to", DataType::kHalf}})[0];
   b.graph.add_output("half", node(b.graph, "Cast", {half}, {{"to", DataType::kFloat}})[0]);
@@ -249,7 +249,7 @@ TEST_CASE("several threads give what one gives") {
 }
 
 TEST_CASE("empty tensors") {
-  Builder b(1);
+  ElementwiseBuilder b(1);
   const ValueId x = b.input(DataType::kFloat, {2, 0, 3});
   b.graph.add_output("sum", node(b.graph, "ReduceSum", {x}, {{"axes", indices({1})}})[0]);
   b.check(node(b.graph, "Relu", {x})[0]);

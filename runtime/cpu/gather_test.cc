@@ -8,8 +8,8 @@ using rewright::testing::node;
 namespace {
 
 // A gather with what computes its indices before it and what uses its result behind it, on indices of which one may be outside.
-struct Builder : rewright::testing::GraphBuilder {
-  explicit Builder(unsigned seed) : GraphBuilder(seed) {
+struct GatherBuilder : rewright::testing::GraphBuilder {
+  explicit GatherBuilder(unsigned seed) : GraphBuilder(seed) {
     for (std::int64_t rank = pick(1, 3); rank > 0; --rank) sizes_.push_back(pick(1, 7));
     axis_ = static_cast<std::size_t>(pick(0, std::ssize(sizes_) - 1));
     result_ = data_ = input(DataType::kFloat, sizes_);
@@ -91,7 +91,7 @@ TEST_CASE("an index outside of its axis ends the run where the interpreter ends 
   int outside = 0;
   for (unsigned seed = 0; seed < testing::instances(400); ++seed) {
     CAPTURE(seed);
-    Builder b(seed);
+    GatherBuilder b(seed);
     std::string said;
     try {
       interpret(b.graph, b.inputs);

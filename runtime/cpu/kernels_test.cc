@@ -10,7 +10,7 @@ using rewright::testing::tested_isas;
 
 namespace {
 
-struct Builder : rewright::testing::GraphBuilder {
+struct KernelBuilder : rewright::testing::GraphBuilder {
   using GraphBuilder::GraphBuilder;
   Indices list(std::size_t count, std::int64_t low, std::int64_t high) {
     Indices result;
@@ -46,7 +46,7 @@ TEST_CASE("convolutions that threads share by outputs") {
   for (const Shape& s : {Shape{96, 96, {3, 3}, 2, 35}, Shape{32, 192, {1, 7}, 1, 17}, Shape{96, 192, {1, 1}, 1, 30},
                          Shape{1100, 490, {1, 1}, 2, 7}, Shape{64, 960, {3, 3}, 1, 4}}) {
     CAPTURE(s.channels, s.outputs);
-    Builder b(static_cast<unsigned>(s.channels));
+    KernelBuilder b(static_cast<unsigned>(s.channels));
     const ValueId x = b.input({1, s.channels, s.pixels, s.pixels});
     const ValueId w = b.constant({s.outputs, s.channels, s.kernel[0], s.kernel[1]});
     const Indices strides{s.stride, s.stride}, pads{s.kernel[0] / 2, s.kernel[1] / 2};
@@ -60,7 +60,7 @@ TEST_CASE("convolutions that threads share by outputs") {
 TEST_CASE("convolutions of random shapes") {
   for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
     CAPTURE(seed);
-    Builder b(seed);
+    KernelBuilder b(seed);
     const std::size_t rank = 1 + seed % 3;
     const std::int64_t group = b.pick(0, 2) == 0 ? b.pick(2, 4) : 1;
     const std::int64_t in = group * b.pick(1, 9), out = group * b.pick(1, 9);
@@ -87,7 +87,7 @@ TEST_CASE("convolutions of random shapes") {
 TEST_CASE("depthwise convolutions") {
   for (unsigned seed = 0; seed < testing::instances(12); ++seed) {
     CAPTURE(seed);
-    Builder b(seed);
+    KernelBuilder b(seed);
     const std::int64_t c = b.pick(1, 40);
     b.check(b.convolution(b.input({1, c, b.pick(3, 15), b.pick(3, 15)}), c, 3, 1, b.pick(1, 2), c));
   }
@@ -97,7 +97,7 @@ TEST_CASE("depthwise convolutions") {
 TEST_CASE("separable convolutions in networks") {
   for (unsigned seed = 0; seed < testing::instances(24); ++seed) {
     CAPTURE(seed);
-    Builder b(seed);
+    KernelBuilder b(seed);
     const std::int64_t channels = b.pick(1, 40);
     const ValueId h = b.convolution(b.input({b.pick(1, 2), 3, b.pick(7, 18), b.pick(7, 18)}), channels, 1, 0);
     const auto separable = [&](ValueId x, std::int64_t kernel) {
@@ -117,7 +117,7 @@ TEST_CASE("separable convolutions in networks") {
 }
 
 TEST_CASE("Relu, a depthwise and a 1x1 convolution are one step") {
-  Builder b(3);
+  KernelBuilder b(3);
   const ValueId h = b.convolution(b.input({1, 3, 14, 14}), 20, 1, 0), positive = node(b.graph, "Relu", {h})[0];
   std::vector<ValueId> both;
   for (const std::int64_t kernel : {3, 5})
@@ -132,7 +132,7 @@ TEST_CASE("convolutions write where they are concatenated") {
   std::size_t in_place = 0;
   for (unsigned seed = 0; seed < testing::instances(40); ++seed) {
     CAPTURE(seed);
-    Builder b(seed);
+    KernelBuilder b(seed);
     const std::int64_t channels = 4 * b.pick(4, 12);
     const ValueId h = b.convolution(b.input({b.pick(1, 2), 9, b.pick(6, 17), b.pick(6, 17)}), channels, 1, 0);
     std::vector<ValueId> parts;
@@ -172,7 +172,7 @@ TEST_CASE("convolutions write where they are concatenated") {
 }
 
 TEST_CASE("a concatenation of what is written in place is no step") {
-  Builder b(1);
+  KernelBuilder b(1);
   const ValueId x = b.convolution(b.input({1, 3, 16, 16}), 32, 1, 0);
   const ValueId separable = b.convolution(b.convolution(x, 32, 3, 1, 1, 32), 24, 1, 0);
   const ValueId added = node(b.graph, "Add", {separable, b.convolution(x, 24, 1, 0)})[0];
@@ -186,7 +186,7 @@ TEST_CASE("a concatenation of what is written in place is no step") {
 TEST_CASE("1x1 convolutions of one value that are added are one step") {
   for (unsigned seed = 0; seed < testing::instances(12); ++seed) {
     CAPTURE(seed);
-    Builder b(seed);
+    KernelBuilder b(seed);
     const std::int64_t channels = b.pick(1, 30), outputs = seed % 2 ? channels : b.pick(1, 30);
     const ValueId x = b.convolution(b.input({b.pick(1, 2), 3, b.pick(3, 12), b.pick(3, 12)}), channels, 1, 0);
     ValueId y = kNoValue;
@@ -208,7 +208,7 @@ TEST_CASE("1x1 convolutions of one value that are added are one step") {
 TEST_CASE("depthwise convolutions of one value that are added are one step") {
   for (unsigned seed = 0; seed < testing::instances(12); ++seed) {
     CAPTURE(seed);
-    Builder b(seed);
+    KernelBuilder b(seed);
     const std::int64_t channels = b.pick(1, 30), stride = b.pick(1, 2);
     ValueId x = b.convolution(b.input({b.pick(1, 2), 3, b.pick(3, 12), b.pick(3, 12)}), channels, 1, 0), y = x;
     if (seed % 2) b.graph.add_output("x", x);
@@ -228,7 +228,7 @@ TEST_CASE("depthwise convolutions of one value that are added are one step") {
 
 TEST_CASE("convolutions along one of two axes") {
   for (const std::int64_t channels : {16, 5}) {
-    Builder b(1);
+    KernelBuilder b(1);
     const ValueId x = b.input({1, channels, 30, 1});
     const ValueId y = node(b.graph, "Conv", {x, b.constant({channels, channels, 5, 1}), b.constant({channels})})[0];
     b.check(node(b.graph, "Relu", {node(b.graph, "Add", {y, b.convolution(b.input({1, 3, 26, 1}), channels, 1, 0)})[0]})[0]);
@@ -238,7 +238,7 @@ TEST_CASE("convolutions along one of two axes") {
 TEST_CASE("transposed convolutions") {
   for (unsigned seed = 0; seed < testing::instances(30); ++seed) {
     CAPTURE(seed);
-    Builder b(seed);
+    KernelBuilder b(seed);
     const std::int64_t group = b.pick(0, 2) == 0 ? 2 : 1;
     const std::int64_t in = group * b.pick(1, 6), out = b.pick(1, 6);
     const ValueId x = b.input({b.pick(1, 2), in, b.pick(2, 7), b.pick(2, 7)});
@@ -261,7 +261,7 @@ TEST_CASE("what stands behind a convolution is fused, whatever it is") {
   for (int kind = 0; kind < 11; ++kind) {
     for (const std::int64_t channels : {16, 13}) {
       CAPTURE(kind, channels);
-      Builder b(static_cast<unsigned>(kind));
+      KernelBuilder b(static_cast<unsigned>(kind));
       const ValueId x = b.input({1, 16, 9, 7});
       ValueId y = b.convolution(x, channels, 3, 1);
       switch (kind) {
@@ -310,7 +310,7 @@ TEST_CASE("what stands behind a convolution is fused, whatever it is") {
 TEST_CASE("what only moves elements, or rounds them, is not taken for a function of each") {
   for (unsigned seed = 0; seed < testing::instances(32); ++seed) {
     CAPTURE(seed);
-    Builder b(seed);
+    KernelBuilder b(seed);
     const std::int64_t n = b.pick(2, 9);
     const ValueId x = b.input({2, n, n, n});
     ValueId y = kNoValue;
@@ -353,7 +353,7 @@ TEST_CASE("what only moves elements, or rounds them, is not taken for a function
 }
 
 TEST_CASE("residuals and biases leave no step of their own") {
-  Builder b(1);
+  KernelBuilder b(1);
   const ValueId x = b.input({1, 16, 8, 8});
   ValueId y = node(b.graph, "Relu", {node(b.graph, "Add", {x, b.batch_norm(b.convolution(x, 16, 3, 1))})[0]})[0];
   y = node(b.graph, "Mul", {y, node(b.graph, "Sigmoid", {y})[0]})[0];
@@ -372,7 +372,7 @@ TEST_CASE("residuals and biases leave no step of their own") {
 TEST_CASE("pools") {
   for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
     CAPTURE(seed);
-    Builder b(seed);
+    KernelBuilder b(seed);
     const std::size_t rank = 1 + seed % 3;
     Sizes x{b.pick(1, 2), seed % 2 ? 16 : b.pick(1, 9)};
     for (std::size_t a = 0; a < rank; ++a) x.push_back(b.pick(5, 12));
@@ -399,7 +399,7 @@ TEST_CASE("elements that are NaN, infinite or subnormal pass through") {
   const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   for (unsigned seed = 0; seed < testing::instances(42); ++seed) {
     CAPTURE(seed);
-    Builder b(seed);
+    KernelBuilder b(seed);
     const std::int64_t channels = seed % 2 ? 16 : b.pick(1, 40), height = b.pick(5, 12), width = b.pick(5, 12);
     ValueId x = b.input({1, channels, height, width});
     auto elements = b.inputs[0].mutable_data<float>();
@@ -441,7 +441,7 @@ TEST_CASE("elements that are NaN, infinite or subnormal pass through") {
 TEST_CASE("matrix products") {
   for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
     CAPTURE(seed);
-    Builder b(seed);
+    KernelBuilder b(seed);
     const std::int64_t m = b.pick(1, 33), n = b.pick(1, 33), k = b.pick(1, 40), batch = b.pick(1, 3);
     const DataType type = seed % 4 == 3 ? DataType::kDouble : DataType::kFloat;
     static const int kForms = 6;
@@ -517,7 +517,7 @@ TEST_CASE("pieces of a product are read where they are") {
 TEST_CASE("general matrix products") {
   for (unsigned seed = 0; seed < testing::instances(40); ++seed) {
     CAPTURE(seed);
-    Builder b(seed);
+    KernelBuilder b(seed);
     const std::int64_t m = b.pick(1, 20), n = b.pick(1, 20), k = b.pick(1, 20);
     const bool ta = b.pick(0, 1), tb = b.pick(0, 1);
     const Sizes a{ta ? k : m, ta ? m : k}, w{tb ? n : k, tb ? k : n};
@@ -545,7 +545,7 @@ TEST_CASE("general matrix products") {
 TEST_CASE("small networks") {
   for (unsigned seed = 0; seed < testing::instances(12); ++seed) {
     CAPTURE(seed);
-    Builder b(seed);
+    KernelBuilder b(seed);
     ValueId x = b.input({1, 3, 20, 18});
     for (int layer = 0; layer < 5; ++layer) {
       const std::int64_t channels = b.pick(0, 1) ? 16 * b.pick(1, 2) : b.pick(3, 20);
@@ -602,7 +602,7 @@ TEST_CASE("transposed convolutions of many channels with what follows them") {
     for (const Isa isa : tested_isas())
       for (const int variant : {0, 1, 2}) {
         CAPTURE(s.channels, s.outputs, cpu::name(isa), variant);
-        Builder b(static_cast<unsigned>(s.channels + variant));
+        KernelBuilder b(static_cast<unsigned>(s.channels + variant));
         std::vector<ValueId> inputs{b.input({1, s.channels, 8, 6}),
                                     b.constant({s.channels, s.outputs, s.kernel[0], s.kernel[1]}, -0.05, 0.05)};
         if (variant == 2) inputs[1] = b.input({s.channels, s.outputs, s.kernel[0], s.kernel[1]});

@@ -7,7 +7,7 @@ using rewright::testing::node;
 
 namespace {
 
-struct Builder : rewright::testing::GraphBuilder {
+struct ScatterBuilder : rewright::testing::GraphBuilder {
   using GraphBuilder::GraphBuilder;
   Tensor positions(DataType type, const Sizes& sizes, const std::function<std::int64_t(std::int64_t)>& size_at) {
     std::vector<std::int64_t> list(static_cast<std::size_t>(element_count(sizes)));
@@ -33,7 +33,7 @@ struct Builder : rewright::testing::GraphBuilder {
 TEST_CASE("elements are scattered as the interpreter scatters them") {
   for (unsigned seed = 0; seed < testing::instances(80); ++seed) {
     CAPTURE(seed);
-    Builder b(seed);
+    ScatterBuilder b(seed);
     Sizes sizes, from;
     for (std::int64_t rank = b.pick(1, 4); rank > 0; --rank) {
       sizes.push_back(b.pick(1, 6));
@@ -55,7 +55,7 @@ TEST_CASE("elements are scattered as the interpreter scatters them") {
 TEST_CASE("an index that is the same all along a row scatters whole rows") {
   for (unsigned seed = 0; seed < testing::instances(80); ++seed) {
     CAPTURE(seed);
-    Builder b(seed);
+    ScatterBuilder b(seed);
     Sizes sizes, updates;
     for (std::int64_t rank = b.pick(1, 4); rank > 0; --rank) sizes.push_back(b.pick(1, 6));
     updates = sizes;
@@ -78,7 +78,7 @@ TEST_CASE("an index that is the same all along a row scatters whole rows") {
 TEST_CASE("sub-tensors are scattered as the interpreter scatters them") {
   for (unsigned seed = 0; seed < testing::instances(80); ++seed) {
     CAPTURE(seed);
-    Builder b(seed);
+    ScatterBuilder b(seed);
     Sizes sizes;
     for (std::int64_t rank = b.pick(1, 4); rank > 0; --rank) sizes.push_back(b.pick(1, 6));
     const std::int64_t depth = b.pick(1, static_cast<std::int64_t>(sizes.size())), rows = b.pick(1, 9);
@@ -96,7 +96,7 @@ TEST_CASE("sub-tensors are scattered as the interpreter scatters them") {
 TEST_CASE("long rows are gathered, and turned, as the interpreter does it") {
   for (unsigned seed = 0; seed < testing::instances(80); ++seed) {
     CAPTURE(seed);
-    Builder b(seed);
+    ScatterBuilder b(seed);
     Sizes sizes, rows;
     const std::int64_t batches = b.pick(0, 2), depth = b.pick(1, 2);
     for (std::int64_t a = 0; a < batches + depth; ++a) sizes.push_back(b.pick(1, 5));
@@ -119,11 +119,11 @@ TEST_CASE("long rows are gathered, and turned, as the interpreter does it") {
 }
 
 TEST_CASE("a position outside of the tensor is refused") {
-  Builder b(1);
+  ScatterBuilder b(1);
   const ValueId x = b.input({4}), at = b.given(Tensor::from_integers(DataType::kInt64, {2}, std::vector<std::int64_t>{1, 4}));
   b.graph.add_output("y", node(b.graph, "ScatterElements", {x, at, b.input({2})})[0]);
   CHECK_THROWS_AS(cpu_backend().prepare(b.graph)->run(b.inputs), Error);
-  Builder c(1);
+  ScatterBuilder c(1);
   const ValueId rows = c.input({4, 20}),
                 to = c.given(Tensor::from_integers(DataType::kInt64, {1, 1}, std::vector<std::int64_t>{-5}));
   c.graph.add_output("y", node(c.graph, "GatherND", {rows, to})[0]);

@@ -11,12 +11,12 @@
 namespace rewright {
 namespace {
 
-const Index kExamples = Index::symbol("N");
+const Index kPictures = Index::symbol("N");
 
-WantedData wanted(std::int64_t channels, std::int64_t height, std::int64_t width) {
+WantedData wanted_pictures(std::int64_t channels, std::int64_t height, std::int64_t width) {
   WantedData result;
-  result.inputs = {{"x", {DataType::kFloat, {kExamples, channels, height, width}}}};
-  result.targets = {DataType::kInt64, {kExamples}};
+  result.inputs = {{"x", {DataType::kFloat, {kPictures, channels, height, width}}}};
+  result.targets = {DataType::kInt64, {kPictures}};
   return result;
 }
 
@@ -69,7 +69,7 @@ TEST_CASE("a folder for each class is a data set") {
   write_pnm(random_picture(9, 9, 3, random), folder / "data/cat/a.ppm");
   write_pnm(random_picture(8, 2, 1, random), folder / "data/dog/c.pgm");
   write_file(folder / "data/dog/notes.txt", "not a picture");
-  WantedData what = wanted(3, 4, 6);
+  WantedData what = wanted_pictures(3, 4, 6);
   what.mean = {0.5, 0.25, 0}, what.deviation = {2};
   const Dataset data = read_dataset(folder / "data", what);
   CHECK(data.size() == 3);
@@ -92,12 +92,12 @@ TEST_CASE("a folder for each class is a data set") {
   CHECK_THROWS_WITH(read_dataset(folder / "data", what), Catch::Contains("2 numbers as the mean of 3 channels"));
   what.mean.clear(), what.deviation = {0};
   CHECK_THROWS_WITH(read_dataset(folder / "data", what), Catch::Contains("positive"));
-  CHECK_THROWS_WITH(read_dataset(folder / "data", wanted(2, 4, 4)), Catch::Contains("not [N, 1 or 3, height, width]"));
-  WantedData of_reals = wanted(3, 4, 4);
-  of_reals.targets = {DataType::kFloat, {kExamples, 1}};
+  CHECK_THROWS_WITH(read_dataset(folder / "data", wanted_pictures(2, 4, 4)), Catch::Contains("not [N, 1 or 3, height, width]"));
+  WantedData of_reals = wanted_pictures(3, 4, 4);
+  of_reals.targets = {DataType::kFloat, {kPictures, 1}};
   CHECK_THROWS_WITH(read_dataset(folder / "data", of_reals), Catch::Contains("holds classes"));
   std::filesystem::create_directory(folder / "data/empty");
-  CHECK_THROWS_WITH(read_dataset(folder / "data", wanted(3, 4, 4)), Catch::Contains("holds no pictures"));
+  CHECK_THROWS_WITH(read_dataset(folder / "data", wanted_pictures(3, 4, 4)), Catch::Contains("holds no pictures"));
 }
 
 }  // namespace

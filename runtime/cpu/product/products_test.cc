@@ -14,7 +14,7 @@ using rewright::testing::tested_isas;
 
 namespace {
 
-struct Builder : rewright::testing::GraphBuilder {
+struct ProductBuilder : rewright::testing::GraphBuilder {
   using GraphBuilder::GraphBuilder;
   ValueId constant(const Sizes& sizes) { return GraphBuilder::constant(sizes, -2, 2); }
   ValueId scalar(double value) { return graph.add_constant(Tensor::from_reals(DataType::kFloat, {}, std::vector{value})); }
@@ -140,7 +140,7 @@ TEST_CASE("functions behind a product") {
 }
 
 TEST_CASE("NaN, infinities and subnormal numbers pass through a product") {
-  Builder b(3);
+  ProductBuilder b(3);
   std::vector<double> x(5 * 20, 0.5);
   x[3] = NAN;
   x[25] = INFINITY;
@@ -181,7 +181,7 @@ TEST_CASE("products over no elements, with weights and without") {
   for (const Sizes& sizes : {Sizes{3, 0, 5}, Sizes{0, 4, 5}, Sizes{3, 4, 0}, Sizes{1, 0, 1}, Sizes{0, 0, 0}, Sizes{3, 1, 5}}) {
     const std::int64_t rows = sizes[0], depth = sizes[1], columns = sizes[2];
     for (const bool constant : {true, false}) {
-      Builder b(13);
+      ProductBuilder b(13);
       const auto right = [&](Sizes s) { return constant ? b.constant(std::move(s)) : b.input(std::move(s)); };
       const ValueId w = right({depth, columns}), added = b.constant({columns});
       b.graph.add_output("y", node(b.graph, "Relu", {node(b.graph, "MatMul", {b.input({rows, depth}), w})[0]})[0]);
@@ -195,7 +195,7 @@ TEST_CASE("products over no elements, with weights and without") {
 }
 
 TEST_CASE("the first rows of a weight are packed beside all of them") {
-  Builder b(17);
+  ProductBuilder b(17);
   const ValueId w = b.constant({32, 20});
   const ValueId first = node(b.graph, "Slice", {w}, {{"length", Indices{8, 20}}})[0];
   b.graph.add_output("y", node(b.graph, "MatMul", {b.input({5, 8}), first})[0]);
@@ -205,7 +205,7 @@ TEST_CASE("the first rows of a weight are packed beside all of them") {
 
 TEST_CASE("weights are packed from the constants that they lie in") {
   for (const bool used_elsewhere : {false, true}) {
-    Builder b(7);
+    ProductBuilder b(7);
     const ValueId w = b.constant({33, 20});
     const ValueId t = b.transpose(w, {1, 0});
     b.graph.add_output("y", node(b.graph, "MatMul", {b.input({5, 20}), t})[0]);
@@ -225,7 +225,7 @@ TEST_CASE("weights are packed from the constants that they lie in") {
 TEST_CASE("matrices times vectors, and few rows") {
   for (unsigned seed = 0; seed < testing::instances(24); ++seed) {
     CAPTURE(seed);
-    Builder b(seed);
+    ProductBuilder b(seed);
     const std::int64_t batch = b.pick(1, 3), m = seed % 2 ? 1 : b.pick(2, 9), k = b.pick(1, 200), n = b.pick(1, 200);
     ValueId y = node(b.graph, "MatMul", {b.input({batch, m, k}), b.constant({k, n})})[0];
     y = node(b.graph, "Add", {y, node(b.graph, "MatMul", {b.input({batch, m, 7}), b.constant({7, n})})[0]})[0];
@@ -237,7 +237,7 @@ TEST_CASE("matrices times vectors, and few rows") {
 TEST_CASE("an addend that is not known before") {
   for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
     CAPTURE(seed);
-    Builder b(seed);
+    ProductBuilder b(seed);
     const std::int64_t m = seed % 9 == 8 ? 1 : b.pick(4, 40), k = b.pick(1, 60), n = seed % 7 == 6 ? 1 : b.pick(2, 90);
     const bool turned_a = b.pick(0, 1) == 1, turned_b = b.pick(0, 1) == 1;
     const Sizes a = turned_a ? Sizes{k, m} : Sizes{m, k}, w = turned_b ? Sizes{n, k} : Sizes{k, n};
@@ -271,7 +271,7 @@ TEST_CASE("an addend that is not known before") {
 }
 
 TEST_CASE("a trained layer is one step") {
-  Builder b(1);
+  ProductBuilder b(1);
   const ValueId y = node(b.graph, "Gemm", {b.input({16, 24}), b.input({24, 32}), b.input({32})})[0];
   b.graph.add_output("y", node(b.graph, "Relu", {y})[0]);
   CHECK(b.steps().size() == 1);
@@ -281,7 +281,7 @@ TEST_CASE("a trained layer is one step") {
 TEST_CASE("attention") {
   for (unsigned seed = 0; seed < testing::instances(40); ++seed) {
     CAPTURE(seed);
-    Builder b(seed);
+    ProductBuilder b(seed);
     const std::int64_t batch = b.pick(1, 2), heads = b.pick(1, 4), depth = b.pick(2, 40),
                        width = seed % 3 ? depth : b.pick(2, 70);
     const std::int64_t queries = seed % 8 == 7 ? 130 : b.pick(4, 40), keys = seed % 8 == 6 ? 1100 : b.pick(2, 60);
@@ -311,7 +311,7 @@ TEST_CASE("attention") {
 }
 
 TEST_CASE("attention with all keys masked, or a part of them") {
-  Builder b(1);
+  ProductBuilder b(1);
   const std::int64_t n = 600;
   std::vector<double> mask(4 * n, 0);
   for (std::int64_t i = 0; i < 520; ++i) mask[i] = -INFINITY;  // the first block of keys
@@ -328,7 +328,7 @@ TEST_CASE("attention with all keys masked, or a part of them") {
 }
 
 TEST_CASE("what is no attention stays apart") {
-  Builder b(4);
+  ProductBuilder b(4);
   const ValueId q = b.input({2, 6, 5}), k = b.input({2, 5, 9}), v = b.input({2, 9, 4});
   const ValueId scores = node(b.graph, "MatMul", {q, k})[0];
   SECTION("scores that are wanted") {
@@ -355,7 +355,7 @@ TEST_CASE("what is no attention stays apart") {
 TEST_CASE("softmax and normalizations of rows") {
   for (unsigned seed = 0; seed < testing::instances(40); ++seed) {
     CAPTURE(seed);
-    Builder b(seed);
+    ProductBuilder b(seed);
     const std::int64_t n = b.pick(1, 80);
     Sizes sizes(static_cast<std::size_t>(b.pick(2, 4)), b.pick(1, 5));
     sizes.back() = n;
@@ -382,7 +382,7 @@ TEST_CASE("softmax and normalizations of rows") {
 TEST_CASE("what reduces along other axes is no function of rows") {
   for (unsigned seed = 0; seed < testing::instances(12); ++seed) {
     CAPTURE(seed);
-    Builder b(seed);
+    ProductBuilder b(seed);
     Sizes sizes(static_cast<std::size_t>(b.pick(2, 4)));
     for (std::int64_t& s : sizes) s = b.pick(2, 6);
     const ValueId x = b.input(sizes);
@@ -398,7 +398,7 @@ TEST_CASE("what reduces along other axes is no function of rows") {
 
 TEST_CASE("NaN and infinities in rows stay in their rows") {
   for (const char* const name : {"Softmax", "LayerNormalization"}) {
-    Builder b(1);
+    ProductBuilder b(1);
     std::vector<double> x(6 * 37, 0.5);
     x[3] = NAN;
     x[40] = INFINITY;
@@ -416,7 +416,7 @@ TEST_CASE("NaN and infinities in rows stay in their rows") {
 }
 
 TEST_CASE("results do not depend on the run, for a number of threads") {
-  Builder b(5);
+  ProductBuilder b(5);
   const ValueId q = b.input({1, 4, 70, 32}), k = b.input({1, 4, 32, 90}), v = b.input({1, 4, 90, 32});
   const ValueId y = node(b.graph, "MatMul", {b.softmax(node(b.graph, "MatMul", {q, k})[0]), v})[0];
   b.graph.add_output("y", node(b.graph, "Gelu", {node(b.graph, "MatMul", {y, b.constant({32, 700})})[0]})[0]);
@@ -435,7 +435,7 @@ TEST_CASE("results do not depend on the run, for a number of threads") {
 TEST_CASE("contractions are products of matrices") {
   for (unsigned seed = 0; seed < testing::instances(40); ++seed) {
     CAPTURE(seed);
-    Builder b(seed);
+    ProductBuilder b(seed);
     std::map<char, std::int64_t> sizes;
     std::string first, second, result;
     const auto add = [&](std::string_view letters, std::int64_t least, bool in_first, bool in_second, bool in_result) {

@@ -27,7 +27,7 @@ bool close(double actual, double expected, double tolerance) {
   return std::fabs(actual - expected) <= tolerance;
 }
 
-struct Builder : rewright::testing::GraphBuilder {
+struct RowBuilder : rewright::testing::GraphBuilder {
   using GraphBuilder::GraphBuilder;
   // Leaves its result in the layout of convolutions.
   ValueId convolution(ValueId x, std::int64_t outputs) {
@@ -136,7 +136,7 @@ TEST_CASE("loops over rows agree with their formulas, on special values too") {
 TEST_CASE("concatenations along the channels, with what scales and bounds them") {
   for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
     CAPTURE(seed);
-    Builder b(seed);
+    RowBuilder b(seed);
     const std::int64_t batch = b.pick(1, 3);
     Sizes picture;
     for (std::int64_t a = b.pick(1, 3); a > 0; --a) picture.push_back(b.pick(1, 9));
@@ -169,7 +169,7 @@ TEST_CASE("concatenations along the channels, with what scales and bounds them")
 }
 
 TEST_CASE("a concatenation takes its norm and its bounds along") {
-  Builder b(1);
+  RowBuilder b(1);
   const ValueId x = b.input({1, 16, 8, 8});
   const ValueId whole = node(b.graph, "Concat", {b.convolution(x, 16), b.convolution(x, 32)}, {{"axis", Index(1)}})[0];
   b.graph.add_output("y", b.convolution(node(b.graph, "Relu", {b.batch_norm(whole)})[0], 8));
@@ -177,7 +177,7 @@ TEST_CASE("a concatenation takes its norm and its bounds along") {
 }
 
 TEST_CASE("pools take in what is behind them") {
-  Builder b(1);
+  RowBuilder b(1);
   const ValueId x = b.convolution(b.input({1, 3, 9, 9}), 11);
   const Indices three{Index(3), Index(3)}, ones{Index(1), Index(1)};
   const std::vector<std::pair<std::string, AttributeValue>> window{{"kernel", three}, {"pads_begin", ones}, {"pads_end", ones}};
@@ -191,7 +191,7 @@ TEST_CASE("pools take in what is behind them") {
 TEST_CASE("pools of pictures whose channels stand last") {
   for (unsigned seed = 0; seed < testing::instances(80); ++seed) {
     CAPTURE(seed);
-    Builder b(seed);
+    RowBuilder b(seed);
     const ValueId x = b.convolution(b.input({b.pick(1, 2), b.pick(1, 20), b.pick(1, 12), b.pick(1, 12)}), b.pick(1, 90));
     ValueId y = kNoValue;
     if (seed % 4 == 0) {
@@ -226,7 +226,7 @@ TEST_CASE("pools of pictures whose channels stand last") {
 TEST_CASE("convolutions and products followed by x * sigmoid(x)") {
   for (unsigned seed = 0; seed < testing::instances(30); ++seed) {
     CAPTURE(seed);
-    Builder b(seed);
+    RowBuilder b(seed);
     ValueId y = kNoValue;
     if (seed % 3 == 0) {
       const std::int64_t k = b.pick(1, 30);
