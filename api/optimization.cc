@@ -167,6 +167,7 @@ nlohmann::json facts_of(const OptimizeReport& r, const std::string& input, const
         {"ok", r.check.ok},
         {"on", r.check.executor},
         {"reason", r.check.reason},
+        {"not_drawn", r.check.not_drawn},
         {"note", r.check.note},
         {"kernels", r.check.kernels},
         {"differs", facts_of(r.check.differs)}}},

@@ -163,7 +163,10 @@ bool ResultCheck::prepare() {
     executor_ = &executor;
     break;
   }
-  if (runs_.empty()) return false;
+  if (runs_.empty()) {
+    not_drawn_ = inputs_without_range(given_);
+    return false;
+  }
   const auto drawn = [](const Run& run) {
     return !run.varies.empty() && std::all_of(run.varies.begin(), run.varies.end(), [](bool v) { return v; });
   };
@@ -199,6 +202,7 @@ ResultComparison ResultCheck::compare(const Graph& other) {
   ResultComparison total;
   if (!prepare()) {
     total.note = reason_;
+    total.not_drawn = not_drawn_;
     return total;
   }
   total.executor = executor_->name;

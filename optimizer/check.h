@@ -47,6 +47,8 @@ struct ResultComparison {
   double max_rel_error = 0;  // of an output: largest difference / largest magnitude of the output
   std::string executor;      // which of them ran it
   std::string note;          // kNotRun: why; kDiffers: how, where that is not a number; kSame: what else was seen
+  // kNotRun: inputs for which nothing says what integers the model accepts, where it accepted none of those that were drawn.
+  std::vector<std::string> not_drawn{};
 };
 
 // Compares graphs with a given one, whose results are computed once. All sizes of the graphs are known.
@@ -79,6 +81,7 @@ class ResultCheck {
   std::vector<Run> runs_;
   bool prepared_ = false;
   std::string reason_;  // why nothing could be run
+  std::vector<std::string> not_drawn_;
 };
 
 }  // namespace rewright

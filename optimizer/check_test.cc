@@ -78,6 +78,18 @@ TEST_CASE("graphs are compared by what executes them first") {
   CHECK(found.verdict == Verdict::kNotRun);
   CHECK(found.runs == 0);
   CHECK(found.note == "none: does not know it; reference: it is too large for the reference interpreter");
+  CHECK(found.not_drawn.empty());
+}
+
+TEST_CASE("where no inputs are accepted, those are named of which the model says nothing") {
+  const Graph graph =
+      import_onnx_bytes(text_bytes(R"(agraph (int64[2] ids, int64[2] shape, float[8, 4] table) => (float[n, m] y)
+    { rows = Gather(table, ids)
+      y = Expand(rows, shape) })",
+                                   17),
+                        "test");
+  ResultCheck check(graph, {failing("none")}, 1, 1);
+  CHECK(check.compare(graph).not_drawn == std::vector<std::string>{"shape"});
 }
 
 TEST_CASE("a model that accepts some integers and not others is given several") {

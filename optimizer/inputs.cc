@@ -41,6 +41,11 @@ class RangeFinder {
     return result;
   }
 
+  // After run(): is the input one of integers for which no range was found?
+  bool is_without_range(ValueId input) const {
+    return holds_integers(graph_, input) && (ranges_[input] == kAnything || counts_[input]);
+  }
+
  private:
   static constexpr IntegerRange kAnything{std::numeric_limits<std::int64_t>::min() / 4,
                                           std::numeric_limits<std::int64_t>::max() / 4};
@@ -217,6 +222,15 @@ std::vector<Attempt> attempts(const Graph& graph) {
 }
 
 std::vector<IntegerRange> integer_ranges(const Graph& graph) { return RangeFinder(graph).run(); }
+
+std::vector<std::string> inputs_without_range(const Graph& graph) {
+  RangeFinder finder(graph);
+  finder.run();
+  std::vector<std::string> names;
+  for (const ValueId id : graph.inputs())
+    if (finder.is_without_range(id) && default_of(graph, id) == nullptr) names.push_back(graph.value(id).name);
+  return names;
+}
 
 std::vector<Tensor> random_inputs(const Graph& graph, const std::map<std::string, std::int64_t>& sizes, std::uint64_t seed,
                                   Draw draw) {

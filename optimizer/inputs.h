@@ -22,6 +22,10 @@ struct IntegerRange {
 // Sizes that are not known count as 1. For inputs of reals it says nothing.
 std::vector<IntegerRange> integer_ranges(const Graph& graph);
 
+// The names of inputs of integers for whose elements the model gives no range: nothing is indexed with them, or what has no
+// denotation reads them. Where a model accepts none of the inputs that are drawn, these are what could not be drawn.
+std::vector<std::string> inputs_without_range(const Graph& graph);
+
 // How inputs are drawn, from the usual way to what a picky model may still accept.
 enum class Draw {
   kUsual,     // normal reals; integers as integer_ranges has them

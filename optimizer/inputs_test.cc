@@ -68,4 +68,15 @@ TEST_CASE("what is a size is drawn small") {
   CHECK(random_inputs(graph, {}, 1, Draw::kOpen)[0].integers() == std::vector<std::int64_t>{-1, 1});
 }
 
+TEST_CASE("inputs of integers of which the model says nothing are named") {
+  const Graph graph =
+      read_text(R"(agraph (int64[2] ids, int64[2] shape, int64[2] count, float[8, 4] table) => (float[n, m] y, int64[2] z)
+    {
+      rows = Gather(table, ids)
+      y = Expand(rows, shape)
+      z = Neg(count)
+    })");
+  CHECK(inputs_without_range(graph) == std::vector<std::string>{"shape", "count"});
+}
+
 }  // namespace rewright

@@ -95,6 +95,9 @@ ResultComparison::Verdict WrittenCheck::check(const Graph& found, CheckReport& r
   report.note = ran ? result.note : "";
   report.kernels = kernels_;
   report.reason = ran ? "" : (unexecutable_.empty() ? "" : unexecutable_ + "; ") + result.note;
+  report.not_drawn = result.not_drawn;
+  for (std::size_t i = 0; i < result.not_drawn.size(); ++i)
+    report.reason += (i == 0 ? "; no valid integers are known for the inputs \"" : ", \"") + result.not_drawn[i] + "\"";
   return result.verdict;
 }
 
