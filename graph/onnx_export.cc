@@ -286,7 +286,7 @@ class Exporter {
       const auto found = by_name.find(info.name());
       if (found != by_name.end()) {
         const Value& value = graph_.value(found->second);
-        *kept.add_value_info() = value.name == info.name() ? with_sizes_given(info, value.type, value.shape_known)
+        *kept.add_value_info() = value.name == info.name() ? with_sizes_computed(info, value.type, value.shape_known)
                                                            : declaration(info.name(), value.type, value.shape_known);
       } else if (weight_names.contains(info.name())) {
         *kept.add_value_info() = info;
@@ -336,6 +336,19 @@ class Exporter {
   // Only with names of sizes that the model's author gave: a size that nobody knows is not to be declared equal to another.
   onnx::ValueInfoProto declaration(const std::string& name, const TensorType& type, bool shape_known) const {
     return value_info(name, type, shape_known, &size_names_);
+  }
+
+  // An inner value as the model declares it, but with the sizes that were found: exporters get them wrong, and ONNX Runtime
+  // takes sizes of one name for equal where it gives the memory of one value to another.
+  onnx::ValueInfoProto with_sizes_computed(const onnx::ValueInfoProto& info, const TensorType& type, bool shape_known) const {
+    onnx::ValueInfoProto changed = info;
+    if (!info.type().has_tensor_type() || !info.type().tensor_type().has_shape()) return changed;
+    if (!shape_known || type.type == DataType::kUndefined)
+      changed.mutable_type()->mutable_tensor_type()->clear_shape();
+    else
+      *changed.mutable_type()->mutable_tensor_type()->mutable_shape() =
+          declaration(info.name(), type, shape_known).type().tensor_type().shape();
+    return changed;
   }
 
   // Where sizes were given for a model, what it declared before does not hold any more.

@@ -245,6 +245,31 @@ TEST_CASE("sizes that were made up are not declared in what is written") {
   }
 }
 
+TEST_CASE("inner values are not declared with names of sizes that they do not have") {
+  onnx::ModelProto model =
+      text_model(two_choices("float[K] r", "w = Neg(u)\n t = Neg(v)\n q = Neg(x)\n z = Neg(q)\n r = Neg(z)"));
+  for (const char* const name : {"w", "t", "q"}) {
+    auto* info = model.mutable_graph()->add_value_info();
+    info->set_name(name);
+    auto* type = info->mutable_type()->mutable_tensor_type();
+    type->set_elem_type(1);
+    type->mutable_shape()->add_dim()->set_dim_param(std::string(name) == "q" ? "N" : "wrong");
+  }
+  for (const char* const name : {"w", "t"}) {
+    auto* output = model.mutable_graph()->add_output();
+    output->set_name(name);
+    output->mutable_type()->mutable_tensor_type()->set_elem_type(1);
+  }
+  onnx::ModelProto written;
+  REQUIRE(written.ParseFromString(export_onnx_bytes(import_onnx_bytes(model.SerializeAsString(), "test"))));
+  REQUIRE(written.graph().value_info_size() == 3);
+  for (const auto& info : written.graph().value_info()) {
+    const auto& shape = info.type().tensor_type().shape();
+    REQUIRE(shape.dim_size() == 1);
+    CHECK(shape.dim(0).dim_param() == (info.name() == "q" ? "N" : ""));
+  }
+}
+
 TEST_CASE("what tells a size is executed before what only needs the size") {
   Graph graph = import_unknown(
       two_choices("float[K] r", "zero = Constant <value = int64[1] {0}> ()\n s = Shape(v)\n r = Slice(u, zero, s, zero)\n"));
