@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "operators/free_variables.h"
 namespace rewright::fusion {
 
 namespace {
@@ -56,7 +57,8 @@ class Composer {
       const Operand shape(0, {info.type, to_indices(info.sizes)});
       return choose(shape.inside(read.position), inner, constant(scalar(info.type), 0));
     }
-    if (const auto number = facts_.known_number(value); number && !read.zero_outside) {
+    // Not where a position is data: one outside of the axis must end the run.
+    if (const auto number = facts_.known_number(value); number && !read.zero_outside && !has_position(read)) {
       if (scalar(info.type) == Scalar::kReal) return real(*number);
       const std::int64_t exact = facts_.constant(value).integers()[0];
       return scalar(info.type) == Scalar::kBoolean ? boolean(exact != 0) : integer(exact);
@@ -120,6 +122,15 @@ Chain compose(Facts& facts, const std::vector<std::int32_t>& producers, const st
   chain.element = composer.compose(nodes.back(), chain.position);
   chain.operands = std::move(composer.operands);
   return chain;
+}
+
+bool has_position(const ElementNode& element) {
+  bool found = false;
+  for_each_index(element, [&](const Index& index) {
+    for_each_atom(index, [&](const Atom& atom) { found = found || atom.kind == Atom::Kind::kPosition; });
+  });
+  return found ||
+         std::any_of(element.arguments.begin(), element.arguments.end(), [](const Element& e) { return has_position(*e); });
 }
 
 }  // namespace rewright::fusion

@@ -12,4 +12,7 @@ namespace rewright::fusion {
 Chain compose(Facts& facts, const std::vector<std::int32_t>& producers, const std::vector<int>& nodes, ValueId start,
               bool shorten);
 
+// Does the expression hold a position that is data? Execution has to find whether it is outside of its axis.
+bool has_position(const ElementNode& element);
+
 }  // namespace rewright::fusion

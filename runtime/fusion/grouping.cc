@@ -29,15 +29,6 @@ bool is_limited(const Element& e) {
   return limits(high, Kind::kMinimum) && limits(high->arguments[0], Kind::kMaximum);
 }
 
-// Does the element hold a position that is data?
-bool has_position(const Element& e) {
-  bool found = false;
-  for_each_index(*e, [&](const Index& index) {
-    for_each_atom(index, [&](const Atom& atom) { found = found || atom.kind == Atom::Kind::kPosition; });
-  });
-  return found || std::any_of(e->arguments.begin(), e->arguments.end(), has_position);
-}
-
 // Is a part of the element not wanted everywhere?
 bool has_guard(const Element& e) {
   const bool here = e->kind == Kind::kRead ? e->zero_outside : !e->conditions.empty();
@@ -416,7 +407,7 @@ void Grouping::group_elementwise() {
     const Definition definition = facts_.define(*graph_.nodes()[n]);
     const Output& output = definition.outputs()[0];
     f.reduces = has_reduction(output.element);
-    f.has_position = has_position(output.element);
+    f.has_position = has_position(*output.element);
     f.has_guard = has_guard(output.element);
     f.operations = static_cast<double>(operation_count(output.element).constant().value_or(1000));
     f.elements = element_count(values(output.type.shape));
