@@ -53,6 +53,9 @@ void bind_results(const Graph& graph, const Node& node, std::span<const Datum> r
 Substitution substitution(const BoundSizes& bound);
 Attributes substitute(const Attributes& attributes, const Substitution& sizes);
 
+// The tensors among these, and none for what is absent or a sequence.
+std::vector<Tensor> tensors_or_none(std::span<const Datum> data);
+
 // What a graph's outputs are, where all are tensors. Throws Error(kUnsupported) for one that is not.
 std::vector<Tensor> tensors_of(const Graph& graph, std::span<const Datum> outputs);
 

@@ -131,10 +131,14 @@ Substitution bind_sizes(const Graph& graph, std::span<const Tensor> inputs) {
   return [bound](const Atom& atom) { return substitution(*bound)(atom); };
 }
 
-std::vector<Datum> execute(const Graph& graph, std::span<const Datum> inputs, const Checkpoint& checkpoint) {
+std::vector<Tensor> tensors_or_none(std::span<const Datum> data) {
   std::vector<Tensor> tensors;
-  for (const Datum& input : inputs) tensors.push_back(input.empty() || input.is_sequence() ? Tensor() : input.tensor());
-  BoundSizes bound = bound_sizes(graph, tensors);
+  for (const Datum& datum : data) tensors.push_back(datum.empty() || datum.is_sequence() ? Tensor() : datum.tensor());
+  return tensors;
+}
+
+std::vector<Datum> execute(const Graph& graph, std::span<const Datum> inputs, const Checkpoint& checkpoint) {
+  BoundSizes bound = bound_sizes(graph, tensors_or_none(inputs));
   std::vector<std::size_t> last_use(graph.value_count(), 0);
   for (std::size_t i = 0; i < graph.nodes().size(); ++i)
     for (ValueId id : graph.nodes()[i]->inputs)

@@ -141,7 +141,7 @@ bool Importer::import_procedure(const Source& source_node, const Procedure& proc
   const std::size_t nodes_before = graph_.nodes().size(), values_before = graph_.value_count();
   std::optional<std::vector<OnnxValue>> values;
   try {
-    NodeSource source(graph_, known_, proto, opset, *inputs);
+    NodeSource source(graph_, known_, proto, opset, *inputs, [&](const std::string& symbol) { return is_of_input(symbol); });
     values = procedure.graph(source, reason);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUnsupported) throw;

@@ -105,7 +105,7 @@ bool Importer::import_operator(const Source& source_node, const Operator& op, in
   if (!inputs) return false;
   const std::size_t nodes_before = graph_.nodes().size();
   const std::size_t values_before = graph_.value_count();
-  NodeSource source(graph_, known_, proto, opset, *inputs);
+  NodeSource source(graph_, known_, proto, opset, *inputs, [&](const std::string& symbol) { return is_of_input(symbol); });
   std::optional<std::vector<OnnxValue>> results;
   try {
     results = op.onnx().import ? op.onnx().import(source, reason) : import_default(op, source, reason);
@@ -132,7 +132,7 @@ bool Importer::may_assume(const std::vector<Condition>& equal_sizes, std::string
   if (as_graphs_) return true;  // gradients are of equal sizes; what is not is noticed when it is executed
   for (const Condition& condition : equal_sizes)
     for (const std::string& symbol : symbols_of(Indices{condition.left, condition.right}))
-      if (options_.outer_names || !declared_->is_of_input(symbol)) {
+      if (!is_of_input(symbol)) {
         reason = "whether the sizes " + condition.left.to_string() + " and " + condition.right.to_string() +
                  " are equal is known only when it is executed";
         return false;

@@ -1,7 +1,9 @@
 #include "graph/onnx_source.h"
 
 #include <algorithm>
+#include <set>
 
+#include "graph/sizes.h"
 #include "operators/interpreter.h"
 
 namespace rewright {
@@ -25,8 +27,14 @@ bool is_cheap(const Operator& op, const Attributes& attributes, const std::vecto
 
 }  // namespace
 
-NodeSource::NodeSource(Graph& graph, KnownTensors& known, const onnx::NodeProto& proto, int opset, std::vector<ValueId> inputs)
-    : NodeAttributes(proto), graph_(graph), known_(known), opset_(opset), inputs_(std::move(inputs)) {
+NodeSource::NodeSource(Graph& graph, KnownTensors& known, const onnx::NodeProto& proto, int opset, std::vector<ValueId> inputs,
+                       std::function<bool(const std::string&)> is_of_input)
+    : NodeAttributes(proto),
+      graph_(graph),
+      known_(known),
+      opset_(opset),
+      inputs_(std::move(inputs)),
+      is_of_input_(std::move(is_of_input)) {
   for (const std::string& output : proto.output()) output_count_ += !output.empty();
 }
 
@@ -51,6 +59,11 @@ const TensorType& NodeSource::type_of(OnnxValue value) const {
 std::optional<Indices> NodeSource::contents(OnnxValue value) const {
   if (value == kAbsent) return std::nullopt;
   return graph_.value(to_id(value)).contents;
+}
+
+bool NodeSource::never_empty(const Index& size) const {
+  const std::set<std::string> symbols = symbols_of(Indices{size});
+  return std::all_of(symbols.begin(), symbols.end(), is_of_input_);
 }
 
 std::optional<Tensor> NodeSource::constant_value(OnnxValue value) const {

@@ -19,7 +19,9 @@ using KnownTensors = std::unordered_map<ValueId, Tensor>;
 // Numbers values as the graph does.
 class NodeSource final : public NodeAttributes<OnnxSource> {
  public:
-  NodeSource(Graph& graph, KnownTensors& known, const onnx::NodeProto& proto, int opset, std::vector<ValueId> inputs);
+  // `is_of_input`: is a symbol a size of the model's inputs?
+  NodeSource(Graph& graph, KnownTensors& known, const onnx::NodeProto& proto, int opset, std::vector<ValueId> inputs,
+             std::function<bool(const std::string& symbol)> is_of_input);
 
   int opset() const override { return opset_; }
   std::size_t input_count() const override { return inputs_.size(); }
@@ -29,6 +31,7 @@ class NodeSource final : public NodeAttributes<OnnxSource> {
   const TensorType& type_of(OnnxValue value) const override;
   std::optional<Indices> contents(OnnxValue value) const override;
   std::optional<Tensor> constant_value(OnnxValue value) const override;
+  bool never_empty(const Index& size) const override;
 
   std::vector<OnnxValue> node(const Operator& op, Attributes attributes, std::vector<OnnxValue> inputs) override;
   OnnxValue constant(Tensor tensor) override;
@@ -47,6 +50,7 @@ class NodeSource final : public NodeAttributes<OnnxSource> {
   KnownTensors& known_;
   int opset_;
   std::vector<ValueId> inputs_;
+  std::function<bool(const std::string&)> is_of_input_;
   std::size_t output_count_ = 0;
   std::vector<Condition> assumed_;
 };

@@ -30,8 +30,17 @@ Graph read_again(const Graph& graph, std::span<const Tensor> inputs) {
   return import_overridden(export_onnx_bytes(graph, write), "the model with known sizes", read, std::move(given));
 }
 
+bool is_open_and_empty(const Graph& graph, std::span<const Tensor> inputs) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Value& value = graph.value(graph.inputs()[i]);
+    if (inputs[i] && inputs[i].size() == 0 && !(value.shape_known && all_constant(value.type.shape))) return true;
+  }
+  return false;
+}
+
 Graph specialized(const Graph& graph, std::span<const Tensor> inputs) {
   const Substitution sizes = bind_sizes(graph, inputs);
+  if (is_open_and_empty(graph, inputs)) return read_again(graph, inputs);
   try {
     return with_sizes(graph, sizes);
   } catch (const Error& contradiction) {

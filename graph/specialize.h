@@ -15,4 +15,8 @@ Graph specialized(const Graph& graph, std::span<const Tensor> inputs);
 // The model as the graph is written, read with the sizes of these inputs known.
 Graph read_again(const Graph& graph, std::span<const Tensor> inputs);
 
+// Has one of these inputs no elements, though the graph leaves its sizes open? What was concluded from open sizes takes them to
+// be at least 1: the model is to be read again.
+bool is_open_and_empty(const Graph& graph, std::span<const Tensor> inputs);
+
 }  // namespace rewright

@@ -139,7 +139,7 @@ struct GatherND {
     require_indices(d, indices);
     d.require(indices.rank() >= 1, [] { return std::string("indices have rank 0"); });
     const std::int64_t batch_count = batch_dims.value(), depth_count = indices.shape().back().value();
-    d.require(batch_count >= 0 && depth_count >= 1 && batch_count < static_cast<std::int64_t>(indices.rank()) &&
+    d.require(batch_count >= 0 && depth_count >= 0 && batch_count < static_cast<std::int64_t>(indices.rank()) &&
                   batch_count + depth_count <= static_cast<std::int64_t>(x.rank()),
               [&] {
                 return "indices of shape " + to_string(indices.shape()) + " with " + batch_dims.to_string() +

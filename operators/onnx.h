@@ -50,6 +50,9 @@ class OnnxSource : public OnnxAttributes {
   virtual std::optional<Indices> contents(OnnxValue value) const = 0;
   // The tensor, if the value is a constant.
   virtual std::optional<Tensor> constant_value(OnnxValue value) const = 0;
+  // May a symbolic size be taken to be at least 1? Those of the model's inputs are: where one is 0, the model is read again. A
+  // size that elements decide may be 0.
+  virtual bool never_empty(const Index& size) const = 0;
 
   // Building: a node of an operator in the registry (attributes are normalized), and a constant.
   virtual std::vector<OnnxValue> node(const Operator& op, Attributes attributes, std::vector<OnnxValue> inputs) = 0;

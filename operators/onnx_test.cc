@@ -54,6 +54,7 @@ class Node : public OnnxSource {
   std::optional<Indices> contents(OnnxValue v) const override {
     return to_indices(values_.at(static_cast<std::size_t>(v)).integers());
   }
+  bool never_empty(const Index&) const override { return true; }
   std::optional<Tensor> constant_value(OnnxValue v) const override { return values_.at(static_cast<std::size_t>(v)); }
   std::vector<OnnxValue> node(const Operator& op, Attributes attributes, std::vector<OnnxValue> inputs) override {
     std::vector<std::optional<TensorType>> types;

@@ -163,7 +163,8 @@ struct DequantizeLinear {
   }
 };
 
-// x as uint8, with the scale and the zero point that fit the range of its elements and 0.
+// x as uint8, with the scale and the zero point that fit the range of its elements and 0. Where all are 0 the scale is 1, as
+// ONNX Runtime has it: ONNX's formula divides 0 by 0 there.
 struct DynamicQuantizeLinear {
   static constexpr std::string_view kName = "DynamicQuantizeLinear";
   static void onnx(OnnxMapping& m) { m.since = 11; }
@@ -174,7 +175,11 @@ struct DynamicQuantizeLinear {
     require_elements(d, x, Elements::kReals);
     const Slice all(x, axes_from(0, x.rank()), Indices(x.rank(), 0));
     const auto low = [=] { return minimum(all.reduced(Reduction::kMin), real(0)); };
-    const auto scale = [=] { return quotient(maximum(all.reduced(Reduction::kMax), real(0)) - low(), real(255), x.type()); };
+    const auto range = [=] { return maximum(all.reduced(Reduction::kMax), real(0)) - low(); };
+    const auto scale = [=] {
+      const Element whole = range();
+      return select(apply(functions::equal, whole, real(0)), real(1), quotient(whole, real(255), x.type()));
+    };
     const auto zero_point = [=] { return quantized(quotient(-low(), scale(), x.type()), DataType::kUint8); };
     d.output(DataType::kUint8, x.shape(),
              [=](const Indices& i) { return quantized(quotient(x(i), scale(), x.type()), zero_point(), DataType::kUint8); });

@@ -48,7 +48,8 @@ void run_split(Call& call) {
   const std::int64_t size = x.sizes()[axis];
   require_few(x.size() == 0 ? size : 0);
   std::vector<std::int64_t> lengths;
-  const bool single = !call.has_input(1);
+  // An empty list is none, as ONNX Runtime has it.
+  const bool single = !call.has_input(1) || (call.tensor(1).size() == 0 && size > 0);
   if (single) {
     lengths.assign(static_cast<std::size_t>(size), 1);
   } else if (call.tensor(1).sizes().empty()) {

@@ -13,18 +13,24 @@ namespace {
 
 constexpr std::int64_t kFar = std::int64_t{1} << 31;  // ONNX models say "to the end" by numbers at least as large
 
+// The size of an axis, and whether it is taken to be at least 1 where it is symbolic.
+struct AxisSize {
+  Index size;
+  bool never_empty;
+};
+
 // A start or end as ONNX gives it, counted from the front and clamped to [low, high], where high is size or size - 1 and low 0
-// or -1. Symbolic sizes are at least 1.
-Index clamped(const Index& given, const Index& size, std::int64_t low, const Index& high) {
+// or -1.
+Index clamped(const Index& given, const AxisSize& axis, std::int64_t low, const Index& high) {
+  const Index& size = axis.size;
   if (const auto value = given.constant()) {
     if (*value >= kFar - 1) return high;
     if (*value <= -kFar) return low;
     if (size.is_constant()) return std::clamp(*value < 0 ? *value + size.value() : *value, low, high.value());
-    if (*value == -1) return size - 1;
+    if (*value == -1 && (axis.never_empty || !(high == size))) return size - 1;
     if (*value == 0) return 0;
-    return *value < 0                    ? max_over_sizes(size + given, low)
-           : *value == 1 && high == size ? Index(1)
-                                         : min_over_sizes(given, high);
+    if (*value == 1 && axis.never_empty && high == size) return 1;
+    return *value < 0 ? max_over_sizes(size + given, low) : min_over_sizes(given, high);
   }
   const Bounds bounds = bounds_over_sizes(given);
   if (bounds.low >= 0) return min_over_sizes(given, high);
@@ -81,17 +87,25 @@ struct SliceOperator {
   }
 
   // One axis of ONNX's form.
-  void set_axis(std::size_t axis, const Index& size, const Index& start, const Index& end, std::int64_t stride) {
-    if (stride == 0) throw Error(ErrorCode::kBadInput, "step of axis " + std::to_string(axis) + " is 0");
+  void set_axis(std::size_t a, const AxisSize& axis, const Index& start, const Index& end, std::int64_t stride) {
+    if (stride == 0) throw Error(ErrorCode::kBadInput, "step of axis " + std::to_string(a) + " is 0");
+    const Index& size = axis.size;
     if (size == Index(0)) return;
     const bool forward = stride > 0;
-    const Index first = forward ? clamped(start, size, 0, size) : clamped(start, size, 0, size - 1);
-    const Index beyond = forward ? clamped(end, size, 0, size) : clamped(end, size, -1, size - 1);
+    Index first = forward ? clamped(start, axis, 0, size) : clamped(start, axis, 0, size - 1);
+    Index beyond = forward ? clamped(end, axis, 0, size) : clamped(end, axis, -1, size - 1);
+    if (!forward && !axis.never_empty)  // before an empty axis there is -1 alone
+      first = min_over_sizes(first, size - 1), beyond = min_over_sizes(beyond, size - 1);
     const Index distance = forward ? beyond - first : first - beyond;
     Index count = ceil_div(distance, forward ? Index(stride) : -Index(stride));
     const bool surely_ordered = first == (forward ? Index(0) : size - 1) || beyond == (forward ? size : Index(-1));
     if (count.is_constant() || !surely_ordered) count = max_over_sizes(count, 0);
-    begin[axis] = first, length[axis] = count, step[axis] = stride;
+    // The last few of a size that may be less: size - max(size - few, 0).
+    if (const auto few = start.constant();
+        few && !axis.never_empty && stride == 1 && -kFar < *few && *few < 0 && beyond == size)
+      count = min_over_sizes(-*few, size);
+    if (forward && first == size) count = 0;
+    begin[a] = first, length[a] = count, step[a] = stride;
   }
 
   struct Request {
@@ -131,7 +145,8 @@ struct SliceOperator {
       op.begin.assign(shape.size(), 0), op.length = shape, op.step.assign(shape.size(), 1);
       for (std::size_t k = 0; k < r->axes.size(); ++k) {
         const std::size_t a = axis_number(r->axes[k], shape.size());
-        op.set_axis(a, shape[a], r->starts[k], r->ends[k], r->steps[k].value());
+        op.set_axis(a, {shape[a], shape[a].is_constant() || source.never_empty(shape[a])}, r->starts[k], r->ends[k],
+                    r->steps[k].value());
       }
       return source.node(registry().get(kName), to_attributes(op), {source.input(0)});
     };
@@ -147,7 +162,8 @@ struct SliceOperator {
         r.starts.push_back(from_either_end(op.begin[a], shape[a]));
         if (op.step[a].value() > 0) {
           const Index end = op.length[a] == Index(0) ? op.begin[a] : op.begin[a] + (op.length[a] - 1) * op.step[a] + 1;
-          r.ends.push_back(end == shape[a] ? Index(std::numeric_limits<std::int64_t>::max()) : from_either_end(end, shape[a]));
+          r.ends.push_back(end == shape[a] ? Index(std::numeric_limits<std::int64_t>::max())
+                                           : from_either_end(uncut(end, shape[a]), shape[a]));
         } else {  // an end of -1 would count from the back
           const Index end = op.begin[a] + op.length[a] * op.step[a];
           r.ends.push_back(end.is_constant() && end.value() < 0 ? Index(std::numeric_limits<std::int64_t>::min() + 1)
@@ -168,6 +184,15 @@ struct SliceOperator {
       sink.node("Slice", {}, {inputs[0], starts, ends, axes, steps}, outputs);
       return true;
     };
+  }
+
+  // ONNX cuts an end at the axis's size by itself: the other argument of a minimum with it.
+  static Index uncut(const Index& end, const Index& size) {
+    const Atom* const least = end.as_atom();
+    if (least == nullptr || least->kind != Atom::Kind::kMin) return end;
+    for (const bool k : {false, true})
+      if (least->arguments[k] == size && least->arguments[!k].constant().value_or(-1) >= 0) return least->arguments[!k];
+    return end;
   }
 
   // The same position as a number, counted from the back where that is one.

@@ -174,9 +174,7 @@ class MixedSession final : public Session, public ChecksKernels {
   }
 
   std::vector<Datum> execute(std::span<const Datum> inputs) override {
-    std::vector<Tensor> tensors;
-    for (const Datum& input : inputs) tensors.push_back(input.empty() || input.is_sequence() ? Tensor() : input.tensor());
-    BoundSizes bound = bound_sizes(graph_, tensors);
+    BoundSizes bound = bound_sizes(graph_, tensors_or_none(inputs));
     std::vector<Datum> values(graph_.value_count());
     for (std::size_t i = 0; i < inputs.size(); ++i) values[graph_.inputs()[i]] = inputs[i];
     const auto given = [&](ValueId id) {
@@ -324,6 +322,8 @@ class OpenSession final : public Session {
 
   std::vector<Datum> execute(std::span<const Datum> inputs) override {
     if (const std::shared_ptr<Session> special = find(inputs)) return special->execute(inputs);
+    if (is_open_and_empty(graph_, tensors_or_none(inputs)))
+      if (std::optional<std::vector<Datum>> results = execute_read_again(inputs)) return *std::move(results);
     try {
       return general_.execute(inputs);
     } catch (const Error& error) {
@@ -355,8 +355,7 @@ class OpenSession final : public Session {
   // Keeps a session for these sizes alone if it executes these inputs. None where that fails as well: the first error stands.
   std::optional<std::vector<Datum>> execute_read_again(std::span<const Datum> inputs) {
     try {
-      std::vector<Tensor> tensors;
-      for (const Datum& input : inputs) tensors.push_back(input.empty() || input.is_sequence() ? Tensor() : input.tensor());
+      const std::vector<Tensor> tensors = tensors_or_none(inputs);
       bound_sizes(graph_, tensors);
       auto session = std::make_shared<MixedSession>(read_again(graph_, tensors), backend_, options_);
       std::vector<Datum> results = session->execute(inputs);

@@ -366,6 +366,49 @@ class EmptyWeights(Case):
                 self.one("Split", x, {"sizes": numpy.zeros(0, numpy.int64)}, outputs=2, opset=opset, axis=1)
                 self.one("Split", x | {"sizes": numpy.zeros(0, numpy.int64)}, outputs=2, opset=opset, axis=1, optimize=False)
 
+    def test_an_empty_list_of_lengths_is_none(self):
+        """Of a sequence's parts: single rows."""
+        for size in (0, 3):
+            parts = helper.make_node("SplitToSequence", ["x", "lengths"], ["parts"])
+            nodes = [parts, helper.make_node("SequenceLength", ["parts"], ["y"])]
+            inputs = [value("x", TensorProto.FLOAT, [size, 2]), value("lengths", TensorProto.INT64, [0])]
+            model = model_of(nodes, inputs, [value("y", TensorProto.INT64, [])], opset=20)
+            self.check(model, {"x": numpy.ones((size, 2), numpy.float32), "lengths": numpy.zeros(0, numpy.int64)})
+
+    def test_indices_without_entries(self):
+        """Each names the whole of its batch."""
+        x = numpy.arange(6, dtype=numpy.float32).reshape(2, 3)
+        for batch_dims, shape in ((0, (4, 0)), (0, (0, 0)), (1, (2, 0)), (1, (2, 3, 0))):
+            with self.subTest(batch_dims=batch_dims, shape=shape):
+                self.one("GatherND", {"x": x}, {"indices": numpy.zeros(shape, numpy.int64)}, declared=True, batch_dims=batch_dims)
+
+    def test_range_of_zeros(self):
+        for x in (numpy.zeros(5), [0.0], [0, 1e-3], [-2, 0], [-1, 4]):
+            self.one("DynamicQuantizeLinear", {"x": numpy.float32(x)}, outputs=3)
+
+    def test_slices_of_open_sizes(self):
+        """Of an input's size, and of one that elements decide. Either may be 0."""
+        ends = (-(2**40), -3, -2, -1, 0, 1, 2, 3, 2**40)
+        cases = [(start, end, step) for step in (1, 2, -1, -2) for start in ends for end in ends]
+        nodes, weights = [helper.make_node("Compress", ["x", "kept"], ["c"], axis=0)], [constant("all", numpy.array([-1]))]
+        for n, case in enumerate(cases):
+            weights += [constant(f"{name}{n}", numpy.array([k])) for name, k in zip(("start", "end", "step"), case)]
+            weights.append(constant(f"axis{n}", numpy.array([0])))
+            for x in "xc":
+                nodes.append(helper.make_node("Slice", [x, f"start{n}", f"end{n}", f"axis{n}", f"step{n}"], [f"{x}{n}"]))
+                nodes.append(helper.make_node("Shape", [f"{x}{n}"], [f"{x}{n}_shape"]))
+        parts = [f"{x}{n}" for x in "xc" for n in range(len(cases))]
+        nodes.append(helper.make_node("Concat", parts, ["y"], axis=0))
+        nodes.append(helper.make_node("Concat", [f"{part}_shape" for part in parts], ["shapes"], axis=0))
+        inputs = [value("x", TensorProto.FLOAT, ["n"]), value("kept", TensorProto.BOOL, ["k"])]
+        outputs = [value("y", TensorProto.FLOAT, ["m"]), value("shapes", TensorProto.INT64, [len(parts)])]
+        model = model_of(nodes, inputs, outputs, weights, opset=20)
+        for n in (4, 1, 0):
+            for kept in (n, 1, 0):
+                with self.subTest(n=n, kept=kept):
+                    feeds = {"x": numpy.arange(n, dtype=numpy.float32), "kept": numpy.arange(n) < kept}
+                    self.check(model, feeds, optimize=n > 0)
+
     def test_transforms_of_nothing(self):
         for opset in (17, 20):
             for parts in (1, 2):
@@ -457,6 +500,22 @@ class Positions(unittest.TestCase):
         table = numpy.ones((1, 16), numpy.float32)
         self.assertTrue(self.both("Gather", table, numpy.array([[0, 1]], numpy.int64)))
         self.assertFalse(self.both("Gather", table, numpy.array([[0, -1]], numpy.int64)))
+
+    def test_constant_of_one_element(self):
+        """It is put into expressions as a number, which has no axis to look at."""
+        for indices, refused in (([0, 1], True), ([0, -1], False)):
+            x, indices = numpy.float32([7]), numpy.array(indices)
+            for type, shape in (("Gather", [2]), ("GatherElements", [2]), ("GatherND", [2, 1])):
+                node = helper.make_node(type, ["x", "i"], ["y"])
+                model = model_of([node], [value("i", TensorProto.INT64, shape)], [open_value("y", TensorProto.FLOAT)], [constant("x", x)], opset=20)
+                for device in ("reference", "cpu"):
+                    with self.subTest(type=type, indices=indices, device=device):
+                        session = rewright.InferenceSession(model.SerializeToString(), device=device)
+                        if refused:
+                            with self.assertRaisesRegex(rewright.Error, "index 1 is outside of an axis of size 1"):
+                                session.run(None, {"i": indices.reshape(shape)})
+                        else:
+                            numpy.testing.assert_array_equal(session.run(None, {"i": indices.reshape(shape)})[0], [7, 7])
 
     def test_long_rows(self):
         table = numpy.ones((3, 200), numpy.float32)

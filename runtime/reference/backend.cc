@@ -1,6 +1,7 @@
 #include "runtime/reference/backend.h"
 
 #include "graph/execute.h"
+#include "graph/specialize.h"
 
 namespace rewright {
 
@@ -13,7 +14,11 @@ class ReferenceSession final : public Session {
     const std::vector<Datum> data(inputs.begin(), inputs.end());
     return tensors_of(graph_, execute(data));
   }
-  std::vector<Datum> execute(std::span<const Datum> inputs) override { return rewright::execute(graph_, inputs, checkpoint_); }
+  std::vector<Datum> execute(std::span<const Datum> inputs) override {
+    const std::vector<Tensor> tensors = tensors_or_none(inputs);
+    if (is_open_and_empty(graph_, tensors)) return rewright::execute(read_again(graph_, tensors), inputs, checkpoint_);
+    return rewright::execute(graph_, inputs, checkpoint_);
+  }
 
  private:
   Graph graph_;
