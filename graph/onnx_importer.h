@@ -98,10 +98,10 @@ class Importer {
   // A node's inputs, if all of them have types that operators can speak of; else the reason.
   std::optional<std::vector<ValueId>> typed_inputs(const onnx::NodeProto& proto, std::string& reason) const;
   bool import_operator(const Source& source_node, const Operator& op, int opset, std::string& reason);
-  // May these sizes be taken for equal? Callers' may, who are held to it where it counts. Others are equal or not: a node whose
-  // operands are repeated or not, as the elements say, stays as it is.
   // Is the symbol a size of the model's inputs, and not one that elements decide?
   bool is_of_input(const std::string& symbol) const { return !options_.outer_names && declared_->is_of_input(symbol); }
+  // May these sizes be taken for equal? Callers' may, who are held to it where it counts. Others are equal or not: a node whose
+  // operands are repeated or not, as the elements say, stays as it is.
   bool may_assume(const std::vector<Condition>& equal_sizes, std::string& reason) const;
   // Does a definition give every output that something reads?
   bool defines_all(const onnx::NodeProto& proto, const std::vector<OnnxValue>& results, std::string& reason) const;

@@ -1,4 +1,4 @@
-// What tests of graphs share: models from text, and tensors.
+// Helpers for tests of graphs: models from text, and tensors.
 #pragma once
 
 #include <random>

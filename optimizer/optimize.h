@@ -72,7 +72,7 @@ struct CheckReport {
   double max_rel_error = 0;  // of an output: largest difference / largest magnitude of the output
   bool ok = true;            // false: what was found differed from the model, and was thrown away
   std::string reason;        // why it did not run; empty if it did, or was not to
-  // Where it did not run since the model accepted no inputs that were drawn: those for which nothing says what is valid.
+  // Inputs of integers without a known valid range, if the check did not run since the model accepted no drawn inputs.
   std::vector<std::string> not_drawn{};
   std::string note;
   std::vector<std::string> kernels;  // of the device that were wrong at this model, and were replaced: a line each

@@ -29,7 +29,7 @@ SECONDS = 60
 # Whose elements ONNX Runtime does not decide.
 RANDOM = {"Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 EMPTY, ANY = True, False
-# Where ONNX Runtime decides nothing: operators, whether that is so for tensors without elements alone, what it says or we say, why.
+# Where ONNX Runtime decides nothing: operators (some with their attributes, as with_attributes writes them), whether that is so for tensors without elements alone, what it says or we say, why.
 UNDECIDED = [
     ("Reduce.*|ArgMax|ArgMin", EMPTY, ".*", "it gives tensors without elements their own sizes, and means of nothing are 0, not NaN"),
     ("Reduce.*|ArgMax|ArgMin", ANY, ".*axis -?[1-9] of a tensor of rank 0.*", "it takes any axis of a scalar"),
@@ -43,8 +43,8 @@ UNDECIDED = [
     ("Scan", EMPTY, ".*", "it leaves the state unwritten where there are no steps"),
     (".*Loss", EMPTY, "is .nan., expected .0.*", "the mean of no losses is 0, that of no elements NaN"),
     ("MeanVarianceNormalization", ANY, "is .*expected .nan.*", "it adds nothing to a deviation of 0, and divides by it"),
-    ("Attention", ANY, "is .*", "one query of a causal attention sees all keys, and scores that are masked are not -inf"),
-    ("ConvTranspose", ANY, "has shape .*", "a window that is smaller than the step leaves SAME's last places out"),
+    ("Attention .*is_causal=1.*", ANY, "is .*", "one query of a causal attention sees all keys, and scores that are masked are not -inf"),
+    ("ConvTranspose .*auto_pad=SAME.*", ANY, "has shape .*", "a window that is smaller than the step leaves SAME's last places out"),
     ("PRelu", ANY, "model: PRelu of .*does not broadcast to.*", "it broadcasts both ways, the specification the slope alone"),
     ("GroupNormalization", ANY, "model: .*(scale|b) has .*", "scales of one element, or of no axes, are broadcast"),
     ("GatherND", ANY, "model: .*batch axis .* has size .*", "it reads the indices of another batch"),
@@ -272,11 +272,17 @@ class Runs:
         return way, "undecided" if is_undecided(variant, refusal or wrong) else kind, refusal or wrong
 
 
+def with_attributes(node):
+    """Attention is_causal=1 scale=0.5"""
+    values = ((a.name, onnx.helper.get_attribute_value(a)) for a in node.attribute)
+    return " ".join([node.op_type, *(f"{name}={v.decode() if isinstance(v, bytes) else v}" for name, v in values if isinstance(v, (int, float, bytes)))])
+
+
 def is_undecided(variant, text):
     graph = variant.model.graph
     empty = any(v.size == 0 for v in variant.inputs.values()) or any(0 in t.dims for t in graph.initializer)
     return any(
-        re.fullmatch(operators, node.op_type) and (empty or not needs_empty) and re.fullmatch(said, " ".join(text.split()))
+        any(re.fullmatch(operators, said_of) for said_of in (node.op_type, with_attributes(node))) and (empty or not needs_empty) and re.fullmatch(said, " ".join(text.split()))
         for operators, needs_empty, said, _ in UNDECIDED
         for node in graph.node
     )

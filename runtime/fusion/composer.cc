@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "operators/free_variables.h"
+
 namespace rewright::fusion {
 
 namespace {
