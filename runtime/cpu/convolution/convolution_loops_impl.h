@@ -20,15 +20,6 @@ inline V bounded(V x, V low, V high) {
   return high < above ? high : above;
 }
 
-// The compiler left the weights of seven rows in memory, with half of the registers free.
-inline void keep_in_register(V& v) {
-#if REWRIGHT_VECTOR_BYTES > 16
-  __asm__("" : "+v"(v));
-#else
-  __asm__("" : "+x"(v));
-#endif
-}
-
 // ---- Tiles of products
 template <Count kRows, Count kVectors>
 void tile(const Tile& t) {

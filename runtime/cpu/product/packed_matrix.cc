@@ -17,13 +17,13 @@ constexpr std::size_t kBlockBytes = std::size_t{64} << 20;  // of address space;
 constexpr std::size_t kAlignment = 64;
 
 // Cycles for each k, where a cycle does two loads and two multiplications of vectors with additions, these take four cycles,
-// and memory brings eight bytes.
+// the second-level cache brings half a vector for each block of rows, and memory brings eight bytes.
 double cycles(const ProductLoops& loops, std::int64_t left_rows, std::int64_t vectors, std::int64_t panels) {
   const std::int64_t most = std::min(left_rows, loops.most_rows[vectors]);
   const std::int64_t blocks = (left_rows + most - 1) / most;
   const double rows = static_cast<double>(left_rows) / static_cast<double>(blocks);
   const double v = static_cast<double>(vectors);
-  const double one = std::max({4.0, rows * v / 2, (rows + v + 1) / 2});
+  const double one = std::max({4.0, rows * v / 2, (rows + v + 1) / 2, 2 * v});
   const double streamed = v * static_cast<double>(loops.lanes) * sizeof(float) / 8;
   return static_cast<double>(panels) * std::max(streamed, static_cast<double>(blocks) * one);
 }

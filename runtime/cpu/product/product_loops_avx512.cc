@@ -1,5 +1,5 @@
 #define REWRIGHT_PRODUCTS product_loops_avx512
-#define REWRIGHT_PRODUCT_BYTES 64
+#define REWRIGHT_VECTOR_BYTES 64
 // Rows of a block that leave registers for a panel's row and an element of a.
 #define REWRIGHT_PRODUCT_ROWS \
   { 0, 14, 12, 8, 6 }

@@ -8,28 +8,14 @@
 
 #include "runtime/cpu/error_function_impl.h"
 #include "runtime/cpu/product/product_loops_isa.h"
+#include "runtime/cpu/vectors_impl.h"
 
 namespace rewright::cpu {
 namespace {
 
-using Count = std::int64_t;
-typedef float V __attribute__((vector_size(REWRIGHT_PRODUCT_BYTES)));
-typedef std::int32_t VI __attribute__((vector_size(REWRIGHT_PRODUCT_BYTES)));
-constexpr Count kLanes = REWRIGHT_PRODUCT_BYTES / sizeof(float);
+typedef std::int32_t VI __attribute__((vector_size(REWRIGHT_VECTOR_BYTES)));
 constexpr Count kMostRows[] = REWRIGHT_PRODUCT_ROWS;
 
-inline V load(const float* s) {
-  V v;
-  std::memcpy(&v, s, sizeof v);
-  return v;
-}
-inline void store(float* d, V v) { std::memcpy(d, &v, sizeof v); }
-inline V load_part(const float* s, Count n) {
-  V v{};
-  std::memcpy(&v, s, static_cast<std::size_t>(n) * sizeof(float));
-  return v;
-}
-inline void store_part(float* d, V v, Count n) { std::memcpy(d, &v, static_cast<std::size_t>(n) * sizeof(float)); }
 inline V splat(float x) { return x - V{}; }
 
 // ---- Products. What a sum starts with is added at its end: the terms of a long sum are rounded as the sum so far, so that
@@ -49,7 +35,10 @@ void multiply_block(const ProductBlock& b) {
   for (Count k = 0; k < b.depth; ++k) {
     V w[kVectors];
 #pragma GCC unroll 4
-    for (Count v = 0; v < kVectors; ++v) w[v] = load(panel + v * kLanes);
+    for (Count v = 0; v < kVectors; ++v) {
+      w[v] = load(panel + v * kLanes);
+      keep_in_register(w[v]);
+    }
     __builtin_prefetch(ahead, 0, 2);
 #pragma GCC unroll 16
     for (Count r = 0; r < kRows; ++r) {
@@ -155,7 +144,7 @@ inline void over_rows(float* y, Count stride, Count rows, Count n, F f) {
     float* const row = y + r * stride;
     Count c = 0;
     for (; c + kLanes <= n; c += kLanes) store(row + c, f(load(row + c)));
-    if (c < n) store_part(row + c, f(load_part(row + c, n - c)), n - c);
+    if (c < n) store_some(row + c, f(load_some(row + c, n - c)), n - c);
   }
 }
 
@@ -244,8 +233,8 @@ float exponentials(float* row, Count n, float* largest) {
   }
   float sum = total(sums);
   if (c < n) {
-    const V e = exponential(load_part(row + c, n - c) - subtracted);
-    store_part(row + c, e, n - c);
+    const V e = exponential(load_some(row + c, n - c) - subtracted);
+    store_some(row + c, e, n - c);
     for (Count l = 0; l < n - c; ++l) sum += e[l];
   }
   return sum;
