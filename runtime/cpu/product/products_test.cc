@@ -92,6 +92,20 @@ TEST_CASE("a packed matrix is the same, however it lies") {
   CHECK(one == other);
 }
 
+// Multiplications take four cycles and two of them begin in each: fewer than eight sums in registers leave the processor idle,
+// and a block of few rows is bound by what the second-level cache brings.
+TEST_CASE("products of many rows are cut into blocks that keep the processor busy") {
+  for (const Isa isa : {Isa::kBaseline, Isa::kAvx2, Isa::kAvx512})
+    for (const std::int64_t columns : {64, 96, 768, 1000, 3072})
+      for (const std::int64_t left_rows : {24, 48, 128, 3136}) {
+        CAPTURE(static_cast<int>(isa), columns, left_rows);
+        const ProductLoops& loops = product_loops(isa);
+        const PackedShape shape = packed_shape(loops, left_rows, 768, columns);
+        CHECK(loops.most_rows[shape.vectors] >= std::min<std::int64_t>(4, loops.most_rows[2]));
+        CHECK(loops.most_rows[shape.vectors] * shape.vectors >= 8);
+      }
+}
+
 TEST_CASE("functions behind a product") {
   const std::vector<float> special{-INFINITY, -200,  -88.5f, -9, -3.93f, -1, -0.6f, -1e-3f, -1e-40f,  -0.0f, 0,
                                    1e-40f,    1e-3f, 0.63f,  1,  3.92f,  9,  88.5f, 200,    INFINITY, NAN};
