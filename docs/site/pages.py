@@ -62,15 +62,18 @@ def comparison(folder):
     text = "# Beside its peers\n\nMade from the committed measurements of `bench/`; each page says how, on which machine and at which commit. Ratios are a peer's time "
     text += "over\nRewright's, medians of rounds in turn: above 1 Rewright is faster.\n\n"
 
-    peers = read(folder, "cpu_peers")
-    text += "## The CPU runtime\n\nNetworks as they are, batch 1, floats ([all of them](../bench/results/cpu_peers.md)):\n\n"
-    text += row("threads", "networks", "over ONNX Runtime", "over OpenVINO", "over the better of both", "least", "most")
-    text += row("---:", "---:", "---:", "---:", "---:", "---:", "---:")
-    for threads in sorted({network["threads"] for network in peers["networks"]}):
-        networks = [network for network in peers["networks"] if network["threads"] == threads]
-        ratios = {key: [n[key]["median"] for n in networks if n.get(key)] for key in ("over_onnxruntime", "over_openvino", "over_better")}
-        better = ratios["over_better"]
-        text += row(str(threads), str(len(networks)), *(f"{geometric_mean(r):.2f}" for r in ratios.values()), f"{min(better):.2f}", f"{max(better):.2f}")
+    text += "## The CPU runtime\n\nNetworks as they are, batch 1, floats (all of them: [AVX-512](../bench/results/cpu_peers.md), "
+    text += "[AVX2](../bench/results/cpu_peers_avx2.md)):\n\n"
+    text += row("instructions", "threads", "networks", "over ONNX Runtime", "over OpenVINO", "over the better of both", "least", "most")
+    text += row("---", "---:", "---:", "---:", "---:", "---:", "---:", "---:")
+    for instructions, results in (("AVX-512", "cpu_peers"), ("AVX2", "cpu_peers_avx2")):
+        peers = read(folder, results)["networks"]
+        for threads in sorted({network["threads"] for network in peers}):
+            networks = [network for network in peers if network["threads"] == threads]
+            ratios = {key: [n[key]["median"] for n in networks if n.get(key)] for key in ("over_onnxruntime", "over_openvino", "over_better")}
+            better = ratios["over_better"]
+            means = (f"{geometric_mean(r):.2f}" for r in ratios.values())
+            text += row(instructions, str(threads), str(len(networks)), *means, f"{min(better):.2f}", f"{max(better):.2f}")
     text += "\nGeometric means.\n\n"
 
     quantized = read(folder, "cpu_quantized")["networks"]
