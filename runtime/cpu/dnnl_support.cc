@@ -21,6 +21,10 @@ void set_dnnl_limit(Isa isa) {
   if (isa == Isa::kBaseline) dnnl_set_max_cpu_isa(dnnl_cpu_isa_sse41);
 }
 
+bool dnnl_has_bfloat16() {
+  return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;
+}
+
 std::optional<memory::data_type> dnnl_type(DataType type) {
   switch (type) {
     case DataType::kFloat:

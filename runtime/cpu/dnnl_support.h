@@ -17,6 +17,8 @@ namespace rewright::cpu {
 
 const dnnl::engine& dnnl_engine();
 void set_dnnl_limit(Isa isa);  // effective before the process's first primitive only
+// Whether oneDNN multiplies bfloat16 by the processor's instructions (avx512_bf16): not where the process's limit is below.
+bool dnnl_has_bfloat16();
 
 std::optional<dnnl::memory::data_type> dnnl_type(DataType type);
 dnnl::memory::desc dnnl_desc(const Sizes& sizes, Layout layout, dnnl::memory::data_type type = dnnl::memory::data_type::f32);

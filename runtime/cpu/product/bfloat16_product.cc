@@ -18,7 +18,7 @@ constexpr double kMultiplications = 220;               // a nanosecond
 constexpr std::int64_t kLeastWeights = 64 * 64;        // below, what comes before and behind takes longer
 constexpr std::size_t kBytes = sizeof(std::uint16_t);  // of an element
 
-bool has_instructions(Isa isa) { return isa == Isa::kAvx512 && __builtin_cpu_supports("avx512bf16"); }
+bool has_instructions(Isa isa) { return isa == Isa::kAvx512 && dnnl_has_bfloat16(); }
 
 // rows x k by k x n.
 struct Matrices {
