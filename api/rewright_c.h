@@ -224,8 +224,8 @@ void rewright_tensor_free(rewright_tensor* tensor); /* of outputs */
 void rewright_session_free(rewright_session* session);
 
 /* A session that compares, in its first run with each set of sizes, elements of each step's result with the operators'
- * definitions, and computes a step whose kernel is wrong in another way, in that run already. On the CPU; a session elsewhere
- * compares nothing. */
+ * definitions, and computes a step whose kernel is wrong in another way, in that run already. On devices cpu and cuda; a
+ * session elsewhere compares nothing. */
 rewright_status rewright_session_create_checked(const rewright_model* model, const char* device, int threads,
                                                 rewright_session** session);
 /* How many lines the session has for its user so far, as of wrong kernels; and one of them, which lives as long as the session.

@@ -1,4 +1,4 @@
-// Kernels compared with the reference while a model runs: what a session is asked for that does it, and what it says.
+// Kernels compared with the reference while a model runs (SessionOptions::check_kernels): what a session says of it.
 #pragma once
 
 #include <cstddef>
@@ -6,12 +6,6 @@
 #include "runtime/session.h"
 
 namespace rewright {
-
-// How much of what kernels compute is compared.
-struct CheckExtent {
-  std::size_t elements = 16;  // of each step's result ...
-  double seconds = 1;         // ... of which fewer are compared where all of them would take longer
-};
 
 // What was compared, summed over the plans so far.
 struct CheckedKernels {
@@ -30,5 +24,9 @@ inline CheckedKernels checked_kernels(const Session& session) {
   const auto* const checks = dynamic_cast<const ChecksKernels*>(&session);
   return checks == nullptr ? CheckedKernels() : checks->checked_kernels();
 }
+
+// Runs a session that checks kernels as a device's checked run (optimizer/device.h).
+struct CheckedRun;
+CheckedRun checked_run(Session& session, std::span<const Tensor> inputs);
 
 }  // namespace rewright

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,6 +32,12 @@ struct Replacement {
   std::size_t input, output;
 };
 
+// How much of what kernels compute is compared with the reference.
+struct CheckExtent {
+  std::size_t elements = 16;  // of each step's result ...
+  double seconds = 1;         // ... of which fewer are compared where all of them would take longer
+};
+
 struct SessionOptions {
   int threads = 1;                // see usable_threads
   Isa max_isa = Isa::kAvx512;     // libraries that choose by themselves take the limit of the process's first session
@@ -43,6 +50,11 @@ struct SessionOptions {
   // A file to keep the prepared plan in, so that the next process starts faster: packed weights and folded constants. It serves
   // the same model on the same kind of machine, and is made anew where it does not fit. Empty: none.
   std::string plan_cache = {};
+  // In the first run with each set of sizes, compute some elements of each step's result by the reference as well. Where a
+  // kernel differs by more than rounding, code generated from the operators' definitions takes its place, in that run already,
+  // and Session::warnings says so: library, version, sizes. The CPU's and the CUDA backend do it, and runtime/checked_kernels.h
+  // says how much was compared; others ignore it.
+  std::optional<CheckExtent> check_kernels = {};
   // What Session::advance may compute in the memory of inputs, of the same types and sizes.
   std::vector<Replacement> replacements = {};
   // Called between the nodes that are not compiled, and in their loops; throws to end a run.

@@ -9,7 +9,7 @@
 #include "api/c/tensors.h"
 #include "api/devices.h"
 #include "graph/overridable.h"
-#include "runtime/cpu/backend.h"
+#include "runtime/checked_kernels.h"
 #include "runtime/endable_run.h"
 #include "runtime/mixed.h"
 
@@ -56,9 +56,8 @@ std::unique_ptr<rewright_session> session_of(const rewright::Graph& graph, const
   options.threads = rewright::usable_threads(threads);
   options.checkpoint = rewright::run_checkpoint;
   auto made = std::make_unique<rewright_session>();
-  const rewright::Backend& backend =
-      check && device == "cpu" ? rewright::checking_cpu_backend() : rewright::find_backend(device);
-  made->session = rewright::prepare_session(backend, graph, options);
+  if (check) options.check_kernels.emplace();
+  made->session = rewright::prepare_session(rewright::find_backend(device), graph, options);
   for (const rewright::ValueId id : graph.inputs()) made->inputs.push_back(graph.value(id).name);
   for (const rewright::GraphOutput& output : graph.outputs()) made->outputs.push_back(output.name);
   for (const rewright::Declaration& weight : rewright::overridable_initializers(graph)) made->overridable.insert(weight.name);

@@ -18,7 +18,7 @@
 #include "python/native/errors.h"
 #include "python/native/graph.h"
 #include "python/native/tensors.h"
-#include "runtime/cpu/backend.h"
+#include "runtime/checked_kernels.h"
 #include "runtime/cuda/device.h"
 #include "runtime/endable_run.h"
 #include "runtime/mixed.h"
@@ -81,7 +81,8 @@ class PythonSession {
         input_names_(interned(inputs_)),
         output_names_(interned(outputs_)),
         checks_kernels_(check_kernels) {
-    const Backend& backend = check_kernels && device == "cpu" ? checking_cpu_backend() : find_backend(device, math);
+    const Backend& backend = find_backend(device, math);
+    if (check_kernels) options.check_kernels.emplace();
     const bool is_whole = is_compiled(graph.graph);
     // A compiled plan allocates what it returns. What is interpreted may return weights, inputs, or what it keeps for later.
     returns_own_memory_ = is_whole && device != "reference";

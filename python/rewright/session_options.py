@@ -85,7 +85,7 @@ class SessionOptions:
     kernels: "estimated", "cached" or "measured": how convolutions are chosen, as for rewright.optimize.
     plan_cache: a file that keeps the prepared plan, so that the next process starts faster; empty for none.
     enable_profiling: measure every step (InferenceSession.profile, end_profiling).
-    check_kernels: on the CPU, compare elements of what each step computes with the operators' definitions, in the first run with
+    check_kernels: compare elements of what each step computes with the operators' definitions, in the first run with
         each set of sizes. A step whose kernel is wrong is computed in another way, in that run already, with a warning
         (InferenceSession.checked_kernels, warnings).
     profile_file_prefix: of the file that end_profiling writes.

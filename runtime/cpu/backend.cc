@@ -60,8 +60,8 @@ bool same_types(std::span<const Tensor> tensors, const std::vector<TensorType>& 
 
 class CpuSession final : public Session, public StreamingSession, public ChecksKernels {
  public:
-  CpuSession(Graph graph, const SessionOptions& options, const std::optional<CheckExtent>& check)
-      : options_(options), check_(check), outputs_(graph.outputs().begin(), graph.outputs().end()) {
+  CpuSession(Graph graph, const SessionOptions& options)
+      : options_(options), outputs_(graph.outputs().begin(), graph.outputs().end()) {
     graph_ = options.precision_double ? cpu::in_double(graph) : std::move(graph);
     plan_options_.isa = cpu::usable_isa(options.max_isa);
     plan_options_.threads = usable_threads(options.threads);
@@ -69,7 +69,7 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
     plan_options_.replacements = options.replacements;
     cpu::set_dnnl_limit(options.max_isa);
     choices_ = cpu_choices(options);
-    if (sizes_known(graph_) && !check_) {
+    if (sizes_known(graph_) && !options.check_kernels) {
       for (const ValueId i : graph_.inputs()) fixed_types_.push_back(graph_.value(i).type);
       Graph inputs = inputs_of(graph_);
       fixed_ = prepare(std::move(graph_));
@@ -126,7 +126,7 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
 
  private:
   std::vector<Tensor> run_plan(std::span<const Tensor> inputs) {
-    if (check_) {
+    if (options_.check_kernels) {
       if (std::optional<std::vector<Tensor>> first = run_and_check(inputs)) return std::move(*first);
     }
     PlanRunner& runner = fixed_ && same_types(inputs, fixed_types_) ? *fixed_ : runner_for(inputs);
@@ -159,53 +159,24 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
     }
   }
 
-  // Runs plans of the graph until no kernel is wrong that something else can take the place of; `instead` gets what does.
-  std::vector<Tensor> check_kernels(const Graph& graph, std::span<const Tensor> inputs, std::map<int, cpu::Instead>& instead) {
-    constexpr std::uint64_t kMostRounds = 8;
+  std::vector<Tensor> check_kernels(const Graph& graph, std::span<const Tensor> inputs, InsteadOf& instead) {
     PlanOptions options = plan_options_;
     options.choices = choices_.get();
     options.replacements.clear();
     options.checked = true;
-    std::vector<Tensor> outputs;
-    for (std::uint64_t round = 0; round < kMostRounds; ++round) {
-      PlanRunner observed(cpu::make_plan(graph, options));
-      cpu::KernelCheck check(observed.plan(), *check_, round);
-      outputs = observed.run_observed(inputs, [&](std::size_t step, std::span<std::byte* const> addresses) {
+    const auto observed = [&](std::uint64_t seed) {
+      options.instead = instead;
+      PlanRunner runner(cpu::make_plan(graph, options));
+      cpu::KernelCheck check(runner.plan(), *options_.check_kernels, seed);
+      std::vector<Tensor> outputs = runner.run_observed(inputs, [&](std::size_t step, std::span<std::byte* const> addresses) {
         run_checkpoint();
         check.after(step, addresses);
       });
-      if (round == 0) {
-        checked_.steps += check.counts().steps;
-        checked_.checked += check.counts().checked;
-      }
-      checked_.elements += check.counts().elements;
-      if (!replace_wrong(check.faults(), options)) break;
-    }
-    instead = options.instead;
+      return ObservedRun{std::move(outputs), check.faults(), check.counts()};
+    };
+    std::vector<Tensor> outputs = run_until_right(observed, instead, checked_, warnings_);
     if (choices_) choices_->save();
     return outputs;
-  }
-
-  // False if nothing takes another one's place.
-  bool replace_wrong(const std::vector<cpu::KernelFault>& faults, PlanOptions& options) {
-    bool replaced = false;
-    for (const cpu::KernelFault& fault : faults) {
-      const cpu::Instead instead = fault.generated ? cpu::Instead::kReference : cpu::Instead::kGenerated;
-      bool changed = false;
-      if (fault.replaceable)
-        for (const int node : fault.nodes) {
-          const auto [at, is_new] = options.instead.emplace(node, instead);
-          changed = changed || is_new || at->second < instead;
-          at->second = std::max(at->second, instead);
-        }
-      replaced = replaced || changed;
-      const char* const then = !changed                              ? "nothing can take its place"
-                               : instead == cpu::Instead::kGenerated ? "generated code takes its place"
-                                                                     : "the interpreter takes its place";
-      const std::string warning = fault.message + "; " + then;
-      if (std::find(warnings_.begin(), warnings_.end(), warning) == warnings_.end()) warnings_.push_back(warning);
-    }
-    return replaced;
   }
 
   Graph sized_graph(std::span<const Tensor> inputs) const {
@@ -224,7 +195,7 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
     return last_;
   }
 
-  std::unique_ptr<PlanRunner> prepare(Graph graph, std::map<int, cpu::Instead> instead = {}) {
+  std::unique_ptr<PlanRunner> prepare(Graph graph, InsteadOf instead = {}) {
     PlanOptions options = plan_options_;
     options.instead = std::move(instead);
     std::optional<cpu::PlanCache> cache;
@@ -259,15 +230,14 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
 
   Graph graph_;
   SessionOptions options_;
-  std::optional<CheckExtent> check_;
   std::vector<GraphOutput> outputs_;
   PlanOptions plan_options_;
   std::unique_ptr<cpu::MeasuredChoices> choices_;
   std::vector<TensorType> fixed_types_;  // of the inputs, where all sizes are known beforehand ...
   std::unique_ptr<PlanRunner> fixed_;    // ... and the only plan then
   mutable std::mutex mutex_;
-  std::map<std::vector<Sizes>, std::unique_ptr<PlanRunner>> plans_;    // kept as long as the session
-  std::map<std::vector<Sizes>, std::map<int, cpu::Instead>> instead_;  // what failed checks say
+  std::map<std::vector<Sizes>, std::unique_ptr<PlanRunner>> plans_;  // kept as long as the session
+  std::map<std::vector<Sizes>, InsteadOf> instead_;                  // what failed checks say
   const PlanRunner* last_ = nullptr;
   bool cached_ = false;
   std::vector<std::string> warnings_;
@@ -284,13 +254,8 @@ class CpuBackend final : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Session> prepare_on_cpu(Graph graph, const SessionOptions& options, const std::optional<CheckExtent>& check) {
-  return std::make_unique<CpuSession>(std::move(graph), options, check);
-}
-
-const Backend& checking_cpu_backend() {
-  static const CheckingCpuBackend backend;
-  return backend;
+std::unique_ptr<Session> prepare_on_cpu(Graph graph, const SessionOptions& options) {
+  return std::make_unique<CpuSession>(std::move(graph), options);
 }
 
 const Backend& cpu_backend() {

@@ -122,13 +122,13 @@ class CpuDevice final : public Device {
     SessionOptions session_options = options_;
     session_options.checkpoint = ends_after(kLongestRun + 2 * options.max_seconds, end_, options.cancel);
     const EndableRun endable(session_options.checkpoint);
-    const Backend& backend = options.check_kernels ? checking_cpu_backend() : cpu_backend();
+    if (options.check_kernels) session_options.check_kernels.emplace();
     std::vector<std::function<void()>> works;
     std::vector<Tensor> inputs;
     for (const Graph& graph : graphs) {
       session_options.checkpoint();
       if (works.empty()) inputs = options.inputs.empty() ? random_inputs(graph, {}, options.seed) : options.inputs;
-      const std::shared_ptr<Session> session = prepare_session(backend, graph, session_options);
+      const std::shared_ptr<Session> session = prepare_session(cpu_backend(), graph, session_options);
       works.emplace_back([session, &inputs] { session->run(inputs); });
     }
     return time_in_turn(
@@ -157,16 +157,8 @@ class CpuDevice final : public Device {
     session_options.checkpoint = ends_after(kLongestRun, end_, {});
     const EndableRun endable(session_options.checkpoint);
     session_options.checkpoint();
-    CheckExtent extent;
-    extent.seconds = seconds;
-    const CheckingCpuBackend backend(extent);
-    const std::unique_ptr<Session> session = prepare_session(backend, graph, session_options);
-    CheckedRun result{session->run(inputs), session->warnings()};
-    const CheckedKernels counts = checked_kernels(*session);
-    result.steps = counts.steps;
-    result.checked = counts.checked;
-    result.elements = counts.elements;
-    return result;
+    session_options.check_kernels.emplace().seconds = seconds;
+    return checked_run(*prepare_session(cpu_backend(), graph, session_options), inputs);
   }
 
   bool supports(const Graph&, const Node& node) const override { return node.op != nullptr; }

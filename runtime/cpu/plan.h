@@ -12,14 +12,12 @@
 #include "runtime/cpu/isa.h"
 #include "runtime/cpu/kernel.h"
 #include "runtime/cpu/plan_cache.h"
+#include "runtime/kernel_check.h"
 
 namespace rewright::cpu {
 
 class MeasuredChoices;
 enum class ConvolutionMethod;
-
-// What computes a node instead of the kernel that would: code made of its denotation, or the interpreter.
-enum class Instead { kGenerated, kReference };
 
 struct PlanOptions {
   int threads = 1;
@@ -34,7 +32,7 @@ struct PlanOptions {
   std::vector<Replacement> replacements = {};         // see SessionOptions
   // The plan is made to be checked: all values stay in memory, as far as that is bounded, and it says where they lie.
   bool checked = false;
-  std::map<int, Instead> instead = {};  // by position among the planned graph's nodes: the same for each plan of a graph
+  InsteadOf instead = {};
 };
 
 // Bytes that one or more values lie in.

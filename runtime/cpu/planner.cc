@@ -55,7 +55,7 @@ class TileKernel final : public Kernel {
   explicit TileKernel(StagedProgram program) : program_(std::move(program)) {}
   void run(const Call& call) const override { program_.run(call.inputs, call.outputs[0], call.scratch, call.workers); }
   std::size_t scratch_bytes() const override { return program_.scratch_bytes(); }
-  std::string source() const override { return "generated code"; }
+  std::string source() const override { return kGeneratedCode; }
 
  private:
   StagedProgram program_;

@@ -8,6 +8,7 @@
 
 #include "optimizer/optimize.h"
 #include "optimizer/time_in_turn.h"
+#include "runtime/checked_kernels.h"
 #include "runtime/cuda/execution.h"
 #include "runtime/cuda/plugin.h"
 
@@ -104,7 +105,9 @@ class CudaDevice final : public Device {
     for (const Graph& graph : graphs) {
       if (std::chrono::steady_clock::now() > end_) throw Error(ErrorCode::kCancelled, "the time for it is over");
       if (works.empty()) inputs = options.inputs.empty() ? random_inputs(graph, {}, options.seed) : options.inputs;
-      const std::shared_ptr<Session> session = cuda::make_session(driver_, graph, {}, options_);
+      SessionOptions session_options;
+      if (options.check_kernels) session_options.check_kernels.emplace();
+      const std::shared_ptr<Session> session = cuda::make_session(driver_, graph, session_options, options_);
       works.emplace_back([session, &inputs] { session->run(inputs); });
     }
     const auto clock = [] {
@@ -115,9 +118,13 @@ class CudaDevice final : public Device {
 
   // Results are compared with others': not those of rounded factors.
   std::vector<Tensor> run(const Graph& graph, std::span<const Tensor> inputs) override {
-    cuda::CudaOptions exact = options_;
-    exact.precision = cuda::Precision::kFloat;
-    return cuda::make_session(driver_, graph, {}, exact)->run(inputs);
+    return exact_session(graph, {})->run(inputs);
+  }
+
+  CheckedRun run_checked(const Graph& graph, std::span<const Tensor> inputs, double seconds) override {
+    SessionOptions session_options;
+    session_options.check_kernels.emplace().seconds = seconds;
+    return checked_run(*exact_session(graph, session_options), inputs);
   }
 
   bool supports(const Graph&, const Node& node) const override { return node.op != nullptr; }
@@ -125,6 +132,12 @@ class CudaDevice final : public Device {
   Roofline roofline() const override { return measure_roofline(driver_, options_.precision); }
 
  private:
+  std::unique_ptr<Session> exact_session(const Graph& graph, const SessionOptions& session_options) const {
+    cuda::CudaOptions exact = options_;
+    exact.precision = cuda::Precision::kFloat;
+    return cuda::make_session(driver_, graph, session_options, exact);
+  }
+
   int number_;
   std::shared_ptr<cuda::Driver> driver_;
   cuda::CudaOptions options_;

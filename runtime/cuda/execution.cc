@@ -14,6 +14,9 @@ namespace {
 
 constexpr int kRepeats = 8;  // of what is measured, in one recording
 constexpr int kProfileRuns = 20;
+// Times the rounding of plain sums: of convolutions, which may be computed by transforms; of factors with 10 bits of fraction
+// in place of 23.
+constexpr double kRoundingOfTransforms = 32, kRoundingOfTf32 = 8192;
 
 std::size_t aligned(std::size_t bytes) { return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment; }
 
@@ -49,7 +52,11 @@ std::shared_ptr<DeviceMemory> ConstantStore::place(const Tensor& tensor, bool ch
 
 Execution::Execution(std::shared_ptr<Driver> driver, Plan plan, ConstantStore& constants, const CudaOptions& options,
                      Residents residents)
-    : driver_(std::move(driver)), plan_(std::move(plan)), residents_(std::move(residents)), addresses_(plan_.buffers.size()) {
+    : driver_(std::move(driver)),
+      plan_(std::move(plan)),
+      residents_(std::move(residents)),
+      addresses_(plan_.buffers.size()),
+      precision_(options.precision) {
   workspaces_.resize(1), workspace_bytes_.resize(1);
   using Kind = DeviceMemory::Kind;
   const auto memory = [&](Kind kind, std::size_t bytes) { return std::make_unique<DeviceMemory>(driver_, kind, bytes); };
@@ -223,10 +230,17 @@ std::size_t Execution::end_of_stretch(std::size_t begin) const {
 }
 
 void Execution::start_stretch(std::size_t begin, std::size_t end, bool with_copies) {
-  if (with_copies && begin == 0 && input_bytes_ > 0) driver_->copy_in(inputs_->data(), pinned_inputs_->data(), input_bytes_);
-  if (flag_ && begin == 0) driver_->copy_in(flag_->data(), pinned_flag_->data(), sizeof(int));
+  if (begin == 0) start_inputs(with_copies);
   start_steps(begin, end);
-  if (end < plan_.steps.size()) return;
+  if (end == plan_.steps.size()) start_outputs(with_copies);
+}
+
+void Execution::start_inputs(bool with_copies) {
+  if (with_copies && input_bytes_ > 0) driver_->copy_in(inputs_->data(), pinned_inputs_->data(), input_bytes_);
+  if (flag_) driver_->copy_in(flag_->data(), pinned_flag_->data(), sizeof(int));
+}
+
+void Execution::start_outputs(bool with_copies) {
   for (const Plan::Move& move : plan_.moves)
     if (const auto bytes = plan_.buffers[static_cast<std::size_t>(move.buffer)].bytes; bytes > 0)
       driver_->copy(residents_.memory.at(static_cast<std::size_t>(move.place)), address(move.buffer), bytes);
@@ -278,14 +292,22 @@ void Execution::run_on_host(std::size_t n) {
   driver_->synchronize();  // the results' bytes are read until then
 }
 
-std::vector<Tensor> Execution::run(std::span<const Tensor> inputs) {
+void Execution::take_inputs(std::span<const Tensor> inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (plan_.input_places[i] < 0 && inputs[i].byte_count() > 0)
       std::memcpy(pinned_inputs_->data() + input_offsets_[i], inputs[i].bytes().data(), inputs[i].byte_count());
+}
+
+std::vector<Tensor> Execution::run(std::span<const Tensor> inputs) {
+  take_inputs(inputs);
   run_checkpoint();
   run(parts_);
   driver_->synchronize();
   check_positions();
+  return give_outputs();
+}
+
+std::vector<Tensor> Execution::give_outputs() const {
   std::vector<Tensor> outputs;
   for (std::size_t o = 0; o < plan_.outputs.size(); ++o) {
     if (plan_.output_places[o] >= 0) {
@@ -297,6 +319,64 @@ std::vector<Tensor> Execution::run(std::span<const Tensor> inputs) {
     outputs.push_back(std::move(t));
   }
   return outputs;
+}
+
+// ---- Step by step
+std::vector<Tensor> Execution::run_observed(std::span<const Tensor> inputs,
+                                            const std::function<void(std::size_t step)>& observe) {
+  take_inputs(inputs);
+  recorded([&] { start_inputs(true); })->start();
+  for (std::size_t n = 0; n < plan_.steps.size(); ++n) {
+    run_checkpoint();
+    if (std::holds_alternative<HostStep>(plan_.steps[n].work))
+      run_on_host(n);
+    else
+      recorded([&] { start(plan_.steps[n], choices_[n], 0); })->start();
+    if (flag_) driver_->copy_out(pinned_flag_->data() + sizeof(int), flag_->data(), sizeof(int));
+    driver_->synchronize();
+    check_positions();
+    observe(n);
+  }
+  recorded([&] { start_outputs(true); })->start();
+  driver_->synchronize();
+  return give_outputs();
+}
+
+std::vector<std::byte> Execution::read_back(int buffer) {
+  std::vector<std::byte> bytes(plan_.buffers[static_cast<std::size_t>(buffer)].bytes);
+  if (!bytes.empty()) driver_->copy_out(bytes.data(), address(buffer), bytes.size());
+  driver_->synchronize();
+  return bytes;
+}
+
+const LibraryStep* Execution::operation_of(const Step& step, const Choice& choice, const Operation*& operation) {
+  operation = choice.operation.get();
+  if (operation != nullptr) return &std::get<LibraryStep>(step.work);
+  const auto* const either = std::get_if<EitherStep>(&step.work);
+  for (std::size_t n = 0; n < choice.steps.size(); ++n)
+    if (const LibraryStep* const found = operation_of(either->ways[choice.way].steps[n], choice.steps[n], operation))
+      return found;
+  return nullptr;
+}
+
+std::string Execution::source(std::size_t n) const {
+  const Step& step = plan_.steps[n];
+  if (std::holds_alternative<HostStep>(step.work)) return "the interpreter";
+  const Operation* operation = nullptr;
+  const LibraryStep* const library = operation_of(step, choices_[n], operation);
+  if (library == nullptr) return kGeneratedCode;
+  const std::string shape = to_string(library->shape);
+  return "a " + shape.substr(0, shape.find(' ')) + " (" + operation->choice() + ") of " + driver_->library_versions();
+}
+
+double Execution::rounding(std::size_t n) const {
+  const Operation* operation = nullptr;
+  const LibraryStep* const library = operation_of(plan_.steps[n], choices_[n], operation);
+  if (library == nullptr) return 1;
+  const bool is_convolution = std::holds_alternative<ConvolutionShape>(library->shape);
+  const bool is_short =
+      (is_convolution || std::holds_alternative<ProductShape>(library->shape)) && precision_ == Precision::kTf32;
+  return is_short ? kRoundingOfTf32 : is_convolution ? kRoundingOfTransforms : 1;
 }
 
 // ---- Measuring
@@ -371,12 +451,12 @@ bool has_channels_last(const Plan& plan, Precision precision) {
 }  // namespace
 
 std::unique_ptr<Execution> prepare(const std::shared_ptr<Driver>& driver, const Graph& graph, ConstantStore& constants,
-                                   const CudaOptions& options, const Residents& residents) {
+                                   const CudaOptions& options, const Residents& residents, const InsteadOf& instead) {
   const auto make = [&](Plan plan) {
     return std::make_unique<Execution>(driver, std::move(plan), constants, options, residents);
   };
   const auto planned = [&](bool channels_last) {
-    return make_plan(graph, {.channels_last = channels_last, .places = residents.places});
+    return make_plan(graph, {.channels_last = channels_last, .places = residents.places, .instead = instead});
   };
   if (options.channels_last) return make(planned(*options.channels_last));
   Plan last = planned(true);

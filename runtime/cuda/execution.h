@@ -64,6 +64,12 @@ class Execution {
             Residents residents = {});
   // Inputs that stay on the device are not looked at, and outputs that do are empty.
   std::vector<Tensor> run(std::span<const Tensor> inputs);
+  // The same step by step; `observe` is called with the number of each when it is done, and may read what lies on the device.
+  std::vector<Tensor> run_observed(std::span<const Tensor> inputs, const std::function<void(std::size_t step)>& observe);
+  std::vector<std::byte> read_back(int buffer);
+  // Whose kernel a step runs, with the library's own name for it, and how many times the rounding of plain sums it may have.
+  std::string source(std::size_t step) const;
+  double rounding(std::size_t step) const;
   // The same with inputs that lie anywhere, and outputs that go anywhere: see DeviceSession::run_placed. Fills `results`, which
   // has an empty tensor for each output; what it has filled when it throws is the caller's to let go.
   void run_placed(std::span<const PlacedTensor> inputs, std::span<const Destination> outputs, std::span<PlacedTensor> results);
@@ -89,6 +95,8 @@ class Execution {
   };
   using Part = std::variant<std::unique_ptr<Recording>, std::size_t, Announcement>;  // recorded steps, or a step on the host
 
+  // The library's operation that the step starts; null: none.
+  static const LibraryStep* operation_of(const Step& step, const Choice& choice, const Operation*& operation);
   void load_kernels(const CudaOptions& options);
   void choose(const CudaOptions& options);
   std::optional<Choice> choose(const Step& step, const CudaOptions& options);
@@ -103,6 +111,10 @@ class Execution {
   std::vector<Part> record(bool with_copies);
   std::size_t end_of_stretch(std::size_t begin) const;
   void start_stretch(std::size_t begin, std::size_t end, bool with_copies);
+  void start_inputs(bool with_copies);
+  void start_outputs(bool with_copies);
+  void take_inputs(std::span<const Tensor> inputs);
+  std::vector<Tensor> give_outputs() const;
   void run(const std::vector<Part>& parts);
   void check_positions() const;
   std::unique_ptr<Recording> recorded(const std::function<void()>& work);
@@ -134,11 +146,12 @@ class Execution {
   std::map<std::string, std::string> chosen_;  // where nothing is kept, equal steps are still measured once
   std::vector<Part> parts_, placed_parts_;     // the second ones when they are needed for the first time
   bool in_streams_ = false;
+  Precision precision_;
 };
 
 // An execution of the graph, planned in the way that is measured to be fastest where the options leave a choice.
 // Preparing one overwrites what stays on the device.
 std::unique_ptr<Execution> prepare(const std::shared_ptr<Driver>& driver, const Graph& graph, ConstantStore& constants,
-                                   const CudaOptions& options, const Residents& residents = {});
+                                   const CudaOptions& options, const Residents& residents = {}, const InsteadOf& instead = {});
 
 }  // namespace rewright::cuda

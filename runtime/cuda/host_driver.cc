@@ -428,11 +428,21 @@ void compute(const NormalizationShape& n, Inputs inputs, std::byte* output) {
   write(interpret(op, attributes, operands)[0], false, output);
 }
 
+// Of products and convolutions of floats.
+void spoil_last(const LibraryShape& shape, std::byte* output) {
+  const auto* const c = std::get_if<ConvolutionShape>(&shape);
+  const auto* const p = std::get_if<ProductShape>(&shape);
+  if (element_type(shape) != DataType::kFloat || (c == nullptr && p == nullptr)) return;
+  const std::int64_t count = c != nullptr ? element_count(c->y) : (p->batch - 1) * p->y_batch + (p->m - 1) * p->y_stride + p->n;
+  reinterpret_cast<float*>(output)[count - 1] += 1;
+}
+
 std::unique_ptr<Operation> HostDriver::operation(const LibraryShape& shape, Precision, const std::string& choice) {
   if (!serves(choice)) return nullptr;
   const std::string text = to_string(shape);
-  const auto work = [shape](Inputs inputs, std::byte* output) {
+  const auto work = [shape, is_wrong = options_.is_wrong(shape)](Inputs inputs, std::byte* output) {
     std::visit([&](const auto& s) { compute(s, inputs, output); }, shape);
+    if (is_wrong) spoil_last(shape, output);
   };
   return std::make_unique<HostOperation>(*this, work, options_.seconds(shape), text.substr(0, text.find(' ')));
 }

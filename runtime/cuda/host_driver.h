@@ -19,6 +19,8 @@ struct HostDriverOptions {
   long lost_after = -1;                       // pieces of work that are started before the device is lost; -1: it never is
   // Seconds that an operation is said to take; a kernel takes one.
   std::function<double(const LibraryShape&)> seconds = [](const LibraryShape&) { return 0.5; };
+  // Operations that compute the last element of their results wrong.
+  std::function<bool(const LibraryShape&)> is_wrong = [](const LibraryShape&) { return false; };
   int device = 0;  // its number: work by a thread that is with another one fails
 };
 struct HostDriverReport {

@@ -35,6 +35,7 @@ class Planner {
       const ValueInfo v = facts_.info(output.value);
       plan_.output_types.push_back({v.type, to_indices(v.sizes)});
     }
+    list_values();
     compute_in_places(plan_, options_.places);
     order_steps(plan_, options_.most_streams);
     return std::move(plan_);
@@ -63,6 +64,16 @@ class Planner {
       if (const int place = plan_.input_places.back(); place >= 0) b.kind = Buffer::Kind::kResident, b.number = place;
       plan_.input_types.push_back({v.type, to_indices(v.sizes)});
       places_[{value, kRows}] = add(std::move(b));
+    }
+  }
+
+  void list_values() {
+    for (const auto& [placed, buffer] : places_) {
+      const auto& [value, layout] = placed;
+      if (value >= graph_.value_count() || facts_.constant(value)) continue;
+      const bool is_listed =
+          !plan_.values.empty() && plan_.values.back().value == value && plan_.values.back().buffer == buffer;
+      if (!is_listed) plan_.values.push_back({value, buffer, layout == kChannelsLast});
     }
   }
 
@@ -178,6 +189,7 @@ class Planner {
 
   Step described(const Group& group) const {
     Step step;
+    step.nodes = group.nodes;
     const auto nodes = graph_.nodes();
     for (const int n : group.nodes) {
       const Node& node = *nodes[n];
@@ -315,6 +327,7 @@ class Planner {
     if (node->op == nullptr)
       throw Error(ErrorCode::kUnsupported, node->opaque_reason.empty() ? "an operator is not known" : node->opaque_reason,
                   where.empty() ? where : "node \"" + where + "\"");
+    if (const auto instead = instead_of(group)) return plan_instead(group, *instead);
     try {
       if (group.view || group.element || !group.ways.empty()) return plan_as_one(group);
     } catch (const Error& e) {
@@ -325,6 +338,31 @@ class Planner {
       for (const Group& part : group.ways.back()) plan_group(part);
     else
       for (const int n : group.nodes) plan_outputs_one_by_one(n);
+  }
+
+  // What is to take the place of the group's kernel: the last resort of its nodes'.
+  std::optional<Instead> instead_of(const Group& group) const {
+    std::optional<Instead> result;
+    for (const int n : group.nodes)
+      if (const auto found = options_.instead.find(n); found != options_.instead.end())
+        result = std::max(result.value_or(found->second), found->second);
+    return result;
+  }
+
+  void plan_instead(const Group& group, Instead instead) {
+    if (instead == Instead::kReference && !group.view) {
+      for (const int n : group.nodes) plan_on_host(n);
+      return;
+    }
+    try {
+      Group alone = group;  // without the libraries
+      alone.ways.clear();
+      alone.library.reset();
+      if (group.view || group.element) return plan_as_one(alone);
+    } catch (const Error& e) {
+      if (e.code() != ErrorCode::kUnsupported) throw;
+    }
+    for (const int n : group.nodes) plan_outputs_one_by_one(n);
   }
 
   // Throws Error(kUnsupported) where kernels cannot be generated for it.
@@ -428,7 +466,12 @@ class Planner {
     } catch (const Error& e) {
       if (e.code() != ErrorCode::kUnsupported) throw;
     }
-    if (plan_scatter(*node, step)) return;
+    if (!plan_scatter(*node, step)) plan_on_host(n);
+  }
+
+  void plan_on_host(int n) {
+    const auto& node = graph_.nodes()[static_cast<std::size_t>(n)];
+    Step step = described(n);
     HostStep work{node, {}};
     for (const ValueId v : node->inputs) {
       step.inputs.push_back(buffer(v, kRows));

@@ -10,6 +10,7 @@
 #include "graph/graph.h"
 #include "runtime/cuda/driver.h"
 #include "runtime/cuda/generated_kernel.h"
+#include "runtime/kernel_check.h"
 #include "runtime/session.h"
 
 namespace rewright::cuda {
@@ -73,6 +74,14 @@ struct Step {
   bool layout = false;     // only puts elements in another order
   int stream = 0;          // which of Plan::streams it may run in
   std::vector<int> waits;  // earlier steps of other streams that it has to wait for
+  std::vector<int> nodes;  // what it computes, of the planned graph; none: a change of layout
+};
+
+// A value of the graph, and where it lies from the step that writes the buffer until the last one that reads it.
+struct PlannedValue {
+  ValueId value = kNoValue;
+  int buffer = -1;
+  bool channels_last = false;
 };
 
 // Inputs and outputs that stay on the device from run to run: the number of their place, or -1 for what comes from the host and
@@ -99,6 +108,7 @@ struct Plan {
   };
   std::vector<Move> moves;
   std::vector<std::size_t> announced_after;  // by group: so many steps
+  std::vector<PlannedValue> values;
 };
 
 // What libraries may be asked for, in the order of the steps.
@@ -108,6 +118,7 @@ struct PlanOptions {
   bool channels_last = false;  // convolutions and what stands between them
   int most_streams = 4;
   Places places = {};
+  InsteadOf instead = {};
 };
 
 // Lets steps compute outputs where they are to stay, as far as no other step needs what is there by then.

@@ -92,7 +92,7 @@ class Sweep {
     else
       runner.run_observed(c.inputs, observe);
     if (options_.verbose) std::cout << "seed " << seed << " (" << c.family << "): " << check.counts().elements << " elements\n";
-    for (const cpu::KernelFault& fault : check.faults()) {
+    for (const KernelFault& fault : check.faults()) {
       ++failures_;
       std::cout << "seed " << seed << " (" << c.family << ", " << options.threads << " threads, " << cpu::name(options.isa)
                 << "): " << fault.message << std::endl;

@@ -55,7 +55,7 @@ void add_kernels_option(CLI::App& command, KernelChoice& kernels) {
 void add_check_kernels(CLI::App& command, bool& check_kernels) {
   command.add_flag("--check-kernels", check_kernels,
                    "compare elements of each step's result with the operators' definitions, and compute a step that differs in "
-                   "another way (device cpu)");
+                   "another way (devices cpu and cuda)");
 }
 
 void report_kernels(const CommonOptions& common, const std::string& device, const CheckedRun& run, nlohmann::json& report) {

@@ -11,6 +11,7 @@
 #include "api/process_memory.h"
 #include "graph/file.h"
 #include "graph/overridable.h"
+#include "runtime/checked_kernels.h"
 #include "runtime/cpu/backend.h"
 #include "runtime/cpu/device.h"
 #include "runtime/endable_run.h"
@@ -184,20 +185,20 @@ bool is_profiled(const Options& options) { return options.profile || !options.tr
 
 std::vector<Datum> run_in_onnxruntime(const Options& options, const Graph& graph, const std::vector<Datum>& inputs) {
   if (is_profiled(options)) throw Error(ErrorCode::kUsage, "--profile and --trace are for --device cpu");
-  if (options.check_kernels) throw Error(ErrorCode::kUsage, "--check-kernels is for --device cpu");
+  if (options.check_kernels) throw Error(ErrorCode::kUsage, "--check-kernels is for --device cpu and cuda");
   const std::vector<Tensor> results =
       make_device(options.device, thread_count(options.common), options.math)->run(graph, tensors_of(inputs));
   return {results.begin(), results.end()};
 }
 
 std::unique_ptr<Session> prepare(const Options& options, Graph graph, const TimeLimit& limit) {
-  const SessionOptions session_options{.threads = thread_count(options.common),
-                                       .profile = is_profiled(options),
-                                       .transformed_convolutions = options.math != MathClass::kExact,
-                                       .kernels = options.kernels,
-                                       .plan_cache = options.plan_cache,
-                                       .checkpoint = [&limit] { limit.check(); }};
-  if (options.device == "cpu" && options.check_kernels) return prepare_session(checking_cpu_backend(), graph, session_options);
+  SessionOptions session_options{.threads = thread_count(options.common),
+                                 .profile = is_profiled(options),
+                                 .transformed_convolutions = options.math != MathClass::kExact,
+                                 .kernels = options.kernels,
+                                 .plan_cache = options.plan_cache,
+                                 .checkpoint = [&limit] { limit.check(); }};
+  if (options.check_kernels) session_options.check_kernels.emplace();
   if (options.device == "cpu" && is_compiled(graph)) return prepare_on_cpu(std::move(graph), session_options);
   return prepare_session(find_backend(options.device, options.math), graph, session_options);
 }

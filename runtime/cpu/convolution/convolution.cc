@@ -82,6 +82,9 @@ class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
     return needs;
   }
 
+  // As products of our own: what a kernel of our own cannot do stays behind it.
+  void compute_as_products() { own_ = true; }
+
   void emit(Planner& planner, ValueId result) override {
     if (!parallel_.empty()) {
       Epilogue rest = without_parallel();
@@ -91,6 +94,7 @@ class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
       }
       for (const auto& [addend, plan] : parallel_) plan->emit(planner, addend);
     }
+    if (own_ && shape_.transposed) return emit_transposed(planner, result);
     const std::optional<PictureShape> picture = shape_.picture();
     const auto simple = epilogue_.simple(planner.options().isa);
     if (picture && constant_weights_ && simple) {
@@ -267,6 +271,13 @@ class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
     add_own(planner, target, std::move(kernel), epilogue_);
   }
 
+  void emit_transposed(Planner& planner, ValueId result) {
+    add_own(planner, planner.add_value(result, kChannelsLast),
+            make_transposed_convolution(*shape_.transposed_picture(), weights(planner, result), finish(planner),
+                                        planner.options().isa, planner.options().threads),
+            epilogue_);
+  }
+
   // Does nothing but say so if it may leave the convolution to another kernel, which several threads can share.
   bool emit_library(Planner& planner, ValueId result, bool may_leave) {
     const memory::desc any_weights(shape_.weights().get_dims(), memory::data_type::f32, memory::format_tag::any);
@@ -385,13 +396,19 @@ std::unique_ptr<NodePlan> plan_convolution(Planner& planner, const Node& node, b
   ConvolutionShape s = std::move(*read);
   const bool bias_is_constant = !planner.has(node, 2) || planner.constant(node.inputs[2]);
   const bool constant = planner.constant(node.inputs[1]) && bias_is_constant;
+  const std::optional<PictureShape> picture = constant ? s.transposed_picture() : std::nullopt;
+  const Isa isa = planner.options().isa;
+  bool as_products = picture.has_value();
   try {
     const memory::desc any_weights(s.weights().get_dims(), memory::data_type::f32, memory::format_tag::any);
     describe_convolution(s, dnnl_any(s.x), any_weights, false, dnnl_any(s.y), nullptr);
+    as_products = picture && pays_as_product(*picture, isa, choose_convolution(s, true, nullptr, isa).slow);
   } catch (const dnnl::error&) {
-    return nullptr;
+    if (!as_products) return nullptr;
   }
-  return std::make_unique<ConvolutionPlan>(node, std::move(s), constant);
+  auto plan = std::make_unique<ConvolutionPlan>(node, std::move(s), constant);
+  if (as_products) plan->compute_as_products();
+  return plan;
 }
 
 }  // namespace

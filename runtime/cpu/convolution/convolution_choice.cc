@@ -31,8 +31,9 @@ constexpr double kEnoughSeconds = 0.02;   // of timing a convolution
 constexpr double kShort = 2.5e6;          // multiplications of a 1x1 convolution that are no step of their own
 constexpr double kManyWeights = 2 << 20;  // bytes that each thread would read
 constexpr std::int64_t kFewPixels = 64;
-constexpr double kByChannel = 0.5;              // of the rate, in convolutions by channels
-constexpr double kMostSpectra = 160 << 20;      // bytes of transformed weights
+constexpr double kRun = 1, kAddedVector = 0.5, kAddedFloat = 0.35;  // nanoseconds to add a run of floats to a result
+constexpr double kByChannel = 0.5;                                  // of the rate, in convolutions by channels
+constexpr double kMostSpectra = 160 << 20;                          // bytes of transformed weights
 constexpr double kFourierPass = 0.9;            // nanoseconds for a pixel of a vector of channels, of each of log2(size) passes
 constexpr double kTransformation[] = {15, 40};  // nanoseconds for a vector of channels of a tile, to or fro: tiles 2, 4
 
@@ -204,6 +205,19 @@ bool pays_to_join(const PictureShape& s) {
   return static_cast<double>(s.channels) * static_cast<double>(s.outputs) *
              static_cast<double>(s.pictures * s.out_height * s.out_width) <=
          kShort;
+}
+
+bool pays_as_product(const PictureShape& s, Isa isa, bool slow) {
+  if (slow) return true;
+  const Rates r = rates(isa);
+  const auto pixels = static_cast<double>(s.pictures * s.height * s.width), channels = static_cast<double>(s.channels);
+  const auto window = static_cast<double>(s.kernel[0] * s.kernel[1]), outputs = static_cast<double>(s.outputs);
+  const std::int64_t run = s.outputs * (s.dilations[1] == 1 ? s.kernel[1] : 1), lanes = static_cast<std::int64_t>(r.vector);
+  const double runs = pixels * window * outputs / static_cast<double>(run);
+  const double added =
+      runs * (kRun + kAddedVector * static_cast<double>(run / lanes) + kAddedFloat * static_cast<double>(run % lanes));
+  const double product = pixels * channels * up(window * outputs, r.vector) * r.vector / r.multiplications + added;
+  return product < kWorthwhile * pixels * channels * window * up(outputs, r.vector) * r.vector / r.multiplications;
 }
 
 bool pays_to_share_weights(const PictureShape& s, int threads) {

@@ -44,4 +44,8 @@ bool pays_to_join(const PictureShape& pointwise);
 // kernels cannot?
 bool pays_to_share_weights(const PictureShape& shape, int threads);
 
+// Is a transposed convolution faster as products with what overlaps added up (make_transposed_convolution) than in the
+// library's kernels, whose vectors hold outputs only? By the same kind of estimate. `slow`: the library has none but slow ones.
+bool pays_as_product(const PictureShape& shape, Isa isa, bool slow);
+
 }  // namespace rewright::cpu

@@ -257,6 +257,67 @@ TEST_CASE("convolutions in small groups, of random shapes") {
 }
 
 // Each row of the result once, from the rows that its windows reach and no others.
+TEST_CASE("transposed convolutions as products, of random shapes") {
+  for (unsigned seed = 0; seed < testing::instances(150); ++seed) {
+    Case c(seed);
+    PictureShape& s = c.s;
+    s.pictures = c.pick(1, 2);
+    s.channels = c.pick(1, 40);
+    s.outputs = c.pick(0, 1) ? c.pick(1, 4) : c.pick(1, 40);
+    s.height = c.pick(0, 3) ? c.pick(1, 9) : 1;
+    s.width = c.pick(1, 20);
+    std::int64_t* const out[] = {&s.out_height, &s.out_width};
+    for (int a = 0; a < 2; ++a) {
+      s.kernel[a] = s.height == 1 && a == 0 ? 1 : c.pick(1, 7);
+      s.strides[a] = c.pick(1, 4);  // also larger than the window: some results are the bias alone
+      s.dilations[a] = c.pick(0, 2) ? 1 : c.pick(2, 3);
+      const std::int64_t whole = ((a == 0 ? s.height : s.width) - 1) * s.strides[a] + (s.kernel[a] - 1) * s.dilations[a] + 1;
+      s.pads_begin[a] = c.pick(0, std::min<std::int64_t>(whole - 1, 6));
+      *out[a] = std::max<std::int64_t>(1, whole - s.pads_begin[a] - c.pick(-2, 4));
+    }
+    const std::int64_t window = s.kernel[0] * s.kernel[1], results = s.pictures * s.out_height * s.out_width * s.outputs;
+    c.weights = random_tensor(c.random, DataType::kFloat, {s.channels, s.outputs, s.kernel[0], s.kernel[1]}, -1, 1);
+    c.x = c.numbers(s.pictures * s.height * s.width * s.channels, -2, 2);
+    if (c.pick(0, 1)) c.finish.bias = c.numbers(s.outputs, -1, 1);
+    c.finish.addend = c.pick(0, 1);
+    if (c.finish.addend) c.addend = c.numbers(results, -1, 1);
+    if (c.pick(0, 1)) c.finish.low = 0;
+    if (c.pick(0, 2) == 0) c.finish.high = 3;
+
+    std::vector<double> expected(c.addend.begin(), c.addend.end());
+    expected.resize(static_cast<std::size_t>(results));
+    for (std::size_t i = 0; i < expected.size() && !c.finish.bias.empty(); ++i)
+      expected[i] += c.finish.bias[i % static_cast<std::size_t>(s.outputs)];
+    const auto w = c.weights.data<float>();
+    for (std::int64_t pixel = 0; pixel < s.pictures * s.height * s.width; ++pixel)
+      for (std::int64_t p = 0; p < window; ++p) {
+        const std::int64_t row = pixel / s.width % s.height * s.strides[0] + p / s.kernel[1] * s.dilations[0] - s.pads_begin[0];
+        const std::int64_t column = pixel % s.width * s.strides[1] + p % s.kernel[1] * s.dilations[1] - s.pads_begin[1];
+        if (row < 0 || row >= s.out_height || column < 0 || column >= s.out_width) continue;
+        const std::int64_t at = (pixel / s.width / s.height * s.out_height + row) * s.out_width + column;
+        for (std::int64_t k = 0; k < s.outputs; ++k)
+          for (std::int64_t i = 0; i < s.channels; ++i)
+            expected[static_cast<std::size_t>(at * s.outputs + k)] +=
+                static_cast<double>(w[static_cast<std::size_t>((i * s.outputs + k) * window + p)]) *
+                c.x[static_cast<std::size_t>(pixel * s.channels + i)];
+      }
+    double largest = 1;
+    for (double& v : expected) {
+      largest = std::max(largest, std::fabs(v));
+      v = std::clamp(v, static_cast<double>(c.finish.low), static_cast<double>(c.finish.high));
+    }
+    for (const Isa isa : tested_isas())
+      for (const int threads : {1, 3}) {
+        CAPTURE(seed, cpu::name(isa), threads);
+        c.y.assign(static_cast<std::size_t>(results), 7);
+        c.run(*cpu::make_transposed_convolution(s, c.given(), c.finish, isa, threads), threads);
+        double difference = 0;
+        for (std::size_t i = 0; i < expected.size(); ++i) difference = std::max(difference, std::fabs(expected[i] - c.y[i]));
+        CHECK(difference < 2e-6 * largest);
+      }
+  }
+}
+
 TEST_CASE("parts of convolutions have the rows that their windows reach") {
   std::mt19937 random(4);
   const auto pick = [&](std::int64_t low, std::int64_t high) {

@@ -28,28 +28,41 @@ memory::desc ConvolutionShape::weights() const {
   return memory::desc(sizes, memory::data_type::f32, steps);
 }
 
-std::optional<PictureShape> ConvolutionShape::picture() const {
-  const std::size_t axes = x.size() - 2;
-  if (transposed || axes > 2) return std::nullopt;
+namespace {
+
+PictureShape picture_of(const ConvolutionShape& s) {
+  const std::size_t axes = s.x.size() - 2;
   PictureShape p;
-  p.pictures = x[0];
-  p.channels = x[1];
-  p.outputs = y[1];
-  p.width = x.back();
-  p.out_width = y.back();
+  p.pictures = s.x[0];
+  p.channels = s.x[1];
+  p.outputs = s.y[1];
+  p.width = s.x.back();
+  p.out_width = s.y.back();
   if (axes == 2) {
-    p.height = x[2];
-    p.out_height = y[2];
+    p.height = s.x[2];
+    p.out_height = s.y[2];
   }
-  p.group = group;
+  p.group = s.group;
   for (std::size_t a = 0; a < axes; ++a) {
     const std::size_t to = 2 - axes + a;
-    p.kernel[to] = w[2 + a];
-    p.strides[to] = strides[a];
-    p.dilations[to] = dilations[a] + 1;
-    p.pads_begin[to] = pads_begin[a];
+    p.kernel[to] = s.w[2 + a];
+    p.strides[to] = s.strides[a];
+    p.dilations[to] = s.dilations[a] + 1;
+    p.pads_begin[to] = s.pads_begin[a];
   }
   return p;
+}
+
+}  // namespace
+
+std::optional<PictureShape> ConvolutionShape::picture() const {
+  if (transposed || x.size() > 4) return std::nullopt;
+  return picture_of(*this);
+}
+
+std::optional<PictureShape> ConvolutionShape::transposed_picture() const {
+  if (!transposed || x.size() > 4 || group != 1) return std::nullopt;
+  return picture_of(*this);
 }
 
 std::optional<ConvolutionShape> read_convolution(const Planner& planner, const Node& node, bool transposed) {
@@ -92,12 +105,23 @@ bool does_sums_alone(const ConvolutionShape& s, std::string_view name) {
   return strided || name.find("strided") != name.npos || !name.starts_with("brg_conv");
 }
 
+// oneDNN 3.2's "conv:any+jit:avx512_core" adds to sums that it has stored before by whole vectors, also where the last one has
+// fewer channels: it reads behind the end of the result, unless that lies in blocks.
+bool reads_beyond(const ConvolutionShape& s, std::string_view name, const memory::desc& result) {
+  constexpr std::int64_t kLanes = 16;
+  if (!s.transposed || !name.ends_with("+jit:avx512_core") || s.y[1] / s.group % kLanes == 0) return false;
+  const std::optional<Layout> layout = layout_of(result, s.y);
+  return !layout || !layout->blocked();
+}
+
 template <class Description>
 ConvolutionPrimitive described_by(const ConvolutionShape& s, const memory::desc& source, const memory::desc& weights,
                                   const memory::desc& bias, const memory::desc& result, const dnnl::primitive_attr& attributes,
                                   dnnl::algorithm algorithm) {
-  const Description d(dnnl_engine(), dnnl::prop_kind::forward_inference, algorithm, source, weights, bias, result, s.strides,
-                      s.dilations, s.pads_begin, s.pads_end, attributes);
+  Description d(dnnl_engine(), dnnl::prop_kind::forward_inference, algorithm, source, weights, bias, result, s.strides,
+                s.dilations, s.pads_begin, s.pads_end, attributes);
+  while (reads_beyond(s, d.impl_info_str(), d.dst_desc()))
+    if (!d.next_impl()) throw dnnl::error(dnnl_unimplemented, "no transposed convolution of such sizes");
   const std::string_view name = d.impl_info_str();
   const bool reference = name.find("ref") != name.npos, slow = reference || name.find("gemm") != name.npos;
   const dnnl::primitive primitive = [&]() -> dnnl::primitive {
@@ -235,7 +259,8 @@ ConvolutionPrimitive choose_convolution(const ConvolutionShape& shape, bool bias
     } catch (const dnnl::error&) {
     }
   }
-  return std::move(found.value());
+  if (!found) throw dnnl::error(dnnl_unimplemented, "no convolution of such sizes");
+  return std::move(*found);
 }
 
 }  // namespace rewright::cpu

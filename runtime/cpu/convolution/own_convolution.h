@@ -76,6 +76,11 @@ std::unique_ptr<Kernel> make_depthwise_convolution(std::span<const DepthwiseConv
 std::unique_ptr<Kernel> make_separable_convolution(const DepthwiseConvolution& convolution, std::int64_t outputs,
                                                    const Weights& weights, Finish finish, Isa isa, int threads);
 
+// A transposed convolution without groups: pixel p of the picture and place k of the window belong to pixel p * stride + k *
+// dilation - pad of the result. Its weights are [channels, outputs, kernel[0], kernel[1]].
+std::unique_ptr<Kernel> make_transposed_convolution(const PictureShape& shape, const Weights& weights, Finish finish, Isa isa,
+                                                    int threads);
+
 // Winograd's F(tile x tile, 3 x 3), tile 2 or 4: (tile + 2)^2 multiplications for tile^2 * 9. Each element of the result comes
 // from all of its window's (tile + 2)^2 pixels: one that is NaN or infinite, or overflows when it is multiplied by 100, makes
 // the whole tile NaN.
