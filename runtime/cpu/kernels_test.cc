@@ -257,6 +257,24 @@ TEST_CASE("transposed convolutions") {
   }
 }
 
+// Of parts of such convolutions the library may have no kernel that stays within its memory.
+TEST_CASE("transposed convolutions in groups whose channels fill no vector") {
+  for (unsigned seed = 0; seed < testing::instances(12); ++seed) {
+    CAPTURE(seed);
+    KernelBuilder b(seed);
+    const std::int64_t group = b.pick(2, 4), in = group * b.pick(33, 80), out = b.pick(17, 60);
+    const ValueId x = b.input({1, in, b.pick(1, 4), b.pick(20, 49)});
+    const ValueId y =
+        node(b.graph, "ConvTranspose", {x, b.constant({in, out, b.pick(1, 3), 4}, -0.05, 0.05), b.constant({out * group})},
+             {{"strides", Indices{2, 1}},
+              {"dilations", Indices{1, 1}},
+              {"pads_begin", Indices{0, 3}},
+              {"pads_end", Indices{0, 3}},
+              {"group", Index(group)}})[0];
+    b.check(node(b.graph, "Add", {y, b.input(values(b.graph.value(y).type.shape))})[0]);
+  }
+}
+
 TEST_CASE("what stands behind a convolution is fused, whatever it is") {
   for (int kind = 0; kind < 11; ++kind) {
     for (const std::int64_t channels : {16, 13}) {

@@ -88,28 +88,31 @@ void ConvolutionCut::divide(std::int64_t count, std::int64_t pictures) {
 // which one of the parts prefers. False if none does, in kernels as good as the whole's.
 bool ConvolutionCut::describe_parts(const ConvolutionPrimitive& whole) {
   const memory::desc any_weights(shape_.weights().get_dims(), memory::data_type::f32, memory::format_tag::any);
-  const auto part = [&](const ConvolutionShape& own, const memory::desc& weights) {
-    return describe_convolution(own, dnnl_desc(own.x, x_layout_), weights, bias_, dnnl_desc(own.y, y_layout_), &epilogue_);
+  // Nothing where the library has no kernel.
+  const auto part = [&](const ConvolutionShape& own, const memory::desc& weights) -> std::optional<ConvolutionPrimitive> {
+    try {
+      return describe_convolution(own, dnnl_desc(own.x, x_layout_), weights, bias_, dnnl_desc(own.y, y_layout_), &epilogue_);
+    } catch (const dnnl::error&) {
+      return std::nullopt;
+    }
   };
   const auto serves = [&](const memory::desc& weights) {
     primitives_.clear();
-    try {
-      for (const ConvolutionShape& own : shapes_) {
-        primitives_.push_back(part(own, weights));
-        if (primitives_.back().slow && !whole.slow) return false;
-      }
-    } catch (const dnnl::error&) {
-      return false;
+    for (const ConvolutionShape& own : shapes_) {
+      std::optional<ConvolutionPrimitive> described = part(own, weights);
+      if (!described || (described->slow && !whole.slow)) return false;
+      primitives_.push_back(std::move(*described));
     }
     return true;
   };
   if (serves(whole.weights)) return true;
   std::vector<memory::desc> refused{whole.weights};
   for (const ConvolutionShape& own : shapes_) {
-    const memory::desc wanted = part(own, any_weights).weights;
-    if (std::find(refused.begin(), refused.end(), wanted) != refused.end()) continue;
-    if (serves(wanted)) return true;
-    refused.push_back(wanted);
+    const std::optional<ConvolutionPrimitive> described = part(own, any_weights);
+    if (!described) return false;
+    if (std::find(refused.begin(), refused.end(), described->weights) != refused.end()) continue;
+    if (serves(described->weights)) return true;
+    refused.push_back(described->weights);
   }
   return false;
 }
