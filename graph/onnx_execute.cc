@@ -307,6 +307,10 @@ void OpaqueExecution::State::give_types(std::vector<Datum>& results, NodeCall& c
     inputs.push_back(std::move(datum));
   }
   results.resize(std::max(results.size(), call.output_count()));
+  // A Scan before opset 9 has a batch axis first: of lengths, of states, and of what is scanned.
+  const bool batched = proto.op_type() == "Scan" && call.opset() < 9;
+  const std::size_t states =
+      batched ? call.input_count() - 1 - static_cast<std::size_t>(call.integer("num_scan_inputs", 1)) : 0;
   std::vector<TensorType> types;
   const std::vector<std::int64_t> axes = call.integers("scan_output_axes");
   for (std::size_t i = carried; i < results.size(); ++i) {
@@ -318,7 +322,8 @@ void OpaqueExecution::State::give_types(std::vector<Datum>& results, NodeCall& c
     for (const Index& size : types[output].shape) sizes.push_back(size.is_constant() ? size.value() : 0);
     const std::size_t axis =
         i - carried < axes.size() ? static_cast<std::size_t>(canonical_axis(axes[i - carried], sizes.size() + 1).value()) : 0;
-    sizes.insert(sizes.begin() + static_cast<std::ptrdiff_t>(axis), 0);
+    if (!batched || i >= states) sizes.insert(sizes.begin() + static_cast<std::ptrdiff_t>(axis), 0);
+    if (batched) sizes.insert(sizes.begin(), call.tensor(call.input_count() - 1).sizes().at(0));
     results[i] = Tensor(types[output].type, std::move(sizes));
   }
 }

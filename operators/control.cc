@@ -80,13 +80,29 @@ std::int64_t common_length(const std::vector<ScanInput>& inputs) {
   return inputs[0].tensor.sizes()[inputs[0].axis];
 }
 
-// Before opset 9 there is a batch axis first, and each batch has a length of its own.
+// With zeros or empty strings behind it, up to this many entries of the first axis.
+Tensor padded(const Tensor& tensor, std::int64_t entries) {
+  Sizes sizes = tensor.sizes();
+  sizes[0] = entries;
+  if (tensor.type() == DataType::kString) {
+    std::vector<std::string> strings(tensor.strings().begin(), tensor.strings().end());
+    strings.resize(static_cast<std::size_t>(element_count(sizes)));
+    return Tensor::from_strings(sizes, std::move(strings));
+  }
+  Tensor result(tensor.type(), sizes);
+  const std::span<std::byte> to = result.mutable_bytes();
+  std::fill(std::copy(tensor.bytes().begin(), tensor.bytes().end(), to.begin()), to.end(), std::byte{0});
+  return result;
+}
+
+// Before opset 9 there is a batch axis first, and each batch has a length of its own: behind it are zeros.
 void run_batched_scan(Call& call) {
   const auto scanned = static_cast<std::size_t>(call.integer("num_scan_inputs", 1));
   const std::vector<std::int64_t> directions = call.integers("directions");
   const std::size_t count = call.input_count();
   if (scanned == 0 || scanned + 1 > count) throw Error(ErrorCode::kBadInput, "num_scan_inputs is wrong");
   std::vector<std::vector<Tensor>> results;
+  std::vector<std::int64_t> without_steps;  // batches
   const Sizes& sizes = call.tensor(count - 1).sizes();
   if (sizes.size() < 2) throw Error(ErrorCode::kBadInput, "a scanned input has no batch and sequence axes");
   for (std::int64_t b = 0; b < sizes[0]; ++b) {
@@ -107,9 +123,19 @@ void run_batched_scan(Call& call) {
     const std::int64_t length = call.has_input(0) ? lengths[static_cast<std::size_t>(b)] : whole;
     if (length < 0 || length > whole) throw Error(ErrorCode::kBadInput, "a sequence's length is wrong");
     const std::vector<Datum> one = scan(call, std::move(states), inputs, length, {}, {});
-    results.resize(one.size());
-    for (std::size_t i = 0; i < one.size(); ++i) results[i].push_back(one[i].tensor());
+    results.resize(std::max(results.size(), one.size()));
+    for (std::size_t i = 0; i < one.size(); ++i)
+      results[i].push_back(i + 1 + scanned < count ? one[i].tensor() : padded(one[i].tensor(), whole));
+    if (length == 0) without_steps.push_back(b);
   }
+  // What has no steps is all zeros, where another batch says of which sizes.
+  for (std::size_t i = count - scanned - 1; i < results.size(); ++i)
+    for (const std::int64_t b : without_steps) {
+      if (results[i].empty()) break;
+      Sizes shape = results[i][0].sizes();
+      shape[0] = 0;
+      results[i].insert(results[i].begin() + b, padded(Tensor(results[i][0].type(), shape), results[i][0].sizes()[0]));
+    }
   for (const auto& parts : results) call.give(stacked_or_none(parts, 0));
 }
 

@@ -335,6 +335,36 @@ class Loops(Case):
             numpy.testing.assert_array_equal(y, feeds[0]["x"])
             self.assertEqual((s.shape, s.dtype, t.shape, t.dtype), ((0, 2, 3), numpy.float32, (2, 0, 3), numpy.int64))
 
+    def test_scan_of_batches(self):
+        """Before opset 9: a batch axis first, and a length for each batch, behind which results are zeros."""
+        nodes, results = self.body(TensorProto.FLOAT)
+        nodes[0] = helper.make_node("Add", ["v", "e"], ["w"])
+        nodes.pop()
+        inputs = [value("v", TensorProto.FLOAT, [2, 3]), value("e", TensorProto.FLOAT, [2, 3])]
+        body = helper.make_graph(nodes, "body", inputs, results[:2])
+        inputs = [value("x", TensorProto.FLOAT, ["b", 2, 3]), value("z", TensorProto.FLOAT, ["b", "n", 2, 3])]
+        outputs = [helper.make_empty_tensor_value_info(n) for n in "ys"]
+        whole = model_of([helper.make_node("Scan", ["", "x", "z"], ["y", "s"], body=body, num_scan_inputs=1)], inputs, outputs, opset=8)
+        scan = helper.make_node("Scan", ["lengths", "x", "z"], ["y", "s"], body=body, num_scan_inputs=1)
+        cut = model_of([scan], [value("lengths", TensorProto.INT64, ["b"]), *inputs], outputs, opset=8)
+        random = numpy.random.default_rng(0)
+        for lengths, steps in (((3, 3), 3), ((0, 0), 0), ((1, 3), 3), ((4, 2), 5), ((0, 2), 3)):
+            shapes = {"x": (2, 2, 3), "z": (2, steps, 2, 3)}
+            feeds = {name: random.normal(size=shape).astype(numpy.float32) for name, shape in shapes.items()}
+            if steps > 0:  # ONNX Runtime leaves the state unwritten where there are none, and takes no length of 0
+                self.check(whole, feeds)
+            if 0 not in lengths:
+                self.check(cut, {"lengths": numpy.array(lengths), **feeds})
+            for device in ("reference", "cpu"):
+                given = {"lengths": numpy.array(lengths), **feeds}
+                y, s = rewright.InferenceSession(cut.SerializeToString(), device=device).run(None, given)
+                self.assertEqual(s.shape, (2, steps, 2, 3))
+                sums = feeds["x"][:, None] + numpy.cumsum(feeds["z"], axis=1)
+                for b, length in enumerate(lengths):
+                    numpy.testing.assert_allclose(y[b], sums[b, length - 1] if length else feeds["x"][b], 1e-5)
+                    numpy.testing.assert_allclose(s[b, :length], sums[b, :length], 1e-5)
+                    self.assertFalse(s[b, length:].any())
+
 
 @unittest.skipIf(onnxruntime is None, "ONNX Runtime is not installed")
 class EmptyWeights(Case):
