@@ -90,9 +90,9 @@ def speed(theirs, ours, feeds):
     return statistics.median(ratios)
 
 
-def differing_output(names, expected, actual, numbers):
+def differing_output(names, expected, actual, numbers, of_largest=False):
     for name, a, b in zip(names, expected, actual):
-        found = compare.difference(a, b, numbers)
+        found = compare.difference(a, b, numbers, of_largest)
         if found:
             return f"{name}: {found}"
     return None
@@ -128,7 +128,8 @@ def judged(path, all_feeds, all_actual, names):
     for judge, make in judges.items():
         try:
             session_of_judge = make()
-            differing = (differing_output(names, session_of_judge.run(None, feeds), actual, True) for feeds, actual in zip(all_feeds, all_actual))
+            # Deep networks may carry roundings of small elements further than single operators do.
+            differing = (differing_output(names, session_of_judge.run(None, f), actual, True, of_largest=True) for f, actual in zip(all_feeds, all_actual))
             if not any(differing):
                 return judge
         except Exception:  # the reference does not know all operators and types
