@@ -3,7 +3,6 @@
 #include <Highs.h>
 #include <google/protobuf/stubs/common.h>
 #include <graphviz/gvc.h>
-#include <hwy/highway.h>
 #include <openjpeg.h>
 #include <openssl/crypto.h>
 #include <png.h>
@@ -64,7 +63,6 @@ std::string library_versions() {
   std::string text = "ONNX " + onnx_version();
   text += "\nProtobuf " + google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION);
   text += "\n" + cpu_library_versions();
-  text += "\nHighway " + dotted({HWY_MAJOR, HWY_MINOR, HWY_PATCH});
   text += "\nSLEEF " + dotted({SLEEF_VERSION_MAJOR, SLEEF_VERSION_MINOR, SLEEF_VERSION_PATCHLEVEL});
   text += "\nHiGHS " + std::string(highsVersion());
   text += "\nZ3 " + z3_version();

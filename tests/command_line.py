@@ -151,6 +151,15 @@ class CommandLine(ProgramTest):
         self.assertEqual(conv["nodes"], 2)
         self.assertEqual(conv["flops"], 2 * 8 * 16 * 16 * 4 * (9 + 1))
 
+    def test_show_has_the_sizes_of_the_model_and_those_assumed(self):
+        self.write_text("open.onnx", "(float[batch, n] x) => (float[batch, n] y) { y = Neg(x) }")
+        facts = self.report("show", self.path("open.onnx"))
+        self.assertEqual((facts["inputs"][0]["shape"], facts["outputs"][0]["shape"]), (["batch", "n"], ["batch", "n"]))
+        self.assertEqual(facts["flops"], facts["sizes"]["batch"] * facts["sizes"]["n"])
+        facts = self.report("show", self.path("open.onnx"), "--shape", "x=2x5")
+        self.assertEqual((facts["sizes"], facts["flops"], facts["inputs"][0]["shape"]), ({"batch": 2, "n": 5}, 10, ["batch", "n"]))
+        self.assertIn("with    batch = 2, n = 5", self.run_program("show", self.path("open.onnx"), "--shape", "x=2x5").stdout)
+
     def test_unknown_operators_are_kept_and_named(self):
         model = branches()
         model.graph.node[-1].op_type, model.graph.node[-1].domain, model.graph.node[-1].name = "Sparkle", "com.example", "vendor"

@@ -51,7 +51,6 @@ FOUND = {
     "CLI11": "CLI11",
     "D3_SCRIPT": "D3",
     "Graphviz": "Graphviz",
-    "Highway": "Highway",
     "ONNX": "ONNX",
     "OpenBLAS": "OpenBLAS",
     "OpenJPEG": "OpenJPEG",

@@ -97,7 +97,8 @@ int show_unsupported(const Options& options, const Graph& graph) {
 }
 
 int show_model(const Options& options) {
-  Graph graph = import_onnx(options.file);
+  const Graph model = import_onnx(options.file);
+  Graph graph = model;
   const std::map<std::string, std::int64_t> sizes = symbol_sizes(graph, parse_shapes(options.shapes));
   if (!sizes.empty())
     graph = with_sizes(graph, [&](const Atom& atom) -> std::optional<Index> {
@@ -108,14 +109,17 @@ int show_model(const Options& options) {
   std::ostringstream text;
   nlohmann::json inputs = nlohmann::json::array(), outputs = nlohmann::json::array(), operators = nlohmann::json::array();
   text << options.file << "\n";
-  for (const ValueId id : graph.inputs()) {
-    text << "  input   " << graph.value(id).name << "  " << to_string(graph.value(id).type) << "\n";
-    inputs.push_back(tensor_json(graph.value(id).name, graph.value(id).type));
+  // As the model has them, and beside them what its open sizes are taken to be in all that follows.
+  for (const ValueId id : model.inputs()) {
+    text << "  input   " << model.value(id).name << "  " << to_string(model.value(id).type) << "\n";
+    inputs.push_back(tensor_json(model.value(id).name, model.value(id).type));
   }
-  for (const GraphOutput& o : graph.outputs()) {
+  for (const GraphOutput& o : model.outputs()) {
     text << "  output  " << o.name << "  " << (o.shape_known ? to_string(o.type) : "of unknown shape") << "\n";
     outputs.push_back(tensor_json(o.name, o.type));
   }
+  for (const auto& [name, size] : sizes) text << (name == sizes.begin()->first ? "  with    " : ", ") << name << " = " << size;
+  if (!sizes.empty()) text << "\n";
   std::int64_t parameters = 0;
   for (ValueId id = 0; id < graph.value_count(); ++id)
     if (graph.is_constant(id)) parameters += graph.value(id).constant.size();
@@ -139,6 +143,7 @@ int show_model(const Options& options) {
   nlohmann::json report = {{"model", options.file},
                            {"inputs", inputs},
                            {"outputs", outputs},
+                           {"sizes", sizes},
                            {"nodes", graph.nodes().size()},
                            {"parameters", parameters},
                            {"operators", operators},
