@@ -25,6 +25,8 @@
 #include "rewright_c.h"
 
 namespace rewright {
+// The library has types of some of these names inside: those of programs are others for the linker.
+inline namespace v0 {
 
 // A failure: what() is what went wrong; where (a file, a node, an input) and what to do about it may be empty.
 class Failure : public std::runtime_error {
@@ -605,4 +607,5 @@ class Binding {
   std::unique_ptr<rewright_binding, Free> binding_;
 };
 
+}  // namespace v0
 }  // namespace rewright

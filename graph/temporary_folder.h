@@ -1,17 +1,27 @@
-// A folder for the files of one test.
+// A folder for files that nobody needs later.
 #pragma once
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <string>
 
+#include "operators/error.h"
+
 namespace rewright {
 
+// Only this user can read it; it is removed with the object, and what is in it. Throws Error(kMissing) where none can be made.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "rewright.XXXXXX").string();
-    path_ = ::mkdtemp(name.data());
+    std::error_code error;
+    std::filesystem::path base = std::filesystem::temp_directory_path(error);
+    if (error) base = "/tmp";
+    std::string name = (base / "rewright-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr)
+      throw Error(ErrorCode::kMissing, std::string("cannot make a temporary folder: ") + std::strerror(errno), base.string());
+    path_ = name;
   }
   ~TemporaryFolder() {
     std::error_code ignored;

@@ -24,8 +24,8 @@ namespace {
 constexpr ValueId kAbsent = kNoGradient;  // a value that is absent
 
 // A step's arithmetic.
-struct CellFormulas : Step {
-  explicit CellFormulas(const Step& step) : Step(step) {}
+struct CellFormulas : CellStep {
+  explicit CellFormulas(const CellStep& step) : CellStep(step) {}
   ValueId sum(ValueId a, ValueId b) const { return graph.add("Add", {a, b}); }
   ValueId product(ValueId a, ValueId b) const { return graph.add("Mul", {a, b}); }
   ValueId complement(ValueId a) const { return graph.add("Sub", {graph.scalar(graph.type_of(a).type, 1), a}); }
@@ -113,15 +113,15 @@ RecurrentKind recurrent_kind(const OnnxAttributes& node) {
   };
   constexpr std::size_t kInitialH = 5, kInitialC = 6;
   if (node.type() == "RNN")
-    return kind(1, {kInitialH}, false, {"Tanh"}, [](const Step& s) { return rnn_step(CellFormulas(s)); });
+    return kind(1, {kInitialH}, false, {"Tanh"}, [](const CellStep& s) { return rnn_step(CellFormulas(s)); });
   if (node.type() == "GRU") {
     const bool after = node.integer("linear_before_reset", 0) != 0;
     return kind(3, {kInitialH}, after, {"Sigmoid", "Tanh"},
-                [after](const Step& s) { return gru_step(CellFormulas(s), after); });
+                [after](const CellStep& s) { return gru_step(CellFormulas(s), after); });
   }
   const bool couples = node.integer("input_forget", 0) != 0;
   return kind(4, {kInitialH, kInitialC}, false, {"Sigmoid", "Tanh", "Tanh"},
-              [couples](const Step& s) { return lstm_step(CellFormulas(s), couples); });
+              [couples](const CellStep& s) { return lstm_step(CellFormulas(s), couples); });
 }
 
 }  // namespace rewright

@@ -22,7 +22,7 @@ struct Activation {
 ValueId activated(GraphBuilder& graph, const Activation& f, ValueId x);
 
 // One step of one direction, being described.
-struct Step {
+struct CellStep {
   GraphBuilder& graph;
   std::span<const Activation> activations;
   std::optional<double> clip;
@@ -35,7 +35,7 @@ struct Step {
   ValueId peepholes;            // [3 * hidden]; kNoGradient: zero
 };
 // Returns the next states.
-using Cell = std::function<std::vector<ValueId>(const Step&)>;
+using Cell = std::function<std::vector<ValueId>(const CellStep&)>;
 
 // RNN, GRU or LSTM as a node says it: what one step is, and what there is of the operands.
 struct RecurrentKind {

@@ -93,8 +93,8 @@ TEST_CASE("certificates whose bodies are not there, or are nested beyond reason,
   other.steps[0].bodies[0].steps.pop_back();
   CHECK_THROWS_AS(replayed(other), Error);
   for (int depth = 0; depth < 200; ++depth) {
-    Step outer;
-    outer.kind = Step::Kind::kBodies;
+    CertificateStep outer;
+    outer.kind = CertificateStep::Kind::kBodies;
     outer.bodies.push_back({0, "body", "", other.steps});
     other.steps = {outer};
   }

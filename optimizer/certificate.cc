@@ -42,7 +42,7 @@ void require(const Rewrite& rewrite, const RuleIndex& index, std::size_t number)
     throw misfit(number, "rule " + rewrite.rule + " is not the one that was applied");
 }
 
-Graph rewrite_region(Graph graph, const Step& step, std::size_t number, const RuleIndex& index) {
+Graph rewrite_region(Graph graph, const CertificateStep& step, std::size_t number, const RuleIndex& index) {
   Matcher matcher(index);
   for (const Rewrite& rewrite : step.rewrites) {
     const std::uint32_t rule = *index.find(rewrite.rule);
@@ -55,20 +55,20 @@ Graph rewrite_region(Graph graph, const Step& step, std::size_t number, const Ru
   return graph;
 }
 
-Graph saturate_region(const Graph& graph, Step step, std::size_t number, const RuleIndex& index) {
+Graph saturate_region(const Graph& graph, CertificateStep step, std::size_t number, const RuleIndex& index) {
   std::optional<Graph> chosen = apply_step(graph, index, step);
   if (!chosen) throw misfit(number, "the rewrites do not fit, or do not give what was chosen");
   return std::move(*chosen);
 }
 
-Graph replay_rewrites(const Graph& graph, const Step& step, std::size_t number, const RuleIndex& index) {
+Graph replay_rewrites(const Graph& graph, const CertificateStep& step, std::size_t number, const RuleIndex& index) {
   for (std::size_t i = 0; i < step.region.size(); ++i)
     if (step.region[i] >= graph.nodes().size() || (i > 0 && step.region[i] <= step.region[i - 1]))
       throw misfit(number, "the region's nodes are not in the graph");
   for (const Rewrite& rewrite : step.rewrites) require(rewrite, index, number);
   const Region region = extract(graph, step.region);
-  const Graph rewritten = step.kind == Step::Kind::kSaturate ? saturate_region(region.graph, step, number, index)
-                                                             : rewrite_region(region.graph, step, number, index);
+  const Graph rewritten = step.kind == CertificateStep::Kind::kSaturate ? saturate_region(region.graph, step, number, index)
+                                                                        : rewrite_region(region.graph, step, number, index);
   std::optional<Graph> whole = splice(graph, region, rewritten);
   if (!whole) throw misfit(number, "the region cannot be put back");
   return std::move(*whole);
@@ -88,45 +88,45 @@ Rewrite rewrite_from(const json& value) {
           value.at("names").get<std::vector<std::string>>()};
 }
 
-std::vector<Step> steps_from(const json& list, int depth);
+std::vector<CertificateStep> steps_from(const json& list, int depth);
 
-Step step_from(const json& value, int depth) {
+CertificateStep step_from(const json& value, int depth) {
   constexpr int kDeepest = 100;  // more than Protobuf reads
   if (depth > kDeepest) throw Error(ErrorCode::kBadInput, "bodies are nested too deep");
-  Step step;
+  CertificateStep step;
   if (value.contains("bodies")) {
-    step.kind = Step::Kind::kBodies;
+    step.kind = CertificateStep::Kind::kBodies;
     for (const json& body : value.at("bodies"))
       step.bodies.push_back({body.at("value").get<ValueId>(), body.at("attribute").get<std::string>(),
                              body.at("node").get<std::string>(), steps_from(body.at("steps"), depth + 1)});
   } else if (value.contains("fold")) {
-    step.kind = Step::Kind::kFold;
+    step.kind = CertificateStep::Kind::kFold;
     step.folded = value.at("fold").get<std::vector<ValueId>>();
   } else {
     step.region = value.at("region").get<std::vector<std::uint32_t>>();
     for (const json& rewrite : value.at("rewrites")) step.rewrites.push_back(rewrite_from(rewrite));
     if (value.contains("chosen")) {
-      step.kind = Step::Kind::kSaturate;
+      step.kind = CertificateStep::Kind::kSaturate;
       step.chosen = value.at("chosen").get<std::vector<std::uint32_t>>();
     }
   }
   return step;
 }
 
-std::vector<Step> steps_from(const json& list, int depth) {
-  std::vector<Step> steps;
+std::vector<CertificateStep> steps_from(const json& list, int depth) {
+  std::vector<CertificateStep> steps;
   for (const json& step : list) steps.push_back(step_from(step, depth));
   return steps;
 }
 
-json to_value(const std::vector<Step>& steps) {
+json to_value(const std::vector<CertificateStep>& steps) {
   json list = json::array();
-  for (const Step& step : steps) {
-    if (step.kind == Step::Kind::kFold) {
+  for (const CertificateStep& step : steps) {
+    if (step.kind == CertificateStep::Kind::kFold) {
       list.push_back({{"fold", step.folded}});
       continue;
     }
-    if (step.kind == Step::Kind::kBodies) {
+    if (step.kind == CertificateStep::Kind::kBodies) {
       json bodies = json::array();
       for (const BodySteps& body : step.bodies)
         bodies.push_back(
@@ -137,17 +137,18 @@ json to_value(const std::vector<Step>& steps) {
     json rewrites = json::array();
     for (const Rewrite& rewrite : step.rewrites) rewrites.push_back(to_value(rewrite));
     list.push_back({{"region", step.region}, {"rewrites", rewrites}});
-    if (step.kind == Step::Kind::kSaturate) list.back()["chosen"] = step.chosen;
+    if (step.kind == CertificateStep::Kind::kSaturate) list.back()["chosen"] = step.chosen;
   }
   return list;
 }
 
-using AfterStep = std::function<void(const Step&, const Graph&)>;
+using AfterStep = std::function<void(const CertificateStep&, const Graph&)>;
 
-Graph replay_steps(Graph graph, const std::vector<Step>& steps, const RuleIndex& index, Evaluator& evaluator,
+Graph replay_steps(Graph graph, const std::vector<CertificateStep>& steps, const RuleIndex& index, Evaluator& evaluator,
                    const AfterStep& after_step);
 
-Graph replay_bodies(const Graph& graph, const Step& step, std::size_t number, const RuleIndex& index, Evaluator& evaluator) {
+Graph replay_bodies(const Graph& graph, const CertificateStep& step, std::size_t number, const RuleIndex& index,
+                    Evaluator& evaluator) {
   const std::vector<std::int32_t> producers = graph.producers();
   const OuterNames names = outer_names(graph);
   std::map<std::size_t, Node> changed;
@@ -163,13 +164,13 @@ Graph replay_bodies(const Graph& graph, const Step& step, std::size_t number, co
   return with_nodes(graph, changed);
 }
 
-Graph replay_steps(Graph graph, const std::vector<Step>& steps, const RuleIndex& index, Evaluator& evaluator,
+Graph replay_steps(Graph graph, const std::vector<CertificateStep>& steps, const RuleIndex& index, Evaluator& evaluator,
                    const AfterStep& after_step) {
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    const Step& step = steps[i];
-    graph = step.kind == Step::Kind::kFold     ? fold(graph, step.folded, evaluator)
-            : step.kind == Step::Kind::kBodies ? replay_bodies(graph, step, i, index, evaluator)
-                                               : replay_rewrites(graph, step, i, index);
+    const CertificateStep& step = steps[i];
+    graph = step.kind == CertificateStep::Kind::kFold     ? fold(graph, step.folded, evaluator)
+            : step.kind == CertificateStep::Kind::kBodies ? replay_bodies(graph, step, i, index, evaluator)
+                                                          : replay_rewrites(graph, step, i, index);
     if (after_step) after_step(step, graph);
   }
   return graph;
@@ -177,9 +178,9 @@ Graph replay_steps(Graph graph, const std::vector<Step>& steps, const RuleIndex&
 
 }  // namespace
 
-std::vector<Rewrite> rewrites_of(const std::vector<Step>& steps) {
+std::vector<Rewrite> rewrites_of(const std::vector<CertificateStep>& steps) {
   std::vector<Rewrite> all;
-  for (const Step& step : steps) {
+  for (const CertificateStep& step : steps) {
     all.insert(all.end(), step.rewrites.begin(), step.rewrites.end());
     for (const BodySteps& body : step.bodies)
       for (Rewrite& rewrite : rewrites_of(body.steps)) all.push_back(std::move(rewrite));
@@ -187,7 +188,7 @@ std::vector<Rewrite> rewrites_of(const std::vector<Step>& steps) {
   return all;
 }
 
-Graph after_steps(Graph graph, const std::vector<Step>& steps, const RuleIndex& index, Evaluator& evaluator) {
+Graph after_steps(Graph graph, const std::vector<CertificateStep>& steps, const RuleIndex& index, Evaluator& evaluator) {
   return replay_steps(std::move(graph), steps, index, evaluator, {});
 }
 
@@ -222,7 +223,7 @@ Certificate parse_certificate(std::string_view text, const std::string& file) {
 }
 
 Graph replay(const Graph& graph, const Certificate& certificate, const std::vector<Rule>& rules, Evaluator& evaluator,
-             const std::function<void(const Step&, const Graph&)>& after_step) {
+             const std::function<void(const CertificateStep&, const Graph&)>& after_step) {
   if (graph.hash() != certificate.before) throw Error(ErrorCode::kBadInput, "the certificate was made for another model");
   const RuleIndex index(rules, certificate.match);
   Graph result = graph;

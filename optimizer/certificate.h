@@ -30,7 +30,7 @@ struct Rewrite {
 // when the step begins: importing the same file gives the same numbers, and so does every step.
 struct BodySteps;
 
-struct Step {
+struct CertificateStep {
   enum class Kind { kRewrite, kSaturate, kFold, kBodies };
   Kind kind = Kind::kRewrite;
   std::vector<std::uint32_t> region;  // kRewrite, kSaturate
@@ -45,16 +45,16 @@ struct BodySteps {
   ValueId result = kNoValue;  // of the node
   std::string attribute;
   std::string name;  // of the node, for people
-  std::vector<Step> steps;
+  std::vector<CertificateStep> steps;
 };
 
 // All rewrites of the steps, those inside of bodies as well, in order.
-std::vector<Rewrite> rewrites_of(const std::vector<Step>& steps);
+std::vector<Rewrite> rewrites_of(const std::vector<CertificateStep>& steps);
 
 struct Certificate {
   std::uint64_t before = 0, after = 0;  // Graph::hash() of the two graphs
   MatchOptions match;
-  std::vector<Step> steps;
+  std::vector<CertificateStep> steps;
 };
 
 // JSON. parse_certificate throws Error(kBadInput) naming `name`; a certificate is refused whole.
@@ -66,9 +66,9 @@ Certificate parse_certificate(std::string_view text, const std::string& name);
 // that was used: then the exported bytes are equal, too.
 // `after_step` is told the graph after each step.
 Graph replay(const Graph& graph, const Certificate& certificate, const std::vector<Rule>& rules, Evaluator& evaluator,
-             const std::function<void(const Step&, const Graph&)>& after_step = {});
+             const std::function<void(const CertificateStep&, const Graph&)>& after_step = {});
 
 // A graph after steps that begin at it; names no certificate, so nothing is compared. Throws Error(kBadInput) as replay().
-Graph after_steps(Graph graph, const std::vector<Step>& steps, const RuleIndex& index, Evaluator& evaluator);
+Graph after_steps(Graph graph, const std::vector<CertificateStep>& steps, const RuleIndex& index, Evaluator& evaluator);
 
 }  // namespace rewright

@@ -16,19 +16,19 @@ namespace {
 constexpr std::size_t kMostMatches = 64;  // of a rule, that are looked at each by itself
 
 // The step as far as its first `count` parts: rewrites, constants or bodies. What saturation chose is one part.
-Step cut_short(const Step& step, std::size_t count) {
-  Step cut = step;
-  if (step.kind == Step::Kind::kRewrite) cut.rewrites.resize(count);
-  if (step.kind == Step::Kind::kFold && !step.folded.empty()) cut.folded.resize(count);
-  if (step.kind == Step::Kind::kBodies) cut.bodies.resize(count);
+CertificateStep cut_short(const CertificateStep& step, std::size_t count) {
+  CertificateStep cut = step;
+  if (step.kind == CertificateStep::Kind::kRewrite) cut.rewrites.resize(count);
+  if (step.kind == CertificateStep::Kind::kFold && !step.folded.empty()) cut.folded.resize(count);
+  if (step.kind == CertificateStep::Kind::kBodies) cut.bodies.resize(count);
   return cut;
 }
 
-std::size_t part_count(const Step& step) {
-  const std::size_t count = step.kind == Step::Kind::kRewrite  ? step.rewrites.size()
-                            : step.kind == Step::Kind::kFold   ? step.folded.size()
-                            : step.kind == Step::Kind::kBodies ? step.bodies.size()
-                                                               : 1;
+std::size_t part_count(const CertificateStep& step) {
+  const std::size_t count = step.kind == CertificateStep::Kind::kRewrite  ? step.rewrites.size()
+                            : step.kind == CertificateStep::Kind::kFold   ? step.folded.size()
+                            : step.kind == CertificateStep::Kind::kBodies ? step.bodies.size()
+                                                                          : 1;
   return std::max<std::size_t>(count, 1);
 }
 
@@ -54,7 +54,7 @@ bool varies(const Node& node, const std::vector<bool>& constant) {
 
 class FaultFinder {
  public:
-  FaultFinder(const Graph& given, const std::vector<Step>& steps, const RuleIndex& index, Evaluator& evaluator,
+  FaultFinder(const Graph& given, const std::vector<CertificateStep>& steps, const RuleIndex& index, Evaluator& evaluator,
               const FaultCheck& check)
       : steps_(steps), index_(index), evaluator_(evaluator), check_(check) {
     starts_.emplace(0, given);
@@ -74,10 +74,10 @@ class FaultFinder {
     fault.step = step + 1;
     const Graph before = part == 1 ? before_step(step) : after(bad - 1), next = after(bad);
     switch (steps_[step].kind) {
-      case Step::Kind::kFold:
+      case CertificateStep::Kind::kFold:
         describe_folding(before, step, part, fault);
         break;
-      case Step::Kind::kBodies:
+      case CertificateStep::Kind::kBodies:
         describe_body(steps_[step].bodies[part - 1], fault);
         break;
       default:
@@ -162,7 +162,7 @@ class FaultFinder {
   void describe_rule(const Graph& before, const Graph& next, std::size_t step, std::size_t part, Fault& fault) {
     const std::vector<Rewrite>& rewrites = steps_[step].rewrites;
     std::set<std::string> names;
-    if (steps_[step].kind == Step::Kind::kRewrite) {
+    if (steps_[step].kind == CertificateStep::Kind::kRewrite) {
       names.insert(rewrites.at(part - 1).rule);
       fault.where = rewrites[part - 1].names;
     } else {
@@ -222,7 +222,7 @@ class FaultFinder {
     if (!names.empty()) fault.where = std::move(names);
   }
 
-  const std::vector<Step>& steps_;
+  const std::vector<CertificateStep>& steps_;
   const RuleIndex& index_;
   Evaluator& evaluator_;
   const FaultCheck& check_;
@@ -271,7 +271,7 @@ std::string to_string(const Fault& fault) {
   return text;
 }
 
-Fault find_fault(const Graph& given, const std::vector<Step>& steps, const RuleIndex& index, Evaluator& evaluator,
+Fault find_fault(const Graph& given, const std::vector<CertificateStep>& steps, const RuleIndex& index, Evaluator& evaluator,
                  const FaultCheck& check) {
   return FaultFinder(given, steps, index, evaluator, check).run();
 }

@@ -36,7 +36,7 @@ struct FaultCheck {
 
 // Bisects steps that end in a graph which does not agree with `given`: the first one, and of it the first rewrite or constant,
 // after which graphs no longer do. `given` is tidy, as the steps begin.
-Fault find_fault(const Graph& given, const std::vector<Step>& steps, const RuleIndex& index, Evaluator& evaluator,
+Fault find_fault(const Graph& given, const std::vector<CertificateStep>& steps, const RuleIndex& index, Evaluator& evaluator,
                  const FaultCheck& check);
 
 }  // namespace rewright

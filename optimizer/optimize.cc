@@ -58,7 +58,7 @@ std::size_t peak_bytes() {
 
 struct Candidate {
   Graph graph;
-  std::vector<Step> steps;
+  std::vector<CertificateStep> steps;
 };
 
 // Nodes, and the constants that something reads.
@@ -205,8 +205,8 @@ class Optimizer {
   // Folds what can be folded and appends the step.
   void fold_into(Candidate& candidate) {
     if (options_.for_training) return;
-    Step step;
-    step.kind = Step::Kind::kFold;
+    CertificateStep step;
+    step.kind = CertificateStep::Kind::kFold;
     step.folded = foldable(candidate.graph, options_.fold);
     std::erase_if(step.folded, [&](ValueId id) { return unfolded_.contains(id); });
     if (step.folded.empty()) return;
@@ -216,8 +216,8 @@ class Optimizer {
 
   // Graphs inside of nodes are rewritten each by itself, with the graphs inside of their nodes first.
   void rewrite_bodies(Candidate& candidate, const SearchOptions& search_options) {
-    Step step;
-    step.kind = Step::Kind::kBodies;
+    CertificateStep step;
+    step.kind = CertificateStep::Kind::kBodies;
     std::map<std::size_t, Node> changed;
     std::vector<std::pair<std::size_t, std::string>> places;
     for (std::size_t n = 0; n < candidate.graph.nodes().size(); ++n)
@@ -297,7 +297,7 @@ class Optimizer {
     Candidate folded{original_, {}};
     folded.graph.tidy();
     if (size_of(folded.graph) != size_of(original_)) {
-      folded.steps.emplace_back().kind = Step::Kind::kFold;  // of nothing: the graph is tidied
+      folded.steps.emplace_back().kind = CertificateStep::Kind::kFold;  // of nothing: the graph is tidied
       tidied_ = folded;
     }
     SearchOptions inside = search_options;  // of bodies: at most half of the time
@@ -316,7 +316,7 @@ class Optimizer {
     SearchResult found = search(folded.graph, index_, costs_, search_options);
 
     std::vector<Candidate> candidates;
-    const auto add = [&](const Graph& graph, const std::vector<Step>& steps) {
+    const auto add = [&](const Graph& graph, const std::vector<CertificateStep>& steps) {
       Candidate candidate{graph, folded.steps};
       candidate.steps.insert(candidate.steps.end(), steps.begin(), steps.end());
       if (fold_found_) fold_into(candidate);

@@ -349,11 +349,11 @@ TEST_CASE("certificates that do not fit are refused") {
   fewer.erase(fewer.begin() + 1);
   CHECK_THROWS_WITH(replay(graph, result.certificate, fewer, *evaluator), Catch::Contains("is not in the rules"));
   Certificate broken = result.certificate;
-  for (Step& step : broken.steps)
+  for (CertificateStep& step : broken.steps)
     if (!step.rewrites.empty()) step.rewrites[0].where[0] = 1000000;
   CHECK_THROWS_WITH(replay(graph, broken, testing::rules(), *evaluator), Catch::Contains("does not fit"));
   broken = result.certificate;
-  for (Step& step : broken.steps)
+  for (CertificateStep& step : broken.steps)
     if (!step.region.empty()) step.region.back() = 1000000;
   CHECK_THROWS_WITH(replay(graph, broken, testing::rules(), *evaluator), Catch::Contains("not in the graph"));
   CHECK_THROWS_WITH(parse_certificate("{}", "c.json"), Catch::Contains("c.json"));

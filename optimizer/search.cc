@@ -28,7 +28,7 @@ constexpr std::size_t kWays = 2;
 
 // What was found in a region's graph.
 struct Finding {
-  Step step;  // without rewrites: nothing
+  CertificateStep step;  // without rewrites: nothing
   std::size_t graphs = 0, e_nodes = 0;
   std::int64_t iterations = 0;  // of the simplex method
   StopReason saturation = StopReason::kSaturated;
@@ -138,7 +138,7 @@ class Search {
   }
 
   using Positions = std::vector<std::uint32_t>;
-  std::unordered_map<std::uint64_t, Step>& found(Way way) { return found_[static_cast<std::size_t>(way)]; }
+  std::unordered_map<std::uint64_t, CertificateStep>& found(Way way) { return found_[static_cast<std::size_t>(way)]; }
 
   // Regions are worked on from the back to the front: what comes before one keeps its place in the graph when it is replaced.
   // Nodes are found again by their address, since positions change.
@@ -253,7 +253,7 @@ class Search {
     return finding;
   }
 
-  const Step& note(Way way, std::uint64_t structure, Finding finding) {
+  const CertificateStep& note(Way way, std::uint64_t structure, Finding finding) {
     result_.graphs_explored += finding.graphs;
     result_.e_nodes = std::max(result_.e_nodes, finding.e_nodes);
     iterations_left_ -= std::min(iterations_left_, finding.iterations);
@@ -284,7 +284,7 @@ class Search {
       // Its costs have to be measured; or what comes after it has changed; or it has other weights than its like, where that
       // matters.
       if (phase_.reached()) continue;
-      const Step& step = note(way, structure, find(way, region.graph, costs_, phase_));
+      const CertificateStep& step = note(way, structure, find(way, region.graph, costs_, phase_));
       if (!step.rewrites.empty()) consider(region, step, best);
       costs_.clear();
     }
@@ -297,8 +297,8 @@ class Search {
   }
 
   // The region's graph after a step; the step's names become those of this region.
-  std::optional<Graph> after(const Graph& start, Step& step) {
-    if (step.kind == Step::Kind::kSaturate) return apply_step(start, rules_, step);
+  std::optional<Graph> after(const Graph& start, CertificateStep& step) {
+    if (step.kind == CertificateStep::Kind::kSaturate) return apply_step(start, rules_, step);
     Graph graph = start;
     Matcher matcher(rules_);
     for (Rewrite& rewrite : step.rewrites) {
@@ -318,12 +318,12 @@ class Search {
   struct Change {
     Graph graph;
     double cost = 0;
-    Step step;
+    CertificateStep step;
   };
 
   // Puts back what a step makes of a region, if that makes the graph cheaper than it is, and than what is the best yet. False
   // if the step does not fit there.
-  bool consider(const Region& region, Step step, std::optional<Change>& best) {
+  bool consider(const Region& region, CertificateStep step, std::optional<Change>& best) {
     const std::optional<Graph> graph = after(region.graph, step);
     if (!graph) return false;
     std::optional<Graph> whole = splice(result_.graph, region, *graph);
@@ -338,7 +338,7 @@ class Search {
   // A graph that `more` rewrites make of the present one.
   void note_front(const Graph& graph, std::size_t more) {
     FrontPoint point{costs_.quantities(MatchedGraph(graph, rules_.options().for_training)), graph.nodes().size(), more};
-    for (const Step& step : result_.steps) point.rewrites += step.rewrites.size();
+    for (const CertificateStep& step : result_.steps) point.rewrites += step.rewrites.size();
     const auto no_better = [](const FrontPoint& a, const FrontPoint& b) {
       return a.quantities.seconds >= b.quantities.seconds && a.quantities.peak_bytes >= b.quantities.peak_bytes;
     };
@@ -363,10 +363,10 @@ class Search {
   std::int64_t iterations_left_ = 0, iterations_ = 0;  // of the simplex method; for a region in the present pass
   SearchResult result_;
   std::optional<Milestone> last_;
-  std::unordered_map<const Node*, std::uint32_t> positions_;          // in the present graph
-  std::optional<RegionCutter> cutter_;                                // of the present graph
-  std::array<std::unordered_map<std::uint64_t, Step>, kWays> found_;  // by the structure of regions
-  std::vector<std::unique_ptr<CostModel>> forks_;                     // of each thread
+  std::unordered_map<const Node*, std::uint32_t> positions_;                     // in the present graph
+  std::optional<RegionCutter> cutter_;                                           // of the present graph
+  std::array<std::unordered_map<std::uint64_t, CertificateStep>, kWays> found_;  // by the structure of regions
+  std::vector<std::unique_ptr<CostModel>> forks_;                                // of each thread
 };
 
 }  // namespace

@@ -49,8 +49,8 @@ struct SearchOptions {
 // A graph on the way to the best one.
 struct Milestone {
   Graph graph;
-  std::vector<Step> steps;  // from the given graph to this one
-  double cost = 0;          // seconds
+  std::vector<CertificateStep> steps;  // from the given graph to this one
+  double cost = 0;                     // seconds
 };
 
 // What is predicted of a graph that was found on the way.
@@ -61,7 +61,7 @@ struct FrontPoint {
 
 struct SearchResult {
   Graph graph;
-  std::vector<Step> steps;  // from the given graph to this one
+  std::vector<CertificateStep> steps;  // from the given graph to this one
   double cost_before = 0, cost = 0;
   StopReason stop_reason = StopReason::kDone;
   std::size_t graphs_explored = 0;

@@ -110,7 +110,7 @@ bool WrittenCheck::parts_agree(const Graph& before, const Graph& after) {
   }
 }
 
-Fault WrittenCheck::find_difference(const Graph& found, const std::vector<Step>& steps, const RuleIndex& index,
+Fault WrittenCheck::find_difference(const Graph& found, const std::vector<CertificateStep>& steps, const RuleIndex& index,
                                     Evaluator& evaluator) {
   const auto same = [](const ResultComparison& result) { return result.verdict == ResultComparison::Verdict::kSame; };
   const bool when_written = same(results().compare(sized_(found)));

@@ -29,7 +29,8 @@ class WrittenCheck {
   ResultComparison::Verdict check(const Graph& found, CheckReport& report);
 
   // Which of the steps from the original to `found`, which differs, made the difference.
-  Fault find_difference(const Graph& found, const std::vector<Step>& steps, const RuleIndex& index, Evaluator& evaluator);
+  Fault find_difference(const Graph& found, const std::vector<CertificateStep>& steps, const RuleIndex& index,
+                        Evaluator& evaluator);
 
  private:
   std::vector<CheckExecutor> executors();

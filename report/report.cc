@@ -24,15 +24,15 @@ json drawn_with_costs(const Graph& graph, CostModel& costs, const Kept& kept) {
   return result;
 }
 
-std::string kind_of(const Step& step) {
+std::string kind_of(const CertificateStep& step) {
   switch (step.kind) {
-    case Step::Kind::kRewrite:
+    case CertificateStep::Kind::kRewrite:
       return "backtracking";
-    case Step::Kind::kSaturate:
+    case CertificateStep::Kind::kSaturate:
       return "saturation";
-    case Step::Kind::kFold:
+    case CertificateStep::Kind::kFold:
       return step.folded.empty() ? "tidied" : "constants evaluated";
-    case Step::Kind::kBodies:
+    case CertificateStep::Kind::kBodies:
       return "graphs inside of nodes";
   }
   return "";
@@ -46,18 +46,19 @@ json steps_of(const ReportSource& source, CostModel& costs, Evaluator& evaluator
     return costs.quantities(matched).seconds;
   };
   double before = predicted(source.before);
-  replay(source.before, source.result.certificate, source.rules, evaluator, [&](const Step& step, const Graph& graph) {
-    json rewrites = json::array();
-    for (const Rewrite& rewrite : rewrites_of({step}))
-      rewrites.push_back(json{{"rule", rewrite.rule}, {"where", rewrite.names}});
-    const double after = predicted(graph);
-    steps.push_back(json{{"kind", kind_of(step)},
-                         {"rewrites", rewrites},
-                         {"folded", step.folded.size()},
-                         {"nodes", graph.nodes().size()},
-                         {"gain_ms", (before - after) * 1e3}});
-    before = after;
-  });
+  replay(source.before, source.result.certificate, source.rules, evaluator,
+         [&](const CertificateStep& step, const Graph& graph) {
+           json rewrites = json::array();
+           for (const Rewrite& rewrite : rewrites_of({step}))
+             rewrites.push_back(json{{"rule", rewrite.rule}, {"where", rewrite.names}});
+           const double after = predicted(graph);
+           steps.push_back(json{{"kind", kind_of(step)},
+                                {"rewrites", rewrites},
+                                {"folded", step.folded.size()},
+                                {"nodes", graph.nodes().size()},
+                                {"gain_ms", (before - after) * 1e3}});
+           before = after;
+         });
   return steps;
 }
 

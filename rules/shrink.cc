@@ -32,7 +32,7 @@ class Shrinker {
       if (smaller_sizes()) progress = true;
       if (smaller_numbers()) progress = true;
     }
-    if (best_.difference.kind == Difference::Kind::kValue) simpler_inputs();
+    if (best_.difference.kind == SideDifference::Kind::kValue) simpler_inputs();
     return std::move(best_);
   }
 
@@ -77,7 +77,7 @@ class Shrinker {
     try {
       auto instance = instance_of(form);
       if (!instance) return false;
-      for (int number = 0; number < Difference::kKindsOfInputs; number += 2) {
+      for (int number = 0; number < SideDifference::kKindsOfInputs; number += 2) {
         auto difference = compare_sides(rule_, *instance, number, random_);
         if (!difference || !as_good(*difference)) continue;
         best_ = {std::move(*instance), std::move(*difference)};
@@ -89,7 +89,7 @@ class Shrinker {
     return false;
   }
 
-  bool as_good(const Difference& difference) const {
+  bool as_good(const SideDifference& difference) const {
     return difference.kind == best_.difference.kind && (difference.finite || !best_.difference.finite);
   }
 

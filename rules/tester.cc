@@ -96,7 +96,7 @@ std::string to_text(double value) {
   return text;
 }
 
-std::optional<Difference> compare_on(const Graph& source, const Graph& target, const std::vector<Tensor>& inputs) {
+std::optional<SideDifference> compare_on(const Graph& source, const Graph& target, const std::vector<Tensor>& inputs) {
   std::vector<Tensor> left, right;
   try {
     left = interpret(source, inputs);
@@ -106,7 +106,7 @@ std::optional<Difference> compare_on(const Graph& source, const Graph& target, c
   try {
     right = interpret(target, inputs);
   } catch (const Error& e) {
-    return Difference{Difference::Kind::kValue, std::string("the target has no value: ") + e.what(), inputs, false};
+    return SideDifference{SideDifference::Kind::kValue, std::string("the target has no value: ") + e.what(), inputs, false};
   }
   for (std::size_t i = 0; i < left.size(); ++i) {
     const auto a = left[i].reals(), b = right[i].reals();
@@ -114,40 +114,41 @@ std::optional<Difference> compare_on(const Graph& source, const Graph& target, c
     for (std::size_t e = 0; e < a.size(); ++e) {
       // Where the source is not finite it says nothing about the reals.
       if (!std::isfinite(a[e]) || std::fabs(a[e] - b[e]) <= tolerance * (1 + std::fabs(a[e]))) continue;
-      return Difference{Difference::Kind::kValue,
-                        "output " + std::to_string(i) + position(e, left[i].sizes()) + " is " + to_text(a[e]) +
-                            " in the source and " + to_text(b[e]) + " in the target",
-                        inputs, std::isfinite(b[e])};
+      return SideDifference{SideDifference::Kind::kValue,
+                            "output " + std::to_string(i) + position(e, left[i].sizes()) + " is " + to_text(a[e]) +
+                                " in the source and " + to_text(b[e]) + " in the target",
+                            inputs, std::isfinite(b[e])};
     }
   }
   return std::nullopt;
 }
 
-std::optional<Difference> compare_sides(const Rule& rule, const RuleInstance& instance, int number, std::mt19937_64& random) {
+std::optional<SideDifference> compare_sides(const Rule& rule, const RuleInstance& instance, int number,
+                                            std::mt19937_64& random) {
   std::optional<Graph> target;
   try {
     target = instantiate(rule, rule.target, instance.input_types, instance.bindings);
   } catch (const Error& e) {
-    return Difference{Difference::Kind::kIllTyped, std::string("the target is ill-typed: ") + e.what()};
+    return SideDifference{SideDifference::Kind::kIllTyped, std::string("the target is ill-typed: ") + e.what()};
   }
   for (std::size_t i = 0; i < instance.source.outputs().size(); ++i) {
     const TensorType &a = instance.source.outputs()[i].type, &b = target->outputs()[i].type;
     if (!(a == b))
-      return Difference{Difference::Kind::kType, "output " + std::to_string(i) + " is " + to_string(a) + " in the source and " +
-                                                     to_string(b) + " in the target"};
+      return SideDifference{SideDifference::Kind::kType, "output " + std::to_string(i) + " is " + to_string(a) +
+                                                             " in the source and " + to_string(b) + " in the target"};
   }
   int tries = 1;
   for (std::uint64_t key = 1; key <= 2; ++key) {
     const OverField result = compare_over_field(instance, *target, key * 7919 + static_cast<std::uint64_t>(number), random);
-    tries = std::max(tries, result == OverField::kDifferent ? 8 * Difference::kKindsOfInputs
-                            : result == OverField::kUnknown ? Difference::kKindsOfInputs
+    tries = std::max(tries, result == OverField::kDifferent ? 8 * SideDifference::kKindsOfInputs
+                            : result == OverField::kUnknown ? SideDifference::kKindsOfInputs
                                                             : 1);
     if (result != OverField::kEqual) break;
   }
   for (int t = 0; t < tries; ++t) {
     std::vector<Tensor> inputs;
     for (const TensorType& type : instance.input_types)
-      inputs.push_back(random_tensor(type, (number + t) % Difference::kKindsOfInputs, random));
+      inputs.push_back(random_tensor(type, (number + t) % SideDifference::kKindsOfInputs, random));
     if (auto difference = compare_on(instance.source, *target, inputs)) return difference;
   }
   return std::nullopt;

@@ -14,7 +14,7 @@
 namespace rewright {
 
 // How the two sides differ on an instance.
-struct Difference {
+struct SideDifference {
   enum class Kind {
     kIllTyped,  // the target is, where the source is not
     kType,      // an output has another type or shape
@@ -30,15 +30,16 @@ struct Difference {
 
 struct Counterexample {
   RuleInstance instance;
-  Difference difference;
+  SideDifference difference;
 };
 
 // Compares over the prime field under two keys, and in double. A difference over the field counts where one in double (or in
 // integers) is found too: functions are hashes there, which know no identities. `number` chooses the kind of inputs.
-std::optional<Difference> compare_sides(const Rule& rule, const RuleInstance& instance, int number, std::mt19937_64& random);
+std::optional<SideDifference> compare_sides(const Rule& rule, const RuleInstance& instance, int number,
+                                            std::mt19937_64& random);
 
 // The same for given inputs. Nothing where the source has no finite value.
-std::optional<Difference> compare_on(const Graph& source, const Graph& target, const std::vector<Tensor>& inputs);
+std::optional<SideDifference> compare_on(const Graph& source, const Graph& target, const std::vector<Tensor>& inputs);
 
 // Fewer axes, smaller sizes and attributes, inputs of zeros and ones as far as the sides still differ in the same way.
 Counterexample shrunk(const Rule& rule, Counterexample example);

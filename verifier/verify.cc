@@ -91,7 +91,7 @@ class Verifier {
         for (int n = 0; n < kQuickInstances && !*surely_wrong_; ++n)
           if (const auto instance = sampler.sample(kQuickAttempts)) {
             const auto difference = compare_sides(verdict_.rule, *instance, n, random);
-            surely_wrong_ = difference && difference->kind == Difference::Kind::kValue;
+            surely_wrong_ = difference && difference->kind == SideDifference::Kind::kValue;
           }
       } catch (const Error&) {  // it cannot be evaluated
       }
@@ -154,7 +154,7 @@ class Verifier {
       if (!counterexample_)
         counterexample_ = test_rule_widely(verdict_.rule, kWide * options_.instances, options_.seed).counterexample;
       if (!counterexample_) return;
-      const bool ill_typed = counterexample_->difference.kind == Difference::Kind::kIllTyped;
+      const bool ill_typed = counterexample_->difference.kind == SideDifference::Kind::kIllTyped;
       verdict_.outcome = never_typed && ill_typed ? Outcome::kInvalid : Outcome::kRefuted;
       verdict_.explanation = to_string(verdict_.rule, *counterexample_);
     } catch (const Error&) {  // no instance could be evaluated: undecided

@@ -14,7 +14,7 @@ constexpr ENodeId kNone = ~ENodeId{0};
 
 }  // namespace
 
-Choices::Choices(const ExtractionProblem& problem) : problem_(problem), graph_(*problem.graph) {
+ENodeChoices::ENodeChoices(const ExtractionProblem& problem) : problem_(problem), graph_(*problem.graph) {
   is_output_.assign(graph_.value_count(), false);
   for (const GraphOutput& output : graph_.graph().outputs()) {
     const ClassId root = graph_.find(graph_.value_of(output.value));
@@ -28,20 +28,20 @@ Choices::Choices(const ExtractionProblem& problem) : problem_(problem), graph_(*
   find_useful();
 }
 
-bool Choices::varying(ENodeId id) const {
+bool ENodeChoices::varying(ENodeId id) const {
   for (const ClassId output : graph_.outputs(id))
     if (output != kNoClass && !graph_.constant(output)) return true;
   return false;
 }
 
-bool Choices::reads_itself(ENodeId id) const {
+bool ENodeChoices::reads_itself(ENodeId id) const {
   bool found = false;
   for (const ClassId output : graph_.outputs(id))
     for_each_read(id, [&](ClassId read) { found = found || (output != kNoClass && graph_.find(output) == read); });
   return found;
 }
 
-std::vector<ENodeId> Choices::ordered(std::vector<ENodeId> selected) const {
+std::vector<ENodeId> ENodeChoices::ordered(std::vector<ENodeId> selected) const {
   selected.insert(selected.end(), constants_.begin(), constants_.end());
   std::sort(selected.begin(), selected.end());
   selected.erase(std::unique(selected.begin(), selected.end()), selected.end());
@@ -91,7 +91,7 @@ std::vector<ENodeId> Choices::ordered(std::vector<ENodeId> selected) const {
   return result;
 }
 
-std::vector<bool> Choices::savings_of(std::span<const ENodeId> chosen) const {
+std::vector<bool> ENodeChoices::savings_of(std::span<const ENodeId> chosen) const {
   std::vector<bool> is_chosen(graph_.node_count()), spent(graph_.node_count()), made(problem_.savings.size());
   for (const ENodeId id : chosen) is_chosen[id] = true;
   for (bool changed = true; changed;) {
@@ -118,7 +118,7 @@ std::vector<bool> Choices::savings_of(std::span<const ENodeId> chosen) const {
   return made;
 }
 
-double Choices::cost(std::span<const ENodeId> chosen) const {
+double ENodeChoices::cost(std::span<const ENodeId> chosen) const {
   double total = 0;
   for (const ENodeId id : chosen)
     if (varying(id)) total += problem_.seconds[id];
@@ -128,7 +128,7 @@ double Choices::cost(std::span<const ENodeId> chosen) const {
   return total;
 }
 
-std::vector<ENodeId> Choices::given() const {
+std::vector<ENodeId> ENodeChoices::given() const {
   std::vector<ENodeId> selected;
   for (std::int32_t n = 0; n < static_cast<std::int32_t>(graph_.graph().nodes().size()); ++n)
     selected.push_back(graph_.live(*graph_.node_at(n)));
@@ -136,7 +136,7 @@ std::vector<ENodeId> Choices::given() const {
 }
 
 // By relaxation: costs are positive, so the choice has no cycles.
-std::vector<ENodeId> Choices::greedy(std::span<const ENodeId> free) const {
+std::vector<ENodeId> ENodeChoices::greedy(std::span<const ENodeId> free) const {
   constexpr double kNextToNothing = 1e-6;
   std::vector<bool> is_free(graph_.node_count());
   for (const ENodeId id : free) is_free[id] = true;
@@ -149,7 +149,8 @@ std::vector<ENodeId> Choices::greedy(std::span<const ENodeId> free) const {
 }
 
 // For each class the e-node that makes it cheapest as a tree; leaves and constants cost nothing.
-std::vector<ENodeId> Choices::cheapest(const std::function<double(ENodeId)>& seconds, std::span<const ENodeId> among) const {
+std::vector<ENodeId> ENodeChoices::cheapest(const std::function<double(ENodeId)>& seconds,
+                                            std::span<const ENodeId> among) const {
   std::vector<double> cost(graph_.value_count(), kInfinite);
   std::vector<ENodeId> best(graph_.value_count(), kNone);
   for (ClassId id = 0; id < graph_.value_count(); ++id)
@@ -172,7 +173,7 @@ std::vector<ENodeId> Choices::cheapest(const std::function<double(ENodeId)>& sec
 }
 
 // Constants are evaluated once, whatever they are computed by: by few operators.
-void Choices::choose_constants() {
+void ENodeChoices::choose_constants() {
   std::vector<ENodeId> among;
   for (ENodeId id = 0; id < graph_.node_count(); ++id)
     if (graph_.node(id).live && graph_.node(id).leaf == kNoValue && !varying(id)) among.push_back(id);
@@ -181,7 +182,7 @@ void Choices::choose_constants() {
   constants_known_ = true;
 }
 
-void Choices::find_useful() {
+void ENodeChoices::find_useful() {
   std::vector<bool> possible(graph_.value_count()), ready(graph_.node_count());
   for (ClassId id = 0; id < graph_.value_count(); ++id) possible[id] = has_leaf_[id] || graph_.constant(id);
   for (bool changed = true; changed;) {

@@ -10,9 +10,9 @@
 namespace rewright {
 
 // What a choice out of a problem's e-graph has to do with, worked out once. The problem must outlive this.
-class Choices {
+class ENodeChoices {
  public:
-  explicit Choices(const ExtractionProblem& problem);
+  explicit ENodeChoices(const ExtractionProblem& problem);
 
   // Of a choice: e-nodes that it may hold, reached from the outputs, and with all they read made by others.
   std::span<const ENodeId> useful() const { return useful_; }

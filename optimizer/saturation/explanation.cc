@@ -144,7 +144,7 @@ std::optional<Graph> graph_of(const EGraph& e, std::span<const ENodeId> chosen) 
 
 }  // namespace
 
-Step explain_choice(const Saturation& saturation, std::span<const ENodeId> chosen) {
+CertificateStep explain_choice(const Saturation& saturation, std::span<const ENodeId> chosen) {
   const EGraph& graph = saturation.graph();
   Needs needs(saturation);
   const std::map<ClassId, ClassId> makers = makers_of(graph, chosen);
@@ -167,8 +167,8 @@ Step explain_choice(const Saturation& saturation, std::span<const ENodeId> chose
     if (!saturation.creator(id)) return id;
     return numbers.at(id);
   };
-  Step step;
-  step.kind = Step::Kind::kSaturate;
+  CertificateStep step;
+  step.kind = CertificateStep::Kind::kSaturate;
   for (const std::uint32_t number : needs.run()) {
     const Application& application = saturation.applications()[number];
     const Rule& rule = saturation.rules().rules()[application.match.rule];
@@ -190,7 +190,7 @@ Step explain_choice(const Saturation& saturation, std::span<const ENodeId> chose
   return step;
 }
 
-std::optional<Graph> apply_step(const Graph& region, const RuleIndex& rules, Step& step) {
+std::optional<Graph> apply_step(const Graph& region, const RuleIndex& rules, CertificateStep& step) {
   EGraph graph(region, rules.options().for_training);
   EMatcher matcher(graph, rules);
   graph.rebuild();

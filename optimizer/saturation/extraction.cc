@@ -23,7 +23,7 @@ bool has(const std::vector<ENodeId>& nodes, ENodeId id) { return std::find(nodes
 // when a solution has them: to forbid all at once takes more rows than everything else, and bounds nothing.
 class ChoiceProgram {
  public:
-  ChoiceProgram(const ExtractionProblem& problem, const Choices& choices, double scale)
+  ChoiceProgram(const ExtractionProblem& problem, const ENodeChoices& choices, double scale)
       : problem_(problem), graph_(*problem.graph), choices_(choices) {
     variable_.assign(graph_.node_count(), -1);
     for (const ENodeId id : choices_.useful()) variable_[id] = program_.add_variable(problem.seconds[id] * scale, 0, 1, true);
@@ -140,7 +140,7 @@ class ChoiceProgram {
 
   const ExtractionProblem& problem_;
   const EGraph& graph_;
-  const Choices& choices_;
+  const ENodeChoices& choices_;
   IntegerProgram program_;
   std::vector<int> variable_, saved_;  // of e-nodes, of savings; -1: none
   std::set<std::vector<int>> forbidden_;
@@ -244,7 +244,7 @@ bool ChoiceProgram::forbid_cycles(std::span<const ENodeId> chosen) {
   return forbidden > 0;
 }
 
-void improve_with(Extraction& result, const Choices& choices, std::vector<ENodeId> chosen) {
+void improve_with(Extraction& result, const ENodeChoices& choices, std::vector<ENodeId> chosen) {
   if (chosen.empty()) return;
   const double seconds = choices.cost(chosen);
   if (seconds >= result.seconds) return;
@@ -254,12 +254,12 @@ void improve_with(Extraction& result, const Choices& choices, std::vector<ENodeI
 
 }  // namespace
 
-std::vector<ENodeId> given_choice(const ExtractionProblem& problem) { return Choices(problem).given(); }
-std::vector<ENodeId> greedy_choice(const ExtractionProblem& problem) { return Choices(problem).greedy(); }
-double cost_of(const ExtractionProblem& problem, std::span<const ENodeId> chosen) { return Choices(problem).cost(chosen); }
+std::vector<ENodeId> given_choice(const ExtractionProblem& problem) { return ENodeChoices(problem).given(); }
+std::vector<ENodeId> greedy_choice(const ExtractionProblem& problem) { return ENodeChoices(problem).greedy(); }
+double cost_of(const ExtractionProblem& problem, std::span<const ENodeId> chosen) { return ENodeChoices(problem).cost(chosen); }
 
 Extraction extract(const ExtractionProblem& problem, const ExtractionOptions& options) {
-  const Choices choices(problem);
+  const ENodeChoices choices(problem);
   Extraction result;
   result.chosen = choices.given();
   result.seconds = choices.cost(result.chosen);

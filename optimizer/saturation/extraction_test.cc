@@ -208,7 +208,7 @@ TEST_CASE("an extraction that is cut short is never worse than what it began wit
     const Extraction found = extract(problem, {.nodes = 0, .seconds = 0});
     CHECK(found.seconds <= std::min(cost_of(problem, given_choice(problem)), cost_of(problem, greedy_choice(problem))) + 1e-9);
     CHECK(found.bound <= found.seconds + 1e-9);
-    Step step = explain_choice(saturation, found.chosen);
+    CertificateStep step = explain_choice(saturation, found.chosen);
     CHECK(apply_step(graph, rules, step));
   }
 }

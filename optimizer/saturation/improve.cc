@@ -20,7 +20,7 @@ double measured_cost(const Graph& graph, const RuleIndex& rules, CostModel& cost
 Improvement improve(const Graph& region, const RuleIndex& rules, CostModel& costs, const ImproveOptions& options,
                     Limits& limits) {
   Improvement result;
-  result.step.kind = Step::Kind::kSaturate;
+  result.step.kind = CertificateStep::Kind::kSaturate;
   result.seconds = measured_cost(region, rules, costs);
   if (costs.incomplete()) return result;
   Saturation saturation(region, rules, options.saturation);
@@ -44,7 +44,7 @@ Improvement improve(const Graph& region, const RuleIndex& rules, CostModel& cost
     result.optimal = found.optimal;
     if (std::find(tried.begin(), tried.end(), found.chosen) != tried.end()) break;
     tried.push_back(found.chosen);
-    Step step = explain_choice(saturation, found.chosen);
+    CertificateStep step = explain_choice(saturation, found.chosen);
     if (step.rewrites.empty()) break;
     const std::optional<Graph> graph = apply_step(region, rules, step);
     if (!graph) break;  // around a node whose shape is not known

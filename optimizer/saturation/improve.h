@@ -15,7 +15,7 @@ struct ImproveOptions {
 };
 
 struct Improvement {
-  Step step;             // without a region; no rewrites if nothing cheaper was found
+  CertificateStep step;  // without a region; no rewrites if nothing cheaper was found
   double seconds = 0;    // what the best graph costs
   double estimated = 0;  // what the extraction thought the first choice costs
   double bound = 0;      // what a choice costs at least, by the costs known in the end

@@ -110,7 +110,7 @@ TEST_CASE("a choice costs what its graph costs") {
     const ExtractionProblem problem = make_problem(saturation.graph(), costs, false);
     const Extraction found = extract(problem, {});
     for (const std::vector<ENodeId>& choice : {given_choice(problem), greedy_choice(problem), found.chosen}) {
-      Step step = explain_choice(saturation, choice);
+      CertificateStep step = explain_choice(saturation, choice);
       const std::optional<Graph> chosen = apply_step(graph, rules, step);
       REQUIRE(chosen);
       INFO("seed " << seed);
@@ -132,7 +132,7 @@ TEST_CASE("where strides are taken a choice never costs less than its graph") {
     saturation.run(limits);
     const ExtractionProblem problem = make_problem(saturation.graph(), costs, false);
     for (const std::vector<ENodeId>& choice : {given_choice(problem), greedy_choice(problem)}) {
-      Step step = explain_choice(saturation, choice);
+      CertificateStep step = explain_choice(saturation, choice);
       const std::optional<Graph> chosen = apply_step(graph, rules, step);
       REQUIRE(chosen);
       INFO("seed " << seed);
@@ -159,12 +159,12 @@ TEST_CASE("adapters are merged into their weights by saturation, and the certifi
     const Certificate read = parse_certificate(to_json(result.certificate), "certificate");
     CHECK(replay(graph, read, testing::rules(), *evaluator).hash() == result.graph.hash());
     std::size_t saturations = 0;
-    for (const Step& step : result.certificate.steps) saturations += step.kind == Step::Kind::kSaturate;
+    for (const CertificateStep& step : result.certificate.steps) saturations += step.kind == CertificateStep::Kind::kSaturate;
     if (strategy == Strategy::kSaturate) {
       REQUIRE(saturations > 0);
       Certificate damaged = read;
-      for (Step& step : damaged.steps)
-        if (step.kind == Step::Kind::kSaturate) step.chosen.pop_back();
+      for (CertificateStep& step : damaged.steps)
+        if (step.kind == CertificateStep::Kind::kSaturate) step.chosen.pop_back();
       CHECK_THROWS_AS(replay(graph, damaged, testing::rules(), *evaluator), Error);
     }
   }

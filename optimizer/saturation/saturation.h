@@ -68,10 +68,10 @@ class Saturation {
 
 // The rewrites that a choice of e-nodes rests on, in an order in which they can be done again, and the chosen e-nodes: as a
 // step of a certificate with no region yet. `chosen`: e-nodes, each after what it reads, that make all outputs of the graph.
-Step explain_choice(const Saturation& saturation, std::span<const ENodeId> chosen);
+CertificateStep explain_choice(const Saturation& saturation, std::span<const ENodeId> chosen);
 
 // The graph that a step's choice makes of a region's graph; nullopt if the step does not fit. The names in the step become
 // those of this region.
-std::optional<Graph> apply_step(const Graph& region, const RuleIndex& rules, Step& step);
+std::optional<Graph> apply_step(const Graph& region, const RuleIndex& rules, CertificateStep& step);
 
 }  // namespace rewright

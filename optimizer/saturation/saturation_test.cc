@@ -66,7 +66,7 @@ TEST_CASE("whatever is chosen computes the same, and the rewrites that say so do
     REQUIRE(!violation);
     std::mt19937_64 random(seed);
     for (int trial = 0; trial < 4; ++trial) {
-      Step step = explain_choice(saturation, random_choice(saturation.graph(), random));
+      CertificateStep step = explain_choice(saturation, random_choice(saturation.graph(), random));
       const std::optional<Graph> result = apply_step(graph, rules, step);
       REQUIRE(result);
       check_same_results(graph, *result);
@@ -86,10 +86,10 @@ TEST_CASE("a rewrite that does not fit where a step says is refused") {
   Limits limits = no_limits();
   saturation.run(limits);
   std::mt19937_64 random(1);
-  Step step;
+  CertificateStep step;
   while (step.rewrites.empty()) step = explain_choice(saturation, random_choice(saturation.graph(), random));
   REQUIRE(apply_step(graph, rules, step));
-  Step other = step;
+  CertificateStep other = step;
   std::swap(other.rewrites[0].where[0], other.rewrites[0].where.back());
   CHECK(!apply_step(graph, rules, other));
   other = step;

@@ -42,21 +42,6 @@ std::filesystem::path python_interpreter() {
   return std::filesystem::path(cache) / "python" / "bin" / "python";
 }
 
-TemporaryFolder::TemporaryFolder() {
-  std::error_code error;
-  std::filesystem::path base = std::filesystem::temp_directory_path(error);
-  if (error) base = "/tmp";
-  std::string name = (base / "rewright-XXXXXX").string();
-  if (!mkdtemp(name.data()))
-    throw Error(ErrorCode::kMissing, std::string("cannot make a temporary folder: ") + std::strerror(errno), base.string());
-  path_ = name;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
 Worker::Worker(std::filesystem::path python) : python_(std::move(python)) {
   const std::filesystem::path script = folder_.path() / "ort_worker.py";
   std::ofstream out(script, std::ios::binary);

@@ -9,20 +9,9 @@
 #include <stop_token>
 #include <string>
 
+#include "graph/temporary_folder.h"
+
 namespace rewright {
-
-// A folder that only this user can read, removed with the object.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 class Worker {
  public:

@@ -19,7 +19,7 @@ namespace rewright::cli {
 namespace {
 
 struct Result {
-  CheckReport report;
+  CertificateCheck report;
   std::string damage;          // not empty: it is no certificate
   std::exception_ptr missing;  // the solver cannot be run
   double seconds = 0;
@@ -60,7 +60,7 @@ Result check(const std::string& file, const CheckOptions& options) {
   return result;
 }
 
-std::string line_of(const CheckReport& r, const std::string& solver) {
+std::string line_of(const CertificateCheck& r, const std::string& solver) {
   if (!r.accepted) return "refused    " + r.rule + ": " + r.reason + "\n";
   return "accepted   " + r.rule + ": " + (r.all_ranks ? "all ranks, " : "to rank " + std::to_string(r.ranks) + ", ") +
          std::to_string(r.cases) + " cases, " + std::to_string(r.questions) + " questions by " + solver + ", " +

@@ -16,7 +16,7 @@ constexpr unsigned kMaximumSteps = 1000000000;  // of one question
 
 class Check {
  public:
-  Check(const Certificate& certificate, Questions& questions, const CheckOptions& options, CheckReport& report)
+  Check(const Certificate& certificate, Questions& questions, const CheckOptions& options, CertificateCheck& report)
       : certificate_(certificate), questions_(questions), options_(options), report_(report) {}
 
   void run() {
@@ -74,15 +74,15 @@ class Check {
   const Certificate& certificate_;
   Questions& questions_;
   const CheckOptions& options_;
-  CheckReport& report_;
+  CertificateCheck& report_;
   DefinitionVersions versions_;
 };
 
 }  // namespace
 
-CheckReport check_certificate(std::string_view bytes, const std::string& name, const CheckOptions& options) {
+CertificateCheck check_certificate(std::string_view bytes, const std::string& name, const CheckOptions& options) {
   const Certificate certificate = read_certificate(bytes, name);
-  CheckReport report;
+  CertificateCheck report;
   report.rule = certificate.rule.name;
   report.ranks = certificate.ranks, report.all_ranks = certificate.all_ranks;
   report.digest = hexadecimal(sha256(bytes));

@@ -16,7 +16,7 @@ struct CheckOptions {
   std::size_t tested_cases = 12;  // in which normal forms are tested, spread evenly over all
 };
 
-struct CheckReport {
+struct CertificateCheck {
   bool accepted = false;
   std::string reason;  // why it was refused
   std::string rule;    // its name
@@ -29,6 +29,6 @@ struct CheckReport {
 };
 
 // Throws Error(kBadInput) for what is no certificate, or damaged; Error(kMissing) if the solver cannot be run.
-CheckReport check_certificate(std::string_view bytes, const std::string& name, const CheckOptions& options = {});
+CertificateCheck check_certificate(std::string_view bytes, const std::string& name, const CheckOptions& options = {});
 
 }  // namespace rewright

@@ -82,7 +82,7 @@ TEST_CASE("certificates of varied rules are accepted, by whatever seed", "[check
       const std::string certificate = certificate_of(rule, options);
       INFO(rule.name << ", seed " << seed);
       REQUIRE(!certificate.empty());
-      const CheckReport report = check_certificate(certificate, rule.name, {.seed = seed + 1});
+      const CertificateCheck report = check_certificate(certificate, rule.name, {.seed = seed + 1});
       INFO(report.reason);
       CHECK(report.accepted);
       CHECK(report.rule == rule.name);
@@ -188,7 +188,7 @@ TEST_CASE("a proof that sees only part of the cases is refused", "[checker]") {
   CHECK(certificate.ranks == 3);
   for (const bool all : {true, false}) {
     certificate.all_ranks = all;
-    const CheckReport report = check_certificate(write_certificate(certificate), "part");
+    const CertificateCheck report = check_certificate(write_certificate(certificate), "part");
     CHECK(report.accepted == !all);
     CHECK(report.reason == (all ? "it is not of the ranks it says" : ""));
   }
@@ -200,7 +200,7 @@ TEST_CASE("a question that the proof needs cannot be left out", "[checker]") {
   for (std::size_t i = 0; i < whole.queries.size(); ++i) {
     Certificate part = whole;
     part.queries.erase(part.queries.begin() + static_cast<std::ptrdiff_t>(i));
-    const CheckReport report = check_certificate(write_certificate(part), "part");
+    const CertificateCheck report = check_certificate(write_certificate(part), "part");
     if (report.accepted) continue;  // only the normalizer had asked it
     CHECK(report.reason == "a question that the proof needs is not in it");
     ++refused;
@@ -213,7 +213,7 @@ TEST_CASE("another solver can be asked", "[checker]") {
   CHECK_THROWS_AS(check_certificate(certificate, "test", {.solver = "no-such-solver -in"}), Error);
   CHECK_THROWS_AS(check_certificate(certificate, "test", {.solver = "true"}), Error);
   if (std::system("command -v z3 >/dev/null") != 0) return;
-  const CheckReport report = check_certificate(certificate, "test", {.solver = "z3 -in"});
+  const CertificateCheck report = check_certificate(certificate, "test", {.solver = "z3 -in"});
   INFO(report.reason);
   CHECK(report.accepted);
 }
@@ -235,7 +235,7 @@ TEST_CASE("the database", "[.database]") {
     start = std::chrono::steady_clock::now();
     CheckOptions options;
     if (command) options.solver = command;
-    const CheckReport report = check_certificate(certificate, rule.name, options);
+    const CertificateCheck report = check_certificate(certificate, rule.name, options);
     const double checked = seconds_since(start);
     proving += proved, checking += checked, bytes += certificate.size(), refused += report.accepted ? 0 : 1;
     std::cout << rule.name << ": " << (report.accepted ? "accepted" : "refused, " + report.reason) << "; " << certificate.size()
