@@ -196,11 +196,11 @@ def broken_pages(folder):
 # ---- C and C++
 
 # Plain comments become Doxygen's: those that stand alone before what they are about, and those behind a member. A structure's second
-# name, which C alone needs, would be one too many.
+# name, which C alone needs, would be one too many; so would the inline namespace, which is the linker's business.
 FILTER = "sed -E " + " ".join(f"-e '{edit}'" for edit in (
     r"1s@^/\* (.*)@/** \\file\n * \1@", r"1s@^// (.*)@/// \\file\n/// \1@", r"/^(\/\*|\/\/) ---- /d",
     r"s@^( *)/\* @\1/** @", r"s@([;,]) +/\* @\1 /**< @", r"s@^( *)// @\1/// @", r"s@([;,]) +// @\1 ///< @",
-    r"s@^typedef (struct|enum) (\w+) \{@\1 \2 {@", r"s@^\} \w+;@};@"))
+    r"s@^typedef (struct|enum) (\w+) \{@\1 \2 {@", r"s@^\} \w+;@};@", r"/namespace v0/d"))
 
 
 def run_doxygen(site, headers, output):
