@@ -25,7 +25,7 @@
 #include "rewright_c.h"
 
 namespace rewright {
-// The library has types of some of these names inside: those of programs are others for the linker.
+// Keeps these types apart from the library's own of the same names (the one-definition rule). Programs write rewright::Model.
 inline namespace v0 {
 
 // A failure: what() is what went wrong; where (a file, a node, an input) and what to do about it may be empty.

@@ -11,7 +11,8 @@
 
 namespace rewright {
 
-// Only this user can read it; it is removed with the object, and what is in it. Throws Error(kMissing) where none can be made.
+// A folder that only this user can read. It and its contents are removed with the object. Throws Error(kMissing) where none can
+// be made.
 class TemporaryFolder {
  public:
   TemporaryFolder() {

@@ -80,7 +80,7 @@ std::int64_t common_length(const std::vector<ScanInput>& inputs) {
   return inputs[0].tensor.sizes()[inputs[0].axis];
 }
 
-// With zeros or empty strings behind it, up to this many entries of the first axis.
+// Appends zeros, or empty strings, until the first axis has this many entries.
 Tensor padded(const Tensor& tensor, std::int64_t entries) {
   Sizes sizes = tensor.sizes();
   sizes[0] = entries;
@@ -101,6 +101,7 @@ void run_batched_scan(Call& call) {
   const std::vector<std::int64_t> directions = call.integers("directions");
   const std::size_t count = call.input_count();
   if (scanned == 0 || scanned + 1 > count) throw Error(ErrorCode::kBadInput, "num_scan_inputs is wrong");
+  const std::size_t carried = count - scanned - 1;  // results in front of those that are stacked
   std::vector<std::vector<Tensor>> results;
   std::vector<std::int64_t> without_steps;  // batches
   const Sizes& sizes = call.tensor(count - 1).sizes();
@@ -125,11 +126,11 @@ void run_batched_scan(Call& call) {
     const std::vector<Datum> one = scan(call, std::move(states), inputs, length, {}, {});
     results.resize(std::max(results.size(), one.size()));
     for (std::size_t i = 0; i < one.size(); ++i)
-      results[i].push_back(i + 1 + scanned < count ? one[i].tensor() : padded(one[i].tensor(), whole));
+      results[i].push_back(i < carried ? one[i].tensor() : padded(one[i].tensor(), whole));
     if (length == 0) without_steps.push_back(b);
   }
-  // What has no steps is all zeros, where another batch says of which sizes.
-  for (std::size_t i = count - scanned - 1; i < results.size(); ++i)
+  // The results of a batch without steps are zeros of the sizes that another batch's have.
+  for (std::size_t i = carried; i < results.size(); ++i)
     for (const std::int64_t b : without_steps) {
       if (results[i].empty()) break;
       Sizes shape = results[i][0].sizes();

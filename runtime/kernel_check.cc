@@ -57,6 +57,15 @@ bool replace_wrong(std::span<const KernelFault> faults, InsteadOf& instead, std:
 
 }  // namespace
 
+std::function<std::int64_t(std::int64_t)> channels_last_places(const Sizes& sizes, std::int64_t pixel_stride) {
+  const std::int64_t channels = sizes[1], pixels = element_count(std::span(sizes).subspan(2));
+  const std::int64_t stride = pixel_stride > 0 ? pixel_stride : channels;
+  return [=](std::int64_t at) {
+    const std::int64_t pixel = at % pixels, channel = at / pixels % channels, image = at / pixels / channels;
+    return (image * pixels + pixel) * stride + channel;
+  };
+}
+
 KernelComparison::KernelComparison(const Graph& graph, const CheckExtent& extent, std::uint64_t seed, Load load)
     : graph_(graph),
       extent_(extent),
@@ -89,7 +98,7 @@ std::vector<std::int64_t> KernelComparison::positions(std::int64_t count) {
 void KernelComparison::after(const CheckedStep& step, std::span<const CheckedResult> results, std::size_t steps_left) {
   ++counts_.steps;
   const double start = seconds_now();
-  // What is left of the time is shared by the steps that are left, with something ahead of it for those that take longer.
+  // Each step gets four times its even share of the remaining time, since most steps need much less.
   const double left = std::max(0.0, extent_.seconds - spent_);
   const double share = 4 * left / static_cast<double>(steps_left);
   bool checked = true;

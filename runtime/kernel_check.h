@@ -17,7 +17,7 @@
 
 namespace rewright {
 
-// What computes a node in place of the kernel that would: code generated from its denotation, or the interpreter.
+// The replacement for a node's kernel: code generated from its denotation, or the interpreter.
 enum class Instead { kGenerated, kReference };
 using InsteadOf = std::map<int, Instead>;  // by position among the planned graph's nodes: the same for each plan of a graph
 
@@ -32,7 +32,7 @@ struct KernelFault {
   std::string message;
 };
 
-// What the check has to know of a step.
+// A step of a plan, as messages and tolerances need it.
 struct CheckedStep {
   std::string node, operators;
   std::string source;   // whose kernel it is, with its version; or kGeneratedCode
@@ -48,6 +48,10 @@ struct CheckedResult {
   bool copy = false;  // of the value in another layout
   double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();  // stored within these
 };
+
+// Maps row-major places of a tensor [images, channels, spatial...] to those with channels last, pixels `pixel_stride` elements
+// apart (0: as many as there are channels).
+std::function<std::int64_t(std::int64_t)> channels_last_places(const Sizes& sizes, std::int64_t pixel_stride = 0);
 
 // Made for one run of a plan.
 class KernelComparison {

@@ -6,27 +6,14 @@ namespace rewright::cpu {
 
 namespace {
 
-struct Place {
-  // Where the element at a row-major place lies.
-  std::int64_t from_plain(std::int64_t at) const {
-    if (layout.plain()) return at;
+// Maps row-major places of a tensor [images, channels, spatial...] to those in blocks of so many channels.
+std::function<std::int64_t(std::int64_t)> blocked_places(const Sizes& sizes, std::int64_t block) {
+  const std::int64_t channels = sizes[1], pixels = element_count(std::span(sizes).subspan(2));
+  const std::int64_t blocks = (channels + block - 1) / block;
+  return [=](std::int64_t at) {
     const std::int64_t pixel = at % pixels, channel = at / pixels % channels, image = at / pixels / channels;
-    if (layout.channels_last()) return (image * pixels + pixel) * (pixel_stride > 0 ? pixel_stride : channels) + channel;
-    const std::int64_t b = layout.channels, blocks = (channels + b - 1) / b;
-    return ((image * blocks + channel / b) * pixels + pixel) * b + channel % b;
-  }
-  Layout layout;
-  std::int64_t channels = 1, pixels = 1, pixel_stride = 0;
-};
-
-Place place_of(const PlannedValue& value, const Sizes& sizes) {
-  Place place;
-  place.layout = value.layout;
-  place.pixel_stride = value.pixel_stride;
-  if (value.layout.plain()) return place;
-  place.channels = sizes[1];
-  place.pixels = element_count(std::span(sizes).subspan(2));
-  return place;
+    return ((image * blocks + channel / block) * pixels + pixel) * block + channel % block;
+  };
 }
 
 }  // namespace
@@ -55,10 +42,10 @@ KernelCheck::KernelCheck(const Plan& plan, const CheckExtent& extent, std::uint6
 std::unique_ptr<StoredElements> KernelCheck::stored(const PlannedValue& value) const {
   const TensorType& type = graph_.value(value.value).type;
   const Sizes sizes = values(type.shape);
-  const Place place = place_of(value, sizes);
   const std::int64_t count = stored_elements(sizes, value.layout);
   std::function<std::int64_t(std::int64_t)> at;
-  if (!place.layout.plain()) at = [place](std::int64_t plain) { return place.from_plain(plain); };
+  if (value.layout.channels_last()) at = channels_last_places(sizes, value.pixel_stride);
+  if (value.layout.blocked()) at = blocked_places(sizes, value.layout.channels);
   return stored_elements_of(type.type, count, addresses_[static_cast<std::size_t>(value.storage)], std::move(at));
 }
 

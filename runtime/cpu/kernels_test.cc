@@ -257,7 +257,16 @@ TEST_CASE("transposed convolutions") {
   }
 }
 
-// Of parts of such convolutions the library may have no kernel that stays within its memory.
+TEST_CASE("transposed convolutions of nothing, and to nothing") {
+  for (const Sizes& x : {Sizes{0, 4, 5, 5}, Sizes{1, 4, 0, 5}, Sizes{1, 4, 5, 0}, Sizes{1, 0, 5, 5}})
+    for (const std::int64_t outputs : {3, 0}) {
+      CAPTURE(x, outputs);
+      KernelBuilder b(1);
+      b.check(node(b.graph, "ConvTranspose", {b.input(x), b.constant({x[1], outputs, 3, 3})})[0]);
+    }
+}
+
+// The library may have no safe kernel for the parts that threads compute of such a convolution.
 TEST_CASE("transposed convolutions in groups whose channels fill no vector") {
   for (unsigned seed = 0; seed < testing::instances(12); ++seed) {
     CAPTURE(seed);

@@ -349,29 +349,26 @@ std::vector<std::byte> Execution::read_back(int buffer) {
   return bytes;
 }
 
-const LibraryStep* Execution::operation_of(const Step& step, const Choice& choice, const Operation*& operation) {
-  operation = choice.operation.get();
-  if (operation != nullptr) return &std::get<LibraryStep>(step.work);
+std::pair<const LibraryStep*, const Operation*> Execution::operation_of(const Step& step, const Choice& choice) {
+  if (choice.operation) return {&std::get<LibraryStep>(step.work), choice.operation.get()};
   const auto* const either = std::get_if<EitherStep>(&step.work);
   for (std::size_t n = 0; n < choice.steps.size(); ++n)
-    if (const LibraryStep* const found = operation_of(either->ways[choice.way].steps[n], choice.steps[n], operation))
+    if (const auto found = operation_of(either->ways[choice.way].steps[n], choice.steps[n]); found.first != nullptr)
       return found;
-  return nullptr;
+  return {};
 }
 
 std::string Execution::source(std::size_t n) const {
   const Step& step = plan_.steps[n];
   if (std::holds_alternative<HostStep>(step.work)) return "the interpreter";
-  const Operation* operation = nullptr;
-  const LibraryStep* const library = operation_of(step, choices_[n], operation);
+  const auto [library, operation] = operation_of(step, choices_[n]);
   if (library == nullptr) return kGeneratedCode;
   const std::string shape = to_string(library->shape);
   return "a " + shape.substr(0, shape.find(' ')) + " (" + operation->choice() + ") of " + driver_->library_versions();
 }
 
 double Execution::rounding(std::size_t n) const {
-  const Operation* operation = nullptr;
-  const LibraryStep* const library = operation_of(plan_.steps[n], choices_[n], operation);
+  const LibraryStep* const library = operation_of(plan_.steps[n], choices_[n]).first;
   if (library == nullptr) return 1;
   const bool is_convolution = std::holds_alternative<ConvolutionShape>(library->shape);
   const bool is_short =

@@ -64,7 +64,7 @@ class Execution {
             Residents residents = {});
   // Inputs that stay on the device are not looked at, and outputs that do are empty.
   std::vector<Tensor> run(std::span<const Tensor> inputs);
-  // The same step by step; `observe` is called with the number of each when it is done, and may read what lies on the device.
+  // Runs step by step and calls `observe` after each step, with its number: it may read the buffers (read_back).
   std::vector<Tensor> run_observed(std::span<const Tensor> inputs, const std::function<void(std::size_t step)>& observe);
   std::vector<std::byte> read_back(int buffer);
   // Whose kernel a step runs, with the library's own name for it, and how many times the rounding of plain sums it may have.
@@ -95,8 +95,8 @@ class Execution {
   };
   using Part = std::variant<std::unique_ptr<Recording>, std::size_t, Announcement>;  // recorded steps, or a step on the host
 
-  // The library's operation that the step starts; null: none.
-  static const LibraryStep* operation_of(const Step& step, const Choice& choice, const Operation*& operation);
+  // The library's operation that a step starts, as it was chosen, and what it was asked for; null: none.
+  static std::pair<const LibraryStep*, const Operation*> operation_of(const Step& step, const Choice& choice);
   void load_kernels(const CudaOptions& options);
   void choose(const CudaOptions& options);
   std::optional<Choice> choose(const Step& step, const CudaOptions& options);

@@ -428,7 +428,7 @@ void compute(const NormalizationShape& n, Inputs inputs, std::byte* output) {
   write(interpret(op, attributes, operands)[0], false, output);
 }
 
-// Of products and convolutions of floats.
+// Adds 1 to the last element of a product's or convolution's result in float; other results stay as they are.
 void spoil_last(const LibraryShape& shape, std::byte* output) {
   const auto* const c = std::get_if<ConvolutionShape>(&shape);
   const auto* const p = std::get_if<ProductShape>(&shape);

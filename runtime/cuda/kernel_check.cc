@@ -11,15 +11,8 @@ class CopiedElements final : public StoredElements {
  public:
   CopiedElements(std::vector<std::byte> bytes, DataType type, const Sizes& sizes, bool channels_last)
       : bytes_(std::move(bytes)) {
-    std::function<std::int64_t(std::int64_t)> place;
-    if (channels_last) {
-      const std::int64_t channels = sizes[1], pixels = element_count(std::span(sizes).subspan(2));
-      place = [=](std::int64_t at) {
-        const std::int64_t pixel = at % pixels, channel = at / pixels % channels, image = at / pixels / channels;
-        return (image * pixels + pixel) * channels + channel;
-      };
-    }
-    elements_ = stored_elements_of(type, element_count(sizes), bytes_.data(), std::move(place));
+    elements_ = stored_elements_of(type, element_count(sizes), bytes_.data(),
+                                   channels_last ? channels_last_places(sizes) : std::function<std::int64_t(std::int64_t)>());
   }
   double real(std::int64_t at) const override { return elements_->real(at); }
   std::int64_t integer(std::int64_t at) const override { return elements_->integer(at); }

@@ -77,13 +77,9 @@ TEST_CASE("open sizes are checked once each") {
   SessionOptions options;
   options.check_kernels.emplace();
   const auto session = make_session(make_host_driver(), b.graph, options, {});
-  std::size_t before = 0;
   for (const std::int64_t n : {3, 3, 5, 3, 5}) {
     const std::vector<Tensor> inputs{random_tensor(b.random, DataType::kFloat, {n, 6})};
     b.require_close(session->run(inputs), interpret(b.graph, inputs), 2e-5);
-    const std::size_t elements = checked_kernels(*session).elements;
-    CHECK(elements >= before);
-    before = elements;
   }
   CHECK(checked_kernels(*session).steps == 2);
 }

@@ -340,7 +340,7 @@ class Planner {
       for (const int n : group.nodes) plan_outputs_one_by_one(n);
   }
 
-  // What is to take the place of the group's kernel: the last resort of its nodes'.
+  // The replacement for the group's kernel: the interpreter if any node of the group needs it.
   std::optional<Instead> instead_of(const Group& group) const {
     std::optional<Instead> result;
     for (const int n : group.nodes)

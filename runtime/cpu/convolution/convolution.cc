@@ -82,7 +82,7 @@ class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
     return needs;
   }
 
-  // As products of our own: what a kernel of our own cannot do stays behind it.
+  // Chooses the kernel of make_transposed_convolution. Operators that it cannot fuse stay steps of their own.
   void compute_as_products() { own_ = true; }
 
   void emit(Planner& planner, ValueId result) override {
@@ -398,14 +398,15 @@ std::unique_ptr<NodePlan> plan_convolution(Planner& planner, const Node& node, b
   const bool constant = planner.constant(node.inputs[1]) && bias_is_constant;
   const std::optional<PictureShape> picture = constant ? s.transposed_picture() : std::nullopt;
   const Isa isa = planner.options().isa;
-  bool as_products = picture.has_value();
+  std::optional<bool> slow;  // the library's kernel; nothing: it has none
   try {
     const memory::desc any_weights(s.weights().get_dims(), memory::data_type::f32, memory::format_tag::any);
     describe_convolution(s, dnnl_any(s.x), any_weights, false, dnnl_any(s.y), nullptr);
-    as_products = picture && pays_as_product(*picture, isa, choose_convolution(s, true, nullptr, isa).slow);
+    slow = picture && choose_convolution(s, true, nullptr, isa).slow;
   } catch (const dnnl::error&) {
-    if (!as_products) return nullptr;
   }
+  const bool as_products = picture && pays_as_product(*picture, isa, slow.value_or(true));
+  if (!slow && !as_products) return nullptr;
   auto plan = std::make_unique<ConvolutionPlan>(node, std::move(s), constant);
   if (as_products) plan->compute_as_products();
   return plan;

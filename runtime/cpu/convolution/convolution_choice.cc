@@ -31,6 +31,7 @@ constexpr double kEnoughSeconds = 0.02;   // of timing a convolution
 constexpr double kShort = 2.5e6;          // multiplications of a 1x1 convolution that are no step of their own
 constexpr double kManyWeights = 2 << 20;  // bytes that each thread would read
 constexpr std::int64_t kFewPixels = 64;
+constexpr std::int64_t kMostProduct = 16 << 20;  // floats that each thread keeps of a row of the image by all of the window
 constexpr double kRun = 1, kAddedVector = 0.5, kAddedFloat = 0.35;  // nanoseconds to add a run of floats to a result
 constexpr double kByChannel = 0.5;                                  // of the rate, in convolutions by channels
 constexpr double kMostSpectra = 160 << 20;                          // bytes of transformed weights
@@ -208,6 +209,7 @@ bool pays_to_join(const PictureShape& s) {
 }
 
 bool pays_as_product(const PictureShape& s, Isa isa, bool slow) {
+  if (s.width * s.kernel[0] * s.kernel[1] * s.outputs > kMostProduct) return false;
   if (slow) return true;
   const Rates r = rates(isa);
   const auto pixels = static_cast<double>(s.pictures * s.height * s.width), channels = static_cast<double>(s.channels);

@@ -45,7 +45,8 @@ bool pays_to_join(const PictureShape& pointwise);
 bool pays_to_share_weights(const PictureShape& shape, int threads);
 
 // Is a transposed convolution faster as products with what overlaps added up (make_transposed_convolution) than in the
-// library's kernels, whose vectors hold outputs only? By the same kind of estimate. `slow`: the library has none but slow ones.
+// library's kernels, whose vectors hold outputs only? By the same kind of estimate. `slow`: the library has slow ones only, or
+// none. False where the products of a row would take too much memory.
 bool pays_as_product(const PictureShape& shape, Isa isa, bool slow);
 
 }  // namespace rewright::cpu

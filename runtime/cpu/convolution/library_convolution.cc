@@ -62,6 +62,8 @@ std::optional<PictureShape> ConvolutionShape::picture() const {
 
 std::optional<PictureShape> ConvolutionShape::transposed_picture() const {
   if (!transposed || x.size() > 4 || group != 1) return std::nullopt;
+  for (const Sizes* sizes : {&x, &w, &y})
+    if (element_count(*sizes) == 0) return std::nullopt;
   return picture_of(*this);
 }
 

@@ -66,9 +66,9 @@ class TransposedConvolution final : public Kernel {
   // Rows of one image's result, from the first up to but not including the last.
   void compute(const Call& call, std::int64_t picture, std::int64_t first, std::int64_t last, float* product) const {
     const std::int64_t reach = (s_.kernel[0] - 1) * s_.dilations[0], step = s_.strides[0], pad = s_.pads_begin[0];
-    // The rows of the image that reach these.
+    // Rows begin <= row < end of the image contribute to these rows.
     const std::int64_t above = first + pad - reach;
-    const std::int64_t begin = above <= 0 ? 0 : (above + step - 1) / step;
+    const std::int64_t begin = std::min(above <= 0 ? 0 : (above + step - 1) / step, s_.height);
     const std::int64_t end = std::clamp<std::int64_t>((last - 1 + pad) / step + 1, begin, s_.height);
     std::int64_t begun = first, ended = first;  // rows of the result
     const auto begin_rows = [&](std::int64_t to) {
@@ -125,8 +125,8 @@ class TransposedConvolution final : public Kernel {
     if (finish_.function != nullptr) finish_.function(y, y, row_floats());
   }
 
-  // What a row of the image gives to a row of the result, whose pixels lie side by side in the product where the window is
-  // dense.
+  // Adds the products of one row of the image with one row of the window to a row of the result. In a dense window the products
+  // of a pixel belong to neighbouring pixels of the result and are added as one run; in a dilated one they are a run each.
   void add_row(const float* product, float* y) const {
     const bool dense = s_.dilations[1] == 1;
     const std::int64_t runs = dense ? 1 : s_.kernel[1], length = dense ? s_.kernel[1] : 1;
@@ -134,14 +134,14 @@ class TransposedConvolution final : public Kernel {
       add_runs(product + j * s_.outputs, j * s_.dilations[1] - s_.pads_begin[1], length, y);
   }
 
-  // For each pixel of the row, `length` pixels of the result, the first one's from `offset` on.
+  // Adds a run for each pixel of the row: `length` pixels of the result, for the first pixel from `offset` on.
   void add_runs(const float* product, std::int64_t offset, std::int64_t length, float* y) const {
     const std::int64_t step = s_.strides[1], stride = task_.b.columns;
     const auto add = [&](std::int64_t pixel, std::int64_t apart, std::int64_t count, std::int64_t from, std::int64_t to) {
       loops_.add(y + (pixel * step + offset + from) * s_.outputs, apart * step * s_.outputs,
                  product + pixel * stride + from * s_.outputs, apart * stride, count, (to - from) * s_.outputs);
     };
-    // Those that lie in the result as a whole, and what does of the others.
+    // Runs whole <= pixel < after lie inside of the result; of the others the part that does is added.
     std::int64_t whole = offset >= 0 ? 0 : (-offset + step - 1) / step;
     whole = std::min(whole, s_.width);
     const std::int64_t room = s_.out_width - length - offset;
