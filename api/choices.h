@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "operators/error.h"
+#include "base/error.h"
 #include "optimizer/cost.h"
 #include "optimizer/search.h"
 #include "rules/rule.h"

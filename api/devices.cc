@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "optimizer/device_profile.h"
-#include "runtime/cpu/backend.h"
-#include "runtime/cpu/device.h"
-#include "runtime/cuda/device.h"
+#include "runtime/cpu/running/backend.h"
+#include "runtime/cpu/running/device.h"
+#include "runtime/cuda/running/device.h"
 #include "runtime/onnxruntime/device.h"
 #include "runtime/reference/backend.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "api/rewright_c.h"
-#include "graph/onnx_text.h"
+#include "graph/onnx/text.h"
 
 namespace rewright {
 

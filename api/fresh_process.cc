@@ -16,7 +16,7 @@
 
 #include "api/choices.h"
 #include "api/devices.h"
-#include "graph/onnx.h"
+#include "graph/onnx/onnx.h"
 #include "runtime/onnxruntime/worker.h"
 
 extern char** environ;

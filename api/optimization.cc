@@ -12,12 +12,12 @@
 #include "api/given_sizes.h"
 #include "api/options.h"
 #include "api/rule_files.h"
-#include "graph/onnx.h"
-#include "graph/overridable.h"
-#include "graph/read_back.h"
+#include "graph/onnx/import/overridable.h"
+#include "graph/onnx/onnx.h"
+#include "graph/onnx/read_back.h"
 #include "optimizer/sizes.h"
 #include "report/report.h"
-#include "runtime/cpu/evaluator.h"
+#include "runtime/cpu/planning/evaluator.h"
 
 namespace rewright {
 

@@ -3,8 +3,8 @@
 #include <chrono>
 #include <thread>
 
+#include "base/error.h"
 #include "distribution/agreement.h"
-#include "operators/error.h"
 
 namespace rewright {
 

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "api/optimization.h"
-#include "graph/onnx.h"
+#include "graph/onnx/onnx.h"
 #include "optimizer/testing.h"
 #include "report/testing/graphviz_leaks.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "operators/error.h"
+#include "base/error.h"
 #include "rules/io.h"
 
 namespace rewright {

@@ -4,7 +4,7 @@
 #include <functional>
 #include <thread>
 
-#include "graph/onnx_text.h"
+#include "graph/onnx/text.h"
 
 // This program holds what programs do not see, classes of the same names among it.
 #define rewright rewright_for_programs

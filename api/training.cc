@@ -16,11 +16,11 @@
 #include "api/processes.h"
 #include "api/rule_files.h"
 #include "api/versions.h"
-#include "graph/onnx.h"
+#include "graph/onnx/onnx.h"
 #include "optimizer/certificate.h"
 #include "optimizer/optimize.h"
-#include "runtime/cpu/evaluator.h"
-#include "runtime/training/data_files.h"
+#include "runtime/cpu/planning/evaluator.h"
+#include "runtime/training/data/data_files.h"
 
 namespace rewright {
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "api/request_options.h"
-#include "runtime/training/evaluation.h"
-#include "runtime/training/trainer.h"
+#include "runtime/training/steps/evaluation.h"
+#include "runtime/training/steps/trainer.h"
 
 namespace rewright {
 

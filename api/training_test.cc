@@ -8,7 +8,7 @@
 #include <random>
 
 #include "api/rewright_c.h"
-#include "graph/onnx.h"
+#include "graph/onnx/onnx.h"
 #include "optimizer/testing.h"
 
 namespace rewright {

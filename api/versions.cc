@@ -17,10 +17,10 @@
 #include <nlohmann/json.hpp>
 
 #include "distribution/communicator.h"
-#include "graph/onnx.h"
+#include "graph/onnx/onnx.h"
 #include "report/report.h"
-#include "runtime/cpu/device.h"
-#include "runtime/cuda/device.h"
+#include "runtime/cpu/running/device.h"
+#include "runtime/cuda/running/device.h"
 
 namespace rewright {
 

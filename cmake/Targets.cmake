@@ -1,7 +1,7 @@
 # How a folder declares its library, its tests, its programs and its Protobuf schemas.
 
 # rewright_library(NAME [FUZZED] SOURCES ... [SEPARATE ...] [PUBLIC_DEPS ...] [PRIVATE_DEPS ...])
-# A static library. Sources of ours are included relative to the root: #include "operators/index.h". FUZZED: it reads what others
+# A static library. Sources of ours are included relative to the root: #include "expressions/index.h". FUZZED: it reads what others
 # wrote, and tells the fuzzers which of its branches were taken, where there are fuzzers. (This takes a quarter of the time to
 # compile and to run; the other libraries do without.) Eight files are compiled at a time (REWRIGHT_UNITY), so that a name in an
 # unnamed namespace is a library's only one; SEPARATE: files that are compiled by themselves, as they have names that others

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "operators/error.h"
+#include "base/error.h"
 
 namespace rewright {
 

@@ -8,8 +8,8 @@
 #include <map>
 #include <numeric>
 
+#include "base/error.h"
 #include "distribution/elements.h"
-#include "operators/error.h"
 
 namespace rewright {
 

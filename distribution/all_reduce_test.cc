@@ -6,10 +6,10 @@
 #include <mutex>
 #include <random>
 
+#include "base/error.h"
 #include "distribution/elements.h"
 #include "distribution/testing.h"
-#include "operators/error.h"
-#include "operators/tensor.h"
+#include "expressions/tensor.h"
 
 namespace rewright {
 namespace {

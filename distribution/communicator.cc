@@ -6,10 +6,10 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/error.h"
 #include "distribution/all_reduce.h"
 #include "distribution/device_sums.h"
 #include "distribution/plugin.h"
-#include "operators/error.h"
 
 namespace rewright {
 

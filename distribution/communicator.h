@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "operators/data_type.h"
+#include "expressions/data_type.h"
 
 namespace rewright {
 

@@ -2,8 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "base/error.h"
 #include "distribution/testing.h"
-#include "operators/error.h"
 
 using namespace rewright;
 

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include "operators/error.h"
-#include "operators/tensor.h"
+#include "base/error.h"
+#include "expressions/tensor.h"
 
 namespace rewright {
 

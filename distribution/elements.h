@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <span>
 
-#include "operators/data_type.h"
+#include "expressions/data_type.h"
 
 namespace rewright {
 

@@ -6,8 +6,8 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "distribution/all_reduce.h"
-#include "operators/error.h"
 
 namespace {
 

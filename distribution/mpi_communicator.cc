@@ -7,9 +7,9 @@
 #include <string>
 #include <utility>
 
+#include "base/error.h"
 #include "distribution/communicator.h"
 #include "distribution/elements.h"
-#include "operators/error.h"
 
 namespace rewright {
 

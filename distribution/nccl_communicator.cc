@@ -7,9 +7,9 @@
 #include <cstring>
 #include <utility>
 
+#include "base/error.h"
 #include "distribution/communicator.h"
 #include "distribution/device_sums.h"
-#include "operators/error.h"
 
 namespace rewright {
 

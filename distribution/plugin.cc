@@ -1,6 +1,6 @@
 #include "distribution/plugin.h"
 
-#include "operators/own_folder.h"
+#include "base/own_folder.h"
 
 namespace rewright {
 

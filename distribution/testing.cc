@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-#include "operators/error.h"
+#include "base/error.h"
 
 namespace rewright::testing {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "generator/recall.h"
-#include "generator/selection.h"
+#include "generator/pruning/recall.h"
+#include "generator/pruning/selection.h"
 #include "rules/io.h"
 
 namespace rewright::generator::testing {

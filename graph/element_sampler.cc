@@ -6,8 +6,8 @@
 #include <limits>
 #include <set>
 
-#include "operators/code_evaluator.h"
-#include "operators/number_system.h"
+#include "expressions/code_evaluator.h"
+#include "operators/readings/number_system.h"
 
 namespace rewright {
 

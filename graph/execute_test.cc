@@ -2,7 +2,7 @@
 #include <random>
 
 #include "graph/graph.h"
-#include "graph/onnx.h"
+#include "graph/onnx/onnx.h"
 #include "graph/testing.h"
 
 namespace rewright {

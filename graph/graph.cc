@@ -4,7 +4,7 @@
 #include <unordered_map>
 
 #include "graph/sized.h"
-#include "operators/interpreter.h"
+#include "operators/readings/interpreter.h"
 #include "operators/texts.h"
 
 namespace rewright {

@@ -16,9 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include "operators/datum.h"
+#include "expressions/datum.h"
+#include "expressions/tensor.h"
 #include "operators/operator.h"
-#include "operators/tensor.h"
 
 namespace rewright {
 
@@ -103,7 +103,7 @@ struct GraphOutput {
   bool shape_known = true;
 };
 
-struct ImportedModel;  // graph/onnx.h: everything of a model that is not the graph (metadata, functions, opsets, ...)
+struct ImportedModel;  // graph/onnx/onnx.h: everything of a model that is not the graph (metadata, functions, opsets, ...)
 
 class Graph {
  public:

@@ -8,7 +8,7 @@
 #include "graph/graph.h"
 #include "graph/operator_execution.h"
 #include "graph/sized.h"
-#include "operators/interpreter.h"
+#include "operators/readings/interpreter.h"
 
 namespace rewright {
 

@@ -1,7 +1,7 @@
 // What does not depend on sizes that are not known.
 #pragma once
 
-#include "operators/attributes.h"
+#include "expressions/attributes.h"
 
 namespace rewright {
 

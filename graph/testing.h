@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "graph/onnx.h"
-#include "graph/onnx_text.h"
+#include "graph/onnx/onnx.h"
+#include "graph/onnx/text.h"
 
 namespace rewright::testing {
 

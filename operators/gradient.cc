@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "operators/determinant.h"
-#include "operators/quantization.h"
+#include "operators/definitions/determinant.h"
+#include "operators/definitions/quantization.h"
 
 namespace rewright {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "operators/families.h"
+#include "operators/definitions/families.h"
 
 namespace rewright {
 

@@ -25,11 +25,11 @@
 #include <utility>
 #include <vector>
 
-#include "operators/attributes.h"
-#include "operators/element.h"
-#include "operators/error.h"
-#include "operators/index.h"
-#include "operators/tensor.h"
+#include "base/error.h"
+#include "expressions/attributes.h"
+#include "expressions/element.h"
+#include "expressions/index.h"
+#include "expressions/tensor.h"
 
 namespace rewright {
 

@@ -1,6 +1,6 @@
 #include "operators/procedure.h"
 
-#include "operators/procedures.h"
+#include "operators/procedures/procedures.h"
 
 namespace rewright {
 

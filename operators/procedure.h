@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "operators/datum.h"
+#include "expressions/datum.h"
 #include "operators/gradient.h"
 #include "operators/onnx.h"
 

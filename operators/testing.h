@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "operators/interpreter.h"
 #include "operators/operator.h"
+#include "operators/readings/interpreter.h"
 
 namespace rewright::testing {
 

@@ -1,9 +1,9 @@
 // Graphs inside of nodes, optimized and replayed.
 #include <catch2/catch.hpp>
 
-#include "graph/body.h"
-#include "graph/onnx.h"
-#include "graph/onnx_text.h"
+#include "graph/onnx/body.h"
+#include "graph/onnx/onnx.h"
+#include "graph/onnx/text.h"
 #include "optimizer/optimize.h"
 #include "optimizer/testing.h"
 

@@ -4,7 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "graph/body.h"
+#include "graph/onnx/body.h"
 #include "optimizer/fold.h"
 #include "optimizer/region.h"
 #include "optimizer/saturation/saturation.h"

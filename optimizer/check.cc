@@ -5,9 +5,9 @@
 #include <cmath>
 #include <utility>
 
+#include "expressions/difference.h"
 #include "graph/execute.h"
-#include "operators/difference.h"
-#include "operators/operation_count.h"
+#include "operators/readings/operation_count.h"
 
 namespace rewright {
 

@@ -5,9 +5,9 @@
 #include <random>
 #include <set>
 
-#include "graph/overridable.h"
-#include "graph/string_inputs.h"
-#include "operators/element.h"
+#include "expressions/element.h"
+#include "graph/onnx/import/overridable.h"
+#include "graph/onnx/string_inputs.h"
 #include "optimizer/sizes.h"
 
 namespace rewright {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "graph/onnx.h"
-#include "graph/onnx_text.h"
+#include "graph/onnx/onnx.h"
+#include "graph/onnx/text.h"
 #include "optimizer/testing.h"
 
 namespace rewright {

@@ -5,7 +5,7 @@
 #include <deque>
 #include <functional>
 
-#include "operators/hash_mix.h"
+#include "base/hash_mix.h"
 #include "optimizer/rule_binding.h"
 
 namespace rewright {

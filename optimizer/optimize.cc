@@ -8,8 +8,8 @@
 #include <set>
 #include <utility>
 
-#include "graph/body.h"
-#include "graph/opset.h"
+#include "graph/onnx/body.h"
+#include "graph/onnx/opset.h"
 #include "optimizer/measuring.h"
 #include "optimizer/sizes.h"
 #include "optimizer/written_check.h"

@@ -8,8 +8,8 @@
 #include <fstream>
 #include <thread>
 
-#include "graph/onnx.h"
-#include "graph/onnx_text.h"
+#include "graph/onnx/onnx.h"
+#include "graph/onnx/text.h"
 #include "optimizer/device_profile.h"
 #include "optimizer/testing.h"
 

@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "operators/hash_mix.h"
+#include "base/hash_mix.h"
 
 namespace rewright {
 

@@ -7,7 +7,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "operators/function.h"
+#include "expressions/function.h"
 #include "optimizer/device.h"
 
 namespace rewright {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "operators/exact_number.h"
+#include "expressions/exact_number.h"
 
 namespace rewright {
 

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "operators/parallel.h"
+#include "base/parallel.h"
 #include "optimizer/backtrack.h"
 #include "optimizer/region.h"
 

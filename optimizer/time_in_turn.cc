@@ -3,7 +3,7 @@
 #include <chrono>
 #include <utility>
 
-#include "operators/error.h"
+#include "base/error.h"
 
 namespace rewright {
 

@@ -1,7 +1,7 @@
 #include <functional>
 #include <random>
 
-#include "operators/operation_count.h"
+#include "operators/readings/operation_count.h"
 #include "optimizer/cost_parts.h"
 
 namespace rewright {

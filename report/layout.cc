@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "operators/error.h"
+#include "base/error.h"
 
 namespace rewright {
 

@@ -8,7 +8,7 @@
 #include <map>
 #include <sstream>
 
-#include "operators/error.h"
+#include "base/error.h"
 #include "rules/io.h"
 
 namespace {

@@ -1,6 +1,6 @@
 #include "rules/instance.h"
 
-#include "operators/error.h"
+#include "base/error.h"
 
 namespace rewright {
 

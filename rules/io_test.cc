@@ -3,7 +3,7 @@
 #include <fstream>
 #include <random>
 
-#include "operators/error.h"
+#include "base/error.h"
 #include "rules/io.h"
 #include "rules/tester.h"
 

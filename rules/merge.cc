@@ -4,7 +4,7 @@
 #include <map>
 #include <unordered_map>
 
-#include "operators/error.h"
+#include "base/error.h"
 #include "rules/isomorphism.h"
 
 namespace rewright {

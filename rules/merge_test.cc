@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <random>
 
-#include "operators/error.h"
+#include "base/error.h"
 #include "operators/testing/share.h"
 #include "rules/io.h"
 #include "rules/isomorphism.h"

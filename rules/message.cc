@@ -7,7 +7,7 @@
 #include <google/protobuf/stubs/logging.h>
 #include <google/protobuf/text_format.h>
 
-#include "operators/error.h"
+#include "base/error.h"
 
 namespace rewright {
 

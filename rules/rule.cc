@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "operators/error.h"
+#include "base/error.h"
 #include "rules/io.h"
 
 namespace rewright {

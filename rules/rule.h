@@ -14,8 +14,8 @@
 #include <string_view>
 #include <vector>
 
-#include "operators/attributes.h"
-#include "operators/index.h"
+#include "expressions/attributes.h"
+#include "expressions/index.h"
 #include "operators/operator.h"
 
 namespace rewright {

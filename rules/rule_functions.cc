@@ -4,7 +4,7 @@
 #include <functional>
 #include <iterator>
 
-#include "operators/error.h"
+#include "base/error.h"
 
 namespace rewright {
 

@@ -3,7 +3,7 @@
 #include <numeric>
 #include <set>
 
-#include "operators/error.h"
+#include "base/error.h"
 #include "rules/instance.h"
 
 namespace rewright {

@@ -5,7 +5,7 @@
 #include <functional>
 #include <map>
 
-#include "operators/error.h"
+#include "base/error.h"
 #include "rules/tester.h"
 
 namespace rewright {

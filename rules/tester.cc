@@ -3,8 +3,8 @@
 #include <cmath>
 #include <cstdio>
 
-#include "operators/error.h"
-#include "operators/interpreter.h"
+#include "base/error.h"
+#include "operators/readings/interpreter.h"
 
 namespace rewright {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "operators/tensor.h"
+#include "expressions/tensor.h"
 #include "rules/instance.h"
 #include "rules/rule.h"
 

@@ -8,7 +8,7 @@
 
 #include "graph/execute.h"
 #include "graph/file.h"
-#include "graph/onnx.h"
+#include "graph/onnx/onnx.h"
 
 namespace rewright {
 
@@ -113,7 +113,8 @@ bool has_opaque(const Graph& graph) {
   return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const auto& node) { return node->op == nullptr; });
 }
 
-// Does a Resize align corners where size * scale is no whole number? ONNX's reference then aligns none (operators/resample.cc).
+// Does a Resize align corners where size * scale is no whole number? ONNX's reference then aligns none
+// (operators/definitions/resample.cc).
 bool aligns_fractional_corners(const Graph& graph) {
   return std::any_of(graph.nodes().begin(), graph.nodes().end(), [&](const auto& node) {
     if (node->op == nullptr || node->op->name() != "Resize") return false;

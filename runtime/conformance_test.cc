@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "graph/file.h"
-#include "graph/onnx.h"
+#include "graph/onnx/onnx.h"
 #include "graph/temporary_folder.h"
 
 namespace rewright {

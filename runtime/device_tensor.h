@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "operators/tensor.h"
+#include "expressions/tensor.h"
 #include "runtime/session.h"
 
 namespace rewright {

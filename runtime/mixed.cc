@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "graph/execute.h"
+#include "graph/onnx/import/specialize.h"
 #include "graph/operator_execution.h"
 #include "graph/sizes.h"
-#include "graph/specialize.h"
 #include "runtime/checked_kernels.h"
 #include "runtime/parts.h"
 

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "graph/execute.h"
-#include "graph/onnx.h"
-#include "graph/onnx_text.h"
-#include "runtime/cpu/backend.h"
+#include "graph/onnx/onnx.h"
+#include "graph/onnx/text.h"
+#include "runtime/cpu/running/backend.h"
 #include "runtime/endable_run.h"
 #include "runtime/mixed.h"
 #include "runtime/parts.h"

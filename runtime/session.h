@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "expressions/tensor.h"
 #include "graph/graph.h"
-#include "operators/tensor.h"
 
 namespace rewright {
 

@@ -1,7 +1,7 @@
 // What a case assumes: the bindings of its variables, and the rule's conditions for them.
 #include <algorithm>
 
-#include "operators/error.h"
+#include "base/error.h"
 #include "verifier/cases.h"
 
 namespace rewright::proof {

@@ -1,7 +1,7 @@
 // Lists of a case: lengths from the definitions, elements where the definitions must know them.
 #include <algorithm>
 
-#include "operators/error.h"
+#include "base/error.h"
 #include "verifier/cases.h"
 
 namespace rewright::proof {

@@ -1,7 +1,7 @@
 // Sizes of a case: what definitions decide by a number is decided, one way and the other.
 #include <algorithm>
 
-#include "operators/error.h"
+#include "base/error.h"
 #include "verifier/cases.h"
 
 namespace rewright::proof {

@@ -5,7 +5,7 @@
 
 #include <unordered_map>
 
-#include "operators/error.h"
+#include "base/error.h"
 #include "rules/io.h"
 #include "verifier/certificate.pb.h"
 

@@ -2,7 +2,7 @@
 #include <google/protobuf/stubs/logging.h>
 #include <zlib.h>
 
-#include "operators/error.h"
+#include "base/error.h"
 #include "rules/io.h"
 #include "verifier/certificate.h"
 #include "verifier/certificate.pb.h"

@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "operators/error.h"
+#include "base/error.h"
 #include "rules/io.h"
 #include "verifier/cases.h"
 

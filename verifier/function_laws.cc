@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <map>
 
-#include "operators/identity.h"
+#include "expressions/identity.h"
 #include "verifier/normal_form.h"
 
 namespace rewright::proof {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "operators/index.h"
+#include "expressions/index.h"
 
 namespace rewright::proof {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "operators/error.h"
+#include "base/error.h"
 
 namespace rewright::proof {
 

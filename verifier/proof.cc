@@ -4,7 +4,7 @@
 #include <set>
 #include <string>
 
-#include "operators/error.h"
+#include "base/error.h"
 #include "verifier/cases.h"
 #include "verifier/compare.h"
 #include "verifier/normal_form.h"

@@ -4,7 +4,7 @@
 #include <limits>
 #include <numeric>
 
-#include "operators/error.h"
+#include "base/error.h"
 
 namespace rewright::proof {
 

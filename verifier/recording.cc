@@ -1,6 +1,6 @@
 #include "verifier/recording.h"
 
-#include "operators/error.h"
+#include "base/error.h"
 
 namespace rewright::proof {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "operators/error.h"
+#include "base/error.h"
 
 namespace rewright::proof::internal {
 

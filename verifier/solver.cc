@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "operators/error.h"
+#include "base/error.h"
 #include "verifier/smt_writer.h"
 
 namespace rewright::proof {

@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "operators/error.h"
+#include "base/error.h"
 #include "operators/operator.h"
 
 using namespace rewright;

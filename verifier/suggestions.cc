@@ -4,7 +4,7 @@
 #include <list>
 #include <random>
 
-#include "operators/error.h"
+#include "base/error.h"
 #include "rules/tester.h"
 
 namespace rewright::proof {

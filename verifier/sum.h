@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "operators/function.h"
+#include "expressions/function.h"
 #include "verifier/guard.h"
 #include "verifier/rational.h"
 

@@ -4,8 +4,8 @@
 #include <optional>
 #include <random>
 
+#include "base/error.h"
 #include "graph/file.h"
-#include "operators/error.h"
 #include "rules/tester.h"
 #include "verifier/conditions.h"
 #include "verifier/suggestions.h"

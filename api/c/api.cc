@@ -7,7 +7,7 @@
 #include "api/c/cost.h"
 #include "api/rule_facts.h"
 #include "api/versions.h"
-#include "graph/onnx.h"
+#include "graph/onnx/onnx.h"
 #include "rules/io.h"
 
 using rewright::Error;

@@ -8,7 +8,7 @@
 #include "api/c/handles.h"
 #include "api/c/tensors.h"
 #include "api/devices.h"
-#include "graph/overridable.h"
+#include "graph/onnx/import/overridable.h"
 #include "runtime/checked_kernels.h"
 #include "runtime/endable_run.h"
 #include "runtime/mixed.h"

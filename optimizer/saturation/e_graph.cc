@@ -4,8 +4,8 @@
 #include <map>
 #include <string>
 
+#include "base/hash_mix.h"
 #include "graph/sized.h"
-#include "operators/hash_mix.h"
 
 namespace rewright {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "operators/hash_mix.h"
+#include "base/hash_mix.h"
 #include "optimizer/rule_binding.h"
 
 namespace rewright {

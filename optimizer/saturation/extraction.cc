@@ -5,8 +5,8 @@
 #include <map>
 #include <set>
 
+#include "optimizer/integer_program/integer_program.h"
 #include "optimizer/saturation/choices.h"
-#include "optimizer/saturation/integer_program.h"
 
 namespace rewright {
 

@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <random>
 
-#include "optimizer/saturation/integer_program.h"
+#include "optimizer/integer_program/integer_program.h"
 #include "optimizer/saturation/saturation.h"
 #include "optimizer/saturation/testing.h"
 

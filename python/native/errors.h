@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "operators/error.h"
+#include "base/error.h"
 
 namespace rewright::python {
 

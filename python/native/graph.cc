@@ -12,10 +12,10 @@
 #include <span>
 #include <variant>
 
-#include "graph/onnx_given.h"
-#include "graph/onnx_interface.h"
+#include "graph/onnx/given.h"
+#include "graph/onnx/interface.h"
+#include "graph/onnx/wire.h"
 #include "graph/print.h"
-#include "graph/wire.h"
 #include "python/native/errors.h"
 #include "python/native/tensors.h"
 #include "report/svg.h"

@@ -5,8 +5,8 @@
 
 #include <nanobind/nanobind.h>
 
-#include "graph/onnx_interface.h"
-#include "operators/datum.h"
+#include "expressions/datum.h"
+#include "graph/onnx/interface.h"
 #include "runtime/device_tensor.h"
 
 namespace rewright::python {

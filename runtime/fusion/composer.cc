@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "operators/free_variables.h"
+#include "expressions/free_variables.h"
 
 namespace rewright::fusion {
 

@@ -1,7 +1,7 @@
 // Which operands an expression may be computed in the memory of.
 #pragma once
 
-#include "operators/element.h"
+#include "expressions/element.h"
 
 namespace rewright::fusion {
 

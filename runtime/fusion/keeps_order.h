@@ -1,8 +1,8 @@
 // Nodes that change sizes and nothing else.
 #pragma once
 
-#include "operators/element.h"
-#include "operators/tensor.h"
+#include "expressions/element.h"
+#include "expressions/tensor.h"
 
 namespace rewright::fusion {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "operators/interpreter.h"
+#include "operators/readings/interpreter.h"
 
 namespace rewright::fusion {
 

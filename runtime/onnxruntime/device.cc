@@ -5,7 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "graph/onnx.h"
+#include "graph/onnx/onnx.h"
 #include "runtime/onnxruntime/worker.h"
 #include "runtime/session.h"
 

@@ -17,7 +17,7 @@
 #include <system_error>
 #include <thread>
 
-#include "operators/error.h"
+#include "base/error.h"
 #include "runtime/onnxruntime/worker_script.h"
 
 extern char** environ;

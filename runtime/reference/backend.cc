@@ -1,7 +1,7 @@
 #include "runtime/reference/backend.h"
 
 #include "graph/execute.h"
-#include "graph/specialize.h"
+#include "graph/onnx/import/specialize.h"
 
 namespace rewright {
 

@@ -9,7 +9,7 @@
 
 #include "graph/builder.h"
 #include "operators/testing.h"
-#include "runtime/training/dataset.h"
+#include "runtime/training/data/dataset.h"
 
 namespace rewright::testing {
 

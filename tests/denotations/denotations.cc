@@ -10,7 +10,7 @@
 #include <iostream>
 #include <set>
 
-#include "operators/error.h"
+#include "base/error.h"
 #include "rules/instance.h"
 #include "rules/io.h"
 #include "runtime/conformance.h"

@@ -1,6 +1,6 @@
 #include "tests/denotations/mutate.h"
 
-#include "operators/function.h"
+#include "expressions/function.h"
 
 namespace rewright {
 

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <exception>
 
-#include "generator/rule_theory.h"
+#include "generator/pruning/rule_theory.h"
 #include "rules/io.h"
 
 int main(int argc, char** argv) {

@@ -9,15 +9,15 @@
 #include <set>
 #include <sstream>
 
-#include "graph/onnx.h"
-#include "operators/error.h"
+#include "base/error.h"
+#include "graph/onnx/onnx.h"
 #include "optimizer/certificate.h"
 #include "optimizer/device_profile.h"
 #include "optimizer/device_profile.pb.h"
 #include "rules/io.h"
 #include "rules/rule.pb.h"
-#include "rules/taso.pb.h"
-#include "runtime/cpu/evaluator.h"
+#include "rules/taso/taso.pb.h"
+#include "runtime/cpu/planning/evaluator.h"
 #include "verifier/certificate.h"
 #include "verifier/certificate.pb.h"
 #include "verifier/checker/check.h"

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "operators/error.h"
+#include "base/error.h"
 #include "verifier/certificate.h"
 
 using namespace rewright::proof;

@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
-#include "graph/onnx.h"
-#include "operators/error.h"
+#include "base/error.h"
+#include "graph/onnx/onnx.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   rewright::ImportOptions options;

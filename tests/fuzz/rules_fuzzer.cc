@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "operators/error.h"
+#include "base/error.h"
 #include "rules/io.h"
 
 using rewright::RuleFormat;

@@ -4,9 +4,9 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "operators/error.h"
+#include "base/error.h"
 #include "rules/io.h"
-#include "rules/taso.h"
+#include "rules/taso/taso.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   rewright::TasoImport imported;

@@ -10,8 +10,8 @@
 #include <mutex>
 #include <stdexcept>
 
-#include "operators/error.h"
-#include "runtime/cpu/runner.h"
+#include "base/error.h"
+#include "runtime/cpu/running/runner.h"
 
 namespace rewright::cpu {
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "runtime/cpu/plan.h"
+#include "runtime/cpu/planning/plan.h"
 
 namespace rewright::cpu {
 

@@ -14,11 +14,11 @@
 #include <map>
 #include <set>
 
-#include "graph/onnx.h"
-#include "operators/error.h"
-#include "runtime/cpu/isa.h"
-#include "runtime/cpu/kernel_check.h"
-#include "runtime/cpu/runner.h"
+#include "base/error.h"
+#include "graph/onnx/onnx.h"
+#include "runtime/cpu/base/isa.h"
+#include "runtime/cpu/running/kernel_check.h"
+#include "runtime/cpu/running/runner.h"
 #include "tests/kernel_sweep/cases.h"
 #include "tests/kernel_sweep/guarded_run.h"
 

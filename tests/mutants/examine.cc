@@ -4,7 +4,7 @@
 #include <chrono>
 #include <thread>
 
-#include "operators/error.h"
+#include "base/error.h"
 #include "rules/tester.h"
 
 namespace rewright {

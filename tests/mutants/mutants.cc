@@ -7,7 +7,7 @@
 #include <iostream>
 #include <map>
 
-#include "operators/error.h"
+#include "base/error.h"
 #include "rules/io.h"
 #include "tests/mutants/examine.h"
 

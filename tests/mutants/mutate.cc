@@ -6,7 +6,7 @@
 #include <random>
 #include <set>
 
-#include "operators/error.h"
+#include "base/error.h"
 #include "rules/io.h"
 #include "rules/isomorphism.h"
 

@@ -1,10 +1,10 @@
 // What docs/tutorial.md shows; tests/doc_samples.py sees to it that both are the same.
 #include <catch2/catch.hpp>
 
+#include "expressions/function.h"
 #include "graph/graph.h"
-#include "operators/function.h"
 #include "operators/operator.h"
-#include "runtime/cpu/backend.h"
+#include "runtime/cpu/running/backend.h"
 
 namespace rewright {
 

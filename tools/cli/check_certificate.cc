@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "base/error.h"
 #include "graph/file.h"
-#include "operators/error.h"
 #include "verifier/checker/check.h"
 
 namespace rewright::cli {

@@ -17,7 +17,7 @@
 #include "api/options.h"
 #include "api/rule_files.h"
 #include "graph/graph.h"
-#include "graph/onnx.h"
+#include "graph/onnx/onnx.h"
 #include "optimizer/device.h"
 #include "rules/rule.h"
 #include "runtime/session.h"

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "operators/difference.h"
+#include "expressions/difference.h"
 #include "optimizer/optimize.h"
 #include "tools/cli/command.h"
 

@@ -1,6 +1,6 @@
 #include <nlohmann/json.hpp>
 
-#include "generator/provenance.h"
+#include "generator/pruning/provenance.h"
 #include "tools/cli/command.h"
 
 namespace rewright::cli {

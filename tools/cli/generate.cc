@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "generator/generator.h"
+#include "generator/run/generator.h"
 #include "graph/file.h"
 #include "rules/io.h"
 #include "tools/cli/command.h"

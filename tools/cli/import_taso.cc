@@ -2,7 +2,7 @@
 
 #include "graph/file.h"
 #include "rules/io.h"
-#include "rules/taso.h"
+#include "rules/taso/taso.h"
 #include "tools/cli/command.h"
 
 namespace rewright::cli {

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "graph/file.h"
-#include "graph/onnx_external.h"
-#include "operators/error.h"
+#include "graph/onnx/external.h"
 
 namespace rewright::cli {
 

@@ -2,10 +2,10 @@
 #include <set>
 
 #include "graph/file.h"
-#include "graph/overridable.h"
+#include "graph/onnx/import/overridable.h"
 #include "optimizer/certificate.h"
 #include "rules/io.h"
-#include "runtime/cpu/evaluator.h"
+#include "runtime/cpu/planning/evaluator.h"
 #include "tools/cli/command.h"
 
 namespace rewright::cli {

@@ -1,7 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/rule_facts.h"
-#include "generator/provenance.h"
+#include "generator/pruning/provenance.h"
 #include "graph/file.h"
 #include "rules/draw.h"
 #include "rules/io.h"

@@ -10,10 +10,10 @@
 
 #include "api/process_memory.h"
 #include "graph/file.h"
-#include "graph/overridable.h"
+#include "graph/onnx/import/overridable.h"
 #include "runtime/checked_kernels.h"
-#include "runtime/cpu/backend.h"
-#include "runtime/cpu/device.h"
+#include "runtime/cpu/running/backend.h"
+#include "runtime/cpu/running/device.h"
 #include "runtime/endable_run.h"
 #include "runtime/mixed.h"
 #include "runtime/parts.h"

@@ -6,7 +6,7 @@
 #include "graph/print.h"
 #include "optimizer/optimize.h"
 #include "rules/io.h"
-#include "runtime/cpu/device.h"
+#include "runtime/cpu/running/device.h"
 #include "runtime/mixed.h"
 #include "tools/cli/command.h"
 

@@ -4,8 +4,8 @@
 #include <set>
 
 #include "api/rule_facts.h"
+#include "base/error.h"
 #include "graph/file.h"
-#include "operators/error.h"
 #include "rules/io.h"
 #include "tools/cli/check_certificate.h"
 #include "tools/cli/command.h"

@@ -1,6 +1,6 @@
 #include "verifier/checker/check.h"
 
-#include "operators/error.h"
+#include "base/error.h"
 #include "verifier/checker/derivation_check.h"
 #include "verifier/checker/instance_check.h"
 #include "verifier/checker/questions.h"

@@ -12,7 +12,7 @@
 #include <map>
 #include <random>
 
-#include "operators/error.h"
+#include "base/error.h"
 #include "rules/io.h"
 #include "verifier/checker/mutation.h"
 #include "verifier/proof.h"

@@ -11,8 +11,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/error.h"
 #include "graph/graph.h"
-#include "operators/error.h"
 #include "rules/instance.h"
 #include "verifier/checker/questions.h"
 

@@ -8,7 +8,7 @@
 #include <memory>
 #include <sstream>
 
-#include "operators/error.h"
+#include "base/error.h"
 
 extern char** environ;
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "operators/index.h"
+#include "expressions/index.h"
 
 namespace rewright::cpu {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "operators/element.h"
+#include "expressions/element.h"
 #include "runtime/cpu/tile/affine.h"
 #include "runtime/cpu/tile/loops.h"
 #include "runtime/cpu/tile/program.h"

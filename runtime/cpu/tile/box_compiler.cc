@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "operators/free_variables.h"
+#include "expressions/free_variables.h"
 #include "runtime/cpu/tile/loops.h"
 
 namespace rewright::cpu {

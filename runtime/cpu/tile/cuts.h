@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "operators/element.h"
+#include "expressions/element.h"
 #include "runtime/cpu/tile/affine.h"
 #include "runtime/cpu/tile/program.h"
 

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "operators/function.h"
+#include "expressions/function.h"
 #include "runtime/session.h"
 
 namespace rewright::cpu {

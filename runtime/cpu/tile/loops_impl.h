@@ -11,9 +11,9 @@
 #include <limits>
 #include <type_traits>
 
-#include "operators/power_of_two.h"
-#include "operators/tensor.h"
-#include "runtime/cpu/error_function_impl.h"
+#include "expressions/power_of_two.h"
+#include "expressions/tensor.h"
+#include "runtime/cpu/base/error_function_impl.h"
 #include "runtime/cpu/tile/loops_isa.h"
 
 namespace rewright::cpu {

@@ -9,10 +9,10 @@
 #include <memory>
 #include <vector>
 
-#include "operators/element.h"
+#include "expressions/element.h"
 #include "operators/operator.h"
-#include "runtime/cpu/layout.h"
-#include "runtime/cpu/workers.h"
+#include "runtime/cpu/base/layout.h"
+#include "runtime/cpu/base/workers.h"
 #include "runtime/session.h"
 
 namespace rewright::cpu {

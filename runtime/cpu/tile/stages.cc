@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "operators/free_variables.h"
+#include "expressions/free_variables.h"
 
 namespace rewright::cpu {
 

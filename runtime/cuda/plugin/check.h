@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "operators/error.h"
+#include "base/error.h"
 
 namespace rewright::cuda {
 

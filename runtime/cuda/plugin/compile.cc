@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "operators/error.h"
+#include "base/error.h"
 
 namespace rewright::cuda {
 

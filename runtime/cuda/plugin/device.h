@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/cuda/driver.h"
+#include "runtime/cuda/driver/driver.h"
 
 namespace rewright::cuda {
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/cuda/driver.h"
+#include "runtime/cuda/driver/driver.h"
 
 namespace rewright::cuda {
 

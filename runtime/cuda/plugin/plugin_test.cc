@@ -5,13 +5,13 @@
 #include <iterator>
 
 #include "operators/operator.h"
-#include "runtime/cuda/generated_kernel.h"
-#include "runtime/cuda/plan.h"
+#include "runtime/cuda/planning/plan.h"
 #include "runtime/cuda/plugin/check.h"
 #include "runtime/cuda/plugin/compile.h"
 #include "runtime/cuda/plugin/device.h"
 #include "runtime/cuda/plugin/graph_operation.h"
 #include "runtime/cuda/plugin/product.h"
+#include "runtime/cuda/source/generated_kernel.h"
 #include "runtime/testing.h"
 
 namespace rewright::cuda {

@@ -1,0 +1,42 @@
+// How far two tensors of the same type and sizes are apart.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "expressions/tensor.h"
+
+namespace rewright {
+
+struct Difference {
+  double absolute = 0;  // the largest one of an element; infinite where just one of the two is no finite number
+  double scale = 0;     // the largest finite magnitude among the expected elements
+  bool within = true;   // is every element within absolute + relative * |expected|?
+
+  double relative() const { return absolute == 0 ? 0 : absolute / std::max(scale, 1e-30); }
+};
+
+// NaN equals NaN, and an infinity itself. Integers are told apart beyond 2^53, too. Strings are equal, or infinitely far apart.
+inline Difference difference(const Tensor& expected, const Tensor& found, double relative = 0, double absolute = 0) {
+  if (expected.type() == DataType::kString) {
+    const bool same = expected == found;
+    return {same ? 0 : HUGE_VAL, 1, same};
+  }
+  const std::vector<double> a = expected.reals(), b = found.reals();
+  const bool whole = is_integer(expected.type()) && is_integer(found.type());
+  const std::vector<std::int64_t> exact_a = whole ? expected.integers() : std::vector<std::int64_t>();
+  const std::vector<std::int64_t> exact_b = whole ? found.integers() : std::vector<std::int64_t>();
+  Difference result;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (std::isfinite(a[i])) result.scale = std::max(result.scale, std::abs(a[i]));
+    const bool same = whole ? exact_a[i] == exact_b[i] : a[i] == b[i];
+    if (same || (std::isnan(a[i]) && std::isnan(b[i]))) continue;
+    const double d = whole ? std::max(std::abs(a[i] - b[i]), 1.0) : std::abs(a[i] - b[i]);
+    result.absolute = std::isfinite(d) ? std::max(result.absolute, d) : HUGE_VAL;
+    if (!(d <= absolute + relative * std::abs(a[i])) || std::isinf(a[i])) result.within = false;
+  }
+  return result;
+}
+
+}  // namespace rewright

@@ -1,0 +1,35 @@
+// What element expressions depend on.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+
+#include "expressions/element.h"
+
+namespace rewright {
+
+// Calls `visit` for the index expressions of a node itself, not of its arguments: positions, an index that is taken as a
+// number, the bound of a reduction, both sides of conditions.
+template <class Visit>
+void for_each_index(const ElementNode& e, const Visit& visit) {
+  for (const Index& index : e.position) visit(index);
+  if (e.kind == ElementNode::Kind::kFromIndex) visit(e.index);
+  if (e.kind == ElementNode::Kind::kReduce) visit(e.bound);
+  for (const Condition& c : e.conditions) {
+    visit(c.left);
+    visit(c.right);
+  }
+}
+
+// The variables that expressions depend on from outside: bound atoms that no reduction inside of them binds, by id. What was
+// asked for has to live as long as this.
+class FreeVariables {
+ public:
+  const std::set<std::uint64_t>& of(const ElementNode& element);
+
+ private:
+  std::map<const ElementNode*, std::set<std::uint64_t>> known_;
+};
+
+}  // namespace rewright

@@ -1,0 +1,91 @@
+#include "generator/run/generator.h"
+
+#include "generator/pruning/selection.h"
+#include "generator/run/rule_selection.h"
+
+namespace rewright::generator {
+
+namespace {
+
+// What the result depends on.
+std::string identity(const GenerateOptions& options) {
+  std::string text = "--operators " + options.operators + " --max-operators " + std::to_string(options.max_operators) +
+                     " --seed " + std::to_string(options.seed);
+  if (!options.prune_renamings) text += ", with renamings";
+  if (!options.prune_instances) text += ", with instances";
+  if (!options.prune_derivable) text += ", with what is derivable";
+  if (!options.prove) text += ", not proved";
+  return text;
+}
+
+}  // namespace
+
+Generated generate(const GenerateOptions& options) {
+  const auto alone = make_local_communicator();
+  return generate(options, *alone);
+}
+
+Generated generate(const GenerateOptions& options, Communicator& communicator) {
+  if (options.max_operators < 1 || options.max_operators > GraphCounter::kMostOperators)
+    throw Error(ErrorCode::kUsage, "graphs can have from 1 to " + std::to_string(GraphCounter::kMostOperators) + " operators",
+                "--max-operators");
+  const Configuration configuration = configure(options.operators);
+  Forms forms(configuration);
+  const auto report = [&](const std::string& stage, double fraction, const std::string& note) {
+    if (options.progress) options.progress(stage, fraction, note);
+  };
+  State state({.folder = options.state,
+               .temporary = options.state.empty() ? options.temporary : options.state,
+               .interval = options.state_interval,
+               .identity = identity(options),
+               .stop = options.stop},
+              communicator);
+  Enumeration enumeration(forms, {.operators = options.max_operators,
+                                  .key = options.seed,
+                                  .threads = options.threads,
+                                  .memory = options.memory,
+                                  .stop = options.stop,
+                                  .progress = [&](std::size_t operators, std::size_t applications) {
+                                    report("enumerating " + std::to_string(operators) + " operators", 0,
+                                           std::to_string(applications) + " applications");
+                                  }});
+  enumeration.run();
+  const Collection collection =
+      collect(enumeration,
+              {.renamings = options.prune_renamings,
+               .buffer = options.buffer,
+               .progress = [&](const char* phase, double fraction, const std::string& note) { report(phase, fraction, note); }},
+              state, communicator);
+  // What an interrupted enumeration gives is looked at to the end, and is no state to go on from.
+  State nowhere({.temporary = options.temporary}, communicator);
+  Workers workers(communicator, options.threads, forms);
+  Journal journal(collection.complete ? state : nowhere, communicator, "candidates", collection.counters);
+  const Selection selection =
+      select(enumeration, collection,
+             {.renamings = options.prune_renamings,
+              .instances = options.prune_instances,
+              .derivable = options.prune_derivable,
+              .progress = [&](double fraction,
+                              std::size_t kept) { report("selecting", fraction, std::to_string(kept) + " equations"); }},
+             workers, journal);
+  Counters counters = collection.counters;
+  Generated result;
+  result.graphs = counters[Counters::kGraphs];
+  result.fingerprints = static_cast<std::size_t>(counters[Counters::kFingerprints]);
+  result.candidates = selection.candidates;
+  result.pruned = selection.pruned;
+  RuleSelection rules =
+      select_rules(selection.kept,
+                   {.writer = {.seed = options.seed, .prove = options.prove},
+                    .derivable = options.prune_derivable,
+                    .memory = options.memory,
+                    .progress = [&](double fraction,
+                                    std::size_t count) { report("generalizing", fraction, std::to_string(count) + " rules"); }},
+                   workers, journal);
+  result.complete = collection.complete && !journal.stopped();
+  result.rules = std::move(rules.rules);
+  for (const auto& [reason, count] : rules.pruned) result.pruned[reason] += count;
+  return result;
+}
+
+}  // namespace rewright::generator

@@ -1,0 +1,83 @@
+#include "graph/onnx/weights.h"
+
+#include "graph/onnx/wire.h"
+
+namespace rewright {
+
+namespace {
+
+void write_external(const Weight& weight, Pieces& graph, ExternalPart& external) {
+  constexpr std::size_t kAlignment = 4096;  // pages: the file will be mapped
+  external.size = (external.size + kAlignment - 1) / kAlignment * kAlignment;
+  onnx::TensorProto header = tensor_header(weight.tensor, weight.name);
+  header.set_data_location(onnx::TensorProto::EXTERNAL);
+  auto entry = [&](const char* key, const std::string& value) {
+    auto* added = header.add_external_data();
+    added->set_key(key);
+    added->set_value(value);
+  };
+  entry("location", external.location);
+  entry("offset", std::to_string(external.size));
+  const Tensor& stored = external.stored.emplace_back(packed(weight.tensor));
+  entry("length", std::to_string(stored.byte_count()));
+  external.tensors.emplace_back(external.size, stored.bytes());
+  external.size += stored.byte_count();
+  graph.own_field(field::kGraphInitializer, serialize(header));
+}
+
+void write_inside(const Weight& weight, Pieces& graph) {
+  if (packed_bits(weight.tensor.type()) < 8) {  // strings, and what is packed
+    graph.own_field(field::kGraphInitializer, serialize(to_tensor_proto(weight.tensor, weight.name)));
+    return;
+  }
+  const auto bytes = weight.tensor.bytes();
+  std::string head = serialize(tensor_header(weight.tensor, weight.name));
+  head += wire::bytes_prefix(field::kTensorRawData, bytes.size());
+  graph.own(wire::bytes_prefix(field::kGraphInitializer, head.size() + bytes.size()) + head);
+  graph.borrow({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+}  // namespace
+
+void Pieces::borrow(std::string_view bytes) {
+  size_ += bytes.size();
+  list_.push_back(bytes);
+}
+
+void Pieces::own(std::string bytes) {
+  owned_.push_back(std::make_unique<const std::string>(std::move(bytes)));
+  borrow(*owned_.back());
+}
+
+void Pieces::own_field(std::uint32_t number, std::string bytes) {
+  own(wire::bytes_prefix(number, bytes.size()));
+  own(std::move(bytes));
+}
+
+void Pieces::append(Pieces&& other) {
+  size_ += other.size_;
+  list_.insert(list_.end(), other.list_.begin(), other.list_.end());
+  for (auto& bytes : other.owned_) owned_.push_back(std::move(bytes));
+}
+
+void write_weights(const std::vector<Weight>& weights, std::size_t external_above, Pieces& graph, ExternalPart& external) {
+  constexpr std::size_t kSmall = 1024;  // bytes: stays in the model
+  std::size_t total = 0;
+  for (const Weight& weight : weights) total += weight.tensor ? weight.tensor.byte_count() : weight.proto.size();
+  const bool writes_external = total > external_above && !external.location.empty();
+  for (const Weight& weight : weights) {
+    if (writes_external && weight.tensor && weight.tensor.byte_count() >= kSmall) {
+      write_external(weight, graph, external);
+    } else if (!weight.proto.empty()) {
+      graph.own(wire::bytes_prefix(field::kGraphInitializer, weight.proto.size()));
+      graph.borrow(weight.proto);
+    } else if (weight.tensor) {
+      write_inside(weight, graph);
+    } else {
+      throw Error(ErrorCode::kUnsupported, "its data are in another file, of a type that is not read: it cannot be moved",
+                  "initializer \"" + weight.name + "\"");
+    }
+  }
+}
+
+}  // namespace rewright

@@ -1,0 +1,49 @@
+// The bytes of a written model, and its weights among them or in a file beside it.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "graph/onnx/model.h"
+
+namespace rewright {
+
+// The bytes of a message in pieces: weights are not copied together before they are written.
+class Pieces {
+ public:
+  void borrow(std::string_view bytes);
+  void own(std::string bytes);
+  void own_field(std::uint32_t number, std::string bytes);  // with tag and length
+  void append(Pieces&& other);
+  std::size_t size() const { return size_; }
+  const std::vector<std::string_view>& list() const { return list_; }
+
+ private:
+  std::vector<std::unique_ptr<const std::string>> owned_;
+  std::vector<std::string_view> list_;
+  std::size_t size_ = 0;
+};
+
+struct Weight {
+  std::string name;
+  Tensor tensor;
+  std::string_view proto;  // to be written as it is; empty: a new one
+};
+
+// Weights that are written beside the model.
+struct ExternalPart {
+  std::string location;                                                     // the file's name; empty: none may be
+  std::vector<std::pair<std::size_t, std::span<const std::byte>>> tensors;  // offset, bytes
+  std::vector<Tensor> stored;                                               // owners of the bytes
+  std::size_t size = 0;
+};
+
+// Appends initializers to a GraphProto; if all of them take more than `external_above` bytes, their data to `external`.
+// The weights must outlive both.
+void write_weights(const std::vector<Weight>& weights, std::size_t external_above, Pieces& graph, ExternalPart& external);
+
+}  // namespace rewright

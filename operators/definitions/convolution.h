@@ -1,0 +1,67 @@
+// What convolutions, their gradients, and convolutions of quantized elements share.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "operators/definitions/lists.h"
+#include "operators/definitions/window.h"
+#include "operators/gradient.h"
+#include "operators/onnx.h"
+
+namespace rewright {
+
+inline Indices spatial_part(const Indices& shape) {
+  return shape.size() < 2 ? Indices{} : Indices(shape.begin() + 2, shape.end());
+}
+
+// Of x and the other operand, the weight or the gradient of the output: types; ranks, and that there are groups.
+void require_reals(Definition& d, const Operand& x, const Operand& other);
+void require_ranks(Definition& d, const Operand& x, const Operand& other, const std::string& what, const Index& group);
+// Of x and the weight of a convolution: ranks and channels.
+void require_weight(Definition& d, const Operand& x, const Operand& w, const Index& group);
+// "WHOSE has 5 WHAT, not a multiple of group 2"
+void require_groups(Definition& d, const Index& channels, const Index& group, const std::string& whose,
+                    const std::string& what);
+// The first input channel of the group of an output channel, of which there are `channels`; a group has `depth` input channels.
+Index first_of_group(const Index& channel, const Index& channels, const Index& depth, const Index& group);
+
+// Of y = conv(x, w): the gradient in x from that in y, g.
+ValueId input_gradient(GraphBuilder& b, const Indices& x_shape, ValueId g, ValueId w, const Window& window, const Index& group);
+// conv(x, w), without what is beyond this shape.
+ValueId convolved(GraphBuilder& b, ValueId x, ValueId w, const Window& window, const Index& group, const Indices& shape);
+
+void register_convolution_weight_gradient(Registry& r);
+void register_convolution_weight_gradient_gradient(Gradients& g);
+
+// The kernel, strides and dilations of a node whose weight has this shape. Throws Error(kBadInput) where they disagree.
+Window import_window(const OnnxSource& source, const Indices& weight);
+// In ONNX's form; `weight` is the node's.
+OnnxSink::NamedAttributes window_attributes(const OnnxSink& sink, const Window& window, const Index& group, OnnxValue weight);
+std::vector<OnnxValue> inputs_of(const OnnxSource& source);
+
+template <class Op>
+void fill_absent_window(Op& op, std::size_t rank) {
+  fill_absent(op.strides, rank, 1), fill_absent(op.dilations, rank, 1);
+  fill_absent(op.pads_begin, rank, 0), fill_absent(op.pads_end, rank, 0);
+}
+
+// A node with explicit or automatic pads, whose weight is the input `weight`.
+template <class Op>
+std::optional<std::vector<OnnxValue>> import_convolution(OnnxSource& source, std::size_t weight, std::string& reason) {
+  const Window window = import_window(source, source.type_of(source.input(weight)).shape);
+  const Indices sizes = spatial_part(source.type_of(source.input(0)).shape);
+  if (sizes.size() != window.rank())
+    throw Error(ErrorCode::kBadInput,
+                "input has " + std::to_string(sizes.size()) + " spatial axes, weight has " + std::to_string(window.rank()));
+  const auto pads = import_pads(source, sizes, window, reason);
+  if (!pads) return std::nullopt;
+  Op op;
+  op.strides = window.strides, op.dilations = window.dilations;
+  op.pads_begin = pads->begin, op.pads_end = pads->end;
+  op.group = source.integer("group", 1);
+  return source.node(registry().get(Op::kName), to_attributes(op), inputs_of(source));
+}
+
+}  // namespace rewright

@@ -1,0 +1,42 @@
+// Decoding pictures within a model.
+#include <algorithm>
+#include <utility>
+
+#include "operators/procedures/procedures.h"
+#include "pictures/pictures.h"
+
+namespace rewright {
+
+namespace {
+
+// What is no picture, or damaged, gives an empty one, as ONNX's specification says.
+Picture decoded(std::span<const std::byte> bytes) {
+  try {
+    return decode_picture(bytes, "the input");
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::kBadInput) throw;
+    return {0, 0, 3, {}};
+  }
+}
+
+void run_image_decoder(Call& call) {
+  const Tensor& stream = call.tensor(0);
+  if (stream.type() != DataType::kUint8 || stream.sizes().size() != 1)
+    throw Error(ErrorCode::kBadInput, "the encoded picture must be a list of bytes");
+  const std::string format = call.text("pixel_format", "RGB");
+  if (format != "RGB" && format != "BGR" && format != "Grayscale")
+    throw Error(ErrorCode::kBadInput, "pixel_format is '" + format + "', not RGB, BGR or Grayscale");
+  Picture picture = decoded(stream.bytes());
+  if (format == "Grayscale") picture = grey(picture);
+  if (format == "BGR")
+    for (std::size_t at = 0; at < picture.pixels.size(); at += 3) std::swap(picture.pixels[at], picture.pixels[at + 2]);
+  Tensor result(DataType::kUint8, {picture.height, picture.width, picture.channels});
+  std::ranges::copy(std::as_bytes(std::span(picture.pixels)), result.mutable_bytes().begin());
+  call.give(std::move(result));
+}
+
+}  // namespace
+
+void register_pictures(Procedures& p) { p.add("ImageDecoder", run_image_decoder); }
+
+}  // namespace rewright

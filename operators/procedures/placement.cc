@@ -1,0 +1,147 @@
+// Elements put at other places, said by operators: columns and pools put back, sequences turned round, a 1 at the largest.
+#include <string>
+#include <vector>
+
+#include "operators/definitions/axes.h"
+#include "operators/definitions/window.h"
+#include "operators/procedures/procedures.h"
+#include "operators/source_builder.h"
+
+namespace rewright {
+
+namespace {
+
+using Imported = std::optional<std::vector<OnnxValue>>;
+
+[[noreturn]] void refuse_placement(const std::string& why) { throw Error(ErrorCode::kBadInput, why); }
+
+// Columns, each the elements of a window, added back where they were taken from: a transposed convolution whose weights are 1
+// at the column's own place.
+Imported graph_of_col2im(OnnxSource& source, std::string& reason) {
+  SourceBuilder b(source);
+  const ValueId x = b.input(0);
+  const auto image = source.contents(source.input(1)), block = source.contents(source.input(2));
+  const Indices shape = b.shape_of(x);
+  if (!image || !block || !all_constant(*image) || !all_constant(*block)) {
+    reason = "its image_shape or block_shape is not known";
+    return std::nullopt;
+  }
+  const Sizes kernel = values(*block), sizes = values(*image);
+  const Window window = import_window(source, kernel);
+  const std::size_t rank = kernel.size();
+  if (shape.size() != 3 || sizes.size() != rank) refuse_placement("its inputs do not fit together");
+  const std::int64_t taps = element_count(kernel);
+  if (!all_constant(Indices{shape[1], shape[2]})) {
+    reason = "the number of its columns is not known";
+    return std::nullopt;
+  }
+  Indices counts{shape[0] * (shape[1].value() / taps), Index(taps)}, left, result{shape[0], Index(shape[1].value() / taps)};
+  for (std::size_t a = 0; a < rank; ++a) {
+    const WindowCount windows = count_windows(window, a, sizes[a]);
+    counts.emplace_back(windows.count);
+    left.emplace_back(windows.left);
+    result.emplace_back(sizes[a]);
+  }
+  if (shape[1].value() % taps != 0 || !(product(Indices(counts.begin() + 2, counts.end())) == shape[2]))
+    refuse_placement("the columns are not those of the windows");
+  const DataType type = b.type_of(x).type;
+  if (product(Indices{shape[1], shape[2]}) == Index(0)) return SourceBuilder::results({b.filled({type, result}, 0)});
+  std::vector<double> own(static_cast<std::size_t>(taps * taps));
+  for (std::int64_t t = 0; t < taps; ++t) own[static_cast<std::size_t>(t * taps + t)] = 1;
+  Sizes weight{taps, 1};
+  weight.insert(weight.end(), kernel.begin(), kernel.end());
+  const ValueId y = b.add("ConvTranspose", {b.reshaped(x, counts), b.constant(Tensor::from_reals(type, weight, own))},
+                          {{"strides", window.strides},
+                           {"dilations", window.dilations},
+                           {"pads_begin", window.pads_begin},
+                           {"pads_end", window.pads_end},
+                           {"output_padding", left}});
+  return SourceBuilder::results({b.reshaped(y, result)});
+}
+
+// Elements put where a MaxPool found them, 0 elsewhere; a given shape has the pooled one at its beginning.
+Imported graph_of_max_unpool(OnnxSource& source, std::string& reason) {
+  SourceBuilder b(source);
+  const ValueId x = b.input(0), indices = b.input(1);
+  const Indices shape = b.shape_of(x);
+  const Sizes kernel = source.integers("kernel_shape");
+  const Window window = import_window(source, kernel);
+  const std::size_t rank = kernel.size();
+  if (shape.size() != rank + 2 || !(b.shape_of(indices) == shape)) refuse_placement("its inputs do not fit together");
+  Indices sizes{shape[0], shape[1]};
+  for (std::size_t a = 0; a < rank; ++a)
+    sizes.push_back((shape[a + 2] - 1) * window.strides[a] + window.kernel[a] - window.pads_begin[a] - window.pads_end[a]);
+  const Index count = product(shape), places = product(sizes);
+  const ValueId zeros = b.filled({b.type_of(x).type, {places}}, 0);
+  const ValueId flat =
+      b.add("ScatterElements", {zeros, b.reshaped(b.cast(indices, DataType::kInt64), {count}), b.reshaped(x, {count})});
+  const ValueId placed = b.reshaped(flat, sizes);
+  if (b.input(2) == kNoGradient) return SourceBuilder::results({placed});
+  const auto wanted = source.contents(source.input(2));
+  if (!wanted) {
+    reason = "its output_shape is not known";
+    return std::nullopt;
+  }
+  if (wanted->size() != sizes.size()) refuse_placement("output_shape has a wrong number of entries");
+  Indices more;
+  for (std::size_t a = 0; a < sizes.size(); ++a) more.push_back((*wanted)[a] - sizes[a]);
+  return SourceBuilder::results({b.add("Pad", {placed}, {{"pads_end", more}})});
+}
+
+// The first entries of each sequence of a batch turned round.
+Imported graph_of_reverse_sequence(OnnxSource& source, std::string&) {
+  SourceBuilder b(source);
+  const ValueId x = b.input(0);
+  const Indices shape = b.shape_of(x);
+  const auto axis_of = [&](const char* attribute, std::int64_t otherwise) {
+    return static_cast<std::size_t>(canonical_axis(source.integer(attribute, otherwise), shape.size()).value());
+  };
+  const std::size_t batch = axis_of("batch_axis", 1), time = axis_of("time_axis", 0);
+  if (batch == time || !(b.shape_of(b.input(1)) == Indices{shape[batch]}))
+    refuse_placement("the axes or sequence_lens are wrong");
+  const auto along = [&](ValueId v, std::size_t axis) {
+    Indices sizes(shape.size(), 1);
+    sizes[axis] = shape[axis];
+    return b.reshaped(v, sizes);
+  };
+  const ValueId t = along(b.add("Range", {}, {{"count", shape[time]}}), time);
+  const ValueId length = along(b.cast(b.input(1), DataType::kInt64), batch);
+  const ValueId one = b.constant(Tensor::from_integers(DataType::kInt64, {}, std::vector<std::int64_t>{1}));
+  const ValueId turned = b.add("Sub", {b.add("Sub", {length, one}), t});
+  const ValueId places = b.add("Where", {b.add("Less", {t, length}), turned, t});
+  return SourceBuilder::results(
+      {b.add("GatherElements", {x, b.add("Expand", {places}, {{"shape", shape}})}, {{"axis", Index(time)}})});
+}
+
+// 1 at the first largest element along the axis (before opset 13: of all axes from it on), 0 elsewhere.
+Imported graph_of_hardmax(OnnxSource& source, std::string&) {
+  SourceBuilder b(source);
+  const ValueId x = b.input(0);
+  const Indices shape = b.shape_of(x);
+  const bool flattens = source.opset() < 13;
+  const auto axis = static_cast<std::size_t>(canonical_axis(source.integer("axis", flattens ? 1 : -1), shape.size()).value());
+  Indices sizes = shape;
+  if (flattens) {
+    const auto first = shape.begin() + static_cast<std::ptrdiff_t>(axis);
+    sizes.assign(shape.begin(), first);
+    sizes.push_back(product(Indices(first, shape.end())));
+  }
+  const TensorType type{b.type_of(x).type, shape};
+  if (product(shape) == Index(0)) return SourceBuilder::results({b.filled(type, 0)});
+  const ValueId largest = b.add("ArgMax", {b.reshaped(x, sizes)}, {{"axis", Index(axis)}, {"keepdims", true}});
+  Indices along(sizes.size(), 1);
+  along[axis] = sizes[axis];
+  const ValueId places = b.reshaped(b.add("Range", {}, {{"count", sizes[axis]}}), along);
+  return SourceBuilder::results({b.reshaped(b.cast(b.add("Equal", {largest, places}), type.type), shape)});
+}
+
+}  // namespace
+
+void register_placement(Procedures& p) {
+  p.add_graph("Col2Im", graph_of_col2im);
+  p.add_graph("MaxUnpool", graph_of_max_unpool);
+  p.add_graph("ReverseSequence", graph_of_reverse_sequence);
+  p.add_graph("Hardmax", graph_of_hardmax);
+}
+
+}  // namespace rewright

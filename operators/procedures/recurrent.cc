@@ -1,0 +1,229 @@
+// Recurrent networks executed: RNN, GRU, LSTM. What one step computes is said by operators, and so is the product of all steps'
+// inputs with their weights; the way through the sequences is a loop.
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "operators/procedures/pieces.h"
+#include "operators/procedures/procedures.h"
+#include "operators/procedures/recurrent_cell.h"
+
+namespace rewright {
+
+namespace {
+
+// Elements of a tensor from the one at `first` on, without a copy.
+Tensor part_of(const std::shared_ptr<const Tensor>& tensor, std::int64_t first, Sizes sizes) {
+  const std::byte* bytes = tensor->bytes().data() + static_cast<std::size_t>(first) * byte_size(tensor->type());
+  return {tensor->type(), std::move(sizes), tensor, bytes};
+}
+Tensor part_of(const Tensor& tensor, std::int64_t first, Sizes sizes) {
+  return part_of(std::make_shared<const Tensor>(tensor), first, std::move(sizes));
+}
+
+Tensor zero_tensor(DataType type, const Sizes& sizes) {
+  require_few(element_count(sizes));
+  Tensor tensor(type, sizes);
+  const std::span<std::byte> bytes = tensor.mutable_bytes();
+  std::fill(bytes.begin(), bytes.end(), std::byte{0});
+  return tensor;
+}
+
+// What RNN, GRU and LSTM share: operands, directions, activations, and the way through a sequence.
+class Network {
+ public:
+  explicit Network(Call& call) : call_(call), kind_(recurrent_kind(call)), batch_first_(call.integer("layout", 0) != 0) {
+    const Tensor& x = call.tensor(0);
+    const Sizes &w = call.tensor(1).sizes(), &r = call.tensor(2).sizes();
+    if (x.sizes().size() != 3 || w.size() != 3 || r.size() != 3)
+      throw Error(ErrorCode::kBadInput, "X, W and R must have rank 3");
+    if (!is_real(x.type())) throw Error(ErrorCode::kBadInput, "X must have real elements");
+    length_ = x.sizes()[batch_first_ ? 1 : 0];
+    batch_ = x.sizes()[batch_first_ ? 0 : 1];
+    inputs_ = x.sizes()[2];
+    hidden_ = r[2];
+    const std::string direction = call.text("direction", "forward");
+    directions_ = direction == "bidirectional" ? 2 : 1;
+    backward_first_ = direction == "reverse";
+    if (w != Sizes{directions_, rows(), inputs_} || r != Sizes{directions_, rows(), hidden_})
+      throw Error(ErrorCode::kBadInput, "the sizes of X, W and R do not fit together");
+    require_few(element_count(Sizes{length_, batch_, directions_, rows() + 1}));
+    lengths_ = call.has_input(4) ? call.integers(4) : std::vector<std::int64_t>(static_cast<std::size_t>(batch_), length_);
+    if (static_cast<std::int64_t>(lengths_.size()) != batch_)
+      throw Error(ErrorCode::kBadInput, "sequence_lens has a wrong size");
+    for (const std::int64_t l : lengths_)
+      if (l < 0 || l > length_) throw Error(ErrorCode::kBadInput, "a sequence's length is " + std::to_string(l));
+    if (call.has("clip")) clip_ = call.real("clip", 0);
+  }
+
+  // Gives Y, Y_h and, with cells, Y_c.
+  void run() {
+    const DataType type = call_.tensor(0).type();
+    Tensor all = zero_tensor(
+        type, batch_first_ ? Sizes{batch_, length_, directions_, hidden_} : Sizes{length_, directions_, batch_, hidden_});
+    std::vector<Tensor> last;
+    for (const std::size_t input : kind_.initial_states) last.push_back(initial(input));
+    for (std::int64_t d = 0; d < directions_; ++d) {
+      std::vector<Tensor> states;
+      for (const Tensor& state : last) states.push_back(moved_rows(state, [&](std::int64_t b) { return state_row(d, b); }));
+      run_direction(d, states, all);
+      for (std::size_t s = 0; s < last.size(); ++s)
+        for (std::int64_t b = 0; b < batch_; ++b) copy_rows(states[s], b, last[s], state_row(d, b), 1, hidden_);
+    }
+    call_.give(std::move(all));
+    for (Tensor& state : last) call_.give(std::move(state));
+  }
+
+ private:
+  std::int64_t rows() const { return kind_.gates * hidden_; }
+
+  // One direction's part of an operand that has an axis for them first; empty if it is absent.
+  Call::Given operand(std::size_t input, std::int64_t d, const Sizes& sizes) const {
+    if (!call_.has_input(input)) return {};
+    const Tensor& whole = call_.tensor(input);
+    const std::int64_t count = element_count(sizes);
+    if (whole.size() != directions_ * count)
+      throw Error(ErrorCode::kBadInput, "input " + std::to_string(input) + " has " + std::to_string(whole.size()) +
+                                            " elements, " + std::to_string(directions_ * count) + " are needed");
+    return {part_of(whole, d * count, sizes), call_.is_constant(input)};
+  }
+  Tensor initial(std::size_t input) const {
+    const Sizes sizes = batch_first_ ? Sizes{batch_, directions_, hidden_} : Sizes{directions_, batch_, hidden_};
+    Tensor state = zero_tensor(call_.tensor(0).type(), sizes);
+    if (!call_.has_input(input)) return state;
+    const Tensor& given = call_.tensor(input);
+    if (given.type() != state.type() || given.size() != state.size())
+      throw Error(ErrorCode::kBadInput, "input " + std::to_string(input) + " has " + std::to_string(given.size()) +
+                                            " elements, " + std::to_string(state.size()) + " of X's type are needed");
+    copy_rows(given, 0, state, 0, directions_ * batch_, hidden_);
+    return state;
+  }
+
+  // Rows of `width` elements, which both tensors are made of.
+  static void copy_rows(const Tensor& from, std::int64_t first, Tensor& to, std::int64_t to_first, std::int64_t count,
+                        std::int64_t width) {
+    const std::size_t bytes = static_cast<std::size_t>(width) * byte_size(from.type());
+    if (bytes == 0 || count == 0) return;
+    std::memcpy(to.mutable_bytes().data() + static_cast<std::size_t>(to_first) * bytes,
+                from.bytes().data() + static_cast<std::size_t>(first) * bytes, static_cast<std::size_t>(count) * bytes);
+  }
+  // [batch, hidden], each row from where `row_of` says.
+  template <class RowOf>
+  Tensor moved_rows(const Tensor& from, RowOf row_of) const {
+    Tensor result(from.type(), {batch_, hidden_});
+    for (std::int64_t b = 0; b < batch_; ++b) copy_rows(from, row_of(b), result, b, 1, hidden_);
+    return result;
+  }
+  std::int64_t state_row(std::int64_t d, std::int64_t b) const { return batch_first_ ? b * directions_ + d : d * batch_ + b; }
+  std::int64_t input_row(std::int64_t t, std::int64_t b) const { return batch_first_ ? b * length_ + t : t * batch_ + b; }
+  std::int64_t output_row(std::int64_t d, std::int64_t t, std::int64_t b) const {
+    return batch_first_ ? (b * length_ + t) * directions_ + d : (t * directions_ + d) * batch_ + b;
+  }
+
+  // All inputs, one a row, times the weights, plus the biases.
+  Tensor projected(std::int64_t d) const {
+    std::vector<Call::Given> given{{call_.tensor(0).reshaped({length_ * batch_, inputs_})}, operand(1, d, {rows(), inputs_})};
+    const Call::Given biases = operand(3, d, {2, rows()});
+    if (biases.tensor) {
+      given.push_back({part_of(biases.tensor, 0, {rows()}), biases.is_constant});
+      if (!kind_.splits_biases) given.push_back({part_of(biases.tensor, rows(), {rows()}), biases.is_constant});
+    }
+    const auto describe = [](GraphBuilder& graph, const std::vector<ValueId>& values) {
+      std::vector<ValueId> operands(values.begin(), values.begin() + std::min<std::ptrdiff_t>(3, std::ssize(values)));
+      if (values.size() > 3) operands[2] = graph.add("Add", {values[2], values[3]});
+      return std::vector<ValueId>{graph.add("Gemm", std::move(operands), {{"transB", true}})};
+    };
+    return call_.graph("inputs " + std::to_string(d), given, describe)->run(inputs_of(given)).at(0).tensor();
+  }
+
+  static std::vector<Datum> inputs_of(std::span<const Call::Given> given) {
+    std::vector<Datum> inputs;
+    for (const Call::Given& value : given)
+      if (!value.is_constant) inputs.emplace_back(value.tensor);
+    return inputs;
+  }
+
+  // Made for values that are x, the states, and the weights of a step.
+  std::shared_ptr<Executable> step_graph(std::int64_t d, std::span<const Call::Given> given, bool has_bias, bool has_peepholes,
+                                         std::size_t states) const {
+    const auto describe = [&](GraphBuilder& graph, const std::vector<ValueId>& values) {
+      const std::span functions =
+          std::span(kind_.activations).subspan(static_cast<std::size_t>(d) * kind_.activations_per_direction);
+      const std::size_t r = 1 + states;
+      std::size_t next = r + 1;
+      const ValueId bias = has_bias ? values[next++] : kNoGradient, peepholes = has_peepholes ? values[next] : kNoGradient;
+      return kind_.cell({graph, functions, clip_, hidden_, values[0], values[r], given[r].is_constant,
+                         std::vector(values.begin() + 1, values.begin() + static_cast<std::ptrdiff_t>(r)), bias, peepholes});
+    };
+    return call_.graph("step " + std::to_string(d), given, describe);
+  }
+
+  // From the states on, which become those after the last step.
+  void run_direction(std::int64_t d, std::vector<Tensor>& states, Tensor& all) const {
+    const std::int64_t steps = batch_ == 0 || hidden_ == 0 ? 0 : *std::max_element(lengths_.begin(), lengths_.end());
+    if (steps == 0) return;
+    const bool is_backward = backward_first_ || d == 1;
+    const bool is_whole = std::all_of(lengths_.begin(), lengths_.end(), [&](std::int64_t l) { return l == steps; });
+    const auto x = std::make_shared<const Tensor>(projected(d));
+    // Of a sequence that has ended any entry will do.
+    const auto entry = [&](std::int64_t n, std::int64_t b) {
+      return is_backward ? std::max<std::int64_t>(lengths_[static_cast<std::size_t>(b)] - 1 - n, 0) : n;
+    };
+    const auto inputs_at = [&](std::int64_t n) {
+      if (is_whole && !batch_first_) return part_of(x, input_row(entry(n, 0), 0) * rows(), {batch_, rows()});
+      Tensor gathered(x->type(), {batch_, rows()});
+      for (std::int64_t b = 0; b < batch_; ++b) copy_rows(*x, input_row(entry(n, b), b), gathered, b, 1, rows());
+      return gathered;
+    };
+
+    std::vector<Call::Given> given{{inputs_at(0)}};
+    for (const Tensor& state : states) given.push_back({state});
+    given.push_back(operand(2, d, {rows(), hidden_}));
+    const Call::Given biases = kind_.splits_biases ? operand(3, d, {2, rows()}) : Call::Given();
+    if (biases.tensor) given.push_back({part_of(biases.tensor, rows(), {rows()}), biases.is_constant});
+    const Call::Given peepholes = states.size() > 1 ? operand(7, d, {3 * hidden_}) : Call::Given();
+    if (peepholes.tensor) given.push_back(peepholes);
+    const auto graph = step_graph(d, given, biases.tensor.size() > 0, peepholes.tensor.size() > 0, states.size());
+
+    std::vector<Datum> inputs = inputs_of(given);
+    for (std::int64_t n = 0; n < steps; ++n) {
+      call_.checkpoint();
+      if (n > 0) inputs[0] = inputs_at(n);
+      const std::vector<Datum> next = graph->run(inputs);
+      for (std::size_t s = 0; s < states.size(); ++s)
+        inputs[1 + s] = is_whole ? next.at(s) : going_on(inputs[1 + s].tensor(), next.at(s).tensor(), n);
+      for (std::int64_t b = 0; b < batch_; ++b)
+        if (n < lengths_[static_cast<std::size_t>(b)])
+          copy_rows(inputs[1].tensor(), b, all, output_row(d, entry(n, b), b), 1, hidden_);
+    }
+    for (std::size_t s = 0; s < states.size(); ++s) states[s] = inputs[1 + s].tensor();
+  }
+
+  // Step n's states of the sequences that are longer, and of the others the states before.
+  Tensor going_on(const Tensor& before, const Tensor& after, std::int64_t n) const {
+    Tensor result(after.type(), {batch_, hidden_});
+    for (std::int64_t b = 0; b < batch_; ++b)
+      copy_rows(n < lengths_[static_cast<std::size_t>(b)] ? after : before, b, result, b, 1, hidden_);
+    return result;
+  }
+
+  Call& call_;
+  RecurrentKind kind_;
+  bool batch_first_, backward_first_ = false;
+  std::int64_t length_ = 0, batch_ = 0, inputs_ = 0, hidden_ = 0, directions_ = 1;
+  std::vector<std::int64_t> lengths_;
+  std::optional<double> clip_;
+};
+
+void run_recurrent(Call& call) { Network(call).run(); }
+
+}  // namespace
+
+void register_recurrent(Procedures& p) {
+  for (const char* type : {"RNN", "GRU", "LSTM"}) {
+    p.add(type, run_recurrent);
+    p.add_graph(type, graph_of_recurrent);
+  }
+}
+
+}  // namespace rewright

@@ -1,0 +1,335 @@
+// Elements read at positions between others, as many as the elements of another input say.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "operators/formulas.h"
+#include "operators/procedures/pieces.h"
+#include "operators/procedures/procedures.h"
+#include "operators/source_builder.h"
+
+namespace rewright {
+
+namespace {
+
+// The four neighbours of a position and their weights; none far outside.
+struct Neighbours {
+  std::array<std::int64_t, 4> at{};
+  std::array<double, 4> weight{};
+};
+
+std::optional<Neighbours> region_neighbours(double y, double x, std::int64_t height, std::int64_t width) {
+  if (!(y >= -1 && y <= static_cast<double>(height) && x >= -1 && x <= static_cast<double>(width))) return std::nullopt;
+  const auto split = [](double v, std::int64_t size) {
+    v = std::max(v, 0.0);
+    auto low = static_cast<std::int64_t>(v);
+    if (low >= size - 1) return std::tuple(size - 1, size - 1, 0.0);
+    return std::tuple(low, low + 1, v - static_cast<double>(low));
+  };
+  const auto [top, bottom, dy] = split(y, height);
+  const auto [left, right, dx] = split(x, width);
+  return Neighbours{{top * width + left, top * width + right, bottom * width + left, bottom * width + right},
+                    {(1 - dy) * (1 - dx), (1 - dy) * dx, dy * (1 - dx), dy * dx}};
+}
+
+void run_roi_align(Call& call) {
+  const Tensor &x = call.tensor(0), &rois = call.tensor(1);
+  if (x.sizes().size() != 4 || rois.sizes().size() != 2 || rois.sizes()[1] != 4)
+    throw Error(ErrorCode::kBadInput, "the input must have rank 4, rois shape [n, 4]");
+  const std::vector<std::int64_t> batches = call.integers(2);
+  const std::int64_t count = rois.sizes()[0], channels = x.sizes()[1], height = x.sizes()[2], width = x.sizes()[3];
+  if (static_cast<std::int64_t>(batches.size()) != count) throw Error(ErrorCode::kBadInput, "batch_indices has a wrong size");
+  const std::string default_mode = call.opset() < 16 ? "output_half_pixel" : "half_pixel";
+  const bool half = call.text("coordinate_transformation_mode", default_mode) == "half_pixel";
+  const bool takes_max = call.text("mode", "avg") == "max";
+  const std::int64_t rows = call.integer("output_height", 1), columns = call.integer("output_width", 1);
+  const std::int64_t ratio = call.integer("sampling_ratio", 0);
+  const double scale = call.real("spatial_scale", 1);
+  const Sizes sizes{count, channels, rows, columns};
+  std::vector<double> result = zeros(sizes);
+  const std::vector<double> values = x.reals(), boxes = rois.reals();
+  for (std::int64_t n = 0; n < count && !result.empty(); ++n) {
+    const double* box = boxes.data() + 4 * n;
+    const double shift = half ? 0.5 : 0, left = box[0] * scale - shift, top = box[1] * scale - shift;
+    double box_width = box[2] * scale - shift - left, box_height = box[3] * scale - shift - top;
+    if (!half) box_width = std::max(box_width, 1.0), box_height = std::max(box_height, 1.0);
+    const double bin_height = box_height / static_cast<double>(rows), bin_width = box_width / static_cast<double>(columns);
+    const auto samples = [&](double bin) {
+      constexpr double kMostSamples = 1 << 16;
+      if (!(bin < kMostSamples)) throw Error(ErrorCode::kBadInput, "a region is too big to be sampled");
+      return ratio > 0 ? ratio : std::max<std::int64_t>(static_cast<std::int64_t>(std::ceil(bin)), 0);
+    };
+    const std::int64_t down = samples(bin_height), across = samples(bin_width);
+    const std::int64_t batch = checked_index(batches[static_cast<std::size_t>(n)], x.sizes()[0]);
+    for (std::int64_t r = 0; r < rows; ++r)
+      for (std::int64_t q = 0; q < columns; ++q) {
+        call.checkpoint();
+        std::vector<Neighbours> taps;
+        for (std::int64_t i = 0; i < down; ++i)
+          for (std::int64_t k = 0; k < across; ++k) {
+            const double y = top + static_cast<double>(r) * bin_height +
+                             (static_cast<double>(i) + 0.5) * bin_height / static_cast<double>(down);
+            const double z = left + static_cast<double>(q) * bin_width +
+                             (static_cast<double>(k) + 0.5) * bin_width / static_cast<double>(across);
+            if (const auto found = region_neighbours(y, z, height, width)) taps.push_back(*found);
+          }
+        for (std::int64_t c = 0; c < channels && height * width > 0; ++c) {
+          const double* image = values.data() + (batch * channels + c) * height * width;
+          double total = 0, largest = taps.empty() ? 0 : -HUGE_VAL;
+          for (const Neighbours& t : taps)
+            for (std::size_t k = 0; k < 4; ++k) {
+              const double v = t.weight[k] * image[t.at[k]];
+              total += v;
+              largest = std::max(largest, v);
+            }
+          const auto all = static_cast<double>(std::max<std::int64_t>(down * across, 1));
+          result[static_cast<std::size_t>(((n * channels + c) * rows + r) * columns + q)] = takes_max ? largest : total / all;
+        }
+      }
+  }
+  call.give(Tensor::from_reals(x.type(), sizes, result));
+}
+
+// ---- The same by operators
+
+using Imported = std::optional<std::vector<OnnxValue>>;
+
+// What all regions have on one axis of the pictures.
+struct RegionAxis {
+  std::int64_t size;         // of the pictures
+  std::int64_t bins, ratio;  // samples in a bin; 0: as many as the bin is long
+  ValueId begin, bin;        // [regions, 1, 1]: where a region begins, and how long one of its bins is
+};
+
+// Where the samples are, [regions, bins, samples], which of them count, and one by how many there are, [regions, 1, 1]. Where
+// the length of a bin tells their number, the first one here is the first that is not before the picture, and no more than size
+// + 2 follow that are not behind it: if there are k, they are more than (k - 1) / k apart.
+struct Samples {
+  ValueId at, used, share;
+};
+
+Samples samples_of(Formulas& f, const RegionAxis& axis) {
+  GraphBuilder& b = f.b;
+  const auto counted = [&](std::int64_t count, Sizes sizes) {
+    std::vector<double> numbers(static_cast<std::size_t>(count));
+    std::iota(numbers.begin(), numbers.end(), 0);
+    return f.numbers(std::move(sizes), numbers);
+  };
+  const ValueId start = f.sum(axis.begin, f.times(axis.bin, counted(axis.bins, {axis.bins, 1})));  // of each bin
+  const auto length = static_cast<double>(axis.size);
+  if (axis.ratio > 0) {
+    const ValueId step = f.scaled(axis.bin, 1 / static_cast<double>(axis.ratio));
+    const ValueId at = f.sum(start, f.times(f.plus(counted(axis.ratio, {axis.ratio}), 0.5), step));
+    return {at, f.inside(at, -1, length), f.number(1 / static_cast<double>(axis.ratio))};
+  }
+  const ValueId count = f.at_least(b.add("Ceil", {axis.bin}), 0), divisor = f.at_least(count, 1);
+  const ValueId step = f.where(f.less(f.number(0), count), f.quotient(axis.bin, divisor), f.number(1));
+  const ValueId skipped = f.floor(f.plus(f.quotient(f.difference(f.number(-1), start), step), -0.5));
+  const ValueId first = b.add("Min", {f.at_least(skipped, 0), count});
+  constexpr std::int64_t kMore = 4;  // 2, and what rounding may bring
+  const ValueId number = f.sum(first, counted(axis.size + kMore, {axis.size + kMore}));
+  const ValueId at = f.sum(start, f.times(f.plus(number, 0.5), step));
+  return {at, b.add("And", {f.less(number, count), f.inside(at, -1, length)}), f.quotient(f.number(1), divisor)};
+}
+
+// What the picture's elements along the axis count in each bin, [regions, bins, size]: samples between two elements count both,
+// the nearer one more.
+ValueId shares_of(Formulas& f, const RegionAxis& axis) {
+  const Samples samples = samples_of(f, axis);
+  const Indices shape = f.b.shape_of(samples.at);
+  const auto as_column = [&](ValueId v) { return f.b.reshaped(v, {shape[0], shape[1], shape[2], 1}); };
+  std::vector<double> places(static_cast<std::size_t>(axis.size));
+  std::iota(places.begin(), places.end(), 0);
+  const ValueId distance = f.b.add("Abs", {f.difference(as_column(f.clamped(samples.at, 0, static_cast<double>(axis.size - 1))),
+                                                        f.numbers({axis.size}, places))});
+  const ValueId near = f.at_least(f.difference(f.number(1), distance), 0);
+  const ValueId counted = f.where(as_column(samples.used), near, f.number(0));
+  return f.times(f.b.summed(counted, {2}), samples.share);
+}
+
+// The means: products of matrices with the shares of the rows, of all pictures below each other, and with those of the columns.
+ValueId mean_of_regions(Formulas& f, ValueId x, ValueId picture, const RegionAxis& down, const RegionAxis& across) {
+  GraphBuilder& b = f.b;
+  const Indices shape = b.shape_of(x);
+  const Index regions = b.shape_of(down.begin)[0];
+  const ValueId identity = b.add("Eye", {}, {{"size", shape[0]}, {"type", b.type_of(x).type}});
+  const ValueId own = b.reshaped(b.add("Gather", {identity, picture}), {regions, 1, shape[0], 1});
+  const ValueId rows = f.times(own, b.reshaped(shares_of(f, down), {regions, down.bins, 1, shape[2]}));
+  const ValueId pictures = b.reshaped(b.transposed(x, {0, 2, 1, 3}), {shape[0] * shape[2], shape[1] * shape[3]});
+  const ValueId half = b.add("MatMul", {b.reshaped(rows, {regions * down.bins, shape[0] * shape[2]}), pictures});
+  const ValueId whole = b.add("MatMul", {b.reshaped(half, {regions, Index(down.bins) * shape[1], shape[3]}),
+                                         b.transposed(shares_of(f, across), {0, 2, 1})});
+  return b.transposed(b.reshaped(whole, {regions, down.bins, shape[1], across.bins}), {0, 2, 1, 3});
+}
+
+// The largest of all samples' elements, each times its weight.
+ValueId largest_of_regions(Formulas& f, ValueId x, ValueId picture, const RegionAxis& down, const RegionAxis& across) {
+  GraphBuilder& b = f.b;
+  const Indices shape = b.shape_of(x);
+  const Index regions = b.shape_of(down.begin)[0];
+  struct Taps {
+    ValueId place, weight, used;  // [regions, bins * samples * 2]
+    Index all;
+  };
+  const auto taps_of = [&](const RegionAxis& axis) {
+    const Samples samples = samples_of(f, axis);
+    const auto last = static_cast<double>(axis.size - 1);
+    const ValueId at = f.clamped(samples.at, 0, last), below = f.floor(at), rest = f.difference(at, below);
+    const Index all = axis.bins * axis.ratio * 2;
+    const auto both = [&](ValueId first, ValueId second) {
+      Indices place = b.shape_of(first);
+      place.emplace_back(1);
+      return b.reshaped(b.add("Concat", {b.reshaped(first, place), b.reshaped(second, place)}, {{"axis", Index(3)}}),
+                        {regions, all});
+    };
+    return Taps{b.cast(both(below, f.clamped(f.plus(below, 1), 0, last)), DataType::kInt64),
+                both(f.difference(f.number(1), rest), rest), both(samples.used, samples.used), all};
+  };
+  const Taps rows = taps_of(down), columns = taps_of(across);
+  const auto integer = [&](const Index& value) {
+    return b.constant(Tensor::from_integers(DataType::kInt64, {}, std::vector{value.value()}));
+  };
+  const auto as_row = [&](ValueId v) { return b.reshaped(v, {regions, rows.all, 1}); };
+  const auto as_column = [&](ValueId v) { return b.reshaped(v, {regions, 1, columns.all}); };
+  const ValueId first = b.add("Mul", {b.reshaped(picture, {regions, 1}), integer(shape[2])});
+  const ValueId line = b.add("Mul", {b.add("Add", {first, rows.place}), integer(shape[3])});
+  const ValueId places = b.add("Add", {as_row(line), as_column(columns.place)});
+  const ValueId elements = b.reshaped(b.transposed(x, {0, 2, 3, 1}), {shape[0] * shape[2] * shape[3], shape[1]});
+  const auto with_channels = [&](ValueId v) { return b.reshaped(v, {regions, rows.all, columns.all, 1}); };
+  const ValueId weighted =
+      f.times(b.add("Gather", {elements, places}), with_channels(f.times(as_row(rows.weight), as_column(columns.weight))));
+  const ValueId used = with_channels(b.add("And", {as_row(rows.used), as_column(columns.used)}));
+  const Indices in_bins{regions, down.bins, down.ratio * 2, across.bins, across.ratio * 2, shape[1]};
+  const auto largest = [&](ValueId v, Indices sizes) {
+    return b.add("ReduceMax", {b.reshaped(v, sizes)}, {{"axes", Indices{2, 4}}, {"keepdims", false}});
+  };
+  Indices one = in_bins;
+  one.back() = 1;
+  const ValueId any = largest(b.cast(used, b.type_of(x).type), one);
+  const ValueId found = largest(f.where(used, weighted, f.number(-HUGE_VAL)), in_bins);
+  return b.transposed(f.where(f.less(f.number(0), any), found, f.number(0)), {0, 3, 1, 2});
+}
+
+Imported graph_of_roi_align(OnnxSource& source, std::string& reason) {
+  SourceBuilder b(source);
+  const ValueId x = b.input(0), picture = b.cast(b.input(2), DataType::kInt64);
+  const TensorType type = b.type_of(x);
+  const Indices rois = b.shape_of(b.input(1));
+  if (type.rank() != 4 || rois.size() != 2 || !(rois[1] == Index(4)) || !(b.shape_of(picture) == Indices{rois[0]}))
+    throw Error(ErrorCode::kBadInput, "the input must have rank 4, rois shape [n, 4], batch_indices shape [n]");
+  if (!all_constant({type.shape[0], type.shape[2], type.shape[3]})) {
+    reason = "the number or the sizes of its pictures are not known";
+    return std::nullopt;
+  }
+  const std::int64_t ratio = source.integer("sampling_ratio", 0);
+  const bool takes_max = source.text("mode", "avg") == "max";
+  if (takes_max && ratio <= 0) {
+    reason = "how many elements its maximum is taken of is told by elements; a sampling_ratio tells it";
+    return std::nullopt;
+  }
+  const std::string default_mode = source.opset() < 16 ? "output_half_pixel" : "half_pixel";
+  const bool half = source.text("coordinate_transformation_mode", default_mode) == "half_pixel";
+  const std::int64_t counts[]{source.integer("output_height", 1), source.integer("output_width", 1)};
+  const std::int64_t samples = std::max<std::int64_t>(ratio, 1);
+  require_few(element_count(Sizes{counts[0], samples, counts[1], samples}));
+  if (product(type.shape) == Index(0))
+    return SourceBuilder::results({b.filled({type.type, {rois[0], type.shape[1], counts[0], counts[1]}}, 0)});
+  Formulas f(b, type.type);
+  const ValueId corners = f.plus(f.scaled(b.cast(b.input(1), type.type), source.real("spatial_scale", 1)), half ? -0.5 : 0);
+  const auto corner = [&](std::int64_t number) {
+    return b.reshaped(b.add("Slice", {corners}, {{"begin", Indices{0, number}}, {"length", Indices{rois[0], 1}}}),
+                      {rois[0], 1, 1});
+  };
+  const auto axis = [&](std::size_t a) {  // 0: down, 1: across; corners are left, top, right, bottom
+    const auto first = static_cast<std::int64_t>(1 - a);
+    const ValueId begin = corner(first), length = f.difference(corner(first + 2), begin);
+    const double bins = static_cast<double>(counts[a]);
+    return RegionAxis{type.shape[a + 2].value(), counts[a], ratio, begin,
+                      f.scaled(half ? length : f.at_least(length, 1), 1 / bins)};
+  };
+  const RegionAxis down = axis(0), across = axis(1);
+  return SourceBuilder::results(
+      {takes_max ? largest_of_regions(f, x, picture, down, across) : mean_of_regions(f, x, picture, down, across)});
+}
+
+// ---- MaxRoiPool
+
+// Which of an axis' elements are in which bin, [regions, bins, size], and whether any are, [regions, bins, 1]. Regions have
+// whole sizes, both ends included; neighbouring bins share an element where the size is no multiple of their number.
+struct Members {
+  ValueId inside, any;
+};
+
+Members members_of(Formulas& f, ValueId begin, ValueId end, std::int64_t bins, std::int64_t size) {
+  GraphBuilder& b = f.b;
+  const auto counted = [&](std::int64_t first, std::int64_t count, Sizes sizes) {
+    std::vector<double> numbers(static_cast<std::size_t>(count));
+    std::iota(numbers.begin(), numbers.end(), static_cast<double>(first));
+    return f.numbers(std::move(sizes), numbers);
+  };
+  const ValueId length = f.at_least(f.plus(f.difference(end, begin), 1), 1),
+                bin = f.scaled(length, 1 / static_cast<double>(bins));
+  const ValueId first = f.sum(f.floor(f.times(bin, counted(0, bins, {bins, 1}))), begin);
+  const ValueId behind = f.sum(b.add("Ceil", {f.times(bin, counted(1, bins, {bins, 1}))}), begin);
+  const ValueId places = counted(0, size, {size});
+  const ValueId inside = b.add("And", {b.add("LessOrEqual", {first, places}), f.less(places, behind)});
+  const ValueId some = b.add("ReduceMax", {b.cast(inside, DataType::kInt32)}, {{"axes", Indices{2}}, {"keepdims", true}});
+  return {inside, b.cast(some, DataType::kBool)};
+}
+
+// The largest of each bin, 0 of an empty one (Girshick, Fast R-CNN, ICCV 2015).
+Imported graph_of_max_roi_pool(OnnxSource& source, std::string& reason) {
+  SourceBuilder b(source);
+  const ValueId x = b.input(0);
+  const TensorType type = b.type_of(x);
+  const Indices rois = b.shape_of(b.input(1));
+  const Sizes bins = source.integers("pooled_shape");
+  if (type.rank() != 4 || rois.size() != 2 || !(rois[1] == Index(5)) || bins.size() != 2)
+    throw Error(ErrorCode::kBadInput, "the input must have rank 4, rois shape [n, 5], pooled_shape 2 entries");
+  if (!type.shape[2].is_constant() || !type.shape[3].is_constant()) {
+    reason = "the sizes of its pictures are not known";
+    return std::nullopt;
+  }
+  require_few(element_count(bins));
+  const Index regions = rois[0], channels = type.shape[1], rows = type.shape[2], columns = type.shape[3];
+  const TensorType result{type.type, {regions, channels, bins[0], bins[1]}};
+  if (product(type.shape) == Index(0)) return SourceBuilder::results({b.filled(result, 0)});
+  Formulas f(b, type.type);
+  const auto entry = [&](std::int64_t number) {
+    return b.add("Slice", {b.input(1)}, {{"begin", Indices{0, number}}, {"length", Indices{regions, 1}}});
+  };
+  const auto corner = [&](std::int64_t number) {  // the nearest whole number, halves away from 0
+    const ValueId at = f.scaled(b.cast(b.reshaped(entry(number), {regions, 1, 1}), type.type), source.real("spatial_scale", 1));
+    return f.times(b.add("Sign", {at}), f.floor(f.plus(b.add("Abs", {at}), 0.5)));
+  };
+  const Members down = members_of(f, corner(2), corner(4), bins[0], rows.value());
+  const Members across = members_of(f, corner(1), corner(3), bins[1], columns.value());
+  const ValueId picture = b.reshaped(b.cast(entry(0), DataType::kInt64), {regions});
+  const ValueId least = f.number(-HUGE_VAL);
+  const auto largest = [&](ValueId v, std::int64_t axis) {
+    return b.add("ReduceMax", {v}, {{"axes", Indices{axis}}, {"keepdims", false}});
+  };
+  const ValueId own = b.reshaped(b.add("Gather", {x, picture}), {regions, channels, 1, rows, columns});
+  const ValueId of_rows = largest(f.where(b.reshaped(down.inside, {regions, 1, bins[0], rows, 1}), own, least), 3);
+  const ValueId in_columns = b.reshaped(across.inside, {regions, 1, 1, bins[1], columns});
+  const ValueId found = largest(f.where(in_columns, b.reshaped(of_rows, {regions, channels, bins[0], 1, columns}), least), 4);
+  const ValueId any =
+      b.add("And", {b.reshaped(down.any, {regions, 1, bins[0], 1}), b.reshaped(across.any, {regions, 1, 1, bins[1]})});
+  return SourceBuilder::results({f.where(any, found, f.number(0))});
+}
+
+}  // namespace
+
+void register_sampling(Procedures& p) {
+  p.add("RoiAlign", run_roi_align);
+  p.add_graph("RoiAlign", graph_of_roi_align);
+  p.add_graph("MaxRoiPool", graph_of_max_roi_pool);
+}
+
+}  // namespace rewright

@@ -1,0 +1,210 @@
+// Selections whose sizes the elements tell.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "operators/procedures/pieces.h"
+#include "operators/procedures/procedures.h"
+
+namespace rewright {
+
+namespace {
+
+Tensor int64s(Sizes sizes, const std::vector<std::int64_t>& values) {
+  return Tensor::from_integers(DataType::kInt64, std::move(sizes), values);
+}
+
+// The positions of the elements that are not 0, one column each.
+void run_nonzero(Call& call) {
+  const Tensor& x = call.tensor(0);
+  const std::vector<double> values = x.reals();
+  std::vector<std::int64_t> found;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (values[i] != 0) found.push_back(static_cast<std::int64_t>(i));
+  std::vector<std::int64_t> positions;
+  for (std::size_t axis = 0; axis < x.sizes().size(); ++axis) {
+    const AxisView view(x.sizes(), axis);
+    for (const std::int64_t i : found) positions.push_back(i / view.after % view.size);
+  }
+  call.give(int64s({static_cast<std::int64_t>(x.sizes().size()), static_cast<std::int64_t>(found.size())}, positions));
+}
+
+void run_compress(Call& call) {
+  Tensor x = call.tensor(0);
+  std::size_t axis = 0;
+  if (call.has("axis"))
+    axis = checked_axis(call.integer("axis", 0), x.sizes().size());
+  else
+    x = x.reshaped({x.size()});
+  const std::vector<std::int64_t> wanted = call.integers(1);
+  std::vector<std::int64_t> entries;
+  for (std::size_t i = 0; i < wanted.size() && static_cast<std::int64_t>(i) < x.sizes()[axis]; ++i)
+    if (wanted[i] != 0) entries.push_back(static_cast<std::int64_t>(i));
+  call.give(taken(x, axis, entries));
+}
+
+// One size is told by the condition's elements.
+Procedure::KnownTypes types_of_compress(const OnnxAttributes& node, const Procedure::KnownTypes& inputs, std::size_t) {
+  Procedure::KnownTypes types{inputs.at(0)};
+  if (!types[0]) return types;
+  Sizes& sizes = types[0]->sizes;
+  if (node.has("axis"))
+    sizes[checked_axis(node.integer("axis", 0), sizes.size())] = -1;
+  else
+    sizes = {-1};
+  return types;
+}
+
+// Orders parts of a tensor, the entries of its first axis, by their elements.
+class Entries {
+ public:
+  explicit Entries(const Tensor& x) : width_(x.sizes()[0] == 0 ? 0 : x.size() / x.sizes()[0]) {
+    if (x.type() == DataType::kString)
+      texts_ = x.strings();
+    else if (is_real(x.type()))
+      reals_ = x.reals();
+    else
+      integers_ = x.integers();
+  }
+  int compare(std::int64_t a, std::int64_t b) const {
+    if (!texts_.empty()) return compared(texts_, a, b);
+    return reals_.empty() ? compared(integers_, a, b) : compared(reals_, a, b);
+  }
+
+ private:
+  template <class List>
+  int compared(const List& list, std::int64_t a, std::int64_t b) const {
+    for (std::int64_t i = 0; i < width_; ++i) {
+      const auto &x = list[static_cast<std::size_t>(a * width_ + i)], &y = list[static_cast<std::size_t>(b * width_ + i)];
+      if (x < y) return -1;
+      if (y < x) return 1;
+    }
+    return 0;
+  }
+  std::int64_t width_;
+  std::span<const std::string> texts_;
+  std::vector<double> reals_;
+  std::vector<std::int64_t> integers_;
+};
+
+Tensor with_axis_in_front(const Tensor& x, std::size_t axis) {
+  Sizes sizes = x.sizes();
+  std::rotate(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(axis),
+              sizes.begin() + static_cast<std::ptrdiff_t>(axis) + 1);
+  const AxisView view(x.sizes(), axis);
+  if (view.before == 1 || x.size() == 0) return x.reshaped(std::move(sizes));
+  std::vector<std::int64_t> places;
+  for (std::int64_t i = 0; i < view.size; ++i)
+    for (std::int64_t b = 0; b < view.before; ++b)
+      for (std::int64_t a = 0; a < view.after; ++a) places.push_back((b * view.size + i) * view.after + a);
+  return picked(x, std::move(sizes), places);
+}
+
+// The different entries of an axis (without an axis: the different elements), where each stands first, which of them each entry
+// is, and how often each stands.
+void run_unique(Call& call) {
+  const Tensor& given = call.tensor(0);
+  const bool flat = !call.has("axis");
+  const std::size_t axis = flat ? 0 : checked_axis(call.integer("axis", 0), given.sizes().size());
+  const Tensor x = flat ? given.reshaped({given.size()}) : given;
+  const std::int64_t count = x.sizes()[axis];
+  constexpr std::int64_t kMostEmpty = 1 << 20;  // entries without elements
+  if (x.size() == 0 && count > kMostEmpty) throw Error(ErrorCode::kMissing, "not enough memory for its empty entries");
+  const Tensor in_front = with_axis_in_front(x, axis);
+  const Entries entries(in_front);
+
+  std::vector<std::int64_t> order(static_cast<std::size_t>(count));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return entries.compare(a, b) < 0; });
+  std::vector<std::int64_t> first, counts, inverse(order.size());
+  for (const std::int64_t i : order) {
+    if (first.empty() || entries.compare(first.back(), i) != 0) {
+      first.push_back(i);
+      counts.push_back(0);
+    }
+    ++counts.back();
+    inverse[static_cast<std::size_t>(i)] = static_cast<std::int64_t>(first.size()) - 1;
+  }
+  if (call.integer("sorted", 1) == 0) {  // in the order in which they are met
+    std::vector<std::int64_t> by_place(first.size()), rank(first.size());
+    std::iota(by_place.begin(), by_place.end(), 0);
+    std::sort(by_place.begin(), by_place.end(),
+              [&](auto a, auto b) { return first[static_cast<std::size_t>(a)] < first[static_cast<std::size_t>(b)]; });
+    std::vector<std::int64_t> sorted_first, sorted_counts;
+    for (std::size_t r = 0; r < by_place.size(); ++r) {
+      const auto at = static_cast<std::size_t>(by_place[r]);
+      rank[at] = static_cast<std::int64_t>(r);
+      sorted_first.push_back(first[at]);
+      sorted_counts.push_back(counts[at]);
+    }
+    for (std::int64_t& i : inverse) i = rank[static_cast<std::size_t>(i)];
+    first = std::move(sorted_first);
+    counts = std::move(sorted_counts);
+  }
+  const auto found = static_cast<std::int64_t>(first.size());
+  call.give(taken(x, axis, first));
+  call.give(int64s({found}, first));
+  call.give(int64s({count}, inverse));
+  call.give(int64s({found}, counts));
+}
+
+struct Box {
+  double top, left, bottom, right;
+  double area() const { return (bottom - top) * (right - left); }
+};
+
+Box box_at(const std::vector<double>& boxes, std::size_t i, bool centered) {
+  const double* b = boxes.data() + 4 * i;
+  if (centered) return {b[1] - b[3] / 2, b[0] - b[2] / 2, b[1] + b[3] / 2, b[0] + b[2] / 2};
+  return {std::min(b[0], b[2]), std::min(b[1], b[3]), std::max(b[0], b[2]), std::max(b[1], b[3])};
+}
+
+double overlap(const Box& a, const Box& b) {
+  const double height = std::min(a.bottom, b.bottom) - std::max(a.top, b.top);
+  const double width = std::min(a.right, b.right) - std::max(a.left, b.left);
+  if (height <= 0 || width <= 0) return 0;
+  const double shared = height * width, all = a.area() + b.area() - shared;
+  return all > 0 ? shared / all : 0;
+}
+
+// Of each class of each batch the boxes by falling score, without those that overlap with a better one.
+void run_non_max_suppression(Call& call) {
+  const Tensor &boxes = call.tensor(0), &scores = call.tensor(1);
+  const Sizes &b = boxes.sizes(), &s = scores.sizes();
+  if (b.size() != 3 || s.size() != 3 || b[2] != 4 || b[0] != s[0] || b[1] != s[2])
+    throw Error(ErrorCode::kBadInput, "boxes must be [batches, boxes, 4], scores [batches, classes, boxes]");
+  const std::int64_t most = call.has_input(2) ? call.integer_input(2) : 0;
+  const double overlap_limit = call.has_input(3) ? call.real_input(3) : 0;
+  const bool centered = call.integer("center_point_box", 0) != 0;
+  const std::vector<double> places = boxes.reals(), values = scores.reals();
+  std::vector<std::int64_t> selected;
+  for (std::int64_t batch = 0; batch < s[0]; ++batch)
+    for (std::int64_t group = 0; group < s[1]; ++group) {
+      call.checkpoint();
+      const double* score = values.data() + (batch * s[1] + group) * s[2];
+      std::vector<std::int64_t> order;
+      for (std::int64_t i = 0; i < s[2]; ++i)
+        if (!call.has_input(4) || score[i] > call.real_input(4)) order.push_back(i);
+      std::stable_sort(order.begin(), order.end(), [&](auto x, auto y) { return score[x] > score[y]; });
+      std::vector<Box> kept;
+      for (const std::int64_t i : order) {
+        if (static_cast<std::int64_t>(kept.size()) >= most) break;
+        const Box box = box_at(places, static_cast<std::size_t>(batch * b[1] + i), centered);
+        if (std::any_of(kept.begin(), kept.end(), [&](const Box& k) { return overlap(k, box) > overlap_limit; })) continue;
+        kept.push_back(box);
+        selected.insert(selected.end(), {batch, group, i});
+      }
+    }
+  call.give(int64s({static_cast<std::int64_t>(selected.size() / 3), 3}, selected));
+}
+
+}  // namespace
+
+void register_selection(Procedures& p) {
+  p.add("NonZero", run_nonzero);
+  p.add_control("Compress", {run_compress, false, {}, {}, types_of_compress});
+  p.add("Unique", run_unique);
+  p.add("NonMaxSuppression", run_non_max_suppression);
+}
+
+}  // namespace rewright

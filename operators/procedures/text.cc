@@ -1,0 +1,221 @@
+// Strings: joining, splitting, normalizing, matching, and counting n-grams.
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <regex>
+
+#include "operators/procedures/pieces.h"
+#include "operators/procedures/procedures.h"
+
+namespace rewright {
+
+namespace {
+
+Sizes broadcast_sizes(const Sizes& a, const Sizes& b) {
+  Sizes result(std::max(a.size(), b.size()), 1);
+  for (const Sizes* s : {&a, &b})
+    for (std::size_t i = 0; i < s->size(); ++i) {
+      std::int64_t& size = result[result.size() - s->size() + i];
+      if ((*s)[i] == 1) continue;
+      if (size != 1 && size != (*s)[i]) throw Error(ErrorCode::kBadInput, "the shapes cannot be broadcast together");
+      size = (*s)[i];
+    }
+  return result;
+}
+
+// The places of a tensor's elements that broadcasting reads for each element of the result.
+std::vector<std::int64_t> broadcast_places(const Sizes& from, const Sizes& to) {
+  std::vector<std::int64_t> places(static_cast<std::size_t>(element_count(to)));
+  for (std::size_t n = 0; n < places.size(); ++n) {
+    auto rest = static_cast<std::int64_t>(n);
+    std::int64_t place = 0, stride = 1;
+    for (std::size_t i = 0; i < to.size(); ++i) {
+      const std::int64_t position = rest % to[to.size() - 1 - i];
+      rest /= to[to.size() - 1 - i];
+      if (i >= from.size()) continue;
+      const std::int64_t size = from[from.size() - 1 - i];
+      place += (size == 1 ? 0 : position) * stride;
+      stride *= size;
+    }
+    places[n] = place;
+  }
+  return places;
+}
+
+void run_string_concat(Call& call) {
+  const Sizes sizes = broadcast_sizes(call.tensor(0).sizes(), call.tensor(1).sizes());
+  const Tensor a = picked(call.tensor(0), sizes, broadcast_places(call.tensor(0).sizes(), sizes));
+  const Tensor b = picked(call.tensor(1), sizes, broadcast_places(call.tensor(1).sizes(), sizes));
+  std::vector<std::string> joined;
+  for (std::size_t i = 0; i < a.strings().size(); ++i) joined.push_back(a.strings()[i] + b.strings()[i]);
+  call.give(Tensor::from_strings(sizes, std::move(joined)));
+}
+
+bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+// At runs of white space where there is no delimiter. At most `most` cuts (negative: any number).
+std::vector<std::string> parts_of(const std::string& text, const std::string& delimiter, std::int64_t most) {
+  std::vector<std::string> parts;
+  std::size_t at = 0;
+  if (!delimiter.empty()) {
+    for (std::size_t next; (next = text.find(delimiter, at)) != std::string::npos && most != 0; --most) {
+      parts.push_back(text.substr(at, next - at));
+      at = next + delimiter.size();
+    }
+    parts.push_back(text.substr(at));
+    return parts;
+  }
+  while (true) {
+    while (at < text.size() && is_space(text[at])) ++at;
+    if (at == text.size()) return parts;
+    std::size_t end = at;
+    if (most-- == 0) {
+      end = text.size();
+      while (is_space(text[end - 1])) --end;
+      parts.push_back(text.substr(at, end - at));
+      return parts;
+    }
+    while (end < text.size() && !is_space(text[end])) ++end;
+    parts.push_back(text.substr(at, end - at));
+    at = end;
+  }
+}
+
+void run_string_split(Call& call) {
+  const Tensor& x = call.tensor(0);
+  std::vector<std::vector<std::string>> all;
+  std::size_t longest = 0;
+  for (const std::string& text : x.strings()) {
+    all.push_back(parts_of(text, call.text("delimiter", ""), call.integer("maxsplit", -1)));
+    longest = std::max(longest, all.back().size());
+  }
+  if (all.size() > 0 && longest > (std::size_t{1} << 32) / all.size())
+    throw Error(ErrorCode::kMissing, "not enough memory for the parts of its strings");
+  std::vector<std::string> parts;
+  std::vector<std::int64_t> counts;
+  for (auto& p : all) {
+    counts.push_back(static_cast<std::int64_t>(p.size()));
+    p.resize(longest);
+    std::move(p.begin(), p.end(), std::back_inserter(parts));
+  }
+  Sizes sizes = x.sizes();
+  sizes.push_back(static_cast<std::int64_t>(longest));
+  call.give(Tensor::from_strings(std::move(sizes), std::move(parts)));
+  call.give(Tensor::from_integers(DataType::kInt64, x.sizes(), counts));
+}
+
+// Letters of ASCII and Latin-1 in UTF-8 (whose lower and upper forms are 0x20 apart in the second byte).
+std::string in_case(std::string text, bool upper) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    const char low = upper ? 'a' : 'A', high = upper ? 'z' : 'Z';
+    if (text[i] >= low && text[i] <= high) text[i] = static_cast<char>(text[i] ^ 0x20);
+    if (c != 0xc3 || i + 1 == text.size()) continue;
+    const auto next = static_cast<unsigned char>(text[i + 1]);
+    const unsigned first = upper ? 0xa0 : 0x80;
+    if (next >= first && next <= first + 0x1e && next != first + 0x17) text[i + 1] = static_cast<char>(next ^ 0x20);
+    ++i;
+  }
+  return text;
+}
+
+void run_string_normalizer(Call& call) {
+  const Tensor& x = call.tensor(0);
+  const std::string action = call.text("case_change_action", "NONE");
+  const bool exact = call.integer("is_case_sensitive", 0) != 0;
+  std::vector<std::string> stopwords = call.texts("stopwords"), kept;
+  if (!exact)
+    for (std::string& word : stopwords) word = in_case(word, false);
+  for (const std::string& text : x.strings()) {
+    if (std::find(stopwords.begin(), stopwords.end(), exact ? text : in_case(text, false)) != stopwords.end()) continue;
+    kept.push_back(action == "LOWER" ? in_case(text, false) : action == "UPPER" ? in_case(text, true) : text);
+  }
+  if (kept.empty()) kept.emplace_back();
+  Sizes sizes = x.sizes();
+  if (sizes.empty() || sizes.size() > 2 || (sizes.size() == 2 && sizes[0] != 1))
+    throw Error(ErrorCode::kBadInput, "its input must have shape [C] or [1, C]");
+  sizes.back() = static_cast<std::int64_t>(kept.size());
+  call.give(Tensor::from_strings(std::move(sizes), std::move(kept)));
+}
+
+void run_regex(Call& call) {
+  const Tensor& x = call.tensor(0);
+  const std::string pattern = call.text("pattern", "");
+  constexpr std::size_t kLongest = 1000;  // a pattern nests no deeper
+  if (pattern.size() > kLongest) throw Error(ErrorCode::kUnsupported, "its pattern is longer than " + std::to_string(kLongest));
+  std::vector<std::int64_t> matches;
+  try {
+    // Polynomial: no backtracking, so that no pattern takes forever.
+    const std::regex regex(pattern, std::regex::ECMAScript | std::regex_constants::__polynomial);
+    for (const std::string& text : x.strings()) matches.push_back(std::regex_match(text, regex));
+  } catch (const std::regex_error& error) {
+    throw Error(ErrorCode::kUnsupported, "its pattern is not understood: " + std::string(error.what()));
+  }
+  call.give(Tensor::from_integers(DataType::kBool, x.sizes(), matches));
+}
+
+// Counts of n-grams: of each length a part of the pool, each with the place of its count in the result.
+template <class Item>
+void count_grams(Call& call, std::span<const Item> items, const std::vector<Item>& pool) {
+  const Sizes& sizes = call.tensor(0).sizes();
+  if (sizes.empty() || sizes.size() > 2) throw Error(ErrorCode::kBadInput, "its input must have shape [C] or [N, C]");
+  const std::vector<std::int64_t> starts = call.integers("ngram_counts"), places = call.integers("ngram_indexes");
+  const std::vector<double> weights = call.reals("weights");
+  const std::int64_t width = places.empty() ? 0 : *std::max_element(places.begin(), places.end()) + 1;
+  const std::int64_t shortest = call.integer("min_gram_length", 1), longest = call.integer("max_gram_length", 1);
+  const std::int64_t skips = call.integer("max_skip_count", 0);
+  struct Gram {
+    std::size_t place, number;
+  };
+  std::map<std::vector<Item>, Gram> grams;
+  std::size_t number = 0;
+  for (std::size_t n = 0; n < starts.size(); ++n) {
+    const auto end = static_cast<std::size_t>(n + 1 < starts.size() ? starts[n + 1] : static_cast<std::int64_t>(pool.size()));
+    for (auto at = static_cast<std::size_t>(starts[n]); at + n < end && end <= pool.size(); at += n + 1, ++number) {
+      if (number >= places.size() || places[number] < 0) throw Error(ErrorCode::kBadInput, "ngram_indexes are wrong");
+      const auto from = pool.begin() + static_cast<std::ptrdiff_t>(at);
+      grams[{from, from + static_cast<std::ptrdiff_t>(n + 1)}] = {static_cast<std::size_t>(places[number]), number};
+    }
+  }
+  const std::int64_t rows = sizes.size() == 2 ? sizes[0] : 1, length = sizes.back();
+  std::vector<double> result = zeros({rows, width});
+  const std::string mode = call.text("mode", "TF");
+  for (std::int64_t row = 0; row < rows && !result.empty(); ++row) {
+    std::map<std::size_t, std::pair<double, std::size_t>> counts;  // by place: how often, and the number of the gram
+    for (std::int64_t n = std::max<std::int64_t>(shortest, 1); n <= std::min(longest, length); ++n)
+      for (std::int64_t step = 1; step <= (n == 1 ? 1 : std::min(skips + 1, length)); ++step)
+        for (std::int64_t at = 0; at + (n - 1) * step < length; ++at) {
+          call.checkpoint();
+          std::vector<Item> gram;
+          for (std::int64_t k = 0; k < n; ++k) gram.push_back(items[static_cast<std::size_t>(row * length + at + k * step)]);
+          const auto found = grams.find(gram);
+          if (found == grams.end()) continue;
+          counts[found->second.place].first += 1;
+          counts[found->second.place].second = found->second.number;
+        }
+    for (const auto& [place, count] : counts) {
+      const double weight = mode == "TF" || count.second >= weights.size() ? 1 : weights[count.second];
+      result[static_cast<std::size_t>(row * width) + place] = (mode == "IDF" ? 1 : count.first) * weight;
+    }
+  }
+  call.give(Tensor::from_reals(DataType::kFloat, sizes.size() == 2 ? Sizes{rows, width} : Sizes{width}, result));
+}
+
+void run_tfidf(Call& call) {
+  const Tensor& x = call.tensor(0);
+  if (x.type() == DataType::kString) return count_grams<std::string>(call, x.strings(), call.texts("pool_strings"));
+  const std::vector<std::int64_t> items = x.integers();
+  count_grams<std::int64_t>(call, items, call.integers("pool_int64s"));
+}
+
+}  // namespace
+
+void register_text(Procedures& p) {
+  p.add("StringConcat", run_string_concat);
+  p.add("StringSplit", run_string_split);
+  p.add("StringNormalizer", run_string_normalizer);
+  p.add("RegexFullMatch", run_regex);
+  p.add("TfIdfVectorizer", run_tfidf);
+}
+
+}  // namespace rewright

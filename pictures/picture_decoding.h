@@ -1,0 +1,28 @@
+// What the decoders of pictures share (pictures.h): each gets the bytes of a file of its format, and refuses what is damaged or
+// too large with Error(kBadInput). `name` is where the error says it was.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "pictures/pictures.h"
+
+namespace rewright {
+
+inline constexpr std::int64_t kMostPixels = std::int64_t{1} << 27;
+inline constexpr std::int64_t kRgb = 3;
+
+using Bytes = std::span<const std::byte>;
+
+[[noreturn]] void refuse_picture(const std::string& name, const std::string& why);
+void check_picture_size(std::int64_t height, std::int64_t width, const std::string& name);
+// Of a size that is checked before anything is allocated.
+Picture blank_picture(std::int64_t height, std::int64_t width, const std::string& name);
+// A value from 0 to 255 of which alpha / 255 covers black.
+inline std::uint8_t over_black(int value, int alpha) { return static_cast<std::uint8_t>((value * alpha + 127) / 255); }
+
+Picture decode_webp(Bytes bytes, const std::string& name);       // that does not move
+Picture decode_tiff(Bytes bytes, const std::string& name);       // its first page
+Picture decode_jpeg_2000(Bytes bytes, const std::string& name);  // files and bare codestreams
+
+}  // namespace rewright

@@ -1,0 +1,33 @@
+// Two products with a softmax between them: y = softmax(operations(q k)) v, without all scores in memory at once.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "runtime/cpu/kernels/product/packed_product.h"
+
+namespace rewright::cpu {
+
+// Many at once: strides are in elements, those of a batch's axes 0 where an operand is repeated.
+struct AttentionTask {
+  using Count = std::int64_t;
+  struct Operand {
+    Count offset = 0;
+    std::vector<Count> batch;  // strides
+    Count rows = 0, columns = 0;
+  };
+  const ProductLoops* loops = nullptr;
+  int threads = 1;
+  std::vector<Count> batch;  // sizes
+  Count queries = 0, keys = 0, depth = 0, width = 0;
+  Operand q;                       // queries x depth
+  Operand k;                       // depth x keys
+  Operand v;                       // keys x width
+  Operand y;                       // queries x width; columns: 1
+  std::vector<float> key_factors;  // multiplied into the columns of k; empty: none
+};
+
+// Inputs 0, 1 and 2 are q, k and v. The bias and the operations of `extras` are the scores'.
+std::unique_ptr<Kernel> make_attention(AttentionTask task, ProductExtras extras);
+
+}  // namespace rewright::cpu

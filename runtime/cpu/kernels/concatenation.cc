@@ -1,0 +1,189 @@
+// Tensors put together along the channels, in the layout they have, with what scales and bounds them on the way.
+#include <algorithm>
+#include <limits>
+
+#include "runtime/cpu/loops/rows.h"
+#include "runtime/cpu/planning/epilogue.h"
+
+namespace rewright::cpu {
+
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr double kElements = 8;  // a nanosecond
+
+// y = x * scale[c] + shift[c], not below `low` and not above `high`; empty scales: all 1 and 0.
+struct Scaling {
+  std::vector<float> scale, shift;
+  float low = -kInfinity, high = kInfinity;
+
+  bool any() const { return !scale.empty() || low > -kInfinity || high < kInfinity; }
+};
+
+class ConcatenationKernel final : public Kernel {
+ public:
+  // Channels of the result.
+  struct Part {
+    std::int64_t first, count;
+  };
+  // `parts`: of each input; channels that stand last may be there already. `picture`: elements of a channel.
+  ConcatenationKernel(std::vector<Part> parts, std::int64_t channels, std::int64_t pictures, std::int64_t picture,
+                      bool channels_last, Scaling scaling, const RowLoops& loops)
+      : parts_(std::move(parts)),
+        pictures_(pictures),
+        picture_(picture),
+        channels_(channels),
+        channels_last_(channels_last),
+        scaling_(std::move(scaling)),
+        loops_(loops) {
+    for (const Part& p : parts_) copied_ += p.count;
+    if (scaling_.any() && scaling_.scale.empty()) {
+      scaling_.scale.assign(static_cast<std::size_t>(channels_), 1);
+      scaling_.shift.assign(static_cast<std::size_t>(channels_), 0);
+    }
+  }
+
+  void run(const Call& call) const override {
+    if (channels_last_)
+      run_channels_last(call);
+    else
+      run_plain(call);
+  }
+
+ private:
+  // Few enough rows of the result that lines 4 KiB apart do not drive each other out of the first-level cache.
+  std::int64_t block_rows() const { return std::max<std::int64_t>(8, std::min<std::int64_t>(32, 4096 / channels_)); }
+
+  void run_channels_last(const Call& call) const {
+    float* const y = reinterpret_cast<float*>(call.outputs[0]);
+    const std::int64_t rows = pictures_ * picture_, together = block_rows(), blocks = (rows + together - 1) / together;
+    call.workers.for_each(blocks, static_cast<double>(rows * copied_) / kElements, [&](std::int64_t block, int) {
+      const std::int64_t first = block * together, count = std::min(together, rows - first);
+      for (std::size_t k = 0; k < parts_.size(); ++k) {
+        const auto [channel, n] = parts_[k];
+        const float* const x = reinterpret_cast<const float*>(call.inputs[k]) + first * n;
+        float* const to = y + first * channels_ + channel;
+        if (scaling_.any())
+          loops_.scale_columns(to, channels_, x, n, count, n, scaling_.scale.data() + channel, scaling_.shift.data() + channel,
+                               scaling_.low, scaling_.high);
+        else
+          loops_.copy(to, channels_, x, n, count, n);
+      }
+    });
+  }
+
+  void run_plain(const Call& call) const {
+    float* const y = reinterpret_cast<float*>(call.outputs[0]);
+    const std::int64_t rows = pictures_ * channels_;
+    call.workers.for_each(rows, static_cast<double>(rows * picture_) / kElements, [&](std::int64_t row, int) {
+      const std::int64_t channel = row % channels_;
+      std::size_t k = 0;
+      while (channel >= parts_[k].first + parts_[k].count) ++k;
+      const float* const x = reinterpret_cast<const float*>(call.inputs[k]) +
+                             (row / channels_ * parts_[k].count + channel - parts_[k].first) * picture_;
+      if (scaling_.any()) {
+        const auto c = static_cast<std::size_t>(channel);
+        loops_.scale_row(y + row * picture_, x, picture_, scaling_.scale[c], scaling_.shift[c], scaling_.low, scaling_.high);
+      } else {
+        std::copy(x, x + picture_, y + row * picture_);
+      }
+    });
+  }
+
+  std::vector<Part> parts_;
+  std::int64_t pictures_, picture_, channels_, copied_ = 0;
+  bool channels_last_;
+  Scaling scaling_;
+  const RowLoops& loops_;
+};
+
+class ConcatenationPlan final : public NodePlan, public ChoosesLayout, public GathersChannels {
+ public:
+  explicit ConcatenationPlan(const Node& node) : node_(node) {}
+
+  bool absorb(Planner& planner, const Chain& chain) override {
+    if (bounded_ || planner.info(chain.result).sizes != planner.info(chain.start).sizes) return false;
+    if (const auto affine = match_channel_affine(planner, chain, 1)) {
+      if (!scaling_.scale.empty()) return false;
+      scaling_.scale.assign(affine->scale.begin(), affine->scale.end());
+      scaling_.shift.assign(affine->shift.begin(), affine->shift.end());
+      return true;
+    }
+    const auto function = match_eltwise(planner, chain);
+    if (!function) return false;
+    if (function->algorithm == dnnl::algorithm::eltwise_relu && function->alpha == 0) {
+      scaling_.low = 0;
+    } else if (function->algorithm == dnnl::algorithm::eltwise_clip) {
+      scaling_.low = function->alpha;
+      scaling_.high = function->beta;
+    } else {
+      return false;
+    }
+    bounded_ = true;
+    return true;
+  }
+
+  LayoutNeeds layout_needs(const Planner&) const override { return {0, 0, node_.inputs}; }
+
+  std::optional<GatheredChannels> gathered(const Planner& planner, ValueId result) const override {
+    if (!scaling_.scale.empty() || planner.assigned_layout(result) != kChannelsLast) return std::nullopt;
+    return GatheredChannels{node_.inputs, scaling_.low, scaling_.high};
+  }
+
+  void emit(Planner& planner, ValueId result) override {
+    // The layout that most of the elements are in.
+    Layout layout;
+    std::int64_t most = 0;
+    for (const ValueId v : node_.inputs) {
+      const Sizes sizes = planner.info(v).sizes;
+      const auto known = planner.layouts(v);
+      if (known.empty() || element_count(sizes) <= most) continue;
+      most = element_count(sizes);
+      layout = known[0];
+    }
+    if (const auto assigned = planner.assigned_layout(result)) layout = *assigned;
+    if (layout.blocked()) layout = kChannelsLast;
+    std::vector<int> inputs;
+    std::vector<ConcatenationKernel::Part> parts;
+    std::int64_t channel = 0;
+    bool begun = false;  // were some written where they belong?
+    for (const ValueId v : node_.inputs) {
+      const std::int64_t count = planner.info(v).sizes[1];
+      if (planner.is_in_room(v)) {
+        begun = true;
+      } else {
+        inputs.push_back(planner.storage(v, layout));
+        parts.push_back({channel, count});
+      }
+      channel += count;
+    }
+    if (inputs.empty()) return;
+    const Sizes sizes = planner.info(result).sizes;
+    const std::int64_t picture = element_count(sizes) / sizes[0] / sizes[1];
+    const int target = begun ? planner.storage(result, layout) : planner.add_value(result, layout);
+    planner.add_step(std::make_unique<ConcatenationKernel>(std::move(parts), channel, sizes[0], picture, layout.channels_last(),
+                                                           std::move(scaling_), row_loops(planner.options().isa)),
+                     std::move(inputs), {target});
+  }
+
+ private:
+  const Node& node_;
+  Scaling scaling_;
+  bool bounded_ = false;
+};
+
+// Parts that the tile engine would compute on the way are left to it.
+std::unique_ptr<NodePlan> plan_concatenation(Planner& planner, const Node& node) {
+  const ValueInfo y = planner.info(node.outputs[0]);
+  if (y.type != DataType::kFloat || y.sizes.size() < 3 || y.sizes.size() > 5 || element_count(y.sizes) == 0) return nullptr;
+  if (AttributeReader(node).number("axis") != 1) return nullptr;
+  for (const ValueId v : node.inputs)
+    if (!planner.is_stored(v) || element_count(planner.info(v).sizes) == 0) return nullptr;
+  return std::make_unique<ConcatenationPlan>(node);
+}
+
+}  // namespace
+
+void register_concatenations(KernelTable& table) { table.emplace("Concat", plan_concatenation); }
+
+}  // namespace rewright::cpu

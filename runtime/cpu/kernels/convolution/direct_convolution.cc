@@ -1,0 +1,253 @@
+// Convolution as products of matrices whose left side is the picture as it lies in memory.
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "runtime/cpu/kernels/convolution/own_convolution.h"
+#include "runtime/cpu/kernels/product/panels.h"
+
+namespace rewright::cpu {
+
+namespace {
+
+constexpr std::int64_t kPartBytes = 32 << 10;      // of a picture, read again for each panel of weights
+constexpr std::int64_t kWeightsBytes = 512 << 10;  // of weights, read again for each part of the picture
+constexpr std::int64_t kWindowBytes = 256 << 10;   // of a panel: with more, each row of the window meets many pixels in turn
+constexpr std::int64_t kStripBytes = 128 << 10;    // of a picture, those pixels
+constexpr double kMultiplications = 100;           // a nanosecond
+constexpr double kCopied = 8;                      // floats
+
+// Windows of one pixel, none outside of the picture.
+bool is_of_single_pixels(const PictureShape& s) {
+  return s.group == 1 && s.kernel[0] == 1 && s.kernel[1] == 1 && s.pads_begin[0] == 0 && s.pads_begin[1] == 0 &&
+         (s.out_height - 1) * s.strides[0] < s.height && (s.out_width - 1) * s.strides[1] < s.width;
+}
+
+// All pixels of the results of such windows in one row.
+PictureShape in_a_row(PictureShape s) {
+  s.width = s.out_width = s.pictures * s.out_height * s.out_width;
+  s.pictures = s.height = s.out_height = 1;
+  s.strides[0] = s.strides[1] = 1;
+  return s;
+}
+
+class DirectConvolution final : public Kernel {
+ public:
+  DirectConvolution(const PictureShape& shape, const Weights& weights, Finish finish, Isa isa, int threads)
+      : given_(shape),
+        s_(is_of_single_pixels(shape) ? in_a_row(shape) : shape),
+        finish_(std::move(finish)),
+        loops_(convolution_loops(isa)) {
+    const auto& s = s_;
+    padded_width_ = std::max((s.out_width - 1) * s.strides[1] + (s.kernel[1] - 1) * s.dilations[1] + 1, s.width);
+    gathered_ = is_of_single_pixels(given_) && !is_pointwise(given_);
+    copied_ = s.pads_begin[1] > 0 || padded_width_ > s.width;
+    if (copied_) padded_width_ = std::max(padded_width_, s.pads_begin[1] + s.width);
+    const bool touching = s.group == 1 && s.dilations[1] == 1;  // the pixels of a row of the window
+    const std::int64_t inputs = s.channels / s.group;
+    tile_.width = touching ? 1 : s.kernel[1];
+    tile_.length = touching ? s.kernel[1] * inputs : inputs;
+    const std::int64_t window = s.kernel[0] * s.kernel[1], per_group = s.outputs / s.group;
+    panels_ = Panels(s.group, per_group, window * inputs, loops_);
+    panels_.set(weights.prepared("direct " + std::to_string(loops_.lanes), panels_.bytes(), [&](std::byte* to) {
+      const Tensor plain = weights.plain();
+      const float* const w = plain.data<float>().data();
+      std::vector<float> row(static_cast<std::size_t>(per_group));
+      for (std::int64_t g = 0; g < s.group; ++g)
+        for (std::int64_t k = 0; k < window * inputs; ++k) {  // pixels of the window, then channels
+          for (std::int64_t n = 0; n < per_group; ++n)
+            row[static_cast<std::size_t>(n)] = w[((g * per_group + n) * inputs + k % inputs) * window + k / inputs];
+          panels_.write_row(reinterpret_cast<float*>(to), g, k, row.data());
+        }
+    }));
+    bias_ = panels_.by_column(finish_.bias);
+    tile_.x_stride = s.strides[1] * s.channels;
+    tile_.row_stride = s.dilations[0] * padded_width_ * s.channels;
+    tile_.column_stride = s.dilations[1] * s.channels;
+    tile_.low = finish_.low;
+    tile_.high = finish_.high;
+    if (finish_.y_stride == 0) finish_.y_stride = s.outputs;
+    tile_.y_stride = finish_.y_stride;
+    // Rows whose distance is a multiple of 4 KiB share a set of the first-level cache.
+    rows_ = tile_.x_stride % 1024 == 0 ? std::min<std::int64_t>(8, loops_.max_rows) : loops_.max_rows;
+    const std::int64_t pixel = std::max(s.strides[1] * s.channels * s.kernel[0], s.outputs);
+    part_ = std::max<std::int64_t>(1, kPartBytes / 4 / pixel / rows_) * rows_;
+    const std::int64_t panel_bytes = std::max<std::int64_t>(1, 4 * panels_.depth() * loops_.lanes * loops_.max_vectors);
+    together_ = std::max<std::int64_t>(1, kWeightsBytes / panel_bytes);
+    by_window_row_ = panel_bytes > kWindowBytes && s.kernel[0] > 1;
+    if (by_window_row_) {
+      const std::int64_t row_bytes = 4 * s.strides[0] * padded_width_ * s.channels;
+      const std::int64_t strips = s.group * panels_.count() % threads == 0 ? 1 : threads;
+      strip_ = std::clamp<std::int64_t>(kStripBytes / row_bytes, 1, (s.out_height + strips - 1) / strips);
+    }
+  }
+
+  std::size_t scratch_bytes() const override {
+    return copied_ || gathered_
+               ? sizeof(float) * static_cast<std::size_t>(s_.pictures * s_.height * padded_width_ * s_.channels)
+               : 0;
+  }
+
+  void run(const Call& call) const override {
+    const float* x = reinterpret_cast<const float*>(call.inputs[0]);
+    if (copied_) {
+      float* const to = reinterpret_cast<float*>(call.scratch);
+      const std::int64_t rows = s_.pictures * s_.height;
+      call.workers.for_each(
+          rows, static_cast<double>(rows * padded_width_ * s_.channels) / kCopied,
+          [&](std::int64_t row, int) { pad_row(to + row * padded_width_ * s_.channels, x + row * s_.width * s_.channels); });
+      x = to;
+    }
+    if (gathered_) {
+      float* const to = reinterpret_cast<float*>(call.scratch);
+      const std::int64_t rows = given_.pictures * given_.out_height, elements = given_.out_width * given_.channels;
+      call.workers.for_each(rows, static_cast<double>(rows * elements) / kCopied,
+                            [&](std::int64_t row, int) { gather_row(to + row * elements, x, row); });
+      x = to;
+    }
+    const std::int64_t parts = (s_.out_width + part_ - 1) / part_, strips = (s_.out_height + strip_ - 1) / strip_;
+    const std::int64_t all = s_.group * panels_.count(), sets = (all + together_ - 1) / together_;
+    const std::int64_t pixels = s_.pictures * s_.out_height * s_.out_width;
+    const double multiplications =
+        static_cast<double>(pixels) * static_cast<double>(s_.group * panels_.depth() * panels_.stored_columns());
+    call.workers.for_each(sets * s_.pictures * strips * parts, multiplications / kMultiplications, [&](std::int64_t unit, int) {
+      const std::int64_t part = unit % parts, strip = unit / parts % strips, picture = unit / parts / strips % s_.pictures;
+      const std::int64_t set = unit / parts / strips / s_.pictures, begin = set * together_,
+                         end = std::min(all, begin + together_);
+      const Pixels pixels{picture, strip * strip_, std::min(s_.out_height, (strip + 1) * strip_), part * part_,
+                          std::min(part_, s_.out_width - part * part_)};
+      for (std::int64_t p = begin; p < end; ++p) compute(call, x, p, pixels);
+      if (finish_.function == nullptr) return;
+      for (std::int64_t row = pixels.begin; row < pixels.end; ++row)
+        finish(call, begin, end, (picture * s_.out_height + row) * s_.out_width + pixels.first, pixels.count);
+    });
+  }
+
+ private:
+  void pad_row(float* to, const float* from) const {
+    const std::int64_t c = s_.channels, before = s_.pads_begin[1] * c, count = s_.width * c;
+    std::fill(to, to + before, 0.0f);
+    std::copy(from, from + count, to + before);
+    std::fill(to + before + count, to + padded_width_ * c, 0.0f);
+  }
+
+  // The pixels that a row of the result reads.
+  void gather_row(float* to, const float* x, std::int64_t row) const {
+    const std::int64_t c = given_.channels, from = row % given_.out_height * given_.strides[0];
+    const float* pixel = x + (row / given_.out_height * given_.height + from) * given_.width * c;
+    for (std::int64_t q = 0; q < given_.out_width; ++q, pixel += given_.strides[1] * c) to = std::copy_n(pixel, c, to);
+  }
+
+  // Of some rows of a result, the same columns of each.
+  struct Pixels {
+    std::int64_t picture, begin, end;  // rows
+    std::int64_t first, count;         // columns
+  };
+
+  void compute(const Call& call, const float* x, std::int64_t p, const Pixels& pixels) const {
+    if (!by_window_row_) {
+      for (std::int64_t row = pixels.begin; row < pixels.end; ++row) compute(call, x, p, pixels, row, 0, s_.kernel[0]);
+      return;
+    }
+    for (std::int64_t k = 0; k < s_.kernel[0]; ++k)
+      for (std::int64_t row = pixels.begin; row < pixels.end; ++row) compute(call, x, p, pixels, row, k, k + 1);
+  }
+
+  // What the rows of the window from `from` to `to` give, added to what those before gave.
+  void compute(const Call& call, const float* x, std::int64_t p, const Pixels& pixels, std::int64_t row, std::int64_t from,
+               std::int64_t to) const {
+    const std::int64_t group = p / panels_.count(), panel = p % panels_.count();
+    const std::int64_t top = row * s_.strides[0] - s_.pads_begin[0];
+    // Rows of the window that lie in the picture; without dilation they are all the same one.
+    const std::int64_t d = s_.dilations[0];
+    const std::int64_t lowest = top < 0 ? std::min(s_.kernel[0], (-top + d - 1) / d) : 0;
+    const std::int64_t highest =
+        d == 0 ? s_.kernel[0] : std::clamp<std::int64_t>((s_.height - top + d - 1) / d, lowest, s_.kernel[0]);
+    const bool first = from == 0, last = to == s_.kernel[0];
+    from = std::max(from, lowest);
+    to = std::min(to, highest);
+    if (from >= to && !first && !last) return;
+    ConvolutionLoops::Tile t = tile_;
+    t.height = std::max<std::int64_t>(0, to - from);
+    t.vectors = panels_.vectors(panel);
+    t.columns = panels_.columns(panel);
+    t.w = panels_.data(group, panel) + from * t.width * t.length * t.vectors * loops_.lanes;
+    t.bias = bias_.empty() || !first ? nullptr : bias_.data() + group * panels_.stored_columns() + panels_.first(panel);
+    if (!last) {
+      t.low = -std::numeric_limits<float>::infinity();
+      t.high = -t.low;
+    }
+    const std::int64_t channel = group * (s_.outputs / s_.group) + panels_.first(panel);
+    const std::int64_t blocks = (pixels.count + rows_ - 1) / rows_;
+    for (std::int64_t b = 0; b < blocks; ++b) {
+      const std::int64_t begin = pixels.first + pixels.count * b / blocks;
+      const std::int64_t end = pixels.first + pixels.count * (b + 1) / blocks;
+      const std::int64_t pixel = (pixels.picture * s_.out_height + row) * s_.out_width + begin;
+      const std::int64_t at = t.height > 0 ? (pixels.picture * s_.height + top + from * d) * padded_width_ : 0;
+      t.x = x + (at + begin * s_.strides[1]) * s_.channels + group * (s_.channels / s_.group);
+      t.rows = end - begin;
+      t.y = reinterpret_cast<float*>(call.outputs[0]) + pixel * t.y_stride + channel;
+      if (!first) {
+        t.addend = t.y;
+        t.addend_stride = t.y_stride;
+      } else {
+        t.addend = finish_.addend ? reinterpret_cast<const float*>(call.inputs[1]) + pixel * s_.outputs + channel : nullptr;
+        t.addend_stride = s_.outputs;
+      }
+      loops_.tile(t);
+    }
+  }
+
+  // The function of all channels of the panels from `begin` to `end`.
+  void finish(const Call& call, std::int64_t begin, std::int64_t end, std::int64_t pixel, std::int64_t count) const {
+    const std::int64_t stride = finish_.y_stride;
+    float* const y = reinterpret_cast<float*>(call.outputs[0]) + pixel * stride;
+    const auto channel = [&](std::int64_t p) {
+      return p / panels_.count() * (s_.outputs / s_.group) + panels_.first(p % panels_.count());
+    };
+    const std::int64_t from = channel(begin), to = end == s_.group * panels_.count() ? s_.outputs : channel(end);
+    if (to - from == stride) return finish_.function(y, y, count * stride);
+    for (std::int64_t r = 0; r < count; ++r) finish_.function(y + r * stride + from, y + r * stride + from, to - from);
+  }
+
+  PictureShape given_, s_;
+  Finish finish_;
+  const ConvolutionLoops& loops_;
+  Panels panels_;
+  std::vector<float> bias_;
+  ConvolutionLoops::Tile tile_{};
+  std::int64_t padded_width_ = 0;
+  std::int64_t rows_ = 1, part_ = 1, together_ = 1;  // pixels of a tile and of a part, panels of a set
+  std::int64_t strip_ = 1;                           // rows of a unit
+  bool by_window_row_ = false;                       // is the result summed up one row of the window after the other?
+  bool copied_ = false, gathered_ = false;           // with its padding; the pixels that are read
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_direct_convolution(const PictureShape& shape, const Weights& weights, Finish finish, Isa isa,
+                                                int threads) {
+  return std::make_unique<DirectConvolution>(shape, weights, std::move(finish), isa, threads);
+}
+
+std::unique_ptr<Kernel> make_parallel_convolution(const PictureShape& shape, const std::vector<Weights>& weights, Finish finish,
+                                                  Isa isa, int threads) {
+  PictureShape s = in_a_row(shape);
+  // The convolutions are rows of a window that do not move on.
+  s.kernel[0] = static_cast<std::int64_t>(weights.size());
+  s.dilations[0] = 0;
+  const Weights together{[&] {
+                           Tensor result(DataType::kFloat, {s.outputs, s.channels, s.kernel[0], 1});
+                           float* const to = result.mutable_data<float>().data();
+                           for (std::size_t k = 0; k < weights.size(); ++k) {
+                             const Tensor plain = weights[k].plain();
+                             const auto w = plain.data<float>();
+                             for (std::size_t i = 0; i < w.size(); ++i) to[i * weights.size() + k] = w[i];
+                           }
+                           return result;
+                         },
+                         weights[0].prepared};
+  return std::make_unique<DirectConvolution>(s, together, std::move(finish), isa, threads);
+}
+
+}  // namespace rewright::cpu

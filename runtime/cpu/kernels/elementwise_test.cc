@@ -1,0 +1,256 @@
+// The tile engine: elementwise chains, layout operators, reductions, statistics.
+#include "operators/testing/share.h"
+#include "runtime/cpu/testing/graphs.h"
+
+using namespace rewright;
+using rewright::testing::check_graph;
+using rewright::testing::node;
+using rewright::testing::random_tensor;
+
+namespace {
+
+struct ElementwiseBuilder : rewright::testing::GraphBuilder {
+  using GraphBuilder::GraphBuilder;
+  void check(ValueId result, double tolerance = 2e-5) {
+    graph.add_output("y", result);
+    check_graph(graph, inputs, tolerance);
+  }
+};
+
+Indices indices(std::initializer_list<std::int64_t> list) { return to_indices(std::vector<std::int64_t>(list)); }
+
+}  // namespace
+
+TEST_CASE("elementwise functions") {
+  for (const char* op : {"Relu", "Sigmoid", "Tanh", "Exp", "Erf", "Abs",  "Neg", "Gelu",      "HardSwish", "Softplus",  "Sqrt",
+                         "Log",  "Floor",   "Sign", "Sin", "Cos", "Atan", "Elu", "LeakyRelu", "Mish",      "Reciprocal"}) {
+    if (registry().find(op) == nullptr) continue;
+    CAPTURE(op);
+    const bool positive = std::string(op) == "Sqrt" || std::string(op) == "Log" || std::string(op) == "Reciprocal";
+    for (const DataType type : {DataType::kFloat, DataType::kDouble}) {
+      ElementwiseBuilder b(1);
+      const ValueId x = b.input(type, {3, 37, 19}, positive ? 0.1 : -6, 6);
+      b.check(node(b.graph, op, {x})[0]);
+    }
+  }
+}
+
+TEST_CASE("special values pass through elementwise functions") {
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<double> special{0.0, -0.0, 1e-42, -1e-42, inf, -inf, nan, 88.9, 100, -103.5, -120, 3e38};
+  for (const char* op : {"Exp", "Sigmoid", "Tanh", "Erf", "Relu", "Abs", "Sqrt", "Neg"}) {
+    CAPTURE(op);
+    ElementwiseBuilder b(1);
+    b.inputs.push_back(Tensor::from_reals(DataType::kFloat, {12}, special));
+    const ValueId x = b.graph.add_input("x", {DataType::kFloat, indices({12})});
+    b.check(node(b.graph, op, {x})[0]);
+  }
+}
+
+TEST_CASE("random elementwise chains with broadcasting") {
+  for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
+    CAPTURE(seed);
+    ElementwiseBuilder b(seed);
+    const Sizes full{b.pick(1, 3), b.pick(1, 20), b.pick(1, 9), b.pick(1, 40)};
+    std::vector<ValueId> values;
+    for (int n = 0; n < 3; ++n) {
+      Sizes sizes = full;
+      for (std::int64_t& s : sizes)
+        if (n > 0 && b.pick(0, 2) == 0) s = 1;
+      if (n > 0 && b.pick(0, 3) == 0) sizes.erase(sizes.begin());
+      values.push_back(b.input(DataType::kFloat, sizes));
+    }
+    for (int n = 0; n < 7; ++n) {
+      const ValueId x = values[b.pick(0, values.size() - 1)], y = values[b.pick(0, values.size() - 1)];
+      static const char* const kBinary[] = {"Add", "Mul", "Sub", "Max", "Min"};
+      static const char* const kUnary[] = {"Relu", "Sigmoid", "Tanh", "Neg", "Abs"};
+      values.push_back(b.pick(0, 1) ? node(b.graph, kBinary[b.pick(0, 4)], {x, y})[0]
+                                    : node(b.graph, kUnary[b.pick(0, 4)], {x})[0]);
+    }
+    b.graph.add_output("y", values.back());
+    b.check(values[values.size() - 2]);
+  }
+}
+
+TEST_CASE("layout operators and what stands behind them") {
+  for (unsigned seed = 0; seed < testing::instances(40); ++seed) {
+    CAPTURE(seed);
+    ElementwiseBuilder b(seed);
+    const Sizes s{b.pick(1, 4), b.pick(1, 6), b.pick(1, 40), b.pick(1, 40)};
+    const ValueId x = b.input(DataType::kFloat, s);
+    std::vector<std::int64_t> permutation{0, 1, 2, 3};
+    std::shuffle(permutation.begin(), permutation.end(), b.random);
+    ValueId y = node(b.graph, "Transpose", {x}, {{"perm", to_indices(permutation)}})[0];
+    if (b.pick(0, 1)) y = node(b.graph, "Relu", {y})[0];
+    Sizes t;
+    for (const std::int64_t p : permutation) t.push_back(s[p]);
+    y = node(b.graph, "Reshape", {y}, {{"shape", indices({t[0] * t[1], t[2], t[3]})}})[0];
+    if (b.pick(0, 1)) y = node(b.graph, "Add", {y, b.input(DataType::kFloat, {t[3]})})[0];
+    y = node(b.graph, "Transpose", {y}, {{"perm", indices({1, 0, 2})}})[0];
+    const ValueId z = node(b.graph, "Concat", {y, y}, {{"axis", Index(b.pick(0, 2))}})[0];
+    b.check(z);
+  }
+}
+
+TEST_CASE("concatenation, slices and padding split into boxes") {
+  for (unsigned seed = 0; seed < testing::instances(20); ++seed) {
+    CAPTURE(seed);
+    ElementwiseBuilder b(seed);
+    const std::int64_t n = b.pick(1, 3), h = b.pick(1, 9), w = b.pick(1, 33);
+    std::vector<ValueId> parts;
+    for (int k = 0; k < 4; ++k) parts.push_back(b.input(DataType::kFloat, {n, b.pick(0, 7), h, w}));
+    ValueId y = node(b.graph, "Concat", parts, {{"axis", Index(1)}})[0];
+    y = node(b.graph, "Sigmoid", {y})[0];
+    y = node(b.graph, "Pad", {y}, {{"pads_begin", indices({0, 0, 1, 2})}, {"pads_end", indices({0, 1, 0, 3})}})[0];
+    b.check(y);
+  }
+}
+
+// Positions that change from row to row, along each row, or in both ways; from tables, and beyond the ends.
+TEST_CASE("elements from elsewhere") {
+  for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
+    CAPTURE(seed);
+    ElementwiseBuilder b(seed);
+    const Sizes sizes{b.pick(1, 2), 4 * b.pick(1, 4), b.pick(2, 12), b.pick(2, 20)};
+    ValueId y = b.input(DataType::kFloat, sizes);
+    const auto table = [&](std::int64_t size, const Sizes& of) {
+      std::vector<std::int64_t> list(static_cast<std::size_t>(element_count(of)));
+      for (std::int64_t& i : list) i = b.pick(-size, size - 1);
+      const Tensor tensor = Tensor::from_integers(DataType::kInt64, of, list);
+      if (b.pick(0, 1)) return b.graph.add_constant(tensor);
+      b.inputs.push_back(tensor);
+      return b.graph.add_input("i" + std::to_string(b.inputs.size()), {DataType::kInt64, to_indices(of)});
+    };
+    for (int n = 0; n < 2; ++n) {
+      const Sizes now = values(b.graph.value(y).type.shape);
+      const auto axis = static_cast<std::size_t>(b.pick(0, 3));
+      switch (b.pick(0, 5)) {
+        case 0:
+          y = node(b.graph, "Gather", {y, table(now[axis], {b.pick(1, 16)})}, {{"axis", Index(axis)}})[0];
+          break;
+        case 1:
+          y = node(b.graph, "GatherElements", {y, table(now[axis], now)}, {{"axis", Index(axis)}})[0];
+          break;
+        case 2:
+          y = node(b.graph, "Resize", {y},
+                   {{"sizes", indices({now[0], now[1], b.pick(1, 17), b.pick(1, 33)})},
+                    {"mode", std::string(b.pick(0, 1) ? "nearest" : "linear")}})[0];
+          break;
+        case 3:
+          if (now[1] % 4 == 0) y = node(b.graph, "DepthToSpace", {y}, {{"blocksize", Index(2)}})[0];
+          break;
+        case 4:
+          y = node(b.graph, "Tile", {y}, {{"repeats", indices({1, b.pick(1, 2), b.pick(1, 3), b.pick(1, 3)})}})[0];
+          break;
+        default:
+          y = node(b.graph, "Pad", {y},
+                   {{"pads_begin", indices({0, 0, b.pick(0, 1), b.pick(0, 1)})},
+                    {"pads_end", indices({0, 0, b.pick(0, 1), b.pick(0, 1)})},
+                    {"mode", std::string(now[2] > 1 && now[3] > 1 ? "reflect" : "edge")}})[0];
+      }
+    }
+    b.check(b.pick(0, 1) ? y : node(b.graph, "Mul", {y, y})[0]);
+  }
+}
+
+TEST_CASE("running sums and products") {
+  for (unsigned seed = 0; seed < testing::instances(40); ++seed) {
+    CAPTURE(seed);
+    ElementwiseBuilder b(seed);
+    Sizes sizes;
+    for (std::int64_t rank = b.pick(1, 4); rank > 0; --rank) sizes.push_back(b.pick(1, 9));
+    const DataType type = seed % 4 == 0 ? DataType::kInt64 : seed % 4 == 1 ? DataType::kDouble : DataType::kFloat;
+    ValueId x = b.input(type, sizes);
+    if (b.pick(0, 1)) x = node(b.graph, "Abs", {x})[0];
+    const ValueId y = node(b.graph, b.pick(0, 1) ? "CumSum" : "CumProd", {x},
+                           {{"axis", Index(b.pick(0, static_cast<std::int64_t>(sizes.size()) - 1))},
+                            {"exclusive", b.pick(0, 1) == 1},
+                            {"reverse", b.pick(0, 1) == 1}})[0];
+    b.check(b.pick(0, 1) ? y : node(b.graph, "Neg", {y})[0]);
+  }
+}
+
+TEST_CASE("reductions") {
+  for (const char* op : {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"}) {
+    for (unsigned seed = 0; seed < testing::instances(16); ++seed) {
+      CAPTURE(op, seed);
+      ElementwiseBuilder b(seed);
+      const Sizes s{b.pick(1, 5), b.pick(1, 9), b.pick(1, 50), b.pick(1, 50)};
+      const ValueId x = b.input(DataType::kFloat, s, 0.9, 1.1);
+      Indices axes;
+      for (int a = 0; a < 4; ++a)
+        if ((seed >> a & 1) != 0) axes.push_back(a);
+      if (axes.empty()) axes.push_back(3);
+      const ValueId squared = node(b.graph, "Mul", {x, x})[0];
+      b.check(node(b.graph, op, {squared}, {{"axes", axes}, {"keepdims", seed % 3 == 0}})[0], 1e-4);
+    }
+  }
+}
+
+TEST_CASE("softmax and normalizations run in stages") {
+  for (unsigned seed = 0; seed < 8; ++seed) {
+    CAPTURE(seed);
+    ElementwiseBuilder b(seed);
+    const Sizes s{b.pick(1, 3), b.pick(1, 17), b.pick(1, 70)};
+    const ValueId x = b.input(DataType::kFloat, s, -20, 20);
+    const ValueId scale = b.input(DataType::kFloat, {s[2]}), shift = b.input(DataType::kFloat, {s[2]});
+    ValueId y = node(b.graph, "LayerNormalization", {x, scale, shift})[0];
+    y = node(b.graph, "Softmax", {y}, {{"axis", Index(static_cast<std::int64_t>(seed % 3))}})[0];
+    b.check(y, 1e-4);
+  }
+  ElementwiseBuilder b(1);
+  const ValueId x = b.input(DataType::kFloat, {2, 5, 7, 9});
+  const ValueId scale = b.input(DataType::kFloat, {5}), shift = b.input(DataType::kFloat, {5});
+  b.check(node(b.graph, "InstanceNormalization", {x, scale, shift})[0], 1e-4);
+}
+
+TEST_CASE("integers, truth values, gathers, conversions") {
+  ElementwiseBuilder b(3);
+  const ValueId x = b.input(DataType::kFloat, {11, 6}), y = b.input(DataType::kFloat, {11, 6});
+  const ValueId i = b.input(DataType::kInt64, {4, 3}, 0, 11), k = b.input(DataType::kInt32, {5}, -100, 100);
+  const ValueId less = node(b.graph, "Less", {x, y})[0];
+  b.graph.add_output("where", node(b.graph, "Where", {less, x, y})[0]);
+  b.graph.add_output("not", node(b.graph, "Not", {less})[0]);
+  b.graph.add_output("gather", node(b.graph, "Gather", {x, i}, {{"axis", Index(0)}})[0]);
+  b.graph.add_output("cast", node(b.graph, "Cast", {k}, {{"to", DataType::kFloat}})[0]);
+  b.graph.add_output("half", node(b.graph, "Cast", {x}, {{"to", DataType::kHalf}})[0]);
+  b.graph.add_output("integer", node(b.graph, "Cast", {y}, {{"to", DataType::kInt32}})[0]);
+  b.check(node(b.graph, "Mul", {k, k})[0]);
+}
+
+TEST_CASE("values are rounded to the types between operators") {
+  ElementwiseBuilder b(4);
+  const ValueId x = b.input(DataType::kFloat, {50}, -3e4, 3e4);
+  const ValueId half = node(b.graph, "Cast", {x}, {{"to", DataType::kHalf}})[0];
+  b.graph.add_output("half", node(b.graph, "Cast", {half}, {{"to", DataType::kFloat}})[0]);
+  const ValueId byte = node(b.graph, "Cast", {b.input(DataType::kInt32, {50}, 0, 200)}, {{"to", DataType::kUint8}})[0];
+  const ValueId sum = node(b.graph, "Add", {byte, byte})[0];
+  b.graph.add_output("byte", node(b.graph, "Cast", {sum}, {{"to", DataType::kInt64}})[0]);
+  // A product does not take a cast for a view.
+  const ValueId m = b.input(DataType::kHalf, {4, 3});
+  b.check(node(b.graph, "MatMul",
+               {b.input(DataType::kFloat, {2, 4}), node(b.graph, "Cast", {m}, {{"to", DataType::kFloat}})[0]})[0]);
+}
+
+TEST_CASE("several threads give what one gives") {
+  std::mt19937 random(2);
+  Graph graph;
+  const ValueId x = graph.add_input("x", {DataType::kFloat, indices({7, 64, 100})});
+  const ValueId t = node(graph, "Transpose", {node(graph, "Tanh", {x})[0]}, {{"perm", indices({0, 2, 1})}})[0];
+  graph.add_output("s", node(graph, "Softmax", {t}, {{"axis", Index(2)}})[0]);
+  graph.add_output("m", node(graph, "ReduceMean", {x}, {{"axes", indices({1})}})[0]);
+  const Tensor input = random_tensor(random, DataType::kFloat, {7, 64, 100});
+  SessionOptions options;
+  const std::vector<Tensor> one = cpu_backend().prepare(graph, options)->run({&input, 1});
+  options.threads = 3;
+  const std::vector<Tensor> three = cpu_backend().prepare(graph, options)->run({&input, 1});
+  CHECK(one[0] == three[0]);
+  CHECK(one[1] == three[1]);
+}
+
+TEST_CASE("empty tensors") {
+  ElementwiseBuilder b(1);
+  const ValueId x = b.input(DataType::kFloat, {2, 0, 3});
+  b.graph.add_output("sum", node(b.graph, "ReduceSum", {x}, {{"axes", indices({1})}})[0]);
+  b.check(node(b.graph, "Relu", {x})[0]);
+}

@@ -1,0 +1,317 @@
+// Pools over windows, in the layout the input has: loops of our own where channels stand last, else oneDNN, which passes over
+// NaN when it looks for a maximum.
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/cpu/kernels/pool_shape.h"
+#include "runtime/cpu/kernels/quantized/quantized_pool.h"
+#include "runtime/cpu/loops/rows.h"
+#include "runtime/cpu/planning/epilogue.h"
+#include "runtime/cpu/planning/layout_assignment.h"
+#include "runtime/cpu/tile/loops.h"
+
+namespace rewright::cpu {
+
+namespace {
+
+using dnnl::memory;
+
+constexpr double kElements = 16;   // of windows, a nanosecond
+constexpr double kPlainTap = 0.1;  // nanoseconds that an element of a window takes longer in oneDNN's plain loops
+
+// What becomes of the result: max(low, min(high, result * factor + the step's second input)).
+struct Behind {
+  float factor = 1, low = -std::numeric_limits<float>::infinity(), high = std::numeric_limits<float>::infinity();
+  ValueId addend = kNoValue;
+  bool bounded = false;
+};
+
+dnnl::pooling_forward::primitive_desc describe(const PoolShape& s, const memory::desc& x, const memory::desc& y) {
+  return {dnnl_engine(),
+          dnnl::prop_kind::forward_inference,
+          s.algorithm,
+          x,
+          y,
+          s.strides,
+          s.kernel,
+          s.dilations,
+          s.pads_begin,
+          s.pads_end,
+          user_scratchpad()};
+}
+
+// Over tensors whose channels, or blocks of channels, stand last.
+class WindowKernel final : public Kernel {
+ public:
+  // `columns`: channels that stand together.
+  WindowKernel(PoolShape shape, std::int64_t columns, const Behind& behind, const RowLoops& loops)
+      : s_(of_three_axes(std::move(shape))), columns_(columns), behind_(behind), loops_(loops) {}
+
+  void run(const Call& call) const override {
+    const std::int64_t height = s_.y[3], width = s_.y[4];
+    const std::int64_t rows = s_.x[0] * ((s_.x[1] + columns_ - 1) / columns_) * s_.y[2] * height;
+    const double nanoseconds = static_cast<double>(rows * width * columns_ * element_count(s_.kernel)) / kElements;
+    if (rows * width >= call.workers.threads()) {
+      call.workers.for_each(rows, nanoseconds, [&](std::int64_t row, int) {
+        for (std::int64_t q = 0; q < width; ++q) window(call, row, q, 0, columns_);
+      });
+      return;
+    }
+    // Threads share the channels of a window.
+    const std::int64_t lines = (columns_ + kLine - 1) / kLine, windows = rows * width;
+    const std::int64_t pieces = call.workers.pieces(nanoseconds / static_cast<double>(windows), lines);
+    for (std::int64_t w = 0; w < windows; ++w)
+      call.workers.share(pieces, [&](std::int64_t piece, int) {
+        const std::int64_t end = std::min(columns_, first_unit(lines, piece + 1, pieces) * kLine);
+        window(call, w / width, w % width, first_unit(lines, piece, pieces) * kLine, end);
+      });
+  }
+
+ private:
+  static constexpr std::int64_t kLine = 16;  // floats of a line of the cache
+
+  // Of the channels from `begin` up to `end` of those that stand together.
+  void window(const Call& call, std::int64_t row, std::int64_t q, std::int64_t begin, std::int64_t end) const {
+    const std::int64_t depth = s_.y[2], height = s_.y[3], width = s_.y[4];
+    const std::int64_t row_stride = s_.x[4] * columns_, slice_stride = s_.x[3] * row_stride;
+    const PoolShape::Taps slices = s_.taps(0, row / height % depth), vertical = s_.taps(1, row % height),
+                          horizontal = s_.taps(2, q);
+    const RowLoops::Window window{vertical.count,   (s_.dilations[1] + 1) * row_stride,
+                                  horizontal.count, (s_.dilations[2] + 1) * columns_,
+                                  slices.count,     (s_.dilations[0] + 1) * slice_stride};
+    const float* const x = reinterpret_cast<const float*>(call.inputs[0]) +
+                           (row / height / depth * s_.x[2] + slices.first) * slice_stride + vertical.first * row_stride +
+                           horizontal.first * columns_ + begin;
+    const std::int64_t at = (row * width + q) * columns_ + begin;
+    float* const y = reinterpret_cast<float*>(call.outputs[0]) + at;
+    const float* const addend = behind_.addend == kNoValue ? nullptr : reinterpret_cast<const float*>(call.inputs[1]) + at;
+    const RowLoops::Ending ending{addend, behind_.low, behind_.high};
+    if (s_.algorithm == dnnl::algorithm::pooling_max) return loops_.window_maximum(y, x, window, end - begin, ending);
+    const bool all = s_.algorithm == dnnl::algorithm::pooling_avg_include_padding;
+    const std::int64_t count = all ? element_count(s_.kernel) : slices.count * vertical.count * horizontal.count;
+    loops_.window_sum(y, x, window, end - begin, behind_.factor / static_cast<float>(count), ending);
+  }
+
+  PoolShape s_;
+  std::int64_t columns_;
+  Behind behind_;
+  const RowLoops& loops_;
+};
+
+// Averages of plain pictures over windows with long rows, mostly whole pictures: rows by vectors, what they give in double.
+class PlainAverageKernel final : public Kernel {
+ public:
+  PlainAverageKernel(PoolShape shape, Isa isa) : s_(of_three_axes(std::move(shape))), loops_(real_loops<float>(isa)) {}
+
+  // Serves the shapes for which it is faster than oneDNN's loops.
+  static bool serves(const PoolShape& shape) {
+    const PoolShape s = of_three_axes(shape);
+    const bool whole = s.kernel[2] == s.x[4] && s.y[4] == 1 && s.dilations[1] == 0;
+    return s.dilations[2] == 0 && (whole ? s.kernel[1] * s.kernel[2] : s.kernel[2]) >= kLong;
+  }
+
+  void run(const Call& call) const override {
+    const double taps = static_cast<double>(element_count(s_.y) * element_count(s_.kernel));
+    call.workers.for_each(s_.x[0] * s_.x[1], taps / kElements, [&](std::int64_t plane, int) { run_plane(call, plane); });
+  }
+
+ private:
+  static constexpr std::int64_t kLong = 128, kPart = 4096;
+
+  void run_plane(const Call& call, std::int64_t plane) const {
+    const std::int64_t size = s_.x[2] * s_.x[3] * s_.x[4], results = s_.y[2] * s_.y[3] * s_.y[4];
+    const float* const x = reinterpret_cast<const float*>(call.inputs[0]) + plane * size;
+    float* y = reinterpret_cast<float*>(call.outputs[0]) + plane * results;
+    const bool all = s_.algorithm == dnnl::algorithm::pooling_avg_include_padding;
+    for (std::int64_t o = 0; o < s_.y[2]; ++o)
+      for (std::int64_t p = 0; p < s_.y[3]; ++p)
+        for (std::int64_t q = 0; q < s_.y[4]; ++q) {
+          const PoolShape::Taps slices = s_.taps(0, o), rows = s_.taps(1, p), columns = s_.taps(2, q);
+          // Whole rows one after the other are one.
+          const bool whole = columns.count == s_.x[4] && s_.dilations[1] == 0;
+          const std::int64_t runs = whole ? 1 : rows.count, length = whole ? rows.count * columns.count : columns.count;
+          double total = 0;
+          for (std::int64_t i = 0; i < slices.count; ++i)
+            for (std::int64_t j = 0; j < runs; ++j) {
+              const std::int64_t depth = slices.first + i * (s_.dilations[0] + 1), row = rows.first + j * (s_.dilations[1] + 1);
+              const float* const from = x + (depth * s_.x[3] + row) * s_.x[4] + columns.first;
+              for (std::int64_t at = 0; at < length; at += kPart)
+                total += static_cast<double>(loops_.sum(from + at, std::min(kPart, length - at)));
+            }
+          const std::int64_t count = all ? element_count(s_.kernel) : slices.count * rows.count * columns.count;
+          *y++ = static_cast<float>(total / static_cast<double>(count));
+        }
+  }
+
+  PoolShape s_;
+  const RealLoops<float>& loops_;
+};
+
+class PoolPlan final : public NodePlan, public ChoosesLayout {
+ public:
+  PoolPlan(const Node& node, PoolShape shape) : node_(node), shape_(std::move(shape)) {}
+
+  // A factor, then an addition, then bounds; in loops of our own.
+  bool absorb(Planner& planner, const Chain& chain) override {
+    const ValueInfo given = planner.info(chain.start), result = planner.info(chain.result);
+    if (behind_.bounded || given.sizes != result.sizes || given.type != result.type) return false;
+    if (const auto function = match_eltwise(planner, chain)) {
+      if (function->algorithm == dnnl::algorithm::eltwise_relu && function->alpha == 0) {
+        behind_.low = 0;
+        behind_.bounded = true;
+      } else if (function->algorithm == dnnl::algorithm::eltwise_clip) {
+        behind_.low = function->alpha;
+        behind_.high = function->beta;
+        behind_.bounded = true;
+      } else if (function->algorithm == dnnl::algorithm::eltwise_linear && function->beta == 0 &&
+                 shape_.algorithm != dnnl::algorithm::pooling_max && behind_.addend == kNoValue) {
+        behind_.factor *= function->alpha;
+      } else {
+        return false;
+      }
+      return true;
+    }
+    const auto other = match_addition(planner, chain);
+    if (!other || *other == chain.start || behind_.addend != kNoValue) return false;
+    behind_.addend = *other;
+    return true;
+  }
+
+  LayoutNeeds layout_needs(const Planner&) const override {
+    const double taps = static_cast<double>(element_count(shape_.y) * element_count(shape_.kernel));
+    LayoutNeeds needs{may_be_plain() ? kPlainTap * taps : kNoSuchKernel, 0, {node_.inputs[0]}};
+    if (behind_.addend != kNoValue) needs.operands.push_back(behind_.addend);
+    return needs;
+  }
+
+  void emit(Planner& planner, ValueId result) override {
+    const auto layouts = planner.layouts(node_.inputs[0]);
+    Layout layout = layouts.empty() ? kPlain : layouts[0];
+    if (const auto assigned = planner.assigned_layout(result); assigned && !layout.blocked()) layout = *assigned;
+    if (layout.plain() && !may_be_plain()) layout = kChannelsLast;
+    std::vector<int> inputs{planner.storage(node_.inputs[0], layout)};
+    if (behind_.addend != kNoValue) inputs.push_back(planner.storage(behind_.addend, layout));
+    const int target = planner.add_value(result, layout);
+    if (!layout.plain()) {
+      const std::int64_t columns = layout.blocked() ? layout.channels : shape_.x[1];
+      planner.add_step(std::make_unique<WindowKernel>(shape_, columns, behind_, row_loops(planner.options().isa)),
+                       std::move(inputs), {target});
+      return;
+    }
+    if (PlainAverageKernel::serves(shape_)) {
+      planner.add_step(std::make_unique<PlainAverageKernel>(shape_, planner.options().isa), std::move(inputs), {target});
+      return;
+    }
+    const auto d = describe(shape_, dnnl_desc(shape_.x, layout), dnnl_desc(shape_.y, layout));
+    std::vector<DnnlKernel::Argument> arguments{{DNNL_ARG_SRC, d.src_desc(), 0, -1}, {DNNL_ARG_DST, d.dst_desc(), -1, 0}};
+    planner.add_step(std::make_unique<DnnlKernel>(dnnl::pooling_forward(d), d.scratchpad_desc(), std::move(arguments)),
+                     std::move(inputs), {target});
+  }
+
+ private:
+  bool may_be_plain() const {
+    const bool alone = behind_.factor == 1 && behind_.addend == kNoValue && !behind_.bounded;
+    return alone && shape_.algorithm != dnnl::algorithm::pooling_max;
+  }
+
+  const Node& node_;
+  PoolShape shape_;
+  Behind behind_;
+};
+
+// Maxima of plain pictures, and where each stands first: the gradient goes there.
+class MaximumKernel final : public Kernel {
+ public:
+  explicit MaximumKernel(PoolShape shape) : s_(of_three_axes(std::move(shape))) {}
+
+  void run(const Call& call) const override {
+    const std::int64_t planes = s_.x[0] * s_.x[1];
+    const double taps = static_cast<double>(element_count(s_.y) * element_count(s_.kernel));
+    call.workers.for_each(planes, taps, [&](std::int64_t plane, int) { run_plane(call, plane); });
+  }
+
+ private:
+  void run_plane(const Call& call, std::int64_t plane) const {
+    const std::int64_t size = s_.x[2] * s_.x[3] * s_.x[4], results = s_.y[2] * s_.y[3] * s_.y[4];
+    const float* const x = reinterpret_cast<const float*>(call.inputs[0]) + plane * size;
+    float* y = reinterpret_cast<float*>(call.outputs[0]) + plane * results;
+    auto* where = reinterpret_cast<std::int64_t*>(call.outputs[1]) + plane * results;
+    for (std::int64_t o = 0; o < s_.y[2]; ++o)
+      for (std::int64_t p = 0; p < s_.y[3]; ++p)
+        for (std::int64_t q = 0; q < s_.y[4]; ++q) {
+          const PoolShape::Taps slices = s_.taps(0, o), rows = s_.taps(1, p), columns = s_.taps(2, q);
+          std::int64_t best = -1;
+          for (std::int64_t i = 0; i < slices.count; ++i)
+            for (std::int64_t j = 0; j < rows.count; ++j)
+              for (std::int64_t k = 0; k < columns.count; ++k) {
+                const std::int64_t depth = slices.first + i * (s_.dilations[0] + 1),
+                                   row = rows.first + j * (s_.dilations[1] + 1);
+                const std::int64_t at = (depth * s_.x[3] + row) * s_.x[4] + columns.first + k * (s_.dilations[2] + 1);
+                // NaN is larger than all that comes after it.
+                if (best < 0 || !(x[at] <= x[best] || std::isnan(x[best]))) best = at;
+              }
+          *y++ = x[best];
+          *where++ = plane * size + best;
+        }
+  }
+
+  PoolShape s_;
+};
+
+class MaximumPlan final : public NodePlan {
+ public:
+  MaximumPlan(const Node& node, PoolShape shape) : node_(node), shape_(std::move(shape)) {}
+  void emit(Planner& planner, ValueId) override {
+    const int x = planner.storage(node_.inputs[0], kPlain);
+    const int y = planner.add_value(node_.outputs[0], kPlain), where = planner.add_value(node_.outputs[1], kPlain);
+    planner.add_step(std::make_unique<MaximumKernel>(shape_), {x}, {y, where});
+  }
+
+ private:
+  const Node& node_;
+  PoolShape shape_;
+};
+
+// Null if a window may lie outside of the picture: it has no maximum then.
+std::unique_ptr<NodePlan> plan_maxima(Planner& planner, const Node& node) {
+  const bool plain = AttributeReader(node).number("storage_order") == 0 && node.outputs[0] != kNoValue;
+  auto shape = read_pool(planner, node, false, true);
+  if (!shape || !plain || planner.info(node.inputs[0]).type != DataType::kFloat) return nullptr;
+  const PoolShape whole = of_three_axes(*shape);
+  for (std::size_t a = 0; a < 3; ++a)
+    for (std::int64_t p = 0; p < whole.y[a + 2]; ++p)
+      if (whole.taps(a, p).count < 1) return nullptr;
+  return std::make_unique<MaximumPlan>(node, std::move(*shape));
+}
+
+std::unique_ptr<NodePlan> plan_pool(Planner& planner, const Node& node, bool average) {
+  if (!average && node.outputs.size() > 1 && node.outputs[1] != kNoValue) return plan_maxima(planner, node);
+  auto shape = read_pool(planner, node, average);
+  if (!shape) return nullptr;
+  if (auto quantized = plan_quantized_pool(planner, node, *shape)) return quantized;
+  if (planner.info(node.inputs[0]).type != DataType::kFloat) return nullptr;
+  try {
+    describe(*shape, dnnl_desc(shape->x, kPlain), dnnl_desc(shape->y, kPlain));
+  } catch (const dnnl::error&) {
+    return nullptr;
+  }
+  return std::make_unique<PoolPlan>(node, std::move(*shape));
+}
+
+std::unique_ptr<NodePlan> plan_global_average(Planner& planner, const Node& node) {
+  auto shape = read_global_average(planner, node);
+  if (!shape) return nullptr;
+  if (auto quantized = plan_quantized_pool(planner, node, *shape)) return quantized;
+  if (planner.info(node.inputs[0]).type != DataType::kFloat || !planner.is_stored(node.inputs[0])) return nullptr;
+  return std::make_unique<PoolPlan>(node, std::move(*shape));
+}
+
+}  // namespace
+
+void register_pools(KernelTable& table) {
+  table.emplace("MaxPool", [](Planner& p, const Node& n) { return plan_pool(p, n, false); });
+  table.emplace("GlobalAveragePool", plan_global_average);
+  table.emplace("AveragePool", [](Planner& p, const Node& n) { return plan_pool(p, n, true); });
+}
+
+}  // namespace rewright::cpu

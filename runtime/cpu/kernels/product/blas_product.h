@@ -1,0 +1,34 @@
+// Matrix products by BLAS: doubles, and matrices times vectors where nothing is known before.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "runtime/cpu/planning/kernel.h"
+
+namespace rewright::cpu {
+
+// y[batch, m, n] = alpha * sum(k) a[batch, m, k] b[batch, k, n] + c
+struct Matrix {
+  std::int64_t offset = 0;
+  std::vector<std::int64_t> batch;     // strides; 0 where the operand is repeated
+  std::int64_t rows = 0, columns = 0;  // strides
+};
+struct Product {
+  Sizes batch;
+  std::int64_t m = 1, n = 1, k = 1;
+  Matrix a, b;
+  double alpha = 1;
+
+  std::int64_t batch_count() const { return element_count(batch); }
+};
+
+// Can BLAS read a matrix of these sizes where it lies?
+bool blas_reads(const Matrix& m, std::int64_t rows, std::int64_t columns);
+
+std::string blas_version_text();  // "OpenBLAS 0.3.21"
+
+// Of floats or doubles. `addend`: strides of input 2, which `beta` scales, over m and n; empty if there is none.
+std::unique_ptr<Kernel> make_blas_product(DataType type, Product product, std::vector<std::int64_t> addend, double beta);
+
+}  // namespace rewright::cpu

@@ -1,0 +1,109 @@
+#include "runtime/cpu/kernels/product/packed_matrix.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <new>
+
+namespace rewright::cpu {
+
+namespace {
+
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+constexpr std::size_t kBlockBytes = std::size_t{64} << 20;  // of address space; only pages that are written are taken
+constexpr std::size_t kAlignment = 64;
+
+// Cycles for each k, where a cycle does two loads and two multiplications of vectors with additions, these take four cycles,
+// the second-level cache brings half a vector for each block of rows, and memory brings eight bytes.
+double cycles(const ProductLoops& loops, std::int64_t left_rows, std::int64_t vectors, std::int64_t panels) {
+  const std::int64_t most = std::min(left_rows, loops.most_rows[vectors]);
+  const std::int64_t blocks = (left_rows + most - 1) / most;
+  const double rows = static_cast<double>(left_rows) / static_cast<double>(blocks);
+  const double v = static_cast<double>(vectors);
+  const double one = std::max({4.0, rows * v / 2, (rows + v + 1) / 2, 2 * v});
+  const double streamed = v * static_cast<double>(loops.lanes) * sizeof(float) / 8;
+  return static_cast<double>(panels) * std::max(streamed, static_cast<double>(blocks) * one);
+}
+
+}  // namespace
+
+PackedShape packed_shape(const ProductLoops& loops, std::int64_t left_rows, std::int64_t rows, std::int64_t columns) {
+  PackedShape best;
+  double least = std::numeric_limits<double>::infinity();
+  for (std::int64_t vectors = ProductLoops::kMostVectors; vectors > 0; --vectors) {
+    if (loops.most_rows[vectors] == 0) continue;
+    const PackedShape shape{rows, columns, vectors, vectors * loops.lanes};
+    const double cost = cycles(loops, left_rows, vectors, shape.panels());
+    if (cost >= least) continue;
+    least = cost;
+    best = shape;
+  }
+  return best;
+}
+
+void pack(const float* source, const StridedMatrix& matrix, const PackedShape& shape, std::span<const float> column_factors,
+          float* target, std::int64_t first, std::int64_t last) {
+  constexpr std::int64_t kTile = 16, kColumns = 8;
+  const std::int64_t width = shape.width;
+  for (std::int64_t p = first; p < last; ++p) {
+    float* const panel = target + p * shape.panel_floats();
+    const std::int64_t columns = std::min(width, shape.columns - p * width);
+    const float* const from = source + p * width * matrix.column_stride;
+    if (matrix.column_stride == 1) {
+      for (std::int64_t k = 0; k < shape.rows; ++k) std::copy_n(from + k * matrix.row_stride, columns, panel + k * width);
+    } else {
+      // Few enough columns at a time that their lines stay in the first-level cache, even if they share a set of it.
+      for (std::int64_t start = 0; start < shape.rows; start += kTile) {
+        const std::int64_t end = std::min(start + kTile, shape.rows);
+        for (std::int64_t first = 0; first < columns; first += kColumns) {
+          const std::int64_t last = std::min(first + kColumns, columns);
+          for (std::int64_t k = start; k < end; ++k)
+            for (std::int64_t c = first; c < last; ++c)
+              panel[k * width + c] = from[k * matrix.row_stride + c * matrix.column_stride];
+        }
+      }
+    }
+    for (std::int64_t k = 0; k < shape.rows && columns < width; ++k)
+      std::fill(panel + k * width + columns, panel + (k + 1) * width, 0.0f);
+    if (column_factors.empty()) continue;
+    for (std::int64_t k = 0; k < shape.rows; ++k)
+      for (std::int64_t c = 0; c < columns; ++c) panel[k * width + c] *= column_factors[p * width + c];
+  }
+}
+
+void PackedConstants::Free::operator()(std::byte* p) const { std::free(p); }
+
+const float* PackedConstants::find(const Key& key) const {
+  const auto found = known_.find(key);
+  return found == known_.end() ? nullptr : found->second;
+}
+
+const float* PackedConstants::add(std::optional<Key> key, std::int64_t floats, const std::function<void(float*)>& fill) {
+  const std::size_t bytes = (static_cast<std::size_t>(floats) * sizeof(float) + kAlignment - 1) / kAlignment * kAlignment;
+  if (blocks_.empty() || bytes > size_ - used_) {  // a matrix without elements takes no bytes, but needs an address
+    size_ = (std::max(bytes, kBlockBytes) + kHugePage - 1) / kHugePage * kHugePage;
+    used_ = 0;
+    auto* const block = static_cast<std::byte*>(std::aligned_alloc(kHugePage, size_));
+    if (block == nullptr) throw std::bad_alloc();
+    madvise(block, size_, MADV_HUGEPAGE);  // a wish: small pages serve as well
+    blocks_.emplace_back(block);
+  }
+  float* const target = reinterpret_cast<float*>(blocks_.back().get() + used_);
+  used_ += bytes;
+  fill(target);
+  if (key) known_.emplace(*key, target);
+  return target;
+}
+
+void PackedConstants::forget(std::span<const std::byte> source) {
+  std::erase_if(known_, [&](const auto& entry) {
+    const void* const at = std::get<0>(entry.first);
+    return !std::less<>()(at, static_cast<const void*>(source.data())) &&
+           std::less<>()(at, static_cast<const void*>(source.data() + source.size()));
+  });
+}
+
+}  // namespace rewright::cpu

@@ -1,0 +1,202 @@
+#include "runtime/cpu/kernels/product/packed_product.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace rewright::cpu {
+
+namespace {
+
+using Count = std::int64_t;
+
+constexpr Count kDepth = 384;      // rows of a panel that stay in the second-level cache while rows of `a` pass
+constexpr Count kChunkRows = 128;  // rows of `a` that stay there too, for some hundred columns of it
+constexpr Count kMostWidth = 64;
+constexpr double kMultiplications = 100;  // a nanosecond
+constexpr double kStreamed = 10;          // floats of b, a nanosecond
+constexpr double kPacked = 2;
+
+Count rounded_up(Count a, Count b) { return (a + b - 1) / b; }
+
+Count batch_offset(Count number, const std::vector<Count>& sizes, const std::vector<Count>& strides) {
+  Count at = 0;
+  for (std::size_t axis = strides.size(); axis-- > 0; number /= sizes[axis]) at += number % sizes[axis] * strides[axis];
+  return at;
+}
+
+}  // namespace
+
+void ProductTask::run(const float* a, const float* packed, float* y, std::span<const float* const> addends,
+                      const Part& part) const {
+  const Count width = b.width, depth = b.rows;
+  const Count chunks = rounded_up(part.last_row - part.first_row, kChunkRows);
+  alignas(64) float partial[kChunkRows * kMostWidth];  // a result whose panel is wider than what is left of y
+  for (Count chunk = 0; chunk < chunks; ++chunk) {
+    const Count rows = part.last_row - part.first_row;
+    const Count top = part.first_row + rows * chunk / chunks, bottom = part.first_row + rows * (chunk + 1) / chunks;
+    const Count blocks = rounded_up(bottom - top, loops->most_rows[b.vectors]);
+    for (Count p = part.first_panel; p < part.last_panel; ++p) {
+      const Count columns = std::min(width, b.columns - p * width);
+      float* const target = columns < width ? partial : y + top * y_rows + p * width;
+      const Count stride = columns < width ? width : y_rows;
+      for (Count k = 0; k < depth || k == 0; k += kDepth) {
+        ProductBlock block;
+        block.depth = std::min(kDepth, depth - k);
+        block.a_rows = a_rows;
+        block.a_columns = a_columns;
+        block.panel = packed + p * b.panel_floats() + k * width;
+        block.y_stride = stride;
+        const auto* const ahead = reinterpret_cast<const char*>(block.panel + block.depth * width);
+        const Count each = blocks == 1 || block.depth == 0 ? 0 : width * Count{sizeof(float)} / blocks + 1;
+        for (Count i = 0; i < blocks; ++i) {
+          const Count first = (bottom - top) * i / blocks, last = (bottom - top) * (i + 1) / blocks;
+          block.a = a + (top + first) * a_rows + k * a_columns;
+          block.y = target + first * stride;
+          block.start = k > 0 ? block.y : bias == nullptr ? nullptr : bias + p * width;
+          block.start_stride = k > 0 ? stride : 0;
+          block.ahead = ahead + i * each * block.depth;
+          block.ahead_step = each;
+          loops->multiply(block, last - first, b.vectors);
+        }
+      }
+      float* const result = y + top * y_rows + p * width;
+      if (columns < width)
+        for (Count r = 0; r < bottom - top; ++r) std::copy_n(partial + r * width, columns, result + r * y_rows);
+      for (std::size_t i = 0; i < operations.size(); ++i) {
+        const RowOperation& o = operations[i];
+        if (o.function)
+          loops->apply(*o.function, o.alpha, o.beta, result, y_rows, bottom - top, columns);
+        else
+          loops->add(result, y_rows, addends[i] + top * o.row_stride + p * width, o.row_stride, bottom - top, columns);
+      }
+    }
+  }
+}
+
+double ProductTask::nanoseconds() const {
+  const double floats = static_cast<double>(b.floats());
+  return std::max(static_cast<double>(rows) * floats / kMultiplications, floats / kStreamed);
+}
+
+bool ProductTask::cut_by_columns(int threads) const {
+  const auto loss = [&](Count units) {
+    return static_cast<double>(rounded_up(units, threads) * threads) / static_cast<double>(units);
+  };
+  return loss(b.panels()) <= 1.15 * loss(rounded_up(rows, loops->most_rows[b.vectors]));
+}
+
+ProductTask::Part ProductTask::part(Count piece, Count pieces, bool by_columns) const {
+  const Count all = units(by_columns), first = first_unit(all, piece, pieces), last = first_unit(all, piece + 1, pieces);
+  return by_columns ? Part{0, rows, first, last} : Part{first, last, 0, b.panels()};
+}
+
+namespace {
+
+// Bias and operations at addresses that stay.
+class ProductKernel : public Kernel {
+ protected:
+  ProductKernel(ProductTask task, ProductExtras extras) : task_(std::move(task)), extras_(std::move(extras)) {
+    if (!extras_.bias.empty()) {
+      extras_.bias.resize(static_cast<std::size_t>(task_.b.panels() * task_.b.width));
+      task_.bias = extras_.bias.data();
+    }
+    task_.operations = extras_.operations;
+  }
+  // Where what is added begins, `number` being that of the product in a batch of these sizes.
+  void find_addends(const Call& call, Count number, const std::vector<Count>& sizes, std::span<const float*> addends) const {
+    for (std::size_t i = 0; i < extras_.operations.size(); ++i) {
+      const RowOperation& o = extras_.operations[i];
+      if (!o.function)
+        addends[i] = reinterpret_cast<const float*>(call.inputs[static_cast<std::size_t>(o.input)]) +
+                     batch_offset(number, sizes, o.batch_strides);
+    }
+  }
+  static constexpr std::size_t kMostOperations = 8;
+  ProductTask task_;
+
+ private:
+  ProductExtras extras_;
+};
+
+class PackedProductKernel final : public ProductKernel {
+ public:
+  PackedProductKernel(ProductTask task, Count a_offset, const float* packed, std::shared_ptr<const void> owner,
+                      ProductExtras extras)
+      : ProductKernel(std::move(task), std::move(extras)), a_offset_(a_offset), packed_(packed), owner_(std::move(owner)) {}
+
+  void run(const Call& call) const override {
+    const auto* const a = reinterpret_cast<const float*>(call.inputs[0]) + a_offset_;
+    auto* const y = reinterpret_cast<float*>(call.outputs[0]);
+    const float* addends[kMostOperations];
+    find_addends(call, 0, {}, addends);
+    const bool by_columns = task_.cut_by_columns(call.workers.threads());
+    const Count pieces = call.workers.pieces(task_.nanoseconds(), task_.units(by_columns));
+    call.workers.share(pieces,
+                       [&](Count piece, int) { task_.run(a, packed_, y, addends, task_.part(piece, pieces, by_columns)); });
+  }
+
+ private:
+  Count a_offset_;
+  const float* packed_;
+  std::shared_ptr<const void> owner_;
+};
+
+class BatchProductKernel final : public ProductKernel {
+ public:
+  BatchProductKernel(ProductTask task, ProductBatch batch, ProductExtras extras)
+      : ProductKernel(std::move(task), std::move(extras)), batch_(std::move(batch)) {
+    for (const Count size : batch_.sizes) count_ *= size;
+    const bool repeated = std::all_of(batch_.b_strides.begin(), batch_.b_strides.end(), [](Count s) { return s == 0; });
+    packed_count_ = repeated ? 1 : count_;
+  }
+
+  std::size_t scratch_bytes() const override {
+    return static_cast<std::size_t>(packed_count_ * task_.b.floats()) * sizeof(float);
+  }
+
+  void run(const Call& call) const override {
+    const auto* const a = reinterpret_cast<const float*>(call.inputs[0]) + batch_.a_offset;
+    const auto* const b = reinterpret_cast<const float*>(call.inputs[1]) + batch_.b_offset;
+    auto* const packed = reinterpret_cast<float*>(call.scratch);
+    auto* const y = reinterpret_cast<float*>(call.outputs[0]);
+    const Count panels = task_.b.panels(), units = packed_count_ * panels;
+    call.workers.for_each(units, static_cast<double>(packed_count_ * task_.b.floats()) / kPacked, [&](Count u, int) {
+      pack(b + batch_offset(u / panels, batch_.sizes, batch_.b_strides), batch_.b, task_.b, batch_.column_factors,
+           packed + u / panels * task_.b.floats(), u % panels, u % panels + 1);
+    });
+    // Whole products where there are enough of them.
+    const int threads = call.workers.threads();
+    const bool whole = count_ % threads == 0 || count_ > 3 * threads;
+    const bool by_columns = task_.cut_by_columns(threads);
+    const Count pieces =
+        call.workers.pieces(static_cast<double>(count_) * task_.nanoseconds(), whole ? count_ : task_.units(by_columns));
+    call.workers.share(pieces, [&](Count piece, int) {
+      const Count first = whole ? first_unit(count_, piece, pieces) : 0;
+      const Count last = whole ? first_unit(count_, piece + 1, pieces) : count_;
+      const ProductTask::Part part = whole ? task_.part(0, 1, by_columns) : task_.part(piece, pieces, by_columns);
+      const float* addends[kMostOperations];
+      for (Count i = first; i < last; ++i) {
+        find_addends(call, i, batch_.sizes, addends);
+        task_.run(a + batch_offset(i, batch_.sizes, batch_.a_strides), packed + (packed_count_ == 1 ? 0 : i) * task_.b.floats(),
+                  y + batch_offset(i, batch_.sizes, batch_.y_strides), addends, part);
+      }
+    });
+  }
+
+ private:
+  ProductBatch batch_;
+  Count count_ = 1, packed_count_ = 1;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_packed_product(ProductTask task, std::int64_t a_offset, const float* packed,
+                                            std::shared_ptr<const void> owner, ProductExtras extras) {
+  return std::make_unique<PackedProductKernel>(std::move(task), a_offset, packed, std::move(owner), std::move(extras));
+}
+
+std::unique_ptr<Kernel> make_batch_product(ProductTask task, ProductBatch batch, ProductExtras extras) {
+  return std::make_unique<BatchProductKernel>(std::move(task), std::move(batch), std::move(extras));
+}
+
+}  // namespace rewright::cpu

@@ -1,0 +1,464 @@
+// Matrix products. Constant right operands are packed ahead, others when the product runs; both take in what follows. Operands
+// may be strided views, so a transpose before a product costs nothing.
+#include <algorithm>
+
+#include "runtime/cpu/kernels/attention.h"
+#include "runtime/cpu/kernels/product/bfloat16_product.h"
+#include "runtime/cpu/kernels/product/blas_product.h"
+#include "runtime/cpu/kernels/product/packed_product.h"
+#include "runtime/cpu/kernels/quantized/quantized.h"
+#include "runtime/cpu/kernels/rows/row_functions.h"
+#include "runtime/cpu/planning/epilogue.h"
+#include "runtime/cpu/tile/stages.h"
+
+namespace rewright::cpu {
+
+namespace {
+
+constexpr std::int64_t kWorthPacking = 4;  // rows of the left operand that a right one is packed for while the model runs
+
+std::optional<RowFunction> row_function(const Eltwise& e) {
+  switch (e.algorithm) {
+    case dnnl::algorithm::eltwise_relu:
+      return RowFunction::kRelu;
+    case dnnl::algorithm::eltwise_clip:
+      return RowFunction::kClip;
+    case dnnl::algorithm::eltwise_linear:
+      return RowFunction::kLinear;
+    case dnnl::algorithm::eltwise_abs:
+      return RowFunction::kAbsolute;
+    case dnnl::algorithm::eltwise_logistic:
+      return RowFunction::kLogistic;
+    case dnnl::algorithm::eltwise_swish:
+      return RowFunction::kSwish;
+    case dnnl::algorithm::eltwise_hardsigmoid:
+      return RowFunction::kHardSigmoid;
+    case dnnl::algorithm::eltwise_hardswish:
+      return RowFunction::kHardSwish;
+    case dnnl::algorithm::eltwise_tanh:
+      return RowFunction::kTanh;
+    case dnnl::algorithm::eltwise_gelu_erf:
+      return RowFunction::kGelu;
+    case dnnl::algorithm::eltwise_gelu_tanh:
+      return RowFunction::kGeluTanh;
+    default:
+      return std::nullopt;
+  }
+}
+
+std::vector<std::int64_t> plain_strides(const Sizes& sizes) {
+  std::vector<std::int64_t> strides(sizes.size(), 1);
+  for (std::size_t a = sizes.size(); a-- > 1;) strides[a - 1] = strides[a] * sizes[a];
+  return strides;
+}
+
+// A tensor that is added to a product, repeated along axes whose stride is 0; by axis of the product.
+struct RepeatedAddend {
+  ValueId value;
+  std::vector<std::int64_t> strides;
+};
+
+std::optional<RepeatedAddend> match_repeated_addition(const Planner& planner, const Chain& chain) {
+  const ElementNode& e = *chain.element;
+  if (e.kind != ElementNode::Kind::kAdd || planner.info(chain.result).type != DataType::kFloat) return std::nullopt;
+  const Sizes sizes = planner.info(chain.result).sizes;
+  for (int side = 0; side < 2; ++side) {
+    const ElementNode &start = *e.arguments[side], &other = *e.arguments[1 - side];
+    if (start.kind != ElementNode::Kind::kRead || other.kind != ElementNode::Kind::kRead) continue;
+    if (start.operand != 0 || other.operand == 0 || other.zero_outside) continue;
+    const ValueId value = chain.operands[static_cast<std::size_t>(other.operand)];
+    const ValueInfo info = planner.info(value);
+    const auto here = read_strides(start, chain.position, sizes, sizes);
+    const auto there = read_strides(other, chain.position, sizes, info.sizes);
+    if (!here || !there || there->constant != 0 || info.type != DataType::kFloat) continue;
+    RepeatedAddend result{value, {}};
+    bool fits = here->constant == 0;
+    const auto plain = plain_strides(sizes);
+    for (std::size_t a = 0; a < sizes.size(); ++a) {
+      fits = fits && (sizes[a] == 1 || here->coefficient(a) == plain[a]);
+      result.strides.push_back(sizes[a] == 1 ? 0 : there->coefficient(a));
+    }
+    if (fits && (sizes.back() == 1 || result.strides.back() == 1)) return result;
+  }
+  return std::nullopt;
+}
+
+// The addend of a product of matrices (Gemm's third operand), as it lies: its strides by rows and columns, 0 where it is
+// repeated. Nothing if its columns do not follow each other.
+std::optional<std::vector<std::int64_t>> addend_strides(const ValueInfo& c, std::int64_t m, std::int64_t n) {
+  const std::size_t rank = c.sizes.size();
+  if (c.type != DataType::kFloat || rank > 2 || (rank == 0 ? 1 : c.sizes.back()) != n) return std::nullopt;
+  return std::vector<std::int64_t>{rank == 2 && c.sizes[0] == m && m > 1 ? n : 0, 1};
+}
+
+// How a product is computed.
+enum class Way {
+  kConstant,  // b is packed ahead
+  kPacked,    // b is packed when the product runs
+  kBlas,
+};
+
+class ProductPlan final : public NodePlan {
+ public:
+  // `addend`: addend_strides of the node's third operand, if it is added element by element; otherwise it is a bias, or BLAS
+  // adds it.
+  ProductPlan(const Node& node, Product product, DataType type, double beta, bool trans_a, bool trans_b, Way way,
+              std::size_t result_rank, std::optional<std::vector<std::int64_t>> addend)
+      : node_(node),
+        p_(std::move(product)),
+        type_(type),
+        beta_(beta),
+        trans_a_(trans_a),
+        trans_b_(trans_b),
+        way_(way),
+        epilogue_(result_rank - 1, [](const Eltwise& e) { return row_function(e).has_value(); }),
+        addend_(std::move(addend)) {
+    if (addend_) epilogue_.begin_with_addition(node.inputs[2]);
+  }
+
+  bool absorb(Planner& planner, const Chain& chain) override {
+    if (way_ == Way::kBlas || values_ || moved_) return false;
+    if (repeated_.empty() && epilogue_.absorb(planner, chain)) return true;
+    if (way_ != Way::kPacked || repeated_.size() >= kMostRepeated) return false;
+    const auto addend = match_repeated_addition(planner, chain);
+    if (addend) repeated_.push_back(*addend);
+    return addend.has_value();
+  }
+
+  // The softmax of the rows of the product, times other values.
+  bool absorb_rows(Planner& planner, const Node& rows, const NodePlan& next) override {
+    const auto* const product = dynamic_cast<const ProductPlan*>(&next);
+    if (product == nullptr || way_ != Way::kPacked || product->way_ != Way::kPacked || values_ || moved_) return false;
+    const Node& node = product->node_;
+    if (node.inputs[0] != rows.outputs[0] || node.inputs[1] == rows.outputs[0] || planner.has(node, 2)) return false;
+    if (product->p_.alpha != 1 || product->trans_a_ || product->p_.batch != p_.batch) return false;
+    if (!is_row_softmax(planner, rows)) return false;
+    values_.emplace(node.inputs[1], product->p_, product->trans_b_);
+    return true;
+  }
+
+  bool absorb_move(Planner& planner, const Node& node) override {
+    if (way_ != Way::kPacked || moved_ || planner.info(node.outputs[0]).type != type_) return false;
+    const Definition definition = planner.define(node);
+    const Output& output = definition.outputs()[0];
+    Sizes from = p_.batch;
+    from.push_back(p_.m);
+    from.push_back(values_ ? values_->product.n : p_.n);
+    const Sizes to = planner.info(node.outputs[0]).sizes;
+    if (output.element->kind != ElementNode::Kind::kRead || output.element->zero_outside || to.size() != from.size() ||
+        element_count(to) != element_count(from))
+      return false;
+    const auto read = read_strides(*output.element, output.position, to, from);
+    if (!read || read->constant != 0) return false;
+    const auto source = plain_strides(from), target = plain_strides(to);
+    std::vector<std::int64_t> strides;
+    for (std::size_t a = 0; a < from.size(); ++a) {
+      std::int64_t stride = from[a] == 1 ? 0 : -1;
+      for (std::size_t b = 0; b < to.size(); ++b)
+        if (from[a] != 1 && to[b] == from[a] && read->coefficient(b) == source[a]) stride = target[b];
+      if (stride < 0) return false;
+      strides.push_back(stride);
+    }
+    if (from.back() != 1 && strides.back() != 1) return false;
+    moved_ = std::move(strides);
+    return true;
+  }
+
+  void emit(Planner& planner, ValueId result) override {
+    if (way_ == Way::kConstant) return emit_constant(planner, result);
+    if (way_ == Way::kPacked) return emit_packed(planner, result);
+    std::vector<int> inputs = operands(planner);
+    std::vector<std::int64_t> addend;
+    if (planner.has(node_, 2)) {
+      const Sizes c = planner.info(node_.inputs[2]).sizes;
+      const auto strides = plain_strides(c);
+      addend = {0, 0};
+      for (std::size_t back = 0; back < c.size() && back < 2; ++back)
+        if (c[c.size() - 1 - back] != 1) addend[1 - back] = strides[c.size() - 1 - back];
+      inputs.push_back(planner.storage(node_.inputs[2], kPlain));
+    }
+    const int target = planner.add_value(result, kPlain);
+    planner.add_step(make_blas_product(type_, p_, std::move(addend), beta_), std::move(inputs), {target});
+  }
+
+ private:
+  static constexpr std::size_t kMostRepeated = 2;
+
+  std::vector<int> operands(Planner& planner) {
+    const int a = operand(planner, node_.inputs[0], p_, true, trans_a_);
+    return {a, operand(planner, node_.inputs[1], p_, false, trans_b_)};
+  }
+
+  // Sets the strides of an operand, as a view of another value if its producer only moves elements.
+  int operand(Planner& planner, ValueId value, Product& p, bool left, bool transposed) const {
+    const Sizes sizes = planner.info(value).sizes;
+    Matrix& matrix = left ? p.a : p.b;
+    if (const auto view = planner.view(value)) {
+      matrix.offset = view->offset;
+      set_strides(p, sizes, view->strides, left, transposed);
+      const bool blas = left ? blas_reads(matrix, p.m, p.k) : blas_reads(matrix, p.k, p.n);
+      if (way_ == Way::kConstant ? rows_are_even() : way_ == Way::kPacked || blas) return planner.storage(view->source, kPlain);
+      matrix.offset = 0;
+    }
+    set_strides(p, sizes, plain_strides(sizes), left, transposed);
+    return planner.storage(value, kPlain);
+  }
+
+  // Do the rows of all matrices of `a` follow each other at one distance?
+  bool rows_are_even() const {
+    std::int64_t distance = p_.m * p_.a.rows;
+    for (std::size_t axis = p_.batch.size(); axis-- > 0; distance *= p_.batch[axis])
+      if (p_.batch[axis] != 1 && p_.a.batch[axis] != distance) return false;
+    return true;
+  }
+
+  static void set_strides(Product& p, const Sizes& sizes, std::vector<std::int64_t> strides, bool left, bool transposed) {
+    const std::size_t rank = sizes.size();
+    Matrix& matrix = left ? p.a : p.b;
+    strides.resize(rank);
+    if (rank == 1) {
+      matrix.rows = left ? 0 : strides[0];
+      matrix.columns = left ? strides[0] : 0;
+      matrix.batch.assign(p.batch.size(), 0);
+      return;
+    }
+    matrix.rows = strides[rank - 2];
+    matrix.columns = strides[rank - 1];
+    if (transposed) std::swap(matrix.rows, matrix.columns);
+    matrix.batch.assign(p.batch.size(), 0);
+    for (std::size_t back = 0; back + 2 < rank; ++back) {
+      const std::size_t axis = rank - 3 - back;
+      if (sizes[axis] != 1) matrix.batch[p.batch.size() - 1 - back] = strides[axis];
+    }
+  }
+
+  ProductTask task(const Planner& planner, std::int64_t rows) const {
+    ProductTask t;
+    t.loops = &product_loops(planner.options().isa);
+    t.b = packed_shape(*t.loops, rows, p_.k, p_.n);
+    t.rows = rows;
+    t.a_rows = p_.a.rows;
+    t.a_columns = p_.a.columns;
+    t.y_rows = p_.n;
+    return t;
+  }
+
+  // All rows of a in one product.
+  void emit_constant(Planner& planner, ValueId result) {
+    std::vector<int> inputs{operand(planner, node_.inputs[0], p_, true, trans_a_)};
+    if (p_.m == 1 && p_.a.batch.size() > 0) p_.a.rows = row_distance();
+    const ProductTask t = task(planner, p_.batch_count() * p_.m);
+    const Planner::ConstantMatrix matrix = planner.constant_matrix(node_.inputs[1]);
+    StridedMatrix b{p_.k, p_.n, matrix.row_stride, matrix.column_stride};
+    if (trans_b_) std::swap(b.row_stride, b.column_stride);
+    const std::vector<float> factors = column_factors();
+    const float* const source = matrix.in.data<float>().data() + matrix.offset;
+    const auto fill = [&](float* target) { pack(source, b, t.b, factors, target, 0, t.b.panels()); };
+    std::shared_ptr<const void> owner;
+    const float* packed = nullptr;
+    if (planner.options().cache != nullptr) {
+      const std::string how = "panels " + std::to_string(t.b.vectors) + (trans_b_ ? " transposed" : "");
+      const auto bytes = std::make_shared<const Tensor>(planner.prepared(
+          factors.empty() ? node_.inputs[1] : result, how, static_cast<std::size_t>(t.b.floats()) * sizeof(float),
+          [&](std::byte* target) { fill(reinterpret_cast<float*>(target)); }));
+      packed = reinterpret_cast<const float*>(bytes->bytes().data());
+      owner = bytes;
+    } else {
+      const std::shared_ptr<PackedConstants> constants = planner.packed_constants();
+      std::optional<PackedConstants::Key> key;
+      // Of whole matrices alone: a slice of one begins where the matrix does, and a matrix without elements where the next one
+      // does.
+      const bool is_whole = b.rows * b.columns == matrix.in.size() && matrix.in.size() > 0;
+      if (factors.empty() && is_whole) key.emplace(source, b.row_stride, b.column_stride, t.b.vectors);
+      packed = key ? constants->find(*key) : nullptr;
+      if (packed == nullptr) packed = constants->add(key, t.b.floats(), fill);
+      owner = constants;
+      planner.count_constant(static_cast<std::size_t>(t.b.floats()) * sizeof(float));
+    }
+    ProductExtras extras = this->extras(planner, inputs);
+    const int target = planner.add_value(result, kPlain);
+    planner.add_step(make_packed_product(t, p_.a.offset, packed, std::move(owner), std::move(extras)), std::move(inputs),
+                     {target});
+  }
+
+  void emit_packed(Planner& planner, ValueId result) {
+    std::vector<int> inputs = operands(planner);
+    if (values_) return emit_attention(planner, result, std::move(inputs));
+    ProductBatch batch{p_.batch, p_.a.batch, p_.b.batch, y_strides().batch, p_.a.offset, p_.b.offset, {}, column_factors()};
+    batch.b = {p_.k, p_.n, p_.b.rows, p_.b.columns};
+    ProductExtras extras = this->extras(planner, inputs);
+    ProductTask t = task(planner, p_.m);
+    t.y_rows = y_strides().rows;
+    const int target = planner.add_value(result, kPlain);
+    planner.add_step(make_batch_product(t, std::move(batch), std::move(extras)), std::move(inputs), {target});
+  }
+
+  void emit_attention(Planner& planner, ValueId result, std::vector<int> inputs) {
+    inputs.push_back(operand(planner, values_->value, values_->product, false, values_->transposed));
+    const Product& v = values_->product;
+    const auto lies = [](const Matrix& m) { return AttentionTask::Operand{m.offset, m.batch, m.rows, m.columns}; };
+    AttentionTask t;
+    t.loops = &product_loops(planner.options().isa);
+    t.threads = planner.options().threads;
+    t.batch = p_.batch;
+    t.queries = p_.m;
+    t.keys = p_.n;
+    t.depth = p_.k;
+    t.width = v.n;
+    t.q = lies(p_.a);
+    t.k = lies(p_.b);
+    t.v = lies(v.b);
+    t.y = lies(y_strides());
+    t.key_factors = column_factors();
+    ProductExtras extras = this->extras(planner, inputs);
+    const int target = planner.add_value(result, kPlain);
+    planner.add_step(make_attention(std::move(t), std::move(extras)), std::move(inputs), {target});
+  }
+
+  // Of the result.
+  Matrix y_strides() const {
+    Sizes sizes = p_.batch;
+    sizes.push_back(p_.m);
+    sizes.push_back(values_ ? values_->product.n : p_.n);
+    std::vector<std::int64_t> strides = moved_ ? *moved_ : plain_strides(sizes);
+    Matrix y;
+    y.columns = 1;
+    y.rows = strides[sizes.size() - 2];
+    y.batch.assign(strides.begin(), strides.end() - 2);
+    return y;
+  }
+
+  // Where each matrix has one row: the distance of the rows.
+  std::int64_t row_distance() const {
+    for (std::size_t axis = p_.batch.size(); axis-- > 0;)
+      if (p_.batch[axis] != 1) return p_.a.batch[axis];
+    return 0;
+  }
+
+  std::vector<float> column_factors() const {
+    std::vector<float> factors;
+    if (!epilogue_.affine() && p_.alpha == 1) return factors;
+    for (std::int64_t c = 0; c < p_.n; ++c)
+      factors.push_back(
+          static_cast<float>(p_.alpha * (epilogue_.affine() ? epilogue_.affine()->scale[static_cast<std::size_t>(c)] : 1.0)));
+    return factors;
+  }
+
+  // Bias and operations; what they read is added to the inputs.
+  ProductExtras extras(Planner& planner, std::vector<int>& inputs) const {
+    ProductExtras result;
+    const bool has_bias = planner.has(node_, 2) && !addend_;
+    if (has_bias || epilogue_.affine()) {
+      for (std::size_t c = 0; c < static_cast<std::size_t>(p_.n); ++c) {
+        double b = 0;
+        if (has_bias) {
+          const auto given = planner.constant(node_.inputs[2]).data<float>();
+          b = beta_ * given[given.size() == 1 ? 0 : c];
+        }
+        if (epilogue_.affine()) b = b * epilogue_.affine()->scale[c] + epilogue_.affine()->shift[c];
+        result.bias.push_back(static_cast<float>(b));
+      }
+    }
+    std::size_t addition = 0;
+    const auto add = [&](ValueId value, const std::vector<std::int64_t>& strides) {
+      RowOperation operation;
+      operation.input = static_cast<int>(inputs.size());
+      operation.row_stride = strides[strides.size() - 2];
+      operation.batch_strides.assign(strides.begin(), strides.end() - 2);
+      if (way_ == Way::kConstant && strides.size() > 2) {  // all rows in one product
+        operation.row_stride = p_.n;
+        operation.batch_strides.clear();
+      }
+      result.operations.push_back(std::move(operation));
+      inputs.push_back(planner.storage(value, kPlain));
+    };
+    Sizes sizes = p_.batch;
+    sizes.push_back(p_.m);
+    sizes.push_back(p_.n);
+    for (const Epilogue::Operation& o : epilogue_.operations()) {
+      if (o.eltwise)
+        result.operations.push_back({row_function(*o.eltwise), o.eltwise->alpha, o.eltwise->beta, -1, 0, {}});
+      else if (addend_ && addition == 0)
+        add(epilogue_.additions()[addition++], *addend_);
+      else
+        add(epilogue_.additions()[addition++], plain_strides(sizes));
+    }
+    for (const RepeatedAddend& a : repeated_) add(a.value, a.strides);
+    return result;
+  }
+
+  const Node& node_;
+  Product p_;
+  DataType type_;
+  double beta_;
+  bool trans_a_, trans_b_;
+  Way way_;
+  Epilogue epilogue_;
+  std::optional<std::vector<std::int64_t>> addend_;  // of the epilogue's first addition
+  std::vector<RepeatedAddend> repeated_;             // after the epilogue
+  struct Values {
+    Values(ValueId v, const Product& p, bool t) : value(v), product(p), transposed(t) {}
+    ValueId value;
+    Product product;  // of the softmax with them
+    bool transposed;
+  };
+  std::optional<Values> values_;
+  std::optional<std::vector<std::int64_t>> moved_;  // strides of the result's axes, before they were moved
+};
+
+std::unique_ptr<NodePlan> plan_product(Planner& planner, const Node& node, bool general) {
+  const ValueInfo a = planner.info(node.inputs[0]), b = planner.info(node.inputs[1]), y = planner.info(node.outputs[0]);
+  if (a.type != DataType::kFloat && a.type != DataType::kDouble) return nullptr;
+  if (element_count(y.sizes) == 0) return nullptr;
+  constexpr std::int64_t kLimit = std::int64_t{1} << 31;  // BLAS counts in int
+  for (const ValueInfo& v : {a, b, y})
+    for (const std::int64_t s : v.sizes)
+      if (s >= kLimit) return nullptr;
+  Product p;
+  double beta = 1;
+  bool trans_a = false, trans_b = false;
+  if (general) {
+    const AttributeReader attributes(node);
+    p.alpha = attributes.real("alpha");
+    beta = attributes.real("beta");
+    trans_a = attributes.flag("transA");
+    trans_b = attributes.flag("transB");
+  }
+  const bool has_rows = a.sizes.size() > 1, has_columns = b.sizes.size() > 1;
+  p.k = a.sizes.empty() ? 1 : a.sizes[a.sizes.size() - (trans_a ? 2 : 1)];
+  if (has_rows) p.m = a.sizes[a.sizes.size() - (trans_a ? 1 : 2)];
+  if (has_columns) p.n = b.sizes[b.sizes.size() - (trans_b ? 2 : 1)];
+  p.batch.assign(y.sizes.begin(), y.sizes.end() - has_rows - has_columns);
+
+  Way way = Way::kBlas;
+  if (a.type == DataType::kFloat) {
+    if (b.sizes.size() == 2 && planner.is_constant(node.inputs[1]))
+      way = Way::kConstant;
+    else if (p.m >= kWorthPacking && p.n > 1)
+      way = Way::kPacked;
+  }
+  std::optional<std::vector<std::int64_t>> addend;
+  if (planner.has(node, 2)) {
+    const Tensor& c = planner.constant(node.inputs[2]);
+    const bool by_column = c && (c.size() == 1 || (c.size() == p.n && c.sizes().back() == p.n));
+    if (!by_column && beta == 1 && way != Way::kBlas) addend = addend_strides(planner.info(node.inputs[2]), p.m, p.n);
+    if (!by_column && !addend) way = Way::kBlas;
+  }
+  return std::make_unique<ProductPlan>(node, std::move(p), a.type, beta, trans_a, trans_b, way, y.sizes.size(),
+                                       std::move(addend));
+}
+
+}  // namespace
+
+void register_products(KernelTable& table) {
+  const auto plan = [](Planner& p, const Node& n, bool general) {
+    auto quantized = plan_dequantized_product(p, n, general);
+    if (quantized) return quantized;
+    auto narrow = plan_bfloat16_product(p, n, general);
+    return narrow ? std::move(narrow) : plan_product(p, n, general);
+  };
+  table.emplace("MatMul", [=](Planner& p, const Node& n) { return plan(p, n, false); });
+  table.emplace("Gemm", [=](Planner& p, const Node& n) { return plan(p, n, true); });
+}
+
+}  // namespace rewright::cpu

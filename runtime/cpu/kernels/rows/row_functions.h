@@ -1,0 +1,16 @@
+// Kernels for functions of whole rows: softmax and normalizations (runtime/fusion/row_functions.h).
+#pragma once
+
+#include <memory>
+
+#include "runtime/cpu/planning/kernel.h"
+
+namespace rewright::cpu {
+
+// Is the node the softmax of each row of its operand, on floats?
+bool is_row_softmax(const Planner& planner, const Node& node);
+
+// Null if the node is no function of this kind on floats.
+std::unique_ptr<NodePlan> plan_row_function(Planner& planner, const Node& node);
+
+}  // namespace rewright::cpu

@@ -1,0 +1,206 @@
+// Elements written or combined at positions that are data: the gradients of gathers and of pools of maxima. In the order of the
+// updates, on one thread: the same bits for any number of threads, and a position that is written twice has its last value.
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "runtime/cpu/planning/kernel.h"
+#include "runtime/cpu/planning/planner.h"
+
+namespace rewright::cpu {
+
+namespace {
+
+enum class Combination { kReplace, kAdd, kMultiply, kMaximum, kMinimum };
+
+std::optional<Combination> combination(const std::string& reduction) {
+  if (reduction == "none") return Combination::kReplace;
+  if (reduction == "add") return Combination::kAdd;
+  if (reduction == "mul") return Combination::kMultiply;
+  if (reduction == "max") return Combination::kMaximum;
+  if (reduction == "min") return Combination::kMinimum;
+  return std::nullopt;
+}
+
+// Runs of `run` elements each go to rows of the target: row n to the position that `index` numbers from n * depth on give.
+struct Shape {
+  std::int64_t rows = 0, depth = 1, run = 1, target = 0;  // target: its elements
+  std::vector<std::int64_t> sizes, strides;               // of the axes that indices are on
+  // Of ScatterElements: positions on the other axes, where the updates are smaller than the target. Empty: none.
+  std::vector<std::int64_t> from, from_strides;  // sizes of the updates, and the target's strides (0 on the index's axis)
+};
+
+class ScatterKernel final : public Kernel {
+ public:
+  ScatterKernel(Shape shape, Combination how, DataType type, DataType indices)
+      : shape_(std::move(shape)), how_(how), type_(type), indices_(indices) {}
+
+  void run(const Call& call) const override {
+    if (type_ == DataType::kFloat)
+      run_as<float>(call);
+    else if (type_ == DataType::kDouble)
+      run_as<double>(call);
+    else
+      run_as<std::int64_t>(call);
+  }
+
+ private:
+  template <class T>
+  void run_as(const Call& call) const {
+    const T* const x = reinterpret_cast<const T*>(call.inputs[0]);
+    T* const y = reinterpret_cast<T*>(call.outputs[0]);
+    if (static_cast<const void*>(x) != y) std::memcpy(y, x, static_cast<std::size_t>(shape_.target) * sizeof(T));
+    const T* const updates = reinterpret_cast<const T*>(call.inputs[2]);
+    switch (how_) {
+      case Combination::kReplace:
+        return each(call, y, updates, [](T, T b) { return b; });
+      case Combination::kAdd:
+        return each(call, y, updates, [](T a, T b) { return wrapped(a, b, [](auto c, auto d) { return c + d; }); });
+      case Combination::kMultiply:
+        return each(call, y, updates, [](T a, T b) { return wrapped(a, b, [](auto c, auto d) { return c * d; }); });
+      case Combination::kMaximum:
+        return each(call, y, updates, [](T a, T b) { return std::max(a, b); });
+      case Combination::kMinimum:
+        return each(call, y, updates, [](T a, T b) { return std::min(a, b); });
+    }
+  }
+
+  // Integers wrap.
+  template <class T, class F>
+  static T wrapped(T a, T b, const F& f) {
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(f(static_cast<std::uint64_t>(a), static_cast<std::uint64_t>(b)));
+    else
+      return f(a, b);
+  }
+
+  template <class T, class F>
+  void each(const Call& call, T* y, const T* updates, const F& f) const {
+    if (indices_ == DataType::kInt64)
+      each_at(reinterpret_cast<const std::int64_t*>(call.inputs[1]), y, updates, f);
+    else
+      each_at(reinterpret_cast<const std::int32_t*>(call.inputs[1]), y, updates, f);
+  }
+
+  template <class T, class I, class F>
+  void each_at(const I* indices, T* y, const T* updates, const F& f) const {
+    std::vector<std::int64_t> at(shape_.from.size(), 0);
+    std::int64_t beside = 0;  // where the other axes are
+    for (std::int64_t row = 0; row < shape_.rows; ++row) {
+      std::int64_t to = beside;
+      for (std::int64_t d = 0; d < shape_.depth; ++d) {
+        const auto a = static_cast<std::size_t>(d);
+        to += checked_index(indices[row * shape_.depth + d], shape_.sizes[a]) * shape_.strides[a];
+      }
+      for (std::int64_t e = 0; e < shape_.run; ++e) y[to + e] = f(y[to + e], updates[row * shape_.run + e]);
+      for (std::size_t a = at.size(); a-- > 0;) {
+        beside += shape_.from_strides[a];
+        if (++at[a] < shape_.from[a]) break;
+        beside -= at[a] * shape_.from_strides[a];
+        at[a] = 0;
+      }
+    }
+  }
+
+  Shape shape_;
+  Combination how_;
+  DataType type_, indices_;
+};
+
+class ScatterPlan final : public NodePlan {
+ public:
+  // `indices`: those that are read, which the node's own may repeat.
+  ScatterPlan(const Node& node, ValueId indices, Shape shape, Combination how)
+      : node_(node), indices_(indices), shape_(std::move(shape)), how_(how) {}
+
+  std::vector<ValueId> computed_ahead() const override {
+    return indices_ == node_.inputs[1] ? std::vector<ValueId>{} : std::vector<ValueId>{node_.inputs[1]};
+  }
+
+  void emit(Planner& planner, ValueId result) override {
+    std::vector<int> inputs;
+    for (const ValueId v : {node_.inputs[0], indices_, node_.inputs[2]}) inputs.push_back(planner.storage(v, kPlain));
+    const DataType type = planner.info(result).type, indices = planner.info(indices_).type;
+    const int target = planner.add_value(result, kPlain);
+    planner.add_step(std::make_unique<ScatterKernel>(std::move(shape_), how_, type, indices), std::move(inputs), {target});
+  }
+
+ private:
+  const Node& node_;
+  ValueId indices_;
+  Shape shape_;
+  Combination how_;
+};
+
+// The source of a value that a node makes, for one user alone, by repeating the source's elements along all axes but the first;
+// kNoValue if it is not made so.
+ValueId repeated_by_row(const Planner& planner, ValueId value) {
+  const Graph& graph = planner.graph();
+  const std::int32_t producer = graph.producers()[value];
+  if (producer < 0 || planner.is_constant(value)) return kNoValue;
+  const Node& node = *graph.nodes()[static_cast<std::size_t>(producer)];
+  if (node.op == nullptr || node.inputs.empty() || node.inputs[0] == kNoValue) return kNoValue;
+  std::ptrdiff_t users = 0;
+  for (const auto& other : graph.nodes()) users += std::count(other->inputs.begin(), other->inputs.end(), value);
+  for (const GraphOutput& output : graph.outputs()) users += output.value == value ? 2 : 0;
+  const ValueInfo source = planner.info(node.inputs[0]), repeated = planner.info(value);
+  if (users != 1 || source.type != repeated.type || element_count(source.sizes) != repeated.sizes[0]) return kNoValue;
+  const Definition definition = planner.define(node);
+  if (!definition.has_denotation()) return kNoValue;
+  const Output& output = definition.outputs()[0];
+  const ElementNode& read = *output.element;
+  if (read.kind != ElementNode::Kind::kRead || read.operand != 0 || read.zero_outside) return kNoValue;
+  for (std::size_t a = 0; a < source.sizes.size(); ++a)
+    if (source.sizes[a] > 1 && !(read.position[a] == output.position[0])) return kNoValue;
+  return node.inputs[0];
+}
+
+std::vector<std::int64_t> strides_of(const Sizes& sizes) {
+  std::vector<std::int64_t> strides(sizes.size(), 1);
+  for (std::size_t a = sizes.size(); a-- > 1;) strides[a - 1] = strides[a] * sizes[a];
+  return strides;
+}
+
+std::unique_ptr<NodePlan> plan_scatter(Planner& planner, const Node& node, bool whole_rows) {
+  const ValueInfo x = planner.info(node.inputs[0]), indices = planner.info(node.inputs[1]);
+  const bool served = x.type == DataType::kFloat || x.type == DataType::kDouble || x.type == DataType::kInt64;
+  const bool positions = indices.type == DataType::kInt64 || indices.type == DataType::kInt32;
+  const auto how = combination(AttributeReader(node).text("reduction"));
+  if (!served || !positions || !how || element_count(x.sizes) == 0 || element_count(indices.sizes) == 0) return nullptr;
+  const std::vector<std::int64_t> strides = strides_of(x.sizes);
+  ValueId read = node.inputs[1];
+  Shape shape;
+  shape.target = element_count(x.sizes);
+  if (whole_rows) {
+    shape.depth = indices.sizes.back();
+    shape.rows = element_count(indices.sizes) / shape.depth;
+    shape.sizes.assign(x.sizes.begin(), x.sizes.begin() + shape.depth);
+    shape.strides.assign(strides.begin(), strides.begin() + shape.depth);
+    for (std::size_t a = shape.sizes.size(); a < x.sizes.size(); ++a) shape.run *= x.sizes[a];
+  } else if (const auto axis = static_cast<std::size_t>(AttributeReader(node).number("axis"));
+             axis == 0 && std::equal(x.sizes.begin() + 1, x.sizes.end(), indices.sizes.begin() + 1) &&
+             repeated_by_row(planner, read) != kNoValue) {
+    read = repeated_by_row(planner, read);
+    shape.rows = indices.sizes[0];
+    shape.sizes = {x.sizes[0]};
+    shape.strides = {strides[0]};
+    shape.run = strides[0];
+  } else {
+    shape.rows = element_count(indices.sizes);
+    shape.sizes = {x.sizes[axis]};
+    shape.strides = {strides[axis]};
+    shape.from = indices.sizes;
+    shape.from_strides = strides;
+    shape.from_strides[axis] = 0;
+  }
+  return std::make_unique<ScatterPlan>(node, read, std::move(shape), *how);
+}
+
+}  // namespace
+
+void register_scatters(KernelTable& table) {
+  table.emplace("ScatterElements", [](Planner& p, const Node& n) { return plan_scatter(p, n, false); });
+  table.emplace("ScatterND", [](Planner& p, const Node& n) { return plan_scatter(p, n, true); });
+}
+
+}  // namespace rewright::cpu

@@ -1,0 +1,131 @@
+#include "operators/testing/share.h"
+#include "runtime/cpu/testing/graphs.h"
+
+using namespace rewright;
+using rewright::testing::check_graph;
+using rewright::testing::node;
+
+namespace {
+
+struct ScatterBuilder : rewright::testing::GraphBuilder {
+  using GraphBuilder::GraphBuilder;
+  Tensor positions(DataType type, const Sizes& sizes, const std::function<std::int64_t(std::int64_t)>& size_at) {
+    std::vector<std::int64_t> list(static_cast<std::size_t>(element_count(sizes)));
+    for (std::size_t n = 0; n < list.size(); ++n) {
+      const std::int64_t size = size_at(static_cast<std::int64_t>(n));
+      list[n] = pick(-size, size - 1);
+    }
+    return Tensor::from_integers(type, sizes, list);
+  }
+  ValueId given(const Tensor& tensor) {
+    inputs.push_back(tensor);
+    return graph.add_input("x" + std::to_string(inputs.size()), {tensor.type(), to_indices(tensor.sizes())});
+  }
+  std::string reduction() {
+    return std::vector<std::string>{"none", "add", "mul", "max", "min"}[static_cast<std::size_t>(pick(0, 4))];
+  }
+  DataType element() { return pick(0, 3) == 0 ? DataType::kInt64 : pick(0, 3) == 0 ? DataType::kDouble : DataType::kFloat; }
+  DataType index() { return pick(0, 1) == 0 ? DataType::kInt32 : DataType::kInt64; }
+};
+
+}  // namespace
+
+TEST_CASE("elements are scattered as the interpreter scatters them") {
+  for (unsigned seed = 0; seed < testing::instances(80); ++seed) {
+    CAPTURE(seed);
+    ScatterBuilder b(seed);
+    Sizes sizes, from;
+    for (std::int64_t rank = b.pick(1, 4); rank > 0; --rank) {
+      sizes.push_back(b.pick(1, 6));
+      from.push_back(b.pick(1, sizes.back()));
+    }
+    const auto axis = static_cast<std::size_t>(b.pick(0, static_cast<std::int64_t>(sizes.size()) - 1));
+    from[axis] = b.pick(1, 9);
+    const DataType type = b.element();
+    const ValueId x = b.input(type, sizes),
+                  at = b.given(b.positions(b.index(), from, [&](std::int64_t) { return sizes[axis]; }));
+    const ValueId y = node(b.graph, "ScatterElements", {x, at, b.input(type, from)},
+                           {{"axis", Index(axis)}, {"reduction", b.reduction()}})[0];
+    b.graph.add_output("y", y);
+    check_graph(b.graph, b.inputs);
+  }
+}
+
+// As graph networks do it: messages are added to the rows that edges name.
+TEST_CASE("an index that is the same all along a row scatters whole rows") {
+  for (unsigned seed = 0; seed < testing::instances(80); ++seed) {
+    CAPTURE(seed);
+    ScatterBuilder b(seed);
+    Sizes sizes, updates;
+    for (std::int64_t rank = b.pick(1, 4); rank > 0; --rank) sizes.push_back(b.pick(1, 6));
+    updates = sizes;
+    updates[0] = b.pick(1, 9);
+    Sizes column(sizes.size(), 1);
+    column[0] = updates[0];
+    const DataType type = b.element();
+    const ValueId x = b.input(type, sizes);
+    ValueId at = b.given(b.positions(b.index(), {updates[0]}, [&](std::int64_t) { return sizes[0]; }));
+    if (b.pick(0, 1) == 0) at = node(b.graph, "Neg", {node(b.graph, "Neg", {at})[0]})[0];
+    at = node(b.graph, "Reshape", {at}, {{"shape", to_indices(column)}})[0];
+    const ValueId repeated = node(b.graph, "Expand", {at}, {{"shape", to_indices(updates)}})[0];
+    b.graph.add_output("y", node(b.graph, "ScatterElements", {x, repeated, b.input(type, updates)},
+                                 {{"axis", Index(0)}, {"reduction", b.reduction()}})[0]);
+    if (b.pick(0, 3) == 0) b.graph.add_output("z", node(b.graph, "GatherElements", {x, repeated}, {{"axis", Index(0)}})[0]);
+    check_graph(b.graph, b.inputs);
+  }
+}
+
+TEST_CASE("sub-tensors are scattered as the interpreter scatters them") {
+  for (unsigned seed = 0; seed < testing::instances(80); ++seed) {
+    CAPTURE(seed);
+    ScatterBuilder b(seed);
+    Sizes sizes;
+    for (std::int64_t rank = b.pick(1, 4); rank > 0; --rank) sizes.push_back(b.pick(1, 6));
+    const std::int64_t depth = b.pick(1, static_cast<std::int64_t>(sizes.size())), rows = b.pick(1, 9);
+    Sizes updates{rows};
+    updates.insert(updates.end(), sizes.begin() + depth, sizes.end());
+    const DataType type = b.element();
+    const ValueId x = b.input(type, sizes);
+    const ValueId at = b.given(
+        b.positions(b.index(), {rows, depth}, [&](std::int64_t n) { return sizes[static_cast<std::size_t>(n % depth)]; }));
+    b.graph.add_output("y", node(b.graph, "ScatterND", {x, at, b.input(type, updates)}, {{"reduction", b.reduction()}})[0]);
+    check_graph(b.graph, b.inputs);
+  }
+}
+
+TEST_CASE("long rows are gathered, and turned, as the interpreter does it") {
+  for (unsigned seed = 0; seed < testing::instances(80); ++seed) {
+    CAPTURE(seed);
+    ScatterBuilder b(seed);
+    Sizes sizes, rows;
+    const std::int64_t batches = b.pick(0, 2), depth = b.pick(1, 2);
+    for (std::int64_t a = 0; a < batches + depth; ++a) sizes.push_back(b.pick(1, 5));
+    sizes.push_back(b.pick(1, 3));
+    sizes.push_back(b.pick(4, 30));
+    rows.assign(sizes.begin(), sizes.begin() + batches);
+    for (std::int64_t more = b.pick(batches == 0 ? 1 : 0, 2); more > 0; --more) rows.push_back(b.pick(1, 7));
+    if (rows.size() == static_cast<std::size_t>(batches)) rows.push_back(3);
+    rows.push_back(depth);
+    const ValueId x = b.input(b.element(), sizes);
+    const ValueId at = b.given(
+        b.positions(b.index(), rows, [&](std::int64_t n) { return sizes[static_cast<std::size_t>(batches + n % depth)]; }));
+    const ValueId found = node(b.graph, "GatherND", {x, at}, {{"batch_dims", Index(batches)}})[0];
+    Indices perm;
+    for (std::size_t a = b.graph.value(found).type.rank(); a-- > 0;) perm.emplace_back(a);
+    b.graph.add_output("y", found);
+    b.graph.add_output("turned", node(b.graph, "Transpose", {found}, {{"perm", perm}})[0]);
+    check_graph(b.graph, b.inputs);
+  }
+}
+
+TEST_CASE("a position outside of the tensor is refused") {
+  ScatterBuilder b(1);
+  const ValueId x = b.input({4}), at = b.given(Tensor::from_integers(DataType::kInt64, {2}, std::vector<std::int64_t>{1, 4}));
+  b.graph.add_output("y", node(b.graph, "ScatterElements", {x, at, b.input({2})})[0]);
+  CHECK_THROWS_AS(cpu_backend().prepare(b.graph)->run(b.inputs), Error);
+  ScatterBuilder c(1);
+  const ValueId rows = c.input({4, 20}),
+                to = c.given(Tensor::from_integers(DataType::kInt64, {1, 1}, std::vector<std::int64_t>{-5}));
+  c.graph.add_output("y", node(c.graph, "GatherND", {rows, to})[0]);
+  CHECK_THROWS_AS(cpu_backend().prepare(c.graph)->run(c.inputs), Error);
+}

@@ -1,0 +1,295 @@
+// The loops of product_loops.h, compiled once for each instruction set: included by product_loops_<isa>.cc. Everything but the
+// table has internal linkage, so that code for a newer processor cannot leak out.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "runtime/cpu/base/error_function_impl.h"
+#include "runtime/cpu/base/vectors_impl.h"
+#include "runtime/cpu/loops/product_loops_isa.h"
+
+namespace rewright::cpu {
+namespace {
+
+typedef std::int32_t VI __attribute__((vector_size(REWRIGHT_VECTOR_BYTES)));
+constexpr Count kMostRows[] = REWRIGHT_PRODUCT_ROWS;
+
+inline V splat(float x) { return x - V{}; }
+
+// ---- Products. What a sum starts with is added at its end: the terms of a long sum are rounded as the sum so far, so that
+// parts of it are added up by themselves.
+constexpr Count kSummed = 192;
+
+template <Count kRows, Count kVectors>
+void multiply_block(const ProductBlock& b) {
+  V sum[kRows][kVectors];
+#pragma GCC unroll 16
+  for (Count r = 0; r < kRows; ++r)
+#pragma GCC unroll 4
+    for (Count v = 0; v < kVectors; ++v) sum[r][v] = V{};
+  const float *a = b.a, *panel = b.panel;
+  const char* ahead = b.ahead;
+  const Count rows = b.a_rows, columns = b.a_columns, step = b.ahead_step;
+  for (Count k = 0; k < b.depth; ++k) {
+    V w[kVectors];
+#pragma GCC unroll 4
+    for (Count v = 0; v < kVectors; ++v) {
+      w[v] = load(panel + v * kLanes);
+      keep_in_register(w[v]);
+    }
+    __builtin_prefetch(ahead, 0, 2);
+#pragma GCC unroll 16
+    for (Count r = 0; r < kRows; ++r) {
+      const V x = splat(a[r * rows]);
+#pragma GCC unroll 4
+      for (Count v = 0; v < kVectors; ++v) sum[r][v] += x * w[v];
+    }
+    a += columns;
+    panel += kVectors * kLanes;
+    ahead += step;
+  }
+  if (b.start != nullptr) {
+#pragma GCC unroll 16
+    for (Count r = 0; r < kRows; ++r)
+#pragma GCC unroll 4
+      for (Count v = 0; v < kVectors; ++v) sum[r][v] += load(b.start + r * b.start_stride + v * kLanes);
+  }
+#pragma GCC unroll 16
+  for (Count r = 0; r < kRows; ++r)
+#pragma GCC unroll 4
+    for (Count v = 0; v < kVectors; ++v) store(b.y + r * b.y_stride + v * kLanes, sum[r][v]);
+}
+
+using Multiply = void (*)(const ProductBlock&);
+template <Count kVectors, std::size_t... kIndices>
+constexpr std::array<Multiply, sizeof...(kIndices)> multiplications(std::index_sequence<kIndices...>) {
+  return {&multiply_block<static_cast<Count>(kIndices) + 1, kVectors>...};
+}
+template <Count kVectors>
+constexpr auto kMultiplications = multiplications<kVectors>(std::make_index_sequence<kMostRows[kVectors]>());
+
+void multiply_part(const ProductBlock& block, Count rows, Count vectors) {
+  const auto r = static_cast<std::size_t>(rows - 1);
+  switch (vectors) {
+    case 1:
+      return kMultiplications<1>[r](block);
+    case 2:
+      return kMultiplications<2>[r](block);
+    case 3:
+      return kMultiplications<3>[r](block);
+    default:
+      return kMultiplications<4>[r](block);
+  }
+}
+
+void multiply(const ProductBlock& block, Count rows, Count vectors) {
+  if (block.depth <= kSummed + kSummed / 2) return multiply_part(block, rows, vectors);
+  const Count parts = (block.depth + kSummed / 2) / kSummed;
+  ProductBlock part = block;
+  for (Count p = 0; p < parts; ++p) {
+    const Count k = block.depth * p / parts;
+    part.depth = block.depth * (p + 1) / parts - k;
+    part.a = block.a + k * block.a_columns;
+    part.panel = block.panel + k * vectors * kLanes;
+    part.ahead = block.ahead + k * block.ahead_step;
+    multiply_part(part, rows, vectors);
+    part.start = block.y;
+    part.start_stride = block.y_stride;
+  }
+}
+
+// ---- Functions. In this order the compiler has one instruction for each bound, and NaN passes.
+inline V at_least(V low, V x) { return low > x ? low : x; }
+inline V at_most(V high, V x) { return high < x ? high : x; }
+inline V magnitude(V x) { return (V)((VI)x & 0x7fffffff); }
+
+// exp(x) = 2^k exp(r), |r| <= ln(2) / 2; the polynomial is Cephes' expf. 0 below -87.7, infinite from 88.4 on.
+inline V exponential(V x) {
+  const V clamped = at_most(splat(89.0f), at_least(splat(-88.0f), x));
+  const V shifted = clamped * 1.44269504088896341f + 12582912.0f;  // 1.5 * 2^23: rounds to an integer
+  const V k = shifted - 12582912.0f;
+  const V r = (clamped - k * 0.693359375f) - k * -2.12194440e-4f;
+  V p = r * 1.9875691500e-4f + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * (r * r) + r + 1.0f;
+  return p * (V)(((VI)shifted << 23) + (127 << 23));
+}
+inline V logistic(V x) { return 1.0f / (1.0f + exponential(-x)); }
+
+// Cephes' tanhf.
+inline V hyperbolic_tangent(V x) {
+  const V z = x * x, size = magnitude(x);
+  V p = z * -5.70498872745e-3f + 2.06390887954e-2f;
+  p = p * z + -5.37397155531e-2f;
+  p = p * z + 1.33314422036e-1f;
+  p = p * z + -3.33332819422e-1f;
+  const V large = 1.0f - 2.0f / (exponential(size + size) + 1.0f);
+  const V signed_large = (V)((VI)large | ((VI)x & INT32_MIN));
+  return size > 0.625f ? signed_large : p * z * x + x;
+}
+
+inline V error_function(V x) {
+  const V inside = error_function_within(at_most(splat(4.0f), at_least(splat(-4.0f), x)));
+  return x > 3.925f ? splat(1.0f) : x < -3.925f ? splat(-1.0f) : inside;
+}
+
+template <class F>
+inline void over_rows(float* y, Count stride, Count rows, Count n, F f) {
+  for (Count r = 0; r < rows; ++r) {
+    float* const row = y + r * stride;
+    Count c = 0;
+    for (; c + kLanes <= n; c += kLanes) store(row + c, f(load(row + c)));
+    if (c < n) store_some(row + c, f(load_some(row + c, n - c)), n - c);
+  }
+}
+
+void apply(RowFunction f, float alpha, float beta, float* y, Count stride, Count rows, Count n) {
+  const V a = splat(alpha), b = splat(beta);
+  const auto each = [&](auto g) { over_rows(y, stride, rows, n, g); };
+  const auto hard = [&](V x) { return at_most(splat(1.0f), at_least(V{}, x * a + b)); };
+  switch (f) {
+    case RowFunction::kRelu:
+      if (alpha == 0) return each([](V x) { return at_least(V{}, x); });
+      return each([&](V x) { return x > 0 ? x : x * a; });
+    case RowFunction::kClip:
+      return each([&](V x) { return at_most(b, at_least(a, x)); });
+    case RowFunction::kLinear:
+      return each([&](V x) { return x * a + b; });
+    case RowFunction::kAbsolute:
+      return each([](V x) { return magnitude(x); });
+    case RowFunction::kLogistic:
+      return each([](V x) { return logistic(x); });
+    case RowFunction::kSwish:
+      return each([&](V x) { return x / (1.0f + exponential(-(x * a))); });
+    case RowFunction::kHardSigmoid:
+      return each(hard);
+    case RowFunction::kHardSwish:
+      return each([&](V x) { return x * hard(x); });
+    case RowFunction::kTanh:
+      return each([](V x) { return hyperbolic_tangent(x); });
+    case RowFunction::kGelu:
+      return each([](V x) { return 0.5f * x * (1.0f + error_function(x * 0.70710678118654752f)); });
+    case RowFunction::kGeluTanh:  // (1 + tanh u) / 2 = 1 / (1 + exp(-2 u))
+      return each([](V x) { return x / (1.0f + exponential(x * (-2 * 0.79788456080286536f) * (1.0f + 0.044715f * (x * x)))); });
+  }
+}
+
+void add(float* y, Count stride, const float* x, Count x_stride, Count rows, Count n) {
+  for (Count r = 0; r < rows; ++r) {
+    float* const d = y + r * stride;
+    const float* const s = x + r * x_stride;
+    Count c = 0;
+    for (; c + kLanes <= n; c += kLanes) store(d + c, load(d + c) + load(s + c));
+    for (; c < n; ++c) d[c] += s[c];
+  }
+}
+
+// f over all elements of a vector, in halves.
+template <class F>
+inline float across(V v, F f) {
+  float a[kLanes];
+  store(a, v);
+#pragma GCC unroll 4
+  for (Count width = kLanes / 2; width > 0; width /= 2)
+    for (Count l = 0; l < width; ++l) a[l] = f(a[l], a[l + width]);
+  return a[0];
+}
+inline float total(V v) {
+  return across(v, [](float x, float y) { return x + y; });
+}
+
+// ---- Softmax
+inline V larger(V x, V y) { return x > y ? x : y; }
+
+// A NaN is never the largest; its exponential makes the sum NaN.
+float exponentials(float* row, Count n, float* largest) {
+  constexpr float kLowest = -std::numeric_limits<float>::infinity();
+  V top[4];
+  for (V& t : top) t = splat(kLowest);
+  Count c = 0;
+  for (; c + 4 * kLanes <= n; c += 4 * kLanes)
+    for (Count k = 0; k < 4; ++k) top[k] = larger(load(row + c + k * kLanes), top[k]);
+  for (; c + kLanes <= n; c += kLanes) top[0] = larger(load(row + c), top[0]);
+  float most = across(larger(larger(top[0], top[1]), larger(top[2], top[3])), [](float x, float y) { return x > y ? x : y; });
+  for (; c < n; ++c) most = row[c] > most ? row[c] : most;
+  most = *largest > most ? *largest : most;
+  *largest = most;
+  const float subtracted = most == kLowest ? 0.0f : most;
+  V sums{};
+  for (c = 0; c + kLanes <= n;) {
+    const Count end = std::min(n, c + kSummed * kLanes);
+    V part{};
+    for (; c + kLanes <= end; c += kLanes) {
+      const V e = exponential(load(row + c) - subtracted);
+      store(row + c, e);
+      part += e;
+    }
+    sums += part;
+  }
+  float sum = total(sums);
+  if (c < n) {
+    const V e = exponential(load_some(row + c, n - c) - subtracted);
+    store_some(row + c, e, n - c);
+    for (Count l = 0; l < n - c; ++l) sum += e[l];
+  }
+  return sum;
+}
+
+void scale(float* y, Count n, float factor) {
+  over_rows(y, n, 1, n, [&](V x) { return x * factor; });
+}
+
+// ---- Rows
+void softmax(float* y, const float* x, Count n) {
+  std::memcpy(y, x, static_cast<std::size_t>(n) * sizeof(float));
+  float largest = -std::numeric_limits<float>::infinity();
+  const float sum = exponentials(y, n, &largest);
+  scale(y, n, 1.0f / sum);
+}
+
+// The sum of f over a row, by parts of it, each in four vectors.
+template <class F>
+inline float sum_of(const float* x, Count n, F f) {
+  V sums{};
+  Count c = 0;
+  do {
+    const Count end = std::min(n, c + kSummed * kLanes);
+    V part[4] = {};
+    for (; c + 4 * kLanes <= end; c += 4 * kLanes)
+      for (Count k = 0; k < 4; ++k) part[k] += f(load(x + c + k * kLanes));
+    for (; c + kLanes <= end; c += kLanes) part[0] += f(load(x + c));
+    sums += (part[0] + part[1]) + (part[2] + part[3]);
+  } while (c + kLanes <= n);
+  float sum = total(sums);
+  for (; c < n; ++c) sum += f(splat(x[c]))[0];
+  return sum;
+}
+
+void normalize(float* y, const float* x, Count n, bool centered, float epsilon, const float* factors, const float* shift) {
+  const auto count = static_cast<float>(n);
+  const float mean = centered ? sum_of(x, n, [](V v) { return v; }) / count : 0.0f;
+  const float variance = sum_of(x, n, [&](V v) { return (v - mean) * (v - mean); }) / count;
+  const float inverse = 1.0f / __builtin_sqrtf(variance + epsilon);
+  Count c = 0;
+  for (; c + kLanes <= n; c += kLanes) {
+    V v = (load(x + c) - mean) * inverse;
+    if (factors != nullptr) v *= load(factors + c);
+    if (shift != nullptr) v += load(shift + c);
+    store(y + c, v);
+  }
+  for (; c < n; ++c)
+    y[c] = (x[c] - mean) * inverse * (factors == nullptr ? 1.0f : factors[c]) + (shift == nullptr ? 0.0f : shift[c]);
+}
+
+constexpr ProductLoops kTable{kLanes, REWRIGHT_PRODUCT_ROWS, multiply, apply, add, exponentials, scale, softmax, normalize};
+
+}  // namespace
+
+const ProductLoops& REWRIGHT_PRODUCTS() { return kTable; }
+
+}  // namespace rewright::cpu

@@ -1,0 +1,334 @@
+// The loops of quantized_loops.h, compiled once for each instruction set: included by quantized_loops_<isa>.cc, which say what
+// the table is called, how many bytes a vector has, how many rows a tile, how many elements a word, and what multiplies and
+// adds words. Everything but the table has internal linkage, so that code for a newer processor cannot leak out.
+#include <immintrin.h>
+
+#include <array>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include "runtime/cpu/loops/quantized_loops_isa.h"
+
+namespace rewright::cpu {
+namespace {
+
+using Count = QuantizedLoops::Count;
+typedef std::int32_t Vector __attribute__((vector_size(REWRIGHT_VECTOR_BYTES)));
+constexpr Count kLanes = REWRIGHT_VECTOR_BYTES / 4, kMaxRows = REWRIGHT_TILE_ROWS, kMaxVectors = 2, kUnit = REWRIGHT_UNIT;
+
+inline Vector load(const std::int32_t* s) {
+  Vector v;
+  std::memcpy(&v, s, sizeof v);
+  return v;
+}
+inline void store(std::int32_t* d, Vector v) { std::memcpy(d, &v, sizeof v); }
+inline Vector dot(Vector sum, Vector x, Vector w) { return REWRIGHT_DOT(sum, x, w); }
+
+// ---- Sums
+template <Count kRows, Count kVectors>
+void tile(const QuantizedLoops::Tile& t) {
+  Vector sum[kRows][kVectors] = {};
+  const std::int32_t* w = t.w;
+  const Count stride = t.x_stride;
+  for (Count i = 0; i < t.height; ++i)
+    for (Count j = 0; j < t.width; ++j) {
+      const std::byte* x = t.x + i * t.row_stride + j * t.column_stride;
+      for (const std::byte* const end = x + t.length * 4; x != end; x += 4) {
+        Vector b[kVectors];
+        for (Count v = 0; v < kVectors; ++v) b[v] = load(w + v * kLanes);
+        w += kVectors * kLanes;
+#pragma GCC unroll 16
+        for (Count r = 0; r < kRows; ++r) {
+          std::int32_t word;
+          std::memcpy(&word, x + r * stride, sizeof word);
+          const Vector a = word - Vector{};
+          for (Count v = 0; v < kVectors; ++v) sum[r][v] = dot(sum[r][v], a, b[v]);
+        }
+      }
+    }
+#pragma GCC unroll 16
+  for (Count r = 0; r < kRows; ++r)
+    for (Count v = 0; v < kVectors; ++v) store(t.sums + (r * kMaxVectors + v) * kLanes, sum[r][v]);
+}
+
+template <Count kVectors, std::size_t... kRows>
+constexpr std::array<void (*)(const QuantizedLoops::Tile&), sizeof...(kRows)> tiles(std::index_sequence<kRows...>) {
+  return {&tile<static_cast<Count>(kRows) + 1, kVectors>...};
+}
+constexpr auto kOne = tiles<1>(std::make_index_sequence<kMaxRows>()), kTwo = tiles<2>(std::make_index_sequence<kMaxRows>());
+
+void run_tile(const QuantizedLoops::Tile& t) { (t.vectors == 1 ? kOne : kTwo)[static_cast<std::size_t>(t.rows - 1)](t); }
+
+template <Count kRows>
+void channel_rows(const QuantizedLoops::ChannelTile& t, Count row) {
+  for (Count v = 0; v < t.vectors; ++v) {
+    Vector sum[kRows] = {};
+    for (Count i = 0; i < t.height; ++i)
+      for (Count j = 0; j < t.width; ++j) {
+        const std::int32_t* const x = t.x[i] + t.first + row * t.x_stride + j * t.column_stride + v * kLanes;
+        const Vector w = load(t.w + (i * t.width + j) * t.w_stride + v * kLanes);
+#pragma GCC unroll 8
+        for (Count r = 0; r < kRows; ++r) sum[r] = dot(sum[r], load(x + r * t.x_stride), w);
+      }
+#pragma GCC unroll 8
+    for (Count r = 0; r < kRows; ++r) store(t.sums + (row + r) * t.sums_stride + v * kLanes, sum[r]);
+  }
+}
+
+void run_channel_tile(const QuantizedLoops::ChannelTile& t) {
+  constexpr Count kTogether = 4;
+  Count row = 0;
+  for (; row + kTogether <= t.rows; row += kTogether) channel_rows<kTogether>(t, row);
+  for (; row < t.rows; ++row) channel_rows<1>(t, row);
+}
+
+// ---- Elements
+void convert(std::byte* to, const std::byte* from, bool is_signed, int zero_point, Count n) {
+  if constexpr (kUnit == 4) {
+    const std::byte flip{static_cast<unsigned char>(is_signed ? 0x80 : 0)};
+#pragma GCC ivdep
+    for (Count i = 0; i < n; ++i) to[i] = from[i] ^ flip;
+  } else {
+    auto* const d = reinterpret_cast<std::int16_t*>(to);
+    const auto widen = [&](auto* s) {
+#pragma GCC ivdep
+      for (Count i = 0; i < n; ++i) d[i] = static_cast<std::int16_t>(s[i] - zero_point);
+    };
+    if (is_signed)
+      widen(reinterpret_cast<const std::int8_t*>(from));
+    else
+      widen(reinterpret_cast<const std::uint8_t*>(from));
+  }
+}
+
+void interleave(std::int32_t* to, const std::byte* const* pixels, Count channels) {
+  using Element = std::conditional_t<kUnit == 4, std::uint8_t, std::uint16_t>;
+  const auto at = [&](Count p) { return reinterpret_cast<const Element*>(pixels[p]); };
+  auto* const d = reinterpret_cast<std::uint32_t*>(to);
+  if constexpr (kUnit == 4) {
+    const Element *const a = at(0), *const b = at(1), *const c = at(2), *const e = at(3);
+#pragma GCC ivdep
+    for (Count i = 0; i < channels; ++i)
+      d[i] = std::uint32_t{a[i]} | std::uint32_t{b[i]} << 8 | std::uint32_t{c[i]} << 16 | std::uint32_t{e[i]} << 24;
+  } else {
+    const Element *const a = at(0), *const b = at(1);
+#pragma GCC ivdep
+    for (Count i = 0; i < channels; ++i) d[i] = std::uint32_t{a[i]} | std::uint32_t{b[i]} << 16;
+  }
+}
+
+// ---- Results
+typedef float Floats __attribute__((vector_size(REWRIGHT_VECTOR_BYTES)));
+template <class T>
+struct Narrow {
+  typedef T Type __attribute__((vector_size(kLanes * sizeof(T))));
+};
+
+// All elements of a vector, or the first n.
+template <class V, class T>
+inline V load_first(const T* s, Count n) {
+  V v{};
+  if (n >= kLanes)
+    std::memcpy(&v, s, sizeof v);
+  else
+    std::memcpy(&v, s, static_cast<std::size_t>(n) * sizeof(T));
+  return v;
+}
+template <class V, class T>
+inline void store_first(T* d, V v, Count n) {
+  if (n >= kLanes)
+    std::memcpy(d, &v, sizeof v);
+  else
+    std::memcpy(d, &v, static_cast<std::size_t>(n) * sizeof(T));
+}
+
+// The compiler converts elements of vectors that differ much in size one by one.
+inline Vector widened(Narrow<std::int8_t>::Type v) {
+#if REWRIGHT_VECTOR_BYTES == 64
+  return (Vector)_mm512_maskz_cvtepi8_epi32(0xFFFF, (__m128i)v);
+#elif REWRIGHT_VECTOR_BYTES == 32
+  return (Vector)_mm256_cvtepi8_epi32(_mm_cvtsi64_si128((long long)v));
+#else
+  return __builtin_convertvector(v, Vector);
+#endif
+}
+inline Vector widened(Narrow<std::uint8_t>::Type v) {
+#if REWRIGHT_VECTOR_BYTES == 64
+  return (Vector)_mm512_maskz_cvtepu8_epi32(0xFFFF, (__m128i)v);
+#elif REWRIGHT_VECTOR_BYTES == 32
+  return (Vector)_mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)v));
+#else
+  return __builtin_convertvector(v, Vector);
+#endif
+}
+
+// To the nearest integer, ties to even; bounds before this keep numbers small enough for the constants, 1.5 * 2^23 and
+// 1.5 * 2^52.
+inline Vector rounded(Floats t) { return (Vector)(t + 12582912.0f) - 0x4B400000; }
+inline Floats rounded_floats(Floats t) { return (t + 12582912.0f) - 12582912.0f; }
+inline std::int32_t rounded(double t) { return static_cast<std::int32_t>(std::bit_cast<std::int64_t>(t + 6755399441055744.0)); }
+template <class T>
+inline T bounded(T t, T low, T high) {
+  const T above = low > t ? low : t;
+  return high < above ? high : above;
+}
+
+using Finish = QuantizedLoops::Finish;
+
+// Addend: void without a second rounding, float with one and no addend, else the type of its elements.
+template <class Y, class Addend, bool kWhole>
+void finish_columns(const Finish& f, Count c) {
+  constexpr bool kIsInteger = std::is_same_v<Y, std::int32_t>, kHasSecond = !std::is_void_v<Addend>;
+  const Count n = kWhole ? kLanes : f.columns - c;
+  const Vector offset = load(f.offset + c), zero_point = f.zero_point - Vector{};
+  Floats factor{}, shift{}, constant{};
+  if constexpr (!kIsInteger) {
+    factor = load_first<Floats>(f.factor + c, kLanes);
+    shift = load_first<Floats>(f.shift + c, kLanes);
+  }
+  if constexpr (kHasSecond) constant = load_first<Floats>(f.constant + c, kLanes);
+  const Floats low = f.low - Floats{}, high = f.high - Floats{};
+  const Floats inner_low = f.inner_low - Floats{}, inner_high = f.inner_high - Floats{};
+  const Floats carry = f.carry - Floats{}, by = f.addend_factor - Floats{};
+  // Results may be bytes, which might be anything for the compiler: what is read in the loop is read before it.
+  Y* y = reinterpret_cast<Y*>(f.y) + c;
+  const std::int32_t* s = f.sums + c;
+  [[maybe_unused]] const std::byte* addend = f.addend == nullptr ? nullptr : f.addend + c;
+  const Count rows = f.rows, sums_stride = f.sums_stride, y_stride = f.y_stride;
+  [[maybe_unused]] const Count addend_stride = f.addend_stride;
+  for (Count r = 0; r < rows; ++r, s += sums_stride, y += y_stride) {
+    const Vector sum = load(s) + offset;
+    if constexpr (kIsInteger) {
+      store_first(y, sum, n);
+    } else {
+      Floats t = __builtin_convertvector(sum, Floats) * factor + shift;
+      if constexpr (kHasSecond) {
+        t = rounded_floats(bounded(t, inner_low, inner_high)) * carry + constant;
+        if constexpr (!std::is_same_v<Addend, float>) {
+          const Vector a = widened(load_first<typename Narrow<Addend>::Type>(reinterpret_cast<const Addend*>(addend), n));
+          t += __builtin_convertvector(a, Floats) * by;
+          addend += addend_stride;
+        }
+      }
+      t = bounded(t, low, high);
+      if constexpr (std::is_same_v<Y, float>)
+        store_first(y, t, n);
+      else
+        store_first(y, __builtin_convertvector(rounded(t) + zero_point, typename Narrow<Y>::Type), n);
+    }
+  }
+}
+
+template <class Y, class Addend>
+void finish_rows(const Finish& f) {
+  Count c = 0;
+  for (; c + kLanes <= f.columns; c += kLanes) finish_columns<Y, Addend, true>(f, c);
+  if (c < f.columns) finish_columns<Y, Addend, false>(f, c);
+}
+
+template <class Y>
+void finish_exactly(const Finish& f) {
+  const double low = f.low, high = f.high;
+  for (Count r = 0; r < f.rows; ++r) {
+    const std::int32_t *const s = f.sums + r * f.sums_stride, *const offset = f.offset;
+    Y* const y = reinterpret_cast<Y*>(f.y) + r * f.y_stride;
+    const double* const factor = f.exact_factor;
+#pragma GCC ivdep
+    for (Count c = 0; c < f.columns; ++c)
+      y[c] = static_cast<Y>(rounded(bounded(static_cast<double>(s[c] + offset[c]) * factor[c], low, high)) + f.zero_point);
+  }
+}
+
+template <class Y>
+void finish_integers(const Finish& f) {
+  if (f.exact_factor != nullptr) return finish_exactly<Y>(f);
+  if (f.constant == nullptr) return finish_rows<Y, void>(f);
+  if (f.addend == nullptr) return finish_rows<Y, float>(f);
+  if (f.addend_signed) return finish_rows<Y, std::int8_t>(f);
+  finish_rows<Y, std::uint8_t>(f);
+}
+
+void finish(const Finish& f) {
+  switch (f.type) {
+    case QuantizedLoops::Type::kInt32:
+      return finish_rows<std::int32_t, void>(f);
+    case QuantizedLoops::Type::kFloat:
+      return finish_rows<float, void>(f);
+    case QuantizedLoops::Type::kUint8:
+      return finish_integers<std::uint8_t>(f);
+    case QuantizedLoops::Type::kInt8:
+      return finish_integers<std::int8_t>(f);
+  }
+}
+
+// ---- Windows
+using Window = QuantizedLoops::Window;
+
+template <class F>
+inline void for_each_pixel(const Window& w, const F& f) {
+  for (Count z = 0; z < w.slices; ++z)
+    for (Count r = 0; r < w.rows; ++r) {
+      const std::byte* x = w.x + z * w.slice_stride + r * w.row_stride;
+      for (Count q = 0; q < w.columns; ++q, x += w.column_stride) f(x);
+    }
+}
+
+template <class E, Count kBytes>
+inline void maximum_of_columns(const Window& w, Count c, std::byte* y) {
+  typedef E Bytes __attribute__((vector_size(kBytes)));
+  Bytes most = std::numeric_limits<E>::lowest() - Bytes{};
+  for_each_pixel(w, [&](const std::byte* x) {
+    Bytes v;
+    std::memcpy(&v, x + c, sizeof v);
+    most = v > most ? v : most;
+  });
+  std::memcpy(y + c, &most, sizeof most);
+}
+
+template <class E>
+void window_maximum_of(const Window& w, Count n, std::byte* y) {
+  constexpr Count kLong = REWRIGHT_VECTOR_BYTES, kShort = 16;
+  Count c = 0;
+  for (; c + kLong <= n; c += kLong) maximum_of_columns<E, kLong>(w, c, y);
+  for (; c + kShort <= n; c += kShort) maximum_of_columns<E, kShort>(w, c, y);
+  if (c < n && n >= kShort) return maximum_of_columns<E, kShort>(w, n - kShort, y);  // some of them twice
+  for (; c < n; ++c) maximum_of_columns<E, 1>(w, c, y);
+}
+
+// kVectors at a time, so that a pixel's line of the cache is used whole.
+template <class E, Count kVectors>
+inline void window_sums(const Window& w, Count n, Count c, std::int32_t* sums) {
+  Vector sum[kVectors] = {};
+  for_each_pixel(w, [&](const std::byte* x) {
+    for (Count v = 0; v < kVectors; ++v)
+      sum[v] +=
+          widened(load_first<typename Narrow<E>::Type>(reinterpret_cast<const E*>(x) + c + v * kLanes, n - c - v * kLanes));
+  });
+  for (Count v = 0; v < kVectors; ++v) store(sums + c + v * kLanes, sum[v]);
+}
+
+template <class E>
+void window_sum_of(const Window& w, Count n, std::int32_t* sums) {
+  Count c = 0;
+  for (; c + 4 * kLanes <= n; c += 4 * kLanes) window_sums<E, 4>(w, n, c, sums);
+  for (; c < n; c += kLanes) window_sums<E, 1>(w, n, c, sums);
+}
+
+void window_maximum(const Window& w, Count n, std::byte* y) {
+  (w.is_signed ? window_maximum_of<std::int8_t> : window_maximum_of<std::uint8_t>)(w, n, y);
+}
+void window_sum(const Window& w, Count n, std::int32_t* sums) {
+  (w.is_signed ? window_sum_of<std::int8_t> : window_sum_of<std::uint8_t>)(w, n, sums);
+}
+
+constexpr QuantizedLoops kTable{kLanes,  kMaxRows,   kMaxVectors, kUnit,          run_tile,  run_channel_tile,
+                                convert, interleave, finish,      window_maximum, window_sum};
+
+}  // namespace
+
+const QuantizedLoops& REWRIGHT_QUANTIZED() { return kTable; }
+
+}  // namespace rewright::cpu

@@ -1,0 +1,204 @@
+// The loops of rows.h, compiled once for each instruction set: included by rows_<isa>.cc, which say what the table is called
+// and how many bytes a vector has. Everything but the table has internal linkage, so that code for a newer processor cannot
+// leak out.
+#include <bit>
+#include <cstring>
+#include <limits>
+
+#include "runtime/cpu/base/vectors_impl.h"
+#include "runtime/cpu/loops/rows_isa.h"
+
+namespace rewright::cpu {
+namespace {
+
+// In this order the compiler has one instruction for each, and NaN passes.
+inline float at_least(float low, float x) { return low > x ? low : x; }
+inline float at_most(float high, float x) { return high < x ? high : x; }
+
+// exp(x) = 2^k * exp(r), |r| <= ln(2) / 2; the polynomial is Cephes' expf. 0 below -87.7, infinite from 88.4 on.
+inline float short_exp(float x) {
+  const float clamped = at_most(89.0f, at_least(-88.0f, x));
+  const float shifted = clamped * 1.44269504088896341f + 12582912.0f;  // 1.5 * 2^23: rounds to an integer
+  const float k = shifted - 12582912.0f;
+  const float r = (clamped - k * 0.693359375f) - k * -2.12194440e-4f;
+  float p = 1.9875691500e-4f;
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * (r * r) + r + 1.0f;
+  return p * std::bit_cast<float>((std::bit_cast<std::uint32_t>(shifted) << 23) + (127u << 23));
+}
+
+void swish(float* d, const float* a, Count n) {
+#pragma GCC ivdep
+  for (Count i = 0; i < n; ++i) d[i] = a[i] / (1.0f + short_exp(-a[i]));
+}
+
+// max(a, 0) + log(1 + t) with t = exp(-|a|), and log(1 + t) = 2 atanh(t / (2 + t)), whose argument is at most 1/3.
+void softplus(float* d, const float* a, Count n) {
+#pragma GCC ivdep
+  for (Count i = 0; i < n; ++i) {
+    const float x = a[i], t = short_exp(x < 0 ? x : -x), s = t / (2.0f + t), z = s * s;
+    float p = z * (1.0f / 15) + 1.0f / 13;
+    p = p * z + 1.0f / 11;
+    p = p * z + 1.0f / 9;
+    p = p * z + 1.0f / 7;
+    p = p * z + 1.0f / 5;
+    p = p * z + 1.0f / 3;
+    d[i] = (0.0f > x ? 0.0f : x) + 2.0f * (p * z * s + s);
+  }
+}
+
+// tanh(log(1 + e)) = m / (m + 2) with e = exp(a) and m = e (e + 2): no difference of near numbers.
+void mish(float* d, const float* a, Count n) {
+#pragma GCC ivdep
+  for (Count i = 0; i < n; ++i) {
+    const float x = a[i], e = short_exp(at_most(30.0f, x)), m = e * (e + 2.0f);
+    d[i] = x * (m / (m + 2.0f));
+  }
+}
+
+void scale_row(float* d, const float* s, Count n, float scale, float shift, float low, float high) {
+#pragma GCC ivdep
+  for (Count c = 0; c < n; ++c) d[c] = at_most(high, at_least(low, s[c] * scale + shift));
+}
+
+// ---- Columns in vectors
+inline V at_least(V low, V x) { return low > x ? low : x; }
+inline V at_most(V high, V x) { return high < x ? high : x; }
+
+void copy(float* d, Count d_stride, const float* s, Count s_stride, Count rows, Count n) {
+  Count c = 0;
+  for (; c + 4 * kLanes <= n; c += 4 * kLanes)
+    for (Count r = 0; r < rows; ++r)
+      for (Count k = 0; k < 4; ++k) store(d + r * d_stride + c + k * kLanes, load(s + r * s_stride + c + k * kLanes));
+  for (; c + kLanes <= n; c += kLanes)
+    for (Count r = 0; r < rows; ++r) store(d + r * d_stride + c, load(s + r * s_stride + c));
+  if (c == n) return;
+  for (Count r = 0; r < rows; ++r)
+    std::memcpy(d + r * d_stride + c, s + r * s_stride + c, static_cast<std::size_t>(n - c) * sizeof(float));
+}
+
+template <Count kVectors>
+inline void scale_vectors(float* d, Count d_stride, const float* s, Count s_stride, Count rows, const float* scale,
+                          const float* shift, V low, V high) {
+  V a[kVectors], b[kVectors];
+  for (Count k = 0; k < kVectors; ++k) {
+    a[k] = load(scale + k * kLanes);
+    b[k] = load(shift + k * kLanes);
+  }
+  for (Count r = 0; r < rows; ++r)
+    for (Count k = 0; k < kVectors; ++k)
+      store(d + r * d_stride + k * kLanes, at_most(high, at_least(low, load(s + r * s_stride + k * kLanes) * a[k] + b[k])));
+}
+
+void scale_columns(float* d, Count d_stride, const float* s, Count s_stride, Count rows, Count n, const float* scale,
+                   const float* shift, float low, float high) {
+  const V lowest = V{} + low, highest = V{} + high;
+  Count c = 0;
+  for (; c + 4 * kLanes <= n; c += 4 * kLanes)
+    scale_vectors<4>(d + c, d_stride, s + c, s_stride, rows, scale + c, shift + c, lowest, highest);
+  for (; c + kLanes <= n; c += kLanes)
+    scale_vectors<1>(d + c, d_stride, s + c, s_stride, rows, scale + c, shift + c, lowest, highest);
+  if (c == n) return;
+  for (Count r = 0; r < rows; ++r)
+    for (Count i = c; i < n; ++i) d[r * d_stride + i] = at_most(high, at_least(low, s[r * s_stride + i] * scale[i] + shift[i]));
+}
+
+// Calls f with the number of vectors, as a constant, the column they start at, and how many columns they are; with 0 for less
+// than a vector.
+template <Count kVectors>
+struct Columns {
+  static constexpr Count vectors = kVectors == 0 ? 1 : kVectors;
+  static V load(const float* s, Count columns) {
+    if constexpr (kVectors == 0) return load_some(s, columns);
+    return cpu::load(s);
+  }
+  static void store(float* d, V v, Count columns) {
+    if constexpr (kVectors == 0)
+      store_some(d, v, columns);
+    else
+      cpu::store(d, v);
+  }
+};
+template <class F>
+inline void over_columns(Count n, F f) {
+  Count c = 0;
+  for (; c + 4 * kLanes <= n; c += 4 * kLanes) f(Columns<4>(), c, 4 * kLanes);
+  for (; c + kLanes <= n; c += kLanes) f(Columns<1>(), c, kLanes);
+  if (c < n) f(Columns<0>(), c, n - c);
+}
+
+inline V larger(V x, V y) { return (x > y) | (x != x) ? x : y; }
+
+// What comes behind a pool.
+template <class C>
+inline V finished(V x, const RowLoops::Ending& e, const float* addend, Count columns) {
+  if (addend != nullptr) x += C::load(addend, columns);
+  return at_most(V{} + e.high, at_least(V{} + e.low, x));
+}
+
+template <class F>
+inline void over_rows(const float* s, const RowLoops::Window& w, const F& f) {
+  for (Count z = 0; z < w.slices; ++z)
+    for (Count r = 0; r < w.rows; ++r) f(s + z * w.slice_stride + r * w.row_stride);
+}
+
+void window_maximum(float* d, const float* s, const RowLoops::Window& w, Count n, const RowLoops::Ending& e) {
+  constexpr float kLowest = -std::numeric_limits<float>::infinity();
+  over_columns(n, [&](auto c, Count first, Count columns) {
+    using C = decltype(c);
+    V largest[C::vectors];
+    for (V& v : largest) v = V{} + kLowest;
+    over_rows(s, w, [&](const float* row) {
+      for (Count q = 0; q < w.columns; ++q)
+        for (Count k = 0; k < C::vectors; ++k)
+          largest[k] = larger(C::load(row + q * w.column_stride + first + k * kLanes, columns), largest[k]);
+    });
+    for (Count k = 0; k < C::vectors; ++k) {
+      const Count at = first + k * kLanes;
+      C::store(d + at, finished<C>(largest[k], e, e.addend == nullptr ? nullptr : e.addend + at, columns), columns);
+    }
+  });
+}
+
+// Each row by itself, then the rows: the error grows with their lengths, not with the product of the two.
+void window_sum(float* d, const float* s, const RowLoops::Window& w, Count n, float factor, const RowLoops::Ending& e) {
+  over_columns(n, [&](auto c, Count first, Count columns) {
+    using C = decltype(c);
+    V total[C::vectors] = {};
+    over_rows(s, w, [&](const float* from) {
+      V row[C::vectors] = {};
+      for (Count q = 0; q < w.columns; ++q)
+        for (Count k = 0; k < C::vectors; ++k) row[k] += C::load(from + q * w.column_stride + first + k * kLanes, columns);
+      for (Count k = 0; k < C::vectors; ++k) total[k] += row[k];
+    });
+    for (Count k = 0; k < C::vectors; ++k) {
+      const Count at = first + k * kLanes;
+      C::store(d + at, finished<C>(total[k] * factor, e, e.addend == nullptr ? nullptr : e.addend + at, columns), columns);
+    }
+  });
+}
+
+constexpr Count kChains = 12;  // as many as hide the latency of a multiplication and addition
+float peak(float x, Count n) {
+  const V factor = V{} + x, addend = V{} + (1 - x);
+  V chains[kChains];
+  for (Count k = 0; k < kChains; ++k) chains[k] = V{} + static_cast<float>(k);
+  for (Count i = 0; i < n; ++i)
+    for (Count k = 0; k < kChains; ++k) chains[k] = chains[k] * factor + addend;
+  float total = 0;
+  for (const V& chain : chains) total += chain[0];
+  return total;
+}
+
+constexpr RowLoops kTable{swish,     softplus,       mish,       copy, scale_columns,
+                          scale_row, window_maximum, window_sum, peak, 2 * kChains* kLanes};
+
+}  // namespace
+
+const RowLoops& REWRIGHT_ROWS() { return kTable; }
+
+}  // namespace rewright::cpu

@@ -1,0 +1,108 @@
+// oneDNN, as the kernels use it. Only for .cc files of this folder.
+#pragma once
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "runtime/cpu/loops/rows.h"
+#include "runtime/cpu/planning/kernel.h"
+#include "runtime/cpu/planning/plan.h"
+
+namespace rewright::cpu {
+
+const dnnl::engine& dnnl_engine();
+void set_dnnl_limit(Isa isa);  // effective before the process's first primitive only
+// Whether oneDNN multiplies bfloat16 by the processor's instructions (avx512_bf16): not where the process's limit is below.
+bool dnnl_has_bfloat16();
+
+std::optional<dnnl::memory::data_type> dnnl_type(DataType type);
+dnnl::memory::desc dnnl_desc(const Sizes& sizes, Layout layout, dnnl::memory::data_type type = dnnl::memory::data_type::f32);
+dnnl::memory::desc dnnl_any(const Sizes& sizes);
+// The layout that a description means; nullopt if Layout cannot say it.
+std::optional<Layout> layout_of(const dnnl::memory::desc& desc, const Sizes& sizes);
+
+// A step that executes a oneDNN primitive. Arguments are inputs and outputs of the step by number, or memory that it owns.
+class DnnlKernel final : public Kernel {
+ public:
+  struct Argument {
+    int dnnl_number;
+    dnnl::memory::desc desc;
+    int input = -1, output = -1;
+  };
+  struct Owned {
+    int dnnl_number;
+    dnnl::memory::desc desc;
+    Tensor bytes;
+  };
+  DnnlKernel(dnnl::primitive primitive, dnnl::memory::desc scratchpad, std::vector<Argument> arguments,
+             std::vector<Owned> owned = {});
+  void run(const Call& call) const override;
+  std::size_t scratch_bytes() const override { return scratchpad_.get_size(); }
+  std::string source() const override;
+
+ private:
+  // What one execution needs for itself: handles that say where arguments lie this time.
+  struct Binding {
+    std::vector<dnnl::memory> memories;  // of arguments_, and of the scratchpad if there is one
+    std::vector<dnnl_exec_arg_t> list;
+    dnnl::stream stream;
+  };
+  std::unique_ptr<Binding> bind() const;
+
+  dnnl::primitive primitive_;
+  dnnl::memory::desc scratchpad_;
+  std::vector<Argument> arguments_;
+  std::vector<Owned> owned_;
+  std::vector<dnnl::memory> owned_memories_;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<Binding>> free_;  // as many as ever ran at the same time
+};
+
+// Several kernels that compute parts of one result, in any order and at the same time.
+class PiecesKernel final : public Kernel {
+ public:
+  struct Piece {
+    std::unique_ptr<Kernel> kernel;
+    std::vector<std::int64_t> inputs;  // where the piece's inputs begin in the step's, in floats
+    std::int64_t output = 0, elements = 0;
+    struct {
+      std::int64_t first = 0, count = 0, elements = 0;
+    } rows{};  // of each channel of a plain input 0
+  };
+  // `function`, if it is not null, is applied to the results of each piece. With `channels` above 0 input 0 is a plain picture
+  // of so many, each of `height` rows, and the rows of a piece are put together first.
+  PiecesKernel(std::vector<Piece> pieces, int threads, RowLoops::Unary function, std::int64_t channels = 0,
+               std::int64_t height = 0);
+  void run(const Call& call) const override;
+  std::size_t scratch_bytes() const override { return static_cast<std::size_t>(threads_) * thread_bytes_; }
+  std::string source() const override { return pieces_.front().kernel->source(); }
+
+ private:
+  std::vector<Piece> pieces_;
+  int threads_;
+  RowLoops::Unary function_;
+  std::int64_t channels_, height_;
+  std::size_t thread_bytes_ = 0, copied_bytes_ = 0;
+};
+
+// The kernel, and then a function of every element of its first output, which maps 0 to 0.
+std::unique_ptr<Kernel> followed_by(std::unique_ptr<Kernel> kernel, RowLoops::Unary function, std::int64_t elements);
+
+// Of floats, integers of 32 bits, or elements of one byte.
+std::unique_ptr<Kernel> make_reorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to);
+std::unique_ptr<Kernel> make_reorder(DataType type, const Sizes& sizes, Layout from, Layout to, const PlanOptions& options);
+// The argument `number` of a primitive for the group that computes `result`: constant data in another description. `data` is
+// asked for where the plan cache does not have it.
+DnnlKernel::Owned packed(Planner& planner, ValueId result, int number, const dnnl::memory::desc& from,
+                         const dnnl::memory::desc& to, const std::function<Tensor()>& data);
+
+dnnl::primitive_attr user_scratchpad();
+
+std::string dnnl_version_text();  // "oneDNN 3.2.0"
+
+}  // namespace rewright::cpu

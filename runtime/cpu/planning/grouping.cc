@@ -1,0 +1,69 @@
+// What the CPU runtime knows and has, for grouping.
+#include "runtime/fusion/grouping.h"
+
+#include <algorithm>
+
+#include "runtime/cpu/kernels/rows/row_functions.h"
+#include "runtime/cpu/planning/epilogue.h"
+#include "runtime/cpu/planning/planner.h"
+
+namespace rewright::cpu {
+
+class Grouping final : public fusion::Facts {
+ public:
+  explicit Grouping(Planner& planner) : planner_(planner) {}
+  const Graph& graph() const override { return planner_.graph(); }
+  ValueInfo info(ValueId value) const override { return planner_.info(value); }
+  const Tensor& constant(ValueId value) const override { return planner_.constant(value); }
+  Definition define(const Node& node) const override { return planner_.define(node); }
+  bool needed(std::size_t node) const override { return planner_.needed_[node]; }
+  ValueId add_constant_value(Tensor tensor) override { return planner_.add_constant_value(std::move(tensor)); }
+  bool has_kernels(std::string_view operator_name) const override { return kernel_table().contains(operator_name); }
+  std::unique_ptr<fusion::Taken> take(const Node& node) override {
+    if (is_replaced(node)) return nullptr;
+    const auto maker = kernel_table().find(node.op->name());
+    return maker == kernel_table().end() ? nullptr : maker->second(planner_, node);
+  }
+  std::unique_ptr<fusion::Taken> take_reducing(const Node& node) override {
+    return is_replaced(node) ? nullptr : plan_row_function(planner_, node);
+  }
+  bool absorb_before(fusion::Taken& taken, const Chain& chain) override {
+    return static_cast<NodePlan&>(taken).absorb_before(planner_, chain);
+  }
+  bool absorb_next(fusion::Taken& taken, const Node& next) override {
+    return !is_replaced(next) && static_cast<NodePlan&>(taken).absorb_next(planner_, next);
+  }
+  bool absorb_addend(fusion::Taken& taken, ValueId addend, std::unique_ptr<fusion::Taken>& other) override {
+    return static_cast<NodePlan&>(taken).absorb_addend(planner_, addend, other);
+  }
+  bool absorb_rows(fusion::Taken& taken, const Node& rows, const fusion::Taken& next) override {
+    return static_cast<NodePlan&>(taken).absorb_rows(planner_, rows, static_cast<const NodePlan&>(next));
+  }
+  bool absorb_move(fusion::Taken& taken, const Node& node) override {
+    return static_cast<NodePlan&>(taken).absorb_move(planner_, node);
+  }
+  bool absorb(fusion::Taken& taken, const Chain& chain) override {
+    return static_cast<NodePlan&>(taken).absorb(planner_, chain);
+  }
+  bool fuses_quantization() const override { return true; }
+  void will_be_stored(ValueId value) override { planner_.stored_[value] = true; }
+  std::optional<ChannelAffine> channel_affine(const Chain& chain) const override {
+    return match_channel_affine(planner_, chain, 1);
+  }
+
+ private:
+  bool is_replaced(const Node& node) const {
+    if (planner_.options().instead.empty()) return false;
+    const auto result = std::find_if(node.outputs.begin(), node.outputs.end(), [](ValueId o) { return o != kNoValue; });
+    return result != node.outputs.end() && planner_.instead(planner_.producers_[*result]).has_value();
+  }
+
+  Planner& planner_;
+};
+
+std::vector<fusion::Group> make_groups(Planner& planner) {
+  Grouping facts(planner);
+  return fusion::make_groups(facts);
+}
+
+}  // namespace rewright::cpu

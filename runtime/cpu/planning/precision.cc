@@ -1,0 +1,119 @@
+#include "runtime/cpu/planning/precision.h"
+
+#include <map>
+
+namespace rewright::cpu {
+
+namespace {
+
+bool is_narrow(DataType type) { return is_real(type) && type != DataType::kDouble; }
+
+TensorType widened(TensorType type) {
+  if (is_narrow(type.type)) type.type = DataType::kDouble;
+  return type;
+}
+
+}  // namespace
+
+Tensor widened(const Tensor& tensor) {
+  if (!tensor || !is_narrow(tensor.type())) return tensor;
+  return Tensor::from_reals(DataType::kDouble, tensor.sizes(), tensor.reals());
+}
+
+Tensor narrowed(const Tensor& tensor, DataType type) {
+  if (tensor.type() != DataType::kDouble || !is_narrow(type)) return tensor;
+  return Tensor::from_reals(type, tensor.sizes(), tensor.reals());
+}
+
+Graph in_float(const Graph& graph, const std::function<bool(const Node&)>& rounds_operand) {
+  const auto is_short = [](DataType type) { return type == DataType::kHalf || type == DataType::kBfloat16; };
+  const auto is_short_value = [&](ValueId v) {
+    const Value& value = graph.value(v);
+    return is_short(value.constant ? value.constant.type() : value.type.type);
+  };
+  bool any = false;
+  for (ValueId v = 0; v < graph.value_count() && !any; ++v) any = is_short_value(v);
+  if (!any) return graph;
+  Graph wide;
+  const Operator& cast = registry().get("Cast");
+  const auto converted = [&](ValueId v, DataType type) {
+    Attributes attributes = cast.defaults();
+    attributes.at(cast.field("to").value()) = type;
+    return wide.add_node(cast, std::move(attributes), {v}).at(0);
+  };
+  std::map<ValueId, ValueId> copies{{kNoValue, kNoValue}};
+  try {
+    for (const ValueId i : graph.inputs()) {
+      const ValueId copy = wide.add_input(graph.value(i).name, graph.value(i).type);
+      copies[i] = is_short_value(i) ? converted(copy, DataType::kFloat) : copy;
+    }
+    const auto copy_of = [&](ValueId v) {
+      const auto [found, added] = copies.emplace(v, kNoValue);
+      if (!added) return found->second;
+      Tensor tensor = graph.value(v).constant;
+      if (is_short(tensor.type())) tensor = Tensor::from_reals(DataType::kFloat, tensor.sizes(), tensor.reals());
+      found->second = wide.add_constant(std::move(tensor), graph.value(v).name);
+      return found->second;
+    };
+    for (const auto& node : graph.nodes()) {
+      if (node->op == nullptr) return graph;
+      Attributes attributes = node->attributes;
+      for (AttributeValue& a : attributes)
+        if (auto* tensor = std::get_if<Tensor>(&a); tensor != nullptr && is_short(tensor->type()))
+          *tensor = Tensor::from_reals(DataType::kFloat, tensor->sizes(), tensor->reals());
+      std::vector<ValueId> inputs;
+      for (const ValueId i : node->inputs) inputs.push_back(copy_of(i));
+      if (rounds_operand && rounds_operand(*node)) {
+        ValueId& operand = inputs[0];
+        operand = converted(converted(operand, graph.value(node->inputs[0]).type.type), DataType::kFloat);
+      }
+      std::vector<std::string> names;
+      for (const ValueId o : node->outputs) names.push_back(o == kNoValue ? std::string() : graph.value(o).name);
+      const std::vector<ValueId> outputs = wide.add_node(*node->op, std::move(attributes), inputs, names);
+      for (std::size_t o = 0; o < node->outputs.size(); ++o) {
+        if (node->outputs[o] == kNoValue) continue;
+        // What names its type, as Cast does, still rounds to it.
+        ValueId result = outputs.at(o);
+        if (is_short(wide.value(result).type.type)) result = converted(result, DataType::kFloat);
+        copies[node->outputs[o]] = result;
+      }
+    }
+    for (const GraphOutput& o : graph.outputs())
+      wide.add_output(o.name, is_short(o.type.type) ? converted(copy_of(o.value), o.type.type) : copy_of(o.value));
+  } catch (const Error&) {
+    return graph;
+  }
+  return wide;
+}
+
+Graph in_double(const Graph& graph) {
+  Graph wide;
+  std::map<ValueId, ValueId> copies{{kNoValue, kNoValue}};
+  try {
+    for (const ValueId i : graph.inputs()) copies[i] = wide.add_input(graph.value(i).name, widened(graph.value(i).type));
+    const auto copy_of = [&](ValueId v) {
+      const auto [found, added] = copies.emplace(v, kNoValue);
+      if (added) found->second = wide.add_constant(widened(graph.value(v).constant), graph.value(v).name);
+      return found->second;
+    };
+    for (const auto& node : graph.nodes()) {
+      if (node->op == nullptr) return graph;
+      Attributes attributes = node->attributes;
+      for (AttributeValue& a : attributes)
+        if (auto* type = std::get_if<DataType>(&a); type != nullptr && is_narrow(*type)) *type = DataType::kDouble;
+      for (AttributeValue& a : attributes)
+        if (auto* tensor = std::get_if<Tensor>(&a)) *tensor = widened(*tensor);
+      std::vector<ValueId> inputs;
+      for (const ValueId i : node->inputs) inputs.push_back(copy_of(i));
+      const std::vector<ValueId> outputs = wide.add_node(*node->op, std::move(attributes), inputs);
+      for (std::size_t o = 0; o < node->outputs.size(); ++o)
+        if (node->outputs[o] != kNoValue) copies[node->outputs[o]] = outputs.at(o);
+    }
+    for (const GraphOutput& o : graph.outputs()) wide.add_output(o.name, copy_of(o.value));
+  } catch (const Error&) {
+    return graph;
+  }
+  return wide;
+}
+
+}  // namespace rewright::cpu

@@ -1,0 +1,162 @@
+#include "runtime/cpu/running/runner_impl.h"
+
+#include <omp.h>
+#include <time.h>
+
+#include <cstring>
+
+#include "runtime/endable_run.h"
+
+namespace rewright::cpu {
+
+LibrariesOnOneThread::LibrariesOnOneThread() : before_(omp_get_max_threads()) {
+  if (before_ != 1) omp_set_num_threads(1);
+}
+
+LibrariesOnOneThread::~LibrariesOnOneThread() {
+  if (before_ != 1) omp_set_num_threads(before_);
+}
+
+double work_seconds(int threads) {
+  timespec now{};
+  clock_gettime(threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+PlanRunner::PlanRunner(Plan plan) : plan_(std::move(plan)), seconds_(plan_.steps.size()) { free_.push_back(take()); }
+PlanRunner::~PlanRunner() = default;
+
+std::unique_ptr<PlanRunner::Execution> PlanRunner::take() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!free_.empty()) {
+      auto last = std::move(free_.back());
+      free_.pop_back();
+      return last;
+    }
+  }
+  auto made = std::make_unique<Execution>();
+  made->arena = Tensor(DataType::kUint8, {static_cast<std::int64_t>(plan_.arena_bytes)});
+  made->addresses.resize(plan_.storages.size());
+  made->seconds.resize(plan_.steps.size());
+  std::byte* const base = made->arena.mutable_bytes().data();
+  for (std::size_t s = 0; s < plan_.storages.size(); ++s) {
+    const Storage& storage = plan_.storages[s];
+    if (storage.kind == Storage::Kind::kArena && storage.part_of < 0) made->addresses[s] = base + storage.offset;
+    if (storage.kind == Storage::Kind::kConstant) made->addresses[s] = const_cast<std::byte*>(storage.fixed);
+  }
+  std::size_t most_inputs = 0, most_outputs = 0;
+  for (const Step& step : plan_.steps) {
+    most_inputs = std::max(most_inputs, step.inputs.size());
+    most_outputs = std::max(most_outputs, step.outputs.size());
+  }
+  made->inputs.reserve(most_inputs);
+  made->outputs.reserve(most_outputs);
+  return made;
+}
+
+std::vector<Tensor> PlanRunner::run(std::span<const Tensor> inputs) {
+  std::vector<Tensor> own(inputs.begin(), inputs.end());
+  for (const Storage& storage : plan_.storages)
+    if (storage.replaces >= 0) {
+      Tensor& input = own[static_cast<std::size_t>(storage.replaces)];
+      Tensor copy(input.type(), input.sizes());
+      std::memcpy(copy.mutable_bytes().data(), input.bytes().data(), input.byte_count());
+      input = std::move(copy);
+    }
+  return advance(std::move(own));
+}
+
+std::vector<Tensor> PlanRunner::run_observed(std::span<const Tensor> inputs, const Observe& observe) {
+  std::vector<Tensor> outputs;
+  for (const TensorType& type : plan_.output_types) outputs.emplace_back(type.type, values(type.shape));
+  const LibrariesOnOneThread alone;
+  const Workers workers(plan_.options.threads, plan_.options.piece_nanoseconds);
+  std::unique_ptr<Execution> execution = take();
+  execute(*execution, workers, inputs, outputs, observe);
+  give_back(std::move(execution));
+  return outputs;
+}
+
+std::vector<Tensor> PlanRunner::advance(std::vector<Tensor> inputs) {
+  std::vector<Tensor> outputs(plan_.outputs.size());
+  for (std::size_t o = 0; o < outputs.size(); ++o) {
+    const Storage& storage = plan_.storages[plan_.outputs[o]];
+    if (storage.replaces >= 0 && storage.number == static_cast<int>(o))
+      outputs[o] = inputs[static_cast<std::size_t>(storage.replaces)];
+    else
+      outputs[o] = Tensor(plan_.output_types[o].type, values(plan_.output_types[o].shape));
+  }
+  run_into(inputs, outputs);
+  return outputs;
+}
+
+void PlanRunner::run_into(std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+  const LibrariesOnOneThread alone;
+  const Workers workers(plan_.options.threads, plan_.options.piece_nanoseconds);
+  std::unique_ptr<Execution> execution = take();
+  execute(*execution, workers, inputs, outputs);
+  give_back(std::move(execution));
+}
+
+void PlanRunner::give_back(std::unique_ptr<Execution> execution) {
+  const std::lock_guard lock(mutex_);
+  if (measured_)
+    for (std::size_t n = 0; n < seconds_.size(); ++n) seconds_[n] += execution->seconds[n];
+  ++runs_;
+  free_.push_back(std::move(execution));
+}
+
+void PlanRunner::run_step(Execution& e, std::size_t number, const Workers& workers) const {
+  const Step& step = plan_.steps[number];
+  e.inputs.clear();
+  e.outputs.clear();
+  for (const int s : step.inputs) e.inputs.push_back(e.addresses[s]);
+  for (const int s : step.outputs) e.outputs.push_back(e.addresses[s]);
+  const Call call{e.inputs, e.outputs, step.scratch >= 0 ? e.addresses[step.scratch] : nullptr, workers};
+  if (!measured_) return step.kernel->run(call);
+  const double start = work_seconds(plan_.options.threads);
+  step.kernel->run(call);
+  e.seconds[number] = work_seconds(plan_.options.threads) - start;
+}
+
+void PlanRunner::execute(Execution& e, const Workers& workers, std::span<const Tensor> inputs, std::span<Tensor> outputs,
+                         const Observe& observe) const {
+  for (std::size_t s = 0; s < plan_.storages.size(); ++s) {
+    const Storage& storage = plan_.storages[s];
+    if (storage.kind == Storage::Kind::kInput) e.addresses[s] = const_cast<std::byte*>(inputs[storage.number].bytes().data());
+    if (storage.kind == Storage::Kind::kOutput) e.addresses[s] = outputs[storage.number].mutable_bytes().data();
+  }
+  for (std::size_t s = 0; s < plan_.storages.size(); ++s) {
+    std::size_t root = s, at = 0;
+    while (plan_.storages[root].part_of >= 0) {
+      at += plan_.storages[root].part_at;
+      root = static_cast<std::size_t>(plan_.storages[root].part_of);
+    }
+    if (root != s) e.addresses[s] = e.addresses[root] + at;
+  }
+  for (std::size_t n = 0; n < plan_.steps.size(); ++n) {
+    run_checkpoint();
+    run_step(e, n, workers);
+    if (observe) observe(n, e.addresses);
+  }
+  for (std::size_t o = 0; o < outputs.size(); ++o) {
+    const int s = plan_.outputs[o];
+    const Storage& storage = plan_.storages[s];
+    const bool in_place = storage.kind == Storage::Kind::kOutput && storage.number == static_cast<int>(o);
+    if (!in_place && outputs[o].byte_count() > 0)
+      std::memcpy(outputs[o].mutable_bytes().data(), e.addresses[s], outputs[o].byte_count());
+  }
+}
+
+std::vector<double> PlanRunner::seconds() const {
+  const std::lock_guard lock(mutex_);
+  return seconds_;
+}
+
+int PlanRunner::runs() const {
+  const std::lock_guard lock(mutex_);
+  return runs_;
+}
+
+}  // namespace rewright::cpu

@@ -1,0 +1,62 @@
+// What the tests of this folder share: graphs run by the CPU's backend on every instruction set.
+#pragma once
+
+#include <cstdlib>
+
+#include "runtime/cpu/base/isa.h"
+#include "runtime/cpu/running/backend.h"
+#include "runtime/cpu/running/runner.h"
+#include "runtime/testing.h"
+
+namespace rewright::testing {
+
+// The instruction sets to test: the one that REWRIGHT_TEST_ISA names, else all, the best one first (libraries keep that one).
+inline std::vector<Isa> tested_isas() {
+  std::vector<Isa> result;
+  const char* only = std::getenv("REWRIGHT_TEST_ISA");
+  for (const Isa isa : {Isa::kAvx512, Isa::kAvx2, Isa::kBaseline})
+    if (isa <= cpu::detected_isa() && (only == nullptr || cpu::name(isa) == only)) result.push_back(isa);
+  return result;
+}
+
+// Runs the graph in the CPU backend, on one thread and in as many pieces as there may be, and compares with the interpreter.
+inline void check_graph(const Graph& graph, std::span<const Tensor> inputs, double tolerance = 2e-5) {
+  const std::vector<Tensor> expected = interpret(graph, inputs);
+  for (const Isa isa : tested_isas()) {
+    SessionOptions options;
+    options.max_isa = isa;
+    const auto session = cpu_backend().prepare(graph, options);
+    cpu::PlanOptions in_pieces;
+    in_pieces.isa = isa;
+    in_pieces.threads = 3;
+    in_pieces.piece_nanoseconds = 0;
+    cpu::PlanRunner shared(cpu::make_plan(with_sizes(graph, bind_sizes(graph, inputs)), in_pieces));
+    for (int round = 0; round < 4; ++round) {
+      const std::vector<Tensor> actual = round % 2 == 0 ? session->run(inputs) : shared.run(inputs);
+      INFO("isa " << cpu::name(isa) << ", round " << round);
+      require_close(graph, actual, expected, {tolerance});
+    }
+  }
+}
+
+struct GraphBuilder : RandomGraph {
+  using RandomGraph::RandomGraph;
+  ValueId batch_norm(ValueId x) {
+    const std::int64_t c = graph.value(x).type.shape[1].value();
+    return node(graph, "BatchNormalization",
+                {x, constant({c}, 0.5, 1.5), constant({c}), constant({c}), constant({c}, 0.5, 2)})[0];
+  }
+  // The steps that the graph is executed in, by their operators, without changes of layout.
+  std::vector<std::string> steps() const {
+    SessionOptions options;
+    options.profile = true;
+    const auto session = cpu_backend().prepare(graph, options);
+    session->run(inputs);
+    std::vector<std::string> result;
+    for (const StepProfile& step : session->profile())
+      if (step.operators != "(layout)") result.push_back(step.operators);
+    return result;
+  }
+};
+
+}  // namespace rewright::testing

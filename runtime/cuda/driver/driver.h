@@ -1,0 +1,113 @@
+// What the CUDA runtime needs of a device and its libraries. The planner and the session use it; librewright_cuda.so implements
+// it, and tests implement it on the host. All sizes and offsets are in elements unless bytes are said.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/cuda/driver/library_shapes.h"
+
+namespace rewright::cuda {
+
+// Of products and convolutions of floats: TF32 rounds their factors to 10 bits of fraction, which tensor cores multiply.
+enum class Precision { kFloat, kTf32 };
+
+// Something of a library's, chosen and prepared: it only has to be started.
+class Operation {
+ public:
+  virtual ~Operation() = default;
+  // Which of the library's ways it is, to have the same one again.
+  virtual std::string choice() const = 0;
+  virtual std::size_t workspace_bytes() const = 0;
+  virtual void start(std::span<const std::byte* const> inputs, std::byte* output, std::byte* workspace) = 0;
+};
+
+// Compiled kernels on the device.
+class Module {
+ public:
+  virtual ~Module() = default;
+  // Arguments are addresses on the device.
+  virtual void start(const std::string& kernel, unsigned blocks, unsigned threads, std::span<void* const> arguments) = 0;
+};
+
+// Work that was recorded once and is started as a whole.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  virtual void start() = 0;
+};
+
+// One device. Work is started in order on a stream; nothing but synchronize() and copies to pageable memory waits for it.
+// Failures throw Error: kMissing when memory runs out or the device is lost.
+class Driver {
+ public:
+  virtual ~Driver() = default;
+  virtual std::string device_name() const = 0;
+  virtual std::string library_versions() const = 0;  // on one line
+  virtual int architecture() const = 0;              // 90 for compute capability 9.0
+  virtual int processors() const = 0;
+
+  virtual std::byte* allocate(std::size_t bytes) = 0;  // aligned to 256
+  virtual void release(std::byte* memory) noexcept = 0;
+  virtual std::byte* allocate_pinned(std::size_t bytes) = 0;
+  virtual void release_pinned(std::byte* memory) noexcept = 0;
+  virtual void copy_in(std::byte* device, const std::byte* host, std::size_t bytes) = 0;
+  virtual void copy_out(std::byte* host, const std::byte* device, std::size_t bytes) = 0;
+  virtual void copy(std::byte* to, const std::byte* from, std::size_t bytes) = 0;  // on the device
+  virtual void synchronize() = 0;
+  // What the device's default stream has got so far, by whoever in this process, is done before what follows.
+  virtual void wait_for_default_stream() = 0;
+  // The stream that work is started in, as the device's own interface knows it (a cudaStream_t).
+  virtual void* stream_handle() const = 0;
+
+  // Source to what load() takes. Throws Error(kUnsupported) with the compiler's first message.
+  virtual std::string compile(const std::string& source) = 0;
+  virtual std::unique_ptr<Module> load(const std::string& binary) = 0;
+
+  // The way that is chosen already, or if that is empty, the fastest one found by measurement among those that the library
+  // proposes; null if it has none.
+  virtual std::unique_ptr<Operation> operation(const LibraryShape& shape, Precision precision, const std::string& choice) = 0;
+
+  // Between these two, work is recorded and not done.
+  virtual void begin_recording() = 0;
+  virtual std::unique_ptr<Recording> end_recording() = 0;
+  virtual void abandon_recording() noexcept = 0;  // after a failure: what was recorded is forgotten
+  // While it is recorded, work may lie in several streams: in order within each, and between them only as these say. A
+  // recording begins and ends in stream 0.
+  virtual void use_stream(int stream) = 0;
+  virtual void mark(int number) = 0;      // all that the stream has got so far
+  virtual void wait_for(int number) = 0;  // the stream goes on when what was marked with this number is done
+
+  // Seconds that a recording takes on the device: the median of some runs, measured by the device's events.
+  virtual double measure(Recording& recording, int runs) = 0;
+
+ private:
+  friend class InUse;
+  // Makes this the device that the calling thread works with; returns the number of the one that it was. What fails here
+  // fails again in what follows.
+  virtual int enter() noexcept = 0;
+  virtual void leave(int before) noexcept = 0;
+  std::mutex in_use_;
+};
+
+// Lives where work is started, or memory allocated or freed: sessions of several threads share a device, and a thread may have
+// worked with another one. Afterwards it does so again.
+class InUse {
+ public:
+  explicit InUse(Driver& driver) : driver_(driver), lock_(driver.in_use_), before_(driver.enter()) {}
+  ~InUse() { driver_.leave(before_); }
+  InUse(const InUse&) = delete;
+  InUse& operator=(const InUse&) = delete;
+
+ private:
+  Driver& driver_;
+  std::lock_guard<std::mutex> lock_;
+  int before_;
+};
+
+}  // namespace rewright::cuda

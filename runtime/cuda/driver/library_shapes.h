@@ -1,0 +1,90 @@
+// What libraries are asked to compute, with everything that the choice of an algorithm depends on. All sizes and distances are
+// in elements.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "expressions/data_type.h"
+
+namespace rewright::cuda {
+
+// What a library may compute of its result before it stores it. kClip: between the shape's bounds. kGelu: its approximation by
+// tanh. kSilu: x * sigmoid(x).
+enum class Activation { kNone, kRelu, kClip, kGelu, kSilu, kSigmoid };
+
+// y[i, m, n] = activation(alpha * sum(k) a[i, m, k] b[i, k, n] + bias[n]), all row-major: a's rows are `a_stride` apart, or if
+// it is transposed, its columns. Batches are `*_batch` apart (0: repeated).
+struct ProductShape {
+  DataType type = DataType::kFloat;
+  DataType a_type = DataType::kUndefined, b_type = DataType::kUndefined;  // float8; kUndefined: as the result
+  std::int64_t m = 1, n = 1, k = 1, batch = 1;
+  bool a_transposed = false, b_transposed = false;
+  std::int64_t a_stride = 0, b_stride = 0, y_stride = 0;
+  std::int64_t a_batch = 0, b_batch = 0, y_batch = 0;
+  double alpha = 1;
+  bool bias = false;  // a third input
+  Activation activation = Activation::kNone;
+  friend bool operator==(const ProductShape&, const ProductShape&) = default;
+};
+
+// x[N, C, spatial...] * w[K, C / groups, kernel...] -> y[N, K, out...], then + bias[K] and + residual[y's sizes] as inputs 2
+// and 3 where there are any, then the activation. All packed: channels first, or channels last of everything.
+struct ConvolutionShape {
+  DataType type = DataType::kFloat;
+  std::vector<std::int64_t> x, w, y;
+  std::vector<std::int64_t> strides, dilations, pads_begin, pads_end;
+  std::int64_t groups = 1;
+  bool bias = false, residual = false;
+  bool channels_last = false;
+  Activation activation = Activation::kNone;
+  double low = 0, high = 0;  // of kClip
+  friend bool operator==(const ConvolutionShape&, const ConvolutionShape&) = default;
+};
+
+// y[b, h] = softmax(scale * q[b, h] k[b, h] + mask[b, h]) v[b, h] with q[queries, depth], k[depth, keys], v[keys, width]. Each
+// operand has the distances of its four axes. If it is causal, a query only sees keys up to its own number. The mask is a
+// fourth input: packed, its sizes 1 where it is repeated.
+struct AttentionShape {
+  DataType type = DataType::kHalf;
+  std::int64_t batch = 1, heads = 1, queries = 1, keys = 1, depth = 1, width = 1;
+  std::vector<std::int64_t> q, k, v, y;
+  double scale = 1;
+  bool causal = false;
+  std::vector<std::int64_t> mask;  // sizes; empty: none
+  DataType mask_type = DataType::kHalf;
+  friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
+};
+
+// Windows of x[N, C, spatial...]: their largest elements, or their means, over all of a window or what of it lies in x.
+struct PoolingShape {
+  enum class Mode { kMaximum, kMean, kMeanInside };
+  DataType type = DataType::kFloat;
+  Mode mode = Mode::kMaximum;
+  std::vector<std::int64_t> x, y, kernel;
+  std::vector<std::int64_t> strides, pads_begin, pads_end;
+  bool channels_last = false;
+  friend bool operator==(const PoolingShape&, const PoolingShape&) = default;
+};
+
+// Each row of x[rows, columns] over the root of its variance, or if it is not centered, of its mean square, plus epsilon; times
+// scale[columns], and plus shift[columns] if it is centered, which are the second and third inputs.
+struct NormalizationShape {
+  DataType type = DataType::kFloat;
+  std::int64_t rows = 1, columns = 1;
+  bool centered = true;
+  double epsilon = 0;
+  friend bool operator==(const NormalizationShape&, const NormalizationShape&) = default;
+};
+
+using LibraryShape = std::variant<ProductShape, ConvolutionShape, AttentionShape, PoolingShape, NormalizationShape>;
+
+// Every field, as text: equal shapes have equal texts.
+std::string to_string(const LibraryShape& shape);
+inline DataType element_type(const LibraryShape& shape) {
+  return std::visit([](const auto& s) { return s.type; }, shape);
+}
+
+}  // namespace rewright::cuda

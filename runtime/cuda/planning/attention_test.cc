@@ -1,0 +1,113 @@
+// Attention in whole sessions: found by what it computes, by a library or apart.
+#include <catch2/catch.hpp>
+#include <functional>
+
+#include "runtime/cuda/driver/library_shapes.h"
+#include "runtime/cuda/planning/plan.h"
+#include "runtime/cuda/testing/tested_graph.h"
+
+namespace rewright::cuda {
+
+namespace {
+
+// softmax(q k / 8 + mask) v of several heads, as projections leave them beside each other and a projection reads them.
+enum class Mask { kNone, kAdded, kByColumn, kChosen, kCausal, kCausalChoice, kComputed };
+void add_attention(TestedGraph& b, DataType type, Mask mask, std::int64_t batch, std::int64_t heads, std::int64_t queries,
+                   std::int64_t keys) {
+  constexpr std::int64_t kDepth = 8;
+  const bool causal = mask == Mask::kCausal || mask == Mask::kCausalChoice;
+  if (causal) keys = queries;
+  const auto split = [&](std::int64_t length, std::initializer_list<std::int64_t> order) {
+    const ValueId x = b.input(type, {batch, length, heads * kDepth});
+    return b.node("Transpose", {b.node("Reshape", {x}, {{"shape", indices({batch, length, heads, kDepth})}})},
+                  {{"perm", indices(order)}});
+  };
+  const auto number = [&](double value) { return b.graph.add_constant(Tensor::scalar(type, value)); };
+  ValueId s = b.node("MatMul", {split(queries, {0, 2, 1, 3}), split(keys, {0, 2, 3, 1})});
+  if (mask != Mask::kByColumn) s = b.node("Div", {s, number(8)});
+  const auto triangle = [&](DataType of, double below, double above) {
+    std::vector<double> elements;
+    for (std::int64_t r = 0; r < queries; ++r)
+      for (std::int64_t c = 0; c < keys; ++c) elements.push_back(c <= r ? below : above);
+    return b.graph.add_constant(Tensor::from_reals(of, {1, 1, queries, keys}, elements));
+  };
+  if (mask == Mask::kAdded) s = b.node("Add", {b.input(type, {batch, 1, queries, keys}), s});
+  if (mask == Mask::kByColumn) s = b.node("Add", {s, b.input(type, {1, 1, 1, keys})});
+  if (mask == Mask::kChosen) s = b.node("Where", {b.input(DataType::kBool, {batch, 1, 1, keys}, 0, 2), s, number(-3e4)});
+  if (mask == Mask::kCausal) s = b.node("Add", {s, triangle(type, 0, -6e4)});
+  if (mask == Mask::kCausalChoice) s = b.node("Where", {triangle(DataType::kBool, 0, 1), number(-6e4), s});
+  if (mask == Mask::kComputed) s = b.node("Add", {s, b.node("Mul", {b.input(type, {batch, 1, 1, keys}), number(-2)})});
+  s = b.node("Softmax", {s}, {{"axis", Index(3)}});
+  const ValueId y = b.node("Transpose", {b.node("MatMul", {s, split(keys, {0, 2, 1, 3})})}, {{"perm", indices({0, 2, 1, 3})}});
+  const ValueId joined = b.node("Reshape", {y}, {{"shape", indices({batch, queries, heads * kDepth})}});
+  const Tensor weights = random_tensor(b.random, type, {heads * kDepth, 4}, -1, 1);
+  b.output(b.node("MatMul", {joined, b.graph.add_constant(weights)}));
+}
+
+const AttentionShape* attention_in(const Plan& plan) {
+  const AttentionShape* found = nullptr;
+  for (const LibraryStep* step : library_steps(plan))
+    if (const auto* a = std::get_if<AttentionShape>(&step->shape)) found = a;
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("attention is one operation of a library's, or products and a softmax") {
+  unsigned seed = 20;
+  for (const Mask mask :
+       {Mask::kNone, Mask::kAdded, Mask::kByColumn, Mask::kChosen, Mask::kCausal, Mask::kCausalChoice, Mask::kComputed})
+    for (const DataType type : {DataType::kHalf, DataType::kBfloat16}) {
+      CAPTURE(static_cast<int>(mask), name(type));
+      TestedGraph b(++seed);
+      add_attention(b, type, mask, b.pick(1, 2), b.pick(2, 3), b.pick(2, 6), b.pick(2, 6));
+      const Plan plan = make_plan(b.graph);
+      const AttentionShape* const a = attention_in(plan);
+      REQUIRE(a != nullptr);
+      const bool causal = mask == Mask::kCausal || mask == Mask::kCausalChoice;
+      CHECK(a->causal == causal);
+      CHECK(a->mask.empty() == (causal || mask == Mask::kNone));
+      CHECK(a->scale == (mask == Mask::kByColumn ? 1 : 0.125));
+      // Nothing is moved before or behind it: heads lie beside each other.
+      CHECK(a->q == std::vector<std::int64_t>{a->queries * a->heads * 8, 8, a->heads * 8, 1});
+      CHECK(a->k == std::vector<std::int64_t>{a->keys * a->heads * 8, 8, 1, a->heads * 8});
+      CHECK(a->y == a->q);
+      CHECK(plan.steps.size() == 2);
+      const double tolerance = type == DataType::kHalf ? 2e-2 : 1e-1;  // scores are rounded in one, and not in the other
+      b.check(true, tolerance);
+      if (type == DataType::kBfloat16) continue;
+      // A library that is slower at it, and none.
+      const auto slow = [](const LibraryShape& s) { return std::holds_alternative<AttentionShape>(s) ? 100.0 : 0.5; };
+      const HostDriverOptions with_slow{.seconds = slow}, with_none{.libraries = false};
+      for (const int which : {0, 1, 2}) {
+        const HostDriverOptions options = which == 0 ? HostDriverOptions{} : which == 1 ? with_slow : with_none;
+        const auto report = std::make_shared<HostDriverReport>();
+        const auto session = make_session(make_host_driver(options, report), b.graph, {}, {});
+        b.require_close(session->run(b.inputs), interpret(b.graph, b.inputs), tolerance);
+        CHECK(report->recorded_last.contains("attention") == (which == 0));
+      }
+    }
+}
+
+TEST_CASE("what is no attention stays apart") {
+  const auto found = [](const std::function<void(TestedGraph&)>& make) {
+    TestedGraph b(41);
+    make(b);
+    return attention_in(make_plan(b.graph)) != nullptr;
+  };
+  const auto attention = [](TestedGraph& b, DataType type, std::int64_t axis, bool shown, double factor_behind) {
+    const ValueId keys = b.node("Transpose", {b.input(type, {2, 3, 4, 8})}, {{"perm", indices({0, 1, 3, 2})}});
+    const ValueId scores = b.node("MatMul", {b.input(type, {2, 3, 4, 8}), keys});
+    ValueId s = b.node("Softmax", {scores}, {{"axis", Index(axis)}});
+    if (factor_behind != 1) s = b.node("Mul", {s, b.graph.add_constant(Tensor::scalar(type, factor_behind))});
+    b.output(b.node("MatMul", {s, b.input(type, {2, 3, 4, 8})}));
+    if (shown) b.output(scores);
+  };
+  CHECK(found([&](TestedGraph& b) { attention(b, DataType::kHalf, 3, false, 1); }));
+  CHECK_FALSE(found([&](TestedGraph& b) { attention(b, DataType::kFloat, 3, false, 1); }));
+  CHECK_FALSE(found([&](TestedGraph& b) { attention(b, DataType::kHalf, 2, false, 1); }));
+  CHECK_FALSE(found([&](TestedGraph& b) { attention(b, DataType::kHalf, 3, true, 1); }));
+  CHECK_FALSE(found([&](TestedGraph& b) { attention(b, DataType::kHalf, 3, false, 2); }));
+}
+
+}  // namespace rewright::cuda

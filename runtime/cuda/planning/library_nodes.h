@@ -1,0 +1,32 @@
+// The nodes that libraries compute, with what their epilogues take over.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "runtime/cuda/driver/activation.h"
+#include "runtime/cuda/planning/graph_facts.h"
+#include "runtime/cuda/planning/plan.h"
+
+namespace rewright::cuda {
+
+struct LibraryNode {
+  LibraryShape shape;
+  std::vector<ValueId> inputs;  // in the order of the shape's inputs
+  std::vector<LibraryStep::Start> starts;
+
+  // Takes over what follows: a bias, another tensor added, an activation. False if the library has no such epilogue.
+  bool absorb(const GraphFacts& facts, const Chain& chain);
+  // The epilogue over the result without it (operand 0) and the inputs from the third on; null if there is none.
+  Element epilogue(const GraphFacts& facts, const ValueInfo& result, const Indices& position) const;
+  LibraryShape without_epilogue() const;
+
+ private:
+  FoundActivation activation() const;
+  bool absorb_activation(const Element& element);
+};
+
+// Nothing if these types or attributes are not the libraries'.
+std::optional<LibraryNode> library_node(const GraphFacts& facts, const Node& node);
+
+}  // namespace rewright::cuda

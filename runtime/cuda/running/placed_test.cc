@@ -1,0 +1,162 @@
+// Sessions whose inputs and outputs lie in the device's memory.
+#include <catch2/catch.hpp>
+
+#include "runtime/cuda/running/device_memory.h"
+#include "runtime/cuda/running/session.h"
+#include "runtime/cuda/testing/device.h"
+#include "runtime/testing.h"
+
+namespace rewright::cuda {
+namespace {
+
+using testing::node;
+using testing::random_tensor;
+using testing::RandomGraph;
+
+// Two outputs of three inputs, one of which goes through the library of the device.
+RandomGraph small_graph(unsigned seed) {
+  RandomGraph g(seed);
+  const ValueId x = g.input({6, 40}), w = g.input({40, 24}), b = g.input({24});
+  const ValueId y = node(g.graph, "Add", {node(g.graph, "MatMul", {x, w})[0], b})[0];
+  g.graph.add_output("y", node(g.graph, "Relu", {y})[0]);
+  g.graph.add_output("z", node(g.graph, "Exp", {x})[0]);
+  return g;
+}
+
+DeviceTensor placed(const MemoryOfDevice& memory, const Tensor& tensor) {
+  const DeviceTensor there = memory.allocate(tensor.type(), tensor.sizes());
+  memory.copy_in(there, tensor);
+  return there;
+}
+
+DeviceSession& on_device(Session& session) { return dynamic_cast<DeviceSession&>(session); }
+
+}  // namespace
+
+TEST_CASE("inputs are read and outputs written wherever they are") {
+  const auto driver = tested_driver();
+  const MemoryOfDriver memory(driver, 0);
+  for (unsigned seed = 1; seed <= 8; ++seed) {
+    RandomGraph g = small_graph(seed);
+    const auto session = make_session(driver, g.graph, {}, {});
+    const std::vector<Tensor> expected = session->run(g.inputs);
+    for (int round = 0; round < 4; ++round) {
+      std::vector<PlacedTensor> inputs;
+      for (const Tensor& input : g.inputs) inputs.emplace_back(g.pick(0, 1) == 0 ? PlacedTensor(input) : placed(memory, input));
+      std::vector<Destination> outputs;
+      for (const Tensor& output : expected) {
+        const Destination all[] = {Nowhere(), OnHost(), OnDevice{0}, memory.allocate(output.type(), output.sizes())};
+        outputs.push_back(all[g.pick(0, 3)]);
+      }
+      const std::vector<PlacedTensor> found = on_device(*session).run_placed(inputs, outputs);
+      for (std::size_t o = 0; o < expected.size(); ++o) {
+        const auto* const there = std::get_if<DeviceTensor>(&found[o]);
+        REQUIRE((there != nullptr) == (outputs[o].index() >= 2));
+        if (const auto* const room = std::get_if<DeviceTensor>(&outputs[o])) CHECK(there->data == room->data);
+        if (there != nullptr)
+          CHECK(memory.copy_out(*there) == expected[o]);
+        else if (outputs[o].index() == 1)
+          CHECK(std::get<Tensor>(found[o]) == expected[o]);
+        else
+          CHECK_FALSE(std::get<Tensor>(found[o]));
+      }
+    }
+    CHECK(session->run(g.inputs) == expected);
+  }
+}
+
+TEST_CASE("what is on the device does not go through the host, and its memory is given back", "[host]") {
+  const auto report = std::make_shared<HostDriverReport>();
+  const auto driver = make_host_driver({}, report);
+  const MemoryOfDriver memory(driver, 0);
+  {
+    const RandomGraph g = small_graph(3);
+    const auto session = make_session(driver, g.graph, {}, {});
+    std::vector<PlacedTensor> inputs;
+    for (const Tensor& input : g.inputs) inputs.emplace_back(placed(memory, input));
+    const std::vector<Destination> outputs{OnDevice{0}, memory.allocate(DataType::kFloat, {6, 40})};
+    std::vector<PlacedTensor> kept = on_device(*session).run_placed(inputs, outputs);
+    const std::size_t before = report->through_host, allocated = report->allocated;
+    for (int run = 0; run < 3; ++run) kept = on_device(*session).run_placed(inputs, outputs);
+    CHECK(report->through_host == before);
+    CHECK(report->allocated == allocated);
+    session->run(g.inputs);
+    CHECK(report->through_host > before);
+  }
+  CHECK(report->allocated == 0);
+}
+
+TEST_CASE("an output of one run is the input of the next one, in place as well") {
+  const auto driver = tested_driver();
+  const MemoryOfDriver memory(driver, 0);
+  RandomGraph g(4);
+  const ValueId x = g.input({5, 7});
+  g.graph.add_output("y", node(g.graph, "Add", {x, g.constant({5, 7})})[0]);
+  const auto session = make_session(driver, g.graph, {}, {});
+  Tensor expected = g.inputs[0];
+  const DeviceTensor state = placed(memory, expected);
+  for (int step = 0; step < 5; ++step) {
+    expected = session->run({&expected, 1})[0];
+    const PlacedTensor input = state;
+    const Destination output = state;
+    on_device(*session).run_placed({&input, 1}, {&output, 1});
+    CHECK(memory.copy_out(state) == expected);
+  }
+}
+
+TEST_CASE("sizes are bound by tensors on the device, and empty ones are none of its business") {
+  const Index n = Index::symbol("N");
+  Graph graph;
+  const ValueId x = graph.add_input("x", {DataType::kFloat, {n, Index(3)}});
+  graph.add_output("y", node(graph, "Neg", {x})[0]);
+  const auto driver = tested_driver();
+  const MemoryOfDriver memory(driver, 0);
+  const auto session = make_session(driver, graph, {}, {});
+  std::mt19937 random(1);
+  for (const std::int64_t size : {2, 5, 0, 2}) {
+    const Tensor t = random_tensor(random, DataType::kFloat, {size, 3});
+    const PlacedTensor input = placed(memory, t);
+    const Destination output = OnDevice{0};
+    const auto found = on_device(*session).run_placed({&input, 1}, {&output, 1});
+    CHECK(memory.copy_out(std::get<DeviceTensor>(found[0])) == interpret(graph, {&t, 1})[0]);
+  }
+  const PlacedTensor wrong = placed(memory, random_tensor(random, DataType::kFloat, {2, 4}));
+  const Destination nowhere = Nowhere();
+  CHECK_THROWS_WITH(on_device(*session).run_placed({&wrong, 1}, {&nowhere, 1}), Catch::Contains("input \"x\""));
+}
+
+TEST_CASE("memory that is not for an output is refused by the output's name, before anything is done") {
+  const RandomGraph g = small_graph(5);
+  const auto driver = tested_driver();
+  const MemoryOfDriver memory(driver, 0);
+  const auto session = make_session(driver, g.graph, {}, {});
+  const std::vector<PlacedTensor> inputs(g.inputs.begin(), g.inputs.end());
+  for (const DeviceTensor& room : {memory.allocate(DataType::kFloat, {24, 6}), memory.allocate(DataType::kHalf, {6, 24})}) {
+    const std::vector<Destination> outputs{room, Nowhere()};
+    CHECK_THROWS_WITH(on_device(*session).run_placed(inputs, outputs),
+                      Catch::Contains("output \"y\": is float[6, 24], the memory for it is of"));
+  }
+}
+
+TEST_CASE("nodes that the host executes, with tensors on the device") {
+  RandomGraph g(7);
+  const ValueId x = g.input({3, 8});
+  const Operator& op = registry().get("TopK");
+  Attributes attributes = op.defaults();
+  attributes.at(op.field("k").value()) = Index(2);
+  const auto top = g.graph.add_node(op, attributes, {node(g.graph, "Relu", {x})[0]});
+  g.graph.add_output("y", node(g.graph, "Exp", {top[0]})[0]);
+  g.graph.add_output("z", top[1]);
+  const auto driver = tested_driver();
+  const MemoryOfDriver memory(driver, 0);
+  const auto session = make_session(driver, g.graph, {}, {});
+  const PlacedTensor input = placed(memory, g.inputs[0]);
+  const std::vector<Destination> outputs{OnDevice{0}, OnHost()};
+  for (int run = 0; run < 2; ++run) {
+    const auto found = on_device(*session).run_placed({&input, 1}, outputs);
+    const std::vector<Tensor> tensors{memory.copy_out(std::get<DeviceTensor>(found[0])), std::get<Tensor>(found[1])};
+    testing::require_close(g.graph, tensors, interpret(g.graph, g.inputs), {});
+  }
+}
+
+}  // namespace rewright::cuda

@@ -1,0 +1,14 @@
+// Examples to train on, from files of any kind that is known.
+#pragma once
+
+#include <filesystem>
+
+#include "runtime/training/data/dataset.h"
+
+namespace rewright {
+
+// A folder with NAME.npy for each input and targets.npy, which are mapped, not read; a CSV file (runtime/training/data/csv.h);
+// or a folder with a folder of pictures for each class (runtime/training/data/pictures.h).
+Dataset read_dataset(const std::filesystem::path& where, const WantedData& wanted);
+
+}  // namespace rewright

@@ -1,0 +1,24 @@
+// The state of a training run in a file: named tensors and facts, in the safetensors format
+// (https://github.com/huggingface/safetensors): the length of a header, the header in JSON, the bytes of the tensors.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "expressions/tensor.h"
+
+namespace rewright {
+
+struct TrainingCheckpoint {
+  std::map<std::string, std::string> facts;
+  std::map<std::string, Tensor> tensors;
+};
+
+// Written whole or not at all. Throws Error(kMissing) where there is no space, Error(kUnsupported) for types that the format
+// does not have.
+void write_checkpoint(const TrainingCheckpoint& checkpoint, const std::filesystem::path& file);
+// Throws Error(kBadInput) for a file that is damaged or something else.
+TrainingCheckpoint read_checkpoint(const std::filesystem::path& file);
+
+}  // namespace rewright
