@@ -1,6 +1,6 @@
 #include "api/choices.h"
 
-namespace rewright {
+namespace rewright::api {
 
 namespace {
 
@@ -43,4 +43,4 @@ const Choices<bool>& truth_choices() {
   return kAll;
 }
 
-}  // namespace rewright
+}  // namespace rewright::api

@@ -12,7 +12,7 @@
 #include "rules/rule.h"
 #include "runtime/session.h"
 
-namespace rewright {
+namespace rewright::api {
 
 template <class T>
 struct Choice {
@@ -54,4 +54,4 @@ const Choices<Strategy>& strategy_choices();
 const Choices<Objective>& objective_choices();
 const Choices<bool>& truth_choices();
 
-}  // namespace rewright
+}  // namespace rewright::api

@@ -4,7 +4,7 @@
 
 #include "api/options.h"
 
-namespace rewright {
+namespace rewright::api {
 
 std::string_view name(OptionKind kind) {
   switch (kind) {
@@ -115,4 +115,4 @@ Written<std::vector<double>> numbers(std::string type) {
 
 }  // namespace define
 
-}  // namespace rewright
+}  // namespace rewright::api

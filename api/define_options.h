@@ -14,7 +14,7 @@
 #include "api/choices.h"
 #include "api/request_options.h"
 
-namespace rewright::define {
+namespace rewright::api::define {
 
 using Text = const std::string&;
 
@@ -86,4 +86,4 @@ std::vector<Option> all_of(Option (&&options)[kCount]) {
   return {std::make_move_iterator(std::begin(options)), std::make_move_iterator(std::end(options))};
 }
 
-}  // namespace rewright::define
+}  // namespace rewright::api::define

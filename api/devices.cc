@@ -11,7 +11,7 @@
 #include "runtime/onnxruntime/device.h"
 #include "runtime/reference/backend.h"
 
-namespace rewright {
+namespace rewright::api {
 
 std::optional<int> gpu_number(const std::string& name) {
   if (name == "cuda") return 0;
@@ -49,4 +49,4 @@ const Backend& find_backend(const std::string& name, MathClass math) {
   throw Error(ErrorCode::kUsage, "there is no device \"" + name + "\" to run on", {}, "there are cpu, cuda and reference");
 }
 
-}  // namespace rewright
+}  // namespace rewright::api

@@ -9,7 +9,7 @@
 #include "rules/rule.h"
 #include "runtime/session.h"
 
-namespace rewright {
+namespace rewright::api {
 
 // Of "cuda" (the first one) and "cuda:N"; nothing for other names.
 std::optional<int> gpu_number(const std::string& name);
@@ -24,4 +24,4 @@ std::string default_device();
 // A backend that can run models in this process: cpu, reference, cuda or cuda:N. It lives as long as the process.
 const Backend& find_backend(const std::string& name, MathClass math = MathClass::kReassociates);
 
-}  // namespace rewright
+}  // namespace rewright::api

@@ -10,7 +10,7 @@
 #include "api/rewright_c.h"
 #include "graph/onnx/text.h"
 
-namespace rewright {
+namespace rewright::api {
 
 namespace {
 
@@ -320,4 +320,4 @@ TEST_CASE("inputs and outputs by name, a page, and the libraries' versions") {
     CHECK(versions.find(library) != std::string::npos);
 }
 
-}  // namespace rewright
+}  // namespace rewright::api

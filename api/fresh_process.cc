@@ -21,7 +21,7 @@
 
 extern char** environ;
 
-namespace rewright {
+namespace rewright::api {
 
 namespace {
 
@@ -197,4 +197,4 @@ void time_graphs_in_folder(const std::string& folder) {
   std::ofstream(path / "times.json") << json(device->time_graphs(graphs, options));
 }
 
-}  // namespace rewright
+}  // namespace rewright::api

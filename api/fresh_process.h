@@ -8,7 +8,7 @@
 #include "rules/rule.h"
 #include "runtime/session.h"
 
-namespace rewright {
+namespace rewright::api {
 
 // The arguments of make_device in the other process.
 struct MeasuringProcess {
@@ -25,4 +25,4 @@ std::unique_ptr<Device> make_fresh_device(MeasuringProcess process, std::unique_
 // For the program: reads what is asked for from the folder, and writes the times there. Throws Error.
 void time_graphs_in_folder(const std::string& folder);
 
-}  // namespace rewright
+}  // namespace rewright::api

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-namespace rewright {
+namespace rewright::api {
 
 namespace {
 
@@ -95,4 +95,4 @@ TEST_CASE("what is asked for in a folder is timed on the device, and a folder wi
   CHECK_THROWS_WITH(time_graphs_in_folder(folder.path.string()), Catch::Contains("request.json"));
 }
 
-}  // namespace rewright
+}  // namespace rewright::api

@@ -7,10 +7,10 @@
 
 #include "graph/graph.h"
 
-namespace rewright {
+namespace rewright::api {
 
 // Binds the symbolic sizes of the graph's inputs to the sizes that are given for inputs. Throws Error(kBadInput) where they
 // contradict the model, or one another.
 std::map<std::string, std::int64_t> given_sizes(const Graph& graph, const std::map<std::string, Sizes>& shapes);
 
-}  // namespace rewright
+}  // namespace rewright::api

@@ -19,7 +19,7 @@
 #include "report/report.h"
 #include "runtime/cpu/planning/evaluator.h"
 
-namespace rewright {
+namespace rewright::api {
 
 namespace {
 
@@ -242,4 +242,4 @@ Optimization run_optimization(const Graph& model, const OptimizationRequest& req
   return done;
 }
 
-}  // namespace rewright
+}  // namespace rewright::api

@@ -13,7 +13,7 @@
 #include "optimizer/optimize.h"
 #include "runtime/session.h"
 
-namespace rewright {
+namespace rewright::api {
 
 struct OptimizationRequest {
   std::string device;  // as make_device; empty: the best there is
@@ -50,4 +50,4 @@ Optimization run_optimization(const Graph& graph, const OptimizationRequest& req
                               const std::string& output, bool with_page, std::stop_token cancel,
                               const std::function<void(const OptimizeProgress&)>& progress);
 
-}  // namespace rewright
+}  // namespace rewright::api

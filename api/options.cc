@@ -7,7 +7,7 @@
 #include "api/given_sizes.h"
 #include "optimizer/sizes.h"
 
-namespace rewright {
+namespace rewright::api {
 
 namespace {
 
@@ -111,4 +111,4 @@ std::map<std::string, std::int64_t> symbol_sizes(const Graph& graph, const std::
   return fitting_sizes(graph, given_sizes(graph, shapes)).front();
 }
 
-}  // namespace rewright
+}  // namespace rewright::api

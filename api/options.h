@@ -9,7 +9,7 @@
 
 #include "graph/graph.h"
 
-namespace rewright {
+namespace rewright::api {
 
 // "60s", "2m", "1500ms", "1h" -> seconds; "8G", "512M" -> bytes. Throw Error(kUsage).
 double parse_seconds(const std::string& text);
@@ -24,4 +24,4 @@ std::map<std::string, Sizes> parse_shapes(const std::vector<std::string>& shapes
 // a graph is to be fast on, while it still serves all sizes. Throws Error(kBadInput) where they contradict.
 std::map<std::string, std::int64_t> symbol_sizes(const Graph& graph, const std::map<std::string, Sizes>& shapes);
 
-}  // namespace rewright
+}  // namespace rewright::api

@@ -2,7 +2,7 @@
 
 #include "api/devices.h"
 
-namespace rewright {
+namespace rewright::api {
 
 namespace {
 
@@ -70,4 +70,4 @@ std::vector<PlacedTensor> run_placed(Session& session, std::span<const PlacedTen
   return results;
 }
 
-}  // namespace rewright
+}  // namespace rewright::api

@@ -8,7 +8,7 @@
 
 #include "runtime/device_tensor.h"
 
-namespace rewright {
+namespace rewright::api {
 
 // The number of the GPU that a name means, "cuda" or "cuda:N"; nothing for "cpu". Throws Error(kUsage) for others.
 std::optional<int> gpu_of_memory(const std::string& name);
@@ -20,4 +20,4 @@ const MemoryOfDevice& memory_of_gpu(int number);
 std::vector<PlacedTensor> run_placed(Session& session, std::span<const PlacedTensor> inputs,
                                      std::span<const Destination> outputs, std::span<const std::string> output_names);
 
-}  // namespace rewright
+}  // namespace rewright::api

@@ -3,7 +3,7 @@
 #include <mutex>
 #include <utility>
 
-namespace rewright {
+namespace rewright::api {
 
 namespace {
 
@@ -52,4 +52,4 @@ std::unique_ptr<Device> make_priced_device(NodePrice price, std::unique_ptr<Devi
   return std::make_unique<PricedDevice>(std::move(price), std::move(here));
 }
 
-}  // namespace rewright
+}  // namespace rewright::api

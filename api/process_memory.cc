@@ -2,7 +2,7 @@
 
 #include <fstream>
 
-namespace rewright {
+namespace rewright::api {
 
 std::size_t memory_of_process(const std::string& which) {
   std::ifstream status("/proc/self/status");
@@ -11,4 +11,4 @@ std::size_t memory_of_process(const std::string& which) {
   return 0;
 }
 
-}  // namespace rewright
+}  // namespace rewright::api

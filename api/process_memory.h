@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <string>
 
-namespace rewright {
+namespace rewright::api {
 
 // In bytes: what it has ("VmRSS:"), or the most it had ("VmHWM:"; getrusage would count that of the process that started it).
 std::size_t memory_of_process(const std::string& which);
 
-}  // namespace rewright
+}  // namespace rewright::api

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "distribution/agreement.h"
 
-namespace rewright {
+namespace rewright::api {
 
 std::string process_name(std::size_t rank, std::size_t size) {
   return "process " + std::to_string(rank) + " of " + std::to_string(size);
@@ -36,4 +36,4 @@ void work_together(Communicator& processes, const std::string& version, const st
   processes.abort(status);
 }
 
-}  // namespace rewright
+}  // namespace rewright::api

@@ -6,7 +6,7 @@
 
 #include "distribution/communicator.h"
 
-namespace rewright {
+namespace rewright::api {
 
 // "process 1 of 4"
 std::string process_name(std::size_t rank, std::size_t size);
@@ -17,4 +17,4 @@ std::string process_name(std::size_t rank, std::size_t size);
 void work_together(Communicator& processes, const std::string& version, const std::function<void()>& work,
                    const std::function<int()>& report);
 
-}  // namespace rewright
+}  // namespace rewright::api

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 
-namespace rewright {
+namespace rewright::api {
 
 enum class OptionKind { kText, kFlag, kList };  // a flag is "true" or "false"; a list is added to
 std::string_view name(OptionKind kind);         // "text", "flag", "list"
@@ -48,4 +48,4 @@ void set_option(std::span<const RequestOption<Request>> all, Request& request, s
   }
 }
 
-}  // namespace rewright
+}  // namespace rewright::api

@@ -11,7 +11,7 @@
 #include "optimizer/testing.h"
 #include "report/testing/graphviz_leaks.h"
 
-namespace rewright {
+namespace rewright::api {
 
 using testing::add;
 using testing::floats;
@@ -256,4 +256,4 @@ TEST_CASE("an optimization that is told to end gives a whole model") {
   rewright_options_free(options);
 }
 
-}  // namespace rewright
+}  // namespace rewright::api

@@ -8,7 +8,7 @@
 
 #include "rules/io.h"
 
-namespace rewright {
+namespace rewright::api {
 
 namespace {
 
@@ -98,4 +98,4 @@ std::vector<VerifiedRule> verify_rules(const std::vector<Rule>& rules, const Ver
   return results;
 }
 
-}  // namespace rewright
+}  // namespace rewright::api

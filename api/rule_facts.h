@@ -10,7 +10,7 @@
 #include "rules/rule.h"
 #include "verifier/verify.h"
 
-namespace rewright {
+namespace rewright::api {
 
 // {"name", "description", "math", "for_training", "origin", "hash", "status", "ranks", "digest", "certificate", "note",
 // "algebra"}
@@ -39,4 +39,4 @@ std::vector<VerifiedRule> verify_rules(const std::vector<Rule>& rules, const Ver
                                        const std::function<void(std::size_t done, const Rule& last)>& progress,
                                        std::stop_token cancel = {});
 
-}  // namespace rewright
+}  // namespace rewright::api

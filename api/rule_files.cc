@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "rules/io.h"
 
-namespace rewright {
+namespace rewright::api {
 
 bool is_part_of_shipped_rules(const std::string& argument) {
   std::error_code error;
@@ -41,4 +41,4 @@ std::vector<Rule> read_proved_rules(const std::vector<std::string>& files, bool 
   return rules;
 }
 
-}  // namespace rewright
+}  // namespace rewright::api

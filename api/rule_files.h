@@ -6,7 +6,7 @@
 
 #include "rules/rule.h"
 
-namespace rewright {
+namespace rewright::api {
 
 // The rules of all these files; the shipped ones if there are none. "generated" and "handwritten" are the shipped rules that
 // the generator found and those that people wrote, unless there is a file of that name.
@@ -17,4 +17,4 @@ std::vector<Rule> read_all_rules(const std::vector<std::string>& files);
 // for a rule that is not proved, unless `unproved` ones were asked for.
 std::vector<Rule> read_proved_rules(const std::vector<std::string>& files, bool unproved);
 
-}  // namespace rewright
+}  // namespace rewright::api

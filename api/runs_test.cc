@@ -14,7 +14,7 @@
 namespace {
 
 using namespace rewright_for_programs;
-using rewright::text_bytes;
+using rewright::graph::text_bytes;
 
 // y = x doubled m times, and z = x with another sign.
 Model doubling() {

@@ -22,7 +22,7 @@
 #include "runtime/cpu/planning/evaluator.h"
 #include "runtime/training/data/data_files.h"
 
-namespace rewright {
+namespace rewright::api {
 
 namespace {
 
@@ -276,4 +276,4 @@ FinishedTraining train_in_program(const Graph& model, const TrainingRequest& req
   return result;
 }
 
-}  // namespace rewright
+}  // namespace rewright::api

@@ -14,7 +14,7 @@
 #include "runtime/training/steps/evaluation.h"
 #include "runtime/training/steps/trainer.h"
 
-namespace rewright {
+namespace rewright::api {
 
 // Examples: files, as read_dataset, or tensors by the names of inputs and "targets".
 struct TrainingData {
@@ -73,4 +73,4 @@ FinishedTraining run_training(Graph model, const TrainingRequest& request, Commu
 FinishedTraining train_in_program(const Graph& model, const TrainingRequest& request, const std::string& name,
                                   const std::stop_token& cancel, const TrainingListener& listener);
 
-}  // namespace rewright
+}  // namespace rewright::api

@@ -2,7 +2,7 @@
 #include "api/training.h"
 #include "distribution/all_reduce.h"
 
-namespace rewright {
+namespace rewright::api {
 
 namespace {
 
@@ -164,4 +164,4 @@ TrainOptions TrainingRequest::initial_training() {
 
 std::span<const TrainingOption> training_options() { return options_of_requests(); }
 
-}  // namespace rewright
+}  // namespace rewright::api

@@ -11,7 +11,7 @@
 #include "graph/onnx/onnx.h"
 #include "optimizer/testing.h"
 
-namespace rewright {
+namespace rewright::api {
 
 using testing::add;
 using testing::floats;
@@ -194,4 +194,4 @@ TEST_CASE("training that cannot be is refused with a reason") {
   CHECK(rewright_train(nullptr, nullptr, nullptr) == REWRIGHT_USAGE);
 }
 
-}  // namespace rewright
+}  // namespace rewright::api

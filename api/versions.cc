@@ -22,7 +22,7 @@
 #include "runtime/cpu/running/device.h"
 #include "runtime/cuda/running/device.h"
 
-namespace rewright {
+namespace rewright::api {
 
 namespace {
 
@@ -83,4 +83,4 @@ std::string library_versions() {
   return text;
 }
 
-}  // namespace rewright
+}  // namespace rewright::api

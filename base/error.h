@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "base/namespaces.h"
+
 namespace rewright {
 
 enum class ErrorCode {

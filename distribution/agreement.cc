@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace rewright {
+namespace rewright::distribution {
 
 namespace {
 
@@ -46,4 +46,4 @@ void require_agreement(Communicator& processes, const std::map<std::string, std:
   }
 }
 
-}  // namespace rewright
+}  // namespace rewright::distribution

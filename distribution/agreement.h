@@ -6,10 +6,10 @@
 
 #include "distribution/communicator.h"
 
-namespace rewright {
+namespace rewright::distribution {
 
 // Throws Error(kUsage) in all processes, naming the first fact in which one differs from the first, and what both say. Called
 // by all of them.
 void require_agreement(Communicator& processes, const std::map<std::string, std::string>& facts);
 
-}  // namespace rewright
+}  // namespace rewright::distribution

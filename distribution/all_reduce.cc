@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "distribution/elements.h"
 
-namespace rewright {
+namespace rewright::distribution {
 
 namespace {
 
@@ -369,4 +369,4 @@ void reduce_scatter_in_order(Communicator& processes, std::span<const Bytes> vec
   if (narrow_type) narrow(sum, result, type);
 }
 
-}  // namespace rewright
+}  // namespace rewright::distribution

@@ -11,7 +11,7 @@
 
 #include "distribution/communicator.h"
 
-namespace rewright {
+namespace rewright::distribution {
 
 enum class AllReduceStrategy {
   kEngine,             // what the library that connects the processes has
@@ -64,4 +64,4 @@ void all_gather_parts(Communicator& processes, std::span<std::byte> values, std:
 void reduce_scatter_in_order(Communicator& processes, std::span<const std::span<std::byte>> vectors, DataType type,
                              const Bounds& bounds);
 
-}  // namespace rewright
+}  // namespace rewright::distribution

@@ -11,7 +11,7 @@
 #include "distribution/testing.h"
 #include "expressions/tensor.h"
 
-namespace rewright {
+namespace rewright::distribution {
 namespace {
 
 using testing::run_as_processes;
@@ -170,4 +170,4 @@ TEST_CASE("the longest chain of the model") {
 }
 
 }  // namespace
-}  // namespace rewright
+}  // namespace rewright::distribution

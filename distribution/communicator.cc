@@ -11,7 +11,7 @@
 #include "distribution/device_sums.h"
 #include "distribution/plugin.h"
 
-namespace rewright {
+namespace rewright::distribution {
 
 namespace {
 
@@ -169,4 +169,4 @@ std::unique_ptr<DeviceSums> make_nccl_sums(Communicator& processes, int device) 
   return std::unique_ptr<DeviceSums>(make(&processes, device));
 }
 
-}  // namespace rewright
+}  // namespace rewright::distribution

@@ -11,7 +11,7 @@
 
 #include "expressions/data_type.h"
 
-namespace rewright {
+namespace rewright::distribution {
 
 // Bytes that go to a process, and room for those that come from one: their numbers agree on both sides.
 struct Outgoing {
@@ -84,4 +84,4 @@ struct StartedAs {
 };
 StartedAs started_as();
 
-}  // namespace rewright
+}  // namespace rewright::distribution

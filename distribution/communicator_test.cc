@@ -6,6 +6,7 @@
 #include "distribution/testing.h"
 
 using namespace rewright;
+using namespace rewright::distribution;
 
 // Under `mpirun -n K` the same tests run in each of K processes.
 TEST_CASE("each process gets what is for it", "[distribution]") {

@@ -6,7 +6,7 @@
 
 #include "distribution/communicator.h"
 
-namespace rewright {
+namespace rewright::distribution {
 
 // Called by all processes in the same order.
 class DeviceSums {
@@ -27,4 +27,4 @@ int own_gpu(Communicator& processes);
 // plug-in: throws Error(kMissing) where there is none, or no such GPU.
 std::unique_ptr<DeviceSums> make_nccl_sums(Communicator& processes, int device);
 
-}  // namespace rewright
+}  // namespace rewright::distribution

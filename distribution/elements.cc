@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "expressions/tensor.h"
 
-namespace rewright {
+namespace rewright::distribution {
 
 namespace {
 
@@ -72,4 +72,4 @@ void widen(std::span<const std::byte> values, std::span<float> into, DataType ty
     for (std::size_t n = 0; n < into.size(); ++n) into[n] = bfloat16_to_float(in[n]);
 }
 
-}  // namespace rewright
+}  // namespace rewright::distribution

@@ -6,7 +6,7 @@
 
 #include "expressions/data_type.h"
 
-namespace rewright {
+namespace rewright::distribution {
 
 // into[i] += from[i], rounded to the type: float, double, float16 or bfloat16. Throws Error(kUnsupported) for others.
 void add_elements(std::span<std::byte> into, std::span<const std::byte> from, DataType type);
@@ -15,4 +15,4 @@ void add_elements(std::span<std::byte> into, std::span<const std::byte> from, Da
 void narrow(std::span<const float> values, std::span<std::byte> into, DataType type);
 void widen(std::span<const std::byte> values, std::span<float> into, DataType type);
 
-}  // namespace rewright
+}  // namespace rewright::distribution

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-namespace rewright {
+namespace rewright::distribution {
 
 namespace {
 constexpr int kBits = 32;
@@ -58,4 +58,4 @@ double ExactSum::value() {
   return result;
 }
 
-}  // namespace rewright
+}  // namespace rewright::distribution

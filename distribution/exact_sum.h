@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-namespace rewright {
+namespace rewright::distribution {
 
 // A sum of finite numbers that are not negative, as a long integer in units of the smallest double (Kulisch, Computer
 // Arithmetic and Validity, 2008). Digits of it can be added up by an all-reduce of doubles, exactly for up to 2^20 processes.
@@ -25,4 +25,4 @@ class ExactSum {
   std::uint64_t additions_ = 0;                        // since they were carried
 };
 
-}  // namespace rewright
+}  // namespace rewright::distribution

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <random>
 
-namespace rewright {
+namespace rewright::distribution {
 
 TEST_CASE("an exact sum is the same in any order and in any parts") {
   std::mt19937 random(1);
@@ -49,4 +49,4 @@ TEST_CASE("exact sums where doubles lose") {
   }
 }
 
-}  // namespace rewright
+}  // namespace rewright::distribution

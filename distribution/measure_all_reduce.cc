@@ -12,6 +12,7 @@
 namespace {
 
 using namespace rewright;
+using namespace rewright::distribution;
 
 // Seconds of one all-reduce, until the last process has its sum, in each of some rounds.
 std::vector<double> seconds(Communicator& processes, const AllReduce& how, std::vector<float>& values, int rounds) {

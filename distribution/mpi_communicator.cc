@@ -11,7 +11,7 @@
 #include "distribution/communicator.h"
 #include "distribution/elements.h"
 
-namespace rewright {
+namespace rewright::distribution {
 
 namespace {
 
@@ -150,7 +150,7 @@ class MpiCommunicator : public Communicator {
 
 }  // namespace
 
-}  // namespace rewright
+}  // namespace rewright::distribution
 
 // May be asked before MPI is started.
 extern "C" const char* rewright_mpi_version() {
@@ -162,4 +162,6 @@ extern "C" const char* rewright_mpi_version() {
   return text.c_str();
 }
 
-extern "C" rewright::Communicator* rewright_make_mpi_communicator() { return new rewright::MpiCommunicator; }
+extern "C" rewright::distribution::Communicator* rewright_make_mpi_communicator() {
+  return new rewright::distribution::MpiCommunicator;
+}

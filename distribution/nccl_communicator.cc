@@ -11,7 +11,7 @@
 #include "distribution/communicator.h"
 #include "distribution/device_sums.h"
 
-namespace rewright {
+namespace rewright::distribution {
 
 namespace {
 
@@ -152,12 +152,13 @@ class NcclCommunicator : public Communicator {
 
 }  // namespace
 
-}  // namespace rewright
+}  // namespace rewright::distribution
 
-extern "C" rewright::DeviceSums* rewright_make_nccl_sums(rewright::Communicator* processes, int device) {
-  return new rewright::NcclSums(*processes, device);
+extern "C" rewright::distribution::DeviceSums* rewright_make_nccl_sums(rewright::distribution::Communicator* processes,
+                                                                       int device) {
+  return new rewright::distribution::NcclSums(*processes, device);
 }
 
-extern "C" rewright::Communicator* rewright_make_nccl_communicator(rewright::Communicator* over) {
-  return new rewright::NcclCommunicator(*over);
+extern "C" rewright::distribution::Communicator* rewright_make_nccl_communicator(rewright::distribution::Communicator* over) {
+  return new rewright::distribution::NcclCommunicator(*over);
 }

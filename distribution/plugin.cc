@@ -2,7 +2,7 @@
 
 #include "base/own_folder.h"
 
-namespace rewright {
+namespace rewright::distribution {
 
 std::filesystem::path find_plugin(const std::string& file) {
   std::error_code ignored;
@@ -14,4 +14,4 @@ std::filesystem::path find_plugin(const std::string& file) {
   return {};
 }
 
-}  // namespace rewright
+}  // namespace rewright::distribution

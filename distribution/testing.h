@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include "base/namespaces.h"
 #include "distribution/communicator.h"
 
 namespace rewright::testing {

@@ -7,7 +7,7 @@
 #include "graph/graph.h"
 #include "operators/gradient.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 static_assert(kNoGradient == kNoValue);
 
@@ -24,4 +24,4 @@ class NodeBuilder final : public GraphBuilder {
   Graph& graph_;
 };
 
-}  // namespace rewright
+}  // namespace rewright::graph

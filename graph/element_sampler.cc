@@ -9,7 +9,7 @@
 #include "expressions/code_evaluator.h"
 #include "operators/readings/number_system.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -385,4 +385,4 @@ std::optional<Sample> ElementSampler::element(ValueId value, std::int64_t at, st
   return sample;
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

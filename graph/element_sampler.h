@@ -18,7 +18,7 @@
 
 #include "graph/graph.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 // Elements in memory, by their row-major place.
 class StoredElements {
@@ -61,4 +61,4 @@ class ElementSampler {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace rewright
+}  // namespace rewright::graph

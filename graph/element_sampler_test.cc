@@ -5,6 +5,7 @@
 #include <random>
 
 using namespace rewright;
+using namespace rewright::graph;
 
 namespace {
 

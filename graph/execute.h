@@ -12,7 +12,7 @@
 #include "graph/graph.h"
 #include "operators/procedure.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 // How the graphs inside of nodes are executed: a few times, maybe, or in every step of a long loop.
 enum class Repetition { kAny, kOften };
@@ -62,4 +62,4 @@ std::vector<Tensor> tensors_of(const Graph& graph, std::span<const Datum> output
 // A node, for messages.
 std::string where_of(const Graph& graph, const Node& node);
 
-}  // namespace rewright
+}  // namespace rewright::graph

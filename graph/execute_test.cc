@@ -5,7 +5,7 @@
 #include "graph/onnx/onnx.h"
 #include "graph/testing.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -182,4 +182,4 @@ TEST_CASE("parts without elements are left out of a concatenation, unless they d
                   Error);
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <vector>
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -138,4 +138,4 @@ void write_file(const std::filesystem::path& file, std::string_view bytes) {
   writer.commit();
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

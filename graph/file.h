@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 // The bytes of a file, and what keeps them alive.
 struct FileBytes {
@@ -56,4 +56,4 @@ class FileWriter {
 // Writes a whole file that way.
 void write_file(const std::filesystem::path& file, std::string_view bytes);
 
-}  // namespace rewright
+}  // namespace rewright::graph

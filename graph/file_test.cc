@@ -9,7 +9,7 @@
 
 #include "graph/temporary_folder.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 std::size_t entries(const std::filesystem::path& folder) {
@@ -77,4 +77,4 @@ TEST_CASE("no space: an error, and the old file") {
   CHECK(entries(folder.path()) == 1);
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

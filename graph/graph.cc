@@ -7,7 +7,7 @@
 #include "operators/readings/interpreter.h"
 #include "operators/texts.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -223,4 +223,4 @@ void Graph::replace_uses(std::span<const std::pair<ValueId, ValueId>> replacemen
   for (GraphOutput& output : outputs_) replace(output.value);
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

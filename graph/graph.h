@@ -20,7 +20,7 @@
 #include "expressions/tensor.h"
 #include "operators/operator.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 using ValueId = std::uint32_t;
 inline constexpr ValueId kNoValue = ~ValueId{0};  // an optional input that is absent
@@ -193,4 +193,4 @@ Graph with_sizes(const Graph& graph, const Substitution& sizes);
 
 std::string to_string(const Graph& graph);  // a line a node, for messages and tests
 
-}  // namespace rewright
+}  // namespace rewright::graph

@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -147,4 +147,4 @@ TEST_CASE("deep graphs do not exhaust the stack") {
   CHECK(graph.hash() != 0);
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

@@ -6,7 +6,7 @@
 
 #include "graph/graph.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -109,4 +109,4 @@ std::uint64_t Graph::hash() const {
   return hasher.get();
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

@@ -10,7 +10,7 @@
 #include "graph/sized.h"
 #include "operators/readings/interpreter.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -195,4 +195,4 @@ std::vector<Tensor> interpret(const Graph& graph, std::span<const Tensor> inputs
   return tensors_of(graph, execute(graph, data));
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

@@ -3,7 +3,7 @@
 #include "graph/graph.h"
 #include "graph/testing.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -47,4 +47,4 @@ TEST_CASE("sizes can be replaced by numbers") {
   CHECK(to_string(graph.outputs()[0].type) == "float[7, 2]");
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

@@ -5,7 +5,7 @@
 #include "graph/graph.h"
 #include "operators/testing.h"
 
-namespace rewright {
+namespace rewright::graph {
 namespace {
 
 using testing::attributes;
@@ -119,4 +119,4 @@ TEST_CASE("a tensor of open sizes is no constant, whatever it is filled with") {
   CHECK(graph.constant_values()[sized]);
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

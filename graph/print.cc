@@ -1,7 +1,7 @@
 // Graphs as text, a line a node.
 #include "graph/print.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -56,4 +56,4 @@ std::string to_string(const Graph& graph) {
   return text;
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

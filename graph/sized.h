@@ -3,8 +3,8 @@
 
 #include "expressions/attributes.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 bool is_sized(const Attributes& attributes);  // are all indices in them numbers?
 
-}  // namespace rewright
+}  // namespace rewright::graph

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-namespace rewright {
+namespace rewright::graph {
 
 std::set<std::string> symbols_of(const Indices& indices) {
   std::set<std::string> symbols;
@@ -137,4 +137,4 @@ void bind_results(const Graph& graph, const Node& node, std::span<const Datum> r
     bind_result(graph, node.outputs[k], results[k], bound);
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

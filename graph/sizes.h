@@ -8,7 +8,7 @@
 
 #include "graph/execute.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 // The named sizes in expressions.
 std::set<std::string> symbols_of(const Indices& indices);
@@ -22,4 +22,4 @@ std::unordered_map<std::string, std::int32_t> size_tellers(const Graph& graph);
 // of another type than the graph says, or contradicts a size that is known: what was concluded from it would be wrong.
 void bind_result(const Graph& graph, ValueId id, const Datum& result, BoundSizes& bound);
 
-}  // namespace rewright
+}  // namespace rewright::graph

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 // A folder that only this user can read. It and its contents are removed with the object. Throws Error(kMissing) where none can
 // be made.
@@ -37,4 +37,4 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-}  // namespace rewright
+}  // namespace rewright::graph

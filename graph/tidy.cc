@@ -7,7 +7,7 @@
 #include "graph/graph.h"
 #include "graph/sizes.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 struct GraphTidier {
   explicit GraphTidier(Graph& edited) : graph(edited) {}
@@ -184,4 +184,4 @@ void Graph::tidy() {
   if (!try_tidy()) throw Error(ErrorCode::kBadInput, "the graph has a cycle");
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-namespace rewright {
+namespace rewright::models {
 
 ValueId Builder::input(const std::string& name, Sizes sizes, DataType type) {
   return graph_.add_input(name, {type, to_indices(sizes)});
@@ -118,4 +118,4 @@ ValueId Builder::layer_norm(ValueId x, double epsilon) {
               {{"axis", Index(-1)}, {"epsilon", Real(epsilon)}});
 }
 
-}  // namespace rewright
+}  // namespace rewright::models

@@ -10,7 +10,7 @@
 
 #include "graph/graph.h"
 
-namespace rewright {
+namespace rewright::models {
 
 class Builder {
  public:
@@ -86,4 +86,4 @@ class Builder {
   std::int64_t weights_ = 0;
 };
 
-}  // namespace rewright
+}  // namespace rewright::models

@@ -4,7 +4,7 @@
 #include "models/builder.h"
 #include "models/networks.h"
 
-namespace rewright {
+namespace rewright::models {
 
 Graph build_squeezenet(std::uint64_t seed) {
   Builder b(seed);
@@ -76,4 +76,4 @@ Graph build_efficientnet_b0(std::uint64_t seed) {
   return b.finish();
 }
 
-}  // namespace rewright
+}  // namespace rewright::models

@@ -2,7 +2,7 @@
 
 #include "models/networks.h"
 
-namespace rewright {
+namespace rewright::models {
 
 std::span<const Model> models() {
   static constexpr Model kModels[] = {
@@ -35,4 +35,4 @@ Graph build_model(std::string_view name, std::uint64_t seed) {
   throw Error(ErrorCode::kUsage, "there is no model \"" + std::string(name) + "\"", {}, "there are " + names);
 }
 
-}  // namespace rewright
+}  // namespace rewright::models

@@ -8,7 +8,7 @@
 
 #include "graph/graph.h"
 
-namespace rewright {
+namespace rewright::models {
 
 struct Model {
   std::string_view name;
@@ -21,4 +21,4 @@ std::span<const Model> models();
 // Throws Error(kUsage) that lists the names if there is no such model. Equal seeds give equal weights.
 Graph build_model(std::string_view name, std::uint64_t seed = 0);
 
-}  // namespace rewright
+}  // namespace rewright::models

@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-namespace rewright {
+namespace rewright::models {
 namespace {
 
 TEST_CASE("every network can be built, again and equally") {
@@ -41,4 +41,4 @@ TEST_CASE("an unknown network is an error that lists the known ones") {
 }
 
 }  // namespace
-}  // namespace rewright
+}  // namespace rewright::models

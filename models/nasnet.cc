@@ -2,7 +2,7 @@
 #include "models/builder.h"
 #include "models/networks.h"
 
-namespace rewright {
+namespace rewright::models {
 
 namespace {
 
@@ -70,4 +70,4 @@ Graph build_nasnet_a(std::uint64_t seed) {
   return b.finish();
 }
 
-}  // namespace rewright
+}  // namespace rewright::models

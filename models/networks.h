@@ -5,7 +5,7 @@
 
 #include "graph/graph.h"
 
-namespace rewright {
+namespace rewright::models {
 
 Graph build_resnet50(std::uint64_t seed);
 Graph build_resnext50(std::uint64_t seed);
@@ -24,4 +24,4 @@ Graph build_lora(std::uint64_t seed);
 Graph build_mobileone_s0(std::uint64_t seed);
 Graph build_repvgg_a0(std::uint64_t seed);
 
-}  // namespace rewright
+}  // namespace rewright::models

@@ -3,7 +3,7 @@
 #include "models/builder.h"
 #include "models/networks.h"
 
-namespace rewright {
+namespace rewright::models {
 
 // The recurrent cell that Zoph and Le (2017, appendix, figure 8) found, unrolled: eight products of the step's input and of the
 // state, combined pairwise.
@@ -29,4 +29,4 @@ Graph build_nasrnn(std::uint64_t seed) {
   return b.finish();
 }
 
-}  // namespace rewright
+}  // namespace rewright::models

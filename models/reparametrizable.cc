@@ -5,7 +5,7 @@
 #include "models/builder.h"
 #include "models/networks.h"
 
-namespace rewright {
+namespace rewright::models {
 
 namespace {
 
@@ -61,4 +61,4 @@ Graph build_repvgg_a0(std::uint64_t seed) {
   return b.finish();
 }
 
-}  // namespace rewright
+}  // namespace rewright::models

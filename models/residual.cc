@@ -2,7 +2,7 @@
 #include "models/builder.h"
 #include "models/networks.h"
 
-namespace rewright {
+namespace rewright::models {
 
 namespace {
 
@@ -54,4 +54,4 @@ Graph build_densenet121(std::uint64_t seed) {
   return b.finish();
 }
 
-}  // namespace rewright
+}  // namespace rewright::models

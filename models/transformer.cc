@@ -5,7 +5,7 @@
 #include "models/builder.h"
 #include "models/networks.h"
 
-namespace rewright {
+namespace rewright::models {
 
 namespace {
 
@@ -107,4 +107,4 @@ Graph build_lora(std::uint64_t seed) {
   return b.finish();
 }
 
-}  // namespace rewright
+}  // namespace rewright::models

@@ -3,7 +3,7 @@
 
 #include "operators/gradient.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 class Formulas {
  public:
@@ -32,4 +32,4 @@ class Formulas {
   DataType type_;
 };
 
-}  // namespace rewright
+}  // namespace rewright::operators

@@ -5,7 +5,7 @@
 #include "operators/definitions/determinant.h"
 #include "operators/definitions/quantization.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 // ---- Building
 
@@ -86,4 +86,4 @@ std::vector<ValueId> add_gradient(const GradientCall& call) {
   return stated ? (*stated)(real) : derived_gradient(real);
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

@@ -19,7 +19,7 @@
 
 #include "operators/operator.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 using ValueId = std::uint32_t;  // of graph/graph.h
 inline constexpr ValueId kNoGradient = ~ValueId{0};
@@ -121,4 +121,4 @@ std::vector<ValueId> derived_gradient(const GradientCall& call);
 // exists. Throws Error(kUnsupported) for functions that have none.
 Element derivative(const Function& f, std::span<const Element> arguments, const Element& value, std::size_t which);
 
-}  // namespace rewright
+}  // namespace rewright::operators

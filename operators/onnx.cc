@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -161,4 +161,4 @@ const Operator* find_onnx(std::string_view domain, std::string_view type) {
   return at == kTable.end() ? nullptr : at->second;
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

@@ -16,7 +16,7 @@
 
 #include "operators/operator.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 // A value during import or export, numbered by the importer or exporter. kAbsent: an optional input that is not there.
 using OnnxValue = int;
@@ -117,6 +117,6 @@ std::optional<std::vector<OnnxValue>> import_default(const Operator& op, OnnxSou
 bool write_default(const Operator& op, OnnxSink& sink, const Attributes& attributes, const std::vector<OnnxValue>& inputs,
                    const std::vector<OnnxValue>& outputs);
 
-}  // namespace rewright
+}  // namespace rewright::operators
 
 #include "operators/operator_inl.h"

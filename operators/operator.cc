@@ -5,7 +5,7 @@
 
 #include "operators/definitions/families.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 std::string to_string(const TensorType& type) { return std::string(name(type.type)) + to_string(type.shape); }
 
@@ -172,4 +172,4 @@ void throw_attribute_mismatch(std::string_view name) {
 }
 }  // namespace internal
 
-}  // namespace rewright
+}  // namespace rewright::operators

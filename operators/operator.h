@@ -31,7 +31,7 @@
 #include "expressions/index.h"
 #include "expressions/tensor.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 // The type and the sizes of a tensor; sizes may be symbolic.
 struct TensorType {
@@ -204,6 +204,6 @@ Attributes to_attributes(T op);
 template <class T>
 T from_attributes(const Attributes& attributes);
 
-}  // namespace rewright
+}  // namespace rewright::operators
 
 #include "operators/onnx.h"  // what a definition may say of ONNX; needed by Registry::add

@@ -3,7 +3,7 @@
 
 #include <type_traits>
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace internal {
 
@@ -92,4 +92,4 @@ void Registry::add() {
   insert(std::move(op));
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

@@ -2,7 +2,7 @@
 
 #include "operators/procedures/procedures.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 const Tensor& Call::tensor(std::size_t i) const {
   try {
@@ -50,4 +50,4 @@ const Procedure* find_procedure(std::string_view domain, std::string_view type) 
   return kAll.find(domain, type);
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

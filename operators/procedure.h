@@ -21,7 +21,7 @@
 #include "operators/gradient.h"
 #include "operators/onnx.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 // A graph that is executed again and again.
 class Executable {
@@ -134,4 +134,4 @@ class Procedures {
 // All of them. Null if the operator is not executed this way.
 const Procedure* find_procedure(std::string_view domain, std::string_view type);
 
-}  // namespace rewright
+}  // namespace rewright::operators

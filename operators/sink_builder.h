@@ -9,7 +9,7 @@
 #include "operators/gradient.h"
 #include "operators/onnx.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 static_assert(static_cast<OnnxValue>(kNoGradient) == kAbsent);
 
@@ -40,4 +40,4 @@ class SinkBuilder final : public GraphBuilder {
   OnnxSink& sink_;
 };
 
-}  // namespace rewright
+}  // namespace rewright::operators

@@ -8,7 +8,7 @@
 #include "operators/gradient.h"
 #include "operators/onnx.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 static_assert(static_cast<OnnxValue>(kNoGradient) == kAbsent);
 
@@ -32,4 +32,4 @@ class SourceBuilder final : public GraphBuilder {
   OnnxSource& source_;
 };
 
-}  // namespace rewright
+}  // namespace rewright::operators

@@ -4,7 +4,7 @@
 #include <array>
 #include <random>
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -148,4 +148,4 @@ Tensor random_numerals(Sizes sizes, std::uint64_t seed) {
   return Tensor::from_strings(std::move(sizes), std::move(texts));
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

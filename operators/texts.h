@@ -13,7 +13,7 @@
 
 #include "operators/operator.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 bool has_texts(const Operator& op, const Attributes& attributes, std::span<const std::optional<TensorType>> operands);
 
@@ -49,4 +49,4 @@ Tensor random_texts(Sizes sizes, std::uint64_t seed);
 // Numbers in digits alone, as a Cast reads them.
 Tensor random_numerals(Sizes sizes, std::uint64_t seed);
 
-}  // namespace rewright
+}  // namespace rewright::operators

@@ -5,7 +5,7 @@
 #include "operators/procedure.h"
 #include "operators/testing.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -154,4 +154,4 @@ TEST_CASE("random strings are of every kind, and the same for the same seed") {
   for (const std::string& s : numerals.strings()) CHECK((s == "0" || s == "1"));
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

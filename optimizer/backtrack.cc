@@ -8,7 +8,7 @@
 
 #include "optimizer/region.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 namespace {
 
@@ -172,4 +172,4 @@ std::vector<std::string> names_at(const Graph& graph, std::span<const std::int64
   return names;
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

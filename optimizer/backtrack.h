@@ -12,7 +12,7 @@
 #include "optimizer/limits.h"
 #include "optimizer/match.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 struct BacktrackOptions {
   // What a graph may cost more than the best one found: the larger of these, the second times what the region costs.
@@ -33,4 +33,4 @@ Backtracking backtrack(const Graph& region, const RuleIndex& rules, CostModel& c
 // What is applied where, for people: names of the nodes that a match in a region's graph stands on.
 std::vector<std::string> names_at(const Graph& graph, std::span<const std::int64_t> where);
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

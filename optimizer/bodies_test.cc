@@ -7,7 +7,7 @@
 #include "optimizer/optimize.h"
 #include "optimizer/testing.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 namespace {
 
@@ -101,4 +101,4 @@ TEST_CASE("certificates whose bodies are not there, or are nested beyond reason,
   CHECK_THROWS_WITH(parse_certificate(to_json(other), "certificate"), Catch::Contains("nested too deep"));
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

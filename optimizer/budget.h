@@ -5,7 +5,7 @@
 #include <chrono>
 #include <functional>
 
-namespace rewright {
+namespace rewright::optimizer {
 
 // Begun when the command was, so that reading the model counts as well.
 class Budget {
@@ -37,4 +37,4 @@ class Budget {
   Now now_;
 };
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

@@ -10,7 +10,7 @@
 #include "optimizer/testing.h"
 #include "optimizer/time_in_turn.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 namespace {
 
@@ -203,4 +203,4 @@ TEST_CASE("of operators that a device has no time for nothing is noted, and they
   CHECK(model.measured() > 1);
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

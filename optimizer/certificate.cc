@@ -9,7 +9,7 @@
 #include "optimizer/region.h"
 #include "optimizer/saturation/saturation.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 namespace {
 
@@ -234,4 +234,4 @@ Graph replay(const Graph& graph, const Certificate& certificate, const std::vect
   return result;
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

@@ -12,7 +12,7 @@
 #include "optimizer/match.h"
 #include "rules/rule.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 // One rule applied in a region's graph (optimizer/region.h), or in an e-graph that begins as one.
 struct Rewrite {
@@ -71,4 +71,4 @@ Graph replay(const Graph& graph, const Certificate& certificate, const std::vect
 // A graph after steps that begin at it; names no certificate, so nothing is compared. Throws Error(kBadInput) as replay().
 Graph after_steps(Graph graph, const std::vector<CertificateStep>& steps, const RuleIndex& index, Evaluator& evaluator);
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

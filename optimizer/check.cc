@@ -9,7 +9,7 @@
 #include "graph/execute.h"
 #include "operators/readings/operation_count.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 namespace {
 
@@ -227,4 +227,4 @@ ResultComparison ResultCheck::compare(const Graph& other) {
   return total;
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

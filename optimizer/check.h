@@ -13,7 +13,7 @@
 #include "graph/graph.h"
 #include "optimizer/inputs.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 // Executes graphs for a comparison. Throws Error.
 struct CheckExecutor {
@@ -84,4 +84,4 @@ class ResultCheck {
   std::vector<std::string> not_drawn_;
 };
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

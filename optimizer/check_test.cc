@@ -8,7 +8,7 @@
 #include "optimizer/optimize.h"
 #include "optimizer/testing.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 using testing::add;
 using testing::floats;
@@ -204,4 +204,4 @@ TEST_CASE("inputs that a model does not accept are drawn anew") {
   }
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

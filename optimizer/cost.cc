@@ -5,7 +5,7 @@
 
 #include "optimizer/cost_parts.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 namespace {
 
@@ -337,4 +337,4 @@ std::vector<std::pair<std::vector<std::uint32_t>, double>> CostModel::groups(con
   return found;
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

@@ -19,7 +19,7 @@
 #include "optimizer/device_profile.h"
 #include "optimizer/match.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 // What the cost model reads off an operator's denotation, for given attributes and operand types.
 struct OperatorTraits {
@@ -181,4 +181,4 @@ class CostModel {
   bool is_fork_ = false, incomplete_ = false;
 };
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

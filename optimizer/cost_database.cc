@@ -7,7 +7,7 @@
 #include <mutex>
 #include <string>
 
-namespace rewright {
+namespace rewright::optimizer {
 
 namespace {
 
@@ -192,4 +192,4 @@ std::filesystem::path CostDatabase::default_file() {
   return {};
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

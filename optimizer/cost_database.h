@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace rewright {
+namespace rewright::optimizer {
 
 // An SQLite file of: device identity, signature -> seconds (or: cannot be timed there), and of choices that were measured.
 // Several processes may use one file at a time. A file that is damaged, or of another version, is set aside under another name
@@ -46,4 +46,4 @@ class CostDatabase {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

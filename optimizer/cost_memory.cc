@@ -3,14 +3,14 @@
 
 #include "optimizer/cost_parts.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 std::vector<double> CostModel::live_bytes(const MatchedGraph& matched) {
   const Graph& graph = *matched.graph;
   const auto bytes_of = [&](ValueId id) {
     const Value& value = graph.value(id);
     if (!value.shape_known) return 0.0;
-    return rewright::bytes_of({value.type.type, substitute(value.type.shape, options_.sizes)});
+    return rewright::optimizer::bytes_of({value.type.type, substitute(value.type.shape, options_.sizes)});
   };
   // What is fused is computed in the place of what it is fused into, what is free is not computed at all, and what stays within
   // a group has no place.
@@ -77,4 +77,4 @@ double CostModel::peak_bytes(const MatchedGraph& matched) {
   return *std::max_element(held.begin(), held.end());
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

@@ -10,7 +10,7 @@
 
 #include "optimizer/cost.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 // What is known of all signatures of one text.
 struct CostModel::Time {
@@ -101,4 +101,4 @@ void CostModel::visit(const MatchedGraph& matched, const Visit& visit) {
   }
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

@@ -4,7 +4,7 @@
 #include "optimizer/cost_parts.h"
 #include "optimizer/sample.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 namespace {
 
@@ -135,4 +135,4 @@ std::vector<std::uint32_t> CostModel::group_of(const MatchedGraph& matched, std:
   return members;
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

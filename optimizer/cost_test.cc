@@ -9,7 +9,7 @@
 
 #include "optimizer/testing.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 using testing::add;
 using testing::floats;
@@ -288,4 +288,4 @@ TEST_CASE("where no file can be, costs are kept in memory") {
   CHECK(database.find("d", "a") == std::optional(std::optional(1.0)));
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

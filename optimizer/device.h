@@ -14,7 +14,7 @@
 
 #include "graph/graph.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 // What one execution of an operator does, at least.
 struct OperatorSize {
@@ -129,4 +129,4 @@ class Evaluator {
   virtual std::vector<Tensor> evaluate(const Graph& graph, bool in_double) = 0;
 };
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

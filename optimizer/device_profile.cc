@@ -7,7 +7,7 @@
 
 #include "optimizer/cost.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 namespace {
 
@@ -248,4 +248,4 @@ DeviceProfile measure_profile(Device& device, CostDatabase& database, std::span<
   return merge_profiles(both);
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

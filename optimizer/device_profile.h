@@ -16,7 +16,7 @@
 #include "optimizer/cost_database.h"
 #include "optimizer/device.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 struct ProfiledOperator {
   std::string signature;
@@ -96,4 +96,4 @@ DeviceProfile measure_profile(Device& device, CostDatabase& database, std::span<
 // The grid: graphs of one operator each. Operators without parameters are taken from the registry, as they are.
 std::vector<Graph> profile_grid();
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

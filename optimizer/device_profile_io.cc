@@ -11,7 +11,7 @@
 #include "optimizer/device_profile.pb.h"
 #include "rules/message.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 namespace {
 
@@ -90,4 +90,4 @@ std::string write_profile(const DeviceProfile& profile, ProfileFormat format) {
   return result;
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

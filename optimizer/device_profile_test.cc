@@ -7,7 +7,7 @@
 #include "optimizer/optimize.h"
 #include "optimizer/testing.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 using testing::add;
 using testing::floats;
@@ -211,4 +211,4 @@ TEST_CASE("two devices, two graphs") {
   CHECK(nodes_on({1e10, 1e12, 1e-9}) == 2);  // operations are
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

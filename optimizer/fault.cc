@@ -9,7 +9,7 @@
 #include "optimizer/fold.h"
 #include "optimizer/region.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 namespace {
 
@@ -276,4 +276,4 @@ Fault find_fault(const Graph& given, const std::vector<CertificateStep>& steps, 
   return FaultFinder(given, steps, index, evaluator, check).run();
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

@@ -8,7 +8,7 @@
 
 #include "optimizer/certificate.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 struct Fault {
   enum class Kind {
@@ -39,4 +39,4 @@ struct FaultCheck {
 Fault find_fault(const Graph& given, const std::vector<CertificateStep>& steps, const RuleIndex& index, Evaluator& evaluator,
                  const FaultCheck& check);
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

@@ -7,7 +7,7 @@
 #include "optimizer/optimize.h"
 #include "optimizer/testing.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 using testing::add;
 using testing::floats;
@@ -156,4 +156,4 @@ TEST_CASE("bisecting is deterministic") {
   CHECK(text() == text());
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

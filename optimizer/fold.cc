@@ -7,7 +7,7 @@
 #include "optimizer/cost.h"
 #include "optimizer/rounding.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 namespace {
 
@@ -208,4 +208,4 @@ class ReferenceEvaluator : public Evaluator {
 
 std::unique_ptr<Evaluator> make_reference_evaluator() { return std::make_unique<ReferenceEvaluator>(); }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

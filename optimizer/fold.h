@@ -9,7 +9,7 @@
 #include "graph/graph.h"
 #include "optimizer/device.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 struct FoldOptions {
   // A result is kept unless it is larger than both: so many bytes, and so many times the bytes it is computed from. Otherwise
@@ -30,4 +30,4 @@ Graph fold(const Graph& graph, std::span<const ValueId> values, Evaluator& evalu
 // Evaluates by the reference interpreter: slow, and always there.
 std::unique_ptr<Evaluator> make_reference_evaluator();
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

@@ -5,7 +5,7 @@
 #include "optimizer/rounding.h"
 #include "optimizer/testing_constants.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 using testing::add;
 using testing::cast;
@@ -134,4 +134,4 @@ TEST_CASE("constants that only scale are still rounded once") {
   }
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

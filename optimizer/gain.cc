@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-namespace rewright {
+namespace rewright::optimizer {
 
 namespace {
 
@@ -71,4 +71,4 @@ ConfirmedGain confirmed_gain(const FreshTimes& first, const FreshTimes& second) 
   return result;
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

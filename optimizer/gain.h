@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-namespace rewright {
+namespace rewright::optimizer {
 
 double median(std::vector<double> numbers);  // 0: of none
 
@@ -30,4 +30,4 @@ struct ConfirmedGain {
 };
 ConfirmedGain confirmed_gain(const FreshTimes& first, const FreshTimes& second);
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

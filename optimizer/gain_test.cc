@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-namespace rewright {
+namespace rewright::optimizer {
 
 namespace {
 
@@ -56,4 +56,4 @@ TEST_CASE("noise of rounds is no gain, and nothing measured is none") {
   CHECK(median({}) == 0);
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

@@ -10,7 +10,7 @@
 #include "graph/onnx/string_inputs.h"
 #include "optimizer/sizes.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 namespace {
 
@@ -263,4 +263,4 @@ std::vector<Tensor> random_inputs(const Graph& graph, const std::map<std::string
   return inputs;
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

@@ -8,7 +8,7 @@
 
 #include "graph/graph.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 // Integers from `low` to `high`, both included.
 struct IntegerRange {
@@ -51,4 +51,4 @@ std::vector<Attempt> attempts(const Graph& graph);
 std::vector<Tensor> random_inputs(const Graph& graph, const std::map<std::string, std::int64_t>& sizes, std::uint64_t seed,
                                   Draw draw = Draw::kUsual);
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

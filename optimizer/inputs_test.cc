@@ -7,7 +7,7 @@
 #include "graph/onnx/text.h"
 #include "optimizer/testing.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 using testing::add;
 using testing::floats;
@@ -79,4 +79,4 @@ TEST_CASE("inputs of integers of which the model says nothing are named") {
   CHECK(inputs_without_range(graph) == std::vector<std::string>{"shape", "count"});
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

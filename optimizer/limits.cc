@@ -4,7 +4,7 @@
 
 #include <cstdio>
 
-namespace rewright {
+namespace rewright::optimizer {
 
 namespace {
 
@@ -53,4 +53,4 @@ std::string_view name(StopReason reason) {
   return "done";
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

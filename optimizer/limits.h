@@ -6,7 +6,7 @@
 #include <stop_token>
 #include <string_view>
 
-namespace rewright {
+namespace rewright::optimizer {
 
 // Why a search ended. kDone: nothing was left that its strategy would have tried; kSaturated: no rule adds anything.
 enum class StopReason { kDone, kSaturated, kNodes, kTime, kMemory, kCancelled };
@@ -31,4 +31,4 @@ class Limits {
   std::size_t asked_ = 0;
 };
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

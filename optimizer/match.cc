@@ -8,7 +8,7 @@
 #include "base/hash_mix.h"
 #include "optimizer/rule_binding.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 namespace {
 
@@ -415,4 +415,4 @@ std::optional<Graph> apply(const Graph& graph, const Rule& rule, const Match& ma
   return result;
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

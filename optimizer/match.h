@@ -13,7 +13,7 @@
 #include "rules/bindings.h"
 #include "rules/rule.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 // Where a rule's source stands in a graph. `rule` and `where` name the match for a given graph: a certificate keeps them.
 struct Match {
@@ -91,4 +91,4 @@ class Matcher {
 // cycle.
 std::optional<Graph> apply(const Graph& graph, const Rule& rule, const Match& match);
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

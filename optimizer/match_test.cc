@@ -4,7 +4,7 @@
 
 #include "optimizer/testing.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 using testing::add;
 using testing::floats;
@@ -146,4 +146,4 @@ rule only_even: "for the test"
   CHECK(find(known, index).size() == 1);
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

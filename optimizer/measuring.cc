@@ -5,7 +5,7 @@
 
 #include "optimizer/inputs.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 namespace {
 
@@ -239,4 +239,4 @@ Measuring::Result Measuring::compare(const Graph& candidate, double reserve) {
   return result;
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

@@ -11,7 +11,7 @@
 #include "optimizer/gain.h"
 #include "optimizer/optimize.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 class Measuring {
  public:
@@ -64,4 +64,4 @@ class Measuring {
   std::string reason_;
 };
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

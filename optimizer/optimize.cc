@@ -14,7 +14,7 @@
 #include "optimizer/sizes.h"
 #include "optimizer/written_check.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 namespace {
 
@@ -524,4 +524,4 @@ OptimizeResult optimize(const Graph& graph, const std::vector<Rule>& rules, Devi
   return Optimizer(graph, rules, device, evaluator, database, options).run();
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

@@ -21,7 +21,7 @@
 #include "optimizer/inputs.h"
 #include "optimizer/search.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 struct OptimizeProgress {
   std::string stage;             // "folding", "searching", "measuring", "checking"
@@ -115,4 +115,4 @@ struct OptimizeResult {
 OptimizeResult optimize(const Graph& graph, const std::vector<Rule>& rules, Device& device, Evaluator& evaluator,
                         CostDatabase* database, const OptimizeOptions& options);
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

@@ -13,7 +13,7 @@
 #include "optimizer/device_profile.h"
 #include "optimizer/testing.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 using testing::add;
 using testing::floats;
@@ -360,4 +360,4 @@ TEST_CASE("certificates that do not fit are refused") {
   CHECK_THROWS_WITH(parse_certificate("nonsense", "c.json"), Catch::Contains("not a certificate"));
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

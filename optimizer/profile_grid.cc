@@ -7,7 +7,7 @@
 #include "optimizer/cost.h"
 #include "optimizer/device_profile.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 namespace {
 
@@ -145,4 +145,4 @@ std::vector<Graph> profile_grid() {
   return grid.take();
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

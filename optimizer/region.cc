@@ -7,7 +7,7 @@
 
 #include "base/hash_mix.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 namespace {
 
@@ -225,4 +225,4 @@ std::vector<std::vector<std::uint32_t>> split(const Graph& graph, const std::vec
   return regions;
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

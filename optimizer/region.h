@@ -7,7 +7,7 @@
 
 #include "graph/graph.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 // A part of a graph taken out. Its inputs are the values that come from outside; constants, and what is computed from them,
 // are inside; its outputs are the values that are used outside. Numbers of nodes and values depend on the graph and the
@@ -53,4 +53,4 @@ std::uint64_t skeleton_hash(const Graph& graph, const std::vector<bool>& constan
 std::vector<std::vector<std::uint32_t>> split(const Graph& graph, const std::vector<bool>& constant, std::size_t most,
                                               int shift);
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

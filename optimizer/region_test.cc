@@ -4,7 +4,7 @@
 
 #include "optimizer/testing.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 using testing::add;
 using testing::floats;
@@ -57,4 +57,4 @@ TEST_CASE("a skeleton does not tell how constants are computed, or in which orde
   CHECK(make(false, false) == make(false, true));
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

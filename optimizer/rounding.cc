@@ -10,7 +10,7 @@
 #include "expressions/function.h"
 #include "optimizer/device.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 namespace {
 
@@ -216,4 +216,4 @@ std::vector<Tensor> evaluate_with_decisions(const Graph& constants, const std::v
   return result;
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

@@ -7,7 +7,7 @@
 
 #include "graph/graph.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 // For each value of the graph: is it a real whose last bit may decide an integer, a truth value or a position, in the operator
 // that reads it or in one further on? Read off the denotations. Operators without one decide by all that they read. A bit is
@@ -26,4 +26,4 @@ std::vector<Tensor> evaluate_with_decisions(const Graph& constants, const std::v
 // Is an integer or a truth value computed from reals anywhere in the graph?
 bool decides_by_reals(const Graph& graph);
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

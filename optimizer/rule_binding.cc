@@ -4,7 +4,7 @@
 
 #include "expressions/exact_number.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 std::shared_ptr<const Bindings> bind_rule(const Rule& rule, std::span<const TensorType* const> inputs,
                                           std::span<const Attributes* const> attributes) {
@@ -41,4 +41,4 @@ Attributes fill_attributes(const Operator& fill, const Tensor& tensor) {
   return attributes;
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

@@ -7,7 +7,7 @@
 #include "rules/bindings.h"
 #include "rules/rule.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 // The bindings where the rule's inputs have these types and its source's nodes these attributes; null if the rule does not fit.
 // Rules are proved for tensors that have elements (docs/soundness.md): where one is known to have none, no rule fits.
@@ -22,4 +22,4 @@ bool is_empty(const TensorType& type);
 bool all_equal(const Tensor& tensor);
 Attributes fill_attributes(const Operator& fill, const Tensor& tensor);
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

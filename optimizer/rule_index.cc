@@ -4,7 +4,7 @@
 #include "optimizer/match.h"
 #include "rules/io.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 namespace {
 
@@ -64,4 +64,4 @@ MatchedGraph::MatchedGraph(const Graph& g, bool for_training)
   for_each_use([&](ValueId id, std::int32_t user) { user_list[next[id]++] = user; });
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

@@ -2,7 +2,7 @@
 
 #include <unordered_map>
 
-namespace rewright {
+namespace rewright::optimizer {
 
 namespace {
 
@@ -121,4 +121,4 @@ Graph make_sample(std::span<const NodeOfSample> nodes) {
   return graph;
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

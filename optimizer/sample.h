@@ -9,7 +9,7 @@
 
 #include "optimizer/match.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 // What an operand is to a sample.
 struct OperandSample {
@@ -42,4 +42,4 @@ std::string describe(std::span<const NodeOfSample> nodes);
 // The outputs of the last node are the graph's.
 Graph make_sample(std::span<const NodeOfSample> nodes);
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

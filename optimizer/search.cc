@@ -12,7 +12,7 @@
 #include "optimizer/backtrack.h"
 #include "optimizer/region.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 namespace {
 
@@ -387,4 +387,4 @@ SearchResult search(const Graph& graph, const RuleIndex& rules, CostModel& costs
   return Search(graph, rules, costs, options).run();
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

@@ -16,7 +16,7 @@
 #include "optimizer/match.h"
 #include "optimizer/saturation/improve.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 struct SearchProgress {
   double fraction = 0;               // of the present pass over the graph
@@ -89,4 +89,4 @@ inline constexpr std::size_t kMilestones = 3;
 // The same graph, rules, options and cost table give the same result, unless the time or the memory ends first.
 SearchResult search(const Graph& graph, const RuleIndex& rules, CostModel& costs, const SearchOptions& options);
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

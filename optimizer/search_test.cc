@@ -6,7 +6,7 @@
 #include "optimizer/optimize.h"
 #include "optimizer/testing.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 using testing::add;
 using testing::floats;
@@ -132,4 +132,4 @@ TEST_CASE("searches on random graphs keep inputs, outputs and results") {
   }
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

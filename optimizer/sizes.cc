@@ -10,7 +10,7 @@
 
 #include "graph/execute.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 namespace {
 
@@ -284,7 +284,7 @@ class Repair {
 };
 
 bool is_well_typed(const Graph& graph, const NamedSizes& sizes) {
-  const Substitution substitution = rewright::substitution(sizes);
+  const Substitution substitution = rewright::graph::substitution(sizes);
   Graph sized;
   std::unordered_map<ValueId, ValueId> local;
   const auto take = [&](ValueId id) {
@@ -316,7 +316,7 @@ bool is_well_typed(const Graph& graph, const NamedSizes& sizes) {
 
 // Of the largest tensor.
 double most_elements(const Graph& graph, const NamedSizes& sizes) {
-  const Substitution substitution = rewright::substitution(sizes);
+  const Substitution substitution = rewright::graph::substitution(sizes);
   double most = 0;
   for (ValueId id = 0; id < graph.value_count(); ++id) {
     double count = 1;
@@ -402,4 +402,4 @@ Graph with_named_sizes(const Graph& graph, NamedSizes sizes) {
   return with_sizes(graph, substitution(sizes));
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

@@ -9,7 +9,7 @@
 #include "graph/graph.h"
 #include "optimizer/device.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 using NamedSizes = std::map<std::string, std::int64_t>;
 
@@ -34,4 +34,4 @@ Substitution sizes_or_one(NamedSizes sizes);
 // The graph with these sizes, and 1 for the other named sizes of its inputs. What only an execution tells stays open.
 Graph with_named_sizes(const Graph& graph, NamedSizes sizes);
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

@@ -5,7 +5,7 @@
 #include "operators/testing.h"
 #include "optimizer/testing.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 namespace {
 
@@ -98,4 +98,4 @@ TEST_CASE("a device that cannot run one choice is given the next") {
   CHECK(found.at("W") == 7);
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

@@ -5,7 +5,7 @@
 #include "optimizer/saturation/testing.h"
 #include "optimizer/search.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 using testing::add;
 using testing::floats;
@@ -141,4 +141,4 @@ TEST_CASE("in a large graph what gains at once does not stand in the way") {
   CHECK(found <= cost(Strategy::kSaturate, 1.05, 24) * (1 + 1e-9));
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

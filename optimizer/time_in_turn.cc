@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 std::vector<std::vector<double>> time_in_turn(std::span<const std::function<void()>> works,
                                               const std::function<double()>& clock, const TimingOptions& options) {
@@ -31,4 +31,4 @@ std::vector<std::vector<double>> time_in_turn(std::span<const std::function<void
   return seconds;
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

@@ -4,7 +4,7 @@
 #include "operators/readings/operation_count.h"
 #include "optimizer/cost_parts.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 namespace {
 
@@ -139,4 +139,4 @@ OperatorTraits operator_traits(const Operator& op, const Attributes& attributes,
   return traits;
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace rewright {
+namespace rewright::optimizer {
 
 namespace {
 
@@ -125,4 +125,4 @@ Fault WrittenCheck::find_difference(const Graph& found, const std::vector<Certif
   return fault;
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

@@ -10,7 +10,7 @@
 #include "optimizer/fault.h"
 #include "optimizer/optimize.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 class WrittenCheck {
  public:
@@ -51,4 +51,4 @@ class WrittenCheck {
   std::vector<std::string> kernels_;  // that were wrong: a line each
 };
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "pictures/picture_decoding.h"
 
-namespace rewright {
+namespace rewright::pictures {
 
 namespace {
 
@@ -158,4 +158,4 @@ Picture decode_jpeg_2000(Bytes bytes, const std::string& name) {
   return to_rgb(*image, name);
 }
 
-}  // namespace rewright
+}  // namespace rewright::pictures

@@ -7,7 +7,7 @@
 
 #include "pictures/pictures.h"
 
-namespace rewright {
+namespace rewright::pictures {
 
 inline constexpr std::int64_t kMostPixels = std::int64_t{1} << 27;
 inline constexpr std::int64_t kRgb = 3;
@@ -25,4 +25,4 @@ Picture decode_webp(Bytes bytes, const std::string& name);       // that does no
 Picture decode_tiff(Bytes bytes, const std::string& name);       // its first page
 Picture decode_jpeg_2000(Bytes bytes, const std::string& name);  // files and bare codestreams
 
-}  // namespace rewright
+}  // namespace rewright::pictures

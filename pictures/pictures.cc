@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "pictures/picture_decoding.h"
 
-namespace rewright {
+namespace rewright::pictures {
 
 namespace {
 
@@ -205,4 +205,4 @@ Picture grey(const Picture& rgb) {
   return result;
 }
 
-}  // namespace rewright
+}  // namespace rewright::pictures

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace rewright {
+namespace rewright::pictures {
 
 // Interleaved channels, row by row from the top.
 struct Picture {
@@ -27,4 +27,4 @@ Picture decode_picture(std::span<const std::byte> bytes, const std::string& name
 // One channel: luma by ITU-R BT.601, (19595 R + 38470 G + 7471 B + 2^15) / 2^16.
 Picture grey(const Picture& rgb);
 
-}  // namespace rewright
+}  // namespace rewright::pictures

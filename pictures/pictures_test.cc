@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 
-namespace rewright {
+namespace rewright::pictures {
 namespace {
 
 Picture random_picture(std::int64_t height, std::int64_t width, std::int64_t channels, std::mt19937& random) {
@@ -260,4 +260,4 @@ TEST_CASE("damaged pictures are refused in one line, and take no more memory tha
 }
 
 }  // namespace
-}  // namespace rewright
+}  // namespace rewright::pictures

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "pictures/picture_decoding.h"
 
-namespace rewright {
+namespace rewright::pictures {
 
 namespace {
 
@@ -132,4 +132,4 @@ Picture decode_tiff(Bytes bytes, const std::string& name) {
   return picture;
 }
 
-}  // namespace rewright
+}  // namespace rewright::pictures

@@ -4,7 +4,7 @@
 
 #include "pictures/picture_decoding.h"
 
-namespace rewright {
+namespace rewright::pictures {
 
 Picture decode_webp(Bytes bytes, const std::string& name) {
   const auto* const data = reinterpret_cast<const std::uint8_t*>(bytes.data());
@@ -28,4 +28,4 @@ Picture decode_webp(Bytes bytes, const std::string& name) {
   return picture;
 }
 
-}  // namespace rewright
+}  // namespace rewright::pictures

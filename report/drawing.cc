@@ -9,7 +9,7 @@
 #include "optimizer/region.h"
 #include "report/layout.h"
 
-namespace rewright {
+namespace rewright::report {
 
 namespace {
 
@@ -214,4 +214,4 @@ json draw_graph(const MatchedGraph& graph, std::span<const NodeWork> work, const
   return {{"regions", regions}, {"left_out", graph.graph->nodes().size() - drawn}};
 }
 
-}  // namespace rewright
+}  // namespace rewright::report

@@ -8,7 +8,7 @@
 
 #include "optimizer/cost.h"
 
-namespace rewright {
+namespace rewright::report {
 
 // What two graphs have in common: nodes that stand in both as the model had them.
 class Kept {
@@ -38,4 +38,4 @@ std::string coordinate(double value);
 // points.
 nlohmann::json draw_graph(const MatchedGraph& graph, std::span<const NodeWork> work, const Kept& kept);
 
-}  // namespace rewright
+}  // namespace rewright::report

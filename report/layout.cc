@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-namespace rewright {
+namespace rewright::report {
 
 namespace {
 
@@ -85,4 +85,4 @@ Layout layered_layout(std::span<const Box> boxes, std::span<const Arrow> arrows)
   return layout;
 }
 
-}  // namespace rewright
+}  // namespace rewright::report

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-namespace rewright {
+namespace rewright::report {
 
 // In points, y downwards.
 struct Point {
@@ -31,4 +31,4 @@ struct Layout {
 // Throws Error(kMissing) if Graphviz cannot do it, as where its plug-ins are not installed.
 Layout layered_layout(std::span<const Box> boxes, std::span<const Arrow> arrows);
 
-}  // namespace rewright
+}  // namespace rewright::report

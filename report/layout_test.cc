@@ -4,7 +4,7 @@
 #include <cmath>
 #include <random>
 
-namespace rewright {
+namespace rewright::report {
 
 TEST_CASE("boxes stand apart, below what points at them, and arrows end at their boxes") {
   std::mt19937_64 random(1);
@@ -49,4 +49,4 @@ TEST_CASE("first and last rows") {
 
 TEST_CASE("no boxes at all") { CHECK(layered_layout({}, {}).boxes.empty()); }
 
-}  // namespace rewright
+}  // namespace rewright::report

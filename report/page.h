@@ -3,11 +3,11 @@
 
 #include <string_view>
 
-namespace rewright::page {
+namespace rewright::report::page {
 
 std::string_view report_html();
 std::string_view report_css();
 std::string_view report_js();
 std::string_view d3_js();  // https://d3js.org, BSD 3-clause
 
-}  // namespace rewright::page
+}  // namespace rewright::report::page

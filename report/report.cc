@@ -9,7 +9,7 @@
 #include "report/page.h"
 #include "rules/io.h"
 
-namespace rewright {
+namespace rewright::report {
 
 namespace {
 
@@ -139,4 +139,4 @@ std::string d3_version() {
   return std::string(rest.substr(0, rest.find(' ')));
 }
 
-}  // namespace rewright
+}  // namespace rewright::report

@@ -8,7 +8,7 @@
 
 #include "optimizer/optimize.h"
 
-namespace rewright {
+namespace rewright::report {
 
 struct ReportSource {
   const Graph& before;  // as it was imported
@@ -27,4 +27,4 @@ std::string report_page(const ReportSource& source, Device& device, CostDatabase
 // Of the library that the page carries: "5.16.0".
 std::string d3_version();
 
-}  // namespace rewright
+}  // namespace rewright::report

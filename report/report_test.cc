@@ -7,7 +7,7 @@
 #include "optimizer/testing.h"
 #include "report/testing/graphviz_leaks.h"
 
-namespace rewright {
+namespace rewright::report {
 
 using nlohmann::json;
 using testing::add;
@@ -120,4 +120,4 @@ TEST_CASE("what did not change is kept, and is the same in both") {
   for (const json& step : page.data.at("steps")) CHECK(step.at("rewrites").empty());
 }
 
-}  // namespace rewright
+}  // namespace rewright::report

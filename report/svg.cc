@@ -8,7 +8,7 @@
 #include "optimizer/match.h"
 #include "report/drawing.h"
 
-namespace rewright {
+namespace rewright::report {
 
 namespace {
 
@@ -91,4 +91,4 @@ std::string graph_svg(const Graph& graph, const Graph* before) {
          "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n" + body + "</svg>\n";
 }
 
-}  // namespace rewright
+}  // namespace rewright::report

@@ -5,11 +5,11 @@
 
 #include "graph/graph.h"
 
-namespace rewright {
+namespace rewright::report {
 
 // The drawing of report/drawing.h as a document of SVG, regions one below the other: boxes with the operator and the shape of
 // what it computes, attributes where one points at it. Nodes that `before` has not (may be null) are marked. Throws
 // Error(kMissing) if graphs cannot be laid out.
 std::string graph_svg(const Graph& graph, const Graph* before = nullptr);
 
-}  // namespace rewright
+}  // namespace rewright::report

@@ -4,7 +4,7 @@
 
 #include "optimizer/testing.h"
 
-namespace rewright {
+namespace rewright::report {
 
 namespace {
 
@@ -40,4 +40,4 @@ TEST_CASE("a graph without nodes is a picture, too") {
   CHECK(graph_svg(graph).starts_with("<svg "));
 }
 
-}  // namespace rewright
+}  // namespace rewright::report

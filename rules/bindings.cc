@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "rules/rule_functions.h"
 
-namespace rewright {
+namespace rewright::rules {
 
 namespace {
 
@@ -343,4 +343,4 @@ Index Bindings::evaluate(const Index& expression) const {
   throw Error(ErrorCode::kBadInput, "\"" + expression.to_string() + "\" has no value here", "rule " + rule_->name);
 }
 
-}  // namespace rewright
+}  // namespace rewright::rules

@@ -9,7 +9,7 @@
 
 #include "rules/rule.h"
 
-namespace rewright {
+namespace rewright::rules {
 
 // Unification of patterns with values. All functions that return a bool say whether the pattern and the value can still be
 // equal; after false the bindings are of no use any more. Copyable: a matcher that branches keeps a copy.
@@ -63,4 +63,4 @@ class Bindings {
   std::vector<KeptCall> kept_calls_;
 };
 
-}  // namespace rewright
+}  // namespace rewright::rules

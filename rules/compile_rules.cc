@@ -44,17 +44,17 @@ std::map<std::string, Proof> read_proofs(const std::string& name) {
 }
 
 // A line a rule: its name and its origin.
-std::map<std::string, rewright::RuleOrigin> read_origins(const std::string& name) {
+std::map<std::string, rewright::rules::RuleOrigin> read_origins(const std::string& name) {
   std::ifstream file(name);
   if (!file) throw Error(ErrorCode::kMissing, "cannot be read", name, "run tools/make_rules --origins");
-  std::map<std::string, rewright::RuleOrigin> origins;
+  std::map<std::string, rewright::rules::RuleOrigin> origins;
   std::string line;
   for (int number = 1; std::getline(file, line); ++number) {
     if (line.empty() || line[0] == '#') continue;
     std::istringstream words(line);
     std::string rule, word;
     words >> rule >> word;
-    const auto origin = rewright::parse_origin(word);
+    const auto origin = rewright::rules::parse_origin(word);
     if (!origin) throw Error(ErrorCode::kBadInput, "this is no origin", name + ":" + std::to_string(number));
     origins[rule] = *origin;
   }
@@ -65,7 +65,7 @@ std::string as_source(const std::string& bytes) {
   std::string text =
       "// Generated from rules/database: do not edit.\n"
       "#include <string_view>\n\n"
-      "namespace rewright::internal {\n\n"
+      "namespace rewright::rules::internal {\n\n"
       "static constexpr unsigned char kBytes[] = {";
   char number[8];
   for (std::size_t i = 0; i < bytes.size(); ++i) {
@@ -75,19 +75,23 @@ std::string as_source(const std::string& bytes) {
   return text +
          "\n};\n\n"
          "std::string_view database_bytes() { return {reinterpret_cast<const char*>(kBytes), sizeof kBytes}; }\n\n"
-         "}  // namespace rewright::internal\n";
+         "}  // namespace rewright::rules::internal\n";
 }
 
 void compile(const std::vector<std::string>& arguments, bool unproved) {
   std::map<std::string, Proof> proofs = read_proofs(arguments[1]);
-  const std::map<std::string, rewright::RuleOrigin> origins = read_origins(arguments[2]);
-  std::vector<rewright::Rule> rules;
+  const std::map<std::string, rewright::rules::RuleOrigin> origins = read_origins(arguments[2]);
+  std::vector<rewright::rules::Rule> rules;
   for (std::size_t i = 3; i < arguments.size(); ++i)
-    for (rewright::Rule& rule : rewright::read_rules(std::filesystem::path(arguments[i]))) {
+    for (rewright::rules::Rule& rule : rewright::rules::read_rules(std::filesystem::path(arguments[i]))) {
       const auto proof = proofs.find(rule.name);
       if (proof != proofs.end() && proof->second.rule == hash(rule))
-        rule.proof = {rewright::RuleStatus::kProved, "normal forms, Z3", rule.name + ".certificate", {},
-                      proof->second.digest,          proof->second.ranks};
+        rule.proof = {rewright::rules::RuleStatus::kProved,
+                      "normal forms, Z3",
+                      rule.name + ".certificate",
+                      {},
+                      proof->second.digest,
+                      proof->second.ranks};
       else if (!unproved)
         throw Error(ErrorCode::kBadInput,
                     proof == proofs.end() ? "the rule has no proof" : "the rule was changed since it was proved",
@@ -99,9 +103,9 @@ void compile(const std::vector<std::string>& arguments, bool unproved) {
   if (!proofs.empty() && !unproved)
     throw Error(ErrorCode::kBadInput, "there is a proof of rule " + proofs.begin()->first + ", which is in no file",
                 arguments[1], kHint);
-  const rewright::RuleSet set(std::move(rules));
+  const rewright::rules::RuleSet set(std::move(rules));
   std::ofstream file(arguments[0], std::ios::binary);
-  file << as_source(rewright::write_rules(set.rules(), rewright::RuleFormat::kBinary));
+  file << as_source(rewright::rules::write_rules(set.rules(), rewright::rules::RuleFormat::kBinary));
   file.flush();
   if (!file) throw Error(ErrorCode::kMissing, "cannot be written", arguments[0]);
 }

@@ -6,6 +6,7 @@
 #include "rules/tester.h"
 
 using namespace rewright;
+using namespace rewright::rules;
 
 TEST_CASE("the database has rules of every kind", "[database]") {
   const RuleSet& rules = shipped_rules();

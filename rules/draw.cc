@@ -2,7 +2,7 @@
 
 #include "rules/io.h"
 
-namespace rewright {
+namespace rewright::rules {
 
 namespace {
 
@@ -81,4 +81,4 @@ std::string to_dot(const Rule& rule) {
   return text + edges + "  \"conditions\" [shape=note, label=" + in_quotes(note(rule)) + "];\n}\n";
 }
 
-}  // namespace rewright
+}  // namespace rewright::rules

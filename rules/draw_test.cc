@@ -6,6 +6,7 @@
 #include "rules/io.h"
 
 using namespace rewright;
+using namespace rewright::rules;
 
 TEST_CASE("a rule is drawn as two clusters that share its inputs", "[draw]") {
   const Rule rule = parse_algebra(

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 
-namespace rewright {
+namespace rewright::rules {
 
 Graph instantiate(const Rule& rule, const Pattern& side, const std::vector<TensorType>& input_types, const Bindings& bindings) {
   Graph graph;
@@ -88,4 +88,4 @@ std::optional<RuleInstance> make_instance(const Rule& rule, std::vector<TensorTy
   return RuleInstance{std::move(types), std::move(matched), std::move(source)};
 }
 
-}  // namespace rewright
+}  // namespace rewright::rules

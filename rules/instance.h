@@ -13,7 +13,7 @@
 #include "rules/bindings.h"
 #include "rules/rule.h"
 
-namespace rewright {
+namespace rewright::rules {
 
 // One side as a graph whose inputs are the rule's, in order and with their names. Types and values of variables may be known
 // or symbolic. Throws Error(kBadInput) if the side is ill-typed.
@@ -95,4 +95,4 @@ class InstanceSampler {
 std::optional<RuleInstance> make_instance(const Rule& rule, std::vector<TensorType> input_types,
                                           const std::map<std::string, AttributeValue>& variables);
 
-}  // namespace rewright
+}  // namespace rewright::rules

@@ -8,7 +8,7 @@
 
 #include "rules/rule.h"
 
-namespace rewright {
+namespace rewright::rules {
 
 enum class RuleFormat { kAlgebra, kText, kBinary };  // docs/rules.md; protobuf's text format; protobuf's binary format
 
@@ -41,4 +41,4 @@ std::string to_algebra(const Predicate& predicate);
 // Of the rule's algebra, the same on every machine: which rule was proved, or applied.
 std::uint64_t hash(const Rule& rule);
 
-}  // namespace rewright
+}  // namespace rewright::rules

@@ -8,6 +8,7 @@
 #include "rules/tester.h"
 
 using namespace rewright;
+using namespace rewright::rules;
 
 namespace {
 

@@ -8,7 +8,7 @@
 
 #include "rules/io.h"
 
-namespace rewright {
+namespace rewright::rules {
 
 namespace {
 
@@ -227,4 +227,4 @@ class Isomorphism {
 
 bool same_rule(const Rule& a, const Rule& b) { return Isomorphism(a, b).run(); }
 
-}  // namespace rewright
+}  // namespace rewright::rules

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "rules/isomorphism.h"
 
-namespace rewright {
+namespace rewright::rules {
 
 namespace {
 
@@ -102,4 +102,4 @@ MergedRules merge(std::span<const NamedRules> sets) {
   return result;
 }
 
-}  // namespace rewright
+}  // namespace rewright::rules

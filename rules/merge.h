@@ -8,7 +8,7 @@
 
 #include "rules/rule.h"
 
-namespace rewright {
+namespace rewright::rules {
 
 // How two sets of rules differ. Rules are compared by name, up to what same_rule() leaves open.
 struct RuleDifference {
@@ -35,4 +35,4 @@ struct MergedRules {
 // that names both files if different rules have one name.
 MergedRules merge(std::span<const NamedRules> sets);
 
-}  // namespace rewright
+}  // namespace rewright::rules

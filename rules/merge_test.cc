@@ -9,6 +9,7 @@
 #include "rules/isomorphism.h"
 
 using namespace rewright;
+using namespace rewright::rules;
 
 namespace {
 

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 
-namespace rewright {
+namespace rewright::rules {
 
 namespace {
 
@@ -74,4 +74,4 @@ void parse_text(std::string_view bytes, const std::string& name, const Format& f
               errors.where > 0 ? name + ":" + std::to_string(errors.where) : name);
 }
 
-}  // namespace rewright
+}  // namespace rewright::rules

@@ -7,7 +7,7 @@
 
 #include <google/protobuf/message.h>
 
-namespace rewright {
+namespace rewright::rules {
 
 // What a format is called in messages ("rules", "a device profile"), and the version that this program reads.
 struct Format {
@@ -23,4 +23,4 @@ void parse_text(std::string_view bytes, const std::string& name, const Format& f
 // A binary file begins with the version's tag, which no text begins with.
 inline bool is_binary(std::string_view bytes) { return bytes.starts_with('\x08'); }
 
-}  // namespace rewright
+}  // namespace rewright::rules

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "rules/io.h"
 
-namespace rewright {
+namespace rewright::rules {
 
 std::string_view name(MathClass math) {
   switch (math) {
@@ -306,4 +306,4 @@ std::uint64_t RuleSet::hash() const {
   return h;
 }
 
-}  // namespace rewright
+}  // namespace rewright::rules

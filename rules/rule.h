@@ -18,7 +18,7 @@
 #include "expressions/index.h"
 #include "operators/operator.h"
 
-namespace rewright {
+namespace rewright::rules {
 
 // An attribute's value in terms of the rule's variables.
 struct Expression {
@@ -213,4 +213,4 @@ std::string_view name(RuleStatus status);  // "unknown", "proved", ...
 std::string_view name(RuleOrigin origin);  // "handwritten", ..., "generalizes"
 std::optional<RuleOrigin> parse_origin(std::string_view name);
 
-}  // namespace rewright
+}  // namespace rewright::rules

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-namespace rewright {
+namespace rewright::rules {
 
 namespace {
 
@@ -188,4 +188,4 @@ std::optional<Indices> inverse(const Indices& p) {
   return result;
 }
 
-}  // namespace rewright
+}  // namespace rewright::rules

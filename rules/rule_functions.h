@@ -6,7 +6,7 @@
 
 #include "rules/rule.h"
 
-namespace rewright {
+namespace rewright::rules {
 
 // What a function is applied to, each kind of argument in its order.
 struct RuleArguments {
@@ -22,4 +22,4 @@ std::optional<AttributeValue> value_of(const RuleFunction& function, const RuleA
 // The permutation that undoes p; nothing if p is none.
 std::optional<Indices> inverse(const Indices& p);
 
-}  // namespace rewright
+}  // namespace rewright::rules

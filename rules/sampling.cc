@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "rules/instance.h"
 
-namespace rewright {
+namespace rewright::rules {
 
 namespace {
 
@@ -435,4 +435,4 @@ std::optional<RuleInstance> InstanceSampler::sample(int attempts) {
   return std::nullopt;
 }
 
-}  // namespace rewright
+}  // namespace rewright::rules

@@ -4,7 +4,7 @@
 #include "rules/io.h"
 #include "rules/rule.h"
 
-namespace rewright {
+namespace rewright::rules {
 
 namespace internal {
 std::string_view database_bytes();  // generated at build time
@@ -15,4 +15,4 @@ const RuleSet& shipped_rules() {
   return rules;
 }
 
-}  // namespace rewright
+}  // namespace rewright::rules

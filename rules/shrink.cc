@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "rules/tester.h"
 
-namespace rewright {
+namespace rewright::rules {
 
 namespace {
 
@@ -283,4 +283,4 @@ std::string to_string(const Rule& rule, const Counterexample& example) {
   return text + ": " + example.difference.what;
 }
 
-}  // namespace rewright
+}  // namespace rewright::rules

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "operators/readings/interpreter.h"
 
-namespace rewright {
+namespace rewright::rules {
 
 namespace {
 
@@ -192,4 +192,4 @@ RuleTest test_rule_widely(const Rule& rule, int instances, std::uint64_t seed) {
   return test_on(rule, sampler, instances, kAttempts, kMisses, seed ^ kOther);
 }
 
-}  // namespace rewright
+}  // namespace rewright::rules

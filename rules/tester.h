@@ -11,7 +11,7 @@
 #include "rules/instance.h"
 #include "rules/rule.h"
 
-namespace rewright {
+namespace rewright::rules {
 
 // How the two sides differ on an instance.
 struct SideDifference {
@@ -67,4 +67,4 @@ RuleTest test_rule(const Rule& rule, int instances, std::uint64_t seed);
 // found for a while.
 RuleTest test_rule_widely(const Rule& rule, int instances, std::uint64_t seed);
 
-}  // namespace rewright
+}  // namespace rewright::rules

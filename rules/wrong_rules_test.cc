@@ -6,6 +6,7 @@
 #include "rules/tester.h"
 
 using namespace rewright;
+using namespace rewright::rules;
 
 TEST_CASE("every wrong rule is refuted by sampling", "[sampling]") {
   const auto rules = read_rules(std::filesystem::path("rules/testing/wrong.rules"));

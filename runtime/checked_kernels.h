@@ -5,7 +5,7 @@
 
 #include "runtime/session.h"
 
-namespace rewright {
+namespace rewright::runtime {
 
 // What was compared, summed over the plans so far.
 struct CheckedKernels {
@@ -29,4 +29,4 @@ inline CheckedKernels checked_kernels(const Session& session) {
 struct CheckedRun;
 CheckedRun checked_run(Session& session, std::span<const Tensor> inputs);
 
-}  // namespace rewright
+}  // namespace rewright::runtime

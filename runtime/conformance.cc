@@ -10,7 +10,7 @@
 #include "graph/file.h"
 #include "graph/onnx/onnx.h"
 
-namespace rewright {
+namespace rewright::runtime {
 
 namespace {
 
@@ -225,4 +225,4 @@ ConformanceReport run_conformance(const std::filesystem::path& folder, const Exe
   return report;
 }
 
-}  // namespace rewright
+}  // namespace rewright::runtime

@@ -9,7 +9,7 @@
 
 #include "graph/graph.h"
 
-namespace rewright {
+namespace rewright::runtime {
 
 // Executes a graph on inputs, in the order of Graph::inputs. Error(kUnsupported) says that it cannot.
 using Executor = std::function<std::vector<Datum>(const Graph& graph, std::span<const Datum> inputs)>;
@@ -39,4 +39,4 @@ ConformanceCase run_conformance_case(const std::filesystem::path& folder, const 
 ConformanceReport run_conformance(const std::filesystem::path& folder, const Executor& execute,
                                   const std::function<void(const ConformanceCase&)>& progress = {});
 
-}  // namespace rewright
+}  // namespace rewright::runtime

@@ -6,7 +6,7 @@
 #include "graph/onnx/onnx.h"
 #include "graph/temporary_folder.h"
 
-namespace rewright {
+namespace rewright::runtime {
 
 TEST_CASE("cases pass, fail or are unsupported, each with its reason") {
   const TemporaryFolder folder;
@@ -58,4 +58,4 @@ TEST_CASE("what is random is left out, even where the numbers drawn are the expe
   CHECK_THAT(report.cases.at(0).reason, Catch::Contains("random"));
 }
 
-}  // namespace rewright
+}  // namespace rewright::runtime

@@ -1,6 +1,6 @@
 #include "runtime/device_tensor.h"
 
-namespace rewright {
+namespace rewright::runtime {
 
 void require_room(const DeviceTensor& room, const TensorType& type, const std::string& output) {
   const TensorType found{room.type, to_indices(room.sizes)};
@@ -9,4 +9,4 @@ void require_room(const DeviceTensor& room, const TensorType& type, const std::s
               "output \"" + output + "\"");
 }
 
-}  // namespace rewright
+}  // namespace rewright::runtime

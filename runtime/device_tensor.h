@@ -11,7 +11,7 @@
 #include "expressions/tensor.h"
 #include "runtime/session.h"
 
-namespace rewright {
+namespace rewright::runtime {
 
 // Elements in row-major order, of as many bytes as a Tensor's.
 //
@@ -61,4 +61,4 @@ class DeviceSession {
   virtual std::vector<PlacedTensor> run_placed(std::span<const PlacedTensor> inputs, std::span<const Destination> outputs) = 0;
 };
 
-}  // namespace rewright
+}  // namespace rewright::runtime

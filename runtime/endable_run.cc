@@ -1,6 +1,6 @@
 #include "runtime/endable_run.h"
 
-namespace rewright {
+namespace rewright::runtime {
 
 namespace {
 
@@ -22,4 +22,4 @@ Checkpoint ends_when(const std::atomic<bool>& ended) {
   };
 }
 
-}  // namespace rewright
+}  // namespace rewright::runtime

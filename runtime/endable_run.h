@@ -5,7 +5,7 @@
 
 #include "graph/graph.h"
 
-namespace rewright {
+namespace rewright::runtime {
 
 // While it lives, what the calling thread executes calls `checkpoint` between the steps of plans, between nodes and in loops;
 // what it throws ends the run, and the session can be run again. The innermost of several counts.
@@ -27,4 +27,4 @@ void run_checkpoint();
 // Throws Error(kCancelled) as soon as `ended` is true. `ended` must outlive it.
 Checkpoint ends_when(const std::atomic<bool>& ended);
 
-}  // namespace rewright
+}  // namespace rewright::runtime

@@ -7,7 +7,7 @@
 
 #include "optimizer/device.h"
 
-namespace rewright {
+namespace rewright::runtime {
 
 namespace {
 
@@ -205,4 +205,4 @@ std::vector<Tensor> run_until_right(const std::function<ObservedRun(std::uint64_
   }
 }
 
-}  // namespace rewright
+}  // namespace rewright::runtime

@@ -15,7 +15,7 @@
 #include "graph/element_sampler.h"
 #include "runtime/checked_kernels.h"
 
-namespace rewright {
+namespace rewright::runtime {
 
 // The replacement for a node's kernel: code generated from its denotation, or the interpreter.
 enum class Instead { kGenerated, kReference };
@@ -100,4 +100,4 @@ struct ObservedRun {
 std::vector<Tensor> run_until_right(const std::function<ObservedRun(std::uint64_t seed)>& run, InsteadOf& instead,
                                     CheckedKernels& checked, std::vector<std::string>& warnings);
 
-}  // namespace rewright
+}  // namespace rewright::runtime

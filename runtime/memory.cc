@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace rewright {
+namespace rewright::runtime {
 
 std::size_t assign_offsets(std::span<Extent> extents, std::size_t alignment) {
   return assign_offsets(extents, alignment, [&](std::size_t a, std::size_t b) {
@@ -45,4 +45,4 @@ std::size_t assign_offsets(std::span<Extent> extents, std::size_t alignment,
   return total;
 }
 
-}  // namespace rewright
+}  // namespace rewright::runtime

@@ -5,7 +5,7 @@
 #include <functional>
 #include <span>
 
-namespace rewright {
+namespace rewright::runtime {
 
 // Memory that is needed from step `first` to step `last`, inclusive; `offset` is the plan's.
 struct Extent {
@@ -22,4 +22,4 @@ std::size_t assign_offsets(std::span<Extent> extents, std::size_t alignment);
 std::size_t assign_offsets(std::span<Extent> extents, std::size_t alignment,
                            const std::function<bool(std::size_t, std::size_t)>& meet);
 
-}  // namespace rewright
+}  // namespace rewright::runtime

@@ -15,7 +15,7 @@
 #include "runtime/checked_kernels.h"
 #include "runtime/parts.h"
 
-namespace rewright {
+namespace rewright::runtime {
 
 namespace {
 
@@ -388,4 +388,4 @@ std::unique_ptr<Session> prepare_session(const Backend& backend, const Graph& gr
   return std::make_unique<MixedSession>(graph, backend, options);
 }
 
-}  // namespace rewright
+}  // namespace rewright::runtime

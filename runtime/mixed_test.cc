@@ -14,7 +14,7 @@
 #include "runtime/mixed.h"
 #include "runtime/parts.h"
 
-namespace rewright {
+namespace rewright::runtime {
 
 namespace {
 
@@ -356,4 +356,4 @@ TEST_CASE("a size that contradicts what is known of it ends the run of a session
   CHECK_THROWS_WITH(run("N"), Catch::Contains("axis 0 must be 3, as axis 0 of \"x\" is 3"));
 }
 
-}  // namespace rewright
+}  // namespace rewright::runtime

@@ -7,7 +7,7 @@
 
 #include "graph/sizes.h"
 
-namespace rewright {
+namespace rewright::runtime {
 
 namespace {
 
@@ -163,4 +163,4 @@ Graph with_types(const Part& part, std::span<const TensorType> inputs, const Sub
   return result;
 }
 
-}  // namespace rewright
+}  // namespace rewright::runtime

@@ -8,7 +8,7 @@
 
 #include "graph/graph.h"
 
-namespace rewright {
+namespace rewright::runtime {
 
 // Does a backend compile it? The others are interpreted.
 bool is_compiled(const Graph& graph, const Node& node);
@@ -37,4 +37,4 @@ Part part_of(const Graph& graph, std::span<const std::size_t> nodes, const std::
 // A part's graph for inputs of these types, with all other types as they follow from them.
 Graph with_types(const Part& part, std::span<const TensorType> inputs, const Substitution& sizes);
 
-}  // namespace rewright
+}  // namespace rewright::runtime

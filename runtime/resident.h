@@ -10,7 +10,7 @@
 #include "runtime/device_tensor.h"
 #include "runtime/session.h"
 
-namespace rewright {
+namespace rewright::runtime {
 
 // What of a session's inputs and outputs stays on the device, by number; nothing: it comes from the host and goes there. An
 // output in the memory of an input takes its place.
@@ -36,4 +36,4 @@ class ResidentBackend {
   virtual void* stream() const = 0;
 };
 
-}  // namespace rewright
+}  // namespace rewright::runtime

@@ -8,7 +8,7 @@
 
 #include "optimizer/device.h"
 
-namespace rewright {
+namespace rewright::runtime {
 
 int usable_threads(int asked) {
   if (asked > 0) return asked;
@@ -56,4 +56,4 @@ std::string profile_table(std::span<const StepProfile> steps, const Roofline& ro
   return table + line;
 }
 
-}  // namespace rewright
+}  // namespace rewright::runtime

@@ -11,7 +11,11 @@
 #include "expressions/tensor.h"
 #include "graph/graph.h"
 
-namespace rewright {
+namespace rewright::optimizer {
+struct Roofline;  // optimizer/device.h
+}
+
+namespace rewright::runtime {
 
 // Instruction sets that kernels are compiled for; a session uses the best one the processor has, up to a limit.
 enum class Isa { kBaseline, kAvx2, kAvx512 };
@@ -71,8 +75,6 @@ struct StepProfile {
   double bytes = 0;  // of one run: inputs, outputs and packed constants of the step, once each
 };
 
-struct Roofline;  // optimizer/device.h
-
 class Session {
  public:
   virtual ~Session() = default;
@@ -104,9 +106,9 @@ class Backend {
 
 // The part of a step's time that its operations at their highest rate, or its bytes at the memory's, would take: the larger of
 // the two. Above 1 where the bytes come from caches. 0 if it was not measured.
-double roofline_share(const StepProfile& step, const Roofline& roofline);
+double roofline_share(const StepProfile& step, const optimizer::Roofline& roofline);
 
 // A table of steps by time: operator, node, time, GFLOP/s, GB/s, and the share of the roofline's time.
-std::string profile_table(std::span<const StepProfile> steps, const Roofline& roofline);
+std::string profile_table(std::span<const StepProfile> steps, const optimizer::Roofline& roofline);
 
-}  // namespace rewright
+}  // namespace rewright::runtime

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-namespace rewright {
+namespace rewright::runtime {
 
 void run_streamed(Session& session, std::size_t inputs, TensorStream& tensors) {
   if (auto* const streaming = dynamic_cast<StreamingSession*>(&session))
@@ -18,4 +18,4 @@ void run_streamed(Session& session, std::size_t inputs, TensorStream& tensors) {
   }
 }
 
-}  // namespace rewright
+}  // namespace rewright::runtime

@@ -6,7 +6,7 @@
 
 #include "runtime/session.h"
 
-namespace rewright {
+namespace rewright::runtime {
 
 // Where the tensors of one run come from and go to.
 class TensorStream {
@@ -32,4 +32,4 @@ class StreamingSession {
 // Others take all inputs first, and hand over all outputs at the end.
 void run_streamed(Session& session, std::size_t inputs, TensorStream& tensors);
 
-}  // namespace rewright
+}  // namespace rewright::runtime

@@ -42,7 +42,7 @@ class OneDefinition(unittest.TestCase):
                 files[type].add(name)
         several = {"::".join(type): sorted(names) for type, names in files.items() if len(names) > 1}
         self.assertEqual(several, {})
-        self.assertIn(("rewright", "Graph"), files)
+        self.assertIn(("rewright::graph", "Graph"), files)
 
     def test_what_is_found(self):
         text = "namespace a {\nnamespace {\nstruct Hidden {\n};\n}  // namespace\nclass B final : public C {\n};\nstruct D;\n}  // namespace a\nenum class E {\n"

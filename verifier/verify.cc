@@ -10,7 +10,7 @@
 #include "verifier/conditions.h"
 #include "verifier/suggestions.h"
 
-namespace rewright {
+namespace rewright::proof {
 
 std::string_view name(Outcome outcome) {
   switch (outcome) {
@@ -171,4 +171,4 @@ class Verifier {
 
 Verdict verify(const Rule& rule, const VerifyOptions& options) { return Verifier(rule, options).run(); }
 
-}  // namespace rewright
+}  // namespace rewright::proof

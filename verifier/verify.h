@@ -9,7 +9,7 @@
 #include "rules/rule.h"
 #include "verifier/proof.h"
 
-namespace rewright {
+namespace rewright::proof {
 
 enum class Outcome {
   kProved,     // true, for all sizes
@@ -50,4 +50,4 @@ struct Verdict {
 // Never throws for what a rule says; Error(kMissing) if a certificate cannot be written.
 Verdict verify(const Rule& rule, const VerifyOptions& options = {});
 
-}  // namespace rewright
+}  // namespace rewright::proof

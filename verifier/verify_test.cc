@@ -9,6 +9,7 @@
 #include "rules/io.h"
 
 using namespace rewright;
+using namespace rewright::proof;
 
 namespace {
 

@@ -38,14 +38,14 @@ rewright_status status_of(ErrorCode code) {
   return REWRIGHT_MISSING;
 }
 
-rewright::ImportOptions with_operators(const rewright_operators* operators) {
-  rewright::ImportOptions options;
-  if (operators) options.foreign = std::make_shared<const rewright::Procedures>(operators->procedures);
+rewright::graph::ImportOptions with_operators(const rewright_operators* operators) {
+  rewright::graph::ImportOptions options;
+  if (operators) options.foreign = std::make_shared<const rewright::operators::Procedures>(operators->procedures);
   return options;
 }
 
-rewright::ExportOptions export_options(const rewright_model& model) {
-  return model.is_rewritten ? rewright::kRewritten : rewright::ExportOptions();
+rewright::graph::ExportOptions export_options(const rewright_model& model) {
+  return model.is_rewritten ? rewright::graph::kRewritten : rewright::graph::ExportOptions();
 }
 
 }  // namespace
@@ -112,11 +112,11 @@ rewright_status value_of(const AllDescribed* all, std::size_t i, rewright_value*
 
 using rewright::c::value_of;
 
-rewright_model::rewright_model(rewright::Graph g, std::string n, bool rewritten)
+rewright_model::rewright_model(rewright::graph::Graph g, std::string n, bool rewritten)
     : graph(std::move(g)), name(std::move(n)), is_rewritten(rewritten) {
-  for (const rewright::ValueId id : graph.inputs())
+  for (const rewright::graph::ValueId id : graph.inputs())
     rewright::c::describe(inputs, graph.value(id).name, graph.value(id).type, graph.value(id).shape_known);
-  for (const rewright::GraphOutput& output : graph.outputs())
+  for (const rewright::graph::GraphOutput& output : graph.outputs())
     rewright::c::describe(outputs, output.name, output.type, output.shape_known);
 }
 
@@ -125,7 +125,7 @@ extern "C" {
 int rewright_abi_version(void) { return REWRIGHT_ABI_VERSION; }
 const char* rewright_version(void) { return REWRIGHT_VERSION; }
 const char* rewright_library_versions(void) {
-  static const std::string kText = rewright::library_versions();
+  static const std::string kText = rewright::api::library_versions();
   return kText.c_str();
 }
 const char* rewright_error_text(void) { return last_failure.text.c_str(); }
@@ -140,7 +140,7 @@ rewright_status rewright_model_read_with(const char* file, const rewright_operat
   return guarded([&] {
     required(model, "model") = nullptr;
     const std::string name = &required(file, "file");
-    *model = new rewright_model(rewright::import_onnx(name, with_operators(operators)), name, false);
+    *model = new rewright_model(rewright::graph::import_onnx(name, with_operators(operators)), name, false);
   });
 }
 
@@ -154,20 +154,20 @@ rewright_status rewright_model_parse_with(const void* bytes, size_t size, const 
     required(model, "model") = nullptr;
     const std::string_view text(&required(static_cast<const char*>(bytes), "bytes"), size);
     const std::string called = name ? name : "model";
-    *model = new rewright_model(rewright::import_onnx_bytes(text, called, with_operators(operators)), called, false);
+    *model = new rewright_model(rewright::graph::import_onnx_bytes(text, called, with_operators(operators)), called, false);
   });
 }
 
 rewright_status rewright_model_write(const rewright_model* model, const char* file) {
   return guarded(
-      [&] { rewright::export_onnx(required(model, "model").graph, &required(file, "file"), export_options(*model)); });
+      [&] { rewright::graph::export_onnx(required(model, "model").graph, &required(file, "file"), export_options(*model)); });
 }
 
 rewright_status rewright_model_serialize(const rewright_model* model, void** bytes, size_t* size) {
   return guarded([&] {
     required(bytes, "bytes") = nullptr;
     required(size, "size") = 0;
-    const std::string text = rewright::export_onnx_bytes(required(model, "model").graph, export_options(*model));
+    const std::string text = rewright::graph::export_onnx_bytes(required(model, "model").graph, export_options(*model));
     *bytes = std::malloc(std::max<std::size_t>(text.size(), 1));
     if (!*bytes) throw std::bad_alloc();
     std::memcpy(*bytes, text.data(), text.size());
@@ -198,8 +198,8 @@ rewright_status rewright_options_create(rewright_options** options) {
 
 rewright_status rewright_options_set(rewright_options* options, const char* name, const char* value) {
   return guarded([&] {
-    rewright::set_option(rewright::optimization_options(), required(options, "options").request, &required(name, "name"),
-                         &required(value, "value"));
+    rewright::api::set_option(rewright::api::optimization_options(), required(options, "options").request,
+                              &required(name, "name"), &required(value, "value"));
   });
 }
 
@@ -214,7 +214,7 @@ rewright_status rewright_options_add_rules(rewright_options* options, const void
   return guarded([&] {
     rewright_options& o = required(options, "options");
     const std::string_view text(&required(static_cast<const char*>(bytes), "bytes"), size);
-    for (rewright::Rule& rule : rewright::with_proofs(rewright::read_rules(text, name ? name : "rules")))
+    for (rewright::rules::Rule& rule : rewright::api::with_proofs(rewright::rules::read_rules(text, name ? name : "rules")))
       o.request.more_rules.push_back(std::move(rule));
   });
 }
@@ -236,14 +236,15 @@ rewright_status rewright_optimize(const rewright_model* model, const rewright_op
     const rewright_options none;
     const rewright_options& asked = options ? *options : none;
     std::stop_source stop;
-    rewright::Optimization done = rewright::run_optimization(
+    rewright::api::Optimization done = rewright::api::run_optimization(
         given.graph, asked.request, given.name, given.name, asked.page, stop.get_token(),
-        [&](const rewright::OptimizeProgress& p) {
+        [&](const rewright::optimizer::OptimizeProgress& p) {
           if (asked.progress && asked.progress(p.stage.c_str(), p.fraction, p.predicted_gain, asked.user) != 0)
             stop.request_stop();
         });
-    *result = new rewright_result{rewright_model(std::move(done.result.graph), given.name, true), done.result.report.speedup,
-                                  std::move(done.facts), rewright::to_json(done.result.certificate), std::move(done.page)};
+    *result =
+        new rewright_result{rewright_model(std::move(done.result.graph), given.name, true), done.result.report.speedup,
+                            std::move(done.facts), rewright::optimizer::to_json(done.result.certificate), std::move(done.page)};
   });
 }
 

@@ -7,15 +7,15 @@
 #include "api/placed_run.h"
 #include "runtime/endable_run.h"
 
-using rewright::Destination;
-using rewright::DeviceTensor;
 using rewright::Error;
 using rewright::ErrorCode;
-using rewright::PlacedTensor;
 using rewright::Tensor;
 using rewright::c::guarded;
 using rewright::c::position;
 using rewright::c::required;
+using rewright::runtime::Destination;
+using rewright::runtime::DeviceTensor;
+using rewright::runtime::PlacedTensor;
 
 struct rewright_binding {
   explicit rewright_binding(rewright_session& bound)
@@ -44,7 +44,7 @@ std::vector<PlacedTensor> inputs_of(const rewright_binding& binding) {
 }
 
 void fill(const Tensor& room, const Tensor& result, const std::string& output) {
-  rewright::require_room({room.type(), room.sizes()}, {result.type(), rewright::to_indices(result.sizes())}, output);
+  rewright::runtime::require_room({room.type(), room.sizes()}, {result.type(), rewright::to_indices(result.sizes())}, output);
   if (result.byte_count() > 0)
     std::memcpy(const_cast<std::byte*>(room.bytes().data()), result.bytes().data(), result.byte_count());
 }
@@ -87,7 +87,7 @@ rewright_status rewright_binding_input(rewright_binding* binding, const char* na
     rewright_binding& b = required(binding, "binding");
     const std::size_t at = position(b.session.inputs, name, "input");
     const std::string where = "input " + b.session.inputs[at];
-    const std::optional<int> gpu = rewright::gpu_of_memory(&required(device, "device"));
+    const std::optional<int> gpu = rewright::api::gpu_of_memory(&required(device, "device"));
     const rewright_tensor& given = required(tensor, "tensor");
     if (gpu)
       b.inputs[at] = rewright::c::given_on_gpu(given, *gpu, where);
@@ -102,10 +102,10 @@ rewright_status rewright_binding_output(rewright_binding* binding, const char* n
     rewright_binding& b = required(binding, "binding");
     const std::size_t at = position(b.session.outputs, name, "output");
     const std::string where = "output " + b.session.outputs[at];
-    const std::optional<int> gpu = rewright::gpu_of_memory(&required(device, "device"));
+    const std::optional<int> gpu = rewright::api::gpu_of_memory(&required(device, "device"));
     const Tensor room = tensor && !gpu ? rewright::c::given_tensor(*tensor, where) : Tensor();
-    Destination destination = rewright::OnHost();
-    if (gpu) destination = rewright::OnDevice{*gpu};
+    Destination destination = rewright::runtime::OnHost();
+    if (gpu) destination = rewright::runtime::OnDevice{*gpu};
     if (gpu && tensor) destination = rewright::c::given_on_gpu(*tensor, *gpu, where);
     b.outputs[at] = std::move(destination);
     b.rooms[at] = room;
@@ -117,9 +117,9 @@ rewright_status rewright_binding_run(rewright_binding* binding, const rewright_e
   return guarded([&] {
     rewright_binding& b = required(binding, "binding");
     if (!ending) return run(b);
-    const rewright::Checkpoint checkpoint = rewright::ends_when(ending->ended);
+    const rewright::graph::Checkpoint checkpoint = rewright::runtime::ends_when(ending->ended);
     checkpoint();
-    const rewright::EndableRun endable(checkpoint);
+    const rewright::runtime::EndableRun endable(checkpoint);
     run(b);
   });
 }

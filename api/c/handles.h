@@ -62,19 +62,19 @@ T& required(T* pointer, const char* what) {
 }  // namespace rewright::c
 
 struct rewright_operators {
-  rewright::Procedures procedures;
+  rewright::operators::Procedures procedures;
 };
 
 struct rewright_model {
-  rewright_model(rewright::Graph graph, std::string name, bool is_rewritten);
-  rewright::Graph graph;
+  rewright_model(rewright::graph::Graph graph, std::string name, bool is_rewritten);
+  rewright::graph::Graph graph;
   std::string name;
   bool is_rewritten;  // by an optimization: written as the command line writes it
   rewright::c::AllDescribed inputs, outputs;
 };
 
 struct rewright_options {
-  rewright::OptimizationRequest request;
+  rewright::api::OptimizationRequest request;
   bool page = false;
   rewright_progress progress = nullptr;
   void* user = nullptr;
@@ -87,7 +87,7 @@ struct rewright_result {
 };
 
 struct rewright_training {
-  rewright::TrainingRequest request;
+  rewright::api::TrainingRequest request;
   rewright_step_told told = nullptr;
   void* user = nullptr;
 };
@@ -99,7 +99,7 @@ struct rewright_trained {
 };
 
 struct rewright_session {
-  std::unique_ptr<rewright::Session> session;
+  std::unique_ptr<rewright::runtime::Session> session;
   std::vector<std::string> inputs, outputs;  // their names
   // Weights that callers may give a value, and the sessions in which they are inputs, made when they are given first.
   std::set<std::string> overridable;

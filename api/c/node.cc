@@ -156,7 +156,7 @@ rewright_status rewright_node_set_output(rewright_node* node, size_t i, int32_t 
       throw Error(ErrorCode::kUsage, "element type " + std::to_string(type) + " cannot be an output here");
     if (rank < 0) throw Error(ErrorCode::kUsage, "the rank of an output cannot be " + std::to_string(rank));
     if (rank > 0) required(sizes, "sizes");
-    (*n.said)[i] = rewright::Procedure::KnownType{element, {sizes, sizes + rank}};
+    (*n.said)[i] = rewright::operators::Procedure::KnownType{element, {sizes, sizes + rank}};
   });
 }
 

@@ -34,7 +34,7 @@ struct rewright_node {
   std::unique_ptr<rewright::c::AttributeReader> attributes;
   rewright::c::AllDescribed inputs, outputs;
   // What rewright_node_set_output said; null: it must not be called now.
-  rewright::Procedure::KnownTypes* said = nullptr;
+  rewright::operators::Procedure::KnownTypes* said = nullptr;
   std::string failure;
   // What callers were given pointers to.
   struct Given {

@@ -7,10 +7,10 @@
 using rewright::DataType;
 using rewright::Error;
 using rewright::ErrorCode;
-using rewright::Procedure;
 using rewright::Tensor;
 using rewright::c::guarded;
 using rewright::c::required;
+using rewright::operators::Procedure;
 
 namespace {
 
@@ -35,7 +35,7 @@ Error failed(const rewright_node& node, const std::string& what) {
   return Error(ErrorCode::kBadInput, said.empty() ? "its callback failed to " + what : said, "operator " + node.op);
 }
 
-Procedure::KnownTypes infer(const Callbacks& callbacks, const rewright::OnnxAttributes& attributes,
+Procedure::KnownTypes infer(const Callbacks& callbacks, const rewright::operators::OnnxAttributes& attributes,
                             const Procedure::KnownTypes& inputs, std::size_t outputs) {
   rewright_node node(attributes.type(), callbacks.domain, rewright::c::read_attributes(attributes));
   describe_all(node.inputs, inputs);
@@ -51,7 +51,7 @@ rewright_tensor view(const Tensor& tensor) {
           const_cast<std::byte*>(tensor.bytes().data()), tensor.byte_count()};
 }
 
-void compute(const Callbacks& callbacks, rewright::Call& call) {
+void compute(const Callbacks& callbacks, rewright::operators::Call& call) {
   Procedure::KnownTypes types;
   std::vector<rewright_tensor> given;
   for (std::size_t i = 0; i < call.input_count(); ++i) {
@@ -108,13 +108,13 @@ rewright_status rewright_operators_add(rewright_operators* operators, const char
     if (of.empty() || of == "ai.onnx")
       throw Error(ErrorCode::kUsage, "ONNX's own domain cannot have operators of others", "operator " + name,
                   "give it a domain of your own");
-    if (rewright::find_onnx(of, name) || rewright::find_procedure(of, name))
+    if (rewright::operators::find_onnx(of, name) || rewright::operators::find_procedure(of, name))
       throw Error(ErrorCode::kUsage, "this library has that operator", "operator " + of + "." + name);
     if (o.procedures.find(of, name)) throw Error(ErrorCode::kUsage, "is there already", "operator " + of + "." + name);
     const Callbacks callbacks{of, infer_types, compute_elements, user};
     Procedure procedure;
-    procedure.run = [callbacks](rewright::Call& call) { compute(callbacks, call); };
-    procedure.infer = [callbacks](const rewright::OnnxAttributes& attributes, const Procedure::KnownTypes& inputs,
+    procedure.run = [callbacks](rewright::operators::Call& call) { compute(callbacks, call); };
+    procedure.infer = [callbacks](const rewright::operators::OnnxAttributes& attributes, const Procedure::KnownTypes& inputs,
                                   std::size_t outputs) { return infer(callbacks, attributes, inputs, outputs); };
     o.procedures.add_foreign(of, name, std::move(procedure));
   });

@@ -51,19 +51,21 @@ void run(rewright_session& session, const std::vector<Tensor>& inputs, const std
   }
 }
 
-std::unique_ptr<rewright_session> session_of(const rewright::Graph& graph, const std::string& device, int threads, bool check) {
-  rewright::SessionOptions options;
-  options.threads = rewright::usable_threads(threads);
-  options.checkpoint = rewright::run_checkpoint;
+std::unique_ptr<rewright_session> session_of(const rewright::graph::Graph& graph, const std::string& device, int threads,
+                                             bool check) {
+  rewright::runtime::SessionOptions options;
+  options.threads = rewright::runtime::usable_threads(threads);
+  options.checkpoint = rewright::runtime::run_checkpoint;
   auto made = std::make_unique<rewright_session>();
   if (check) options.check_kernels.emplace();
-  made->session = rewright::prepare_session(rewright::find_backend(device), graph, options);
-  for (const rewright::ValueId id : graph.inputs()) made->inputs.push_back(graph.value(id).name);
-  for (const rewright::GraphOutput& output : graph.outputs()) made->outputs.push_back(output.name);
-  for (const rewright::Declaration& weight : rewright::overridable_initializers(graph)) made->overridable.insert(weight.name);
+  made->session = rewright::runtime::prepare_session(rewright::api::find_backend(device), graph, options);
+  for (const rewright::graph::ValueId id : graph.inputs()) made->inputs.push_back(graph.value(id).name);
+  for (const rewright::graph::GraphOutput& output : graph.outputs()) made->outputs.push_back(output.name);
+  for (const rewright::graph::Declaration& weight : rewright::graph::overridable_initializers(graph))
+    made->overridable.insert(weight.name);
   if (!made->overridable.empty())
     made->with = [graph, device, threads, check](const std::set<std::string>& names) {
-      return session_of(rewright::with_inputs(graph, names), device, threads, check);
+      return session_of(rewright::graph::with_inputs(graph, names), device, threads, check);
     };
   return made;
 }
@@ -71,7 +73,7 @@ std::unique_ptr<rewright_session> session_of(const rewright::Graph& graph, const
 rewright_status create(const rewright_model* model, const char* device, int threads, bool check, rewright_session** session) {
   return guarded([&] {
     required(session, "session") = nullptr;
-    const rewright::Graph graph = rewright::with_defaults(required(model, "model").graph);
+    const rewright::graph::Graph graph = rewright::graph::with_defaults(required(model, "model").graph);
     *session = session_of(graph, device ? device : "cpu", threads, check).release();
   });
 }
@@ -137,7 +139,7 @@ size_t rewright_session_warning_count(rewright_session* session) { return warnin
 const char* rewright_session_warning(rewright_session* session, size_t number) { return warning_of(session, number).first; }
 
 size_t rewright_session_checked_steps(rewright_session* session) {
-  return session ? rewright::checked_kernels(*session->session).checked : 0;
+  return session ? rewright::runtime::checked_kernels(*session->session).checked : 0;
 }
 
 rewright_status rewright_session_run(rewright_session* session, const rewright_tensor* inputs, size_t input_count,
@@ -149,9 +151,9 @@ rewright_status rewright_session_run_until(rewright_session* session, const rewr
                                            const rewright_tensor* inputs, size_t input_count, rewright_tensor* outputs,
                                            size_t output_count) {
   return guarded([&] {
-    const rewright::Checkpoint checkpoint = rewright::ends_when(required(ending, "ending").ended);
+    const rewright::graph::Checkpoint checkpoint = rewright::runtime::ends_when(required(ending, "ending").ended);
     checkpoint();
-    const rewright::EndableRun endable(checkpoint);
+    const rewright::runtime::EndableRun endable(checkpoint);
     run_in_order(session, inputs, input_count, outputs, output_count);
   });
 }

@@ -18,15 +18,15 @@ rewright_status rewright_training_create(rewright_training** training) {
 
 rewright_status rewright_training_set(rewright_training* training, const char* name, const char* value) {
   return guarded([&] {
-    rewright::set_option(rewright::training_options(), required(training, "training").request, &required(name, "name"),
-                         &required(value, "value"));
+    rewright::api::set_option(rewright::api::training_options(), required(training, "training").request,
+                              &required(name, "name"), &required(value, "value"));
   });
 }
 
 rewright_status rewright_training_add_data(rewright_training* training, int held_out, const char* name,
                                            const rewright_tensor* examples) {
   return guarded([&] {
-    rewright::TrainingRequest& request = required(training, "training").request;
+    rewright::api::TrainingRequest& request = required(training, "training").request;
     const std::string column = &required(name, "name");
     rewright::Tensor tensor = rewright::c::given_tensor(required(examples, "examples"), "data: " + column);
     (held_out != 0 ? request.validation : request.data).tensors.insert_or_assign(column, std::move(tensor));
@@ -48,12 +48,12 @@ rewright_status rewright_train(const rewright_model* model, const rewright_train
     const rewright_model& given = required(model, "model");
     const rewright_training& asked = required(training, "training");
     std::stop_source stop;
-    const auto step = [&](const rewright::StepReport& r) {
+    const auto step = [&](const rewright::training::StepReport& r) {
       const rewright_step s{r.step, r.steps, r.epoch, r.loss, r.rate, r.examples_per_second, r.skipped ? 1 : 0};
       if (asked.told && asked.told(&s, asked.user) != 0) stop.request_stop();
     };
-    rewright::FinishedTraining done =
-        rewright::train_in_program(given.graph, asked.request, given.name, stop.get_token(), {.step = step});
+    rewright::api::FinishedTraining done =
+        rewright::api::train_in_program(given.graph, asked.request, given.name, stop.get_token(), {.step = step});
     *trained = new rewright_trained{rewright_model(std::move(done.graph).value(), given.name, given.is_rewritten), done.loss,
                                     std::move(done.facts)};
   });

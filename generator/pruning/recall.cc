@@ -11,10 +11,10 @@ constexpr std::uint32_t kUnknown = Expression::kNone;
 // The attributes of a node that mentions no variables but sizes and the type of elements.
 std::optional<Attributes> attributes_of(const PatternNode& node) {
   Attributes attributes;
-  for (const rewright::Expression& e : node.attributes) {
-    if (e.kind == rewright::Expression::Kind::kValue)
+  for (const rules::Expression& e : node.attributes) {
+    if (e.kind == rules::Expression::Kind::kValue)
       attributes.push_back(e.value);
-    else if (e.kind == rewright::Expression::Kind::kVariable && e.name == "T")
+    else if (e.kind == rules::Expression::Kind::kVariable && e.name == "T")
       attributes.emplace_back(DataType::kFloat);
     else
       return std::nullopt;

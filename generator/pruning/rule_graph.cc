@@ -85,7 +85,7 @@ std::vector<RuleGraph::ClassNumber> RuleGraph::add(const Pattern& side, const st
   };
   for (const PatternNode& node : side.nodes) {
     Attributes attributes;
-    for (const rewright::Expression& e : node.attributes) {
+    for (const rules::Expression& e : node.attributes) {
       auto value = bindings.try_evaluate(e);
       if (!value) return {};
       attributes.push_back(std::move(*value));
@@ -317,8 +317,8 @@ void RuleGraph::match_node(std::uint32_t node, std::uint32_t application, const 
   for (std::size_t k = pattern.inputs.size(); k < a.operands.size(); ++k)
     if (a.operands[k] != kNothing) return;
   for (std::size_t f = 0; f < pattern.attributes.size(); ++f)
-    if (const rewright::Expression& e = pattern.attributes[f];
-        e.kind == rewright::Expression::Kind::kValue && is_literal(e.value) && !std::holds_alternative<Index>(e.value) &&
+    if (const rules::Expression& e = pattern.attributes[f];
+        e.kind == rules::Expression::Kind::kValue && is_literal(e.value) && !std::holds_alternative<Index>(e.value) &&
         !std::holds_alternative<Indices>(e.value) && !(e.value == a.attributes[f]))
       return;
   state_.nodes[node] = application;

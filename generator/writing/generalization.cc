@@ -12,7 +12,7 @@ namespace rewright::generator {
 namespace {
 
 using Kind = Expression::Kind;
-using Said = rewright::Expression;  // an attribute's value in terms of variables
+using Said = rules::Expression;  // an attribute's value in terms of variables
 
 Said size_of(const std::string& input, Said axis) { return Said::call("size", {Said::variable(input), std::move(axis)}); }
 Said literal(std::int64_t value) { return Said::literal(Index(value)); }

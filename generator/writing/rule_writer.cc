@@ -49,14 +49,14 @@ class SideWriter {
   }
 
  private:
-  std::uint32_t node(const Operator& op, std::vector<rewright::Expression> attributes, std::vector<PatternValue> inputs,
+  std::uint32_t node(const Operator& op, std::vector<rules::Expression> attributes, std::vector<PatternValue> inputs,
                      std::uint32_t outputs = 1) {
     pattern_.nodes.push_back({&op, std::move(attributes), std::move(inputs), outputs});
     return static_cast<std::uint32_t>(pattern_.nodes.size() - 1);
   }
-  static std::vector<rewright::Expression> literals(const Attributes& attributes) {
-    std::vector<rewright::Expression> result;
-    for (const AttributeValue& value : attributes) result.push_back(rewright::Expression::literal(value));
+  static std::vector<rules::Expression> literals(const Attributes& attributes) {
+    std::vector<rules::Expression> result;
+    for (const AttributeValue& value : attributes) result.push_back(rules::Expression::literal(value));
     return result;
   }
 
@@ -71,10 +71,10 @@ class SideWriter {
     const Leaf& leaf = forms_.configuration().leaves[q_.expressions[at].number];
     const PatternValue result = PatternValue::node(node(*leaf.op, typing_.attributes[at], {}));
     if (leaf.divisor == 1) return result;
-    std::vector<rewright::Expression> divisor = literals(leaf.op->defaults());
+    std::vector<rules::Expression> divisor = literals(leaf.op->defaults());
     for (std::size_t f = 0; f < divisor.size(); ++f)
-      if (leaf.op->fields()[f].name == "type") divisor[f] = rewright::Expression::variable("T");
-    divisor[leaf.op->field("value").value()] = rewright::Expression::literal(Real(static_cast<double>(leaf.divisor)));
+      if (leaf.op->fields()[f].name == "type") divisor[f] = rules::Expression::variable("T");
+    divisor[leaf.op->field("value").value()] = rules::Expression::literal(Real(static_cast<double>(leaf.divisor)));
     const PatternValue count = PatternValue::node(node(*leaf.op, std::move(divisor), {}));
     return PatternValue::node(node(registry().get("Div"), {}, {result, count}));
   }

@@ -21,12 +21,12 @@ bool has_symbols(const Attributes& attributes) {
 }
 
 // Types of elements are those of the inputs.
-std::vector<rewright::Expression> said(const Operator& op, const Attributes& attributes) {
-  std::vector<rewright::Expression> result;
+std::vector<rules::Expression> said(const Operator& op, const Attributes& attributes) {
+  std::vector<rules::Expression> result;
   for (std::size_t i = 0; i < attributes.size(); ++i)
     result.push_back(std::holds_alternative<DataType>(attributes[i]) && op.fields()[i].name == "type"
-                         ? rewright::Expression::variable("T")
-                         : rewright::Expression::literal(attributes[i]));
+                         ? rules::Expression::variable("T")
+                         : rules::Expression::literal(attributes[i]));
   return result;
 }
 
@@ -302,7 +302,7 @@ class Sizes {
     for (std::uint32_t at = 0; at < q_.expressions.size(); ++at) {
       const Expression& e = q_.expressions[at];
       const Operator* op = operator_of(e, forms_.configuration());
-      result.attributes.push_back(op ? said(*op, substitute(attributes_[at], current())) : std::vector<rewright::Expression>());
+      result.attributes.push_back(op ? said(*op, substitute(attributes_[at], current())) : std::vector<rules::Expression>());
       if (e.kind == Kind::kVariable) result.inputs[e.number] = {substitute(types_[at].shape, current()), false, {}, {}};
     }
     for (const auto& [number, p] : parameters_) {

@@ -15,10 +15,10 @@ namespace rewright::generator {
 
 // One way to say an equation.
 struct Typing {
-  std::vector<ShapePattern> inputs;                           // of each variable
-  std::vector<std::vector<rewright::Expression>> attributes;  // of each expression, one a field of its operator
-  std::map<std::uint32_t, ShapePattern> parameters;           // of each variable that is a parameter, by its leaf
-  std::map<std::uint32_t, std::vector<rewright::Expression>> constant_parameters;  // attributes of the others
+  std::vector<ShapePattern> inputs;                        // of each variable
+  std::vector<std::vector<rules::Expression>> attributes;  // of each expression, one a field of its operator
+  std::map<std::uint32_t, ShapePattern> parameters;        // of each variable that is a parameter, by its leaf
+  std::map<std::uint32_t, std::vector<rules::Expression>> constant_parameters;  // attributes of the others
   std::vector<Quantity> quantities;
   std::vector<Condition> conditions;
   std::vector<Predicate> predicates;

@@ -37,7 +37,7 @@ std::vector<std::string> symbols(const Typing& typing) {
   for (const ShapePattern& shape : typing.inputs)
     for (const Index& size : shape.front) collect(size, names);
   for (const auto& attributes : typing.attributes)
-    for (const rewright::Expression& e : attributes) {
+    for (const rules::Expression& e : attributes) {
       if (const Index* i = std::get_if<Index>(&e.value)) collect(*i, names);
       if (const Indices* l = std::get_if<Indices>(&e.value))
         for (const Index& i : *l) collect(i, names);
@@ -68,8 +68,8 @@ std::vector<std::optional<TensorType>> types(const Equation& q, Found& found, co
       continue;
     }
     Attributes attributes;
-    for (const rewright::Expression& said : typing.attributes[at])
-      attributes.push_back(said.kind == rewright::Expression::Kind::kValue ? said.value : AttributeValue(DataType::kFloat));
+    for (const rules::Expression& said : typing.attributes[at])
+      attributes.push_back(said.kind == rules::Expression::Kind::kValue ? said.value : AttributeValue(DataType::kFloat));
     attributes = generator::substitute(attributes, by(known));
     std::vector<TensorType> operands;
     bool typed = true;

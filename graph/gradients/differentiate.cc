@@ -9,7 +9,7 @@
 #include "graph/builder.h"
 #include "graph/gradients/opaque_gradient.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -155,4 +155,4 @@ std::vector<ValueId> gradients_at(Graph& graph, ValueId y, std::span<const Value
   return gradients;
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

@@ -6,7 +6,7 @@
 
 #include "graph/graph.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 // A value and the gradient of the objective in it, of the same type.
 struct Seed {
@@ -25,4 +25,4 @@ std::vector<ValueId> differentiate(Graph& graph, std::span<const Seed> seeds, st
 std::vector<ValueId> gradients_at(Graph& graph, ValueId y, std::span<const ValueId> variables, std::span<const ValueId> at,
                                   std::size_t count);
 
-}  // namespace rewright
+}  // namespace rewright::graph

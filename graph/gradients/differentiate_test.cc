@@ -12,7 +12,7 @@
 #include "operators/gradient.h"
 #include "operators/testing.h"
 
-namespace rewright {
+namespace rewright::graph {
 namespace {
 
 using testing::Named;
@@ -382,4 +382,4 @@ TEST_CASE("every operator has a gradient that is tested, or a reason not to have
 }
 
 }  // namespace
-}  // namespace rewright
+}  // namespace rewright::graph

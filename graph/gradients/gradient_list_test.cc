@@ -12,7 +12,7 @@
 #include "operators/onnx.h"
 #include "operators/procedure.h"
 
-namespace rewright {
+namespace rewright::graph {
 namespace {
 
 enum class Way { kDefinition, kFunction, kProcedure, kOpaque, kLoop, kGradient, kNone };
@@ -89,4 +89,4 @@ TEST_CASE("the list of operators without a gradient is the one in the documentat
 }
 
 }  // namespace
-}  // namespace rewright
+}  // namespace rewright::graph

@@ -11,7 +11,7 @@
 #include "graph/onnx/naming.h"
 #include "operators/procedures/pieces.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -244,4 +244,4 @@ std::vector<ValueId> add_opaque_gradient(Graph& graph, const Node& node, const s
   return stated->second({graph, node, proto, output_gradients, wanted});
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

@@ -7,7 +7,7 @@
 
 #include "graph/graph.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 // ONNX's operators that have one.
 const std::set<std::string>& opaque_operators_with_gradient();
@@ -18,4 +18,4 @@ const std::set<std::string>& opaque_operators_with_gradient();
 std::vector<ValueId> add_opaque_gradient(Graph& graph, const Node& node, const std::vector<ValueId>& output_gradients,
                                          const std::vector<bool>& wanted);
 
-}  // namespace rewright
+}  // namespace rewright::graph

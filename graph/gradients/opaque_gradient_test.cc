@@ -9,7 +9,7 @@
 #include "graph/onnx/onnx.h"
 #include "graph/testing.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -250,4 +250,4 @@ TEST_CASE("an opaque node without a gradient says why") {
   CHECK_THROWS_WITH(with_gradients(early), Catch::Contains("opset 8 has no operator Compress"));
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

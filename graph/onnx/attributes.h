@@ -7,7 +7,7 @@
 #include "graph/onnx/model.h"
 #include "operators/onnx.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 // Null if it is absent. Throws Error(kBadInput) if it is of another type.
 const onnx::AttributeProto* find_attribute(const onnx::NodeProto& node, std::string_view name,
@@ -77,4 +77,4 @@ class PlainAttributes final : public NodeAttributes<OnnxAttributes> {
   using NodeAttributes::NodeAttributes;
 };
 
-}  // namespace rewright
+}  // namespace rewright::graph

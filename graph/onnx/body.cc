@@ -11,7 +11,7 @@
 #include "graph/onnx/parts.h"
 #include "operators/procedure.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -263,4 +263,4 @@ Graph with_nodes(const Graph& graph, const std::map<std::size_t, Node>& nodes) {
   return result;
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

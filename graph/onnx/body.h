@@ -10,7 +10,7 @@
 
 #include "graph/graph.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 // The ONNX operator that an opaque node is, after its domain and a dot if it has one; empty for other nodes.
 std::string onnx_operator(const Node& node);
@@ -36,4 +36,4 @@ Node with_body(const Node& node, const std::string& attribute, const Graph& body
 // The graph with other nodes in these positions, tidied.
 Graph with_nodes(const Graph& graph, const std::map<std::size_t, Node>& nodes);
 
-}  // namespace rewright
+}  // namespace rewright::graph

@@ -5,7 +5,7 @@
 #include "graph/onnx/onnx.h"
 #include "graph/testing.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -175,4 +175,4 @@ TEST_CASE("a body that captures what does not exist is refused") {
                     Catch::Contains("its input \"nowhere\" is not defined"));
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

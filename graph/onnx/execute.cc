@@ -15,7 +15,7 @@
 #include "operators/definitions/axes.h"
 #include "operators/procedure.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -433,4 +433,4 @@ bool has_random_results(const Graph& graph) {
   });
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

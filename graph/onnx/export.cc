@@ -10,7 +10,7 @@
 #include "graph/onnx/weights.h"
 #include "graph/onnx/wire.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 int opset_of(const Graph& graph) {
   if (graph.model() == nullptr) return kDefaultOpset;
@@ -509,4 +509,4 @@ std::string export_node_bytes(const Graph& graph, const Node& node, bool keep_co
   return export_onnx_bytes(single, options);
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

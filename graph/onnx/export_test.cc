@@ -7,7 +7,7 @@
 #include "graph/temporary_folder.h"
 #include "graph/testing.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -280,4 +280,4 @@ TEST_CASE("random graphs: import after export is the identity") {
   }
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

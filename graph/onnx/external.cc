@@ -7,7 +7,7 @@
 #include "graph/file.h"
 #include "graph/onnx/parts.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -161,4 +161,4 @@ std::vector<std::string> external_files(const std::filesystem::path& file) {
   return {files.begin(), files.end()};
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

@@ -9,7 +9,7 @@
 #include "graph/onnx/text.h"
 #include "graph/temporary_folder.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -162,4 +162,4 @@ TEST_CASE("tensors of attributes and subgraphs may have their data in files") {
   CHECK_THAT(tree.import("m.onnx"), Contains("\"w\"") && Contains("cannot be read"));
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

@@ -8,7 +8,7 @@
 #include "graph/onnx/parts.h"
 #include "graph/sizes.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -356,4 +356,4 @@ std::vector<Written> order_of_writing(const Graph& graph) {
   return order.size() == units.size() ? order : plain;  // a rewrite may read a call's output on a way to its input
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

@@ -11,7 +11,7 @@
 #include "graph/graph.h"
 #include "graph/onnx/model.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 // A function's body for one call: names of values start with `prefix`, attributes have the values of the call. Inputs and
 // outputs have the names of the function's parameters, with the prefix; parameters that the call leaves out are not read.
@@ -80,4 +80,4 @@ struct Written {
 };
 std::vector<Written> order_of_writing(const Graph& graph);
 
-}  // namespace rewright
+}  // namespace rewright::graph

@@ -4,7 +4,7 @@
 
 #include "graph/onnx/import/importer.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -72,4 +72,4 @@ Tensor Importer::given_weight(const GivenParts::Weight& given, const onnx::Tenso
   return given.tensor;
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

@@ -9,7 +9,7 @@
 #include "graph/file.h"
 #include "graph/onnx/onnx.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 struct GivenParts {
   // A weight in place of the model's own.
@@ -32,4 +32,4 @@ Graph import_onnx_bytes(std::string_view bytes, const std::string& name, const I
 // Are they the bytes of a Protobuf message like a model's, whatever it says?
 bool is_readable_model(std::string_view bytes);
 
-}  // namespace rewright
+}  // namespace rewright::graph

@@ -5,7 +5,7 @@
 #include "graph/onnx/interface.h"
 #include "graph/onnx/text.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -127,4 +127,4 @@ TEST_CASE("files beside a model are given in memory") {
   CHECK_THAT(failure(weighted_model(true), given), Contains("weights.bin"));
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

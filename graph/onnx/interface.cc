@@ -4,7 +4,7 @@
 
 #include "graph/onnx/model.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -96,4 +96,4 @@ ModelDescription describe_model(const Graph& graph) {
   return result;
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

@@ -9,7 +9,7 @@
 
 #include "graph/graph.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 // An input or output as its model declares it, in ONNX's words.
 struct Declaration {
@@ -36,4 +36,4 @@ struct ModelDescription {
 };
 ModelDescription describe_model(const Graph& graph);
 
-}  // namespace rewright
+}  // namespace rewright::graph

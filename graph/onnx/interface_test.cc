@@ -4,7 +4,7 @@
 #include "graph/onnx/onnx.h"
 #include "graph/testing.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -67,4 +67,4 @@ TEST_CASE("a model's description is found") {
   CHECK(found.metadata == std::map<std::string, std::string>{{"key", "value"}});
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

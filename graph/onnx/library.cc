@@ -10,7 +10,7 @@
 #include "graph/onnx/onnx.h"
 #include "graph/onnx/wire.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -151,4 +151,4 @@ std::optional<std::string> checker_objection(std::string_view bytes) {
   return std::nullopt;
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

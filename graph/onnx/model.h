@@ -20,7 +20,7 @@
 #include "graph/graph.h"
 #include "operators/procedure.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 struct ImportOptions;  // graph/onnx/onnx.h
 
@@ -206,4 +206,4 @@ onnx::GraphProto inner_graph_proto(const Graph& graph);
 
 std::string serialize(const google::protobuf::MessageLite& message);
 
-}  // namespace rewright
+}  // namespace rewright::graph

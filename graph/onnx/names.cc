@@ -8,7 +8,7 @@
 
 #include "graph/onnx/model.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -200,4 +200,4 @@ onnx::ValueInfoProto value_info(const std::string& name, const TensorType& type,
   return info;
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

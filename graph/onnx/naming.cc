@@ -1,6 +1,6 @@
 #include "graph/onnx/naming.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -118,4 +118,4 @@ bool is_same_tensor(const Tensor& a, const Tensor& b) {
   return a && b && a.bytes().data() == b.bytes().data() && a.type() == b.type() && a.sizes() == b.sizes();
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

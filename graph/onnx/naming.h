@@ -9,7 +9,7 @@
 
 #include "graph/onnx/model.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 // Names that are taken; new ones get a number where they would not be unique.
 class NameTable {
@@ -35,4 +35,4 @@ ValueNames name_values(const Graph& graph, const ImportedModel& model);
 
 bool is_same_tensor(const Tensor& a, const Tensor& b);  // the very same bytes
 
-}  // namespace rewright
+}  // namespace rewright::graph

@@ -14,7 +14,7 @@
 #include "graph/onnx/onnx.h"
 #include "operators/procedures/pieces.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -243,4 +243,4 @@ void write_npy(const Tensor& tensor, const std::filesystem::path& file) {
   writer.commit();
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

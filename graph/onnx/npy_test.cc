@@ -8,7 +8,7 @@
 #include "graph/temporary_folder.h"
 #include "operators/texts.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 TEST_CASE("tensors go through .npy files unchanged") {
   const TemporaryFolder folder;
@@ -78,4 +78,4 @@ TEST_CASE("broken .npy files are refused") {
   CHECK_THROWS_WITH(read_npy(folder / "none.npy"), Catch::Contains("cannot be read"));
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

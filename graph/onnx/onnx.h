@@ -11,7 +11,7 @@
 #include "graph/graph.h"
 #include "operators/procedure.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 struct ImportOptions {
   // Sizes for symbolic or missing dimensions of inputs ("--shape"): input name -> sizes. A size that contradicts the model is
@@ -70,4 +70,4 @@ void write_npy(const Tensor& tensor, const std::filesystem::path& file);
 
 std::string onnx_version();
 
-}  // namespace rewright
+}  // namespace rewright::graph

@@ -3,8 +3,8 @@
 
 #include "graph/graph.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 int opset_of(const Graph& graph);
 
-}  // namespace rewright
+}  // namespace rewright::graph

@@ -7,7 +7,7 @@
 #include "graph/onnx/given.h"
 #include "graph/onnx/wire.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -150,4 +150,4 @@ NodeOrder order_nodes(const ModelParts& parts, const std::function<bool(const st
   return result;
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

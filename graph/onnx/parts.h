@@ -9,7 +9,7 @@
 
 #include "graph/onnx/model.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 inline std::string in_quotes(const std::string& name) { return "\"" + name + "\""; }
 
@@ -39,4 +39,4 @@ struct NodeOrder {
 // at all, or the nodes go round in a circle.
 NodeOrder order_nodes(const ModelParts& parts, const std::function<bool(const std::string&)>& is_defined);
 
-}  // namespace rewright
+}  // namespace rewright::graph

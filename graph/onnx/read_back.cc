@@ -3,7 +3,7 @@
 #include "graph/onnx/model.h"
 #include "graph/onnx/onnx.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 std::optional<Graph> read_back(const Graph& graph, std::size_t most_bytes) {
   std::size_t bytes = 0;
@@ -16,4 +16,4 @@ std::optional<Graph> read_back(const Graph& graph, std::size_t most_bytes) {
   return import_onnx_bytes(export_onnx_bytes(graph, written), "the written model", read);
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

@@ -5,9 +5,9 @@
 
 #include "graph/graph.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 // Written in memory and imported again; nothing if its weights have more bytes than this. Throws Error as export and import do.
 std::optional<Graph> read_back(const Graph& graph, std::size_t most_bytes);
 
-}  // namespace rewright
+}  // namespace rewright::graph

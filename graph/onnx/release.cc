@@ -7,7 +7,7 @@
 #include "graph/onnx/function.h"
 #include "graph/onnx/model.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 void forget_constant(Graph& graph, ValueId id) {
   Value value = graph.value(id);
@@ -34,4 +34,4 @@ void release_constants(Graph& graph, std::span<const ValueId> constants) {
   graph.set_model(model);
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

@@ -5,7 +5,7 @@
 
 #include "graph/graph.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 // The value stays, with its name and type, but holds no elements any more.
 void forget_constant(Graph& graph, ValueId id);
@@ -14,4 +14,4 @@ void forget_constant(Graph& graph, ValueId id);
 // the model's file that were read are given back; what is still needed of them is read again.
 void release_constants(Graph& graph, std::span<const ValueId> constants);
 
-}  // namespace rewright
+}  // namespace rewright::graph

@@ -6,7 +6,7 @@
 #include "graph/onnx/onnx.h"
 #include "graph/onnx/text.h"
 
-namespace rewright {
+namespace rewright::graph {
 namespace {
 
 TEST_CASE("a graph without its weights' elements is written as one that has them, once it is given others") {
@@ -49,4 +49,4 @@ TEST_CASE("what a graph forgets is let go") {
 }
 
 }  // namespace
-}  // namespace rewright
+}  // namespace rewright::graph

@@ -2,7 +2,7 @@
 
 #include "expressions/index_bounds.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -201,4 +201,4 @@ OnnxValue NodeSink::index_tensor(const Indices& elements) {
   return result;
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

@@ -11,7 +11,7 @@
 #include "graph/onnx/naming.h"
 #include "operators/onnx.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 class NodeSink final : public OnnxSink {
  public:
@@ -65,4 +65,4 @@ class NodeSink final : public OnnxSink {
   std::string hint_;
 };
 
-}  // namespace rewright
+}  // namespace rewright::graph

@@ -4,7 +4,7 @@
 
 #include "graph/onnx/model.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -69,4 +69,4 @@ Tensor to_tensor(const onnx::SparseTensorProto& proto, ExternalData& external, s
   return scattered(values, sizes, dense_places(part(proto.indices()), values.size(), sizes, elements));
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

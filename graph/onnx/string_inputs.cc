@@ -5,7 +5,7 @@
 #include "graph/onnx/model.h"
 #include "operators/texts.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -30,4 +30,4 @@ Tensor random_strings(const Graph& graph, ValueId input, Sizes sizes, std::uint6
   return random_texts(std::move(sizes), seed);
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

@@ -9,7 +9,7 @@
 #include "graph/onnx/onnx.h"
 #include "graph/onnx/wire.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -330,4 +330,4 @@ void write_output(const Graph& graph, std::size_t output, const Datum& datum, co
     write_file(file, serialize(to_tensor_proto(datum.tensor(), name)));
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 // A model of opset 17 (or another) around a graph like: agraph (float[N] x) => (float[N] y) { y = Relu(x) }
 inline onnx::ModelProto text_model(const std::string& graph, int opset = 17, const std::string& more_opsets = "") {
@@ -24,4 +24,4 @@ inline std::string text_bytes(const std::string& graph, int opset = 17, const st
   return text_model(graph, opset, more_opsets).SerializeAsString();
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

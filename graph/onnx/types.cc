@@ -1,6 +1,6 @@
 #include "graph/onnx/types.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -127,4 +127,4 @@ void DeclaredTypes::check(const std::string& name, const TensorType& found) cons
                                           std::string(rewright::name(type)));
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

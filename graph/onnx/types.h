@@ -16,7 +16,7 @@
 #include "graph/onnx/model.h"
 #include "graph/onnx/onnx.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 struct DeclaredType {
   TensorType type;         // kUndefined: no type, or not one of tensors
@@ -60,4 +60,4 @@ class DeclaredTypes {
 using SizeOfDim = std::function<Index(const onnx::TensorShapeProto::Dimension&, std::size_t)>;
 DeclaredType read_type(const onnx::TypeProto& type, const SizeOfDim& size_of);
 
-}  // namespace rewright
+}  // namespace rewright::graph

@@ -2,7 +2,7 @@
 
 #include "graph/onnx/wire.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -80,4 +80,4 @@ void write_weights(const std::vector<Weight>& weights, std::size_t external_abov
   }
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

@@ -10,7 +10,7 @@
 
 #include "graph/onnx/model.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 // The bytes of a message in pieces: weights are not copied together before they are written.
 class Pieces {
@@ -46,4 +46,4 @@ struct ExternalPart {
 // The weights must outlive both.
 void write_weights(const std::vector<Weight>& weights, std::size_t external_above, Pieces& graph, ExternalPart& external);
 
-}  // namespace rewright
+}  // namespace rewright::graph

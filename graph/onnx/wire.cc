@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 
-namespace rewright::wire {
+namespace rewright::graph::wire {
 
 namespace {
 
@@ -82,4 +82,4 @@ std::uint64_t decode_varint(std::string_view bytes) {
   return value;
 }
 
-}  // namespace rewright::wire
+}  // namespace rewright::graph::wire

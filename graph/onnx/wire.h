@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace rewright::wire {
+namespace rewright::graph::wire {
 
 enum class Type { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 
@@ -35,4 +35,4 @@ void append_varint(std::string& to, std::uint64_t value);
 std::string bytes_prefix(std::uint32_t number, std::uint64_t size);
 std::uint64_t decode_varint(std::string_view bytes);
 
-}  // namespace rewright::wire
+}  // namespace rewright::graph::wire

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace rewright::wire {
+namespace rewright::graph::wire {
 
 TEST_CASE("the fields of a message are found where they lie") {
   std::string message;
@@ -34,4 +34,4 @@ TEST_CASE("bytes that are no message are refused") {
   }
 }
 
-}  // namespace rewright::wire
+}  // namespace rewright::graph::wire

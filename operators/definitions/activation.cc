@@ -7,7 +7,7 @@
 #include "operators/definitions/elementwise.h"
 #include "operators/definitions/families.h"
 
-namespace rewright {
+namespace rewright::operators {
 namespace {
 
 using Sqrt = Unary<"Sqrt", Elements::kReals, functions::sqrt>;
@@ -348,4 +348,4 @@ void register_activation(Registry& r) {
   r.add<Clip>();
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

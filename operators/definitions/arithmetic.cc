@@ -5,7 +5,7 @@
 #include "operators/definitions/elementwise.h"
 #include "operators/definitions/families.h"
 
-namespace rewright {
+namespace rewright::operators {
 namespace {
 
 Element greater(Element a, Element b) { return apply(functions::less, std::move(b), std::move(a)); }
@@ -182,4 +182,4 @@ void register_arithmetic(Registry& r) {
   r.add<Where>();
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

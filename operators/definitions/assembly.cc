@@ -5,7 +5,7 @@
 #include "operators/gradient.h"
 #include "operators/onnx.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -444,4 +444,4 @@ void register_assembly_gradients(Gradients& g) {
   g.add<Tile>();
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

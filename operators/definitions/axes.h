@@ -6,7 +6,7 @@
 
 #include "operators/operator.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 // An axis counted from the front; throws Error(kBadInput) if it is not one of the `rank` axes.
 inline Index canonical_axis(const Index& axis, std::size_t rank) {
@@ -72,4 +72,4 @@ class Slice {
   Indices axes_, position_, bounds_;
 };
 
-}  // namespace rewright
+}  // namespace rewright::operators

@@ -3,7 +3,7 @@
 #include "operators/gradient.h"
 #include "operators/onnx.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -116,4 +116,4 @@ void register_blocks_gradients(Gradients& g) {
   g.add<SpaceToDepth>();
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

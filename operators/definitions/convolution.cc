@@ -4,7 +4,7 @@
 #include "operators/definitions/families.h"
 #include "operators/gradient.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -352,4 +352,4 @@ void register_convolution_gradients(Gradients& g) {
   register_convolution_weight_gradient_gradient(g);
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

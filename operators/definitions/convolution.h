@@ -10,7 +10,7 @@
 #include "operators/gradient.h"
 #include "operators/onnx.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 inline Indices spatial_part(const Indices& shape) {
   return shape.size() < 2 ? Indices{} : Indices(shape.begin() + 2, shape.end());
@@ -64,4 +64,4 @@ std::optional<std::vector<OnnxValue>> import_convolution(OnnxSource& source, std
   return source.node(registry().get(Op::kName), to_attributes(op), inputs_of(source));
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

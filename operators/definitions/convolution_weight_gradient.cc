@@ -1,7 +1,7 @@
 // The gradient of a convolution in its weight, as an operator.
 #include "operators/definitions/convolution.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -159,4 +159,4 @@ void register_convolution_weight_gradient(Registry& r) { r.add<ConvWeightGradien
 
 void register_convolution_weight_gradient_gradient(Gradients& g) { g.add<ConvWeightGradient>(); }
 
-}  // namespace rewright
+}  // namespace rewright::operators

@@ -8,7 +8,7 @@
 #include "operators/procedures/pieces.h"
 #include "operators/sink_builder.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -236,4 +236,4 @@ void register_determinant_gradients(Gradients& g) {
   g.add<CofactorMatrix>();
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

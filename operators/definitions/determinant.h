@@ -3,9 +3,9 @@
 
 #include "operators/gradient.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 void register_determinant(Registry& r);  // Det CofactorMatrix
 void register_determinant_gradients(Gradients& g);
 
-}  // namespace rewright
+}  // namespace rewright::operators

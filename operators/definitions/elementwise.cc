@@ -7,7 +7,7 @@
 
 #include "operators/texts.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 bool is_unsigned(DataType type) {
   return type == DataType::kUint8 || type == DataType::kUint16 || type == DataType::kUint32 || type == DataType::kUint64 ||
@@ -127,4 +127,4 @@ Definition elementwise(const Inputs& in, Elements allowed, BinaryElement f, Data
   return d;
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

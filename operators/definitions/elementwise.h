@@ -8,7 +8,7 @@
 
 #include "operators/operator.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 bool is_unsigned(DataType type);
 
@@ -83,4 +83,4 @@ Element applied(Element a, Element b) {
   return apply(F, std::move(a), std::move(b));
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

@@ -3,7 +3,7 @@
 
 #include "operators/operator.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 void register_arithmetic(Registry& r);    // arithmetic.cc: Add Sub Mul Div Pow Neg Min Max, Where, comparisons
 void register_activation(Registry& r);    // activation.cc: Relu LeakyRelu PRelu Clip Sigmoid Gelu ..., Exp Log Sqrt Erf Abs
@@ -26,4 +26,4 @@ void register_generation(Registry& r);   // generation.cc: Constant Fill Eye Eye
 void register_shape(Registry& r);        // shape.cc: Shape Size
 void register_resize(Registry& r);       // resize.cc: Resize
 
-}  // namespace rewright
+}  // namespace rewright::operators

@@ -8,7 +8,7 @@
 #include "operators/gradient.h"
 #include "operators/onnx.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -411,4 +411,4 @@ void register_generation(Registry& r) {
 
 void register_generation_gradients(Gradients& g) { g.add<Trilu>(); }
 
-}  // namespace rewright
+}  // namespace rewright::operators

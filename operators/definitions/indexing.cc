@@ -5,7 +5,7 @@
 #include "operators/gradient.h"
 #include "operators/onnx.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -263,4 +263,4 @@ void register_indexing_gradients(Gradients& g) {
   g.add<GatherND>();
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

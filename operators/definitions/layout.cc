@@ -6,7 +6,7 @@
 #include "operators/gradient.h"
 #include "operators/onnx.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -440,4 +440,4 @@ void register_layout_gradients(Gradients& g) {
   g.add<Flatten>();
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

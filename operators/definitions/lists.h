@@ -7,7 +7,7 @@
 #include "operators/definitions/axes.h"
 #include "operators/operator.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 // The axis counted from the front, to index with; throws Error(kBadInput) if it is not one of the `rank` axes.
 inline std::size_t axis_number(const Index& axis, std::size_t rank) {
@@ -30,4 +30,4 @@ inline void require_indices(Definition& d, const Operand& indices) {
             [&] { return "indices are " + std::string(name(indices.type())) + ", integers are needed"; });
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

@@ -7,7 +7,7 @@
 #include "operators/definitions/families.h"
 #include "operators/gradient.h"
 
-namespace rewright {
+namespace rewright::operators {
 namespace {
 
 void require_channels(Definition& d, const Operand& parameter, const Operand& x, std::string_view what) {
@@ -442,4 +442,4 @@ void register_normalization_gradients(Gradients& g) {
   g.add_training_form<BatchNormalization>();
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

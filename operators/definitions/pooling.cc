@@ -7,7 +7,7 @@
 #include "operators/gradient.h"
 #include "operators/onnx.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -410,4 +410,4 @@ void register_pooling_gradients(Gradients& g) {
   g.add<LpPool>();
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

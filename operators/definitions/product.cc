@@ -7,7 +7,7 @@
 #include "operators/definitions/elementwise.h"
 #include "operators/definitions/families.h"
 
-namespace rewright {
+namespace rewright::operators {
 namespace {
 
 // y[..., m, n] = sum(k) a[..., m, k] * b[..., k, n]: leading axes broadcast; an operand of rank 1 is a row (a) or a column (b),
@@ -285,4 +285,4 @@ void register_product(Registry& r) {
   r.add<Einsum>();
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

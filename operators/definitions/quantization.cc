@@ -10,7 +10,7 @@
 #include "operators/definitions/elementwise.h"
 #include "operators/definitions/families.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -234,4 +234,4 @@ void register_quantization(Registry& r) {
 
 void register_quantization_gradients(Gradients& g) { g.add<DequantizeLinear>(); }
 
-}  // namespace rewright
+}  // namespace rewright::operators

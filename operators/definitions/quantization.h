@@ -4,7 +4,7 @@
 #include "operators/gradient.h"
 #include "operators/operator.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 // a / b as an element of `type`: rounded to it, where that is float. What comes out is rounded to an integer, and a quotient
 // between two of them would fall to the wrong one otherwise.
@@ -26,4 +26,4 @@ Element centered(const Element& x, const Operand& zero_point, const Index& entry
 
 void register_quantization_gradients(Gradients& g);
 
-}  // namespace rewright
+}  // namespace rewright::operators

@@ -6,7 +6,7 @@
 #include "operators/definitions/families.h"
 #include "operators/definitions/quantization.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -220,4 +220,4 @@ void register_quantized_product(Registry& r) {
   r.add<QLinearConv>();
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

@@ -12,7 +12,7 @@
 #include "operators/definitions/families.h"
 #include "operators/operator.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -151,4 +151,4 @@ void register_random_bits(Registry& r) {
   r.add<StochasticRound>();
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

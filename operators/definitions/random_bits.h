@@ -6,7 +6,7 @@
 
 #include "operators/gradient.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 // Where random elements of a training step come from: scalars (int64) of the graph, and how many times it was drawn from.
 struct RandomSource {
@@ -22,4 +22,4 @@ std::array<ValueId, 2> add_dropout(GraphBuilder& graph, ValueId x, double ratio,
 // x rounded to a type of 16 bits at random, so that the mean is x: element i by word `first` + i of the source's present draw.
 ValueId add_stochastic_round(GraphBuilder& graph, ValueId x, DataType to, const RandomSource& random, std::int64_t first = 0);
 
-}  // namespace rewright
+}  // namespace rewright::operators

@@ -7,7 +7,7 @@
 #include "operators/definitions/families.h"
 #include "operators/gradient.h"
 
-namespace rewright {
+namespace rewright::operators {
 namespace {
 
 // Axes to reduce over. A scalar is reduced over none; 0 and -1 name nothing there, but exporters write them (torch's of any,
@@ -309,4 +309,4 @@ void register_reduction_gradients(Gradients& g) {
   g.add<CumProd>();
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

@@ -1,7 +1,7 @@
 #include "operators/definitions/determinant.h"
 #include "operators/definitions/families.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 const Registry& registry() {
   static const std::unique_ptr<const Registry> kAll = [] {
@@ -32,4 +32,4 @@ const Registry& registry() {
   return *kAll;
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -105,4 +105,4 @@ std::vector<Tap> taps(const Resampling& how, const ResampledAxis& axis, const In
   return result;
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

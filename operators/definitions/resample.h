@@ -7,7 +7,7 @@
 #include "expressions/element.h"
 #include "expressions/index.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 struct Fraction {
   Index numerator = 0, denominator = 1;
@@ -38,4 +38,4 @@ struct Tap {
 };
 std::vector<Tap> taps(const Resampling& how, const ResampledAxis& axis, const Index& p);
 
-}  // namespace rewright
+}  // namespace rewright::operators

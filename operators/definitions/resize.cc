@@ -8,7 +8,7 @@
 #include "operators/gradient.h"
 #include "operators/onnx.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -338,4 +338,4 @@ void register_resize(Registry& r) { r.add<Resize>(); }
 
 void register_resize_gradients(Gradients& g) { g.add<Resize>(); }
 
-}  // namespace rewright
+}  // namespace rewright::operators

@@ -8,7 +8,7 @@
 #include "operators/onnx.h"
 #include "operators/texts.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -390,4 +390,4 @@ void register_scatter_gradients(Gradients& g) {
   g.add<TopK>();
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

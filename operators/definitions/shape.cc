@@ -5,7 +5,7 @@
 #include "operators/definitions/families.h"
 #include "operators/onnx.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -68,4 +68,4 @@ void register_shape(Registry& r) {
   r.add<Size>();
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

@@ -7,7 +7,7 @@
 #include "operators/gradient.h"
 #include "operators/onnx.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -243,4 +243,4 @@ void register_slice(Registry& r) { r.add<SliceOperator>(); }
 
 void register_slice_gradients(Gradients& g) { g.add<SliceOperator>(); }
 
-}  // namespace rewright
+}  // namespace rewright::operators

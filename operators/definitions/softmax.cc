@@ -7,7 +7,7 @@
 #include "operators/definitions/families.h"
 #include "operators/gradient.h"
 
-namespace rewright {
+namespace rewright::operators {
 namespace {
 
 // From this opset on, one axis is normalized over (default: the last). Before, all axes from `axis` (default: 1) are.
@@ -123,4 +123,4 @@ void register_softmax_gradients(Gradients& g) {
   g.add<LogSoftmax>();
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

@@ -2,7 +2,7 @@
 
 #include "operators/definitions/lists.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -138,4 +138,4 @@ WindowCount count_windows(const Window& window, std::size_t axis, std::int64_t s
   return room < 0 ? WindowCount{0, 0} : WindowCount{room / stride + 1, room % stride};
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

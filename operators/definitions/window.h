@@ -8,7 +8,7 @@
 
 #include "operators/operator.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 // One entry a spatial axis in each list.
 struct Window {
@@ -50,4 +50,4 @@ struct WindowCount {
 };
 WindowCount count_windows(const Window& window, std::size_t axis, std::int64_t size);
 
-}  // namespace rewright
+}  // namespace rewright::operators

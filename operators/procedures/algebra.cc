@@ -9,7 +9,7 @@
 #include "operators/procedures/procedures.h"
 #include "operators/source_builder.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -127,4 +127,4 @@ void register_algebra(Procedures& p) {
   p.add_graph("TensorScatter", graph_of_tensor_scatter);
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

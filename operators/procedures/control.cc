@@ -6,7 +6,7 @@
 #include "operators/procedures/pieces.h"
 #include "operators/procedures/procedures.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -197,4 +197,4 @@ void register_control(Procedures& p) {
   p.add_control("Scan", {run_scan, false, inputs_of_scan_body, {}});
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

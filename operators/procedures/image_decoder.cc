@@ -5,7 +5,7 @@
 #include "operators/procedures/procedures.h"
 #include "pictures/pictures.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -39,4 +39,4 @@ void run_image_decoder(Call& call) {
 
 void register_pictures(Procedures& p) { p.add("ImageDecoder", run_image_decoder); }
 
-}  // namespace rewright
+}  // namespace rewright::operators

@@ -9,7 +9,7 @@
 #include "operators/procedures/procedures.h"
 #include "operators/source_builder.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -235,4 +235,4 @@ void register_interpolation(Procedures& p) {
   p.add_graph("DeformConv", graph_of_deform_conv);
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

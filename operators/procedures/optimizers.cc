@@ -4,7 +4,7 @@
 
 #include "operators/procedures/procedures.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -82,4 +82,4 @@ void register_optimizers(Procedures& p) {
   p.add("Adam", run_adam, "ai.onnx.preview.training");
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <numeric>
 
-namespace rewright {
+namespace rewright::operators {
 
 void require_few(std::int64_t count) {
   if (count > kMostElements)
@@ -109,4 +109,4 @@ Tensor stacked(std::span<const Tensor> tensors, std::size_t axis) {
   return concatenated(expanded, axis);
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

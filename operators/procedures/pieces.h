@@ -7,7 +7,7 @@
 
 #include "expressions/tensor.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 // Tensors without elements may have axes of any size: what loops over an axis asks first.
 inline constexpr std::int64_t kMostElements = std::int64_t{1} << 32;
@@ -36,4 +36,4 @@ Tensor entry_of(const Tensor& tensor, std::size_t axis, std::int64_t entry);
 Tensor concatenated(std::span<const Tensor> tensors, std::size_t axis);
 Tensor stacked(std::span<const Tensor> tensors, std::size_t axis);
 
-}  // namespace rewright
+}  // namespace rewright::operators

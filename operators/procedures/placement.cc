@@ -7,7 +7,7 @@
 #include "operators/procedures/procedures.h"
 #include "operators/source_builder.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -144,4 +144,4 @@ void register_placement(Procedures& p) {
   p.add_graph("Hardmax", graph_of_hardmax);
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

@@ -3,7 +3,7 @@
 
 #include "operators/procedure.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 void register_control(Procedures& p);        // control.cc: If Loop Scan
 void register_sequences(Procedures& p);      // sequence.cc: Sequence..., Optional..., SplitToSequence ConcatFromSequence
@@ -25,4 +25,4 @@ void register_numbered_trees(Procedures& p);       // numbered_trees.cc: TreeEns
 void register_pictures(Procedures& p);             // image_decoder.cc: ImageDecoder
 void register_optimizers(Procedures& p);           // optimizers.cc: Momentum Adagrad Adam
 
-}  // namespace rewright
+}  // namespace rewright::operators

@@ -7,7 +7,7 @@
 #include "operators/procedures/pieces.h"
 #include "operators/procedures/procedures.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -123,4 +123,4 @@ void register_random(Procedures& p) {
   p.add_random("Dropout", run_dropout);
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

@@ -8,7 +8,7 @@
 #include "operators/procedures/procedures.h"
 #include "operators/procedures/recurrent_cell.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -226,4 +226,4 @@ void register_recurrent(Procedures& p) {
   }
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

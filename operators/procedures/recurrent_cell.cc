@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-namespace rewright {
+namespace rewright::operators {
 
 ValueId activated(GraphBuilder& graph, const Activation& f, ValueId x) {
   const DataType type = graph.type_of(x).type;
@@ -124,4 +124,4 @@ RecurrentKind recurrent_kind(const OnnxAttributes& node) {
               [couples](const CellStep& s) { return lstm_step(CellFormulas(s), couples); });
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

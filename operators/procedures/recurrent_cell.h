@@ -11,7 +11,7 @@
 #include "operators/gradient.h"
 #include "operators/onnx.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 // An activation with its parameters, as far as they are given.
 struct Activation {
@@ -52,4 +52,4 @@ RecurrentKind recurrent_kind(const OnnxAttributes& node);
 // All steps as one graph (operators/procedure.h): the length of the sequences must be known.
 std::optional<std::vector<OnnxValue>> graph_of_recurrent(OnnxSource& source, std::string& reason);
 
-}  // namespace rewright
+}  // namespace rewright::operators

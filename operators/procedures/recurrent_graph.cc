@@ -4,7 +4,7 @@
 #include "operators/procedures/recurrent_cell.h"
 #include "operators/source_builder.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -144,4 +144,4 @@ std::optional<std::vector<OnnxValue>> graph_of_recurrent(OnnxSource& source, std
   return SourceBuilder::results(network.run());
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

@@ -14,7 +14,7 @@
 #include "operators/procedures/procedures.h"
 #include "operators/source_builder.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -332,4 +332,4 @@ void register_sampling(Procedures& p) {
   p.add_graph("MaxRoiPool", graph_of_max_roi_pool);
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

@@ -6,7 +6,7 @@
 #include "operators/procedures/pieces.h"
 #include "operators/procedures/procedures.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -207,4 +207,4 @@ void register_selection(Procedures& p) {
   p.add("NonMaxSuppression", run_non_max_suppression);
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

@@ -5,7 +5,7 @@
 #include "operators/procedures/pieces.h"
 #include "operators/procedures/procedures.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -131,4 +131,4 @@ void register_sequences(Procedures& p) {
   p.add("Identity", give_input);  // of what is no tensor of numbers
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

@@ -11,7 +11,7 @@
 #include "operators/procedures/procedures.h"
 #include "operators/source_builder.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -321,4 +321,4 @@ void register_signal(Procedures& p) {
   p.add("MelWeightMatrix", run_mel_weights);
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

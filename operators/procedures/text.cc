@@ -7,7 +7,7 @@
 #include "operators/procedures/pieces.h"
 #include "operators/procedures/procedures.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -218,4 +218,4 @@ void register_text(Procedures& p) {
   p.add("TfIdfVectorizer", run_tfidf);
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

@@ -10,7 +10,7 @@
 
 #include "operators/procedures/procedures.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -97,4 +97,4 @@ void register_text_numbers(Procedures& p) {
   p.add("CastLike", run_cast);
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

@@ -5,7 +5,7 @@
 
 #include "operators/gradient.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -81,4 +81,4 @@ Element derivative(const Function& f, std::span<const Element> arguments, const 
   return at->second(arguments, value, which);
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

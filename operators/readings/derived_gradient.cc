@@ -11,7 +11,7 @@
 #include "operators/gradient.h"
 #include "operators/readings/named_axes.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -378,4 +378,4 @@ class Derivation {
 
 std::vector<ValueId> derived_gradient(const GradientCall& call) { return Derivation(call).run(); }
 
-}  // namespace rewright
+}  // namespace rewright::operators

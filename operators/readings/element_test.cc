@@ -6,7 +6,7 @@
 #include "operators/operator.h"
 #include "operators/readings/interpreter.h"
 
-namespace rewright {
+namespace rewright::operators {
 namespace {
 
 TEST_CASE("a product of matrices prints as algebra") {
@@ -70,4 +70,4 @@ TEST_CASE("identities of functions of two arguments") {
 }
 
 }  // namespace
-}  // namespace rewright
+}  // namespace rewright::operators

@@ -5,7 +5,7 @@
 #include "operators/readings/number_system.h"
 #include "operators/texts.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -157,4 +157,4 @@ std::vector<FieldTensor> interpret_in_field(const Operator& op, const Attributes
   return results;
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

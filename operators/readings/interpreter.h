@@ -9,7 +9,7 @@
 #include "expressions/tensor.h"
 #include "operators/operator.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 // Evaluates one operator on tensors (reals in double, rounded to the output's type; integers in 64 bits, wrapped to the
 // output's type). An absent optional input is an empty Tensor. Throws Error on ill-typed input. Operators without a denotation
@@ -38,4 +38,4 @@ std::vector<std::optional<Indices>> known_contents(const Operator& op, const Att
                                                    std::span<const std::optional<Indices>> input_contents,
                                                    std::int64_t limit = 1024);
 
-}  // namespace rewright
+}  // namespace rewright::operators

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <random>
 
-namespace rewright {
+namespace rewright::operators {
 namespace {
 
 // Operators defined here alone, to test the interpreter without the library's own definitions.
@@ -142,4 +142,4 @@ TEST_CASE("half and bfloat16 round to nearest even") {
 }
 
 }  // namespace
-}  // namespace rewright
+}  // namespace rewright::operators

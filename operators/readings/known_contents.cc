@@ -6,7 +6,7 @@
 #include "expressions/index_bounds.h"
 #include "operators/readings/interpreter.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -268,4 +268,4 @@ std::vector<std::optional<Indices>> known_contents(const Operator& op, const Att
   return result;
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

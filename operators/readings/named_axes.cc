@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -150,4 +150,4 @@ ValueId NamedAxes::ordered(const NamedTensor& x, const AxisNames& axes) {
   return present == all ? spread : graph_.add("Expand", {spread}, {{"shape", all}});
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

@@ -8,7 +8,7 @@
 
 #include "operators/gradient.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 using AxisName = std::uint64_t;
 using AxisNames = std::vector<AxisName>;
@@ -45,4 +45,4 @@ class NamedAxes {
   std::map<AxisName, Index> sizes_;
 };
 
-}  // namespace rewright
+}  // namespace rewright::operators

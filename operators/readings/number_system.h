@@ -11,7 +11,7 @@
 #include "expressions/element.h"
 #include "operators/readings/interpreter.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 // kChecksPositions: a position outside of its axis is an error; else it is taken modulo the axis' size, so that elements of all
 // values have a meaning.
@@ -146,4 +146,4 @@ struct FieldArithmetic {
   }
 };
 
-}  // namespace rewright
+}  // namespace rewright::operators

@@ -6,7 +6,7 @@
 
 #include "expressions/free_variables.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -96,4 +96,4 @@ class Operations {
 
 double operation_count(const Output& output) { return Operations(output).total(); }
 
-}  // namespace rewright
+}  // namespace rewright::operators

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 namespace {
 
@@ -84,4 +84,4 @@ IntegerProgram::Solution IntegerProgram::minimize(const std::vector<double>& sta
   return result;
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

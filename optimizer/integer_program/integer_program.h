@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace rewright {
+namespace rewright::optimizer {
 
 class IntegerProgram {
  public:
@@ -49,4 +49,4 @@ class IntegerProgram {
   std::vector<double> coefficients_;
 };
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

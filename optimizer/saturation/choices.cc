@@ -5,7 +5,7 @@
 #include <queue>
 #include <set>
 
-namespace rewright {
+namespace rewright::optimizer {
 
 namespace {
 
@@ -218,4 +218,4 @@ void ENodeChoices::find_useful() {
     if (taken[id]) useful_.push_back(id);
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

@@ -7,7 +7,7 @@
 
 #include "optimizer/saturation/extraction.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 // What a choice out of a problem's e-graph has to do with, worked out once. The problem must outlive this.
 class ENodeChoices {
@@ -57,4 +57,4 @@ class ENodeChoices {
   std::vector<ENodeId> useful_;
 };
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace rewright {
+namespace rewright::optimizer {
 
 namespace {
 
@@ -192,4 +192,4 @@ ExtractionProblem make_problem(const EGraph& e, CostModel& costs, bool for_train
   return problem;
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

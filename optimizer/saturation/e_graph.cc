@@ -7,7 +7,7 @@
 #include "base/hash_mix.h"
 #include "graph/sized.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 namespace {
 
@@ -467,4 +467,4 @@ std::optional<std::string> EGraph::violation() const {
   return found;
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

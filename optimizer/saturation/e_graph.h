@@ -21,7 +21,7 @@
 
 #include "graph/graph.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 using ClassId = std::uint32_t;  // of a value, or of the value that stands for its class
 inline constexpr ClassId kNoClass = ~ClassId{0};
@@ -174,4 +174,4 @@ class EGraph {
   std::unordered_map<TypingKey, std::optional<Typing>, TypingHash> typings_;
 };
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

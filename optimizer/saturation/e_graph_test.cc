@@ -5,7 +5,7 @@
 
 #include "optimizer/saturation/testing.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 using testing::floats;
 using testing::weights;
@@ -148,4 +148,4 @@ TEST_CASE("values of different types are not merged, and what equals a constant 
   CHECK(!training.constant(training.value_of(w)));
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

@@ -5,7 +5,7 @@
 #include "base/hash_mix.h"
 #include "optimizer/rule_binding.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 namespace {
 
@@ -440,4 +440,4 @@ std::optional<EMatcher::Made> EMatcher::apply(const EMatch& match, std::uint32_t
   return made;
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

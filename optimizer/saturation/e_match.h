@@ -14,7 +14,7 @@
 #include "optimizer/match.h"
 #include "optimizer/saturation/e_graph.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 // Where a rule's source stands in an e-graph.
 struct EMatch {
@@ -75,4 +75,4 @@ class EMatcher {
   std::unordered_map<ENodeId, bool> uniform_;
 };
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

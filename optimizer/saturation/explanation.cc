@@ -6,7 +6,7 @@
 #include "optimizer/backtrack.h"
 #include "optimizer/saturation/saturation.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 namespace {
 
@@ -215,4 +215,4 @@ std::optional<Graph> apply_step(const Graph& region, const RuleIndex& rules, Cer
   return graph_of(graph, chosen);
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

@@ -8,7 +8,7 @@
 #include "optimizer/integer_program/integer_program.h"
 #include "optimizer/saturation/choices.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 namespace {
 
@@ -294,4 +294,4 @@ Extraction extract(const ExtractionProblem& problem, const ExtractionOptions& op
   }
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

@@ -8,7 +8,7 @@
 
 #include "optimizer/saturation/e_graph.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 // Seconds less, if all of `nodes` are chosen, nothing else that is chosen reads `inner`, none of these is an output of the
 // graph, and one of the other savings in `one_of` is made (if any are named). An e-node is in `spent` of at most one saving
@@ -54,4 +54,4 @@ double cost_of(const ExtractionProblem& problem, std::span<const ENodeId> chosen
 // By integer programming, begun with the better of the two above; what comes back is never worse.
 Extraction extract(const ExtractionProblem& problem, const ExtractionOptions& options);
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

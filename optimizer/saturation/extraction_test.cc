@@ -7,7 +7,7 @@
 #include "optimizer/saturation/saturation.h"
 #include "optimizer/saturation/testing.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 using testing::no_limits;
 
@@ -241,4 +241,4 @@ TEST_CASE("a saving counts where all it needs is chosen and nothing else reads w
   CHECK(cost(shared) == Approx(30));  // the second rests on the first
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

@@ -4,7 +4,7 @@
 
 #include "optimizer/saturation/costs.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 namespace {
 
@@ -58,4 +58,4 @@ Improvement improve(const Graph& region, const RuleIndex& rules, CostModel& cost
   return result;
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

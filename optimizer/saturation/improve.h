@@ -5,7 +5,7 @@
 #include "optimizer/saturation/extraction.h"
 #include "optimizer/saturation/saturation.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 struct ImproveOptions {
   SaturationOptions saturation;
@@ -30,4 +30,4 @@ struct Improvement {
 Improvement improve(const Graph& region, const RuleIndex& rules, CostModel& costs, const ImproveOptions& options,
                     Limits& limits);
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

@@ -9,7 +9,7 @@
 #include "optimizer/saturation/testing.h"
 #include "optimizer/search.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 using testing::no_limits;
 
@@ -244,4 +244,4 @@ TEST_CASE("what was estimated is measured before it is chosen for good") {
   CHECK(found.optimal);
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

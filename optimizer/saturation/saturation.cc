@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace rewright {
+namespace rewright::optimizer {
 
 namespace {
 
@@ -102,4 +102,4 @@ StopReason Saturation::run(Limits& limits) {
   return StopReason::kDone;
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

@@ -13,7 +13,7 @@
 #include "optimizer/saturation/e_graph.h"
 #include "optimizer/saturation/e_match.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 struct SaturationOptions {
   std::size_t nodes = 600;  // live e-nodes
@@ -74,4 +74,4 @@ CertificateStep explain_choice(const Saturation& saturation, std::span<const ENo
 // those of this region.
 std::optional<Graph> apply_step(const Graph& region, const RuleIndex& rules, CertificateStep& step);
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

@@ -5,7 +5,7 @@
 #include "optimizer/optimize.h"
 #include "optimizer/saturation/testing.h"
 
-namespace rewright {
+namespace rewright::optimizer {
 
 using testing::no_limits;
 
@@ -173,4 +173,4 @@ TEST_CASE("a hundred thousand e-nodes", "[.large]") {
   CHECK(saturation.graph().live_count() >= 100000);
 }
 
-}  // namespace rewright
+}  // namespace rewright::optimizer

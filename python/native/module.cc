@@ -24,7 +24,7 @@ NB_MODULE(_core, m) {
       "library_versions",
       [] {
         const nb::gil_scoped_release release;
-        return rewright::library_versions() + "\nnanobind " + std::to_string(NB_VERSION_MAJOR) + "." +
+        return rewright::api::library_versions() + "\nnanobind " + std::to_string(NB_VERSION_MAJOR) + "." +
                std::to_string(NB_VERSION_MINOR) + "." + std::to_string(NB_VERSION_PATCH);
       },
       "A line for each library that this module is made with or finds here: \"ONNX 1.23.2\".");

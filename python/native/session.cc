@@ -74,7 +74,7 @@ auto endable(nb::handle options, const Work& work) {
 class PythonSession {
  public:
   PythonSession(const NamedGraph& graph, const std::string& device, SessionOptions options, MathClass math, bool check_kernels)
-      : overridable_(rewright::overridable_initializers(graph.graph)),
+      : overridable_(rewright::graph::overridable_initializers(graph.graph)),
         inputs_(declared_inputs(graph.graph)),
         outputs_(declared_outputs(graph.graph)),
         description_(describe_model(graph.graph)),
@@ -164,7 +164,7 @@ class PythonSession {
     CheckedKernels counts;
     {
       const nb::gil_scoped_release release;
-      counts = rewright::checked_kernels(*session_);
+      counts = rewright::runtime::checked_kernels(*session_);
     }
     nb::dict facts;
     facts["steps"] = counts.steps;

@@ -4,6 +4,7 @@
 #include "rules/io.h"
 
 using namespace rewright;
+using namespace rewright::rules;
 
 namespace {
 

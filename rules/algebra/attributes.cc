@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "rules/algebra/parser.h"
 
-namespace rewright::internal {
+namespace rewright::rules::internal {
 
 namespace {
 
@@ -211,4 +211,4 @@ Index AlgebraParser::quantity(Expression call) {
   return Index::symbol(fresh);
 }
 
-}  // namespace rewright::internal
+}  // namespace rewright::rules::internal

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace rewright::internal {
+namespace rewright::rules::internal {
 
 namespace {
 
@@ -110,4 +110,4 @@ std::vector<Token> tokenize(std::string_view text, const std::string& name, bool
   return tokens;
 }
 
-}  // namespace rewright::internal
+}  // namespace rewright::rules::internal

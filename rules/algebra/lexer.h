@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace rewright::internal {
+namespace rewright::rules::internal {
 
 struct Token {
   enum class Kind { kName, kNumber, kText, kSymbol, kError, kEnd };
@@ -22,4 +22,4 @@ inline double to_double(const std::string& text) { return std::strtod(text.c_str
 // where errors are kept, it and the rest of its line are one kError.
 std::vector<Token> tokenize(std::string_view text, const std::string& name, bool keep_errors = false);
 
-}  // namespace rewright::internal
+}  // namespace rewright::rules::internal

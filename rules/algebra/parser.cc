@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-namespace rewright::internal {
+namespace rewright::rules::internal {
 
 namespace {
 
@@ -455,4 +455,4 @@ Pattern AlgebraParser::lower(const std::vector<TermPointer>& outputs) const {
   return canonical(side);
 }
 
-}  // namespace rewright::internal
+}  // namespace rewright::rules::internal

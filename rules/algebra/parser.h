@@ -13,7 +13,7 @@
 #include "rules/algebra/lexer.h"
 #include "rules/rule.h"
 
-namespace rewright::internal {
+namespace rewright::rules::internal {
 
 // The tokens of one rule, without its header and its `for` clauses; the last is kEnd.
 class AlgebraParser {
@@ -104,4 +104,4 @@ class AlgebraParser {
   std::map<std::string, TermPointer, std::less<>> terms_;  // let
 };
 
-}  // namespace rewright::internal
+}  // namespace rewright::rules::internal

@@ -8,7 +8,7 @@
 #include "rules/algebra/parser.h"
 #include "rules/io.h"
 
-namespace rewright {
+namespace rewright::rules {
 
 using internal::AlgebraParser;
 using internal::Token;
@@ -216,4 +216,4 @@ std::vector<Rule> parse_algebra(std::string_view text, const std::string& name, 
   return read_algebra(text, name, &bad);
 }
 
-}  // namespace rewright
+}  // namespace rewright::rules

@@ -15,7 +15,7 @@
 #include "rules/message.h"
 #include "rules/rule.pb.h"
 
-namespace rewright {
+namespace rewright::rules {
 
 namespace {
 
@@ -411,4 +411,4 @@ std::string write_rules(const std::vector<Rule>& rules, RuleFormat format) {
   return result;
 }
 
-}  // namespace rewright
+}  // namespace rewright::rules

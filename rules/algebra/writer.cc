@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "rules/io.h"
 
-namespace rewright {
+namespace rewright::rules {
 
 namespace {
 
@@ -203,4 +203,4 @@ std::uint64_t hash(const Rule& rule) {
   return h;
 }
 
-}  // namespace rewright
+}  // namespace rewright::rules

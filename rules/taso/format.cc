@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "rules/taso/taso.pb.h"
 
-namespace rewright::taso {
+namespace rewright::rules::taso {
 
 namespace {
 
@@ -165,4 +165,4 @@ std::vector<RuleText> read(std::string_view bytes, const std::string& file) {
   return rules;
 }
 
-}  // namespace rewright::taso
+}  // namespace rewright::rules::taso

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace rewright::taso {
+namespace rewright::rules::taso {
 
 enum class Type {
   kConv = 3,
@@ -88,4 +88,4 @@ struct RuleText {
 // Throws Error(kBadInput) for bytes that are no such file.
 std::vector<RuleText> read(std::string_view bytes, const std::string& file);
 
-}  // namespace rewright::taso
+}  // namespace rewright::rules::taso

@@ -1,7 +1,7 @@
 // Kernels of convolutions that are made of others, and constants.
 #include "rules/taso/side.h"
 
-namespace rewright::taso {
+namespace rewright::rules::taso {
 
 namespace {
 
@@ -100,4 +100,4 @@ SideBuilder::Result SideBuilder::identity_matrix() {
   return {{node("Eye", {}, {index("size", size), element_type()})}, {TensorShape{{size, size}, unknown_trees(2)}}};
 }
 
-}  // namespace rewright::taso
+}  // namespace rewright::rules::taso

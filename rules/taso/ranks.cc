@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace rewright::taso {
+namespace rewright::rules::taso {
 
 namespace {
 
@@ -110,4 +110,4 @@ void Ranks::visit(bool target, const Operation& op, std::int32_t index) {
   }
 }
 
-}  // namespace rewright::taso
+}  // namespace rewright::rules::taso

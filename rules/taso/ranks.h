@@ -7,7 +7,7 @@
 
 #include "rules/taso/format.h"
 
-namespace rewright::taso {
+namespace rewright::rules::taso {
 
 // Tensors that have one rank. Where nothing says which, their shapes are equal but for what is named here.
 struct RankClass {
@@ -35,4 +35,4 @@ class Ranks {
   std::vector<RankClass> classes_;
 };
 
-}  // namespace rewright::taso
+}  // namespace rewright::rules::taso

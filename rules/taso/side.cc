@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace rewright::taso {
+namespace rewright::rules::taso {
 
 namespace {
 
@@ -407,4 +407,4 @@ SideBuilder::Result SideBuilder::scale(const Operation& op) {
   return {{node("Mul", {value(op.inputs[0]), value(op.inputs[1])})}, {shape(op.inputs[0])}};
 }
 
-}  // namespace rewright::taso
+}  // namespace rewright::rules::taso

@@ -11,7 +11,7 @@
 #include "rules/taso/ranks.h"
 #include "rules/taso/sizes.h"
 
-namespace rewright::taso {
+namespace rewright::rules::taso {
 
 // What TASO calls split information: where an axis was joined last, and the same of both parts. Of a tensor that comes from
 // outside nothing is known, until it is split.
@@ -134,4 +134,4 @@ class SideBuilder {
   std::vector<std::pair<Index, Index>> identity_kernels_;  // kernels, and channels of each
 };
 
-}  // namespace rewright::taso
+}  // namespace rewright::rules::taso

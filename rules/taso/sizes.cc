@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace rewright::taso {
+namespace rewright::rules::taso {
 
 namespace {
 
@@ -161,4 +161,4 @@ std::vector<Condition> Sizes::conditions() const {
   return result;
 }
 
-}  // namespace rewright::taso
+}  // namespace rewright::rules::taso

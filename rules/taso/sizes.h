@@ -7,7 +7,7 @@
 
 #include "expressions/index.h"
 
-namespace rewright::taso {
+namespace rewright::rules::taso {
 
 class Sizes {
  public:
@@ -43,4 +43,4 @@ class Sizes {
   std::size_t count_ = 0;
 };
 
-}  // namespace rewright::taso
+}  // namespace rewright::rules::taso

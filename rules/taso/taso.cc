@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "rules/taso/side.h"
 
-namespace rewright {
+namespace rewright::rules {
 
 namespace taso {
 
@@ -212,4 +212,4 @@ TasoImport import_taso(std::string_view bytes, const std::string& file) {
   return result;
 }
 
-}  // namespace rewright
+}  // namespace rewright::rules

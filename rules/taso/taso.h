@@ -7,7 +7,7 @@
 
 #include "rules/rule.h"
 
-namespace rewright {
+namespace rewright::rules {
 
 struct TasoImport {
   struct Skipped {
@@ -20,4 +20,4 @@ struct TasoImport {
 // Throws Error(kBadInput) for bytes that are no such file; `file` is its name, for messages.
 TasoImport import_taso(std::string_view bytes, const std::string& file);
 
-}  // namespace rewright
+}  // namespace rewright::rules

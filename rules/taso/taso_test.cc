@@ -11,6 +11,7 @@
 #include "rules/tester.h"
 
 using namespace rewright;
+using namespace rewright::rules;
 using Catch::Contains;
 
 namespace {

@@ -9,7 +9,7 @@
 #include "runtime/onnxruntime/worker.h"
 #include "runtime/session.h"
 
-namespace rewright {
+namespace rewright::runtime {
 
 namespace {
 
@@ -195,4 +195,4 @@ std::unique_ptr<Device> make_onnxruntime_device(int threads) {
   return std::make_unique<OnnxRuntimeDevice>(usable_threads(threads));
 }
 
-}  // namespace rewright
+}  // namespace rewright::runtime

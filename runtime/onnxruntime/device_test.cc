@@ -8,7 +8,7 @@
 
 #include "runtime/onnxruntime/worker.h"
 
-namespace rewright {
+namespace rewright::runtime {
 
 namespace {
 
@@ -108,4 +108,4 @@ TEST_CASE("a helper process that dies is started again, and requests that fail a
   CHECK(worker.ask({{"op", "hello"}}, 30).contains("onnxruntime"));
 }
 
-}  // namespace rewright
+}  // namespace rewright::runtime

@@ -22,7 +22,7 @@
 
 extern char** environ;
 
-namespace rewright {
+namespace rewright::runtime {
 
 namespace {
 
@@ -159,4 +159,4 @@ nlohmann::json Worker::ask(const nlohmann::json& request, double seconds, const 
   return answer;
 }
 
-}  // namespace rewright
+}  // namespace rewright::runtime

@@ -11,7 +11,7 @@
 
 #include "graph/temporary_folder.h"
 
-namespace rewright {
+namespace rewright::runtime {
 
 class Worker {
  public:
@@ -44,4 +44,4 @@ class Worker {
 // REWRIGHT_PYTHON, or the interpreter of the cache folder.
 std::filesystem::path python_interpreter();
 
-}  // namespace rewright
+}  // namespace rewright::runtime

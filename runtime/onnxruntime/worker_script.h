@@ -3,8 +3,8 @@
 
 #include <string_view>
 
-namespace rewright {
+namespace rewright::runtime {
 
 std::string_view worker_script();
 
-}  // namespace rewright
+}  // namespace rewright::runtime

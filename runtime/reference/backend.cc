@@ -3,7 +3,7 @@
 #include "graph/execute.h"
 #include "graph/onnx/import/specialize.h"
 
-namespace rewright {
+namespace rewright::runtime {
 
 namespace {
 
@@ -42,4 +42,4 @@ const Backend& reference_backend() {
   return backend;
 }
 
-}  // namespace rewright
+}  // namespace rewright::runtime

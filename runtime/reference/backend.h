@@ -3,8 +3,8 @@
 
 #include "runtime/session.h"
 
-namespace rewright {
+namespace rewright::runtime {
 
 const Backend& reference_backend();
 
-}  // namespace rewright
+}  // namespace rewright::runtime

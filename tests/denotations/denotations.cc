@@ -18,6 +18,7 @@
 #include "verifier/proof.h"
 
 using namespace rewright;
+using namespace rewright::testing;
 
 namespace {
 

@@ -2,7 +2,7 @@
 
 #include "expressions/function.h"
 
-namespace rewright {
+namespace rewright::testing {
 
 namespace {
 
@@ -182,4 +182,4 @@ Operator with_slip(const Operator& op, Slip slip, int place) {
   });
 }
 
-}  // namespace rewright
+}  // namespace rewright::testing

@@ -9,7 +9,7 @@
 
 #include "operators/operator.h"
 
-namespace rewright {
+namespace rewright::testing {
 
 enum class Slip {
   kConstant,   // a number is 1 more
@@ -37,4 +37,4 @@ std::map<Slip, int> places(const Definition& definition);
 // The operator with the slip at its n-th place (counted from 0, over all outputs) in every definition that has so many.
 Operator with_slip(const Operator& op, Slip slip, int place);
 
-}  // namespace rewright
+}  // namespace rewright::testing

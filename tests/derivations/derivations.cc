@@ -19,16 +19,16 @@ int main(int argc, char** argv) {
   CLI11_PARSE(program, argc, argv);
   try {
     rewright::generator::RuleTheory theory;
-    for (const rewright::Rule& rule : rewright::read_rules(std::filesystem::path(given))) theory.add(rule);
+    for (const rewright::rules::Rule& rule : rewright::rules::read_rules(std::filesystem::path(given))) theory.add(rule);
     std::size_t count = 0, follow = 0;
     for (const std::string& file : others)
-      for (const rewright::Rule& rule : rewright::read_rules(std::filesystem::path(file))) {
+      for (const rewright::rules::Rule& rule : rewright::rules::read_rules(std::filesystem::path(file))) {
         ++count;
         if (theory.derives(rule, limits)) {
           ++follow;
           continue;
         }
-        std::printf("does not follow: %s", rewright::to_algebra(rule).c_str());
+        std::printf("does not follow: %s", rewright::rules::to_algebra(rule).c_str());
         std::fflush(stdout);
       }
     std::printf("%zu of %zu rules follow\n", follow, count);

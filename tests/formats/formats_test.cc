@@ -22,7 +22,7 @@
 #include "verifier/certificate.pb.h"
 #include "verifier/checker/check.h"
 
-namespace rewright {
+namespace rewright::testing {
 
 namespace {
 
@@ -188,4 +188,4 @@ TEST_CASE("certificates of optimizations of version 1") {
       Catch::Contains("newer: it is of format \"rewright certificate 2\", this program reads \"rewright certificate 1\""));
 }
 
-}  // namespace rewright
+}  // namespace rewright::testing

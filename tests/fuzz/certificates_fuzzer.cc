@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "verifier/certificate.h"
 
+using namespace rewright;
 using namespace rewright::proof;
 
 namespace {

@@ -7,6 +7,7 @@
 #include "verifier/proof.h"
 
 using namespace rewright;
+using namespace rewright::testing;
 using namespace rewright::proof;
 
 int main(int argc, char** argv) {

@@ -8,13 +8,13 @@
 #include "graph/onnx/onnx.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  rewright::ImportOptions options;
+  rewright::graph::ImportOptions options;
   options.max_bytes = std::size_t{64} << 20;
   try {
     const std::string_view bytes(reinterpret_cast<const char*>(data), size);
-    const rewright::Graph graph = rewright::import_onnx_bytes(bytes, "fuzz.onnx", options);
-    const std::string exported = rewright::export_onnx_bytes(graph, {.check = false});
-    rewright::import_onnx_bytes(exported, "exported.onnx", options);
+    const rewright::graph::Graph graph = rewright::graph::import_onnx_bytes(bytes, "fuzz.onnx", options);
+    const std::string exported = rewright::graph::export_onnx_bytes(graph, {.check = false});
+    rewright::graph::import_onnx_bytes(exported, "exported.onnx", options);
   } catch (const rewright::Error&) {
   }
   return 0;

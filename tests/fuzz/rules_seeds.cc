@@ -7,7 +7,7 @@
 #include "rules/io.h"
 #include "rules/rule.h"
 
-using rewright::RuleFormat;
+using rewright::rules::RuleFormat;
 
 int main(int argc, char** argv) {
   if (argc != 2) {
@@ -16,9 +16,9 @@ int main(int argc, char** argv) {
   }
   const std::filesystem::path folder = argv[1];
   std::filesystem::create_directories(folder);
-  for (const rewright::Rule& rule : rewright::shipped_rules().rules())
+  for (const rewright::rules::Rule& rule : rewright::rules::shipped_rules().rules())
     for (const auto& [format, suffix] : {std::pair{RuleFormat::kAlgebra, ".rules"}, std::pair{RuleFormat::kText, ".textproto"},
                                          std::pair{RuleFormat::kBinary, ".binpb"}})
-      std::ofstream(folder / (rule.name + suffix), std::ios::binary) << rewright::write_rules({rule}, format);
+      std::ofstream(folder / (rule.name + suffix), std::ios::binary) << rewright::rules::write_rules({rule}, format);
   return 0;
 }

@@ -9,17 +9,18 @@
 #include "rules/taso/taso.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  rewright::TasoImport imported;
+  rewright::rules::TasoImport imported;
   try {
-    imported = rewright::import_taso(std::string_view(reinterpret_cast<const char*>(data), size), "fuzz.pb");
+    imported = rewright::rules::import_taso(std::string_view(reinterpret_cast<const char*>(data), size), "fuzz.pb");
   } catch (const rewright::Error&) {
     return 0;
   }
   // An Error from here on is a finding.
   if (imported.rules.empty()) return 0;
-  if (rewright::read_rules(rewright::write_rules(imported.rules, rewright::RuleFormat::kBinary), "written.rules") !=
-      imported.rules)
+  if (rewright::rules::read_rules(rewright::rules::write_rules(imported.rules, rewright::rules::RuleFormat::kBinary),
+                                  "written.rules") != imported.rules)
     std::abort();
-  rewright::read_rules(rewright::write_rules(imported.rules, rewright::RuleFormat::kAlgebra), "written.rules");
+  rewright::rules::read_rules(rewright::rules::write_rules(imported.rules, rewright::rules::RuleFormat::kAlgebra),
+                              "written.rules");
   return 0;
 }

@@ -6,7 +6,7 @@
 
 #include "runtime/testing.h"
 
-namespace rewright {
+namespace rewright::testing {
 
 namespace {
 
@@ -533,4 +533,4 @@ SweepCase make_sweep_case(std::uint64_t seed, std::string_view family, const Swe
   return {std::string(chosen->name), std::move(b.graph), std::move(b.inputs)};
 }
 
-}  // namespace rewright
+}  // namespace rewright::testing

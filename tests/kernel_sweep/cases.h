@@ -8,7 +8,7 @@
 
 #include "graph/graph.h"
 
-namespace rewright {
+namespace rewright::testing {
 
 struct SweepCase {
   std::string family;
@@ -27,4 +27,4 @@ const std::vector<std::string_view>& sweep_families();
 // The same for the same arguments. `family` empty: any.
 SweepCase make_sweep_case(std::uint64_t seed, std::string_view family, const SweepSizes& sizes);
 
-}  // namespace rewright
+}  // namespace rewright::testing

@@ -23,6 +23,7 @@
 #include "tests/kernel_sweep/guarded_run.h"
 
 using namespace rewright;
+using namespace rewright::testing;
 
 namespace {
 

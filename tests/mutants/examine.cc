@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "rules/tester.h"
 
-namespace rewright {
+namespace rewright::testing {
 
 namespace {
 
@@ -72,4 +72,4 @@ std::vector<Examined> examine(const std::vector<Mutant>& mutants, int instances,
   return results;
 }
 
-}  // namespace rewright
+}  // namespace rewright::testing

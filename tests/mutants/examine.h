@@ -5,7 +5,7 @@
 #include "tests/mutants/mutate.h"
 #include "verifier/verify.h"
 
-namespace rewright {
+namespace rewright::testing {
 
 struct Examined {
   enum class Finding {
@@ -25,4 +25,4 @@ std::string_view name(Examined::Finding finding);
 // are in the order of the mutants.
 std::vector<Examined> examine(const std::vector<Mutant>& mutants, int instances, int threads);
 
-}  // namespace rewright
+}  // namespace rewright::testing

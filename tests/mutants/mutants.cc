@@ -12,6 +12,7 @@
 #include "tests/mutants/examine.h"
 
 using namespace rewright;
+using namespace rewright::testing;
 
 namespace {
 

@@ -5,6 +5,7 @@
 #include "tests/mutants/examine.h"
 
 using namespace rewright;
+using namespace rewright::testing;
 
 TEST_CASE("mutants are other rules, each with its change in words, the same for the same seed", "[mutants]") {
   int ill_formed = 0;

@@ -10,7 +10,7 @@
 #include "rules/io.h"
 #include "rules/isomorphism.h"
 
-namespace rewright {
+namespace rewright::testing {
 
 namespace {
 
@@ -340,4 +340,4 @@ std::vector<Mutant> sample_mutants(std::span<const Rule> rules, int count, std::
   return result;
 }
 
-}  // namespace rewright
+}  // namespace rewright::testing

@@ -8,7 +8,7 @@
 
 #include "rules/rule.h"
 
-namespace rewright {
+namespace rewright::testing {
 
 struct Mutant {
   Rule rule;         // named after the original; its description says what was changed
@@ -22,4 +22,4 @@ std::vector<Mutant> mutants_of(const Rule& rule, std::span<const Rule> rules, in
 // `count` mutants of random rules, kinds equally often where there are any; the same for the same seed. Their names are unique.
 std::vector<Mutant> sample_mutants(std::span<const Rule> rules, int count, std::uint64_t seed, int& ill_formed);
 
-}  // namespace rewright
+}  // namespace rewright::testing

@@ -6,7 +6,7 @@
 #include "operators/operator.h"
 #include "runtime/cpu/running/backend.h"
 
-namespace rewright {
+namespace rewright::testing {
 
 namespace {
 
@@ -46,4 +46,4 @@ TEST_CASE("an operator of one's own, from its definition alone") {
   CHECK(cpu_backend().prepare(graph)->run(given)[0].reals() == expected);
 }
 
-}  // namespace rewright
+}  // namespace rewright::testing

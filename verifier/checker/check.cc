@@ -5,7 +5,7 @@
 #include "verifier/checker/instance_check.h"
 #include "verifier/checker/questions.h"
 
-namespace rewright {
+namespace rewright::proof {
 
 using namespace proof;
 
@@ -104,4 +104,4 @@ CertificateCheck check_certificate(std::string_view bytes, const std::string& na
   return report;
 }
 
-}  // namespace rewright
+}  // namespace rewright::proof

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace rewright {
+namespace rewright::proof {
 
 struct CheckOptions {
   std::string solver{};    // a program that reads SMT-LIB from its standard input, with its arguments; empty: the linked Z3
@@ -31,4 +31,4 @@ struct CertificateCheck {
 // Throws Error(kBadInput) for what is no certificate, or damaged; Error(kMissing) if the solver cannot be run.
 CertificateCheck check_certificate(std::string_view bytes, const std::string& name, const CheckOptions& options = {});
 
-}  // namespace rewright
+}  // namespace rewright::proof

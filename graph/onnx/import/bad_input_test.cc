@@ -8,7 +8,7 @@
 #include "graph/onnx/text.h"
 #include "graph/temporary_folder.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -288,4 +288,4 @@ TEST_CASE("chains of 100,000 nodes, in any order, are read, tidied, hashed and w
   CHECK(import_onnx_bytes(export_onnx_bytes(graph, unchecked), "again").hash() == graph.hash());
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

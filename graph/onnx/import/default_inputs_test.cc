@@ -6,7 +6,7 @@
 #include "graph/onnx/model.h"
 #include "graph/onnx/onnx.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -103,4 +103,4 @@ TEST_CASE("sparse weights are read, and written as they were") {
   }
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

@@ -1,7 +1,7 @@
 #include "graph/onnx/attributes.h"
 #include "graph/onnx/model.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 const Procedure* find_procedure(const ImportedModel& model, const std::string& domain, const std::string& type) {
   const Procedure* const foreign = model.foreign ? model.foreign->find(domain, type) : nullptr;
@@ -36,4 +36,4 @@ std::unordered_map<std::string, onnx::TypeProto> infer_foreign(const Procedure& 
   return types;
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

@@ -4,7 +4,7 @@
 #include "graph/onnx/onnx.h"
 #include "graph/onnx/text.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -99,4 +99,4 @@ TEST_CASE("a Gradient that is not understood stays, and says why") {
                     Catch::Contains("has 1 inputs, its xs and zs name 2"));
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

@@ -5,7 +5,7 @@
 #include "graph/gradients/differentiate.h"
 #include "graph/onnx/import/importer.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 Graph Importer::run() {
   parts_ = split_model(model_->source.text());
@@ -260,4 +260,4 @@ Graph import_overridden(std::string_view bytes, const std::string& name, const I
   return import_source(copied_bytes(bytes), ExternalData(), name, options, {}, {}, std::move(overridden));
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

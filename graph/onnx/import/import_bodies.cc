@@ -3,7 +3,7 @@
 #include "graph/onnx/import/importer.h"
 #include "operators/procedure.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 bool Importer::import_schema_function(const Source& source, int opset, std::string& reason) {
   const onnx::NodeProto& proto = source.proto;
@@ -180,4 +180,4 @@ std::optional<FunctionCall> Importer::unrolled(const Source& source, int opset, 
   return unrolled_loop(proto, opset, facts, opsets_of(source), reason);
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

@@ -3,7 +3,7 @@
 #include "graph/sizes.h"
 #include "operators/procedure.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -202,4 +202,4 @@ void Importer::attach_origin(const Source& source, const std::vector<ValueId>& p
   graph_.add_raw(std::move(node));
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

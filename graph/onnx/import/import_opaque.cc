@@ -4,7 +4,7 @@
 #include "graph/onnx/import/importer.h"
 #include "operators/procedure.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 void Importer::import_opaque(const Source& source, std::string reason) {
   const onnx::NodeProto& proto = source.proto;
@@ -169,4 +169,4 @@ const Index* NamedIndices::find(const std::string& name) const {
   return found == sizes_.end() ? nullptr : &found->second;
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

@@ -5,7 +5,7 @@
 #include "graph/temporary_folder.h"
 #include "graph/testing.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -228,4 +228,4 @@ TEST_CASE("a model of 5,000 functions") {
   for (const auto& node : graph.nodes()) REQUIRE(node->op != nullptr);
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

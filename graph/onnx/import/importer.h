@@ -22,7 +22,7 @@
 #include "graph/onnx/parts.h"
 #include "graph/onnx/types.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 // Names for sizes that are no numbers, for ONNX's inference, which knows no expressions.
 class NamedIndices {
@@ -173,4 +173,4 @@ class Importer {
 Graph import_overridden(std::string_view bytes, const std::string& name, const ImportOptions& options,
                         std::set<std::string> overridden);
 
-}  // namespace rewright
+}  // namespace rewright::graph

@@ -7,7 +7,7 @@
 #include "graph/onnx/naming.h"
 #include "graph/onnx/onnx.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -69,4 +69,4 @@ const Tensor* default_of(const Graph& graph, ValueId input) {
   return initializer != nullptr && initializer->is_default && initializer->tensor ? &initializer->tensor : nullptr;
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

@@ -10,7 +10,7 @@
 #include "graph/graph.h"
 #include "graph/onnx/interface.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 // Those that are constants of the graph, in the order of the model's inputs, as the model declares them.
 std::vector<Declaration> overridable_initializers(const Graph& graph);
@@ -29,4 +29,4 @@ Graph with_fixed_inputs(const Graph& graph);
 // The value that an input has where none is given; null if it has none.
 const Tensor* default_of(const Graph& graph, ValueId input);
 
-}  // namespace rewright
+}  // namespace rewright::graph

@@ -8,7 +8,7 @@
 #include "graph/testing.h"
 #include "operators/testing/share.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -272,4 +272,4 @@ TEST_CASE("a loop whose number of iterations is not known stays, and says why") 
   CHECK(graph.nodes()[0]->opaque_reason == "how often it goes round is not known");
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

@@ -6,7 +6,7 @@
 #include "graph/sizes.h"
 #include "operators/readings/interpreter.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -177,4 +177,4 @@ void NodeSource::evaluate(const Operator& op, const Node& node) {
   }
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

@@ -11,7 +11,7 @@
 #include "graph/onnx/model.h"
 #include "operators/onnx.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 // Tensors that the importer computed from constants, beyond the leaves themselves.
 using KnownTensors = std::unordered_map<ValueId, Tensor>;
@@ -55,4 +55,4 @@ class NodeSource final : public NodeAttributes<OnnxSource> {
   std::vector<Condition> assumed_;
 };
 
-}  // namespace rewright
+}  // namespace rewright::graph

@@ -7,7 +7,7 @@
 #include "graph/onnx/import/overridable.h"
 #include "graph/onnx/onnx.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -51,4 +51,4 @@ Graph specialized(const Graph& graph, std::span<const Tensor> inputs) {
   }
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

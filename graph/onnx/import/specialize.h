@@ -5,7 +5,7 @@
 
 #include "graph/graph.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 // The graph for inputs of these sizes, in the order of graph.inputs(). An operator that broadcasts takes sizes that only have
 // different names for equal; where these inputs say otherwise (one of them is 1), the model is read again with their sizes,
@@ -19,4 +19,4 @@ Graph read_again(const Graph& graph, std::span<const Tensor> inputs);
 // be at least 1: the model is to be read again.
 bool is_open_and_empty(const Graph& graph, std::span<const Tensor> inputs);
 
-}  // namespace rewright
+}  // namespace rewright::graph

@@ -6,7 +6,7 @@
 #include "graph/onnx/onnx.h"
 #include "graph/onnx/text.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -60,4 +60,4 @@ TEST_CASE("sizes that no name explains are an error") {
   CHECK_THROWS_WITH(specialized(open, unfit), Catch::Contains("cannot be broadcast"));
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

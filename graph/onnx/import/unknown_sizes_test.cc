@@ -7,7 +7,7 @@
 #include "graph/onnx/onnx.h"
 #include "graph/onnx/text.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -324,4 +324,4 @@ TEST_CASE("inputs of different sizes under one name are refused") {
       Catch::Contains("input \"y\": is float[4], the model asks for float[N]: axis 0 must be 3, as axis 0 of \"x\" is 3"));
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

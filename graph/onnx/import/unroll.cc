@@ -6,7 +6,7 @@
 #include "graph/onnx/function.h"
 #include "graph/onnx/parts.h"
 
-namespace rewright {
+namespace rewright::graph {
 
 namespace {
 
@@ -222,4 +222,4 @@ std::optional<FunctionCall> unrolled_loop(const onnx::NodeProto& node, int opset
   return std::nullopt;
 }
 
-}  // namespace rewright
+}  // namespace rewright::graph

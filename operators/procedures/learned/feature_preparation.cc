@@ -8,7 +8,7 @@
 #include "operators/procedures/pieces.h"
 #include "operators/procedures/procedures.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -123,4 +123,4 @@ void register_feature_preparation(Procedures& p) {
   p.add("FeatureVectorizer", run_feature_vectorizer, kLearnedDomain);
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

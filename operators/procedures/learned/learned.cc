@@ -8,7 +8,7 @@
 #include "operators/procedures/pieces.h"
 #include "operators/procedures/procedures.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -276,4 +276,4 @@ void register_learned(Procedures& p) {
   p.add("Scaler", run_scaler, kLearnedDomain);
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

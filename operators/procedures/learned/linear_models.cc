@@ -6,7 +6,7 @@
 #include "operators/procedures/pieces.h"
 #include "operators/procedures/procedures.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -205,4 +205,4 @@ void register_linear_models(Procedures& p) {
   p.add("SVMClassifier", run_svm_classifier, kLearnedDomain);
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

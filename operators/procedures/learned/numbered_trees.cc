@@ -8,7 +8,7 @@
 #include "operators/procedures/pieces.h"
 #include "operators/procedures/procedures.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 namespace {
 
@@ -182,4 +182,4 @@ void register_numbered_trees(Procedures& p) {
   p.add("TreeEnsembleClassifier", run_tree_ensemble_classifier, kLearnedDomain);
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

@@ -4,7 +4,7 @@
 #include <numbers>
 #include <numeric>
 
-namespace rewright {
+namespace rewright::operators {
 
 double probit(double p) {
   if (!(p > 0 && p < 1)) return p == 0 ? -HUGE_VAL : p == 1 ? HUGE_VAL : std::nan("");
@@ -86,4 +86,4 @@ void give_rows(Call& call, std::int64_t rows, std::int64_t columns, std::span<co
   call.give(Tensor::from_reals(DataType::kFloat, {rows, columns}, {values.begin(), values.end()}));
 }
 
-}  // namespace rewright
+}  // namespace rewright::operators

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "operators/procedure.h"
 
-namespace rewright {
+namespace rewright::operators {
 
 inline constexpr const char* kLearnedDomain = "ai.onnx.ml";
 
@@ -55,4 +55,4 @@ class Labels {
   std::vector<std::string> texts_;
 };
 
-}  // namespace rewright
+}  // namespace rewright::operators

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+using namespace rewright;
 using namespace rewright::cpu;
 
 TEST_CASE("every piece is computed once, by a thread that computes nothing else at the time") {

@@ -8,7 +8,7 @@
 #include "runtime/endable_run.h"
 #include "runtime/mixed.h"
 
-namespace rewright {
+namespace rewright::cpu {
 
 namespace {
 
@@ -97,4 +97,4 @@ std::unique_ptr<Evaluator> make_cpu_evaluator(int threads, Checkpoint checkpoint
   return std::make_unique<CpuEvaluator>(threads, std::move(checkpoint));
 }
 
-}  // namespace rewright
+}  // namespace rewright::cpu

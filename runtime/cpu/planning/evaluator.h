@@ -5,9 +5,9 @@
 
 #include "optimizer/device.h"
 
-namespace rewright {
+namespace rewright::cpu {
 
 // `checkpoint` is called between operators, and ends an evaluation by what it throws.
 std::unique_ptr<Evaluator> make_cpu_evaluator(int threads = 1, Checkpoint checkpoint = {});
 
-}  // namespace rewright
+}  // namespace rewright::cpu

@@ -6,7 +6,7 @@
 #include "operators/testing/share.h"
 #include "runtime/cpu/testing/graphs.h"
 
-namespace rewright {
+namespace rewright::cpu {
 
 using cpu::LayoutStep;
 
@@ -131,4 +131,4 @@ TEST_CASE("networks are the same whatever layouts are assigned") {
   }
 }
 
-}  // namespace rewright
+}  // namespace rewright::cpu

@@ -8,7 +8,7 @@
 #include "runtime/cpu/running/device.h"
 #include "runtime/cpu/testing/graphs.h"
 
-namespace rewright {
+namespace rewright::cpu {
 
 using cpu::MeasuredChoices;
 
@@ -204,4 +204,4 @@ TEST_CASE("close convolutions hold the estimate's choice") {
   }
 }
 
-}  // namespace rewright
+}  // namespace rewright::cpu

@@ -50,6 +50,7 @@ void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
 using namespace rewright;
+using namespace rewright::cpu;
 using rewright::testing::node;
 using rewright::testing::random_tensor;
 

@@ -14,7 +14,7 @@
 #include "runtime/cpu/running/runner.h"
 #include "runtime/endable_run.h"
 
-namespace rewright {
+namespace rewright::cpu {
 
 namespace {
 
@@ -263,4 +263,4 @@ const Backend& cpu_backend() {
   return backend;
 }
 
-}  // namespace rewright
+}  // namespace rewright::cpu

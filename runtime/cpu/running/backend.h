@@ -5,7 +5,7 @@
 
 #include "runtime/session.h"
 
-namespace rewright {
+namespace rewright::cpu {
 
 const Backend& cpu_backend();
 
@@ -13,4 +13,4 @@ const Backend& cpu_backend();
 // constants, they are given back as soon as they are packed, and are not there twice.
 std::unique_ptr<Session> prepare_on_cpu(Graph graph, const SessionOptions& options = {});
 
-}  // namespace rewright
+}  // namespace rewright::cpu

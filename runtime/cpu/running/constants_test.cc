@@ -8,7 +8,7 @@
 #include "runtime/cpu/planning/evaluator.h"
 #include "runtime/cpu/running/backend.h"
 
-namespace rewright {
+namespace rewright::cpu {
 
 using testing::add;
 using testing::cast;
@@ -67,4 +67,4 @@ TEST_CASE("so are many of them") {
   CHECK(executed.integers()[8] == 2);
 }
 
-}  // namespace rewright
+}  // namespace rewright::cpu

@@ -19,7 +19,7 @@
 #include "runtime/endable_run.h"
 #include "runtime/mixed.h"
 
-namespace rewright {
+namespace rewright::cpu {
 
 namespace {
 
@@ -220,4 +220,4 @@ std::string cpu_library_versions() { return cpu::dnnl_version_text() + "\n" + cp
 
 int cpu_kernel_generation() { return kKernelGeneration; }
 
-}  // namespace rewright
+}  // namespace rewright::cpu

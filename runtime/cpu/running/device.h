@@ -8,7 +8,7 @@
 #include "runtime/cpu/planning/measured_choices.h"
 #include "runtime/session.h"
 
-namespace rewright {
+namespace rewright::cpu {
 
 // `threads` of 0: as many as the machine has processors. The rest: see SessionOptions.
 std::unique_ptr<Device> make_cpu_device(int threads = 1, bool transformed_convolutions = true,
@@ -26,4 +26,4 @@ std::string cpu_library_versions();
 // A number that changes with the kernels and with how graphs are planned.
 int cpu_kernel_generation();
 
-}  // namespace rewright
+}  // namespace rewright::cpu

@@ -10,6 +10,7 @@
 #include "runtime/endable_run.h"
 
 using namespace rewright;
+using namespace rewright::cpu;
 using rewright::testing::node;
 using rewright::testing::random_tensor;
 

@@ -8,6 +8,7 @@
 #include "runtime/reference/backend.h"
 
 using namespace rewright;
+using namespace rewright::cpu;
 using rewright::testing::node;
 using rewright::testing::random_tensor;
 

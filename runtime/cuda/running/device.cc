@@ -12,7 +12,7 @@
 #include "runtime/cuda/running/execution.h"
 #include "runtime/cuda/running/plugin.h"
 
-namespace rewright {
+namespace rewright::cuda {
 
 namespace {
 
@@ -166,4 +166,4 @@ std::string cuda_versions() {
   }
 }
 
-}  // namespace rewright
+}  // namespace rewright::cuda

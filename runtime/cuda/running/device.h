@@ -7,7 +7,7 @@
 #include "optimizer/device.h"
 #include "runtime/session.h"
 
-namespace rewright {
+namespace rewright::cuda {
 
 // GPUs are counted from 0. Both throw Error(kMissing) that says which part is missing: the plug-in, a library, the driver, the
 // GPU. With `tf32`, tensor cores may round the factors of products and convolutions of floats to 10 bits of fraction. The
@@ -20,4 +20,4 @@ bool has_cuda_device();
 // The versions of the driver and of CUDA's libraries, on one line; empty where there is none such.
 std::string cuda_versions();
 
-}  // namespace rewright
+}  // namespace rewright::cuda

@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-namespace rewright {
+namespace rewright::training {
 
 namespace {
 
@@ -97,4 +97,4 @@ Batch Batches::gather(std::int64_t step) {
   return result;
 }
 
-}  // namespace rewright
+}  // namespace rewright::training

@@ -11,7 +11,7 @@
 
 #include "runtime/training/data/dataset.h"
 
-namespace rewright {
+namespace rewright::training {
 
 // Which examples a process takes: of every batch these shards.
 struct BatchPart {
@@ -58,4 +58,4 @@ class Batches {
   std::thread thread_;
 };
 
-}  // namespace rewright
+}  // namespace rewright::training

@@ -12,7 +12,7 @@
 #include "graph/temporary_folder.h"
 #include "runtime/training/data/data_files.h"
 
-namespace rewright {
+namespace rewright::training {
 namespace {
 
 // Example n is the number n.
@@ -124,4 +124,4 @@ TEST_CASE("a folder of .npy files is read by the names of inputs") {
 }
 
 }  // namespace
-}  // namespace rewright
+}  // namespace rewright::training

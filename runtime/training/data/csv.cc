@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "graph/file.h"
 
-namespace rewright {
+namespace rewright::training {
 
 namespace {
 
@@ -173,4 +173,4 @@ Dataset read_csv(const std::filesystem::path& file, const WantedData& wanted) {
   return Dataset(std::move(columns));
 }
 
-}  // namespace rewright
+}  // namespace rewright::training

@@ -9,7 +9,7 @@
 #include "graph/temporary_folder.h"
 #include "runtime/training/data/data_files.h"
 
-namespace rewright {
+namespace rewright::training {
 namespace {
 
 const Index kExamples = Index::symbol("N");
@@ -131,4 +131,4 @@ TEST_CASE("damaged tables are read or refused") {
 }
 
 }  // namespace
-}  // namespace rewright
+}  // namespace rewright::training

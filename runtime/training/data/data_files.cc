@@ -9,7 +9,7 @@
 #include "runtime/training/data/csv.h"
 #include "runtime/training/data/pictures.h"
 
-namespace rewright {
+namespace rewright::training {
 
 namespace {
 
@@ -34,4 +34,4 @@ Dataset read_dataset(const std::filesystem::path& where, const WantedData& wante
   return holds_class_folders(where) ? read_pictures(where, wanted) : read_npy_folder(where, wanted);
 }
 
-}  // namespace rewright
+}  // namespace rewright::training

@@ -5,10 +5,10 @@
 
 #include "runtime/training/data/dataset.h"
 
-namespace rewright {
+namespace rewright::training {
 
 // A folder with NAME.npy for each input and targets.npy, which are mapped, not read; a CSV file (runtime/training/data/csv.h);
 // or a folder with a folder of pictures for each class (runtime/training/data/pictures.h).
 Dataset read_dataset(const std::filesystem::path& where, const WantedData& wanted);
 
-}  // namespace rewright
+}  // namespace rewright::training

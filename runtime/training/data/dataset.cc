@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-namespace rewright {
+namespace rewright::training {
 
 namespace {
 
@@ -91,4 +91,4 @@ std::vector<std::int64_t> shuffled(std::int64_t size, std::uint64_t seed, std::i
   return order;
 }
 
-}  // namespace rewright
+}  // namespace rewright::training

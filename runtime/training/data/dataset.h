@@ -13,7 +13,7 @@
 #include "expressions/tensor.h"
 #include "operators/operator.h"
 
-namespace rewright {
+namespace rewright::training {
 
 // One input of the model, or the targets. What is const may be called by several threads at once.
 class Column {
@@ -64,4 +64,4 @@ struct WantedData {
 // processes.
 std::vector<std::int64_t> shuffled(std::int64_t size, std::uint64_t seed, std::int64_t epoch);
 
-}  // namespace rewright
+}  // namespace rewright::training

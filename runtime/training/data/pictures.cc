@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "graph/file.h"
 
-namespace rewright {
+namespace rewright::training {
 
 namespace {
 
@@ -171,4 +171,4 @@ Dataset read_pictures(const std::filesystem::path& folder, const WantedData& wan
   return Dataset(std::move(columns));
 }
 
-}  // namespace rewright
+}  // namespace rewright::training

@@ -8,7 +8,7 @@
 #include "pictures/pictures.h"
 #include "runtime/training/data/dataset.h"
 
-namespace rewright {
+namespace rewright::training {
 
 // The numbers of the resized picture, [channels, height, width] from 0 to 255: each is a mean of the pixels around its place,
 // with weights that fall linearly over one pixel of the larger of both grids.
@@ -22,4 +22,4 @@ bool holds_class_folders(const std::filesystem::path& folder);
 // Files are decoded when their example is asked for.
 Dataset read_pictures(const std::filesystem::path& folder, const WantedData& wanted);
 
-}  // namespace rewright
+}  // namespace rewright::training

@@ -8,7 +8,7 @@
 #include "graph/temporary_folder.h"
 #include "runtime/training/data/data_files.h"
 
-namespace rewright {
+namespace rewright::training {
 namespace {
 
 const Index kPictures = Index::symbol("N");
@@ -101,4 +101,4 @@ TEST_CASE("a folder for each class is a data set") {
 }
 
 }  // namespace
-}  // namespace rewright
+}  // namespace rewright::training

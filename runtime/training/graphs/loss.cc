@@ -6,7 +6,7 @@
 
 #include "graph/builder.h"
 
-namespace rewright {
+namespace rewright::training {
 
 namespace {
 
@@ -77,4 +77,4 @@ ValueId add_loss(Graph& graph, Loss loss, ValueId predictions, ValueId targets) 
   throw Error(ErrorCode::kUsage, "unknown loss");
 }
 
-}  // namespace rewright
+}  // namespace rewright::training

@@ -8,7 +8,7 @@
 #include "graph/graph.h"
 #include "runtime/training/data/dataset.h"
 
-namespace rewright {
+namespace rewright::training {
 
 enum class Loss {
   kSoftmaxCrossEntropy,  // predictions [N, C, ...] are logits, targets [N, ...] the numbers of classes (int64)
@@ -30,4 +30,4 @@ void check_targets(Loss loss, const TensorType& predictions, const Column& targe
 // Adds the loss, a scalar of the predictions' type: the mean over all targets. Throws Error(kBadInput) if the types do not fit.
 ValueId add_loss(Graph& graph, Loss loss, ValueId predictions, ValueId targets);
 
-}  // namespace rewright
+}  // namespace rewright::training

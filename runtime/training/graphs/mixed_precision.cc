@@ -6,7 +6,7 @@
 
 #include "graph/builder.h"
 
-namespace rewright {
+namespace rewright::training {
 
 namespace {
 
@@ -70,4 +70,4 @@ bool LossScale::update(bool finite) {
   return false;
 }
 
-}  // namespace rewright
+}  // namespace rewright::training

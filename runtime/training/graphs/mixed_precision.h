@@ -3,7 +3,7 @@
 
 #include "graph/graph.h"
 
-namespace rewright {
+namespace rewright::training {
 
 // Is every element of the node's result a sum of products of two tensors' elements? Its denotation says.
 bool is_product(const Graph& graph, const Node& node);
@@ -24,4 +24,4 @@ struct LossScale {
   bool update(bool finite);
 };
 
-}  // namespace rewright
+}  // namespace rewright::training

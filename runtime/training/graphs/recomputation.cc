@@ -7,7 +7,7 @@
 
 #include "runtime/memory.h"
 
-namespace rewright {
+namespace rewright::training {
 
 namespace {
 
@@ -370,4 +370,4 @@ Graph with_recomputations(const Graph& graph, std::span<const Recomputation> rec
   return with_nodes(result, kept);
 }
 
-}  // namespace rewright
+}  // namespace rewright::training

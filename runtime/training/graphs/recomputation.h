@@ -13,7 +13,7 @@
 #include "graph/graph.h"
 #include "optimizer/cost.h"
 
-namespace rewright {
+namespace rewright::training {
 
 // Nodes that are computed again before a node; by their positions in the graph, in the order of their execution.
 struct Recomputation {
@@ -64,4 +64,4 @@ std::size_t planned_bytes(const Graph& graph, std::span<const NodeCost> costs);
 // not be merged again: Graph::tidy would.
 Graph with_recomputations(const Graph& graph, std::span<const Recomputation> recomputations);
 
-}  // namespace rewright
+}  // namespace rewright::training

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "optimizer/integer_program/integer_program.h"
 
-namespace rewright {
+namespace rewright::training {
 
 namespace {
 
@@ -367,4 +367,4 @@ Rematerialized rematerialize(const Graph& graph, const MemoryBudget& budget, Com
   return result;
 }
 
-}  // namespace rewright
+}  // namespace rewright::training

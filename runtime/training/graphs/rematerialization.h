@@ -15,7 +15,7 @@
 #include "runtime/session.h"
 #include "runtime/training/graphs/recomputation.h"
 
-namespace rewright {
+namespace rewright::training {
 
 struct RecomputationChoice {
   std::vector<Recomputation> recomputations;
@@ -57,4 +57,4 @@ struct MemoryBudget {
 Rematerialized rematerialize(const Graph& graph, const MemoryBudget& budget, Communicator& processes, const Backend& backend,
                              const SessionOptions& options);
 
-}  // namespace rewright
+}  // namespace rewright::training

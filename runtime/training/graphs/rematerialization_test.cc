@@ -9,7 +9,7 @@
 #include "operators/testing/share.h"
 #include "runtime/training/graphs/training_graph.h"
 
-namespace rewright {
+namespace rewright::training {
 namespace {
 
 using testing::random_tensor;
@@ -184,4 +184,4 @@ TEST_CASE("gradients are judged where they are computed, and updates come when a
 }
 
 }  // namespace
-}  // namespace rewright
+}  // namespace rewright::training

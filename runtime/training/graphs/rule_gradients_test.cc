@@ -13,7 +13,7 @@
 #include "rules/io.h"
 #include "rules/tester.h"
 
-namespace rewright {
+namespace rewright::training {
 namespace {
 
 // A side with the gradients of a weighted sum of its real outputs in its real inputs as its outputs.
@@ -133,4 +133,4 @@ TEST_CASE("shipped rules that are used in training keep gradients") {
 }
 
 }  // namespace
-}  // namespace rewright
+}  // namespace rewright::training

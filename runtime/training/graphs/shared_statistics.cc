@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-namespace rewright {
+namespace rewright::training {
 
 std::vector<ValueId> SharingBuilder::node(const Operator& op, Attributes attributes, std::vector<ValueId> inputs) {
   bool over_examples = false;
@@ -67,4 +67,4 @@ void order_by_sums(Graph& graph, std::span<const SharedSum> sums) {
     throw Error(ErrorCode::kUnsupported, "a statistic of the whole batch is computed from itself");
 }
 
-}  // namespace rewright
+}  // namespace rewright::training

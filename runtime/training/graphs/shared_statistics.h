@@ -9,7 +9,7 @@
 
 #include "graph/builder.h"
 
-namespace rewright {
+namespace rewright::training {
 
 // A value of one shard, and what stands for its sum over all shards: a value that is neither computed nor constant.
 struct SharedSum {
@@ -41,4 +41,4 @@ void drop_unused(const Graph& graph, std::vector<SharedSum>& sums);
 // Puts what a share is computed from before what reads its sum; otherwise the order of the nodes stays.
 void order_by_sums(Graph& graph, std::span<const SharedSum> sums);
 
-}  // namespace rewright
+}  // namespace rewright::training

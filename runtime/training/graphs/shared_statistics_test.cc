@@ -11,7 +11,7 @@
 #include "runtime/training/steps/trainer.h"
 #include "runtime/training/testing.h"
 
-namespace rewright {
+namespace rewright::training {
 namespace {
 
 using testing::ModelBuilder;
@@ -186,4 +186,4 @@ TEST_CASE("shares come before what reads their sums") {
 }
 
 }  // namespace
-}  // namespace rewright
+}  // namespace rewright::training

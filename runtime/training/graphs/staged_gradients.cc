@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-namespace rewright {
+namespace rewright::training {
 
 StagedGradients::StagedGradients(const Graph& graph, std::size_t sums, const Prepare& prepare)
     : graph_(graph), kept_(graph.value_count()), sums_(sums) {
@@ -181,4 +181,4 @@ std::vector<StepProfile> StagedGradients::profile() const {
   return all;
 }
 
-}  // namespace rewright
+}  // namespace rewright::training

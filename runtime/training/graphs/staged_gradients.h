@@ -12,7 +12,7 @@
 #include "runtime/parts.h"
 #include "runtime/stream.h"
 
-namespace rewright {
+namespace rewright::training {
 
 class StagedGradients {
  public:
@@ -60,4 +60,4 @@ class StagedGradients {
   std::size_t kept_bytes_ = 0, most_kept_bytes_ = 0;
 };
 
-}  // namespace rewright
+}  // namespace rewright::training

@@ -12,7 +12,7 @@
 #include "runtime/training/graphs/mixed_precision.h"
 #include "runtime/training/graphs/shared_statistics.h"
 
-namespace rewright {
+namespace rewright::training {
 
 namespace {
 
@@ -462,4 +462,4 @@ TrainingGraphs make_training_graphs(const Graph& model, const std::string& outpu
   return result;
 }
 
-}  // namespace rewright
+}  // namespace rewright::training

@@ -9,7 +9,7 @@
 #include "runtime/training/graphs/loss.h"
 #include "runtime/training/graphs/update.h"
 
-namespace rewright {
+namespace rewright::training {
 
 struct TrainingOptions {
   Loss loss = Loss::kSoftmaxCrossEntropy;
@@ -86,4 +86,4 @@ struct UpdatedPart {
 };
 Graph make_update_graph(const std::vector<UpdatedPart>& parts, const TrainingOptions& options);
 
-}  // namespace rewright
+}  // namespace rewright::training

@@ -11,7 +11,7 @@
 #include "runtime/cpu/running/backend.h"
 #include "runtime/training/graphs/mixed_precision.h"
 
-namespace rewright {
+namespace rewright::training {
 namespace {
 
 using testing::random_tensor;
@@ -369,4 +369,4 @@ TEST_CASE("what a Relu is given is not kept for its gradient, which reads what i
 }
 
 }  // namespace
-}  // namespace rewright
+}  // namespace rewright::training

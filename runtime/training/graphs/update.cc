@@ -5,7 +5,7 @@
 
 #include "graph/builder.h"
 
-namespace rewright {
+namespace rewright::training {
 
 namespace {
 
@@ -117,4 +117,4 @@ Updated add_update(Graph& graph, const Update& update, ValueId w, ValueId g, con
   throw Error(ErrorCode::kUsage, "unknown optimizer");
 }
 
-}  // namespace rewright
+}  // namespace rewright::training

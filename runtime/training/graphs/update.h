@@ -7,7 +7,7 @@
 
 #include "graph/graph.h"
 
-namespace rewright {
+namespace rewright::training {
 
 enum class UpdateMethod {
   kSgd,
@@ -42,4 +42,4 @@ struct Updated {
 Updated add_update(Graph& graph, const Update& update, ValueId parameter, ValueId gradient, const std::vector<ValueId>& states,
                    ValueId rate, ValueId step, ValueId allowed = kNoValue);
 
-}  // namespace rewright
+}  // namespace rewright::training

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "graph/file.h"
 
-namespace rewright {
+namespace rewright::training {
 
 namespace {
 
@@ -89,4 +89,4 @@ TrainingCheckpoint read_checkpoint(const std::filesystem::path& file) {
   return result;
 }
 
-}  // namespace rewright
+}  // namespace rewright::training

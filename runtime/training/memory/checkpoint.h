@@ -8,7 +8,7 @@
 
 #include "expressions/tensor.h"
 
-namespace rewright {
+namespace rewright::training {
 
 struct TrainingCheckpoint {
   std::map<std::string, std::string> facts;
@@ -21,4 +21,4 @@ void write_checkpoint(const TrainingCheckpoint& checkpoint, const std::filesyste
 // Throws Error(kBadInput) for a file that is damaged or something else.
 TrainingCheckpoint read_checkpoint(const std::filesystem::path& file);
 
-}  // namespace rewright
+}  // namespace rewright::training

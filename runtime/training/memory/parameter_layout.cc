@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-namespace rewright {
+namespace rewright::training {
 
 namespace {
 
@@ -82,4 +82,4 @@ std::size_t ParameterLayout::part_bytes(std::size_t process) const {
 ProcessLayout::ProcessLayout(ParameterLayout layout, std::size_t process)
     : ParameterLayout(std::move(layout)), process_(process), own_pieces_(pieces(process)) {}
 
-}  // namespace rewright
+}  // namespace rewright::training

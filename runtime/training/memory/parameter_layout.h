@@ -9,7 +9,7 @@
 #include "distribution/all_reduce.h"
 #include "expressions/tensor.h"
 
-namespace rewright {
+namespace rewright::training {
 
 struct ParameterKind {
   DataType type;
@@ -91,4 +91,4 @@ class ProcessLayout : public ParameterLayout {
   std::vector<Piece> own_pieces_;
 };
 
-}  // namespace rewright
+}  // namespace rewright::training

@@ -3,7 +3,7 @@
 #include <memory>
 #include <utility>
 
-namespace rewright {
+namespace rewright::training {
 
 Prefetch::Prefetch(Fetch fetch, WorkQueue* queue) : fetch_(std::move(fetch)), queue_(queue) {}
 
@@ -28,4 +28,4 @@ Memory Prefetch::take(std::size_t parameter) {
   return fetched.memory.get();
 }
 
-}  // namespace rewright
+}  // namespace rewright::training

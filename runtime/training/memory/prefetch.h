@@ -10,7 +10,7 @@
 #include "runtime/training/memory/step_memory.h"
 #include "runtime/training/memory/work_queue.h"
 
-namespace rewright {
+namespace rewright::training {
 
 class Prefetch {
  public:
@@ -38,4 +38,4 @@ class Prefetch {
   std::optional<Fetched> ahead_;
 };
 
-}  // namespace rewright
+}  // namespace rewright::training

@@ -12,7 +12,7 @@
 #include "runtime/training/steps/parallel_step.h"
 #include "runtime/training/testing.h"
 
-namespace rewright {
+namespace rewright::training {
 namespace {
 
 using testing::ModelBuilder;
@@ -214,4 +214,4 @@ TEST_CASE("from its second step on, a process gathers the next parameter before 
 }
 
 }  // namespace
-}  // namespace rewright
+}  // namespace rewright::training

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace rewright {
+namespace rewright::training {
 
 void Gauge::change(std::size_t more, std::size_t less) {
   const std::size_t here = now.fetch_add(more - less) + more - less;
@@ -24,4 +24,4 @@ Tensor view(const Memory& memory, std::size_t offset, DataType type, const Sizes
   return {type, sizes, memory, memory->bytes().data() + offset};
 }
 
-}  // namespace rewright
+}  // namespace rewright::training

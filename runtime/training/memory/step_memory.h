@@ -7,7 +7,7 @@
 
 #include "expressions/tensor.h"
 
-namespace rewright {
+namespace rewright::training {
 
 // How many bytes there are of a kind, and were at most. Two threads allocate and free.
 struct Gauge {
@@ -22,4 +22,4 @@ Memory allocated(std::size_t bytes, Gauge& gauge);
 // Some of these bytes, from this offset on, as a tensor that sees what becomes of them.
 Tensor view(const Memory& memory, std::size_t offset, DataType type, const Sizes& sizes);
 
-}  // namespace rewright
+}  // namespace rewright::training

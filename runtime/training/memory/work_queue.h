@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-namespace rewright {
+namespace rewright::training {
 
 class WorkQueue {
  public:
@@ -74,4 +74,4 @@ class WorkQueue {
   std::thread thread_;
 };
 
-}  // namespace rewright
+}  // namespace rewright::training

@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-namespace rewright {
+namespace rewright::training {
 
 namespace {
 
@@ -236,4 +236,4 @@ std::vector<StepProfile> DeviceStep::profile() const {
 
 std::size_t DeviceStep::peak_bytes() const { return state_->forward->peak_bytes(); }
 
-}  // namespace rewright
+}  // namespace rewright::training

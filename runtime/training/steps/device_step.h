@@ -12,7 +12,7 @@
 #include "runtime/training/graphs/training_graph.h"
 #include "runtime/training/steps/parallel_step.h"
 
-namespace rewright {
+namespace rewright::training {
 
 struct DeviceStepOptions {
   SessionOptions session = {};
@@ -47,4 +47,4 @@ class DeviceStep {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace rewright
+}  // namespace rewright::training

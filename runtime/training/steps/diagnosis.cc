@@ -7,7 +7,7 @@
 #include "graph/onnx/body.h"
 #include "runtime/mixed.h"
 
-namespace rewright {
+namespace rewright::training {
 
 namespace {
 
@@ -61,4 +61,4 @@ std::string first_not_finite(const Graph& graph, std::span<const Tensor> inputs,
   return {};
 }
 
-}  // namespace rewright
+}  // namespace rewright::training

@@ -9,7 +9,7 @@
 #include "graph/onnx/body.h"
 #include "runtime/mixed.h"
 
-namespace rewright {
+namespace rewright::training {
 
 namespace {
 
@@ -65,4 +65,4 @@ Evaluation evaluate(const Graph& model, const std::string& output, Loss loss, co
           judged ? std::optional(static_cast<double>(right) / static_cast<double>(judged)) : std::nullopt, data.size()};
 }
 
-}  // namespace rewright
+}  // namespace rewright::training

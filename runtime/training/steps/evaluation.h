@@ -8,7 +8,7 @@
 #include "runtime/training/data/dataset.h"
 #include "runtime/training/graphs/loss.h"
 
-namespace rewright {
+namespace rewright::training {
 
 struct Evaluation {
   double loss;                     // mean over the examples
@@ -20,4 +20,4 @@ struct Evaluation {
 Evaluation evaluate(const Graph& model, const std::string& output, Loss loss, const Dataset& data, std::int64_t batch,
                     const Backend& backend, const SessionOptions& options);
 
-}  // namespace rewright
+}  // namespace rewright::training

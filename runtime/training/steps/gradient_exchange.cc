@@ -7,7 +7,7 @@
 #include "distribution/elements.h"
 #include "distribution/exact_sum.h"
 
-namespace rewright {
+namespace rewright::training {
 
 namespace {
 
@@ -223,4 +223,4 @@ std::vector<Tensor> GradientExchange::means() const {
   return result;
 }
 
-}  // namespace rewright
+}  // namespace rewright::training

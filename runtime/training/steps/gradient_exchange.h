@@ -14,7 +14,7 @@
 #include "runtime/training/memory/work_queue.h"
 #include "runtime/training/steps/parallel_step.h"
 
-namespace rewright {
+namespace rewright::training {
 
 class GradientExchange {
  public:
@@ -73,4 +73,4 @@ class GradientExchange {
   std::atomic<bool> finite_ = true;
 };
 
-}  // namespace rewright
+}  // namespace rewright::training

@@ -6,7 +6,7 @@
 
 #include "distribution/all_reduce.h"
 
-namespace rewright {
+namespace rewright::training {
 
 namespace {
 
@@ -159,4 +159,4 @@ std::size_t KeptTensors::most_parameter_bytes() const {
 }
 std::size_t KeptTensors::most_state_bytes() const { return zero_ == 0 ? bytes_of(whole_.states) : state_gauge_.most.load(); }
 
-}  // namespace rewright
+}  // namespace rewright::training

@@ -11,7 +11,7 @@
 #include "runtime/training/memory/step_memory.h"
 #include "runtime/training/steps/parallel_step.h"
 
-namespace rewright {
+namespace rewright::training {
 
 class KeptTensors {
  public:
@@ -58,4 +58,4 @@ class KeptTensors {
   Prefetch prefetch_;
 };
 
-}  // namespace rewright
+}  // namespace rewright::training

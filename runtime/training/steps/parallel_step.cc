@@ -14,7 +14,7 @@
 #include "runtime/training/steps/gradient_exchange.h"
 #include "runtime/training/steps/kept_tensors.h"
 
-namespace rewright {
+namespace rewright::training {
 
 namespace {
 
@@ -243,4 +243,4 @@ TrainingMemory ParallelStep::memory() const {
   return {state_->kept.most_parameter_bytes(), state_->exchange.most_bytes(), state_->kept.most_state_bytes()};
 }
 
-}  // namespace rewright
+}  // namespace rewright::training

@@ -11,7 +11,7 @@
 #include "runtime/session.h"
 #include "runtime/training/graphs/training_graph.h"
 
-namespace rewright {
+namespace rewright::training {
 
 struct ExchangeOptions {
   AllReduce all_reduce = {};
@@ -66,4 +66,4 @@ class ParallelStep {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace rewright
+}  // namespace rewright::training

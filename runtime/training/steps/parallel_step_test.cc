@@ -15,7 +15,7 @@
 #include "runtime/training/steps/trainer.h"
 #include "runtime/training/testing.h"
 
-namespace rewright {
+namespace rewright::training {
 namespace {
 
 using testing::ModelBuilder;
@@ -371,4 +371,4 @@ TEST_CASE("the parts of processes make up every bucket") {
 }
 
 }  // namespace
-}  // namespace rewright
+}  // namespace rewright::training

@@ -7,7 +7,7 @@
 #include "runtime/training/steps/trainer.h"
 #include "runtime/training/testing.h"
 
-namespace rewright {
+namespace rewright::training {
 namespace {
 
 Graph model() {
@@ -63,4 +63,4 @@ TEST_CASE("what fails in one of the processes that mpirun started leaves no othe
 }
 
 }  // namespace
-}  // namespace rewright
+}  // namespace rewright::training

@@ -21,7 +21,7 @@
 #include "runtime/training/steps/device_step.h"
 #include "runtime/training/steps/diagnosis.h"
 
-namespace rewright {
+namespace rewright::training {
 
 double RateSchedule::at(std::int64_t step, std::int64_t steps) const {
   if (step < warm_up) return rate * static_cast<double>(step + 1) / static_cast<double>(warm_up);
@@ -472,4 +472,4 @@ Graph Trainer::trained() const {
   return result;
 }
 
-}  // namespace rewright
+}  // namespace rewright::training

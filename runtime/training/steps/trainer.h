@@ -19,7 +19,7 @@
 #include "runtime/training/memory/checkpoint.h"
 #include "runtime/training/steps/parallel_step.h"
 
-namespace rewright {
+namespace rewright::training {
 
 // The rate of a step, as a part of the schedule's rate: linear warm-up, then ...
 struct RateSchedule {
@@ -98,4 +98,4 @@ class Trainer {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace rewright
+}  // namespace rewright::training

@@ -19,7 +19,7 @@
 #include "runtime/resident.h"
 #include "runtime/training/graphs/mixed_precision.h"
 
-namespace rewright {
+namespace rewright::training {
 namespace {
 
 using testing::random_tensor;
@@ -413,4 +413,4 @@ TEST_CASE("rates rise, and fall as the schedule says") {
 }
 
 }  // namespace
-}  // namespace rewright
+}  // namespace rewright::training

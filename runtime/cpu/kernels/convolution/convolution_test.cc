@@ -4,6 +4,7 @@
 #include "runtime/cpu/kernels/convolution/convolution_testing.h"
 
 using namespace rewright;
+using namespace rewright::cpu;
 using rewright::testing::check_graph;
 using rewright::testing::node;
 using rewright::testing::random_tensor;

@@ -5,6 +5,7 @@
 #include "runtime/cpu/loops/fourier_loops.h"
 
 using namespace rewright;
+using namespace rewright::cpu;
 using cpu::FourierLoops;
 using cpu::PictureShape;
 using rewright::testing::Case;

@@ -5,7 +5,7 @@
 #include "operators/testing/share.h"
 #include "runtime/cpu/testing/graphs.h"
 
-namespace rewright {
+namespace rewright::cpu {
 
 namespace {
 
@@ -424,4 +424,4 @@ TEST_CASE("elementwise operators between quantized tensors are one step") {
   }
 }
 
-}  // namespace rewright
+}  // namespace rewright::cpu
