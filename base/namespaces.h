@@ -35,16 +35,16 @@ namespace runtime {
 using namespace graph;
 using namespace optimizer;
 }
-namespace fusion {
+namespace planning {
 using namespace graph;
 }
 namespace cpu {
 using namespace runtime;
-using namespace fusion;
+using namespace planning;
 }
 namespace cuda {
 using namespace runtime;
-using namespace fusion;
+using namespace planning;
 }
 namespace training {
 using namespace runtime;

@@ -44,7 +44,7 @@ report/page
 runtime
 runtime/reference
 runtime/onnxruntime
-runtime/fusion
+runtime/planning
 runtime/cpu/base
 runtime/cpu/loops
 runtime/cpu/tile

@@ -28,7 +28,7 @@ bool at_result_position(const ElementNode& read, const Indices& position, const 
 std::optional<Eltwise> match_eltwise(const Planner& planner, const Chain& chain);
 
 // By channel, along axis `axis` of the result.
-using fusion::ChannelAffine;
+using planning::ChannelAffine;
 std::optional<ChannelAffine> match_channel_affine(const Planner& planner, const Chain& chain, std::size_t axis);
 
 // start + operand, both at the result's position: the operand.

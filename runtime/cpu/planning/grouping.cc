@@ -1,5 +1,5 @@
 // What the CPU runtime knows and has, for grouping.
-#include "runtime/fusion/grouping.h"
+#include "runtime/planning/grouping.h"
 
 #include <algorithm>
 
@@ -9,7 +9,7 @@
 
 namespace rewright::cpu {
 
-class Grouping final : public fusion::Facts {
+class Grouping final : public planning::Facts {
  public:
   explicit Grouping(Planner& planner) : planner_(planner) {}
   const Graph& graph() const override { return planner_.graph(); }
@@ -19,30 +19,30 @@ class Grouping final : public fusion::Facts {
   bool needed(std::size_t node) const override { return planner_.needed_[node]; }
   ValueId add_constant_value(Tensor tensor) override { return planner_.add_constant_value(std::move(tensor)); }
   bool has_kernels(std::string_view operator_name) const override { return kernel_table().contains(operator_name); }
-  std::unique_ptr<fusion::Taken> take(const Node& node) override {
+  std::unique_ptr<planning::Taken> take(const Node& node) override {
     if (is_replaced(node)) return nullptr;
     const auto maker = kernel_table().find(node.op->name());
     return maker == kernel_table().end() ? nullptr : maker->second(planner_, node);
   }
-  std::unique_ptr<fusion::Taken> take_reducing(const Node& node) override {
+  std::unique_ptr<planning::Taken> take_reducing(const Node& node) override {
     return is_replaced(node) ? nullptr : plan_row_function(planner_, node);
   }
-  bool absorb_before(fusion::Taken& taken, const Chain& chain) override {
+  bool absorb_before(planning::Taken& taken, const Chain& chain) override {
     return static_cast<NodePlan&>(taken).absorb_before(planner_, chain);
   }
-  bool absorb_next(fusion::Taken& taken, const Node& next) override {
+  bool absorb_next(planning::Taken& taken, const Node& next) override {
     return !is_replaced(next) && static_cast<NodePlan&>(taken).absorb_next(planner_, next);
   }
-  bool absorb_addend(fusion::Taken& taken, ValueId addend, std::unique_ptr<fusion::Taken>& other) override {
+  bool absorb_addend(planning::Taken& taken, ValueId addend, std::unique_ptr<planning::Taken>& other) override {
     return static_cast<NodePlan&>(taken).absorb_addend(planner_, addend, other);
   }
-  bool absorb_rows(fusion::Taken& taken, const Node& rows, const fusion::Taken& next) override {
+  bool absorb_rows(planning::Taken& taken, const Node& rows, const planning::Taken& next) override {
     return static_cast<NodePlan&>(taken).absorb_rows(planner_, rows, static_cast<const NodePlan&>(next));
   }
-  bool absorb_move(fusion::Taken& taken, const Node& node) override {
+  bool absorb_move(planning::Taken& taken, const Node& node) override {
     return static_cast<NodePlan&>(taken).absorb_move(planner_, node);
   }
-  bool absorb(fusion::Taken& taken, const Chain& chain) override {
+  bool absorb(planning::Taken& taken, const Chain& chain) override {
     return static_cast<NodePlan&>(taken).absorb(planner_, chain);
   }
   bool fuses_quantization() const override { return true; }
@@ -61,9 +61,9 @@ class Grouping final : public fusion::Facts {
   Planner& planner_;
 };
 
-std::vector<fusion::Group> make_groups(Planner& planner) {
+std::vector<planning::Group> make_groups(Planner& planner) {
   Grouping facts(planner);
-  return fusion::make_groups(facts);
+  return planning::make_groups(facts);
 }
 
 }  // namespace rewright::cpu

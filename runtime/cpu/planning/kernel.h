@@ -11,7 +11,7 @@
 #include "graph/graph.h"
 #include "runtime/cpu/base/layout.h"
 #include "runtime/cpu/base/workers.h"
-#include "runtime/fusion/facts.h"
+#include "runtime/planning/facts.h"
 #include "runtime/session.h"
 
 namespace rewright::cpu {
@@ -37,16 +37,16 @@ class Kernel {
   virtual double rounding() const { return 1; }
 };
 
-using fusion::Chain;
+using planning::Chain;
 
 // A node that a kernel has taken. It may take over the elementwise chain behind it, and then adds its steps.
-class NodePlan : public fusion::Taken {
+class NodePlan : public planning::Taken {
  public:
   virtual bool absorb(Planner&, const Chain&) { return false; }
   // The same for the elementwise chain before its first input, whose start it then reads.
   virtual bool absorb_before(Planner&, const Chain&) { return false; }
   // The same for the group that computes what it adds to its result.
-  virtual bool absorb_addend(Planner&, ValueId, std::unique_ptr<fusion::Taken>&) { return false; }
+  virtual bool absorb_addend(Planner&, ValueId, std::unique_ptr<planning::Taken>&) { return false; }
   // The same for a node that uses its result alone.
   virtual bool absorb_next(Planner&, const Node&) { return false; }
   // The same for a node `rows` that uses its result alone, and the node planned as `next` that uses that one's alone.

@@ -14,9 +14,9 @@
 #include "runtime/cpu/planning/prefix.h"
 #include "runtime/cpu/running/runner.h"
 #include "runtime/cpu/tile/stages.h"
-#include "runtime/fusion/contraction.h"
-#include "runtime/fusion/in_place.h"
-#include "runtime/fusion/pieces.h"
+#include "runtime/planning/contraction.h"
+#include "runtime/planning/in_place.h"
+#include "runtime/planning/pieces.h"
 
 namespace rewright::cpu {
 
@@ -64,7 +64,7 @@ class TileKernel final : public Kernel {
 }  // namespace
 
 Planner::Planner(Graph graph, const PlanOptions& options)
-    : graph_(fusion::with_pieces_apart(std::move(graph))),
+    : graph_(planning::with_pieces_apart(std::move(graph))),
       constants_(graph_.value_count()),
       producers_(graph_.producers()),
       needed_(graph_.nodes().size()),
@@ -327,7 +327,7 @@ bool Planner::add_tiles(const Element& element, const Indices& position, ValueId
     if (!plan_.options.replacements.empty())
       for (std::size_t k = 0; k < inputs.size(); ++k)
         if (types[k].type == out.type && types[k].sizes == out.sizes && types[k].layout == layout &&
-            fusion::is_read_in_place(element, position, static_cast<int>(k)))
+            planning::is_read_in_place(element, position, static_cast<int>(k)))
           in_place.push_back(inputs[k]);
     add_step(std::make_unique<TileKernel>(std::move(*program)), std::move(inputs), {target}).read_in_place =
         std::move(in_place);
@@ -414,7 +414,7 @@ Plan make_plan(Graph graph, const PlanOptions& options) {
   const LibrariesOnOneThread alone;  // oneDNN's primitives are made for the number of threads in use
   const auto has_kernel = [](const Node& node) { return kernel_table().contains(node.op->name()); };
   const auto rounds = [&](const Node& node) { return is_bfloat16_product(graph, node, options.isa); };
-  Graph planned = fusion::with_matrix_products(with_dequantizations_by_use(in_float(graph, rounds)), has_kernel);
+  Graph planned = planning::with_matrix_products(with_dequantizations_by_use(in_float(graph, rounds)), has_kernel);
   graph = Graph();  // holds no constant any more
   return Planner(std::move(planned), options).make();
 }

@@ -14,11 +14,11 @@
 #include "runtime/cpu/kernels/product/packed_matrix.h"
 #include "runtime/cpu/planning/plan.h"
 #include "runtime/cpu/tile/program.h"
-#include "runtime/fusion/grouping.h"
+#include "runtime/planning/grouping.h"
 
 namespace rewright::cpu {
 
-using fusion::ValueInfo;
+using planning::ValueInfo;
 
 // A step that can compute in both layouts, or only with channels last: what it takes in each beside what is the same, in
 // nanoseconds (kNoSuchKernel: not at all), and the operands that lie as the result does. All other operands are read as they
@@ -125,7 +125,7 @@ class Planner {
 
  private:
   friend class Grouping;
-  using Group = fusion::Group;
+  using Group = planning::Group;
 
   void find_constants();
   void find_matrices();
@@ -180,6 +180,6 @@ class Planner {
 };
 
 // Which nodes are planned together.
-std::vector<fusion::Group> make_groups(Planner& planner);
+std::vector<planning::Group> make_groups(Planner& planner);
 
 }  // namespace rewright::cpu

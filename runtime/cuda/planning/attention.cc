@@ -11,8 +11,8 @@
 #include "expressions/free_variables.h"
 #include "runtime/cpu/tile/stages.h"
 #include "runtime/cuda/planning/library_facts.h"
-#include "runtime/fusion/composer.h"
-#include "runtime/fusion/row_functions.h"
+#include "runtime/planning/composer.h"
+#include "runtime/planning/row_functions.h"
 
 namespace rewright::cuda {
 
@@ -185,7 +185,7 @@ class Joining {
     const ValueInfo scores = facts_.info(node.inputs[0]);
     const bool served = scores.type == DataType::kHalf || scores.type == DataType::kBfloat16;
     if (!served || scores.sizes.size() < 2 || scores.sizes.size() > 4) return std::nullopt;
-    if (!fusion::is_row_softmax(node, std::vector<ValueInfo>{scores})) return std::nullopt;
+    if (!planning::is_row_softmax(node, std::vector<ValueInfo>{scores})) return std::nullopt;
 
     const int behind = only_user(softmax.result);
     if (behind < 0) return std::nullopt;
@@ -203,7 +203,7 @@ class Joining {
       chain.element = Operand(0, {scores.type, to_indices(scores.sizes)})(chain.position);
     } else {
       if (producers_[node.inputs[0]] != before.back()) return std::nullopt;
-      chain = fusion::compose(composing_, producers_, before, kNoValue, false);
+      chain = planning::compose(composing_, producers_, before, kNoValue, false);
     }
     for (std::size_t o = 0; o < chain.operands.size(); ++o) {
       const int first = group_with(chain.operands[o]);

@@ -5,7 +5,7 @@
 
 #include "runtime/cpu/tile/stages.h"
 #include "runtime/cuda/planning/library_facts.h"
-#include "runtime/fusion/composer.h"
+#include "runtime/planning/composer.h"
 
 namespace rewright::cuda {
 
@@ -77,7 +77,7 @@ class Multiplication {
     const Node& node = *facts_.graph().nodes()[static_cast<std::size_t>(p)];
     if (node.inputs.empty() || node.inputs[0] == kNoValue || node.outputs[0] != value) return std::nullopt;
     if (!is_multiplied(facts_.info(node.inputs[0]).type) || !facts_.define(node).has_denotation()) return std::nullopt;
-    const Chain chain = fusion::compose(composing_, producers_, {p}, node.inputs[0], false);
+    const Chain chain = planning::compose(composing_, producers_, {p}, node.inputs[0], false);
     const auto found = affine(chain.element);
     const ElementNode* read = nullptr;
     find_read(chain.element, read);

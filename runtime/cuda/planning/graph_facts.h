@@ -5,12 +5,12 @@
 #include <vector>
 
 #include "graph/graph.h"
-#include "runtime/fusion/facts.h"
+#include "runtime/planning/facts.h"
 
 namespace rewright::cuda {
 
-using fusion::Chain;
-using fusion::ValueInfo;
+using planning::Chain;
+using planning::ValueInfo;
 
 class GraphFacts {
  public:

@@ -4,8 +4,8 @@
 #include "runtime/cuda/planning/float8.h"
 #include "runtime/cuda/planning/library_facts.h"
 #include "runtime/cuda/planning/splitting.h"
-#include "runtime/fusion/composer.h"
-#include "runtime/fusion/grouping.h"
+#include "runtime/planning/composer.h"
+#include "runtime/planning/grouping.h"
 
 namespace rewright::cuda {
 
@@ -13,14 +13,14 @@ std::vector<Group> make_groups(GraphFacts& facts) {
   LibraryFacts with_libraries(facts);
   const std::vector<std::int32_t> producers = facts.graph().producers();
   std::vector<Group> groups;
-  for (fusion::Group& from : fusion::make_groups(with_libraries)) {
+  for (planning::Group& from : planning::make_groups(with_libraries)) {
     Group& group = groups.emplace_back();
     group.nodes = from.nodes;
     group.result = from.result;
     group.view = from.view;
     if (from.taken) {
       group.library = std::move(static_cast<TakenNode&>(*from.taken).node);
-      from.chain = fusion::compose(with_libraries, producers, from.nodes, kNoValue, false);
+      from.chain = planning::compose(with_libraries, producers, from.nodes, kNoValue, false);
     }
     if (!from.chain) continue;
     group.element = from.chain->element;

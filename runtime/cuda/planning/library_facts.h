@@ -6,12 +6,12 @@
 
 namespace rewright::cuda {
 
-struct TakenNode final : fusion::Taken {
+struct TakenNode final : planning::Taken {
   explicit TakenNode(LibraryNode n) : node(std::move(n)) {}
   LibraryNode node;
 };
 
-class LibraryFacts final : public fusion::Facts {
+class LibraryFacts final : public planning::Facts {
  public:
   explicit LibraryFacts(const GraphFacts& facts) : facts_(facts) {}
   const Graph& graph() const override { return facts_.graph(); }
@@ -25,16 +25,16 @@ class LibraryFacts final : public fusion::Facts {
   bool has_kernels(std::string_view operator_name) const override {
     return operator_name == "MatMul" || operator_name == "Gemm" || operator_name == "Conv";
   }
-  std::unique_ptr<fusion::Taken> take(const Node& node) override {
+  std::unique_ptr<planning::Taken> take(const Node& node) override {
     auto library = has_kernels(node.op->name()) ? library_node(facts_, node) : std::nullopt;
     if (!library) return nullptr;
     return std::make_unique<TakenNode>(std::move(*library));
   }
-  bool absorb(fusion::Taken& taken, const Chain& chain) override {
+  bool absorb(planning::Taken& taken, const Chain& chain) override {
     return static_cast<TakenNode&>(taken).node.absorb(facts_, chain);
   }
   void will_be_stored(ValueId) override {}
-  std::optional<fusion::ChannelAffine> channel_affine(const Chain&) const override { return std::nullopt; }
+  std::optional<planning::ChannelAffine> channel_affine(const Chain&) const override { return std::nullopt; }
   // Generated kernels compute in float.
   bool may_stay_unrounded(DataType type) const override { return is_real(type) && !is_small_float(type); }
 

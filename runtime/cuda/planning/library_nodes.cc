@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "runtime/fusion/grouping.h"
-#include "runtime/fusion/row_functions.h"
+#include "runtime/planning/grouping.h"
+#include "runtime/planning/row_functions.h"
 
 namespace rewright::cuda {
 
@@ -277,8 +277,8 @@ std::optional<LibraryNode> normalization(const GraphFacts& facts, const Node& no
   for (const ValueInfo& o : operands)
     if (o.type != operands[0].type) return std::nullopt;
   const Definition definition = facts.define(node);
-  if (!definition.has_denotation() || !fusion::has_reduction(definition.outputs()[0].element)) return std::nullopt;
-  const auto found = fusion::find_row_normalization(node, operands);
+  if (!definition.has_denotation() || !planning::has_reduction(definition.outputs()[0].element)) return std::nullopt;
+  const auto found = planning::find_row_normalization(node, operands);
   if (!found || found->centered != (operands.size() == 3) || facts.info(node.outputs[0]).type != operands[0].type)
     return std::nullopt;
   NormalizationShape n;

@@ -9,7 +9,7 @@
 #include "runtime/cuda/planning/grouping.h"
 #include "runtime/cuda/planning/layout.h"
 #include "runtime/cuda/planning/scatter.h"
-#include "runtime/fusion/in_place.h"
+#include "runtime/planning/in_place.h"
 
 namespace rewright::cuda {
 
@@ -402,7 +402,7 @@ class Planner {
       if (operands[k].first == kNoValue || operands[k].second != kRows || result.second != kRows) continue;
       const ValueInfo v = facts_.info(operands[k].first);
       const int number = static_cast<int>(k);
-      if (v.type == of_result.type && v.sizes == of_result.sizes && fusion::is_read_in_place(element, position, number))
+      if (v.type == of_result.type && v.sizes == of_result.sizes && planning::is_read_in_place(element, position, number))
         found.push_back(number);
     }
     return found;

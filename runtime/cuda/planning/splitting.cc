@@ -4,7 +4,7 @@
 #include <set>
 
 #include "runtime/cuda/planning/library_facts.h"
-#include "runtime/fusion/composer.h"
+#include "runtime/planning/composer.h"
 
 namespace rewright::cuda {
 
@@ -59,7 +59,7 @@ class Splitting {
   }
 
   Group composed(const std::vector<int>& nodes) {
-    const Chain chain = fusion::compose(composing_, producers_, nodes, kNoValue, false);
+    const Chain chain = planning::compose(composing_, producers_, nodes, kNoValue, false);
     Group group;
     group.nodes = nodes;
     group.result = chain.result;

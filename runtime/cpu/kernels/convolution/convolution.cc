@@ -58,7 +58,7 @@ class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
   }
 
   // Convolutions of the same picture that are added: 1x1, or by channels.
-  bool absorb_addend(Planner&, ValueId addend, std::unique_ptr<fusion::Taken>& other) override {
+  bool absorb_addend(Planner&, ValueId addend, std::unique_ptr<planning::Taken>& other) override {
     auto* const plan = dynamic_cast<ConvolutionPlan*>(other.get());
     if (plan == nullptr || pointwise_ || plan->pointwise_ || plan->input_ != input_ || plan->floor_ != floor_) return false;
     if (!(is_by_channel() && plan->is_by_channel()) && !(is_one_by_one() && plan->is_one_by_one())) return false;

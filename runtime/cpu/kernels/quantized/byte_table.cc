@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "runtime/cpu/planning/epilogue.h"
-#include "runtime/fusion/keeps_order.h"
+#include "runtime/planning/keeps_order.h"
 
 namespace rewright::cpu {
 
@@ -118,7 +118,7 @@ std::optional<ByteTable> make_byte_table(const Planner& planner, const Element& 
                 if (!fits) return nullptr;
                 ElementNode first = read;
                 first.operand = 0;
-                in_order = in_order && fusion::keeps_order(std::make_shared<const ElementNode>(std::move(first)), position,
+                in_order = in_order && planning::keeps_order(std::make_shared<const ElementNode>(std::move(first)), position,
                                                            out.sizes, info.sizes);
                 if (!moved) moved = read.position;
                 fits = in_order || read.position == *moved;

@@ -4,7 +4,7 @@
 
 #include "runtime/cpu/loops/product_loops.h"
 #include "runtime/cpu/planning/planner.h"
-#include "runtime/fusion/row_functions.h"
+#include "runtime/planning/row_functions.h"
 
 namespace rewright::cpu {
 
@@ -17,7 +17,7 @@ constexpr double kElements = 4;  // a nanosecond
 class RowKernel final : public Kernel {
  public:
   // Without a normalization: softmax.
-  RowKernel(const ProductLoops& loops, Count rows, Count columns, std::optional<fusion::RowNormalization> normalization,
+  RowKernel(const ProductLoops& loops, Count rows, Count columns, std::optional<planning::RowNormalization> normalization,
             int scale, int shift)
       : loops_(loops), rows_(rows), columns_(columns), normalization_(normalization), scale_(scale), shift_(shift) {}
 
@@ -43,13 +43,13 @@ class RowKernel final : public Kernel {
  private:
   const ProductLoops& loops_;
   Count rows_, columns_;
-  std::optional<fusion::RowNormalization> normalization_;
+  std::optional<planning::RowNormalization> normalization_;
   int scale_, shift_;  // inputs; -1: none
 };
 
 class RowPlan final : public NodePlan {
  public:
-  RowPlan(const Node& node, std::optional<fusion::RowNormalization> normalization)
+  RowPlan(const Node& node, std::optional<planning::RowNormalization> normalization)
       : node_(node), normalization_(normalization) {}
 
   void emit(Planner& planner, ValueId result) override {
@@ -65,7 +65,7 @@ class RowPlan final : public NodePlan {
 
  private:
   const Node& node_;
-  std::optional<fusion::RowNormalization> normalization_;
+  std::optional<planning::RowNormalization> normalization_;
 };
 
 // Of floats that the model computes.
@@ -84,13 +84,13 @@ std::vector<ValueInfo> operands_of(const Planner& planner, const Node& node) {
 }  // namespace
 
 bool is_row_softmax(const Planner& planner, const Node& node) {
-  return may_be_row_function(planner, node) && fusion::is_row_softmax(node, operands_of(planner, node));
+  return may_be_row_function(planner, node) && planning::is_row_softmax(node, operands_of(planner, node));
 }
 
 std::unique_ptr<NodePlan> plan_row_function(Planner& planner, const Node& node) {
   if (!may_be_row_function(planner, node)) return nullptr;
   if (is_row_softmax(planner, node)) return std::make_unique<RowPlan>(node, std::nullopt);
-  const auto normalization = fusion::find_row_normalization(node, operands_of(planner, node));
+  const auto normalization = planning::find_row_normalization(node, operands_of(planner, node));
   return normalization ? std::make_unique<RowPlan>(node, normalization) : nullptr;
 }
 

@@ -1,4 +1,4 @@
-// Kernels for functions of whole rows: softmax and normalizations (runtime/fusion/row_functions.h).
+// Kernels for functions of whole rows: softmax and normalizations (runtime/planning/row_functions.h).
 #pragma once
 
 #include <memory>

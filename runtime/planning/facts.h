@@ -8,7 +8,7 @@
 
 #include "graph/graph.h"
 
-namespace rewright::fusion {
+namespace rewright::planning {
 
 // A value's type and sizes, all known.
 struct ValueInfo {
@@ -90,4 +90,4 @@ class Facts {
   }
 };
 
-}  // namespace rewright::fusion
+}  // namespace rewright::planning

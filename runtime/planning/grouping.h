@@ -5,9 +5,9 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/fusion/facts.h"
+#include "runtime/planning/facts.h"
 
-namespace rewright::fusion {
+namespace rewright::planning {
 
 struct Group {
   std::vector<int> nodes;        // ascending; the group runs at its last one
@@ -23,4 +23,4 @@ std::vector<Group> make_groups(Facts& facts);
 
 bool has_reduction(const Element& e);
 
-}  // namespace rewright::fusion
+}  // namespace rewright::planning

@@ -3,10 +3,10 @@
 
 #include "graph/graph.h"
 
-namespace rewright::fusion {
+namespace rewright::planning {
 
 // The same graph with a Slice for each result of a node that has several, if all of them are an operand's elements at a
 // distance.
 Graph with_pieces_apart(Graph graph);
 
-}  // namespace rewright::fusion
+}  // namespace rewright::planning

@@ -1,14 +1,14 @@
-#include "runtime/fusion/grouping.h"
+#include "runtime/planning/grouping.h"
 
 #include <algorithm>
 #include <map>
 #include <set>
 
 #include "expressions/free_variables.h"
-#include "runtime/fusion/composer.h"
-#include "runtime/fusion/keeps_order.h"
+#include "runtime/planning/composer.h"
+#include "runtime/planning/keeps_order.h"
 
-namespace rewright::fusion {
+namespace rewright::planning {
 
 namespace {
 
@@ -475,4 +475,4 @@ bool has_reduction(const Element& e) {
 
 std::vector<Group> make_groups(Facts& facts) { return Grouping(facts).make(); }
 
-}  // namespace rewright::fusion
+}  // namespace rewright::planning

@@ -1,10 +1,10 @@
-#include "runtime/fusion/keeps_order.h"
+#include "runtime/planning/keeps_order.h"
 
 #include <cstdint>
 #include <map>
 #include <optional>
 
-namespace rewright::fusion {
+namespace rewright::planning {
 
 bool keeps_order(const Element& element, const Indices& position, const Sizes& sizes, const Sizes& operand_sizes) {
   if (element->kind != ElementNode::Kind::kRead || element->zero_outside || element->operand != 0) return false;
@@ -47,4 +47,4 @@ bool keeps_order(const Element& element, const Indices& position, const Sizes& s
   return true;
 }
 
-}  // namespace rewright::fusion
+}  // namespace rewright::planning

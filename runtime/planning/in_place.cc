@@ -1,8 +1,8 @@
-#include "runtime/fusion/in_place.h"
+#include "runtime/planning/in_place.h"
 
 #include <algorithm>
 
-namespace rewright::fusion {
+namespace rewright::planning {
 
 bool is_read_in_place(const Element& e, const Indices& position, int operand) {
   using Kind = ElementNode::Kind;
@@ -18,4 +18,4 @@ bool is_read_in_place(const Element& e, const Indices& position, int operand) {
                      [&](const Element& a) { return is_read_in_place(a, position, operand); });
 }
 
-}  // namespace rewright::fusion
+}  // namespace rewright::planning

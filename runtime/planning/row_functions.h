@@ -4,9 +4,9 @@
 #include <optional>
 #include <span>
 
-#include "runtime/fusion/facts.h"
+#include "runtime/planning/facts.h"
 
-namespace rewright::fusion {
+namespace rewright::planning {
 
 // Both ask a node with a denotation, whose operands have known types and sizes, and compare what it computes on a few rows.
 
@@ -21,4 +21,4 @@ struct RowNormalization {
 };
 std::optional<RowNormalization> find_row_normalization(const Node& node, std::span<const ValueInfo> operands);
 
-}  // namespace rewright::fusion
+}  // namespace rewright::planning

@@ -1,11 +1,11 @@
-#include "runtime/fusion/contraction.h"
+#include "runtime/planning/contraction.h"
 
 #include <algorithm>
 #include <optional>
 #include <set>
 #include <utility>
 
-namespace rewright::fusion {
+namespace rewright::planning {
 
 namespace {
 
@@ -196,4 +196,4 @@ Graph with_matrix_products(const Graph& graph, const std::function<bool(const No
   return any ? rewriter.take() : graph;
 }
 
-}  // namespace rewright::fusion
+}  // namespace rewright::planning

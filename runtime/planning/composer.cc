@@ -1,4 +1,4 @@
-#include "runtime/fusion/composer.h"
+#include "runtime/planning/composer.h"
 
 #include <algorithm>
 #include <map>
@@ -7,7 +7,7 @@
 
 #include "expressions/free_variables.h"
 
-namespace rewright::fusion {
+namespace rewright::planning {
 
 namespace {
 
@@ -134,4 +134,4 @@ bool has_position(const ElementNode& element) {
          std::any_of(element.arguments.begin(), element.arguments.end(), [](const Element& e) { return has_position(*e); });
 }
 
-}  // namespace rewright::fusion
+}  // namespace rewright::planning

@@ -3,9 +3,9 @@
 
 #include "expressions/element.h"
 
-namespace rewright::fusion {
+namespace rewright::planning {
 
 // Is each element of the operand read only for the element of the result that stands in its place?
 bool is_read_in_place(const Element& element, const Indices& position, int operand);
 
-}  // namespace rewright::fusion
+}  // namespace rewright::planning

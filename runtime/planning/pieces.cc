@@ -1,8 +1,8 @@
-#include "runtime/fusion/pieces.h"
+#include "runtime/planning/pieces.h"
 
 #include <algorithm>
 
-namespace rewright::fusion {
+namespace rewright::planning {
 
 namespace {
 
@@ -55,4 +55,4 @@ Graph with_pieces_apart(Graph graph) {
   return graph;
 }
 
-}  // namespace rewright::fusion
+}  // namespace rewright::planning

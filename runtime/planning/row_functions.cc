@@ -1,4 +1,4 @@
-#include "runtime/fusion/row_functions.h"
+#include "runtime/planning/row_functions.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 
 #include "operators/readings/interpreter.h"
 
-namespace rewright::fusion {
+namespace rewright::planning {
 
 namespace {
 
@@ -123,4 +123,4 @@ std::optional<RowNormalization> find_row_normalization(const Node& node, std::sp
   return std::nullopt;
 }
 
-}  // namespace rewright::fusion
+}  // namespace rewright::planning
