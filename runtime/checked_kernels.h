@@ -5,6 +5,10 @@
 
 #include "runtime/session.h"
 
+namespace rewright::optimizer {
+struct CheckedRun;
+}
+
 namespace rewright::runtime {
 
 // What was compared, summed over the plans so far.
@@ -25,8 +29,7 @@ inline CheckedKernels checked_kernels(const Session& session) {
   return checks == nullptr ? CheckedKernels() : checks->checked_kernels();
 }
 
-// Runs a session that checks kernels as a device's checked run (optimizer/device.h).
-struct CheckedRun;
+// Runs a session that checks kernels as a device's checked run (optimizer/devices/device.h).
 CheckedRun checked_run(Session& session, std::span<const Tensor> inputs);
 
 }  // namespace rewright::runtime

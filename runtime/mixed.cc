@@ -81,7 +81,7 @@ class CompiledPart {
     for (const Datum& input : inputs) types.push_back({input.tensor().type(), to_indices(input.tensor().sizes())});
     const std::shared_ptr<const Prepared> prepared = find(types, bound);
     return prepared->session ? prepared->session->execute(inputs)
-                             : rewright::execute(prepared->graph, inputs, options_.checkpoint);
+                             : graph::execute(prepared->graph, inputs, options_.checkpoint);
   }
 
   void add_to(Findings& findings) const {

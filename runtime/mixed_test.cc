@@ -37,7 +37,7 @@ class CountingBackend final : public Backend {
     for (const auto& node : graph.nodes()) CHECK(node->op != nullptr);
     ++prepared;
     nodes += graph.nodes().size();
-    return cpu_backend().prepare(graph, options);
+    return cpu::cpu_backend().prepare(graph, options);
   }
   mutable std::size_t prepared = 0, nodes = 0;
 };
@@ -155,7 +155,7 @@ TEST_CASE("branches, captured values, sequences and strings") {
     first = SequenceAt(seq, zero)
     s = Mul(first, y)
   })");
-  const auto session = prepare_session(cpu_backend(), branches, {});
+  const auto session = prepare_session(cpu::cpu_backend(), branches, {});
   std::mt19937 random(3);
   for (int run = 0; run < 4; ++run) {
     const Tensor condition = Tensor::from_integers(DataType::kBool, {}, std::vector<std::int64_t>{run % 2});
@@ -170,7 +170,7 @@ TEST_CASE("branches, captured values, sequences and strings") {
     r = SequenceInsert(q, y)
     u = Identity(t)
   })");
-  const auto other = prepare_session(cpu_backend(), kinds, {});
+  const auto other = prepare_session(cpu::cpu_backend(), kinds, {});
   const std::vector<Datum> inputs{Datum::sequence({random_floats(random, {40, 40})}), Tensor::from_strings({2}, {"a", "b"})};
   check_same(other->execute(inputs), execute(kinds, inputs));
   CHECK_THROWS_WITH(other->run(std::vector<Tensor>{Tensor(), Tensor()}), Catch::Contains("node of \"first\""));
@@ -191,7 +191,7 @@ TEST_CASE("a loop that never ends is ended by the session's checkpoint") {
   };
   std::mt19937 random(4);
   const std::vector<Datum> inputs{random_floats(random, {60, 60})};
-  CHECK_THROWS_WITH(prepare_session(cpu_backend(), graph, options)->execute(inputs), Catch::Contains("enough"));
+  CHECK_THROWS_WITH(prepare_session(cpu::cpu_backend(), graph, options)->execute(inputs), Catch::Contains("enough"));
 }
 
 TEST_CASE("recurrent networks are compiled once for all steps, and compute what the interpreter computes") {
@@ -243,7 +243,7 @@ TEST_CASE("recurrent networks whose operands do not fit are refused") {
                                       random_floats(random, {1, 20, 5}),
                                       Tensor::from_integers(DataType::kInt32, {2}, std::vector<std::int64_t>{length, 1})};
     try {
-      prepare_session(cpu_backend(), graph, {})->execute(operands);
+      prepare_session(cpu::cpu_backend(), graph, {})->execute(operands);
     } catch (const Error& error) {
       return error.what();
     }
@@ -259,7 +259,7 @@ TEST_CASE("recurrent networks whose operands do not fit are refused") {
 
 TEST_CASE("threads share a session with opaque nodes") {
   const Graph graph = import_text(kLooping);
-  const auto session = prepare_session(cpu_backend(), graph, {});
+  const auto session = prepare_session(cpu::cpu_backend(), graph, {});
   std::mt19937 random(5);
   std::vector<std::vector<Datum>> inputs;
   std::vector<std::vector<Datum>> expected;
@@ -289,7 +289,7 @@ TEST_CASE("a loop without an end is ended from another thread, and so is a run t
       next = MatMul(v, v)
     }>
   })");
-  const auto session = prepare_session(cpu_backend(), graph, {.checkpoint = run_checkpoint});
+  const auto session = prepare_session(cpu::cpu_backend(), graph, {.checkpoint = run_checkpoint});
   std::mt19937 random(5);
   const Datum x = random_floats(random, {60, 60});
   std::atomic<bool> ended = false;
@@ -321,7 +321,7 @@ TEST_CASE("open sizes of different names may be broadcast beside nodes that tell
     ones = ConstantOfShape <value = float[1] {1}> (t)
     places = NonZero(s)
     z = Mul(s, ones) })";
-  const auto session = prepare_session(cpu_backend(), import_text(text));
+  const auto session = prepare_session(cpu::cpu_backend(), import_text(text));
   std::mt19937 random(11);
   for (const auto& [first, second] : std::vector<std::pair<Sizes, Sizes>>{
            {{3, 4}, {3, 4}}, {{3, 1}, {3, 4}}, {{1, 4}, {3, 1}}, {{3, 1}, {3, 4}}, {{50, 1}, {1, 90}}, {{3, 4}, {3, 4}}}) {
@@ -349,7 +349,7 @@ TEST_CASE("a size that contradicts what is known of it ends the run of a session
   const auto run = [&](const std::string& size) {
     std::string sized = text;
     sized.replace(sized.find("SIZE"), 4, size);
-    return prepare_session(cpu_backend(), import_text(sized), {})->execute(inputs);
+    return prepare_session(cpu::cpu_backend(), import_text(sized), {})->execute(inputs);
   };
   for (const char* const right : {"9", "K"}) CHECK(run(right).at(0).tensor().integers() == std::vector<std::int64_t>{9});
   CHECK_THROWS_WITH(run("8"), Catch::Contains("\"last\" is float[9], the model says float[8]"));

@@ -16,8 +16,8 @@ class ReferenceSession final : public Session {
   }
   std::vector<Datum> execute(std::span<const Datum> inputs) override {
     const std::vector<Tensor> tensors = tensors_or_none(inputs);
-    if (is_open_and_empty(graph_, tensors)) return rewright::execute(read_again(graph_, tensors), inputs, checkpoint_);
-    return rewright::execute(graph_, inputs, checkpoint_);
+    if (is_open_and_empty(graph_, tensors)) return graph::execute(read_again(graph_, tensors), inputs, checkpoint_);
+    return graph::execute(graph_, inputs, checkpoint_);
   }
 
  private:
