@@ -8,7 +8,7 @@ namespace rewright::distribution {
 
 namespace {
 
-// Name and value in turn, each behind its length.
+// Names and values in turn, each preceded by its length and a colon.
 std::string packed(const std::map<std::string, std::string>& facts) {
   std::string bytes;
   for (const auto& [name, value] : facts)

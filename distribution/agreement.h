@@ -1,4 +1,4 @@
-// Processes that must be started alike.
+// Checks that all processes were started with the same options.
 #pragma once
 
 #include <map>
@@ -8,8 +8,10 @@
 
 namespace rewright::distribution {
 
-// Throws Error(kUsage) in all processes, naming the first fact in which one differs from the first, and what both say. Called
-// by all of them.
+// Compares facts (name to value) of all processes with those of process 0. Where one differs, throws Error(kUsage) in all
+// processes, with the fact's name and both values. All processes call it.
+//
+//   require_agreement(processes, {{"seed", std::to_string(seed)}});
 void require_agreement(Communicator& processes, const std::map<std::string, std::string>& facts);
 
 }  // namespace rewright::distribution

@@ -19,9 +19,10 @@ using Bytes = std::span<std::byte>;
 
 constexpr std::array<std::string_view, 8> kNames{"engine",    "parameter-server",   "naive",       "ring", "tree",
                                                  "butterfly", "recursive-doubling", "hierarchical"};
-constexpr std::size_t kPiece = std::size_t{1} << 20;  // bytes: what is received to be added is added in pieces
+// Bytes. Longer vectors are received and added in pieces, to bound the buffer.
+constexpr std::size_t kPiece = std::size_t{1} << 20;
 
-// Some of the processes, who work on one vector. Its members know each other by their places in the group.
+// A subset of the processes that works on one vector. Members are numbered by their position in `ranks`.
 class Group {
  public:
   Group(Communicator& all, std::vector<std::size_t> ranks, DataType type)
@@ -52,7 +53,7 @@ class Group {
     const Incoming in{ranks_[from], received};
     all_.exchange({&out, 1}, {&in, 1});
   }
-  // What comes is added; what goes may be the same bytes.
+  // Adds what `from` sends to `into`; `sent` and `into` may be the same bytes.
   void exchange_and_add(std::size_t to, std::span<const std::byte> sent, std::size_t from, Bytes into) {
     received_.resize(std::max(received_.size(), into.size()));
     const Bytes received = Bytes(received_).first(into.size());
@@ -88,7 +89,7 @@ Bytes part(Bytes values, std::size_t width, const Bounds& bounds, std::size_t nu
   return part(values, width, bounds[number], bounds[number + 1]);
 }
 
-// In the order of the ranks, so that all have the same bits.
+// Every process adds in the order of the ranks, so that all get the same bits.
 void naive(Group& group, Bytes values, Communicator& all, DataType type) {
   const std::size_t n = group.size();
   std::vector<std::byte> others(std::min(kPiece, values.size()) * n);
@@ -139,7 +140,7 @@ void ring(Group& group, Bytes values) {
   ring_all_gather(group, values, bounds);
 }
 
-// In round k, those whose lowest bit is 2^k pass their sum on to the one below by that bit, and are done.
+// In round k, each member whose lowest set bit is 2^k sends its sum to the member with that bit cleared, and is done.
 void tree_reduce(Group& group, Bytes values) {
   const std::size_t n = group.size(), me = group.me();
   for (std::size_t bit = 1; bit < n; bit *= 2) {
@@ -159,7 +160,7 @@ void tree_broadcast(Group& group, Bytes values) {
   }
 }
 
-// Butterflies need a power of 2: those beyond it hand theirs over first, and are told the sum at the end.
+// Butterflies need a power of 2: each member beyond it first hands its vector to a partner, and receives the sum at the end.
 template <class F>
 void among_power_of_2(Group& group, Bytes values, const F& butterfly) {
   const std::size_t n = group.size(), me = group.me(), power = std::bit_floor(n);

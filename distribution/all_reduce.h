@@ -1,5 +1,8 @@
-// Adding up what processes hold, so that all of them hold the sum. M: the bytes of a process, N: the number of processes,
-// alpha: the time of a message, beta: the time of a byte.
+// Element-wise sums over processes (all-reduce, reduce-scatter, all-gather) by several algorithms, and what each algorithm
+// costs in the alpha-beta model: alpha is the time of a message, beta the time of a byte.
+//
+//   std::vector<float> gradients = ...;  // equally many in each process
+//   all_reduce(processes, all_reduce_from_name("ring"), std::as_writable_bytes(std::span(gradients)), DataType::kFloat);
 #pragma once
 
 #include <cstddef>
@@ -14,53 +17,55 @@
 namespace rewright::distribution {
 
 enum class AllReduceStrategy {
-  kEngine,             // what the library that connects the processes has
-  kParameterServer,    // the first process adds and answers
-  kNaive,              // each sends all it has to each
-  kRing,               // parts go round twice: added, then as they are (Patarasuk and Yuan, JPDC 2009)
-  kTree,               // added along a binomial tree to the first process, and spread along the same
+  kEngine,             // Communicator::sum: the all-reduce of MPI or NCCL
+  kParameterServer,    // process 0 receives and adds all vectors, then sends out the sum
+  kNaive,              // each process sends its whole vector to every other
+  kRing,               // reduce-scatter, then all-gather, both around a ring (Patarasuk and Yuan, JPDC 2009)
+  kTree,               // added along a binomial tree to process 0, then broadcast along the same tree
   kButterfly,          // recursive halving, then doubling (Thakur, Rabenseifner and Gropp, IJHPCA 2005)
-  kRecursiveDoubling,  // the butterfly that exchanges all in each round
-  kHierarchical,       // a tree within each node, a ring of the first processes of the nodes
+  kRecursiveDoubling,  // a butterfly whose rounds each exchange the whole vector
+  kHierarchical,       // a tree within each node, and a ring of the nodes' first processes
 };
 
 struct AllReduce {
   AllReduceStrategy strategy = AllReduceStrategy::kEngine;
-  // hierarchical: processes of a node, counted off by their ranks; 0: as the machines that they run on say.
+  // Hierarchical only: how many consecutive ranks form a node; 0: the processes of one machine do (Communicator::nodes).
   std::size_t node = 0;
 };
 
-// All names, in the order of the strategies: "engine", "parameter-server", "naive", "ring", "tree", "butterfly",
+// The strategies' names, in the order of AllReduceStrategy: "engine", "parameter-server", "naive", "ring", "tree", "butterfly",
 // "recursive-doubling", "hierarchical".
 std::span<const std::string_view> all_reduce_names();
-// One of these, or "hierarchical:4". Throws Error(kUsage).
+// Parses one of these names; "hierarchical:4" also sets `node`. Throws Error(kUsage) for any other text.
 AllReduce all_reduce_from_name(std::string_view name);
 
-// In place of the values, their sums over all processes, the same bits in all of them. Values are float, double, float16 or
-// bfloat16; each addition rounds to their type.
+// Replaces each value by its sum over all processes, the same bits in all of them. The type is float, double, float16 or
+// bfloat16, and each addition rounds to it. All processes call it with equally many values.
 void all_reduce(Communicator& processes, const AllReduce& how, std::span<std::byte> values, DataType type);
 
-// Bytes that all processes together send for vectors of M bytes. The engine's are not known: 0.
+// How many bytes all processes together send for vectors of `bytes` bytes each. 0 for the engine, where this is not known.
 std::uint64_t all_reduce_bytes(const AllReduce& how, std::size_t processes, std::uint64_t bytes);
-// What the alpha-beta model says about the time: messages * alpha + bytes * beta along the longest chain. Both are 0 for the
-// engine.
+// The longest chain of messages that wait for each other. The alpha-beta model predicts the time messages * alpha + bytes *
+// beta. Both numbers are 0 for the engine.
 struct LongestChain {
   double messages, bytes;
 };
 LongestChain longest_chain(const AllReduce& how, std::size_t processes, double bytes);
 
-// Vectors cut into a part for each process: part p goes from element bounds[p] to bounds[p + 1].
+// A vector divided into one part for each process: part p consists of the elements bounds[p] to bounds[p + 1] - 1.
 using Bounds = std::vector<std::size_t>;
+// Parts whose sizes differ by at most one element.
 Bounds even_bounds(std::size_t count, std::size_t processes);
 
-// After reduce_scatter() the part of this process holds the sum over all; the others hold anything. After all_gather_parts()
-// each part holds what its process has in it. Both go round a ring.
+// Adds around a ring: this process's own part then holds the sum over all processes, and the other parts are undefined.
 void reduce_scatter(Communicator& processes, std::span<std::byte> values, DataType type, const Bounds& bounds);
+// Copies around a ring: every part then holds the values of the process that owns it. `width`: bytes of an element.
 void all_gather_parts(Communicator& processes, std::span<std::byte> values, std::size_t width, const Bounds& bounds);
 
-// The sum of all vectors of all processes (each holds equally many, the first process the first), in one order of adding: the
-// same bits for any number of processes that hold the same vectors together. It is the first vector's part of this process that
-// holds the sum. Values of 16 bits are added in float, and rounded once.
+// A reduce-scatter over several vectors in each process, added in a fixed order: first those of process 0, then those of
+// process 1, and so on. The result has the same bits however the same vectors are distributed over processes; each process
+// holds equally many. The sum replaces this process's own part of vectors[0]. 16-bit values are added in float and rounded
+// once.
 void reduce_scatter_in_order(Communicator& processes, std::span<const std::span<std::byte>> vectors, DataType type,
                              const Bounds& bounds);
 

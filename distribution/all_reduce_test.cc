@@ -18,7 +18,7 @@ using testing::run_as_processes;
 
 const std::vector<DataType> kTypes{DataType::kFloat, DataType::kDouble, DataType::kHalf, DataType::kBfloat16};
 
-// The vector that a process starts with: the same numbers wherever it is asked for.
+// The vector that a process starts with; every process can compute it.
 Tensor vector_of(std::size_t process, std::size_t count, DataType type) {
   std::mt19937 random(static_cast<unsigned>(17 * process + count));
   std::vector<double> values(count);
@@ -55,7 +55,7 @@ std::vector<AllReduce> strategies() {
   return all;
 }
 
-// What all processes find, on threads and, under mpirun, in each process. Returns the first complaint.
+// Sums one vector by one strategy, in each process; returns what is wrong with the result, or an empty string.
 std::string check_strategy(Communicator& processes, const AllReduce& how, std::size_t count, DataType type) {
   const std::size_t n = processes.size();
   const std::string what = std::string(all_reduce_names()[static_cast<std::size_t>(how.strategy)]) + " of " +

@@ -28,17 +28,17 @@ class LocalCommunicator : public Communicator {
   }
 };
 
-// A plug-in that makes a communicator.
+// A function of a plug-in, and the file that holds it.
 struct Plugin {
   std::string what;
   const char *file, *symbol;
 
-  // Throws Error(kMissing) that begins with `needed`.
+  // Loads the file and returns the function. Throws Error(kMissing) whose text begins with `needed`.
   void* load(const std::string& needed, const std::string& hint) const {
     const std::filesystem::path path = find_plugin(file);
     const auto missing = [&](const std::string& why) { return Error(ErrorCode::kMissing, needed + why, {}, hint); };
     if (path.empty()) throw missing("this build has no " + what);
-    // Global: Open MPI loads parts of itself that need its symbols.
+    // Global: Open MPI loads components of its own that need its symbols.
     void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
     if (!library) throw missing(what + " does not load: " + ::dlerror());
     void* const make = ::dlsym(library, symbol);
@@ -122,7 +122,7 @@ bool Communicator::any(bool here) {
 
 std::unique_ptr<Communicator> make_local_communicator() { return std::make_unique<LocalCommunicator>(); }
 
-// Set by Open MPI, and by starters that speak PMI.
+// The variables are set by Open MPI, and by starters that implement PMI.
 StartedAs started_as() {
   for (const std::string prefix : {"OMPI_COMM_WORLD", "PMI"})
     if (std::getenv((prefix + "_SIZE").c_str()))

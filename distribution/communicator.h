@@ -1,5 +1,9 @@
-// Processes that work on one thing together: what they say to each other. All functions but abort() are called by all processes
-// in the same order, and by one thread of each at a time.
+// Communication between the processes of one run, over MPI, NCCL or none. All processes call the same functions in the same
+// order, each from one thread at a time; abort() alone may be called by one process.
+//
+//   const std::unique_ptr<Communicator> processes = make_communicator();
+//   std::string options = processes->rank() == 0 ? read_options() : "";
+//   processes->broadcast(options, 0);
 #pragma once
 
 #include <cstddef>
@@ -13,7 +17,7 @@
 
 namespace rewright::distribution {
 
-// Bytes that go to a process, and room for those that come from one: their numbers agree on both sides.
+// A message to a process, and the buffer for a message from one. Sender and receiver give the same number of bytes.
 struct Outgoing {
   std::size_t to;
   std::span<const std::byte> bytes;
@@ -23,62 +27,63 @@ struct Incoming {
   std::span<std::byte> bytes;
 };
 
-// Whoever connects processes says how bytes get from one to another; the rest follows, and may be done better.
+// An implementation must provide rank(), size() and transfer(). Everything else is built on these, and may be overridden where
+// the library has something faster.
 class Communicator {
  public:
   virtual ~Communicator() = default;
   virtual std::size_t rank() const = 0;  // of this process, from 0
-  virtual std::size_t size() const = 0;  // how many processes there are
-  // The machine that each process runs on, as a number.
+  virtual std::size_t size() const = 0;  // number of processes
+  // For each process, a number that identifies the machine that it runs on.
   virtual std::vector<std::size_t> nodes() { return std::vector<std::size_t>(size()); }
 
-  // All of these messages at once. Between two processes they arrive in the order in which they were sent. Nothing is sent for
-  // those of no bytes.
+  // Sends and receives all of these messages at once. Messages between two processes arrive in the order in which they were
+  // sent. Empty messages are not sent.
   void exchange(std::span<const Outgoing> sent, std::span<const Incoming> received);
-  // How many bytes exchange() has sent so far, and in how many messages.
+  // Totals that exchange() has sent so far.
   std::uint64_t bytes_sent() const { return bytes_sent_; }
   std::uint64_t messages_sent() const { return messages_sent_; }
 
   virtual void barrier();
-  // messages[i] goes to process i; what comes back is from each process to this one.
+  // Sends messages[p] to process p; returns, by sender, the messages to this process.
   virtual std::vector<std::string> all_to_all(std::vector<std::string> messages);
-  // What process `root` holds, everywhere.
+  // Replaces the message of every process by that of process `root`.
   virtual void broadcast(std::string& message, std::size_t root);
-  // In place of the values (float, double, float16 or bfloat16), their sums over all processes: the same bits in all of them.
+  // Replaces each value (float, double, float16 or bfloat16) by its sum over all processes, the same bits in all of them.
   virtual void sum(std::span<std::byte> values, DataType type);
-  // Ends all processes with this status.
+  // Ends all processes with this exit status.
   [[noreturn]] virtual void abort(int status);
 
   void sum(std::span<float> values) { sum(std::as_writable_bytes(values), DataType::kFloat); }
   void sum(std::span<double> values) { sum(std::as_writable_bytes(values), DataType::kDouble); }
-  // What each process says, everywhere.
+  // The messages of all processes, by rank.
   std::vector<std::string> all_gather(const std::string& message);
-  // Does one of the processes say so?
+  // Is `here` true in any process?
   bool any(bool here);
 
  protected:
-  // exchange(), without messages of no bytes.
+  // Does what exchange() is asked for, without the empty messages.
   virtual void transfer(std::span<const Outgoing> sent, std::span<const Incoming> received) = 0;
 
  private:
   std::uint64_t bytes_sent_ = 0, messages_sent_ = 0;
 };
 
-// One process.
+// A communicator of this process alone.
 std::unique_ptr<Communicator> make_local_communicator();
 
-// Those that `mpirun` started, or just this one. MPI is a plug-in beside the program, so that nothing else needs it. Throws
-// Error(kMissing) if there are several processes and no plug-in, or it does not load.
+// The processes that `mpirun` started, or this one alone. Only several processes load MPI, as a plug-in beside the program.
+// Throws Error(kMissing) if there are several processes and the plug-in is missing or does not load.
 std::unique_ptr<Communicator> make_communicator();
 
-// What the plug-in's MPI calls itself, up to the first comma; empty where there is no plug-in, or it does not load.
+// The name and version that the plug-in's MPI reports, up to the first comma; empty if the plug-in is missing or does not load.
 std::string mpi_version();
 
-// The same processes, whose sums NCCL makes on their GPUs. `over` must live longer. A plug-in as well: throws Error(kMissing)
-// where there is none, or not a GPU for each process.
+// The processes of `over`, whose sum() NCCL computes on their GPUs; everything else goes through `over`, which must outlive it.
+// NCCL is a plug-in too: throws Error(kMissing) if it is missing, or if there are fewer GPUs than processes.
 std::unique_ptr<Communicator> make_nccl_communicator(Communicator& over);
 
-// How many processes were started together, and which of them this is, before they are connected.
+// This process's rank and the number of processes, from the starter's environment variables, before they are connected.
 struct StartedAs {
   std::size_t rank = 0, size = 1;
 };

@@ -8,7 +8,7 @@
 using namespace rewright;
 using namespace rewright::distribution;
 
-// Under `mpirun -n K` the same tests run in each of K processes.
+// Tests tagged [distribution] also run under `mpirun -n K`, in each of the K processes.
 TEST_CASE("each process gets what is for it", "[distribution]") {
   Communicator& all = testing::started_processes();
   const std::size_t me = all.rank(), size = all.size();

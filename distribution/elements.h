@@ -1,4 +1,4 @@
-// Adding numbers of the types that processes exchange.
+// Addition and conversion of vectors of the types that processes exchange.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,10 @@
 
 namespace rewright::distribution {
 
-// into[i] += from[i], rounded to the type: float, double, float16 or bfloat16. Throws Error(kUnsupported) for others.
+// into[i] += from[i], rounded to the type: float, double, float16 or bfloat16. Throws Error(kUnsupported) for another type.
 void add_elements(std::span<std::byte> into, std::span<const std::byte> from, DataType type);
 
-// Between float and a type of 16 bits.
+// Convert between float and float16 or bfloat16. Throw Error(kUnsupported) for another type.
 void narrow(std::span<const float> values, std::span<std::byte> into, DataType type);
 void widen(std::span<const std::byte> values, std::span<float> into, DataType type);
 

@@ -16,7 +16,7 @@ void ExactSum::add(double value) {
   value = std::min(value, std::numeric_limits<double>::max());
   int exponent = 0;
   constexpr int kMantissa = std::numeric_limits<double>::digits;
-  // value = mantissa * 2^(exponent - 53); of the smallest numbers the lowest bits of the mantissa are 0.
+  // value = mantissa * 2^(exponent - 53); the lowest bits of a subnormal number's mantissa are 0.
   const auto mantissa = static_cast<std::uint64_t>(std::ldexp(std::frexp(value, &exponent), kMantissa));
   const int lowest = exponent - kMantissa - kLowest;
   const auto shifted = lowest >= 0 ? static_cast<unsigned __int128>(mantissa) << (lowest % kBits) : mantissa >> -lowest;
@@ -51,7 +51,7 @@ double ExactSum::value() {
   carry();
   std::size_t top = kDigits;
   while (top > 0 && digits_[top - 1] == 0) --top;
-  // The highest three digits hold 65 bits or more; what is below cannot change more than the rounding.
+  // The highest three nonzero digits hold at least 65 bits; lower digits can only change the rounding.
   double result = 0;
   for (std::size_t n = top; n-- > 0 && n + 3 >= top;)
     result += std::ldexp(static_cast<double>(digits_[n]), kLowest + kBits * static_cast<int>(n));

@@ -1,5 +1,5 @@
-// rewright_measure_all_reduce ROUNDS BYTES ...: times of every strategy for vectors of these lengths, under mpirun. Prints
-// JSON.
+// Times every all-reduce strategy for vectors of the given lengths, under mpirun, and prints the times as JSON:
+//   mpirun -n N rewright_measure_all_reduce ROUNDS BYTES ...
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -14,7 +14,7 @@ namespace {
 using namespace rewright;
 using namespace rewright::distribution;
 
-// Seconds of one all-reduce, until the last process has its sum, in each of some rounds.
+// The seconds that each round takes until the last process has its sum, sorted.
 std::vector<double> seconds(Communicator& processes, const AllReduce& how, std::vector<float>& values, int rounds) {
   using Clock = std::chrono::steady_clock;
   const auto bytes = std::as_writable_bytes(std::span(values));
@@ -60,7 +60,7 @@ int main(int count, char** arguments) {
     if (count < 3) throw Error(ErrorCode::kUsage, "usage: rewright_measure_all_reduce ROUNDS BYTES ...");
     const auto processes = make_communicator();
     std::vector<std::string> names(all_reduce_names().begin(), all_reduce_names().end());
-    names.back() += ":2";  // one machine is one node: two processes stand for one
+    names.back() += ":2";  // all processes run on one machine: every two of them stand for a node
     nlohmann::json results = nlohmann::json::array();
     for (int n = 2; n < count; ++n)
       for (const std::string& name : names)

@@ -1,4 +1,4 @@
-// The plug-in that speaks MPI: loaded only where several processes were started.
+// The MPI plug-in, which is loaded only if several processes were started.
 #include <mpi.h>
 
 #include <algorithm>
@@ -15,9 +15,9 @@ namespace rewright::distribution {
 
 namespace {
 
-constexpr std::size_t kPiece = std::size_t{1} << 28;  // MPI counts in int
+constexpr std::size_t kPiece = std::size_t{1} << 28;  // elements of a call: MPI counts them in int
 
-// MPI adds no numbers of 16 bits: it calls this for them.
+// The reduction that MPI calls for 16-bit types, which it has no sum of.
 template <DataType type>
 void add_narrow(void* from, void* into, int* count, MPI_Datatype*) {
   const auto bytes = static_cast<std::size_t>(*count) * 2;
@@ -34,7 +34,7 @@ void end_mpi() {
   if (!has_ended()) MPI_Finalize();
 }
 
-// Once in a process, unless the program has started it: it cannot be started again, so it ends with the process.
+// Starts MPI unless the program has. MPI can start only once in a process, so it is finalized at exit.
 void start_mpi() {
   int started = 0, provided = 0;
   MPI_Initialized(&started);
@@ -42,7 +42,7 @@ void start_mpi() {
   if (started) {
     MPI_Query_thread(&provided);
   } else {
-    // Serialized: a thread of its own may speak while the others compute.
+    // Serialized: the thread that communicates need not be the main thread.
     if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS)
       throw Error(ErrorCode::kMissing, "MPI does not start");
     std::atexit(end_mpi);
@@ -56,7 +56,7 @@ class MpiCommunicator : public Communicator {
  public:
   MpiCommunicator() {
     start_mpi();
-    // Messages of its own: a program that speaks MPI as well does not get them.
+    // A communicator of our own, so that our messages cannot meet those of a program that uses MPI itself.
     MPI_Comm_dup(MPI_COMM_WORLD, &all_);
     int number = 0;
     MPI_Comm_rank(all_, &number);
@@ -80,7 +80,7 @@ class MpiCommunicator : public Communicator {
   std::vector<std::size_t> nodes() override {
     MPI_Comm node = MPI_COMM_NULL;
     MPI_Comm_split_type(all_, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
-    auto first = static_cast<std::uint64_t>(rank_);  // of this node: its number
+    auto first = static_cast<std::uint64_t>(rank_);  // after the broadcast, the node's first rank, which identifies it
     MPI_Bcast(&first, 1, MPI_UINT64_T, 0, node);
     MPI_Comm_free(&node);
     std::vector<std::uint64_t> numbers(size_);
@@ -152,7 +152,7 @@ class MpiCommunicator : public Communicator {
 
 }  // namespace rewright::distribution
 
-// May be asked before MPI is started.
+// May be called before MPI is started.
 extern "C" const char* rewright_mpi_version() {
   static std::string text;
   char all[MPI_MAX_LIBRARY_VERSION_STRING];

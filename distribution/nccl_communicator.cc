@@ -1,5 +1,5 @@
-// The plug-in that adds up on GPUs: loaded only where NCCL is asked for. Processes are brought together by those who know them
-// already, and everything but sums goes on through these.
+// The NCCL plug-in, which computes sums on GPUs and is loaded only if they are asked for. It is built on an existing
+// communicator, which connects the processes and still does everything but sums.
 #include <cuda_runtime.h>
 #include <nccl.h>
 
@@ -37,7 +37,7 @@ ncclDataType_t nccl_type(DataType type) {
   }
 }
 
-// This process's part of a group of GPUs, and a stream on its own one.
+// This process's member of the NCCL communicator, and a stream on its GPU.
 class Connection {
  public:
   Connection(Communicator& processes, int device) : device_(device) {
@@ -74,7 +74,7 @@ class Connection {
   cudaStream_t stream_ = nullptr;
 };
 
-// Sums of what other streams of the GPU compute.
+// Sums of values that other streams of the GPU compute.
 class NcclSums final : public DeviceSums {
  public:
   NcclSums(Communicator& processes, int device) : connection_(processes, device) {
@@ -93,7 +93,7 @@ class NcclSums final : public DeviceSums {
   void finish(void* stream) override { order(connection_.stream(), static_cast<cudaStream_t>(stream)); }
 
  private:
-  // What `second` gets from here on waits for what `first` has got.
+  // Makes work that `second` is given from now on wait for the work that `first` already holds.
   void order(cudaStream_t first, cudaStream_t second) {
     check(cudaEventRecord(reached_, first), "an event");
     check(cudaStreamWaitEvent(second, reached_, 0), "an event");
@@ -103,7 +103,7 @@ class NcclSums final : public DeviceSums {
   cudaEvent_t reached_ = nullptr;
 };
 
-// On a GPU for each process, as NCCL wants it.
+// Sums host memory by way of the process's GPU. NCCL needs a GPU for each process.
 class NcclCommunicator : public Communicator {
  public:
   explicit NcclCommunicator(Communicator& over) : over_(over), connection_(over, own_gpu(over)) {}
@@ -121,7 +121,7 @@ class NcclCommunicator : public Communicator {
   void broadcast(std::string& message, std::size_t root) override { over_.broadcast(message, root); }
   [[noreturn]] void abort(int status) override {
     over_.abort(status);
-    std::_Exit(status);  // never reached: the compiler does not see through virtual calls
+    std::_Exit(status);  // not reached; tells the compiler that this function does not return
   }
 
   using Communicator::sum;

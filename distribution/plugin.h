@@ -1,4 +1,4 @@
-// Parts that are loaded only when they are asked for, because what they need is not everywhere: MPI, CUDA, NCCL.
+// Finds plug-ins: parts that are loaded on demand because their libraries (MPI, CUDA, NCCL) are not installed everywhere.
 #pragma once
 
 #include <filesystem>
@@ -6,8 +6,8 @@
 
 namespace rewright::distribution {
 
-// The file of a plug-in: beside the program or library that this code is part of, where an installed tree has it (rewright/ in
-// the folder of libraries), or beside the program. Empty if it is nowhere.
+// The path of a plug-in's file. It is looked for beside the binary that holds this code, in rewright/ beside it, in rewright/
+// of the installed tree's library folder, and beside the program. Empty if it is in none of these.
 std::filesystem::path find_plugin(const std::string& file);
 
 }  // namespace rewright::distribution

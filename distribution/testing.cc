@@ -15,7 +15,7 @@ namespace rewright::testing {
 
 namespace {
 
-// Messages under way, by sender and receiver.
+// Messages that were sent and not yet received, by sender and receiver.
 struct Mail {
   std::mutex mutex;
   std::condition_variable changed;

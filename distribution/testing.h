@@ -1,4 +1,4 @@
-// Processes that are threads of one: for tests of what processes do together.
+// Threads in place of processes, for tests of communication.
 #pragma once
 
 #include <functional>
@@ -8,10 +8,11 @@
 
 namespace rewright::testing {
 
-// Runs this in `count` threads, each of which takes itself for a process. What one throws ends all of them, and is thrown here.
+// Runs `process` in `count` threads, each with a communicator as if it were a process. An exception in one of them ends all,
+// and is thrown here.
 void run_as_processes(std::size_t count, const std::function<void(Communicator&)>& process);
 
-// The processes that mpirun started. MPI starts once in a program.
+// The processes that mpirun started; one object, because MPI can start only once in a program.
 Communicator& started_processes();
 
 }  // namespace rewright::testing
