@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "optimizer/cost.h"
-#include "optimizer/search.h"
+#include "optimizer/costs/cost_model.h"
+#include "optimizer/search/search.h"
 #include "rules/rule.h"
 #include "runtime/session.h"
 

@@ -1,27 +1,42 @@
-// Devices and backends by their names.
+// Devices by their names. The table of devices stands in devices.cc; messages and help texts that list them are made from it.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
-#include "optimizer/device.h"
+#include "optimizer/devices/device.h"
 #include "rules/rule.h"
 #include "runtime/session.h"
 
 namespace rewright::api {
 
-// Of "cuda" (the first one) and "cuda:N"; nothing for other names.
+// What a device is asked for. Not every device serves every use.
+enum class DeviceUse {
+  kOptimize,  // models are optimized for it
+  kMeasure,   // graphs are timed on it, on this machine
+  kRun,       // it runs models, in this process or in a helper process
+  kSession,   // it runs models in this process: sessions, training
+  kMemory,    // tensors can lie in its memory
+};
+
+// The names of the devices for a use, for people: device_names(DeviceUse::kSession, "or") is "cpu, cuda or reference".
+std::string device_names(DeviceUse use, std::string_view last_separator);
+// The same as the syntax of an option: "cpu|cuda[:N]|reference".
+std::string device_syntax(DeviceUse use);
+
+// The number of a GPU: 0 for "cuda", N for "cuda:N"; nothing for other names.
 std::optional<int> gpu_number(const std::string& name);
 
-// A device by its name: cpu, cuda, cuda:N, onnxruntime or profile:FILE. Throws Error(kUsage) for unknown names, Error(kMissing)
-// for what is not here. With exact arithmetic there are no kernels whose rounding is another than that of sums of products;
-// with arithmetic that needs finite numbers, GPUs may round factors to TF32.
+// A device of kOptimize, kMeasure or kRun by its name, except for "reference". Throws Error(kUsage) for unknown names,
+// Error(kMissing) if this machine does not have it. kExact excludes kernels that round otherwise than sums of products; with
+// kNeedsFinite, GPUs may round factors to TF32.
 std::unique_ptr<Device> make_device(const std::string& name, int threads, MathClass math = MathClass::kReassociates,
                                     KernelChoice kernels = KernelChoice::kEstimated);
-// What models are optimized for if nothing is said: cuda where there is a GPU, else cpu.
+// The device that models are optimized for by default: "cuda" on a machine with a GPU, else "cpu".
 std::string default_device();
-// A backend that can run models in this process: cpu, reference, cuda or cuda:N. It lives as long as the process.
+// A backend of kSession by its name. It lives as long as the process. Throws as make_device.
 const Backend& find_backend(const std::string& name, MathClass math = MathClass::kReassociates);
 
 }  // namespace rewright::api

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "optimizer/device.h"
+#include "optimizer/devices/device.h"
 #include "rules/rule.h"
 #include "runtime/session.h"
 

@@ -15,9 +15,9 @@
 #include "graph/onnx/import/overridable.h"
 #include "graph/onnx/onnx.h"
 #include "graph/onnx/read_back.h"
-#include "optimizer/sizes.h"
+#include "optimizer/inputs/sizes.h"
 #include "report/report.h"
-#include "runtime/cpu/planning/evaluator.h"
+#include "runtime/cpu/backend/evaluator.h"
 
 namespace rewright::api {
 
@@ -30,7 +30,7 @@ const std::vector<OptimizationOption>& options_of_requests() {
   using namespace define;
   using Request = OptimizationRequest;
   static const std::vector<OptimizationOption> kOptions = all_of<OptimizationOption>({
-      option<Request>("device", text("cpu|cuda[:N]|onnxruntime|profile:FILE"), MEMBER(device),
+      option<Request>("device", text(device_syntax(DeviceUse::kOptimize)), MEMBER(device),
                       "what it is to be fast on (default: cuda where there is one, else cpu)"),
       option<Request>("search", choice(strategy_choices()), MEMBER(optimize.strategy), "how equivalent graphs are searched"),
       option<Request>("alpha", number(1, 10), MEMBER(optimize.alpha), "how much worse than the best a graph on the way may be"),
@@ -214,7 +214,7 @@ Optimization run_optimization(const Graph& model, const OptimizationRequest& req
   options.second_device = second.get();
   options.reference_check = small_reference_check(kComparedOperations, budget.end());
   options.written = [](const Graph& found) { return read_back(found, kReadBack).value_or(found); };
-  const std::unique_ptr<Evaluator> evaluator = make_cpu_evaluator(threads, [&budget] {
+  const std::unique_ptr<Evaluator> evaluator = cpu::make_cpu_evaluator(threads, [&budget] {
     if (budget.over()) throw Error(ErrorCode::kCancelled, "the time for it is over");
   });
   CostDatabase database(CostDatabase::default_file());
@@ -237,7 +237,7 @@ Optimization run_optimization(const Graph& model, const OptimizationRequest& req
     if (!curve.empty())
       curve.emplace_back(std::max(curve.back().first, done.result.report.search_seconds), curve.back().second);
     done.page = report_page({graph, done.result, rules, options, std::move(curve), done.facts}, *device, &database,
-                            *make_cpu_evaluator(threads));
+                            *cpu::make_cpu_evaluator(threads));
   }
   return done;
 }

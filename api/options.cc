@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "api/given_sizes.h"
-#include "optimizer/sizes.h"
+#include "optimizer/inputs/sizes.h"
 
 namespace rewright::api {
 

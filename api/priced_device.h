@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "optimizer/device.h"
+#include "optimizer/devices/device.h"
 
 namespace rewright::api {
 

@@ -12,14 +12,14 @@
 #include <sstream>
 
 #include "api/devices.h"
-#include "api/process_memory.h"
 #include "api/processes.h"
 #include "api/rule_files.h"
 #include "api/versions.h"
+#include "base/process_memory.h"
 #include "graph/onnx/onnx.h"
-#include "optimizer/certificate.h"
+#include "optimizer/certificates/replay.h"
 #include "optimizer/optimize.h"
-#include "runtime/cpu/planning/evaluator.h"
+#include "runtime/cpu/backend/evaluator.h"
 #include "runtime/training/data/data_files.h"
 
 namespace rewright::api {
@@ -83,7 +83,7 @@ void tell(const TrainingListener& listener, const std::string& text) {
 Graph rewritten(const Graph& graph, const TrainingRequest& request, Communicator& processes, const TrainingListener& listener) {
   const std::vector<Rule> rules = read_proved_rules({}, false);
   const int threads = usable_threads(request.threads);
-  const std::unique_ptr<Evaluator> evaluator = make_cpu_evaluator(threads);
+  const std::unique_ptr<Evaluator> evaluator = cpu::make_cpu_evaluator(threads);
   std::string certificate;
   if (processes.rank() == 0) {
     const std::unique_ptr<Device> device = make_device(request.device, threads);
@@ -217,7 +217,7 @@ FinishedTraining trained_with(Graph model, TrainingRequest request, Communicator
     if (listener.step) listener.step(r);
     if (request.save_every > 0 && r.step % request.save_every == 0) save();
   });
-  const std::size_t resident = memory_of_process("VmHWM:");
+  const std::size_t resident = peak_resident_bytes();
   save();
   result.steps = trainer.steps_done();
   if (!first && !in_parts && !everywhere) return result;

@@ -4,6 +4,7 @@
 #include "graph/onnx/body.h"
 #include "graph/onnx/onnx.h"
 #include "graph/onnx/text.h"
+#include "optimizer/certificates/replay.h"
 #include "optimizer/optimize.h"
 #include "optimizer/testing.h"
 

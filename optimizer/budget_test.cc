@@ -1,14 +1,14 @@
 // Budgets, by a clock that stands still but for what a device says that it takes.
-#include "optimizer/budget.h"
+#include "optimizer/limits/budget.h"
 
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "optimizer/measuring.h"
+#include "optimizer/inputs/sizes.h"
+#include "optimizer/measuring/measuring.h"
+#include "optimizer/measuring/time_in_turn.h"
 #include "optimizer/optimize.h"
-#include "optimizer/sizes.h"
 #include "optimizer/testing.h"
-#include "optimizer/time_in_turn.h"
 
 namespace rewright::optimizer {
 

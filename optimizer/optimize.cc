@@ -1,18 +1,17 @@
 #include "optimizer/optimize.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <chrono>
 #include <map>
 #include <set>
 #include <utility>
 
+#include "base/process_memory.h"
 #include "graph/onnx/body.h"
 #include "graph/onnx/opset.h"
-#include "optimizer/measuring.h"
-#include "optimizer/sizes.h"
-#include "optimizer/written_check.h"
+#include "optimizer/checking/written_check.h"
+#include "optimizer/inputs/sizes.h"
+#include "optimizer/measuring/measuring.h"
 
 namespace rewright::optimizer {
 
@@ -48,12 +47,6 @@ class DevicesEnd {
 bool has_symbols(const Graph& graph) {
   return std::any_of(graph.inputs().begin(), graph.inputs().end(),
                      [&](ValueId id) { return !all_constant(graph.value(id).type.shape); });
-}
-
-std::size_t peak_bytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<std::size_t>(usage.ru_maxrss) * 1024;
 }
 
 struct Candidate {
@@ -97,10 +90,13 @@ class Optimizer {
                 options.now),
         devices_end_(device, options.second_device, budget_),
         given_(measurable(graph)),
-        measuring_(given_, device, options, budget_),
+        measuring_(given_, device, {options.timing, options.seed, options.check_runs, options.cancel}, budget_),
         costs_(options.measure ? &device : nullptr, database,
                {sizes_or_one(options.sizes), options.measure, options.for_training, options.objective, options.cancel}),
-        written_check_(graph, device, options, budget_, [this](const Graph& other) { return measurable(other); }) {}
+        written_check_(
+            graph, device,
+            {options.seed, options.check_runs, options.second_device, options.reference_check, options.written, options.cancel},
+            budget_, [this](const Graph& other) { return measurable(other); }) {}
 
   OptimizeResult run() {
     report_.device = device_.name();
@@ -488,7 +484,7 @@ class Optimizer {
       report_.rules_applied.push_back({rewrite.rule, rewrite.names});
     report_.changed = winner != nullptr;
     report_.nodes_after = result.graph.nodes().size();
-    report_.peak_bytes = peak_bytes();
+    report_.peak_bytes = peak_resident_bytes();
     result.report = std::move(report_);
     return result;
   }

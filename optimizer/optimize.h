@@ -11,15 +11,16 @@
 #include <vector>
 
 #include "graph/graph.h"
-#include "optimizer/budget.h"
-#include "optimizer/certificate.h"
-#include "optimizer/check.h"
-#include "optimizer/cost_database.h"
-#include "optimizer/device.h"
-#include "optimizer/fault.h"
-#include "optimizer/fold.h"
-#include "optimizer/inputs.h"
-#include "optimizer/search.h"
+#include "optimizer/certificates/certificate.h"
+#include "optimizer/checking/check.h"
+#include "optimizer/checking/fault.h"
+#include "optimizer/checking/written_check.h"
+#include "optimizer/costs/database.h"
+#include "optimizer/devices/device.h"
+#include "optimizer/folding/fold.h"
+#include "optimizer/inputs/inputs.h"
+#include "optimizer/limits/budget.h"
+#include "optimizer/search/search.h"
 
 namespace rewright::optimizer {
 
@@ -63,20 +64,6 @@ struct AppliedRule {
 
 struct OpaqueNode {
   std::string node, reason;
-};
-
-struct CheckReport {
-  int runs = 0;
-  std::string executor;  // what executed both graphs: the device, "cpu" or "reference"
-  double max_abs_error = 0;
-  double max_rel_error = 0;  // of an output: largest difference / largest magnitude of the output
-  bool ok = true;            // false: what was found differed from the model, and was thrown away
-  std::string reason;        // why it did not run; empty if it did, or was not to
-  // Inputs of integers without a known valid range, if the check did not run since the model accepted no drawn inputs.
-  std::vector<std::string> not_drawn{};
-  std::string note;
-  std::vector<std::string> kernels;  // of the device that were wrong at this model, and were replaced: a line each
-  std::vector<Fault> differs;        // what was left out, since it changed the results: faults of ours
 };
 
 struct OptimizeReport {

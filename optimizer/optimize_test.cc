@@ -1,16 +1,15 @@
 #include "optimizer/optimize.h"
 
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
-#include <fstream>
 #include <thread>
 
+#include "base/process_memory.h"
 #include "graph/onnx/onnx.h"
 #include "graph/onnx/text.h"
-#include "optimizer/device_profile.h"
+#include "optimizer/certificates/replay.h"
+#include "optimizer/devices/device_profile.h"
 #include "optimizer/testing.h"
 
 namespace rewright::optimizer {
@@ -24,13 +23,6 @@ namespace {
 OptimizeResult run(const Graph& graph, testing::RooflineDevice& device, const OptimizeOptions& options = {},
                    const std::vector<Rule>& rules = testing::rules()) {
   return optimize(graph, rules, device, *make_reference_evaluator(), nullptr, options);
-}
-
-std::size_t resident_bytes() {
-  std::ifstream file("/proc/self/statm");
-  std::size_t all = 0, resident = 0;
-  file >> all >> resident;
-  return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "graph/graph.h"
-#include "optimizer/cost.h"
-#include "optimizer/device.h"
+#include "optimizer/costs/cost_model.h"
+#include "optimizer/devices/device.h"
 #include "rules/io.h"
 
 namespace rewright::testing {

@@ -2,8 +2,9 @@
 #include <catch2/catch.hpp>
 
 #include "operators/testing/share.h"
+#include "optimizer/certificates/certificate.h"
 #include "optimizer/saturation/testing.h"
-#include "optimizer/search.h"
+#include "optimizer/search/search.h"
 
 namespace rewright::optimizer {
 

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "graph/print.h"
-#include "optimizer/region.h"
+#include "optimizer/matching/region.h"
 #include "report/layout.h"
 
 namespace rewright::report {

@@ -6,7 +6,7 @@
 #include <string>
 #include <unordered_set>
 
-#include "optimizer/cost.h"
+#include "optimizer/costs/cost_model.h"
 
 namespace rewright::report {
 
@@ -25,8 +25,9 @@ inline constexpr double kBoxHeight = 34;  // of a node, two lines of the page's 
 // As SVG writes it.
 std::string coordinate(double value);
 
-// A graph in regions that are drawn one below the other (optimizer/region.h), each laid out by itself, so that the time grows
-// with the number of nodes alone and the page can fold what nobody looks at. What is computed from constants is left out.
+// A graph in regions that are drawn one below the other (optimizer/matching/region.h), each laid out by itself, so that the
+// time grows with the number of nodes alone and the page can fold what nobody looks at. What is computed from constants is left
+// out.
 //
 //   {"regions": [{"nodes": [node ...], "edges": [path ...], "entries": [port ...], "exits": [port ...], "width": w, "height":
 //   h,

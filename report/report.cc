@@ -4,7 +4,8 @@
 #include <map>
 #include <set>
 
-#include "optimizer/sizes.h"
+#include "optimizer/certificates/replay.h"
+#include "optimizer/inputs/sizes.h"
 #include "report/drawing.h"
 #include "report/page.h"
 #include "rules/io.h"

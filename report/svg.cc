@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "optimizer/match.h"
+#include "optimizer/matching/match.h"
 #include "report/drawing.h"
 
 namespace rewright::report {

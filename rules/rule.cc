@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/hash_mix.h"
 #include "rules/io.h"
 
 namespace rewright::rules {
@@ -56,7 +57,7 @@ std::string_view name(RuleOrigin origin) {
 
 std::optional<RuleOrigin> parse_origin(std::string_view name) {
   for (int i = 0; i <= static_cast<int>(RuleOrigin::kGeneralizes); ++i)
-    if (const auto origin = static_cast<RuleOrigin>(i); rewright::name(origin) == name) return origin;
+    if (const auto origin = static_cast<RuleOrigin>(i); rules::name(origin) == name) return origin;
   return std::nullopt;
 }
 
@@ -300,10 +301,6 @@ const Rule* RuleSet::find(std::string_view name) const {
   return nullptr;
 }
 
-std::uint64_t RuleSet::hash() const {
-  std::uint64_t h = 0xcbf29ce484222325u;  // FNV-1a
-  for (const char c : write_rules(rules_, RuleFormat::kBinary)) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return h;
-}
+std::uint64_t RuleSet::hash() const { return hash_text(write_rules(rules_, RuleFormat::kBinary)); }
 
 }  // namespace rewright::rules

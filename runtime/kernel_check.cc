@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "optimizer/device.h"
+#include "optimizer/devices/device.h"
 
 namespace rewright::runtime {
 

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <thread>
 
-#include "optimizer/device.h"
+#include "optimizer/devices/device.h"
 
 namespace rewright::runtime {
 

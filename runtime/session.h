@@ -12,7 +12,7 @@
 #include "graph/graph.h"
 
 namespace rewright::optimizer {
-struct Roofline;  // optimizer/device.h
+struct Roofline;  // optimizer/devices/device.h
 }
 
 namespace rewright::runtime {

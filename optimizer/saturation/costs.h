@@ -1,7 +1,7 @@
 // What the cost model says of an e-graph's e-nodes.
 #pragma once
 
-#include "optimizer/cost.h"
+#include "optimizer/costs/cost_model.h"
 #include "optimizer/saturation/extraction.h"
 
 namespace rewright::optimizer {

@@ -32,7 +32,7 @@ std::vector<ENodeId> united(const std::vector<ENodeId>& a, const std::vector<ENo
 }
 
 // Are its attributes and the shapes of its outputs numbers?
-bool is_sized(const EGraph& e, ENodeId id) {
+bool node_is_sized(const EGraph& e, ENodeId id) {
   const std::span<const ClassId> results = e.outputs(id);
   return is_sized(e.attributes(e.node(id).attributes)) && std::all_of(results.begin(), results.end(), [&](ClassId output) {
            return output == kNoClass || all_constant(e.type_of(e.type(output)).shape);
@@ -316,7 +316,7 @@ void EGraph::update_constant(ENodeId id) {
   if (node.leaf != kNoValue) {
     all = all && graph_->is_constant(node.leaf);
   } else {
-    all = all && hash_consed(node) && is_sized(*this, id);
+    all = all && hash_consed(node) && node_is_sized(*this, id);
     for (const ClassId input : inputs(id)) all = all && (input == kNoClass || constant_[find(input)]);
   }
   if (!all) return;
@@ -451,8 +451,8 @@ std::optional<std::string> EGraph::violation() const {
     changed = false;
     for (ENodeId id = 0; id < nodes_.size(); ++id) {
       const ENode& node = nodes_[id];
-      bool all =
-          !for_training_ && (node.leaf != kNoValue ? graph_->is_constant(node.leaf) : hash_consed(node) && is_sized(*this, id));
+      bool all = !for_training_ &&
+                 (node.leaf != kNoValue ? graph_->is_constant(node.leaf) : hash_consed(node) && node_is_sized(*this, id));
       for (const ClassId input : inputs(id)) all = all && (input == kNoClass || constant[find(input)]);
       if (!all) continue;
       for (const ClassId output : outputs(id)) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/hash_mix.h"
-#include "optimizer/rule_binding.h"
+#include "optimizer/matching/rule_binding.h"
 
 namespace rewright::optimizer {
 
@@ -138,7 +138,7 @@ void EMatcher::place(Laying& laying, std::uint32_t p, ENodeId id, std::size_t ne
   std::vector<ENodeId>& where = laying.match.where;
   if (!graph_.node(id).live || std::find(where.begin(), where.end(), id) != where.end()) return;
   if (graph_.node(id).leaf != kNoValue) {
-    if (pattern.op->name() != "Fill" || !pattern.inputs.empty() || !graph_.graph().is_constant(graph_.node(id).leaf)) return;
+    if (!pattern.op->is_fill() || !pattern.inputs.empty() || !graph_.graph().is_constant(graph_.node(id).leaf)) return;
     if (!uniform(id)) return;
     where[p] = id;
     run(laying, next);
@@ -246,7 +246,7 @@ std::optional<EMatch> EMatcher::find_at(std::uint32_t rule, std::span<const ENod
     const bool exchanged = (swapped >> p) & 1;
     if (exchanged && (!pattern.op->commutative() || pattern.inputs.size() < 2)) return std::nullopt;
     if (const ValueId leaf = graph_.node(where[p]).leaf; leaf != kNoValue) {
-      if (pattern.op->name() != "Fill" || !pattern.inputs.empty() || !graph_.graph().is_constant(leaf) || !uniform(where[p]))
+      if (!pattern.op->is_fill() || !pattern.inputs.empty() || !graph_.graph().is_constant(leaf) || !uniform(where[p]))
         return std::nullopt;
     } else if (!plausible(pattern, where[p])) {
       return std::nullopt;

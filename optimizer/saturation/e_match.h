@@ -1,6 +1,6 @@
-// Finding where rules apply in an e-graph, and applying them: as optimizer/match.h does in graphs, with a class where a graph
-// has a value. A rule with several roots is laid from its first root downwards, and from what is known then upwards to the
-// others.
+// Finding where rules apply in an e-graph, and applying them: as optimizer/matching/match.h does in graphs, with a class where
+// a graph has a value. A rule with several roots is laid from its first root downwards, and from what is known then upwards to
+// the others.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "optimizer/match.h"
+#include "optimizer/matching/match.h"
 #include "optimizer/saturation/e_graph.h"
 
 namespace rewright::optimizer {

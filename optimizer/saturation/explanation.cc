@@ -3,7 +3,6 @@
 #include <map>
 #include <set>
 
-#include "optimizer/backtrack.h"
 #include "optimizer/saturation/saturation.h"
 
 namespace rewright::optimizer {

@@ -1,7 +1,7 @@
 // Equality saturation of a region: saturate, extract, see what the choice costs as a graph.
 #pragma once
 
-#include "optimizer/cost.h"
+#include "optimizer/costs/cost_model.h"
 #include "optimizer/saturation/extraction.h"
 #include "optimizer/saturation/saturation.h"
 

@@ -4,10 +4,11 @@
 #include <set>
 
 #include "operators/testing/share.h"
+#include "optimizer/certificates/replay.h"
 #include "optimizer/optimize.h"
 #include "optimizer/saturation/costs.h"
 #include "optimizer/saturation/testing.h"
-#include "optimizer/search.h"
+#include "optimizer/search/search.h"
 
 namespace rewright::optimizer {
 

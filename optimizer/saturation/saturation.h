@@ -8,8 +8,8 @@
 #include <unordered_set>
 #include <vector>
 
-#include "optimizer/certificate.h"
-#include "optimizer/limits.h"
+#include "optimizer/limits/limits.h"
+#include "optimizer/matching/steps.h"
 #include "optimizer/saturation/e_graph.h"
 #include "optimizer/saturation/e_match.h"
 

@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "optimizer/limits.h"
+#include "optimizer/limits/limits.h"
 #include "optimizer/testing.h"
 
 namespace rewright::testing {

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "optimizer/device.h"
+#include "optimizer/devices/device.h"
 
 namespace rewright::runtime {
 

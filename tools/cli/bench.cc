@@ -5,8 +5,8 @@
 #include <numeric>
 #include <sstream>
 
+#include "optimizer/inputs/sizes.h"
 #include "optimizer/optimize.h"
-#include "optimizer/sizes.h"
 #include "runtime/checked_kernels.h"
 #include "tools/cli/command.h"
 
@@ -111,7 +111,7 @@ CLI::App* add_bench(CLI::App& program, Run& run) {
   CLI::App* command = add_command(program, "bench", "Latency and throughput of models, in turn, as ratios with their spread",
                                   "rewright bench model.onnx faster.onnx --device onnxruntime --threads 1", o.common);
   command->add_option("models", o.models, "one model or several with the same inputs")->required()->type_name("MODEL.onnx");
-  command->add_option("--device", o.device, "cpu, cuda or onnxruntime")->capture_default_str();
+  command->add_option("--device", o.device, device_names(DeviceUse::kMeasure, "or"))->capture_default_str();
   command->add_option("--shape", o.shapes, "a size where the model leaves it open, NAME=1x3x224x224 (repeatable)")
       ->type_name("NAME=SIZES");
   add_choice(*command, "--math", o.math, math_choices(), "what the device may change in floating point, as in optimize");

@@ -18,7 +18,7 @@
 #include "api/rule_files.h"
 #include "graph/graph.h"
 #include "graph/onnx/onnx.h"
-#include "optimizer/device.h"
+#include "optimizer/devices/device.h"
 #include "rules/rule.h"
 #include "runtime/session.h"
 

@@ -3,7 +3,7 @@
 #include <sstream>
 
 #include "graph/file.h"
-#include "optimizer/device_profile.h"
+#include "optimizer/profiling/measure_profile.h"
 #include "tools/cli/command.h"
 
 namespace rewright::cli {
@@ -79,7 +79,8 @@ CLI::App* add_profile(CLI::App& program, Run& run) {
   CLI::App* command = add_command(program, "profile", "Measure a device once, to optimize for it anywhere",
                                   "rewright profile -o desktop.profile", o.common);
   command->add_option("-o,--output", o.output, "where the profile is written")->required()->type_name("DEVICE.profile");
-  command->add_option("--device", o.device, "what is measured: cpu, cuda, onnxruntime")->capture_default_str();
+  command->add_option("--device", o.device, "what is measured: " + device_names(DeviceUse::kMeasure, "or"))
+      ->capture_default_str();
   CLI::Option* models =
       command->add_option("models", o.models, "models whose operators are measured as they are, too")->type_name("MODEL.onnx");
   CLI::Option* known = command->add_flag("--known", o.known, "with all that was measured of this device before");

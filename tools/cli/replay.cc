@@ -3,9 +3,9 @@
 
 #include "graph/file.h"
 #include "graph/onnx/import/overridable.h"
-#include "optimizer/certificate.h"
+#include "optimizer/certificates/replay.h"
 #include "rules/io.h"
-#include "runtime/cpu/planning/evaluator.h"
+#include "runtime/cpu/backend/evaluator.h"
 #include "tools/cli/command.h"
 
 namespace rewright::cli {
@@ -30,7 +30,7 @@ int replay_command(const Options& options) {
   const Graph given = import_onnx(options.input);
   const Certificate certificate = parse_certificate(map_file(options.certificate).text(), options.certificate);
   const std::vector<Rule> rules = read_proved_rules(options.rules, options.unproved);
-  const std::unique_ptr<Evaluator> evaluator = make_cpu_evaluator(thread_count(options.common));
+  const std::unique_ptr<Evaluator> evaluator = cpu::make_cpu_evaluator(thread_count(options.common));
   const Graph graph = as_searched(given, certificate);
   export_onnx(replay(graph, certificate, rules, *evaluator), options.output, kRewritten);
   const std::size_t rewrites = rewrites_of(certificate.steps).size();

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "optimizer/cost_database.h"
+#include "optimizer/costs/database.h"
 
 namespace rewright::cpu {
 

@@ -6,7 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "optimizer/cost_database.h"
+#include "base/namespaces.h"
+#include "optimizer/costs/database.h"
 
 namespace rewright::cuda {
 

@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <functional>
 
+#include "optimizer/measuring/time_in_turn.h"
 #include "optimizer/optimize.h"
-#include "optimizer/time_in_turn.h"
 #include "runtime/checked_kernels.h"
 #include "runtime/cuda/running/execution.h"
 #include "runtime/cuda/running/plugin.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "graph/graph.h"
-#include "optimizer/cost.h"
+#include "optimizer/costs/cost_model.h"
 
 namespace rewright::training {
 

@@ -9,7 +9,7 @@
 #include "graph/builder.h"
 #include "graph/gradients/differentiate.h"
 #include "operators/testing/share.h"
-#include "optimizer/match.h"
+#include "optimizer/matching/match.h"
 #include "rules/io.h"
 #include "rules/tester.h"
 

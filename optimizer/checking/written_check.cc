@@ -1,0 +1,128 @@
+#include "optimizer/checking/written_check.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace rewright::optimizer {
+
+namespace {
+
+constexpr int kRunsOfParts = 2;  // of small graphs that may show a fault
+
+// For how long executions compare the device's own steps with the reference: the first ones, of the two graphs, longer than
+// those that follow. All do it, as results by a wrong kernel are not to be held against a graph.
+constexpr int kLongKernelChecks = 3;
+constexpr double kLongKernelCheck = 0.4, kShortKernelCheck = 0.05;  // seconds
+constexpr double kKernelCheckShare = 0.1;                           // of what is left of the budget, at most
+
+constexpr double kMostOperations = 3e8;      // that the interpreter executes, ...
+constexpr double kLongestInterpreting = 20;  // ... and for how many seconds
+
+bool ends_all(const Error& error) { return error.code() == ErrorCode::kMissing || error.code() == ErrorCode::kCancelled; }
+
+}  // namespace
+
+WrittenCheck::WrittenCheck(const Graph& original, Device& device, WrittenCheckOptions options, const Budget& budget,
+                           std::function<Graph(const Graph&)> sized)
+    : original_(original), device_(device), options_(std::move(options)), budget_(budget), sized_(std::move(sized)) {}
+
+bool WrittenCheck::prepare() {
+  try {
+    results().prepare();
+    return true;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kCancelled || options_.cancel.stop_requested()) throw;
+    results_.reset();
+    return false;
+  }
+}
+
+// Both sides may run on one wrong kernel: where the device can look at its steps, it does.
+CheckExecutor WrittenCheck::on_device(Device& device) {
+  return {device.name(), [this, &device](const Graph& graph, std::span<const Tensor> inputs) {
+            const bool is_long = kernel_checks_++ < kLongKernelChecks;
+            const double most = is_long ? kLongKernelCheck : kShortKernelCheck;
+            CheckedRun run = device.run_checked(graph, inputs, std::clamp(kKernelCheckShare * budget_.left(), 0.0, most));
+            for (std::string& fault : run.faults)
+              if (std::find(kernels_.begin(), kernels_.end(), fault) == kernels_.end()) kernels_.push_back(std::move(fault));
+            return std::move(run.outputs);
+          }};
+}
+
+std::vector<CheckExecutor> WrittenCheck::executors() {
+  std::vector<CheckExecutor> list;
+  if (unexecutable_.empty()) list.push_back(on_device(device_));
+  if (options_.second_device != nullptr) list.push_back(on_device(*options_.second_device));
+  list.push_back(reference_executor(kMostOperations, kLongestInterpreting, budget_.end()));
+  return list;
+}
+
+ResultCheck& WrittenCheck::results() {
+  if (!results_) results_.emplace(sized_(original_), executors(), options_.seed, options_.runs, options_.reference);
+  return *results_;
+}
+
+// The graph as its file will have it; as it is where inputs would have other types there.
+Graph WrittenCheck::as_written(const Graph& graph) const {
+  Graph known = sized_(graph);
+  if (!options_.written) return known;
+  Graph back = sized_(options_.written(graph));
+  const bool same = std::equal(known.inputs().begin(), known.inputs().end(), back.inputs().begin(), back.inputs().end(),
+                               [&](ValueId a, ValueId b) { return known.value(a).type == back.value(b).type; });
+  return same ? back : known;
+}
+
+ResultComparison WrittenCheck::compare_written(const Graph& graph) {
+  try {
+    return results().compare(as_written(graph));
+  } catch (const Error& error) {
+    if (ends_all(error)) throw;
+    ResultComparison failed;
+    failed.verdict = ResultComparison::Verdict::kDiffers;
+    failed.note = error.what();
+    return failed;
+  }
+}
+
+ResultComparison::Verdict WrittenCheck::check(const Graph& found, CheckReport& report) {
+  const ResultComparison result = compare_written(found);
+  const bool ran = result.verdict != ResultComparison::Verdict::kNotRun;
+  report.runs = result.runs;
+  report.executor = result.executor;
+  report.max_abs_error = result.max_abs_error;
+  report.max_rel_error = result.max_rel_error;
+  report.ok = result.verdict != ResultComparison::Verdict::kDiffers;
+  report.note = ran ? result.note : "";
+  report.kernels = kernels_;
+  report.reason = ran ? "" : (unexecutable_.empty() ? "" : unexecutable_ + "; ") + result.note;
+  report.not_drawn = result.not_drawn;
+  for (std::size_t i = 0; i < result.not_drawn.size(); ++i)
+    report.reason += (i == 0 ? "; no valid integers are known for the inputs \"" : ", \"") + result.not_drawn[i] + "\"";
+  return result.verdict;
+}
+
+bool WrittenCheck::parts_agree(const Graph& before, const Graph& after) {
+  try {
+    ResultCheck parts(sized_(before), executors(), options_.seed, kRunsOfParts);
+    return parts.compare(sized_(after)).verdict != ResultComparison::Verdict::kDiffers;
+  } catch (const Error&) {  // it shows nothing
+    return true;
+  }
+}
+
+Fault WrittenCheck::find_difference(const Graph& found, const std::vector<CertificateStep>& steps, const RuleIndex& index,
+                                    Evaluator& evaluator) {
+  const auto same = [](const ResultComparison& result) { return result.verdict == ResultComparison::Verdict::kSame; };
+  const bool when_written = same(results().compare(sized_(found)));
+  const FaultCheck how = {
+      [&](const Graph& after) { return same(when_written ? compare_written(after) : results().compare(sized_(after))); },
+      [&](const Graph& before, const Graph& after) { return parts_agree(before, after); }};
+  Graph start = original_;
+  start.tidy();
+  Fault fault = find_fault(start, steps, index, evaluator, how);
+  if (when_written) fault.kind = Fault::Kind::kExport;
+  if (fault.smallest) fault.smallest = sized_(*fault.smallest);
+  return fault;
+}
+
+}  // namespace rewright::optimizer

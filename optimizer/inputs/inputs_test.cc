@@ -1,0 +1,82 @@
+#include "optimizer/inputs/inputs.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "graph/onnx/onnx.h"
+#include "graph/onnx/text.h"
+#include "optimizer/testing.h"
+
+namespace rewright::optimizer {
+
+using testing::add;
+using testing::floats;
+using testing::weights;
+
+namespace {
+
+ValueId integers(Graph& graph, const char* name, Indices shape) {
+  return graph.add_input(name, {DataType::kInt64, std::move(shape)});
+}
+
+Graph read_text(const std::string& text) { return import_onnx_bytes(text_bytes(text, 17), "test"); }
+
+}  // namespace
+
+TEST_CASE("positions are drawn within what they index") {
+  Graph graph;
+  const ValueId words = graph.add_constant(weights({50, 8})), kinds = graph.add_constant(weights({1, 8}, 2)),
+                places = graph.add_constant(weights({12, 8}, 3));
+  const ValueId ids = integers(graph, "ids", {2, 5}), kind = integers(graph, "kind", {2, 5}),
+                place = integers(graph, "place", {2, 5});
+  const ValueId mask = integers(graph, "mask", {2, 5});
+  const ValueId two = graph.add_constant(Tensor::scalar(DataType::kInt64, 2));
+  const ValueId sum = add(graph, "Add", {add(graph, "Gather", {words, ids})[0], add(graph, "Gather", {kinds, kind})[0]})[0];
+  const ValueId shifted = add(graph, "Gather", {places, add(graph, "Add", {place, two})[0]})[0];
+  graph.add_output("y", add(graph, "Add", {sum, shifted})[0]);
+  graph.add_output("m", add(graph, "Sub", {two, mask})[0]);
+  // Tables of 50, 1, and 12 rows, of which the first two are left out.
+  CHECK(integer_ranges(graph) == std::vector<IntegerRange>{{0, 49}, {0, 0}, {0, 9}, {0, 1}});
+  for (std::uint64_t seed = 0; seed < 20; ++seed)
+    for (const Draw draw : kDraws) {
+      const std::vector<Tensor> inputs = random_inputs(graph, {}, seed, draw);
+      CHECK_NOTHROW(interpret(graph, inputs));
+      CHECK(inputs == random_inputs(graph, {}, seed, draw));
+    }
+  const std::vector<std::int64_t> drawn = random_inputs(graph, {}, 1)[0].integers();
+  CHECK(*std::max_element(drawn.begin(), drawn.end()) > 1);
+}
+
+TEST_CASE("positions stay in range through moves, conversions and open sizes") {
+  const Graph graph = read_text(R"(agraph (int32[N, 4] ids, float[7, 3] table, float[N, 3] other) => (float[4, N, 3] y)
+    {
+      t = Transpose <perm = [1, 0]> (ids)
+      wide = Cast <to = 7> (t)
+      rows = Gather(table, wide)
+      y = Add(rows, other)
+    })");
+  CHECK(integer_ranges(graph)[0] == IntegerRange{0, 6});
+  CHECK_NOTHROW(interpret(graph, random_inputs(graph, {{"N", 5}}, 3)));
+}
+
+TEST_CASE("what is a size is drawn small") {
+  // A shape, which no denotation reads: large numbers would be large tensors.
+  const Graph graph = read_text(R"(agraph (int64[2] shape, float[1, 1] x) => (float[n, m] y)
+    { y = Expand(x, shape) })");
+  CHECK(integer_ranges(graph)[0] == IntegerRange{0, 1});
+  CHECK(random_inputs(graph, {}, 1, Draw::kOnes)[0].integers() == std::vector<std::int64_t>{1, 1});
+  CHECK(random_inputs(graph, {}, 1, Draw::kOpen)[0].integers() == std::vector<std::int64_t>{-1, 1});
+}
+
+TEST_CASE("inputs of integers of which the model says nothing are named") {
+  const Graph graph =
+      read_text(R"(agraph (int64[2] ids, int64[2] shape, int64[2] count, float[8, 4] table) => (float[n, m] y, int64[2] z)
+    {
+      rows = Gather(table, ids)
+      y = Expand(rows, shape)
+      z = Neg(count)
+    })");
+  CHECK(inputs_without_range(graph) == std::vector<std::string>{"shape", "count"});
+}
+
+}  // namespace rewright::optimizer

@@ -1,0 +1,31 @@
+// Backtracking in one region (as in TASO, SOSP'19): graphs are expanded in order of their cost, by every rule that fits; those
+// that cost more than the threshold allows, or were seen before (constants aside), are dropped.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "optimizer/costs/cost_model.h"
+#include "optimizer/limits/limits.h"
+#include "optimizer/matching/match.h"
+#include "optimizer/matching/steps.h"
+
+namespace rewright::optimizer {
+
+struct BacktrackOptions {
+  // What a graph may cost more than the best one found: the larger of these, the second times what the region costs.
+  double slack = 0, region_slack = 0;
+  std::size_t patience = 24;      // it ends after so many graphs were expanded without gain
+  std::size_t max_graphs = 4000;  // that are kept
+};
+
+struct Backtracking {
+  std::vector<Rewrite> rewrites;  // from the region's graph to the best one found; none if there is nothing better
+  std::size_t graphs = 0;         // that were made
+};
+
+// Where costs would have to be measured and may not be (CostModel::fork), it ends, and what it says counts for nothing.
+Backtracking backtrack(const Graph& region, const RuleIndex& rules, CostModel& costs, const BacktrackOptions& options,
+                       Limits& limits);
+
+}  // namespace rewright::optimizer
