@@ -1,11 +1,11 @@
 #include "api/fresh_process.h"
 
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+
+#include "base/temporary_folder.h"
 
 namespace rewright::api {
 
@@ -44,16 +44,10 @@ std::string script(const std::filesystem::path& file, const std::string& text) {
   return file.string();
 }
 
-struct Folder {
-  std::filesystem::path path = std::filesystem::temp_directory_path() / ("rewright-fresh-" + std::to_string(getpid()));
-  Folder() { std::filesystem::create_directories(path); }
-  ~Folder() { std::filesystem::remove_all(path); }
-};
-
 }  // namespace
 
 TEST_CASE("graphs are timed by the program that is named, and by the device where it fails") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const Graph graphs[] = {relu(), relu(), relu()};
   int timed = 0;
   const auto times_by = [&](const std::string& program) {
@@ -61,24 +55,24 @@ TEST_CASE("graphs are timed by the program that is named, and by the device wher
     return device->time_afresh(graphs, {});
   };
   const std::vector<std::vector<double>> told{{2, 3}, {4, 5}, {6, 7}};
-  CHECK(times_by(script(folder.path / "good",
+  CHECK(times_by(script(folder / "good",
                         "test \"$1\" = time-graphs && test -e \"$2/request.json\" && test -e \"$2/model_1.onnx\" && "
                         "test ! -e \"$2/model_2.onnx\" && echo '[[2,3],[4,5],[6,7]]' > \"$2/times.json\"")) == told);
   CHECK(timed == 0);
   const std::vector<std::vector<double>> own(3, {1.0});
-  CHECK(times_by(script(folder.path / "fails", "exit 4")) == own);
-  CHECK(times_by(script(folder.path / "silent", "exit 0")) == own);
-  CHECK(times_by(script(folder.path / "wrong", "echo '[[1]]' > \"$2/times.json\"")) == own);
-  CHECK(times_by(script(folder.path / "broken", "echo '[[1' > \"$2/times.json\"")) == own);
+  CHECK(times_by(script(folder / "fails", "exit 4")) == own);
+  CHECK(times_by(script(folder / "silent", "exit 0")) == own);
+  CHECK(times_by(script(folder / "wrong", "echo '[[1]]' > \"$2/times.json\"")) == own);
+  CHECK(times_by(script(folder / "broken", "echo '[[1' > \"$2/times.json\"")) == own);
   CHECK(times_by("/no/such/program") == own);
   CHECK(timed == 5);
 }
 
 TEST_CASE("a process that does not end is ended, when its time is over or the caller says so") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const Graph graph = relu();
   int timed = 0;
-  const std::string program = script(folder.path / "sleeps", "exec sleep 600");
+  const std::string program = script(folder / "sleeps", "exec sleep 600");
   const auto device = make_fresh_device({program, "cpu"}, std::make_unique<Here>(timed));
   std::stop_source stop;
   stop.request_stop();
@@ -91,8 +85,8 @@ TEST_CASE("a process that does not end is ended, when its time is over or the ca
 }
 
 TEST_CASE("what is asked for in a folder is timed on the device, and a folder without it is refused") {
-  const Folder folder;
-  CHECK_THROWS_WITH(time_graphs_in_folder(folder.path.string()), Catch::Contains("request.json"));
+  const TemporaryFolder folder;
+  CHECK_THROWS_WITH(time_graphs_in_folder(folder.path().string()), Catch::Contains("request.json"));
 }
 
 }  // namespace rewright::api

@@ -48,7 +48,8 @@ std::vector<PlacedTensor> run_on_host(Session& session, std::span<const PlacedTe
 std::optional<int> gpu_of_memory(const std::string& name) {
   if (name == "cpu") return std::nullopt;
   if (const auto number = gpu_number(name)) return number;
-  throw Error(ErrorCode::kUsage, "there is no memory of \"" + name + "\"", {}, "there are cpu, cuda and cuda:N");
+  throw Error(ErrorCode::kUsage, "there is no memory of \"" + name + "\"", {},
+              "there are " + device_names(DeviceUse::kMemory, "and"));
 }
 
 const MemoryOfDevice& memory_of_gpu(int number) {

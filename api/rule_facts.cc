@@ -36,20 +36,20 @@ nlohmann::json facts_of(const Rule& rule) {
 }
 
 nlohmann::json facts_of(const Rule& rule, const VerifiedRule& result) {
-  const Verdict& v = result.verdict;
+  const proof::Verdict& v = result.verdict;
   nlohmann::json facts = {{"name", rule.name},
                           {"verdict", name(v.outcome)},
                           {"conditions", v.conditions},
                           {"ranks", v.ranks},
                           {"seconds", result.seconds}};
-  if (v.outcome == Outcome::kRefuted) facts["counterexample"] = v.explanation;
-  if (v.outcome == Outcome::kUndecided) facts["question"] = v.explanation;
-  if (v.outcome == Outcome::kInvalid) facts["error"] = v.explanation;
+  if (v.outcome == proof::Outcome::kRefuted) facts["counterexample"] = v.explanation;
+  if (v.outcome == proof::Outcome::kUndecided) facts["question"] = v.explanation;
+  if (v.outcome == proof::Outcome::kInvalid) facts["error"] = v.explanation;
   if (!v.suggested_conditions.empty()) facts["suggested_conditions"] = v.suggested_conditions;
   return facts;
 }
 
-Rule proved_rule(const Verdict& verdict) {
+Rule proved_rule(const proof::Verdict& verdict) {
   Rule rule = verdict.rule;
   rule.proof = {};
   rule.proof.status = RuleStatus::kProved;
@@ -62,8 +62,8 @@ Rule proved_rule(const Verdict& verdict) {
 std::vector<Rule> with_proofs(std::vector<Rule> rules) {
   for (Rule& rule : rules) {
     if (rule.proof.status == RuleStatus::kProved) continue;
-    const Verdict verdict = verify(rule);
-    if (verdict.outcome != Outcome::kProved)
+    const proof::Verdict verdict = proof::verify(rule);
+    if (verdict.outcome != proof::Outcome::kProved)
       throw Error(ErrorCode::kBadInput, std::string(name(verdict.outcome)) + ": " + verdict.explanation, "rule " + rule.name,
                   "rewright verify says more");
     rule = proved_rule(verdict);
@@ -71,7 +71,7 @@ std::vector<Rule> with_proofs(std::vector<Rule> rules) {
   return rules;
 }
 
-std::vector<VerifiedRule> verify_rules(const std::vector<Rule>& rules, const VerifyOptions& options, int threads,
+std::vector<VerifiedRule> verify_rules(const std::vector<Rule>& rules, const proof::VerifyOptions& options, int threads,
                                        const std::function<void(std::size_t done, const Rule& last)>& progress,
                                        std::stop_token cancel) {
   std::vector<VerifiedRule> results(rules.size());
@@ -83,7 +83,7 @@ std::vector<VerifiedRule> verify_rules(const std::vector<Rule>& rules, const Ver
       const std::size_t i = next++;
       if (i >= rules.size()) return;
       const auto start = std::chrono::steady_clock::now();
-      results[i].verdict = verify(rules[i], options);
+      results[i].verdict = proof::verify(rules[i], options);
       results[i].seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       const std::lock_guard lock(mutex);
       ++done;

@@ -17,7 +17,7 @@ namespace rewright::api {
 nlohmann::json facts_of(const Rule& rule);
 
 struct VerifiedRule {
-  Verdict verdict;
+  proof::Verdict verdict;
   double seconds = 0;
 };
 
@@ -26,7 +26,7 @@ struct VerifiedRule {
 nlohmann::json facts_of(const Rule& rule, const VerifiedRule& result);
 
 // A rule that was proved, as databases hold it: with the conditions that were added, and the proof.
-Rule proved_rule(const Verdict& verdict);
+Rule proved_rule(const proof::Verdict& verdict);
 
 // Rules that may lack a proof, with one. Throws Error(kBadInput) for the first that is not proved, with the counterexample or
 // the question that stays open.
@@ -35,7 +35,7 @@ std::vector<Rule> with_proofs(std::vector<Rule> rules);
 // Verifies rules on several threads; results are in the order of the rules. `progress` (may be empty) is called after each, by
 // one thread at a time: how many are done, and which was the last. Throws Error(kCancelled) if `cancel` asked for it before all
 // were begun.
-std::vector<VerifiedRule> verify_rules(const std::vector<Rule>& rules, const VerifyOptions& options, int threads,
+std::vector<VerifiedRule> verify_rules(const std::vector<Rule>& rules, const proof::VerifyOptions& options, int threads,
                                        const std::function<void(std::size_t done, const Rule& last)>& progress,
                                        std::stop_token cancel = {});
 

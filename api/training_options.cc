@@ -1,4 +1,5 @@
 #include "api/define_options.h"
+#include "api/devices.h"
 #include "api/training.h"
 #include "distribution/all_reduce.h"
 
@@ -143,7 +144,7 @@ const std::vector<TrainingOption>& options_of_requests() {
       option<Request>("metrics", text("FILE"), MEMBER(metrics), "a line of JSON for each step"),
       option<Request>("on-nan", choice(bad_step_choices()), MEMBER(train.skip_bad_steps),
                       "what a loss that is not finite does: stop, or skip the step"),
-      option<Request>("device", text("cpu|reference|cuda[:N]"), MEMBER(device),
+      option<Request>("device", text(device_syntax(DeviceUse::kSession)), MEMBER(device),
                       "what it runs on (with cuda, each process of a machine takes a GPU of its own)"),
       option<Request>("seed", count<std::uint64_t>("S"), MEMBER(train.seed), "seed of everything random"),
       option<Request>("threads", count<int>(), MEMBER(threads), "threads to use (0: all cores)"),

@@ -19,7 +19,7 @@
 #include "distribution/communicator.h"
 #include "graph/onnx/onnx.h"
 #include "report/report.h"
-#include "runtime/cpu/running/device.h"
+#include "runtime/cpu/backend/device.h"
 #include "runtime/cuda/running/device.h"
 
 namespace rewright::api {
@@ -62,7 +62,7 @@ std::string webp_version() {
 std::string library_versions() {
   std::string text = "ONNX " + onnx_version();
   text += "\nProtobuf " + google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION);
-  text += "\n" + cpu_library_versions();
+  text += "\n" + cpu::cpu_library_versions();
   text += "\nSLEEF " + dotted({SLEEF_VERSION_MAJOR, SLEEF_VERSION_MINOR, SLEEF_VERSION_PATCHLEVEL});
   text += "\nHiGHS " + std::string(highsVersion());
   text += "\nZ3 " + z3_version();
@@ -78,7 +78,7 @@ std::string library_versions() {
   text += "\nD3 " + d3_version();
   text += "\nGraphviz " + graphviz_version();
   text += "\nnlohmann-json " + json_version();
-  for (const std::string& found : {mpi_version(), cuda_versions()})
+  for (const std::string& found : {mpi_version(), cuda::cuda_versions()})
     if (!found.empty()) text += "\n" + found;
   return text;
 }

@@ -51,7 +51,8 @@ void fill(const Tensor& room, const Tensor& result, const std::string& output) {
 
 void run(rewright_binding& binding) {
   const std::vector<std::string>& names = binding.session.outputs;
-  std::vector<PlacedTensor> results = run_placed(*binding.session.session, inputs_of(binding), binding.outputs, names);
+  std::vector<PlacedTensor> results =
+      rewright::api::run_placed(*binding.session.session, inputs_of(binding), binding.outputs, names);
   for (std::size_t o = 0; o < results.size(); ++o) {
     if (!binding.rooms[o]) continue;
     fill(binding.rooms[o], std::get<Tensor>(results[o]), names[o]);

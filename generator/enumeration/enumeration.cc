@@ -1,13 +1,12 @@
 #include "generator/enumeration/enumeration.h"
 
 #include <malloc.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
-#include <cstdio>
 
 #include "base/parallel.h"
+#include "base/process_memory.h"
 #include "operators/readings/number_system.h"
 
 namespace rewright::generator {
@@ -21,15 +20,6 @@ Fingerprint fingerprint(TypeId type, std::span<const Residue> elements) {
     b = std::rotl(b, 29) ^ (b >> 31);
   }
   return {type, FieldArithmetic::mix(a, type), FieldArithmetic::mix(b, ~std::uint64_t{type})};
-}
-
-std::size_t resident_bytes() {
-  std::size_t all = 0, resident = 0;
-  if (std::FILE* file = std::fopen("/proc/self/statm", "r")) {
-    if (std::fscanf(file, "%zu %zu", &all, &resident) != 2) resident = 0;
-    std::fclose(file);
-  }
-  return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 }
 
 void require_memory(std::size_t allowed, const std::string& what_takes, std::size_t more) {

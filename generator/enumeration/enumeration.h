@@ -51,9 +51,8 @@ struct Class {
   bool zero = false;                       // everywhere, and no leaf: larger graphs are not built from it
 };
 
-// What this process holds in memory now.
-std::size_t resident_bytes();
-// Throws Error(kMissing) if that, and `more` bytes, is more than what is allowed. "the rules that are written take"
+// Throws Error(kMissing) if this process's resident memory and `more` bytes exceed what is allowed. `what_takes` begins the
+// message: "the rules that are written take".
 void require_memory(std::size_t allowed, const std::string& what_takes, std::size_t more = 0);
 
 struct EnumerationOptions {

@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "base/process_memory.h"
 #include "generator/enumeration/last_level.h"
 
 using namespace rewright;

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/parallel.h"
+#include "base/process_memory.h"
 #include "operators/readings/number_system.h"
 
 namespace rewright::generator {

@@ -39,7 +39,7 @@ struct Verified {
 
 Verified verify_all(const std::vector<Rule>& rules, bool infer_conditions, const std::string& certificates, std::uint64_t seed,
                     int threads, const nb::object& progress, Stop& stop) {
-  VerifyOptions options;
+  proof::VerifyOptions options;
   options.infer_conditions = infer_conditions;
   options.certificates = certificates;
   if (seed != 0) {
@@ -72,7 +72,7 @@ Verified verify_all(const std::vector<Rule>& rules, bool infer_conditions, const
   Verified verified;
   for (std::size_t i = 0; i < rules.size(); ++i) {
     verified.facts.push_back(text_of(facts_of(rules[i], results[i])));
-    if (results[i].verdict.outcome == Outcome::kProved) verified.proved.push_back(proved_rule(results[i].verdict));
+    if (results[i].verdict.outcome == proof::Outcome::kProved) verified.proved.push_back(proved_rule(results[i].verdict));
   }
   return verified;
 }

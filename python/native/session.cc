@@ -423,7 +423,7 @@ void bind_session(nb::module_& m) {
           "checked_kernels", &PythonSession::checked_kernels,
           "What SessionOptions.check_kernels has compared so far: {steps, checked, elements}, of the steps of all plans\n"
           "those with an element that was compared, and these elements.");
-  m.def("has_cuda_device", &has_cuda_device, "Is there a GPU, and a build that can use it?");
+  m.def("has_cuda_device", &cuda::has_cuda_device, "Is there a GPU, and a build that can use it?");
 }
 
 }  // namespace rewright::python

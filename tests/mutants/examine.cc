@@ -15,9 +15,9 @@ constexpr std::uint64_t kSeed = 0x5eed;  // the verifier samples with seed 1
 
 Examined examine(const Mutant& mutant, int instances) {
   using Finding = Examined::Finding;
-  const Verdict verdict = verify(mutant.rule);
-  if (verdict.outcome == Outcome::kRefuted) return {Finding::kRefuted, verdict.explanation};
-  if (verdict.outcome == Outcome::kInvalid) return {Finding::kVoid, verdict.explanation};
+  const proof::Verdict verdict = proof::verify(mutant.rule);
+  if (verdict.outcome == proof::Outcome::kRefuted) return {Finding::kRefuted, verdict.explanation};
+  if (verdict.outcome == proof::Outcome::kInvalid) return {Finding::kVoid, verdict.explanation};
   RuleTest test;
   std::string note;
   try {
@@ -25,7 +25,7 @@ Examined examine(const Mutant& mutant, int instances) {
   } catch (const Error& e) {  // no instance can be evaluated
     note = std::string("; ") + e.what();
   }
-  if (verdict.outcome == Outcome::kProved) {
+  if (verdict.outcome == proof::Outcome::kProved) {
     if (test.outcome == TestOutcome::kRefuted) return {Finding::kUnsound, to_string(verdict.rule, *test.counterexample)};
     std::string conditions;
     for (const std::string& c : verdict.conditions) conditions += (conditions.empty() ? "where " : ", ") + c;

@@ -52,13 +52,14 @@ TEST_CASE("no mutant of a true rule is both proved and refuted by sampling", "[m
 }
 
 TEST_CASE("lists of one operator whose lengths depend on each other are tried at every length", "[mutants][regression]") {
-  const Verdict v = verify(parse_algebra("rule r: \"\" x[N, C, X...] "
-                                         "Conv(x, DiracKernel(; channels=C, group=g, kernel=r, centre=p, type=T); "
-                                         "strides=s, dilations=s, pads_begin=m, pads_end=q, group=g) => x "
-                                         "where every s == 1, add(s, add(p, q)) == r, every q >= 0",
-                                         "r")
-                               .at(0));
+  const proof::Verdict v =
+      proof::verify(parse_algebra("rule r: \"\" x[N, C, X...] "
+                                  "Conv(x, DiracKernel(; channels=C, group=g, kernel=r, centre=p, type=T); "
+                                  "strides=s, dilations=s, pads_begin=m, pads_end=q, group=g) => x "
+                                  "where every s == 1, add(s, add(p, q)) == r, every q >= 0",
+                                  "r")
+                        .at(0));
   // It holds where m == p alone.
   CHECK(v.cases >= 4);
-  CHECK((v.outcome != Outcome::kProved || !v.conditions.empty()));
+  CHECK((v.outcome != proof::Outcome::kProved || !v.conditions.empty()));
 }

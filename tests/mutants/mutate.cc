@@ -189,7 +189,7 @@ class Mutation {
       for (std::size_t i = 0; i < node.attributes.size(); ++i) {
         const Field& field = node.op->fields()[i];
         const bool axis = field.name == "axis" || field.name == "axes" || field.name == "perm";
-        const bool number = node.op->name() == "Fill" && field.name == "value";
+        const bool number = node.op->is_fill() && field.name == "value";
         for (const Expression& variant :
              variants(node.attributes[i], sort_of(field.default_value), node.op->name() + "." + field.name, pool_))
           add(axis     ? "axis"

@@ -4,7 +4,7 @@
 #include "expressions/function.h"
 #include "graph/graph.h"
 #include "operators/operator.h"
-#include "runtime/cpu/running/backend.h"
+#include "runtime/cpu/backend/backend.h"
 
 namespace rewright::testing {
 
@@ -43,7 +43,7 @@ TEST_CASE("an operator of one's own, from its definition alone") {
   const std::vector<Tensor> given = {Tensor::from_reals(DataType::kFloat, {3}, std::vector<double>{-1.5, 0, 1.5})};
   const std::vector<double> expected = {0.5, 1, 2};
   CHECK(interpret(graph, given)[0].reals() == expected);
-  CHECK(cpu_backend().prepare(graph)->run(given)[0].reals() == expected);
+  CHECK(cpu::cpu_backend().prepare(graph)->run(given)[0].reals() == expected);
 }
 
 }  // namespace rewright::testing

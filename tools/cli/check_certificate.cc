@@ -19,7 +19,7 @@ namespace rewright::cli {
 namespace {
 
 struct Result {
-  CertificateCheck report;
+  proof::CertificateCheck report;
   std::string damage;          // not empty: it is no certificate
   std::exception_ptr missing;  // the solver cannot be run
   double seconds = 0;
@@ -45,11 +45,11 @@ std::vector<std::string> files_of(const std::vector<std::string>& paths) {
   return files;
 }
 
-Result check(const std::string& file, const CheckOptions& options) {
+Result check(const std::string& file, const proof::CheckOptions& options) {
   Result result;
   const auto start = std::chrono::steady_clock::now();
   try {
-    result.report = check_certificate(map_file(file).text(), file, options);
+    result.report = proof::check_certificate(map_file(file).text(), file, options);
   } catch (const Error& e) {
     if (e.code() == ErrorCode::kMissing)
       result.missing = std::current_exception();
@@ -60,7 +60,7 @@ Result check(const std::string& file, const CheckOptions& options) {
   return result;
 }
 
-std::string line_of(const CertificateCheck& r, const std::string& solver) {
+std::string line_of(const proof::CertificateCheck& r, const std::string& solver) {
   if (!r.accepted) return "refused    " + r.rule + ": " + r.reason + "\n";
   return "accepted   " + r.rule + ": " + (r.all_ranks ? "all ranks, " : "to rank " + std::to_string(r.ranks) + ", ") +
          std::to_string(r.cases) + " cases, " + std::to_string(r.questions) + " questions by " + solver + ", " +
@@ -82,7 +82,7 @@ void add_certificate_options(CLI::App& command, CertificateOptions& options) {
 int check_certificates(const CertificateOptions& options, const CommonOptions& common) {
   const std::vector<std::string> files = files_of(options.files);
   const std::string solver = options.solver.empty() ? "the linked Z3" : options.solver;
-  CheckOptions o;
+  proof::CheckOptions o;
   o.solver = options.solver;
   if (common.seed != 0) o.seed = common.seed;
   const auto start = std::chrono::steady_clock::now();

@@ -119,7 +119,7 @@ CLI::App* add_compare(CLI::App& program, Run& run) {
   command->add_option("--input", o.inputs, "a tensor for an input, instead of random ones (repeatable)")
       ->type_name("NAME=FILE(.npy|.pb)");
   command->add_option("--shape", o.shapes, "a size where the model leaves it open (repeatable)")->type_name("NAME=SIZES");
-  command->add_option("--device", o.device, "cpu, cuda, onnxruntime or reference")->capture_default_str();
+  command->add_option("--device", o.device, device_names(DeviceUse::kRun, "or"))->capture_default_str();
   command->callback([options, &run] { run = [options] { return compare_command(*options); }; });
   return command;
 }

@@ -61,7 +61,7 @@ CLI::App* add_conformance(CLI::App& program, Run& run) {
   CLI::App* command = add_command(program, "conformance", "Run a folder of ONNX backend test cases",
                                   "rewright conformance cases --device reference", o.common);
   command->add_option("folder", o.folder, "CASE/model.onnx and CASE/test_data_set_N/*.pb")->required()->type_name("DIR");
-  command->add_option("--device", o.device, "cpu, cuda or reference")->capture_default_str();
+  command->add_option("--device", o.device, device_names(DeviceUse::kSession, "or"))->capture_default_str();
   command->add_flag("--verbose", o.verbose, "name the unsupported cases, too");
   command->callback([options, &run] { run = [options] { return conformance_command(*options); }; });
   return command;

@@ -4,14 +4,13 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/process_memory.h"
 #include "generator/run/generator.h"
 #include "graph/file.h"
 #include "rules/io.h"
 #include "tools/cli/command.h"
 #include "tools/cli/processes.h"
 #include "verifier/verify.h"
-
-#include <sys/resource.h>
 
 namespace rewright::cli {
 
@@ -27,11 +26,11 @@ struct Options {
 
 // The rule, with the conditions that its target needs, if there is a proof for all sizes.
 std::optional<Rule> prove(const Rule& rule) {
-  VerifyOptions options;
+  proof::VerifyOptions options;
   options.instances = 0;  // random instances were tried before
   options.suggest_conditions = false;
-  Verdict verdict = verify(rule, options);
-  return verdict.outcome == Outcome::kProved ? std::optional(std::move(verdict.rule)) : std::nullopt;
+  proof::Verdict verdict = proof::verify(rule, options);
+  return verdict.outcome == proof::Outcome::kProved ? std::optional(std::move(verdict.rule)) : std::nullopt;
 }
 
 int generate_with(const Options& given, Communicator& processes) {
@@ -69,11 +68,9 @@ int generate_with(const Options& given, Communicator& processes) {
   const generator::Generated found = generator::generate(o, processes);
   if (processes.rank() == 0) write_file(options.output, write_rules(found.rules, RuleFormat::kBinary));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
   std::size_t peak = 0;  // of the process that had most
-  for (const std::string& kilobytes : processes.all_gather(std::to_string(usage.ru_maxrss)))
-    peak = std::max(peak, static_cast<std::size_t>(std::stoull(kilobytes)) * 1024);
+  for (const std::string& bytes : processes.all_gather(std::to_string(peak_resident_bytes())))
+    peak = std::max(peak, static_cast<std::size_t>(std::stoull(bytes)));
   std::string text = std::to_string(static_cast<unsigned long long>(found.graphs)) + " graphs, " +
                      std::to_string(found.fingerprints) + " fingerprints, " + std::to_string(found.candidates) +
                      " candidates\n";

@@ -15,7 +15,7 @@ struct Options {
 
 int list_models(const CommonOptions& common) {
   nlohmann::json list = nlohmann::json::array();
-  for (const Model& m : models()) {
+  for (const Model& m : models::models()) {
     std::string line(m.name);
     line.resize(std::max<std::size_t>(line.size(), 18), ' ');
     say(common, line + std::string(m.description) + "\n");

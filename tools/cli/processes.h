@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "base/namespaces.h"
 #include "distribution/communicator.h"
 
 namespace rewright::cli {

@@ -8,12 +8,12 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "api/process_memory.h"
+#include "base/process_memory.h"
 #include "graph/file.h"
 #include "graph/onnx/import/overridable.h"
 #include "runtime/checked_kernels.h"
-#include "runtime/cpu/running/backend.h"
-#include "runtime/cpu/running/device.h"
+#include "runtime/cpu/backend/backend.h"
+#include "runtime/cpu/backend/device.h"
 #include "runtime/endable_run.h"
 #include "runtime/mixed.h"
 #include "runtime/parts.h"
@@ -199,7 +199,7 @@ std::unique_ptr<Session> prepare(const Options& options, Graph graph, const Time
                                  .plan_cache = options.plan_cache,
                                  .checkpoint = [&limit] { limit.check(); }};
   if (options.check_kernels) session_options.check_kernels.emplace();
-  if (options.device == "cpu" && is_compiled(graph)) return prepare_on_cpu(std::move(graph), session_options);
+  if (options.device == "cpu" && is_compiled(graph)) return cpu::prepare_on_cpu(std::move(graph), session_options);
   return prepare_session(find_backend(options.device, options.math), graph, session_options);
 }
 
@@ -256,7 +256,7 @@ int run_command(const Options& options) {
   const TimeLimit limit(options);
   ImportOptions import;
   const std::map<std::string, Datum> given = read_inputs(options, import);
-  const std::size_t resident = memory_of_process("VmRSS:");
+  const std::size_t resident = resident_bytes();
   const double start = cpu_milliseconds();
   Graph graph = read_model(options, import, given);
   const double loaded = cpu_milliseconds();
@@ -273,7 +273,7 @@ int run_command(const Options& options) {
     const EndableRun run(checkpoint);
     outputs = session->execute(inputs);
     report["cpu_ms"] = {{"load", loaded - start}, {"prepare", prepared - loaded}, {"run", cpu_milliseconds() - prepared}};
-    report["resident_bytes"] = memory_of_process("VmHWM:") - resident;
+    report["resident_bytes"] = peak_resident_bytes() - resident;
     for (const std::string& warning : session->warnings()) std::cerr << "rewright: warning: " << warning << "\n";
     if (options.check_kernels) {
       const CheckedKernels counts = checked_kernels(*session);
@@ -299,7 +299,7 @@ CLI::App* add_run(CLI::App& program, Run& run) {
   command->add_option("--output-dir", o.output_dir, "folder for the results: a .npy file each, or .pb for what NumPy has not")
       ->required()
       ->type_name("DIR");
-  command->add_option("--device", o.device, "cpu, cuda, onnxruntime or reference")->capture_default_str();
+  command->add_option("--device", o.device, device_names(DeviceUse::kRun, "or"))->capture_default_str();
   command->add_option("--budget", o.budget, "time after which a run that has not ended is given up (a loop may never end)");
   command
       ->add_option("--plan-cache", o.plan_cache,

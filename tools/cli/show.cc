@@ -6,7 +6,7 @@
 #include "graph/print.h"
 #include "optimizer/optimize.h"
 #include "rules/io.h"
-#include "runtime/cpu/running/device.h"
+#include "runtime/cpu/backend/device.h"
 #include "runtime/mixed.h"
 #include "tools/cli/command.h"
 
@@ -155,7 +155,7 @@ int show_model(const Options& options) {
     const std::vector<Tensor> tensors = random_inputs(graph, sizes, options.common.seed);
     for (int i = 0; i < 5; ++i) session->run(tensors);
     const std::vector<StepProfile> steps = session->profile();
-    text << "\n" << profile_table(steps, make_cpu_device(threads)->roofline());
+    text << "\n" << profile_table(steps, cpu::make_cpu_device(threads)->roofline());
     nlohmann::json list = nlohmann::json::array();
     for (const StepProfile& s : steps)
       list.push_back({{"node", s.node}, {"operators", s.operators}, {"ms", s.seconds * 1e3 / std::max(1, s.runs)}});
@@ -188,7 +188,8 @@ CLI::App* add_show(CLI::App& program, Run& run) {
   command->add_flag("--time", o.time, "run the model on this CPU and show the time of each operator");
   command->add_flag("--unsupported", o.unsupported,
                     "only what cannot be rewritten or executed, and why (exit 1 if not executable)");
-  command->add_option("--device", o.device, "with --unsupported: executed on what")->capture_default_str();
+  command->add_option("--device", o.device, "with --unsupported: executed by " + device_names(DeviceUse::kMeasure, "or"))
+      ->capture_default_str();
   command->callback([options, &run] { run = [options] { return show_command(*options); }; });
   return command;
 }

@@ -62,7 +62,7 @@ class RuleReader {
 };
 
 std::vector<VerifiedRule> verify_all(const std::vector<Rule>& rules, const Options& options) {
-  VerifyOptions o;
+  proof::VerifyOptions o;
   o.infer_conditions = options.infer_conditions;
   o.certificates = options.certificates;
   if (options.common.seed != 0) {
@@ -81,11 +81,11 @@ std::string joined(const std::vector<std::string>& conditions) {
   return text;
 }
 
-std::string line_of(const Rule& rule, const Verdict& v) {
+std::string line_of(const Rule& rule, const proof::Verdict& v) {
   std::string line = std::string(name(v.outcome));
   line.resize(11, ' ');
   line += rule.name;
-  if (v.outcome == Outcome::kProved && !v.all_ranks) line += " (to rank " + std::to_string(v.ranks) + ")";
+  if (v.outcome == proof::Outcome::kProved && !v.all_ranks) line += " (to rank " + std::to_string(v.ranks) + ")";
   if (!v.conditions.empty()) line += " where " + joined(v.conditions);
   if (!v.explanation.empty()) line += ": " + v.explanation;
   if (!v.suggested_conditions.empty()) line += "; it holds where " + joined(v.suggested_conditions);
@@ -110,15 +110,15 @@ int verify_command(const Options& options) {
   std::size_t count[4] = {0, 0, 0, 0};
   std::vector<Rule> proved;
   for (std::size_t i = 0; i < results.size(); ++i) {
-    const Verdict& v = results[i].verdict;
-    if (v.outcome == Outcome::kInvalid) {
+    const proof::Verdict& v = results[i].verdict;
+    if (v.outcome == proof::Outcome::kInvalid) {
       input.refuse(input.files[i], input.rules[i].name, v.explanation);
       continue;
     }
     ++count[static_cast<int>(v.outcome)];
     say(options.common, line_of(input.rules[i], v));
     list.push_back(facts_of(input.rules[i], results[i]));
-    if (v.outcome != Outcome::kProved) continue;
+    if (v.outcome != proof::Outcome::kProved) continue;
     proved.push_back(proved_rule(v));
   }
   for (nlohmann::json& bad : input.bad) list.push_back(std::move(bad));

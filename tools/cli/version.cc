@@ -3,6 +3,7 @@
 #include <CLI/Version.hpp>
 
 #include "api/versions.h"
+#include "base/namespaces.h"
 
 namespace rewright::cli {
 
