@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "expressions/element.h"
-#include "runtime/cpu/tile/affine.h"
 #include "runtime/cpu/tile/loops.h"
 #include "runtime/cpu/tile/program.h"
+#include "runtime/planning/affine.h"
 
 namespace rewright::cpu {
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "expressions/element.h"
-#include "runtime/cpu/tile/affine.h"
 #include "runtime/cpu/tile/program.h"
+#include "runtime/planning/affine.h"
 
 namespace rewright::cpu {
 

@@ -8,7 +8,6 @@
 #include <span>
 #include <vector>
 
-#include "runtime/cpu/tile/affine.h"
 #include "runtime/cpu/tile/program.h"
 
 namespace rewright::cpu {
@@ -33,9 +32,5 @@ class StagedProgram {
 // As compile_tiles.
 std::optional<StagedProgram> compile_stages(const Element& element, const Indices& position, const TileOperand& output,
                                             std::vector<TileOperand> operands, const TileOptions& options);
-
-// The row-major address of an unguarded read as an affine expression of the output's position, if it is one.
-std::optional<Affine> read_strides(const ElementNode& read, const Indices& position, const Sizes& sizes,
-                                   const Sizes& operand_sizes);
 
 }  // namespace rewright::cpu

@@ -1,6 +1,7 @@
 // Failures of a device say which one it is.
 #pragma once
 
+#include "base/error.h"
 #include "runtime/cuda/driver/driver.h"
 
 namespace rewright::cuda {

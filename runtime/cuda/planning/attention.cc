@@ -9,10 +9,9 @@
 #include <set>
 
 #include "expressions/free_variables.h"
-#include "runtime/cpu/tile/stages.h"
-#include "runtime/cuda/planning/library_facts.h"
 #include "runtime/planning/composer.h"
 #include "runtime/planning/row_functions.h"
+#include "runtime/planning/strided_read.h"
 
 namespace rewright::cuda {
 
@@ -70,7 +69,7 @@ class Scores {
     const auto first = [&](std::size_t n) { return reads(e->arguments[n], operand_); };
     switch (e->kind) {
       case Kind::kRead: {
-        const auto strides = cpu::read_strides(*e, position_, sizes_, sizes_);
+        const auto strides = read_strides(*e, position_, sizes_, sizes_);
         if (e->operand != operand_ || e->zero_outside || !strides || strides->constant != 0) return false;
         const Distances plain = packed(sizes_);
         for (std::size_t a = 0; a < sizes_.size(); ++a)
@@ -119,7 +118,6 @@ class Joining {
  public:
   Joining(GraphFacts& facts, std::vector<Group>& groups)
       : facts_(facts),
-        composing_(facts),
         graph_(facts.graph()),
         producers_(graph_.producers()),
         users_(graph_.value_count()),
@@ -203,7 +201,7 @@ class Joining {
       chain.element = Operand(0, {scores.type, to_indices(scores.sizes)})(chain.position);
     } else {
       if (producers_[node.inputs[0]] != before.back()) return std::nullopt;
-      chain = planning::compose(composing_, producers_, before, kNoValue, false);
+      chain = planning::compose(facts_, producers_, before, kNoValue, false);
     }
     for (std::size_t o = 0; o < chain.operands.size(); ++o) {
       const int first = group_with(chain.operands[o]);
@@ -299,7 +297,7 @@ class Joining {
     if (g >= 0 && users_[value].size() == 1) {
       const Group& group = groups_[static_cast<std::size_t>(g)];
       const auto strides = moves(group)
-                               ? cpu::read_strides(*group.element, group.position, sizes, facts_.info(group.operands[0]).sizes)
+                               ? read_strides(*group.element, group.position, sizes, facts_.info(group.operands[0]).sizes)
                                : std::nullopt;
       if (strides) {
         Distances distances;
@@ -370,7 +368,7 @@ class Joining {
     const ValueId value = chain.operands[static_cast<std::size_t>(read.operand)];
     const Tensor& known = facts_.constant(value);
     if (!known || known.size() != a.queries * a.keys) return false;
-    const auto strides = cpu::read_strides(read, chain.position, scores, known.sizes());
+    const auto strides = read_strides(read, chain.position, scores, known.sizes());
     const std::size_t rank = chain.position.size();
     if (!strides || strides->coefficient(rank - 2) != a.keys || strides->coefficient(rank - 1) != 1) return false;
     const std::vector<double> elements = known.reals();
@@ -396,7 +394,7 @@ class Joining {
     if (e->kind == Kind::kRead && !e->zero_outside) {
       const ValueId value = chain.operands[static_cast<std::size_t>(e->operand)];
       const ValueInfo info = facts_.info(value);
-      const auto strides = cpu::read_strides(*e, chain.position, scores, info.sizes);
+      const auto strides = read_strides(*e, chain.position, scores, info.sizes);
       std::vector<bool> axes;
       for (std::size_t axis = 0; axis < scores.size(); ++axis)
         axes.push_back(strides && scores[axis] != 1 && strides->coefficient(axis) != 0);
@@ -426,7 +424,6 @@ class Joining {
   }
 
   GraphFacts& facts_;
-  LibraryFacts composing_;
   const Graph& graph_;
   const std::vector<std::int32_t> producers_;
   std::vector<std::vector<int>> users_;  // by value; -1: an output of the graph

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <set>
 
-#include "runtime/cpu/tile/stages.h"
-#include "runtime/cuda/planning/library_facts.h"
 #include "runtime/planning/composer.h"
+#include "runtime/planning/strided_read.h"
 
 namespace rewright::cuda {
 
@@ -50,7 +49,7 @@ void find_read(const Element& e, const ElementNode*& found) {
 class Multiplication {
  public:
   Multiplication(GraphFacts& facts, std::vector<Group>& groups)
-      : facts_(facts), composing_(facts), producers_(facts.graph().producers()), groups_(groups) {
+      : facts_(facts), producers_(facts.graph().producers()), groups_(groups) {
     for (std::size_t n = 0; n < facts.graph().nodes().size(); ++n)
       if (facts.needed(n))
         for (const ValueId i : facts.graph().nodes()[n]->inputs)
@@ -77,14 +76,14 @@ class Multiplication {
     const Node& node = *facts_.graph().nodes()[static_cast<std::size_t>(p)];
     if (node.inputs.empty() || node.inputs[0] == kNoValue || node.outputs[0] != value) return std::nullopt;
     if (!is_multiplied(facts_.info(node.inputs[0]).type) || !facts_.define(node).has_denotation()) return std::nullopt;
-    const Chain chain = planning::compose(composing_, producers_, {p}, node.inputs[0], false);
+    const Chain chain = planning::compose(facts_, producers_, {p}, node.inputs[0], false);
     const auto found = affine(chain.element);
     const ElementNode* read = nullptr;
     find_read(chain.element, read);
     if (!found || found->shift != 0 || found->factor == 0 || read == nullptr) return std::nullopt;
     const Sizes sizes = facts_.info(value).sizes;
     if (facts_.info(node.inputs[0]).sizes != sizes) return std::nullopt;
-    const auto strides = cpu::read_strides(*read, chain.position, sizes, sizes);
+    const auto strides = read_strides(*read, chain.position, sizes, sizes);
     std::int64_t stride = 1;
     for (std::size_t a = sizes.size(); strides && a-- > 0; stride *= sizes[a])
       if (sizes[a] != 1 && strides->coefficient(a) != stride) return std::nullopt;
@@ -100,7 +99,7 @@ class Multiplication {
       for (std::int64_t c = 0; c < sizes[1]; ++c)
         other.mutable_bytes()[static_cast<std::size_t>(c * sizes[0] + r)] =
             known.bytes()[static_cast<std::size_t>(r * sizes[1] + c)];
-    return facts_.add_constant(std::move(other));
+    return facts_.add_constant_value(std::move(other));
   }
 
   std::optional<Group> ways_of(const Group& group) {
@@ -143,7 +142,6 @@ class Multiplication {
   }
 
   GraphFacts& facts_;
-  LibraryFacts composing_;
   const std::vector<std::int32_t> producers_;
   std::multiset<ValueId> users_;
   std::vector<Group>& groups_;

@@ -1,42 +1,31 @@
-// What planning knows of a graph whose sizes are all known.
+// Facts of a graph whose sizes are all known, with the values that planning adds.
 #pragma once
 
-#include <optional>
 #include <vector>
 
-#include "graph/graph.h"
 #include "runtime/planning/facts.h"
 
 namespace rewright::cuda {
 
-using planning::Chain;
-using planning::ValueInfo;
-
-class GraphFacts {
+class GraphFacts final : public planning::Facts {
  public:
+  // Evaluates what depends on constants alone. The graph has to stay.
   explicit GraphFacts(const Graph& graph);
 
-  const Graph& graph() const { return graph_; }
-  ValueInfo info(ValueId value) const;
-  // The value if it is known now, else an empty tensor.
-  const Tensor& constant(ValueId value) const { return constants_[value]; }
-  // A value that is none of the graph's: what is computed in between.
+  const Graph& graph() const override { return graph_; }
+  ValueInfo info(ValueId value) const override;
+  const Tensor& constant(ValueId value) const override { return constants_[value]; }
+  Definition define(const Node& node) const override { return planning::define(graph_, node); }
+  bool needed(std::size_t node) const override { return needed_[node]; }
+  ValueId add_constant_value(Tensor tensor) override;
+  // Adds an intermediate result that is no value of the graph.
   ValueId add_value(ValueInfo info);
-  ValueId add_constant(Tensor tensor);
-  Definition define(const Node& node) const;
-  bool needed(std::size_t node) const { return needed_[node]; }
 
  private:
   const Graph& graph_;
   std::vector<Tensor> constants_;  // by value
-  std::vector<ValueInfo> added_;
-  std::vector<bool> needed_;  // by node
+  std::vector<ValueInfo> added_;   // of the values behind the graph's
+  std::vector<bool> needed_;       // by node
 };
-
-// A node's attributes by the names of the operator's fields.
-template <class T>
-const T& attribute(const Node& node, std::string_view name) {
-  return std::get<T>(node.attributes.at(node.op->field(name).value()));
-}
 
 }  // namespace rewright::cuda

@@ -1,26 +1,66 @@
 #include "runtime/cuda/planning/grouping.h"
 
+#include <memory>
+#include <utility>
+
+#include "expressions/small_float.h"
 #include "runtime/cuda/planning/attention.h"
 #include "runtime/cuda/planning/float8.h"
-#include "runtime/cuda/planning/library_facts.h"
 #include "runtime/cuda/planning/splitting.h"
 #include "runtime/planning/composer.h"
 #include "runtime/planning/grouping.h"
 
 namespace rewright::cuda {
 
+namespace {
+
+struct TakenNode final : planning::Taken {
+  explicit TakenNode(LibraryNode n) : node(std::move(n)) {}
+  LibraryNode node;
+};
+
+// The libraries' products and convolutions. Everything else is generated.
+class LibraryKernels final : public planning::DeviceKernels {
+ public:
+  explicit LibraryKernels(GraphFacts& facts) : facts_(facts) {}
+  const Graph& graph() const override { return facts_.graph(); }
+  ValueInfo info(ValueId value) const override { return facts_.info(value); }
+  const Tensor& constant(ValueId value) const override { return facts_.constant(value); }
+  Definition define(const Node& node) const override { return facts_.define(node); }
+  bool needed(std::size_t node) const override { return facts_.needed(node); }
+  ValueId add_constant_value(Tensor tensor) override { return facts_.add_constant_value(std::move(tensor)); }
+
+  bool has_kernels(std::string_view operator_name) const override {
+    return operator_name == "MatMul" || operator_name == "Gemm" || operator_name == "Conv";
+  }
+  std::unique_ptr<planning::Taken> take(const Node& node) override {
+    auto library = has_kernels(node.op->name()) ? library_node(facts_, node) : std::nullopt;
+    return library ? std::make_unique<TakenNode>(std::move(*library)) : nullptr;
+  }
+  bool absorb(planning::Taken& taken, const Chain& chain) override {
+    return static_cast<TakenNode&>(taken).node.absorb(facts_, chain);
+  }
+  // Generated kernels compute in float.
+  bool may_stay_unrounded(DataType type) const override { return is_real(type) && !is_small_float(type); }
+
+ private:
+  GraphFacts& facts_;
+};
+
+}  // namespace
+
 std::vector<Group> make_groups(GraphFacts& facts) {
-  LibraryFacts with_libraries(facts);
+  LibraryKernels kernels(facts);
   const std::vector<std::int32_t> producers = facts.graph().producers();
   std::vector<Group> groups;
-  for (planning::Group& from : planning::make_groups(with_libraries)) {
+  for (planning::Group& from : planning::make_groups(kernels)) {
     Group& group = groups.emplace_back();
     group.nodes = from.nodes;
     group.result = from.result;
     group.view = from.view;
     if (from.taken) {
       group.library = std::move(static_cast<TakenNode&>(*from.taken).node);
-      from.chain = planning::compose(with_libraries, producers, from.nodes, kNoValue, false);
+      from.chain = planning::compose(facts, producers, from.nodes, kNoValue, false);
     }
     if (!from.chain) continue;
     group.element = from.chain->element;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "runtime/planning/attributes.h"
 #include "runtime/planning/grouping.h"
+#include "runtime/planning/node_shapes.h"
 #include "runtime/planning/row_functions.h"
 
 namespace rewright::cuda {
@@ -17,98 +19,95 @@ bool of_libraries(DataType type) {
   return type == DataType::kFloat || type == DataType::kHalf || type == DataType::kBfloat16 || type == DataType::kDouble;
 }
 
-// y[batch..., m, n] from a[..., m, k] and b[..., k, n], sizes of 1 in the batches repeated.
-std::optional<LibraryNode> product(const GraphFacts& facts, const Node& node, bool with_attributes) {
+// The distances between the matrices of a factor along each axis of the batch, in elements; 0 along those that it repeats.
+// `matrix` is the number of the factor's own axes behind the batch.
+std::vector<std::int64_t> batch_distances(const Sizes& factor, std::size_t matrix, std::size_t batch_axes) {
+  std::vector<std::int64_t> result(batch_axes);
+  std::int64_t distance = matrix == 2 ? factor[factor.size() - 2] * factor.back() : factor.back();
+  const std::size_t own = factor.size() - matrix;
+  for (std::size_t n = 0; n < own; ++n) {
+    const std::int64_t size = factor[own - 1 - n];
+    result[batch_axes - 1 - n] = size == 1 ? 0 : distance;
+    distance *= size;
+  }
+  return result;
+}
+
+// Adds the batch to a product of matrices: as more rows, as a batch of the library's, or as one start per matrix. False if that
+// would be too many starts.
+bool add_batch(LibraryNode& node, ProductShape& p, const planning::ProductNode& product, const Sizes& a, const Sizes& b) {
+  const Sizes& batch = product.batch;
+  const std::int64_t count = element_count(batch), size = p.m * p.n;
+  const auto of_a = batch_distances(a, product.has_rows ? 2 : 1, batch.size()),
+             of_b = batch_distances(b, product.has_columns ? 2 : 1, batch.size());
+  const auto repeated = [](const std::vector<std::int64_t>& distances) {
+    return std::all_of(distances.begin(), distances.end(), [](std::int64_t d) { return d == 0; });
+  };
+  const bool all_of_a = element_count(a) == count * p.m * p.k, all_of_b = element_count(b) == count * p.k * p.n;
+  if (all_of_a && repeated(of_b) && !p.a_transposed && product.has_rows) {
+    p.m *= count;
+    return true;
+  }
+  if ((all_of_a || repeated(of_a)) && (all_of_b || repeated(of_b))) {
+    p.batch = count;
+    p.a_batch = all_of_a ? p.m * p.k : 0;
+    p.b_batch = all_of_b ? p.k * p.n : 0;
+    p.y_batch = size;
+    return true;
+  }
+  if (count > kMostStarts) return false;
+  for (std::int64_t i = 0; i < count; ++i) {
+    LibraryStep::Start start{{0, 0}, i * size};
+    std::int64_t rest = i;
+    for (std::size_t axis = batch.size(); axis-- > 0; rest /= batch[axis]) {
+      start.inputs[0] += rest % batch[axis] * of_a[axis];
+      start.inputs[1] += rest % batch[axis] * of_b[axis];
+    }
+    if (p.bias) start.inputs.push_back(0);
+    node.starts.push_back(std::move(start));
+  }
+  return true;
+}
+
+// Of a MatMul or Gemm.
+std::optional<LibraryNode> product(const GraphFacts& facts, const Node& node) {
   const ValueInfo a = facts.info(node.inputs[0]), b = facts.info(node.inputs[1]), y = facts.info(node.outputs[0]);
+  if (!of_libraries(a.type) || element_count(y.sizes) == 0 || element_count(a.sizes) == 0) return std::nullopt;
+  if (a.sizes.empty() || b.sizes.empty()) return std::nullopt;
+  const planning::ProductNode product = planning::read_product_node(node, a.sizes, b.sizes, y.sizes);
   ProductShape p;
   p.type = a.type;
-  if (!of_libraries(a.type) || element_count(y.sizes) == 0 || element_count(a.sizes) == 0) return std::nullopt;
-  if (with_attributes) {
-    p.alpha = attribute<Real>(node, "alpha").value;
-    p.a_transposed = attribute<bool>(node, "transA");
-    p.b_transposed = attribute<bool>(node, "transB");
-  }
-  const std::size_t a_rank = a.sizes.size(), b_rank = b.sizes.size();
-  if (a_rank == 0 || b_rank == 0) return std::nullopt;
-  const bool has_rows = a_rank > 1, has_columns = b_rank > 1;
-  p.k = a.sizes[a_rank - (p.a_transposed ? 2 : 1)];
-  if (has_rows) p.m = a.sizes[a_rank - (p.a_transposed ? 1 : 2)];
-  if (has_columns) p.n = b.sizes[b_rank - (p.b_transposed ? 2 : 1)];
+  p.alpha = product.alpha;
+  p.a_transposed = product.a_transposed, p.b_transposed = product.b_transposed;
+  p.m = product.m, p.k = product.k, p.n = product.n;
   p.a_stride = a.sizes.back();
-  p.b_stride = has_columns ? b.sizes.back() : 1;
+  p.b_stride = product.has_columns ? b.sizes.back() : 1;
   p.y_stride = p.n;
   LibraryNode result;
   result.inputs = {node.inputs[0], node.inputs[1]};
   if (node.inputs.size() > 2 && node.inputs[2] != kNoValue) {
     const ValueInfo c = facts.info(node.inputs[2]);
     const bool by_column = !c.sizes.empty() && element_count(c.sizes) == p.n && c.sizes.back() == p.n;
-    if (!by_column || attribute<Real>(node, "beta").value != 1) return std::nullopt;
+    if (!by_column || product.beta != 1) return std::nullopt;
     p.bias = true;
     result.inputs.push_back(node.inputs[2]);
   }
-
-  const Sizes batch(y.sizes.begin(), y.sizes.end() - has_rows - has_columns);
-  const std::int64_t count = element_count(batch), size = p.m * p.n;
-  // Distances between matrices along each axis of the batch.
-  const auto distances = [&](const ValueInfo& v, std::size_t matrix) {
-    std::vector<std::int64_t> result(batch.size());
-    std::int64_t distance = matrix == 2 ? v.sizes[v.sizes.size() - 2] * v.sizes.back() : v.sizes.back();
-    const std::size_t own = v.sizes.size() - matrix;
-    for (std::size_t n = 0; n < own; ++n) {
-      const std::int64_t s = v.sizes[own - 1 - n];
-      result[batch.size() - 1 - n] = s == 1 ? 0 : distance;
-      distance *= s;
-    }
-    return result;
-  };
-  const auto of_a = distances(a, has_rows ? 2 : 1), of_b = distances(b, has_columns ? 2 : 1);
-  const auto repeated = [](const std::vector<std::int64_t>& d) {
-    return std::all_of(d.begin(), d.end(), [](std::int64_t v) { return v == 0; });
-  };
-  const bool all_of_a = element_count(a.sizes) == count * p.m * p.k, all_of_b = element_count(b.sizes) == count * p.k * p.n;
-  if (all_of_a && repeated(of_b) && !p.a_transposed && has_rows) {
-    p.m *= count;
-  } else if ((all_of_a || repeated(of_a)) && (all_of_b || repeated(of_b))) {
-    p.batch = count;
-    p.a_batch = all_of_a ? p.m * p.k : 0;
-    p.b_batch = all_of_b ? p.k * p.n : 0;
-    p.y_batch = size;
-  } else {
-    if (count > kMostStarts) return std::nullopt;
-    for (std::int64_t i = 0; i < count; ++i) {
-      LibraryStep::Start start{{0, 0}, i * size};
-      std::int64_t rest = i;
-      for (std::size_t axis = batch.size(); axis-- > 0; rest /= batch[axis]) {
-        start.inputs[0] += rest % batch[axis] * of_a[axis];
-        start.inputs[1] += rest % batch[axis] * of_b[axis];
-      }
-      if (p.bias) start.inputs.push_back(0);
-      result.starts.push_back(std::move(start));
-    }
-  }
+  if (!add_batch(result, p, product, a.sizes, b.sizes)) return std::nullopt;
   result.shape = p;
   return result;
 }
 
 std::optional<LibraryNode> convolution(const GraphFacts& facts, const Node& node) {
+  const ValueInfo x = facts.info(node.inputs[0]), w = facts.info(node.inputs[1]), y = facts.info(node.outputs[0]);
+  if (!of_libraries(x.type)) return std::nullopt;
+  auto read = planning::read_convolution_node(node, x.sizes, w.sizes, y.sizes);
+  if (!read) return std::nullopt;
   ConvolutionShape c;
-  const ValueInfo x = facts.info(node.inputs[0]), y = facts.info(node.outputs[0]);
   c.type = x.type;
-  c.x = x.sizes;
-  c.w = facts.info(node.inputs[1]).sizes;
-  c.y = y.sizes;
-  if (!of_libraries(c.type) || element_count(c.x) == 0 || element_count(c.w) == 0 || element_count(c.y) == 0)
-    return std::nullopt;
-  if (c.x.size() < 3 || c.x.size() > 5) return std::nullopt;
-  c.strides = values(attribute<Indices>(node, "strides"));
-  c.dilations = values(attribute<Indices>(node, "dilations"));
-  c.pads_begin = values(attribute<Indices>(node, "pads_begin"));
-  c.pads_end = values(attribute<Indices>(node, "pads_end"));
-  c.groups = attribute<Index>(node, "group").value();
-  const auto negative = [](std::int64_t v) { return v < 0; };
-  if (std::any_of(c.pads_begin.begin(), c.pads_begin.end(), negative) ||
-      std::any_of(c.pads_end.begin(), c.pads_end.end(), negative))
-    return std::nullopt;
+  c.x = std::move(read->x), c.w = std::move(read->w), c.y = std::move(read->y);
+  c.strides = std::move(read->strides), c.dilations = std::move(read->dilations);
+  c.pads_begin = std::move(read->pads_begin), c.pads_end = std::move(read->pads_end);
+  c.groups = read->group;
   LibraryNode result;
   result.inputs = {node.inputs[0], node.inputs[1]};
   if (node.inputs.size() > 2 && node.inputs[2] != kNoValue) {
@@ -119,16 +118,8 @@ std::optional<LibraryNode> convolution(const GraphFacts& facts, const Node& node
   return result;
 }
 
-// Where a read lies in its operand, sizes of 1 left out.
-Index address(const ElementNode& read, const Sizes& sizes) {
-  Index at(0);
-  std::int64_t stride = 1;
-  for (std::size_t a = sizes.size(); a-- > 0; stride *= sizes[a])
-    if (sizes[a] > 1) at += read.position[a] * Index(stride);
-  return at;
-}
-
-Index row_major(const Indices& position, const Sizes& sizes) {
+// The row-major address of a position, axes of size 1 left out.
+Index address(const Indices& position, const Sizes& sizes) {
   Index at(0);
   std::int64_t stride = 1;
   for (std::size_t a = sizes.size(); a-- > 0; stride *= sizes[a])
@@ -165,7 +156,7 @@ bool LibraryNode::absorb(const GraphFacts& facts, const Chain& chain) {
     if (other->kind != Kind::kRead || other->zero_outside || is_start(other)) return false;
     const ValueId value = chain.operands[static_cast<std::size_t>(other->operand)];
     const ValueInfo added = facts.info(value);
-    const Index at = address(*other, added.sizes);
+    const Index at = address(other->position, added.sizes);
     if (auto* p = std::get_if<ProductShape>(&shape)) {
       if (p->bias || added.type != p->type || element_count(added.sizes) != p->n || p->n == 1 || !(at == chain.position.back()))
         return false;
@@ -173,7 +164,7 @@ bool LibraryNode::absorb(const GraphFacts& facts, const Chain& chain) {
     } else {
       auto& c = std::get<ConvolutionShape>(shape);
       if (added.type != c.type || c.residual) return false;
-      if (added.sizes == c.y && at == row_major(chain.position, c.y))
+      if (added.sizes == c.y && at == address(chain.position, c.y))
         c.residual = true;
       else if (!c.bias && element_count(added.sizes) == c.y[1] && c.y[1] > 1 && at == chain.position[1])
         c.bias = true;
@@ -232,38 +223,28 @@ bool in_16_bits_or_float(DataType type) {
   return type == DataType::kFloat || type == DataType::kHalf || type == DataType::kBfloat16;
 }
 
-std::optional<LibraryNode> pooling(const GraphFacts& facts, const Node& node, bool mean, bool global) {
-  PoolingShape p;
-  const ValueInfo x = facts.info(node.inputs[0]);
-  p.type = x.type;
-  p.x = x.sizes;
-  p.y = facts.info(node.outputs[0]).sizes;
-  if (!in_16_bits_or_float(p.type) || p.x.size() < 4 || p.x.size() > 5 || element_count(p.y) == 0 || element_count(p.x) == 0)
-    return std::nullopt;
-  const std::size_t rank = p.x.size() - 2;
-  if (mean) p.mode = PoolingShape::Mode::kMean;
-  if (global) {
-    p.kernel.assign(p.x.begin() + 2, p.x.end());
-    p.strides.assign(rank, 1);
-    p.pads_begin.assign(rank, 0), p.pads_end.assign(rank, 0);
-  } else {
-    p.kernel = values(attribute<Indices>(node, "kernel"));
-    p.strides = values(attribute<Indices>(node, "strides"));
-    p.pads_begin = values(attribute<Indices>(node, "pads_begin"));
-    p.pads_end = values(attribute<Indices>(node, "pads_end"));
-    const bool rounds_up = attribute<bool>(node, "ceil_mode");
-    if (rounds_up && mean) return std::nullopt;  // windows beyond the padding count less
-    const bool indices = !mean && attribute<bool>(node, "indices");
-    for (const std::int64_t d : values(attribute<Indices>(node, "dilations")))
-      if (d != 1 || indices) return std::nullopt;
-    bool padded = false;
-    for (std::size_t a = 0; a < rank; ++a) {
-      if (rounds_up) p.pads_end[a] = (p.y[a + 2] - 1) * p.strides[a] + p.kernel[a] - p.x[a + 2] - p.pads_begin[a];
-      if (p.pads_begin[a] < 0 || p.pads_end[a] < 0) return std::nullopt;
-      padded = padded || p.pads_begin[a] > 0 || p.pads_end[a] > 0;
-    }
-    if (mean && padded && !attribute<bool>(node, "count_include_pad")) p.mode = PoolingShape::Mode::kMeanInside;
+std::optional<LibraryNode> pooling(const GraphFacts& facts, const Node& node) {
+  const ValueInfo x = facts.info(node.inputs[0]), y = facts.info(node.outputs[0]);
+  if (!in_16_bits_or_float(x.type) || x.sizes.size() < 4) return std::nullopt;
+  auto read = planning::read_pool_node(node, x.sizes, y.sizes);
+  if (!read) return std::nullopt;
+  if (read->rounds_up && read->is_mean) return std::nullopt;  // windows beyond the padding count less
+  const planning::AttributeReader attributes(node);
+  const bool gives_positions = attributes.has("indices") && attributes.flag("indices");
+  bool is_padded = false;
+  for (std::size_t a = 0; a < read->kernel.size(); ++a) {
+    if (read->dilations[a] != 1 || gives_positions) return std::nullopt;
+    if (read->rounds_up) read->pads_end[a] = read->reach(a);
+    if (read->pads_begin[a] < 0 || read->pads_end[a] < 0) return std::nullopt;
+    is_padded = is_padded || read->pads_begin[a] > 0 || read->pads_end[a] > 0;
   }
+  using Mode = PoolingShape::Mode;
+  PoolingShape p;
+  p.type = x.type;
+  if (read->is_mean) p.mode = is_padded && !read->counts_padding ? Mode::kMeanInside : Mode::kMean;
+  p.x = std::move(read->x), p.y = std::move(read->y);
+  p.kernel = std::move(read->kernel), p.strides = std::move(read->strides);
+  p.pads_begin = std::move(read->pads_begin), p.pads_end = std::move(read->pads_end);
   LibraryNode result;
   result.inputs = {node.inputs[0]};
   result.shape = std::move(p);
@@ -297,13 +278,11 @@ std::optional<LibraryNode> normalization(const GraphFacts& facts, const Node& no
 
 std::optional<LibraryNode> library_node(const GraphFacts& facts, const Node& node) {
   if (node.op == nullptr) return std::nullopt;
-  if (node.op->name() == "MatMul") return product(facts, node, false);
-  if (node.op->name() == "Gemm") return product(facts, node, true);
-  if (node.op->name() == "Conv") return convolution(facts, node);
-  if (node.op->name() == "MaxPool") return pooling(facts, node, false, false);
-  if (node.op->name() == "AveragePool") return pooling(facts, node, true, false);
-  if (node.op->name() == "GlobalMaxPool") return pooling(facts, node, false, true);
-  if (node.op->name() == "GlobalAveragePool") return pooling(facts, node, true, true);
+  const std::string& name = node.op->name();
+  if (name == "MatMul" || name == "Gemm") return product(facts, node);
+  if (name == "Conv") return convolution(facts, node);
+  if (name == "MaxPool" || name == "AveragePool" || name == "GlobalMaxPool" || name == "GlobalAveragePool")
+    return pooling(facts, node);
   return normalization(facts, node);
 }
 

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "runtime/cuda/planning/graph_facts.h"
 #include "runtime/cuda/source/source_names.h"
+#include "runtime/planning/attributes.h"
 
 namespace rewright::cuda {
 
@@ -39,7 +39,7 @@ Scatter of_rows(const Node& node, const KernelOperand& x, const KernelOperand& i
     const std::int64_t size = x.sizes[static_cast<std::size_t>(a)];
     s.place += "  t = t * " + text(size) + " + " + checked(i, size) + ";\n";
   }
-  s.reduction = attribute<std::string>(node, "reduction");
+  s.reduction = planning::AttributeReader(node).text("reduction");
   return s;
 }
 
@@ -47,14 +47,14 @@ Scatter of_elements(const Node& node, const KernelOperand& x, const KernelOperan
   Scatter s;
   s.places = element_count(x.sizes);
   s.updates = element_count(indices.sizes);
-  const auto along = static_cast<std::size_t>(attribute<Index>(node, "axis").value());
+  const auto along = static_cast<std::size_t>(planning::AttributeReader(node).number("axis"));
   s.place = "  integer t = 0, rest = r;\n";
   std::int64_t stride = 1;
   for (std::size_t a = x.sizes.size(); a-- > 0; stride *= x.sizes[a]) {
     const std::string here = a == along ? checked("value(indices[r])", x.sizes[a]) : "rest % " + text(indices.sizes[a]);
     s.place += "  t += " + text(stride) + "LL * (" + here + ");\n  rest /= " + text(indices.sizes[a]) + ";\n";
   }
-  s.reduction = attribute<std::string>(node, "reduction");
+  s.reduction = planning::AttributeReader(node).text("reduction");
   return s;
 }
 

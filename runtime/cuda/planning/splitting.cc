@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <set>
 
-#include "runtime/cuda/planning/library_facts.h"
 #include "runtime/planning/composer.h"
 
 namespace rewright::cuda {
@@ -12,7 +11,7 @@ namespace {
 
 class Splitting {
  public:
-  explicit Splitting(GraphFacts& facts) : facts_(facts), composing_(facts), producers_(facts.graph().producers()) {}
+  explicit Splitting(GraphFacts& facts) : facts_(facts), producers_(facts.graph().producers()) {}
 
   void split(Group& group) {
     if (group.library || !group.element || !group.ways.empty()) return;
@@ -59,7 +58,7 @@ class Splitting {
   }
 
   Group composed(const std::vector<int>& nodes) {
-    const Chain chain = planning::compose(composing_, producers_, nodes, kNoValue, false);
+    const Chain chain = planning::compose(facts_, producers_, nodes, kNoValue, false);
     Group group;
     group.nodes = nodes;
     group.result = chain.result;
@@ -70,7 +69,6 @@ class Splitting {
   }
 
   GraphFacts& facts_;
-  LibraryFacts composing_;
   const std::vector<std::int32_t> producers_;
 };
 

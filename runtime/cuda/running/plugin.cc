@@ -13,7 +13,7 @@ std::shared_ptr<Driver> load_driver(int number) {
   const auto missing = [](const std::string& what) {
     return Error(ErrorCode::kMissing, what, "--device cuda", "use --device cpu");
   };
-  const std::filesystem::path plugin = find_plugin("librewright_cuda.so");
+  const std::filesystem::path plugin = distribution::find_plugin("librewright_cuda.so");
   if (plugin.empty()) throw missing("this build has no CUDA runtime");
   // Never closed: CUDA's libraries do not bear it.
   void* library = ::dlopen(plugin.c_str(), RTLD_NOW | RTLD_LOCAL);

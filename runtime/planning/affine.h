@@ -8,7 +8,7 @@
 
 #include "expressions/index.h"
 
-namespace rewright::cpu {
+namespace rewright::planning {
 
 // lowest + steps of variables that each run over low <= v < high.
 struct Range {
@@ -52,4 +52,4 @@ class Variables {
   std::vector<Range> ranges_;
 };
 
-}  // namespace rewright::cpu
+}  // namespace rewright::planning

@@ -1,8 +1,8 @@
-#include "runtime/cpu/tile/affine.h"
+#include "runtime/planning/affine.h"
 
 #include <algorithm>
 
-namespace rewright::cpu {
+namespace rewright::planning {
 
 namespace {
 
@@ -212,4 +212,4 @@ std::optional<bool> Variables::decide(const Condition& condition) const {
   return std::nullopt;
 }
 
-}  // namespace rewright::cpu
+}  // namespace rewright::planning

@@ -1,0 +1,68 @@
+#include "runtime/planning/graph_facts.h"
+
+#include "operators/readings/operation_count.h"
+
+namespace rewright::planning {
+
+ValueInfo value_info(const Graph& graph, ValueId value) {
+  const Value& v = graph.value(value);
+  if (v.constant) return {v.constant.type(), v.constant.sizes()};
+  if (!v.shape_known || v.type.type == DataType::kUndefined)
+    throw Error(ErrorCode::kUnsupported, "the sizes of a tensor are not known before the model runs", v.name);
+  return {v.type.type, values(v.type.shape)};
+}
+
+Tensor known_tensor(const Value& value) {
+  if (value.constant) return value.constant;
+  const bool is_known =
+      value.contents && value.shape_known && all_constant(value.type.shape) && all_constant(*value.contents);
+  if (!is_known) return {};
+  return Tensor::from_integers(value.type.type, values(value.type.shape), values(*value.contents));
+}
+
+Definition define(const Graph& graph, const Node& node) {
+  return node.op->define(node.attributes, Inputs::of(graph.operand_types(node)));
+}
+
+void require_operator(const Node& node) {
+  if (node.op != nullptr) return;
+  const std::string name = node.origin ? node.origin->name : std::string();
+  throw Error(ErrorCode::kUnsupported, node.opaque_reason.empty() ? "an operator is not known" : node.opaque_reason,
+              name.empty() ? name : "node \"" + name + "\"");
+}
+
+std::optional<double> only_number(const Tensor& tensor) {
+  if (!tensor || tensor.size() != 1) return std::nullopt;
+  return tensor.reals()[0];
+}
+
+std::vector<bool> needed_nodes(const Graph& graph, const std::function<bool(ValueId)>& is_known) {
+  const auto nodes = graph.nodes();
+  std::vector<bool> needed(nodes.size()), wanted(graph.value_count());
+  for (const GraphOutput& output : graph.outputs()) wanted[output.value] = true;
+  for (std::size_t n = nodes.size(); n-- > 0;) {
+    for (const ValueId o : nodes[n]->outputs)
+      if (o != kNoValue && wanted[o] && !is_known(o)) needed[n] = true;
+    if (!needed[n]) continue;
+    for (const ValueId i : nodes[n]->inputs)
+      if (i != kNoValue) wanted[i] = true;
+  }
+  return needed;
+}
+
+Description describe(const Graph& graph, const std::vector<int>& nodes) {
+  Description result;
+  for (const int n : nodes) {
+    const Node& node = *graph.nodes()[static_cast<std::size_t>(n)];
+    if (node.origin && !node.origin->name.empty()) result.node = node.origin->name;
+    result.operators += (result.operators.empty() ? "" : "+") + (node.op == nullptr ? "?" : node.op->name());
+    if (node.op == nullptr) continue;
+    const Definition definition = define(graph, node);
+    if (definition.outputs().empty() || !definition.outputs()[0].element) continue;
+    const Output& output = definition.outputs()[0];
+    if (all_constant(output.type.shape)) result.flops += operation_count(output);
+  }
+  return result;
+}
+
+}  // namespace rewright::planning

@@ -1,0 +1,305 @@
+// Groups of kernels, with the nodes around them that the kernels absorb.
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "runtime/planning/composer.h"
+#include "runtime/planning/keeps_order.h"
+#include "runtime/planning/partition.h"
+
+namespace rewright::planning {
+
+namespace {
+
+using Kind = ElementNode::Kind;
+
+constexpr std::size_t kMaxChain = 8;  // nodes behind a kernel that are looked at together
+
+// Elementwise nodes behind a value, while they are collected.
+struct Collected {
+  std::vector<int> nodes;
+  std::set<ValueId> values;  // the start and the nodes' results
+
+  bool has(int node) const { return std::find(nodes.begin(), nodes.end(), node) != nodes.end(); }
+};
+
+class KernelGroups {
+ public:
+  explicit KernelGroups(Partition& partition) : p_(partition), kernels_(partition.kernels) {}
+
+  void make() {
+    for (int n = 0; n < static_cast<int>(p_.graph.nodes().size()); ++n)
+      if (kernels_.needed(static_cast<std::size_t>(n)) && p_.group_of[static_cast<std::size_t>(n)] < 0) group(n);
+    absorb_addends();
+    drop_empty_groups();
+  }
+
+ private:
+  void group(int n) {
+    if (p_.node(n).op == nullptr) {
+      p_.add_group(n);
+      return;
+    }
+    if (auto taken = kernel_for(n)) {
+      Group& group = p_.add_group(n);
+      group.taken = std::move(taken);
+      absorb_around(group);
+    } else if (is_view(n)) {
+      p_.add_group(n).view = true;
+    }
+  }
+
+  std::unique_ptr<Taken> kernel_for(int n) {
+    const Node& node = p_.node(n);
+    if (auto taken = kernels_.take(node)) return taken;
+    if (!p_.is_free(n) || kernels_.has_kernels(node.op->name())) return nullptr;
+    const Definition definition = kernels_.define(node);
+    const bool reduces = definition.has_denotation() && has_reduction(definition.outputs()[0].element);
+    return reduces ? kernels_.take_reducing(node) : nullptr;
+  }
+
+  void absorb_around(Group& group) {
+    absorb_before(group);
+    join_computed_ahead(group);
+    absorb_chains(group);
+    absorb_next(group);
+    absorb_rows(group);
+    absorb_move(group);
+    kernels_.will_be_stored(group.result);
+  }
+
+  // ---- Before a kernel
+  // The producer of the kernel's first input, which other users of that still compute for themselves.
+  void absorb_before(Group& group) {
+    const int n = group.nodes[0];
+    const std::vector<ValueId>& inputs = p_.node(n).inputs;
+    const ValueId read = inputs.empty() ? kNoValue : inputs[0];
+    const int before = read == kNoValue ? -1 : p_.producers[read];
+    if (before < 0 || p_.uses.is_output(read) || kernels_.constant(read) || !p_.is_free(before)) return;
+    if (std::count(inputs.begin(), inputs.end(), read) != 1) return;
+    const Node& producer = p_.node(before);
+    const ValueId start = producer.inputs.empty() ? kNoValue : producer.inputs[0];
+    if (start == kNoValue || kernels_.has_kernels(producer.op->name()) || kernels_.constant(start)) return;
+    const ValueInfo from = kernels_.info(start), to = kernels_.info(read);
+    if (from.sizes != to.sizes || from.type != to.type || !is_elementwise(before)) return;
+    if (kernels_.absorb_before(*group.taken, compose(kernels_, p_.producers, {before}, start, false)))
+      p_.uses.redirect(n, read, start);
+  }
+
+  bool is_elementwise(int n) const {
+    const Definition definition = kernels_.define(p_.node(n));
+    return definition.has_denotation() && !has_reduction(definition.outputs()[0].element);
+  }
+
+  // Producers whose results the kernel recomputes, where nothing else needs them.
+  void join_computed_ahead(Group& group) {
+    const int number = p_.group_of[static_cast<std::size_t>(group.nodes[0])];
+    for (const ValueId v : group.taken->computed_ahead()) {
+      const int producer = p_.producers[v];
+      if (producer < 0 || !p_.is_free(producer) || p_.uses.only_node(v) < 0) continue;
+      p_.group_of[static_cast<std::size_t>(producer)] = number;
+      group.nodes.push_back(producer);
+    }
+    std::sort(group.nodes.begin(), group.nodes.end());
+  }
+
+  // ---- Behind a kernel
+  void absorb_chains(Group& group) {
+    std::size_t at_least = 0;
+    while (at_least < kMaxChain) {
+      const auto chain = chain_after(group.result, at_least);
+      if (!chain) return;
+      if (!kernels_.absorb(*group.taken, *chain)) {
+        at_least = chain->nodes.size();
+        continue;
+      }
+      const int number = p_.group_of[static_cast<std::size_t>(group.nodes[0])];
+      for (const int n : chain->nodes) p_.group_of[static_cast<std::size_t>(n)] = number;
+      group.nodes.insert(group.nodes.end(), chain->nodes.begin(), chain->nodes.end());
+      std::sort(group.nodes.begin(), group.nodes.end());
+      group.result = chain->result;
+      at_least = 0;
+    }
+  }
+
+  void absorb_next(Group& group) {
+    const int next = p_.uses.only_node(group.result);
+    if (!is_ungrouped(next) || !kernels_.absorb_next(*group.taken, p_.node(next))) return;
+    p_.join(group, next);
+    absorb_chains(group);
+  }
+
+  // A function of rows, and the product that has a kernel and reads its result.
+  void absorb_rows(Group& group) {
+    const int rows = p_.uses.only_node(group.result);
+    if (rows < 0 || !p_.is_free(rows)) return;
+    const int next = p_.uses.only_node(p_.node(rows).outputs[0]);
+    if (!is_ungrouped(next)) return;
+    const auto taken = kernels_.take(p_.node(next));
+    if (!taken || !kernels_.absorb_rows(*group.taken, p_.node(rows), *taken)) return;
+    p_.join(group, rows);
+    p_.join(group, next);
+  }
+
+  void absorb_move(Group& group) {
+    const int move = p_.uses.only_node(group.result);
+    if (move < 0 || !p_.is_free(move) || !p_.has_denotation(move)) return;
+    if (kernels_.absorb_move(*group.taken, p_.node(move))) p_.join(group, move);
+  }
+
+  bool is_ungrouped(int n) const { return n >= 0 && p_.group_of[static_cast<std::size_t>(n)] < 0 && p_.node(n).op != nullptr; }
+
+  // ---- The chain behind a value
+  // The shortest chain of more than `at_least` nodes that is closed: only its last result is used outside of it.
+  std::optional<Chain> chain_after(ValueId start, std::size_t at_least) const {
+    if (p_.uses.is_output(start)) return std::nullopt;
+    const ValueInfo given = kernels_.info(start);
+    Collected chain{{}, {start}};
+    while (chain.nodes.size() < kMaxChain) {
+      const int next = next_user(chain);
+      if (next < 0 || !may_follow(next, given)) return std::nullopt;
+      const ValueId result = p_.node(next).outputs[0];
+      const DataType type = kernels_.info(result).type;
+      const bool quantizes = kernels_.fuses_quantization() && is_8_bits(type);
+      chain.nodes.push_back(next);
+      chain.values.insert(result);
+      if (is_closed(chain, result) && chain.nodes.size() > at_least && !dequantizes(given.type, type)) {
+        if (quantizes && is_8_bits(given.type)) add_sources(chain.nodes);
+        std::sort(chain.nodes.begin(), chain.nodes.end());
+        return compose(kernels_, p_.producers, chain.nodes, start, false);
+      }
+      if (p_.uses.is_output(result) || (quantizes && type != given.type)) return std::nullopt;
+    }
+    return std::nullopt;
+  }
+
+  bool dequantizes(DataType from, DataType to) const {
+    return kernels_.fuses_quantization() && is_8_bits(from) && to == DataType::kFloat;
+  }
+
+  // The first user, in topological order, of the values that are collected; -1: none.
+  int next_user(const Collected& chain) const {
+    int next = -1;
+    for (const ValueId v : chain.values)
+      for (const std::int32_t u : p_.uses.nodes(v))
+        if (!chain.has(u) && (next < 0 || u < next)) next = u;
+    return next;
+  }
+
+  // May the node be part of a chain that starts at a value of this type and these sizes?
+  bool may_follow(int n, const ValueInfo& start) const {
+    if (!p_.is_free(n) || kernels_.has_kernels(p_.node(n).op->name())) return false;
+    const ValueId result = p_.node(n).outputs[0];
+    if (!p_.graph.value(result).shape_known) return false;
+    const ValueInfo info = kernels_.info(result);
+    if (info.sizes != start.sizes) return false;
+    const bool quantizes = kernels_.fuses_quantization() && is_8_bits(info.type);
+    return (info.type == start.type || quantizes || dequantizes(start.type, info.type)) && is_elementwise(n);
+  }
+
+  bool is_closed(const Collected& chain, ValueId last) const {
+    for (const ValueId v : chain.values) {
+      const auto& users = p_.uses.nodes(v);
+      const bool escapes = p_.uses.is_output(v) || users.empty() ||
+                           std::any_of(users.begin(), users.end(), [&](std::int32_t u) { return !chain.has(u); });
+      if (escapes != (v == last)) return false;
+    }
+    return true;
+  }
+
+  // Adds the producers that make reals of quantized tensors for these nodes alone.
+  void add_sources(std::vector<int>& nodes) const {
+    const std::vector<int> given = nodes;
+    for (const int n : given)
+      for (const ValueId v : p_.node(n).inputs) {
+        const int source = v == kNoValue || kernels_.constant(v) || p_.uses.only_node(v) != n ? -1 : p_.producers[v];
+        if (source < 0 || std::find(nodes.begin(), nodes.end(), source) != nodes.end() || !p_.is_free(source)) continue;
+        const std::vector<ValueId>& inputs = p_.node(source).inputs;
+        if (inputs.empty() || inputs[0] == kNoValue || !is_8_bits(kernels_.info(inputs[0]).type)) continue;
+        if (kernels_.info(v).type == DataType::kFloat && p_.has_denotation(source)) nodes.push_back(source);
+      }
+  }
+
+  // ---- Views
+  // Does the node only change the sizes of its first input, and is it better computed by no kernel and no expression?
+  bool is_view(int n) const {
+    const Node& node = p_.node(n);
+    if (!p_.is_free(n) || node.inputs.empty() || node.inputs[0] == kNoValue || p_.uses.is_output(node.outputs[0])) return false;
+    const Definition definition = kernels_.define(node);
+    if (!definition.has_denotation()) return false;
+    const Output& output = definition.outputs()[0];
+    const ValueInfo input = kernels_.info(node.inputs[0]);
+    return input.type == output.type.type && !is_between_quantized(n) && !is_moved_before(node.inputs[0], n) &&
+           keeps_order(output.element, output.position, values(output.type.shape), input.sizes);
+  }
+
+  // Does the node stand between a dequantization and a quantization? All three are one function of bytes then.
+  bool is_between_quantized(int n) const {
+    const Node& node = p_.node(n);
+    const int before = p_.producers[node.inputs[0]], after = p_.uses.only_node(node.outputs[0]);
+    if (!kernels_.fuses_quantization() || before < 0 || after < 0) return false;
+    if (!p_.is_free(before) || p_.uses.only_node(node.inputs[0]) != n) return false;
+    const Node &first = p_.node(before), &last = p_.node(after);
+    return !first.inputs.empty() && first.inputs[0] != kNoValue && is_8_bits(kernels_.info(first.inputs[0]).type) &&
+           last.op != nullptr && p_.is_free(after) && is_8_bits(kernels_.info(last.outputs[0]).type);
+  }
+
+  // Does the producer of the value move elements of another value, for this node alone? Both are one movement then, which needs
+  // no memory if its user reads at strides.
+  bool is_moved_before(ValueId value, int n) const {
+    const int producer = p_.producers[value];
+    if (producer < 0 || p_.uses.only_node(value) != n || !p_.is_free(producer)) return false;
+    const Node& node = p_.node(producer);
+    const Definition definition = kernels_.define(node);
+    if (kernels_.has_kernels(node.op->name()) || !definition.has_denotation()) return false;
+    const Element& element = definition.outputs()[0].element;
+    if (element->kind != Kind::kRead || element->zero_outside) return false;
+    const ValueId source = node.inputs[static_cast<std::size_t>(element->operand)];
+    return !kernels_.constant(source) && kernels_.info(source).type == kernels_.info(value).type;
+  }
+
+  // ---- Addends
+  void absorb_addends() {
+    for (std::size_t g = 0; g < p_.groups.size(); ++g) {
+      if (!p_.groups[g].taken) continue;
+      const std::vector<int> nodes = p_.groups[g].nodes;
+      for (const int n : nodes)
+        for (const ValueId v : p_.node(n).inputs) absorb_addend(g, n, v);
+      std::sort(p_.groups[g].nodes.begin(), p_.groups[g].nodes.end());
+    }
+  }
+
+  // Merges the group that computes `value` for the node `n` of group `g`, if g's kernel adds it to its result.
+  void absorb_addend(std::size_t g, int n, ValueId value) {
+    const int producer = value == kNoValue ? -1 : p_.producers[value];
+    const int number = producer < 0 ? -1 : p_.group_of[static_cast<std::size_t>(producer)];
+    if (number < 0 || number == static_cast<int>(g) || p_.uses.only_node(value) != n) return;
+    Group &group = p_.groups[g], &other = p_.groups[static_cast<std::size_t>(number)];
+    if (!other.taken || other.result != value || !kernels_.absorb_addend(*group.taken, value, other.taken)) return;
+    for (const int m : other.nodes) p_.group_of[static_cast<std::size_t>(m)] = static_cast<int>(g);
+    group.nodes.insert(group.nodes.end(), other.nodes.begin(), other.nodes.end());
+    other.nodes.clear();
+  }
+
+  void drop_empty_groups() {
+    std::vector<int> numbers(p_.groups.size(), -1);
+    std::vector<Group> left;
+    for (std::size_t g = 0; g < p_.groups.size(); ++g) {
+      if (p_.groups[g].nodes.empty()) continue;
+      numbers[g] = static_cast<int>(left.size());
+      left.push_back(std::move(p_.groups[g]));
+    }
+    p_.groups = std::move(left);
+    for (int& g : p_.group_of)
+      if (g >= 0) g = numbers[static_cast<std::size_t>(g)];
+  }
+
+  Partition& p_;
+  DeviceKernels& kernels_;
+};
+
+}  // namespace
+
+void group_kernels(Partition& partition) { KernelGroups(partition).make(); }
+
+}  // namespace rewright::planning
