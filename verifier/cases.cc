@@ -9,7 +9,7 @@ namespace rewright::proof {
 std::string SymbolicCase::to_string() const {
   std::string text;
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    text += (i ? ", " : "") + bindings.rule().inputs[i].name + " = " + rewright::to_string(inputs[i]);
+    text += (i ? ", " : "") + bindings.rule().inputs[i].name + " = " + operators::to_string(inputs[i]);
   for (const auto& [name, value] : bindings.values()) text += ", " + name + " = " + rewright::to_string(value);
   return text;
 }

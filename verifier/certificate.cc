@@ -190,12 +190,12 @@ void DefinitionVersions::add(const DefinedSide& side) {
     for (const PatternValue& v : node.inputs) {
       names.push_back("x" + std::to_string(names.size()));
       text += names.back() + " = ";
-      text += v.kind == PatternValue::Kind::kAbsent ? "absent" : rewright::to_string(type_of(side, v));
+      text += v.kind == PatternValue::Kind::kAbsent ? "absent" : to_string(type_of(side, v));
       text += "; ";
     }
     for (const Output& o : side.nodes[n]) {
-      text += rewright::to_string(o.type) + rewright::to_string(o.position) + " = ";
-      text += (o.element ? rewright::to_string(o.element, names) : "") + "\n";
+      text += to_string(o.type) + to_string(o.position) + " = ";
+      text += (o.element ? to_string(o.element, names) : "") + "\n";
     }
   }
 }

@@ -121,7 +121,7 @@ class NeedsFinder {
     for (std::size_t k = 0; k < rule_.source.outputs.size(); ++k) {
       const TensorType &a = type_of(c.source, rule_.source.outputs[k]), &b = type_of(target, rule_.target.outputs[k]);
       if (a.type != b.type || a.rank() != b.rank())
-        return refused("output " + std::to_string(k) + " is " + rewright::to_string(a) + " and " + rewright::to_string(b));
+        return refused("output " + std::to_string(k) + " is " + to_string(a) + " and " + to_string(b));
       for (std::size_t n = 0; n < a.rank(); ++n)
         if (!supply(c, equal(a.shape[n], b.shape[n]), known, may_add)) return false;
     }

@@ -390,7 +390,7 @@ Residue Program::Trace::operation(Code code, Residue a, Residue b, Residue c, co
     extremes_.emplace(mix(static_cast<Residue>(code), h), std::move(all));
     return h;
   }
-  const Residue name = function ? FieldArithmetic::hash_text(function->name) : 0;
+  const Residue name = function ? hash_text(function->name) : 0;
   return mix(mix(mix(mix(static_cast<Residue>(code), name), a), b), c);
 }
 

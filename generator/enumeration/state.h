@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/namespaces.h"
 #include "distribution/communicator.h"
 #include "generator/enumeration/append_file.h"
 

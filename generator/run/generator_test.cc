@@ -48,7 +48,7 @@ std::set<std::string> recalled(const std::vector<Rule>& identities, std::size_t 
   return names;
 }
 
-void report(const std::string& operators, const std::vector<Rule>& identities, const std::set<std::string>& names) {
+void print_share(const std::string& operators, const std::vector<Rule>& identities, const std::set<std::string>& names) {
   std::printf("%s operators: %zu of %zu identities\n", operators.c_str(), names.size(), identities.size());
   for (const Rule& identity : identities)
     if (!names.count(identity.name)) std::printf("  not %s\n", identity.name.c_str());
@@ -119,14 +119,15 @@ TEST_CASE("identities of textbooks follow from what two operators give", "[gener
 }
 
 TEST_CASE("the share of identities at two, three and four operators", "[.recall]") {
-  for (const std::size_t operators : {2, 3}) report(std::to_string(operators), identities(), recalled(identities(), operators));
+  for (const std::size_t operators : {2, 3})
+    print_share(std::to_string(operators), identities(), recalled(identities(), operators));
   // Four operators with convolutions among them are too many: these from three.
   std::set<std::string> names = recalled(identities(), kScalars, 4);
   constexpr const char* kMatrices[] = {"matrices"};
   names.merge(recalled(identities(), kMatrices, 4));
-  report("4 (without convolutions)", identities(), names);
+  print_share("4 (without convolutions)", identities(), names);
   names.merge(recalled(identities(), kTensors, 3));
-  report("4 (with convolutions from 3)", identities(), names);
+  print_share("4 (with convolutions from 3)", identities(), names);
 }
 
 TEST_CASE("a wrong number of operators is said", "[generator]") {

@@ -10,7 +10,7 @@
 
 using namespace rewright;
 using namespace rewright::generator;
-using testing::Found;
+using generator::testing::Found;
 
 namespace {
 

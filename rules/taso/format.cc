@@ -14,6 +14,8 @@ namespace rewright::rules::taso {
 
 namespace {
 
+namespace proto = rewright::taso::proto;
+
 constexpr std::size_t kMaximumBytes = std::size_t{64} << 20;
 constexpr std::size_t kMaximumRules = 100000;
 constexpr int kMaximumOperations = 64;      // of a side
