@@ -10,15 +10,17 @@
 namespace rewright {
 
 enum class ErrorCode {
-  kUsage,        // the caller asked for something that does not exist (a device, a rule, an option)
+  kUsage,        // the caller named something that does not exist (a device, a rule, an option)
   kBadInput,     // a model, rule file, profile or tensor is broken or contradicts itself
-  kUnsupported,  // the input is sound, but this part of it cannot be executed here
+  kUnsupported,  // the input is sound, but part of it cannot be handled
   kMissing,      // a library, a device, memory or space is missing on this machine
   kCancelled,    // the caller stopped the work
 };
 
 // A failure: what went wrong, where (file, node, tensor; may be empty) and what to do about it (may be empty).
 // what() is "where: what (hint)" on one line.
+//
+//   throw Error(ErrorCode::kBadInput, "has 3 axes, must have 4", "model.onnx: node Conv_7", "check its weight");
 class Error : public std::runtime_error {
  public:
   Error(ErrorCode code, std::string what, std::string where = {}, std::string hint = {})
@@ -33,7 +35,7 @@ class Error : public std::runtime_error {
   const std::string& where() const { return where_; }
   const std::string& hint() const { return hint_; }
 
-  // The same failure, seen from further out: `where` is put before what is already known.
+  // The same failure with `where` put before the place that is already known: callers add the node, the file.
   Error within(const std::string& where) const {
     return Error(code_, text_, where_.empty() ? where : where + ": " + where_, hint_);
   }

@@ -1,5 +1,5 @@
-// Each folder has a namespace of its own, whose names are its alone, and sees the names of the folders that it stands on.
-// `base` and `expressions` are the vocabulary of all others: their names stand in `rewright` itself.
+// The namespaces. Each folder has its own, and sees the names of the folders that it depends on through using-directives. The
+// names of base/ and expressions/, which all others use, stand in `rewright` itself.
 #pragma once
 
 namespace rewright {
@@ -24,7 +24,7 @@ using namespace rules;
 namespace generator {
 using namespace rules;
 using namespace distribution;
-}
+}  // namespace generator
 namespace optimizer {
 using namespace rules;
 }
@@ -34,39 +34,39 @@ using namespace optimizer;
 namespace runtime {
 using namespace graph;
 using namespace optimizer;
-}
+}  // namespace runtime
 namespace planning {
 using namespace graph;
 }
 namespace cpu {
 using namespace runtime;
 using namespace planning;
-}
+}  // namespace cpu
 namespace cuda {
 using namespace runtime;
 using namespace planning;
-}
+}  // namespace cuda
 namespace training {
 using namespace runtime;
 using namespace distribution;
-}
+}  // namespace training
 namespace api {
 using namespace report;
 using namespace training;
-}
+}  // namespace api
 namespace c {
 using namespace api;
 }
 namespace cli {
 using namespace api;
 using namespace models;
-}
+}  // namespace cli
 namespace python {
 using namespace api;
 }
 namespace testing {
 using namespace api;
 using namespace models;
-}
+}  // namespace testing
 
 }  // namespace rewright

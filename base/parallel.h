@@ -1,4 +1,4 @@
-// Work that is independent, done by several threads.
+// Independent work on several threads.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,10 @@
 
 namespace rewright {
 
-// work(begin, end, thread) for pieces of 0 to count; the calling thread is number 0. What it throws is thrown here.
+// Calls work(begin, end, thread) for consecutive ranges that cover 0 to count, each of `piece` items (the last may be shorter),
+// on up to `threads` threads: the calling one, number 0, and new ones. An exception of `work` ends the loop and is thrown here.
+//
+//   parallel(8, rows, 64, [&](std::size_t begin, std::size_t end, std::size_t) { sum_rows(begin, end); });
 void parallel(int threads, std::size_t count, std::size_t piece,
               const std::function<void(std::size_t begin, std::size_t end, std::size_t thread)>& work);
 

@@ -3,19 +3,16 @@
 #include <bit>
 #include <sstream>
 
+#include "base/hash_mix.h"
+
 namespace rewright {
 
 namespace {
 
+// Certificates hold graph hashes, which depend on these numbers: it stays different from hash_mix.
 std::uint64_t mixed(std::uint64_t h, std::uint64_t v) {
   h = (h ^ v) * 0x9e3779b97f4a7c15ULL;
   return h ^ (h >> 29);
-}
-
-std::uint64_t hash_text(std::string_view text) {
-  std::uint64_t h = 0xcbf29ce484222325ULL;
-  for (char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
-  return h;
 }
 
 std::string show(double v) {

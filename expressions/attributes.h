@@ -1,4 +1,4 @@
-// Attributes of operators: typed values behind the fields of each operator's struct.
+// Attributes of operators: the values of the fields of an operator's struct (operators/operator.h).
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace rewright {
 
-// Sizes, axes, strides and counts are index expressions (so that they may be symbolic in rules); eps, alpha and the like are
-// Real; modes are text. Truth values are bool. A Tensor is used by constants only.
+// Sizes, axes, strides and counts are Index or Indices, since they may be symbolic; eps, alpha and the like are Real; modes are
+// texts; flags are bool. Only constants use Tensor.
 using AttributeValue = std::variant<bool, Index, Indices, Real, std::vector<double>, std::string, DataType, Tensor>;
 
 std::uint64_t hash(const AttributeValue& value);

@@ -1,7 +1,8 @@
-// Evaluates the code of a denotation (expressions/flatten.h) at one position: by the interpreter for all of them, by samples
-// for a few.
+// Evaluates a flattened denotation (expressions/flatten.h) at one position. The interpreter evaluates all positions of an
+// output, graph/element_sampler.h a few.
 //
-// Operands offers sizes(operand), and real(operand, at) and integer(operand, at) for the element at a row-major place.
+// A is the arithmetic (operators/readings/number_system.h). Operands offers sizes(operand), and real(operand, at) and
+// integer(operand, at) for the element at the row-major place `at`.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +24,7 @@ class CodeEvaluator {
 
  public:
   using Value = typename A::Value;
-  // `sparse`: few elements are asked for, so that what is remembered stands in tables of what was computed, not in arrays.
+  // `sparse`: few positions will be evaluated, so the values of reductions are kept in hash tables, not in arrays.
   CodeEvaluator(A arithmetic, Operands operands, bool sparse = false)
       : a_(std::move(arithmetic)), operands_(std::move(operands)), sparse_(sparse) {}
 
@@ -152,7 +153,7 @@ class CodeEvaluator {
     return true;
   }
 
-  // The place of a read in its operand's elements; -1 where an element outside counts as 0.
+  // The row-major place of a read; -1 for an element outside of the bounds that counts as 0.
   std::int64_t locate(const Code& c) {
     const Sizes& sizes = operands_.sizes(c.operand);
     std::int64_t at = 0;
@@ -181,7 +182,7 @@ class CodeEvaluator {
     return c.function->integer(x);
   }
 
-  // The range of a loop that its linear guards leave.
+  // The range of the loop's variable that satisfies its linear guards.
   Interval range(const Code::Loop& loop) {
     std::int64_t low = 0, high = index(loop.bound) - 1;
     std::int64_t& variable = slots[static_cast<std::size_t>(loop.slot)];
@@ -242,7 +243,7 @@ class CodeEvaluator {
     return summed(total);
   }
 
-  // The elements of an operand by place: an array, where there is one.
+  // The elements of an operand by place: the operand's array if Operands offers one.
   struct Reals {
     Operands& operands;
     int operand;
@@ -257,7 +258,7 @@ class CodeEvaluator {
 
   Value factor_value(const Code& read) { return operands_.real(read.operand, index(read.offset)); }
 
-  // Sums have a rounding of their own where the arithmetic follows errors.
+  // An arithmetic that tracks rounding errors treats sums differently from single additions.
   Value accumulated(const Value& total, const Value& term) {
     if constexpr (requires { a_.accumulate(total, term); })
       return a_.accumulate(total, term);
@@ -304,12 +305,12 @@ class CodeEvaluator {
     return static_cast<std::int64_t>(r);
   }
 
-  // Values of a reduction, one for each value of its free variables.
+  // The values of a reduction, one for each combination of its free variables.
   struct Memory {
     std::vector<bool> known;
     std::vector<Value> reals;
     std::vector<std::int64_t> integers;
-    std::unordered_map<std::int64_t, std::size_t> places;  // where it is sparse: what is known
+    std::unordered_map<std::int64_t, std::size_t> places;  // if sparse: position in `reals` or `integers`
   };
 
   template <class T, class F>

@@ -38,16 +38,16 @@ enum class DataType : int {
   kInt2 = 26,
 };
 
-// What the elements of a type are in a denotation: numbers of the reals, integers, or truth values.
+// The kind of number that stands for an element in a denotation.
 enum class Scalar { kReal, kInteger, kBoolean };
 
-std::string_view name(DataType type);  // "float", "int64", ...
-std::optional<DataType> data_type_from_name(std::string_view);
-std::size_t byte_size(DataType type);  // of one element; 0 for types without a fixed size
-// Bits of one element in ONNX's bytes. Elements of less than 8 bits have a byte each in a Tensor, with their value's bits.
+std::string_view name(DataType type);                           // "float", "int64", ...
+std::optional<DataType> data_type_from_name(std::string_view);  // nullopt: there is no such type
+std::size_t byte_size(DataType type);                           // of one element; 0 for types without a fixed size
+// Bits of one element as ONNX stores it. In a Tensor, an element of less than 8 bits takes a whole byte.
 int packed_bits(DataType type);
 bool is_real(DataType type);     // floating-point types of all widths
 bool is_integer(DataType type);  // signed and unsigned integers, not bool
-Scalar scalar(DataType type);    // strings: integers that stand for them; throws Error(kUnsupported) for complex
+Scalar scalar(DataType type);    // strings are numbered by integers; throws Error(kUnsupported) for complex types
 
 }  // namespace rewright

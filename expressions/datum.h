@@ -1,5 +1,5 @@
-// What a value is while a model is executed: a tensor, a sequence, or nothing (an input that is absent, an empty optional). An
-// optional that is not empty is what it holds.
+// A value during the execution of a model: a tensor, a sequence, or nothing (an absent input, an empty optional). An optional
+// that is not empty is represented by its content.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ class Datum {
 
   bool empty() const { return !sequence_ && !tensor_; }
   bool is_sequence() const { return sequence_ != nullptr; }
-  // Throw Error(kBadInput) if it is not one.
+  // Throw Error(kBadInput) if it is not a tensor, or not a sequence.
   const Tensor& tensor() const {
     if (!tensor_) throw Error(ErrorCode::kBadInput, sequence_ ? "is a sequence, a tensor is needed" : "is empty");
     return tensor_;

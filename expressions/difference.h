@@ -1,4 +1,4 @@
-// How far two tensors of the same type and sizes are apart.
+// The difference between two tensors of the same type and sizes.
 #pragma once
 
 #include <algorithm>
@@ -10,14 +10,15 @@
 namespace rewright {
 
 struct Difference {
-  double absolute = 0;  // the largest one of an element; infinite where just one of the two is no finite number
+  double absolute = 0;  // the largest of an element; infinite where only one of the two is finite
   double scale = 0;     // the largest finite magnitude among the expected elements
   bool within = true;   // is every element within absolute + relative * |expected|?
 
   double relative() const { return absolute == 0 ? 0 : absolute / std::max(scale, 1e-30); }
 };
 
-// NaN equals NaN, and an infinity itself. Integers are told apart beyond 2^53, too. Strings are equal, or infinitely far apart.
+// NaN equals NaN, and an infinity equals itself. Integers are compared exactly, also beyond 2^53. Strings that differ have an
+// infinite difference.
 inline Difference difference(const Tensor& expected, const Tensor& found, double relative = 0, double absolute = 0) {
   if (expected.type() == DataType::kString) {
     const bool same = expected == found;

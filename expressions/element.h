@@ -1,6 +1,13 @@
-// Element expressions: what stands at one position of a tensor, written over the elements of the operator's inputs.
-// This is the language of denotations. The interpreter, the fingerprint, the prover, operation counts and the reference
-// documentation all read the same expressions.
+// Element expressions: the element at one position of a tensor as an expression over the elements of an operator's inputs. This
+// is the language of denotations, read by the interpreter, the fingerprint, the prover, kernels and operation counts.
+//
+//   y[i, j] = sum(k < K) a[i, k] * b[k, j], in an operator's define():
+//
+//   d.output(a.type(), {a.size(0), b.size(1)}, [&](const Indices& i) {
+//     return sum("k", a.size(1), [&](const Index& k) { return a({i[0], k}) * b({k, i[1]}); });
+//   });
+//
+// Builders throw Error(kBadInput) where kinds of scalars do not fit.
 #pragma once
 
 #include <compare>
@@ -18,10 +25,10 @@ namespace rewright {
 struct ElementNode;
 using Element = std::shared_ptr<const ElementNode>;
 
-// A real parameter: a number, or (in a rule) a named unknown.
+// A real parameter: a number, or, in a rule, a named unknown.
 struct Real {
   double value = 0;
-  std::string symbol;  // empty: `value` is meant
+  std::string symbol;  // the unknown's name; empty: the parameter is `value`
   Real() = default;
   Real(double v) : value(v) {}  // NOLINT: a number is a real parameter
   static Real unknown(std::string name) {
@@ -38,8 +45,8 @@ struct ElementNode {
   enum class Kind {
     kConstant,   // real or integer
     kFromIndex,  // an index expression as an integer
-    kRead,       // operand[position]; outside of its bounds it is 0 if zero_outside, else it must be inside
-    kAdd,        // two arguments (also: or of truth values is not this, see Function)
+    kRead,       // operand[position]; with zero_outside 0 outside of the bounds, else the position must be within them
+    kAdd,        // two arguments; not of truth values, whose `or` is a Function
     kMultiply,   // two arguments
     kDivide,     // two arguments; integers: towards zero
     kMaximum,    // two arguments; a NaN argument gives NaN
@@ -68,7 +75,7 @@ struct ElementNode {
 Element real(Real value);
 Element integer(std::int64_t value);
 Element boolean(bool value);
-Element constant(Scalar scalar, const Real& value);  // of the given kind: as a conversion of the real makes it
+Element constant(Scalar scalar, const Real& value);  // the real, converted to the given kind
 Element from_index(Index index);
 
 Element operator+(Element a, Element b);
@@ -85,25 +92,25 @@ Element select(Element condition, Element then, Element otherwise);
 Element convert(Element e, Scalar to);
 inline Element as_real(Element e) { return convert(std::move(e), Scalar::kReal); }
 
-// Reductions over 0 <= variable < bound, and over several variables at once (the first is the outermost). `body` gets the
-// variables; `where` (optional) says which of them count. An empty maximum is -infinity, an empty sum 0.
+// Reductions over 0 <= variable < bound, and over several variables at once, the first outermost. `body` gets the variables;
+// only those count for which all conditions of `where` hold. An empty maximum is -infinity, an empty sum 0.
 using Body1 = std::function<Element(const Index&)>;
 using BodyN = std::function<Element(const Indices&)>;
 using WhereN = std::function<std::vector<Condition>(const Indices&)>;
 Element sum(const std::string& name, const Index& bound, const Body1& body);
 Element reduce(Reduction kind, const std::string& name, const Indices& bounds, const BodyN& body, const WhereN& where = {});
 
-// entries[position]: a choice among known index expressions, e.g. the elements of a shape.
+// entries[position]: a choice among given index expressions, such as the elements of a shape.
 Element pick(const Index& position, const Indices& entries);
 
 // A total order on expressions by structure (bound variables by their own order), for canonical forms.
 std::strong_ordering compare(const Element& a, const Element& b);
 
-// As algebra to read: "sum(c < C) sum(r < R) x[n, c, p + r] * w[k, c, r]"; operands are named by `operand_names`.
+// Readable algebra: "sum(c < C) sum(r < R) x[n, c, p + r] * w[k, c, r]"; operands are named by `operand_names`.
 std::string to_string(const Element& element, const std::vector<std::string>& operand_names);
 
-// A new expression in which reads are replaced (null: keep) and atoms of all index expressions substituted (empty: keep).
-// Bound variables of reductions are renamed afresh, so results can be combined without capture.
+// A new expression in which reads are replaced (null: keep) and atoms of all index expressions substituted (nullopt: keep).
+// The bound variables of reductions get fresh names, so results can be combined without capture.
 using ReadReplacement = std::function<Element(const ElementNode& read)>;
 Element rewrite(const Element& element, const ReadReplacement& read, const Substitution& atoms);
 

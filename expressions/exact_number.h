@@ -1,4 +1,4 @@
-// Which integers a real parameter can hold.
+// Integers that a real parameter can hold exactly.
 #pragma once
 
 #include <cmath>
@@ -7,11 +7,12 @@
 
 namespace rewright {
 
-// Is the first element of a tensor of numbers exactly what Tensor::reals says? Not every integer beyond 2^53 is a double.
+// Does Tensor::reals give the first element exactly? False for an empty tensor, and for integers from 2^53 on, not all of which
+// are doubles.
 inline bool fits_real(const Tensor& tensor) {
   constexpr double kWhole = 0x1p53;
   if (tensor.size() == 0 || !is_integer(tensor.type())) return tensor.size() > 0;
-  // 2^53 + 1 is rounded to 2^53.
+  // 2^53 itself is refused, since 2^53 + 1 is rounded to it.
   return std::abs(Tensor(tensor.type(), {}, nullptr, tensor.bytes().data()).reals()[0]) < kWhole;
 }
 

@@ -1,5 +1,9 @@
-// A denotation flattened for known sizes: variables are slots, affine positions are strides, nests of reductions are nests of
-// loops with narrowed ranges. What the interpreter runs.
+// Denotations flattened for known sizes, which CodeEvaluator runs: variables are slots, affine positions are strides, and
+// nested reductions are nested loops whose ranges are narrowed by their conditions.
+//
+//   Flattener flattener(sizes_of_operands);
+//   for (std::size_t a = 0; a < rank; ++a) flattener.variable(output.position[a], sizes[a]);
+//   const CodePointer code = flattener.flatten(output.element);
 #pragma once
 
 #include <cstdint>
@@ -16,7 +20,7 @@ namespace rewright {
 
 struct Code;
 
-// sum of coefficient * product of factors, over slots of variables; affine if every term has just one slot.
+// An index expression: constant + sum of coefficient * slot + sum of coefficient * product of factors.
 struct IndexCode {
   struct Factor {
     Atom::Kind kind;
@@ -39,7 +43,7 @@ struct IndexCode {
   }
 };
 
-// A condition as code: value >= 0, == 0 or != 0.
+// A condition: value >= 0, value == 0 or value != 0.
 struct Guard {
   IndexCode value;
   enum class Test { kNotNegative, kZero, kNotZero } test;
@@ -53,9 +57,9 @@ struct Code {
   IndexCode index;   // kFromIndex
   int operand = -1;  // kRead
   std::vector<IndexCode> position;
-  std::vector<bool> checked;  // per axis: must the position be compared with the bounds?
+  std::vector<bool> checked;  // one an axis: must the position be compared with the bounds?
   bool zero_outside = false;
-  IndexCode offset;  // kRead with affine positions: where it is in the operand's elements
+  IndexCode offset;  // kRead with affine positions: the row-major place
   bool affine = false;
   const Function* function = nullptr;
   std::vector<std::shared_ptr<const Code>> arguments;
@@ -65,15 +69,15 @@ struct Code {
   struct Loop {
     int slot;
     IndexCode bound;
-    std::vector<Guard> guards;  // those decided when this loop's variable is known
-    std::vector<Guard> late;    // of these, the ones that only testing decides (not linear in this variable)
+    std::vector<Guard> guards;  // linear in this loop's variable: they narrow its range
+    std::vector<Guard> late;    // decided by this loop's variable, but do not give a range: tested at each step
   };
   std::vector<Loop> loops;
-  // A sum of products of affine reads: the innermost loop runs over strides.
+  // Not empty for a sum of products of affine reads: the innermost loop advances by strides.
   std::vector<std::shared_ptr<const Code>> factors;
-  // kReduce: if not -1, its values are kept in the memory of this number, by the free variables (slot and range).
+  // kReduce: unless -1, its values are kept in the memory of this number, one for each combination of its free variables.
   int memory = -1;
-  std::vector<std::pair<int, std::int64_t>> memory_axes;
+  std::vector<std::pair<int, std::int64_t>> memory_axes;  // of the free variables: slot, range
 };
 using CodePointer = std::shared_ptr<const Code>;
 
@@ -83,16 +87,16 @@ struct Interval {
 
 class Flattener {
  public:
-  // A reduction keeps at most `most_remembered` values (at most 2^30).
+  // A reduction that would keep more than `most_remembered` values (at most 2^30) is computed again instead.
   explicit Flattener(std::vector<Sizes> operands, std::int64_t most_remembered = std::int64_t{1} << 22);
 
-  // A variable that runs from 0 to bound - 1; returns its slot.
+  // Declares a variable that runs from 0 to bound - 1; returns its slot.
   int variable(const Index& index, std::int64_t bound);
   std::size_t slot_count() const { return ranges_.size(); }
-  // How many reductions keep their values.
+  // The number of reductions that keep their values.
   std::size_t memory_count() const { return memory_count_; }
 
-  // Throws Error(kUnsupported) for a size that is not known.
+  // Throws Error(kUnsupported) for a symbolic size.
   CodePointer flatten(const Element& e);
 
  private:
@@ -106,9 +110,9 @@ class Flattener {
 
   std::vector<Sizes> operands_;
   std::vector<Interval> ranges_;
-  std::vector<int> live_;  // the variables around what is being flattened
+  std::vector<int> live_;  // the variables in scope
   std::unordered_map<std::uint64_t, int> slots_;
-  std::unordered_map<const ElementNode*, std::shared_ptr<Code>> reductions_;  // an expression may stand in several places
+  std::unordered_map<const ElementNode*, std::shared_ptr<Code>> reductions_;  // shared subexpressions are flattened once
   std::size_t memory_count_ = 0;
   std::int64_t most_remembered_;
 };

@@ -1,4 +1,4 @@
-// What element expressions depend on.
+// The variables on which element expressions depend.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace rewright {
 
-// Calls `visit` for the index expressions of a node itself, not of its arguments: positions, an index that is taken as a
-// number, the bound of a reduction, both sides of conditions.
+// Calls `visit` for the index expressions of the node itself, not of its arguments: positions, the index of kFromIndex, the
+// bound of a reduction, both sides of conditions.
 template <class Visit>
 void for_each_index(const ElementNode& e, const Visit& visit) {
   for (const Index& index : e.position) visit(index);
@@ -22,8 +22,8 @@ void for_each_index(const ElementNode& e, const Visit& visit) {
   }
 }
 
-// The variables that expressions depend on from outside: bound atoms that no reduction inside of them binds, by id. What was
-// asked for has to live as long as this.
+// The free variables of expressions: ids of the bound atoms that no reduction inside of the expression binds. Results are kept
+// by address, so the expressions must outlive this object.
 class FreeVariables {
  public:
   const std::set<std::uint64_t>& of(const ElementNode& element);

@@ -9,7 +9,7 @@
 
 namespace rewright {
 
-// What a function of -x is.
+// The symmetry of a function: f(-x) in terms of f(x).
 enum class Symmetry {
   kNone,
   kEven,        // f(-x) = f(x)
@@ -17,27 +17,26 @@ enum class Symmetry {
   kComplement,  // f(-x) = 1 - f(x)
 };
 
-// A function is defined once: its value in double (and on integers where it has one), and the laws that the prover and the
-// fingerprint may use. Functions are constants of the program and compared by address.
+// A scalar function: its values on doubles and on integers, and the laws that the prover and the fingerprint may use. Functions
+// are constants of the program and compared by address: `e->function == &functions::exp`.
 struct Function {
   std::string_view name;
   int arity;
   double (*real)(const double* arguments);                           // null if it has no meaning on reals
   std::int64_t (*integer)(const std::int64_t* arguments) = nullptr;  // null if it has no meaning on integers
-  // What it returns: the scalar of its arguments, or always this.
-  bool returns_argument_scalar = true;
+  bool returns_argument_scalar = true;                               // the result is of the arguments' kind; else of `result`
   Scalar result = Scalar::kReal;
   // Laws.
   bool zero_at_zero = false;  // f(0) = 0
   bool monotone = false;      // x <= y implies f(x) <= f(y)
   bool idempotent = false;    // f(f(x)) = f(x)
   bool commutative = false;   // f(x, y) = f(y, x)
-  bool partial = false;       // some reals have no value
+  bool partial = false;       // not defined for all reals
   Symmetry symmetry = Symmetry::kNone;
   bool homogeneous = false;          // f(c x) = c f(x) for c > 0
   bool exponential = false;          // f(x + y) = f(x) f(y), f(0) = 1, f(x) != 0
   const Function* undoes = nullptr;  // f(g(x)) = x for this g and all x
-  int flops = 1;                     // operations one evaluation is counted as
+  int flops = 1;                     // operations that one evaluation counts as
 };
 
 namespace functions {

@@ -8,7 +8,7 @@
 
 namespace rewright {
 
-// e, where f(x, e) = x for all x. Nothing if there is none, or none is known.
+// The e with f(x, e) = x for all x; nullopt if there is none, or none is known.
 std::optional<std::int64_t> right_identity(const Function& f);
 
 }  // namespace rewright

@@ -1,9 +1,17 @@
 // Index expressions: integers, sizes and positions, known or symbolic.
 //
-// An Index is kept as a polynomial with integer coefficients over atoms (named sizes, bound variables, floor division,
-// remainder, minimum, maximum, positions on axes, elements of integer tensors), in a canonical order, so that equal polynomials
-// compare equal. A constant is stored in place: with known sizes all arithmetic is plain integer arithmetic. Overflow throws
-// Error.
+// An Index is a polynomial with integer coefficients over atoms (named sizes, bound variables, floor division, remainder,
+// minimum, maximum, positions on axes, elements of integer tensors), in a canonical order, so that equal polynomials compare
+// equal. A constant is stored in place: with known sizes all arithmetic is plain integer arithmetic. Arithmetic throws
+// Error(kBadInput) on overflow.
+//
+//   const Index n = Index::symbol("N");
+//   n * 2 == n + n;                                                           // true
+//   const Index out = floor_div(n + 2 * 1 - 3, 2) + 1;                        // "((N + 1) div 2)"
+//   out.is_constant();                                                        // false: out.value() would throw
+//   substitute(out, [](const Atom& a) -> std::optional<Index> {               // 112
+//     return a.name == "N" ? std::optional<Index>(224) : std::nullopt;
+//   }).value();
 #pragma once
 
 #include <compare>
@@ -30,7 +38,7 @@ class Index {
   Index(int value) : value_(value) {}           // NOLINT
   Index(std::size_t value);                     // NOLINT
 
-  static Index symbol(std::string name);                          // a named size: equal names are equal sizes
+  static Index symbol(std::string name);                          // a named size; equal names mean equal sizes
   static Index fresh(std::string name);                           // a bound variable, different from every other
   static Index atom(AtomPointer atom);                            // the polynomial that is just this atom
   static Index load(std::shared_ptr<const ElementNode> element);  // the value of an integer element, as an index
@@ -39,13 +47,13 @@ class Index {
   std::optional<std::int64_t> constant() const;
   // The constant's value; throws Error(kUnsupported) that names the expression if it is symbolic.
   std::int64_t value() const;
-  // The polynomial without its constant term, null for a constant; and the constant term.
+  // The polynomial without its constant term (null for a constant), and the constant term.
   const Polynomial* polynomial() const { return polynomial_.get(); }
   std::int64_t constant_term() const { return value_; }
-  // The one atom that this expression is, if it is just one atom with coefficient 1.
+  // The atom if the expression is a single atom with coefficient 1, else null.
   const Atom* as_atom() const;
 
-  std::string to_string() const;  // "2*N + 1", "(H - 1) div 2 + 1"
+  std::string to_string() const;  // "2*N + 1", "(H div 2) + 1"
   std::uint64_t hash() const;
 
   friend Index operator+(const Index& a, const Index& b);
@@ -66,14 +74,14 @@ class Index {
 
 using Indices = std::vector<Index>;
 
-// Floor division and its remainder (0 <= mod < b); the divisor is at least 1, which the caller requires.
+// Floor division, its remainder (0 <= mod < b), and division rounded up. The caller makes sure that b is at least 1; a constant
+// that is not throws Error(kBadInput).
 Index floor_div(const Index& a, const Index& b);
 Index mod(const Index& a, const Index& b);
 Index ceil_div(const Index& a, const Index& b);
-// The position on an axis of `size` elements that `index` names: below 0 it counts from the end, as ONNX's Gather has it.
-// Outside of
-// [-size, size) there is none, which execution finds: checked_index gives the
-// number, or throws Error(kBadInput).
+// The position on an axis of `size` elements that `index` means: a negative index counts from the end, as in ONNX's Gather.
+// Whether the index is in [-size, size) is checked when the expression is executed, by checked_index, which throws
+// Error(kBadInput).
 Index axis_position(const Index& index, const Index& size);
 std::int64_t checked_index(std::int64_t index, std::int64_t size);
 Index min(const Index& a, const Index& b);
@@ -82,7 +90,7 @@ Index product(std::span<const Index> factors);
 
 std::string to_string(const Indices& indices);  // "[N, 3, 2*H]"
 
-// The numbers; throws Error(kUnsupported) if one is symbolic.
+// Each as a number; throws Error(kUnsupported) if one is symbolic.
 std::vector<std::int64_t> values(const Indices& indices);
 Indices to_indices(std::span<const std::int64_t> values);
 inline bool all_constant(const Indices& indices) {
@@ -103,18 +111,18 @@ std::strong_ordering compare(const Atom& a, const Atom& b);
 
 struct Monomial {
   std::int64_t coefficient;
-  std::vector<AtomPointer> factors;  // sorted, at least one; a power is a repetition
+  std::vector<AtomPointer> factors;  // sorted, at least one; N^2 is N, N
 };
 struct Polynomial {
   std::vector<Monomial> monomials;  // sorted by factors, coefficients not 0
 };
 
-// Replaces atoms for which `replacement` gives an expression, everywhere in the expression (inside of div, mod, ... too).
+// Replaces the atoms for which `replacement` gives an expression, also inside of other atoms (div, mod, ...).
 using Substitution = std::function<std::optional<Index>(const Atom&)>;
 Index substitute(const Index& index, const Substitution& replacement);
 Indices substitute(const Indices& indices, const Substitution& replacement);
 
-// Calls `visit` for every atom in the expression, inside of others too; not into elements of kLoad.
+// Calls `visit` for every atom in the expression, also inside of other atoms, but not for those in the elements of kLoad.
 void for_each_atom(const Index& index, const std::function<void(const Atom&)>& visit);
 
 // A condition on indices: left RELATION right.
@@ -124,7 +132,7 @@ struct Condition {
   Relation relation;
   Index right;
 
-  std::optional<bool> decided() const;  // if the difference is a constant (or the two sides are equal)
+  std::optional<bool> decided() const;  // whether it holds, if the difference of the sides is a constant; else nullopt
   std::string to_string() const;
   Condition negated() const;
   friend bool operator==(const Condition&, const Condition&) = default;

@@ -1,8 +1,8 @@
-// What is known of an index expression without numbers for its symbols, where all of them are sizes: none is negative.
+// Bounds of index expressions whose symbols are sizes, which are never negative:
 //
 //   n + 1 >= 1, n * m >= 0, n - min(n, 512) >= 0, n - n div 2 >= 0, n mod 8 <= 7
 //
-// Only for expressions over the sizes of a model. A rule's symbols may stand for pads and axes, which may be negative.
+// Only for expressions over the sizes of a model: the symbols of a rule may stand for pads and axes, which may be negative.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,10 @@ struct Bounds {
 };
 Bounds bounds_over_sizes(const Index& index);
 
-// Does it hold for all sizes, or for none? nullopt: for some, or it is not known.
+// True if the condition holds for all sizes, false if for none; nullopt if it depends on the sizes or is not known.
 std::optional<bool> decided_over_sizes(const Condition& condition);
 
-// Minimum and maximum, without the side that is never taken.
+// Minimum and maximum, reduced to one side where that is the smaller or larger one for all sizes.
 Index min_over_sizes(const Index& a, const Index& b);
 Index max_over_sizes(const Index& a, const Index& b);
 

@@ -1,11 +1,11 @@
-// The function that roundings of one's own are defined by.
+// The function by which custom roundings are defined.
 #pragma once
 
 #include "expressions/function.h"
 
 namespace rewright::functions {
 
-// The largest power of two that is not above |x|; 0 of 0, and what is not finite as |x|.
+// The largest power of two that is at most |x|; 0 for 0, |x| if x is not finite.
 extern const Function power_of_two;
 
 }  // namespace rewright::functions

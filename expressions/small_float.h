@@ -7,12 +7,12 @@
 
 namespace rewright {
 
-// How the bits of such a type are numbers.
+// The layout of such a type: how its bits encode numbers.
 struct SmallFloatFormat {
   DataType type;
   int exponent_bits, mantissa_bits, bias;
   bool has_sign, has_infinity;
-  bool negative_zero_is_nan;  // the only NaN ("uz": unsigned zero)
+  bool negative_zero_is_nan;  // the only NaN; the "uz" (unsigned zero) types
   std::uint8_t largest;       // bits of the largest finite value
   std::uint8_t nan;           // 0: there is none
 };
@@ -21,8 +21,8 @@ bool is_small_float(DataType type);
 const SmallFloatFormat& small_float_format(DataType type);  // throws Error(kUsage) for another type
 
 double decode_small_float(DataType type, std::uint8_t bits);
-// Rounds to the nearest value, ties to even. What is beyond the largest becomes an infinity, or NaN where the type has no
-// infinity; float4, which has neither, saturates. The scale type float8e8m0 rounds up to a power of two.
+// Rounds to the nearest value, ties to even. Values beyond the largest become infinite, or NaN if the type has no infinity;
+// float4, which has neither, saturates. The scale type float8e8m0 rounds up to a power of two.
 std::uint8_t encode_small_float(DataType type, double value);
 // The largest finite value.
 double largest_small_float(DataType type);

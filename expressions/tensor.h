@@ -1,4 +1,8 @@
 // Tensors: a type, known sizes, and immutable shared bytes in row-major order.
+//
+//   const double values[] = {1, 2, 3, 4, 5, 6};
+//   const Tensor t = Tensor::from_reals(DataType::kHalf, {2, 3}, values);
+//   t.reals()[4];                                                   // 5
 #pragma once
 
 #include <cstddef>
@@ -21,12 +25,12 @@ std::int64_t element_count(std::span<const std::int64_t> sizes);
 class Tensor {
  public:
   Tensor() = default;
-  // Uninitialized memory of the right size, aligned to 64 bytes; empty strings.
+  // Uninitialized memory, aligned to 64 bytes; for kString, empty strings.
   Tensor(DataType type, Sizes sizes);
-  // Bytes that someone else owns (a mapped file, a Python buffer): `owner` keeps them alive.
+  // A view of bytes of another owner (a mapped file, a Python buffer), which `owner` keeps alive.
   Tensor(DataType type, Sizes sizes, std::shared_ptr<const void> owner, const std::byte* bytes);
 
-  // A tensor of any type whose elements are the given numbers, rounded as a cast does.
+  // A tensor of any numeric type with the given elements, rounded as a cast does.
   static Tensor from_reals(DataType type, Sizes sizes, std::span<const double> values);
   static Tensor from_integers(DataType type, Sizes sizes, std::span<const std::int64_t> values);
   static Tensor scalar(DataType type, double value);
@@ -37,7 +41,7 @@ class Tensor {
   std::int64_t size() const { return count_; }
   std::size_t byte_count() const { return static_cast<std::size_t>(count_) * byte_size(type_); }
   std::span<const std::byte> bytes() const { return {bytes_, byte_count()}; }
-  std::span<std::byte> mutable_bytes();  // only for a tensor that owns its bytes and has not been shared yet
+  std::span<std::byte> mutable_bytes();  // only for a tensor that owns its bytes and has no copies yet
 
   template <class T>
   std::span<const T> data() const {

@@ -1,4 +1,4 @@
-// The graph builder of operators/gradient.h over a graph.
+// A GraphBuilder that adds nodes to a Graph.
 #pragma once
 
 #include <utility>

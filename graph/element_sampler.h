@@ -1,13 +1,13 @@
-// Single elements of a graph's values by the reference, at any size: each from the elements that its denotation reads, without
-// computing whole tensors.
+// Computes single elements of a graph's values, at any size: each from the elements that its denotation reads, without
+// computing whole tensors. Used to check kernels.
 //
-//   ElementSampler sampler(graph, [&](ValueId v) { return stored(v); });   // elements that are in memory
-//   Sample s = sampler.element(result, 12345);                            // computed from those
-//   bool right = s.certain && std::abs(found - s.real) <= s.error;
+//   ElementSampler sampler(graph, [&](ValueId v) { return stored(v); });     // elements that are in memory
+//   if (const auto s = sampler.element(result, 12345, 1 << 20))              // nullopt: too expensive, or no denotation
+//     right = !s->certain || std::abs(found - s->real) <= s->error;
 //
-// Beside each element stands a bound on what a float computation of it may be off by: the rounding of every operation carried
-// through all that follow; sums of n terms by the square root of n times their terms' magnitudes, as errors of either sign add
-// up (N. Higham, T. Mary: A new approach to probabilistic rounding error analysis, 2019).
+// Each element comes with a bound on the error of a computation in float: the rounding error of every operation is propagated
+// through all that follow; a sum of n terms contributes the square root of n times its terms' magnitudes, since errors of
+// either sign cancel (N. Higham, T. Mary: A new approach to probabilistic rounding error analysis, 2019).
 #pragma once
 
 #include <functional>
@@ -20,15 +20,16 @@
 
 namespace rewright::graph {
 
-// Elements in memory, by their row-major place.
+// Elements in memory by their row-major place.
 class StoredElements {
  public:
   virtual ~StoredElements() = default;
   virtual double real(std::int64_t at) const = 0;           // of real types
-  virtual std::int64_t integer(std::int64_t at) const = 0;  // of the others
+  virtual std::int64_t integer(std::int64_t at) const = 0;  // of all others
 };
 
-// The stored elements of a tensor; `place` says where an element lies in its bytes, in elements (null: row-major).
+// The stored elements of a tensor. `place` maps a row-major place to the element's position in `bytes`, in elements; null: the
+// tensor is row-major.
 std::unique_ptr<StoredElements> stored_elements_of(DataType type, std::int64_t stored_count, const std::byte* bytes,
                                                    std::function<std::int64_t(std::int64_t)> place = {});
 
@@ -36,24 +37,23 @@ struct Sample {
   bool is_real = true;
   double real = 0, error = 0;
   std::int64_t integer = 0;
-  // False where rounding decides a comparison or a conversion, so that a right computation may have another result.
+  // False if rounding decides a comparison or conversion, so that a correct computation may have another result.
   bool certain = true;
 };
 
 class ElementSampler {
  public:
-  // Null where a value's elements are to be computed from its producer's operands.
+  // Returns null if a value's elements are to be computed from its producer's operands.
   using Find = std::function<const StoredElements*(ValueId)>;
-  // The graph's sizes are known; it has to stay as long as the sampler.
+  // The graph's sizes must be known; the graph must outlive the sampler.
   ElementSampler(const Graph& graph, Find find);
   ~ElementSampler();
 
-  // The element of a node's result at a row-major place, from the node's operands, even if the value itself is stored. Nothing
-  // if it would take more than `most_reads` reads, or the definitions do not say it (procedures, random numbers, unknown
-  // sizes).
+  // The element of a node's result at a row-major place, computed from the node's operands even if the value itself is stored.
+  // nullopt if that takes more than `most_reads` reads, or has no denotation (procedures, random numbers, unknown sizes).
   std::optional<Sample> element(ValueId value, std::int64_t at, std::int64_t most_reads);
 
-  // Another set of elements is in memory now.
+  // Drops what was computed, after the elements in memory have changed.
   void forget();
 
  private:

@@ -1,4 +1,4 @@
-// What those who execute graphs share: the interpreter here, and sessions that give it what their backend has no kernels for.
+// Parts of execution that the interpreter shares with the sessions of backends, which use them for nodes without a kernel.
 #pragma once
 
 #include <cstdint>
@@ -14,21 +14,20 @@
 
 namespace rewright::graph {
 
-// How the graphs inside of nodes are executed: a few times, maybe, or in every step of a long loop.
+// How often the graph inside of a node is executed: maybe once, or in every step of a long loop.
 enum class Repetition { kAny, kOften };
 using PrepareGraph = std::function<std::unique_ptr<Executable>(Graph, Repetition)>;
 
-// An opaque node, executed by its ONNX form again and again; not by several threads at once.
+// Executes an opaque node by its ONNX form, any number of times; not by several threads at once.
 class OpaqueExecution {
  public:
-  // `checkpoint` must outlive it, and the graph need not.
+  // `checkpoint` must outlive this object; the graph need not.
   OpaqueExecution(const Graph& graph, const Node& node, PrepareGraph prepare, const Checkpoint& checkpoint);
   ~OpaqueExecution();
   OpaqueExecution(const OpaqueExecution&) = delete;
   OpaqueExecution& operator=(const OpaqueExecution&) = delete;
 
-  // `inputs` are the node's, in their order. One result for each of the node's outputs. Throws Error(kUnsupported) if nothing
-  // here can execute it.
+  // Takes the node's inputs and returns its outputs, in their order. Throws Error(kUnsupported) if the node cannot be executed.
   std::vector<Datum> run(std::span<const Datum> inputs);
   const std::string& operator_type() const;  // "Loop"
 
@@ -37,29 +36,29 @@ class OpaqueExecution {
   std::unique_ptr<State> state_;
 };
 
-// Throws Error(kUnsupported) that names the first node which nothing here can execute, so that a session is not made in vain.
+// Throws Error(kUnsupported) that names the first node that cannot be executed; called before a session is made.
 void require_executable(const Graph& graph);
 
-// Does it hold a node whose results are drawn at random?
+// Does a node draw random numbers?
 bool has_random_results(const Graph& graph);
 
-// What the named sizes of a graph are.
+// The numbers that the named sizes of a graph stand for, by name.
 using BoundSizes = std::map<std::string, std::int64_t>;
 BoundSizes bound_sizes(const Graph& graph, std::span<const Tensor> inputs);
-// What an opaque node computed says the sizes that its types only name. Throws Error(kBadInput) if its elements are of another
-// type than the model says.
+// Adds the named sizes in the types of an opaque node's results, once those were computed. Throws Error(kBadInput) if the
+// elements are of another type than the model declares.
 void bind_results(const Graph& graph, const Node& node, std::span<const Datum> results, BoundSizes& bound);
-// `bound` must outlive it.
+// The substitution of these sizes; `bound` must outlive it.
 Substitution substitution(const BoundSizes& bound);
 Attributes substitute(const Attributes& attributes, const Substitution& sizes);
 
-// The tensors among these, and none for what is absent or a sequence.
+// Each as a tensor; an empty tensor for an absent value or a sequence.
 std::vector<Tensor> tensors_or_none(std::span<const Datum> data);
 
-// What a graph's outputs are, where all are tensors. Throws Error(kUnsupported) for one that is not.
+// A graph's outputs as tensors. Throws Error(kUnsupported) if one is not a tensor.
 std::vector<Tensor> tensors_of(const Graph& graph, std::span<const Datum> outputs);
 
-// A node, for messages.
+// The node's place in messages.
 std::string where_of(const Graph& graph, const Node& node);
 
 }  // namespace rewright::graph

@@ -22,12 +22,15 @@ struct FileBytes {
 // Maps a regular file into memory; anything else (a pipe) is read. Throws Error(kBadInput) if it cannot be read.
 FileBytes map_file(const std::filesystem::path& file);
 
-// Gives the memory back that a mapped file's pages take in this process; they are there again as soon as they are read.
+// Releases the memory that a mapped file's pages take in this process. Reading them maps them again.
 void release_pages(const FileBytes& file);
 
-// A file that is written under a temporary name in the same folder and takes its own name in commit(). Without commit() the
-// temporary file is removed, and what was there before is left as it was. Throws Error(kMissing) when there is no space or no
-// right to write.
+// Writes a file under a temporary name in the same folder; commit() renames it. Without commit() the temporary file is removed
+// and an existing file stays as it was. Throws Error(kMissing) without space or permission.
+//
+//   FileWriter writer("model.onnx");
+//   writer.write(bytes);
+//   writer.commit();
 class FileWriter {
  public:
   explicit FileWriter(std::filesystem::path file);
@@ -41,8 +44,8 @@ class FileWriter {
   }
   std::size_t written() const { return written_; }
   const std::filesystem::path& temporary() const { return temporary_; }
-  void finish();  // all bytes are on the disk, still under the temporary name
-  void commit();  // finish, and rename
+  void finish();  // writes all bytes to the disk, still under the temporary name
+  void commit();  // finish() and rename
 
  private:
   void put(std::string_view bytes);
@@ -53,7 +56,7 @@ class FileWriter {
   std::string buffer_;
 };
 
-// Writes a whole file that way.
+// Writes a whole file with FileWriter.
 void write_file(const std::filesystem::path& file, std::string_view bytes);
 
 }  // namespace rewright::graph

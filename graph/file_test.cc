@@ -7,7 +7,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "graph/temporary_folder.h"
+#include "base/temporary_folder.h"
 
 namespace rewright::graph {
 

@@ -1,8 +1,15 @@
 // Graphs of operators as values.
 //
-// A graph is a table of nodes in topological order and a table of values. Copies share all nodes, values and constants; an
-// edit of a copy leaves the original as it was. Values keep their number through edits, so a rewrite replaces a few nodes and
-// touches nothing else. Outputs of the graph keep their names, order and types through every edit.
+// A graph is a table of nodes in topological order and a table of values. Copies share all nodes, values and constants; an edit
+// of a copy does not change the original. Values keep their number through edits, so a rewrite replaces a few nodes and touches
+// nothing else. The graph's outputs keep their names, order and types through every edit.
+//
+//   Graph graph;
+//   const ValueId x = graph.add_input("x", {DataType::kFloat, {Index::symbol("N"), 64}});
+//   const ValueId w = graph.add_constant(Tensor(DataType::kFloat, {64, 10}));
+//   const Operator& product = registry().get("MatMul");
+//   graph.add_output("y", graph.add_node(product, product.defaults(), {x, w}).at(0));
+//   graph.tidy();
 #pragma once
 
 #include <atomic>
@@ -22,11 +29,10 @@
 
 namespace rewright::graph {
 
-using ValueId = std::uint32_t;
 inline constexpr ValueId kNoValue = ~ValueId{0};  // an optional input that is absent
 
 namespace internal {
-// A number that is computed once, on demand, by whichever thread needs it first.
+// A hash that is computed once, on demand, by any thread.
 class CachedHash {
  public:
   CachedHash() = default;
@@ -44,54 +50,53 @@ class CachedHash {
 }  // namespace internal
 
 struct Value {
-  std::string name;                     // as in the model, or empty for values that rewriting made
-  TensorType type;                      // kUndefined where it is not known (around opaque nodes)
-  bool shape_known = true;              // false: type.shape says nothing
-  std::optional<Indices> contents;      // elements of a small integer tensor, as far as known (see known_contents)
+  std::string name;                     // as in the model; empty for values made by rewriting
+  TensorType type;                      // kUndefined if not known (around opaque nodes)
+  bool shape_known = true;              // false: type.shape is meaningless
+  std::optional<Indices> contents;      // the elements of a small integer tensor, if known (see known_contents)
   Tensor constant;                      // not empty: a constant leaf
-  std::uint64_t constant_hash() const;  // of the constant's contents, computed once
-  internal::CachedHash cached_hash;     // of `constant`; Graph resets it where it takes a Value over
+  std::uint64_t constant_hash() const;  // of the constant's type, sizes and elements, computed once
+  internal::CachedHash cached_hash;     // of `constant`; Graph resets it when it takes a Value over
 };
 
-// The bytes of the ONNX node that a node was imported from; written back unchanged as long as the node is not rewritten.
+// The ONNX node that a node was imported from. It is written back unchanged unless a rewrite replaces the node.
 struct Origin {
   std::string node_proto;  // serialized NodeProto
   std::string name;        // of the ONNX node, for messages and certificates
-  // Where each input of the ONNX node is found now: the number of one of Node::inputs, or of Node::parameters.
+  // The source of each input of the ONNX node: its number in Node::inputs or in Node::parameters.
   struct Input {
     enum class Kind { kAbsent, kInput, kParameter } kind;
     std::uint32_t number;
   };
   std::vector<Input> inputs;
-  std::uint64_t computation_hash = 0;  // of type, attributes and subgraphs, without the names of values: what an opaque node is
-  std::shared_ptr<const std::map<std::string, int>> opsets;  // null: those of the model; else of the function it stands in
+  std::uint64_t computation_hash = 0;  // of an opaque node's type, attributes and subgraphs, without the names of values
+  std::shared_ptr<const std::map<std::string, int>> opsets;  // of the function that contains it; null: those of the model
 };
 
-// The ONNX node of a function that stands in the graph as the nodes of the function's body. As long as all of these are as they
-// were made, the node is written back instead of them.
+// A call of an ONNX function that the graph contains as the nodes of the function's body, the members. If all members are
+// unchanged, export writes the call instead of them.
 struct Expansion {
   std::string node_proto;
   std::string name;           // of the ONNX node
-  std::uint32_t members = 0;  // nodes of the body
-  // Where a value of the call is found: input or output `place` of a member. Inputs that no member reads are parameters of
-  // member 0.
+  std::uint32_t members = 0;  // the number of nodes of the body
+  // A value of the call: input or output `place` of a member. Inputs that no member reads are parameters of member 0.
   struct Port {
     enum class Kind { kAbsent, kMember, kParameter } kind;
     std::uint32_t member, place;
   };
-  std::vector<Port> inputs, outputs;  // one for each of the ONNX node's
-  std::uint64_t structure = 0;        // of the body: operators, attributes, constants, and how they are connected
+  std::vector<Port> inputs, outputs;  // one for each input and output of the ONNX node
+  std::uint64_t structure = 0;        // a hash of the body: operators, attributes, constants and their connections
 };
 
 struct Node {
   const Operator* op = nullptr;  // null: opaque, kept as it is
   Attributes attributes;
-  std::vector<ValueId> inputs;           // kNoValue where absent; of an opaque node also what its subgraphs capture
-  std::vector<ValueId> parameters;       // what its ONNX form reads to know attributes (a Reshape's shape tensor): kept alive
-  std::vector<ValueId> outputs;          // kNoValue where the model does not name it
-  std::shared_ptr<const Origin> origin;  // null for nodes that rewriting made
+  std::vector<ValueId> inputs;           // kNoValue: absent; an opaque node's inputs end with the values its subgraphs capture
+  std::vector<ValueId> parameters;       // inputs of the ONNX form that became attributes (a Reshape's shape): kept alive
+  std::vector<ValueId> outputs;          // kNoValue: unnamed in the model
+  std::shared_ptr<const Origin> origin;  // null for nodes made by rewriting
   std::string opaque_reason;             // why it is opaque
-  // If it was made from a function's body: which, and its number there.
+  // The function call that it is a member of, and its number there; null if none.
   std::shared_ptr<const Expansion> expansion;
   std::uint32_t expansion_member = 0;
 };
@@ -103,7 +108,7 @@ struct GraphOutput {
   bool shape_known = true;
 };
 
-struct ImportedModel;  // graph/onnx/onnx.h: everything of a model that is not the graph (metadata, functions, opsets, ...)
+struct ImportedModel;  // graph/onnx/model.h: all of a model but its graph (metadata, functions, opsets, ...)
 
 class Graph {
  public:
@@ -115,50 +120,51 @@ class Graph {
   std::span<const GraphOutput> outputs() const { return outputs_; }
   bool is_input(ValueId id) const;
   bool is_constant(ValueId id) const { return static_cast<bool>(values_[id]->constant); }  // a constant leaf
-  // For every value: does it depend on constants alone (leaves included)? Random operators and opaque nodes do not count.
+  // For every value: does it depend on constants only? True for constant leaves, false for results of random operators and
+  // opaque nodes.
   std::vector<bool> constant_values() const;
-  // For every value: the position in nodes() of its producer (-1: none), and those of its users (as input or parameter),
-  // ascending.
+  // For every value: the position in nodes() of its producer (-1: none); the ascending positions of the nodes that read it as
+  // input or parameter.
   std::vector<std::int32_t> producers() const;
   std::vector<std::vector<std::int32_t>> users() const;
+  // The types of a node's inputs: of those that are present; of all, nullopt where absent.
   std::vector<TensorType> input_types(const Node& node) const;
-  // Input types with absent inputs kept.
   std::vector<std::optional<TensorType>> operand_types(const Node& node) const;
   const std::shared_ptr<const ImportedModel>& model() const { return model_; }
 
-  // ---- Editing. Types and known contents of new values are inferred; throws Error(kBadInput) on ill-typed nodes.
+  // ---- Editing. The types and known contents of new values are inferred. Throws Error(kBadInput) for ill-typed nodes.
   ValueId add_input(std::string name, TensorType type);
   ValueId add_constant(Tensor tensor, std::string name = {});
   std::vector<ValueId> add_node(const Operator& op, Attributes attributes, std::vector<ValueId> inputs,
                                 std::vector<std::string> output_names = {});
-  // The same for a typed operator with one output: add(Conv{...}, {x, w}).
+  // Adds a node of an operator's struct, and returns its first output: add(Conv{...}, {x, w}).
   template <class T>
   ValueId add(T op, std::vector<ValueId> inputs) {
     return add_node(registry().get(T::kName), to_attributes(std::move(op)), std::move(inputs)).at(0);
   }
-  // A node whose output values and types are given (the importer; opaque nodes).
+  // Adds a node whose output values already exist with their types (in the importer, for opaque nodes).
   void add_raw(Node node);
   void add_shared(std::shared_ptr<const Node> node) { nodes_.push_back(std::move(node)); }
-  // Takes back the nodes that were added since there were `count` of them; their values stay, unused.
+  // Removes all nodes after the first `count`; their values stay, unused.
   void drop_nodes_from(std::size_t count);
   ValueId add_value(Value value);
   void set_value(ValueId id, Value value);
   void add_output(std::string name, ValueId value);
   void set_outputs(std::vector<GraphOutput> outputs) { outputs_ = std::move(outputs); }
   void set_model(std::shared_ptr<const ImportedModel> model) { model_ = std::move(model); }
-  // All uses of `from` (by nodes and outputs) become uses of `to`.
-  // Where `to` has no name yet it takes that of `from`. Pairs are followed: with a -> b and b -> c, uses of a become uses of c.
+  // Replaces all uses of `from` by nodes and outputs with `to`. If `to` has no name it gets that of `from`. Chains of pairs are
+  // followed: with a -> b and b -> c, uses of a become uses of c.
   void replace_uses(ValueId from, ValueId to);
   void replace_uses(std::span<const std::pair<ValueId, ValueId>> replacements);
-  // Turns a value into a constant leaf; its producer no longer defines it, and is dead if it defines nothing else.
+  // Makes a value a constant leaf. Its producer no longer defines it, and is dead if it defines nothing else.
   void set_constant(ValueId id, Tensor tensor);
-  // Restores the invariants after edits: topological order, no dead nodes, equal nodes merged (random and opaque ones are
-  // not). Throws Error(kBadInput) if there is a cycle.
+  // Restores the invariants after edits: topological order, no dead nodes, no equal nodes (random and opaque ones are never
+  // merged). Throws Error(kBadInput) if there is a cycle.
   void tidy();
-  bool try_tidy();  // false instead of throwing on a cycle
+  bool try_tidy();  // returns false if there is a cycle
 
-  // ---- Identity. Equal for graphs that are equal up to the order of nodes and the names of inner values; constants count by
-  // content. Node hashes are of the computation of each value (Merkle); kNoValue-safe.
+  // ---- Identity. hash() is equal for graphs that are equal up to the order of nodes and the names of inner values; constants
+  // count by content. value_hashes() gives a Merkle hash of the computation of each value.
   std::uint64_t hash() const;
   std::vector<std::uint64_t> value_hashes() const;
 
@@ -171,26 +177,26 @@ class Graph {
   friend struct GraphTidier;
 };
 
-// Called between nodes and in loops; throws an Error to end an execution.
+// Called between nodes and in long loops; throws an Error to end the execution.
 using Checkpoint = std::function<void()>;
 
-// Executes a graph by the reference interpreter. `inputs` in the order of graph.inputs(); sizes bind symbolic sizes, which must
-// agree. Opaque nodes are executed by their ONNX form: procedures, bodies of functions, or the operators that they turn out to
-// be now that their inputs are known. Throws Error(kUnsupported) at a node that nothing here can execute.
+// Executes a graph with the reference interpreter. `inputs` are in the order of graph.inputs(); their sizes determine the
+// symbolic sizes and must agree. Opaque nodes are executed by their ONNX form: as procedures, by the bodies of functions, or as
+// operators once their inputs are known. Throws Error(kUnsupported) at a node that cannot be executed.
 std::vector<Datum> execute(const Graph& graph, std::span<const Datum> inputs, const Checkpoint& checkpoint = {});
 
-// The same for graphs of tensors alone. (runtime/reference offers this as a backend.)
+// execute() for graphs whose inputs and outputs are tensors. runtime/reference offers it as a backend.
 std::vector<Tensor> interpret(const Graph& graph, std::span<const Tensor> inputs);
 
-// What the named sizes are for inputs of these types and sizes; throws Error(kBadInput) naming the input that does not fit.
+// The values of the named sizes for these inputs. Throws Error(kBadInput) that names an input that does not fit.
 Substitution bind_sizes(const Graph& graph, std::span<const Tensor> inputs);
 
-// Can the interpreter execute an opaque node, as far as can be said before its inputs are known? Empty, or the reason why not.
+// Why the interpreter cannot execute an opaque node; empty if, before its inputs are known, nothing speaks against it.
 std::string objection_to_execution(const Graph& graph, const Node& node);
 
-// The same graph with named sizes replaced by numbers (or other expressions): types, attributes and contents.
+// The graph with named sizes replaced by numbers or other expressions, in types, attributes and contents.
 Graph with_sizes(const Graph& graph, const Substitution& sizes);
 
-std::string to_string(const Graph& graph);  // a line a node, for messages and tests
+std::string to_string(const Graph& graph);  // one line for each node, for messages and tests
 
 }  // namespace rewright::graph

@@ -1,4 +1,4 @@
-// A node of an operator, interpreted by itself.
+// The interpretation of a single node.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace rewright::graph {
 
-// `inputs` are the node's, in their order; `bound` says the named sizes in its attributes.
+// Interprets a node of an operator. `inputs` are the node's, in their order; `bound` holds the named sizes in its attributes.
 std::vector<Datum> execute_operator(const Node& node, std::span<const Datum> inputs, const BoundSizes& bound);
 
 }  // namespace rewright::graph

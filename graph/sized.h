@@ -1,4 +1,4 @@
-// What does not depend on sizes that are not known.
+// Attributes without symbolic sizes.
 #pragma once
 
 #include "expressions/attributes.h"

@@ -4,6 +4,7 @@
 #include <queue>
 #include <unordered_map>
 
+#include "base/hash_mix.h"
 #include "graph/graph.h"
 #include "graph/sizes.h"
 
@@ -107,7 +108,7 @@ struct GraphTidier {
     if (node.op == nullptr || node.op->random()) return -1;
     const std::vector<ValueId> ids = key_inputs(node);
     std::uint64_t key = reinterpret_cast<std::uintptr_t>(node.op) ^ hash(node.attributes);
-    for (ValueId id : ids) key = (key ^ (id + 0x9e3779b97f4a7c15)) * 0xff51afd7ed558ccd + (key >> 29);
+    for (ValueId id : ids) key = hash_mix(key, id);
     auto [first, last] = known.equal_range(key);
     for (auto it = first; it != last; ++it) {
       const Node& other = *kept[it->second];

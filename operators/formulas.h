@@ -1,10 +1,12 @@
-// Arithmetic on tensors of one real type, for what is said by operators.
+// Arithmetic on tensors of one real type: short names for adding its nodes to a graph.
 #pragma once
 
 #include "operators/gradient.h"
 
 namespace rewright::operators {
 
+//   Formulas f(graph, DataType::kFloat);
+//   const ValueId y = f.scaled(f.difference(x, mean), 0.5);   // (x - mean) * 0.5
 class Formulas {
  public:
   Formulas(GraphBuilder& graph, DataType type) : b(graph), type_(type) {}

@@ -2,12 +2,7 @@
 
 #include <algorithm>
 
-#include "operators/definitions/determinant.h"
-#include "operators/definitions/quantization.h"
-
 namespace rewright::operators {
-
-// ---- Building
 
 ValueId GraphBuilder::add(std::string_view name, std::vector<ValueId> inputs, const Fields& fields) {
   const Operator& op = registry().get(name);
@@ -48,32 +43,6 @@ ValueId GraphBuilder::summed(ValueId x, const Indices& axes) {
   return ones ? reshaped(x, rest) : add("ReduceSum", {x}, {{"axes", axes}, {"keepdims", false}});
 }
 
-// ---- Stated and derived
-
-const GradientFunction* Gradients::find(const Operator& op) const {
-  const auto at = stated_.find(op.name());
-  return at == stated_.end() ? nullptr : &at->second;
-}
-
-const TrainingFunction* Gradients::find_training_form(const Operator& op) const {
-  const auto at = forms_.find(op.name());
-  return at == forms_.end() ? nullptr : &at->second;
-}
-
-const Gradients& stated_gradients() {
-  static const Gradients all = [] {
-    Gradients g;
-    for (const auto& add : {register_convolution_gradients, register_pooling_gradients, register_softmax_gradients,
-                            register_normalization_gradients, register_reduction_gradients, register_layout_gradients,
-                            register_blocks_gradients, register_assembly_gradients, register_slice_gradients,
-                            register_indexing_gradients, register_scatter_gradients, register_generation_gradients,
-                            register_resize_gradients, register_determinant_gradients, register_quantization_gradients})
-      add(g);
-    return g;
-  }();
-  return all;
-}
-
 std::vector<ValueId> add_gradient(const GradientCall& call) {
   GradientCall real = call;
   real.wanted.resize(call.inputs.size(), false);
@@ -82,8 +51,7 @@ std::vector<ValueId> add_gradient(const GradientCall& call) {
   const bool none_given =
       std::all_of(call.output_gradients.begin(), call.output_gradients.end(), [](ValueId g) { return g == kNoGradient; });
   if (none_given || std::find(real.wanted.begin(), real.wanted.end(), true) == real.wanted.end()) return call.none();
-  const GradientFunction* stated = stated_gradients().find(call.op);
-  return stated ? (*stated)(real) : derived_gradient(real);
+  return call.op.gradient() ? call.op.gradient()(real) : derived_gradient(real);
 }
 
 }  // namespace rewright::operators

@@ -1,18 +1,16 @@
-// Gradients: for a node of a graph, the graph of operators that computes the gradients of its inputs from those of its outputs.
+// Gradients of nodes: graphs of operators that compute the gradients of a node's inputs from those of its outputs.
 //
 // Most follow from the denotation (derived_gradient): elementwise operators, products, reductions, normalizations, and moves of
-// elements that permute or repeat axes. The others are stated in their operator's struct:
+// elements that permute or repeat axes. The others are stated in their operator's struct, where Registry::add detects them:
 //
-//   std::vector<ValueId> gradient(const GradientCall& call) const;   // one an input, kNoGradient where there is none
-//
-// and announced by one line in their family's register_..._gradients function.
+//   std::vector<ValueId> gradient(const GradientCall& call) const {   // x, scale -> y = x * scale
+//     auto gradients = call.none();                                   // one an input, kNoGradient where there is none
+//     if (call.wants(0)) gradients[0] = call.graph.add("Mul", {call.output_gradients[0], call.inputs[1]});
+//     return gradients;
+//   }
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <map>
 #include <span>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -21,10 +19,12 @@
 
 namespace rewright::operators {
 
-using ValueId = std::uint32_t;  // of graph/graph.h
 inline constexpr ValueId kNoGradient = ~ValueId{0};
 
-// The graph that a gradient is added to.
+// A graph to which nodes are added: a Graph (graph/builder.h), or an ONNX node that is being imported or exported
+// (operators/source_builder.h, operators/sink_builder.h).
+//
+//   const ValueId mean = b.add("ReduceMean", {x}, {{"axes", Indices{1}}, {"keepdims", true}});
 class GraphBuilder {
  public:
   virtual ~GraphBuilder() = default;
@@ -36,11 +36,11 @@ class GraphBuilder {
   using Fields = std::vector<std::pair<std::string_view, AttributeValue>>;
   ValueId add(std::string_view name, std::vector<ValueId> inputs, const Fields& fields = {});
   ValueId scalar(DataType type, double value);
-  ValueId filled(const TensorType& type, double value);  // a constant's worth of elements, made when the graph runs
-  ValueId reshaped(ValueId x, const Indices& shape);     // x itself where it has that shape
-  ValueId transposed(ValueId x, const Indices& perm);    // x itself where nothing moves
-  ValueId cast(ValueId x, DataType type);                // x itself where it has that type
-  ValueId summed(ValueId x, const Indices& axes);        // over these axes, which then are gone; x itself where there are none
+  ValueId filled(const TensorType& type, double value);  // every element is `value`; a node, so that it takes no memory
+  ValueId reshaped(ValueId x, const Indices& shape);     // x itself if it has that shape
+  ValueId transposed(ValueId x, const Indices& perm);    // x itself if nothing moves
+  ValueId cast(ValueId x, DataType type);                // x itself if it has that type
+  ValueId summed(ValueId x, const Indices& axes);        // over these axes, which are removed; x itself if there are none
   const Indices& shape_of(ValueId value) const { return type_of(value).shape; }
 };
 
@@ -49,76 +49,32 @@ struct GradientCall {
   const Operator& op;
   const Attributes& attributes;
   std::vector<ValueId> inputs;            // kNoGradient where absent
-  std::vector<ValueId> outputs;           // of the node itself
-  std::vector<ValueId> output_gradients;  // kNoGradient: zero
-  std::vector<bool> wanted;               // for which inputs
+  std::vector<ValueId> outputs;           // the node's results
+  std::vector<ValueId> output_gradients;  // one an output; kNoGradient: zero
+  std::vector<bool> wanted;               // one an input: is its gradient needed?
 
   bool wants(std::size_t input) const { return input < wanted.size() && wanted[input]; }
   std::vector<ValueId> none() const { return std::vector<ValueId>(inputs.size(), kNoGradient); }
 };
-using GradientFunction = std::function<std::vector<ValueId>(const GradientCall& call)>;
 
-// What a node computes while a network is trained, where that is something else.
+// The form of a node during training, for operators that then compute something else (BatchNormalization). The `momentum` that
+// training_form() gets is the share of a running statistic that one step keeps, from 0 to 1.
 struct TrainingForm {
   std::vector<ValueId> outputs;
-  // Inputs that training changes beside the gradients, and what they become: running statistics.
+  // Inputs that a training step replaces (running statistics): the input's number and its new value.
   std::vector<std::pair<std::size_t, ValueId>> updated_inputs;
 };
-// `momentum`: what is kept of a running statistic in one step, from 0 to 1.
-using TrainingFunction = std::function<TrainingForm(GraphBuilder& graph, const Attributes& attributes,
-                                                    const std::vector<ValueId>& inputs, double momentum)>;
 
-// What is stated of operators in training.
-class Gradients {
- public:
-  template <class T>
-  void add() {
-    stated_[std::string(T::kName)] = [](const GradientCall& call) {
-      return from_attributes<T>(call.attributes).gradient(call);
-    };
-  }
-  // T::training_form(graph, inputs, momentum)
-  template <class T>
-  void add_training_form() {
-    forms_[std::string(T::kName)] = [](GraphBuilder& graph, const Attributes& attributes, const std::vector<ValueId>& inputs,
-                                       double momentum) {
-      return from_attributes<T>(attributes).training_form(graph, inputs, momentum);
-    };
-  }
-  // Null if there is none.
-  const GradientFunction* find(const Operator& op) const;
-  const TrainingFunction* find_training_form(const Operator& op) const;
-
- private:
-  std::map<std::string, GradientFunction, std::less<>> stated_;
-  std::map<std::string, TrainingFunction, std::less<>> forms_;
-};
-const Gradients& stated_gradients();
-
-void register_convolution_gradients(Gradients& g);
-void register_pooling_gradients(Gradients& g);
-void register_softmax_gradients(Gradients& g);
-void register_normalization_gradients(Gradients& g);
-void register_reduction_gradients(Gradients& g);
-void register_layout_gradients(Gradients& g);
-void register_blocks_gradients(Gradients& g);
-void register_assembly_gradients(Gradients& g);
-void register_slice_gradients(Gradients& g);
-void register_indexing_gradients(Gradients& g);
-void register_scatter_gradients(Gradients& g);
-void register_generation_gradients(Gradients& g);
-void register_resize_gradients(Gradients& g);
-
-// Adds the gradients of the wanted inputs: stated or derived. kNoGradient where an input has none (integers), or it is zero
-// everywhere. Where the operator has a kink any value between those beside it may come. Throws Error(kUnsupported), with the
-// reason, where there is a gradient and nothing here can build it.
+// Adds the nodes that compute the gradients of the wanted inputs, stated or derived. Returns one value an input: kNoGradient
+// where an input has no gradient (integers) or it is zero everywhere. At a kink the result is any value between the slopes on
+// both sides. Throws Error(kUnsupported), with the reason, if there is a gradient that cannot be built.
 std::vector<ValueId> add_gradient(const GradientCall& call);
 
-// From the denotation alone.
+// add_gradient from the denotation alone, without the operator's stated gradient.
 std::vector<ValueId> derived_gradient(const GradientCall& call);
 
-// The partial derivative of f in one of its arguments, over the same arguments and f's value; null where it is zero wherever it
-// exists. Throws Error(kUnsupported) for functions that have none.
+// The partial derivative of f in argument `which`, as an expression over the arguments and f's value; null if it is zero
+// wherever it exists. Throws Error(kUnsupported) for functions that have none.
 Element derivative(const Function& f, std::span<const Element> arguments, const Element& value, std::size_t which);
 
 }  // namespace rewright::operators

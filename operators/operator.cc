@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "operators/definitions/families.h"
-
 namespace rewright::operators {
 
 std::string to_string(const TensorType& type) { return std::string(name(type.type)) + to_string(type.shape); }

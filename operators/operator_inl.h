@@ -1,4 +1,4 @@
-// The templates of operators/operator.h: from an operator's struct to its type-erased description.
+// The templates of operators/operator.h: they turn an operator's struct into an Operator.
 #pragma once
 
 #include <type_traits>
@@ -68,6 +68,7 @@ void Registry::add() {
   }
   if constexpr (requires { T::kCommutative; }) op->commutative_ = T::kCommutative;
   if constexpr (requires { T::kRandom; }) op->random_ = T::kRandom;
+  if constexpr (requires { T::kFill; }) op->is_fill_ = T::kFill;
   op->normalize_ = [](Attributes attributes, const Inputs& inputs) {
     if constexpr (requires(T t) { t.normalize(inputs); }) {
       T typed = from_attributes<T>(attributes);
@@ -84,6 +85,13 @@ void Registry::add() {
     op->execute_ = [](const Attributes& attributes, std::span<const Tensor> inputs) {
       return from_attributes<T>(attributes).execute(inputs);
     };
+  }
+  if constexpr (requires(const T t, const GradientCall& call) { t.gradient(call); }) {
+    op->gradient_ = [](const auto& call) { return from_attributes<T>(call.attributes).gradient(call); };
+  }
+  if constexpr (requires(const T t, GraphBuilder& graph, const std::vector<ValueId>& in) { t.training_form(graph, in, 0.0); }) {
+    op->training_form_ = [](GraphBuilder& graph, const Attributes& attributes, const std::vector<ValueId>& inputs,
+                            double momentum) { return from_attributes<T>(attributes).training_form(graph, inputs, momentum); };
   }
   auto mapping = std::make_shared<OnnxMapping>();
   mapping->type = op->name_;

@@ -1,9 +1,11 @@
-// Operators that are executed and never rewritten: what they return is no arithmetic of elements (a sorted set, a string, a
-// sequence), has sizes that only the elements tell, or comes from executing a graph. A graph keeps such a node as it is, with
-// the types that ONNX infers for it; its execution stands here, once, and reads the node's own attributes.
+// Procedures: operators that are executed and never rewritten, because their results are no arithmetic of elements (a sorted
+// set, a string, a sequence), have sizes that depend on elements, or come from executing a graph. A graph keeps such a node as
+// an opaque node, with the types that ONNX infers; the procedure executes it and reads the ONNX node's attributes.
 //
-//   void run_nonzero(Call& call) { call.give(...call.tensor(0)...); }
-//   void register_selection(Procedures& p) { p.add("NonZero", run_nonzero); }
+//   void run_count(Call& call) {
+//     call.give(Tensor::scalar(DataType::kInt64, static_cast<double>(call.tensor(0).size())));
+//   }
+//   void register_selection(Procedures& p) { p.add("ElementCount", run_count, "my.domain"); }
 #pragma once
 
 #include <cstdint>
@@ -23,7 +25,7 @@
 
 namespace rewright::operators {
 
-// A graph that is executed again and again.
+// A graph prepared for repeated execution.
 class Executable {
  public:
   virtual ~Executable() = default;
@@ -36,16 +38,16 @@ class Call : public OnnxAttributes {
   virtual int opset() const = 0;
   virtual std::size_t output_count() const = 0;
   virtual std::size_t input_count() const = 0;
-  // Empty for inputs that are absent, or beyond the last.
+  // Empty if the input is absent, or `i` is beyond the last.
   virtual const Datum& input(std::size_t i) const = 0;
-  // Executes the graph in an attribute on these inputs. What it captures is known to the call.
+  // Executes the graph in an attribute (the body of a Loop) on these inputs. The call knows the values that the graph captures.
   virtual std::vector<Datum> body(std::string_view attribute, std::span<const Datum> inputs) = 0;
   virtual std::size_t body_input_count(std::string_view attribute) const = 0;
-  // Is an input the same in all executions of the node?
+  // Does the input have the same value in all executions of the node?
   virtual bool is_constant(std::size_t i) const = 0;
-  // What a procedure says by operators: a graph, prepared at its first use on values of these types, to be executed often.
-  // Values that are constant belong to the graph, the others are its inputs, in their order. `describe` gets all of them and
-  // returns the outputs. `name` tells the node's graphs apart.
+  // A graph of operators to be executed often, built at its first use on values of these types. Constant values become part of
+  // the graph, the others are its inputs, in their order. `describe` gets all of them, adds nodes and returns the outputs.
+  // `name` distinguishes the graphs of one node.
   struct Given {
     Tensor tensor;
     bool is_constant = false;
@@ -53,22 +55,22 @@ class Call : public OnnxAttributes {
   using Description = std::function<std::vector<ValueId>(GraphBuilder& graph, const std::vector<ValueId>& values)>;
   virtual std::shared_ptr<Executable> graph(const std::string& name, std::span<const Given> values,
                                             const Description& describe) = 0;
-  // To be called in loops that may take long: throws where the execution shall end.
+  // To be called in long loops: throws an Error to end the execution.
   virtual void checkpoint() = 0;
 
   bool has_input(std::size_t i) const { return !input(i).empty(); }
-  // Throws Error(kBadInput) if it is absent or no tensor.
+  // Throws Error(kBadInput) if the input is absent or not a tensor.
   const Tensor& tensor(std::size_t i) const;
   std::vector<double> reals(std::size_t i) const { return tensor(i).reals(); }
   std::vector<std::int64_t> integers(std::size_t i) const { return tensor(i).integers(); }
-  // Of a tensor of one element.
+  // The element of a tensor that has just one; throw Error(kBadInput) for others.
   std::int64_t integer_input(std::size_t i) const;
   double real_input(std::size_t i) const;
   using OnnxAttributes::integers;
   using OnnxAttributes::reals;
   using OnnxAttributes::tensor;
 
-  // The next output.
+  // Sets the node's next output.
   void give(Datum datum) { results_.push_back(std::move(datum)); }
   std::vector<Datum> take_results() { return std::move(results_); }
 
@@ -76,12 +78,12 @@ class Call : public OnnxAttributes {
   std::vector<Datum> results_;
 };
 
-// What an input of a body is given, in every execution of it.
+// The source of an input of a body, the same in every execution of the body.
 struct BodyInput {
   enum class Kind {
     kUnknown,
     kScalar,   // a tensor without axes, of `type`
-    kCarried,  // input `input` of the node first, then what output `output` of the body was
+    kCarried,  // first input `input` of the node, then the body's previous output `output`
     kEntry,    // input `input` of the node at one position of `axis`, without that axis
   };
   Kind kind = Kind::kUnknown;
@@ -91,15 +93,16 @@ struct BodyInput {
 };
 
 struct Procedure {
-  std::function<void(Call&)> run;  // null: it is executed as its graph
-  bool is_random = false;          // other implementations give other results, seeds or not
-  // Of a node with these attributes, in this opset, with so many inputs; `count` inputs of its body. Null: nothing is known.
+  std::function<void(Call&)> run;  // null: its graph is executed
+  bool is_random = false;          // other implementations give other results, even with a given seed
+  // The sources of the `count` inputs of a node's body, for a node with these attributes and `inputs` inputs in this opset.
+  // Null: not known.
   std::function<std::vector<BodyInput>(const OnnxAttributes&, int opset, std::size_t inputs, std::size_t count)> body_inputs =
       {};
-  // The same as a graph of operators, which has gradients: builds it, as the import of an operator does (operators/onnx.h).
+  // Builds the node as a graph of operators, which has gradients, as OnnxMapping::import does. Null: there is none.
   std::function<std::optional<std::vector<OnnxValue>>(OnnxSource& source, std::string& reason)> graph = {};
-  // Of an operator that ONNX does not know: the types of its outputs, of which there are `outputs`. Inputs and outputs are null
-  // where nothing is known; a size that is negative is open.
+  // For an operator that ONNX does not know: the types of its `outputs` outputs. An unknown type is nullopt, an unknown size
+  // negative. Null: not known.
   struct KnownType {
     DataType type = DataType::kUndefined;
     Sizes sizes;
@@ -108,6 +111,7 @@ struct Procedure {
   std::function<KnownTypes(const OnnxAttributes&, const KnownTypes& inputs, std::size_t outputs)> infer = {};
 };
 
+// A table of procedures by domain and type.
 class Procedures {
  public:
   void add(std::string type, std::function<void(Call&)> run, std::string domain = {}) {
@@ -118,7 +122,7 @@ class Procedures {
   void add_random(std::string type, std::function<void(Call&)> run) {
     table_[{{}, std::move(type)}] = {std::move(run), true, {}, {}, {}};
   }
-  // Of an operator that someone else brings: `procedure` says its types, too.
+  // For an operator of a caller of the library: `procedure` also infers its types.
   void add_foreign(std::string domain, std::string type, Procedure procedure) {
     table_[{std::move(domain), std::move(type)}] = std::move(procedure);
   }
@@ -131,7 +135,7 @@ class Procedures {
   std::map<std::pair<std::string, std::string>, Procedure> table_;
 };
 
-// All of them. Null if the operator is not executed this way.
+// The library's procedure for an ONNX operator; null if there is none.
 const Procedure* find_procedure(std::string_view domain, std::string_view type);
 
 }  // namespace rewright::operators

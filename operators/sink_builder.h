@@ -1,4 +1,4 @@
-// The graph builder of operators/gradient.h over an ONNX node being exported: for operators that ONNX says by several nodes.
+// A GraphBuilder that writes ONNX nodes: for the export of operators that ONNX expresses by several nodes.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// The graph builder of operators/gradient.h over an ONNX node being imported.
+// A GraphBuilder that adds the nodes that an ONNX node is imported as.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ class SourceBuilder final : public GraphBuilder {
  public:
   explicit SourceBuilder(OnnxSource& source) : source_(source) {}
 
-  // kNoGradient where it is absent.
+  // The node's input; kNoGradient if it is absent.
   ValueId input(std::size_t i) const { return static_cast<ValueId>(source_.input(i)); }
   const TensorType& type_of(ValueId value) const override { return source_.type_of(static_cast<OnnxValue>(value)); }
   std::vector<ValueId> node(const Operator& op, Attributes attributes, std::vector<ValueId> inputs) override {

@@ -20,7 +20,7 @@ inline Attributes attributes(const Operator& op, const Named& named) {
   return result;
 }
 
-// The definition for inputs of these types, attributes made canonical.
+// The definition for inputs of these types, with normalized attributes.
 inline Definition define(const std::string& name, const std::vector<TensorType>& types, const Named& named = {}) {
   const Operator& op = registry().get(name);
   const Inputs inputs = Inputs::of(types);
@@ -36,7 +36,7 @@ inline std::string shape_of(const std::string& name, const std::vector<TensorTyp
   }
 }
 
-// Interprets; an empty Tensor is an absent input.
+// The outputs by the interpreter; an empty Tensor is an absent input.
 inline std::vector<Tensor> evaluate(const std::string& name, const std::vector<Tensor>& tensors, const Named& named = {}) {
   const Operator& op = registry().get(name);
   std::vector<std::optional<TensorType>> types;

@@ -71,7 +71,7 @@ ValueId computed_at(Graph& graph, ValueId y, std::span<const ValueId> variables,
 bool is_zeros(const Graph& graph, ValueId value) {
   const auto maker =
       std::ranges::find_if(graph.nodes(), [&](const auto& node) { return node->op && node->outputs == std::vector{value}; });
-  if (maker == graph.nodes().end() || (*maker)->op->name() != "Fill") return false;
+  if (maker == graph.nodes().end() || !(*maker)->op->is_fill()) return false;
   return std::get<Real>((*maker)->attributes.at((*maker)->op->field("value").value())) == Real(0);
 }
 

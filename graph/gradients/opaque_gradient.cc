@@ -9,7 +9,7 @@
 #include "graph/onnx/body.h"
 #include "graph/onnx/model.h"
 #include "graph/onnx/naming.h"
-#include "operators/procedures/pieces.h"
+#include "operators/tensor_parts.h"
 
 namespace rewright::graph {
 

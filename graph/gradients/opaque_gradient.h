@@ -1,4 +1,4 @@
-// Gradients of opaque nodes: what has sizes that only elements tell, and branches that are chosen while the graph is executed.
+// Gradients of opaque nodes: operators whose sizes depend on elements, and branches that are chosen during execution.
 #pragma once
 
 #include <set>
@@ -9,12 +9,12 @@
 
 namespace rewright::graph {
 
-// ONNX's operators that have one.
+// The ONNX operators with such a gradient.
 const std::set<std::string>& opaque_operators_with_gradient();
 
-// Adds to the graph what computes the gradients of the node's inputs, those captured by its subgraphs among them, that are
-// wanted, from those of its outputs (kNoValue: zero); one for each input, kNoValue where there is none. Operators and opaque
-// nodes of ONNX's operators, which can be differentiated again. Throws Error(kUnsupported), with the reason, if it has none.
+// Adds the nodes that compute the gradients of the wanted inputs, also captured ones, from those of the outputs (kNoValue:
+// zero). Returns one value for each input, kNoValue where there is none. The nodes can be differentiated again. Throws
+// Error(kUnsupported), with the reason, if the node has no gradient.
 std::vector<ValueId> add_opaque_gradient(Graph& graph, const Node& node, const std::vector<ValueId>& output_gradients,
                                          const std::vector<bool>& wanted);
 

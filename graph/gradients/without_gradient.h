@@ -1,4 +1,4 @@
-// For tests: the operators that have no gradient, and why. Names of operators here and of ONNX's.
+// For tests: the operators without a gradient, by the reason. Names are those of the registry and of ONNX.
 #pragma once
 
 #include <map>

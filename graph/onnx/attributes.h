@@ -1,4 +1,4 @@
-// The attributes of an ONNX node, read for whoever derives from operators/onnx.h's OnnxAttributes.
+// Implements OnnxAttributes (operators/onnx.h) for a NodeProto.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace rewright::graph {
 const onnx::AttributeProto* find_attribute(const onnx::NodeProto& node, std::string_view name,
                                            onnx::AttributeProto::AttributeType type);
 
-// The one attribute of ONNX that is a sparse tensor, of Constant; it is read as the dense one.
+// ONNX's only attribute that is a sparse tensor, of Constant. It is read as a dense one.
 inline constexpr std::string_view kSparseValue = "sparse_value";
 
 template <class Base>

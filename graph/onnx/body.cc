@@ -63,7 +63,7 @@ class InputTypes {
       : declared_(body.input().begin(), body.input().end()) {
     for (onnx::ValueInfoProto& info : declared_) forget_names(info);
     types_ = declared_;
-    const Procedure* procedure = find_procedure(canonical_domain(proto.domain()), proto.op_type());
+    const Procedure* procedure = operators::find_procedure(canonical_domain(proto.domain()), proto.op_type());
     if (procedure == nullptr || !procedure->body_inputs) return;
     inputs_ =
         procedure->body_inputs(PlainAttributes(proto), opset, static_cast<std::size_t>(proto.input_size()), types_.size());

@@ -428,7 +428,7 @@ bool has_random_results(const Graph& graph) {
     onnx::NodeProto proto;
     if (node->op != nullptr) return node->op->random();
     if (!node->origin || !proto.ParseFromString(node->origin->node_proto)) return false;
-    const Procedure* procedure = find_procedure(canonical_domain(proto.domain()), proto.op_type());
+    const Procedure* procedure = operators::find_procedure(canonical_domain(proto.domain()), proto.op_type());
     return procedure != nullptr && procedure->is_random;
   });
 }

@@ -2,9 +2,9 @@
 
 #include <catch2/catch.hpp>
 
+#include "base/temporary_folder.h"
 #include "graph/file.h"
 #include "graph/onnx/onnx.h"
-#include "graph/temporary_folder.h"
 #include "graph/testing.h"
 
 namespace rewright::graph {

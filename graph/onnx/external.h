@@ -1,4 +1,4 @@
-// Files beside models.
+// Files with a model's weights.
 #pragma once
 
 #include <filesystem>
@@ -7,7 +7,7 @@
 
 namespace rewright::graph {
 
-// The files that a model has weights in beside its own, relative to its folder, in order. Throws Error(kBadInput).
+// The paths of the files in which a model stores weights, relative to the model's folder, sorted. Throws Error(kBadInput).
 std::vector<std::string> external_files(const std::filesystem::path& file);
 
 }  // namespace rewright::graph

@@ -5,6 +5,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "base/hash_mix.h"
 #include "graph/onnx/parts.h"
 #include "graph/sizes.h"
 
@@ -38,11 +39,6 @@ std::string key_of_function(const std::string& domain, const std::string& name, 
   return canonical_domain(domain) + '\0' + name + '\0' + overload;
 }
 
-std::uint64_t mixed(std::uint64_t h, std::uint64_t v) {
-  h ^= v + 0x9e3779b97f4a7c15ULL + (h << 6) + (h >> 2);
-  return (h ^ (h >> 31)) * 0xbf58476d1ce4e5b9ULL;
-}
-
 struct Produced {
   std::uint32_t member, place;
 };
@@ -67,22 +63,22 @@ std::uint64_t structure_of(const Graph& graph, const std::vector<const Node*>& m
       given.emplace(graph.value(call_inputs[n]).constant_hash(), n);
   std::unordered_map<ValueId, std::uint64_t> outside;  // numbered as they are met
   for (const Node* node : members) {
-    h = mixed(h, std::hash<std::string>()(node->op != nullptr ? node->op->name() : ""));
-    h = mixed(h, hash(node->attributes));
+    h = hash_mix(h, std::hash<std::string>()(node->op != nullptr ? node->op->name() : ""));
+    h = hash_mix(h, hash(node->attributes));
     for (const ValueId id : node->inputs) {
       if (id == kNoValue) {
-        h = mixed(h, 1);
+        h = hash_mix(h, 1);
       } else if (const auto from = producers.find(id); from != producers.end()) {
-        h = mixed(mixed(mixed(h, 2), from->second.member), from->second.place);
+        h = hash_mix(hash_mix(hash_mix(h, 2), from->second.member), from->second.place);
       } else if (graph.is_constant(id)) {
         const std::uint64_t contents = graph.value(id).constant_hash();
         const auto place = given.find(contents);
-        h = place == given.end() ? mixed(mixed(h, 3), contents) : mixed(mixed(h, 6), place->second);
+        h = place == given.end() ? hash_mix(hash_mix(h, 3), contents) : hash_mix(hash_mix(h, 6), place->second);
       } else {
-        h = mixed(mixed(h, 4), outside.emplace(id, outside.size()).first->second);
+        h = hash_mix(hash_mix(h, 4), outside.emplace(id, outside.size()).first->second);
       }
     }
-    h = mixed(h, 5);
+    h = hash_mix(h, 5);
   }
   return h;
 }

@@ -1,4 +1,4 @@
-// Models read with parts that are given in place of their own.
+// Import of models with some weights, sizes or files replaced.
 #pragma once
 
 #include <cstdint>
@@ -12,24 +12,24 @@
 namespace rewright::graph {
 
 struct GivenParts {
-  // A weight in place of the model's own.
+  // Replaces a weight of the model.
   struct Weight {
-    Tensor tensor;             // of the type and sizes that the model's has; its elements must not change any more
-    bool is_external = false;  // the model must have one, whose data are in a file: that is not read
+    Tensor tensor;             // of the type and sizes of the model's weight; its elements must not change any more
+    bool is_external = false;  // the model must store this weight in a file, which is not read
   };
-  // Sizes by the names of open dimensions, and for those dimensions of inputs that the model denotes so ("DATA_BATCH", in any
-  // case). A name whose dimension is denoted has that size everywhere.
+  // Sizes of open dimensions, by their names, and by the denotations that the model gives to dimensions of inputs
+  // ("DATA_BATCH", in any case). A named dimension with such a denotation gets its size wherever the name occurs.
   std::map<std::string, std::int64_t> named_sizes = {}, denoted_sizes = {};
   std::map<std::string, Weight> weights = {};            // by name
-  std::map<std::string, FileBytes> external_files = {};  // read in place of the files of these names beside the model
+  std::map<std::string, FileBytes> external_files = {};  // read instead of the files of these names in the model's folder
 };
 
-// As import_onnx and import_onnx_bytes. Names that the model does not have mean nothing, but for external weights. Throws
-// Error(kBadInput) where sizes contradict each other or the model's, and for weights that do not fit.
+// import_onnx and import_onnx_bytes with these parts. Names that the model does not have are ignored, except those of external
+// weights. Throws Error(kBadInput) if sizes contradict each other or the model, and for weights that do not fit.
 Graph import_onnx(const std::filesystem::path& file, const ImportOptions& options, const GivenParts& given);
 Graph import_onnx_bytes(std::string_view bytes, const std::string& name, const ImportOptions& options, const GivenParts& given);
 
-// Are they the bytes of a Protobuf message like a model's, whatever it says?
+// Can the bytes be parsed as a model? Its content is not checked.
 bool is_readable_model(std::string_view bytes);
 
 }  // namespace rewright::graph

@@ -1,4 +1,4 @@
-// The names that a graph's values get in a written model.
+// The names of a graph's values in an exported model.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace rewright::graph {
 
-// Names that are taken; new ones get a number where they would not be unique.
+// A set of used names. New names get a number if they would not be unique.
 class NameTable {
  public:
   void reserve(const std::string& name) { taken_.insert(name); }
@@ -25,14 +25,14 @@ class NameTable {
 struct ValueNames {
   std::vector<std::string> names;                           // of every value that is written
   std::vector<std::pair<ValueId, std::string>> identities;  // outputs that need an Identity node: its input, the name
-  NameTable table;                                          // all of them, and those inside of subgraphs
+  NameTable table;                                          // all names, also those inside of subgraphs
 };
 
-// Inputs, weights and outputs keep their names; an output that is an input, a weight with another name or the same value as
-// another output gets an Identity node. Other values keep their name where they have one, and are else named after the next
-// value below.
+// Inputs, weights and outputs keep their names. An output gets an Identity node if it is an input, a weight with another name,
+// or the same value as another output. Other values keep their name if they have one, else they are named after the next named
+// value that is computed from them.
 ValueNames name_values(const Graph& graph, const ImportedModel& model);
 
-bool is_same_tensor(const Tensor& a, const Tensor& b);  // the very same bytes
+bool is_same_tensor(const Tensor& a, const Tensor& b);  // do they share their bytes?
 
 }  // namespace rewright::graph

@@ -12,7 +12,7 @@
 
 #include "graph/file.h"
 #include "graph/onnx/onnx.h"
-#include "operators/procedures/pieces.h"
+#include "operators/tensor_parts.h"
 
 namespace rewright::graph {
 

@@ -3,9 +3,9 @@
 
 #include <catch2/catch.hpp>
 
+#include "base/temporary_folder.h"
 #include "graph/file.h"
 #include "graph/onnx/onnx.h"
-#include "graph/temporary_folder.h"
 #include "operators/texts.h"
 
 namespace rewright::graph {

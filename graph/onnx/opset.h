@@ -1,4 +1,4 @@
-// The opset of ONNX's own operators that a graph is written in.
+// The opset of ONNX's own domain in which a graph is exported.
 #pragma once
 
 #include "graph/graph.h"

@@ -1,4 +1,4 @@
-// A model taken apart: what stands in its bytes, before anything is made of it.
+// The parts of a model's bytes, before they are imported.
 #pragma once
 
 #include <map>
@@ -13,10 +13,10 @@ namespace rewright::graph {
 
 inline std::string in_quotes(const std::string& name) { return "\"" + name + "\""; }
 
-// ONNX's own operators have the empty domain, which may also be written out.
+// The empty domain for "ai.onnx", its other name.
 inline std::string canonical_domain(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
 
-// A node, for messages.
+// The node's place in messages.
 std::string where_of(const onnx::NodeProto& node);
 
 struct ModelParts {
@@ -26,17 +26,17 @@ struct ModelParts {
   std::map<std::string, int> opsets;
 };
 
-// Throws Error(kBadInput) if the bytes are no model, or one of a newer kind than is known here.
+// Throws Error(kBadInput) if the bytes are not a model, or its IR version is too new.
 ModelParts split_model(std::string_view bytes);
 
-// The nodes in topological order (that of the file, where it is one), and what each captures.
+// The nodes in topological order (the file's order if it is one), and the values that each captures.
 struct NodeOrder {
   std::vector<std::size_t> order;
   std::vector<std::vector<std::string>> captured;
   std::unordered_set<std::string> read_names;  // by a node or a subgraph
 };
-// `is_defined` says which names initializers and inputs define. Throws Error(kBadInput) where a value is defined twice or not
-// at all, or the nodes go round in a circle.
+// `is_defined`: is a name an initializer or input? Throws Error(kBadInput) if a value is defined twice or not at all, or the
+// nodes form a cycle.
 NodeOrder order_nodes(const ModelParts& parts, const std::function<bool(const std::string&)>& is_defined);
 
 }  // namespace rewright::graph

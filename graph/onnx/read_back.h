@@ -1,4 +1,4 @@
-// A graph as it comes back from the file that it is written to, to see whether that computes the same.
+// A graph after export and import, to check that the exported model computes the same.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,8 @@
 
 namespace rewright::graph {
 
-// Written in memory and imported again; nothing if its weights have more bytes than this. Throws Error as export and import do.
+// Exports the graph in memory and imports it again; nullopt if its weights take more than `most_bytes`. Throws as export and
+// import do.
 std::optional<Graph> read_back(const Graph& graph, std::size_t most_bytes);
 
 }  // namespace rewright::graph

@@ -1,4 +1,4 @@
-// Giving memory back that a graph holds for the sake of the model it was read from.
+// Releases memory that a graph holds for the model it was read from.
 #pragma once
 
 #include <span>
@@ -7,11 +7,11 @@
 
 namespace rewright::graph {
 
-// The value stays, with its name and type, but holds no elements any more.
+// Drops a constant's elements; the value keeps its name and type.
 void forget_constant(Graph& graph, ValueId id);
 
-// Forgets these, in the graph and in its model: they are given others by set_constant before the graph is used again. Pages of
-// the model's file that were read are given back; what is still needed of them is read again.
+// Drops the elements of these constants in the graph and in its model; set_constant must give them others before the graph is
+// used again. Also releases the pages of the model's file, which are mapped again when they are read.
 void release_constants(Graph& graph, std::span<const ValueId> constants);
 
 }  // namespace rewright::graph

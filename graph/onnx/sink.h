@@ -1,4 +1,4 @@
-// Where operators' mappings write ONNX nodes: names values, and collects nodes and the constants that they read.
+// The OnnxSink of export: names values, and collects the nodes that mappings write and the constants that these read.
 #pragma once
 
 #include <map>
@@ -19,9 +19,9 @@ class NodeSink final : public OnnxSink {
 
   // ---- For the exporter
   void add_bytes(std::string node_proto) { nodes_.push_back(std::move(node_proto)); }
-  void use(ValueId id);  // something that was written reads this value
+  void use(ValueId id);  // notes that something that was written reads this value
   bool is_used(ValueId id) const { return used_.at(id); }
-  // What follows is written for the node that defines this value; its outputs are known once it is written.
+  // Starts the nodes for one node of the graph; names of fresh values are derived from `hint`.
   void begin(const std::string& hint) { hint_ = hint; }
   void set_available(ValueId id) { available_.push_back(id); }
   const std::string& name_of(OnnxValue value) const { return value_names_.at(static_cast<std::size_t>(value)); }
@@ -54,7 +54,7 @@ class NodeSink final : public OnnxSink {
   std::vector<std::string> value_names_;  // of graph values, then of fresh ones
   std::vector<TensorType> fresh_types_;
   std::vector<bool> used_;
-  std::vector<ValueId> available_;  // what sizes may be read from
+  std::vector<ValueId> available_;  // the values whose sizes may be read by nodes
   std::vector<std::string> nodes_;
   std::vector<std::pair<std::string, Tensor>> constants_;
   std::unordered_multimap<std::uint64_t, OnnxValue> constant_values_;

@@ -1,4 +1,4 @@
-// Strings to try a model on.
+// Random string inputs for models.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace rewright::graph {
 
-// Random strings for an input of a graph: words, or numbers in digits if a Cast to numbers reads them somewhere.
+// Random strings for an input of a graph: words, or decimal numbers if a Cast to numbers reads them.
 Tensor random_strings(const Graph& graph, ValueId input, Sizes sizes, std::uint64_t seed);
 
 }  // namespace rewright::graph

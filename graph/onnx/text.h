@@ -11,6 +11,7 @@
 namespace rewright::graph {
 
 // A model of opset 17 (or another) around a graph like: agraph (float[N] x) => (float[N] y) { y = Relu(x) }
+// `more_opsets`: ", \"domain\" : 1". Throws Error(kUsage) if the text does not parse.
 inline onnx::ModelProto text_model(const std::string& graph, int opset = 17, const std::string& more_opsets = "") {
   onnx::ModelProto model;
   const std::string text = "<ir_version: 8, opset_import: [\"\" : " + std::to_string(opset) + more_opsets + "]>\n" + graph;

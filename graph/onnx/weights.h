@@ -1,4 +1,4 @@
-// The bytes of a written model, and its weights among them or in a file beside it.
+// The bytes of an exported model, with its weights inside or in a file beside it.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace rewright::graph {
 
-// The bytes of a message in pieces: weights are not copied together before they are written.
+// The bytes of a message as a list of pieces, so that weights are written without being copied.
 class Pieces {
  public:
   void borrow(std::string_view bytes);
@@ -31,18 +31,18 @@ class Pieces {
 struct Weight {
   std::string name;
   Tensor tensor;
-  std::string_view proto;  // to be written as it is; empty: a new one
+  std::string_view proto;  // written unchanged; empty: a new TensorProto is made
 };
 
-// Weights that are written beside the model.
+// The weights in the file beside the model.
 struct ExternalPart {
-  std::string location;                                                     // the file's name; empty: none may be
+  std::string location;                                                     // the file's name; empty: no such file is allowed
   std::vector<std::pair<std::size_t, std::span<const std::byte>>> tensors;  // offset, bytes
   std::vector<Tensor> stored;                                               // owners of the bytes
   std::size_t size = 0;
 };
 
-// Appends initializers to a GraphProto; if all of them take more than `external_above` bytes, their data to `external`.
+// Appends initializers to a GraphProto. If they take more than `external_above` bytes together, their data go to `external`.
 // The weights must outlive both.
 void write_weights(const std::vector<Weight>& weights, std::size_t external_above, Pieces& graph, ExternalPart& external);
 

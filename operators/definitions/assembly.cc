@@ -437,11 +437,4 @@ void register_assembly(Registry& r) {
   r.add<Tile>();
 }
 
-void register_assembly_gradients(Gradients& g) {
-  g.add<Concat>();
-  g.add<Split>();
-  g.add<Pad>();
-  g.add<Tile>();
-}
-
 }  // namespace rewright::operators

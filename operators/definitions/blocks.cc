@@ -111,9 +111,4 @@ void register_blocks(Registry& r) {
   r.add<SpaceToDepth>();
 }
 
-void register_blocks_gradients(Gradients& g) {
-  g.add<DepthToSpace>();
-  g.add<SpaceToDepth>();
-}
-
 }  // namespace rewright::operators

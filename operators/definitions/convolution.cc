@@ -343,13 +343,6 @@ OnnxSink::NamedAttributes window_attributes(const OnnxSink& sink, const Window& 
 void register_convolution(Registry& r) {
   r.add<Conv>();
   r.add<ConvTranspose>();
-  register_convolution_weight_gradient(r);
-}
-
-void register_convolution_gradients(Gradients& g) {
-  g.add<Conv>();
-  g.add<ConvTranspose>();
-  register_convolution_weight_gradient_gradient(g);
 }
 
 }  // namespace rewright::operators

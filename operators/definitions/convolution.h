@@ -32,9 +32,6 @@ ValueId input_gradient(GraphBuilder& b, const Indices& x_shape, ValueId g, Value
 // conv(x, w), without what is beyond this shape.
 ValueId convolved(GraphBuilder& b, ValueId x, ValueId w, const Window& window, const Index& group, const Indices& shape);
 
-void register_convolution_weight_gradient(Registry& r);
-void register_convolution_weight_gradient_gradient(Gradients& g);
-
 // The kernel, strides and dilations of a node whose weight has this shape. Throws Error(kBadInput) where they disagree.
 Window import_window(const OnnxSource& source, const Indices& weight);
 // In ONNX's form; `weight` is the node's.

@@ -157,6 +157,4 @@ void ConvWeightGradient::onnx(OnnxMapping& m) {
 
 void register_convolution_weight_gradient(Registry& r) { r.add<ConvWeightGradient>(); }
 
-void register_convolution_weight_gradient_gradient(Gradients& g) { g.add<ConvWeightGradient>(); }
-
 }  // namespace rewright::operators

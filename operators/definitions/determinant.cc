@@ -1,12 +1,11 @@
-#include "operators/definitions/determinant.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <utility>
 
-#include "operators/procedures/pieces.h"
 #include "operators/sink_builder.h"
+#include "operators/tensor_parts.h"
 
 namespace rewright::operators {
 
@@ -229,11 +228,6 @@ struct CofactorMatrix {
 void register_determinant(Registry& r) {
   r.add<Det>();
   r.add<CofactorMatrix>();
-}
-
-void register_determinant_gradients(Gradients& g) {
-  g.add<Det>();
-  g.add<CofactorMatrix>();
 }
 
 }  // namespace rewright::operators

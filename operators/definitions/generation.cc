@@ -34,6 +34,7 @@ void require_sizes(Definition& d, const Indices& shape) {
 // Every element the same.
 struct Fill {
   static constexpr std::string_view kName = "Fill";
+  static constexpr bool kFill = true;
   static constexpr InputCount kInputs{0, 0};
   Real value = 0;
   DataType type = DataType::kFloat;
@@ -408,7 +409,5 @@ void register_generation(Registry& r) {
   r.add<Range>();
   r.add<RealRange>();
 }
-
-void register_generation_gradients(Gradients& g) { g.add<Trilu>(); }
 
 }  // namespace rewright::operators

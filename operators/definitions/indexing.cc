@@ -257,10 +257,4 @@ void register_indexing(Registry& r) {
   r.add<OneHot>();
 }
 
-void register_indexing_gradients(Gradients& g) {
-  g.add<Gather>();
-  g.add<GatherElements>();
-  g.add<GatherND>();
-}
-
 }  // namespace rewright::operators

@@ -435,9 +435,4 @@ void register_layout(Registry& r) {
   r.add<Cast>();
 }
 
-void register_layout_gradients(Gradients& g) {
-  g.add<Reshape>();
-  g.add<Flatten>();
-}
-
 }  // namespace rewright::operators

@@ -436,10 +436,4 @@ void register_normalization(Registry& r) {
   r.add<LRN>();
 }
 
-void register_normalization_gradients(Gradients& g) {
-  g.add<GroupNormalization>();
-  g.add<LRN>();
-  g.add_training_form<BatchNormalization>();
-}
-
 }  // namespace rewright::operators

@@ -404,10 +404,4 @@ void register_pooling(Registry& r) {
   r.add<GlobalLpPool>();
 }
 
-void register_pooling_gradients(Gradients& g) {
-  g.add<MaxPool>();
-  g.add<AveragePool>();
-  g.add<LpPool>();
-}
-
 }  // namespace rewright::operators

@@ -232,6 +232,4 @@ void register_quantization(Registry& r) {
   r.add<DynamicQuantizeLinear>();
 }
 
-void register_quantization_gradients(Gradients& g) { g.add<DequantizeLinear>(); }
-
 }  // namespace rewright::operators

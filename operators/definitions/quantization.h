@@ -24,6 +24,4 @@ void require_parameter(Definition& d, const Operand& p, const Index& entries, co
 // An integer element less its zero point, which may be absent.
 Element centered(const Element& x, const Operand& zero_point, const Index& entry, const Indices& position);
 
-void register_quantization_gradients(Gradients& g);
-
 }  // namespace rewright::operators

@@ -304,9 +304,4 @@ void register_reduction(Registry& r) {
   r.add<ArgMin>();
 }
 
-void register_reduction_gradients(Gradients& g) {
-  g.add<CumSum>();
-  g.add<CumProd>();
-}
-
 }  // namespace rewright::operators

@@ -336,6 +336,4 @@ struct Resize {
 
 void register_resize(Registry& r) { r.add<Resize>(); }
 
-void register_resize_gradients(Gradients& g) { g.add<Resize>(); }
-
 }  // namespace rewright::operators

@@ -384,10 +384,4 @@ void register_scatter(Registry& r) {
   r.add<TopK>();
 }
 
-void register_scatter_gradients(Gradients& g) {
-  g.add<ScatterElements>();
-  g.add<ScatterND>();
-  g.add<TopK>();
-}
-
 }  // namespace rewright::operators

@@ -241,6 +241,4 @@ struct SliceOperator {
 
 void register_slice(Registry& r) { r.add<SliceOperator>(); }
 
-void register_slice_gradients(Gradients& g) { g.add<SliceOperator>(); }
-
 }  // namespace rewright::operators

@@ -118,9 +118,4 @@ void register_softmax(Registry& r) {
   r.add<LogSoftmax>();
 }
 
-void register_softmax_gradients(Gradients& g) {
-  g.add<Softmax>();
-  g.add<LogSoftmax>();
-}
-
 }  // namespace rewright::operators

@@ -5,9 +5,9 @@
 #include <numeric>
 #include <utility>
 
-#include "operators/procedures/pieces.h"
 #include "operators/procedures/procedures.h"
 #include "operators/source_builder.h"
+#include "operators/tensor_parts.h"
 
 namespace rewright::operators {
 

@@ -3,8 +3,8 @@
 #include <limits>
 #include <numeric>
 
-#include "operators/procedures/pieces.h"
 #include "operators/procedures/procedures.h"
+#include "operators/tensor_parts.h"
 
 namespace rewright::operators {
 

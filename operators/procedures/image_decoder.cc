@@ -37,6 +37,6 @@ void run_image_decoder(Call& call) {
 
 }  // namespace
 
-void register_pictures(Procedures& p) { p.add("ImageDecoder", run_image_decoder); }
+void register_image_decoder(Procedures& p) { p.add("ImageDecoder", run_image_decoder); }
 
 }  // namespace rewright::operators

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <random>
 
-#include "operators/procedures/pieces.h"
 #include "operators/procedures/procedures.h"
+#include "operators/tensor_parts.h"
 
 namespace rewright::operators {
 

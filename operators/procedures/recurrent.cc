@@ -4,9 +4,9 @@
 #include <cstring>
 #include <optional>
 
-#include "operators/procedures/pieces.h"
 #include "operators/procedures/procedures.h"
 #include "operators/procedures/recurrent_cell.h"
+#include "operators/tensor_parts.h"
 
 namespace rewright::operators {
 

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "operators/formulas.h"
-#include "operators/procedures/pieces.h"
 #include "operators/procedures/procedures.h"
 #include "operators/source_builder.h"
+#include "operators/tensor_parts.h"
 
 namespace rewright::operators {
 

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "operators/procedures/pieces.h"
 #include "operators/procedures/procedures.h"
+#include "operators/tensor_parts.h"
 
 namespace rewright::operators {
 
@@ -115,7 +115,7 @@ void run_has_element(Call& call) {
 
 }  // namespace
 
-void register_sequences(Procedures& p) {
+void register_sequence(Procedures& p) {
   p.add("SequenceEmpty", [](Call& call) { call.give(Datum::sequence({})); });
   p.add("SequenceConstruct", run_construct);
   p.add("SequenceAt", run_at);

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "operators/definitions/axes.h"
-#include "operators/procedures/pieces.h"
 #include "operators/procedures/procedures.h"
 #include "operators/source_builder.h"
+#include "operators/tensor_parts.h"
 
 namespace rewright::operators {
 

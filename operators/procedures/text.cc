@@ -4,8 +4,8 @@
 #include <numeric>
 #include <regex>
 
-#include "operators/procedures/pieces.h"
 #include "operators/procedures/procedures.h"
+#include "operators/tensor_parts.h"
 
 namespace rewright::operators {
 

@@ -1,4 +1,4 @@
-// How much of a large collection of rules, instances or elements the tests of it try.
+// The share of a large collection of rules, instances or elements that tests try.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,7 @@
 
 namespace rewright::testing {
 
-// Sanitizers make tests ten times as slow, and look for errors of memory, which a part of a collection shows as well as the
-// whole.
+// Sanitizers make tests ten times as slow, and the memory errors that they look for show in a part of a collection as well.
 #ifdef REWRIGHT_SANITIZED
 inline constexpr bool kSanitized = true;
 #else
@@ -16,10 +15,10 @@ inline constexpr bool kSanitized = false;
 #endif
 inline constexpr std::size_t kShare = kSanitized ? 20 : 1;
 
-// How many random instances to try.
+// The number of random instances to try.
 constexpr unsigned instances(unsigned all) { return kSanitized ? (all + 7) / 8 : all; }
 
-// Of many elements of the same kind, one in so many is tried.
+// Of many elements of the same kind, every kStride-th is tried.
 inline constexpr std::size_t kStride = kSanitized ? 7 : 1;
 
 // Every kShare-th element.

@@ -2,11 +2,11 @@
 #include <catch2/catch.hpp>
 #include <limits>
 
+#include "base/temporary_folder.h"
 #include "graph/file.h"
 #include "graph/onnx/model.h"
 #include "graph/onnx/onnx.h"
 #include "graph/onnx/text.h"
-#include "graph/temporary_folder.h"
 
 namespace rewright::graph {
 

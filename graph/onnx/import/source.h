@@ -1,4 +1,4 @@
-// A node of an ONNX model as the operators' mappings see it.
+// The OnnxSource of import: a node of an ONNX model for the operators' mappings.
 #pragma once
 
 #include <functional>
@@ -13,10 +13,10 @@
 
 namespace rewright::graph {
 
-// Tensors that the importer computed from constants, beyond the leaves themselves.
+// Tensors that the importer computed from constants.
 using KnownTensors = std::unordered_map<ValueId, Tensor>;
 
-// Numbers values as the graph does.
+// OnnxValues are the graph's ValueIds.
 class NodeSource final : public NodeAttributes<OnnxSource> {
  public:
   // `is_of_input`: is a symbol a size of the model's inputs?
@@ -36,7 +36,7 @@ class NodeSource final : public NodeAttributes<OnnxSource> {
   std::vector<OnnxValue> node(const Operator& op, Attributes attributes, std::vector<OnnxValue> inputs) override;
   OnnxValue constant(Tensor tensor) override;
 
-  // Pairs of sizes that the nodes made here take for equal, though either may turn out to be 1 and be repeated then.
+  // The pairs of sizes that the added nodes assume to be equal, though one of them may turn out to be 1 and be broadcast.
   const std::vector<Condition>& assumed() const { return assumed_; }
 
   static OnnxValue to_onnx(ValueId id) { return id == kNoValue ? kAbsent : static_cast<OnnxValue>(id); }

@@ -1,4 +1,4 @@
-// A graph for inputs whose sizes are known.
+// Graphs specialized to the sizes of given inputs.
 #pragma once
 
 #include <span>
@@ -7,16 +7,16 @@
 
 namespace rewright::graph {
 
-// The graph for inputs of these sizes, in the order of graph.inputs(). An operator that broadcasts takes sizes that only have
-// different names for equal; where these inputs say otherwise (one of them is 1), the model is read again with their sizes,
-// since more may have been concluded from it. Throws Error(kBadInput) if inputs do not fit.
+// The graph for inputs of these sizes, in the order of graph.inputs(). Broadcasting operators were assumed to have equal sizes
+// where these have different names. If one of them is 1 in these inputs, the assumption does not hold, and the model is
+// imported again with their sizes. Throws Error(kBadInput) if inputs do not fit.
 Graph specialized(const Graph& graph, std::span<const Tensor> inputs);
 
-// The model as the graph is written, read with the sizes of these inputs known.
+// Exports the graph and imports it with the sizes of these inputs.
 Graph read_again(const Graph& graph, std::span<const Tensor> inputs);
 
-// Has one of these inputs no elements, though the graph leaves its sizes open? What was concluded from open sizes takes them to
-// be at least 1: the model is to be read again.
+// Is one of these inputs empty though its sizes are open in the graph? Open sizes were assumed to be at least 1, so the model
+// must then be imported again.
 bool is_open_and_empty(const Graph& graph, std::span<const Tensor> inputs);
 
 }  // namespace rewright::graph

@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "operators/procedures/learned/scores.h"
-#include "operators/procedures/pieces.h"
 #include "operators/procedures/procedures.h"
+#include "operators/tensor_parts.h"
 
 namespace rewright::operators {
 

@@ -1,4 +1,4 @@
-// A folder for files that nobody needs later.
+// Folders for temporary files.
 #pragma once
 
 #include <cerrno>
@@ -9,10 +9,13 @@
 
 #include "base/error.h"
 
-namespace rewright::graph {
+namespace rewright {
 
-// A folder that only this user can read. It and its contents are removed with the object. Throws Error(kMissing) where none can
-// be made.
+// A new folder that only this user can read; the destructor removes it with its contents. The constructor throws
+// Error(kMissing) if it cannot be made.
+//
+//   const TemporaryFolder folder;
+//   write_file(folder / "model.onnx", bytes);
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -37,4 +40,4 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-}  // namespace rewright::graph
+}  // namespace rewright

@@ -1,4 +1,4 @@
-#include "operators/procedures/pieces.h"
+#include "operators/tensor_parts.h"
 
 #include <cstring>
 #include <numeric>
