@@ -67,7 +67,7 @@ TEST_CASE("a list is split into those of which it is joined", "[bindings]") {
                ? b.try_evaluate(Index::symbol("L"))
                : std::nullopt;
   };
-  REQUIRE(rule.source.nodes[0].op->name() == "Fill");
+  REQUIRE(rule.source.nodes[0].op->is_fill());
   CHECK(bound({5, 6, 2, 3}) == Index(3));
   CHECK_FALSE(bound({5, 2, 3}).has_value());
   CHECK_FALSE(bound({5, 7, 2, 3}).has_value());

@@ -4,7 +4,7 @@
 
 #include "graph/file.h"
 #include "graph/onnx/onnx.h"
-#include "graph/temporary_folder.h"
+#include "base/temporary_folder.h"
 
 namespace rewright::runtime {
 

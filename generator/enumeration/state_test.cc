@@ -8,7 +8,7 @@
 
 #include "generator/run/generator.h"
 #include "graph/file.h"
-#include "graph/temporary_folder.h"
+#include "base/temporary_folder.h"
 #include "operators/testing/share.h"
 #include "rules/io.h"
 

@@ -87,7 +87,7 @@ class Reader {
   std::uint32_t divided_constant(const Pattern& pattern, const PatternNode& node) {
     if (node.op->name() != "Div") return kUnknown;
     for (const PatternValue& v : node.inputs)
-      if (v.kind != PatternValue::Kind::kNode || pattern.nodes[v.number].op->name() != "Fill") return kUnknown;
+      if (v.kind != PatternValue::Kind::kNode || !pattern.nodes[v.number].op->is_fill()) return kUnknown;
     const PatternNode &above = pattern.nodes[node.inputs[0].number], &below = pattern.nodes[node.inputs[1].number];
     const auto attributes = attributes_of(above), divisor = attributes_of(below);
     if (!attributes || !divisor) return kUnknown;

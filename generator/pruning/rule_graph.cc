@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/hash_mix.h"
 #include "operators/readings/interpreter.h"
 
 namespace rewright::generator {
@@ -22,8 +23,6 @@ bool is_literal(const AttributeValue& value) {
   const Real* real = std::get_if<Real>(&value);
   return !real || real->symbol.empty();
 }
-
-std::uint64_t mixed(std::uint64_t h, std::uint64_t value) { return (h ^ value) * 0x100000001b3u + 0x9e3779b97f4a7c15u; }
 
 // Equal up to the rounding of a few operations.
 bool equal(const Tensor& a, const Tensor& b) {
@@ -146,7 +145,7 @@ void RuleGraph::order(Application& a) {
 
 std::uint64_t RuleGraph::hash_of(const Application& a) {
   std::uint64_t h = hash(a.attributes) ^ reinterpret_cast<std::uintptr_t>(a.op);
-  for (const ClassNumber c : a.operands) h = mixed(h, c);
+  for (const ClassNumber c : a.operands) h = hash_mix(h, c);
   return h;
 }
 
@@ -339,11 +338,11 @@ void RuleGraph::match_operands(std::uint32_t node, std::uint32_t application, st
 }
 
 std::uint64_t RuleGraph::hash_of_match(std::size_t rule) const {
-  std::uint64_t h = mixed(0, rule);
-  for (const ClassNumber c : state_.inputs) h = mixed(h, c == kNothing ? c : find(c));
+  std::uint64_t h = hash_mix(0, rule);
+  for (const ClassNumber c : state_.inputs) h = hash_mix(h, c == kNothing ? c : find(c));
   for (const std::uint32_t a : state_.nodes) {
-    h = mixed(h, hash(applications_[a].attributes));
-    for (const ClassNumber c : applications_[a].outputs) h = mixed(h, find(c));
+    h = hash_mix(h, hash(applications_[a].attributes));
+    for (const ClassNumber c : applications_[a].outputs) h = hash_mix(h, find(c));
   }
   return h;
 }

@@ -29,7 +29,7 @@ bool needs_finite(const Equation& q, const Configuration& configuration) {
     const Expression& e = q.expressions[i];
     if (left[i] == right[i]) continue;
     if (e.kind == Kind::kVariable) return true;
-    if (e.kind == Kind::kConstant && configuration.leaves[e.number].op->name() != "Fill") return true;
+    if (e.kind == Kind::kConstant && !configuration.leaves[e.number].op->is_fill()) return true;
   }
   const auto parameters = [&](const std::vector<std::uint32_t>& side) {
     std::set<std::uint32_t> variables = parameters_of(q, side, configuration);

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/hash_mix.h"
 #include "rules/io.h"
 
 namespace rewright::rules {
@@ -197,10 +198,6 @@ std::string to_algebra(const Rule& rule) {
   return text;
 }
 
-std::uint64_t hash(const Rule& rule) {
-  std::uint64_t h = 0xcbf29ce484222325u;  // FNV-1a
-  for (const char c : to_algebra(rule)) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return h;
-}
+std::uint64_t hash(const Rule& rule) { return hash_text(to_algebra(rule)); }
 
 }  // namespace rewright::rules

@@ -9,7 +9,7 @@
 #include <stop_token>
 #include <string>
 
-#include "graph/temporary_folder.h"
+#include "base/temporary_folder.h"
 
 namespace rewright::runtime {
 

@@ -4,8 +4,9 @@
 
 #include <fstream>
 
+#include "base/temporary_folder.h"
 #include "runtime/cpu/kernels/convolution/convolution_choice.h"
-#include "runtime/cpu/running/device.h"
+#include "runtime/cpu/backend/device.h"
 #include "runtime/cpu/testing/graphs.h"
 
 namespace rewright::cpu {
@@ -16,12 +17,8 @@ namespace {
 
 const std::vector<std::string> kWays{"a", "b", "c"};
 
-struct Folder {
-  std::filesystem::path path =
-      std::filesystem::temp_directory_path() / ("rewright-choices-" + std::to_string(std::random_device()()));
-  std::string file() const { return (path / "costs.sqlite").string(); }
-  Folder() { std::filesystem::create_directories(path); }
-  ~Folder() { std::filesystem::remove_all(path); }
+struct Folder : TemporaryFolder {
+  std::string file() const { return (path() / "costs.sqlite").string(); }
 };
 
 // What is chosen, and how often something was timed.

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "graph/temporary_folder.h"
+#include "base/temporary_folder.h"
 #include "optimizer/optimize.h"
 #include "rules/instance.h"
 #include "runtime/cuda/running/session.h"

@@ -7,10 +7,10 @@
 
 #include "distribution/testing.h"
 #include "graph/builder.h"
-#include "graph/temporary_folder.h"
+#include "base/temporary_folder.h"
 #include "operators/definitions/random_bits.h"
 #include "operators/testing.h"
-#include "runtime/cpu/running/backend.h"
+#include "runtime/cpu/backend/backend.h"
 #include "runtime/cuda/planning/plan.h"
 #include "runtime/cuda/running/session.h"
 #include "runtime/cuda/testing/device.h"
@@ -251,7 +251,7 @@ TEST_CASE("updates are computed in the memory of what they replace") {
   const Task task = perceptron();
   const Graph sized = with_sizes(task.model, bind_sizes(task.model, std::vector<Tensor>{task.data.like_rows("x", 12)}));
   for (const UpdateMethod method : {UpdateMethod::kMomentum, UpdateMethod::kAdam}) {
-    TrainingOptions training;
+    TrainingGraphOptions training;
     training.update.method = method;
     const Graph step = make_training_graphs(sized, "", training).step;
     const std::size_t changed = step.outputs().size() - 2, given = step.inputs().size() - changed;

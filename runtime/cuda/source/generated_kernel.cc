@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "base/error.h"
+#include "base/hash_mix.h"
 #include "runtime/cuda/source/emitter.h"
 #include "runtime/cuda/source/source_names.h"
 
@@ -17,12 +18,6 @@ constexpr std::int64_t kLeastTogether = 16;        // steps of a reduction that 
 constexpr std::int64_t kEnoughThreads = 1 << 14;   // what keeps a GPU busy
 constexpr std::int64_t kLeastInVectors = 1 << 15;  // elements
 constexpr unsigned kThreads = 256;
-
-std::uint64_t hash_of(const std::string& text) {
-  std::uint64_t h = 0xcbf29ce484222325ULL;  // FNV-1a
-  for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
-  return h;
-}
 
 // The outermost reductions of an expression.
 void find_reductions(const Element& e, std::set<const ElementNode*>& seen, std::vector<const ElementNode*>& found) {
@@ -230,7 +225,7 @@ class Generation {
 void set_source(GeneratedKernel& kernel, const std::string& from_parameters) {
   char name[32];
   std::snprintf(name, sizeof(name), "k%016llx",
-                static_cast<unsigned long long>(hash_of(from_parameters + (kernel.in_double ? "d" : "f"))));
+                static_cast<unsigned long long>(hash_text(from_parameters + (kernel.in_double ? "d" : "f"))));
   kernel.name = name;
   kernel.source = "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(kernel.launch.threads) + ") " +
                   kernel.name + from_parameters;

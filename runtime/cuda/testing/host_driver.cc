@@ -14,7 +14,7 @@
 #include <random>
 #include <utility>
 
-#include "graph/temporary_folder.h"
+#include "base/temporary_folder.h"
 #include "operators/operator.h"
 #include "operators/readings/interpreter.h"
 #include "runtime/cuda/driver/activation.h"

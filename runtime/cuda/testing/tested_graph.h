@@ -10,7 +10,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "graph/temporary_folder.h"
+#include "base/temporary_folder.h"
 #include "runtime/cuda/planning/choices.h"
 #include "runtime/cuda/running/session.h"
 #include "runtime/cuda/testing/device.h"

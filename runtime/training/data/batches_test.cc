@@ -9,7 +9,7 @@
 
 #include "graph/file.h"
 #include "graph/onnx/onnx.h"
-#include "graph/temporary_folder.h"
+#include "base/temporary_folder.h"
 #include "runtime/training/data/data_files.h"
 
 namespace rewright::training {

@@ -5,7 +5,7 @@
 #include <random>
 
 #include "graph/file.h"
-#include "graph/temporary_folder.h"
+#include "base/temporary_folder.h"
 #include "runtime/training/data/data_files.h"
 
 namespace rewright::training {

@@ -1,6 +1,8 @@
 #include "runtime/training/graphs/training_graph.h"
 
 #include <algorithm>
+#include <map>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -47,7 +49,7 @@ double known_input(const Graph& graph, const Node& node, std::size_t input, doub
 }
 
 // Replaces nodes by what they compute in training, and says which statistics of the batch this brings.
-void use_training_forms(Differentiated& d, const Graph& model, const TrainingOptions& options) {
+void use_training_forms(Differentiated& d, const Graph& model, const TrainingGraphOptions& options) {
   NodeBuilder builder(d.graph);
   SharingBuilder sharing(d.graph, options.shared_by, d.sums);
   GraphBuilder& statistics = options.shared_by > 1 ? static_cast<GraphBuilder&>(sharing) : builder;
@@ -61,9 +63,9 @@ void use_training_forms(Differentiated& d, const Graph& model, const TrainingOpt
         if (node->outputs[k] != kNoValue) replaced.emplace_back(node->outputs[k], dropped[k]);
       continue;
     }
-    const TrainingFunction* form = node->op ? stated_gradients().find_training_form(*node->op) : nullptr;
-    if (!form) continue;
-    const TrainingForm in_training = (*form)(statistics, node->attributes, node->inputs, options.batch_norm_momentum);
+    if (!node->op || !node->op->training_form()) continue;
+    const TrainingForm in_training =
+        node->op->training_form()(statistics, node->attributes, node->inputs, options.batch_norm_momentum);
     for (std::size_t k = 0; k < node->outputs.size(); ++k)
       if (node->outputs[k] != kNoValue) replaced.emplace_back(node->outputs[k], in_training.outputs[k]);
     for (const auto& [input, value] : in_training.updated_inputs)
@@ -133,7 +135,7 @@ std::vector<ValueId> differentiate_shared(Differentiated& d, const Seed& loss, s
   return gradients;
 }
 
-Differentiated differentiated(const Graph& model, const std::string& output, const TrainingOptions& options) {
+Differentiated differentiated(const Graph& model, const std::string& output, const TrainingGraphOptions& options) {
   Differentiated d{model, kNoValue, kNoValue, kNoValue, kNoValue, kNoValue, {}, {}, {}, {}, {}, changeable(model), {}};
   for (const ValueId v : d.open) forget_constant(d.graph, v);
   d.graph.set_outputs({});
@@ -241,7 +243,7 @@ constexpr const char* kRate = "training.rate";
 const TensorType kScalar{DataType::kFloat, {}};
 bool is_short(DataType type) { return type == DataType::kHalf || type == DataType::kBfloat16; }
 
-std::vector<Updated> add_updates(Graph& graph, const TrainingOptions& options, const std::vector<UpdatedPart>& parts,
+std::vector<Updated> add_updates(Graph& graph, const TrainingGraphOptions& options, const std::vector<UpdatedPart>& parts,
                                  const std::vector<ValueId>& parameters, const std::vector<ValueId>& gradients,
                                  const std::vector<std::vector<ValueId>>& states, const UpdateSchedule& schedule,
                                  ValueId allowed = kNoValue) {
@@ -319,7 +321,7 @@ struct BeforeUpdates {
 };
 
 // The outputs of a step: loss, parameters, statistics, states, and whether all was finite.
-std::vector<ValueId> add_end_of_step(Graph& graph, const TrainingOptions& options, const std::vector<UpdatedPart>& parts,
+std::vector<ValueId> add_end_of_step(Graph& graph, const TrainingGraphOptions& options, const std::vector<UpdatedPart>& parts,
                                      const BeforeUpdates& before, const UpdateSchedule& schedule) {
   std::vector<ValueId> judged{before.loss};
   for (const auto* list : {&before.gradients, &before.statistics_after})
@@ -343,11 +345,21 @@ std::vector<ValueId> add_end_of_step(Graph& graph, const TrainingOptions& option
 
 }  // namespace
 
+std::vector<std::size_t> outputs_as_computed(const Graph& graph) {
+  std::map<ValueId, std::size_t> made;
+  for (std::size_t n = 0; n < graph.nodes().size(); ++n)
+    for (const ValueId v : graph.nodes()[n]->outputs) made[v] = n + 1;
+  std::vector<std::size_t> order(graph.outputs().size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, {}, [&](std::size_t o) { return made[graph.outputs()[o].value]; });
+  return order;
+}
+
 Tensor converted(const Tensor& tensor, DataType type) {
   return tensor.type() == type ? tensor : Tensor::from_reals(type, tensor.sizes(), tensor.reals());
 }
 
-Graph make_update_graph(const std::vector<UpdatedPart>& parts, const TrainingOptions& options) {
+Graph make_update_graph(const std::vector<UpdatedPart>& parts, const TrainingGraphOptions& options) {
   Graph graph;
   const ValueId rate = graph.add_input(kRate, kScalar);
   const UpdateSchedule schedule{rate, graph.add_input("training.step", kScalar)};
@@ -365,7 +377,7 @@ Graph make_update_graph(const std::vector<UpdatedPart>& parts, const TrainingOpt
 
 namespace {
 
-Graph step_of(const Differentiated& d, const std::vector<UpdatedPart>& parts, const TrainingOptions& options) {
+Graph step_of(const Differentiated& d, const std::vector<UpdatedPart>& parts, const TrainingGraphOptions& options) {
   Graph step = d.graph;
   const UpdateSchedule in_step{step.add_input(kRate, kScalar), d.step};
   const std::vector<ValueId> as_input = as_inputs(step, d.parameters);
@@ -381,7 +393,7 @@ Graph step_of(const Differentiated& d, const std::vector<UpdatedPart>& parts, co
 
 }  // namespace
 
-Graph make_update_from_sums(const TrainingGraphs& graphs, const TrainingOptions& options, std::int64_t shards) {
+Graph make_update_from_sums(const TrainingGraphs& graphs, const TrainingGraphOptions& options, std::int64_t shards) {
   Graph graph;
   const ValueId rate = graph.add_input(kRate, kScalar);
   const UpdateSchedule schedule{rate, graph.add_input("training.step", kScalar)};
@@ -406,7 +418,7 @@ Graph make_update_from_sums(const TrainingGraphs& graphs, const TrainingOptions&
   before.loss = means[0];
   before.gradients.assign(means.begin() + 1, first_statistic);
   before.statistics_after.assign(first_statistic, means.end());
-  TrainingOptions guarded = options;
+  TrainingGraphOptions guarded = options;
   guarded.guarded = true;
   set_outputs(graph, add_end_of_step(graph, guarded, parts, before, schedule));
   return graph;
@@ -426,7 +438,7 @@ Graph make_accumulating(const Graph& gradients) {
   return graph;
 }
 
-TrainingGraphs make_training_graphs(const Graph& model, const std::string& output, const TrainingOptions& options) {
+TrainingGraphs make_training_graphs(const Graph& model, const std::string& output, const TrainingGraphOptions& options) {
   const Differentiated d = differentiated(model, output, options);
   TrainingGraphs result;
   result.states = states_of(options.update.method);
@@ -455,7 +467,7 @@ TrainingGraphs make_training_graphs(const Graph& model, const std::string& outpu
   if (result.sums == 0) {
     result.step = step_of(d, parts, options);
   } else {
-    TrainingOptions alone = options;
+    TrainingGraphOptions alone = options;
     alone.shared_by = 1;
     result.step = step_of(differentiated(model, output, alone), parts, options);
   }

@@ -8,13 +8,13 @@
 #include <memory>
 #include <random>
 
+#include "base/temporary_folder.h"
 #include "graph/builder.h"
 #include "graph/file.h"
 #include "graph/onnx/onnx.h"
 #include "graph/onnx/text.h"
-#include "graph/temporary_folder.h"
 #include "operators/testing.h"
-#include "runtime/cpu/running/backend.h"
+#include "runtime/cpu/backend/backend.h"
 #include "runtime/reference/backend.h"
 #include "runtime/resident.h"
 #include "runtime/training/graphs/mixed_precision.h"
@@ -22,6 +22,7 @@
 namespace rewright::training {
 namespace {
 
+using cpu::cpu_backend;
 using testing::random_tensor;
 
 // x [N, 3] -> 6 -> tanh -> 2 classes.
