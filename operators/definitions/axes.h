@@ -1,4 +1,4 @@
-// Axes in attributes: counted from the front, checked, and the parts of a position along them.
+// Axes in attributes: checked and counted from the front, and the elements of a tensor along them.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ inline Index canonical_axis(const Index& axis, std::size_t rank) {
   return value < 0 ? value + n : value;
 }
 
-// The same for a set of axes, sorted; throws if one stands twice.
+// A set of axes, each counted from the front, sorted. Throws Error(kBadInput) also if one occurs twice.
 inline Indices canonical_axes(const Indices& axes, std::size_t rank) {
   Indices result;
   for (const Index& axis : axes) result.push_back(canonical_axis(axis, rank));
@@ -28,17 +28,21 @@ inline Indices canonical_axes(const Indices& axes, std::size_t rank) {
   return result;
 }
 
-// All axes from `first` on.
+// The axes from `first` to rank - 1.
 inline Indices axes_from(std::size_t first, std::size_t rank) {
   Indices axes;
   for (std::size_t axis = first; axis < rank; ++axis) axes.emplace_back(axis);
   return axes;
 }
 
-// The elements of x that differ from one position along some axes alone: what reductions and normalizations sum over.
+// The elements of x at a position and at all positions that differ from it only along some axes: those that reductions and
+// normalizations sum over.
+//
+//   const Slice row(x, {Index(1)}, position);
+//   const Element mean = row.mean(), deviation = apply(functions::sqrt, row.variance(mean));
 class Slice {
  public:
-  // Axes are canonical; position has a place for each axis of x, those of `axes` do not matter.
+  // `axes` are canonical. `position` has an index for each axis of x; those along `axes` are ignored.
   Slice(Operand x, Indices axes, Indices position) : x_(std::move(x)), axes_(std::move(axes)), position_(std::move(position)) {
     for (const Index& axis : axes_) bounds_.push_back(x_.size(static_cast<std::size_t>(axis.value())));
   }
@@ -59,7 +63,7 @@ class Slice {
     return reduced(kind, [](const Element& e) { return e; });
   }
   Element mean() const { return reduced(Reduction::kSum) / count(); }
-  // The mean of (x - mean)^2; `mean` is given so that expressions can share it.
+  // The mean of (x - mean)^2. `mean` is an argument so that expressions share it.
   Element variance(const Element& mean) const {
     return reduced(Reduction::kSum, [&](const Element& e) { return (e - mean) * (e - mean); }) / count();
   }

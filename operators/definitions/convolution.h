@@ -1,4 +1,4 @@
-// What convolutions, their gradients, and convolutions of quantized elements share.
+// Shared by convolutions, their gradients, and quantized convolutions.
 #pragma once
 
 #include <string>
@@ -16,25 +16,26 @@ inline Indices spatial_part(const Indices& shape) {
   return shape.size() < 2 ? Indices{} : Indices(shape.begin() + 2, shape.end());
 }
 
-// Of x and the other operand, the weight or the gradient of the output: types; ranks, and that there are groups.
+// Require the element types, and the ranks and a positive number of groups. `other` is the weight, or the output's gradient.
 void require_reals(Definition& d, const Operand& x, const Operand& other);
 void require_ranks(Definition& d, const Operand& x, const Operand& other, const std::string& what, const Index& group);
-// Of x and the weight of a convolution: ranks and channels.
+// Requires ranks and channels of x and a convolution's weight that fit each other.
 void require_weight(Definition& d, const Operand& x, const Operand& w, const Index& group);
-// "WHOSE has 5 WHAT, not a multiple of group 2"
+// Requires that `group` divides `channels`. The message: "WHOSE has 5 WHAT, not a multiple of group 2".
 void require_groups(Definition& d, const Index& channels, const Index& group, const std::string& whose,
                     const std::string& what);
-// The first input channel of the group of an output channel, of which there are `channels`; a group has `depth` input channels.
+// The first input channel of the group of an output channel. There are `channels` output channels; a group has `depth` input
+// channels.
 Index first_of_group(const Index& channel, const Index& channels, const Index& depth, const Index& group);
 
-// Of y = conv(x, w): the gradient in x from that in y, g.
+// For y = conv(x, w): the gradient of x from g, the gradient of y.
 ValueId input_gradient(GraphBuilder& b, const Indices& x_shape, ValueId g, ValueId w, const Window& window, const Index& group);
-// conv(x, w), without what is beyond this shape.
+// conv(x, w), cropped to this shape.
 ValueId convolved(GraphBuilder& b, ValueId x, ValueId w, const Window& window, const Index& group, const Indices& shape);
 
-// The kernel, strides and dilations of a node whose weight has this shape. Throws Error(kBadInput) where they disagree.
+// The kernel, strides and dilations of a node whose weight has this shape. Throws Error(kBadInput) if they contradict it.
 Window import_window(const OnnxSource& source, const Indices& weight);
-// In ONNX's form; `weight` is the node's.
+// The ONNX attributes of a window. `weight` is the node's weight.
 OnnxSink::NamedAttributes window_attributes(const OnnxSink& sink, const Window& window, const Index& group, OnnxValue weight);
 std::vector<OnnxValue> inputs_of(const OnnxSource& source);
 
@@ -44,7 +45,7 @@ void fill_absent_window(Op& op, std::size_t rank) {
   fill_absent(op.pads_begin, rank, 0), fill_absent(op.pads_end, rank, 0);
 }
 
-// A node with explicit or automatic pads, whose weight is the input `weight`.
+// Imports a node with explicit or automatic pads whose weight is input number `weight`.
 template <class Op>
 std::optional<std::vector<OnnxValue>> import_convolution(OnnxSource& source, std::size_t weight, std::string& reason) {
   const Window window = import_window(source, source.type_of(source.input(weight)).shape);

@@ -1,4 +1,4 @@
-// What the families of elementwise operators share.
+// Shared by the families of elementwise operators.
 #pragma once
 
 #include <algorithm>
@@ -12,26 +12,26 @@ namespace rewright::operators {
 
 bool is_unsigned(DataType type);
 
-// Elements of uint64 are computed in 64 bits that have a sign. With the highest bit turned over they have the order of those,
-// and doing it again turns them back; elements of other types are as they were. Unsigned quotients, and conversions beyond
-// 2^63, in the same way.
+// Elements of uint64 are computed as signed 64-bit integers. order_key flips the highest bit, so that signed comparison gives
+// the unsigned order; applying it twice restores the element. Other types are unchanged. quotient_of and converted are correct
+// for uint64, too.
 Element order_key(Element e, DataType type);
 Element quotient_of(DataType type, Element a, Element b);
 Element converted(Element e, DataType from, DataType to);
 
-// The types of elements that an operator is defined on.
+// The element types for which an operator is defined.
 enum class Elements { kReals, kIntegers, kSigned, kNumbers, kTruthValues, kAll };
 void require_elements(Definition& definition, const Operand& operand, Elements allowed);
-// ONNX's unidirectional broadcasting: every size of the operand is 1 or that of the shape it is broadcast to.
+// Requires ONNX's unidirectional broadcasting: every size of the operand is 1 or equals that of `shape`.
 void require_broadcast_to(Definition& definition, const Operand& operand, const Indices& shape, std::string_view what);
 
 using UnaryElement = std::function<Element(const Element&)>;
 using BinaryElement = Element (*)(Element, Element);
 
-// y[i] = f(x[i]). The result has the operand's type, or the given one.
+// y[i] = f(x[i]). The result's type is `result`, or the operand's if that is kUndefined.
 Definition elementwise(const Inputs& in, Elements allowed, const UnaryElement& f, DataType result = DataType::kUndefined);
-// y[i] = f(f(a[i], b[i]), c[i]) ... over operands of one type, broadcast against each other. Does f ask for the order of
-// elements?
+// y[i] = f(f(a[i], b[i]), c[i]) ... over operands of one type, broadcast against each other. kOrder: f compares elements, so
+// those of uint64 are mapped by order_key.
 enum class Asks { kValues, kOrder };
 Definition elementwise(const Inputs& in, Elements allowed, BinaryElement f, DataType result = DataType::kUndefined,
                        Asks asks = Asks::kValues);
@@ -58,7 +58,7 @@ struct Unary {
   }
 };
 
-// y[i] = F(a[i], b[i]), broadcast; `Since` is the opset that brought this form of broadcasting.
+// y[i] = F(a[i], b[i]), broadcast. `Since` is the first opset with this form of broadcasting.
 template <FixedString Name, Elements Allowed, BinaryElement F, int Since, bool Commutative = false,
           DataType Result = DataType::kUndefined, Asks For = Asks::kValues>
 struct Binary {

@@ -1,4 +1,4 @@
-// What definitions ask of attributes with one entry an axis, and of index operands.
+// Checks of attributes with one entry for each axis, and of index operands.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace rewright::operators {
 
-// The axis counted from the front, to index with; throws Error(kBadInput) if it is not one of the `rank` axes.
+// The axis counted from the front, as a number; throws Error(kBadInput) if it is not one of the `rank` axes.
 inline std::size_t axis_number(const Index& axis, std::size_t rank) {
   return static_cast<std::size_t>(canonical_axis(axis, rank).value());
 }
 
-// A list that is absent becomes `value` for every axis.
+// Fills an absent list with `value` for every axis.
 inline void fill_absent(Indices& list, std::size_t count, const Index& value) {
   if (list.empty()) list.assign(count, value);
 }

@@ -1,4 +1,4 @@
-// What quantized operators share.
+// Shared by quantized operators.
 #pragma once
 
 #include "operators/gradient.h"
@@ -6,22 +6,22 @@
 
 namespace rewright::operators {
 
-// a / b as an element of `type`: rounded to it, where that is float. What comes out is rounded to an integer, and a quotient
-// between two of them would fall to the wrong one otherwise.
+// a / b, rounded to float if `type` is float. Quantization then rounds it to an integer; without the first rounding a quotient
+// near the middle of two integers would be rounded to the wrong one.
 Element quotient(const Element& a, const Element& b, DataType type);
 
-// e rounded to the nearest integer (ties to even), plus the zero point, as an element of `type`: beyond the type's range the
-// nearest value in it. Float8 types take e itself, which `saturate` limits to their largest value.
+// e rounded to the nearest integer (ties to even) plus the zero point, clamped to the range of `type`. For float8 types it is e
+// itself, which `saturate` clamps to their largest value.
 Element quantized(const Element& e, const Element& zero_point, DataType type, bool saturate = true);
-// The same without a zero point.
+// quantized() with zero point 0.
 Element quantized(const Element& e, DataType type, bool saturate = true);
 
-// A scale or zero point for each row, column or channel: of rank 0 or one element, it is the same for all; of rank 1, it has an
-// entry for each of `entry`'s values; otherwise it broadcasts to `position`.
+// A scale or zero point at a row, column or channel: with rank 0 or one element it is the same for all; with rank 1 it has an
+// element for each value of `entry`; else it is broadcast to `position`.
 Element parameter(const Operand& p, const Index& entry, const Indices& position);
 void require_parameter(Definition& d, const Operand& p, const Index& entries, const char* what);
 
-// An integer element less its zero point, which may be absent.
+// An integer element minus its zero point, which may be absent.
 Element centered(const Element& x, const Operand& zero_point, const Index& entry, const Indices& position);
 
 }  // namespace rewright::operators

@@ -1,4 +1,4 @@
-// Resampling along one axis. Source positions are ratios of integers, so that they are exact, whatever the sizes.
+// Resampling along one axis. Source positions are fractions of integers, so they are exact for all sizes.
 #pragma once
 
 #include <string>
@@ -12,10 +12,10 @@ namespace rewright::operators {
 struct Fraction {
   Index numerator = 0, denominator = 1;
 };
-// The simplest fraction that is this number when rounded to a float (ONNX gives scales as floats).
+// The simplest fraction that, rounded to float, equals `value`. ONNX gives scales as floats.
 Fraction to_fraction(double value);
 
-// How positions of the result become positions of the source, and what is taken there; the names are ONNX's.
+// The mapping from positions of the result to positions of the source, and the interpolation there. The names are ONNX's.
 struct Resampling {
   std::string mode, coordinates, rounding;
   Real cubic_coefficient;
@@ -25,7 +25,7 @@ struct Resampling {
 struct ResampledAxis {
   Index size, target;
   Fraction scale;                 // need not be exactly target / size
-  Fraction crop_begin, crop_end;  // tf_crop_and_resize: the part of the source, as shares of size - 1
+  Fraction crop_begin, crop_end;  // tf_crop_and_resize: the part of the source, as fractions of size - 1
 };
 
 // The source position of element p.

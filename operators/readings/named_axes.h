@@ -1,4 +1,4 @@
-// Tensors of a graph whose axes have names, so that sums of products over them can be said without counting axes.
+// Tensors with named axes: sums of products over axes by name instead of by position.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@ namespace rewright::operators {
 using AxisName = std::uint64_t;
 using AxisNames = std::vector<AxisName>;
 
-// Along an axis that it does not have, a tensor is the same everywhere.
+// A tensor is constant along the axes that it does not have.
 struct NamedTensor {
   ValueId value = kNoGradient;
   AxisNames axes;
 };
 
 bool contains(const AxisNames& axes, AxisName axis);
-AxisNames united(const AxisNames& a, const AxisNames& b);  // those of a, then the others of b
+AxisNames united(const AxisNames& a, const AxisNames& b);  // the axes of a, then the others of b
 
 class NamedAxes {
  public:
@@ -28,13 +28,14 @@ class NamedAxes {
   void set_size(AxisName axis, Index size) { sizes_.insert_or_assign(axis, std::move(size)); }
   const Index& size(AxisName axis) const { return sizes_.at(axis); }
 
-  // An elementwise operator.
+  // Applies an elementwise operator to operands broadcast by the names of their axes.
   NamedTensor apply(std::string_view name, std::vector<NamedTensor> operands);
-  // The sum of x over those axes of `space` that are not in `kept`: one that x does not have counts by its size.
+  // The sum of x over the axes of `space` that are not in `kept`. For an axis that x does not have, x is multiplied by its
+  // size.
   NamedTensor sum(const NamedTensor& x, const AxisNames& space, const AxisNames& kept);
-  // The same of a * b: a product of matrices where both have an axis of their own beside one that is summed over.
+  // sum(a * b, space, kept), as a matrix product if both have an axis of their own beside one that is summed over.
   NamedTensor contract(NamedTensor a, NamedTensor b, const AxisNames& space, const AxisNames& kept);
-  // x with just these axes, in this order: repeated along those it does not have.
+  // x with exactly these axes in this order, repeated along those that it does not have.
   ValueId ordered(const NamedTensor& x, const AxisNames& axes);
 
  private:

@@ -1,4 +1,4 @@
-// What the real numbers of a denotation are: doubles, or residues modulo a prime. Integers are 64-bit integers in both.
+// The arithmetics of denotations: reals as doubles, or as residues modulo a prime. Integers have 64 bits in both.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 
 namespace rewright::operators {
 
-// kChecksPositions: a position outside of its axis is an error; else it is taken modulo the axis' size, so that elements of all
-// values have a meaning.
+// kChecksPositions: a position outside of its axis is an error. Else it is reduced modulo the size of the axis, so that an
+// index of any value has a meaning.
 struct DoubleArithmetic {
   static constexpr bool kChecksPositions = true;
   using Value = double;
@@ -50,7 +50,7 @@ struct DoubleArithmetic {
 struct FieldArithmetic {
   static constexpr bool kChecksPositions = false;
   using Value = std::uint64_t;
-  // Two values outside of the field stand for the infinities, the neutral elements of max and min.
+  // Two values outside of the field represent the infinities, the neutral elements of max and min.
   static constexpr Value kLowest = kFieldPrime, kHighest = kFieldPrime + 1;
   std::uint64_t key;
 
@@ -76,7 +76,7 @@ struct FieldArithmetic {
       if (r.value == std::numeric_limits<double>::infinity()) return kHighest;
       if (std::fabs(r.value) < 0x1p60 && r.value == std::floor(r.value))
         return from_integer(static_cast<std::int64_t>(r.value));
-      // Dyadic fractions are what they are: 0.5 + 0.5 must be 1. Other numbers are rounded anyway.
+      // Every finite double is a dyadic fraction and becomes its exact residue: 0.5 + 0.5 must be 1.
       int exponent;
       const double mantissa = std::frexp(r.value, &exponent);
       if (std::isfinite(r.value)) {

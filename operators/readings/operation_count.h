@@ -1,13 +1,13 @@
-// How many operations an output takes.
+// The number of operations of an output.
 #pragma once
 
 #include "operators/operator.h"
 
 namespace rewright::operators {
 
-// Arithmetic operations for all elements of an output with a denotation, each counted once for every value of the variables
-// that it depends on: what is the same for a whole row, like its mean, is computed once a row. Unknown sizes count as 1, guards
-// as holding always.
+// The arithmetic operations for all elements of an output with a denotation. An operation counts once for each combination of
+// values of the variables that it depends on: the mean of a row counts once for the row. Unknown sizes count as 1; conditions
+// count as true.
 double operation_count(const Output& output);
 
 }  // namespace rewright::operators

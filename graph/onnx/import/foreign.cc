@@ -5,7 +5,7 @@ namespace rewright::graph {
 
 const Procedure* find_procedure(const ImportedModel& model, const std::string& domain, const std::string& type) {
   const Procedure* const foreign = model.foreign ? model.foreign->find(domain, type) : nullptr;
-  return foreign != nullptr ? foreign : find_procedure(domain, type);
+  return foreign != nullptr ? foreign : operators::find_procedure(domain, type);
 }
 
 std::unordered_map<std::string, onnx::TypeProto> infer_foreign(const Procedure& procedure, const onnx::NodeProto& node,

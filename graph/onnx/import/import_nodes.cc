@@ -49,7 +49,7 @@ bool Importer::import_known(const Source& source, std::string& reason) {
     reason = "no definition of operator " + (domain.empty() ? "" : domain + ".") + proto.op_type();
   else if (import_operator(source, *op, opset->second, reason))
     return true;
-  if (const Procedure* procedure = find_procedure(domain, proto.op_type()); exists && procedure != nullptr)
+  if (const Procedure* procedure = operators::find_procedure(domain, proto.op_type()); exists && procedure != nullptr)
     return as_graphs_ && import_procedure(source, *procedure, opset->second, reason);
   std::string objection;
   if (exists && import_schema_function(source, opset->second, objection)) return true;
