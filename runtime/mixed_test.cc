@@ -9,7 +9,7 @@
 #include "graph/execute.h"
 #include "graph/onnx/onnx.h"
 #include "graph/onnx/text.h"
-#include "runtime/cpu/running/backend.h"
+#include "runtime/cpu/backend/backend.h"
 #include "runtime/endable_run.h"
 #include "runtime/mixed.h"
 #include "runtime/parts.h"

@@ -1,6 +1,10 @@
 #!/usr/bin/env python3
-"""Runs what stands in docs/: blocks marked `sh runnable` and `python runnable`, those of a page one after the other in an empty folder;
-and sees to it that blocks marked `cpp in=FILE` stand in that file, which is compiled. Usage: doc_samples.py REWRIGHT SOURCE BUILD"""
+"""Tests the documentation: docs/*.md and HACKING.md. Usage: doc_samples.py REWRIGHT SOURCE BUILD
+
+- Blocks marked `sh runnable` and `python runnable` are executed, those of a page one after the other in an empty folder.
+- Blocks marked `cpp in=FILE` must stand in that file, which is compiled.
+- Files and folders of the tree that a page names in `backticks` must exist. A name may be a pattern (`rules/database/*.rules`).
+"""
 
 import glob
 import os
@@ -11,6 +15,8 @@ import tempfile
 
 REWRIGHT, SOURCE, BUILD = sys.argv[1:4]
 BLOCK = re.compile(r"^```(\w+) ([^\n]+)\n(.*?)^```$", re.M | re.S)
+ANY_BLOCK = re.compile(r"^```.*?^```$", re.M | re.S)
+NAMED = re.compile(r"`(?:~/|\$|http)?((?:[a-z]\w*|\.ci)/[^`\s]*)[^`]*`")
 
 
 def without_indentation(text):
@@ -48,10 +54,21 @@ def check(page):
     return blocks, ""
 
 
+def missing_files(page):
+    """The files that the page names and that are not there. Only names that begin with a folder of the tree count."""
+    with open(page, encoding="utf-8") as file:
+        text = ANY_BLOCK.sub("", file.read())
+    named = {match.rstrip(".,:;") for match in NAMED.findall(text)}
+    folders = {entry.name for entry in os.scandir(SOURCE) if entry.is_dir() and entry.name != "build"}
+    return sorted(name for name in named
+                  if name.split("/")[0] in folders and not re.search("[A-Z]{4}", name) and not glob.glob(os.path.join(SOURCE, name)))
+
+
 def main():
     total, failed = 0, False
-    for page in sorted(glob.glob(os.path.join(SOURCE, "docs", "*.md"))):
+    for page in [*sorted(glob.glob(os.path.join(SOURCE, "docs", "*.md"))), os.path.join(SOURCE, "HACKING.md")]:
         blocks, wrong = check(page)
+        wrong += "".join(f"\n{os.path.relpath(page, SOURCE)}: there is no {name}" for name in missing_files(page))
         total += blocks
         if blocks:
             print(f"{os.path.basename(page)}: {blocks} blocks", flush=True)

@@ -51,7 +51,6 @@ optimizer/checking
 optimizer/measuring
 optimizer
 report
-report/page
 runtime
 runtime/reference
 runtime/onnxruntime

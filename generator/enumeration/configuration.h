@@ -9,22 +9,10 @@
 #include <string_view>
 #include <vector>
 
+#include "generator/enumeration/leaves.h"
 #include "operators/operator.h"
 
 namespace rewright::generator {
-
-// A tensor that graphs begin with: a variable, or a constant (then `op` makes it).
-struct Leaf {
-  std::string name;
-  TensorType type;      // sizes are symbols
-  int group = -1;       // variables of one group may be exchanged for each other: they have equal types and roles
-  bool weight = false;  // it is no data: operators that tell the two apart do not take it for such
-  const Operator* op = nullptr;
-  Attributes attributes{};
-  std::int64_t divisor = 1;  // of a constant: what its elements are divided by
-  bool parameter = false;    // it stands only where a choice has it for a parameter
-  bool constant() const { return op != nullptr; }
-};
 
 // An operator that may be applied, with its attributes for operands of given types.
 struct Choice {
@@ -60,13 +48,8 @@ struct Configuration {
 };
 
 // From a list such as "taso", "MatMul,Add,Transpose" or "conv2d(kernel=1|3,stride=1|2,activation=none|relu),ew_add": named sets
-// (see operator_sets()), operators by their names or by those that TASO gives them. Arguments are the operator's fields, with
+// (operator_list.h), operators by their names or by those that TASO gives them. Arguments are the operator's fields, with
 // alternatives between bars. Throws Error(kUsage) for what is not known.
 Configuration configure(std::string_view operators);
-
-struct OperatorSet {
-  std::string_view name, operators;
-};
-std::span<const OperatorSet> operator_sets();
 
 }  // namespace rewright::generator

@@ -139,8 +139,8 @@ double CostModel::seconds(const Signature& signature) const {
   return signature.time->failed ? kFailurePenalty * estimate(signature) : estimate(signature);
 }
 
-void CostModel::prepare(std::span<const MatchedGraph* const> graphs) {
-  if (!device_ || !options_.measure) return;
+bool CostModel::prepare(std::span<const MatchedGraph* const> graphs) {
+  if (!device_ || !options_.measure) return true;
   std::vector<Signature*> missing;
   for (const MatchedGraph* graph : graphs) {
     visit(*graph, [&](Signature& signature, double share, std::span<const std::uint32_t>) {
@@ -163,6 +163,12 @@ void CostModel::prepare(std::span<const MatchedGraph* const> graphs) {
     missing[first++]->time->asked = false;  // but others may take less
     incomplete_ = true;
   }
+  return !incomplete_;
+}
+
+std::optional<double> CostModel::measured_cost(const MatchedGraph& graph) {
+  const MatchedGraph* const one = &graph;
+  return prepare({&one, 1}) ? std::optional(cost(graph)) : std::nullopt;
 }
 
 double CostModel::measuring_seconds(const Signature& signature) const {

@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -88,8 +89,11 @@ class CostModel {
 
   // Takes note of the activations of a given graph, and of whether its weights fit into the device's caches.
   void learn(const MatchedGraph& graph);
-  // Measures, in one batch, what is missing for the costs of these graphs. After `deadline` nothing is measured.
-  void prepare(std::span<const MatchedGraph* const> graphs);
+  // Measures in one batch what the costs of these graphs lack. False once something was asked for that could not be measured:
+  // after the deadline or the caller's stop, or in a CostFork. From then on costs partly rest on estimates, and searches end.
+  bool prepare(std::span<const MatchedGraph* const> graphs);
+  // prepare() and cost() of one graph; nullopt where prepare() returns false.
+  std::optional<double> measured_cost(const MatchedGraph& graph);
   // What the objective asks to be small. Latency in seconds: what was not prepared is estimated by the roofline; what the
   // device could not execute by a multiple of that. Bytes count as the seconds that the device needs to move them; and of two
   // graphs with the same peak the one that holds less in all is better.
@@ -112,13 +116,6 @@ class CostModel {
   // The activations of a graph that are timed together: positions of nodes, and seconds.
   std::vector<std::pair<std::vector<std::uint32_t>, double>> groups(const MatchedGraph& graph);
 
-  // A model for another thread, which knows what this one knows. What would have to be measured is looked for in the database
-  // alone. Devices that only look times up are asked. A model is incomplete once it has not measured what it was asked for.
-  std::unique_ptr<CostModel> fork() const;
-  bool incomplete() const { return incomplete_; }
-  // Of a fork, before it is used again: takes over what `other` knows, and is complete again.
-  void update(const CostModel& other);
-
   void set_deadline(std::chrono::steady_clock::time_point deadline) { deadline_ = deadline; }
   // Forgets the nodes of earlier graphs; costs stay.
   void clear();
@@ -127,12 +124,15 @@ class CostModel {
   std::vector<ProfiledOperator> operators() const;
 
  private:
+  friend class CostFork;
   struct Signature;
   struct Time;
   struct Remembered {
     std::shared_ptr<const Node> node;  // kept alive, so that its address is never another's
     std::uint32_t signature;
   };
+  std::unique_ptr<CostModel> fork() const;
+  void update(const CostModel& other);  // takes over its times, and forgets that something was not measured
   std::uint32_t signature_of(const MatchedGraph& graph, const std::shared_ptr<const Node>& node);
   // Null: one that is not timed. Its time is kept under `timed`, or else the text.
   std::uint32_t add_signature(const std::string& text, std::unique_ptr<Signature> signature, const std::string& timed = {});
@@ -179,6 +179,30 @@ class CostModel {
   std::chrono::steady_clock::time_point deadline_ = std::chrono::steady_clock::time_point::max();
   std::size_t measured_ = 0;
   bool is_fork_ = false, incomplete_ = false;
+};
+
+// A copy of a cost model for another thread. It measures nothing: it knows the times that its origin knows, those in the
+// database, and those of devices that only look times up. The origin must outlive it.
+//
+//   CostFork fork(costs);
+//   fork.run([&](CostModel& model) { found = backtrack(region, rules, model, options, limits); });
+class CostFork {
+ public:
+  explicit CostFork(const CostModel& origin) : origin_(origin), model_(origin.fork()) {}
+  // Takes over what the origin has measured since. Not while the origin is used by another thread.
+  void update() { model_->update(origin_); }
+  // Calls work(model). Whatever the model lacked, the next call begins anew. Several forks of one origin may run at once, as
+  // long as nothing uses the origin.
+  template <class Work>
+  void run(const Work& work) {
+    work(*model_);
+    if (model_->incomplete_) update();
+    model_->clear();
+  }
+
+ private:
+  const CostModel& origin_;
+  std::unique_ptr<CostModel> model_;
 };
 
 }  // namespace rewright::optimizer

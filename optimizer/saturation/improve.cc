@@ -8,11 +8,8 @@ namespace rewright::optimizer {
 
 namespace {
 
-double measured_cost(const Graph& graph, const RuleIndex& rules, CostModel& costs) {
-  const MatchedGraph facts(graph, rules.options().for_training);
-  const MatchedGraph* const one = &facts;
-  costs.prepare({&one, 1});
-  return costs.cost(facts);
+std::optional<double> measured_cost(const Graph& graph, const RuleIndex& rules, CostModel& costs) {
+  return costs.measured_cost(MatchedGraph(graph, rules.options().for_training));
 }
 
 }  // namespace
@@ -20,9 +17,10 @@ double measured_cost(const Graph& graph, const RuleIndex& rules, CostModel& cost
 Improvement improve(const Graph& region, const RuleIndex& rules, CostModel& costs, const ImproveOptions& options,
                     Limits& limits) {
   Improvement result;
-  result.step.kind = CertificateStep::Kind::kSaturate;
-  result.seconds = measured_cost(region, rules, costs);
-  if (costs.incomplete()) return result;
+  const std::optional<double> given = measured_cost(region, rules, costs);
+  if (!given) return result;
+  result.seconds = *given;
+  result.step.emplace().kind = CertificateStep::Kind::kSaturate;
   Saturation saturation(region, rules, options.saturation);
   result.reason = saturation.run(limits);
   result.nodes = saturation.graph().live_count();
@@ -48,10 +46,11 @@ Improvement improve(const Graph& region, const RuleIndex& rules, CostModel& cost
     if (step.rewrites.empty()) break;
     const std::optional<Graph> graph = apply_step(region, rules, step);
     if (!graph) break;  // around a node whose shape is not known
-    const double seconds = measured_cost(*graph, rules, costs);
-    if (limits.reached() || costs.incomplete()) break;  // some costs were not measured
-    if (seconds < result.seconds * (1 - 1e-9)) {
-      result.seconds = seconds;
+    const std::optional<double> seconds = measured_cost(*graph, rules, costs);
+    if (!seconds) result.step.reset();
+    if (!seconds || limits.reached()) break;
+    if (*seconds < result.seconds * (1 - 1e-9)) {
+      result.seconds = *seconds;
       result.step = std::move(step);
     }
   }

@@ -1,6 +1,8 @@
 // Equality saturation of a region: saturate, extract, see what the choice costs as a graph.
 #pragma once
 
+#include <optional>
+
 #include "optimizer/costs/cost_model.h"
 #include "optimizer/saturation/extraction.h"
 #include "optimizer/saturation/saturation.h"
@@ -15,7 +17,9 @@ struct ImproveOptions {
 };
 
 struct Improvement {
-  CertificateStep step;  // without a region; no rewrites if nothing cheaper was found
+  // Without a region; without rewrites if nothing cheaper was found. nullopt where a cost would have had to be measured and
+  // could not be (CostModel::prepare).
+  std::optional<CertificateStep> step;
   double seconds = 0;    // what the best graph costs
   double estimated = 0;  // what the extraction thought the first choice costs
   double bound = 0;      // what a choice costs at least, by the costs known in the end
@@ -25,8 +29,7 @@ struct Improvement {
   std::int64_t iterations = 0;  // of the simplex method
 };
 
-// The region's graph must be tidy. Where costs would have to be measured and may not be (CostModel::fork), it ends, and what it
-// says counts for nothing.
+// The region's graph must be tidy.
 Improvement improve(const Graph& region, const RuleIndex& rules, CostModel& costs, const ImproveOptions& options,
                     Limits& limits);
 

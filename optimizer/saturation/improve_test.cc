@@ -232,8 +232,8 @@ TEST_CASE("what was estimated is measured before it is chosen for good") {
   CostModel costs(&device, &database, {});
   Limits limits = no_limits();
   Improvement found = improve(graph, rules, costs, {}, limits);
-  REQUIRE(!found.step.rewrites.empty());
-  const std::optional<Graph> rewritten = apply_step(graph, rules, found.step);
+  REQUIRE((found.step && !found.step->rewrites.empty()));
+  const std::optional<Graph> rewritten = apply_step(graph, rules, *found.step);
   REQUIRE(rewritten);
   const std::size_t timed = device.timed;
   const MatchedGraph facts(*rewritten, false);

@@ -29,14 +29,12 @@ class RegionSearch {
 
   Backtracking run(const Graph& start) {
     const MatchedGraph facts(start, rules_.options().for_training);
-    const MatchedGraph* const first = &facts;
-    costs_.prepare({&first, 1});
-    const double start_cost = costs_.cost(facts);
-    if (costs_.incomplete()) return {};
-    const double slack = std::max(options_.slack, options_.region_slack * start_cost);
+    const std::optional<double> start_cost = costs_.measured_cost(facts);
+    if (!start_cost) return {};
+    const double slack = std::max(options_.slack, options_.region_slack * *start_cost);
     std::size_t best = 0, idle = 0;
-    add({start, start_cost, -1, {}}, skeleton_hash(start, facts.constant));
-    while (idle < options_.patience && states_.size() < options_.max_graphs && !limits_.reached() && !costs_.incomplete()) {
+    add({start, *start_cost, -1, {}}, skeleton_hash(start, facts.constant));
+    while (idle < options_.patience && states_.size() < options_.max_graphs && !limits_.reached()) {
       // Steps that gained nothing yet are followed up at once, where they changed something; else the cheapest graph is next.
       FollowUp next{0, kFollowUps};
       const bool follows = !follow_ups_.empty();
@@ -54,7 +52,7 @@ class RegionSearch {
         if (follows) continue;
         break;
       }
-      expand(next.state, follows);
+      if (!expand(next.state, follows)) return {std::nullopt, graphs_};
       for (Candidate& candidate : candidates_) {
         if (candidate.cost > states_[best].cost + slack) continue;
         add({std::move(candidate.graph), candidate.cost, static_cast<std::int32_t>(next.state), std::move(candidate.made_by)},
@@ -99,9 +97,9 @@ class RegionSearch {
     return result;
   }
 
-  // Fills candidates_ with the graphs one rewrite away that were not seen before, costs included; if asked, only those by
-  // rewrites of what the state's own rewrite changed.
-  void expand(std::size_t number, bool only_changed) {
+  // Fills candidates_ with the graphs one rewrite away that were not seen before, and their costs; with `only_changed`, only
+  // rewrites of nodes that the state's own rewrite made. False if costs could not be measured.
+  bool expand(std::size_t number, bool only_changed) {
     candidates_.clear();
     const Graph graph = states_[number].graph;
     const std::vector<bool> changed = new_nodes(states_[number]);
@@ -128,10 +126,10 @@ class RegionSearch {
       made[i]->graph = &candidates_[i].graph;
       pointers.push_back(made[i].get());
     }
-    costs_.prepare(pointers);
-    // Some were not measured: their costs tell nothing.
-    if (limits_.reached() || costs_.incomplete()) return candidates_.clear();
-    for (std::size_t i = 0; i < made.size(); ++i) candidates_[i].cost = costs_.cost(*made[i]);
+    if (!costs_.prepare(pointers)) return false;
+    if (limits_.reached()) candidates_.clear();
+    for (std::size_t i = 0; i < candidates_.size(); ++i) candidates_[i].cost = costs_.cost(*made[i]);
+    return true;
   }
 
   const RuleIndex& rules_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "optimizer/costs/cost_model.h"
@@ -20,11 +21,12 @@ struct BacktrackOptions {
 };
 
 struct Backtracking {
-  std::vector<Rewrite> rewrites;  // from the region's graph to the best one found; none if there is nothing better
-  std::size_t graphs = 0;         // that were made
+  // From the region's graph to the best one found; empty if nothing is better. nullopt where a cost would have had to be
+  // measured and could not be (CostModel::prepare).
+  std::optional<std::vector<Rewrite>> rewrites;
+  std::size_t graphs = 0;  // that were made
 };
 
-// Where costs would have to be measured and may not be (CostModel::fork), it ends, and what it says counts for nothing.
 Backtracking backtrack(const Graph& region, const RuleIndex& rules, CostModel& costs, const BacktrackOptions& options,
                        Limits& limits);
 

@@ -28,7 +28,7 @@ constexpr std::size_t kWays = 2;
 
 // What was found in a region's graph.
 struct Finding {
-  CertificateStep step;  // without rewrites: nothing
+  std::optional<CertificateStep> step;  // without rewrites: nothing gains; nullopt: costs could not be measured
   std::size_t graphs = 0, e_nodes = 0;
   std::int64_t iterations = 0;  // of the simplex method
   StopReason saturation = StopReason::kSaturated;
@@ -52,10 +52,11 @@ class Search {
 
   SearchResult run() {
     result_.graph.tidy();
-    costs_.learn(MatchedGraph(result_.graph, rules_.options().for_training));
-    result_.cost_before = result_.cost = cost_of(result_.graph);
+    const MatchedGraph facts(result_.graph, rules_.options().for_training);
+    costs_.learn(facts);
+    result_.cost_before = result_.cost = costs_.measured_cost(facts).value_or(costs_.cost(facts));
     note_front(result_.graph, 0);
-    for (int i = 0; i < std::max(1, options_.threads); ++i) forks_.push_back(costs_.fork());
+    for (int i = 0; i < std::max(1, options_.threads); ++i) forks_.push_back(std::make_unique<CostFork>(costs_));
     switch (options_.strategy) {
       case Strategy::kBacktrack:
         run_phase({{Way::kBacktrack}, options_.alpha, options_.patience, options_.max_passes}, options_.deadline);
@@ -126,11 +127,8 @@ class Search {
     last_ = Milestone{result_.graph, result_.steps, result_.cost};
   }
 
-  double cost_of(const Graph& graph) {
-    const MatchedGraph facts(graph, rules_.options().for_training);
-    const MatchedGraph* const one = &facts;
-    costs_.prepare({&one, 1});
-    return costs_.cost(facts);
+  std::optional<double> measured_cost(const Graph& graph) {
+    return costs_.measured_cost(MatchedGraph(graph, rules_.options().for_training));
   }
 
   std::vector<bool> constants() const {
@@ -210,20 +208,17 @@ class Search {
     // A pass takes at most half of what is left, so that there is something for each; its regions take equal shares.
     iterations_ =
         std::min(options_.saturation.extraction.iterations, iterations_left_ / (2 * std::max<std::int64_t>(1, saturations)));
-    for (const auto& fork : forks_) fork->update(costs_);
+    for (const auto& fork : forks_) fork->update();
     std::atomic<std::size_t> done = 0;
     const auto end = end_of_search_ahead();
     parallel(static_cast<int>(forks_.size()), tasks.size(), 1, [&](std::size_t number, std::size_t, std::size_t thread) {
       Limits limits(end, options_.memory, options_.cancel);
       if (limits.reached()) return;
       Task& task = tasks[number];
-      CostModel& costs = *forks_[thread];
-      Finding finding = find(task.way, task.graph, costs, limits);
-      if (costs.incomplete())
-        costs.update(costs_);
-      else
-        task.finding = std::move(finding);
-      costs.clear();
+      forks_[thread]->run([&](CostModel& costs) {
+        Finding finding = find(task.way, task.graph, costs, limits);
+        if (finding.step) task.finding = std::move(finding);
+      });
       ++done;
       if (thread == 0) tell(0.5 * static_cast<double>(done) / static_cast<double>(tasks.size()));
     });
@@ -238,7 +233,7 @@ class Search {
       const double slack = present_.alpha - 1;
       Backtracking found = backtrack(
           graph, rules_, costs, {slack * pass_cost_, slack * kRegionSlack, present_.patience, options_.max_graphs}, limits);
-      finding.step.rewrites = std::move(found.rewrites);
+      if (found.rewrites) finding.step.emplace().rewrites = std::move(*found.rewrites);
       finding.graphs = found.graphs;
     } else {
       ImproveOptions options = options_.saturation;
@@ -264,7 +259,7 @@ class Search {
       return reason == StopReason::kSaturated ? 0 : reason == StopReason::kDone ? 1 : reason == StopReason::kNodes ? 2 : 3;
     };
     if (openness(finding.saturation) > openness(saturation_)) saturation_ = finding.saturation;
-    return found(way)[structure] = std::move(finding.step);
+    return found(way)[structure] = std::move(finding.step).value_or(CertificateStep());
   }
 
   void work_on(const std::vector<const Node*>& nodes) {
@@ -328,10 +323,10 @@ class Search {
     if (!graph) return false;
     std::optional<Graph> whole = splice(result_.graph, region, *graph);
     if (!whole) return true;
-    const double cost = cost_of(*whole);
-    if (costs_.incomplete()) return true;  // some was not measured: its cost tells nothing
+    const std::optional<double> cost = measured_cost(*whole);
+    if (!cost) return true;
     note_front(*whole, step.rewrites.size());
-    if (cost < (best ? best->cost : result_.cost) * (1 - 1e-9)) best = Change{std::move(*whole), cost, std::move(step)};
+    if (*cost < (best ? best->cost : result_.cost) * (1 - 1e-9)) best = Change{std::move(*whole), *cost, std::move(step)};
     return true;
   }
 
@@ -366,7 +361,7 @@ class Search {
   std::unordered_map<const Node*, std::uint32_t> positions_;                     // in the present graph
   std::optional<RegionCutter> cutter_;                                           // of the present graph
   std::array<std::unordered_map<std::uint64_t, CertificateStep>, kWays> found_;  // by the structure of regions
-  std::vector<std::unique_ptr<CostModel>> forks_;                                // of each thread
+  std::vector<std::unique_ptr<CostFork>> forks_;                                 // of each thread
 };
 
 }  // namespace

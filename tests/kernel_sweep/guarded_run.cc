@@ -11,6 +11,7 @@
 #include <stdexcept>
 
 #include "base/error.h"
+#include "runtime/cpu/base/libraries.h"
 #include "runtime/cpu/running/runner.h"
 
 namespace rewright::cpu {

@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "runtime/cpu/loops/rows.h"
-#include "runtime/cpu/planning/epilogue.h"
+#include "runtime/cpu/kernels/epilogue.h"
 
 namespace rewright::cpu {
 
@@ -149,7 +149,7 @@ class ConcatenationPlan final : public NodePlan, public ChoosesLayout, public Ga
     bool begun = false;  // were some written where they belong?
     for (const ValueId v : node_.inputs) {
       const std::int64_t count = planner.info(v).sizes[1];
-      if (planner.is_in_room(v)) {
+      if (planner.is_in_slot(v)) {
         begun = true;
       } else {
         inputs.push_back(planner.storage(v, layout));
@@ -172,6 +172,8 @@ class ConcatenationPlan final : public NodePlan, public ChoosesLayout, public Ga
   bool bounded_ = false;
 };
 
+}  // namespace
+
 // Parts that the tile engine would compute on the way are left to it.
 std::unique_ptr<NodePlan> plan_concatenation(Planner& planner, const Node& node) {
   const ValueInfo y = planner.info(node.outputs[0]);
@@ -181,9 +183,5 @@ std::unique_ptr<NodePlan> plan_concatenation(Planner& planner, const Node& node)
     if (!planner.is_stored(v) || element_count(planner.info(v).sizes) == 0) return nullptr;
   return std::make_unique<ConcatenationPlan>(node);
 }
-
-}  // namespace
-
-void register_concatenations(KernelTable& table) { table.emplace("Concat", plan_concatenation); }
 
 }  // namespace rewright::cpu

@@ -1,7 +1,5 @@
 // GatherND of long rows, each copied as a whole. Computed by element in whatever order what follows asks for, transpositions
 // and sums over rows above all, it would read memory at strides.
-#include "runtime/cpu/kernels/gather.h"
-
 #include <cstring>
 
 #include "runtime/cpu/planning/planner.h"
@@ -68,6 +66,8 @@ class GatherPlan final : public NodePlan {
   Shape shape_;
 };
 
+}  // namespace
+
 std::unique_ptr<NodePlan> plan_gather(Planner& planner, const Node& node) {
   const ValueInfo x = planner.info(node.inputs[0]), indices = planner.info(node.inputs[1]);
   const bool positions = indices.type == DataType::kInt64 || indices.type == DataType::kInt32;
@@ -90,9 +90,5 @@ std::unique_ptr<NodePlan> plan_gather(Planner& planner, const Node& node) {
   }
   return std::make_unique<GatherPlan>(node, std::move(shape));
 }
-
-}  // namespace
-
-void register_gathers(KernelTable& table) { table.emplace("GatherND", plan_gather); }
 
 }  // namespace rewright::cpu

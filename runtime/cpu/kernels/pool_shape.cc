@@ -14,10 +14,10 @@ PoolShape::Taps PoolShape::taps(std::size_t axis, std::int64_t position) const {
 }
 
 std::optional<PoolShape> read_pool(const Planner& planner, const Node& node, bool average, bool indices) {
+  if (!indices && node.outputs.size() > 1 && node.outputs[1] != kNoValue) return std::nullopt;
   const ValueInfo x = planner.info(node.inputs[0]), y = planner.info(node.outputs[0]);
   if (x.sizes.size() < 3 || x.sizes.size() > 5) return std::nullopt;
   if (element_count(x.sizes) == 0 || element_count(y.sizes) == 0) return std::nullopt;
-  if (!indices && node.outputs.size() > 1 && node.outputs[1] != kNoValue) return std::nullopt;
   const AttributeReader attributes(node);
   PoolShape s{x.sizes,
               y.sizes,

@@ -4,9 +4,8 @@
 #include <cmath>
 
 #include "runtime/cpu/kernels/pool_shape.h"
-#include "runtime/cpu/kernels/quantized/quantized_pool.h"
 #include "runtime/cpu/loops/rows.h"
-#include "runtime/cpu/planning/epilogue.h"
+#include "runtime/cpu/kernels/epilogue.h"
 #include "runtime/cpu/planning/layout_assignment.h"
 #include "runtime/cpu/tile/loops.h"
 
@@ -272,11 +271,14 @@ class MaximumPlan final : public NodePlan {
   PoolShape shape_;
 };
 
-// Null if a window may lie outside of the picture: it has no maximum then.
-std::unique_ptr<NodePlan> plan_maxima(Planner& planner, const Node& node) {
-  const bool plain = AttributeReader(node).number("storage_order") == 0 && node.outputs[0] != kNoValue;
+}  // namespace
+
+// Not served if a window may be outside of the image: it has no maximum then.
+std::unique_ptr<NodePlan> plan_maximum_with_positions(Planner& planner, const Node& node) {
+  if (node.outputs.size() < 2 || node.outputs[0] == kNoValue || node.outputs[1] == kNoValue) return nullptr;
+  if (AttributeReader(node).number("storage_order") != 0) return nullptr;
   auto shape = read_pool(planner, node, false, true);
-  if (!shape || !plain || planner.info(node.inputs[0]).type != DataType::kFloat) return nullptr;
+  if (!shape || planner.info(node.inputs[0]).type != DataType::kFloat) return nullptr;
   const PoolShape whole = of_three_axes(*shape);
   for (std::size_t a = 0; a < 3; ++a)
     for (std::int64_t p = 0; p < whole.y[a + 2]; ++p)
@@ -284,12 +286,9 @@ std::unique_ptr<NodePlan> plan_maxima(Planner& planner, const Node& node) {
   return std::make_unique<MaximumPlan>(node, std::move(*shape));
 }
 
-std::unique_ptr<NodePlan> plan_pool(Planner& planner, const Node& node, bool average) {
-  if (!average && node.outputs.size() > 1 && node.outputs[1] != kNoValue) return plan_maxima(planner, node);
-  auto shape = read_pool(planner, node, average);
-  if (!shape) return nullptr;
-  if (auto quantized = plan_quantized_pool(planner, node, *shape)) return quantized;
-  if (planner.info(node.inputs[0]).type != DataType::kFloat) return nullptr;
+std::unique_ptr<NodePlan> plan_pool(Planner& planner, const Node& node) {
+  auto shape = read_pool(planner, node, node.op->name() == "AveragePool");
+  if (!shape || planner.info(node.inputs[0]).type != DataType::kFloat) return nullptr;
   try {
     describe(*shape, dnnl_desc(shape->x, kPlain), dnnl_desc(shape->y, kPlain));
   } catch (const dnnl::error&) {
@@ -300,18 +299,8 @@ std::unique_ptr<NodePlan> plan_pool(Planner& planner, const Node& node, bool ave
 
 std::unique_ptr<NodePlan> plan_global_average(Planner& planner, const Node& node) {
   auto shape = read_global_average(planner, node);
-  if (!shape) return nullptr;
-  if (auto quantized = plan_quantized_pool(planner, node, *shape)) return quantized;
-  if (planner.info(node.inputs[0]).type != DataType::kFloat || !planner.is_stored(node.inputs[0])) return nullptr;
+  if (!shape || planner.info(node.inputs[0]).type != DataType::kFloat || !planner.is_stored(node.inputs[0])) return nullptr;
   return std::make_unique<PoolPlan>(node, std::move(*shape));
-}
-
-}  // namespace
-
-void register_pools(KernelTable& table) {
-  table.emplace("MaxPool", [](Planner& p, const Node& n) { return plan_pool(p, n, false); });
-  table.emplace("GlobalAveragePool", plan_global_average);
-  table.emplace("AveragePool", [](Planner& p, const Node& n) { return plan_pool(p, n, true); });
 }
 
 }  // namespace rewright::cpu

@@ -72,8 +72,6 @@ class RandomBitsPlan final : public NodePlan {
 
 }  // namespace
 
-void register_random_bits(KernelTable& table) {
-  table.emplace("RandomBits", [](Planner&, const Node& node) { return std::make_unique<RandomBitsPlan>(node); });
-}
+std::unique_ptr<NodePlan> plan_random_bits(Planner&, const Node& node) { return std::make_unique<RandomBitsPlan>(node); }
 
 }  // namespace rewright::cpu

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <optional>
 
-#include "runtime/cpu/planning/kernel.h"
 #include "runtime/cpu/planning/planner.h"
 
 namespace rewright::cpu {
@@ -161,7 +160,10 @@ std::vector<std::int64_t> strides_of(const Sizes& sizes) {
   return strides;
 }
 
-std::unique_ptr<NodePlan> plan_scatter(Planner& planner, const Node& node, bool whole_rows) {
+}  // namespace
+
+std::unique_ptr<NodePlan> plan_scatter(Planner& planner, const Node& node) {
+  const bool whole_rows = node.op->name() == "ScatterND";
   const ValueInfo x = planner.info(node.inputs[0]), indices = planner.info(node.inputs[1]);
   const bool served = x.type == DataType::kFloat || x.type == DataType::kDouble || x.type == DataType::kInt64;
   const bool positions = indices.type == DataType::kInt64 || indices.type == DataType::kInt32;
@@ -194,13 +196,6 @@ std::unique_ptr<NodePlan> plan_scatter(Planner& planner, const Node& node, bool 
     shape.from_strides[axis] = 0;
   }
   return std::make_unique<ScatterPlan>(node, read, std::move(shape), *how);
-}
-
-}  // namespace
-
-void register_scatters(KernelTable& table) {
-  table.emplace("ScatterElements", [](Planner& p, const Node& n) { return plan_scatter(p, n, false); });
-  table.emplace("ScatterND", [](Planner& p, const Node& n) { return plan_scatter(p, n, true); });
 }
 
 }  // namespace rewright::cpu

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "runtime/cpu/planning/planner.h"
-#include "runtime/cpu/tile/loops.h"
 
 namespace rewright::cpu {
 
@@ -127,73 +126,6 @@ std::string DnnlKernel::source() const {
   return dnnl_version_text() + (name == nullptr ? "" : " (" + std::string(name) + ")");
 }
 
-PiecesKernel::PiecesKernel(std::vector<Piece> pieces, int threads, RowLoops::Unary function, std::int64_t channels,
-                           std::int64_t height)
-    : pieces_(std::move(pieces)), threads_(threads), function_(function), channels_(channels), height_(height) {
-  const auto aligned = [](std::size_t bytes) { return (bytes + 63) / 64 * 64; };
-  for (const Piece& p : pieces_) {
-    thread_bytes_ = std::max(thread_bytes_, aligned(p.kernel->scratch_bytes()));
-    copied_bytes_ =
-        std::max(copied_bytes_, aligned(sizeof(float) * static_cast<std::size_t>(channels * p.rows.count * p.rows.elements)));
-  }
-  thread_bytes_ += copied_bytes_;
-}
-
-void PiecesKernel::run(const Call& call) const {
-  call.workers.share(std::ssize(pieces_), [&](std::int64_t number, int thread) {
-    constexpr std::size_t kMostInputs = 16;
-    const Piece& piece = pieces_[static_cast<std::size_t>(number)];
-    std::byte* const scratch = call.scratch + static_cast<std::size_t>(thread) * thread_bytes_;
-    const std::byte* inputs[kMostInputs];
-    for (std::size_t i = 0; i < call.inputs.size(); ++i)
-      inputs[i] = call.inputs[i] + piece.inputs[i] * static_cast<std::int64_t>(sizeof(float));
-    if (channels_ > 0) {
-      const auto* const x = reinterpret_cast<const float*>(inputs[0]);
-      const std::int64_t count = piece.rows.count * piece.rows.elements;
-      for (std::int64_t c = 0; c < channels_; ++c)
-        std::copy_n(x + (c * height_ + piece.rows.first) * piece.rows.elements, count,
-                    reinterpret_cast<float*>(scratch) + c * count);
-      inputs[0] = scratch;
-    }
-    float* const y = reinterpret_cast<float*>(call.outputs[0]) + piece.output;
-    std::byte* const output = reinterpret_cast<std::byte*>(y);
-    static const Workers alone(1);
-    piece.kernel->run({{inputs, call.inputs.size()}, {&output, 1}, scratch + copied_bytes_, alone});
-    if (function_ != nullptr) function_(y, y, piece.elements);
-  });
-}
-
-namespace {
-
-class FollowedKernel final : public Kernel {
- public:
-  FollowedKernel(std::unique_ptr<Kernel> kernel, RowLoops::Unary function, std::int64_t elements)
-      : kernel_(std::move(kernel)), function_(function), elements_(elements) {}
-  void run(const Call& call) const override {
-    kernel_->run(call);
-    constexpr std::int64_t kPart = 8192;
-    constexpr double kElements = 2;  // a nanosecond
-    float* const y = reinterpret_cast<float*>(call.outputs[0]);
-    const std::int64_t parts = (elements_ + kPart - 1) / kPart;
-    call.workers.for_each(parts, static_cast<double>(elements_) / kElements, [&](std::int64_t p, int) {
-      function_(y + p * kPart, y + p * kPart, std::min(kPart, elements_ - p * kPart));
-    });
-  }
-  std::size_t scratch_bytes() const override { return kernel_->scratch_bytes(); }
-  std::string source() const override { return kernel_->source(); }
-
- private:
-  std::unique_ptr<Kernel> kernel_;
-  RowLoops::Unary function_;
-  std::int64_t elements_;
-};
-
-}  // namespace
-
-std::unique_ptr<Kernel> followed_by(std::unique_ptr<Kernel> kernel, RowLoops::Unary function, std::int64_t elements) {
-  return std::make_unique<FollowedKernel>(std::move(kernel), function, elements);
-}
-
 std::string dnnl_version_text() {
   const dnnl_version_t* v = dnnl_version();
   return "oneDNN " + std::to_string(v->major) + "." + std::to_string(v->minor) + "." + std::to_string(v->patch);
@@ -205,53 +137,11 @@ dnnl::primitive_attr user_scratchpad() {
   return attributes;
 }
 
-namespace {
-
-// Floats whose channels come to stand last, or to stand first again.
-class ChannelsKernel final : public Kernel {
- public:
-  ChannelsKernel(const Sizes& sizes, bool to_last, Isa isa)
-      : pictures_(sizes[0]),
-        rows_(element_count(std::span(sizes).subspan(2))),
-        columns_(sizes[1]),
-        loops_(real_loops<float>(isa)) {
-    if (!to_last) std::swap(rows_, columns_);
-  }
-
-  // The source has `columns_` runs of `rows_` elements, the result is the other way round.
-  void run(const Call& call) const override {
-    constexpr double kElements = 4;  // a nanosecond
-    constexpr std::int64_t kTogether = 64;
-    const std::int64_t blocks = (rows_ + kTogether - 1) / kTogether;
-    call.workers.for_each(pictures_ * blocks, static_cast<double>(pictures_ * rows_ * columns_) / kElements,
-                          [&](std::int64_t unit, int) {
-                            const std::int64_t picture = unit / blocks * rows_ * columns_, first = unit % blocks * kTogether;
-                            loops_.transpose(reinterpret_cast<float*>(call.outputs[0]) + picture + first * columns_,
-                                             reinterpret_cast<const float*>(call.inputs[0]) + picture + first, rows_,
-                                             std::min(kTogether, rows_ - first), columns_);
-                          });
-  }
-
- private:
-  std::int64_t pictures_, rows_, columns_;
-  const RealLoops<float>& loops_;
-};
-
-}  // namespace
-
 std::unique_ptr<Kernel> make_reorder(const memory::desc& source, const memory::desc& target) {
   const dnnl::reorder::primitive_desc description(dnnl_engine(), source, dnnl_engine(), target, user_scratchpad());
   return std::make_unique<DnnlKernel>(
       dnnl::reorder(description), description.scratchpad_desc(),
       std::vector<DnnlKernel::Argument>{{DNNL_ARG_FROM, source, 0, -1}, {DNNL_ARG_TO, target, -1, 0}});
-}
-
-std::unique_ptr<Kernel> make_reorder(DataType type, const Sizes& sizes, Layout from, Layout to, const PlanOptions& options) {
-  const memory::data_type moved = byte_size(type) == 1 ? memory::data_type::u8 : dnnl_type(type).value();
-  if (type == DataType::kFloat && !from.blocked() && !to.blocked())
-    return std::make_unique<ChannelsKernel>(sizes, to.channels_last(), options.isa);
-  const memory::desc source = dnnl_desc(sizes, from, moved), target = dnnl_desc(sizes, to, moved);
-  return make_reorder(source, target);
 }
 
 namespace {

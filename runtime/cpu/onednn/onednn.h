@@ -1,4 +1,5 @@
-// oneDNN, as the kernels use it. Only for .cc files of this folder.
+// oneDNN as the kernels use it: its types and descriptions for ours, primitives as steps, and packed weights. The only header of
+// the CPU runtime that includes oneDNN, beside those of kernels.
 #pragma once
 
 #include <oneapi/dnnl/dnnl.hpp>
@@ -9,9 +10,8 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/cpu/loops/rows.h"
 #include "runtime/cpu/planning/kernel.h"
-#include "runtime/cpu/planning/plan.h"
+#include "runtime/cpu/planning/planner.h"
 
 namespace rewright::cpu {
 
@@ -63,39 +63,8 @@ class DnnlKernel final : public Kernel {
   mutable std::vector<std::unique_ptr<Binding>> free_;  // as many as ever ran at the same time
 };
 
-// Several kernels that compute parts of one result, in any order and at the same time.
-class PiecesKernel final : public Kernel {
- public:
-  struct Piece {
-    std::unique_ptr<Kernel> kernel;
-    std::vector<std::int64_t> inputs;  // where the piece's inputs begin in the step's, in floats
-    std::int64_t output = 0, elements = 0;
-    struct {
-      std::int64_t first = 0, count = 0, elements = 0;
-    } rows{};  // of each channel of a plain input 0
-  };
-  // `function`, if it is not null, is applied to the results of each piece. With `channels` above 0 input 0 is a plain picture
-  // of so many, each of `height` rows, and the rows of a piece are put together first.
-  PiecesKernel(std::vector<Piece> pieces, int threads, RowLoops::Unary function, std::int64_t channels = 0,
-               std::int64_t height = 0);
-  void run(const Call& call) const override;
-  std::size_t scratch_bytes() const override { return static_cast<std::size_t>(threads_) * thread_bytes_; }
-  std::string source() const override { return pieces_.front().kernel->source(); }
-
- private:
-  std::vector<Piece> pieces_;
-  int threads_;
-  RowLoops::Unary function_;
-  std::int64_t channels_, height_;
-  std::size_t thread_bytes_ = 0, copied_bytes_ = 0;
-};
-
-// The kernel, and then a function of every element of its first output, which maps 0 to 0.
-std::unique_ptr<Kernel> followed_by(std::unique_ptr<Kernel> kernel, RowLoops::Unary function, std::int64_t elements);
-
-// Of floats, integers of 32 bits, or elements of one byte.
+// Copies a tensor from one description to another: floats, 32-bit integers, or elements of one byte.
 std::unique_ptr<Kernel> make_reorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to);
-std::unique_ptr<Kernel> make_reorder(DataType type, const Sizes& sizes, Layout from, Layout to, const PlanOptions& options);
 // The argument `number` of a primitive for the group that computes `result`: constant data in another description. `data` is
 // asked for where the plan cache does not have it.
 DnnlKernel::Owned packed(Planner& planner, ValueId result, int number, const dnnl::memory::desc& from,

@@ -1,31 +1,36 @@
-// What the CPU runtime knows and has, for grouping.
-#include "runtime/planning/grouping.h"
+#include "runtime/cpu/planning/grouping.h"
 
 #include <algorithm>
 
-#include "runtime/cpu/kernels/rows/row_functions.h"
-#include "runtime/cpu/planning/epilogue.h"
-#include "runtime/cpu/planning/planner.h"
+#include "runtime/cpu/planning/matching.h"
 
 namespace rewright::cpu {
 
-class Grouping final : public planning::Facts {
+namespace {
+
+// What grouping asks, answered by the CPU's kernels.
+class Grouping final : public planning::DeviceKernels {
  public:
-  explicit Grouping(Planner& planner) : planner_(planner) {}
+  Grouping(Planner& planner, std::vector<bool>& stored) : planner_(planner), stored_(stored) {}
   const Graph& graph() const override { return planner_.graph(); }
   ValueInfo info(ValueId value) const override { return planner_.info(value); }
   const Tensor& constant(ValueId value) const override { return planner_.constant(value); }
   Definition define(const Node& node) const override { return planner_.define(node); }
-  bool needed(std::size_t node) const override { return planner_.needed_[node]; }
+  bool needed(std::size_t node) const override { return planner_.is_needed(node); }
   ValueId add_constant_value(Tensor tensor) override { return planner_.add_constant_value(std::move(tensor)); }
-  bool has_kernels(std::string_view operator_name) const override { return kernel_table().contains(operator_name); }
+  bool has_kernels(std::string_view operator_name) const override { return has_node_kernels(operator_name); }
   std::unique_ptr<planning::Taken> take(const Node& node) override {
     if (is_replaced(node)) return nullptr;
-    const auto maker = kernel_table().find(node.op->name());
-    return maker == kernel_table().end() ? nullptr : maker->second(planner_, node);
+    for (const NodeKernel& kernel : node_kernels())
+      if (kernel.op == node.op->name())
+        if (auto plan = kernel.plan(planner_, node)) return plan;
+    return nullptr;
   }
   std::unique_ptr<planning::Taken> take_reducing(const Node& node) override {
-    return is_replaced(node) ? nullptr : plan_row_function(planner_, node);
+    if (is_replaced(node)) return nullptr;
+    for (const ReductionKernel plan_node : reduction_kernels())
+      if (auto plan = plan_node(planner_, node)) return plan;
+    return nullptr;
   }
   bool absorb_before(planning::Taken& taken, const Chain& chain) override {
     return static_cast<NodePlan&>(taken).absorb_before(planner_, chain);
@@ -46,7 +51,7 @@ class Grouping final : public planning::Facts {
     return static_cast<NodePlan&>(taken).absorb(planner_, chain);
   }
   bool fuses_quantization() const override { return true; }
-  void will_be_stored(ValueId value) override { planner_.stored_[value] = true; }
+  void will_be_stored(ValueId value) override { stored_[value] = true; }
   std::optional<ChannelAffine> channel_affine(const Chain& chain) const override {
     return match_channel_affine(planner_, chain, 1);
   }
@@ -55,15 +60,25 @@ class Grouping final : public planning::Facts {
   bool is_replaced(const Node& node) const {
     if (planner_.options().instead.empty()) return false;
     const auto result = std::find_if(node.outputs.begin(), node.outputs.end(), [](ValueId o) { return o != kNoValue; });
-    return result != node.outputs.end() && planner_.instead(planner_.producers_[*result]).has_value();
+    return result != node.outputs.end() && instead_of(planner_, planner_.producer_number(*result)).has_value();
   }
 
   Planner& planner_;
+  std::vector<bool>& stored_;
 };
 
-std::vector<planning::Group> make_groups(Planner& planner) {
-  Grouping facts(planner);
+}  // namespace
+
+std::vector<planning::Group> make_groups(Planner& planner, std::vector<bool>& stored) {
+  Grouping facts(planner, stored);
   return planning::make_groups(facts);
+}
+
+std::optional<Instead> instead_of(const Planner& planner, int node) {
+  const auto& instead = planner.options().instead;
+  const auto found = instead.find(node);
+  if (found == instead.end()) return std::nullopt;
+  return found->second;
 }
 
 }  // namespace rewright::cpu

@@ -1,21 +1,13 @@
 #include "runtime/cpu/running/runner_impl.h"
 
-#include <omp.h>
 #include <time.h>
 
 #include <cstring>
 
+#include "runtime/cpu/base/libraries.h"
 #include "runtime/endable_run.h"
 
 namespace rewright::cpu {
-
-LibrariesOnOneThread::LibrariesOnOneThread() : before_(omp_get_max_threads()) {
-  if (before_ != 1) omp_set_num_threads(1);
-}
-
-LibrariesOnOneThread::~LibrariesOnOneThread() {
-  if (before_ != 1) omp_set_num_threads(before_);
-}
 
 double work_seconds(int threads) {
   timespec now{};

@@ -16,19 +16,6 @@ namespace rewright::cpu {
 // runs on the machine, and hardly another one when something does. With more threads it is the time that passes.
 double work_seconds(int threads);
 
-// While it lives, libraries on OpenMP do what the calling thread asks of them on that thread alone: the pool of workers.h is
-// the only one, and barriers among threads that may not be running are what makes steps wait.
-class LibrariesOnOneThread {
- public:
-  LibrariesOnOneThread();
-  ~LibrariesOnOneThread();
-  LibrariesOnOneThread(const LibrariesOnOneThread&) = delete;
-  LibrariesOnOneThread& operator=(const LibrariesOnOneThread&) = delete;
-
- private:
-  int before_;
-};
-
 // Executes a plan again and again. May be called by several threads at once: each execution has an arena of its own, which
 // later ones use again. Executions on several threads are helped by threads of the process's pool as far as these are free.
 // After the first run on as many threads as ever nothing is allocated but the outputs, and what a helper needs that has its

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/cpu/base/libraries.h"
 #include "runtime/cpu/running/runner_impl.h"
 
 namespace rewright::cpu {

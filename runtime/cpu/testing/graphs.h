@@ -4,11 +4,13 @@
 #include <cstdlib>
 
 #include "runtime/cpu/base/isa.h"
-#include "runtime/cpu/running/backend.h"
+#include "runtime/cpu/backend/backend.h"
 #include "runtime/cpu/running/runner.h"
 #include "runtime/testing.h"
 
 namespace rewright::testing {
+
+using cpu::cpu_backend;
 
 // The instruction sets to test: the one that REWRIGHT_TEST_ISA names, else all, the best one first (libraries keep that one).
 inline std::vector<Isa> tested_isas() {

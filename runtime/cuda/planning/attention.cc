@@ -278,13 +278,13 @@ class Joining {
     std::sort(group.nodes.begin(), group.nodes.end());
     fused.nodes = group.nodes;
     way.push_back(std::move(fused));
-    group.ways = {std::move(way), std::move(apart)};
+    group.alternatives = {std::move(way), std::move(apart)};
     return group;
   }
 
   // Does a group only move elements of one value of the same type?
   bool moves(const Group& group) const {
-    if (group.library || group.view || !group.element || !group.ways.empty()) return false;
+    if (group.library || group.view || !group.element || !group.alternatives.empty()) return false;
     const ElementNode& e = *group.element;
     if (e.kind != Kind::kRead || e.zero_outside || group.operands.size() != 1) return false;
     return facts_.info(group.operands[0]).type == facts_.info(group.result).type;

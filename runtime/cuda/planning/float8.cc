@@ -103,7 +103,7 @@ class Multiplication {
   }
 
   std::optional<Group> ways_of(const Group& group) {
-    const auto* plain = group.library && group.ways.empty() ? std::get_if<ProductShape>(&group.library->shape) : nullptr;
+    const auto* plain = group.library && group.alternatives.empty() ? std::get_if<ProductShape>(&group.library->shape) : nullptr;
     if (plain == nullptr || !group.library->starts.empty() || plain->type == DataType::kDouble) return std::nullopt;
     const auto a = source(group.library->inputs[0]), b = source(group.library->inputs[1]);
     if (!a || !b) return std::nullopt;
@@ -126,7 +126,7 @@ class Multiplication {
     std::vector<Group> apart;
     const std::vector<ValueId> factors(group.library->inputs.begin(), group.library->inputs.begin() + 2);
     for (Group& before : groups_) {
-      if (&before == &group || before.nodes.empty() || before.view || !before.ways.empty()) continue;
+      if (&before == &group || before.nodes.empty() || before.view || !before.alternatives.empty()) continue;
       if (before.library || users_.count(before.result) != 1) continue;
       if (std::find(factors.begin(), factors.end(), before.result) == factors.end()) continue;
       apart.push_back(before);
@@ -137,7 +137,7 @@ class Multiplication {
     all.result = group.result;
     for (const Group& part : apart) all.nodes.insert(all.nodes.end(), part.nodes.begin(), part.nodes.end());
     std::sort(all.nodes.begin(), all.nodes.end());
-    all.ways = {{std::move(one)}, std::move(apart)};
+    all.alternatives = {{std::move(one)}, std::move(apart)};
     group = std::move(all);
   }
 

@@ -1,5 +1,5 @@
-// Channels last: axis 1 of a tensor behind all others in memory, as tensor cores want it for convolutions. Expressions know
-// nothing of it: what they read and write is only addressed through axes in another order.
+// Layouts of tensors: row-major, or with channels last (axis 1 behind all others in memory), which tensor cores want for
+// convolutions. Expressions know nothing of layouts: their reads and writes are addressed through axes in another order.
 #pragma once
 
 #include <algorithm>
@@ -11,22 +11,25 @@
 
 namespace rewright::cuda {
 
+enum Layout : bool { kRows, kChannelsLast };
+
+// The entries of a list by axis in the order of memory with channels last.
 template <class T>
 std::vector<T> channels_last(std::vector<T> axes) {
   std::rotate(axes.begin() + 1, axes.begin() + 2, axes.end());
   return axes;
 }
 
-// May tensors of these sizes lie with channels last?
+// May tensors of these sizes have their channels last?
 inline bool has_channels(const Sizes& sizes) { return sizes.size() >= 3 && sizes.size() <= 5; }
 
-// Do the elements stand in the same order either way?
+// Is the order of the elements the same in both layouts?
 bool same_either_way(const Sizes& sizes);
 
-// The expression over operands of which those that are marked have their axes in the order of channels last.
+// The expression over operands of which the marked ones have their channels last.
 Element over_channels_last(const Element& element, const std::vector<bool>& marked);
 
-// Elements in the other order, as bytes.
+// The bytes of a row-major tensor with channels last.
 std::vector<std::byte> bytes_channels_last(const Tensor& tensor);
 
 }  // namespace rewright::cuda

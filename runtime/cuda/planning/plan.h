@@ -54,15 +54,15 @@ struct LibraryStep {
 
 struct Step;
 
-// The same result by one of several lists of steps: the fastest one by measurement, of those that the libraries can do.
+// Several lists of steps that compute the same result. The fastest one runs, by measurement, of those that the libraries can do.
 struct EitherStep {
-  struct Way {
+  struct Alternative {
     std::vector<Step> steps;
     bool last_resort = false;         // too slow to be tried where another one works
-    std::size_t workspace_bytes = 0;  // up to where its buffers lie in the stream's workspace
+    std::size_t workspace_bytes = 0;  // the size of the workspace that its buffers lie in
   };
-  std::vector<Way> ways;
-  std::string key;  // what it does: equal for equal ways
+  std::vector<Alternative> alternatives;
+  std::string key;  // what the alternatives do: equal for equal ones
 };
 
 struct Step {

@@ -51,7 +51,7 @@ void collect(const std::vector<Step>& steps, std::vector<const LibraryStep*>& fo
   for (const Step& step : steps) {
     if (const auto* library = std::get_if<LibraryStep>(&step.work)) found.push_back(library);
     if (const auto* either = std::get_if<EitherStep>(&step.work))
-      for (const EitherStep::Way& way : either->ways) collect(way.steps, found);
+      for (const EitherStep::Alternative& alternative : either->alternatives) collect(alternative.steps, found);
   }
 }
 

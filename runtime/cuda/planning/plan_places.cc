@@ -73,7 +73,7 @@ class InPlaces {
     for (const Step& step : steps) {
       if (const auto* kernel = std::get_if<KernelStep>(&step.work)) used.insert(kernel->kernel);
       if (const auto* either = std::get_if<EitherStep>(&step.work))
-        for (const EitherStep::Way& way : either->ways) find_kernels(way.steps, used);
+        for (const EitherStep::Alternative& alternative : either->alternatives) find_kernels(alternative.steps, used);
     }
   }
 

@@ -14,7 +14,7 @@ class Splitting {
   explicit Splitting(GraphFacts& facts) : facts_(facts), producers_(facts.graph().producers()) {}
 
   void split(Group& group) {
-    if (group.library || !group.element || !group.ways.empty()) return;
+    if (group.library || !group.element || !group.alternatives.empty()) return;
     for (const int n : group.nodes) {
       const auto& node = facts_.graph().nodes()[static_cast<std::size_t>(n)];
       auto library = library_node(facts_, *node);
@@ -36,7 +36,7 @@ class Splitting {
         if (m != n && !before.contains(m)) behind.push_back(m);
       if (!behind.empty()) way.push_back(composed(behind));
       const Group whole = group;
-      group.ways = {{whole}, std::move(way)};
+      group.alternatives = {{whole}, std::move(way)};
       return;
     }
   }

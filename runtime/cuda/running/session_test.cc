@@ -119,7 +119,7 @@ TEST_CASE("integers, truth values, gathers, pools") {
 TEST_CASE("a position that data leads outside is kept inside and noted", "[host]") {
   const Operand x(0, {DataType::kFloat, indices({4})}), at(1, {DataType::kInt64, indices({2})});
   const Index i = Index::fresh("i");
-  const GeneratedKernel kernel = generate_kernel(x({Index::load(at({i}))}), {i}, {DataType::kFloat, {2}},
+  const auto kernel = generate_kernel(x({Index::load(at({i}))}), {i}, {DataType::kFloat, {2}},
                                                  {{DataType::kFloat, {4}}, {DataType::kInt64, {2}}});
   REQUIRE(kernel.checks_positions);
   const auto driver = make_host_driver();

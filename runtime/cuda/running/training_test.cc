@@ -19,6 +19,8 @@
 namespace rewright::cuda {
 namespace {
 
+using cpu::cpu_backend;
+using namespace training;
 using testing::random_tensor;
 using testing::run_as_processes;
 

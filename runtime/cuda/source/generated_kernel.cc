@@ -231,9 +231,14 @@ void set_source(GeneratedKernel& kernel, const std::string& from_parameters) {
                   kernel.name + from_parameters;
 }
 
-GeneratedKernel generate_kernel(const Element& element, const Indices& position, const KernelOperand& output,
-                                const std::vector<KernelOperand>& operands) {
-  return Generation(element, position, output, operands).make();
+std::optional<GeneratedKernel> generate_kernel(const Element& element, const Indices& position, const KernelOperand& output,
+                                               const std::vector<KernelOperand>& operands) {
+  try {
+    return Generation(element, position, output, operands).make();
+  } catch (const Error& e) {  // from anywhere in the expression
+    if (e.code() != ErrorCode::kUnsupported) throw;
+    return std::nullopt;
+  }
 }
 
 GeneratedKernel with_aliases(const GeneratedKernel& kernel) {

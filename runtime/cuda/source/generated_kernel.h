@@ -3,6 +3,7 @@
 // of them.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,9 +34,10 @@ struct GeneratedKernel {
   bool checks_positions = false;
 };
 
-// The kernel's arguments are the addresses of the operands, of the output, and of the flag. `position` are the atoms that stand
-// for the output's axes. Throws Error(kUnsupported) for a size that is not known.
-GeneratedKernel generate_kernel(const Element& element, const Indices& position, const KernelOperand& output,
+// The kernel's arguments are the addresses of the operands, of the output, and of the flag. `position` are the variables of the
+// output's axes. nullopt if the expression has a type, a function or an unknown size that kernels cannot have, or the output
+// is too large.
+std::optional<GeneratedKernel> generate_kernel(const Element& element, const Indices& position, const KernelOperand& output,
                                 const std::vector<KernelOperand>& operands);
 
 // A kernel's source from its parameters on; its name follows from it.

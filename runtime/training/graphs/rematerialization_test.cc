@@ -62,7 +62,7 @@ struct Step {
   Graph graph;
   std::vector<Tensor> inputs;
   explicit Step(std::mt19937& random) {
-    TrainingOptions options;
+    TrainingGraphOptions options;
     options.update.method = random() % 2 ? UpdateMethod::kMomentum : UpdateMethod::kAdam;
     options.guarded = random() % 2 == 0;
     const Graph model = network(random);
@@ -174,7 +174,7 @@ TEST_CASE("gradients are judged where they are computed, and updates come when a
   for (std::size_t o = 1; o + 1 < step.outputs().size(); ++o) CHECK(step.producers()[step.outputs()[o].value] > finite);
 
   // Or each behind its gradient.
-  TrainingOptions unguarded;
+  TrainingGraphOptions unguarded;
   unguarded.guarded = false;
   const Graph free = make_training_graphs(model, "", unguarded).step;
   const std::int32_t judgement = free.producers()[free.outputs().back().value];

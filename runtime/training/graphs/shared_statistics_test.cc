@@ -6,7 +6,7 @@
 #include <set>
 
 #include "distribution/testing.h"
-#include "runtime/cpu/running/backend.h"
+#include "runtime/cpu/backend/backend.h"
 #include "runtime/reference/backend.h"
 #include "runtime/training/steps/trainer.h"
 #include "runtime/training/testing.h"
@@ -14,6 +14,7 @@
 namespace rewright::training {
 namespace {
 
+using cpu::cpu_backend;
 using testing::ModelBuilder;
 using testing::random_tensor;
 using testing::run_as_processes;

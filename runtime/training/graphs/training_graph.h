@@ -1,6 +1,7 @@
 // From a model to the graphs of a training step.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -11,7 +12,7 @@
 
 namespace rewright::training {
 
-struct TrainingOptions {
+struct TrainingGraphOptions {
   Loss loss = Loss::kSoftmaxCrossEntropy;
   Update update = {};
   double clip_norm = 0;                  // of all gradients together; 0: they are not clipped
@@ -68,15 +69,18 @@ struct TrainingGraphs {
 // batch normalizations use the statistics of the batch, and Dropout that the model has in training mode drops. `output` names
 // the model's predictions (empty: its first output). Throws Error(kUnsupported) that names the node where a gradient is
 // missing.
-TrainingGraphs make_training_graphs(const Graph& model, const std::string& output, const TrainingOptions& options);
+TrainingGraphs make_training_graphs(const Graph& model, const std::string& output, const TrainingGraphOptions& options);
 
 // The end of a step of several shards. inputs: rate, step, parameters, statistics, states, and the sums over the shards of what
 // `gradients` gives; outputs: those of `step`, guarded.
-Graph make_update_from_sums(const TrainingGraphs& graphs, const TrainingOptions& options, std::int64_t shards);
+Graph make_update_from_sums(const TrainingGraphs& graphs, const TrainingGraphOptions& options, std::int64_t shards);
 
 // A graph of gradients that adds what it gives to what it is given: behind its own inputs stand a truth value (is this the
 // first shard?) and for each output the sum so far, which counts if not.
 Graph make_accumulating(const Graph& gradients);
+
+// The numbers of the graph's outputs in the order in which their nodes compute them; outputs without a node come first.
+std::vector<std::size_t> outputs_as_computed(const Graph& graph);
 
 // The update of TrainingGraphs for parameters of these types, or parts of parameters. Throws Error(kUsage).
 struct UpdatedPart {
@@ -84,6 +88,6 @@ struct UpdatedPart {
   TensorType type;
   std::int64_t parameter = 0, first = 0;  // its number, and the first of its elements: where random bits come from
 };
-Graph make_update_graph(const std::vector<UpdatedPart>& parts, const TrainingOptions& options);
+Graph make_update_graph(const std::vector<UpdatedPart>& parts, const TrainingGraphOptions& options);
 
 }  // namespace rewright::training

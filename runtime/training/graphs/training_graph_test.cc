@@ -8,12 +8,13 @@
 #include "graph/builder.h"
 #include "operators/definitions/random_bits.h"
 #include "operators/testing.h"
-#include "runtime/cpu/running/backend.h"
+#include "runtime/cpu/backend/backend.h"
 #include "runtime/training/graphs/mixed_precision.h"
 
 namespace rewright::training {
 namespace {
 
+using cpu::cpu_backend;
 using testing::random_tensor;
 using testing::tensor;
 
@@ -136,7 +137,7 @@ TEST_CASE("updates are those of the papers") {
 TEST_CASE("a step in one graph is gradients and update, and it lowers the loss") {
   std::mt19937 random(4);
   const Graph model = perceptron(random);
-  const TrainingOptions options{.update = {.method = UpdateMethod::kAdam}};
+  const TrainingGraphOptions options{.update = {.method = UpdateMethod::kAdam}};
   const TrainingGraphs graphs = make_training_graphs(model, "", options);
   REQUIRE(graphs.parameters.size() == 4);
   REQUIRE(graphs.states.size() == 2);
@@ -243,7 +244,7 @@ TEST_CASE("numbers rounded at random have themselves as their mean, and are one 
 TEST_CASE("small steps are lost by rounding to the nearest, and not by rounding at random") {
   // w = 1, gradient 1, rate 2^-12: a sixteenth of the distance to the next smaller bfloat16.
   const auto after = [](bool stochastic, std::uint64_t seed) {
-    TrainingOptions options;
+    TrainingGraphOptions options;
     options.seed = seed, options.stochastic = stochastic;
     const auto session = cpu_backend().prepare(make_update_graph({{"w", {DataType::kBfloat16, {256}}}}, options), {});
     Tensor w = Tensor::from_reals(DataType::kBfloat16, {256}, std::vector<double>(256, 1));

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "distribution/testing.h"
-#include "runtime/cpu/running/backend.h"
+#include "runtime/cpu/backend/backend.h"
 #include "runtime/stream.h"
 #include "runtime/training/graphs/training_graph.h"
 #include "runtime/training/steps/parallel_step.h"
@@ -15,6 +15,7 @@
 namespace rewright::training {
 namespace {
 
+using cpu::cpu_backend;
 using testing::ModelBuilder;
 using testing::run_as_processes;
 
@@ -93,16 +94,15 @@ class Training {
   Training(const Graph& model, Communicator& processes) : processes_(processes), graphs_(graphs_of(model)) {
     TrainedTensors start;
     for (const TrainedTensor& p : graphs_.parameters) start.parameters.push_back(model.value(p.in_model).constant);
-    const auto prepare = [&](const Graph& graph, bool same_in_all) -> std::unique_ptr<Session> {
-      std::unique_ptr<Session> session = cpu_backend().prepare(graph);
-      if (!same_in_all) return session;  // an update
+    const auto prepare_gradients = [&](const Graph& graph) -> std::unique_ptr<Session> {
       const std::size_t first = graph.inputs().size() - graphs_.parameters.size();
-      return std::make_unique<EndingSession>(std::move(session), first, asked_, limit_);
+      return std::make_unique<EndingSession>(cpu_backend().prepare(graph), first, asked_, limit_);
     };
+    const auto prepare_update = [](const Graph& graph) { return cpu_backend().prepare(graph); };
     // All gradients are exchanged at the end: until then, parameters alone cross between processes.
     const ExchangeOptions exchange{.bucket_bytes = 0, .zero = 3};
-    step_ = std::make_unique<ParallelStep>(graphs_, options(), exchange, processes, static_cast<std::int64_t>(processes.size()),
-                                           prepare, start);
+    step_ = make_parallel_step(graphs_, options(), exchange, processes, static_cast<std::int64_t>(processes.size()),
+                               {prepare_gradients, {}, prepare_update}, start);
   }
 
   double whole_step() {
@@ -129,8 +129,8 @@ class Training {
   }
 
  private:
-  static TrainingOptions options() {
-    TrainingOptions o;
+  static TrainingGraphOptions options() {
+    TrainingGraphOptions o;
     o.update.method = UpdateMethod::kSgd;  // without states
     return o;
   }
@@ -143,14 +143,14 @@ class Training {
     const std::vector<Tensor> shard{testing::random_tensor({4, 5}, random, DataType::kFloat),
                                     Tensor::from_integers(DataType::kInt64, {4}, std::vector<std::int64_t>{0, 1, 2, 0}),
                                     number(1), number(static_cast<double>(processes_.rank())), number(1)};
-    return step_->advance({shard}, {number(0.1), number(1)});
+    return step_->advance({shard}, {number(0.1), number(1)}, false);
   }
 
   Communicator& processes_;
   TrainingGraphs graphs_;
   Order asked_;
   std::size_t limit_ = kNoLimit;
-  std::unique_ptr<ParallelStep> step_;
+  std::unique_ptr<TrainingStep> step_;
 };
 
 // Layers of different sizes, so that a number of bytes tells which were sent.

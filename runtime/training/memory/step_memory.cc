@@ -24,4 +24,10 @@ Tensor view(const Memory& memory, std::size_t offset, DataType type, const Sizes
   return {type, sizes, memory, memory->bytes().data() + offset};
 }
 
+Tensor copy_of(const Tensor& tensor) {
+  Tensor copy(tensor.type(), tensor.sizes());
+  std::ranges::copy(tensor.bytes(), copy.mutable_bytes().begin());
+  return copy;
+}
+
 }  // namespace rewright::training

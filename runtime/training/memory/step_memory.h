@@ -1,4 +1,4 @@
-// Memory that the exchange of a step's gradients and parameters works in: shared by who looks at it, and counted.
+// Counted, shared memory for the gradients and parameters that a step exchanges.
 #pragma once
 
 #include <atomic>
@@ -9,17 +9,20 @@
 
 namespace rewright::training {
 
-// How many bytes there are of a kind, and were at most. Two threads allocate and free.
+// Counts the bytes of one kind of memory: those allocated now, and the most at any time. Two threads allocate and free.
 struct Gauge {
   std::atomic<std::size_t> now = 0, most = 0;
   void change(std::size_t more, std::size_t less);
 };
 
-// Zeros that a gauge counts for as long as someone holds them: the gauge lives longer.
+// Zeroed memory, which the gauge counts until its last holder lets it go. The gauge must outlive it.
 using Memory = std::shared_ptr<Tensor>;
 Memory allocated(std::size_t bytes, Gauge& gauge);
 
-// Some of these bytes, from this offset on, as a tensor that sees what becomes of them.
+// The bytes from this offset on as a tensor, which shares the memory and shows later changes of it.
 Tensor view(const Memory& memory, std::size_t offset, DataType type, const Sizes& sizes);
+
+// A copy in memory of its own, which nothing else holds.
+Tensor copy_of(const Tensor& tensor);
 
 }  // namespace rewright::training

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "base/error.h"
 #include "graph/onnx/body.h"
 #include "runtime/mixed.h"
 
@@ -21,7 +22,7 @@ std::string operator_of(const Node& node) { return node.op ? node.op->name() : o
 
 std::string described(const Graph& graph, const std::vector<std::int32_t>& producers, const Node& node) {
   if (node.origin && !node.origin->name.empty()) return "node \"" + node.origin->name + "\" (" + operator_of(node) + ")";
-  // The nearest node of the model before it.
+  // Searches backwards, breadth first, for the nearest node of the model.
   std::vector<const Node*> before{&node};
   for (std::size_t k = 0; k < before.size() && before.size() < graph.nodes().size(); ++k)
     for (const ValueId v : before[k]->inputs) {
@@ -59,6 +60,43 @@ std::string first_not_finite(const Graph& graph, std::span<const Tensor> inputs,
   for (const auto& node : graph.nodes())
     if (any(node->outputs) && !any(node->inputs)) return "the result of " + described(graph, graph.producers(), *node);
   return {};
+}
+
+std::string diagnose(TrainingStep& step, const TrainingGraphs& graphs, const std::vector<std::vector<Tensor>>& shards,
+                     const Backend& backend, int threads, Communicator& processes) {
+  const TrainedTensors all = step.gather();
+  // A sum is not finite because of some shard. Zeros take its place, so that this shard is found and not a reader of the sum.
+  std::vector<Tensor> sums = step.sums();
+  for (Tensor& sum : sums)
+    if (!is_finite(sum))
+      sum = Tensor::from_reals(sum.type(), sum.sizes(), std::vector<double>(static_cast<std::size_t>(sum.size())));
+  std::string found;
+  for (std::vector<Tensor> inputs : shards) {
+    for (const auto* list : {&all.parameters, &all.statistics}) inputs.insert(inputs.end(), list->begin(), list->end());
+    inputs.insert(inputs.end(), sums.begin(), sums.end());
+    if (found.empty()) found = first_not_finite(graphs.gradients, inputs, backend, threads);
+  }
+  for (const std::string& of_process : processes.all_gather(found))
+    if (!of_process.empty()) return of_process;
+  return {};
+}
+
+void compare_copies(const TrainingStep& step, const TrainingGraphs& graphs, std::int64_t number, Communicator& processes) {
+  const std::vector<std::uint64_t> mine = step.copies();
+  const std::vector<std::string> all =
+      processes.all_gather({reinterpret_cast<const char*>(mine.data()), mine.size() * sizeof(std::uint64_t)});
+  for (std::size_t p = 1; p < all.size(); ++p)
+    for (std::size_t n = 0; n < mine.size(); ++n) {
+      if (all[p].compare(8 * n, 8, all[0], 8 * n, 8) == 0) continue;
+      // Parameters are absent where each process holds a part of them; statistics are always there, behind them.
+      const bool parameter = mine.size() > graphs.statistics.size() && n < graphs.parameters.size();
+      const std::string& name =
+          parameter ? graphs.parameters[n].name : graphs.statistics[n + graphs.statistics.size() - mine.size()].name;
+      throw Error(ErrorCode::kMissing,
+                  "step " + std::to_string(number) + ": process " + std::to_string(p) + " holds another '" + name +
+                      "' than process 0, though both computed it from the same numbers",
+                  {}, "memory or a processor may be faulty; the checkpoint before it is good");
+    }
 }
 
 }  // namespace rewright::training

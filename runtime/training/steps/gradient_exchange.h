@@ -12,7 +12,7 @@
 #include "runtime/training/memory/parameter_layout.h"
 #include "runtime/training/memory/step_memory.h"
 #include "runtime/training/memory/work_queue.h"
-#include "runtime/training/steps/parallel_step.h"
+#include "runtime/training/steps/exchange_options.h"
 
 namespace rewright::training {
 

@@ -10,12 +10,6 @@ namespace rewright::training {
 
 namespace {
 
-Tensor copy_of(const Tensor& tensor) {
-  Tensor copy(tensor.type(), tensor.sizes());
-  std::ranges::copy(tensor.bytes(), copy.mutable_bytes().begin());
-  return copy;
-}
-
 std::size_t bytes_of(const std::vector<Tensor>& tensors) {
   std::size_t total = 0;
   for (const Tensor& t : tensors) total += t.byte_count();

@@ -9,7 +9,8 @@
 #include "runtime/training/memory/parameter_layout.h"
 #include "runtime/training/memory/prefetch.h"
 #include "runtime/training/memory/step_memory.h"
-#include "runtime/training/steps/parallel_step.h"
+#include "runtime/training/memory/work_queue.h"
+#include "runtime/training/steps/training_step.h"
 
 namespace rewright::training {
 

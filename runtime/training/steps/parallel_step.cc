@@ -4,8 +4,10 @@
 #include <cmath>
 #include <map>
 #include <memory>
-#include <numeric>
+#include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "runtime/stream.h"
 #include "runtime/training/graphs/staged_gradients.h"
@@ -18,7 +20,7 @@ namespace rewright::training {
 
 namespace {
 
-// The parameters by the place of what computes their gradients, which are the outputs behind the first.
+// The parameters in the order in which the graph computes their gradients, which are its outputs behind the loss.
 std::vector<std::size_t> order_of_gradients(const Graph& graph, std::size_t parameters) {
   std::vector<std::size_t> order;
   for (const std::size_t o : outputs_as_computed(graph))
@@ -32,117 +34,149 @@ std::vector<ParameterKind> kinds(const std::vector<Tensor>& tensors) {
   return result;
 }
 
-// Does each element move by what is known of this element alone?
-bool moves_by_elements(const TrainingOptions& options) {
+// Does the update of an element depend on this element alone? LARS and LAMB also need the length of the whole parameter.
+bool updates_by_elements(const TrainingGraphOptions& options) {
   return options.update.method != UpdateMethod::kLars && options.update.method != UpdateMethod::kLamb;
 }
 
-ParameterLayout layout_for(const TrainingGraphs& graphs, const TrainingOptions& training, const ExchangeOptions& exchange,
+ParameterLayout layout_for(const TrainingGraphs& graphs, const TrainingGraphOptions& training, const ExchangeOptions& exchange,
                            std::size_t processes, const std::vector<Tensor>& parameters) {
   return {kinds(parameters), order_of_gradients(graphs.gradients, graphs.parameters.size()),
-          LayoutOptions{exchange.bucket_bytes, processes, exchange.zero > 0 && moves_by_elements(training)}};
+          LayoutOptions{exchange.bucket_bytes, processes, exchange.zero > 0 && updates_by_elements(training)}};
 }
 
-}  // namespace
-
-std::vector<std::size_t> outputs_as_computed(const Graph& graph) {
-  std::map<ValueId, std::size_t> made;
-  for (std::size_t n = 0; n < graph.nodes().size(); ++n)
-    for (const ValueId v : graph.nodes()[n]->outputs) made[v] = n + 1;
-  std::vector<std::size_t> order(graph.outputs().size());
-  std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, {}, [&](std::size_t o) { return made[graph.outputs()[o].value]; });
-  return order;
-}
-
-struct ParallelStep::State {
-  const TrainingGraphs& graphs;
-  TrainingOptions training;
-  const int zero;
-  const std::size_t inputs;  // of the graph of gradients, before parameters
-  ProcessLayout layout;
-  std::unique_ptr<WorkQueue> queue;  // the one thread that speaks with other processes while gradients are computed
-  KeptTensors kept;
-  GradientExchange exchange;
-  std::unique_ptr<Session> gradients, update;
-  std::unique_ptr<StagedGradients> staged;  // instead of gradients, where shards share statistics
-  std::vector<std::vector<double>> facts;   // of one step, by shard: the loss and the statistics
-
-  State(const TrainingGraphs& g, const TrainingOptions& t, const ExchangeOptions& e, Communicator& processes,
-        std::int64_t shards, const Prepare& prepare, const TrainedTensors& start)
-      : graphs(g),
-        training(t),
-        zero(e.zero),
-        inputs(g.gradients.inputs().size() - g.parameters.size() - g.statistics.size() - g.sums),
-        layout(layout_for(g, t, e, processes.size(), start.parameters), processes.rank()),
-        queue(needs_queue(processes.size()) ? std::make_unique<WorkQueue>() : nullptr),
-        kept(layout, zero, g.states.size(), processes, queue.get()),
-        exchange(layout, e, processes, static_cast<std::size_t>(shards), queue.get()) {
+class ParallelStep final : public TrainingStep {
+ public:
+  ParallelStep(const TrainingGraphs& graphs, const TrainingGraphOptions& training, const ExchangeOptions& exchange,
+               Communicator& processes, std::int64_t shards, const PrepareParallel& prepare, const TrainedTensors& start)
+      : graphs_(graphs),
+        training_(training),
+        zero_(exchange.zero),
+        inputs_(graphs.gradients.inputs().size() - graphs.parameters.size() - graphs.statistics.size() - graphs.sums),
+        layout_(layout_for(graphs, training, exchange, processes.size(), start.parameters), processes.rank()),
+        queue_(needs_queue(processes.size()) ? std::make_unique<WorkQueue>() : nullptr),
+        kept_(layout_, zero_, graphs.states.size(), processes, queue_.get()),
+        exchange_(layout_, exchange, processes, static_cast<std::size_t>(shards), queue_.get()) {
     if (graphs.sums == 0)
-      gradients = prepare(graphs.gradients, true);
+      gradients_ = prepare.gradients(graphs.gradients);
     else
-      staged = std::make_unique<StagedGradients>(graphs.gradients, graphs.sums,
-                                                 [&](const Graph& part) { return prepare(part, true); });
-    if (zero == 0)
-      update = prepare(graphs.update, true);
-    else if (!layout.own_pieces().empty())
-      update = prepare(update_of_pieces(), false);
-    kept.load(start);
+      staged_ = std::make_unique<StagedGradients>(graphs.gradients, graphs.sums, prepare.gradients);
+    if (zero_ == 0)
+      update_ = prepare.update(graphs.update);
+    else if (!layout_.own_pieces().empty())
+      update_ = prepare.own_update(update_of_pieces());
+    kept_.load(start);
   }
-  ~State() { queue.reset(); }  // before what it works on
+  ~ParallelStep() override { queue_.reset(); }  // its thread uses the other members
+
+  double advance(const std::vector<std::vector<Tensor>>& shards, const std::vector<Tensor>& schedule, bool bad) override {
+    exchange_.start_step(shards.size());
+    kept_.start_step();
+    facts_.assign(shards.size(), {});
+    try {
+      compute_gradients(shards);
+    } catch (...) {
+      // Other processes wait for the buckets that are being exchanged; only after these can this process report its failure.
+      if (queue_ && zero_ < 3 && !staged_) exchange_.give_up();
+      if (queue_) queue_->wait();
+      throw;
+    }
+    if (queue_) queue_->wait();
+    if (bad) facts_[0][0] = NAN;
+    const std::vector<double> means = exchange_.mean_over_shards(facts_);
+    const bool useful = exchange_.finite();
+    if (useful) {
+      update_parameters(schedule);
+      std::size_t next = 1;
+      for (Tensor& s : kept_.statistics()) {
+        s = Tensor::from_reals(s.type(), s.sizes(), std::span(means).subspan(next, static_cast<std::size_t>(s.size())));
+        next += static_cast<std::size_t>(s.size());
+      }
+    }
+    exchange_.end_step();
+    return useful ? means[0] : NAN;
+  }
+
+  TrainedTensors gather() override { return kept_.gather(); }
+  void load(const TrainedTensors& tensors) override { kept_.load(tensors); }
+
+  std::vector<std::uint64_t> copies() const override {
+    const TrainedTensors& copies = kept_.copies();
+    std::vector<std::uint64_t> hashes;
+    for (const auto* list : {&copies.parameters, &copies.statistics})
+      for (const Tensor& t : *list) hashes.push_back(t.content_hash());
+    return hashes;
+  }
+  std::vector<Tensor> sums() const override { return staged_ ? staged_->sums() : std::vector<Tensor>(); }
+
+  std::optional<TrainingMemory> memory() const override {
+    return TrainingMemory{kept_.most_parameter_bytes(), exchange_.most_bytes(), kept_.most_state_bytes()};
+  }
+  std::size_t peak_bytes() const override { return staged_ ? staged_->peak_bytes() : gradients_->peak_bytes(); }
+  std::vector<StepProfile> profile() const override {
+    std::vector<StepProfile> result = staged_ ? staged_->profile() : gradients_->profile();
+    if (update_)
+      for (StepProfile& step : update_->profile()) result.push_back(std::move(step));
+    return result;
+  }
+
+ private:
+  // The tensors of one shard's run through the graph of gradients. Gradients are written into the exchange's buckets.
+  class Stream final : public TensorStream {
+   public:
+    Stream(ParallelStep& step, const std::vector<Tensor>& given, std::size_t shard)
+        : step_(step), given_(given), shard_(shard) {}
+
+    Tensor input(std::size_t number) override {
+      if (number < step_.inputs_) return given_[number];
+      number -= step_.inputs_;
+      const std::size_t count = step_.layout_.parameters().size();
+      return number < count ? step_.kept_.parameter(number) : step_.kept_.statistics()[number - count];
+    }
+
+    std::span<std::byte> output(std::size_t number) override {
+      if (is_gradient(number)) return step_.exchange_.memory(shard_, number - 1);
+      const Graph& graph = step_.graphs_.gradients;
+      const TensorType& type = graph.value(graph.outputs()[number].value).type;
+      return (others_[number] = Tensor(type.type, values(type.shape))).mutable_bytes();
+    }
+
+    void finished(std::size_t number) override {
+      if (is_gradient(number)) return step_.exchange_.known(shard_, number - 1);
+      std::vector<double>& facts = step_.facts_[shard_];
+      std::size_t at = 0;
+      for (std::size_t o = 0; o < number; ++o)
+        if (!is_gradient(o)) at += static_cast<std::size_t>(step_.size_of_output(o));
+      const std::vector<double> numbers = others_.at(number).reals();
+      facts.resize(std::max(facts.size(), at + numbers.size()));
+      std::ranges::copy(numbers, facts.begin() + static_cast<std::ptrdiff_t>(at));
+    }
+
+   private:
+    bool is_gradient(std::size_t output) const { return output > 0 && output <= step_.layout_.parameters().size(); }
+
+    ParallelStep& step_;
+    const std::vector<Tensor>& given_;
+    const std::size_t shard_;
+    std::map<std::size_t, Tensor> others_;  // by output: the loss and the statistics
+  };
 
   bool needs_queue(std::size_t processes) const {
-    return processes > 1 && (zero == 3 || graphs.sums > 0 || layout.buckets().size() > 1);
+    return processes > 1 && (zero_ == 3 || graphs_.sums > 0 || layout_.buckets().size() > 1);
   }
 
   Graph update_of_pieces() const {
     std::vector<UpdatedPart> parts;
-    for (const Piece& piece : layout.own_pieces())
-      parts.push_back({graphs.parameters[piece.parameter].name,
-                       {layout.parameters()[piece.parameter].type, to_indices(piece.sizes)},
+    for (const Piece& piece : layout_.own_pieces())
+      parts.push_back({graphs_.parameters[piece.parameter].name,
+                       {layout_.parameters()[piece.parameter].type, to_indices(piece.sizes)},
                        static_cast<std::int64_t>(piece.parameter),
-                       static_cast<std::int64_t>(piece.first - layout.slot_of(piece.parameter).first)});
-    return make_update_graph(parts, training);
+                       static_cast<std::int64_t>(piece.first - layout_.slot_of(piece.parameter).first)});
+    return make_update_graph(parts, training_);
   }
 
-  // The tensors of one shard's run.
-  struct Stream : TensorStream {
-    State& state;
-    const std::vector<Tensor>& given;
-    const std::size_t shard;
-    std::map<std::size_t, Tensor> real;  // outputs that are no gradients
-
-    Stream(State& s, const std::vector<Tensor>& g, std::size_t number) : state(s), given(g), shard(number) {}
-
-    bool is_gradient(std::size_t output) const { return output > 0 && output <= state.layout.parameters().size(); }
-
-    Tensor input(std::size_t number) override {
-      if (number < state.inputs) return given[number];
-      number -= state.inputs;
-      const std::size_t count = state.layout.parameters().size();
-      return number < count ? state.kept.parameter(number) : state.kept.statistics()[number - count];
-    }
-
-    std::span<std::byte> output(std::size_t number) override {
-      if (is_gradient(number)) return state.exchange.memory(shard, number - 1);
-      const TensorType& type = state.graphs.gradients.value(state.graphs.gradients.outputs()[number].value).type;
-      return (real[number] = Tensor(type.type, values(type.shape))).mutable_bytes();
-    }
-
-    void finished(std::size_t number) override {
-      if (is_gradient(number)) return state.exchange.known(shard, number - 1);
-      std::vector<double>& facts = state.facts[shard];
-      std::size_t at = 0;
-      for (std::size_t o = 0; o < number; ++o)
-        if (!is_gradient(o)) at += static_cast<std::size_t>(state.size_of_output(o));
-      const std::vector<double> numbers = real.at(number).reals();
-      facts.resize(std::max(facts.size(), at + numbers.size()));
-      std::ranges::copy(numbers, facts.begin() + static_cast<std::ptrdiff_t>(at));
-    }
-  };
-
   std::int64_t size_of_output(std::size_t output) const {
-    return element_count(values(graphs.gradients.value(graphs.gradients.outputs()[output].value).type.shape));
+    return element_count(values(graphs_.gradients.value(graphs_.gradients.outputs()[output].value).type.shape));
   }
 
   void compute_gradients(const std::vector<std::vector<Tensor>>& given) {
@@ -152,95 +186,51 @@ struct ParallelStep::State {
       streams.push_back(std::make_unique<Stream>(*this, given[k], k));
       of_shards.push_back(streams.back().get());
     }
-    if (!staged) {
-      for (TensorStream* const stream : of_shards) run_streamed(*gradients, graphs.gradients.inputs().size(), *stream);
+    if (!staged_) {
+      for (TensorStream* const stream : of_shards) run_streamed(*gradients_, graphs_.gradients.inputs().size(), *stream);
       return;
     }
-    // One thread speaks with the other processes, and all of them in the same order.
-    staged->run(of_shards, [this](std::span<const std::span<std::byte>> shares, DataType type) {
-      if (!queue) return exchange.add_over_shards(shares, type);
-      queue->add([this, shares, type] { exchange.add_over_shards(shares, type); }, WorkQueue::kAny);
-      queue->wait();
+    // Only the queue's thread communicates, so that all processes send in the same order.
+    staged_->run(of_shards, [this](std::span<const std::span<std::byte>> shares, DataType type) {
+      if (!queue_) return exchange_.add_over_shards(shares, type);
+      queue_->add([this, shares, type] { exchange_.add_over_shards(shares, type); }, WorkQueue::kAny);
+      queue_->wait();
     });
   }
 
-  double advance(const std::vector<std::vector<Tensor>>& given, const std::vector<Tensor>& schedule, bool bad) {
-    exchange.start_step(given.size());
-    kept.start_step();
-    facts.assign(given.size(), {});
-    try {
-      compute_gradients(given);
-    } catch (...) {
-      // The others wait for the buckets that are under way: only then can this process say what has happened.
-      if (queue && zero < 3 && !staged) exchange.give_up();
-      if (queue) queue->wait();
-      throw;
-    }
-    if (queue) queue->wait();
-    if (bad) facts[0][0] = NAN;
-    const std::vector<double> means = exchange.mean_over_shards(facts);
-    const bool useful = exchange.finite();
-    if (useful) {
-      move(schedule);
-      std::size_t next = 1;
-      for (Tensor& s : kept.statistics()) {
-        s = Tensor::from_reals(s.type(), s.sizes(), std::span(means).subspan(next, static_cast<std::size_t>(s.size())));
-        next += static_cast<std::size_t>(s.size());
-      }
-    }
-    exchange.end_step();
-    return useful ? means[0] : NAN;
-  }
-
-  // The update, and in all processes what has become of the parameters.
-  void move(const std::vector<Tensor>& schedule) {
-    if (training.clip_norm > 0) exchange.clip(training.clip_norm);
-    if (update) {
+  // Updates this process's parameters, then copies the new ones to all processes that hold them.
+  void update_parameters(const std::vector<Tensor>& schedule) {
+    if (training_.clip_norm > 0) exchange_.clip(training_.clip_norm);
+    if (update_) {
       std::vector<Tensor> from = schedule;
       const auto add = [&](const std::vector<Tensor>& tensors) { from.insert(from.end(), tensors.begin(), tensors.end()); };
-      add(kept.updated_parameters()), add(exchange.means()), add(kept.updated_states());
-      std::vector<Tensor> after = update->run(from);
+      add(kept_.updated_parameters()), add(exchange_.means()), add(kept_.updated_states());
+      std::vector<Tensor> after = update_->run(from);
       from.clear();
-      kept.take(std::move(after));
+      kept_.take(std::move(after));
     }
-    kept.share();
+    kept_.share();
   }
+
+  const TrainingGraphs& graphs_;
+  const TrainingGraphOptions training_;
+  const int zero_;
+  const std::size_t inputs_;  // of the graph of gradients, in front of the parameters
+  ProcessLayout layout_;
+  std::unique_ptr<WorkQueue> queue_;  // its thread alone communicates while gradients are computed
+  KeptTensors kept_;
+  GradientExchange exchange_;
+  std::unique_ptr<Session> gradients_, update_;
+  std::unique_ptr<StagedGradients> staged_;  // in place of gradients_, where shards share statistics
+  std::vector<std::vector<double>> facts_;   // of the present step, by shard: the loss, then the statistics
 };
 
-ParallelStep::ParallelStep(const TrainingGraphs& graphs, const TrainingOptions& training, const ExchangeOptions& exchange,
-                           Communicator& processes, std::int64_t shards, const Prepare& prepare, const TrainedTensors& start)
-    : state_(std::make_unique<State>(graphs, training, exchange, processes, shards, prepare, start)) {}
-ParallelStep::~ParallelStep() = default;
+}  // namespace
 
-double ParallelStep::advance(const std::vector<std::vector<Tensor>>& shards, const std::vector<Tensor>& schedule, bool bad) {
-  return state_->advance(shards, schedule, bad);
-}
-TrainedTensors ParallelStep::gather() { return state_->kept.gather(); }
-void ParallelStep::load(const TrainedTensors& tensors) { state_->kept.load(tensors); }
-
-std::vector<std::uint64_t> ParallelStep::copies() const {
-  const TrainedTensors& copies = state_->kept.copies();
-  std::vector<std::uint64_t> hashes;
-  for (const auto* list : {&copies.parameters, &copies.statistics})
-    for (const Tensor& t : *list) hashes.push_back(t.content_hash());
-  return hashes;
-}
-
-std::vector<Tensor> ParallelStep::sums() const { return state_->staged ? state_->staged->sums() : std::vector<Tensor>(); }
-
-std::size_t ParallelStep::peak_bytes() const {
-  return state_->staged ? state_->staged->peak_bytes() : state_->gradients->peak_bytes();
-}
-
-std::vector<StepProfile> ParallelStep::profile() const {
-  std::vector<StepProfile> result = state_->staged ? state_->staged->profile() : state_->gradients->profile();
-  if (state_->update)
-    for (StepProfile& step : state_->update->profile()) result.push_back(std::move(step));
-  return result;
-}
-
-TrainingMemory ParallelStep::memory() const {
-  return {state_->kept.most_parameter_bytes(), state_->exchange.most_bytes(), state_->kept.most_state_bytes()};
+std::unique_ptr<TrainingStep> make_parallel_step(const TrainingGraphs& graphs, const TrainingGraphOptions& training,
+                                                 const ExchangeOptions& exchange, Communicator& processes, std::int64_t shards,
+                                                 const PrepareParallel& prepare, const TrainedTensors& start) {
+  return std::make_unique<ParallelStep>(graphs, training, exchange, processes, shards, prepare, start);
 }
 
 }  // namespace rewright::training

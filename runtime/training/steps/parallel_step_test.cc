@@ -9,7 +9,7 @@
 
 #include "distribution/testing.h"
 #include "operators/testing/share.h"
-#include "runtime/cpu/running/backend.h"
+#include "runtime/cpu/backend/backend.h"
 #include "runtime/reference/backend.h"
 #include "runtime/training/memory/parameter_layout.h"
 #include "runtime/training/steps/trainer.h"
@@ -18,6 +18,7 @@
 namespace rewright::training {
 namespace {
 
+using cpu::cpu_backend;
 using testing::ModelBuilder;
 using testing::random_tensor;
 using testing::run_as_processes;

@@ -3,12 +3,14 @@
 #include <random>
 
 #include "distribution/testing.h"
-#include "runtime/cpu/running/backend.h"
+#include "runtime/cpu/backend/backend.h"
 #include "runtime/training/steps/trainer.h"
 #include "runtime/training/testing.h"
 
 namespace rewright::training {
 namespace {
+
+using cpu::cpu_backend;
 
 Graph model() {
   testing::ModelBuilder m(3);

@@ -2,19 +2,19 @@
 // done before the result is stored.
 #include <algorithm>
 
+#include "runtime/cpu/kernels/combined.h"
 #include "runtime/cpu/kernels/convolution/convolution_choice.h"
 #include "runtime/cpu/kernels/convolution/library_convolution.h"
-#include "runtime/cpu/kernels/quantized/quantized.h"
 #include "runtime/cpu/planning/layout_assignment.h"
 #include "runtime/cpu/planning/measured_choices.h"
 
 namespace rewright::cpu {
 
+std::unique_ptr<NodePlan> plan_convolution(Planner& planner, const Node& node);
+
 namespace {
 
 using dnnl::memory;
-
-std::unique_ptr<NodePlan> plan_convolution(Planner& planner, const Node& node, bool transposed);
 
 class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
  public:
@@ -48,7 +48,7 @@ class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
     const std::optional<ConvolutionShape> shape = read_convolution(planner, next, false);
     const std::optional<PictureShape> picture = shape ? shape->picture() : std::nullopt;
     if (!picture || !is_pointwise(*picture) || !pays_to_join(*picture)) return false;
-    auto plan = plan_convolution(planner, next, false);
+    auto plan = plan_convolution(planner, next);
     if (!plan) return false;
     std::unique_ptr<ConvolutionPlan> pointwise(static_cast<ConvolutionPlan*>(plan.release()));
     if (!pointwise->constant_weights_) return false;
@@ -237,7 +237,7 @@ class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
 
   // Where the result lies: among the channels that it is concatenated with, or by itself.
   static int place(Planner& planner, ValueId result, Finish& finish) {
-    const auto room = planner.room(result, finish.function == nullptr);
+    const auto room = planner.take_slot(result, finish.function == nullptr);
     if (!room) return planner.add_value(result, kChannelsLast);
     finish.y_stride = room->stride;
     finish.low = std::clamp(finish.low, room->low, room->high);
@@ -390,8 +390,10 @@ class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
   std::vector<std::pair<ValueId, std::unique_ptr<ConvolutionPlan>>> parallel_;  // what they compute is added
 };
 
-std::unique_ptr<NodePlan> plan_convolution(Planner& planner, const Node& node, bool transposed) {
-  std::optional<ConvolutionShape> read = read_convolution(planner, node, transposed);
+}  // namespace
+
+std::unique_ptr<NodePlan> plan_convolution(Planner& planner, const Node& node) {
+  std::optional<ConvolutionShape> read = read_convolution(planner, node, node.op->name() == "ConvTranspose");
   if (!read) return nullptr;
   ConvolutionShape s = std::move(*read);
   const bool bias_is_constant = !planner.has(node, 2) || planner.constant(node.inputs[2]);
@@ -410,16 +412,6 @@ std::unique_ptr<NodePlan> plan_convolution(Planner& planner, const Node& node, b
   auto plan = std::make_unique<ConvolutionPlan>(node, std::move(s), constant);
   if (as_products) plan->compute_as_products();
   return plan;
-}
-
-}  // namespace
-
-void register_convolutions(KernelTable& table) {
-  table.emplace("Conv", [](Planner& p, const Node& n) {
-    auto quantized = plan_dequantized_convolution(p, n);
-    return quantized ? std::move(quantized) : plan_convolution(p, n, false);
-  });
-  table.emplace("ConvTranspose", [](Planner& p, const Node& n) { return plan_convolution(p, n, true); });
 }
 
 }  // namespace rewright::cpu

@@ -1,6 +1,7 @@
 // Convolutions by oneDNN that are cut into parts.
 #include <algorithm>
 
+#include "runtime/cpu/kernels/combined.h"
 #include "runtime/cpu/kernels/convolution/library_convolution.h"
 
 namespace rewright::cpu {

@@ -4,6 +4,8 @@
 #include <string_view>
 #include <type_traits>
 
+#include "runtime/cpu/kernels/combined.h"
+
 namespace rewright::cpu {
 
 using dnnl::memory;
@@ -165,22 +167,6 @@ ConvolutionPrimitive describe_convolution(const ConvolutionShape& s, const memor
 
 namespace {
 
-// One kernel after the other, on the same memory.
-class TwoKernels final : public Kernel {
- public:
-  TwoKernels(std::unique_ptr<Kernel> first, std::unique_ptr<Kernel> second)
-      : first_(std::move(first)), second_(std::move(second)) {}
-  void run(const Call& call) const override {
-    first_->run(call);
-    second_->run(call);
-  }
-  std::size_t scratch_bytes() const override { return std::max(first_->scratch_bytes(), second_->scratch_bytes()); }
-  std::string source() const override { return first_->source(); }
-
- private:
-  std::unique_ptr<Kernel> first_, second_;
-};
-
 // The elements of a result whose channels stand last, as rows that a bias is added to: some pixels each, so that few channels
 // fill vectors, too.
 memory::desc rows_of_pixels(const Sizes& y, bool one_pixel, std::int64_t& pixels) {
@@ -236,7 +222,7 @@ std::unique_ptr<Kernel> library_kernel(const ConvolutionPrimitive& described, co
   dnnl::primitive_attr attributes = user_scratchpad();
   attributes.set_post_ops(epilogue.post_ops(std::vector<memory::desc>(epilogue.additions().size(), rows)));
   const dnnl::binary::primitive_desc rest(dnnl_engine(), dnnl::algorithm::binary_add, rows, row, rows, attributes);
-  return std::make_unique<TwoKernels>(
+  return one_after_the_other(
       std::make_unique<DnnlKernel>(described.primitive, described.scratchpad, std::move(of_sum), std::move(owned)),
       std::make_unique<DnnlKernel>(dnnl::binary(rest), rest.scratchpad_desc(), std::move(of_rest), std::move(rest_owned)));
 }

@@ -7,7 +7,7 @@
 
 #include "runtime/cpu/kernels/convolution/convolution_parts.h"
 #include "runtime/cpu/kernels/convolution/own_convolution.h"
-#include "runtime/cpu/planning/epilogue.h"
+#include "runtime/cpu/kernels/epilogue.h"
 
 namespace rewright::cpu {
 

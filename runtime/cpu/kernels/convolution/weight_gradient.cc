@@ -120,6 +120,8 @@ class WeightGradientPlan final : public NodePlan, public ChoosesLayout {
   Primitive primitive_;
 };
 
+}  // namespace
+
 std::unique_ptr<NodePlan> plan_weight_gradient(Planner& planner, const Node& node) {
   std::optional<ConvolutionShape> shape = read_gradient(planner, node);
   if (!shape) return nullptr;
@@ -130,9 +132,5 @@ std::unique_ptr<NodePlan> plan_weight_gradient(Planner& planner, const Node& nod
     return nullptr;
   }
 }
-
-}  // namespace
-
-void register_weight_gradients(KernelTable& table) { table.emplace("ConvWeightGradient", plan_weight_gradient); }
 
 }  // namespace rewright::cpu

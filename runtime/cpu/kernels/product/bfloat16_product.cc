@@ -1,10 +1,11 @@
-#include "runtime/cpu/kernels/product/bfloat16_product.h"
-
+// Products of bfloat16 matrices with constant weights, by the processor's bfloat16 instructions, with sums in float.
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <memory>
+#include <optional>
 
-#include "runtime/cpu/planning/epilogue.h"
+#include "runtime/cpu/kernels/epilogue.h"
 #include "runtime/cpu/planning/layout_assignment.h"
 
 namespace rewright::cpu {
@@ -26,10 +27,10 @@ struct Matrices {
   bool transposed = false;  // the weights
 };
 
-std::optional<Matrices> read_matrices(const Node& node, const Sizes& x, const Sizes& w, bool general) {
+std::optional<Matrices> read_matrices(const Node& node, const Sizes& x, const Sizes& w) {
   if (w.size() != 2 || x.size() < 2) return std::nullopt;
   Matrices m;
-  if (general) {
+  if (node.op->name() == "Gemm") {
     const AttributeReader attributes(node);
     if (attributes.real("alpha") != 1 || attributes.real("beta") != 1 || attributes.flag("transA")) return std::nullopt;
     m.transposed = attributes.flag("transB");
@@ -183,22 +184,22 @@ class Bfloat16Plan final : public NodePlan {
 
 }  // namespace
 
-bool is_bfloat16_product(const Graph& graph, const Node& node, Isa isa) {
-  if (!has_instructions(isa) || node.op == nullptr) return false;
-  const bool general = node.op->name() == "Gemm";
-  if (!general && node.op->name() != "MatMul") return false;
+// Is this product faster with a first operand of bfloat16, although the rest of the graph is computed in float?
+bool reads_bfloat16(const Graph& graph, const Node& node, Isa isa) {
+  if (!has_instructions(isa)) return false;
   const Tensor& w = graph.value(node.inputs[1]).constant;
   const Value& x = graph.value(node.inputs[0]);
   return w && w.type() == DataType::kBfloat16 && w.sizes().size() == 2 && !x.constant && x.type.type == DataType::kBfloat16 &&
          w.size() >= kLeastWeights;
 }
 
-std::unique_ptr<NodePlan> plan_bfloat16_product(Planner& planner, const Node& node, bool general) {
+// Not served where the first operand is no bfloat16 tensor converted to float, or the weights are no bfloat16 numbers.
+std::unique_ptr<NodePlan> plan_bfloat16_product(Planner& planner, const Node& node) {
   if (!has_instructions(planner.options().isa)) return nullptr;
   const auto x = widened_operand(planner, node.inputs[0]);
   if (!x) return nullptr;
   const Tensor& w = planner.constant(node.inputs[1]);
-  const auto m = w ? read_matrices(node, planner.info(*x).sizes, w.sizes(), general) : std::nullopt;
+  const auto m = w ? read_matrices(node, planner.info(*x).sizes, w.sizes()) : std::nullopt;
   if (!m) return nullptr;
   const auto numbers = w.data<float>();
   if (!std::all_of(numbers.begin(), numbers.end(), is_bfloat16)) return nullptr;

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "expressions/tensor.h"
 #include "runtime/cpu/planning/kernel.h"
 
 namespace rewright::cpu {

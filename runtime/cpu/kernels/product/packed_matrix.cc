@@ -1,20 +1,11 @@
 #include "runtime/cpu/kernels/product/packed_matrix.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 #include <limits>
-#include <new>
 
 namespace rewright::cpu {
 
 namespace {
-
-constexpr std::size_t kHugePage = std::size_t{2} << 20;
-constexpr std::size_t kBlockBytes = std::size_t{64} << 20;  // of address space; only pages that are written are taken
-constexpr std::size_t kAlignment = 64;
 
 // Cycles for each k, where a cycle does two loads and two multiplications of vectors with additions, these take four cycles,
 // the second-level cache brings half a vector for each block of rows, and memory brings eight bytes.
@@ -72,38 +63,6 @@ void pack(const float* source, const StridedMatrix& matrix, const PackedShape& s
     for (std::int64_t k = 0; k < shape.rows; ++k)
       for (std::int64_t c = 0; c < columns; ++c) panel[k * width + c] *= column_factors[p * width + c];
   }
-}
-
-void PackedConstants::Free::operator()(std::byte* p) const { std::free(p); }
-
-const float* PackedConstants::find(const Key& key) const {
-  const auto found = known_.find(key);
-  return found == known_.end() ? nullptr : found->second;
-}
-
-const float* PackedConstants::add(std::optional<Key> key, std::int64_t floats, const std::function<void(float*)>& fill) {
-  const std::size_t bytes = (static_cast<std::size_t>(floats) * sizeof(float) + kAlignment - 1) / kAlignment * kAlignment;
-  if (blocks_.empty() || bytes > size_ - used_) {  // a matrix without elements takes no bytes, but needs an address
-    size_ = (std::max(bytes, kBlockBytes) + kHugePage - 1) / kHugePage * kHugePage;
-    used_ = 0;
-    auto* const block = static_cast<std::byte*>(std::aligned_alloc(kHugePage, size_));
-    if (block == nullptr) throw std::bad_alloc();
-    madvise(block, size_, MADV_HUGEPAGE);  // a wish: small pages serve as well
-    blocks_.emplace_back(block);
-  }
-  float* const target = reinterpret_cast<float*>(blocks_.back().get() + used_);
-  used_ += bytes;
-  fill(target);
-  if (key) known_.emplace(*key, target);
-  return target;
-}
-
-void PackedConstants::forget(std::span<const std::byte> source) {
-  std::erase_if(known_, [&](const auto& entry) {
-    const void* const at = std::get<0>(entry.first);
-    return !std::less<>()(at, static_cast<const void*>(source.data())) &&
-           std::less<>()(at, static_cast<const void*>(source.data() + source.size()));
-  });
 }
 
 }  // namespace rewright::cpu

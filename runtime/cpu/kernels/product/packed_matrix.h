@@ -1,14 +1,8 @@
 // Right operands of products, packed for the loops of product_loops.h.
 #pragma once
 
-#include <cstddef>
-#include <functional>
-#include <map>
-#include <memory>
-#include <optional>
+#include <cstdint>
 #include <span>
-#include <tuple>
-#include <vector>
 
 #include "runtime/cpu/loops/product_loops.h"
 
@@ -36,25 +30,5 @@ PackedShape packed_shape(const ProductLoops& loops, std::int64_t left_rows, std:
 // Packs the panels first <= p < last. `column_factors` (one for each column, or none) are multiplied in.
 void pack(const float* source, const StridedMatrix& matrix, const PackedShape& shape, std::span<const float> column_factors,
           float* target, std::int64_t first, std::int64_t last);
-
-// The packed constants of a plan, in memory with huge pages: one stream of weights crosses many small pages otherwise. The
-// kernels that use them keep them alive.
-class PackedConstants {
- public:
-  // What was packed before under the key, or room that `fill` writes.
-  using Key = std::tuple<const void*, std::int64_t, std::int64_t, std::int64_t>;  // source, row stride, column stride, vectors
-  const float* find(const Key& key) const;
-  const float* add(std::optional<Key> key, std::int64_t floats, const std::function<void(float*)>& fill);
-  // Forgets the keys of what was packed from these bytes, which may become others; what was packed stays.
-  void forget(std::span<const std::byte> source);
-
- private:
-  struct Free {
-    void operator()(std::byte* p) const;
-  };
-  std::vector<std::unique_ptr<std::byte, Free>> blocks_;
-  std::size_t used_ = 0, size_ = 0;  // of the last block
-  std::map<Key, const float*> known_;
-};
 
 }  // namespace rewright::cpu

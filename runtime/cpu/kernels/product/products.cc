@@ -2,14 +2,12 @@
 // may be strided views, so a transpose before a product costs nothing.
 #include <algorithm>
 
-#include "runtime/cpu/kernels/attention.h"
-#include "runtime/cpu/kernels/product/bfloat16_product.h"
+#include "runtime/cpu/kernels/product/attention.h"
 #include "runtime/cpu/kernels/product/blas_product.h"
 #include "runtime/cpu/kernels/product/packed_product.h"
-#include "runtime/cpu/kernels/quantized/quantized.h"
 #include "runtime/cpu/kernels/rows/row_functions.h"
-#include "runtime/cpu/planning/epilogue.h"
-#include "runtime/cpu/tile/stages.h"
+#include "runtime/cpu/kernels/epilogue.h"
+#include "runtime/planning/strided_read.h"
 
 namespace rewright::cpu {
 
@@ -406,7 +404,9 @@ class ProductPlan final : public NodePlan {
   std::optional<std::vector<std::int64_t>> moved_;  // strides of the result's axes, before they were moved
 };
 
-std::unique_ptr<NodePlan> plan_product(Planner& planner, const Node& node, bool general) {
+}  // namespace
+
+std::unique_ptr<NodePlan> plan_product(Planner& planner, const Node& node) {
   const ValueInfo a = planner.info(node.inputs[0]), b = planner.info(node.inputs[1]), y = planner.info(node.outputs[0]);
   if (a.type != DataType::kFloat && a.type != DataType::kDouble) return nullptr;
   if (element_count(y.sizes) == 0) return nullptr;
@@ -417,7 +417,7 @@ std::unique_ptr<NodePlan> plan_product(Planner& planner, const Node& node, bool 
   Product p;
   double beta = 1;
   bool trans_a = false, trans_b = false;
-  if (general) {
+  if (node.op->name() == "Gemm") {
     const AttributeReader attributes(node);
     p.alpha = attributes.real("alpha");
     beta = attributes.real("beta");
@@ -446,19 +446,6 @@ std::unique_ptr<NodePlan> plan_product(Planner& planner, const Node& node, bool 
   }
   return std::make_unique<ProductPlan>(node, std::move(p), a.type, beta, trans_a, trans_b, way, y.sizes.size(),
                                        std::move(addend));
-}
-
-}  // namespace
-
-void register_products(KernelTable& table) {
-  const auto plan = [](Planner& p, const Node& n, bool general) {
-    auto quantized = plan_dequantized_product(p, n, general);
-    if (quantized) return quantized;
-    auto narrow = plan_bfloat16_product(p, n, general);
-    return narrow ? std::move(narrow) : plan_product(p, n, general);
-  };
-  table.emplace("MatMul", [=](Planner& p, const Node& n) { return plan(p, n, false); });
-  table.emplace("Gemm", [=](Planner& p, const Node& n) { return plan(p, n, true); });
 }
 
 }  // namespace rewright::cpu

@@ -3,6 +3,7 @@
 
 #include "operators/testing/share.h"
 #include "runtime/cpu/kernels/product/packed_product.h"
+#include "runtime/cpu/planning/prepared_constants.h"
 #include "runtime/cpu/testing/graphs.h"
 
 using namespace rewright;

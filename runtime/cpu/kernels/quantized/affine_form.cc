@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/cpu/planning/epilogue.h"
+#include "runtime/cpu/kernels/epilogue.h"
 
 namespace rewright::cpu {
 

@@ -1,12 +1,15 @@
-#include "runtime/cpu/kernels/quantized/byte_table.h"
-
+// Functions of one 8-bit integer, computed ahead for all 256 of them: whatever stands between a dequantization and a quantization,
+// however many operators that is.
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <limits>
+#include <memory>
 #include <numeric>
+#include <vector>
 
-#include "runtime/cpu/planning/epilogue.h"
+#include "runtime/cpu/planning/matching.h"
+#include "runtime/cpu/planning/planner.h"
+#include "runtime/cpu/tile/program.h"
 #include "runtime/planning/keeps_order.h"
 
 namespace rewright::cpu {
@@ -89,8 +92,14 @@ std::vector<Run> runs_of(const Planner& planner, const Element& read, const Indi
   return runs;
 }
 
-}  // namespace
+struct ByteTable {
+  std::unique_ptr<Kernel> kernel;
+  ValueId operand;
+  Layout layout;  // of the operand and the result
+};
 
+// nullopt unless the expression reads, beside known numbers, a single tensor of 8-bit integers once for each element, either all
+// elements in the result's order or in one other order with long enough runs, and takes long enough for a table to pay.
 std::optional<ByteTable> make_byte_table(const Planner& planner, const Element& element, const Indices& position,
                                          ValueId result, const std::vector<ValueId>& operands) {
   const ValueInfo out = planner.info(result);
@@ -160,6 +169,17 @@ std::optional<ByteTable> make_byte_table(const Planner& planner, const Element& 
   else
     table.kernel = std::make_unique<TableKernel<float>>(as_floats, elements);
   return table;
+}
+
+}  // namespace
+
+bool plan_byte_table(Planner& planner, const Expression& e) {
+  std::optional<ByteTable> table = make_byte_table(planner, e.element, e.position, e.result, e.operands);
+  if (!table) return false;
+  const int source = planner.storage(table->operand, table->layout);
+  const int target = planner.add_value(e.result, table->layout);
+  planner.add_step(std::move(table->kernel), {source}, {target});
+  return true;
 }
 
 }  // namespace rewright::cpu

@@ -1,9 +1,7 @@
-// Planning of convolutions and products of integers of 8 bits.
-#include "runtime/cpu/kernels/quantized/quantized.h"
-
+// Convolutions and products of 8-bit integers: of quantized operators, and of others between what dequantizes their operands and
+// what quantizes their results.
 #include <algorithm>
 #include <cmath>
-#include <set>
 #include <utility>
 
 #include "runtime/cpu/kernels/quantized/affine_form.h"
@@ -309,7 +307,10 @@ std::unique_ptr<NodePlan> finished(QuantizedTask task, const Node& node, const Q
   return std::make_unique<QuantizedPlan>(std::move(task), node.inputs[at.x], zero_point, axis, layout);
 }
 
-std::unique_ptr<NodePlan> plan_quantized_convolution(Planner& planner, const Node& node, bool requantized) {
+}  // namespace
+
+std::unique_ptr<NodePlan> plan_quantized_convolution(Planner& planner, const Node& node) {
+  const bool requantized = node.op->name() == "QLinearConv";
   const QuantizedInputs at = requantized ? QuantizedInputs{0, 2, 3, 5} : QuantizedInputs{0, 2, 1, 3};
   const auto shape = picture_of(planner, node, at.w);
   const Tensor& w = planner.constant(node.inputs[at.w]);
@@ -331,7 +332,8 @@ std::unique_ptr<NodePlan> plan_quantized_convolution(Planner& planner, const Nod
   return finished(std::move(task), node, at, 1, kChannelsLast);
 }
 
-std::unique_ptr<NodePlan> plan_quantized_product(Planner& planner, const Node& node, bool requantized) {
+std::unique_ptr<NodePlan> plan_quantized_product(Planner& planner, const Node& node) {
+  const bool requantized = node.op->name() == "QLinearMatMul";
   const QuantizedInputs at = requantized ? QuantizedInputs{0, 2, 3, 5} : QuantizedInputs{0, 2, 1, 3};
   const Tensor& b = planner.constant(node.inputs[at.w]);
   if (!b || !is_8_bits(b.type())) return nullptr;
@@ -346,8 +348,6 @@ std::unique_ptr<NodePlan> plan_quantized_product(Planner& planner, const Node& n
   return finished(std::move(task), node, at, a.size() - 1, kPlain);
 }
 
-}  // namespace
-
 std::unique_ptr<NodePlan> plan_dequantized_convolution(Planner& planner, const Node& node) {
   const auto factors = dequantized_operands(planner, node, 0);
   const auto shape = factors ? picture_of(planner, node, 1) : std::nullopt;
@@ -360,10 +360,10 @@ std::unique_ptr<NodePlan> plan_dequantized_convolution(Planner& planner, const N
   return make_dequantized(planner, node, *factors, std::move(task), 1, *bias, 1, kChannelsLast);
 }
 
-std::unique_ptr<NodePlan> plan_dequantized_product(Planner& planner, const Node& node, bool general) {
+std::unique_ptr<NodePlan> plan_dequantized_product(Planner& planner, const Node& node) {
   double alpha = 1, beta = 1;
   bool trans_a = false, trans_b = false;
-  if (general) {
+  if (node.op->name() == "Gemm") {
     const AttributeReader attributes(node);
     alpha = attributes.real("alpha");
     beta = attributes.real("beta");
@@ -381,63 +381,6 @@ std::unique_ptr<NodePlan> plan_dequantized_product(Planner& planner, const Node&
   task.shape = *shape;
   task.weights = product_weights(factors->weights, trans_b);
   return make_dequantized(planner, node, *factors, std::move(task), alpha, *bias, a.size() - 1, kPlain);
-}
-
-void register_quantized(KernelTable& table) {
-  table.emplace("ConvInteger", [](Planner& p, const Node& n) { return plan_quantized_convolution(p, n, false); });
-  table.emplace("QLinearConv", [](Planner& p, const Node& n) { return plan_quantized_convolution(p, n, true); });
-  table.emplace("MatMulInteger", [](Planner& p, const Node& n) { return plan_quantized_product(p, n, false); });
-  table.emplace("QLinearMatMul", [](Planner& p, const Node& n) { return plan_quantized_product(p, n, true); });
-}
-
-Graph with_dequantizations_by_use(const Graph& graph) {
-  const auto has_8_bits = [&](ValueId v) {
-    const Value& value = graph.value(v);
-    return is_8_bits(value.constant ? value.constant.type() : value.type.type);
-  };
-  bool any = false;
-  for (ValueId v = 0; v < graph.value_count() && !any; ++v) any = has_8_bits(v);
-  if (!any) return graph;
-  const auto users = graph.users();
-  std::set<ValueId> is_output;
-  for (const GraphOutput& o : graph.outputs()) is_output.insert(o.value);
-  // Cheap functions of integers of 8 bits that are wider than these.
-  const auto is_copied = [&](const Node& node) {
-    if (node.op == nullptr || node.outputs.size() != 1 || node.inputs.empty() || node.inputs[0] == kNoValue) return false;
-    const ValueId result = node.outputs[0];
-    const Value& value = graph.value(result);
-    if (value.type.type != DataType::kFloat || users[result].size() < 2 || is_output.contains(result)) return false;
-    if (!has_8_bits(node.inputs[0]) || graph.is_constant(node.inputs[0]) || !value.shape_known) return false;
-    const Definition definition =
-        node.op->define(node.attributes, Inputs::of(std::span<const std::optional<TensorType>>(graph.operand_types(node))));
-    if (!definition.has_denotation()) return false;
-    constexpr std::int64_t kCheap = 8;
-    const auto operations = operation_count(definition.outputs()[0].element).constant();
-    return operations && *operations <= kCheap;
-  };
-  Graph result = graph;
-  result.drop_nodes_from(0);
-  const auto producers = graph.producers();
-  std::set<ValueId> used;  // by a node that took the original
-  for (const auto& node : graph.nodes()) {
-    Node changed = *node;
-    bool differs = false;
-    for (ValueId& input : changed.inputs) {
-      if (input == kNoValue || producers[input] < 0) continue;
-      const auto& producer = graph.nodes()[static_cast<std::size_t>(producers[input])];
-      if (!is_copied(*producer) || used.insert(input).second) continue;
-      Node copy = *producer;
-      copy.outputs = {result.add_value(graph.value(input))};
-      input = copy.outputs[0];
-      result.add_raw(std::move(copy));
-      differs = true;
-    }
-    if (differs)
-      result.add_raw(std::move(changed));
-    else
-      result.add_shared(node);
-  }
-  return result;
 }
 
 }  // namespace rewright::cpu

@@ -1,9 +1,10 @@
-#include "runtime/cpu/kernels/quantized/quantized_pool.h"
-
+// Pools of 8-bit integers: maxima and averages of a dequantized tensor, computed from its integers, and maxima of integers
+// themselves. A quantization that follows is computed too.
 #include <algorithm>
 #include <array>
 #include <cmath>
 
+#include "runtime/cpu/kernels/pool_shape.h"
 #include "runtime/cpu/kernels/quantized/affine_form.h"
 #include "runtime/cpu/loops/quantized_loops.h"
 #include "runtime/cpu/planning/layout_assignment.h"
@@ -217,7 +218,12 @@ class QuantizedPoolPlan final : public NodePlan, public ChoosesLayout {
 
 }  // namespace
 
-std::unique_ptr<NodePlan> plan_quantized_pool(Planner& planner, const Node& node, const PoolShape& shape) {
+std::unique_ptr<NodePlan> plan_quantized_pool(Planner& planner, const Node& node) {
+  const std::optional<PoolShape> read = node.op->name() == "GlobalAveragePool"
+                                            ? read_global_average(planner, node)
+                                            : read_pool(planner, node, node.op->name() == "AveragePool");
+  if (!read) return nullptr;
+  const PoolShape& shape = *read;
   const bool maximum = shape.algorithm == dnnl::algorithm::pooling_max;
   const std::int64_t least = least_pixels(shape), most = element_count(shape.kernel);
   if (least == 0 || most > kMostPixels || (!maximum && most - least > kMostCounts)) return nullptr;

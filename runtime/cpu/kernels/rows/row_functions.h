@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "runtime/cpu/planning/kernel.h"
+#include "runtime/cpu/planning/node_plan.h"
 
 namespace rewright::cpu {
 

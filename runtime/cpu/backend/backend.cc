@@ -1,0 +1,266 @@
+#include "runtime/cpu/backend/backend.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <new>
+#include <optional>
+
+#include "graph/onnx/import/specialize.h"
+#include "runtime/cpu/onednn/onednn.h"
+#include "runtime/cpu/planning/precision.h"
+#include "runtime/cpu/backend/device.h"
+#include "runtime/cpu/backend/kernel_check.h"
+#include "runtime/cpu/running/runner.h"
+#include "runtime/endable_run.h"
+
+namespace rewright::cpu {
+
+namespace {
+
+using cpu::PlanOptions;
+using cpu::PlanRunner;
+
+bool sizes_known(const Graph& graph) {
+  return std::all_of(graph.inputs().begin(), graph.inputs().end(),
+                     [&](ValueId i) { return graph.value(i).shape_known && all_constant(graph.value(i).type.shape); });
+}
+
+// Failures of libraries as ours.
+template <class F>
+auto translated(F f) {
+  try {
+    return f();
+  } catch (const dnnl::error& e) {
+    if (e.status == dnnl_out_of_memory) throw Error(ErrorCode::kMissing, "out of memory");
+    throw Error(ErrorCode::kUnsupported, std::string("oneDNN: ") + e.what());
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorCode::kMissing, "out of memory");
+  }
+}
+
+// A graph with these inputs and nothing else.
+Graph inputs_of(const Graph& graph) {
+  Graph result;
+  for (const ValueId i : graph.inputs()) result.add_input(graph.value(i).name, graph.value(i).type);
+  return result;
+}
+
+// Tensors whose types and sizes are those of a plan's inputs: nothing is left to be bound.
+bool same_types(std::span<const Tensor> tensors, const std::vector<TensorType>& types) {
+  if (tensors.size() != types.size()) return false;
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    const Sizes& sizes = tensors[i].sizes();
+    if (tensors[i].type() != types[i].type || sizes.size() != types[i].shape.size()) return false;
+    for (std::size_t a = 0; a < sizes.size(); ++a)
+      if (types[i].shape[a] != Index(sizes[a])) return false;
+  }
+  return true;
+}
+
+class CpuSession final : public Session, public StreamingSession, public ChecksKernels {
+ public:
+  CpuSession(Graph graph, const SessionOptions& options)
+      : options_(options), outputs_(graph.outputs().begin(), graph.outputs().end()) {
+    graph_ = options.precision_double ? cpu::in_double(graph) : std::move(graph);
+    plan_options_.isa = cpu::usable_isa(options.max_isa);
+    plan_options_.threads = usable_threads(options.threads);
+    plan_options_.transformed_convolutions = options.transformed_convolutions;
+    plan_options_.replacements = options.replacements;
+    cpu::set_dnnl_limit(options.max_isa);
+    choices_ = cpu_choices(options);
+    if (sizes_known(graph_) && !options.check_kernels) {
+      for (const ValueId i : graph_.inputs()) fixed_types_.push_back(graph_.value(i).type);
+      Graph inputs = inputs_of(graph_);
+      fixed_ = prepare(std::move(graph_));
+      graph_ = std::move(inputs);  // its constants are in the plan as it needs them
+    }
+  }
+
+  std::vector<Tensor> run(std::span<const Tensor> given) override {
+    if (options_.precision_double) {
+      std::vector<Tensor> inputs;
+      for (const Tensor& t : given) inputs.push_back(cpu::widened(t));
+      std::vector<Tensor> outputs = run_plan(inputs);
+      for (std::size_t o = 0; o < outputs.size(); ++o) outputs[o] = cpu::narrowed(outputs[o], outputs_[o].type.type);
+      return outputs;
+    }
+    return run_plan(given);
+  }
+
+  bool stream(TensorStream& tensors) override {
+    if (!fixed_ || options_.precision_double) return false;
+    translated([&] { fixed_->stream(tensors); });
+    return true;
+  }
+
+  std::vector<Tensor> advance(std::vector<Tensor> inputs) override {
+    if (!fixed_ || options_.precision_double || !same_types(inputs, fixed_types_)) return run(inputs);
+    return translated([&] { return fixed_->advance(std::move(inputs)); });
+  }
+
+  std::vector<StepProfile> profile() const override {
+    const PlanRunner* const runner = last();
+    std::vector<StepProfile> result;
+    if (runner == nullptr) return result;
+    const std::vector<double> seconds = runner->seconds();
+    const int runs = runner->runs();
+    for (std::size_t n = 0; n < runner->plan().steps.size(); ++n) {
+      const cpu::Step& step = runner->plan().steps[n];
+      result.push_back({step.node, step.operators, seconds[n], runs, step.flops, step.bytes});
+    }
+    return result;
+  }
+  std::vector<std::string> warnings() const override {
+    const std::lock_guard lock(mutex_);
+    return warnings_;
+  }
+  CheckedKernels checked_kernels() const override {
+    const std::lock_guard lock(mutex_);
+    return checked_;
+  }
+  std::size_t peak_bytes() const override {
+    const PlanRunner* const runner = last();
+    return runner == nullptr ? 0 : runner->plan().arena_bytes;
+  }
+
+ private:
+  std::vector<Tensor> run_plan(std::span<const Tensor> inputs) {
+    if (options_.check_kernels) {
+      if (std::optional<std::vector<Tensor>> first = run_and_check(inputs)) return std::move(*first);
+    }
+    PlanRunner& runner = fixed_ && same_types(inputs, fixed_types_) ? *fixed_ : runner_for(inputs);
+    return translated([&] { return runner.run(inputs); });
+  }
+
+  // The plan for inputs of these sizes, made at the first time. Those who need one wait for one another.
+  PlanRunner& runner_for(std::span<const Tensor> inputs) {
+    if (fixed_) {
+      bind_sizes(graph_, inputs);  // compares them
+      return *fixed_;
+    }
+    const std::lock_guard lock(mutex_);
+    auto& runner = plans_[sizes_of(inputs)];
+    if (!runner) runner = prepare(sized_graph(inputs), instead_[sizes_of(inputs)]);
+    last_ = runner.get();
+    return *runner;
+  }
+
+  // The first run with these sizes; nothing if there was one.
+  std::optional<std::vector<Tensor>> run_and_check(std::span<const Tensor> inputs) {
+    const std::lock_guard lock(mutex_);
+    const auto entry = instead_.try_emplace(sizes_of(inputs));
+    if (!entry.second) return std::nullopt;
+    try {
+      return translated([&] { return check_kernels(sized_graph(inputs), inputs, entry.first->second); });
+    } catch (...) {
+      instead_.erase(entry.first);
+      throw;
+    }
+  }
+
+  std::vector<Tensor> check_kernels(const Graph& graph, std::span<const Tensor> inputs, InsteadOf& instead) {
+    PlanOptions options = plan_options_;
+    options.choices = choices_.get();
+    options.replacements.clear();
+    options.checked = true;
+    const auto observed = [&](std::uint64_t seed) {
+      options.instead = instead;
+      PlanRunner runner(cpu::make_plan(graph, options));
+      cpu::KernelCheck check(runner.plan(), *options_.check_kernels, seed);
+      std::vector<Tensor> outputs = runner.run_observed(inputs, [&](std::size_t step, std::span<std::byte* const> addresses) {
+        run_checkpoint();
+        check.after(step, addresses);
+      });
+      return ObservedRun{std::move(outputs), check.faults(), check.counts()};
+    };
+    std::vector<Tensor> outputs = run_until_right(observed, instead, checked_, warnings_);
+    if (choices_) choices_->save();
+    return outputs;
+  }
+
+  Graph sized_graph(std::span<const Tensor> inputs) const {
+    return options_.precision_double ? with_sizes(graph_, bind_sizes(graph_, inputs)) : specialized(graph_, inputs);
+  }
+
+  static std::vector<Sizes> sizes_of(std::span<const Tensor> inputs) {
+    std::vector<Sizes> result;
+    for (const Tensor& t : inputs) result.push_back(t.sizes());
+    return result;
+  }
+
+  const PlanRunner* last() const {
+    if (fixed_) return fixed_.get();
+    const std::lock_guard lock(mutex_);
+    return last_;
+  }
+
+  std::unique_ptr<PlanRunner> prepare(Graph graph, InsteadOf instead = {}) {
+    PlanOptions options = plan_options_;
+    options.instead = std::move(instead);
+    std::optional<cpu::PlanCache> cache;
+    // The first plan's only: a file serves one set of sizes.
+    if (!options_.plan_cache.empty() && !cached_ && !options_.precision_double && options.instead.empty()) {
+      cache.emplace(options_.plan_cache, configuration(graph));
+      options.cache = &*cache;
+      cached_ = true;
+    }
+    options.choices = choices_.get();
+    auto runner = translated([&] { return std::make_unique<PlanRunner>(cpu::make_plan(std::move(graph), options)); });
+    if (choices_) choices_->save();
+    runner->measure(options_.profile);
+    if (cache) {
+      if (!cache->problem().empty()) warnings_.push_back(options_.plan_cache + ": " + cache->problem());
+      try {
+        if (cache->changed()) cache->save();
+      } catch (const Error& error) {  // the plan is good without
+        warnings_.push_back(error.what());
+      }
+    }
+    return runner;
+  }
+
+  // What a plan depends on.
+  std::string configuration(const Graph& graph) const {
+    return std::to_string(graph.hash()) + "\n" + std::string(cpu::name(plan_options_.isa)) + "\n" +
+           std::to_string(plan_options_.threads) + " threads" +
+           (plan_options_.transformed_convolutions ? "" : ", no transformed convolutions") + "\nkernels " +
+           std::to_string(cpu_kernel_generation()) + "\n" + cpu_library_versions();
+  }
+
+  Graph graph_;
+  SessionOptions options_;
+  std::vector<GraphOutput> outputs_;
+  PlanOptions plan_options_;
+  std::unique_ptr<cpu::MeasuredChoices> choices_;
+  std::vector<TensorType> fixed_types_;  // of the inputs, where all sizes are known beforehand ...
+  std::unique_ptr<PlanRunner> fixed_;    // ... and the only plan then
+  mutable std::mutex mutex_;
+  std::map<std::vector<Sizes>, std::unique_ptr<PlanRunner>> plans_;  // kept as long as the session
+  std::map<std::vector<Sizes>, InsteadOf> instead_;                  // what failed checks say
+  const PlanRunner* last_ = nullptr;
+  bool cached_ = false;
+  std::vector<std::string> warnings_;
+  CheckedKernels checked_;
+};
+
+class CpuBackend final : public Backend {
+ public:
+  std::string name() const override { return "cpu"; }
+  std::unique_ptr<Session> prepare(const Graph& graph, const SessionOptions& options) const override {
+    return prepare_on_cpu(graph, options);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Session> prepare_on_cpu(Graph graph, const SessionOptions& options) {
+  return std::make_unique<CpuSession>(std::move(graph), options);
+}
+
+const Backend& cpu_backend() {
+  static const CpuBackend backend;
+  return backend;
+}
+
+}  // namespace rewright::cpu

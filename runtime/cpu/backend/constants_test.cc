@@ -1,0 +1,70 @@
+// Constants that are evaluated by kernels decide as the interpreter does, operator by operator.
+#include <algorithm>
+
+#include <catch2/catch.hpp>
+
+#include "optimizer/folding/fold.h"
+#include "optimizer/folding/testing.h"
+#include "runtime/cpu/backend/backend.h"
+#include "runtime/cpu/backend/evaluator.h"
+
+namespace rewright::cpu {
+
+using testing::add;
+using testing::cast;
+using testing::RandomConstants;
+using testing::real_constant;
+
+namespace {
+
+bool graph_has_halves(const Graph& graph) {
+  return std::any_of(graph.outputs().begin(), graph.outputs().end(),
+                     [](const GraphOutput& output) { return output.type.type == DataType::kHalf; });
+}
+
+}  // namespace
+
+TEST_CASE("constants that become integers and truth values are those of the interpreter") {
+  const auto evaluator = make_cpu_evaluator();
+  int compared = 0;
+  for (std::uint64_t seed = 1000; seed < 1080; ++seed) {
+    INFO(seed);
+    const Graph graph = RandomConstants(seed).run();
+    if (graph.outputs().empty()) continue;
+    const std::vector<Tensor> executed = interpret(graph, {});
+    const std::vector<Tensor> by_session = cpu_backend().prepare(graph)->run({});
+    std::vector<ValueId> all;
+    for (const GraphOutput& output : graph.outputs()) all.push_back(output.value);
+    const Graph folded = fold(graph, all, *evaluator);
+    for (std::size_t o = 0; o < executed.size(); ++o) {
+      if (is_real(executed[o].type())) continue;
+      INFO(o << " of " << to_string(graph));
+      // A session computes 16-bit reals in float, constants like all others (precision.h).
+      if (!graph_has_halves(graph)) CHECK(by_session[o] == executed[o]);
+      CHECK(folded.value(folded.outputs()[o].value).constant == executed[o]);
+      ++compared;
+    }
+  }
+  CHECK(compared > 100);
+}
+
+TEST_CASE("so are many of them") {
+  // Buckets of relative positions: more than the interpreter is asked for.
+  constexpr std::int64_t kCount = 400000;
+  std::vector<double> distances(kCount);
+  for (std::int64_t i = 0; i < kCount; ++i) distances[static_cast<std::size_t>(i)] = 8 + static_cast<double>(i % 4096);
+  Graph graph;
+  const ValueId eight = real_constant(graph, 8);
+  const ValueId near =
+      add(graph, "Div", {graph.add_constant(Tensor::from_reals(DataType::kFloat, {kCount}, distances)), eight})[0];
+  const ValueId log = add(graph, "Div", {add(graph, "Log", {near})[0], real_constant(graph, 2.7725887)})[0];
+  const ValueId bucket = cast(graph, add(graph, "Mul", {log, eight})[0], DataType::kInt64);
+  graph.add_output("bucket", bucket);
+  const ValueId wanted[] = {bucket};
+  const Tensor executed = interpret(graph, {})[0];
+  CHECK(fold(graph, wanted, *make_cpu_evaluator()).value(bucket).constant == executed);
+  CHECK(cpu_backend().prepare(graph)->run({})[0] == executed);
+  CHECK(executed.integers()[8] == 2);
+}
+
+}  // namespace rewright::cpu

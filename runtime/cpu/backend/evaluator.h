@@ -1,0 +1,13 @@
+// Evaluates constant subgraphs with the CPU's kernels.
+#pragma once
+
+#include <memory>
+
+#include "optimizer/devices/device.h"
+
+namespace rewright::cpu {
+
+// `checkpoint` is called between operators, and ends an evaluation by what it throws.
+std::unique_ptr<Evaluator> make_cpu_evaluator(int threads = 1, Checkpoint checkpoint = {});
+
+}  // namespace rewright::cpu

@@ -1,0 +1,19 @@
+// Threads of libraries that use OpenMP.
+#pragma once
+
+namespace rewright::cpu {
+
+// While it lives, libraries that use OpenMP run on the calling thread alone. The pool of workers.h is the only one: two would wait
+// for each other's threads at barriers.
+class LibrariesOnOneThread {
+ public:
+  LibrariesOnOneThread();
+  ~LibrariesOnOneThread();
+  LibrariesOnOneThread(const LibrariesOnOneThread&) = delete;
+  LibrariesOnOneThread& operator=(const LibrariesOnOneThread&) = delete;
+
+ private:
+  int before_;
+};
+
+}  // namespace rewright::cpu

@@ -1,0 +1,118 @@
+// Element expressions by tile programs (runtime/cpu/tile): the kernel for all that has no other.
+#include <algorithm>
+
+#include "runtime/cpu/planning/planner.h"
+#include "runtime/cpu/tile/stages.h"
+#include "runtime/planning/in_place.h"
+
+namespace rewright::cpu {
+
+namespace {
+
+class TileKernel final : public Kernel {
+ public:
+  explicit TileKernel(StagedProgram program) : program_(std::move(program)) {}
+  void run(const Call& call) const override { program_.run(call.inputs, call.outputs[0], call.scratch, call.workers); }
+  std::size_t scratch_bytes() const override { return program_.scratch_bytes(); }
+  std::string source() const override { return kGeneratedCode; }
+
+ private:
+  StagedProgram program_;
+};
+
+bool may_change_layout(DataType type) { return type == DataType::kFloat || byte_size(type) == 1; }
+
+bool fits_blocks(Layout layout, const Sizes& sizes) { return !layout.blocked() || sizes[1] % layout.channels == 0; }
+
+// The layout to compute the result in, if the expression allows it: the assigned one, or that of the largest operand.
+Layout wanted_layout(const Planner& planner, const Expression& e, const ValueInfo& out) {
+  Layout wanted = kPlain;
+  std::int64_t most = 0;
+  for (const ValueId v : e.operands) {
+    if (v == kNoValue || planner.info(v).sizes.size() != out.sizes.size() || planner.layouts(v).empty()) continue;
+    const std::int64_t count = element_count(planner.info(v).sizes);
+    if (count <= most) continue;
+    most = count;
+    wanted = planner.layouts(v)[0];
+  }
+  if (const auto assigned = planner.assigned_layout(e.result); assigned && !wanted.blocked()) wanted = *assigned;
+  return fits_blocks(wanted, out.sizes) && may_change_layout(out.type) ? wanted : kPlain;
+}
+
+// Layouts of the result and the operands to try to compile the expression for. kConverted: operands of the result's pixels are
+// converted to its layout; kAsStored: each is read as it is stored; kRowMajor: all are row-major, which every expression allows.
+enum class Attempt { kConverted, kAsStored, kRowMajor };
+
+std::vector<TileOperand> operand_types(const Planner& planner, const Expression& e, const ValueInfo& out, Layout wanted,
+                                       Attempt attempt) {
+  const auto is_alike = [&](const Sizes& sizes) {
+    return sizes.size() == out.sizes.size() && std::equal(sizes.begin() + 2, sizes.end(), out.sizes.begin() + 2) &&
+           fits_blocks(wanted, sizes);
+  };
+  std::vector<TileOperand> types;
+  for (const ValueId v : e.operands) {
+    if (v == kNoValue) {
+      types.emplace_back();
+      continue;
+    }
+    const ValueInfo i = planner.info(v);
+    Layout layout = kPlain;
+    if (attempt != Attempt::kRowMajor && i.sizes.size() >= 2) {
+      const std::vector<Layout> stored = planner.layouts(v);
+      if (attempt == Attempt::kConverted && may_change_layout(i.type) && is_alike(i.sizes))
+        layout = wanted;
+      else if (!stored.empty() && fits_blocks(stored[0], i.sizes))
+        layout = stored[0];
+    }
+    types.push_back({i.type, i.sizes, layout});
+  }
+  return types;
+}
+
+// The inputs whose elements are read in place (Step::read_in_place).
+std::vector<int> read_in_place(const Expression& e, const TileOperand& out, const std::vector<TileOperand>& types,
+                               const std::vector<int>& inputs) {
+  std::vector<int> result;
+  for (std::size_t k = 0; k < inputs.size(); ++k)
+    if (types[k].type == out.type && types[k].sizes == out.sizes && types[k].layout == out.layout &&
+        planning::is_read_in_place(e.element, e.position, static_cast<int>(k)))
+      result.push_back(inputs[k]);
+  return result;
+}
+
+void add_tile_step(Planner& planner, const Expression& e, StagedProgram program, const TileOperand& out,
+                   const std::vector<TileOperand>& types) {
+  std::vector<int> inputs;
+  for (std::size_t k = 0; k < e.operands.size(); ++k)
+    inputs.push_back(e.operands[k] == kNoValue ? -1 : planner.storage(e.operands[k], types[k].layout));
+  // An absent operand is never read: any other stands in for it.
+  int any = -1;
+  for (const int s : inputs) any = std::max(any, s);
+  for (int& s : inputs)
+    if (s < 0) s = any;
+  const int target = planner.add_value(e.result, out.layout);
+  if (any < 0) inputs.clear();
+  std::vector<int> in_place;
+  if (!planner.options().replacements.empty()) in_place = read_in_place(e, out, types, inputs);
+  planner.add_step(std::make_unique<TileKernel>(std::move(program)), std::move(inputs), {target}).read_in_place =
+      std::move(in_place);
+}
+
+}  // namespace
+
+bool plan_generated(Planner& planner, const Expression& e) {
+  const ValueInfo result = planner.info(e.result);
+  const Layout wanted = wanted_layout(planner, e, result);
+  for (const Attempt attempt : {Attempt::kConverted, Attempt::kAsStored, Attempt::kRowMajor}) {
+    if (attempt == Attempt::kConverted && wanted.plain()) continue;
+    const TileOperand out{result.type, result.sizes, attempt == Attempt::kConverted ? wanted : kPlain};
+    const std::vector<TileOperand> types = operand_types(planner, e, result, wanted, attempt);
+    auto program = compile_stages(e.element, e.position, out, types, {planner.options().isa, false});
+    if (!program) continue;
+    add_tile_step(planner, e, std::move(*program), out, types);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace rewright::cpu

@@ -1,0 +1,81 @@
+// The kernels of the CPU runtime, in the order in which they are tried. To add one: write its file, and declare and list its
+// function here.
+#include "runtime/cpu/planning/kernels.h"
+
+#include <algorithm>
+
+namespace rewright::cpu {
+
+using PlanNode = std::unique_ptr<NodePlan>(Planner& planner, const Node& node);
+using PlanExpression = bool(Planner& planner, const Expression& expression);
+
+PlanNode plan_concatenation;           // concatenation.cc
+PlanNode plan_gather;                  // gather.cc
+PlanNode plan_maximum_with_positions;  // pooling.cc
+PlanNode plan_pool;
+PlanNode plan_global_average;
+PlanNode plan_random_bits;      // random_bits.cc
+PlanNode plan_scatter;          // scatter.cc
+PlanNode plan_convolution;      // convolution/convolution.cc
+PlanNode plan_weight_gradient;  // convolution/weight_gradient.cc
+PlanNode plan_product;          // product/products.cc
+PlanNode plan_bfloat16_product;  // product/bfloat16_product.cc
+bool reads_bfloat16(const Graph& graph, const Node& node, Isa isa);
+PlanNode plan_quantized_convolution;  // quantized/quantized.cc
+PlanNode plan_quantized_product;
+PlanNode plan_dequantized_convolution;
+PlanNode plan_dequantized_product;
+PlanNode plan_quantized_pool;    // quantized/quantized_pool.cc
+PlanNode plan_row_function;      // rows/row_functions.cc
+PlanExpression plan_byte_table;  // quantized/byte_table.cc
+PlanExpression plan_prefix;      // prefix.cc
+PlanExpression plan_generated;   // generated.cc
+
+namespace {
+
+constexpr NodeKernel kNodeKernels[] = {
+    {"AveragePool", plan_quantized_pool},
+    {"AveragePool", plan_pool},
+    {"Concat", plan_concatenation},
+    {"Conv", plan_dequantized_convolution},
+    {"Conv", plan_convolution},
+    {"ConvInteger", plan_quantized_convolution},
+    {"ConvTranspose", plan_convolution},
+    {"ConvWeightGradient", plan_weight_gradient},
+    {"GatherND", plan_gather},
+    {"Gemm", plan_dequantized_product},
+    {"Gemm", plan_bfloat16_product, reads_bfloat16},
+    {"Gemm", plan_product},
+    {"GlobalAveragePool", plan_quantized_pool},
+    {"GlobalAveragePool", plan_global_average},
+    {"MatMul", plan_dequantized_product},
+    {"MatMul", plan_bfloat16_product, reads_bfloat16},
+    {"MatMul", plan_product},
+    {"MatMulInteger", plan_quantized_product},
+    {"MaxPool", plan_maximum_with_positions},
+    {"MaxPool", plan_quantized_pool},
+    {"MaxPool", plan_pool},
+    {"QLinearConv", plan_quantized_convolution},
+    {"QLinearMatMul", plan_quantized_product},
+    {"RandomBits", plan_random_bits},
+    {"ScatterElements", plan_scatter},
+    {"ScatterND", plan_scatter},
+};
+
+constexpr ReductionKernel kReductionKernels[] = {plan_row_function};
+
+constexpr ExpressionKernel kExpressionKernels[] = {plan_byte_table, plan_prefix, plan_generated};
+
+}  // namespace
+
+std::span<const NodeKernel> node_kernels() { return kNodeKernels; }
+
+std::span<const ReductionKernel> reduction_kernels() { return kReductionKernels; }
+
+std::span<const ExpressionKernel> expression_kernels() { return kExpressionKernels; }
+
+bool has_node_kernels(std::string_view op) {
+  return std::any_of(std::begin(kNodeKernels), std::end(kNodeKernels), [&](const NodeKernel& kernel) { return kernel.op == op; });
+}
+
+}  // namespace rewright::cpu

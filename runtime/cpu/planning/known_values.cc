@@ -1,0 +1,116 @@
+#include "runtime/cpu/planning/known_values.h"
+
+#include <functional>
+#include <set>
+#include <utility>
+
+#include "runtime/cpu/planning/evaluate_constants.h"
+#include "runtime/planning/strided_read.h"
+
+namespace rewright::cpu {
+
+namespace {
+
+constexpr std::size_t kWorthReleasing = 64 << 10;  // bytes
+
+}  // namespace
+
+KnownValues::KnownValues(Graph graph, const PlanOptions& options)
+    : graph_(std::move(graph)),
+      constants_(graph_.value_count()),
+      producers_(graph_.producers()) {
+  find_constants(options);
+  needed_ = planning::needed_nodes(graph_, [&](ValueId v) { return is_constant(v); });
+}
+
+ValueInfo KnownValues::info(ValueId value) const {
+  if (value >= graph_.value_count()) return {constants_[value].type(), constants_[value].sizes()};
+  return planning::value_info(graph_, value);
+}
+
+const Node* KnownValues::producer(ValueId value) const {
+  const int number = producer_number(value);
+  return number < 0 ? nullptr : graph_.nodes()[static_cast<std::size_t>(number)].get();
+}
+
+int KnownValues::producer_number(ValueId value) const { return value >= producers_.size() ? -1 : producers_[value]; }
+
+ValueId KnownValues::add_constant_value(Tensor tensor) {
+  constants_.push_back(std::move(tensor));
+  return static_cast<ValueId>(constants_.size() - 1);
+}
+
+std::vector<ValueId> KnownValues::constants_read_by(const std::vector<int>& nodes) const {
+  constexpr int kDepth = 3;  // a weight, scaled or dequantized, transposed
+  std::set<ValueId> found;
+  const std::function<void(const Node&, int)> add = [&](const Node& node, int depth) {
+    for (const ValueId i : node.inputs) {
+      if (i == kNoValue) continue;
+      if (is_constant(i)) found.insert(i);
+      if (const Node* const from = producer(i); from != nullptr && depth > 1) add(*from, depth - 1);
+    }
+  };
+  for (const int n : nodes) add(*graph_.nodes()[static_cast<std::size_t>(n)], kDepth);
+  return {found.begin(), found.end()};
+}
+
+Tensor KnownValues::release(ValueId value) {
+  matrices_.erase(value);
+  if (constants_[value].byte_count() < kWorthReleasing) return {};
+  Tensor released = std::exchange(constants_[value], {});
+  if (graph_.is_constant(value)) {
+    Value without = graph_.value(value);
+    without.type = {released.type(), to_indices(released.sizes())};
+    without.shape_known = true;
+    without.constant = {};
+    graph_.set_value(value, std::move(without));
+  }
+  return released;
+}
+
+void KnownValues::find_constants(const PlanOptions& options) {
+  for (ValueId v = 0; v < graph_.value_count(); ++v) constants_[v] = planning::known_tensor(graph_.value(v));
+  if (!options.fold_constants) return;
+  find_matrices();
+  std::vector<bool> left_out(graph_.value_count());
+  for (const auto& [value, matrix] : matrices_) left_out[value] = true;
+  std::vector<Tensor> folded = evaluate_constants(graph_, options, left_out);
+  for (ValueId v = 0; v < folded.size(); ++v)
+    if (folded[v] && !constants_[v]) constants_[v] = std::move(folded[v]);
+}
+
+void KnownValues::find_matrices() {
+  for (const auto& node : graph_.nodes()) {
+    if (node->op == nullptr || node->outputs.size() != 1 || node->inputs.size() != 1 || node->inputs[0] == kNoValue) continue;
+    const Tensor& source = constants_[node->inputs[0]];
+    if (!source || source.type() != DataType::kFloat || source.sizes().size() != 2) continue;
+    if (info(node->outputs[0]).type != DataType::kFloat) continue;  // a cast moves no element, but changes how they are stored
+    const Definition definition = define(*node);
+    if (!definition.has_denotation()) continue;
+    const Output& output = definition.outputs()[0];
+    if (output.element->kind != ElementNode::Kind::kRead || output.element->zero_outside || output.position.size() != 2)
+      continue;
+    const auto read = planning::read_strides(*output.element, output.position, info(node->outputs[0]).sizes, source.sizes());
+    if (read) matrices_[node->outputs[0]] = {source, read->constant, read->coefficient(0), read->coefficient(1)};
+  }
+}
+
+const Tensor& KnownValues::constant(ValueId value) const {
+  const auto found = matrices_.find(value);
+  if (constants_[value] || found == matrices_.end()) return constants_[value];
+  const ConstantMatrix& m = found->second;
+  const float* const from = m.in.data<float>().data() + m.offset;
+  Tensor made(DataType::kFloat, info(value).sizes);
+  float* to = made.mutable_data<float>().data();
+  for (std::int64_t r = 0; r < made.sizes()[0]; ++r)
+    for (std::int64_t c = 0; c < made.sizes()[1]; ++c) *to++ = from[r * m.row_stride + c * m.column_stride];
+  return constants_[value] = std::move(made);
+}
+
+KnownValues::ConstantMatrix KnownValues::constant_matrix(ValueId value) const {
+  const auto found = matrices_.find(value);
+  if (found != matrices_.end()) return found->second;
+  return {constants_[value], 0, constants_[value].sizes()[1], 1};
+}
+
+}  // namespace rewright::cpu

@@ -1,0 +1,107 @@
+#include "runtime/cpu/planning/passes.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "operators/readings/operation_count.h"
+#include "runtime/cpu/planning/kernels.h"
+#include "runtime/cpu/planning/precision.h"
+#include "runtime/planning/contraction.h"
+#include "runtime/planning/graph_facts.h"
+#include "runtime/planning/pieces.h"
+
+namespace rewright::cpu {
+
+namespace {
+
+// Half and bfloat16 tensors as float, but for operands that a kernel wants as bfloat16.
+Graph without_short_floats(Graph graph, const PlanOptions& options) {
+  const auto reads_bfloat16 = [&](const Node& node) {
+    const auto kernels = node_kernels();
+    return node.op != nullptr && std::any_of(kernels.begin(), kernels.end(), [&](const NodeKernel& k) {
+             return k.reads_bfloat16 != nullptr && k.op == node.op->name() && k.reads_bfloat16(graph, node, options.isa);
+           });
+  };
+  return in_float(graph, reads_bfloat16);
+}
+
+bool has_8_bits(const Graph& graph, ValueId v) {
+  const Value& value = graph.value(v);
+  const DataType type = value.constant ? value.constant.type() : value.type.type;
+  return type == DataType::kInt8 || type == DataType::kUint8;
+}
+
+// Does the node compute floats from 8-bit integers by a few operations, for several users?
+bool is_shared_dequantization(const Graph& graph, const Node& node, const std::vector<std::vector<std::int32_t>>& users,
+                              const std::set<ValueId>& outputs) {
+  constexpr std::int64_t kCheap = 8;  // operations for an element
+  if (node.op == nullptr || node.outputs.size() != 1 || node.inputs.empty() || node.inputs[0] == kNoValue) return false;
+  const ValueId result = node.outputs[0];
+  const Value& value = graph.value(result);
+  if (value.type.type != DataType::kFloat || users[result].size() < 2 || outputs.contains(result)) return false;
+  if (!has_8_bits(graph, node.inputs[0]) || graph.is_constant(node.inputs[0]) || !value.shape_known) return false;
+  const Definition definition = planning::define(graph, node);
+  if (!definition.has_denotation()) return false;
+  const auto operations = operation_count(definition.outputs()[0].element).constant();
+  return operations && *operations <= kCheap;
+}
+
+// A dequantization of its own for each user, so that kernels can absorb it and its result is never stored.
+Graph with_dequantizations_by_use(Graph graph, const PlanOptions&) {
+  bool any = false;
+  for (ValueId v = 0; v < graph.value_count() && !any; ++v) any = has_8_bits(graph, v);
+  if (!any) return graph;
+  const auto users = graph.users();
+  std::set<ValueId> outputs;
+  for (const GraphOutput& o : graph.outputs()) outputs.insert(o.value);
+  Graph result = graph;
+  result.drop_nodes_from(0);
+  const auto producers = graph.producers();
+  std::set<ValueId> used;  // by a user that keeps the original
+  for (const auto& node : graph.nodes()) {
+    Node changed = *node;
+    bool differs = false;
+    for (ValueId& input : changed.inputs) {
+      if (input == kNoValue || producers[input] < 0) continue;
+      const auto& producer = graph.nodes()[static_cast<std::size_t>(producers[input])];
+      if (!is_shared_dequantization(graph, *producer, users, outputs) || used.insert(input).second) continue;
+      Node copy = *producer;
+      copy.outputs = {result.add_value(graph.value(input))};
+      input = copy.outputs[0];
+      result.add_raw(std::move(copy));
+      differs = true;
+    }
+    if (differs)
+      result.add_raw(std::move(changed));
+    else
+      result.add_shared(node);
+  }
+  return result;
+}
+
+// Einsum and the like as products of matrices.
+Graph with_products(Graph graph, const PlanOptions&) {
+  return planning::with_matrix_products(graph, [](const Node& node) { return has_node_kernels(node.op->name()); });
+}
+
+// Split and the like as a Slice for each result.
+Graph with_pieces(Graph graph, const PlanOptions&) { return planning::with_pieces_apart(std::move(graph)); }
+
+constexpr Pass kPasses[] = {
+    {"half and bfloat16 in float", without_short_floats},
+    {"dequantizations by use", with_dequantizations_by_use},
+    {"contractions as matrix products", with_products},
+    {"pieces apart", with_pieces},
+};
+
+}  // namespace
+
+std::span<const Pass> passes() { return kPasses; }
+
+Graph run_passes(Graph graph, const PlanOptions& options) {
+  for (const Pass& pass : passes()) graph = pass.run(std::move(graph), options);
+  return graph;
+}
+
+}  // namespace rewright::cpu

@@ -1,0 +1,197 @@
+// Makes plans: passes over the graph, then groups of nodes, their layouts, their steps, and the memory of the steps.
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "runtime/cpu/base/libraries.h"
+#include "runtime/cpu/planning/grouping.h"
+#include "runtime/cpu/planning/layouts.h"
+#include "runtime/cpu/planning/memory.h"
+#include "runtime/cpu/planning/passes.h"
+#include "runtime/cpu/planning/planner.h"
+#include "runtime/planning/strided_read.h"
+
+namespace rewright::cpu {
+
+namespace {
+
+using planning::Group;
+
+class PlanMaker final : public Planner {
+ public:
+  PlanMaker(Graph graph, const PlanOptions& options) : Planner(std::move(graph), options) {}
+
+  Plan make() {
+    if (options().checked) plan_.graph = graph();
+    bind_inputs();
+    std::vector<Group> groups = make_groups(*this, stored_);
+    assigned_ = choose_layouts(*this, groups);
+    values_.set_parts(find_parts(*this, groups));
+    plan_groups(groups);
+    plan_outputs();
+    find_lifetimes(plan_);
+    reuse_inputs(plan_);
+    if (options().checked) {
+      plan_.values = values_.planned_values();
+      keep_values(plan_);
+    }
+    assign_memory(plan_);
+    return std::move(plan_);
+  }
+
+  std::optional<View> view(ValueId value) const override {
+    const auto found = copies_.find(value);
+    if (found == copies_.end()) return std::nullopt;
+    const Chain& chain = *found->second->chain;
+    if (chain.operands.size() != 1 || chain.element->kind != ElementNode::Kind::kRead || chain.element->zero_outside)
+      return std::nullopt;
+    const auto strides = planning::read_strides(*chain.element, chain.position, info(value).sizes, info(chain.operands[0]).sizes);
+    if (!strides) return std::nullopt;
+    return View{chain.operands[0], strides->constant, strides->coefficients};
+  }
+
+ private:
+  void bind_inputs() {
+    const auto inputs = graph().inputs();
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      values_.add_input(inputs[i], static_cast<int>(i));
+      stored_[inputs[i]] = true;
+    }
+  }
+
+  // Constants are released as soon as no later group can ask for them.
+  void plan_groups(std::vector<Group>& groups) {
+    std::vector<std::vector<ValueId>> constants;
+    for (const Group& group : groups) constants.push_back(constants_read_by(group.nodes));
+    std::map<ValueId, int> users;
+    for (const GraphOutput& o : graph().outputs()) ++users[o.value];
+    for (const std::vector<ValueId>& list : constants)
+      for (const ValueId v : list) ++users[v];
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      if (groups[g].copy) {  // planned when something asks for it, if ever: its constants stay
+        copies_[groups[g].result] = &groups[g];
+        continue;
+      }
+      plan_group(groups[g]);
+      groups[g].taken.reset();
+      for (const ValueId v : constants[g])
+        if (--users[v] == 0)
+          if (const Tensor released = release(v)) prepared_.forget(released.bytes());
+    }
+  }
+
+  void plan_group(const Group& group) {
+    planning::require_operator(*graph().nodes()[group.nodes.back()]);
+    describe(group);
+    if (group.view) return plan_view(group);
+    const auto is_by_reference = [&](int n) { return instead_of(*this, n) == Instead::kReference; };
+    if (std::any_of(group.nodes.begin(), group.nodes.end(), is_by_reference)) {
+      for (const int n : group.nodes) plan_interpreted(n);
+      return;
+    }
+    if (group.taken) return static_cast<NodePlan&>(*group.taken).emit(*this, group.result);
+    if (group.chain) {
+      const Chain& chain = *group.chain;
+      if (add_expression({chain.element, chain.position, group.result, chain.operands})) return;
+      // The nodes may still have kernels one by one.
+      for (const int n : group.nodes) plan_alone(n);
+      return;
+    }
+    plan_alone(group.nodes.back());
+  }
+
+  void describe(const Group& group) {
+    planning::Description found = planning::describe(graph(), group.nodes);
+    const ValueId result = group.result == kNoValue ? graph().nodes()[group.nodes.back()]->outputs[0] : group.result;
+    description_.node = found.node.empty() ? graph().value(result).name : std::move(found.node);
+    description_.operators = std::move(found.operators);
+    description_.flops = found.flops;
+    description_.nodes = group.nodes;
+  }
+
+  void plan_copy(ValueId value) override {
+    const auto found = copies_.find(value);
+    if (found == copies_.end()) return;
+    const Group& group = *found->second;
+    copies_.erase(found);
+    StepDescription outer = std::exchange(description_, {});
+    plan_group(group);
+    description_ = std::move(outer);
+  }
+
+  void plan_view(const Group& group) {
+    const Node& node = *graph().nodes()[group.nodes[0]];
+    values_.alias(group.result, storage(node.inputs[0], kPlain), kPlain);
+  }
+
+  // One node without a kernel of its own: each output as an expression, or else the whole node by the interpreter.
+  void plan_alone(int n) {
+    const auto& node = graph().nodes()[n];
+    const std::vector<ValueId> operands(node->inputs.begin(), node->inputs.end());
+    const Definition definition = define(*node);
+    bool planned = definition.has_denotation();
+    for (std::size_t o = 0; o < node->outputs.size() && planned; ++o) {
+      if (node->outputs[o] == kNoValue || !values_.copies(node->outputs[o]).empty()) continue;
+      const Output& output = definition.outputs()[o];
+      planned = add_expression({output.element, output.position, node->outputs[o], operands});
+    }
+    if (!planned) plan_interpreted(n);
+  }
+
+  void plan_interpreted(int n) {
+    const auto& node = graph().nodes()[n];
+    std::vector<int> inputs, outputs;
+    std::vector<TensorType> types;
+    for (const ValueId i : node->inputs) {
+      if (i == kNoValue) continue;
+      inputs.push_back(storage(i, kPlain));
+      const ValueInfo v = info(i);
+      types.push_back({v.type, to_indices(v.sizes)});
+    }
+    for (const ValueId o : node->outputs) {
+      if (o == kNoValue) continue;
+      values_.forget(o);
+      outputs.push_back(add_value(o, kPlain));
+    }
+    add_step(make_interpreted(node, std::move(types)), std::move(inputs), std::move(outputs));
+  }
+
+  // False if no kernel computes the expression.
+  bool add_expression(const Expression& expression) {
+    // No kernel for expressions reads or computes floats of 8 bits and less, or integers of less.
+    const auto is_small = [](DataType type) { return packed_bits(type) < (is_real(type) ? 16 : 8); };
+    if (is_small(info(expression.result).type)) return false;
+    for (const ValueId v : expression.operands)
+      if (v != kNoValue && is_small(info(v).type)) return false;
+    for (const ValueId v : expression.operands)
+      if (v != kNoValue) plan_copy(v);
+    const auto kernels = expression_kernels();
+    return std::any_of(kernels.begin(), kernels.end(), [&](ExpressionKernel plan) { return plan(*this, expression); });
+  }
+
+  void plan_outputs() {
+    for (std::size_t o = 0; o < graph().outputs().size(); ++o) {
+      const ValueId value = graph().outputs()[o].value;
+      const int at = storage(value, kPlain);
+      const ValueInfo v = info(value);
+      plan_.outputs.push_back(at);
+      plan_.output_types.push_back({v.type, to_indices(v.sizes)});
+      Storage& s = plan_.storages[at];
+      if (s.kind == Storage::Kind::kArena && s.part_of < 0) {
+        s.kind = Storage::Kind::kOutput;
+        s.number = static_cast<int>(o);
+      }
+    }
+  }
+
+  std::map<ValueId, const Group*> copies_;  // groups that only move elements and that nothing has asked for yet
+};
+
+}  // namespace
+
+Plan make_plan(Graph graph, const PlanOptions& options) {
+  const LibrariesOnOneThread alone;  // oneDNN's primitives are made for the number of threads in use
+  return PlanMaker(run_passes(std::move(graph), options), options).make();
+}
+
+}  // namespace rewright::cpu
