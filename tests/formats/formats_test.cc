@@ -144,7 +144,7 @@ TEST_CASE("certificates of proofs of version 1") {
   const std::string bytes = version_1("proof.certificate");
   const proof::Certificate certificate = proof::read_certificate(bytes, "proof");
   CHECK(certificate.rule.name == "relu_of_relu");
-  CHECK_NOTHROW(check_certificate(bytes, "proof"));  // what it says of definitions may be of the past
+  CHECK_NOTHROW(proof::check_certificate(bytes, "proof"));  // what it says of definitions may be of the past
   certificate::Certificate newer;
   REQUIRE(newer.ParseFromString(proof::certificate_message(certificate)));
   newer.set_version(2);
@@ -178,7 +178,7 @@ TEST_CASE("certificates of optimizations of version 1") {
   const Certificate certificate = parse_certificate(text, "optimization");
   CHECK(to_json(certificate) == text);
   const Graph before = import_onnx_bytes(version_1("before.onnx"), "before");
-  const auto evaluator = make_cpu_evaluator(1);
+  const auto evaluator = cpu::make_cpu_evaluator(1);
   const Graph after = replay(before, certificate, read_rules(version_1("rules.pb"), "rules"), *evaluator);
   CHECK(after.nodes().size() == 1);
   std::string newer = text;
