@@ -4,6 +4,8 @@
 - Blocks marked `sh runnable` and `python runnable` are executed, those of a page one after the other in an empty folder.
 - Blocks marked `cpp in=FILE` must stand in that file, which is compiled.
 - Files and folders of the tree that a page names in `backticks` must exist. A name may be a pattern (`rules/database/*.rules`).
+- So must those of the lists below a heading that is a folder (HACKING.md's map), where a name without an ending stands for a header and its
+  source files.
 """
 
 import glob
@@ -64,11 +66,25 @@ def missing_files(page):
                   if name.split("/")[0] in folders and not re.search("[A-Z]{4}", name) and not glob.glob(os.path.join(SOURCE, name)))
 
 
+def missing_in_map(page):
+    """The files that lists below a folder's heading name, before the colon, and that are not there."""
+    folder, missing = None, []
+    with open(page, encoding="utf-8") as file:
+        for line in file:
+            if line.startswith("#"):
+                heading = re.match(r"#+ `(.+/)`$", line)
+                folder = heading and os.path.join(SOURCE, heading[1])
+            elif folder and line.startswith("- "):
+                paths = [os.path.join(folder, name) for name in re.findall("`([^`]+)`", line.split("`: ")[0] + "`")]
+                missing += [os.path.relpath(path, SOURCE) for path in paths if not glob.glob(path) and not glob.glob(path + ".*")]
+    return missing
+
+
 def main():
     total, failed = 0, False
     for page in [*sorted(glob.glob(os.path.join(SOURCE, "docs", "*.md"))), os.path.join(SOURCE, "HACKING.md")]:
         blocks, wrong = check(page)
-        wrong += "".join(f"\n{os.path.relpath(page, SOURCE)}: there is no {name}" for name in missing_files(page))
+        wrong += "".join(f"\n{os.path.relpath(page, SOURCE)}: there is no {name}" for name in missing_files(page) + missing_in_map(page))
         total += blocks
         if blocks:
             print(f"{os.path.basename(page)}: {blocks} blocks", flush=True)
