@@ -23,9 +23,9 @@ constexpr double kLeastDifference = 0.005;  // in predicted cost, between graphs
 
 constexpr std::size_t kMostFaults = 4;  // after which the given graph comes back
 
-constexpr double kLookShare = 0.4;     // of the budget, at most, to execute the given graph for the check
-constexpr double kSpare = 1.3;         // what the search may take longer than it is told to
-constexpr double kLeastSearch = 0.55;  // of what is left when it begins, unless the least of measuring takes more
+constexpr double kFirstRunShare = 0.4;  // of the budget, at most, to execute the given graph for the check
+constexpr double kSpare = 1.3;          // what the search may take longer than it is told to
+constexpr double kLeastSearch = 0.55;   // of what is left when it begins, unless the least of measuring takes more
 
 // While it lives, devices end what they do with the optimization; afterwards they do not.
 class DevicesEnd {
@@ -154,7 +154,7 @@ class Optimizer {
     if ((times_graphs() && executable_) || options_.check_runs == 0) return std::nullopt;
     tell("checking", 0);
     const double before = budget_.left();
-    devices_end_.end_at(budget_.within(kLookShare * budget_.seconds()));
+    devices_end_.end_at(budget_.within(kFirstRunShare * budget_.seconds()));
     if (!written_check_.prepare())
       return "there was no time to check a rewritten one, as executing the given one takes too much of the budget";
     measuring_.note(before - budget_.left());
