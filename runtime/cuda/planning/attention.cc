@@ -12,6 +12,7 @@
 #include "runtime/planning/composer.h"
 #include "runtime/planning/row_functions.h"
 #include "runtime/planning/strided_read.h"
+#include "runtime/planning/value_uses.h"
 
 namespace rewright::cuda {
 
@@ -120,14 +121,9 @@ class Joining {
       : facts_(facts),
         graph_(facts.graph()),
         producers_(graph_.producers()),
-        users_(graph_.value_count()),
+        uses_(graph_, [&](std::size_t n) { return facts.needed(n); }),
         group_of_(graph_.nodes().size(), -1),
         groups_(groups) {
-    for (std::size_t n = 0; n < graph_.nodes().size(); ++n)
-      if (facts.needed(n))
-        for (const ValueId i : std::set<ValueId>(graph_.nodes()[n]->inputs.begin(), graph_.nodes()[n]->inputs.end()))
-          if (i != kNoValue) users_[i].push_back(static_cast<int>(n));
-    for (const GraphOutput& o : graph_.outputs()) users_[o.value].push_back(-1);
     for (std::size_t g = 0; g < groups.size(); ++g)
       for (const int n : groups[g].nodes) group_of_[static_cast<std::size_t>(n)] = static_cast<int>(g);
   }
@@ -156,11 +152,12 @@ class Joining {
     std::int64_t offset = 0;
   };
 
-  // The one node that uses a value, as its group; -1 if there is none, or several.
+  // The group of the node that alone uses a value; -1 if there is none.
   int only_user(ValueId value) const {
-    const auto& users = users_[value];
-    return users.size() != 1 || users[0] < 0 ? -1 : group_of_[static_cast<std::size_t>(users[0])];
+    const int node = uses_.only_node(value);
+    return node < 0 ? -1 : group_of_[static_cast<std::size_t>(node)];
   }
+  // The group whose result a value is; -1 if there is none.
   int group_with(ValueId value) const {
     const int p = value < producers_.size() ? producers_[value] : -1;
     const int g = p < 0 ? -1 : group_of_[static_cast<std::size_t>(p)];
@@ -206,9 +203,9 @@ class Joining {
     for (std::size_t o = 0; o < chain.operands.size(); ++o) {
       const int first = group_with(chain.operands[o]);
       if (first < 0 || product_in(groups_[static_cast<std::size_t>(first)]) == nullptr) continue;
-      const auto& users = users_[chain.operands[o]];
-      const bool alone = std::all_of(users.begin(), users.end(), [&](int u) {
-        return u >= 0 && group_of_[static_cast<std::size_t>(u)] == static_cast<int>(g);
+      const auto& users = uses_.nodes(chain.operands[o]);
+      const bool alone = !uses_.is_output(chain.operands[o]) && std::all_of(users.begin(), users.end(), [&](int u) {
+        return group_of_[static_cast<std::size_t>(u)] == static_cast<int>(g);
       });
       Scores found(static_cast<int>(o), chain.position, scores.sizes);
       if (!alone || facts_.info(chain.operands[o]).sizes != scores.sizes || !found.match(chain.element)) continue;
@@ -294,7 +291,7 @@ class Joining {
   Place place(ValueId value) {
     const Sizes sizes = facts_.info(value).sizes;
     const int g = facts_.constant(value) ? -1 : group_with(value);
-    if (g >= 0 && users_[value].size() == 1) {
+    if (g >= 0 && uses_.only_node(value) >= 0) {
       const Group& group = groups_[static_cast<std::size_t>(g)];
       const auto strides = moves(group)
                                ? read_strides(*group.element, group.position, sizes, facts_.info(group.operands[0]).sizes)
@@ -426,8 +423,8 @@ class Joining {
   GraphFacts& facts_;
   const Graph& graph_;
   const std::vector<std::int32_t> producers_;
-  std::vector<std::vector<int>> users_;  // by value; -1: an output of the graph
-  std::vector<int> group_of_;            // by node
+  ValueUses uses_;
+  std::vector<int> group_of_;  // by node
   std::vector<Group>& groups_;
   std::vector<std::size_t> parts_;
 };

@@ -1,10 +1,10 @@
 #include "runtime/cuda/planning/float8.h"
 
 #include <algorithm>
-#include <set>
 
 #include "runtime/planning/composer.h"
 #include "runtime/planning/strided_read.h"
+#include "runtime/planning/value_uses.h"
 
 namespace rewright::cuda {
 
@@ -49,17 +49,14 @@ void find_read(const Element& e, const ElementNode*& found) {
 class Multiplication {
  public:
   Multiplication(GraphFacts& facts, std::vector<Group>& groups)
-      : facts_(facts), producers_(facts.graph().producers()), groups_(groups) {
-    for (std::size_t n = 0; n < facts.graph().nodes().size(); ++n)
-      if (facts.needed(n))
-        for (const ValueId i : facts.graph().nodes()[n]->inputs)
-          if (i != kNoValue) users_.insert(i);
-    for (const GraphOutput& o : facts.graph().outputs()) users_.insert(o.value);
-  }
+      : facts_(facts),
+        producers_(facts.graph().producers()),
+        uses_(facts.graph(), [&](std::size_t n) { return facts.needed(n); }),
+        groups_(groups) {}
 
   void make() {
     for (Group& group : groups_)
-      if (auto parts = ways_of(group)) merge(group, *parts);
+      if (auto direct = product_of_sources(group)) merge(group, std::move(*direct));
     std::erase_if(groups_, [](const Group& g) { return g.nodes.empty(); });
   }
 
@@ -69,7 +66,7 @@ class Multiplication {
     double factor;
   };
 
-  // The tensor of float8 that a value is a number times.
+  // The tensor of float8 and the number whose product a value is.
   std::optional<Source> source(ValueId value) {
     const int p = value < producers_.size() ? producers_[value] : -1;
     if (p < 0 || facts_.graph().nodes()[static_cast<std::size_t>(p)]->op == nullptr) return std::nullopt;
@@ -90,7 +87,7 @@ class Multiplication {
     return strides ? std::optional(Source{node.inputs[0], found->factor}) : std::nullopt;
   }
 
-  // cuBLASLt wants the sums along both operands' last axis: what is known is laid out so.
+  // cuBLASLt wants the sums along both operands' last axis: a constant is transposed once for that.
   ValueId transposed(ValueId value) {
     const Tensor& known = facts_.constant(value);
     const Sizes sizes = known.sizes();
@@ -102,8 +99,10 @@ class Multiplication {
     return facts_.add_constant_value(std::move(other));
   }
 
-  std::optional<Group> ways_of(const Group& group) {
-    const auto* plain = group.library && group.alternatives.empty() ? std::get_if<ProductShape>(&group.library->shape) : nullptr;
+  // The same product, of the tensors of float8 themselves.
+  std::optional<Group> product_of_sources(const Group& group) {
+    const auto* plain =
+        group.library && group.alternatives.empty() ? std::get_if<ProductShape>(&group.library->shape) : nullptr;
     if (plain == nullptr || !group.library->starts.empty() || plain->type == DataType::kDouble) return std::nullopt;
     const auto a = source(group.library->inputs[0]), b = source(group.library->inputs[1]);
     if (!a || !b) return std::nullopt;
@@ -121,14 +120,14 @@ class Multiplication {
     return one;
   }
 
-  // The conversions before it that nothing else needs become part of the other way.
-  void merge(Group& group, Group& one) {
+  // The conversions before the product that nothing else needs become part of the other alternative.
+  void merge(Group& group, Group direct) {
     std::vector<Group> apart;
     const std::vector<ValueId> factors(group.library->inputs.begin(), group.library->inputs.begin() + 2);
     for (Group& before : groups_) {
       if (&before == &group || before.nodes.empty() || before.view || !before.alternatives.empty()) continue;
-      if (before.library || users_.count(before.result) != 1) continue;
-      if (std::find(factors.begin(), factors.end(), before.result) == factors.end()) continue;
+      if (before.library || std::find(factors.begin(), factors.end(), before.result) == factors.end()) continue;
+      if (!is_read_once(before.result)) continue;
       apart.push_back(before);
       before.nodes.clear();
     }
@@ -137,13 +136,21 @@ class Multiplication {
     all.result = group.result;
     for (const Group& part : apart) all.nodes.insert(all.nodes.end(), part.nodes.begin(), part.nodes.end());
     std::sort(all.nodes.begin(), all.nodes.end());
-    all.alternatives = {{std::move(one)}, std::move(apart)};
+    all.alternatives = {{std::move(direct)}, std::move(apart)};
     group = std::move(all);
+  }
+
+  // By one node, as one of its inputs.
+  bool is_read_once(ValueId value) const {
+    const int reader = uses_.only_node(value);
+    if (reader < 0) return false;
+    const std::vector<ValueId>& inputs = facts_.graph().nodes()[static_cast<std::size_t>(reader)]->inputs;
+    return std::count(inputs.begin(), inputs.end(), value) == 1;
   }
 
   GraphFacts& facts_;
   const std::vector<std::int32_t> producers_;
-  std::multiset<ValueId> users_;
+  ValueUses uses_;
   std::vector<Group>& groups_;
 };
 

@@ -5,8 +5,8 @@
 
 namespace rewright::cuda {
 
-// A product whose factors are tensors of float8e4m3fn or float8e5m2 times a number each gets two ways: of the tensors
-// themselves, with their numbers as one factor, and as it is.
+// A product whose factors are tensors of float8e4m3fn or float8e5m2, each times a number, gets two alternatives: the product of
+// the tensors themselves times both numbers, or the product as it was grouped.
 void multiply_in_float8(GraphFacts& facts, std::vector<Group>& groups);
 
 }  // namespace rewright::cuda

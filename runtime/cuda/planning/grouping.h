@@ -12,13 +12,13 @@ struct Group {
   std::vector<int> nodes;  // ascending; the group runs at its last one
   ValueId result = kNoValue;
   bool view = false;                   // the elements are those of the first input, in the same order
-  std::optional<LibraryNode> library;  // what computes it, if the library can
+  std::optional<LibraryNode> library;  // the library's operation that computes it, if there is one
   Element element;                     // the result over `operands`; null: the outputs of one node, one by one
   Indices position;
   std::vector<ValueId> operands;
-  // Where there are several ways to the result, each as groups one after the other. A group without an element of its own is
-  // always possible by the last one.
-  std::vector<std::vector<Group>> ways;
+  // Alternatives for the result, each as groups that run one after the other. The last one is always possible for a group that
+  // has no element of its own.
+  std::vector<std::vector<Group>> alternatives;
 };
 
 // In the order in which they run.

@@ -54,7 +54,8 @@ struct LibraryStep {
 
 struct Step;
 
-// Several lists of steps that compute the same result. The fastest one runs, by measurement, of those that the libraries can do.
+// Several lists of steps that compute the same result. The fastest one runs, by measurement, of those that the libraries can
+// do.
 struct EitherStep {
   struct Alternative {
     std::vector<Step> steps;

@@ -38,8 +38,8 @@ std::size_t PlanBuilder::byte_count(ValueId value) const {
 
 std::size_t PlanBuilder::add_kernel(GeneratedKernel kernel) {
   plan.checks_positions = plan.checks_positions || kernel.checks_positions;
-  const auto same = std::find_if(plan.kernels.begin(), plan.kernels.end(),
-                                 [&](const GeneratedKernel& k) { return k.name == kernel.name; });
+  const auto same =
+      std::find_if(plan.kernels.begin(), plan.kernels.end(), [&](const GeneratedKernel& k) { return k.name == kernel.name; });
   if (same != plan.kernels.end()) return static_cast<std::size_t>(same - plan.kernels.begin());
   plan.kernels.push_back(std::move(kernel));
   return plan.kernels.size() - 1;

@@ -82,8 +82,7 @@ bool Planner::plan_library(StepList& steps, const Group& group) {
   const Step step = described(group.nodes, group.result);
 
   Alternatives alternatives(steps, group.result);
-  alternatives.add(
-      [&](StepList& own) { return add_library_step(own, step, library.shape, library.starts, result, inputs); });
+  alternatives.add([&](StepList& own) { return add_library_step(own, step, library.shape, library.starts, result, inputs); });
   if (const Element epilogue = library.epilogue(facts_, facts_.info(group.result), group.position)) {
     std::vector<Placed> behind{result};
     behind.insert(behind.end(), inputs.begin() + 2, inputs.end());

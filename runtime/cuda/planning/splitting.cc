@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "runtime/planning/composer.h"
 
@@ -16,32 +17,38 @@ class Splitting {
   void split(Group& group) {
     if (group.library || !group.element || !group.alternatives.empty()) return;
     for (const int n : group.nodes) {
-      const auto& node = facts_.graph().nodes()[static_cast<std::size_t>(n)];
-      auto library = library_node(facts_, *node);
+      auto library = library_node(facts_, *facts_.graph().nodes()[static_cast<std::size_t>(n)]);
       if (!library) continue;
-      std::vector<Group> way;
-      std::set<int> before;
-      for (const ValueId v : library->inputs) {
-        if (!made_in(group, v)) continue;
-        const std::vector<int> nodes = sources(group, v);
-        if (std::none_of(way.begin(), way.end(), [&](const Group& g) { return g.result == v; })) way.push_back(composed(nodes));
-        before.insert(nodes.begin(), nodes.end());
-      }
-      Group& middle = way.emplace_back();
-      middle.nodes = {n};
-      middle.result = node->outputs[0];
-      middle.library = std::move(library);
-      std::vector<int> behind;
-      for (const int m : group.nodes)
-        if (m != n && !before.contains(m)) behind.push_back(m);
-      if (!behind.empty()) way.push_back(composed(behind));
+      std::vector<Group> apart = split_at(group, n, std::move(*library));
       const Group whole = group;
-      group.alternatives = {{whole}, std::move(way)};
+      group.alternatives = {{whole}, std::move(apart)};
       return;
     }
   }
 
  private:
+  // The groups that compute the operands of the node, the node by the library, and the rest of the group.
+  std::vector<Group> split_at(const Group& group, int n, LibraryNode library) {
+    std::vector<Group> parts;
+    std::set<int> before;
+    for (const ValueId v : library.inputs) {
+      if (!made_in(group, v)) continue;
+      const std::vector<int> nodes = sources(group, v);
+      if (std::none_of(parts.begin(), parts.end(), [&](const Group& g) { return g.result == v; }))
+        parts.push_back(composed(nodes));
+      before.insert(nodes.begin(), nodes.end());
+    }
+    Group& middle = parts.emplace_back();
+    middle.nodes = {n};
+    middle.result = facts_.graph().nodes()[static_cast<std::size_t>(n)]->outputs[0];
+    middle.library = std::move(library);
+    std::vector<int> behind;
+    for (const int m : group.nodes)
+      if (m != n && !before.contains(m)) behind.push_back(m);
+    if (!behind.empty()) parts.push_back(composed(behind));
+    return parts;
+  }
+
   bool made_in(const Group& group, ValueId value) const {
     return producers_[value] >= 0 && std::binary_search(group.nodes.begin(), group.nodes.end(), producers_[value]);
   }

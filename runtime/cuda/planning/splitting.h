@@ -5,8 +5,8 @@
 
 namespace rewright::cuda {
 
-// A group that is one expression with such a node in it gets two ways: as it is, or what stands before the node, the library's
-// operation, and what stands behind it.
+// A group that is one expression and holds such a node gets two alternatives: the whole expression, or the nodes before that
+// node, the library's operation, and the nodes behind it.
 void split_at_libraries(GraphFacts& facts, std::vector<Group>& groups);
 
 }  // namespace rewright::cuda

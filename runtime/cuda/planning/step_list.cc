@@ -33,8 +33,7 @@ std::optional<int> StepList::buffer(ValueId value, Layout layout) {
   step.layout = true;
   step.work = KernelStep{plan_.add_kernel(std::move(*kernel))};
   step.inputs = {*source};
-  const bool is_own =
-      result_ == nullptr || plan_.buffer(*source).kind == Buffer::Kind::kWorkspace || value == result_->value;
+  const bool is_own = result_ == nullptr || plan_.buffer(*source).kind == Buffer::Kind::kWorkspace || value == result_->value;
   StepList& list = is_own ? *this : outermost();
   const std::optional<int> copy = list.add_value(value, layout);
   if (!copy) return std::nullopt;

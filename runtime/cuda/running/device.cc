@@ -9,8 +9,8 @@
 #include "optimizer/measuring/time_in_turn.h"
 #include "optimizer/optimize.h"
 #include "runtime/checked_kernels.h"
-#include "runtime/cuda/running/execution.h"
 #include "runtime/cuda/running/plugin.h"
+#include "runtime/cuda/running/prepare.h"
 
 namespace rewright::cuda {
 

@@ -1,6 +1,6 @@
 #include "runtime/cuda/running/device_memory.h"
 
-#include "runtime/cuda/running/execution.h"
+#include "runtime/cuda/running/allocation.h"
 
 namespace rewright::cuda {
 

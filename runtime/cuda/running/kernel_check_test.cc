@@ -1,6 +1,7 @@
 // Wrong kernels of libraries, and what takes their place.
 #include "runtime/checked_kernels.h"
 #include "runtime/cuda/running/execution.h"
+#include "runtime/cuda/running/prepare.h"
 #include "runtime/cuda/testing/tested_graph.h"
 
 namespace rewright::cuda {

@@ -3,7 +3,7 @@
 #include <map>
 
 #include "runtime/cuda/driver/failures.h"
-#include "runtime/cuda/running/execution.h"
+#include "runtime/cuda/running/prepare.h"
 
 namespace rewright::cuda {
 

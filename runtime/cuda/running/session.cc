@@ -6,8 +6,8 @@
 #include "graph/onnx/import/specialize.h"
 #include "runtime/checked_kernels.h"
 #include "runtime/cuda/driver/failures.h"
-#include "runtime/cuda/running/execution.h"
 #include "runtime/cuda/running/kernel_check.h"
+#include "runtime/cuda/running/prepare.h"
 
 namespace rewright::cuda {
 

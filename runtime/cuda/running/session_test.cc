@@ -120,16 +120,17 @@ TEST_CASE("a position that data leads outside is kept inside and noted", "[host]
   const Operand x(0, {DataType::kFloat, indices({4})}), at(1, {DataType::kInt64, indices({2})});
   const Index i = Index::fresh("i");
   const auto kernel = generate_kernel(x({Index::load(at({i}))}), {i}, {DataType::kFloat, {2}},
-                                                 {{DataType::kFloat, {4}}, {DataType::kInt64, {2}}});
-  REQUIRE(kernel.checks_positions);
+                                      {{DataType::kFloat, {4}}, {DataType::kInt64, {2}}});
+  REQUIRE(kernel);
+  REQUIRE(kernel->checks_positions);
   const auto driver = make_host_driver();
-  const auto module = driver->load(driver->compile(kernel_file({&kernel})));
+  const auto module = driver->load(driver->compile(kernel_file({&*kernel})));
   float values[4] = {1, 2, 3, 4}, y[2];
   for (const std::int64_t second : {3, 4, -1}) {
     std::int64_t positions[2] = {0, second};
     int outside = 0;
     void* const arguments[] = {values, positions, y, &outside};
-    module->start(kernel.name, kernel.launch.blocks, kernel.launch.threads, arguments);
+    module->start(kernel->name, kernel->launch.blocks, kernel->launch.threads, arguments);
     CHECK(outside == (second != 3));
     CHECK(y[1] == (second < 0 ? 1 : 4));
   }

@@ -5,9 +5,9 @@
 #include <functional>
 #include <random>
 
+#include "base/temporary_folder.h"
 #include "distribution/testing.h"
 #include "graph/builder.h"
-#include "base/temporary_folder.h"
 #include "operators/definitions/random_bits.h"
 #include "operators/testing.h"
 #include "runtime/cpu/backend/backend.h"

@@ -1,0 +1,45 @@
+// Memory of a driver, and constants in it.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "expressions/tensor.h"
+#include "runtime/cuda/driver/driver.h"
+
+namespace rewright::cuda {
+
+// Given back at the end. Both by a thread that uses the driver (InUse).
+class DeviceMemory {
+ public:
+  enum class Kind { kDevice, kPinned };
+  DeviceMemory(std::shared_ptr<Driver> driver, Kind kind, std::size_t bytes);
+  ~DeviceMemory();
+  DeviceMemory(const DeviceMemory&) = delete;
+  DeviceMemory& operator=(const DeviceMemory&) = delete;
+  std::byte* data() const { return data_; }  // null for 0 bytes
+
+ private:
+  std::shared_ptr<Driver> driver_;
+  Kind kind_;
+  std::byte* data_ = nullptr;
+};
+
+// Constants on the device. One that several plans of a session share is there once, as long as one of them lives.
+class ConstantStore {
+ public:
+  explicit ConstantStore(std::shared_ptr<Driver> driver) : driver_(std::move(driver)) {}
+  std::shared_ptr<DeviceMemory> place(const Tensor& tensor, bool channels_last);
+
+ private:
+  struct Place {
+    Tensor tensor;  // holds its bytes, whose address is part of the key
+    std::weak_ptr<DeviceMemory> memory;
+  };
+  std::shared_ptr<Driver> driver_;
+  std::map<std::pair<const std::byte*, bool>, Place> places_;
+};
+
+}  // namespace rewright::cuda

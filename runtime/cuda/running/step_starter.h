@@ -1,0 +1,44 @@
+// Starts the steps of a plan on a device.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "runtime/cuda/planning/plan.h"
+#include "runtime/cuda/running/plan_memory.h"
+#include "runtime/cuda/running/session.h"
+
+namespace rewright::cuda {
+
+// How a step runs: by this operation of a library, or by this one of its alternatives, whose steps run so.
+struct Choice {
+  std::unique_ptr<Operation> operation;
+  std::size_t alternative = 0;
+  std::vector<Choice> steps;
+};
+
+class StepStarter {
+ public:
+  // Compiles and loads the plan's kernels. Plan and memory have to stay.
+  StepStarter(std::shared_ptr<Driver> driver, const Plan& plan, const PlanMemory& memory, const CudaOptions& options);
+
+  // Starts a step that the host does not execute. `stream`: whose workspace it uses.
+  void start(const Step& step, const Choice& choice, std::size_t stream) const;
+
+  // The work that a function starts, recorded and not done.
+  std::unique_ptr<Recording> record(const std::function<void()>& work) const;
+  // Seconds that it takes on the device: the median of some runs.
+  double measure(const std::function<void()>& work, int runs) const;
+
+ private:
+  void start_kernel(const Step& step, std::size_t number, std::size_t stream) const;
+  void start_operation(const Step& step, Operation& operation, std::size_t stream) const;
+
+  const std::shared_ptr<Driver> driver_;
+  const Plan& plan_;
+  const PlanMemory& memory_;
+  std::unique_ptr<Module> modules_[2];  // kernels in float, in double
+};
+
+}  // namespace rewright::cuda
