@@ -4,7 +4,7 @@ namespace rewright::api {
 
 namespace {
 
-// Of values that have names already.
+// Choices for values with a name() function.
 template <class T>
 std::vector<Choice<T>> named(std::initializer_list<T> values) {
   std::vector<Choice<T>> choices;

@@ -1,4 +1,4 @@
-// Choices by name: a table each, which options, their help and their errors are derived from.
+// Tables of named values, from which options, their help and their errors are derived.
 #pragma once
 
 #include <algorithm>
@@ -23,11 +23,11 @@ struct Choice {
 template <class T>
 class Choices {
  public:
-  // `what` one of them is, for messages.
+  // `what`: the kind of value, for messages.
   Choices(std::string_view what, std::vector<Choice<T>> all) : what_(what), all_(std::move(all)) {}
 
   const std::vector<Choice<T>>& all() const { return all_; }
-  // Throws Error(kUsage) that names all there are.
+  // Throws Error(kUsage) that lists all names.
   T value(std::string_view name) const {
     const auto found = std::find_if(all_.begin(), all_.end(), [&](const Choice<T>& choice) { return choice.name == name; });
     if (found != all_.end()) return found->value;

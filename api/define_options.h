@@ -1,5 +1,7 @@
-// How tables of options (api/request_options.h) are written: an option is a name, how its values are written, and the member
+// Helpers to write tables of options (api/request_options.h): an option is a name, the syntax of its values, and the member
 // of the request that it sets.
+//
+//   option<Request>("budget", time(), MEMBER(optimize.budget_seconds), "time for all of it")
 #pragma once
 
 #include <cmath>
@@ -18,7 +20,7 @@ namespace rewright::api::define {
 
 using Text = const std::string&;
 
-// How a value is written: what it is called, its text, and the value of a text.
+// The syntax of values: the name of their type, and conversions to and from text.
 template <class T>
 struct Written {
   std::string type;
@@ -62,7 +64,7 @@ RequestOption<Request> option(std::string_view name, const Written<T>& written, 
           description,  [=](Request& r, Text v) { member(r) = written.read(v); }};
 }
 
-// `negated`: the member is what the option denies.
+// `negated`: the option sets the member to false.
 template <class Request, class Member>
 RequestOption<Request> flag(std::string_view name, Member member, std::string_view description, bool negated = false) {
   Request initial;
@@ -71,7 +73,7 @@ RequestOption<Request> flag(std::string_view name, Member member, std::string_vi
           description, [=](Request& r, Text v) { member(r) = truth_choices().value(v) != negated; }};
 }
 
-// A list of texts. `check` throws where one cannot be.
+// A list of texts. `check` throws for a text that is not allowed.
 template <class Request, class Member>
 RequestOption<Request> list(std::string_view name, std::string type, Member member, std::string_view description,
                             void (*check)(Text) = nullptr) {

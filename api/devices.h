@@ -12,7 +12,7 @@
 
 namespace rewright::api {
 
-// What a device is asked for. Not every device serves every use.
+// Uses of a device. Not every device serves every use.
 enum class DeviceUse {
   kOptimize,  // models are optimized for it
   kMeasure,   // graphs are timed on it, on this machine
@@ -23,7 +23,7 @@ enum class DeviceUse {
 
 // The names of the devices for a use, for people: device_names(DeviceUse::kSession, "or") is "cpu, cuda or reference".
 std::string device_names(DeviceUse use, std::string_view last_separator);
-// The same as the syntax of an option: "cpu|cuda[:N]|reference".
+// The names as the syntax of an option: "cpu|cuda[:N]|reference".
 std::string device_syntax(DeviceUse use);
 
 // The number of a GPU: 0 for "cuda", N for "cuda:N"; nothing for other names.

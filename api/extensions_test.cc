@@ -1,4 +1,4 @@
-// What callers bring: rules, operators, costs; names of inputs; pages.
+// Extensions of callers: rules, operators, costs; also names of inputs, and pages.
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -132,7 +132,7 @@ TEST_CASE("an operator of the caller's own: its types are inferred, it is execut
       }
   CHECK(calls.computed > 0);
 
-  // What a callback says is the failure's text.
+  // A callback's message is the failure's text.
   calls.fail = true;
   CHECK(run_on_ones(model, "cpu", 1, y) == REWRIGHT_BAD_INPUT);
   CHECK(error_text() == "it is out of order");

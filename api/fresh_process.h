@@ -19,10 +19,10 @@ struct MeasuringProcess {
   KernelChoice kernels = KernelChoice::kEstimated;
 };
 
-// The device, but Device::time_afresh starts a process. Where that fails, it is done by the device.
+// The device with a Device::time_afresh that starts a process; if that fails, the device itself times the graphs.
 std::unique_ptr<Device> make_fresh_device(MeasuringProcess process, std::unique_ptr<Device> here);
 
-// For the program: reads what is asked for from the folder, and writes the times there. Throws Error.
+// For the started program: reads the request from the folder, and writes the times there. Throws Error.
 void time_graphs_in_folder(const std::string& folder);
 
 }  // namespace rewright::api

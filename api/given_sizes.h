@@ -9,8 +9,8 @@
 
 namespace rewright::api {
 
-// Binds the symbolic sizes of the graph's inputs to the sizes that are given for inputs. Throws Error(kBadInput) where they
-// contradict the model, or one another.
+// The values of the symbolic sizes of the graph's inputs that follow from the given sizes. Throws Error(kBadInput) if these
+// contradict the model or each other.
 std::map<std::string, std::int64_t> given_sizes(const Graph& graph, const std::map<std::string, Sizes>& shapes);
 
 }  // namespace rewright::api

@@ -1,4 +1,4 @@
-// A device whose operators cost what someone says.
+// A device whose operators have prices instead of measured times.
 #pragma once
 
 #include <functional>
@@ -9,11 +9,11 @@
 
 namespace rewright::api {
 
-// Seconds for one execution of a node of the graph, where all sizes are numbers; nullopt for what cannot be executed. The same
-// node always costs the same.
+// Seconds for one execution of a node of a graph whose sizes are all numbers; nullopt for a node that cannot be executed. Equal
+// nodes have equal prices.
 using NodePrice = std::function<std::optional<double>(const Graph& graph, const Node& node)>;
 
-// Nothing is timed: whole graphs cannot be, and prices are asked for by one thread at a time. Graphs are executed on `here`.
+// Never times anything; prices are requested by one thread at a time. Graphs are executed on `here`.
 std::unique_ptr<Device> make_priced_device(NodePrice price, std::unique_ptr<Device> here);
 
 }  // namespace rewright::api

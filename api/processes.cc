@@ -20,7 +20,7 @@ void work_together(Communicator& processes, const std::string& version, const st
     require_agreement(processes, {{"version", version}});
     return work();
   } catch (...) {
-    // What fails in all processes is said by the first.
+    // A failure of all processes is reported by the first.
     if (processes.rank() != 0) std::this_thread::sleep_for(std::chrono::seconds(1));
     try {
       try {

@@ -1,4 +1,4 @@
-// Work that several processes do together.
+// Work of several processes together.
 #pragma once
 
 #include <functional>
@@ -12,9 +12,9 @@ namespace rewright::api {
 // "process 1 of 4"
 std::string process_name(std::size_t rank, std::size_t size);
 
-// Does work that all processes do alike; they must be of the same `version`. Where one of several fails, it says so by
-// `report`, called in the handler of an exception that names the process, and all processes end with the status that it
-// returns. What fails in a process that is alone is thrown.
+// Runs `work`, the same in all processes, which must be of the same `version`. If one of several processes fails, it calls
+// `report` in the handler of an exception that names the process, and all processes end with the status that `report` returns.
+// A process that is alone throws.
 void work_together(Communicator& processes, const std::string& version, const std::function<void()>& work,
                    const std::function<int()>& report);
 

@@ -1,5 +1,5 @@
-// Options of a request by name, each with its text: the command line, the C interface and the Python package derive from one
-// table what they take, what they say about it, and their errors.
+// Options of a request by name, with texts as values. The command line, the C interface and the Python package derive their
+// options, descriptions and errors from one table.
 #pragma once
 
 #include <algorithm>
@@ -15,13 +15,13 @@ namespace rewright::api {
 enum class OptionKind { kText, kFlag, kList };  // a flag is "true" or "false"; a list is added to
 std::string_view name(OptionKind kind);         // "text", "flag", "list"
 
-// What a command of the program has after two dashes.
+// An option of a command, named without the dashes.
 template <class Request>
 struct RequestOption {
   std::string_view name;
   OptionKind kind;
-  std::string type;     // of what it takes, for people: "FILE", or the choices with | between them
-  std::string initial;  // what it is if nothing is said: what a Request begins with
+  std::string type;     // of its values, for people: "FILE", or the choices with | between them
+  std::string initial;  // the default: the value in a new Request
   std::string_view description;
   std::function<void(Request&, const std::string&)> set;  // throws Error(kUsage)
 };
@@ -36,7 +36,7 @@ const RequestOption<Request>& option_called(std::span<const RequestOption<Reques
   throw Error(ErrorCode::kUsage, "there is no option \"" + std::string(name) + "\"", {}, "there are " + names);
 }
 
-// Throws Error(kUsage) naming the option: it does not exist, or cannot be that.
+// Throws Error(kUsage) that names the option if there is none of this name, or it cannot have the value.
 template <class Request>
 void set_option(std::span<const RequestOption<Request>> all, Request& request, std::string_view name,
                 const std::string& value) {

@@ -56,7 +56,7 @@ void parse(const std::string& bytes, Models& models) {
 }  // namespace
 
 TEST_CASE("every option's initial value is what the library begins with, and bad values are refused by name") {
-  // What is said to be the default is read as what the library's structs begin with.
+  // The text of each default is read as the initial value in the library's structs.
   OptimizationRequest said;
   for (const OptimizationOption& option : optimization_options())
     if (option.kind != OptionKind::kList) set_option(optimization_options(), said, option.name, option.initial);

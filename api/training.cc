@@ -104,7 +104,7 @@ Graph rewritten(const Graph& graph, const TrainingRequest& request, Communicator
   return replay(graph, parse_certificate(certificate, "the first process's rewrites"), rules, *evaluator);
 }
 
-// What the nodes of a step cost, measured where that is not known yet.
+// The costs of a step's nodes, measured where they are not known yet.
 std::vector<NodeCost> measured_costs(const Graph& graph, const TrainingRequest& request) {
   const std::unique_ptr<Device> device = make_device(request.device, usable_threads(request.threads));
   CostDatabase database(CostDatabase::default_file());
@@ -238,7 +238,7 @@ Graph with_procedures_as_graphs(const Graph& model, const std::string& name) {
   return import_onnx_bytes(export_onnx_bytes(model), name, {.procedures_as_graphs = true});
 }
 
-// As the program says what it fails of.
+// Reports a failure as the program does.
 int report_failure() {
   try {
     throw;

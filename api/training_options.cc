@@ -86,13 +86,13 @@ const std::vector<TrainingOption>& options_of_requests() {
   static const std::vector<TrainingOption> kOptions = all_of<TrainingOption>({
       option<Request>(
           "data", text("DIR|FILE"), MEMBER(data.files),
-          "a folder with INPUT.npy for each input and targets.npy; a CSV file; or a folder of pictures for each class"),
+          "a folder with INPUT.npy for each input and targets.npy; a CSV file; or a folder of images for each class"),
       option<Request>("validate", text("DIR|FILE"), MEMBER(validation.files),
                       "such data that is not trained on, to judge by at the end"),
       option<Request>("target", text("COLUMN"), MEMBER(target), "the column of a CSV file that is to be predicted"),
       option<Request>("mean", numbers("M,..."), MEMBER(mean),
-                      "what is taken from pictures, whose numbers go from 0 to 1: one number, or one a channel"),
-      option<Request>("std", numbers("D,..."), MEMBER(deviation), "what pictures are then divided by"),
+                      "is subtracted from images, whose numbers go from 0 to 1: one number, or one a channel"),
+      option<Request>("std", numbers("D,..."), MEMBER(deviation), "divides images then"),
       option<Request>("predictions", text("NAME"), MEMBER(train.output), "the output that the loss is of (default: the first)"),
       option<Request>("loss", choice(loss_choices()), MEMBER(train.graph.loss),
                       "what is to fall (both cross-entropies are of logits)"),

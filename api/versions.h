@@ -1,12 +1,12 @@
-// Which libraries there are.
+// Versions of libraries.
 #pragma once
 
 #include <string>
 
 namespace rewright::api {
 
-// Those that this library is built with and those that it finds on this machine (MPI, CUDA), with their versions, a line each:
-// "ONNX 1.23.2". Loads what it finds, which takes a moment.
+// The libraries that this one is built with, and those found on this machine (MPI, CUDA), a line each: "ONNX 1.23.2". Loads the
+// libraries it finds, which takes a moment.
 std::string library_versions();
 
 }  // namespace rewright::api

@@ -17,7 +17,7 @@ using nlohmann::json;
 
 constexpr std::size_t kNodesOfRegion = 40;
 
-// Of the page's font (page/report.css): what a letter takes, and a node's box around two lines.
+// In the page's font (page/report.css): the width of a letter, and the margins of a node's box around two lines.
 constexpr double kLetter = 6.1, kPadding = 16, kLeastWidth = 60, kMostWidth = 190;
 constexpr double kPortWidth = 10, kPortHeight = 4;
 
@@ -30,7 +30,7 @@ std::string path(const std::vector<Point>& points) {
 
 std::string operator_of(const Node& node) { return node.op ? node.op->name() : "kept as it is"; }
 
-// The second line of a box: the shape of what it computes.
+// The second line of a box: the shape of the result.
 std::string shape_of(const Graph& graph, const Node& node) {
   for (const ValueId id : node.outputs)
     if (id != kNoValue) return graph.value(id).shape_known ? to_string(graph.value(id).type.shape) : "?";

@@ -14,7 +14,7 @@ namespace {
 constexpr double kPointsPerInch = 72;
 constexpr const char* kHint = "install the package graphviz, or leave out --report";
 
-// Graphviz takes text that it does not change as char*.
+// Graphviz takes constant text as char*.
 char* text(const char* literal) { return const_cast<char*>(literal); }
 
 void set(void* object, const char* name, const std::string& value) {

@@ -1,4 +1,4 @@
-// Where the boxes of a small graph stand, by Graphviz's layered layout (`dot`).
+// Positions of the boxes of a small graph, by Graphviz's layered layout (`dot`).
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ struct Point {
 struct Box {
   enum class Row { kFirst, kAny, kLast };
   double width = 0, height = 0;
-  Row row = Row::kAny;  // above, or below, all that may stand in any row
+  Row row = Row::kAny;  // kFirst is above, and kLast below all others
 };
 
 struct Arrow {
@@ -28,7 +28,7 @@ struct Layout {
   std::vector<std::vector<Point>> arrows;  // cubic Bezier curves: a start, then three points each
 };
 
-// Throws Error(kMissing) if Graphviz cannot do it, as where its plug-ins are not installed.
+// Throws Error(kMissing) if Graphviz fails, for instance without its plug-ins.
 Layout layered_layout(std::span<const Box> boxes, std::span<const Arrow> arrows);
 
 }  // namespace rewright::report

@@ -39,7 +39,7 @@ std::string kind_of(const CertificateStep& step) {
   return "";
 }
 
-// What each step of the certificate did to the predicted time, in the order of the steps.
+// The effect of each step of the certificate on the predicted time, in the order of the steps.
 json steps_of(const ReportSource& source, CostModel& costs, Evaluator& evaluator) {
   json steps = json::array();
   const auto predicted = [&](const Graph& graph) {
@@ -79,14 +79,14 @@ json rules_of(const ReportSource& source) {
   return rules;
 }
 
-// JSON that may stand in a page: nothing in it ends the element that it stands in.
+// JSON for a page: nothing in it ends the HTML element around it.
 std::string inside_of_page(const json& data) {
   std::string text = data.dump(-1, ' ', false, json::error_handler_t::replace);
   for (std::size_t at = text.find('<'); at != std::string::npos; at = text.find('<', at)) text.replace(at, 1, "\\u003c");
   return text;
 }
 
-// Every {{NAME}} of the page, once.
+// Replaces every {{NAME}} of the page, once.
 std::string filled(std::string_view page, const std::map<std::string, std::string_view, std::less<>>& parts) {
   std::string text;
   for (std::size_t at = 0; at < page.size();) {
@@ -131,7 +131,7 @@ std::string report_page(const ReportSource& source, Device& device, CostDatabase
                 {{"STYLE", page::report_css()}, {"D3", page::d3_js()}, {"SCRIPT", page::report_js()}, {"DATA", text}});
 }
 
-// As its first line says it: "// https://d3js.org v5.16.0 Copyright ...".
+// From its first line: "// https://d3js.org v5.16.0 Copyright ...".
 std::string d3_version() {
   const std::string_view text = page::d3_js(), line = text.substr(0, text.find('\n'));
   const std::size_t begin = line.find(" v");

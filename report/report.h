@@ -1,5 +1,5 @@
-// An optimization as one page of HTML, to look at: graphs side by side, rewrites with their rules and what they gained, where
-// the time goes, memory over time, the search's way. It needs no network.
+// The report of an optimization as one page of HTML: graphs side by side, rewrites with their rules and gains, times of nodes,
+// memory over time, the course of the search. The page needs no network.
 #pragma once
 
 #include <string>
@@ -15,16 +15,16 @@ struct ReportSource {
   const OptimizeResult& result;
   const std::vector<Rule>& rules;
   const OptimizeOptions& options;
-  // Seconds since the search began, and what was predicted then of the best graph, in seconds; ascending.
+  // Seconds since the search began, and the predicted time of the best graph then, in seconds; ascending.
   std::vector<std::pair<double, double>> curve;
-  std::string facts;  // what `optimize --json` says, as JSON
+  std::string facts;  // the JSON of `optimize --json`
 };
 
-// The device and the database are asked for what operators cost; the evaluator does the rewrites again. Throws Error(kMissing)
+// The device and the database give the costs of operators; the evaluator serves to replay the rewrites. Throws Error(kMissing)
 // if graphs cannot be laid out.
 std::string report_page(const ReportSource& source, Device& device, CostDatabase* database, Evaluator& evaluator);
 
-// Of the library that the page carries: "5.16.0".
+// The version of the library in the page: "5.16.0".
 std::string d3_version();
 
 }  // namespace rewright::report

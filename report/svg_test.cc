@@ -16,7 +16,7 @@ std::size_t occurrences(const std::string& text, const std::string& what) {
 
 }  // namespace
 
-TEST_CASE("a picture has a box for each node, and what others lack is marked") {
+TEST_CASE("an image has a box for each node, and nodes that the other graph lacks are marked") {
   Graph before;
   const ValueId x = before.add_input("x<y>", {DataType::kFloat, to_indices(std::vector<std::int64_t>{2, 3})});
   const ValueId a = before.add_node(registry().get("Relu"), {}, {x}).at(0);
@@ -34,7 +34,7 @@ TEST_CASE("a picture has a box for each node, and what others lack is marked") {
   CHECK(occurrences(marked, "class=\"new\"") >= 1);
 }
 
-TEST_CASE("a graph without nodes is a picture, too") {
+TEST_CASE("a graph without nodes is an image, too") {
   Graph graph;
   graph.add_output("y", graph.add_input("x", {DataType::kFloat, {}}));
   CHECK(graph_svg(graph).starts_with("<svg "));

@@ -1,4 +1,4 @@
-// A cost model of the caller's own.
+// Costs of operators from a callback.
 #pragma once
 
 #include "api/priced_device.h"
@@ -6,7 +6,7 @@
 
 namespace rewright::c {
 
-// Null for null: the device measures.
+// Empty if `cost` is null: the device measures.
 NodePrice price_by(rewright_cost cost, void* user);
 
 }  // namespace rewright::c

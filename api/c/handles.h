@@ -1,4 +1,4 @@
-// What the files of the C interface share: handles, and how failures become statuses.
+// Shared by the files of the C interface: handles, and statuses for failures.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@
 
 namespace rewright::c {
 
-// What rewright_value points at.
+// The memory that a rewright_value points to.
 struct Described {
   std::string name;
   std::vector<std::int64_t> sizes;
@@ -30,19 +30,19 @@ struct Described {
   std::vector<const char*> name_pointers;
   rewright_value value{};
 };
-// A deque: they do not move.
+// A deque, so that elements do not move.
 using AllDescribed = std::deque<Described>;
-// Open sizes are -1; `size_names` says what they are called, "" for the others.
+// Open sizes are -1 and have a name in `size_names`; "" for the others.
 void describe(AllDescribed& all, const std::string& name, DataType type, std::vector<std::int64_t> sizes,
               std::vector<std::string> size_names);
 void describe_unknown(AllDescribed& all, const std::string& name, DataType type);
 void describe(AllDescribed& all, const std::string& name, const TensorType& type, bool shape_known);
 rewright_status value_of(const AllDescribed* all, std::size_t i, rewright_value* value);
 
-// In a handler of an exception: keeps what rewright_error_text() and its like say. Returns the status for it.
+// In a handler of an exception: keeps the texts for rewright_error_text() and its like. Returns the status.
 rewright_status keep_failure() noexcept;
 
-// No exception crosses the border.
+// Runs `work` and returns its status; no exception leaves the library.
 template <class Work>
 rewright_status guarded(const Work& work) noexcept {
   try {
@@ -101,12 +101,12 @@ struct rewright_trained {
 struct rewright_session {
   std::unique_ptr<rewright::runtime::Session> session;
   std::vector<std::string> inputs, outputs;  // their names
-  // Weights that callers may give a value, and the sessions in which they are inputs, made when they are given first.
+  // Weights that callers may override, and the sessions in which these are inputs, made when they are first given.
   std::set<std::string> overridable;
   std::function<std::unique_ptr<rewright_session>(const std::set<std::string>&)> with;
-  std::mutex mutex;  // of what follows
+  std::mutex mutex;  // guards the members below
   std::map<std::set<std::string>, std::unique_ptr<rewright_session>> with_inputs;
-  std::deque<std::string> warnings;  // those that were asked for: they stay where they are
+  std::deque<std::string> warnings;  // those returned to the caller, whose memory must stay
 };
 
 struct rewright_ending {

@@ -1,4 +1,4 @@
-// A node as callbacks of the C interface see it.
+// A node for callbacks of the C interface.
 #pragma once
 
 #include <map>
@@ -12,7 +12,8 @@
 
 namespace rewright::c {
 
-// Numbers and texts of a node's attributes. Nullopt: the node does not say it. Throw Error for one that is of another kind.
+// Numbers and texts of a node's attributes. Nullopt if the node does not have the attribute. Throw Error if it is of another
+// kind.
 class AttributeReader {
  public:
   virtual ~AttributeReader() = default;
@@ -20,9 +21,9 @@ class AttributeReader {
   virtual std::optional<std::vector<double>> reals(const std::string& attribute) const = 0;
   virtual std::optional<std::string> text(const std::string& attribute) const = 0;
 };
-// Of a node as it stands in a model. `attributes` must outlive it.
+// Reads an ONNX node's attributes, which must outlive the reader.
 std::unique_ptr<AttributeReader> read_attributes(const OnnxAttributes& attributes);
-// Of a node of the registry; what it points at must outlive it.
+// Reads the attributes of a node of a graph. `op` and `attributes` must outlive the reader.
 std::unique_ptr<AttributeReader> read_attributes(const Operator& op, const Attributes& attributes);
 
 }  // namespace rewright::c
@@ -33,10 +34,10 @@ struct rewright_node {
   std::string op, domain;
   std::unique_ptr<rewright::c::AttributeReader> attributes;
   rewright::c::AllDescribed inputs, outputs;
-  // What rewright_node_set_output said; null: it must not be called now.
+  // Filled by rewright_node_set_output; null: it must not be called now.
   rewright::operators::Procedure::KnownTypes* said = nullptr;
   std::string failure;
-  // What callers were given pointers to.
+  // The memory of pointers returned to the caller.
   struct Given {
     std::map<std::string, std::vector<std::int64_t>> integers;
     std::map<std::string, std::vector<double>> reals;

@@ -1,4 +1,4 @@
-// Tensors and names as they come through the C interface.
+// Tensors and names of the C interface.
 #pragma once
 
 #include <string>
@@ -12,10 +12,10 @@ namespace rewright::c {
 // The caller's memory is read in place; nothing of it is kept after the run. `where`: for errors. Throws Error(kBadInput) if
 // the parts of the tensor contradict each other.
 Tensor given_tensor(const rewright_tensor& given, const std::string& where);
-// The same in the memory of a GPU.
+// given_tensor for the memory of a GPU.
 DeviceTensor given_on_gpu(const rewright_tensor& given, int gpu, const std::string& where);
 
-// Where a name stands. `what`: "input" or "output". Throws Error(kUsage) if it is none of them.
+// The position of a name among `names`. `what`: "input" or "output". Throws Error(kUsage) if there is no such name.
 std::size_t position(const std::vector<std::string>& names, const char* name, const std::string& what);
 
 }  // namespace rewright::c

@@ -1,4 +1,4 @@
-// What goes wrong in C++, as exceptions of Python.
+// C++ errors as exceptions of Python.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -10,7 +10,7 @@
 
 namespace rewright::python {
 
-// An Error, and where in the life of a session it happened: "file", "bytes" or "model" (while it is read and prepared),
+// An Error with its situation in the life of a session: "file", "bytes" or "model" (while it is read and prepared),
 // "argument" or "conversion" (of a value into a tensor), "run". rewright.errors has the exceptions for each.
 class SituatedError : public Error {
  public:
@@ -21,7 +21,7 @@ class SituatedError : public Error {
   std::string situation_;
 };
 
-// What `work` returns. The errors that it throws get this situation, where they do not have one.
+// Returns the result of `work`. Errors that it throws get this situation if they have none.
 template <class Work>
 auto in_situation(const char* situation, const Work& work) {
   try {
@@ -33,7 +33,7 @@ auto in_situation(const char* situation, const Work& work) {
   }
 }
 
-// Error becomes rewright.Error, or the one of its subclasses that its code and its situation name.
+// Error becomes rewright.Error, or the subclass for its code and its situation.
 void register_errors(nanobind::module_& m);
 
 }  // namespace rewright::python

@@ -66,7 +66,7 @@ struct ToPython {
   nb::object operator()(const Tensor& value) const { return value ? to_array(value, false) : nb::none(); }
 };
 
-// Of the kind that the operator's field has.
+// The attribute of the kind that the operator's field has.
 struct FromPython {
   nb::handle given;
   AttributeValue operator()(bool) const { return nb::cast<bool>(given); }
@@ -138,7 +138,7 @@ Given given_of(const nb::dict& dict) {
   return given;
 }
 
-// Of an Error that was thrown when this file was read as a model.
+// For an Error that was thrown when this file was read as a model.
 const char* situation_of(const std::string& file) {
   std::error_code unknown;
   if (!std::filesystem::exists(file, unknown)) return "file";

@@ -9,7 +9,7 @@
 
 namespace rewright::python {
 
-// A graph, and what messages call it.
+// A graph, and its name in messages.
 struct NamedGraph {
   Graph graph;
   std::string name = "graph";

@@ -21,7 +21,7 @@ struct Optimized {
   std::string facts, certificate, page;
 };
 
-// What the optimizer said last, handed from its thread to the one that tells Python.
+// The optimizer's last progress report, passed from its thread to the one that calls Python.
 class LatestProgress {
  public:
   void put(const OptimizeProgress& progress) {

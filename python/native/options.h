@@ -15,7 +15,7 @@
 
 namespace rewright::python {
 
-// Options as they are given: names and texts.
+// Given options: names and texts.
 using GivenOptions = std::vector<std::pair<std::string, std::string>>;
 
 template <class Request>

@@ -132,7 +132,7 @@ class PythonSession {
   const std::vector<Declaration>& overridable_initializers() const { return overridable_; }
   const ModelDescription& description() const { return description_; }
 
-  // What a run has been is told when it has ended: others may want the GIL meanwhile, to end it.
+  // A run is reported after its end: meanwhile other threads may need the GIL, to end it.
   nb::list profile() const {
     std::vector<StepProfile> steps;
     {

@@ -131,7 +131,7 @@ std::shared_ptr<const void> keep(nb::object object) {
           }};
 }
 
-// Of text or bytes; of anything else, what Python prints, as ONNX Runtime takes it.
+// The string of a text or of bytes; of any other object its str(), as in ONNX Runtime.
 std::string utf8(PyObject* element) {
   if (PyBytes_Check(element)) return {PyBytes_AS_STRING(element), static_cast<std::size_t>(PyBytes_GET_SIZE(element))};
   const nb::object text = nb::steal(PyObject_Str(element));
@@ -157,7 +157,7 @@ Tensor strings_of_bytes(PyArrayObject* array) {
 
 Tensor strings_of(PyArrayObject* array) {
   if (PyArray_DESCR(array)->type_num == NPY_VOID) return strings_of_bytes(array);
-  // Of every kind of text to objects, in order.
+  // All kinds of text become objects, in order.
   PyArray_Descr* const objects = PyArray_DescrFromType(NPY_OBJECT);
   const nb::object plain = nb::steal(PyArray_FromArray(array, objects, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST));
   if (!plain.is_valid()) throw nb::python_error();

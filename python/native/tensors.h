@@ -1,6 +1,6 @@
-// Between Python's arrays and tensors.
+// Converts between Python's arrays and tensors.
 //
-// Arrays whose elements lie in order are read where they are; what owns them is kept alive as long as a tensor reads them.
+// Arrays whose elements lie in order are read in place; their owner is kept alive as long as a tensor reads them.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -17,15 +17,15 @@ struct HeldValue {
   std::shared_ptr<const DeviceTensor> placed = {};  // ... a tensor in a GPU's
 };
 
-// A NumPy array, whatever has __dlpack__, an OrtValue, None (nothing), a list where a sequence is declared; and what NumPy
-// makes an array of the declared type of. Throws Error(kBadInput) or Error(kUnsupported).
+// Takes a NumPy array, an object with __dlpack__, an OrtValue, None (nothing), a list for a declared sequence, and any object
+// that NumPy can make an array of the declared type of. Throws Error(kBadInput) or Error(kUnsupported).
 HeldValue to_value(nanobind::handle value, const Declaration& declared);
-// The same in the CPU's memory. Called with the GIL.
+// to_value() with the result in the CPU's memory. Called with the GIL.
 Datum to_datum(nanobind::handle value, const Declaration& declared);
 Datum on_host(const HeldValue& value);
 
-// An array, a list of them, or None. With `may_share` the array lies in the tensor's memory: nothing else may write it or
-// believe it to be constant.
+// An array, a list of them, or None. With `may_share` the array lies in the tensor's memory: nothing else may write to
+// it or rely on its contents.
 nanobind::object to_python(const Datum& datum, bool may_share);
 nanobind::object to_array(const Tensor& tensor, bool may_share);
 
@@ -33,8 +33,8 @@ nanobind::object to_array(const Tensor& tensor, bool may_share);
 nanobind::object dtype_of(DataType type);
 DataType type_of_dtype(nanobind::handle dtype);
 
-// Copies the elements into an array of this type and shape. Throws Error(kUsage) for what is no array, Error(kBadInput) for
-// another one.
+// Copies the elements into an array of this type and shape. Throws Error(kUsage) if it is no array, Error(kBadInput) if it has
+// another type or shape.
 void copy_to_array(const Tensor& tensor, nanobind::handle array);
 
 }  // namespace rewright::python

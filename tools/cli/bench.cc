@@ -35,7 +35,7 @@ double mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-// The graph with the sizes to time it at: those given, and others that fit.
+// The graph at the sizes to time it at: the given ones, and fitting ones for the others.
 Graph sized(const Graph& graph, const std::map<std::string, Sizes>& shapes) {
   return with_named_sizes(graph, symbol_sizes(graph, shapes));
 }

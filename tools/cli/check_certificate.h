@@ -14,7 +14,8 @@ struct CertificateOptions {
 };
 
 void add_certificate_options(CLI::App& command, CertificateOptions& options);
-// All of them, in parallel, told in order. The exit status: kBadInput if one is damaged, else kNo if one is refused.
+// Checks all of them in parallel, and reports in order. The exit status: kBadInput if one is damaged, else kNo if one is
+// refused.
 int check_certificates(const CertificateOptions& options, const CommonOptions& common);
 
 }  // namespace rewright::cli

@@ -1,4 +1,4 @@
-// What all commands of the program share: their common options, reports, devices, interruption and progress.
+// Shared by all commands of the program: common options, reports, interruption and progress.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -35,7 +35,7 @@ struct CommonOptions {
   bool quiet = false;
 };
 
-// A subcommand: its options are added by `add`, which says what to run when it was chosen.
+// A subcommand adds its options, and sets `run` to its function when it is chosen.
 using Run = std::function<int()>;
 using AddCommand = CLI::App* (*)(CLI::App& program, Run& run);
 
@@ -60,7 +60,7 @@ void add_derive(CLI::App& rules, Run& run);
 CLI::App* add_command(CLI::App& program, const std::string& name, const std::string& description, const std::string& example,
                       CommonOptions& common);
 
-// In a handler of an exception: says it in one line on standard error, and returns the exit status for it.
+// In a handler of an exception: prints it in one line on standard error, and returns its exit status.
 int report_failure();
 
 // Text for people: to standard output, unless --quiet, or to standard error while the JSON goes to standard output.
@@ -68,10 +68,10 @@ void say(const CommonOptions& common, const std::string& text);
 // Writes the JSON report where --json asks for it.
 void write_json(const CommonOptions& common, const nlohmann::json& report);
 
-// Throws Error(kMissing) if the file could not be written: better known before long work than after it.
+// Throws Error(kMissing) if the file cannot be written. For commands with long work, before they begin it.
 void require_writable(const std::string& file);
 
-// An option that is one of the choices; what `value` is now is its default.
+// An option with one of the choices as its value. The present `value` is the default.
 template <class T>
 CLI::Option* add_choice(CLI::App& command, const std::string& name, T& value, const Choices<T>& choices,
                         const std::string& description) {
@@ -91,20 +91,21 @@ int thread_count(const CommonOptions& common);
 
 // --kernels estimated|cached|measured, for commands that run models on the CPU.
 void add_kernels_option(CLI::App& command, KernelChoice& kernels);
-// --check-kernels, and a line of what was compared, also in `report` as "kernels".
+// --check-kernels, and a line about the comparison, which `report` gets as "kernels".
 void add_check_kernels(CLI::App& command, bool& check_kernels);
 void report_kernels(const CommonOptions& common, const std::string& device, const CheckedRun& run, nlohmann::json& report);
 // Reads a tensor from a .npy or .pb file.
 Tensor read_tensor(const std::string& file);
 // NAME=FILE pairs of --input.
 std::map<std::string, Tensor> read_named_tensors(const std::vector<std::string>& pairs);
-// The same without reading the files.
+// The pairs without reading the files.
 std::map<std::string, std::string> named_files(const std::vector<std::string>& pairs);
-// These as the graph's inputs in order. Throws Error(kUsage) for unknown or missing names.
+// The given values in the order of the graph's inputs. Throws Error(kUsage) for unknown or missing names.
 std::vector<Tensor> in_order_of_inputs(const Graph& graph, std::map<std::string, Tensor> given);
 std::vector<Datum> in_order_of_inputs(const Graph& graph, std::map<std::string, Datum> given);
 
-// While it lives, the first Ctrl-C asks for a stop, and the second ends the program at once.
+// While it lives, the first Ctrl-C requests a stop through token(), and the second ends the program at once.
+// Threads that are started before it may get the signal instead.
 class Interruption {
  public:
   Interruption();
@@ -115,11 +116,10 @@ class Interruption {
   std::stop_source source_;
   std::unique_ptr<std::thread> watcher_;
 };
-// To be called before any other thread is started: Ctrl-C goes to whoever waits for it.
+// At the program's start: writing to a closed pipe, or to a file that may not grow, becomes an error instead of a signal.
 void prepare_interruption();
 
-// A line on standard error that shows how far work is: redrawn on a terminal, now and then elsewhere; only for work that takes
-// over 2 seconds.
+// A line of progress on standard error for work of more than 2 seconds: redrawn on a terminal, printed now and then elsewhere.
 class Progress {
  public:
   explicit Progress(const CommonOptions& common);

@@ -1,4 +1,4 @@
-// The program: one subcommand a file. Errors are one line on standard error, and the exit status says of which kind they are.
+// The program: a file for each subcommand. An error is one line on standard error; the exit status is its kind.
 #include <cstdio>
 #include <new>
 
@@ -8,7 +8,7 @@
 namespace rewright::cli {
 namespace {
 
-// Text from files may hold anything: control characters and Unicode's line breaks must not break the line.
+// Text from files may contain control characters and Unicode's line breaks, which must not break the line.
 std::string one_line(std::string text) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
   for (std::size_t i = 0; i < text.size(); ++i) {

@@ -31,7 +31,7 @@ std::vector<fs::path> files_in(const fs::path& folder) {
 
 bool is_model(const fs::path& file) { return file.extension() == ".onnx"; }
 
-// The files that a model of a folder has its weights in, relative to the folder.
+// The files with the weights of a model of the folder, relative to the folder.
 std::set<fs::path> weights_of(const fs::path& folder, const fs::path& model) {
   std::set<fs::path> files;
   for (const std::string& location : external_files(folder / model))

@@ -1,4 +1,4 @@
-// A folder with a model and what belongs to it (tokenizer, configuration, ...), as model hubs have them.
+// A folder with a model and its other files (tokenizer, configuration, ...), as model hubs have them.
 #pragma once
 
 #include <filesystem>
@@ -6,12 +6,12 @@
 namespace rewright::cli {
 
 // The model of a folder, relative to it: "model.onnx", "onnx/model.onnx", or else the only .onnx file in it. Throws
-// Error(kBadInput) where there is none, or no telling which.
+// Error(kBadInput) if there is none, or several.
 std::filesystem::path model_in(const std::filesystem::path& folder);
 
-// A copy of a folder without its model, which is written in its place. It is made under a temporary name beside `to`, from the
-// first call of model() on, and takes its own name in commit(); without that it is removed. Throws Error(kMissing) if there is
-// something at `to` already, or no space or right to write.
+// A copy of a folder with another model in the place of its own. The first call of model() makes it under a temporary name
+// beside `to`; commit() renames it; without commit() it is removed. Throws Error(kMissing) if `to` exists already, or if there
+// is no space or permission to write.
 class FolderCopy {
  public:
   FolderCopy(std::filesystem::path from, std::filesystem::path model, std::filesystem::path to);
@@ -21,9 +21,9 @@ class FolderCopy {
 
   // Has the model weights in files of their own?
   bool has_external_weights() const { return has_external_weights_; }
-  // Where the new model is to be written, before commit().
+  // The file to write the new model to, before commit().
   std::filesystem::path model();
-  // Copies the rest. Weights that only the replaced model reads are left out: the new one has its own.
+  // Copies the other files. Weights that only the replaced model reads are left out: the new one has its own.
   void commit();
 
  private:

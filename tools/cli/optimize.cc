@@ -52,7 +52,7 @@ std::string summary(const Options& options, const OptimizeReport& r, const nlohm
   return out.str();
 }
 
-// Faults of ours, and what was not done since nothing could check it.
+// Faults of the optimizer, and checks that could not be made.
 void warn(const OptimizeReport& r) {
   const auto line = [](const std::string& text) { std::cerr << "rewright: warning: " << text << "\n"; };
   for (const Fault& fault : r.check.differs)
@@ -68,7 +68,7 @@ std::string differs_beside(const std::string& output) {
   return std::filesystem::path(output).replace_extension(".differs.onnx").string();
 }
 
-// `write` writes what was found to options.output.
+// `write` writes the found graph to options.output.
 int optimize_model(const Options& options, const std::function<void(const Graph&)>& write) {
   const Graph graph = import_onnx(options.input);
   Interruption interruption;
@@ -97,7 +97,7 @@ int optimize_model(const Options& options, const std::function<void(const Graph&
   return kDone;
 }
 
-// The model in a folder, and everything else in it as it is.
+// Optimizes the model of a folder, and copies its other files.
 int optimize_folder(Options options) {
   const std::filesystem::path folder = options.input, model = model_in(folder);
   FolderCopy copy(folder, model, options.output);

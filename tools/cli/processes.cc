@@ -17,7 +17,7 @@ namespace rewright::cli {
 
 namespace {
 
-// Passes on to the child what this process is told, and says it if the child is killed. Returns its exit status.
+// Passes signals on to the child, and reports it if the child is killed. Returns its exit status.
 int watch(pid_t child, const StartedAs& place, const std::string& afterwards, const sigset_t& heard) {
   bool told_to_end = false;
   while (true) {
@@ -39,8 +39,8 @@ int watch(pid_t child, const StartedAs& place, const std::string& afterwards, co
   }
 }
 
-// From here on a child does the work. A process that is killed says nothing, and mpirun does not know what it was at: the one
-// that stays behind does. In the child it returns; before any thread is started.
+// Continues in a child process: it returns in the child alone. A process that is killed cannot say so, and mpirun does not know
+// its work; the parent, which waits, does. Must be called before any thread is started.
 void leave_a_watcher(const StartedAs& place, const std::string& afterwards) {
   sigset_t heard, before;
   sigemptyset(&heard);

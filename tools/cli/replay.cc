@@ -19,7 +19,7 @@ struct Options {
   bool unproved = false;
 };
 
-// Inputs with a default value were constants for the optimizer, or inputs (optimize --fix-inputs).
+// The optimizer had inputs with a default value as inputs, or as constants (optimize --fix-inputs).
 Graph as_searched(const Graph& given, const Certificate& certificate) {
   std::set<std::string> names;
   for (const Declaration& weight : overridable_initializers(given)) names.insert(weight.name);

@@ -19,7 +19,7 @@ struct Options {
   bool dot = false, reduce = false;
 };
 
-// What is known of a rule, as comments of the algebra.
+// The facts of a rule, as comments of the algebra.
 std::string remarks(const Rule& rule) {
   const RuleProof& proof = rule.proof;
   std::string text = "# " + std::string(name(proof.status));
@@ -33,7 +33,7 @@ std::string remarks(const Rule& rule) {
   return text + ", " + std::string(name(rule.origin)) + "\n";
 }
 
-// A rule's name among the arguments: whatever is no file and could be one.
+// Is the argument a rule's name? It is no file, and could be a name.
 bool is_rule_name(const std::string& argument) {
   std::error_code error;
   return !std::filesystem::exists(argument, error) && !is_part_of_shipped_rules(argument) &&

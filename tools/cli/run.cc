@@ -33,7 +33,7 @@ struct Options {
   KernelChoice kernels = KernelChoice::kEstimated;
 };
 
-// A file name for an output: what cannot stand in a name becomes "_"; equal names get a number.
+// A file name for an output: characters that a file name cannot have become "_"; equal names get a number.
 std::string file_name(const std::string& tensor, std::size_t number, const std::string& ending,
                       std::map<std::string, int>& used) {
   std::string name;
@@ -43,7 +43,7 @@ std::string file_name(const std::string& tensor, std::size_t number, const std::
   return name + ending;
 }
 
-// What was measured from `before` on.
+// The steps' times since `before`.
 std::vector<StepProfile> difference(std::vector<StepProfile> steps, const std::vector<StepProfile>& before) {
   for (std::size_t n = 0; n < steps.size() && n < before.size(); ++n) {
     steps[n].seconds -= before[n].seconds;
@@ -95,13 +95,13 @@ nlohmann::json trace_json(const std::vector<StepProfile>& steps, const Roofline&
 
 double cpu_milliseconds() { return 1e3 * static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
-// Axes, pads or shapes may be inputs of the model: their values say what it computes.
+// Axes, pads or shapes may be inputs of the model: their values determine the graph.
 void give_values(ImportOptions& import, const std::string& name, const Datum& datum) {
   constexpr std::int64_t kSmall = 1024;
   if (!datum.empty() && !datum.is_sequence() && datum.tensor().size() <= kSmall) import.input_values[name] = datum.tensor();
 }
 
-// What --input names. A .pb file is read as the model declares the input, so the model is read first where there is one.
+// The tensors of --input. A .pb file is read with the type that the model declares, so the model is read first if there is one.
 std::map<std::string, Datum> read_inputs(const Options& options, ImportOptions& import) {
   std::map<std::string, Datum> given;
   std::map<std::string, std::string> declared;
@@ -126,7 +126,7 @@ std::map<std::string, Datum> read_inputs(const Options& options, ImportOptions& 
   return given;
 }
 
-// Weights that are listed among the model's inputs are inputs where a value is given for them.
+// Weights that are listed among the model's inputs become inputs if a value is given for them.
 Graph read_model(const Options& options, const ImportOptions& import, const std::map<std::string, Datum>& given) {
   Graph graph = import_onnx(options.model, import);
   std::set<std::string> names;
@@ -143,7 +143,7 @@ std::vector<Tensor> tensors_of(const std::vector<Datum>& data) {
 
 bool is_opaque(const std::shared_ptr<const Node>& node) { return node->op == nullptr; }
 
-// A graph of the same model with these outputs and nothing else: the session may have the constants to itself.
+// A graph with the same outputs and nothing else, so that the session alone holds the constants.
 Graph outputs_of(const Graph& graph) {
   Graph result;
   std::vector<GraphOutput> outputs(graph.outputs().begin(), graph.outputs().end());
@@ -155,12 +155,12 @@ Graph outputs_of(const Graph& graph) {
     output.value = result.add_value(std::move(value));
   }
   result.set_outputs(std::move(outputs));
-  // Which outputs are sequences, the model knows; it also holds its file in memory.
+  // Only the model says which outputs are sequences; it also holds its file in memory.
   if (std::any_of(graph.nodes().begin(), graph.nodes().end(), is_opaque)) result.set_model(graph.model());
   return result;
 }
 
-// Throws where the user or the budget ends the run: a loop may never end. To be kept as long as the run.
+// Throws when the user or the budget ends the run, as a loop may never end. Must live as long as the run.
 class TimeLimit {
  public:
   explicit TimeLimit(const Options& options)
@@ -203,7 +203,7 @@ std::unique_ptr<Session> prepare(const Options& options, Graph graph, const Time
   return prepare_session(find_backend(options.device, options.math), graph, session_options);
 }
 
-// Runs the session, which has run once, some more times, and reports what its steps take.
+// Runs the session, which has run once, some more times, and reports the times of its steps.
 void profile(const Options& options, Session& session, const std::vector<Datum>& inputs, nlohmann::json& report) {
   constexpr int kRuns = 10;  // beside the first one, which also prepares
   const std::vector<StepProfile> first = session.profile();
@@ -221,7 +221,7 @@ void profile(const Options& options, Session& session, const std::vector<Datum>&
   report["peak_bytes"] = session.peak_bytes();
 }
 
-// A file for each output, and what the report says of them.
+// Writes a file for each output, and returns their entries of the report.
 nlohmann::json write_outputs(const Options& options, const Graph& outline, const std::vector<Datum>& outputs) {
   nlohmann::json written = nlohmann::json::array();
   std::error_code error;

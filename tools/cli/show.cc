@@ -21,7 +21,7 @@ struct Options {
   bool unsupported = false, time = false;
 };
 
-// What one kind of operator comes to in a graph.
+// The totals of one kind of operator in a graph.
 struct Total {
   int count = 0;
   Index operations, bytes;  // expressions over the model's sizes
@@ -109,7 +109,7 @@ int show_model(const Options& options) {
   std::ostringstream text;
   nlohmann::json inputs = nlohmann::json::array(), outputs = nlohmann::json::array(), operators = nlohmann::json::array();
   text << options.file << "\n";
-  // As the model has them, and beside them what its open sizes are taken to be in all that follows.
+  // Sizes as the model has them, and the values of its open sizes in the rest of the output.
   for (const ValueId id : model.inputs()) {
     text << "  input   " << model.value(id).name << "  " << to_string(model.value(id).type) << "\n";
     inputs.push_back(tensor_json(model.value(id).name, model.value(id).type));

@@ -1,4 +1,4 @@
-// `rewright time-graphs FOLDER`: what `optimize` starts to time graphs in a process of their own. Not for people.
+// `rewright time-graphs FOLDER`: started by `optimize` to time graphs in a process of their own. Not for people.
 #include "api/fresh_process.h"
 #include "tools/cli/command.h"
 

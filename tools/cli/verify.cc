@@ -24,7 +24,7 @@ struct Options {
   CertificateOptions check;
 };
 
-// The rules of all files. Bad ones are left out: each is told on standard error and in `bad`.
+// The rules of all files. Bad ones are left out, and reported on standard error and in `bad`.
 class RuleReader {
  public:
   explicit RuleReader(const std::vector<std::string>& files) {
