@@ -7,10 +7,10 @@
 #include <optional>
 
 #include "graph/onnx/import/specialize.h"
-#include "runtime/cpu/onednn/onednn.h"
-#include "runtime/cpu/planning/precision.h"
 #include "runtime/cpu/backend/device.h"
 #include "runtime/cpu/backend/kernel_check.h"
+#include "runtime/cpu/onednn/onednn.h"
+#include "runtime/cpu/planning/precision.h"
 #include "runtime/cpu/running/runner.h"
 #include "runtime/endable_run.h"
 

@@ -10,11 +10,11 @@
 
 #include "optimizer/inputs/inputs.h"
 #include "optimizer/measuring/time_in_turn.h"
+#include "runtime/cpu/backend/backend.h"
 #include "runtime/cpu/kernels/product/blas_product.h"
 #include "runtime/cpu/loops/rows.h"
 #include "runtime/cpu/onednn/onednn.h"
 #include "runtime/cpu/planning/plan.h"
-#include "runtime/cpu/backend/backend.h"
 #include "runtime/cpu/running/runner.h"
 #include "runtime/endable_run.h"
 #include "runtime/mixed.h"
@@ -56,7 +56,7 @@ Roofline measure_roofline(int threads, Isa isa) {
     return best;
   };
   Roofline roofline;
-  const cpu::RowLoops& loops = cpu::row_loops(isa);
+  const cpu::RowLoops& loops = cpu::loops_for<cpu::RowLoops>(isa);
   std::vector<float> results(static_cast<std::size_t>(threads));
   const double computing =
       best_seconds([&](std::int64_t t) { results[static_cast<std::size_t>(t)] = loops.peak(0.5f, kRepeats); });

@@ -4,8 +4,8 @@
 #include <thread>
 #include <utility>
 
-#include "graph/file.h"
 #include "base/temporary_folder.h"
+#include "graph/file.h"
 #include "runtime/cpu/testing/graphs.h"
 #include "runtime/endable_run.h"
 

@@ -3,8 +3,8 @@
 
 namespace rewright::cpu {
 
-// While it lives, libraries that use OpenMP run on the calling thread alone. The pool of workers.h is the only one: two would wait
-// for each other's threads at barriers.
+// While it lives, libraries that use OpenMP run on the calling thread alone. The pool of workers.h is the only one: two would
+// wait for each other's threads at barriers.
 class LibrariesOnOneThread {
  public:
   LibrariesOnOneThread();

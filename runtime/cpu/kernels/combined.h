@@ -22,8 +22,8 @@ class PiecesKernel final : public Kernel {
       std::int64_t first = 0, count = 0, elements = 0;
     } rows{};  // of each channel of a row-major input 0
   };
-  // `function` (may be null) is applied to the results of each piece. With `channels` above 0, input 0 is a row-major image of so
-  // many channels of `height` rows, and the rows that a piece reads are copied side by side first.
+  // `function` (may be null) is applied to the results of each piece. With `channels` above 0, input 0 is a row-major image of
+  // so many channels of `height` rows, and the rows that a piece reads are copied side by side first.
   PiecesKernel(std::vector<Piece> pieces, int threads, RowLoops::Unary function, std::int64_t channels = 0,
                std::int64_t height = 0);
   void run(const Call& call) const override;

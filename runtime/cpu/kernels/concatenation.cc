@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "runtime/cpu/loops/rows.h"
 #include "runtime/cpu/kernels/epilogue.h"
+#include "runtime/cpu/loops/rows.h"
 
 namespace rewright::cpu {
 
@@ -162,7 +162,7 @@ class ConcatenationPlan final : public NodePlan, public ChoosesLayout, public Ga
     const std::int64_t picture = element_count(sizes) / sizes[0] / sizes[1];
     const int target = begun ? planner.storage(result, layout) : planner.add_value(result, layout);
     planner.add_step(std::make_unique<ConcatenationKernel>(std::move(parts), channel, sizes[0], picture, layout.channels_last(),
-                                                           std::move(scaling_), row_loops(planner.options().isa)),
+                                                           std::move(scaling_), loops_for<RowLoops>(planner.options().isa)),
                      std::move(inputs), {target});
   }
 

@@ -52,7 +52,7 @@ double mish(double x, double, double) { return x * std::tanh(softplus(x, 0, 0));
 
 // A loop of ours that is faster or more precise than oneDNN's; null: none.
 RowLoops::Unary loop_of_ours(const Eltwise& f, Isa isa) {
-  const RowLoops& loops = row_loops(isa);
+  const RowLoops& loops = loops_for<RowLoops>(isa);
   if (f.algorithm == algorithm::eltwise_swish && f.alpha == 1) return loops.swish;
   if (f.algorithm == algorithm::eltwise_soft_relu) return loops.softplus;
   if (f.algorithm == algorithm::eltwise_mish) return loops.mish;

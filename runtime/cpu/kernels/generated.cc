@@ -40,7 +40,8 @@ Layout wanted_layout(const Planner& planner, const Expression& e, const ValueInf
 }
 
 // Layouts of the result and the operands to try to compile the expression for. kConverted: operands of the result's pixels are
-// converted to its layout; kAsStored: each is read as it is stored; kRowMajor: all are row-major, which every expression allows.
+// converted to its layout; kAsStored: each is read as it is stored; kRowMajor: all are row-major, which every expression
+// allows.
 enum class Attempt { kConverted, kAsStored, kRowMajor };
 
 std::vector<TileOperand> operand_types(const Planner& planner, const Expression& e, const ValueInfo& out, Layout wanted,

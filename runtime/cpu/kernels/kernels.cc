@@ -14,11 +14,11 @@ PlanNode plan_gather;                  // gather.cc
 PlanNode plan_maximum_with_positions;  // pooling.cc
 PlanNode plan_pool;
 PlanNode plan_global_average;
-PlanNode plan_random_bits;      // random_bits.cc
-PlanNode plan_scatter;          // scatter.cc
-PlanNode plan_convolution;      // convolution/convolution.cc
-PlanNode plan_weight_gradient;  // convolution/weight_gradient.cc
-PlanNode plan_product;          // product/products.cc
+PlanNode plan_random_bits;       // random_bits.cc
+PlanNode plan_scatter;           // scatter.cc
+PlanNode plan_convolution;       // convolution/convolution.cc
+PlanNode plan_weight_gradient;   // convolution/weight_gradient.cc
+PlanNode plan_product;           // product/products.cc
 PlanNode plan_bfloat16_product;  // product/bfloat16_product.cc
 bool reads_bfloat16(const Graph& graph, const Node& node, Isa isa);
 PlanNode plan_quantized_convolution;  // quantized/quantized.cc
@@ -75,7 +75,8 @@ std::span<const ReductionKernel> reduction_kernels() { return kReductionKernels;
 std::span<const ExpressionKernel> expression_kernels() { return kExpressionKernels; }
 
 bool has_node_kernels(std::string_view op) {
-  return std::any_of(std::begin(kNodeKernels), std::end(kNodeKernels), [&](const NodeKernel& kernel) { return kernel.op == op; });
+  return std::any_of(std::begin(kNodeKernels), std::end(kNodeKernels),
+                     [&](const NodeKernel& kernel) { return kernel.op == op; });
 }
 
 }  // namespace rewright::cpu

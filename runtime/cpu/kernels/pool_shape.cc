@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/planning/node_shapes.h"
+
 namespace rewright::cpu {
 
 PoolShape::Taps PoolShape::taps(std::size_t axis, std::int64_t position) const {
@@ -16,26 +18,18 @@ PoolShape::Taps PoolShape::taps(std::size_t axis, std::int64_t position) const {
 std::optional<PoolShape> read_pool(const Planner& planner, const Node& node, bool average, bool indices) {
   if (!indices && node.outputs.size() > 1 && node.outputs[1] != kNoValue) return std::nullopt;
   const ValueInfo x = planner.info(node.inputs[0]), y = planner.info(node.outputs[0]);
-  if (x.sizes.size() < 3 || x.sizes.size() > 5) return std::nullopt;
-  if (element_count(x.sizes) == 0 || element_count(y.sizes) == 0) return std::nullopt;
-  const AttributeReader attributes(node);
-  PoolShape s{x.sizes,
-              y.sizes,
-              attributes.list("kernel"),
-              attributes.list("strides"),
-              attributes.list("dilations"),
-              attributes.list("pads_begin"),
-              attributes.list("pads_end"),
-              dnnl::algorithm::pooling_max};
-  const bool with_padding = average && attributes.flag("count_include_pad");
+  const auto pool = planning::read_pool_node(node, x.sizes, y.sizes);
+  if (!pool) return std::nullopt;
+  PoolShape s{pool->x,         pool->y,          pool->kernel,   pool->strides,
+              pool->dilations, pool->pads_begin, pool->pads_end, dnnl::algorithm::pooling_max};
   if (average)
-    s.algorithm = with_padding ? dnnl::algorithm::pooling_avg_include_padding : dnnl::algorithm::pooling_avg_exclude_padding;
+    s.algorithm =
+        pool->counts_padding ? dnnl::algorithm::pooling_avg_include_padding : dnnl::algorithm::pooling_avg_exclude_padding;
   for (std::size_t a = 0; a < s.kernel.size(); ++a) {
-    const std::int64_t extent = s.dilations[a] * (s.kernel[a] - 1) + 1;
+    const std::int64_t extent = pool->extent(a), reach = pool->reach(a);
     if (s.pads_begin[a] < 0 || s.pads_end[a] < 0 || s.pads_begin[a] >= extent) return std::nullopt;
     // Rounding up lets the last window reach beyond the padding; oneDNN takes that as padding.
-    const std::int64_t reach = (y.sizes[a + 2] - 1) * s.strides[a] + extent - x.sizes[a + 2] - s.pads_begin[a];
-    if (reach > s.pads_end[a] && with_padding) return std::nullopt;
+    if (reach > s.pads_end[a] && pool->counts_padding) return std::nullopt;
     s.pads_end[a] = reach;
     if (reach < 0 || reach >= extent) {
       if (reach >= extent || -reach >= s.strides[a]) return std::nullopt;

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runtime/cpu/kernels/epilogue.h"
 #include "runtime/cpu/kernels/pool_shape.h"
 #include "runtime/cpu/loops/rows.h"
-#include "runtime/cpu/kernels/epilogue.h"
 #include "runtime/cpu/planning/layout_assignment.h"
 #include "runtime/cpu/tile/loops.h"
 
@@ -193,7 +193,7 @@ class PoolPlan final : public NodePlan, public ChoosesLayout {
     const int target = planner.add_value(result, layout);
     if (!layout.plain()) {
       const std::int64_t columns = layout.blocked() ? layout.channels : shape_.x[1];
-      planner.add_step(std::make_unique<WindowKernel>(shape_, columns, behind_, row_loops(planner.options().isa)),
+      planner.add_step(std::make_unique<WindowKernel>(shape_, columns, behind_, loops_for<RowLoops>(planner.options().isa)),
                        std::move(inputs), {target});
       return;
     }

@@ -128,8 +128,7 @@ bool plan_prefix(Planner& planner, const Expression& e) {
   if (!prefix || std::find(e.operands.begin(), e.operands.end(), kNoValue) != e.operands.end()) return false;
   std::vector<TileOperand> types;
   for (const ValueId v : e.operands) types.push_back({planner.info(v).type, planner.info(v).sizes, kPlain});
-  auto program =
-      compile_stages(prefix->body, e.position, {out.type, out.sizes, kPlain}, types, {planner.options().isa, false});
+  auto program = compile_stages(prefix->body, e.position, {out.type, out.sizes, kPlain}, types, {planner.options().isa, false});
   if (!program) return false;
   auto kernel = make_prefix(*prefix, std::move(*program), out.type, out.sizes);
   if (!kernel) return false;

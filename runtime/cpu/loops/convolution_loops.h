@@ -5,11 +5,14 @@
 
 #include <cstdint>
 
-#include "runtime/session.h"
+#include "runtime/cpu/base/isa.h"
 
 namespace rewright::cpu {
 
 struct ConvolutionLoops {
+  // The table for each instruction set; loops_for<ConvolutionLoops>(isa) chooses.
+  static const ConvolutionLoops &baseline(), &avx2(), &avx512();
+
   using Count = std::int64_t;
 
   Count lanes;     // floats of a vector
@@ -86,7 +89,5 @@ struct ConvolutionLoops {
   TransformInput winograd2_input, winograd4_input;
   TransformOutput winograd2_output, winograd4_output;
 };
-
-const ConvolutionLoops& convolution_loops(Isa isa);
 
 }  // namespace rewright::cpu

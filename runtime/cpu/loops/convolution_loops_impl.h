@@ -1,18 +1,16 @@
-// The loops of convolution_loops.h, compiled once for each instruction set: included by convolution_loops_<isa>.cc, which say
-// what the table is called, how many bytes a vector has and how many rows a tile. Everything but the table has internal
-// linkage, so that code for a newer processor cannot leak out.
+// The loops of convolution_loops.h; see rewright_loops in CMakeLists.txt.
 #include <algorithm>
 #include <array>
 #include <utility>
 
 #include "runtime/cpu/base/vectors_impl.h"
-#include "runtime/cpu/loops/convolution_loops_isa.h"
+#include "runtime/cpu/loops/convolution_loops.h"
 
 namespace rewright::cpu {
 namespace {
 
 using Tile = ConvolutionLoops::Tile;
-constexpr Count kMaxRows = REWRIGHT_TILE_ROWS, kMaxVectors = 2;
+constexpr Count kMaxRows = REWRIGHT_VECTOR_BYTES == 64 ? 14 : 6, kMaxVectors = 2;
 
 // In this order the compiler has one instruction for each, and NaN passes.
 inline V bounded(V x, V low, V high) {
@@ -344,6 +342,6 @@ constexpr ConvolutionLoops kTable{kLanes,
 
 }  // namespace
 
-const ConvolutionLoops& REWRIGHT_CONVOLUTIONS() { return kTable; }
+const ConvolutionLoops& ConvolutionLoops::REWRIGHT_ISA() { return kTable; }
 
 }  // namespace rewright::cpu

@@ -9,11 +9,14 @@
 #include <array>
 #include <cstdint>
 
-#include "runtime/session.h"
+#include "runtime/cpu/base/isa.h"
 
 namespace rewright::cpu {
 
 struct FourierLoops {
+  // The table for each instruction set; loops_for<FourierLoops>(isa) chooses.
+  static const FourierLoops &baseline(), &avx2(), &avx512();
+
   using Count = std::int64_t;
   static constexpr std::array<Count, 6> kSizes{12, 16, 24, 32, 48, 64};
   static constexpr Count points(Count size) { return size * size / 2 + 2; }
@@ -66,7 +69,5 @@ struct FourierLoops {
   // v[p] *= w[p], for points of a vector of channels, both [points][real part, imaginary part][lanes].
   void (*scale)(const float* w, Count points, float* v);
 };
-
-const FourierLoops& fourier_loops(Isa isa);
 
 }  // namespace rewright::cpu

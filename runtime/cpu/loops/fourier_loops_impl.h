@@ -1,17 +1,15 @@
-// The loops of fourier_loops.h, compiled once for each instruction set: included by fourier_loops_<isa>.cc, which say what the
-// table is called, how many bytes a vector has and how many rows a product. Everything but the table has internal linkage, so
-// that code for a newer processor cannot leak out.
+// The loops of fourier_loops.h; see rewright_loops in CMakeLists.txt.
 #include <algorithm>
 #include <array>
 #include <utility>
 
 #include "runtime/cpu/base/vectors_impl.h"
-#include "runtime/cpu/loops/fourier_loops_isa.h"
+#include "runtime/cpu/loops/fourier_loops.h"
 
 namespace rewright::cpu {
 namespace {
 
-constexpr Count kMaxRows = REWRIGHT_PRODUCT_ROWS;
+constexpr Count kMaxRows = REWRIGHT_VECTOR_BYTES == 64 ? 12 : REWRIGHT_VECTOR_BYTES == 32 ? 6 : 4;
 
 struct Complex {
   V re, im;
@@ -318,6 +316,6 @@ constexpr FourierLoops kTable{kLanes,
 
 }  // namespace
 
-const FourierLoops& REWRIGHT_FOURIER() { return kTable; }
+const FourierLoops& FourierLoops::REWRIGHT_ISA() { return kTable; }
 
 }  // namespace rewright::cpu

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "runtime/session.h"
+#include "runtime/cpu/base/isa.h"
 
 namespace rewright::cpu {
 
@@ -44,6 +44,9 @@ enum class RowFunction {
 };
 
 struct ProductLoops {
+  // The table for each instruction set; loops_for<ProductLoops>(isa) chooses.
+  static const ProductLoops &baseline(), &avx2(), &avx512();
+
   using Count = std::int64_t;
   static constexpr Count kMostVectors = 4;
   Count lanes;                        // floats of a vector
@@ -66,7 +69,5 @@ struct ProductLoops {
   // (x - mean) / sqrt(mean of its square + epsilon) * scale + shift, the mean 0 if not `centered`; scale and shift may be null.
   void (*normalize)(float* y, const float* x, Count n, bool centered, float epsilon, const float* scale, const float* shift);
 };
-
-const ProductLoops& product_loops(Isa isa);
 
 }  // namespace rewright::cpu

@@ -1,5 +1,4 @@
-// The loops of product_loops.h, compiled once for each instruction set: included by product_loops_<isa>.cc. Everything but the
-// table has internal linkage, so that code for a newer processor cannot leak out.
+// The loops of product_loops.h; see rewright_loops in CMakeLists.txt.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -8,13 +7,24 @@
 
 #include "runtime/cpu/base/error_function_impl.h"
 #include "runtime/cpu/base/vectors_impl.h"
-#include "runtime/cpu/loops/product_loops_isa.h"
+#include "runtime/cpu/loops/product_loops.h"
 
 namespace rewright::cpu {
 namespace {
 
 typedef std::int32_t VI __attribute__((vector_size(REWRIGHT_VECTOR_BYTES)));
-constexpr Count kMostRows[] = REWRIGHT_PRODUCT_ROWS;
+// By the vectors of a panel's row. The sums of a block leave registers for the panel's row and an element of a.
+#if REWRIGHT_VECTOR_BYTES == 64
+#define REWRIGHT_BLOCK_ROWS \
+  { 0, 14, 12, 8, 6 }
+#elif REWRIGHT_VECTOR_BYTES == 32
+#define REWRIGHT_BLOCK_ROWS \
+  { 0, 8, 6, 4, 2 }
+#else
+#define REWRIGHT_BLOCK_ROWS \
+  { 0, 8, 4, 4, 2 }
+#endif
+constexpr Count kMostRows[] = REWRIGHT_BLOCK_ROWS;
 
 inline V splat(float x) { return x - V{}; }
 
@@ -286,10 +296,10 @@ void normalize(float* y, const float* x, Count n, bool centered, float epsilon, 
     y[c] = (x[c] - mean) * inverse * (factors == nullptr ? 1.0f : factors[c]) + (shift == nullptr ? 0.0f : shift[c]);
 }
 
-constexpr ProductLoops kTable{kLanes, REWRIGHT_PRODUCT_ROWS, multiply, apply, add, exponentials, scale, softmax, normalize};
+constexpr ProductLoops kTable{kLanes, REWRIGHT_BLOCK_ROWS, multiply, apply, add, exponentials, scale, softmax, normalize};
 
 }  // namespace
 
-const ProductLoops& REWRIGHT_PRODUCTS() { return kTable; }
+const ProductLoops& ProductLoops::REWRIGHT_ISA() { return kTable; }
 
 }  // namespace rewright::cpu

@@ -7,11 +7,14 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "runtime/session.h"
+#include "runtime/cpu/base/isa.h"
 
 namespace rewright::cpu {
 
 struct QuantizedLoops {
+  // The table for each instruction set; loops_for<QuantizedLoops>(isa) chooses.
+  static const QuantizedLoops &baseline(), &avx2(), &avx512(), &vnni();
+
   using Count = std::int64_t;
 
   Count lanes;        // words of a vector

@@ -1,6 +1,4 @@
-// The loops of quantized_loops.h, compiled once for each instruction set: included by quantized_loops_<isa>.cc, which say what
-// the table is called, how many bytes a vector has, how many rows a tile, how many elements a word, and what multiplies and
-// adds words. Everything but the table has internal linkage, so that code for a newer processor cannot leak out.
+// The loops of quantized_loops.h; see rewright_loops in CMakeLists.txt.
 #include <immintrin.h>
 
 #include <array>
@@ -10,14 +8,19 @@
 #include <type_traits>
 #include <utility>
 
-#include "runtime/cpu/loops/quantized_loops_isa.h"
+#include "runtime/cpu/loops/quantized_loops.h"
 
 namespace rewright::cpu {
 namespace {
 
 using Count = QuantizedLoops::Count;
 typedef std::int32_t Vector __attribute__((vector_size(REWRIGHT_VECTOR_BYTES)));
-constexpr Count kLanes = REWRIGHT_VECTOR_BYTES / 4, kMaxRows = REWRIGHT_TILE_ROWS, kMaxVectors = 2, kUnit = REWRIGHT_UNIT;
+constexpr Count kLanes = REWRIGHT_VECTOR_BYTES / 4, kMaxRows = REWRIGHT_VECTOR_BYTES == 64 ? 14 : 6, kMaxVectors = 2;
+#ifdef REWRIGHT_VNNI
+constexpr Count kUnit = 4;
+#else
+constexpr Count kUnit = 2;
+#endif
 
 inline Vector load(const std::int32_t* s) {
   Vector v;
@@ -25,7 +28,17 @@ inline Vector load(const std::int32_t* s) {
   return v;
 }
 inline void store(std::int32_t* d, Vector v) { std::memcpy(d, &v, sizeof v); }
-inline Vector dot(Vector sum, Vector x, Vector w) { return REWRIGHT_DOT(sum, x, w); }
+inline Vector dot(Vector sum, Vector x, Vector w) {
+#ifdef REWRIGHT_VNNI
+  return (Vector)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)x, (__m512i)w);
+#elif REWRIGHT_VECTOR_BYTES == 64
+  return sum + (Vector)_mm512_madd_epi16((__m512i)x, (__m512i)w);
+#elif REWRIGHT_VECTOR_BYTES == 32
+  return sum + (Vector)_mm256_madd_epi16((__m256i)x, (__m256i)w);
+#else
+  return sum + (Vector)_mm_madd_epi16((__m128i)x, (__m128i)w);
+#endif
+}
 
 // ---- Sums
 template <Count kRows, Count kVectors>
@@ -329,6 +342,6 @@ constexpr QuantizedLoops kTable{kLanes,  kMaxRows,   kMaxVectors, kUnit,        
 
 }  // namespace
 
-const QuantizedLoops& REWRIGHT_QUANTIZED() { return kTable; }
+const QuantizedLoops& QuantizedLoops::REWRIGHT_ISA() { return kTable; }
 
 }  // namespace rewright::cpu

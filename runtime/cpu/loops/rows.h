@@ -5,11 +5,14 @@
 
 #include <cstdint>
 
-#include "runtime/session.h"
+#include "runtime/cpu/base/isa.h"
 
 namespace rewright::cpu {
 
 struct RowLoops {
+  // The table for each instruction set; loops_for<RowLoops>(isa) chooses.
+  static const RowLoops &baseline(), &avx2(), &avx512();
+
   using Count = std::int64_t;
   using Unary = void (*)(float* d, const float* a, Count n);
   // a * sigmoid(a), with an error below 4 units in the last place; -0 from -88.4 down, where it is above -1e-36.
@@ -45,7 +48,5 @@ struct RowLoops {
   float (*peak)(float x, Count n);
   Count peak_operations;
 };
-
-const RowLoops& row_loops(Isa isa);
 
 }  // namespace rewright::cpu

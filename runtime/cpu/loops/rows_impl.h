@@ -1,12 +1,10 @@
-// The loops of rows.h, compiled once for each instruction set: included by rows_<isa>.cc, which say what the table is called
-// and how many bytes a vector has. Everything but the table has internal linkage, so that code for a newer processor cannot
-// leak out.
+// The loops of rows.h; see rewright_loops in CMakeLists.txt.
 #include <bit>
 #include <cstring>
 #include <limits>
 
 #include "runtime/cpu/base/vectors_impl.h"
-#include "runtime/cpu/loops/rows_isa.h"
+#include "runtime/cpu/loops/rows.h"
 
 namespace rewright::cpu {
 namespace {
@@ -199,6 +197,6 @@ constexpr RowLoops kTable{swish,     softplus,       mish,       copy, scale_col
 
 }  // namespace
 
-const RowLoops& REWRIGHT_ROWS() { return kTable; }
+const RowLoops& RowLoops::REWRIGHT_ISA() { return kTable; }
 
 }  // namespace rewright::cpu

@@ -45,7 +45,7 @@ struct RowBuilder : rewright::testing::GraphBuilder {
 TEST_CASE("loops over rows agree with their formulas, on special values too") {
   std::mt19937 random(1);
   for (const Isa isa : tested_isas()) {
-    const cpu::RowLoops& loops = cpu::row_loops(isa);
+    const cpu::RowLoops& loops = cpu::loops_for<cpu::RowLoops>(isa);
     for (const std::int64_t n : {0, 1, 3, 15, 16, 31, 64, 67, 200}) {
       CAPTURE(cpu::name(isa), n);
       const std::int64_t rows = 1 + static_cast<std::int64_t>(random() % 5), from = n + 3, to = n + 5;

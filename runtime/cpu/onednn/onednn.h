@@ -1,5 +1,5 @@
-// oneDNN as the kernels use it: its types and descriptions for ours, primitives as steps, and packed weights. The only header of
-// the CPU runtime that includes oneDNN, beside those of kernels.
+// oneDNN as the kernels use it: its types and descriptions for ours, primitives as steps, and packed weights. The only header
+// of the CPU runtime that includes oneDNN, beside those of kernels.
 #pragma once
 
 #include <oneapi/dnnl/dnnl.hpp>

@@ -26,8 +26,8 @@ class Kernel {
   virtual std::size_t scratch_bytes() const { return 0; }
   // Who wrote the kernel; for a library's with its version and the library's own name for it.
   virtual std::string source() const { return "a kernel of Rewright"; }
-  // The kernel's rounding error as a multiple of a plain sum's. Above 1 for transforms, whose intermediate values are larger than
-  // the results.
+  // The kernel's rounding error as a multiple of a plain sum's. Above 1 for transforms, whose intermediate values are larger
+  // than the results.
   virtual double rounding() const { return 1; }
 };
 

@@ -20,7 +20,8 @@ struct NodeKernel {
   std::string_view op;  // the operator's name
   // Null if the kernel does not compute this node: its types, sizes or attributes.
   std::unique_ptr<NodePlan> (*plan)(Planner& planner, const Node& node);
-  // Whether the kernel wants the node's first operand as bfloat16, also where the graph is otherwise computed in float. Null: no.
+  // Whether the kernel wants the node's first operand as bfloat16, also where the graph is otherwise computed in float. Null:
+  // no.
   bool (*reads_bfloat16)(const Graph& graph, const Node& node, Isa isa) = nullptr;
 };
 

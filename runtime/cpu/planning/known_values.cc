@@ -16,9 +16,7 @@ constexpr std::size_t kWorthReleasing = 64 << 10;  // bytes
 }  // namespace
 
 KnownValues::KnownValues(Graph graph, const PlanOptions& options)
-    : graph_(std::move(graph)),
-      constants_(graph_.value_count()),
-      producers_(graph_.producers()) {
+    : graph_(std::move(graph)), constants_(graph_.value_count()), producers_(graph_.producers()) {
   find_constants(options);
   needed_ = planning::needed_nodes(graph_, [&](ValueId v) { return is_constant(v); });
 }

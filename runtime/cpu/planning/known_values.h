@@ -23,8 +23,8 @@ class KnownValues {
   ValueInfo info(ValueId value) const;
   static bool has(const Node& node, std::size_t input) { return input < node.inputs.size() && node.inputs[input] != kNoValue; }
   Definition define(const Node& node) const { return planning::define(graph_, node); }
-  const Node* producer(ValueId value) const;   // null: none
-  int producer_number(ValueId value) const;    // among the graph's nodes; -1: none
+  const Node* producer(ValueId value) const;                        // null: none
+  int producer_number(ValueId value) const;                         // among the graph's nodes; -1: none
   bool is_needed(std::size_t node) const { return needed_[node]; }  // by an output, and not known already
 
   // ---- Constants

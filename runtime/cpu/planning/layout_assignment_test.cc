@@ -68,7 +68,7 @@ TEST_CASE("a pool takes the layout that the whole plan is faster with") {
   using namespace testing;
   for (const bool before_convolution : {true, false}) {
     CAPTURE(before_convolution);
-    GraphBuilder b(3);
+    testing::GraphBuilder b(3);
     const ValueId x = b.input(Sizes{1, 32, 14, 14});
     const Indices ones{Index(1), Index(1)}, threes{Index(3), Index(3)};
     const auto convolution = [&](ValueId v) { return node(b.graph, "Conv", {v, b.constant({16, 32, 1, 1}, -0.2, 0.2)})[0]; };
@@ -93,7 +93,7 @@ TEST_CASE("networks are the same whatever layouts are assigned") {
   using namespace testing;
   for (unsigned seed = 0; seed < testing::instances(12); ++seed) {
     CAPTURE(seed);
-    GraphBuilder b(seed);
+    testing::GraphBuilder b(seed);
     std::vector<ValueId> values{b.input(Sizes{2, 8, 7, 6}), b.input(Sizes{2, 8, 7, 6})};
     const Indices ones{Index(1), Index(1)}, threes{Index(3), Index(3)};
     const auto any = [&] { return values[static_cast<std::size_t>(b.pick(0, static_cast<std::int64_t>(values.size()) - 1))]; };

@@ -32,7 +32,8 @@ LayoutNeeds chain_needs(const Planner& planner, const Group& group) {
 
 LayoutNeeds layout_needs(const Planner& planner, const Group& group) {
   if (group.taken) {
-    if (const auto* const chooses = dynamic_cast<const ChoosesLayout*>(group.taken.get())) return chooses->layout_needs(planner);
+    if (const auto* const chooses = dynamic_cast<const ChoosesLayout*>(group.taken.get()))
+      return chooses->layout_needs(planner);
   } else if (group.chain && group.result != kNoValue) {
     return chain_needs(planner, group);
   }

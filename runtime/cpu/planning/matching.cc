@@ -74,7 +74,9 @@ std::optional<ValueId> match_addition(const KnownValues& known, const Chain& cha
   const Sizes sizes = known.info(chain.result).sizes;
   for (int side = 0; side < 2; ++side) {
     const ElementNode &start = *e.arguments[side], &other = *e.arguments[1 - side];
-    if (start.kind != ElementNode::Kind::kRead || other.kind != ElementNode::Kind::kRead || start.operand != 0 || other.operand == 0) continue;
+    if (start.kind != ElementNode::Kind::kRead || other.kind != ElementNode::Kind::kRead || start.operand != 0 ||
+        other.operand == 0)
+      continue;
     if (!at_result_position(start, chain.position, sizes)) continue;
     const ValueId operand = chain.operands[static_cast<std::size_t>(other.operand)];
     if (known.info(operand).sizes != sizes || !at_result_position(other, chain.position, sizes)) continue;

@@ -9,14 +9,14 @@
 
 namespace rewright::cpu {
 
-using planning::ChannelAffine;
 using planning::Chain;
+using planning::ChannelAffine;
 
 // Is the element read at the position of the result? Along an axis of size 1, position 0 is.
 bool at_result_position(const ElementNode& read, const Indices& position, const Sizes& sizes);
 
-// start * scale[c] + shift[c], for constants by channel, along axis `axis` of the result. Found by evaluating the chain at sample
-// points.
+// start * scale[c] + shift[c], for constants by channel, along axis `axis` of the result. Found by evaluating the chain at
+// sample points.
 std::optional<ChannelAffine> match_channel_affine(const KnownValues& known, const Chain& chain, std::size_t axis);
 
 // start + operand, both read at the result's position: the operand, which has the result's type and sizes.

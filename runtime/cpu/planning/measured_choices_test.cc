@@ -5,8 +5,8 @@
 #include <fstream>
 
 #include "base/temporary_folder.h"
-#include "runtime/cpu/kernels/convolution/convolution_choice.h"
 #include "runtime/cpu/backend/device.h"
+#include "runtime/cpu/kernels/convolution/convolution_choice.h"
 #include "runtime/cpu/testing/graphs.h"
 
 namespace rewright::cpu {

@@ -39,7 +39,8 @@ void reuse_inputs(Plan& plan) {
     const auto input = std::find_if(plan.storages.begin(), plan.storages.end(), [&](const Storage& s) {
       return s.kind == Storage::Kind::kInput && s.number == static_cast<int>(r.input);
     });
-    if (input == plan.storages.end() || input->bytes != output.bytes || output.first < 0 || input->last != output.first) continue;
+    if (input == plan.storages.end() || input->bytes != output.bytes || output.first < 0 || input->last != output.first)
+      continue;
     const Step& step = plan.steps[output.first];
     const auto from = static_cast<int>(input - plan.storages.begin());
     const auto reads = std::count(step.inputs.begin(), step.inputs.end(), from);

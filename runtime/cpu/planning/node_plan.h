@@ -1,5 +1,5 @@
-// How a kernel computes a node: which operators around the node it computes as well, the layouts it can compute in, and the steps
-// that it adds to the plan.
+// How a kernel computes a node: which operators around the node it computes as well, the layouts it can compute in, and the
+// steps that it adds to the plan.
 #pragma once
 
 #include <memory>
@@ -39,9 +39,9 @@ class NodePlan : public planning::Taken {
   virtual void emit(Planner& planner, ValueId result) = 0;
 };
 
-// The time of a step that can compute with channels last, or in both layouts, in nanoseconds beyond what both take; kNoSuchKernel
-// (planning/layout_assignment.h) for a layout that it does not compute in. `operands`: those read in the result's layout; other
-// operands are read as they are.
+// The time of a step that can compute with channels last, or in both layouts, in nanoseconds beyond what both take;
+// kNoSuchKernel (planning/layout_assignment.h) for a layout that it does not compute in. `operands`: those read in the result's
+// layout; other operands are read as they are.
 struct LayoutNeeds {
   double plain = 0, channels_last = 0;
   std::vector<ValueId> operands = {};

@@ -1,5 +1,5 @@
-// Rewrites of a graph before it is planned: for kernels, not for speed by themselves. Results keep their types, and their bits up
-// to rounding.
+// Rewrites of a graph before it is planned: for kernels, not for speed by themselves. Results keep their types, and their bits
+// up to rounding.
 #pragma once
 
 #include <span>

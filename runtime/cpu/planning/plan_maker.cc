@@ -45,7 +45,8 @@ class PlanMaker final : public Planner {
     const Chain& chain = *found->second->chain;
     if (chain.operands.size() != 1 || chain.element->kind != ElementNode::Kind::kRead || chain.element->zero_outside)
       return std::nullopt;
-    const auto strides = planning::read_strides(*chain.element, chain.position, info(value).sizes, info(chain.operands[0]).sizes);
+    const auto strides =
+        planning::read_strides(*chain.element, chain.position, info(value).sizes, info(chain.operands[0]).sizes);
     if (!strides) return std::nullopt;
     return View{chain.operands[0], strides->constant, strides->coefficients};
   }

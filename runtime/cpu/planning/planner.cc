@@ -42,8 +42,8 @@ int Planner::storage(ValueId value, Layout layout) {
     values_.alias(value, source, layout);
     return source;
   }
-  StepDescription outer = std::exchange(
-      description_, StepDescription{graph().value(value).name, "(layout)", 0, 0, description_.nodes});
+  StepDescription outer =
+      std::exchange(description_, StepDescription{graph().value(value).name, "(layout)", 0, 0, description_.nodes});
   const int target = add_value(value, layout);
   add_step(make_layout_change(v.type, v.sizes, from, layout, plan_.options.isa), {source}, {target}).changes_layout = true;
   description_ = std::move(outer);

@@ -1,5 +1,5 @@
-// What a kernel may use while it plans a node: facts about values (known_values.h), the storages of the plan, and the steps that it
-// adds. plan_maker.cc holds what makes the plan.
+// What a kernel may use while it plans a node: facts about values (known_values.h), the storages of the plan, and the steps
+// that it adds. plan_maker.cc holds what makes the plan.
 //
 //   void SomePlan::emit(Planner& planner, ValueId result) {
 //     const int x = planner.storage(node_.inputs[0], kPlain);

@@ -42,8 +42,8 @@ class PreparedConstants {
   // `cache` may be null. The graph must still hold its constants: their hashes name the entries of the cache.
   PreparedConstants(const Graph& graph, PlanCache* cache);
 
-  // Bytes computed from constants for the group that computes `result`: from the cache, or written by `make` into memory aligned
-  // to 64. `how` tells apart what is made for one result, as far as the plan's configuration does not.
+  // Bytes computed from constants for the group that computes `result`: from the cache, or written by `make` into memory
+  // aligned to 64. `how` tells apart what is made for one result, as far as the plan's configuration does not.
   Tensor get(ValueId result, std::string_view how, std::size_t bytes, const std::function<void(std::byte*)>& make);
   const std::shared_ptr<PackedConstants>& packed();
   void forget(std::span<const std::byte> source);

@@ -47,8 +47,8 @@ class StoredValues {
 
   // ---- Parts of concatenations
   void set_parts(std::map<ValueId, PartOfChannels> parts) { parts_ = std::move(parts); }
-  // A slot for a value that is to be computed; nullopt if it is no such part, or its whole is bounded and `bounded` is false: the
-  // step cannot bound what it stores.
+  // A slot for a value that is to be computed; nullopt if it is no such part, or its whole is bounded and `bounded` is false:
+  // the step cannot bound what it stores.
   std::optional<Slot> take_slot(ValueId value, bool bounded);
   bool is_in_slot(ValueId value) const;
 

@@ -3,8 +3,8 @@
 
 #include <cstdlib>
 
-#include "runtime/cpu/base/isa.h"
 #include "runtime/cpu/backend/backend.h"
+#include "runtime/cpu/base/isa.h"
 #include "runtime/cpu/running/runner.h"
 #include "runtime/testing.h"
 

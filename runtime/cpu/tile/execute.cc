@@ -21,7 +21,7 @@ class Executor final : public TileProgram {
         operand_types_(std::move(operand_types)),
         isa_(isa),
         real_(real_loops<R>(isa)),
-        integer_(integer_loops(isa)) {
+        integer_(loops_for<LoopTables>(isa).i64) {
     for (BoxProgram& box : boxes) plans_.push_back(plan_box(std::move(box)));
   }
 

@@ -5,9 +5,10 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "expressions/function.h"
-#include "runtime/session.h"
+#include "runtime/cpu/base/isa.h"
 
 namespace rewright::cpu {
 
@@ -54,12 +55,21 @@ struct IntegerLoops : Arithmetic<std::int64_t> {
   void (*iota)(std::int64_t* d, std::int64_t start, std::int64_t step, Count n);
 };
 
+struct LoopTables {
+  // The tables for each instruction set; loops_for<LoopTables>(isa) chooses.
+  static const LoopTables &baseline(), &avx2(), &avx512();
+
+  RealLoops<float> f32;
+  RealLoops<double> f64;
+  IntegerLoops i64;
+};
+
 template <class R>
-const RealLoops<R>& real_loops(Isa isa);
-template <>
-const RealLoops<float>& real_loops<float>(Isa isa);
-template <>
-const RealLoops<double>& real_loops<double>(Isa isa);
-const IntegerLoops& integer_loops(Isa isa);
+const RealLoops<R>& real_loops(Isa isa) {
+  if constexpr (std::is_same_v<R, float>)
+    return loops_for<LoopTables>(isa).f32;
+  else
+    return loops_for<LoopTables>(isa).f64;
+}
 
 }  // namespace rewright::cpu

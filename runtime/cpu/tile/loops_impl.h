@@ -1,7 +1,5 @@
-// The loops of loops.h, compiled once for each instruction set: included by loops_<isa>.cc, which say what the instruction set
-// calls its vectors. Everything but the table has internal linkage, so that code for a newer processor cannot leak out.
-// The compiler vectorizes plain loops; elementary functions are SLEEF's, except exp, sigmoid, tanh and erf on floats, which
-// are hot and have short polynomials.
+// The loops of loops.h; see rewright_loops in CMakeLists.txt. The compiler vectorizes plain loops; elementary functions are
+// SLEEF's, except exp, sigmoid, tanh and erf on floats, which are hot and have short polynomials.
 #include <immintrin.h>
 #include <sleef.h>
 
@@ -14,7 +12,7 @@
 #include "expressions/power_of_two.h"
 #include "expressions/tensor.h"
 #include "runtime/cpu/base/error_function_impl.h"
-#include "runtime/cpu/tile/loops_isa.h"
+#include "runtime/cpu/tile/loops.h"
 
 namespace rewright::cpu {
 namespace {
@@ -414,6 +412,35 @@ void power_of_two(R* d, const R* a, Count n) {
   }
 }
 
+#if REWRIGHT_VECTOR_BYTES == 64
+#define REWRIGHT_SLEEF_F32(name, bound) Sleef_##name##f16_##bound##avx512f
+#define REWRIGHT_SLEEF_F64(name, bound) Sleef_##name##d8_##bound##avx512f
+#define REWRIGHT_VECTOR_F32 __m512
+#define REWRIGHT_VECTOR_F64 __m512d
+#define REWRIGHT_LOAD_F32 _mm512_loadu_ps
+#define REWRIGHT_LOAD_F64 _mm512_loadu_pd
+#define REWRIGHT_STORE_F32 _mm512_storeu_ps
+#define REWRIGHT_STORE_F64 _mm512_storeu_pd
+#elif REWRIGHT_VECTOR_BYTES == 32
+#define REWRIGHT_SLEEF_F32(name, bound) Sleef_##name##f8_##bound##avx2
+#define REWRIGHT_SLEEF_F64(name, bound) Sleef_##name##d4_##bound##avx2
+#define REWRIGHT_VECTOR_F32 __m256
+#define REWRIGHT_VECTOR_F64 __m256d
+#define REWRIGHT_LOAD_F32 _mm256_loadu_ps
+#define REWRIGHT_LOAD_F64 _mm256_loadu_pd
+#define REWRIGHT_STORE_F32 _mm256_storeu_ps
+#define REWRIGHT_STORE_F64 _mm256_storeu_pd
+#else
+#define REWRIGHT_SLEEF_F32(name, bound) Sleef_##name##f4_##bound##sse2
+#define REWRIGHT_SLEEF_F64(name, bound) Sleef_##name##d2_##bound##sse2
+#define REWRIGHT_VECTOR_F32 __m128
+#define REWRIGHT_VECTOR_F64 __m128d
+#define REWRIGHT_LOAD_F32 _mm_loadu_ps
+#define REWRIGHT_LOAD_F64 _mm_loadu_pd
+#define REWRIGHT_STORE_F32 _mm_storeu_ps
+#define REWRIGHT_STORE_F64 _mm_storeu_pd
+#endif
+
 // A loop over a SLEEF function; the rest of the last vector is filled up.
 #define REWRIGHT_SLEEF_LOOP_OF(T, S, name, bound)                                                                              \
   void sleef_##name(T* d, const T* a, Count n) {                                                                               \
@@ -583,6 +610,6 @@ constexpr LoopTables kTables = make_tables();
 
 }  // namespace
 
-const LoopTables& REWRIGHT_LOOPS() { return kTables; }
+const LoopTables& LoopTables::REWRIGHT_ISA() { return kTables; }
 
 }  // namespace rewright::cpu

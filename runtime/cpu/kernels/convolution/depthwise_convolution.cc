@@ -16,7 +16,7 @@ constexpr double kPointwiseMultiplications = 100;  // and of a 1x1 convolution
 class DepthwiseRows {
  public:
   DepthwiseRows(const DepthwiseConvolution& convolution, Isa isa)
-      : s_(convolution.shape), function_(convolution.finish.function), loops_(convolution_loops(isa)) {
+      : s_(convolution.shape), function_(convolution.finish.function), loops_(loops_for<ConvolutionLoops>(isa)) {
     const std::int64_t channels = s_.channels, window = s_.kernel[0] * s_.kernel[1], lanes = loops_.lanes;
     const std::int64_t stored = (channels + lanes - 1) / lanes * lanes;
     weights_ = convolution.weights.prepared("depthwise " + std::to_string(lanes),
@@ -120,7 +120,7 @@ class Separable final : public Kernel {
         channels_(convolution.shape.channels),
         outputs_(outputs),
         finish_(std::move(finish)),
-        loops_(convolution_loops(isa)),
+        loops_(loops_for<ConvolutionLoops>(isa)),
         panels_(1, outputs, channels_, loops_) {
     panels_.set(weights.prepared("pointwise " + std::to_string(loops_.lanes), panels_.bytes(), [&](std::byte* to) {
       const Tensor plain = weights.plain();
@@ -204,7 +204,7 @@ class Separable final : public Kernel {
 
 bool is_by_channel(const PictureShape& s) {
   return s.group == s.channels && s.outputs == s.channels && s.dilations[1] == 1 &&
-         convolution_loops(Isa::kBaseline).depthwise(1, s.kernel[1], s.strides[1]) != nullptr;
+         loops_for<ConvolutionLoops>(Isa::kBaseline).depthwise(1, s.kernel[1], s.strides[1]) != nullptr;
 }
 
 std::unique_ptr<Kernel> make_depthwise_convolution(std::span<const DepthwiseConvolution> convolutions, Isa isa) {

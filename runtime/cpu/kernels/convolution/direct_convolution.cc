@@ -37,7 +37,7 @@ class DirectConvolution final : public Kernel {
       : given_(shape),
         s_(is_of_single_pixels(shape) ? in_a_row(shape) : shape),
         finish_(std::move(finish)),
-        loops_(convolution_loops(isa)) {
+        loops_(loops_for<ConvolutionLoops>(isa)) {
     const auto& s = s_;
     padded_width_ = std::max((s.out_width - 1) * s.strides[1] + (s.kernel[1] - 1) * s.dilations[1] + 1, s.width);
     gathered_ = is_of_single_pixels(given_) && !is_pointwise(given_);

@@ -20,7 +20,7 @@ constexpr std::int64_t round_up(std::int64_t n, std::int64_t unit) { return (n +
 class Tiles {
  public:
   Tiles(const PictureShape& shape, std::int64_t size, Finish finish, Isa isa)
-      : s_(shape), finish_(std::move(finish)), loops_(fourier_loops(isa)), size_(size) {
+      : s_(shape), finish_(std::move(finish)), loops_(loops_for<FourierLoops>(isa)), size_(size) {
     for (int a = 0; a < 2; ++a) step_[a] = size - (s_.kernel[a] - 1) * s_.dilations[a];
     rows_ = (s_.out_height + step_[0] - 1) / step_[0];
     columns_ = (s_.out_width + step_[1] - 1) / step_[1];
@@ -277,7 +277,7 @@ bool is_fourier(const PictureShape& s, std::int64_t size) {
 }
 
 FourierTiles fourier_tiles(const PictureShape& s, std::int64_t size, Isa isa) {
-  const FourierLoops& loops = fourier_loops(isa);
+  const FourierLoops& loops = loops_for<FourierLoops>(isa);
   const auto along = [&](int axis, std::int64_t out) {
     const std::int64_t step = size - (s.kernel[axis] - 1) * s.dilations[axis];
     return (out + step - 1) / step;

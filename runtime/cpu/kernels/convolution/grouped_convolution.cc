@@ -16,7 +16,7 @@ class GroupedConvolution final : public Kernel {
   GroupedConvolution(const PictureShape& shape, const Weights& weights, Finish finish, Isa isa, int threads)
       : s_(shape),
         finish_(std::move(finish)),
-        loops_(convolution_loops(isa)),
+        loops_(loops_for<ConvolutionLoops>(isa)),
         threads_(threads),
         zeros_(static_cast<std::size_t>(s_.channels)) {
     const std::int64_t channels = s_.channels, window = s_.kernel[0] * s_.kernel[1], group = channels / s_.group;
@@ -106,7 +106,7 @@ class GroupedConvolution final : public Kernel {
 }  // namespace
 
 bool is_in_small_groups(const PictureShape& s, Isa isa) {
-  const std::int64_t group = s.channels / s.group, lanes = convolution_loops(isa).lanes;
+  const std::int64_t group = s.channels / s.group, lanes = loops_for<ConvolutionLoops>(isa).lanes;
   return s.outputs == s.channels && (group == 4 || group == 8) && lanes % group == 0 && s.channels % lanes == 0 &&
          s.kernel[1] == 3 && s.strides[1] <= 2 && s.dilations[1] == 1 && s.out_width >= kTilePixels;
 }

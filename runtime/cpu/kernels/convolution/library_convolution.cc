@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "runtime/cpu/kernels/combined.h"
+#include "runtime/planning/node_shapes.h"
 
 namespace rewright::cpu {
 
@@ -71,23 +72,13 @@ std::optional<PictureShape> ConvolutionShape::transposed_picture() const {
 
 std::optional<ConvolutionShape> read_convolution(const Planner& planner, const Node& node, bool transposed) {
   const ValueInfo x = planner.info(node.inputs[0]), w = planner.info(node.inputs[1]), y = planner.info(node.outputs[0]);
-  if (x.type != DataType::kFloat || x.sizes.size() < 3 || x.sizes.size() > 5) return std::nullopt;
-  if (element_count(x.sizes) == 0 || element_count(w.sizes) == 0 || element_count(y.sizes) == 0) return std::nullopt;
-  const AttributeReader attributes(node);
-  ConvolutionShape s{x.sizes,
-                     w.sizes,
-                     y.sizes,
-                     attributes.list("strides"),
-                     attributes.list("dilations"),
-                     attributes.list("pads_begin"),
-                     attributes.list("pads_end"),
-                     attributes.number("group"),
-                     transposed};
+  if (x.type != DataType::kFloat) return std::nullopt;
+  const auto c = planning::read_convolution_node(node, x.sizes, w.sizes, y.sizes);
+  if (!c) return std::nullopt;
+  ConvolutionShape s{c->x, c->w, c->y, c->strides, c->dilations, c->pads_begin, c->pads_end, c->group, transposed};
   for (std::int64_t& d : s.dilations) --d;
-  for (const auto* pads : {&s.pads_begin, &s.pads_end})
-    if (std::any_of(pads->begin(), pads->end(), [](std::int64_t p) { return p < 0; })) return std::nullopt;
   if (transposed) {
-    const auto extra = attributes.list("output_padding");
+    const auto extra = AttributeReader(node).list("output_padding");
     for (std::size_t a = 0; a < extra.size(); ++a) s.pads_end[a] -= extra[a];
   }
   // Trailing axes of size 1 say nothing, and oneDNN's loops want to run along the last one.

@@ -18,7 +18,7 @@ constexpr double kMultiplications = 100;         // a nanosecond
 class TransposedConvolution final : public Kernel {
  public:
   TransposedConvolution(const PictureShape& shape, const Weights& weights, Finish finish, Isa isa, int threads)
-      : s_(shape), finish_(std::move(finish)), loops_(product_loops(isa)), threads_(threads) {
+      : s_(shape), finish_(std::move(finish)), loops_(loops_for<ProductLoops>(isa)), threads_(threads) {
     const std::int64_t window = s_.kernel[0] * s_.kernel[1], columns = window * s_.outputs;
     rows_together_ = std::clamp<std::int64_t>(kTogether / s_.width, 1, s_.height);
     task_.loops = &loops_;

@@ -41,7 +41,7 @@ class WinogradConvolution final : public Kernel {
   WinogradConvolution(const PictureShape& shape, int tile, const Weights& weights, Finish finish, Isa isa, int threads)
       : s_(shape),
         finish_(std::move(finish)),
-        loops_(convolution_loops(isa)),
+        loops_(loops_for<ConvolutionLoops>(isa)),
         tile_(tile),
         points_((tile + 2) * (tile + 2)),
         tile_rows_((s_.out_height + tile - 1) / tile),

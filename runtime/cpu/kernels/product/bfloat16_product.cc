@@ -7,6 +7,7 @@
 
 #include "runtime/cpu/kernels/epilogue.h"
 #include "runtime/cpu/planning/layout_assignment.h"
+#include "runtime/planning/node_shapes.h"
 
 namespace rewright::cpu {
 
@@ -30,11 +31,9 @@ struct Matrices {
 std::optional<Matrices> read_matrices(const Node& node, const Sizes& x, const Sizes& w) {
   if (w.size() != 2 || x.size() < 2) return std::nullopt;
   Matrices m;
-  if (node.op->name() == "Gemm") {
-    const AttributeReader attributes(node);
-    if (attributes.real("alpha") != 1 || attributes.real("beta") != 1 || attributes.flag("transA")) return std::nullopt;
-    m.transposed = attributes.flag("transB");
-  }
+  const planning::ProductAttributes attributes = planning::read_product_attributes(node);
+  if (attributes.alpha != 1 || attributes.beta != 1 || attributes.a_transposed) return std::nullopt;
+  m.transposed = attributes.b_transposed;
   m.k = x.back();
   m.n = w[m.transposed ? 0 : 1];
   if (element_count(x) == 0 || m.k * m.n < kLeastWeights) return std::nullopt;

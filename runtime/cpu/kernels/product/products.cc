@@ -2,11 +2,12 @@
 // may be strided views, so a transpose before a product costs nothing.
 #include <algorithm>
 
+#include "runtime/cpu/kernels/epilogue.h"
 #include "runtime/cpu/kernels/product/attention.h"
 #include "runtime/cpu/kernels/product/blas_product.h"
 #include "runtime/cpu/kernels/product/packed_product.h"
 #include "runtime/cpu/kernels/rows/row_functions.h"
-#include "runtime/cpu/kernels/epilogue.h"
+#include "runtime/planning/node_shapes.h"
 #include "runtime/planning/strided_read.h"
 
 namespace rewright::cpu {
@@ -232,7 +233,7 @@ class ProductPlan final : public NodePlan {
 
   ProductTask task(const Planner& planner, std::int64_t rows) const {
     ProductTask t;
-    t.loops = &product_loops(planner.options().isa);
+    t.loops = &loops_for<ProductLoops>(planner.options().isa);
     t.b = packed_shape(*t.loops, rows, p_.k, p_.n);
     t.rows = rows;
     t.a_rows = p_.a.rows;
@@ -296,7 +297,7 @@ class ProductPlan final : public NodePlan {
     const Product& v = values_->product;
     const auto lies = [](const Matrix& m) { return AttentionTask::Operand{m.offset, m.batch, m.rows, m.columns}; };
     AttentionTask t;
-    t.loops = &product_loops(planner.options().isa);
+    t.loops = &loops_for<ProductLoops>(planner.options().isa);
     t.threads = planner.options().threads;
     t.batch = p_.batch;
     t.queries = p_.m;
@@ -414,21 +415,11 @@ std::unique_ptr<NodePlan> plan_product(Planner& planner, const Node& node) {
   for (const ValueInfo& v : {a, b, y})
     for (const std::int64_t s : v.sizes)
       if (s >= kLimit) return nullptr;
+  const planning::ProductNode product = planning::read_product_node(node, a.sizes, b.sizes, y.sizes);
   Product p;
-  double beta = 1;
-  bool trans_a = false, trans_b = false;
-  if (node.op->name() == "Gemm") {
-    const AttributeReader attributes(node);
-    p.alpha = attributes.real("alpha");
-    beta = attributes.real("beta");
-    trans_a = attributes.flag("transA");
-    trans_b = attributes.flag("transB");
-  }
-  const bool has_rows = a.sizes.size() > 1, has_columns = b.sizes.size() > 1;
-  p.k = a.sizes.empty() ? 1 : a.sizes[a.sizes.size() - (trans_a ? 2 : 1)];
-  if (has_rows) p.m = a.sizes[a.sizes.size() - (trans_a ? 1 : 2)];
-  if (has_columns) p.n = b.sizes[b.sizes.size() - (trans_b ? 2 : 1)];
-  p.batch.assign(y.sizes.begin(), y.sizes.end() - has_rows - has_columns);
+  p.alpha = product.alpha;
+  p.m = product.m, p.k = product.k, p.n = product.n;
+  p.batch = product.batch;
 
   Way way = Way::kBlas;
   if (a.type == DataType::kFloat) {
@@ -441,11 +432,11 @@ std::unique_ptr<NodePlan> plan_product(Planner& planner, const Node& node) {
   if (planner.has(node, 2)) {
     const Tensor& c = planner.constant(node.inputs[2]);
     const bool by_column = c && (c.size() == 1 || (c.size() == p.n && c.sizes().back() == p.n));
-    if (!by_column && beta == 1 && way != Way::kBlas) addend = addend_strides(planner.info(node.inputs[2]), p.m, p.n);
+    if (!by_column && product.beta == 1 && way != Way::kBlas) addend = addend_strides(planner.info(node.inputs[2]), p.m, p.n);
     if (!by_column && !addend) way = Way::kBlas;
   }
-  return std::make_unique<ProductPlan>(node, std::move(p), a.type, beta, trans_a, trans_b, way, y.sizes.size(),
-                                       std::move(addend));
+  return std::make_unique<ProductPlan>(node, std::move(p), a.type, product.beta, product.a_transposed, product.b_transposed,
+                                       way, y.sizes.size(), std::move(addend));
 }
 
 }  // namespace rewright::cpu

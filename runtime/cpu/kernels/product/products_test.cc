@@ -53,7 +53,7 @@ TEST_CASE("packed products of any size, by any number of threads") {
     for (const Isa isa : tested_isas()) {
       CAPTURE(name(isa));
       ProductTask task;
-      task.loops = &product_loops(isa);
+      task.loops = &loops_for<ProductLoops>(isa);
       task.b = packed_shape(*task.loops, m, k, n);
       task.rows = m;
       task.a_rows = k;
@@ -86,7 +86,7 @@ TEST_CASE("a packed matrix is the same, however it lies") {
   std::vector<float> turned(static_cast<std::size_t>(k * n));
   for (std::int64_t r = 0; r < k; ++r)
     for (std::int64_t c = 0; c < n; ++c) turned[c * k + r] = b.data<float>()[r * n + c];
-  const PackedShape shape = packed_shape(product_loops(Isa::kBaseline), 5, k, n);
+  const PackedShape shape = packed_shape(loops_for<ProductLoops>(Isa::kBaseline), 5, k, n);
   std::vector<float> factors(static_cast<std::size_t>(n), 2), one(static_cast<std::size_t>(shape.floats())), other = one;
   pack(b.data<float>().data(), {k, n, n, 1}, shape, factors, one.data(), 0, shape.panels());
   for (std::int64_t p = 0; p < shape.panels(); ++p) pack(turned.data(), {k, n, 1, k}, shape, factors, other.data(), p, p + 1);
@@ -100,7 +100,7 @@ TEST_CASE("products of many rows are cut into blocks that keep the processor bus
     for (const std::int64_t columns : {64, 96, 768, 1000, 3072})
       for (const std::int64_t left_rows : {24, 48, 128, 3136}) {
         CAPTURE(static_cast<int>(isa), columns, left_rows);
-        const ProductLoops& loops = product_loops(isa);
+        const ProductLoops& loops = loops_for<ProductLoops>(isa);
         const PackedShape shape = packed_shape(loops, left_rows, 768, columns);
         CHECK(loops.most_rows[shape.vectors] >= std::min<std::int64_t>(4, loops.most_rows[2]));
         CHECK(loops.most_rows[shape.vectors] * shape.vectors >= 8);
@@ -138,7 +138,7 @@ TEST_CASE("functions behind a product") {
       for (int i = -400; i <= 400; ++i) x.push_back(0.0173f * static_cast<float>(i));
       std::vector<float> y = x;
       const auto half = static_cast<std::int64_t>(x.size() / 2);  // two rows that are no multiple of a vector
-      product_loops(isa).apply(c.function, c.alpha, c.beta, y.data(), half, 2, half);
+      loops_for<ProductLoops>(isa).apply(c.function, c.alpha, c.beta, y.data(), half, 2, half);
       for (std::int64_t i = 0; i < 2 * half; ++i) {
         const double e = c.expected(x[i]);
         CAPTURE(name(isa), static_cast<int>(c.function), x[i], y[i], e);

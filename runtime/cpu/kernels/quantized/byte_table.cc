@@ -1,5 +1,5 @@
-// Functions of one 8-bit integer, computed ahead for all 256 of them: whatever stands between a dequantization and a quantization,
-// however many operators that is.
+// Functions of one 8-bit integer, computed ahead for all 256 of them: whatever stands between a dequantization and a
+// quantization, however many operators that is.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -98,8 +98,8 @@ struct ByteTable {
   Layout layout;  // of the operand and the result
 };
 
-// nullopt unless the expression reads, beside known numbers, a single tensor of 8-bit integers once for each element, either all
-// elements in the result's order or in one other order with long enough runs, and takes long enough for a table to pay.
+// nullopt unless the expression reads, beside known numbers, a single tensor of 8-bit integers once for each element, either
+// all elements in the result's order or in one other order with long enough runs, and takes long enough for a table to pay.
 std::optional<ByteTable> make_byte_table(const Planner& planner, const Element& element, const Indices& position,
                                          ValueId result, const std::vector<ValueId>& operands) {
   const ValueInfo out = planner.info(result);
@@ -128,7 +128,7 @@ std::optional<ByteTable> make_byte_table(const Planner& planner, const Element& 
                 ElementNode first = read;
                 first.operand = 0;
                 in_order = in_order && planning::keeps_order(std::make_shared<const ElementNode>(std::move(first)), position,
-                                                           out.sizes, info.sizes);
+                                                             out.sizes, info.sizes);
                 if (!moved) moved = read.position;
                 fits = in_order || read.position == *moved;
                 in_place = in_place && info.sizes == out.sizes && at_result_position(read, position, out.sizes);

@@ -1,5 +1,5 @@
-// Convolutions and products of 8-bit integers: of quantized operators, and of others between what dequantizes their operands and
-// what quantizes their results.
+// Convolutions and products of 8-bit integers: of quantized operators, and of others between what dequantizes their operands
+// and what quantizes their results.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -7,6 +7,7 @@
 #include "runtime/cpu/kernels/quantized/affine_form.h"
 #include "runtime/cpu/kernels/quantized/quantized_convolution.h"
 #include "runtime/cpu/planning/layout_assignment.h"
+#include "runtime/planning/node_shapes.h"
 
 namespace rewright::cpu {
 
@@ -21,16 +22,13 @@ double range_high(DataType type) { return type == DataType::kInt8 ? 127 : 255; }
 std::optional<PictureShape> picture_of(const Planner& planner, const Node& node, std::size_t weight) {
   const Sizes x = planner.info(node.inputs[0]).sizes, w = planner.info(node.inputs[weight]).sizes;
   const Sizes y = planner.info(node.outputs[0]).sizes;
-  if (x.size() < 3 || x.size() > 4 || element_count(x) == 0 || element_count(w) == 0 || element_count(y) == 0)
-    return std::nullopt;
-  const AttributeReader attributes(node);
-  const auto strides = attributes.list("strides"), dilations = attributes.list("dilations");
-  const auto pads_begin = attributes.list("pads_begin"), pads_end = attributes.list("pads_end");
+  const auto c = x.size() > 4 ? std::nullopt : planning::read_convolution_node(node, x, w, y);
+  if (!c) return std::nullopt;
   PictureShape s;
   s.pictures = x[0];
   s.channels = x[1];
   s.outputs = y[1];
-  s.group = attributes.number("group");
+  s.group = c->group;
   s.width = x.back();
   s.out_width = y.back();
   const std::size_t axes = x.size() - 2;
@@ -39,12 +37,11 @@ std::optional<PictureShape> picture_of(const Planner& planner, const Node& node,
     s.out_height = y[2];
   }
   for (std::size_t a = 0; a < axes; ++a) {
-    if (pads_begin[a] < 0 || pads_end[a] < 0) return std::nullopt;
     const std::size_t to = 2 - axes + a;
     s.kernel[to] = w[2 + a];
-    s.strides[to] = strides[a];
-    s.dilations[to] = dilations[a];
-    s.pads_begin[to] = pads_begin[a];
+    s.strides[to] = c->strides[a];
+    s.dilations[to] = c->dilations[a];
+    s.pads_begin[to] = c->pads_begin[a];
   }
   return s;
 }
@@ -361,15 +358,7 @@ std::unique_ptr<NodePlan> plan_dequantized_convolution(Planner& planner, const N
 }
 
 std::unique_ptr<NodePlan> plan_dequantized_product(Planner& planner, const Node& node) {
-  double alpha = 1, beta = 1;
-  bool trans_a = false, trans_b = false;
-  if (node.op->name() == "Gemm") {
-    const AttributeReader attributes(node);
-    alpha = attributes.real("alpha");
-    beta = attributes.real("beta");
-    trans_a = attributes.flag("transA");
-    trans_b = attributes.flag("transB");
-  }
+  const auto [alpha, beta, trans_a, trans_b] = planning::read_product_attributes(node);
   const Sizes a = planner.info(node.inputs[0]).sizes, b = planner.info(node.inputs[1]).sizes;
   if (trans_a || b.size() != 2) return nullptr;
   const auto factors = dequantized_operands(planner, node, trans_b ? 0 : 1);

@@ -58,9 +58,10 @@ class RowPlan final : public NodePlan {
     for (const ValueId i : node_.inputs) inputs.push_back(planner.storage(i, kPlain));
     const int scale = inputs.size() > 1 ? 1 : -1, shift = inputs.size() > 2 ? 2 : -1;
     const int target = planner.add_value(result, kPlain);
-    planner.add_step(std::make_unique<RowKernel>(product_loops(planner.options().isa), element_count(sizes) / sizes.back(),
-                                                 sizes.back(), normalization_, scale, shift),
-                     std::move(inputs), {target});
+    planner.add_step(
+        std::make_unique<RowKernel>(loops_for<ProductLoops>(planner.options().isa), element_count(sizes) / sizes.back(),
+                                    sizes.back(), normalization_, scale, shift),
+        std::move(inputs), {target});
   }
 
  private:
