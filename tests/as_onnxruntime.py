@@ -33,7 +33,7 @@ def constant(name, array):
 
 
 def open_value(name, type):
-    """Of unknown rank, so that ONNX's inference has nothing to object to."""
+    """A value of unknown rank, so that ONNX's inference has no objection."""
     return helper.make_tensor_value_info(name, type, None)
 
 
@@ -83,7 +83,7 @@ class Scalars(Case):
                     self.one(name, {"x": numpy.array(-2, numpy.float32)}, axis=axis, keepdims=keep)
 
     def test_any_and_all(self):
-        """As torch exports them."""
+        """The nodes that torch exports for any() and all()."""
         for name in ("ReduceMax", "ReduceMin"):
             nodes = [
                 helper.make_node("Cast", ["x"], ["i"], to=TensorProto.INT64),
@@ -300,7 +300,7 @@ class Domains(Case):
 
 @unittest.skipIf(onnxruntime is None, "ONNX Runtime is not installed")
 class Loops(Case):
-    """What loops without iterations stack has the types of their bodies."""
+    """Results that loops without iterations stack have the types of their bodies."""
 
     def body(self, type):
         add = helper.make_node("Add", ["v", "v"], ["w"])
@@ -397,7 +397,7 @@ class EmptyWeights(Case):
                 self.one("Split", x | {"sizes": numpy.zeros(0, numpy.int64)}, outputs=2, opset=opset, axis=1, optimize=False)
 
     def test_an_empty_list_of_lengths_is_none(self):
-        """Of a sequence's parts: single rows."""
+        """Each part of the sequence is a single row then."""
         for size in (0, 3):
             parts = helper.make_node("SplitToSequence", ["x", "lengths"], ["parts"])
             nodes = [parts, helper.make_node("SequenceLength", ["parts"], ["y"])]
@@ -417,7 +417,7 @@ class EmptyWeights(Case):
             self.one("DynamicQuantizeLinear", {"x": numpy.float32(x)}, outputs=3)
 
     def test_slices_of_open_sizes(self):
-        """Of an input's size, and of one that elements decide. Either may be 0."""
+        """Sizes of an input, and sizes that depend on elements. Either may be 0."""
         ends = (-(2**40), -3, -2, -1, 0, 1, 2, 3, 2**40)
         cases = [(start, end, step) for step in (1, 2, -1, -2) for start in ends for end in ends]
         nodes, weights = [helper.make_node("Compress", ["x", "kept"], ["c"], axis=0)], []
@@ -576,7 +576,7 @@ class Positions(unittest.TestCase):
 
 
 class WithoutDefinition(unittest.TestCase):
-    """What nothing executes is said when a session is made."""
+    """A node that nothing executes is refused when a session is made."""
 
     def refused(self, nodes, functions=(), inputs=()):
         imports = [helper.make_opsetid("", 18), helper.make_opsetid("elsewhere", 1), helper.make_opsetid("local", 1)]

@@ -29,7 +29,7 @@ def results(path, inputs):
 
 
 def operators(graph, outside=True):
-    """How often each operator stands in a graph and in those inside of it."""
+    """Counts the operators of a graph and of the graphs inside of it."""
     counts = {}
     for node in graph.node:
         if outside:
@@ -142,7 +142,7 @@ def scan_over_steps(program):
 
 
 def untyped_parts(program):
-    """What follows from an operator that nobody knows has no type: it stays, the rest of the body is rewritten."""
+    """The results of an unknown operator have no type: its users stay, and the rest of the body is rewritten."""
     model = text(
         """agraph (bool c, float[4] x) => (float[4] y) {
       y = If (c) <

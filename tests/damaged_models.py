@@ -58,7 +58,7 @@ def interface(model):
 
 
 def violation(status, errors, source, folder):
-    """What the outcome of a run breaks of the contract, or None."""
+    """How the outcome of a run violates the contract, or None."""
     target = folder / "out.onnx"
     left = sorted(p.name for p in folder.iterdir() if p.name not in ("in.onnx", "out.onnx"))
     if left:

@@ -136,7 +136,7 @@ def from_python(prefix, folder, model):
     assert c.rewright_options_add_rules(options, b"rule", ctypes.c_size_t(4), b"here") == 2
     assert b"here" in c.rewright_error_where(), c.rewright_error_where()
 
-    # The same bytes as the command line's. The searches are bounded by counts: what ends them does not depend on time.
+    # The same bytes as the command line's. The searches are bounded by counts, not by time.
     c.rewright_result_model.restype = ctypes.c_void_p
     ours, theirs = os.path.join(folder, "ours.onnx"), os.path.join(folder, "theirs.onnx")
     assert c.rewright_model_write(ctypes.c_void_p(c.rewright_result_model(result)), ours.encode()) == 0, c.rewright_error_text()
@@ -165,7 +165,7 @@ def needs_nothing_of_the_build(prefix):
 
 
 def with_unused_weight(folder, path):
-    """What nothing reads is no part of a result."""
+    """Nodes that nothing reads are no part of a result."""
     model, changed = onnx.load(path), os.path.join(folder, "unused.onnx")
     model.graph.initializer.append(onnx.numpy_helper.from_array(numpy.ones(5, numpy.float32), "nobody_reads_this"))
     onnx.save(model, changed)

@@ -26,10 +26,10 @@ from onnx import TensorProto, numpy_helper
 RTOL, ATOL = 1e-3, 1e-4
 LARGEST_TENSOR = 1 << 16
 SECONDS = 60
-# Whose elements ONNX Runtime does not decide.
+# Operators whose elements ONNX Runtime does not determine.
 RANDOM = {"Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 EMPTY, ANY = True, False
-# Where ONNX Runtime decides nothing: operators (some with their attributes, as with_attributes writes them), whether that is so for tensors without elements alone, what it says or we say, why.
+# Cases without a verdict of ONNX Runtime: operators (some with their attributes, as with_attributes writes them), whether that is so for tensors without elements alone, what it says or we say, why.
 UNDECIDED = [
     ("Reduce.*|ArgMax|ArgMin", EMPTY, ".*", "it gives tensors without elements their own sizes, and means of nothing are 0, not NaN"),
     ("Reduce.*|ArgMax|ArgMin", ANY, ".*axis -?[1-9] of a tensor of rank 0.*", "it takes any axis of a scalar"),

@@ -119,7 +119,7 @@ def main():
         run = generator.run("whole.rules", "--resume", state)
         check(run.returncode == 0 and generator.bytes("whole.rules") == expected, f"interrupted and continued {run.stderr}")
 
-        # What cannot be.
+        # Impossible options.
         generator.refused(2, "the state of another run", "--resume", state, operators="Add", what="another run")
         manifest = generator.folder / "interrupted" / "state"
         whole = manifest.read_bytes()

@@ -152,7 +152,7 @@ def cases():
 
 
 def at_run_time():
-    """What has sizes, or takes branches, that only elements tell."""
+    """Operators with sizes, or branches, that depend on elements."""
     zero = {"zero": numpy.array(0, numpy.float32)}
     mask = node("Greater", ["x1", "zero"], ["mask"])
     picked = [mask, node("Compress", ["x0", "mask"], ["y"], axis=0)]

@@ -1,4 +1,4 @@
-"""What is left of a file whose writing fails or is interrupted: python interrupted_writes.py REWRIGHT [--seed 1]
+"""Files after a failed or interrupted write are the old ones or the new ones: python interrupted_writes.py REWRIGHT [--seed 1]
 
 Whether there is no space, or the program is killed or interrupted at a random moment: the output is the old file or the whole
 new one, never a part of it.

@@ -46,7 +46,7 @@ FEW_QUANTA = 0.02  # of the elements may be the next integer: two roundings, eac
 
 
 def sum_length(node, shapes):
-    """How many terms the node adds up for an element."""
+    """The number of terms in the sum of an element."""
     inputs, output = [shapes[name] for name in node.input if name], shapes.get(node.output[0], [])
     attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
     kind = node.op_type
@@ -74,7 +74,7 @@ ROWS = {"Softmax", "LogSoftmax", "LayerNormalization", "RMSNormalization", "CumS
 
 
 def allowed_factor(model):
-    """What one rounding of each term is multiplied by."""
+    """The factor for one rounding of each term."""
     graph = onnx.shape_inference.infer_shapes(model).graph
     shapes = {i.name: list(i.dims) for i in graph.initializer}
     shapes |= {
@@ -130,7 +130,7 @@ def difference(expected, actual, bounds):
         if e.size == 0:
             continue
         if e.dtype.kind == "f":
-            # The maximum of a window that dilations lead past the picture: ONNX Runtime's is the lowest float.
+            # The maximum of a window that dilations lead past the image: ONNX Runtime's is the lowest float.
             e, a = np.maximum(e, np.finfo(e.dtype).min), np.maximum(a, np.finfo(a.dtype).min)
             same = (e == a) | (np.isnan(e) & np.isnan(a))
             error = np.abs(np.where(same, 0, e.astype(np.float64) - np.where(same, 0, a))).max()

@@ -96,7 +96,7 @@ def sources():
 
 
 def upward_includes(files):
-    """Of (path, text): "path includes path" for each include of a folder further down the list, or of a file that is for tests."""
+    """For files (path, text): "path includes path" for each include of a folder further down the list, or of a file that is for tests."""
     place = {folder: number for number, folder in enumerate(LAYERS)}
     for name, text in files:
         folder = folder_of(name)

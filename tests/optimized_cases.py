@@ -21,7 +21,7 @@ import onnxruntime
 from onnx import numpy_helper
 
 USUAL_RTOL, USUAL_ATOL = 1e-3, 1e-7
-# Of these the results are not determined by the inputs.
+# Cases whose results are not determined by the inputs.
 RANDOM = ("Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
 
 
@@ -62,7 +62,7 @@ def run(model, inputs):
 
 
 def differs(expected, actual, rtol, atol):
-    """What differs, or an empty string."""
+    """The difference, or an empty string."""
     if isinstance(expected, (list, tuple)) or isinstance(actual, (list, tuple)):
         if not isinstance(actual, (list, tuple)) or not isinstance(expected, (list, tuple)) or len(expected) != len(actual):
             return "sequences of different lengths"

@@ -1,4 +1,4 @@
-"""What tests of the program share: running it, its errors and reports, and small models.
+"""Shared by tests of the program: running it, its errors and reports, and small models.
 
 A test that runs `rewright` derives from ProgramTest and ends with main(): python TEST.py REWRIGHT [unittest's options]
 """

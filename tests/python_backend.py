@@ -36,7 +36,7 @@ def unsupported(folder):
 
 
 def left_out():
-    """The same for all kinds of cases."""
+    """Reasons by the names of the cases that are left out, and the number of the others, over all kinds of cases."""
     reasons = {case.name: "is downloaded" for case in loader.load_model_tests(kind="real") if case.model_dir is None}
     all_cases = 0
     for folder in (CASES, *(os.path.join(loader.DATA_DIR, kind) for kind in ("simple", "pytorch-converted", "pytorch-operator"))):
@@ -49,7 +49,7 @@ def left_out():
 class Tests(onnx.backend.test.BackendTest):
     @classmethod
     def assert_similar_outputs(cls, ref_outputs, outputs, rtol, atol, model_dir=None):
-        """As ONNX compares, with what runtime/conformance.h grants the rounding of what was expected; lists within lists, and nothing."""
+        """ONNX's comparison, with the tolerance of runtime/conformance.h for the rounding of expected results; also lists, and None."""
         assert len(outputs) == len(ref_outputs), (len(outputs), len(ref_outputs))
         for found, expected in zip(outputs, ref_outputs):
             if expected is None:
@@ -77,7 +77,7 @@ def main():
     for reason, count in collections.Counter(reasons.values()).most_common():
         print(f"left out: {count}: {reason}")
     print(f"{ran - len(outcome.failures) - len(outcome.errors)} of {ran} passed")
-    # What is not run is what was left out above, and what is for a device that is not here.
+    # Cases that are not run are those left out above, and those for a device that is not here.
     others = [name for name in skipped if not name.endswith("_cuda") and name.removesuffix("_cpu") not in reasons]
     assert not others, others
     assert ran >= supported, (ran, supported)

@@ -39,7 +39,7 @@ def by_library(model):
         check(c.rewright_options_set(options, name, value))
     check(c.rewright_optimize(handle, options, ctypes.byref(result)))
     report = json.loads(c.rewright_result_report(result))
-    # What fails in one is not the other's.
+    # An error in one library is none of the other's.
     assert c.rewright_model_read(b"/no/such.onnx", ctypes.byref(handle)) == 2
     c.rewright_result_free(result), c.rewright_options_free(options)
     return report["nodes"]

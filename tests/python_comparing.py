@@ -13,7 +13,7 @@ CPU = {"providers": ["CPUExecutionProvider"], "enable_fallback": 0}
 
 
 def outcome(call):
-    """What a call returns, or what it raises."""
+    """The result of a call, or its exception."""
     try:
         return call()
     except Exception as error:

@@ -49,7 +49,7 @@ class Started(unittest.TestCase):
 
 @unittest.skipIf(TESTED_HERE, "there is a device here")
 class Missing(unittest.TestCase):
-    """Where no GPU can be used, which is told by what has to be there, and does not take the process with it."""
+    """Without a usable GPU an error names the missing part, and the process goes on."""
 
     @classmethod
     def setUpClass(cls):
@@ -203,7 +203,7 @@ class OnDevice(unittest.TestCase):
             rewright.InferenceSession(one_node("Neg"), device="cuda:5")
 
     def test_providers(self):
-        """Where there is a GPU, a provider that cannot start all the same is left for the CPU, or not, as in ONNX Runtime."""
+        """If a provider cannot start in spite of a GPU, the session uses the CPU, or fails, as in ONNX Runtime."""
         with unittest.mock.patch.object(rewright.session._core, "has_cuda_device", lambda: True):
             session = rewright.InferenceSession(one_node("Neg"), providers=["CUDAExecutionProvider", "CPUExecutionProvider"])
             self.assertEqual(session.get_providers(), ["CUDAExecutionProvider", "CPUExecutionProvider"])

@@ -24,7 +24,7 @@ samples = [b'function log(msg) {console.log(msg);}', b'[section]\\nkey = value\\
 found = [m.identify_bytes(sample) for sample in samples] + m.identify_paths([__import__('magika').__file__])
 print(json.dumps([[result.output.label for result in found], [result.score for result in found]]))
 """,
-    # https://github.com/RapidAI/RapidOCR: what does the picture say?
+    # https://github.com/RapidAI/RapidOCR: the text in an image
     "rapidocr": """
 import json
 import cv2, numpy

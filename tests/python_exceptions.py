@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What goes wrong in sessions is raised as ONNX Runtime raises it, so that a program's `except` clauses stay as they are.
+"""Sessions raise the exceptions of ONNX Runtime, so that a program's `except` clauses stay as they are.
 Usage: python_exceptions.py REWRIGHT BUILD_FOLDER [UNITTEST-ARGUMENTS]"""
 
 import os

@@ -51,7 +51,7 @@ def model_with(location, place="initializer"):
 
 
 def result(package, path):
-    """What a model computes, or None where it is refused."""
+    """The results of a model, or None if it is refused."""
     try:
         session = package.InferenceSession(path, providers=["CPUExecutionProvider"], enable_fallback=0)
     except (rewright.Error, state.Fail, state.InvalidGraph):

@@ -110,7 +110,7 @@ class Names(unittest.TestCase):
                 self.check(name, theirs, ours)
 
     def test_instances(self):
-        """What objects have that is in no class: of those that a program is given."""
+        """Attributes of objects that are in no class: of the objects that a program gets."""
         model = one_node("Relu").SerializeToString()
         theirs, ours = (package.InferenceSession(model, providers=["CPUExecutionProvider"]) for package in (onnxruntime, rewright))
         for get in (lambda s: s.get_modelmeta(), lambda s: s.get_inputs()[0], lambda s: s.io_binding(), lambda s: s.get_session_options()):

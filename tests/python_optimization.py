@@ -99,7 +99,7 @@ class Optimization(unittest.TestCase):
         self.assertEqual(len(result.model.graph.node), 1)
 
 
-# Of many regions: there is something to be told of, and time to end it.
+# A model of many regions: there is progress to report, and time to end it.
 def long_model():
     return convolutions(numpy.random.default_rng(0), layers=60)
 

@@ -1,4 +1,4 @@
-"""What the tests of the Python package share: where it stands, small models, and processes of their own.
+"""Shared by the tests of the Python package: its place, small models, and processes of their own.
 
 A test is started as python_NAME.py REWRIGHT BUILD_FOLDER [UNITTEST-ARGUMENTS]."""
 
@@ -14,7 +14,7 @@ sys.path.insert(0, PACKAGE)
 import numpy
 from onnx import TensorProto, helper, numpy_helper
 
-# What is decided without a clock.
+# Options that need no clock.
 QUICK = {"device": "cpu", "estimate": True, "check": 0}
 
 

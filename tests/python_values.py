@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What goes into sessions and comes out of them: arrays of every type and layout, sequences, DLPack, bound memory.
+"""Inputs and outputs of sessions: arrays of every type and layout, sequences, DLPack, bound memory.
 Usage: python_values.py REWRIGHT BUILD_FOLDER [UNITTEST-ARGUMENTS]"""
 
 import gc

@@ -16,9 +16,9 @@ import versions  # of the libraries; takes the same arguments
 
 REWRIGHT, BUILD, SOURCE = sys.argv[1:4]
 CACHE = os.environ.get("REWRIGHT_CACHE") or os.path.join(os.path.expanduser("~"), ".cache", "rewright")
-# What ONNX needs, too.
+# Dependencies of ONNX.
 PACKAGES = ["numpy", "onnx", "ml_dtypes", "protobuf", "typing_extensions"]
-# Of every Linux that the wheel is for.
+# Libraries of every Linux that the wheel is for.
 SYSTEM = re.compile(r"/(ld-linux-x86-64|libc|libm|libdl|libpthread|librt|libutil|libresolv|libgcc_s|libstdc\+\+)[.-]")
 
 PROGRAM = r"""

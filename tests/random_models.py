@@ -82,7 +82,7 @@ def pieces_of(case):
 
 
 def shrunk(rng, pieces):
-    """The same node with one of its sizes, or one axis of an input, turned into 0 or 1, where ONNX Runtime is a judge of that."""
+    """The node with one of its sizes, or one axis of an input, replaced by 0 or 1, if ONNX Runtime gives a verdict on that."""
     if any(re.fullmatch(operators, pieces.node.op_type) for operators, *_ in UNDECIDED):
         return pieces
     model = helper.make_model(helper.make_graph([pieces.node], "one", [], []))
@@ -259,7 +259,7 @@ def distance(expected, actual):
 
 
 def judge(names, expected, shaken, actual):
-    """What differs: outputs by name. `shaken` are ONNX Runtime's results for inputs whose last digits differ."""
+    """The differing outputs, by name. `shaken` are ONNX Runtime's results for inputs whose last digits differ."""
     wrong = []
     for name, e, s, a in zip(names, expected, shaken, actual):
         error = distance(e, a)
@@ -269,7 +269,7 @@ def judge(names, expected, shaken, actual):
 
 
 def check(program, model, inputs, budget, folder):
-    """What is wrong, a line each."""
+    """The faults, a line each."""
     path, optimized = os.path.join(folder, "model.onnx"), os.path.join(folder, "optimized.onnx")
     onnx.save(model, path)
     names = [output.name for output in model.graph.output]

@@ -18,7 +18,7 @@ REWRIGHT, CHROMIUM = sys.argv[1:3]
 PROFILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "docs", "profiles", "gpu.profile")
 NAME = '<img src="x" onerror="alert(1)">'
 
-# How many colours a picture has, as far as 4 bits a channel tell.
+# The number of colours of an image, with 4 bits a channel.
 COLOURS = """async (picture) => {
   const image = new Image();
   image.src = picture;

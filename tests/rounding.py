@@ -1,4 +1,4 @@
-"""How much kernels round: python rounding.py BUILD_FOLDER [NAME ...]
+"""Rounding errors of kernels: python rounding.py BUILD_FOLDER [NAME ...]
 
 Each case is one operator with long sums, or a function behind a convolution. The error of a session's result against NumPy in double must be at
 most twice that of plain float libraries on the same numbers (the larger of ONNX Runtime's and NumPy's), in the root of the mean
@@ -121,7 +121,7 @@ def cases():
 
 
 def error(expected, actual, each):
-    """Of the root of the mean square, relative to that of the result; or of the worst element, relative to itself."""
+    """The root mean square error, relative to that of the result; or the error of the worst element, relative to itself."""
     off = actual.astype(np.float64) - expected
     if each:
         return float((np.abs(off) / np.maximum(np.abs(expected), 1e-12)).max())

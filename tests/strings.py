@@ -239,7 +239,7 @@ class Strings(unittest.TestCase):
             self.same(rewright.InferenceSession(model, device=device).run(None, {"x": x}), [x[[1, 0, -1]]])
 
     def test_pads(self):
-        """Which ONNX Runtime has no strings for."""
+        """ONNX Runtime has no Pad of strings."""
         x = numpy.array([["a", "b"], ["c", "d"]], object)
         pads = constant("p", numpy.array([1, 0, 0, 1]))
         for fill in ("", "?"):

@@ -335,7 +335,7 @@ def wrong():
 
 
 def joints():
-    """What an enumeration finds around concatenations and splits: of parts of parts, of three, of equal ones, and joint sources."""
+    """Rules that an enumeration finds around concatenations and splits: of parts of parts, of three, of equal ones, and joint sources."""
     both("two convs of one input, parts", lambda g: g.split(1, g.conv(x, g.concat(0, w, v))), lambda g: [g.conv(x, w), g.conv(x, v)])
     both("two convs of one input, relu of parts", lambda g: [g.relu(p) for p in g.split(1, g.conv(x, g.concat(0, w, v)))],
          lambda g: [g.conv(x, w, 1, SAME, RELU), g.conv(x, v, 1, SAME, RELU)])
@@ -386,7 +386,7 @@ def joints():
 
 
 def constants():
-    """What an enumeration finds around constants, numbers and pools."""
+    """Rules that an enumeration finds around constants, numbers and pools."""
     rule("transposed identity", lambda g: g.matmul(x, g.transpose(g.imm())), lambda g: x)
     rule("relu of the identity", lambda g: g.matmul(x, g.relu(g.imm())), lambda g: x)
     rule("a transpose by the identity", lambda g: g.matmul(g.imm(), g.transpose(x)), lambda g: g.transpose(x))

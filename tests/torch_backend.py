@@ -20,7 +20,7 @@ sys.path.insert(0, PACKAGE)
 
 
 def declare_entry_points():
-    """As an installed package would have them, from what pyproject.toml says."""
+    """The entry points of an installed package, from pyproject.toml."""
     with open(ROOT / "pyproject.toml", "rb") as file:
         groups = tomllib.load(file)["project"]["entry-points"]
     folder = tempfile.TemporaryDirectory()
@@ -96,7 +96,7 @@ def network(name):
 
 
 class Networks(unittest.TestCase):
-    """What has batch norms has statistics of its own, so that they are no identity."""
+    """Batch norms get statistics, so that they are no identity."""
 
     def judge(self, module, *inputs, dynamic=None):
         with torch.no_grad():
@@ -162,7 +162,7 @@ class Sizes(unittest.TestCase):
 
 
 class Memory(unittest.TestCase):
-    """Whose memory results are in, and how they lie there."""
+    """The owner and the layout of results' memory."""
 
     def test_arguments_that_are_changed(self):
         def program(x, y):
@@ -267,7 +267,7 @@ class Parameters(unittest.TestCase):
 
 class Translation(unittest.TestCase):
     def models(self, module, *inputs, dynamic=None):
-        """What sessions are made of, while results are torch's."""
+        """Records the models of sessions, while results are torch's."""
         import onnx
 
         models = []

@@ -207,7 +207,7 @@ class Training(Fixture):
         table.write_text("a,b,c,d,class\n" + "".join(",".join(row) + "\n" for row in rows))
         arrays = self.trained("arrays.onnx", "--epochs", "2")
         self.assertEqual(self.trained("table.onnx", "--epochs", "2", "--target", "class", data="data.csv"), arrays)
-        # Grey pictures of 2 x 2 are the model's 4 numbers.
+        # Grey images of 2 x 2 are the model's 4 numbers.
         model = perceptron()
         model.graph.node.insert(0, helper.make_node("Flatten", ["picture"], ["x"]))
         model.graph.input[0].CopyFrom(helper.make_tensor_value_info("picture", TensorProto.FLOAT, ["N", 1, 2, 2]))

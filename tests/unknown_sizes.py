@@ -95,7 +95,7 @@ class Scope:
         return self.node(self.rng.choice(["Greater", "Less"]), [value, limit])
 
     def count(self, value):
-        """How many of a value's elements fulfil something, with one axis."""
+        """The number of a value's elements that fulfil a condition, as one axis."""
         truths = self.node("Cast", [self.truths(value)], to=INT64)
         return self.node("ReduceSum", [truths, self.ints(0)], keepdims=1)
 

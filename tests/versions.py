@@ -70,7 +70,7 @@ FOUND = {
     "xxHash": "xxHash",
 }
 NOT_INSIDE = {"Catch2", "OpenMP", "Threads"}  # tests', and the compiler's
-# What is written otherwise where versions are said.
+# Libraries with another name in the list of versions.
 SAID = {"Protocol Buffers": "Protobuf", "nlohmann/json": "nlohmann-json"}
 # Loaded where they are there; of CUDA there are several lines.
 OPTIONAL = {"Open MPI", "CUDA", "cuDNN", "cuBLAS", "NCCL"}
@@ -92,7 +92,7 @@ def third_party():
 
 
 def licence(library):
-    """Of a file of a library, as THIRD_PARTY.md says it: by the name up to ".so"."""
+    """The entry of THIRD_PARTY.md for a library's file: by the name up to ".so"."""
     stem = os.path.basename(library).split(".so")[0]
     name = LOADED.get(stem) or LOADED_BY_OTHERS.get(stem)
     rows = [[cell.strip() for cell in row.split("|")[1:-1]] for row in read("THIRD_PARTY.md").splitlines() if row.startswith(f"| [{name}](")]

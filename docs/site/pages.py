@@ -1,4 +1,4 @@
-"""What the site's pages are made of, besides the repository's Markdown: the command line's help, the comparison with peers, links."""
+"""Makes pages and links of the site: the command line's help, the comparison with peers, links of the repository's Markdown."""
 
 import html.parser
 import json
@@ -105,7 +105,7 @@ FENCE = re.compile(r"^(```|~~~).*?^\1[ \t]*$|^(?: {4}|\t)[^\n]*$", re.M | re.S)
 
 
 def anchors(text):
-    """Of the headings, as GitHub makes them."""
+    """The anchors of the headings, as GitHub makes them."""
     found = set()
     for heading in re.findall(r"^#+ +(.*?) *#*$", FENCE.sub("", text), re.M):
         plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "").lower()
@@ -140,9 +140,9 @@ def within_site(root, path, text, pages):
     stands_in = "docs" if path == "index.md" else posixpath.dirname(path)
 
     def replaced(match):
-        picture, label, target = match.groups()
+        image, label, target = match.groups()
         file, _, anchor = target.partition("#")
-        if picture or is_elsewhere(target) or not file:
+        if image or is_elsewhere(target) or not file:
             return match.group(0)
         to = posixpath.normpath(posixpath.join(stands_in, file))
         if to == "README.md":

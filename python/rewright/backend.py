@@ -47,7 +47,7 @@ class Prepared(BackendRep):
         if self._session is None:
             self._device, self._options = device, options
             graph = read(model)
-            # Where parameters are inputs (axes, sizes) the model is read again for the values of each run, as `rewright
+            # If parameters are inputs (axes, sizes) the model is read again for the values of each run, as `rewright
             # conformance` does.
             if any(node.is_opaque for node in graph.nodes):
                 self._model = model if isinstance(model, (str, os.PathLike, bytes)) else model.SerializeToString()

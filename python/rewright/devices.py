@@ -8,7 +8,7 @@ from .errors import OptionError, UnsupportedOptionError, UsageError
 
 
 class OrtDeviceVendorId(enum.IntEnum):
-    """Of the PCI registry."""
+    """Vendor numbers of the PCI registry."""
 
     NONE = 0x0000
     AMD = 0x1002
@@ -67,7 +67,7 @@ class OrtDevice:
     """A device and a kind of its memory: OrtDevice.make("cuda", 0)."""
 
     def __init__(self, device_type, memory_type=None, *numbers):
-        """As ONNX Runtime's: (type, memory, [vendor,] id), all of them numbers."""
+        """Arguments as ONNX Runtime's: (type, memory, [vendor,] id), all of them numbers."""
         if isinstance(device_type, OrtDevice):
             self._parts = device_type._parts
             return
@@ -112,7 +112,7 @@ for _name, (_kind, _vendor) in _DEVICES.items():
 
 
 class OrtMemoryInfo:
-    """Where memory is: the name of its allocator, the allocator's kind, the device's number, what it is for."""
+    """A kind of memory: the name of its allocator, the allocator's kind, the device's number, its use."""
 
     _NAMES = {"Cpu": (0, 0), "Cuda": (1, int(OrtDeviceVendorId.NVIDIA)), "CudaPinned": (1, int(OrtDeviceVendorId.NVIDIA))}
 
@@ -128,7 +128,7 @@ class OrtMemoryInfo:
 
     @staticmethod
     def create_v2(name, device_type, vendor_id, device_id, mem_type, alignment, allocator_type):
-        """The same of any device."""
+        """The memory of any device."""
         info = OrtMemoryInfo.__new__(OrtMemoryInfo)
         OrtMemoryInfoDeviceType(device_type)
         info.name = str(name)
@@ -140,7 +140,7 @@ class OrtMemoryInfo:
 
 
 class OrtArenaCfg:
-    """How ONNX Runtime's arenas grow. Taken for its sake: there are none here."""
+    """The growth of ONNX Runtime's arenas. Accepted for compatibility; there are no arenas here."""
 
     _FIELDS = (
         "max_mem", "arena_extend_strategy", "initial_chunk_size_bytes", "max_dead_bytes_per_chunk",
@@ -167,7 +167,7 @@ def create_and_register_allocator(memory_info, arena_cfg=None):
 
 
 def create_and_register_allocator_v2(provider_type, memory_info, provider_options, arena_cfg=None):
-    """The same for a provider."""
+    """The option for a provider."""
     providers.check_known(provider_type)
     create_and_register_allocator(memory_info, arena_cfg)
 
@@ -195,7 +195,7 @@ class OrtEpDevice:
 
 
 def get_ep_devices():
-    """What sessions can run on here, as OrtEpDevice."""
+    """The devices that sessions can run on here, as OrtEpDevice."""
     found = [OrtEpDevice(providers.CPU, OrtHardwareDevice(OrtHardwareDeviceType.CPU, "", 0, 0))]
     if _core.has_cuda_device():
         gpu = OrtHardwareDevice(OrtHardwareDeviceType.GPU, "NVIDIA", int(OrtDeviceVendorId.NVIDIA), 0)

@@ -1,4 +1,4 @@
-"""What is set for a whole process. Nothing of it changes what is computed here, but programs set it."""
+"""Settings of the whole process. None of them changes results here, but programs set them."""
 
 import operator
 

@@ -1,4 +1,4 @@
-"""What can go wrong. `rewright.Error` is the base of all exceptions that the library raises by itself.
+"""Exceptions. `rewright.Error` is the base of all exceptions that the library raises by itself.
 
 Each says of which kind it is twice: by the classes of Rewright (BadInputError, ...), and, where it comes from a session, by those
 of ONNX Runtime (NoSuchFile, InvalidArgument, ...), as `rewright.capi.onnxruntime_pybind11_state` has them. What is raised derives
@@ -65,11 +65,11 @@ class CancelledError(Error):
 
 
 class Fail(Error):
-    """Of a model, a run or an option, whatever else is wrong with it."""
+    """Any other failure of a model, a run or an option."""
 
 
 class InvalidArgument(Error):
-    """What a session is given does not fit: names, types or shapes of inputs, names of outputs."""
+    """Arguments of a session do not fit: names, types or shapes of inputs, names of outputs."""
 
 
 class NoSuchFile(Error):
@@ -162,7 +162,7 @@ class ConversionError(BadInputError, InvalidArgument, RuntimeError):
 
 
 class DlpackError(BadInputError, TypeError):
-    """What is given is no DLPack capsule, or one that was used."""
+    """The argument is no DLPack capsule, or a used one."""
 
 
 class UnsupportedArgumentError(UnsupportedError, InvalidArgument):
@@ -178,7 +178,7 @@ class UnsupportedRunError(UnsupportedError, NotImplemented, RuntimeException, Fa
 
 
 class BindingError(RunError, RuntimeError):
-    """What is bound does not fit the model, or its run failed."""
+    """A bound value does not fit the model, or the run failed."""
 
 
 class TerminatedError(CancelledError, Fail):
@@ -194,7 +194,7 @@ class OptionError(UsageError, RuntimeError):
 
 
 class OptionArgumentError(UsageError, InvalidArgument):
-    """What an option is given contradicts it, or the others."""
+    """The value of an option contradicts the option, or other options."""
 
 
 class UnsupportedOptionError(UnsupportedError, Fail):

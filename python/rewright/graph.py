@@ -33,7 +33,7 @@ class Value:
 
     @property
     def type(self):
-        """Of the elements: "float", "int64", ...; None if it is not known."""
+        """The element type: "float", "int64", ...; None if it is not known."""
         return self.graph._core_graph.type_of(self.number)
 
     @property

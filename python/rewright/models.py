@@ -33,7 +33,7 @@ def to_proto(graph):
 
 
 def kind_of(model):
-    """What a model is given as: "path", "bytes", "proto" or "graph"."""
+    """The kind of a given model: "path", "bytes", "proto" or "graph"."""
     if isinstance(model, (str, os.PathLike)):
         return "path"
     if isinstance(model, (bytes, bytearray, memoryview)):

@@ -17,7 +17,7 @@ _OPTIONS = Options(_core.optimization_options())
 
 
 class Result(models.MadeModel):
-    """What an optimization found. Shows itself as a table and a picture in Jupyter.
+    """The result of an optimization. In Jupyter it is shown as a table and an image.
 
     speedup: how many times as fast, as measured; 1 where nothing was.
     certificate: every rewrite applied, in JSON, for `rewright replay`.
@@ -31,7 +31,7 @@ class Result(models.MadeModel):
         self.certificate = optimized.certificate
 
     def report(self, form="dict"):
-        """What was done and what it gained.
+        """The report: rewrites, times and gains.
 
         form: "dict", or "json", as `rewright optimize --json` has it; or "html", the page of `rewright optimize --report`, if
             rewright.optimize was asked for it by report=True or report=FILE.
@@ -71,7 +71,7 @@ def _bar(before, after, unit):
 
 
 def _page_of_cell(facts):
-    """A small table and a picture."""
+    """A small table and an image."""
     measured = facts["measured_ms"]
     time = measured if measured["before"] > 0 else facts["predicted_ms"]
     rules = {}
@@ -88,8 +88,8 @@ def _page_of_cell(facts):
         "outcome": html.escape(facts["outcome"]),
     }
     table = "".join(f'<tr><th style="text-align:left">{name}</th><td style="text-align:left">{value}</td></tr>' for name, value in rows.items())
-    picture = _bar(time["before"], time["after"], "ms" if time is measured else "ms, predicted")
-    return f"<div><table>{table}</table>{picture}</div>"
+    image = _bar(time["before"], time["after"], "ms" if time is measured else "ms, predicted")
+    return f"<div><table>{table}</table>{image}</div>"
 
 
 def _write(path, text):
@@ -171,7 +171,7 @@ _OPTIONS.document(optimize)
 
 
 async def optimize_async(model, *, output=None, certificate=None, report=None, progress=None, **options):
-    """As optimize, without holding up the event loop. `progress` is called in the loop; its answer counts for nothing: to end
+    """optimize() without blocking the event loop. `progress` is called in the loop, and its answer is ignored: to end
     the work, cancel the task."""
 
     def work(tell, stop):

@@ -5,7 +5,7 @@ import sys
 
 
 def path():
-    """Where the program is."""
+    """The path of the program."""
     return os.path.join(os.path.dirname(os.path.abspath(__file__)), "_native", "rewright")
 
 

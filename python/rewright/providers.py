@@ -1,4 +1,4 @@
-"""What sessions run on, by ONNX Runtime's names."""
+"""Execution providers, by ONNX Runtime's names."""
 
 import collections.abc
 import enum
@@ -29,7 +29,7 @@ _CUDA_OPTIONS = (
 
 
 class OrtExecutionProviderDevicePolicy(enum.IntEnum):
-    """What SessionOptions.set_provider_selection_policy takes."""
+    """Policies for SessionOptions.set_provider_selection_policy."""
 
     DEFAULT = 0
     PREFER_CPU = 1
@@ -41,12 +41,12 @@ class OrtExecutionProviderDevicePolicy(enum.IntEnum):
 
 
 def get_available_providers():
-    """What sessions can run on here, by ONNX Runtime's names, the fastest first."""
+    """The providers that sessions can run on here, by ONNX Runtime's names, the fastest first."""
     return [CUDA, CPU] if _core.has_cuda_device() else [CPU]
 
 
 def get_all_providers():
-    """What sessions could run on somewhere, by ONNX Runtime's names."""
+    """All providers of this package, on any machine, by ONNX Runtime's names."""
     return [CUDA, CPU]
 
 

@@ -31,7 +31,7 @@ def parse(text, name="text"):
 
 
 def facts(rule):
-    """What is known of a rule, as `rewright rules list --json` has it: a dict with its name, math, origin, status, hash, ..."""
+    """The facts of a rule, as in `rewright rules list --json`: a dict with its name, math, origin, status, hash, ..."""
     return json.loads(rule.facts)
 
 
@@ -49,7 +49,7 @@ def show(name, files=()):
 
 
 def diff(first, second):
-    """How two sets of rules differ, by name: a dict of only_first, only_second, changed (lists of names) and renamed (pairs of
+    """The differences of two sets of rules, by name: a dict of only_first, only_second, changed (lists of names) and renamed (pairs of
     names of the same rule). Each is a path, paths, or a list of rules."""
     return _core.difference(_rules_of(first), _rules_of(second))
 
@@ -71,7 +71,7 @@ def _rules_of(given):
 
 
 class Verdict:
-    """What verifying a rule said.
+    """The result of verifying a rule.
 
     verdict: "proved", "refuted", "undecided" or "invalid".
     conditions: that were added, because the rule holds only with them.

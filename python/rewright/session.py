@@ -116,11 +116,11 @@ class InferenceSession(_core.Session):
         return self.overridable_initializers()
 
     def get_modelmeta(self):
-        """What the model says of itself, as ModelMetadata."""
+        """The model's metadata, as ModelMetadata."""
         return self.description()
 
     def get_providers(self):
-        """What it runs on, by ONNX Runtime's names."""
+        """The providers that the session runs on, by ONNX Runtime's names."""
         return [CUDA, CPU] if self._device.startswith("cuda") else [CPU]
 
     def get_provider_options(self):
@@ -131,26 +131,26 @@ class InferenceSession(_core.Session):
         return self._options
 
     def enable_fallback(self):
-        """Taken for ONNX Runtime's sake: a session stays where it was prepared, and its runs fall back to nothing."""
+        """Accepted for compatibility with ONNX Runtime. A session stays on its device; its runs have no fallback."""
         self._falls_back = True
 
     def disable_fallback(self):
-        """The same."""
+        """See enable_fallback."""
         self._falls_back = False
 
     def get_input_memory_infos(self):
-        """Where inputs are read without a copy, as OrtMemoryInfo."""
+        """The memory from which inputs are read without a copy, as OrtMemoryInfo."""
         return [self._memory_info() for _ in self.get_inputs()]
 
     def get_output_memory_infos(self):
-        """Where run() puts outputs, as OrtMemoryInfo."""
+        """The memory of run()'s outputs, as OrtMemoryInfo."""
         return [self._memory_info() for _ in self.get_outputs()]
 
     def _memory_info(self):
         return OrtMemoryInfo("Cpu", OrtAllocatorType.ORT_DEVICE_ALLOCATOR, 0, OrtMemType.DEFAULT)
 
     def get_input_epdevices(self):
-        """What reads the inputs, as OrtEpDevice."""
+        """The devices that read the inputs, as OrtEpDevice."""
         device = next(device for device in get_ep_devices() if device.ep_name == self.get_providers()[0])
         return [device for _ in self.get_inputs()]
 
@@ -177,7 +177,7 @@ class InferenceSession(_core.Session):
         return [SparseTensor.of_dense(result) if name in self._sparse else result for name, result in zip(names, results)]
 
     def run_async(self, output_names, input_feed, callback=None, user_data=None, run_options=None):
-        """As run, in another thread.
+        """run() in another thread.
 
         With a callback, as in ONNX Runtime: returns at once, and callback(results, user_data, error) is called in that thread,
         with the results and "", or with an empty list and what went wrong. `run_options.terminate` ends the run.
@@ -226,7 +226,7 @@ class InferenceSession(_core.Session):
         iobinding._run(run_options)
 
     def run_with_ort_values(self, output_names, input_dict_ort_values, run_options=None):
-        """As run, from and to OrtValue."""
+        """run() from and to OrtValue."""
         values = {name: _plain(name, value) for name, value in input_dict_ort_values.items()}
         results = [OrtValue(value) for value in self.run_values(output_names, values, run_options)]
         names = (output_names or [value.name for value in self.get_outputs()]) if self._sparse else ()
@@ -236,7 +236,7 @@ class InferenceSession(_core.Session):
         return results
 
     def run_with_ortvaluevector(self, run_options, feed_names, feeds, fetch_names, fetches, fetch_devices):
-        """As run, from and to OrtValueVector (or lists of OrtValue). fetch_devices: an OrtDevice for each of the outputs."""
+        """run() from and to OrtValueVector (or lists of OrtValue). fetch_devices: an OrtDevice for each of the outputs."""
         if len(feed_names) != len(feeds):
             raise ArgumentError(f"there are {len(feed_names)} names and {len(feeds)} values")
         fetches.extend(self.run_with_ort_values(list(fetch_names), dict(zip(feed_names, feeds)), run_options))

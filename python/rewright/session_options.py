@@ -1,4 +1,4 @@
-"""How sessions and runs are set up, by ONNX Runtime's names. What has no such name is refused, and so are values of other types."""
+"""Options of sessions and runs, by ONNX Runtime's names. Other names and values of other types are refused."""
 
 import enum
 import operator
@@ -78,7 +78,7 @@ class _Entries:
 
 
 class SessionOptions:
-    """How a session runs.
+    """Options of a session.
 
     intra_op_num_threads: threads; 0 for all processors.
     math: "exact", "reassociate" or "fast": what may change in floating point, as for rewright.optimize.
@@ -134,7 +134,7 @@ class SessionOptions:
         _add_size(self._named_sizes, name, size)
 
     def add_free_dimension_override_by_denotation(self, denotation, size):
-        """The same for the dimensions that the model denotes so ("DATA_BATCH")."""
+        """Fixes the dimensions with this denotation in the model ("DATA_BATCH")."""
         _add_size(self._denoted_sizes, denotation, size)
 
     def add_initializer(self, name, ortvalue):
@@ -156,32 +156,32 @@ class SessionOptions:
             self._external[name] = value
 
     def add_external_initializers_from_files_in_memory(self, names, buffers, lengths):
-        """What is in the files beside the model, by the names under which the model speaks of them."""
+        """The contents of the files beside the model, by the names that the model has for them."""
         if not len(names) == len(buffers) == len(lengths):
             raise OptionError(f"there are {len(names)} names, {len(buffers)} buffers and {len(lengths)} lengths")
         for name, buffer, length in zip(names, buffers, lengths):
             self._files[name] = bytes(memoryview(buffer).cast("B")[: operator.index(length)])
 
     def add_provider(self, name, options):
-        """As `providers` of InferenceSession, which count instead where they are given."""
+        """Sets the providers, unless InferenceSession is given `providers`."""
         providers.check_known(name)
         self._providers.append((name, dict(options)))
 
     def add_provider_for_devices(self, devices, options):
-        """The same by the devices that rewright.get_ep_devices() lists."""
+        """Sets the providers by devices of rewright.get_ep_devices()."""
         if not devices:
             raise OptionArgumentError("Must provide one or more OrtEpDevice instances.")
         self._providers.append((devices[0].ep_name, dict(options)))
 
     def set_provider_selection_policy(self, policy):
-        """What prefers a GPU gets one, where there is one; all others the CPU."""
+        """A policy that prefers a GPU gets one, if there is one; all others the CPU."""
         self._providers = [(name, {}) for name in providers.preferred(policy)]
 
     def has_providers(self):
         return bool(self._providers)
 
     def add_session_config_entry(self, key, value):
-        """Of ONNX Runtime; they mean nothing here."""
+        """Entries of ONNX Runtime's configuration; they have no effect here."""
         self._entries.add(key, value)
 
     def get_session_config_entry(self, key):
@@ -205,7 +205,7 @@ class SessionOptions:
         """There is none."""
 
     def _given(self):
-        """What stands in place of parts of the model, as _core.Graph takes it."""
+        """Replacements of parts of the model, as _core.Graph takes them."""
         weights = {name: (value._value, False) for name, value in self._initializers.items()}
         weights.update({name: (value._value, True) for name, value in self._external.items()})
         parts = {
@@ -227,7 +227,7 @@ def _add_size(sizes, name, size):
 
 
 class RunOptions(_core.RunOptions):
-    """What runs are given.
+    """Options of a run.
 
     terminate: set to True, by any thread, it ends the runs that have these options with a CancelledError: soon, between two
         steps of a model or in its loops. Later ones end at once, until it is False again. The session can be run as before.
@@ -251,7 +251,7 @@ class RunOptions(_core.RunOptions):
         super().__setattr__(name, value)
 
     def add_run_config_entry(self, key, value):
-        """Of ONNX Runtime; they mean nothing here."""
+        """Entries of ONNX Runtime's configuration; they have no effect here."""
         self._entries.add(key, value)
 
     def get_run_config_entry(self, key):

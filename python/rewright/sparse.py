@@ -63,7 +63,7 @@ class SparseTensor:
 
     @staticmethod
     def of_dense(array):
-        """Of an array, by the positions of what is not 0, counted row by row."""
+        """The sparse tensor of an array, by the row-major positions of its elements other than 0."""
         import numpy
 
         where = numpy.flatnonzero(array != ("" if array.dtype.hasobject else 0))

@@ -31,7 +31,7 @@ class Step(typing.NamedTuple):
 
 
 class Trained(models.MadeModel):
-    """What training made of a model.
+    """The result of a training.
 
     loss: of the last step; NaN if there was none.
     path: the file that was written, if one was asked for.
@@ -43,7 +43,7 @@ class Trained(models.MadeModel):
         self.loss = trained.loss
 
     def report(self, form="dict"):
-        """What was done: a "dict", or "json", as `rewright train --json` has it."""
+        """The report: a "dict", or "json" as of `rewright train --json`."""
         if form == "json":
             return self._trained.facts
         if form != "dict":
@@ -58,7 +58,7 @@ class Trained(models.MadeModel):
 
 
 def _given_data(option, data):
-    """As options and as a dict of arrays."""
+    """The data as options and as a dict of arrays."""
     if data is None:
         return [], {}
     if isinstance(data, (str, os.PathLike)):
@@ -109,7 +109,7 @@ _OPTIONS.document(train)
 
 
 async def train_async(model, data, *, validate=None, output=None, progress=None, **options):
-    """As train, without holding up the event loop. `progress` is called in the loop; its answer counts for nothing: to end the
+    """train() without blocking the event loop. `progress` is called in the loop, and its answer is ignored: to end the
     work, cancel the task."""
 
     def work(tell, stop):

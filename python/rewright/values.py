@@ -17,7 +17,7 @@ def _gpu(device_type, device_id):
 
 
 def _placed(value, gpu):
-    """The same in the memory of a GPU, if one is meant."""
+    """The value in the memory of a GPU, if the device is one."""
     try:
         return value if gpu is None else value.on_gpu(gpu)
     except MissingError as error:
@@ -25,7 +25,7 @@ def _placed(value, gpu):
 
 
 def _dtype(element_type):
-    """Of a NumPy type, or the number of one of ONNX's TensorProto."""
+    """The element type of a NumPy type, or of a number of ONNX's TensorProto."""
     if not isinstance(element_type, int):
         return element_type
     try:
@@ -144,7 +144,7 @@ class OrtValue:
         return list(self._value.shape)
 
     def element_type(self):
-        """As ONNX's TensorProto numbers them."""
+        """The element type's number in ONNX's TensorProto."""
         if self.is_sparse_tensor():
             return _core.Value.of(self._value.values()).element_type
         self._require_tensor()
@@ -168,7 +168,7 @@ class OrtValue:
         return self._value.address
 
     def tensor_size_in_bytes(self):
-        """Of all elements, as ONNX stores them."""
+        """The bytes of all elements, as ONNX stores them."""
         self._require_tensor()
         return self._value.nbytes
 

@@ -33,8 +33,8 @@ struct Options {
 struct Use {
   std::vector<const Rule*> rules;
   std::vector<std::filesystem::path> cases;
-  // How many there are of each slip: in the node tests, and for operators that have none in instances of rules, where sizes of
-  // 1 may leave places that the definition has for no other sizes.
+  // The number of mutations of each kind: in the node tests, and for operators that have none in instances of rules, where
+  // sizes of 1 may leave places that the definition has for no other sizes.
   std::map<Slip, int> places, places_in_rules;
 };
 
@@ -108,7 +108,7 @@ class Study {
   }
 
  private:
-  // Of every operator that a rule mentions, by name.
+  // For every operator that a rule mentions, by name.
   std::vector<Mutation> all_mutations() const {
     std::vector<Mutation> mutations;
     for (const auto& [op, use] : uses_)
@@ -129,7 +129,7 @@ class Study {
     mutations.resize(count);
   }
 
-  // How many operators have slips, but no line in the kept results.
+  // The number of operators that have mutations, but no line in the kept results.
   int missing_in_results(const std::vector<Mutation>& mutations) const {
     std::ifstream file(options_.results);
     if (!file) throw Error(ErrorCode::kBadInput, "cannot be read", options_.results);

@@ -31,7 +31,7 @@ enum class Slip {
 inline constexpr int kSlips = static_cast<int>(Slip::kIdentity) + 1;
 std::string_view name(Slip slip);
 
-// How many places there are for each slip in a definition.
+// The number of places for each kind of mutation in a definition.
 std::map<Slip, int> places(const Definition& definition);
 
 // The operator with the slip at its n-th place (counted from 0, over all outputs) in every definition that has so many.

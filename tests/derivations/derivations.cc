@@ -1,4 +1,5 @@
-// Which rules of other files follow from those of the first: a line for each that does not, and how many do.
+// Tests which rules of other files follow from those of the first: prints a line for each that does not, and the number of
+// others.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>

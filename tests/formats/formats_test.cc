@@ -83,7 +83,7 @@ Lines present_schemas() {
   return lines;
 }
 
-// What of `now` breaks with what was committed. A field may go if its number is reserved for ever.
+// The incompatibilities of `now` with the committed schema. A field may be removed if its number is reserved for ever.
 std::vector<std::string> objections(const Lines& committed, const Lines& now) {
   std::vector<std::string> found;
   for (const std::string& line : committed) {

@@ -30,7 +30,7 @@ struct Builder {
                                                             std::log(static_cast<double>(high) + 0.99))(random);
     return std::clamp(static_cast<std::int64_t>(std::exp(e)), low, high);
   }
-  // Of a layer: those that models have, or any.
+  // Channels of a layer: usual ones of models, or any.
   std::int64_t channels(std::int64_t most = 2048) {
     static constexpr std::int64_t kUsual[] = {1,   3,   16,  24,  32,  48,  64,  80,  96,   128,  160,  192,
                                               256, 320, 384, 480, 512, 640, 768, 960, 1024, 1280, 1536, 2048};
@@ -153,7 +153,7 @@ struct Builder {
       r.more.emplace_back(extra);
     }
   }
-  // Of a convolution within the limits.
+  // A convolution within the limits.
   Window convolution_window(bool transposed) {
     for (;;) {
       Window r;

@@ -16,7 +16,7 @@ struct SweepCase {
   std::vector<Tensor> inputs;
 };
 
-// What a case may take at most.
+// Limits of a case.
 struct SweepSizes {
   double multiplications, weights, elements;
 };
@@ -24,7 +24,7 @@ inline constexpr SweepSizes kSmallSweep{2e7, 5e5, 3e5}, kLargeSweep{6e8, 8e6, 4e
 
 const std::vector<std::string_view>& sweep_families();
 
-// The same for the same arguments. `family` empty: any.
+// The same case for the same arguments. `family` empty: any.
 SweepCase make_sweep_case(std::uint64_t seed, std::string_view family, const SweepSizes& sizes);
 
 }  // namespace rewright::testing

@@ -16,8 +16,8 @@
 
 #include "base/error.h"
 #include "graph/onnx/onnx.h"
-#include "runtime/cpu/base/isa.h"
 #include "runtime/cpu/backend/kernel_check.h"
+#include "runtime/cpu/base/isa.h"
 #include "runtime/cpu/running/runner.h"
 #include "tests/kernel_sweep/cases.h"
 #include "tests/kernel_sweep/guarded_run.h"

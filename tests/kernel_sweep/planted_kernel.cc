@@ -26,7 +26,7 @@ bool is_convolution(const_dnnl_primitive_t primitive) {
   return kind == dnnl_convolution;
 }
 
-// Of a result of floats with channels last.
+// For a result of floats with channels last.
 void add_again(dnnl_memory_t result, dnnl_memory_t bias) {
   const_dnnl_memory_desc_t description = nullptr;
   dnnl_memory_get_memory_desc(result, &description);

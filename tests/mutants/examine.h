@@ -1,4 +1,4 @@
-// What the prover and the sampler say of mutants.
+// Results of the prover and of the sampler for mutants.
 #pragma once
 
 #include "rules/instance.h"

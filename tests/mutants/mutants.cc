@@ -1,4 +1,4 @@
-// What the prover makes of mutants:
+// Tests the prover on mutants of rules:
 //   rewright_mutants [--seed S] [--count N] [--instances N] [--threads N] [--rules FILE] RULES ...
 // Prints a line a mutant, then how many there are of each finding; --rules writes the mutants as algebra. Exit 1 if one is both
 // proved and refuted by sampling.

@@ -14,7 +14,7 @@ namespace rewright::testing {
 
 namespace {
 
-// What can stand in the place of something else, by sort.
+// The values that may replace another one, by sort.
 struct Pool {
   std::set<std::string> indices, lists, reals, inputs;
   std::map<std::string, std::set<std::string>> texts;  // by operator and field
@@ -247,7 +247,7 @@ class Mutation {
             [&](Rule& rule) { rule.quantities[i].value = variant; });
   }
 
-  // What a shape says of the sizes is a condition too.
+  // A shape's statement about sizes is a condition too.
   void shapes() {
     for (std::size_t k = 0; k < rule_.inputs.size(); ++k) {
       const auto list = [&](Indices ShapePattern::*part) {

@@ -1,4 +1,4 @@
-"""What is compiled: the extension module, the program and the libraries that they need."""
+"""The compiled files: the extension module, the program and the libraries that they need."""
 
 import os
 

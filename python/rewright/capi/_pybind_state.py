@@ -1,4 +1,4 @@
-"""As onnxruntime_pybind11_state."""
+"""The names of onnxruntime_pybind11_state."""
 
 from rewright.capi import onnxruntime_pybind11_state
 

@@ -23,7 +23,7 @@ from rewright.values import OrtValueVector  # noqa: F401
 
 
 def get_default_session_options():
-    """What a session has that is given none."""
+    """The default options of a session."""
     return SessionOptions()
 
 

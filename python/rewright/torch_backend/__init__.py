@@ -44,7 +44,7 @@ def compile(module, inputs, *, options=None):  # noqa: A001  (what torch calls i
 
 
 def _account(seconds):
-    """Of the model that is under way when the account is asked for: what was compiled for one may run for another of its class."""
+    """The account of the model that is being compiled at this time: a graph compiled for one model may run for another of its class."""
     function, again = compiled_now()
     return lambda: _accounts.of(compiled_now()[0] or function, again, seconds)
 

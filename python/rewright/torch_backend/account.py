@@ -67,7 +67,7 @@ def _reference(function):
 
 
 def compiled_now():
-    """What torch.compile was asked to compile, and how many times its frames were compiled before. (None, 0) where torch does not say.
+    """The object that torch.compile compiles, and how many times its frames were compiled before. (None, 0) if torch does not say.
 
     All graphs of a model come up in one call of it: the outermost that is under way.
     """

@@ -31,7 +31,7 @@ def convolution_backward(grad_output, x, weight, bias_sizes, stride, padding, di
     if output_mask[0] and transposed:
         grad_input = aten.convolution(grad_output, weight, None, stride, padding, dilation, False, [0] * rank, groups)
     elif output_mask[0]:
-        # What a convolution's last positions leave unread of the input must come back as zeros.
+        # Elements of the input behind a convolution's last position must come back as zeros.
         left = [
             x.shape[i + 2] - ((grad_output.shape[i + 2] - 1) * stride[i] - 2 * padding[i] + dilation[i] * (weight.shape[i + 2] - 1) + 1)
             for i in range(rank)
@@ -108,7 +108,7 @@ def is_taken_apart_first(target):
     return gives_a_list or target in FIRST
 
 
-# How a program's constants enter a graph that is being traced: torch has to see these itself.
+# Operators by which constants enter a graph that is being traced: torch has to see these itself.
 NEVER = {aten.lift.default, aten.lift_fresh.default, aten.lift_fresh_copy.default}
 
 TABLE = {

@@ -139,7 +139,7 @@ class _Translation:
 
 
 def _first_line(error):
-    """Of what the exporter says, the innermost reason."""
+    """The innermost reason of an exporter's error."""
     while error.__cause__ is not None:
         error = error.__cause__
     lines = str(error).strip().splitlines()

@@ -20,7 +20,7 @@ _MOST_SPLITS = 30
 
 
 def compile_graph(module, inputs, *, options, kind, account=None):
-    """What aot_autograd calls for each graph: functional, over aten's operators. kind: "inference", "forward" or "backward"."""
+    """Called by aot_autograd for each graph: functional, over aten's operators. kind: "inference", "forward" or "backward"."""
     counters["rewright"]["graphs"] += 1
     graph = Graph(options, kind, counters["rewright"]["graphs"], account)
     untouched = torch.fx.GraphModule(module, copy.deepcopy(module.graph))
@@ -35,7 +35,7 @@ def compile_graph(module, inputs, *, options, kind, account=None):
 
 
 def _allow_other_strides(module):
-    """What a session returns may lie in memory otherwise than what torch returned as it traced, and then is no view of it."""
+    """A session's result may have another memory layout than torch's while it traced, and is no view then."""
     for node in module.graph.nodes:
         if node.target in (aten.view.default, aten._unsafe_view.default):
             node.target = aten.reshape.default
@@ -68,7 +68,7 @@ def _fixed_inputs(module):
 
 
 class Graph:
-    """What the parts of a graph share."""
+    """Shared by the parts of a graph."""
 
     def __init__(self, options, kind, number, account):
         self.options = options

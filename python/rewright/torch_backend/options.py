@@ -1,4 +1,4 @@
-"""What torch.compile(..., backend="rewright", options={...}) may say."""
+"""The options of torch.compile(..., backend="rewright", options={...})."""
 
 import dataclasses
 import re
@@ -12,7 +12,7 @@ _NO_SEARCH = (None, 0, "0", "0s")
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """How graphs are compiled.
+    """Options for compiling graphs.
 
     check: compare the first results of every part with torch's.
     freeze: without gradients, parameters are constants of the graph.
@@ -32,7 +32,7 @@ class Options:
     search: Optional[tuple] = None
 
     def budget_seconds(self):
-        """Of the searches for all graphs of a model; None where it is no time, which the first search says then."""
+        """The budget of the searches for all graphs of a model; None if it is no time, which the first search reports then."""
         written = re.fullmatch(r"(\d+\.?\d*|\.\d+)([a-z]*)", str(dict(self.search)["budget"]).strip())
         if written is None or written[2] not in _UNITS:
             return None

@@ -38,7 +38,7 @@ class _Bound:
 
 
 def _plain(value):
-    """What DLPack can carry: no gradient, no lazy conjugation or negation, row-major."""
+    """A tensor that DLPack can carry: no gradient, no lazy conjugation or negation, row-major."""
     if not isinstance(value, torch.Tensor):
         return torch.tensor(value)
     return value.detach().resolve_neg().contiguous()
@@ -134,7 +134,7 @@ class Part(torch.nn.Module):
         return _Bound(self.shared.session(model, self._shapes(arguments)), constants)
 
     def _shapes(self, arguments):
-        """Of the inputs with open sizes, by name, those of this call."""
+        """The sizes of this call for the inputs with open sizes, by name."""
         shapes = {}
         for node, argument in zip(self.placeholders, arguments):
             if isinstance(argument, torch.Tensor) and any(not isinstance(size, int) for size in node.meta["val"].shape):
@@ -189,7 +189,7 @@ def _hint(size):
 
 
 def difference(results, expected):
-    """What is different beyond rounding, None if nothing is. Errors count relative to the largest element of the result."""
+    """The difference beyond rounding, None if there is none. Errors count relative to the largest element of the result."""
     for i, (got, want) in enumerate(zip(results, expected, strict=True)):
         if got.shape != want.shape or got.dtype != want.dtype:
             return f"result {i} is {got.dtype} {list(got.shape)}, not {want.dtype} {list(want.shape)}"

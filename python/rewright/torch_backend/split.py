@@ -1,4 +1,4 @@
-"""Which nodes of a graph leave torch, and the graph with these nodes in parts."""
+"""Chooses the nodes of a graph that leave torch, and cuts the graph into parts."""
 
 import operator
 
@@ -70,7 +70,7 @@ def _unbacked(size):
 
 
 def _argument(node, name):
-    """What an operator is called with, its default where nothing is given; None if it has no such argument."""
+    """The value of an operator's argument, by default its default; None if there is no such argument."""
     for at, argument in enumerate(node.target._schema.arguments):
         if argument.name == name:
             return node.args[at] if at < len(node.args) else node.kwargs.get(name, argument.default_value)
