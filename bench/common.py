@@ -1,4 +1,4 @@
-"""What the benchmarks share: the Python environment, the ONNX Runtime helper, ratios with their spread, tables."""
+"""Shared by the benchmarks: the Python environment, the ONNX Runtime helper, ratios with their spread, tables."""
 
 import datetime
 import json
@@ -80,7 +80,7 @@ def spread(values):
 
 
 def speedup(before, after):
-    """How many times as fast `after` is: ratios of the times of the same round."""
+    """The speed of `after` relative to `before`: ratios of the times of the same round."""
     return spread([slow / fast for slow, fast in zip(before, after)])
 
 
@@ -158,7 +158,7 @@ def compare_in_onnxruntime(reference, other, runs=3):
 
 
 def machine(worker):
-    """Where and with what the numbers were taken."""
+    """The machine and the versions that the numbers were measured with."""
     hello = worker.ask("hello")
     commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
     return {

@@ -5,7 +5,7 @@ with the form that its authors' own re-parametrization gives, where there is one
 fixed sizes, opset 17. Each file is checked in ONNX Runtime against torch.
 
 No trained weights are fetched. Weights are the libraries' initial ones; scales and shifts of the norms are random, and the batch
-norms' statistics are those of random pictures, so that activations stay as large through the network as in a trained one.
+norms' statistics are those of random images, so that activations stay as large through the network as in a trained one.
 """
 
 import argparse

@@ -89,5 +89,5 @@ def table_row(name, row):
 
 
 def about(runtimes):
-    """Where and with what the numbers are taken; `load_average` is that of before."""
+    """The machine and the versions that the numbers are measured with; `load_average` is that of the beginning."""
     return {**common.machine(runtimes.onnxruntime), "openvino": runtimes.openvino_version}

@@ -180,7 +180,7 @@ class Network(torch.nn.Module):
 
 
 def median_ms(run, host, device, seconds):
-    """Of whole runs: inputs from pinned memory, outputs back to it."""
+    """Times of whole runs: inputs from pinned memory, outputs back to it."""
 
     def once():
         outputs = run(*[x.to(device, non_blocking=True) for x in host])

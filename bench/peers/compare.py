@@ -7,7 +7,7 @@ TOLERANCES = {"float16": 2e-2, "bfloat16": 1e-1, "float32": 1e-3, "float64": 1e-
 
 
 def difference(expected, actual, numbers=True, of_largest=False):
-    """How two values differ, in a few words, or None. numbers=False: types and sizes alone, for random results. of_largest: errors
+    """The difference of two values, in a few words, or None. numbers=False: types and sizes alone, for random results. of_largest: errors
     relative to a tensor's largest element."""
     if expected is None or actual is None:
         return None if expected is None and actual is None else f"{kind(expected)} and {kind(actual)}"

@@ -116,7 +116,7 @@ def optimized(path, all_feeds, all_expected, names, numbers):
 
 
 def judged(path, all_feeds, all_actual, names):
-    """Who else computes what was computed here, where that differs from ONNX Runtime's results: nobody is None."""
+    """Another runtime with the results of this one, where these differ from ONNX Runtime's; None if there is none."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.log_severity_level = 4
