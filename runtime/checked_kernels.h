@@ -1,4 +1,4 @@
-// Kernels compared with the reference while a model runs (SessionOptions::check_kernels): what a session says of it.
+// The extent of a session's comparison of kernels with the reference (SessionOptions::check_kernels).
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,13 @@ struct CheckedRun;
 
 namespace rewright::runtime {
 
-// What was compared, summed over the plans so far.
+// The work of the check, summed over the plans so far.
 struct CheckedKernels {
   std::size_t steps = 0, checked = 0;  // of the plans; of these, those with an element that was compared
   std::size_t elements = 0;
 };
 
-// To be derived from by sessions that can do it.
+// Base of sessions that check kernels.
 class ChecksKernels {
  public:
   virtual ~ChecksKernels() = default;

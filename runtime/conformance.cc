@@ -30,7 +30,7 @@ Tolerance read_tolerance(const std::filesystem::path& folder) {
   return tolerance;
 }
 
-// input_0.pb, input_1.pb, ... as far as there are any.
+// The tensors of input_0.pb, input_1.pb, ... as far as these exist.
 template <class Read>
 std::vector<Datum> read_data(const std::filesystem::path& folder, const std::string& kind, std::size_t count,
                              const Read& read) {
@@ -49,7 +49,7 @@ std::string describe(const Datum& datum) {
   return to_string(TensorType{datum.tensor().type(), to_indices(datum.tensor().sizes())});
 }
 
-// Of one step of a floating-point type, relative to its values.
+// The spacing of a floating-point type, relative to its values.
 double step_of(DataType type) {
   switch (type) {
     case DataType::kHalf:
@@ -61,7 +61,7 @@ double step_of(DataType type) {
   }
 }
 
-// Empty if they agree.
+// The difference as text; empty if they agree.
 std::string difference(const Tensor& result, const Tensor& expected, Tolerance tolerance) {
   tolerance.relative = std::max(tolerance.relative, 2 * step_of(expected.type()));
   if (result.type() != expected.type() || result.sizes() != expected.sizes())
@@ -151,7 +151,7 @@ void run_data_set(const std::filesystem::path& model, const std::filesystem::pat
   if (results.size() != expected.size())
     throw Error(ErrorCode::kBadInput, std::to_string(results.size()) + " results, expected " + std::to_string(expected.size()),
                 folder.filename().string());
-  // What is random is left out by what the model is: numbers that were drawn may be the expected ones by chance.
+  // Random models are known by their operators, not by their results: drawn numbers may be the expected ones by chance.
   const bool random = has_random_results(graph);
   if (random) tolerance.absolute = std::numeric_limits<double>::infinity();  // types and sizes alone
   for (std::size_t i = 0; i < results.size(); ++i) {

@@ -2,9 +2,9 @@
 
 #include <catch2/catch.hpp>
 
+#include "base/temporary_folder.h"
 #include "graph/file.h"
 #include "graph/onnx/onnx.h"
-#include "base/temporary_folder.h"
 
 namespace rewright::runtime {
 

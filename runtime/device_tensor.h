@@ -15,14 +15,14 @@ namespace rewright::runtime {
 
 // Elements in row-major order, of as many bytes as a Tensor's.
 //
-// What others have started in the default stream of the GPU is waited for before the memory is read or written; what they have
-// started in other streams must have ended. What a session writes is there when its run returns.
+// Before a session reads or writes the memory, it waits for work in the default stream of the GPU; work in other streams must
+// have ended. Results are there when the run returns.
 struct DeviceTensor {
   DataType type = DataType::kUndefined;
   Sizes sizes;
   int device = 0;                    // which of the machine's GPUs
   std::byte* data = nullptr;         // an address of the GPU's; it may be null where there are no elements
-  std::shared_ptr<void> owner = {};  // of the memory; null: somebody who keeps it as long as this is used
+  std::shared_ptr<void> owner = {};  // of the memory; null: the caller keeps it as long as this is used
   std::size_t byte_count() const { return static_cast<std::size_t>(element_count(sizes)) * byte_size(type); }
 };
 
@@ -37,7 +37,7 @@ struct OnDevice {
 };
 using Destination = std::variant<Nowhere, OnHost, OnDevice, DeviceTensor>;
 
-// Throws Error(kBadInput) if memory is not for a tensor of this type. `output`: whose it is to be.
+// Throws Error(kBadInput) if `room` is not for a tensor of this type, which is to hold the output of this name.
 void require_room(const DeviceTensor& room, const TensorType& type, const std::string& output);
 
 // The memory of one GPU. Everything throws Error(kMissing) where it runs out or the GPU is lost.
@@ -56,8 +56,8 @@ class DeviceSession {
   virtual ~DeviceSession() = default;
   virtual int device() const = 0;
   // As Session::run, with tensors on the host and on this GPU, and a destination for each output of the graph; none is on
-  // another GPU. What is on this one is copied there at most, and never through the host. An output that goes nowhere is an
-  // empty tensor. Throws Error(kBadInput) where an output does not fit the memory that it is to go to, too.
+  // another GPU. Tensors on this one may be copied within it, and never through the host. An output that goes nowhere is an
+  // empty tensor. Also throws Error(kBadInput) where an output does not fit the memory that it is to go to.
   virtual std::vector<PlacedTensor> run_placed(std::span<const PlacedTensor> inputs, std::span<const Destination> outputs) = 0;
 };
 

@@ -4,7 +4,7 @@ namespace rewright::runtime {
 
 namespace {
 
-// A run is a call: what it executes on the way finds it here, through libraries and callbacks that know nothing of it.
+// By thread, so that it is found through libraries and callbacks that know nothing of it.
 thread_local const Checkpoint* current = nullptr;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Ending a run from outside of it: a loop may never end, and a large model takes its time.
+// Ends runs from outside, as a loop may never end, and a large model may take long.
 #pragma once
 
 #include <atomic>
@@ -7,8 +7,8 @@
 
 namespace rewright::runtime {
 
-// While it lives, what the calling thread executes calls `checkpoint` between the steps of plans, between nodes and in loops;
-// what it throws ends the run, and the session can be run again. The innermost of several counts.
+// While it lives, runs of the calling thread call `checkpoint` between the steps of plans, between nodes and in loops. If that
+// throws, the run ends with the exception, and the session can be run again. Of several nested ones the innermost counts.
 class EndableRun {
  public:
   explicit EndableRun(const Checkpoint& checkpoint);  // which must outlive it
@@ -20,8 +20,8 @@ class EndableRun {
   const Checkpoint* outer_;
 };
 
-// Calls the checkpoint of the run that the calling thread is in, if it is in one. As SessionOptions::checkpoint it lets each
-// run of a session have its own.
+// Calls the calling thread's checkpoint, if it has one. Used as SessionOptions::checkpoint, it gives each run of a session its
+// own.
 void run_checkpoint();
 
 // Throws Error(kCancelled) as soon as `ended` is true. `ended` must outlive it.

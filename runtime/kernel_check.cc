@@ -11,12 +11,12 @@ namespace rewright::runtime {
 
 namespace {
 
-// An element that takes more is left out: some tenths of a second.
+// Elements that take more operations are left out: some tenths of a second.
 constexpr std::int64_t kMostReads = 4'000'000;
 constexpr std::size_t kLeastCompared = 2;
 constexpr double kMostInterpreted = 2e9;  // operations: about a minute
 constexpr std::uint64_t kMostRounds = 8;
-// Beside an element's own bound: what is rounded to less than a float's smallest normal number.
+// Added to an element's own bound: the rounding of results below a float's smallest normal number.
 constexpr double kTiny = 1e-37;
 
 double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
@@ -33,7 +33,7 @@ std::string text(const Sizes& sizes) {
   return result.empty() ? "a number" : result;
 }
 
-// False if nothing new takes another one's place.
+// False if no kernel was replaced.
 bool replace_wrong(std::span<const KernelFault> faults, InsteadOf& instead, std::vector<std::string>& warnings) {
   bool replaced = false;
   for (const KernelFault& fault : faults) {
@@ -81,7 +81,7 @@ const StoredElements* KernelComparison::find(ValueId value) {
   return found_[value].get();
 }
 
-// The first and the last, where kernels treat what is left over, and others by chance.
+// The first and the last position, where kernels treat remainders, and random ones.
 std::vector<std::int64_t> KernelComparison::positions(std::int64_t count) {
   std::vector<std::int64_t> result;
   if (count <= static_cast<std::int64_t>(extent_.elements)) {
@@ -110,7 +110,7 @@ void KernelComparison::after(const CheckedStep& step, std::span<const CheckedRes
   spent_ += seconds_now() - start;
 }
 
-// False if nothing of it could be compared.
+// False if no element could be compared.
 bool KernelComparison::check(const CheckedResult& result, const CheckedStep& step, double deadline) {
   const TensorType& type = graph_.value(result.value).type;
   const std::int64_t count = element_count(values(type.shape));

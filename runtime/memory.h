@@ -1,4 +1,4 @@
-// Static memory plans: values that are never needed at the same time share their place.
+// Static memory plans: values that are never needed at the same time share memory.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,10 @@ struct Extent {
   std::size_t offset = 0;
 };
 
-// Places all extents, the largest first, each at the smallest gap that is free during its whole life. Returns how many bytes
-// they take together.
+// Places all extents, the largest first, each in the smallest gap that is free during its whole lifetime. Returns the bytes
+// that they take together.
 std::size_t assign_offsets(std::span<Extent> extents, std::size_t alignment);
-// The same where steps have no order that extents could speak of: `meet` says of two of them whether they may be needed at the
-// same time.
+// The same for steps without a total order: `meet` says whether two extents, by number, may be needed at the same time.
 std::size_t assign_offsets(std::span<Extent> extents, std::size_t alignment,
                            const std::function<bool(std::size_t, std::size_t)>& meet);
 

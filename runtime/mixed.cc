@@ -19,8 +19,8 @@ namespace rewright::runtime {
 
 namespace {
 
-// Elements that the nodes of a part read and write. What is smaller, the arithmetic of shapes mostly, is interpreted in the
-// time that it takes to call a session, and without the time that it takes to prepare one.
+// The least elements that the nodes of a compiled part read and write. Smaller parts, mostly the arithmetic of shapes, take no
+// longer in the interpreter than the call of a session, and need no preparation.
 constexpr double kLeastElements = 2000;
 constexpr std::size_t kRememberedSizes = 16;  // of a part: a loop whose tensors grow has new sizes each time
 
@@ -44,7 +44,7 @@ double elements_of(const Graph& graph) {
   return elements;
 }
 
-// What was measured and found out in several sessions, put together.
+// Collects the profiles, warnings and checks of several sessions.
 struct Findings {
   std::vector<StepProfile> steps;
   std::vector<std::string> warnings;
@@ -62,8 +62,8 @@ struct Findings {
   }
 };
 
-// A part of the graph, for all the sizes it has met. Types come from the values that it is given: what a model declares for the
-// results of opaque nodes may be wrong.
+// A part of the graph, prepared for each set of sizes that occurred. Types are those of the given values, as the declared types
+// of opaque nodes' results may be wrong.
 class CompiledPart {
  public:
   CompiledPart(Part part, const Backend& backend, const SessionOptions& options)
@@ -128,7 +128,7 @@ class CompiledPart {
   std::map<Key, std::shared_ptr<Prepared>> prepared_;
 };
 
-// A graph inside of an opaque node.
+// The session of a graph inside of an opaque node.
 std::unique_ptr<Executable> prepare_inner(const Graph& graph, Repetition repetition, const Backend& backend,
                                           const SessionOptions& options);
 
@@ -229,7 +229,7 @@ class MixedSession final : public Session, public ChecksKernels {
     std::vector<InterpretedStep> interpreted;
   };
 
-  // One run at a time; whoever waits for another one can be ended, too.
+  // One run at a time. Waiting for another run can be ended as well.
   std::unique_lock<std::timed_mutex> lock_for_run() {
     constexpr auto kBetweenLooks = std::chrono::milliseconds(20);
     std::unique_lock lock(mutex_, std::defer_lock);
@@ -283,7 +283,7 @@ class InnerSession final : public Executable {
   MixedSession session_;
 };
 
-// A graph that is compiled as a whole and whose types are known, however small it is.
+// The session of a graph that is compiled as a whole and whose types are known, however small it is.
 class CompiledGraph final : public Executable {
  public:
   CompiledGraph(const Graph& graph, const Backend& backend, const SessionOptions& options)
@@ -306,8 +306,8 @@ bool has_open_inputs(const Graph& graph) {
                      [&](ValueId id) { return !graph.value(id).shape_known || !all_constant(graph.value(id).type.shape); });
 }
 
-// A session for inputs of any sizes. Sizes of different names are taken for equal where operators need them to be; where inputs
-// contradict that (one of them is 1, and is broadcast), the model is read again with their sizes, for which a session is kept.
+// A session for inputs of any sizes. Sizes of different names are assumed equal where operators need that. Where inputs
+// contradict it (one of them is 1, and is broadcast), the model is read again with their sizes, for which a session is kept.
 class OpenSession final : public Session {
  public:
   OpenSession(const Graph& graph, const Backend& backend, const SessionOptions& options)
@@ -352,7 +352,8 @@ class OpenSession final : public Session {
     return at == special_.end() ? nullptr : at->second;
   }
 
-  // Keeps a session for these sizes alone if it executes these inputs. None where that fails as well: the first error stands.
+  // Keeps a session for these sizes alone if it executes these inputs; nullopt where that fails as well, and the first error
+  // stands.
   std::optional<std::vector<Datum>> execute_read_again(std::span<const Datum> inputs) {
     try {
       const std::vector<Tensor> tensors = tensors_or_none(inputs);

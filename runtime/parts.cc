@@ -24,7 +24,7 @@ class Cutter {
   }
 
  private:
-  // What an interpreted node computes is there one stage later for what is compiled, and at once for other interpreted nodes.
+  // Results of an interpreted node are available to compiled nodes one stage later, and to other interpreted nodes at once.
   void find_stages() {
     for (const auto& node : graph_.nodes()) compiled_.push_back(is_compiled(graph_, *node));
     std::vector<std::size_t> ready(graph_.value_count(), 0), interpreted(graph_.value_count(), 0);
@@ -52,7 +52,7 @@ class Cutter {
       if (compiled_[i]) members_[stage].push_back(i);
     }
     stages_.resize(members_.size());
-    // Where each value is needed outside of the stage that computes it, or by an interpreted node.
+    // Values that are needed outside of the stage that computes them, or by an interpreted node.
     leaves_.resize(graph_.value_count());
     for (std::size_t i = 0; i < graph_.nodes().size(); ++i)
       for (const ValueId id : graph_.nodes()[i]->inputs)
@@ -122,7 +122,7 @@ Part part_of(const Graph& graph, std::span<const std::size_t> nodes, const std::
 
 namespace {
 
-// Throws where a value's sizes are not those that its type's names say: attributes that hold these names would be wrong, too.
+// Throws where a value's sizes differ from those of its declared names: attributes with these names would be wrong as well.
 void require_same_sizes(const Value& declared, const TensorType& computed, const Substitution& sizes) {
   if (!declared.shape_known) return;
   const Indices expected = substitute(declared.type.shape, sizes);

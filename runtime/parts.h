@@ -1,4 +1,4 @@
-// A graph cut where nodes stand that a backend does not compile: opaque ones, and those that read or make strings.
+// Cuts a graph at the nodes that a backend does not compile: opaque ones, and those that read or make strings.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ bool is_compiled(const Graph& graph);  // all its nodes, inputs and outputs
 struct Part {
   Graph graph;
   std::vector<ValueId> inputs, outputs;  // in the whole graph
-  std::vector<std::string> symbols;      // the named sizes that its nodes' attributes are made of
+  std::vector<std::string> symbols;      // named sizes in its nodes' attributes
 };
 
 // The part is executed first, if it has nodes; then come the nodes that are interpreted, in order.
@@ -27,14 +27,14 @@ struct Stage {
   std::vector<std::size_t> interpreted;  // positions in the graph's nodes
 };
 
-// As few stages as these nodes allow: what follows none of them, and needs no size that one of them tells, stands in the first
-// one.
+// As few stages as the interpreted nodes allow. A node is in the first stage if it depends on none of them, nor on a size that
+// one of them computes.
 std::vector<Stage> stages_of(const Graph& graph);
 
-// These nodes of a graph, in topological order, all of them compiled. Its outputs are those of their values that `leaves` says.
+// The part of these nodes, which are in topological order and all compiled. Its outputs are their values that `leaves` marks.
 Part part_of(const Graph& graph, std::span<const std::size_t> nodes, const std::vector<bool>& leaves);
 
-// A part's graph for inputs of these types, with all other types as they follow from them.
+// A part's graph for inputs of these types, with all other types inferred from them.
 Graph with_types(const Part& part, std::span<const TensorType> inputs, const Substitution& sizes);
 
 }  // namespace rewright::runtime

@@ -23,20 +23,20 @@ enum class Isa { kBaseline, kAvx2, kAvx512 };
 // The number of threads asked for, or if that is not positive, one for each processor that this process may run on.
 int usable_threads(int asked);
 
-// Which kernel computes what several can (a convolution: directly, or by Winograd's or Fourier's transforms). They round
-// differently.
+// How a kernel is chosen among several for the same node (a convolution: directly, or by Winograd's or Fourier's transforms).
+// They round differently.
 enum class KernelChoice {
   kEstimated,  // by an estimate: the same on all machines, and so are the results' bits
-  kCached,     // by the times in the cost database, or else the estimate: the same bits as long as the database is the same
-  kMeasured,   // by these, and what they lack is measured while a plan is made, and kept there
+  kCached,     // by times in the cost database, else by the estimate: the same bits as long as the database is the same
+  kMeasured,   // the same, but missing times are measured while a plan is made, and kept there
 };
 
-// The output takes the place of the input: weights after a step, of those before it.
+// The output replaces the input, as weights after a training step replace those before it.
 struct Replacement {
   std::size_t input, output;
 };
 
-// How much of what kernels compute is compared with the reference.
+// How much of the kernels' results is compared with the reference.
 struct CheckExtent {
   std::size_t elements = 16;  // of each step's result ...
   double seconds = 1;         // ... of which fewer are compared where all of them would take longer
@@ -59,13 +59,13 @@ struct SessionOptions {
   // and Session::warnings says so: library, version, sizes. The CPU's and the CUDA backend do it, and runtime/checked_kernels.h
   // says how much was compared; others ignore it.
   std::optional<CheckExtent> check_kernels = {};
-  // What Session::advance may compute in the memory of inputs, of the same types and sizes.
+  // Outputs that Session::advance may compute in the memory of inputs of the same types and sizes.
   std::vector<Replacement> replacements = {};
   // Called between the nodes that are not compiled, and in their loops; throws to end a run.
   Checkpoint checkpoint = {};
 };
 
-// What one step of a session did, summed over the runs so far.
+// The work of one step of a session, summed over the runs so far.
 struct StepProfile {
   std::string node;       // name of the node, or of the value it computes; of the last one where several were fused
   std::string operators;  // "Conv+Relu"
@@ -83,13 +83,13 @@ class Session {
   // that the session was made for, and on nothing else. Throws Error(kBadInput) if inputs do not fit, Error(kUnsupported) at a
   // node that cannot be executed.
   virtual std::vector<Tensor> run(std::span<const Tensor> inputs) = 0;
-  // The same with inputs that the caller has done with: those that outputs replace must own their memory, and nothing else may
-  // hold them. What replaces one may lie in its memory.
+  // The same with inputs that the caller no longer needs. Those that outputs replace must own their memory, and nothing else
+  // may hold them: the output may be computed there.
   virtual std::vector<Tensor> advance(std::vector<Tensor> inputs) { return run(inputs); }
-  // The same for values of all kinds. What knows tensors alone throws Error(kBadInput) for others.
+  // The same for values of all kinds. Sessions that only know tensors throw Error(kBadInput) for others.
   virtual std::vector<Datum> execute(std::span<const Datum> inputs);
   virtual std::vector<StepProfile> profile() const { return {}; }
-  // What its user had better know: that a plan cache was of no use, and why.
+  // Messages for the user, such as why a plan cache could not be used.
   virtual std::vector<std::string> warnings() const { return {}; }
   virtual std::size_t peak_bytes() const { return 0; }  // of intermediate values, of the last run
 };
@@ -98,7 +98,7 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string name() const = 0;
-  // Does it execute opaque nodes, too? What does not is given graphs without them: see runtime/mixed.h.
+  // Does it execute opaque nodes, too? Others only get graphs without them: see runtime/mixed.h.
   virtual bool executes_opaque_nodes() const { return false; }
   // Where all sizes are known, all work that does not depend on inputs is done here: constants, packing, planning.
   virtual std::unique_ptr<Session> prepare(const Graph& graph, const SessionOptions& options = {}) const = 0;

@@ -1,4 +1,4 @@
-// Running a session with inputs that come when they are needed and outputs that go as soon as they are computed.
+// Runs that take each input when it is needed, and hand over each output as soon as it is computed.
 #pragma once
 
 #include <cstddef>
@@ -8,28 +8,28 @@
 
 namespace rewright::runtime {
 
-// Where the tensors of one run come from and go to.
+// The source and the destination of the tensors of one run.
 class TensorStream {
  public:
   virtual ~TensorStream() = default;
-  // An input, before the first step that needs it. It is let go after that step, unless the next one needs it too, and asked
-  // for again by a later one.
+  // Called for an input before the first step that needs it. The tensor is released after that step unless the next one needs
+  // it, too; a later step asks again.
   virtual Tensor input(std::size_t number) = 0;
-  // Memory for an output, aligned to 64 bytes, before the first step that writes it.
+  // Called before the first step that writes an output: its memory, aligned to 64 bytes.
   virtual std::span<std::byte> output(std::size_t number) = 0;
-  // The output is there, and the run does not look at its memory any more.
+  // Called when the output is complete and the run no longer uses its memory.
   virtual void finished(std::size_t number) = 0;
 };
 
-// A session that can do so. Calls come in the same order in every run of the same plan.
+// A session with such runs. The order of the calls is the same in every run of the same plan.
 class StreamingSession {
  public:
   virtual ~StreamingSession() = default;
-  // False if it cannot for inputs of these types: nothing has been done then.
+  // False if it cannot do this for inputs of these types. Then nothing has been done.
   virtual bool stream(TensorStream& tensors) = 0;
 };
 
-// Others take all inputs first, and hand over all outputs at the end.
+// Runs any session: one that does not stream takes all inputs first, and hands over all outputs at the end.
 void run_streamed(Session& session, std::size_t inputs, TensorStream& tensors);
 
 }  // namespace rewright::runtime

@@ -1,4 +1,4 @@
-// What the tests of runtimes share: random graphs and tensors, and comparison with the interpreter.
+// For tests of runtimes: random graphs and tensors, and comparison with the interpreter.
 #pragma once
 
 #include <algorithm>
@@ -21,10 +21,10 @@ inline Tensor random_tensor(std::mt19937& random, DataType type, const Sizes& si
   return Tensor::from_reals(type, sizes, values);
 }
 
-// How far an element may be off: a share of itself and of the largest one.
+// The error that an element may have, relative to itself and to the largest element.
 struct Closeness {
   double tolerance = 2e-5;
-  double of_16_bits = 0;    // at least so much for half, and 10 times that for bfloat16
+  double of_16_bits = 0;    // the least tolerance of half; 10 times that for bfloat16
   double of_largest = 0.1;  // of the tolerance
 };
 

@@ -15,12 +15,12 @@ namespace {
 
 using nlohmann::json;
 
-// To be changed with every change of the helper that changes times.
+// Part of the device's identity: increased by every change of the helper that changes times.
 constexpr int kTimingGeneration = 3;
 
 constexpr double kSecondsPerSample = 0.008;
 constexpr std::size_t kBatch = 32;
-constexpr double kGrace = 0.3;  // seconds, in which a reply that tells of the end of the time is waited for
+constexpr double kGrace = 0.3;  // seconds to wait for the helper's own reply that the time is over
 
 using Clock = std::chrono::steady_clock;
 
@@ -34,11 +34,13 @@ class OnnxRuntimeDevice : public Device {
 
   std::string name() const override { return "onnxruntime"; }
   std::string identity() const override { return identity_; }
-  bool supports(const Graph&, const Node&) const override { return true; }  // ONNX Runtime says so itself when it loads a graph
+  bool supports(const Graph&, const Node&) const override {
+    return true;
+  }  // ONNX Runtime itself refuses a graph when it loads it
 
   void end_at(Clock::time_point time) override { end_ = time; }
 
-  // Twice, some time apart, of which the lesser counts: other work on the machine comes and goes.
+  // Measured twice, some time apart; the minimum counts, as other work on the machine comes and goes.
   std::vector<std::optional<double>> time_nodes(std::span<const NodeSample> samples) override {
     std::vector<std::optional<double>> first = time_once(samples);
     const std::vector<std::optional<double>> second = time_once(samples);
@@ -79,7 +81,7 @@ class OnnxRuntimeDevice : public Device {
   std::vector<std::vector<double>> time_graphs_in(Worker& worker, std::span<const Graph> graphs, const TimingOptions& options) {
     const TemporaryFolder folder;
     json paths = json::array();
-    // A graph that is timed twice has one file. What nothing needs is not part of its hash.
+    // A graph that is timed twice has one file. Its hash ignores nodes that nothing needs.
     std::map<std::pair<std::uint64_t, std::size_t>, std::string> written;
     for (std::size_t i = 0; i < graphs.size(); ++i) {
       std::string& path = written[{graphs[i].hash(), graphs[i].nodes().size()}];
@@ -109,13 +111,13 @@ class OnnxRuntimeDevice : public Device {
     return seconds;
   }
 
-  // Files of those inputs that have a form there; others are drawn where they are used.
+  // Files of the inputs, if .npy files can hold all their types; otherwise the helper draws inputs itself.
   static json write_known(std::span<const Graph> graphs, std::span<const Tensor> inputs, const TemporaryFolder& folder) {
     const bool known = std::all_of(inputs.begin(), inputs.end(), [](const Tensor& t) { return is_npy_type(t.type()); });
     return graphs.empty() || !known ? json::object() : write(graphs[0], inputs, folder);
   }
 
-  // Files of inputs by the names of the graph's.
+  // Files of inputs by the names of the graph's inputs.
   static json write(const Graph& graph, std::span<const Tensor> inputs, const TemporaryFolder& folder) {
     json files = json::object();
     for (std::size_t i = 0; i < graph.inputs().size() && i < inputs.size(); ++i) {
@@ -146,7 +148,7 @@ class OnnxRuntimeDevice : public Device {
         written.push_back(true);
       } catch (const Error& error) {
         if (error.code() == ErrorCode::kMissing) throw;  // no space on disk
-        written.push_back(false);                        // cannot be said in this opset
+        written.push_back(false);                        // cannot be exported to this opset
       }
     }
     json reply;
@@ -178,7 +180,7 @@ class OnnxRuntimeDevice : public Device {
     std::size_t next = 0;
     for (std::size_t i = 0; i < samples.size() && (!written[i] || next < timed); ++i) {
       const json& least = written[i] ? reply.at("min").at(next++) : json();
-      // The least of the times is what the machine's other work disturbs least.
+      // The minimum is disturbed least by other work on the machine.
       seconds.push_back(least.is_number() ? std::optional(std::max(0.0, least.get<double>() - overhead)) : std::nullopt);
     }
   }

@@ -1,4 +1,4 @@
-// Index expressions of known sizes over the variables of a tile program.
+// Index expressions of known sizes as affine functions of variables in ranges.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace rewright::planning {
 
-// lowest + steps of variables that each run over low <= v < high.
+// A variable v with low <= v < high.
 struct Range {
   std::int64_t low = 0, high = 1;
 };
@@ -26,7 +26,8 @@ struct Affine {
   bool is_constant() const { return variable() == -1; }
 };
 
-// The variables of a program: those of the output's axes first, then those of reductions.
+// The variables of an expression, numbered in the order in which they are added: those of the result's axes, then those of
+// reductions.
 class Variables {
  public:
   int add(std::uint64_t atom_id, Range range);

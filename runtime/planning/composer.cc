@@ -11,10 +11,10 @@ namespace rewright::planning {
 
 namespace {
 
-// Shared parts once.
+// Composes each node once per position, so that results share common parts.
 class Composer {
  public:
-  // `shorten`: say affine functions by channel with two constants.
+  // `shorten`: write affine functions by channel with two constants.
   Composer(Facts& facts, const std::vector<std::int32_t>& producers, const std::vector<int>& nodes, ValueId first, bool shorten)
       : facts_(facts), producers_(producers), nodes_(nodes.begin(), nodes.end()), shorten_(shorten) {
     if (first != kNoValue) operands.push_back(first);
@@ -58,7 +58,7 @@ class Composer {
       const Operand shape(0, {info.type, to_indices(info.sizes)});
       return choose(shape.inside(read.position), inner, constant(scalar(info.type), 0));
     }
-    // Not where a position is data: one outside of the axis must end the run.
+    // A read at a position that is data stays, as a position outside of its axis must end the run.
     if (const auto number = facts_.known_number(value); number && !read.zero_outside && !has_position(read)) {
       if (scalar(info.type) == Scalar::kReal) return real(*number);
       const std::int64_t exact = facts_.constant(value).integers()[0];
@@ -70,7 +70,7 @@ class Composer {
     return read.zero_outside ? external.padded(read.position) : external(read.position);
   }
 
-  // Batch normalization, in particular: constants by channel on one varying operand of the same sizes.
+  // The affine function that a node applies to its first input with constants by channel, such as a batch normalization.
   std::optional<ChannelAffine> affine_of(int n) const {
     const Node& node = *facts_.graph().nodes()[n];
     if (!shorten_ || node.inputs.size() < 4 || facts_.info(node.outputs[0]).sizes.size() < 2) return std::nullopt;

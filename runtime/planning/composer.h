@@ -1,4 +1,4 @@
-// The expressions of several nodes as one.
+// Composes the expressions of several nodes into one.
 #pragma once
 
 #include <vector>
@@ -7,12 +7,12 @@
 
 namespace rewright::planning {
 
-// The result of the last of some nodes, over what they read from outside of them. With a `start` that value is an operand, the
-// first one, although one of the nodes may compute it. With `shorten`, affine functions by channel are said with two constants.
+// The result of the last node as an expression of the values that the nodes read from outside. A `start` is the first operand
+// even if one of the nodes computes it. With `shorten`, affine functions by channel are written with two constants.
 Chain compose(Facts& facts, const std::vector<std::int32_t>& producers, const std::vector<int>& nodes, ValueId start,
               bool shorten);
 
-// Does the expression hold a position that is data? Execution has to find whether it is outside of its axis.
+// Does the expression read at a position that is data? Execution has to check whether it is outside of its axis.
 bool has_position(const ElementNode& element);
 
 }  // namespace rewright::planning

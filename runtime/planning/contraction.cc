@@ -12,17 +12,17 @@ namespace {
 using Kind = ElementNode::Kind;
 using Axes = std::vector<std::size_t>;
 
-// Axes that belong together, each list in the same order of variables.
+// The axes of a contraction in groups, each list in the same order of variables.
 struct Contraction {
-  // Of both operands and the result; of the first and the result; of the second and the result; of both, summed over. For each
-  // group the axes of the first operand, of the second and of the result, as far as they have it.
+  // batch: axes of both operands and the result; rows: of the first operand and the result; columns: of the second operand and
+  // the result; depth: of both operands, summed over. Each group lists its axes in the tensors that have it.
   struct Group {
     Axes a, b, y;
   };
   Group batch, rows, columns, depth;
 };
 
-// The variable that each axis is read at; 0 for an axis of size 1 that is read at 0. Empty if it is something else.
+// The variable that each axis is read at; 0 for an axis of size 1 that is read at 0. nullopt for any other position.
 std::optional<std::vector<std::uint64_t>> variables_of(const ElementNode& read, const Sizes& sizes) {
   std::vector<std::uint64_t> result;
   std::set<std::uint64_t> seen;
@@ -91,7 +91,7 @@ class Rewriter {
     const ValueId left = as_matrices(node->inputs[0], a, c.batch.a, c.rows.a, c.depth.a);
     const ValueId right = as_matrices(node->inputs[1], b, c.batch.b, c.depth.b, c.columns.b);
     const ValueId product = step("MatMul", {}, {left, right});
-    // Back to the axes of the result, and these to their places.
+    // Split the axes again, and move them to their places in the result.
     Axes order = c.batch.y;
     order.insert(order.end(), c.rows.y.begin(), c.rows.y.end());
     order.insert(order.end(), c.columns.y.begin(), c.columns.y.end());
@@ -136,7 +136,7 @@ class Rewriter {
     return to_.add_node(op, attributes(op, fields), std::move(inputs))[0];
   }
 
-  // [batch..., all of `rows`, all of `columns`]; axes that are none of these have size 1.
+  // The value as [batch..., product of `rows`, product of `columns`]; its other axes have size 1.
   ValueId as_matrices(ValueId value, const Sizes& sizes, const Axes& batch, const Axes& rows, const Axes& columns) {
     std::vector<bool> named(sizes.size());
     Indices shape;

@@ -1,4 +1,4 @@
-// Contractions: sums of products of two tensors over axes that both have, as Einsum writes them.
+// Contractions: sums of products of two tensors over shared axes, such as Einsum.
 #pragma once
 
 #include <functional>
@@ -7,8 +7,8 @@
 
 namespace rewright::planning {
 
-// The graph with contractions as products of matrices, of operands whose axes are moved and put together; which one is a
-// contraction its denotation says. Nodes that `served` says something else computes stay, and so do those of unknown sizes.
+// The graph with contractions, found by their denotations, replaced by transposes, reshapes and a MatMul. Nodes for which
+// `served` is true stay, and so do those of unknown sizes.
 Graph with_matrix_products(const Graph& graph, const std::function<bool(const Node&)>& served);
 
 }  // namespace rewright::planning

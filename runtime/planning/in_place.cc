@@ -9,7 +9,7 @@ bool is_read_in_place(const Element& e, const Indices& position, int operand) {
   if (e->kind == Kind::kReduce || e->kind == Kind::kChoose || e->kind == Kind::kFromIndex) return false;
   if (e->kind == Kind::kRead) {
     if (e->operand == operand) return !e->zero_outside && e->position == position;
-    bool computed = false;  // a position that is read from a tensor
+    bool computed = false;  // a position read from a tensor
     for (const Index& i : e->position)
       for_each_atom(i, [&](const Atom& atom) { computed = computed || atom.kind == Atom::Kind::kLoad; });
     return !computed;

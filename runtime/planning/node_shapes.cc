@@ -55,15 +55,15 @@ std::optional<PoolNode> read_pool_node(const Node& node, const Sizes& x, const S
   return p;
 }
 
+ProductAttributes read_product_attributes(const Node& node) {
+  const AttributeReader attributes(node);
+  if (!attributes.has("transA")) return {};
+  return {attributes.real("alpha"), attributes.real("beta"), attributes.flag("transA"), attributes.flag("transB")};
+}
+
 ProductNode read_product_node(const Node& node, const Sizes& a, const Sizes& b, const Sizes& y) {
   ProductNode p;
-  const AttributeReader attributes(node);
-  if (attributes.has("transA")) {
-    p.alpha = attributes.real("alpha");
-    p.beta = attributes.real("beta");
-    p.a_transposed = attributes.flag("transA");
-    p.b_transposed = attributes.flag("transB");
-  }
+  static_cast<ProductAttributes&>(p) = read_product_attributes(node);
   p.has_rows = a.size() > 1;
   p.has_columns = b.size() > 1;
   if (!a.empty()) p.k = a[a.size() - (p.a_transposed ? 2 : 1)];

@@ -40,14 +40,17 @@ std::optional<PoolNode> read_pool_node(const Node& node, const Sizes& x, const S
 
 // y[batch..., m, n] = alpha * a[..., m, k] * b[..., k, n] + beta * c, the last two axes of a factor swapped where it is
 // transposed.
-struct ProductNode {
+struct ProductAttributes {
   double alpha = 1, beta = 1;
   bool a_transposed = false, b_transposed = false;
+};
+struct ProductNode : ProductAttributes {
   bool has_rows = true, has_columns = true;  // false: a, or b, is a vector, and y lacks the axis
   std::int64_t m = 1, k = 1, n = 1;
   Sizes batch;  // of y
 };
-// Reads a MatMul or a Gemm.
+// These read a MatMul, which has no such attributes, or a Gemm.
+ProductAttributes read_product_attributes(const Node& node);
 ProductNode read_product_node(const Node& node, const Sizes& a, const Sizes& b, const Sizes& y);
 
 }  // namespace rewright::planning

@@ -1,12 +1,12 @@
-// Nodes whose results are pieces of their operand, as nodes of one result each, which can be grouped one by one.
+// Splits nodes whose results are slices of an operand, such as Split, into one node per result, so that each can be grouped.
 #pragma once
 
 #include "graph/graph.h"
 
 namespace rewright::planning {
 
-// The same graph with a Slice for each result of a node that has several, if all of them are an operand's elements at a
-// distance.
+// The graph with a Slice per result in place of each node of several results that are all an operand's elements at a constant
+// offset.
 Graph with_pieces_apart(Graph graph);
 
 }  // namespace rewright::planning

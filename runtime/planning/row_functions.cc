@@ -14,7 +14,7 @@ using Count = std::int64_t;
 
 constexpr Count kSampleRows = 3, kSampleColumns = 7;  // of the last two axes; the others have 2 each
 constexpr std::size_t kMostAxes = 8;
-constexpr double kSmall = 1e-6;  // elements of the first sample row
+constexpr double kSmall = 1e-6;  // the scale of the first sample row's elements
 
 using Rows = std::vector<double>;
 
@@ -25,7 +25,7 @@ Sizes sample_sizes(std::size_t rank) {
   return sizes;
 }
 
-// Has the node a result of its first operand's sizes, with rows of more than one element, and vectors of columns beside it?
+// Has the node a first operand with rows of more than one element, and only vectors of one element per column beside it?
 bool may_be_row_function(const Node& node, std::span<const ValueInfo> operands) {
   if (node.op == nullptr || operands.empty() || operands.size() != node.inputs.size()) return false;
   const ValueInfo& x = operands[0];
@@ -35,7 +35,7 @@ bool may_be_row_function(const Node& node, std::span<const ValueInfo> operands) 
   return element_count(x.sizes) > 0;
 }
 
-// The node's first output in double, for rows of samples and vectors of samples; empty if it is none of this kind.
+// The node's first output in double for sample operands; empty if the node cannot be computed for them.
 Rows sample_rows(const Node& node, const std::vector<Rows>& operands, std::size_t rank) {
   const Sizes sizes = sample_sizes(rank);
   if (node.inputs.size() > operands.size()) return {};
@@ -111,13 +111,13 @@ std::optional<RowNormalization> find_row_normalization(const Node& node, std::sp
   if (plain.empty()) return std::nullopt;
   const Rows both = sample_rows(node, {x, scale, shift}, rank);
   for (const bool centered : {true, false}) {
-    // What the first row's elements are divided by says what epsilon is.
+    // Epsilon follows from the divisor of the first row's elements.
     RowNormalization n{centered, 1};
     double variance = 0;
     const Rows by_one = normalized(n, x, ones, zeros, &variance);
     const double divisor = by_one[0] * std::sqrt(variance + 1) / plain[0];
     n.epsilon = std::max(0.0, divisor * divisor - variance);
-    if (!std::isfinite(n.epsilon)) continue;  // what is 0 on the first row is no normalization
+    if (!std::isfinite(n.epsilon)) continue;  // a result of 0 on the first row is no normalization
     if (agree(plain, normalized(n, x, ones, zeros)) && agree(both, normalized(n, x, scale, shift))) return n;
   }
   return std::nullopt;

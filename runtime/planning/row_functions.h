@@ -8,13 +8,13 @@
 
 namespace rewright::planning {
 
-// Both ask a node with a denotation, whose operands have known types and sizes, and compare what it computes on a few rows.
+// Both take a node with a denotation whose operands have known types and sizes, and compare its results on a few sample rows.
 
 // Is the node the softmax of each row of its operand?
 bool is_row_softmax(const Node& node, std::span<const ValueInfo> operands);
 
-// (x - mean) / sqrt(variance + epsilon) * scale + shift, where the mean may be left out: the square is then that of x. Scale
-// and shift are the node's second and third inputs, with an element for each column.
+// (x - mean) / sqrt(variance + epsilon) * scale + shift, with a mean of 0 and the mean square as variance if it is not
+// centered. Scale and shift are the node's second and third inputs, with an element for each column.
 struct RowNormalization {
   bool centered = true;
   double epsilon = 0;

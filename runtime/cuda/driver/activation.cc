@@ -13,7 +13,8 @@ bool commutes(Kind kind) {
   return kind == Kind::kAdd || kind == Kind::kMultiply || kind == Kind::kMaximum || kind == Kind::kMinimum;
 }
 
-// Equal but for the order of operands and the rounding of numbers to float. Reads are of operand 0 at the element's position.
+// Are the expressions equal up to the order of commutative operands and the rounding of constants to float? They may only read
+// operand 0.
 bool same(const Element& a, const Element& b) {
   if (a->kind != b->kind || a->scalar != b->scalar || a->function != b->function || a->arguments.size() != b->arguments.size())
     return false;
@@ -35,7 +36,7 @@ bool same(const Element& a, const Element& b) {
   return commutes(a->kind) && same(a->arguments[0], b->arguments[1]) && same(a->arguments[1], b->arguments[0]);
 }
 
-// The constant that stands beside something else, and that.
+// The constant argument of a binary operation, and the other argument.
 std::optional<std::pair<double, Element>> beside_constant(const Element& e, Kind kind) {
   if (e->kind != kind || e->scalar != Scalar::kReal) return std::nullopt;
   for (std::size_t side = 0; side < 2; ++side)

@@ -1,4 +1,4 @@
-// The activations that libraries know, as the operators define them.
+// The activations of the libraries, and the operators that define them.
 #pragma once
 
 #include <optional>
@@ -11,19 +11,19 @@ namespace rewright::cuda {
 struct ActivationNode {
   const Operator* op = nullptr;
   Attributes attributes;
-  std::vector<double> bounds;  // inputs behind the first one, of one element each
+  std::vector<double> bounds;  // further inputs, of one element each
 };
-// Of anything but kNone.
+// The operator of an activation other than kNone.
 ActivationNode activation_node(Activation activation, double low, double high);
 
-// activation(x).
+// The expression activation(x).
 Element activated(Activation activation, double low, double high, const Element& x);
 
 struct FoundActivation {
   Activation activation = Activation::kNone;
   double low = 0, high = 0;
 };
-// Which one an element is of operand 0; nothing if it is none.
+// The activation of operand 0 that an element is; nullopt if it is none.
 std::optional<FoundActivation> find_activation(const Element& element);
 
 }  // namespace rewright::cuda

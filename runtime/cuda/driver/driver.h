@@ -1,5 +1,5 @@
-// What the CUDA runtime needs of a device and its libraries. The planner and the session use it; librewright_cuda.so implements
-// it, and tests implement it on the host. All sizes and offsets are in elements unless bytes are said.
+// The interface between the CUDA runtime and a device with its libraries. librewright_cuda.so implements it, and so do tests,
+// on the host. Sizes and offsets are in elements unless they are named bytes.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +14,14 @@
 
 namespace rewright::cuda {
 
-// Of products and convolutions of floats: TF32 rounds their factors to 10 bits of fraction, which tensor cores multiply.
+// The precision of products and convolutions of floats. TF32 rounds the factors to 10 bits of fraction for tensor cores.
 enum class Precision { kFloat, kTf32 };
 
-// Something of a library's, chosen and prepared: it only has to be started.
+// An operation of a library, with the algorithm chosen and all prepared: it only has to be started.
 class Operation {
  public:
   virtual ~Operation() = default;
-  // Which of the library's ways it is, to have the same one again.
+  // The chosen algorithm as text, by which Driver::operation() prepares the same one again.
   virtual std::string choice() const = 0;
   virtual std::size_t workspace_bytes() const = 0;
   virtual void start(std::span<const std::byte* const> inputs, std::byte* output, std::byte* workspace) = 0;
@@ -60,7 +60,7 @@ class Driver {
   virtual void copy_out(std::byte* host, const std::byte* device, std::size_t bytes) = 0;
   virtual void copy(std::byte* to, const std::byte* from, std::size_t bytes) = 0;  // on the device
   virtual void synchronize() = 0;
-  // What the device's default stream has got so far, by whoever in this process, is done before what follows.
+  // Work that follows waits for all that anybody in this process has started in the device's default stream so far.
   virtual void wait_for_default_stream() = 0;
   // The stream that work is started in, as the device's own interface knows it (a cudaStream_t).
   virtual void* stream_handle() const = 0;
@@ -69,34 +69,34 @@ class Driver {
   virtual std::string compile(const std::string& source) = 0;
   virtual std::unique_ptr<Module> load(const std::string& binary) = 0;
 
-  // The way that is chosen already, or if that is empty, the fastest one found by measurement among those that the library
-  // proposes; null if it has none.
+  // The operation by the algorithm `choice`, as Operation::choice() said it before; if that is empty, by the fastest algorithm
+  // that the library proposes, by measurement. Null if it has none.
   virtual std::unique_ptr<Operation> operation(const LibraryShape& shape, Precision precision, const std::string& choice) = 0;
 
   // Between these two, work is recorded and not done.
   virtual void begin_recording() = 0;
   virtual std::unique_ptr<Recording> end_recording() = 0;
-  virtual void abandon_recording() noexcept = 0;  // after a failure: what was recorded is forgotten
-  // While it is recorded, work may lie in several streams: in order within each, and between them only as these say. A
+  virtual void abandon_recording() noexcept = 0;  // after a failure: drops the recording
+  // Recorded work may use several streams: it is in order within each, and between them only as mark() and wait_for() say. A
   // recording begins and ends in stream 0.
   virtual void use_stream(int stream) = 0;
-  virtual void mark(int number) = 0;      // all that the stream has got so far
-  virtual void wait_for(int number) = 0;  // the stream goes on when what was marked with this number is done
+  virtual void mark(int number) = 0;      // names the work in the stream so far
+  virtual void wait_for(int number) = 0;  // what follows in the stream waits for the work with this mark
 
   // Seconds that a recording takes on the device: the median of some runs, measured by the device's events.
   virtual double measure(Recording& recording, int runs) = 0;
 
  private:
   friend class InUse;
-  // Makes this the device that the calling thread works with; returns the number of the one that it was. What fails here
-  // fails again in what follows.
+  // Makes this the current device of the calling thread; returns the number of the one before. A failure shows in the calls
+  // that follow.
   virtual int enter() noexcept = 0;
   virtual void leave(int before) noexcept = 0;
   std::mutex in_use_;
 };
 
-// Lives where work is started, or memory allocated or freed: sessions of several threads share a device, and a thread may have
-// worked with another one. Afterwards it does so again.
+// Holds a device while work is started, or memory allocated or freed: locks it, as threads share it, and makes it the thread's
+// current device. Both end with this object.
 class InUse {
  public:
   explicit InUse(Driver& driver) : driver_(driver), lock_(driver.in_use_), before_(driver.enter()) {}

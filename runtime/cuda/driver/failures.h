@@ -1,4 +1,4 @@
-// Failures of a device say which one it is.
+// Adds the name of the device to its failures.
 #pragma once
 
 #include "base/error.h"

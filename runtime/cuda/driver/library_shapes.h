@@ -1,5 +1,5 @@
-// What libraries are asked to compute, with everything that the choice of an algorithm depends on. All sizes and distances are
-// in elements.
+// The operations that libraries are asked for, with everything that the choice of an algorithm depends on. Sizes and strides
+// are in elements.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace rewright::cuda {
 
-// What a library may compute of its result before it stores it. kClip: between the shape's bounds. kGelu: its approximation by
-// tanh. kSilu: x * sigmoid(x).
+// A function that a library applies to its result before it stores it. kClip: to the shape's bounds. kGelu: the approximation
+// by tanh. kSilu: x * sigmoid(x).
 enum class Activation { kNone, kRelu, kClip, kGelu, kSilu, kSigmoid };
 
 // y[i, m, n] = activation(alpha * sum(k) a[i, m, k] b[i, k, n] + bias[n]), all row-major: a's rows are `a_stride` apart, or if
@@ -45,8 +45,8 @@ struct ConvolutionShape {
 };
 
 // y[b, h] = softmax(scale * q[b, h] k[b, h] + mask[b, h]) v[b, h] with q[queries, depth], k[depth, keys], v[keys, width]. Each
-// operand has the distances of its four axes. If it is causal, a query only sees keys up to its own number. The mask is a
-// fourth input: packed, its sizes 1 where it is repeated.
+// operand has the strides of its four axes. If it is causal, a query only sees keys up to its own number. The mask is a
+// fourth input: packed, with size 1 along the axes that repeat it.
 struct AttentionShape {
   DataType type = DataType::kHalf;
   std::int64_t batch = 1, heads = 1, queries = 1, keys = 1, depth = 1, width = 1;
@@ -58,7 +58,8 @@ struct AttentionShape {
   friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
 };
 
-// Windows of x[N, C, spatial...]: their largest elements, or their means, over all of a window or what of it lies in x.
+// Pools of x[N, C, spatial...]: the largest element of each window, or its mean over the window (kMean) or over the part of the
+// window inside x (kMeanInside).
 struct PoolingShape {
   enum class Mode { kMaximum, kMean, kMeanInside };
   DataType type = DataType::kFloat;
@@ -69,8 +70,8 @@ struct PoolingShape {
   friend bool operator==(const PoolingShape&, const PoolingShape&) = default;
 };
 
-// Each row of x[rows, columns] over the root of its variance, or if it is not centered, of its mean square, plus epsilon; times
-// scale[columns], and plus shift[columns] if it is centered, which are the second and third inputs.
+// Rows of x[rows, columns]. Centered: (x - mean) / sqrt(variance + epsilon) * scale[columns] + shift[columns]. Otherwise:
+// x / sqrt(mean square + epsilon) * scale[columns]. Scale and shift are the second and third inputs.
 struct NormalizationShape {
   DataType type = DataType::kFloat;
   std::int64_t rows = 1, columns = 1;
@@ -81,7 +82,7 @@ struct NormalizationShape {
 
 using LibraryShape = std::variant<ProductShape, ConvolutionShape, AttentionShape, PoolingShape, NormalizationShape>;
 
-// Every field, as text: equal shapes have equal texts.
+// All fields as text, which is equal for equal shapes.
 std::string to_string(const LibraryShape& shape);
 inline DataType element_type(const LibraryShape& shape) {
   return std::visit([](const auto& s) { return s.type; }, shape);

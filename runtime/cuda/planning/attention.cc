@@ -21,7 +21,7 @@ namespace {
 using Kind = ElementNode::Kind;
 using Distances = std::vector<std::int64_t>;
 
-// Scores that a mask has set so low have no weight.
+// Scores that a mask has set this low have no weight.
 constexpr double kMasked = -1e4;
 
 Distances packed(const Sizes& sizes) {
@@ -30,15 +30,15 @@ Distances packed(const Sizes& sizes) {
   return result;
 }
 
-// By batch, head, row and column: axes that are missing in front have size 1.
+// A list by axis as one of the axes batch, head, row and column, with `missing` for those that are not there.
 template <class T>
 std::vector<T> four(std::vector<T> list, T missing) {
-  const std::size_t front = list.size() == 3 ? 1 : 0;  // the batch stands before the heads that are missing
+  const std::size_t front = list.size() == 3 ? 1 : 0;  // of three axes the first is the batch
   list.insert(list.begin() + static_cast<std::ptrdiff_t>(front), 4 - list.size(), missing);
   return list;
 }
 
-// Batches and heads of which there is one are as far apart as all the others take.
+// Sets the strides of a batch or head axis of size 1 to the extent of all other axes, as packed tensors have it.
 void set_outer(Distances& distances, const Sizes& sizes) {
   for (const std::size_t axis : {1, 0})
     if (sizes[axis] == 1) {
@@ -59,7 +59,7 @@ std::optional<double> number(const Element& e) {
   return e->real.value;
 }
 
-// scale * s + mask, for s as an operand.
+// Matches scale * s + mask, where s is an operand.
 class Scores {
  public:
   Scores(int operand, const Indices& position, const Sizes& sizes) : operand_(operand), position_(position), sizes_(sizes) {}
@@ -95,7 +95,7 @@ class Scores {
         const std::size_t then = e->kind == Kind::kSelect ? 1 : 0, side = first(then) ? then : then + 1;
         const auto low = number(e->arguments[then + then + 1 - side]);
         if (!low || !(*low <= kMasked) || (then == 1 && first(0)) || !match(e->arguments[side])) return false;
-        // As low as a float is, the sum is that number alone, as the choice was.
+        // The addition of the lowest float gives the lowest float, as the selection did.
         const Element none = real(0), all = real(std::isinf(*low) ? *low : -double{std::numeric_limits<float>::max()});
         const Element kept = side == then ? none : all, other = side == then ? all : none;
         return add(e->kind == Kind::kSelect ? select(e->arguments[0], kept, other) : choose(e->conditions, kept, other));
@@ -164,14 +164,14 @@ class Joining {
     return g >= 0 && groups_[static_cast<std::size_t>(g)].result == value ? g : -1;
   }
 
-  // A product of matrices as they lie, with nothing behind it but a bias.
+  // The product that a group is, if it is one by a library with nothing behind it but a bias.
   const ProductShape* product_in(const Group& group) const {
     const auto* p = group.library ? std::get_if<ProductShape>(&group.library->shape) : nullptr;
     const bool plain = p != nullptr && group.library->starts.empty() && p->activation == Activation::kNone && !p->a_transposed;
     return plain ? p : nullptr;
   }
 
-  // The group that a group of softmax makes with two products, if it is one; `parts_` are then the groups in it.
+  // The group of attention around a softmax and two products, if they are one. `parts_` are then the groups that it joins.
   std::optional<Group> join(std::size_t g) {
     const Group& softmax = groups_[g];
     if (softmax.library || !softmax.element || softmax.nodes.empty()) return std::nullopt;
@@ -189,7 +189,7 @@ class Joining {
     if (second == nullptr || second->bias || second->b_transposed || second->alpha != 1) return std::nullopt;
     if (last.nodes.size() != 1 || last.library->inputs[0] != softmax.result) return std::nullopt;
 
-    // What the scores are made of: the nodes of the group but the softmax.
+    // The scores are computed by the other nodes of the group.
     Chain chain;
     const std::vector<int> before(softmax.nodes.begin(), softmax.nodes.end() - 1);
     if (before.empty()) {
@@ -246,7 +246,7 @@ class Joining {
     fused.result = result;
     fused.library.emplace();
     fused.library->inputs = {at_q.value, at_k.value, at_v.value};
-    std::vector<Group> way;
+    std::vector<Group> alternative;  // a kernel of the mask, if it needs one, and the fused kernel
     if (p.bias) {
       if (scores.scale != 1 || scores.mask) return std::nullopt;
       a.mask = four(facts_.info(first.library->inputs[2]).sizes, std::int64_t{1});
@@ -255,7 +255,7 @@ class Joining {
     } else if (scores.mask && is_causal(scores.mask, chain, s.sizes, a)) {
       a.causal = true;
     } else if (scores.mask) {
-      fused.library->inputs.push_back(mask(scores.mask, chain, first.result, a, way));
+      fused.library->inputs.push_back(mask(scores.mask, chain, first.result, a, alternative));
     }
     if (at_q.offset != 0 || at_k.offset != 0 || at_v.offset != 0) {
       fused.library->starts = {{{at_q.offset, at_k.offset, at_v.offset}, 0}};
@@ -274,8 +274,8 @@ class Joining {
     }
     std::sort(group.nodes.begin(), group.nodes.end());
     fused.nodes = group.nodes;
-    way.push_back(std::move(fused));
-    group.alternatives = {std::move(way), std::move(apart)};
+    alternative.push_back(std::move(fused));
+    group.alternatives = {std::move(alternative), std::move(apart)};
     return group;
   }
 
@@ -287,7 +287,7 @@ class Joining {
     return facts_.info(group.operands[0]).type == facts_.info(group.result).type;
   }
 
-  // Where an operand is read: before it was moved, if only for this.
+  // Where an operand is read: at its place before it was moved, if it was moved for this alone.
   Place place(ValueId value) {
     const Sizes sizes = facts_.info(value).sizes;
     const int g = facts_.constant(value) ? -1 : group_with(value);
@@ -306,8 +306,8 @@ class Joining {
     return {value, four(packed(sizes), std::int64_t{0})};
   }
 
-  // The distances of the result's axes, in what it is moved to if it is used for nothing else; `result` is then that. Whatever
-  // becomes of the sizes, the axes are then in another order but for the last one.
+  // The strides of the result's axes. If a group only moves the result, which nothing else uses, the strides in the moved
+  // tensor, to which `result` is then set; found by trying all orders of the axes that keep the last one.
   Distances moved_behind(ValueId& result) {
     const Sizes from = facts_.info(result).sizes;
     const int g = only_user(result);
@@ -328,7 +328,7 @@ class Joining {
     return four(packed(from), std::int64_t{0});
   }
 
-  // Does a group move elements to where these distances say? At random positions and the last one.
+  // Does a group move elements to the addresses that these strides give? Compared at random positions and the last one.
   bool leads_to(const Group& group, const Sizes& from, const Distances& distances) const {
     const Sizes to = facts_.info(group.result).sizes;
     if (element_count(to) != element_count(from)) return false;
@@ -357,7 +357,7 @@ class Joining {
     return true;
   }
 
-  // Does a mask that is known let each query see the keys up to its own number, and no others?
+  // Does a constant mask let each query see the keys up to its own number, and no others?
   bool is_causal(const Element& mask, const Chain& chain, const Sizes& scores, const AttentionShape& a) const {
     const bool chooses = mask->kind == Kind::kSelect;
     const ElementNode& read = chooses ? *mask->arguments[0] : *mask;
@@ -379,8 +379,8 @@ class Joining {
     return true;
   }
 
-  // What is added to the scores as a tensor: one that there is, or one that a kernel in `way` computes before.
-  ValueId mask(const Element& e, const Chain& chain, ValueId without, AttentionShape& a, std::vector<Group>& way) {
+  // The tensor that is added to the scores: an existing one, or one that a kernel computes, which is added to `before`.
+  ValueId mask(const Element& e, const Chain& chain, ValueId without, AttentionShape& a, std::vector<Group>& before) {
     const Sizes scores = facts_.info(without).sizes;
     const auto set_sizes = [&](const std::vector<bool>& axes) {
       Sizes sizes;
@@ -416,7 +416,7 @@ class Joining {
     group.operands = chain.operands;
     std::replace(group.operands.begin(), group.operands.end(), without, kNoValue);
     group.result = facts_.add_value({DataType::kFloat, sizes});
-    way.push_back(group);
+    before.push_back(group);
     return group.result;
   }
 

@@ -1,4 +1,5 @@
-// Which of its ways a library was fastest by, kept with the measured costs: under the device and the libraries' versions.
+// The fastest operations and alternatives by measurement, kept in the cost database under the device and the libraries'
+// versions.
 #pragma once
 
 #include <filesystem>
@@ -13,7 +14,7 @@ namespace rewright::cuda {
 
 class Choices {
  public:
-  // An empty path: kept in memory, for the sessions that share this.
+  // An empty path: choices are kept in memory, for the sessions that share this object.
   Choices(const std::filesystem::path& file, std::string device) : database_(file), device_(std::move(device)) {}
   std::optional<std::string> find(const std::string& work);
   void store(const std::string& work, const std::string& choice);

@@ -267,7 +267,7 @@ std::optional<LibraryNode> normalization(const GraphFacts& facts, const Node& no
   n.columns = operands[0].sizes.back();
   n.rows = element_count(operands[0].sizes) / n.columns;
   n.centered = found->centered;
-  n.epsilon = static_cast<double>(static_cast<float>(found->epsilon));  // was found but for rounding
+  n.epsilon = static_cast<double>(static_cast<float>(found->epsilon));  // it was found up to rounding
   LibraryNode result;
   result.inputs = node.inputs;
   result.shape = n;

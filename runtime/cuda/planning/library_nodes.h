@@ -1,4 +1,4 @@
-// The nodes that libraries compute, with what their epilogues take over.
+// The nodes that libraries compute, with the nodes behind them that their epilogues absorb.
 #pragma once
 
 #include <optional>
@@ -15,9 +15,10 @@ struct LibraryNode {
   std::vector<ValueId> inputs;  // in the order of the shape's inputs
   std::vector<LibraryStep::Start> starts;
 
-  // Takes over what follows: a bias, another tensor added, an activation. False if the library has no such epilogue.
+  // Absorbs the chain behind it: a bias, the addition of another tensor, or an activation. False if the library has no such
+  // epilogue.
   bool absorb(const GraphFacts& facts, const Chain& chain);
-  // The epilogue over the result without it (operand 0) and the inputs from the third on; null if there is none.
+  // The epilogue as an expression of the result without it (operand 0) and the inputs from the third on; null if there is none.
   Element epilogue(const GraphFacts& facts, const ValueInfo& result, const Indices& position) const;
   LibraryShape without_epilogue() const;
 
@@ -26,7 +27,7 @@ struct LibraryNode {
   bool absorb_activation(const Element& element);
 };
 
-// Nothing if these types or attributes are not the libraries'.
+// nullopt if no library serves the node, or not with these types or attributes.
 std::optional<LibraryNode> library_node(const GraphFacts& facts, const Node& node);
 
 }  // namespace rewright::cuda

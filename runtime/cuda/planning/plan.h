@@ -1,4 +1,4 @@
-// A plan: the steps that execute a graph of known sizes on a device, and where every value lies. Made without a device.
+// A plan: the steps that execute a graph of known sizes on a device, and the buffers of its values. Made without a device.
 #pragma once
 
 #include <memory>
@@ -15,22 +15,23 @@
 
 namespace rewright::cuda {
 
-// Where a buffer begins: what the libraries ask for, and what memory of the device has by itself.
+// The alignment of buffers, which the libraries ask for and the device's allocations have.
 inline constexpr std::size_t kBufferAlignment = 256;  // bytes
 
-// Bytes on the device.
+// Memory on the device.
 struct Buffer {
-  // kWorkspace: within one step, in the workspace of the stream that it runs in. kResident: where a tensor stays.
+  // kWorkspace: in use within one step, in the workspace of the stream that it runs in. kResident: a tensor that stays from run
+  // to run.
   enum class Kind { kArena, kInput, kConstant, kWorkspace, kResident };
   Kind kind = Kind::kArena;
   std::size_t bytes = 0;
-  int number = -1;             // kInput: of the graph's; kResident: of the places
+  int number = -1;             // kInput: of the graph's input; kResident: of the place
   Tensor constant;             // kConstant
-  bool channels_last = false;  // kConstant: how it is to lie
+  bool channels_last = false;  // kConstant: its layout
   std::size_t offset = 0;      // kArena, kWorkspace
 };
 
-// A node that the interpreter executes on the host: what it reads comes back from the device, and its results go there.
+// A node that the interpreter executes on the host. Its inputs are copied from the device, and its results to it.
 struct HostStep {
   std::shared_ptr<const Node> node;
   std::vector<TensorType> types;  // of the inputs, absent ones undefined
@@ -43,13 +44,13 @@ struct KernelStep {
 
 struct LibraryStep {
   LibraryShape shape;
-  // Where the inputs and the output begin, for each time the operation is started; none: once, at their beginnings.
+  // The offsets of the inputs and the output for each time that the operation is started; none: it starts once, with offsets 0.
   struct Start {
     std::vector<std::int64_t> inputs;
     std::int64_t output = 0;
   };
   std::vector<Start> starts;
-  std::size_t workspace = 0;  // where the operation's begins in the stream's
+  std::size_t workspace = 0;  // the offset of the operation's workspace in the stream's, in bytes
 };
 
 struct Step;
@@ -72,24 +73,24 @@ struct Step {
   std::vector<int> inputs;  // buffers; -1: absent
   std::vector<int> outputs;
   double flops = 0, bytes = 0;
-  bool layout = false;     // only puts elements in another order
-  int stream = 0;          // which of Plan::streams it may run in
-  std::vector<int> waits;  // earlier steps of other streams that it has to wait for
-  std::vector<int> nodes;  // what it computes, of the planned graph; none: a change of layout
+  bool layout = false;     // only changes the layout of a value
+  int stream = 0;          // below Plan::streams
+  std::vector<int> waits;  // earlier steps of other streams, which it waits for
+  std::vector<int> nodes;  // of the planned graph, that it computes; none: a change of layout
 };
 
-// A value of the graph, and where it lies from the step that writes the buffer until the last one that reads it.
+// A value of the graph and its buffer, which holds it from the step that writes it to the last one that reads it.
 struct PlannedValue {
   ValueId value = kNoValue;
   int buffer = -1;
   bool channels_last = false;
 };
 
-// Inputs and outputs that stay on the device from run to run: the number of their place, or -1 for what comes from the host and
-// goes there. An output in the place of an input takes it over.
+// The places of inputs and outputs that stay on the device from run to run, by number; -1 for those that are copied from and to
+// the host. An output in the place of an input replaces it.
 struct Places {
-  std::vector<int> inputs, outputs;                   // by number; none: all come and go
-  std::vector<std::vector<std::size_t>> groups = {};  // outputs that stay, and are announced together, in this order
+  std::vector<int> inputs, outputs;                   // by number; empty: all are copied
+  std::vector<std::vector<std::size_t>> groups = {};  // outputs that stay; each group is announced as a whole, in this order
 };
 
 struct Plan {
@@ -108,25 +109,25 @@ struct Plan {
     int buffer, place;
   };
   std::vector<Move> moves;
-  std::vector<std::size_t> announced_after;  // by group: so many steps
+  std::vector<std::size_t> announced_after;  // by group: the number of steps
   std::vector<PlannedValue> values;
 };
 
-// What libraries may be asked for, in the order of the steps.
+// All steps of libraries, those in alternatives too, in the order of the plan.
 std::vector<const LibraryStep*> library_steps(const Plan& plan);
 
 struct PlanOptions {
-  bool channels_last = false;  // convolutions and what stands between them
+  bool channels_last = false;  // convolutions, and expressions between them
   int most_streams = 4;
   Places places = {};
   InsteadOf instead = {};
 };
 
-// Lets steps compute outputs where they are to stay, as far as no other step needs what is there by then.
+// Lets steps compute outputs in their places, where no other step still needs the tensors there.
 void compute_in_places(Plan& plan, const Places& places);
 
-// Gives the steps of a plan their streams, and its buffers their places. Steps that need nothing of each other run side by
-// side, in `most_streams` at most, unless the host has a part in it.
+// Assigns streams to the steps of a plan, and offsets to its buffers. Independent steps run concurrently, in at most
+// `most_streams` streams; in one where the host executes a node.
 void order_steps(Plan& plan, int most_streams);
 
 // Plans a graph whose sizes are all known. Throws Error(kUnsupported) at a node that cannot be executed.

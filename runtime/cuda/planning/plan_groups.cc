@@ -8,7 +8,7 @@ namespace rewright::cuda {
 
 namespace {
 
-// Operations of what libraries are good at. A generated kernel for more than that is only tried where no library works.
+// A generated kernel for a library's node of more operations is only tried where no library works.
 constexpr double kWorthTrying = 1e8;
 
 }  // namespace
@@ -70,7 +70,7 @@ bool Planner::plan_alternatives(StepList& steps, const Group& group) {
   return alternatives.finish(described(group.nodes, group.result));
 }
 
-// By the library with its epilogue, or without and a kernel behind it, or by a kernel of the whole group.
+// Alternatives: the library with its epilogue; the library without, and a kernel behind it; a kernel of the whole group.
 bool Planner::plan_library(StepList& steps, const Group& group) {
   LibraryNode library = *group.library;
   const auto layout = choose_layout(steps, library);

@@ -1,4 +1,4 @@
-// In which streams the steps of a plan run, and where its buffers lie.
+// Assigns streams to the steps of a plan, and offsets to its buffers.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -66,7 +66,7 @@ std::vector<const LibraryStep*> library_steps(const Plan& plan) {
 void order_steps(Plan& plan, int most_streams) {
   std::vector<int> writer(plan.buffers.size(), -1);
   std::vector<std::vector<int>> needs(plan.steps.size());
-  std::map<int, std::vector<int>> readers;  // by place of what stays
+  std::map<int, std::vector<int>> readers;  // by place of a resident tensor
   const auto place_of = [&](int b) {
     const bool stays = b >= 0 && plan.buffers[static_cast<std::size_t>(b)].kind == Buffer::Kind::kResident;
     return stays ? plan.buffers[static_cast<std::size_t>(b)].number : -1;
@@ -75,7 +75,7 @@ void order_steps(Plan& plan, int most_streams) {
     const Step& step = plan.steps[n];
     for (const int b : step.inputs)
       if (const int w = b < 0 ? -1 : writer[static_cast<std::size_t>(b)]; w >= 0) needs[n].push_back(w);
-    // What takes the place of a tensor waits for all that read it.
+    // A step that overwrites a resident tensor waits for all that read it.
     for (const int b : step.outputs)
       if (const int place = place_of(b); place >= 0)
         needs[n].insert(needs[n].end(), readers[place].begin(), readers[place].end());

@@ -1,4 +1,4 @@
-// Outputs that stay on the device: computed where they are to lie, or moved there at the end.
+// Outputs that stay on the device: computed in their places, or moved there at the end.
 #include <algorithm>
 #include <set>
 
@@ -30,7 +30,7 @@ class InPlaces {
 
   void put(int b, int place) {
     const bool resident = buffer(b).kind == Buffer::Kind::kResident;
-    if (resident && buffer(b).number == place) return;  // it is there
+    if (resident && buffer(b).number == place) return;  // it is there already
     if (resident) throw Error(ErrorCode::kUnsupported, "an output that stays on the device is another tensor that does");
     const int replaced = input_in(place);
     const bool own = buffer(b).kind == Buffer::Kind::kArena && std::count(plan_.outputs.begin(), plan_.outputs.end(), b) == 1;
@@ -49,7 +49,7 @@ class InPlaces {
     return -1;
   }
 
-  // Is the result computed element by element from what it replaces, which nothing reads later?
+  // Is the result computed element by element from the tensor that it replaces, which nothing reads later?
   bool may_take_over(int result, int replaced) {
     const auto writer =
         std::find_if(plan_.steps.begin(), plan_.steps.end(), [&](const Step& s) { return has(s.outputs, result); });
@@ -77,7 +77,7 @@ class InPlaces {
     }
   }
 
-  // Kernels that others took the place of need not be compiled.
+  // Kernels that no step uses any more need not be compiled.
   void let_go_of_kernels() {
     std::set<std::size_t> used;
     find_kernels(plan_.steps, used);

@@ -9,13 +9,13 @@ namespace rewright::cuda {
 
 namespace {
 
-constexpr std::int64_t kMost = std::int64_t{1} << 30;  // places and updates: their numbers have 32 bits
+constexpr std::int64_t kMost = std::int64_t{1} << 30;  // positions and updates, which are counted in 32 bits
 
 std::string text(std::int64_t v) { return std::to_string(v); }
 
 std::int64_t product(Sizes::const_iterator begin, Sizes::const_iterator end) { return element_count(Sizes(begin, end)); }
 
-// What kernels are told of a scatter: `place` are statements that set t to the place of update r.
+// A scatter for the generation of its kernels: `place` holds the statements that set t to the position of update r.
 struct Scatter {
   std::int64_t places = 0, block = 1, updates = 0;
   std::string place;
@@ -58,7 +58,7 @@ Scatter of_elements(const Node& node, const KernelOperand& x, const KernelOperan
   return s;
 }
 
-// A kernel with a thread for each of `count` numbers, which the body finds in n.
+// A kernel with `count` threads, whose number is n in the body.
 GeneratedKernel over(std::int64_t count, const std::string& parameters, const std::string& body) {
   GeneratedKernel kernel;
   kernel.launch.blocks = static_cast<unsigned>((count + kernel.launch.threads - 1) / kernel.launch.threads);

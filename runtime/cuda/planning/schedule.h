@@ -1,4 +1,4 @@
-// Which steps of a plan may run side by side.
+// Which steps of a plan may run concurrently.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@ namespace rewright::cuda {
 // Steps in streams: in order within one, and across streams where one waits for another.
 class Schedule {
  public:
-  // `needs`: for each step, the earlier steps whose results it reads. At most so many streams.
+  // `needs`: for each step, the earlier steps whose results it reads. Uses `most_streams` at most.
   Schedule(const std::vector<std::vector<int>>& needs, int most_streams);
 
   int streams() const { return streams_; }
   int stream(int step) const { return stream_[static_cast<std::size_t>(step)]; }
-  // The steps of other streams that a step waits for; those that it comes after anyway are left out.
+  // The steps of other streams that a step waits for, without those that another of them or its own stream waits for anyway.
   const std::vector<int>& waits(int step) const { return waits_[static_cast<std::size_t>(step)]; }
   // Is `first` always done when `second` begins?
   bool before(int first, int second) const;

@@ -1,4 +1,4 @@
-// Pooling and normalizations, which cuDNN computes, and generated kernels with all that stands around them.
+// Pools and normalizations, which cuDNN computes, or generated kernels together with the nodes around them.
 #pragma once
 
 #include "runtime/cuda/planning/grouping.h"

@@ -1,4 +1,4 @@
-// Attention as cuDNN's engines of fused attention take it: two products with the operations of a softmax between them.
+// Attention as a graph for cuDNN's fused engines: two products with the operations of a softmax between them.
 #include <limits>
 
 #include "runtime/cuda/plugin/graph_operation.h"
@@ -71,7 +71,7 @@ OperationGraph operation_graph(const AttentionShape& a) {
   const Descriptor& below = pointwise(CUDNN_POINTWISE_SUB, *s, &largest);
   const Descriptor& powers = pointwise(CUDNN_POINTWISE_EXP, below, nullptr);
   const Descriptor& total = reduce(CUDNN_REDUCE_TENSOR_ADD, powers);
-  // The second product's factors are of the type of its other ones.
+  // Both factors of the second product must have one type.
   const Descriptor& weights = graph.between(scores, cudnn_type(a.type));
   graph.pointwise({CUDNN_POINTWISE_DIV}, powers, &total, nullptr, weights);
   multiply(weights, v, y);

@@ -1,4 +1,4 @@
-// Failures of CUDA's libraries as ours.
+// Failures of CUDA's libraries as Errors.
 #pragma once
 
 #include <cublasLt.h>
@@ -22,7 +22,7 @@ inline void check(cublasStatus_t status, const char* what) {
     throw Error(ErrorCode::kMissing, std::string("cuBLASLt: ") + cublasLtGetStatusString(status), what);
 }
 
-// Its statuses from 2000 on are of what was asked for, those below, 4000 and 5000 of the machine.
+// cuDNN's statuses of the categories 2000 and 3000 are about the request, all others about the machine.
 inline void check(cudnnStatus_t status, const char* what) {
   if (status == CUDNN_STATUS_SUCCESS) return;
   const bool of_question = CUDNN_STATUS_CATEGORY(status) == 2000 || CUDNN_STATUS_CATEGORY(status) == 3000;

@@ -1,4 +1,4 @@
-// Convolutions, with what stands behind them.
+// Convolutions with their epilogues.
 #include <algorithm>
 
 #include "runtime/cuda/plugin/graph_operation.h"
@@ -7,7 +7,7 @@ namespace rewright::cuda {
 
 namespace {
 
-// cuDNN's convolutions have two or three spatial axes: one gets a second of size 1 before it.
+// cuDNN's convolutions have two or three spatial axes: a single axis gets another of size 1 before it.
 std::vector<std::int64_t> widened(std::vector<std::int64_t> list, std::size_t rank, std::int64_t value, std::size_t at) {
   if (rank == 1) list.insert(list.begin() + static_cast<std::ptrdiff_t>(at), value);
   return list;
@@ -22,7 +22,7 @@ cudnnPointwiseMode_t pointwise_mode(Activation activation) {
     case Activation::kSigmoid:
       return CUDNN_POINTWISE_SIGMOID_FWD;
     default:
-      return CUDNN_POINTWISE_RELU_FWD;  // kClip, too, with its bounds
+      return CUDNN_POINTWISE_RELU_FWD;  // also kClip, with its bounds
   }
 }
 

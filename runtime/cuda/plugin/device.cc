@@ -153,7 +153,7 @@ std::unique_ptr<Module> Device::load(const std::string& binary) { return std::ma
 
 std::unique_ptr<Operation> Device::operation(const LibraryShape& shape, Precision precision, const std::string& choice) {
   if (const auto* product = std::get_if<ProductShape>(&shape)) return make_product(*this, *product, precision, choice);
-  // Of half and bfloat16 tensor cores round nothing.
+  // Tensor cores do not round factors of half and bfloat16.
   const bool multiplies = std::holds_alternative<ConvolutionShape>(shape);
   const bool rounds = !multiplies || element_type(shape) != DataType::kFloat || precision == Precision::kTf32;
   try {
@@ -241,7 +241,7 @@ double Device::time(const std::function<bool()>& work, int runs) {
 
 }  // namespace rewright::cuda
 
-// What the program looks up. Throws.
+// The entry that the program looks up. Throws.
 extern "C" __attribute__((visibility("default"))) rewright::cuda::Driver* rewright_make_cuda_driver(int number) {
   return new rewright::cuda::Device(number);
 }

@@ -14,7 +14,7 @@
 
 namespace rewright::cuda {
 
-// What libraries may use beside their operands.
+// The most workspace that libraries may use.
 inline constexpr std::size_t kWorkspaceLimit = std::size_t{64} << 20;
 
 class Device final : public Driver {
@@ -57,7 +57,7 @@ class Device final : public Driver {
   cublasLtHandle_t blas() const { return blas_; }
   cudnnHandle_t dnn() const { return dnn_; }
 
-  // Seconds that some work takes: the least of `runs`, by events. Infinity if it fails.
+  // Seconds that some work takes: the minimum of `runs`, by events. Infinity if it fails.
   double time(const std::function<bool()>& work, int runs);
 
  private:
@@ -75,7 +75,7 @@ class Device final : public Driver {
   cudnnHandle_t dnn_ = nullptr;
 };
 
-// Memory of the device while something is tried out.
+// Memory of the device for measurements.
 class Scratch {
  public:
   Scratch(Device& device, std::size_t bytes) : device_(device), data_(bytes == 0 ? nullptr : device.allocate(bytes)) {

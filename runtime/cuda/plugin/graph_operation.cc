@@ -51,7 +51,7 @@ class GraphOperation final : public Operation {
     return plan_ != nullptr;
   }
 
-  // The engine that was chosen before: the heuristics say the same for one version of cuDNN on one device.
+  // The engine that was chosen before: one version of cuDNN has the same heuristics on one device.
   bool take(const std::string& choice) {
     std::istringstream in(choice);
     std::size_t mode = 0, number = 0;

@@ -1,4 +1,4 @@
-// What cuDNN computes as graphs of operations, by whichever of its engines is fastest.
+// Graphs of cuDNN's operations, by the fastest of its engines.
 #pragma once
 
 #include <cudnn.h>
@@ -26,7 +26,7 @@ class Descriptor {
 
   cudnnBackendDescriptor_t get() const { return handle_; }
   void set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::int64_t count, const void* values);
-  // One value that is no number of cuDNN's, such as a mode.
+  // A single value of an enumeration, such as a mode.
   template <class T>
   void set_one(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, const T& value) {
     set(name, type, 1, &value);
@@ -55,7 +55,7 @@ class OperationGraph {
   // The operands in memory: inputs in the order of an operation's, then the output.
   const Descriptor& input(const Sizes& sizes, const Sizes& distances, DataType type);
   const Descriptor& output(const Sizes& sizes, const Sizes& distances, DataType type);
-  // A number that every execution has, and a tensor that is nowhere in memory.
+  // A number that is the same in every execution, and a tensor that is not stored.
   const Descriptor& number(float value, std::size_t rank);
   const Descriptor& between(const Sizes& sizes, cudnnDataType_t type = CUDNN_DATA_FLOAT);
   const Descriptor& between(const Sizes& sizes, const Sizes& distances, cudnnDataType_t type);
@@ -98,11 +98,11 @@ class OperationGraph {
   std::int64_t next_ = 1;
 };
 
-// Distances of packed elements in row-major order, and with channels last.
+// Strides of packed tensors, row-major and with channels last.
 std::vector<std::int64_t> packed(const std::vector<std::int64_t>& sizes, bool channels_last = false);
 
-// By the engine that was chosen before, or the fastest one; null if cuDNN has none. `rounds`: engines that round factors of
-// floats may be taken. Throws Error(kUnsupported) if cuDNN knows no such graph.
+// The operation by the engine `choice`, or the fastest one; null if cuDNN has none. `rounds`: engines may round factors of
+// floats. Throws Error(kUnsupported) if cuDNN knows no such graph.
 std::unique_ptr<Operation> make_graph_operation(Device& device, std::shared_ptr<const OperationGraph> graph, bool rounds,
                                                 const std::string& choice);
 

@@ -1,4 +1,4 @@
-// Sessions on a device, and its memory.
+// The backend of a device: sessions and memory.
 #include "runtime/cuda/running/device_memory.h"
 #include "runtime/cuda/running/session.h"
 

@@ -1,4 +1,4 @@
-// A GPU as something to run on and to optimize for.
+// GPUs as backends and as devices to optimize for.
 #pragma once
 
 #include <memory>
@@ -15,9 +15,9 @@ namespace rewright::cuda {
 std::unique_ptr<Backend> make_cuda_backend(int number = 0, bool tf32 = false);
 std::unique_ptr<Device> make_cuda_device(int number = 0, bool tf32 = false);
 
-// Is there a GPU that these would take? Where there is no driver, nothing of CUDA's is loaded to find out.
+// Is there a GPU for these? Loads nothing of CUDA where there is no driver.
 bool has_cuda_device();
-// The versions of the driver and of CUDA's libraries, on one line; empty where there is none such.
+// The versions of the driver and of CUDA's libraries, on one line; empty where they are missing.
 std::string cuda_versions();
 
 }  // namespace rewright::cuda

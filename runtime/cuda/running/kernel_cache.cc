@@ -21,7 +21,7 @@ std::uint64_t content_hash_of(const std::string& text) {
 
 std::string compiled(Driver& driver, const std::string& source, const std::filesystem::path& folder) {
   if (folder.empty()) return driver.compile(source);
-  // All that it depends on stands in the file as well: a hash may be another's.
+  // The file holds the whole key as well, as hashes may collide.
   const std::string key =
       kMark + std::to_string(driver.architecture()) + "\n" + driver.library_versions() + "\n" + source + '\0';
   char name[40];

@@ -8,7 +8,7 @@
 
 namespace rewright::cuda {
 
-// `folder` may be empty: nothing is kept then. What cannot be written is compiled again next time.
+// An empty `folder`: nothing is kept. Kernels that cannot be written are compiled again next time.
 std::string compiled(Driver& driver, const std::string& source, const std::filesystem::path& folder);
 
 }  // namespace rewright::cuda

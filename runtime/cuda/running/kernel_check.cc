@@ -6,7 +6,7 @@ namespace rewright::cuda {
 
 namespace {
 
-// A copy of what lies on the device.
+// A copy of a buffer of the device.
 class CopiedElements final : public StoredElements {
  public:
   CopiedElements(std::vector<std::byte> bytes, DataType type, const Sizes& sizes, bool channels_last)
@@ -42,7 +42,7 @@ KernelCheck::KernelCheck(Execution& execution, const Graph& graph, const CheckEx
   }
 }
 
-// Is what belongs into the buffer there, now that a step has run? Memory is used again by later steps.
+// Does the buffer hold its value after the present step? Later steps reuse its memory.
 bool KernelCheck::is_there(int buffer) const {
   const Plan& plan = execution_.plan();
   if (plan.buffers[static_cast<std::size_t>(buffer)].kind == Buffer::Kind::kInput) return true;

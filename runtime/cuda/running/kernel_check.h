@@ -1,4 +1,4 @@
-// The check of kernels on a device: its values are copied back as far as they are compared.
+// The check of kernels on a device: values that are compared are copied to the host.
 #pragma once
 
 #include <memory>

@@ -9,7 +9,7 @@ namespace rewright::cuda {
 
 namespace {
 
-// Places of tensors, the same for those in the same memory.
+// Numbers the places of tensors. Tensors in the same memory have the same place.
 class PlaceNumbers {
  public:
   int of(const std::optional<DeviceTensor>& tensor) {
@@ -55,7 +55,7 @@ class ResidentSession final : public Session {
     return on(*driver_, [&] { return execution_->run(inputs); });
   }
 
-  // Steps are measured by themselves, on what there is: it is put back afterwards.
+  // Measuring steps overwrites the tensors that stay, which are restored afterwards.
   std::vector<StepProfile> profile() const override {
     if (!profiled_ || runs_ == 0) return {};
     const InUse in_use(*driver_);

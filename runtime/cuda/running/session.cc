@@ -44,7 +44,7 @@ class CudaSession final : public Session, public DeviceSession, public ChecksKer
   std::vector<PlacedTensor> run_placed(std::span<const PlacedTensor> inputs, std::span<const Destination> outputs) override {
     std::vector<Tensor> outlines;
     for (const PlacedTensor& input : inputs) outlines.push_back(outline(input));
-    std::vector<PlacedTensor> results(outputs.size());  // let go after the lock, as memory that is given back takes it
+    std::vector<PlacedTensor> results(outputs.size());  // destroyed after the lock, which freeing their memory takes
     const InUse in_use(*driver_);
     Execution& execution = *prepared_for(outlines).execution;
     for (std::size_t o = 0; o < outputs.size(); ++o)
@@ -99,10 +99,10 @@ class CudaSession final : public Session, public DeviceSession, public ChecksKer
         .first;
   }
 
-  // The first run from the host's memory; what lies on the device is not checked.
+  // For the first run on tensors of the host; runs on tensors of the device are not checked.
   std::vector<Tensor> run_and_check(Prepared& prepared, std::span<const Tensor> inputs) {
     const Graph graph = executions_.contains({}) ? graph_ : specialized(graph_, inputs);
-    InsteadOf instead, taken;  // `taken`: by the execution that there is
+    InsteadOf instead, taken;  // `taken`: those of the present execution
     const auto take = [&] {
       if (instead == taken) return;
       prepared.execution.reset();

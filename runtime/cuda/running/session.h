@@ -1,4 +1,4 @@
-// Runs plans on a device.
+// Sessions on a GPU.
 #pragma once
 
 #include <filesystem>
@@ -15,13 +15,14 @@ namespace rewright::cuda {
 struct CudaOptions {
   int device = 0;  // the number of the driver's GPU
   Precision precision = Precision::kFloat;
-  std::filesystem::path cache = {};        // folder of compiled kernels; empty: none
-  std::shared_ptr<Choices> choices = {};   // what was measured before; null: nothing, for each session anew
-  std::optional<bool> in_streams = {};     // independent steps side by side; unset: where that is measured to be faster
-  std::optional<bool> channels_last = {};  // convolutions on tensor cores; unset: where that is measured to be faster
+  std::filesystem::path cache = {};       // folder of compiled kernels; empty: none
+  std::shared_ptr<Choices> choices = {};  // measured before; null: each session measures anew
+  std::optional<bool> in_streams = {};    // run independent steps concurrently; unset: where that is measured to be faster
+  std::optional<bool> channels_last =
+      {};  // convolutions in the layout of tensor cores; unset: where that is measured to be faster
 };
 
-// A backend of sessions on this device; it is a ResidentBackend, too.
+// A backend of sessions on this device, which is also a ResidentBackend.
 std::unique_ptr<Backend> make_backend(std::shared_ptr<Driver> driver, const CudaOptions& cuda);
 
 // See ResidentBackend::prepare_resident.
@@ -29,7 +30,7 @@ std::unique_ptr<Session> make_resident_session(std::shared_ptr<Driver> driver, c
                                                const SessionOptions& options, const CudaOptions& cuda,
                                                const Residence& residence);
 
-// It is a DeviceSession, too (runtime/device_tensor.h).
+// A session that is also a DeviceSession (runtime/device_tensor.h).
 std::unique_ptr<Session> make_session(std::shared_ptr<Driver> driver, const Graph& graph, const SessionOptions& options,
                                       const CudaOptions& cuda);
 

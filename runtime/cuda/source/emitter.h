@@ -20,30 +20,30 @@ class Emitter {
   explicit Emitter(const std::vector<KernelOperand>& operands) : operands_(operands) { open(); }
 
   IndexRanges ranges;
-  // How many threads reduce together, where a reduction runs in all of them at once.
+  // The number of threads that share a reduction.
   int lanes = 1;
-  // So many consecutive elements are computed one after the other along this variable, whose first value is `base` and a
-  // multiple of `count`: what they read side by side is read at once.
+  // Unrolls `count` consecutive elements along this variable, from the value `base`, a multiple of `count`. Contiguous reads of
+  // them become one read of a vector.
   void unroll(const Index& variable, const std::string& base, int count, IndexRange range);
-  void part(int number);  // which of them comes next
-  // The text of an address that most reads share.
+  void part(int number);  // the unrolled element that the next statements compute
+  // Sets the text of an address that many reads share.
   void know(const Index& address, const std::string& text);
 
-  // A scope of statements: what is computed in it is not seen outside.
+  // Opens a scope of statements, whose variables are not visible outside.
   void open();
-  std::string close();  // its statements
-  void close_into();    // the same, written into the scope around it
+  std::string close();  // returns the scope's statements
+  void close_into();    // writes them into the scope around it
   void line(const std::string& statement);
-  // The value of a variable in what follows: a name or a number.
+  // Sets the text of a variable for what follows: a name or a number.
   void define(const Index& variable, const std::string& text, IndexRange range);
-  // Text that gives the value: a name or a literal.
+  // The text of the value: a name or a literal. Writes the statements that compute it.
   std::string element(const Element& e);
   std::string index(const Index& i);
   std::string condition(const std::vector<Condition>& conditions);  // "" if it always holds, "false" if never
-  // Computes the reductions inside of an expression which depend on nothing but `available`, in this scope.
+  // Writes the reductions in an expression that depend on the variables `available` alone into this scope.
   void hoist(const Element& e, const std::set<std::uint64_t>& available, bool in_all_lanes);
 
-  bool wide() const { return wide_; }  // 32 bits do not hold all indices
+  bool wide() const { return wide_; }  // do indices need more than 32 bits?
   bool checks_positions() const { return checks_; }
 
  private:

@@ -1,4 +1,4 @@
-// Indices, conditions, and what is read at them.
+// The part of the emitter that writes indices, conditions and reads.
 #include "runtime/cuda/source/emitter.h"
 
 #include <algorithm>
@@ -84,7 +84,7 @@ std::string Emitter::condition(const std::vector<Condition>& conditions) {
   return text;
 }
 
-// Do the elements from here on lie side by side, the first one aligned, along the variable that is unrolled?
+// Are the elements from this address on contiguous along the unrolled variable, and the first one aligned?
 bool Emitter::reads_vector(const Index& address) const {
   const auto guarded = [](const Scope& s) { return s.guarded; };
   if (vector_ <= 1 || address.is_constant() || std::any_of(scopes_.begin(), scopes_.end(), guarded)) return false;
@@ -110,7 +110,7 @@ bool Emitter::reads_vector(const Index& address) const {
   return along && address.constant_term() % vector_ == 0;
 }
 
-// Variables that have one value only as that value.
+// The address with variables of a single value replaced by that value.
 Index Emitter::without_constants(const Index& address) const {
   return substitute(address, [&](const Atom& a) -> std::optional<Index> {
     if (a.kind != Atom::Kind::kBound) return std::nullopt;
@@ -119,7 +119,7 @@ Index Emitter::without_constants(const Index& address) const {
   });
 }
 
-// The address for the part that is computed now, or for the first one of those that are unrolled.
+// The text of an address, for the unrolled part that is computed now, or for the first one.
 std::string Emitter::address(const Index& address, bool of_first) {
   if (known_address_) {
     const Index difference = address - *known_address_;
@@ -144,7 +144,7 @@ std::string Emitter::read(const ElementNode& e) {
   const std::string type = type_of(e.scalar);
   Index place(0);
   std::vector<Condition> conditions;
-  std::string outside;  // positions that data may lead outside, kept inside
+  std::string outside;  // checks of positions that are data
   std::int64_t stride = 1;
   for (std::size_t a = operand.sizes.size(); a-- > 0;) {
     const Index& p = e.position[a];

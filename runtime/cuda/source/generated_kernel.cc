@@ -15,7 +15,7 @@ namespace {
 using Kind = ElementNode::Kind;
 
 constexpr std::int64_t kLeastTogether = 16;        // steps of a reduction that several threads share
-constexpr std::int64_t kEnoughThreads = 1 << 14;   // what keeps a GPU busy
+constexpr std::int64_t kEnoughThreads = 1 << 14;   // enough to keep a GPU busy
 constexpr std::int64_t kLeastInVectors = 1 << 15;  // elements
 constexpr unsigned kThreads = 256;
 
@@ -49,7 +49,7 @@ class Generation {
   }
 
  private:
-  // Rows are what the reductions worth sharing depend on; none: elements one by one.
+  // The axes of rows are those that the reductions worth sharing depend on. Without such reductions there are no rows.
   void choose_rows() {
     std::vector<const ElementNode*> found;
     std::set<const ElementNode*> seen;
@@ -72,7 +72,7 @@ class Generation {
       (of_row ? rows_ : inner_) *= output_.sizes[a];
     }
     if (reductions_.empty()) return;
-    // Neighbouring threads read neighbouring elements: along the row's own axes if the last axis of all is not reduced.
+    // Neighbouring threads should read neighbouring elements: those of neighbouring rows if the last axis is one of the rows'.
     const bool last_is_row = !row_axes_.empty() && row_axes_.back() + 1 == position_.size() && output_.sizes.back() >= 32;
     if (last_is_row && rows_ >= kEnoughThreads && inner_ * most < 4096)
       lanes_ = 1;
@@ -82,7 +82,7 @@ class Generation {
       lanes_ = std::max(most, inner_) <= (1 << 14) ? 256 : 1024;
   }
 
-  // A number that counts through some axes, as the position on each of them.
+  // Writes the position along each of some axes, from a number that counts through them.
   void decompose(const std::vector<std::size_t>& axes, const std::string& number, int vector) {
     std::int64_t stride = 1;
     for (std::size_t n = axes.size(); n-- > 0;) {
@@ -103,7 +103,7 @@ class Generation {
     }
   }
 
-  // How many elements one thread computes side by side.
+  // The number of consecutive elements that one thread computes.
   int vector_for(const std::vector<std::size_t>& axes, std::int64_t elements) const {
     if (axes.empty() || axes.back() + 1 != position_.size() || elements < kLeastInVectors) return 1;
     int vector = static_cast<int>(16 / std::max<std::size_t>(byte_size(output_.type), 2));

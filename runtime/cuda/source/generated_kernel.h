@@ -1,6 +1,5 @@
-// CUDA C++ source from element expressions. All that is not a product or a convolution runs by one template: a row of the
-// result belongs to one thread, one warp or one block, which reduces over what the row's elements share and then computes each
-// of them.
+// CUDA C++ source from element expressions. All kernels have one form: a row of the result belongs to one thread, one warp or
+// one block, which computes the reductions that the row's elements share, and then each element.
 #pragma once
 
 #include <optional>
@@ -17,7 +16,7 @@ struct KernelOperand {
   Sizes sizes;
 };
 
-// How many threads share a row, how many elements one of them computes at a time, and how many of all this there are.
+// `lanes` threads share a row, and each computes `vector` elements at a time.
 struct Launch {
   int lanes = 1, vector = 1;
   unsigned threads = 256;  // of a block
@@ -29,8 +28,8 @@ struct GeneratedKernel {
   std::string source;
   bool in_double = false;  // its reals are double; else float
   Launch launch;
-  // An index that is read from a tensor may point outside of what it indexes. Such a kernel takes one more argument, an int*
-  // that it sets to 1 then.
+  // The kernel reads positions from tensors. It has one more argument, an int* that it sets to 1 where a position is outside of
+  // its axis.
   bool checks_positions = false;
 };
 
@@ -38,15 +37,15 @@ struct GeneratedKernel {
 // output's axes. nullopt if the expression has a type, a function or an unknown size that kernels cannot have, or the output
 // is too large.
 std::optional<GeneratedKernel> generate_kernel(const Element& element, const Indices& position, const KernelOperand& output,
-                                const std::vector<KernelOperand>& operands);
+                                               const std::vector<KernelOperand>& operands);
 
-// A kernel's source from its parameters on; its name follows from it.
+// Sets a kernel's source from the text that begins with its parameters, and its name from the source.
 void set_source(GeneratedKernel& kernel, const std::string& from_parameters);
 
-// The same where the result lies in the memory of an operand that is read in place.
+// The same kernel for a result in the memory of an operand that it reads in place: without __restrict__.
 GeneratedKernel with_aliases(const GeneratedKernel& kernel);
 
-// A complete source file with these kernels, whose reals are of the same type.
+// A complete source file with these kernels, which are all in double or all in float.
 std::string kernel_file(const std::vector<const GeneratedKernel*>& kernels);
 
 }  // namespace rewright::cuda

@@ -9,7 +9,7 @@
 
 namespace rewright::cuda {
 
-// Inclusive. Bounds stop at +-2^62: what lies beyond is as good as unknown.
+// Inclusive bounds. They end at +-2^62, beyond which a bound says no more than an unknown one.
 struct IndexRange {
   std::int64_t low, high;
 };
@@ -19,9 +19,9 @@ class IndexRanges {
   void set(std::uint64_t atom, IndexRange range) { ranges_[atom] = range; }
   IndexRange of(const Index& index) const;
   IndexRange of(const Atom& atom) const;
-  // Of a monomial: coefficient times the product of its factors.
+  // The range of a monomial: coefficient times the product of its factors.
   IndexRange of(const Monomial& monomial) const;
-  // What the ranges say about a condition.
+  // Whether a condition holds for all values in the ranges, or for none.
   std::optional<bool> decide(const Condition& condition) const;
 
  private:

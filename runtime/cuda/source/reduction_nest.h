@@ -1,4 +1,4 @@
-// Reductions as nests.
+// Nested reductions of one kind.
 #pragma once
 
 #include <vector>
@@ -7,12 +7,12 @@
 
 namespace rewright::cuda {
 
-// A nest of reductions of one kind as one: its variables with their bounds, what has to hold, and what is reduced.
+// Directly nested reductions of one kind as one: all variables with their bounds, all conditions, and the innermost body.
 struct ReductionNest {
   std::vector<Index> variables, bounds;
   std::vector<Condition> conditions;
   Element body;
-  std::int64_t steps = -1;  // if all bounds are numbers
+  std::int64_t steps = -1;  // the number of positions, if all bounds are numbers
 };
 ReductionNest reduction_nest(const ElementNode& reduction);
 

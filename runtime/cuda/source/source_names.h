@@ -1,4 +1,4 @@
-// How generated source calls what the prelude of kernels has.
+// The names of the prelude's types and functions in generated source.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@ namespace rewright::cuda {
 // Empty if the prelude has no such function.
 std::string function_name(const Function& function);
 
-// What expressions are computed in, and a number of the integers.
+// The type that expressions of a scalar are computed in, and a literal of integers.
 const char* type_of(Scalar scalar);
 std::string literal(std::int64_t value);
 
-// Of the elements of a tensor. Throws Error(kUnsupported) for types whose elements have no fixed size.
+// The type of a tensor's elements. Throws Error(kUnsupported) for types whose elements have no fixed size.
 std::string type_name(DataType type);
 
 }  // namespace rewright::cuda

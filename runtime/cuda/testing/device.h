@@ -1,4 +1,4 @@
-// The device that tests of whole sessions run on: the one of tests, or with REWRIGHT_TEST_DEVICE=cuda a GPU.
+// The device for tests of whole sessions: the stand-in on the host, or with REWRIGHT_TEST_DEVICE=cuda a GPU.
 #pragma once
 
 #include <cstdlib>

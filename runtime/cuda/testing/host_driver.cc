@@ -35,7 +35,7 @@ class HostDriver;
 
 constexpr const char* kOnlyChoice = "the only one";
 
-// As CUDA knows it of each thread.
+// The current device of each thread, as in CUDA.
 thread_local int device_of_thread = 0;
 
 void require_device(int device) {
@@ -44,7 +44,7 @@ void require_device(int device) {
                                          std::to_string(device_of_thread));
 }
 
-// Kernels and operations look the same to a recording.
+// A recording treats kernels and operations alike.
 using Work = std::function<void()>;
 
 class HostModule final : public Module {
@@ -59,14 +59,14 @@ class HostModule final : public Module {
   void* library_ = nullptr;
 };
 
-// Steps in any order that their streams allow, another one at every start: what depends on more than it waits for is seen.
+// Runs the entries in an order that their streams allow, a different one at every start, so that missing waits show.
 class HostRecording final : public Recording {
  public:
   struct Entry {
     Work work;
     std::vector<std::size_t> after;  // entries
     double seconds;
-    std::string operation;  // empty for what is none
+    std::string operation;  // empty for a kernel or a copy
   };
   HostRecording(int device, std::vector<Entry> entries) : device_(device), entries_(std::move(entries)) {}
   double seconds() const {
@@ -97,7 +97,7 @@ class HostRecording final : public Recording {
   std::minstd_rand random_;
 };
 
-// An operator of ours, by its denotation.
+// An operation of a library, computed on the host.
 class HostOperation final : public Operation {
  public:
   using Compute = std::function<void(std::span<const std::byte* const>, std::byte*)>;
@@ -128,7 +128,7 @@ class HostDriver final : public Driver {
     if (report_->allocated + bytes > options_.memory) throw Error(ErrorCode::kMissing, "the device is out of memory");
     void* memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
     if (memory == nullptr) throw Error(ErrorCode::kMissing, "out of memory");
-    std::memset(memory, 0xff, bytes);  // NaN, so that what is read before it is written is seen
+    std::memset(memory, 0xff, bytes);  // NaN, so that reads of memory that was never written show
     report_->allocated += bytes;
     sizes_[static_cast<std::byte*>(memory)] = bytes;
     return static_cast<std::byte*>(memory);
@@ -162,7 +162,7 @@ class HostDriver final : public Driver {
       out << replaced(replaced(kHostEntry, "NAME", source.substr(begin, end - begin)), "TOGETHER", together ? "true" : "false");
     }
     out.close();
-    // From its folder and apart from linking, as a compiler cache knows it again.
+    // Compiled in its folder, and linked separately, so that a compiler cache finds it again.
     const std::string command = "cd " + folder.path().string() +
                                 " && " REWRIGHT_HOST_COMPILER
                                 " -std=c++17 -O0 -w -fPIC -c -o kernels.o kernels.cc"
@@ -207,10 +207,10 @@ class HostDriver final : public Driver {
     for (const std::size_t e : marks_.at(number))
       if (std::find(begun_[stream_].begin(), begun_[stream_].end(), e) == begun_[stream_].end()) begun_[stream_].push_back(e);
   }
-  // What is said to be fast counts, not what is fast here.
+  // The options say how long work takes, not the host's clock.
   double measure(Recording& recording, int) override { return static_cast<HostRecording&>(recording).seconds(); }
 
-  // As a GPU that has fallen off the bus, nothing works from then on.
+  // As with a GPU that has fallen off the bus, nothing works from then on.
   void check_there() {
     require_device(options_.device);
     if (options_.lost_after >= 0 && started_++ >= options_.lost_after) throw Error(ErrorCode::kMissing, "the device is lost");
@@ -254,7 +254,7 @@ class HostDriver final : public Driver {
 
   HostDriverOptions options_;
   std::shared_ptr<HostDriverReport> report_;
-  std::map<std::byte*, std::size_t> sizes_;  // of what is allocated
+  std::map<std::byte*, std::size_t> sizes_;  // of allocations, in bytes
   long started_ = 0;
   bool recording_ = false;
   std::vector<HostRecording::Entry> entries_;
@@ -299,7 +299,7 @@ std::vector<double> activated(const std::vector<double>& x, Activation activatio
   return interpret(*node.op, node.attributes, inputs)[0].reals();
 }
 
-// With its axes in this order.
+// The tensor with its axes in this order.
 Tensor transposed(const Tensor& tensor, const std::vector<std::int64_t>& order) {
   const Operator& op = registry().get("Transpose");
   Attributes attributes = op.defaults();
@@ -312,7 +312,7 @@ Tensor channels_first(const Tensor& tensor) {
   return transposed(tensor, order);
 }
 
-// What libraries compute, each by plain loops.
+// The libraries' operations by plain loops.
 using Inputs = std::span<const std::byte* const>;
 
 void compute(const ProductShape& p, Inputs inputs, std::byte* output) {

@@ -1,5 +1,5 @@
-// The device of tests: generated kernels compiled as C++ and run on this processor, one thread of a block after the other, in
-// turns where they exchange values.
+// The stand-in device for tests. It compiles generated kernels as C++ and runs them on the host, one thread of a block after
+// the other; threads that exchange values take turns.
 #pragma once
 
 #include <cstddef>
@@ -13,25 +13,25 @@
 namespace rewright::cuda {
 
 struct HostDriverOptions {
-  bool libraries = true;  // what they serve is computed by plain loops; otherwise there are none, and kernels do it
+  bool libraries = true;                      // false: there are none, and kernels compute everything
   std::size_t memory = std::size_t{1} << 40;  // bytes that the device has
-  bool start_operations = true;               // otherwise those of libraries fail when they are started
+  bool start_operations = true;               // false: operations of libraries fail when they are started
   long lost_after = -1;                       // pieces of work that are started before the device is lost; -1: it never is
   // Seconds that an operation is said to take; a kernel takes one.
   std::function<double(const LibraryShape&)> seconds = [](const LibraryShape&) { return 0.5; };
   // Operations that compute the last element of their results wrong.
   std::function<bool(const LibraryShape&)> is_wrong = [](const LibraryShape&) { return false; };
-  int device = 0;  // its number: work by a thread that is with another one fails
+  int device = 0;  // its number; work by a thread with another current device fails
 };
 struct HostDriverReport {
-  int measured = 0;                     // operations that were not chosen before
+  int measured = 0;                     // operations without a choice from before
   std::size_t allocated = 0;            // bytes at present
-  std::size_t through_host = 0;         // bytes that were copied from the host and to it
+  std::size_t through_host = 0;         // bytes copied from and to the host
   std::set<std::string> recorded_last;  // the first words of the shapes that libraries compute in it
-  int freed_elsewhere = 0;              // how often memory was given back by a thread that was with another device
+  int freed_elsewhere = 0;              // frees by a thread with another current device
 };
 
-// The report is written as long as the driver lives.
+// `report` has to outlive the driver.
 std::unique_ptr<Driver> new_host_driver(const HostDriverOptions& options = {},
                                         std::shared_ptr<HostDriverReport> report = nullptr);
 std::shared_ptr<Driver> make_host_driver(const HostDriverOptions& options = {},

@@ -1,5 +1,5 @@
-// The device of tests as librewright_cuda.so, which tests of whole programs put in the place of the real one. There are two of
-// it.
+// The stand-in device as librewright_cuda.so, which tests of whole programs use in place of the real plug-in. There are two
+// such devices.
 #include <string>
 
 #include "base/error.h"

@@ -32,11 +32,11 @@ struct TestedGraph : testing::RandomGraph {
 
   void check(bool libraries = true, double tolerance = 2e-5) {
     const std::vector<Tensor> expected = interpret(graph, inputs);
-    const TemporaryFolder cache;  // of kernels that both have
+    const TemporaryFolder cache;  // of kernels, shared by both sessions
     const auto choices = std::make_shared<Choices>(std::filesystem::path(), "tested");
     for (const bool other : {false, true}) {
       INFO((other ? "in streams, channels last" : "one after the other, channels first"));
-      SessionOptions options;  // the first run is checked step by step
+      SessionOptions options;  // check kernels in the first run
       options.check_kernels.emplace();
       const auto session =
           make_session(tested_driver(libraries), graph, options,
