@@ -150,7 +150,7 @@ Element reduce(Reduction kind, const std::string& name, const Indices& bounds, c
     node.reduction = kind;
     node.index = variables[i];
     node.bound = never ? Index(0) : bounds[i];
-    if (i + 1 == bounds.size()) node.conditions = std::move(conditions);
+    if (i + 1 == bounds.size()) node.conditions = std::move(conditions);  // NOLINT(bugprone-use-after-move): the first time
     node.arguments = {std::move(result)};
     result = make(std::move(node));
   }

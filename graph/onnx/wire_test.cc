@@ -25,10 +25,10 @@ TEST_CASE("the fields of a message are found where they lie") {
 }
 
 TEST_CASE("bytes that are no message are refused") {
-  for (std::string bytes : {std::string("\x0a\x05"
-                                        "ab"),
-                            std::string("\x08"), std::string("\x07"), std::string("\x00\x00", 2),
-                            std::string("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\x7f")}) {
+  for (const std::string& bytes : {std::string("\x0a\x05"
+                                               "ab"),
+                                   std::string("\x08"), std::string("\x07"), std::string("\x00\x00", 2),
+                                   std::string("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\x7f")}) {
     Reader reader(bytes);
     CHECK_THROWS_AS(reader.next(), Error);
   }
