@@ -4,6 +4,7 @@
 
 #include "generator/enumeration/field.h"
 #include "generator/enumeration/forms.h"
+#include "generator/enumeration/operator_list.h"
 #include "operators/readings/interpreter.h"
 
 using namespace rewright;

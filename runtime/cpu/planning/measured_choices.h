@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/namespaces.h"
 #include "optimizer/costs/database.h"
 
 namespace rewright::cpu {
