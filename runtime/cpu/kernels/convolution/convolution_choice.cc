@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "optimizer/optimize.h"
+#include "runtime/cpu/kernels/convolution/own_convolution.h"
 #include "runtime/cpu/loops/fourier_loops.h"
 #include "runtime/cpu/running/runner.h"
 

@@ -1,0 +1,13 @@
+// Which kernel computes a convolution, by measured times.
+#pragma once
+
+#include "runtime/cpu/kernels/convolution/convolution_choice.h"
+#include "runtime/cpu/kernels/convolution/folded_convolution.h"
+
+namespace rewright::cpu {
+
+// The fastest of the methods by planner.options().choices, which times those whose times are not known yet, or by estimate
+// where there are no measured choices. `convolution` has an image and a simple epilogue.
+ConvolutionMethod choose_method(const Planner& planner, const FoldedConvolution& convolution);
+
+}  // namespace rewright::cpu

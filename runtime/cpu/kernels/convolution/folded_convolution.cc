@@ -1,0 +1,81 @@
+#include "runtime/cpu/kernels/convolution/folded_convolution.h"
+
+#include <algorithm>
+
+namespace rewright::cpu {
+
+bool FoldedConvolution::is_by_channel() const {
+  const std::optional<ImageShape> s = image();
+  return s && cpu::is_by_channel(*s);
+}
+
+bool FoldedConvolution::is_one_by_one() const {
+  const std::optional<ImageShape> s = image();
+  return s && is_pointwise(*s);
+}
+
+bool FoldedConvolution::has_shift() const {
+  const std::vector<double>& shift = epilogue.affine()->shift;
+  return std::any_of(shift.begin(), shift.end(), [](double v) { return v != 0; });
+}
+
+Tensor FoldedConvolution::scaled_weights(const Planner& planner) const {
+  const Tensor& given = planner.constant(node.inputs[1]);
+  if (!epilogue.affine()) return given;
+  const float* w = given.data<float>().data();
+  Tensor result(DataType::kFloat, given.sizes());
+  float* to = result.mutable_data<float>().data();
+  const std::vector<double>& scale = epilogue.affine()->scale;
+  const std::size_t axis = shape.output_axis();
+  std::int64_t inner = 1;
+  for (std::size_t a = axis + 1; a < shape.w.size(); ++a) inner *= shape.w[a];
+  const std::int64_t outputs = shape.w[axis], rows = given.size() / inner;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    std::int64_t channel = row % outputs;
+    if (shape.transposed)  // outputs of the input channel's group
+      channel += row / outputs / (shape.w[0] / shape.group) * outputs;
+    const double by = scale[static_cast<std::size_t>(channel)];
+    for (std::int64_t i = row * inner; i < (row + 1) * inner; ++i) to[i] = static_cast<float>(w[i] * by);
+  }
+  return result;
+}
+
+Tensor FoldedConvolution::shifted_bias(const Planner& planner) const {
+  Tensor result(DataType::kFloat, {shape.y[1]});
+  const auto to = result.mutable_data<float>();
+  for (std::size_t c = 0; c < to.size(); ++c) {
+    const double b = planner.has(node, 2) ? planner.constant(node.inputs[2]).data<float>()[c] : 0.0;
+    to[c] = static_cast<float>(epilogue.affine() ? b * epilogue.affine()->scale[c] + epilogue.affine()->shift[c] : b);
+  }
+  return result;
+}
+
+std::vector<float> FoldedConvolution::bias(const Planner& planner) const {
+  const Tensor shifted = shifted_bias(planner);
+  const auto b = shifted.data<float>();
+  return {b.begin(), b.end()};
+}
+
+Weights FoldedConvolution::weights(Planner& planner, ValueId result, std::size_t number) const {
+  return {[this, &planner] { return scaled_weights(planner); },
+          [&planner, result, number](const std::string& how, std::size_t bytes, const std::function<void(std::byte*)>& fill) {
+            return planner.prepared(result, number == 0 ? how : how + ' ' + std::to_string(number), bytes, fill);
+          }};
+}
+
+Finish FoldedConvolution::finish(const Planner& planner) const {
+  const auto simple = epilogue.simple(planner.options().isa);
+  return {bias(planner), simple->addition, simple->low, simple->high, simple->function};
+}
+
+std::optional<FoldedConvolution> read_folded_convolution(const Planner& planner, const Node& node) {
+  std::optional<ConvolutionShape> shape = read_convolution(planner, node, node.op->name() == "ConvTranspose");
+  if (!shape) return std::nullopt;
+  const bool bias_is_constant = !planner.has(node, 2) || planner.constant(node.inputs[2]);
+  FoldedConvolution result{node, std::move(*shape)};
+  result.constant_weights = planner.constant(node.inputs[1]) && bias_is_constant;
+  result.input = node.inputs[0];
+  return result;
+}
+
+}  // namespace rewright::cpu

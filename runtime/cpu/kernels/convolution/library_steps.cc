@@ -1,0 +1,110 @@
+#include "runtime/cpu/kernels/combined.h"
+#include "runtime/cpu/kernels/convolution/convolution_steps.h"
+
+namespace rewright::cpu {
+
+namespace {
+
+using dnnl::memory;
+
+class LibraryStep {
+ public:
+  LibraryStep(Planner& planner, const FoldedConvolution& convolution, ValueId result)
+      : planner_(planner), c_(convolution), result_(result), epilogue_(convolution.epilogue) {
+    has_bias_ = planner.has(c_.node, 2) || (epilogue_.affine() && c_.has_shift());
+    function_ = epilogue_.take_last_function(planner.options().isa);
+    describe();
+  }
+
+  // Cuts the convolution into parts where that is faster; false if it cannot be cut although it should.
+  bool cut() {
+    if (!c_.constant_weights) return true;
+    cut_ = ConvolutionCut::make(c_.shape, epilogue_, planner_.options(), primitive_, x_layout_, y_layout_, has_bias_);
+    if (cut_ && !cut_->empty()) primitive_.weights = cut_->weights();
+    return cut_.has_value();
+  }
+
+  void add() {
+    inputs_ = {planner_.storage(c_.node.inputs[0], x_layout_)};
+    arguments_ = {{DNNL_ARG_SRC, primitive_.source, 0, -1}, {DNNL_ARG_DST, primitive_.result, -1, 0}};
+    if (c_.constant_weights)
+      add_constants();
+    else
+      add_weights();
+    const std::vector<int> numbers = epilogue_.argument_numbers();
+    for (std::size_t n = 0; n < numbers.size(); ++n)
+      add_input(numbers[n], primitive_.result, planner_.storage(epilogue_.additions()[n], y_layout_));
+    const int target = planner_.add_value(result_, y_layout_);
+    planner_.add_step(make_kernel(), std::move(inputs_), {target});
+  }
+
+ private:
+  // First without the tensors that are added, to choose the layouts: they are read in the result's.
+  void describe() {
+    const Epilogue* const without_additions = epilogue_.additions().empty() ? &epilogue_ : nullptr;
+    primitive_ = choose_convolution(c_.shape, has_bias_, without_additions, planner_.options().isa);
+    x_layout_ = *layout_of(primitive_.source, c_.shape.x);
+    y_layout_ = *layout_of(primitive_.result, c_.shape.y);
+    if (without_additions != nullptr) return;
+    const memory::desc any_weights(c_.shape.weights().get_dims(), memory::data_type::f32, memory::format_tag::any);
+    primitive_ = describe_convolution(c_.shape, primitive_.source, any_weights, has_bias_, primitive_.result, &epilogue_);
+  }
+
+  void add_input(int number, const memory::desc& desc, int storage) {
+    arguments_.push_back({number, desc, static_cast<int>(inputs_.size()), -1});
+    inputs_.push_back(storage);
+  }
+
+  memory::desc bias_desc() const { return {{c_.shape.y[1]}, memory::data_type::f32, memory::format_tag::a}; }
+
+  void add_constants() {
+    owned_.push_back(packed(planner_, result_, DNNL_ARG_WEIGHTS, c_.shape.weights(), primitive_.weights,
+                            [&] { return c_.scaled_weights(planner_); }));
+    if (has_bias_)
+      owned_.push_back(
+          packed(planner_, result_, DNNL_ARG_BIAS, bias_desc(), bias_desc(), [&] { return c_.shifted_bias(planner_); }));
+  }
+
+  // Weights that the graph computes, packed by a step of their own.
+  void add_weights() {
+    int weights = planner_.storage(c_.node.inputs[1], kPlain);
+    if (c_.shape.weights() != primitive_.weights) {
+      const int plain = weights;
+      weights = planner_.add_scratch(primitive_.weights.get_size());
+      planner_.add_step(make_reorder(c_.shape.weights(), primitive_.weights), {plain}, {weights});
+    }
+    add_input(DNNL_ARG_WEIGHTS, primitive_.weights, weights);
+    if (has_bias_) add_input(DNNL_ARG_BIAS, bias_desc(), planner_.storage(c_.node.inputs[2], kPlain));
+  }
+
+  std::unique_ptr<Kernel> make_kernel() {
+    if (cut_ && !cut_->empty()) return cut_->kernel(planner_.options().threads, arguments_, owned_, function_);
+    auto kernel = library_kernel(primitive_, c_.shape, epilogue_, std::move(arguments_), std::move(owned_));
+    if (function_ == nullptr) return kernel;
+    return followed_by(std::move(kernel), function_, stored_elements(c_.shape.y, y_layout_));
+  }
+
+  Planner& planner_;
+  const FoldedConvolution& c_;
+  ValueId result_;
+  Epilogue epilogue_;                   // what oneDNN computes of it ...
+  RowLoops::Unary function_ = nullptr;  // ... and what comes after that; null: nothing
+  bool has_bias_ = false;
+  ConvolutionPrimitive primitive_;
+  Layout x_layout_, y_layout_;
+  std::optional<ConvolutionCut> cut_;
+  std::vector<int> inputs_;
+  std::vector<DnnlKernel::Argument> arguments_;
+  std::vector<DnnlKernel::Owned> owned_;
+};
+
+}  // namespace
+
+bool add_library_convolution(Planner& planner, const FoldedConvolution& convolution, ValueId result, bool may_leave) {
+  LibraryStep step(planner, convolution, result);
+  if (!step.cut() && may_leave) return false;
+  step.add();
+  return true;
+}
+
+}  // namespace rewright::cpu

@@ -1,0 +1,182 @@
+// Reductions of tile programs.
+#include <algorithm>
+
+#include "runtime/cpu/tile/executor.h"
+
+namespace rewright::cpu {
+
+namespace {
+
+template <class T>
+void accumulate(Reduction kind, T* d, const T* a, Count n, const Arithmetic<T>& loops) {
+  switch (kind) {
+    case Reduction::kSum:
+      return loops.add(d, d, a, n);
+    case Reduction::kProduct:
+      return loops.multiply(d, d, a, n);
+    case Reduction::kMax:
+      return loops.maximum(d, d, a, n);
+    case Reduction::kMin:
+      return loops.minimum(d, d, a, n);
+  }
+}
+
+// Adds a tile to the result so far, which is double or an integer.
+template <class T, class Sum>
+void fold(Reduction kind, Sum& total, const T* a, Count n, bool first, const Arithmetic<T>& loops) {
+  Sum part = 0;
+  switch (kind) {
+    case Reduction::kSum:
+      part = loops.sum(a, n);
+      break;
+    case Reduction::kProduct:
+      part = loops.product(a, n);
+      break;
+    case Reduction::kMax:
+      part = loops.largest(a, n);
+      break;
+    case Reduction::kMin:
+      part = loops.smallest(a, n);
+      break;
+  }
+  if (first) {
+    total = part;
+    return;
+  }
+  switch (kind) {
+    case Reduction::kSum:
+      total += part;
+      break;
+    case Reduction::kProduct:
+      total *= part;
+      break;
+    case Reduction::kMax:
+      total = total > part || total != total ? total : part;
+      break;
+    case Reduction::kMin:
+      total = total < part || total != total ? total : part;
+      break;
+  }
+}
+
+}  // namespace
+
+template <class R>
+void Executor<R>::reduce(Context& c, int b, int r, const Tile& tile) const {
+  if (c.plan->program.blocks[instruction(c, b, r).child].along)
+    reduce_along(c, b, r, tile);
+  else
+    reduce_around(c, b, r, tile);
+}
+
+template <class R>
+void Executor<R>::add_up(Levels& levels, const R* from, std::size_t level) const {
+  levels.highest = std::max(levels.highest, level);
+  const auto needed = level * static_cast<std::size_t>(levels.size);
+  if (levels.others.size() < needed) {
+    const std::size_t below = level > 1 ? static_cast<std::size_t>(from - levels.others.data()) : 0;
+    levels.others.resize(needed);
+    if (level > 1) from = levels.others.data() + below;
+  }
+  R* const to = levels.at(level);
+  if (levels.counts[level]++ == 0)
+    std::copy_n(from, levels.size, to);
+  else
+    real_.add(to, to, from, levels.size);
+  if (levels.counts[level] < kTogether || level + 1 == kMostLevels) return;
+  levels.counts[level] = 0;
+  add_up(levels, to, level + 1);
+}
+template <class R>
+void Executor<R>::finish(Levels& levels) const {
+  bool empty = levels.counts[0] == 0;
+  for (std::size_t level = 1; level <= levels.highest; ++level) {
+    if (levels.counts[level] == 0) continue;
+    if (empty)
+      std::copy_n(levels.at(level), levels.size, levels.first);
+    else
+      real_.add(levels.first, levels.first, levels.at(level), levels.size);
+    empty = false;
+  }
+}
+
+// Evaluates the child on the whole tile for each step of the reduction's variables.
+template <class R>
+void Executor<R>::reduce_around(Context& c, int b, int r, const Tile& tile) const {
+  const int child = c.plan->program.blocks[b].instructions[r].child;
+  const Block& block = c.plan->program.blocks[child];
+  const std::vector<int>& variables = c.plan->blocks[child].loop_variables;
+  const bool integer = c.plan->program.blocks[b].instructions[r].integer;
+  for (const int v : block.variables) c.current[v] = 0;
+  const bool summed = !integer && block.reduction == Reduction::kSum;
+  Levels levels{summed ? reals(c, b, r) : nullptr, c.partial[static_cast<std::size_t>(child)], tile.size};
+  for (bool first = true;; first = false) {
+    evaluate(c, child, tile, -1);
+    if (summed) {
+      add_up(levels, reals(c, child, block.result));
+    } else if (integer) {
+      const std::int64_t* from = integers(c, child, block.result);
+      if (first)
+        std::copy_n(from, tile.size, integers(c, b, r));
+      else
+        accumulate(block.reduction, integers(c, b, r), from, tile.size, integer_);
+    } else {
+      const R* from = reals(c, child, block.result);
+      if (first)
+        std::copy_n(from, tile.size, reals(c, b, r));
+      else
+        accumulate<R>(block.reduction, reals(c, b, r), from, tile.size, real_);
+    }
+    std::size_t k = variables.size();
+    for (; k-- > 0;) {
+      if (++c.current[variables[k]] < c.plan->program.extents[variables[k]]) break;
+      c.current[variables[k]] = 0;
+    }
+    if (k == static_cast<std::size_t>(-1)) break;
+  }
+  if (summed) finish(levels);
+}
+
+// Reduces each element of the tile by itself, over tiles of the reduction's variables.
+template <class R>
+void Executor<R>::reduce_along(Context& c, int b, int r, const Tile& tile) const {
+  const int child = c.plan->program.blocks[b].instructions[r].child;
+  const Block& block = c.plan->program.blocks[child];
+  const Tiling& tiling = c.plan->blocks[child].tiling;
+  const bool integer = c.plan->program.blocks[b].instructions[r].integer;
+  for (const int v : block.variables) c.current[v] = 0;
+  const std::size_t rank = tile.variables.size();
+  Count starts[16], steps[16] = {};
+  for (std::size_t k = 0; k < rank; ++k) starts[k] = c.current[tile.variables[k]];
+  for (Count element = 0; element < tile.size; ++element) {
+    c.element[child] = element;
+    double real_total = 0;
+    std::int64_t integer_total = 0;
+    for (Count t = 0; t < tiling.count; ++t) {
+      Tile& inner = c.tiles[child];
+      tiling.select(t, inner, c.current);
+      evaluate(c, child, inner, -1);
+      if (integer)
+        fold(block.reduction, integer_total, integers(c, child, block.result), inner.size, t == 0, integer_);
+      else
+        fold<R>(block.reduction, real_total, reals(c, child, block.result), inner.size, t == 0, real_);
+    }
+    if (integer)
+      integers(c, b, r)[element] = integer_total;
+    else
+      reals(c, b, r)[element] = static_cast<R>(real_total);
+    for (std::size_t k = rank; k-- > 0;) {
+      const int v = tile.variables[k];
+      c.current[v] = starts[k] + ++steps[k];
+      if (steps[k] < tile.extents[k]) break;
+      c.current[v] = starts[k];
+      steps[k] = 0;
+    }
+  }
+  for (std::size_t k = 0; k < rank; ++k) c.current[tile.variables[k]] = starts[k];
+}
+
+template class Executor<float>;
+template class Executor<double>;
+
+}  // namespace rewright::cpu

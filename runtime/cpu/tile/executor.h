@@ -1,0 +1,142 @@
+// Runs the boxes of a tile program; R: float or double, the type of its real registers. Internal to the tile engine.
+//
+// A thread runs the tiles of its piece one after the other. For each tile it executes the instructions of block 0, each a
+// vector loop over the tile's elements, and those of other blocks where an instruction asks for their results.
+#pragma once
+
+#include <array>
+#include <type_traits>
+#include <vector>
+
+#include "runtime/cpu/tile/box_plan.h"
+
+namespace rewright::cpu {
+
+template <class R>
+class Executor final : public TileProgram {
+ public:
+  Executor(std::vector<BoxProgram> boxes, TileOperand output, std::vector<DataType> operand_types, Isa isa);
+  void run(const std::byte* const* operands, std::byte* output, const Workers& workers) const override;
+
+ private:
+  // What a register with memory of its own (BlockPlan::kept) holds from an earlier tile, so that it need not be filled again.
+  struct Kept {
+    const void* address = nullptr;
+    std::int64_t value = 0;
+    std::vector<Count> extents;
+  };
+  struct Registers {
+    std::vector<void*> at;    // the elements: in the register's own memory, or in a tensor
+    std::vector<void*> home;  // the register's own memory; null: none
+    std::vector<Kept> kept;
+  };
+  // The state of one thread.
+  struct Context {
+    const BoxPlan* plan;
+    const std::byte* const* operands;
+    std::vector<Count> current;  // by variable
+    std::vector<Registers> blocks;
+    std::vector<Tile> tiles;              // by block
+    std::vector<Count> element;           // by block: of the enclosing tile, for reductions that run along their variables
+    Count row_start = 0;                  // of the part of a row that was computed last
+    std::vector<std::byte> memory;        // of the registers
+    std::vector<std::vector<R>> partial;  // by block: see Levels
+  };
+  // Partial results of a long sum: level 0 is the result, and each level above adds up kTogether results of the one below, so
+  // that the error does not grow with the number of terms.
+  static constexpr Count kTogether = 32;
+  static constexpr std::size_t kMostLevels = 13;  // for 64 bits' worth of terms
+  struct Levels {
+    R* first;
+    std::vector<R>& others;  // one after the other
+    Count size;
+    std::array<Count, kMostLevels> counts = {};
+    std::size_t highest = 0;
+
+    R* at(std::size_t level) const { return level == 0 ? first : others.data() + static_cast<Count>(level - 1) * size; }
+  };
+
+  // ---- Tiles (execute.cc)
+  void set_up(Context& c, const BoxPlan& plan, const std::byte* const* operands) const;
+  void set_up_block(Context& c, std::size_t b, std::byte* memory) const;
+  void run_tiles(const BoxPlan& plan, const std::byte* const* operands, std::byte* output, Count first, Count last) const;
+  void store(const Context& c, const Tile& tile, const Affine& address, std::byte* target, int result) const;
+
+  // ---- Instructions (execute_instructions.cc)
+  // Executes a block for a tile. Register `must_copy` is filled where `at` says, even if a tensor holds its elements; -1: none.
+  void evaluate(Context& c, int b, const Tile& tile, int must_copy) const;
+  // Registers filled from tensors, positions and other blocks.
+  void read(Context& c, int b, int r, const Tile& tile, bool must_copy) const;
+  template <class T>
+  void load(Context& c, int b, int r, const Tile& tile, bool must_copy, const Arithmetic<T>& loops) const;
+  template <class T>
+  void gather_rows(const Context& c, const Instruction& i, T* d, const Tile& tile, const Arithmetic<T>& loops) const;
+  template <class T>
+  void repeat(Context& c, const Instruction& i, int r, T* d, const T* row, const Tile& tile) const;
+  void indices(Context& c, int b, int r, const Tile& tile) const;
+  void evaluate_rows(Context& c, int b, const Tile& tile) const;
+  void evaluate_row(Context& c, int b, const Tile& tile) const;
+  // Registers computed from others of the block, element by element.
+  void compute(Context& c, int b, int r, Count n) const;
+  void function(const Context& c, int b, int r, Count n) const;
+  void position(const Instruction& i, std::int64_t* d, const std::int64_t* indices, Count n) const;
+
+  // ---- Reductions (execute_reductions.cc)
+  void reduce(Context& c, int b, int r, const Tile& tile) const;
+  void reduce_around(Context& c, int b, int r, const Tile& tile) const;
+  void reduce_along(Context& c, int b, int r, const Tile& tile) const;
+  void add_up(Levels& levels, const R* from, std::size_t level = 0) const;
+  void finish(Levels& levels) const;
+
+  static constexpr DataType kOwn = std::is_same_v<R, float> ? DataType::kFloat : DataType::kDouble;
+  static R* reals(const Context& c, std::size_t b, int r) { return static_cast<R*>(c.blocks[b].at[r]); }
+  static std::int64_t* integers(const Context& c, std::size_t b, int r) {
+    return static_cast<std::int64_t*>(c.blocks[b].at[r]);
+  }
+  static const Instruction& instruction(const Context& c, int b, int r) { return c.plan->program.blocks[b].instructions[r]; }
+  // The value at the tile's first element.
+  static Count start(const Affine& a, const Context& c) {
+    Count at = a.constant;
+    for (std::size_t v = 0; v < a.coefficients.size(); ++v) at += a.coefficients[v] * c.current[v];
+    return at;
+  }
+  // Do the tile's elements follow each other in memory?
+  static bool contiguous(const Affine& a, const Tile& tile) {
+    Count step = 1;
+    for (std::size_t k = tile.variables.size(); k-- > 0;) {
+      if (tile.extents[k] != 1 && a.coefficient(tile.variables[k]) != step) return false;
+      step *= tile.extents[k];
+    }
+    return true;
+  }
+
+  // Calls f(address from the tile's first element on, position in the tile, stride, elements) for every row of the tile: the
+  // elements along its innermost variable.
+  template <class F>
+  static void for_each_row(const Affine& a, const Tile& tile, F f) {
+    const std::size_t rank = tile.variables.size();
+    if (rank == 0) return f(Count{0}, Count{0}, Count{0}, Count{1});
+    const Count inner = tile.extents[rank - 1], stride = a.coefficient(tile.variables[rank - 1]);
+    if (tile.size == inner) return f(Count{0}, Count{0}, stride, inner);
+    Count steps[16] = {};
+    Count at = 0;
+    for (Count row = 0; row * inner < tile.size; ++row) {
+      f(at, row * inner, stride, inner);
+      for (std::size_t k = rank - 1; k-- > 0;) {
+        const Count coefficient = a.coefficient(tile.variables[k]);
+        at += coefficient;
+        if (++steps[k] < tile.extents[k]) break;
+        at -= coefficient * steps[k];
+        steps[k] = 0;
+      }
+    }
+  }
+
+  TileOperand output_;
+  std::vector<DataType> operand_types_;
+  const RealLoops<R>& real_;
+  const IntegerLoops& integer_;
+  std::vector<BoxPlan> plans_;
+};
+
+}  // namespace rewright::cpu
