@@ -99,8 +99,11 @@ struct Grid {
     const double last = size - 1;
     const ValueId one_on = f.plus(position, 1);
     ValueId x = aligned ? f.scaled(one_on, last / 2) : f.scaled(f.plus(f.scaled(one_on, size), -1), 0.5);
+    // Where no 64-bit integer can follow, NaN included, the position counts as -1: as torch documents it for NaN, and as ONNX
+    // Runtime computes it.
+    x = f.where(f.less(f.b.add("Abs", {x}), f.number(0x1p63)), x, f.number(aligned ? 0 : -0.5));
     constexpr double kFar = 1e9;
-    x = f.clamped(f.where(f.b.add("IsNaN", {x}), f.number(-kFar), x), -kFar, kFar);
+    x = f.clamped(x, -kFar, kFar);
     const bool is_cubic = mode == "cubic";
     if (mode == "nearest") x = f.b.add("Round", {x});
     if (!is_cubic && padding == "border") x = f.clamped(x, 0, last);
