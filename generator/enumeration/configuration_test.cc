@@ -1,4 +1,5 @@
 #include "generator/enumeration/configuration.h"
+#include "generator/enumeration/operator_list.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

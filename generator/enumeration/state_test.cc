@@ -6,9 +6,9 @@
 #include <csignal>
 #include <fstream>
 
+#include "base/temporary_folder.h"
 #include "generator/run/generator.h"
 #include "graph/file.h"
-#include "base/temporary_folder.h"
 #include "operators/testing/share.h"
 #include "rules/io.h"
 

@@ -19,7 +19,7 @@ Graph network(std::int64_t rows) {
   return graph;
 }
 
-ValueId add(Graph& graph, const char* op, std::vector<ValueId> inputs, const testing::Named& named) {
+ValueId add_named(Graph& graph, const char* op, std::vector<ValueId> inputs, const testing::Named& named) {
   const Operator& found = registry().get(op);
   return graph.add_node(found, testing::attributes(found, named), std::move(inputs))[0];
 }
@@ -39,8 +39,8 @@ TEST_CASE("sizes that are left open are taken as the operators need them") {
 TEST_CASE("sizes that are joined, cut and reshaped are solved for") {
   Graph graph;
   const ValueId x = graph.add_input("x", testing::floats({n, h})), y = graph.add_input("y", testing::floats({n, w}));
-  const ValueId both = add(graph, "Concat", {x, y}, {{"axis", Index(1)}});
-  const ValueId cut = add(graph, "Reshape", {both}, {{"shape", Indices{n, 6, floor_div(h + w, 6)}}});
+  const ValueId both = add_named(graph, "Concat", {x, y}, {{"axis", Index(1)}});
+  const ValueId cut = add_named(graph, "Reshape", {both}, {{"shape", Indices{n, 6, floor_div(h + w, 6)}}});
   const ValueId table = graph.add_constant(testing::weights({5, 6, 1}));
   graph.add_output("z", testing::add(graph, "Add", {cut, table})[0]);
   const NamedSizes found = first_choice(graph, {});
@@ -53,7 +53,7 @@ TEST_CASE("a window fits into the size that is chosen") {
   Graph graph;
   const ValueId x = graph.add_input("x", testing::floats({n, 1, h}));
   const ValueId kernel = graph.add_constant(testing::weights({1, 1, 10}));
-  graph.add_output("y", add(graph, "Conv", {x, kernel}, {{"strides", Indices{5}}}));
+  graph.add_output("y", add_named(graph, "Conv", {x, kernel}, {{"strides", Indices{5}}}));
   CHECK(first_choice(graph, {}).at("H") >= 10);
 }
 
@@ -61,14 +61,14 @@ TEST_CASE("a height and a width that fit together alone are found") {
   // Halved three times and cut into patches of 8 rows and 12 columns.
   Graph graph;
   ValueId x = graph.add_input("x", testing::floats({n, 1, h, w}));
-  for (int i = 0; i < 3; ++i) x = add(graph, "MaxPool", {x}, {{"kernel", Indices{2, 2}}, {"strides", Indices{2, 2}}});
+  for (int i = 0; i < 3; ++i) x = add_named(graph, "MaxPool", {x}, {{"kernel", Indices{2, 2}}, {"strides", Indices{2, 2}}});
   const Index rows = floor_div(h, 8), columns = floor_div(w, 8);
   const ValueId patches =
-      add(graph, "Reshape", {x}, {{"shape", Indices{n * floor_div(rows, 8) * floor_div(columns, 12), 8, 12}}});
+      add_named(graph, "Reshape", {x}, {{"shape", Indices{n * floor_div(rows, 8) * floor_div(columns, 12), 8, 12}}});
   const ValueId weights = graph.add_constant(testing::weights({12, 8}));
   const ValueId mixed = testing::add(graph, "MatMul", {patches, weights})[0];
-  const ValueId back = add(graph, "Reshape", {mixed}, {{"shape", Indices{n, 1, 8, 8}}});
-  graph.add_output("y", add(graph, "Concat", {back, x}, {{"axis", Index(3)}}));
+  const ValueId back = add_named(graph, "Reshape", {mixed}, {{"shape", Indices{n, 1, 8, 8}}});
+  graph.add_output("y", add_named(graph, "Concat", {back, x}, {{"axis", Index(3)}}));
   const NamedSizes found = first_choice(graph, {});
   CHECK(found == NamedSizes{{"N", 1}, {"H", 64}, {"W", 96}});
 }

@@ -14,8 +14,7 @@ ValueInfo value_info(const Graph& graph, ValueId value) {
 
 Tensor known_tensor(const Value& value) {
   if (value.constant) return value.constant;
-  const bool is_known =
-      value.contents && value.shape_known && all_constant(value.type.shape) && all_constant(*value.contents);
+  const bool is_known = value.contents && value.shape_known && all_constant(value.type.shape) && all_constant(*value.contents);
   if (!is_known) return {};
   return Tensor::from_integers(value.type.type, values(value.type.shape), values(*value.contents));
 }

@@ -7,9 +7,9 @@
 #include <numeric>
 #include <random>
 
+#include "base/temporary_folder.h"
 #include "graph/file.h"
 #include "graph/onnx/onnx.h"
-#include "base/temporary_folder.h"
 #include "runtime/training/data/data_files.h"
 
 namespace rewright::training {

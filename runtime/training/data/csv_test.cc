@@ -5,8 +5,8 @@
 #include <limits>
 #include <random>
 
-#include "graph/file.h"
 #include "base/temporary_folder.h"
+#include "graph/file.h"
 #include "runtime/training/data/data_files.h"
 
 namespace rewright::training {

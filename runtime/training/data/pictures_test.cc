@@ -4,8 +4,8 @@
 #include <cmath>
 #include <random>
 
-#include "graph/file.h"
 #include "base/temporary_folder.h"
+#include "graph/file.h"
 #include "runtime/training/data/data_files.h"
 
 namespace rewright::training {
