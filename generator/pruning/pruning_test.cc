@@ -13,12 +13,12 @@ using rewright::generator::testing::kGenerous;
 namespace {
 
 // What a run of its own keeps: types and choices have the same numbers in each.
-struct Run {
+struct PruningRun {
   Configuration configuration;
   Forms forms;
   Enumeration enumeration;
   std::vector<Equation> kept;
-  explicit Run(const std::string& operators, const SelectionOptions& options = {})
+  explicit PruningRun(const std::string& operators, const SelectionOptions& options = {})
       : configuration(configure(operators)), forms(configuration), enumeration(forms, {.operators = 2}) {
     enumeration.run();
     kept = select(enumeration, options).kept;
@@ -40,12 +40,12 @@ const Step kSteps[] = {
 TEST_CASE("no step of the selection loses anything", "[pruning][long]") {
   for (const char* operators :
        {"Add,Mul", "Max,Min,Neg", "MatMul,Add,Transpose(perm=[1,0])", "concat,Relu,Add", "Sub,Neg,Relu"}) {
-    Run run(operators);
+    PruningRun run(operators);
     Theory theory(run.forms);
     for (const Equation& q : run.kept) theory.add(q);
     std::size_t more = 0;
     for (const Step& step : kSteps) {
-      const Run other(operators, step.without);
+      const PruningRun other(operators, step.without);
       more += other.kept.size() > run.kept.size() ? 1 : 0;
       for (const Equation& q : other.kept) {
         INFO(operators << " without " << step.name << ": " << to_string(q, run.configuration));
@@ -58,8 +58,8 @@ TEST_CASE("no step of the selection loses anything", "[pruning][long]") {
 }
 
 TEST_CASE("what is left out as derivable does not follow from less", "[pruning]") {
-  Run run("Add,Mul");
-  const Run other("Add,Mul", {.derivable = false});
+  PruningRun run("Add,Mul");
+  const PruningRun other("Add,Mul", {.derivable = false});
   const std::vector<Equation>&kept = run.kept, &all = other.kept;
   REQUIRE(!kept.empty());
   for (std::size_t left_out = 0; left_out < kept.size(); ++left_out) {

@@ -16,19 +16,19 @@ namespace {
 
 constexpr std::string_view kMagic{"rewright plan 1\n"};
 constexpr std::size_t kHeaderBytes = 16 + 3 * 8;
-constexpr std::size_t kAlignment = 64;
+constexpr std::size_t kEntryAlignment = 64;
 constexpr std::size_t kEntryBytes = 4 * 8;
 
-std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+std::size_t aligned(std::size_t bytes) { return (bytes + kEntryAlignment - 1) / kEntryAlignment * kEntryAlignment; }
 
 void put(std::string& to, std::uint64_t word) {
   for (int byte = 0; byte < 8; ++byte) to += static_cast<char>(word >> (8 * byte));
 }
 
 // Words and texts out of bytes that may be anything.
-class Reader {
+class TableReader {
  public:
-  explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  explicit TableReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
   std::optional<std::uint64_t> word() {
     if (bytes_.size() < 8) return std::nullopt;
     std::uint64_t word = 0;
@@ -68,12 +68,12 @@ void PlanCache::read(const std::shared_ptr<const void>& owner, std::span<const s
     entries_.clear();
   };
   if (bytes.size() < kHeaderBytes) return damaged();
-  Reader header(bytes.subspan(kMagic.size(), kHeaderBytes - kMagic.size()));
+  TableReader header(bytes.subspan(kMagic.size(), kHeaderBytes - kMagic.size()));
   const std::uint64_t file_bytes = *header.word(), table_bytes = *header.word(), table_hash = *header.word();
   if (file_bytes != bytes.size() || table_bytes > bytes.size() - kHeaderBytes) return damaged();
   const std::span<const std::byte> table = bytes.subspan(kHeaderBytes, table_bytes);
   if (XXH3_64bits(table.data(), table.size()) != table_hash) return damaged();
-  Reader reader(table);
+  TableReader reader(table);
   const auto key = reader.text();
   const auto count = reader.word();
   if (!key || !count || *count != reader.left() / kEntryBytes || reader.left() % kEntryBytes != 0) return damaged();
@@ -83,7 +83,7 @@ void PlanCache::read(const std::shared_ptr<const void>& owner, std::span<const s
   }
   for (std::uint64_t e = 0; e < *count; ++e) {
     const std::uint64_t name = *reader.word(), offset = *reader.word(), size = *reader.word(), hash = *reader.word();
-    if (offset % kAlignment != 0 || offset > bytes.size() || size > bytes.size() - offset) return damaged();
+    if (offset % kEntryAlignment != 0 || offset > bytes.size() || size > bytes.size() - offset) return damaged();
     entries_[name] = {offset, size, hash};
   }
   owner_ = owner;

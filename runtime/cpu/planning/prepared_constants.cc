@@ -12,7 +12,8 @@ namespace rewright::cpu {
 namespace {
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
-constexpr std::size_t kBlockBytes = std::size_t{64} << 20;  // of address space; memory is allocated when a page is written
+constexpr std::size_t kConstantsBlockBytes = std::size_t{64}
+                                             << 20;  // of address space; memory is allocated when a page is written
 constexpr std::size_t kAlignment = 64;
 
 }  // namespace
@@ -27,7 +28,7 @@ const float* PackedConstants::find(const Key& key) const {
 const float* PackedConstants::add(std::optional<Key> key, std::int64_t floats, const std::function<void(float*)>& fill) {
   const std::size_t bytes = (static_cast<std::size_t>(floats) * sizeof(float) + kAlignment - 1) / kAlignment * kAlignment;
   if (blocks_.empty() || bytes > size_ - used_) {  // a matrix without elements takes no bytes, but needs an address
-    size_ = (std::max(bytes, kBlockBytes) + kHugePage - 1) / kHugePage * kHugePage;
+    size_ = (std::max(bytes, kConstantsBlockBytes) + kHugePage - 1) / kHugePage * kHugePage;
     used_ = 0;
     auto* const block = static_cast<std::byte*>(std::aligned_alloc(kHugePage, size_));
     if (block == nullptr) throw std::bad_alloc();

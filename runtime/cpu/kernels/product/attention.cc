@@ -11,11 +11,11 @@ namespace {
 
 using Count = std::int64_t;
 
-constexpr Count kRows = 24;              // queries whose scores are in memory at one time, for a thread
-constexpr Count kKeys = 512;             // about as many keys
-constexpr double kMultiplications = 80;  // a nanosecond
+constexpr Count kRows = 24;                       // queries whose scores are in memory at one time, for a thread
+constexpr Count kKeys = 512;                      // about as many keys
+constexpr double kAttentionMultiplications = 80;  // a nanosecond
 
-Count rounded_up(Count a, Count b) { return (a + b - 1) / b; }
+Count quotient_rounded_up(Count a, Count b) { return (a + b - 1) / b; }
 
 class AttentionKernel final : public Kernel {
  public:
@@ -35,7 +35,7 @@ class AttentionKernel final : public Kernel {
     const double work = static_cast<double>(count_ * t_.queries) * static_cast<double>(k_.floats() + v_.floats());
     const int threads = call.workers.threads();
     const Count parts = count_ % threads == 0 || count_ > 3 * threads ? 1 : std::min<Count>(threads, t_.queries);
-    const Count units = count_ * parts, pieces = call.workers.pieces(work / kMultiplications, units);
+    const Count units = count_ * parts, pieces = call.workers.pieces(work / kAttentionMultiplications, units);
     call.workers.share(pieces, [&](Count piece, int thread) {
       const Count first = first_unit(units, piece, pieces), last = first_unit(units, piece + 1, pieces);
       float* const scratch = reinterpret_cast<float*>(call.scratch) + thread * thread_floats();
@@ -72,7 +72,7 @@ class AttentionKernel final : public Kernel {
     const float* const q = address(call, 0, t_.q, number);
     float* const y = reinterpret_cast<float*>(call.outputs[0]) + t_.y.offset + offset(number, t_.y.batch);
     const Count most = std::min({kRows, t_.loops->most_rows[k_.vectors] * 3, t_.loops->most_rows[v_.vectors] * 3});
-    const Count blocks = rounded_up(bottom - top, most);
+    const Count blocks = quotient_rounded_up(bottom - top, most);
     for (Count i = 0; i < blocks; ++i) {
       const Count first = top + (bottom - top) * i / blocks, last = top + (bottom - top) * (i + 1) / blocks;
       block(call, number, q + first * t_.q.rows, first, last - first, k, v, scores, sums);
@@ -121,7 +121,7 @@ class AttentionKernel final : public Kernel {
 
   void multiply(const float* a, const AttentionTask::Operand& strides, Count depth, const float* panel, Count vectors,
                 Count rows, const float* start, Count start_stride, float* y, Count y_stride) const {
-    const Count blocks = rounded_up(rows, t_.loops->most_rows[vectors]);
+    const Count blocks = quotient_rounded_up(rows, t_.loops->most_rows[vectors]);
     for (Count i = 0; i < blocks; ++i) {
       const Count first = rows * i / blocks, last = rows * (i + 1) / blocks;
       ProductBlock block;

@@ -16,7 +16,7 @@ constexpr double kMultiplications = 100;  // a nanosecond
 constexpr double kStreamed = 10;          // floats of b, a nanosecond
 constexpr double kPacked = 2;
 
-Count rounded_up(Count a, Count b) { return (a + b - 1) / b; }
+Count quotient_rounded_up(Count a, Count b) { return (a + b - 1) / b; }
 
 Count batch_offset(Count number, const std::vector<Count>& sizes, const std::vector<Count>& strides) {
   Count at = 0;
@@ -29,12 +29,12 @@ Count batch_offset(Count number, const std::vector<Count>& sizes, const std::vec
 void ProductTask::run(const float* a, const float* packed, float* y, std::span<const float* const> addends,
                       const Part& part) const {
   const Count width = b.width, depth = b.rows;
-  const Count chunks = rounded_up(part.last_row - part.first_row, kChunkRows);
+  const Count chunks = quotient_rounded_up(part.last_row - part.first_row, kChunkRows);
   alignas(64) float partial[kChunkRows * kMostWidth];  // a result whose panel is wider than what is left of y
   for (Count chunk = 0; chunk < chunks; ++chunk) {
     const Count rows = part.last_row - part.first_row;
     const Count top = part.first_row + rows * chunk / chunks, bottom = part.first_row + rows * (chunk + 1) / chunks;
-    const Count blocks = rounded_up(bottom - top, loops->most_rows[b.vectors]);
+    const Count blocks = quotient_rounded_up(bottom - top, loops->most_rows[b.vectors]);
     for (Count p = part.first_panel; p < part.last_panel; ++p) {
       const Count columns = std::min(width, b.columns - p * width);
       float* const target = columns < width ? partial : y + top * y_rows + p * width;
@@ -80,9 +80,9 @@ double ProductTask::nanoseconds() const {
 
 bool ProductTask::cut_by_columns(int threads) const {
   const auto loss = [&](Count units) {
-    return static_cast<double>(rounded_up(units, threads) * threads) / static_cast<double>(units);
+    return static_cast<double>(quotient_rounded_up(units, threads) * threads) / static_cast<double>(units);
   };
-  return loss(b.panels()) <= 1.15 * loss(rounded_up(rows, loops->most_rows[b.vectors]));
+  return loss(b.panels()) <= 1.15 * loss(quotient_rounded_up(rows, loops->most_rows[b.vectors]));
 }
 
 ProductTask::Part ProductTask::part(Count piece, Count pieces, bool by_columns) const {

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t kWorthElements = 1024, kWorthOperations = 6;
 constexpr std::int64_t kShortRun = 8;  // elements that lie side by side in both tensors, on average: fewer are left to tiles
-constexpr double kElements = 2;        // a nanosecond
+constexpr double kTableElements = 2;   // a nanosecond
 
 template <class T>
 class TableKernel final : public Kernel {
@@ -31,7 +31,7 @@ class TableKernel final : public Kernel {
     const auto* const x = reinterpret_cast<const std::uint8_t*>(call.inputs[0]);
     T* const y = reinterpret_cast<T*>(call.outputs[0]);
     const std::int64_t parts = (elements_ + kPart - 1) / kPart;
-    call.workers.for_each(parts, static_cast<double>(elements_) / kElements, [&](std::int64_t p, int) {
+    call.workers.for_each(parts, static_cast<double>(elements_) / kTableElements, [&](std::int64_t p, int) {
       for (std::int64_t i = p * kPart; i < std::min(elements_, (p + 1) * kPart); ++i) y[i] = table_[x[i]];
     });
   }
@@ -57,7 +57,7 @@ class MovingTableKernel final : public Kernel {
     const auto* const x = reinterpret_cast<const std::uint8_t*>(call.inputs[0]);
     T* const y = reinterpret_cast<T*>(call.outputs[0]);
     const double elements = static_cast<double>(runs_.back().to + runs_.back().count);
-    call.workers.for_each(static_cast<std::int64_t>(runs_.size()), elements / kElements, [&](std::int64_t r, int) {
+    call.workers.for_each(static_cast<std::int64_t>(runs_.size()), elements / kTableElements, [&](std::int64_t r, int) {
       const Run& run = runs_[static_cast<std::size_t>(r)];
       for (std::int64_t i = 0; i < run.count; ++i) y[run.to + i] = table_[x[run.from + i]];
     });
