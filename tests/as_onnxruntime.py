@@ -575,6 +575,19 @@ class Positions(unittest.TestCase):
                     self.assertEqual(rewright.InferenceSession(data, device=device).run(None, feeds)[0], feeds["x"].shape[axis])
 
 
+@unittest.skipIf(onnxruntime is None, "ONNX Runtime is not installed")
+class SampledPositions(Case):
+    def test_positions_that_are_no_numbers(self):
+        """Positions of GridSample beyond 64-bit integers, NaN included, count as -1; those far outside are outside."""
+        x = numpy.random.default_rng(5).standard_normal((1, 2, 3, 8)).astype(numpy.float32)
+        special = [numpy.nan, numpy.inf, -numpy.inf, 1e30, -1e30, 1e6, -1e6, -1, 0.3]
+        grid = numpy.array([[[(a, b) for a in special] for b in special]], numpy.float32)
+        for mode in ("linear", "nearest", "cubic"):
+            for aligned in (0, 1):
+                with self.subTest(mode=mode, aligned=aligned):
+                    self.one("GridSample", {"x": x, "g": grid}, declared=True, mode=mode, align_corners=aligned, optimize=mode == "linear")
+
+
 class WithoutDefinition(unittest.TestCase):
     """A node that nothing executes is refused when a session is made."""
 
