@@ -13,6 +13,10 @@ SOURCES = {
     "architectures": "transformers' architectures, small and random, open sizes, both exporters",
     "vision": "torchvision's and timm's networks, both exporters",
     "detectors": "torchvision's detectors, images of two sizes",
+    "kornia_operators": "kornia's functions on images, both exporters",
+    "graph_layers": "torch_geometric's layers, open numbers of nodes and edges",
+    "segmentation": "networks of segmentation_models_pytorch, open sizes",
+    "diffusion": "diffusers' networks, both exporters",
 }
 
 
