@@ -12,9 +12,10 @@ namespace rewright::cpu {
 namespace {
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
-constexpr std::size_t kConstantsBlockBytes = std::size_t{64}
-                                             << 20;  // of address space; memory is allocated when a page is written
 constexpr std::size_t kAlignment = 64;
+// A block is twice as large as all before it together, within these bounds: a model of many small plans, such as a recurrent network's
+// steps, would otherwise take a huge page and much address space for each.
+constexpr std::size_t kLeastBlockBytes = std::size_t{64} << 10, kMostBlockBytes = std::size_t{64} << 20;
 
 }  // namespace
 
@@ -28,12 +29,15 @@ const float* PackedConstants::find(const Key& key) const {
 const float* PackedConstants::add(std::optional<Key> key, std::int64_t floats, const std::function<void(float*)>& fill) {
   const std::size_t bytes = (static_cast<std::size_t>(floats) * sizeof(float) + kAlignment - 1) / kAlignment * kAlignment;
   if (blocks_.empty() || bytes > size_ - used_) {  // a matrix without elements takes no bytes, but needs an address
-    size_ = (std::max(bytes, kConstantsBlockBytes) + kHugePage - 1) / kHugePage * kHugePage;
+    const std::size_t wanted = std::max(bytes, std::clamp(2 * total_, kLeastBlockBytes, kMostBlockBytes));
+    const std::size_t unit = wanted < kHugePage ? kLeastBlockBytes : kHugePage;
+    size_ = (wanted + unit - 1) / unit * unit;
     used_ = 0;
-    auto* const block = static_cast<std::byte*>(std::aligned_alloc(kHugePage, size_));
+    auto* const block = static_cast<std::byte*>(std::aligned_alloc(unit, size_));
     if (block == nullptr) throw std::bad_alloc();
-    madvise(block, size_, MADV_HUGEPAGE);  // advice: small pages work as well
     blocks_.emplace_back(block);
+    total_ += size_;
+    if (unit == kHugePage) madvise(block, size_, MADV_HUGEPAGE);  // advice: small pages work as well
   }
   float* const target = reinterpret_cast<float*>(blocks_.back().get() + used_);
   used_ += bytes;

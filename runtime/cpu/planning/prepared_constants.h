@@ -34,6 +34,7 @@ class PackedConstants {
   };
   std::vector<std::unique_ptr<std::byte, Free>> blocks_;
   std::size_t used_ = 0, size_ = 0;  // of the last block
+  std::size_t total_ = 0;            // bytes of all blocks
   std::map<Key, const float*> known_;
 };
 
