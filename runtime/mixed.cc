@@ -166,6 +166,7 @@ class MixedSession final : public Session, public ChecksKernels {
       }
       stages_.push_back(std::move(compiled));
     }
+    find_releases();
   }
 
   std::vector<Tensor> run(std::span<const Tensor> inputs) override {
@@ -180,6 +181,10 @@ class MixedSession final : public Session, public ChecksKernels {
     const auto given = [&](ValueId id) {
       return id == kNoValue ? Datum() : graph_.is_constant(id) ? Datum(graph_.value(id).constant) : values[id];
     };
+    auto releases = releases_.begin();
+    const auto release = [&] {
+      for (const ValueId id : *releases++) values[id] = Datum();
+    };
     for (Compiled& stage : stages_) {
       if (options_.checkpoint) options_.checkpoint();
       if (stage.part) {
@@ -191,6 +196,7 @@ class MixedSession final : public Session, public ChecksKernels {
           bind_result(graph_, id, results[o], bound);
           values[id] = std::move(results[o]);
         }
+        release();
       }
       for (InterpretedStep& step : stage.interpreted) {
         if (options_.checkpoint) options_.checkpoint();
@@ -205,6 +211,7 @@ class MixedSession final : public Session, public ChecksKernels {
         }
         for (std::size_t k = 0; k < node.outputs.size() && k < results.size(); ++k)
           if (node.outputs[k] != kNoValue) values[node.outputs[k]] = std::move(results[k]);
+        release();
       }
     }
     std::vector<Datum> results;
@@ -228,6 +235,33 @@ class MixedSession final : public Session, public ChecksKernels {
     std::unique_ptr<CompiledPart> part;  // null: there is nothing to compile
     std::vector<InterpretedStep> interpreted;
   };
+
+  // The values that nothing reads after each part and interpreted step, in the order of execution: memory of long models would
+  // otherwise be that of all their values together.
+  void find_releases() {
+    std::vector<std::ptrdiff_t> last(graph_.value_count(), -1);
+    std::ptrdiff_t number = 0;
+    const auto note = [&](std::span<const ValueId> values) {
+      for (const ValueId id : values)
+        if (id != kNoValue) last[id] = number;
+    };
+    for (const Compiled& stage : stages_) {
+      if (stage.part) {
+        note(stage.part->part().inputs);
+        note(stage.part->part().outputs);
+        ++number;
+      }
+      for (const InterpretedStep& step : stage.interpreted) {
+        note(graph_.nodes()[step.position]->inputs);
+        note(graph_.nodes()[step.position]->outputs);
+        ++number;
+      }
+    }
+    for (const GraphOutput& output : graph_.outputs()) last[output.value] = -1;
+    releases_.resize(static_cast<std::size_t>(number));
+    for (ValueId id = 0; id < static_cast<ValueId>(graph_.value_count()); ++id)
+      if (last[id] >= 0) releases_[static_cast<std::size_t>(last[id])].push_back(id);
+  }
 
   // One run at a time. Waiting for another run can be ended as well.
   std::unique_lock<std::timed_mutex> lock_for_run() {
@@ -271,6 +305,7 @@ class MixedSession final : public Session, public ChecksKernels {
   SessionOptions options_;
   SessionOptions inner_options_;
   std::vector<Compiled> stages_;
+  std::vector<std::vector<ValueId>> releases_;
   mutable std::timed_mutex mutex_;
 };
 

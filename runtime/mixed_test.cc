@@ -117,6 +117,77 @@ TEST_CASE("parts are compiled, and the nodes between them interpreted") {
   CHECK(has_nonzero);
 }
 
+TEST_CASE("values are given back after their last reader") {
+  // Counts the results that exist at the same time.
+  class TrackingBackend final : public Backend {
+   public:
+    struct Tracking final : Session {
+      Tracking(std::unique_ptr<Session> inner, const TrackingBackend& backend) : inner_(std::move(inner)), backend_(backend) {}
+      std::vector<Tensor> run(std::span<const Tensor> inputs) override {
+        std::vector<Tensor> results = inner_->run(inputs);
+        for (Tensor& result : results) {
+          backend_.most = std::max(backend_.most, ++*backend_.alive);
+          const auto counted = [alive = backend_.alive](const Tensor* tensor) {
+            --*alive;
+            delete tensor;
+          };
+          const std::shared_ptr<const Tensor> kept(new Tensor(result), counted);
+          result = Tensor(kept->type(), kept->sizes(), kept, kept->bytes().data());
+        }
+        return results;
+      }
+      std::unique_ptr<Session> inner_;
+      const TrackingBackend& backend_;
+    };
+    std::string name() const override { return "tracking"; }
+    std::unique_ptr<Session> prepare(const Graph& graph, const SessionOptions& options) const override {
+      return std::make_unique<Tracking>(cpu::cpu_backend().prepare(graph, options), *this);
+    }
+    std::shared_ptr<int> alive = std::make_shared<int>(0);
+    mutable int most = 0;
+  };
+
+  constexpr int kLength = 20;
+  std::string text = "agraph (float[64, 64] x0, int64 zero) => (float[64, 64] first, float[A, B] x20) {\n  first = Neg(x0)\n";
+  for (int n = 0; n < kLength; ++n) {
+    const std::string i = std::to_string(n), next = std::to_string(n + 1);
+    text += "  y" + i + " = Sin(x" + i + ")\n  s" + i + " = SequenceConstruct(y" + i + ")\n  x" + next + " = SequenceAt(s" + i +
+            ", zero)\n";
+  }
+  const Graph graph = import_text(text + "}");
+  const TrackingBackend backend;
+  const auto session = prepare_session(backend, graph);
+  std::mt19937 random(1);
+  const std::vector<Datum> inputs{random_floats(random, {64, 64}), int64(0)};
+  {
+    const std::vector<Datum> results = session->execute(inputs);
+    check_same(results, graph::execute(graph, inputs));
+    CHECK(backend.most <= 4);  // `first`, and those that a step reads and writes
+  }
+  CHECK(*backend.alive == 0);
+}
+
+TEST_CASE("nodes whose inputs' types are known late are prepared once for each type") {
+  const Graph graph = import_text(R"(agraph (float[A, B] x, int64 zero, int64[2] shape) => (float[C, D] y) {
+    s = SequenceConstruct(x)
+    v = SequenceAt(s, zero)
+    e = Sin(v)
+    t = Transpose <perm = [1, 0]> (e)
+    y = Reshape(t, shape)
+  })");
+  const CountingBackend backend;
+  const auto session = prepare_session(backend, graph);
+  std::mt19937 random(1);
+  for (const std::int64_t rows : {50, 70, 50, 70, 1}) {
+    const Tensor shape = Tensor::from_integers(DataType::kInt64, {2}, std::vector<std::int64_t>{rows, 60});
+    for (int again = 0; again < 3; ++again) {
+      const std::vector<Datum> inputs{random_floats(random, {rows, 60}), int64(0), shape};
+      check_same(session->execute(inputs), graph::execute(graph, inputs));
+    }
+  }
+  CHECK(backend.prepared <= 2 * 2 + 4 * 3);  // Sin and Transpose for two sizes; Reshape in each call, as its size is read
+}
+
 TEST_CASE("stages are as few as the opaque nodes allow") {
   const Graph graph = import_text(kStaged);
   const std::vector<Stage> stages = stages_of(graph);

@@ -20,6 +20,7 @@ namespace rewright::graph {
 namespace {
 
 constexpr std::int64_t kKnownElements = 1024;  // of inputs that shapes and parameters are read from
+constexpr std::size_t kRemembered = 16;        // prepared graphs of a node: a loop whose tensors grow has new sizes each time
 
 onnx::ValueInfoProto described(const std::string& name, const Datum& datum) {
   if (!datum.empty() && !datum.is_sequence())
@@ -50,7 +51,6 @@ class Bodies {
 
   std::shared_ptr<Executable> find(const std::string& key, Repetition repetition, const std::function<Graph()>& make) {
     if (const auto known = prepared_.find(key); known != prepared_.end()) return known->second;
-    constexpr std::size_t kRemembered = 16;  // a loop whose tensors grow has new sizes each time
     if (prepared_.size() >= kRemembered) prepared_.clear();
     return prepared_.emplace(key, prepare_(make(), repetition)).first->second;
   }
@@ -224,9 +224,12 @@ bool is_parameter(const Datum& datum, bool reals) {
          (reals || !is_real(datum.tensor().type()));
 }
 
+// The inputs of a node whose contents its graph is made for.
+enum class Contents { kNone, kIntegers, kAll };
+
 // The node as a graph of its own, for inputs that are known; of a procedure, the graph that it is.
 Graph graph_of(const ImportedModel& model, const std::map<std::string, int>& opsets, const onnx::NodeProto& node,
-               const NamedData& inputs, bool is_procedure) {
+               const NamedData& inputs, Contents contents, bool is_procedure) {
   onnx::ModelProto part = model_around(model, opsets);
   onnx::GraphProto& graph = *part.mutable_graph();
   *graph.add_node() = node;
@@ -236,11 +239,22 @@ Graph graph_of(const ImportedModel& model, const std::map<std::string, int>& ops
   options.procedures_as_graphs = is_procedure;
   for (const auto& [name, datum] : inputs) {
     *graph.add_input() = described(name, datum);
-    if (is_parameter(datum, !is_procedure)) options.input_values[name] = datum.tensor();
+    if (contents != Contents::kNone && is_parameter(datum, contents == Contents::kAll))
+      options.input_values[name] = datum.tensor();
   }
   for (const std::string& output : node.output())
     if (!output.empty()) graph.add_output()->set_name(output);
   return import_onnx_bytes(serialize(part), where_of(node), options);
+}
+
+// Is the graph nothing but the node, still opaque?
+bool is_opaque_alone(const Graph& graph) {
+  return graph.nodes().size() == 1 && graph.nodes()[0]->op == nullptr && graph.nodes()[0]->origin->opsets == nullptr;
+}
+
+bool has_known_outputs(const Graph& graph) {
+  return std::all_of(graph.outputs().begin(), graph.outputs().end(),
+                     [&](const GraphOutput& output) { return output.shape_known && all_constant(output.type.shape); });
 }
 
 // One result for each output of the node, absent ones empty.
@@ -267,7 +281,11 @@ struct OpaqueExecution::State {
   PrepareGraph prepare;
   Bodies bodies;
   const Checkpoint& checkpoint;
+  std::map<std::string, std::shared_ptr<Executable>> by_types;  // see known_by_types
 
+  // The node for inputs of these types and sizes, whatever their elements are, prepared once; null if sizes of its results
+  // depend on elements, or if it stays opaque.
+  std::shared_ptr<Executable> known_by_types(const NamedData& named);
   // Gives what a loop without iterations stacked the type of the body's output, with a size of 0 in front, or where a Scan puts
   // it.
   void give_types(std::vector<Datum>& results, NodeCall& call) const;
@@ -277,8 +295,19 @@ struct OpaqueExecution::State {
 
 OpaqueExecution::OpaqueExecution(const Graph& graph, const Node& node, PrepareGraph prepare, const Checkpoint& checkpoint) {
   if (!node.origin || !graph.model()) throw Error(ErrorCode::kUnsupported, "cannot be executed: " + node.opaque_reason);
-  state_ = std::make_unique<State>(State{
-      graph.model(), node.origin, node.outputs.size(), {}, {}, {}, {}, nullptr, false, prepare, Bodies(prepare), checkpoint});
+  state_ = std::make_unique<State>(State{graph.model(),
+                                         node.origin,
+                                         node.outputs.size(),
+                                         {},
+                                         {},
+                                         {},
+                                         {},
+                                         nullptr,
+                                         false,
+                                         prepare,
+                                         Bodies(prepare),
+                                         checkpoint,
+                                         {}});
   State& s = *state_;
   if (!s.proto.ParseFromString(node.origin->node_proto)) throw Error(ErrorCode::kBadInput, "its ONNX form is broken");
   s.domain = canonical_domain(s.proto.domain());
@@ -330,6 +359,24 @@ void OpaqueExecution::State::give_types(std::vector<Datum>& results, NodeCall& c
 
 const std::string& OpaqueExecution::operator_type() const { return state_->proto.op_type(); }
 
+std::shared_ptr<Executable> OpaqueExecution::State::known_by_types(const NamedData& named) {
+  std::string key;
+  for (const auto& [name, datum] : named) {
+    if (datum.is_sequence()) return nullptr;
+    key += key_of(datum);
+  }
+  if (const auto known = by_types.find(key); known != by_types.end()) return known->second;
+  if (by_types.size() >= kRemembered) by_types.clear();
+  std::shared_ptr<Executable> executable;
+  try {
+    Graph part = graph_of(*model, opsets(), proto, named, Contents::kNone, false);
+    if (!is_opaque_alone(part) && has_known_outputs(part)) executable = prepare(std::move(part), Repetition::kAny);
+  } catch (const Error& error) {  // what is wrong with the node is said where its inputs are known
+    if (error.code() == ErrorCode::kCancelled) throw;
+  }
+  return by_types.emplace(std::move(key), std::move(executable)).first->second;
+}
+
 std::vector<Datum> OpaqueExecution::run(std::span<const Datum> inputs) {
   State& s = *state_;
   std::string reason;
@@ -337,9 +384,9 @@ std::vector<Datum> OpaqueExecution::run(std::span<const Datum> inputs) {
     const NamedData named = named_inputs(s.proto, s.captured, inputs);
     const bool as_graph = s.procedure != nullptr && !s.procedure->run;
     const auto make = [&] {
-      Graph part = graph_of(*s.model, s.opsets(), s.proto, named, as_graph);
-      const bool is_same =
-          part.nodes().size() == 1 && part.nodes()[0]->op == nullptr && part.nodes()[0]->origin->opsets == nullptr;
+      const Contents contents = as_graph ? Contents::kIntegers : Contents::kAll;
+      Graph part = graph_of(*s.model, s.opsets(), s.proto, named, contents, as_graph);
+      const bool is_same = is_opaque_alone(part);
       if (is_same) reason = part.nodes()[0]->opaque_reason;
       if (is_same && as_graph) throw Error(ErrorCode::kUnsupported, "cannot be executed: " + reason);
       return part;
@@ -352,6 +399,7 @@ std::vector<Datum> OpaqueExecution::run(std::span<const Datum> inputs) {
         key += key_of(datum) + (is_parameter(datum, false) ? "=" + std::to_string(datum.tensor().content_hash()) : "");
       return in_places(s.proto, s.bodies.find(key, Repetition::kOften, make)->run(graph_inputs));
     }
+    if (const auto known = s.known_by_types(named)) return in_places(s.proto, known->run(graph_inputs));
     Graph part = make();
     if (reason.empty()) return in_places(s.proto, s.prepare(std::move(part), Repetition::kAny)->run(graph_inputs));
   }
