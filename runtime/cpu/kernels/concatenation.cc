@@ -26,12 +26,12 @@ class ConcatenationKernel final : public Kernel {
   struct Part {
     std::int64_t first, count;
   };
-  // `parts`: of each input; channels that stand last may be there already. `picture`: elements of a channel.
-  ConcatenationKernel(std::vector<Part> parts, std::int64_t channels, std::int64_t pictures, std::int64_t picture,
+  // `parts`: of each input; channels that stand last may be there already. `image`: elements of a channel.
+  ConcatenationKernel(std::vector<Part> parts, std::int64_t channels, std::int64_t images, std::int64_t image,
                       bool channels_last, Scaling scaling, const RowLoops& loops)
       : parts_(std::move(parts)),
-        pictures_(pictures),
-        picture_(picture),
+        images_(images),
+        image_(image),
         channels_(channels),
         channels_last_(channels_last),
         scaling_(std::move(scaling)),
@@ -56,7 +56,7 @@ class ConcatenationKernel final : public Kernel {
 
   void run_channels_last(const Call& call) const {
     float* const y = reinterpret_cast<float*>(call.outputs[0]);
-    const std::int64_t rows = pictures_ * picture_, together = block_rows(), blocks = (rows + together - 1) / together;
+    const std::int64_t rows = images_ * image_, together = block_rows(), blocks = (rows + together - 1) / together;
     call.workers.for_each(blocks, static_cast<double>(rows * copied_) / kElements, [&](std::int64_t block, int) {
       const std::int64_t first = block * together, count = std::min(together, rows - first);
       for (std::size_t k = 0; k < parts_.size(); ++k) {
@@ -74,24 +74,24 @@ class ConcatenationKernel final : public Kernel {
 
   void run_plain(const Call& call) const {
     float* const y = reinterpret_cast<float*>(call.outputs[0]);
-    const std::int64_t rows = pictures_ * channels_;
-    call.workers.for_each(rows, static_cast<double>(rows * picture_) / kElements, [&](std::int64_t row, int) {
+    const std::int64_t rows = images_ * channels_;
+    call.workers.for_each(rows, static_cast<double>(rows * image_) / kElements, [&](std::int64_t row, int) {
       const std::int64_t channel = row % channels_;
       std::size_t k = 0;
       while (channel >= parts_[k].first + parts_[k].count) ++k;
       const float* const x = reinterpret_cast<const float*>(call.inputs[k]) +
-                             (row / channels_ * parts_[k].count + channel - parts_[k].first) * picture_;
+                             (row / channels_ * parts_[k].count + channel - parts_[k].first) * image_;
       if (scaling_.any()) {
         const auto c = static_cast<std::size_t>(channel);
-        loops_.scale_row(y + row * picture_, x, picture_, scaling_.scale[c], scaling_.shift[c], scaling_.low, scaling_.high);
+        loops_.scale_row(y + row * image_, x, image_, scaling_.scale[c], scaling_.shift[c], scaling_.low, scaling_.high);
       } else {
-        std::copy(x, x + picture_, y + row * picture_);
+        std::copy(x, x + image_, y + row * image_);
       }
     });
   }
 
   std::vector<Part> parts_;
-  std::int64_t pictures_, picture_, channels_, copied_ = 0;
+  std::int64_t images_, image_, channels_, copied_ = 0;
   bool channels_last_;
   Scaling scaling_;
   const RowLoops& loops_;
@@ -159,9 +159,9 @@ class ConcatenationPlan final : public NodePlan, public ChoosesLayout, public Ga
     }
     if (inputs.empty()) return;
     const Sizes sizes = planner.info(result).sizes;
-    const std::int64_t picture = element_count(sizes) / sizes[0] / sizes[1];
+    const std::int64_t image = element_count(sizes) / sizes[0] / sizes[1];
     const int target = begun ? planner.storage(result, layout) : planner.add_value(result, layout);
-    planner.add_step(std::make_unique<ConcatenationKernel>(std::move(parts), channel, sizes[0], picture, layout.channels_last(),
+    planner.add_step(std::make_unique<ConcatenationKernel>(std::move(parts), channel, sizes[0], image, layout.channels_last(),
                                                            std::move(scaling_), loops_for<RowLoops>(planner.options().isa)),
                      std::move(inputs), {target});
   }

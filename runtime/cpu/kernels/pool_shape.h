@@ -22,7 +22,7 @@ struct PoolShape {
 // Nothing if the attributes are not served, or something is empty; or if where the maxima stand is asked for, without
 // `indices`.
 std::optional<PoolShape> read_pool(const Planner& planner, const Node& node, bool average, bool indices = false);
-// Every channel's average, over the whole of a picture.
+// Every channel's average, over the whole of an image.
 std::optional<PoolShape> read_global_average(const Planner& planner, const Node& node);
 
 // With three axes, the missing ones of size 1.

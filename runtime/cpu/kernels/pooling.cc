@@ -97,7 +97,7 @@ class WindowKernel final : public Kernel {
   const RowLoops& loops_;
 };
 
-// Averages of plain pictures over windows with long rows, mostly whole pictures: rows by vectors, what they give in double.
+// Averages of plain images over windows with long rows, mostly whole images: rows by vectors, what they give in double.
 class PlainAverageKernel final : public Kernel {
  public:
   PlainAverageKernel(PoolShape shape, Isa isa) : s_(of_three_axes(std::move(shape))), loops_(real_loops<float>(isa)) {}
@@ -218,7 +218,7 @@ class PoolPlan final : public NodePlan, public ChoosesLayout {
   Behind behind_;
 };
 
-// Maxima of plain pictures, and where each stands first: the gradient goes there.
+// Maxima of plain images, and where each stands first: the gradient goes there.
 class MaximumKernel final : public Kernel {
  public:
   explicit MaximumKernel(PoolShape shape) : s_(of_three_axes(std::move(shape))) {}

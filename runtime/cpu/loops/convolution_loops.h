@@ -1,4 +1,4 @@
-// Inner loops of convolutions over pictures whose channels stand last, one table for each instruction set.
+// Inner loops of convolutions over images whose channels stand last, one table for each instruction set.
 //
 // Strides are in elements.
 #pragma once

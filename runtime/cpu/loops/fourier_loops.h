@@ -1,4 +1,4 @@
-// Inner loops of convolutions by Fourier transforms, over pictures whose channels stand last; one table for each instruction
+// Inner loops of convolutions by Fourier transforms, over images whose channels stand last; one table for each instruction
 // set.
 //
 // A tile of size x size real numbers has as its spectrum size * size / 2 + 2 complex numbers (points), as the others are their

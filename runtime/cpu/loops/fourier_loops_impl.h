@@ -109,13 +109,13 @@ inline const Complex* whole_transform(Complex* x, Complex* y) {
     return transform<n>(x, y);
 }
 
-// ---- Of pictures
+// ---- Of images
 // Two rows of real numbers are transformed as one of complex numbers. Between rows and columns a tile is [size][size / 2]
 // complex numbers, the first of each row the two that are real. Rows are an odd number of cache lines apart, so that those of a
 // column do not share sets of the first-level cache.
 
 template <Count kSize>
-struct Picture {
+struct Image {
   static constexpr Count kHalf = kSize / 2, kRow = (kSize + 2) * kLanes;
   static float* at(float* work, Count row, Count column) { return work + row * kRow + column * 2 * kLanes; }
   static Complex get(float* work, Count row, Count column) {
@@ -131,7 +131,7 @@ struct Picture {
 
 template <Count kSize, bool kWhole>
 void input_rows(const FourierLoops::Input& t) {
-  using P = Picture<kSize>;
+  using P = Image<kSize>;
   constexpr Count kHalf = P::kHalf;
   const auto pixel = [&](Count row, Count column) {
     if (row < t.first_row || row >= t.end_row) return V{};
@@ -161,7 +161,7 @@ void input_rows(const FourierLoops::Input& t) {
 
 template <Count kSize>
 void input_columns(const FourierLoops::Input& t) {
-  using P = Picture<kSize>;
+  using P = Image<kSize>;
   constexpr Count kHalf = P::kHalf;
   const auto point = [&](Count p, V re, V im) {
     float* const d = t.v + p * t.point_stride;
@@ -193,7 +193,7 @@ void input(const FourierLoops::Input& t) {
 // The inverse transform is the transform with real and imaginary parts swapped, before and after.
 template <Count kSize>
 void output_columns(const FourierLoops::Output& t) {
-  using P = Picture<kSize>;
+  using P = Image<kSize>;
   constexpr Count kHalf = P::kHalf;
   const auto point = [&](Count p) {
     const float* const s = t.m + p * t.point_stride;
@@ -218,7 +218,7 @@ void output_columns(const FourierLoops::Output& t) {
 
 template <Count kSize, bool kWhole>
 void output_rows(const FourierLoops::Output& t) {
-  using P = Picture<kSize>;
+  using P = Image<kSize>;
   constexpr Count kHalf = P::kHalf;
   const V low = t.low - V{}, high = t.high - V{}, bias = load(t.bias);
   const auto finish = [&](Count row, Count column, V sum) {

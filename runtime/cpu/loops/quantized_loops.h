@@ -1,6 +1,6 @@
 // Inner loops of convolutions and products of integers of 8 bits, one table for each instruction set. Sums are exact.
 //
-// Elements come in words of 32 bits: four bytes (unsigned elements of the picture, signed weights) for processors that multiply
+// Elements come in words of 32 bits: four bytes (unsigned elements of the image, signed weights) for processors that multiply
 // and add four of them at once without saturating, or two integers of 16 bits for all others.
 #pragma once
 

@@ -13,10 +13,11 @@ using rewright::testing::tested_isas;
 
 namespace {
 
-constexpr float kInf = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kRowInfinity = std::numeric_limits<float>::infinity(), kRowNan = std::numeric_limits<float>::quiet_NaN();
 
 std::vector<float> with_special_values(std::mt19937& random, std::size_t count) {
-  const float special[] = {kInf, -kInf, kNan, 1e-42f, -1e-42f, 0.0f, -0.0f, 3e38f, -3e38f, 88.5f, -88.5f, -87.9f};
+  const float special[] = {kRowInfinity, -kRowInfinity, kRowNan, 1e-42f, -1e-42f, 0.0f,
+                           -0.0f,        3e38f,         -3e38f,  88.5f,  -88.5f,  -87.9f};
   std::uniform_real_distribution<float> uniform(-9, 9);
   std::vector<float> values(count);
   for (float& v : values) v = random() % 4 == 0 ? special[random() % std::size(special)] : uniform(random);
@@ -71,7 +72,7 @@ TEST_CASE("loops over rows agree with their formulas, on special values too") {
       const auto softplus = [](double v) { return std::max(v, 0.0) + std::log1p(std::exp(-std::fabs(v))); };
       loops.softplus(y.data(), x.data(), n);
       for (std::size_t c = 0; c < count; ++c) {
-        const double expected = std::isnan(x[c]) ? kNan : softplus(x[c]);
+        const double expected = std::isnan(x[c]) ? kRowNan : softplus(x[c]);
         wrong += !close(y[c], expected, 8 * std::fabs(expected) * 0x1p-24 + 1e-35);
       }
       CHECK(wrong == 0);
@@ -94,13 +95,13 @@ TEST_CASE("loops over rows agree with their formulas, on special values too") {
           wrong += !close(y[static_cast<std::size_t>(r * to + c)], c < n ? x[static_cast<std::size_t>(r * from + c)] : 7, 0);
       CHECK(wrong == 0);
       y.assign(y.size(), 7);
-      loops.scale_columns(y.data(), to, x.data(), from, rows, n, scale.data(), shift.data(), 0, kInf);
+      loops.scale_columns(y.data(), to, x.data(), from, rows, n, scale.data(), shift.data(), 0, kRowInfinity);
       for (std::int64_t r = 0; r < rows; ++r)
         for (std::int64_t c = 0; c < to; ++c) {
           const auto k = static_cast<std::size_t>(c);
           // In floats, where a product overflows.
           const float v = c < n ? x[static_cast<std::size_t>(r * from + c)] * scale[k] + shift[k] : 7;
-          const double expected = c < n ? bounded(v, 0, kInf) : 7;
+          const double expected = c < n ? bounded(v, 0, kRowInfinity) : 7;
           wrong += !close(y[static_cast<std::size_t>(r * to + c)], expected, 1e-6 * std::fabs(expected) + 1e-40);
         }
       CHECK(wrong == 0);
@@ -109,10 +110,10 @@ TEST_CASE("loops over rows agree with their formulas, on special values too") {
       for (const cpu::RowLoops::Window window :
            {cpu::RowLoops::Window{rows, from, 1, 0}, {1, 0, rows, from}, {0, from, 1, 0}, {1, 0, 1, 0, rows, from}}) {
         const std::int64_t taps = window.slices * window.rows * window.columns;
-        const cpu::RowLoops::Ending plain{nullptr, -kInf, kInf};
+        const cpu::RowLoops::Ending plain{nullptr, -kRowInfinity, kRowInfinity};
         loops.window_maximum(y.data(), x.data(), window, n, plain);
         for (std::int64_t c = 0; c < n; ++c) {
-          double expected = -kInf;
+          double expected = -kRowInfinity;
           for (std::int64_t r = 0; r < taps; ++r) {
             const double v = x[static_cast<std::size_t>(r * from + c)];
             if (std::isnan(v) || v > expected) expected = v;
@@ -139,12 +140,12 @@ TEST_CASE("concatenations along the channels, with what scales and bounds them")
     CAPTURE(seed);
     RowBuilder b(seed);
     const std::int64_t batch = b.pick(1, 3);
-    Sizes picture;
-    for (std::int64_t a = b.pick(1, 3); a > 0; --a) picture.push_back(b.pick(1, 9));
+    Sizes image;
+    for (std::int64_t a = b.pick(1, 3); a > 0; --a) image.push_back(b.pick(1, 9));
     std::vector<ValueId> parts;
     for (std::int64_t k = b.pick(1, 4); k > 0; --k) {
       Sizes sizes{batch, b.pick(0, 1) ? 16 * b.pick(1, 5) : b.pick(1, 40)};
-      sizes.insert(sizes.end(), picture.begin(), picture.end());
+      sizes.insert(sizes.end(), image.begin(), image.end());
       const ValueId x = b.input(sizes);
       parts.push_back(seed % 4 == 0 ? x : b.convolution(x, b.pick(1, 70)));
     }
@@ -189,7 +190,7 @@ TEST_CASE("pools take in what is behind them") {
   CHECK(b.steps() == std::vector<std::string>{"Conv", "AveragePool+Add+Add+Relu"});
 }
 
-TEST_CASE("pools of pictures whose channels stand last") {
+TEST_CASE("pools of images whose channels stand last") {
   for (unsigned seed = 0; seed < testing::instances(80); ++seed) {
     CAPTURE(seed);
     RowBuilder b(seed);

@@ -62,8 +62,8 @@ TEST_CASE("layouts of long chains are assigned") {
   CHECK(assigned.back());  // one change pays in the end
 }
 
-// The picture is there with channels last for a convolution: the pool before another one had better read that, and a pool whose
-// result is asked for plain the picture as it came.
+// The image is there with channels last for a convolution: the pool before another one had better read that, and a pool whose
+// result is asked for plain the image as it came.
 TEST_CASE("a pool takes the layout that the whole plan is faster with") {
   using namespace testing;
   for (const bool before_convolution : {true, false}) {

@@ -181,7 +181,7 @@ TEST_CASE("close convolutions hold the estimate's choice") {
     return std::uniform_int_distribution<std::int64_t>(low, high)(random);
   };
   for (int round = 0; round < 200; ++round) {
-    cpu::PictureShape s;
+    cpu::ImageShape s;
     s.group = pick(0, 3) == 0 ? pick(1, 4) : 1;
     s.channels = s.group * pick(1, 128);
     s.outputs = s.group * pick(1, 128);

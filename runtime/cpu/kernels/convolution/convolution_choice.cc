@@ -5,10 +5,8 @@
 #include <limits>
 #include <utility>
 
-#include "optimizer/optimize.h"
 #include "runtime/cpu/kernels/convolution/own_convolution.h"
 #include "runtime/cpu/loops/fourier_loops.h"
-#include "runtime/cpu/running/runner.h"
 
 namespace rewright::cpu {
 
@@ -27,8 +25,6 @@ constexpr double kWeightBytes = 27;       // a nanosecond, from the third-level 
 constexpr double kNearBytes = 512 << 10;  // that stay in the second-level cache
 constexpr double kWorthwhile = 0.9;       // of the library's time
 constexpr double kClose = 2;              // times as long as the fastest: may still be the faster one
-constexpr int kLeastRounds = 5, kMostRounds = 200;
-constexpr double kEnoughSeconds = 0.02;   // of timing a convolution
 constexpr double kShort = 2.5e6;          // multiplications of a 1x1 convolution that are no step of their own
 constexpr double kManyWeights = 2 << 20;  // bytes that each thread would read
 constexpr std::int64_t kFewPixels = 64;
@@ -39,32 +35,32 @@ constexpr double kMostSpectra = 160 << 20;                          // bytes of 
 constexpr double kFourierPass = 0.9;            // nanoseconds for a pixel of a vector of channels, of each of log2(size) passes
 constexpr double kTransformation[] = {15, 40};  // nanoseconds for a vector of channels of a tile, to or fro: tiles 2, 4
 
-bool by_channel(const PictureShape& s) { return s.group > 1 && s.group == s.channels && s.group == s.outputs; }
+bool by_channel(const ImageShape& s) { return s.group > 1 && s.group == s.channels && s.group == s.outputs; }
 
-double direct_nanoseconds(const PictureShape& s, const Rates& r) {
+double direct_nanoseconds(const ImageShape& s, const Rates& r) {
   const auto window = static_cast<double>(s.kernel[0] * s.kernel[1] * (s.channels / s.group));
-  return window * static_cast<double>(s.outputs) * static_cast<double>(s.pictures * s.out_height * s.out_width) /
+  return window * static_cast<double>(s.outputs) * static_cast<double>(s.images * s.out_height * s.out_width) /
          (by_channel(s) ? kByChannel * r.multiplications : r.multiplications);
 }
 
 double up(double n, double unit) { return static_cast<double>(static_cast<std::int64_t>((n + unit - 1) / unit)); }
 
-double winograd_nanoseconds(const PictureShape& s, int tile, const Rates& r) {
+double winograd_nanoseconds(const ImageShape& s, int tile, const Rates& r) {
   const double points = (tile + 2) * (tile + 2), channels = static_cast<double>(s.channels);
-  const double tiles = static_cast<double>(s.pictures) * up(static_cast<double>(s.out_height), tile) *
-                       up(static_cast<double>(s.out_width), tile);
+  const double tiles =
+      static_cast<double>(s.images) * up(static_cast<double>(s.out_height), tile) * up(static_cast<double>(s.out_width), tile);
   const double outputs = up(static_cast<double>(s.outputs), r.vector) * r.vector;
   const double bytes = points * channels * outputs * sizeof(float);
   return points * tiles * channels * outputs / r.multiplications + (bytes > kNearBytes ? bytes / kWeightBytes : 0) +
          tiles * (up(channels, r.vector) + outputs / r.vector) * kTransformation[tile / 2 - 1];
 }
 
-double spectra_bytes(const PictureShape& s, std::int64_t size, const Rates& r) {
+double spectra_bytes(const ImageShape& s, std::int64_t size, const Rates& r) {
   return 2 * sizeof(float) * static_cast<double>(FourierLoops::points(size) * (s.channels / s.group)) *
          up(static_cast<double>(s.outputs), r.vector) * r.vector;
 }
 
-double fourier_nanoseconds(const PictureShape& s, std::int64_t size, Isa isa) {
+double fourier_nanoseconds(const ImageShape& s, std::int64_t size, Isa isa) {
   const Rates r = rates(isa);
   const FourierTiles t = fourier_tiles(s, size, isa);
   const double tiles = static_cast<double>(t.count), blocks = up(tiles, static_cast<double>(t.together));
@@ -85,7 +81,7 @@ struct Fourier {
   std::int64_t size = 0;
   double nanoseconds = std::numeric_limits<double>::infinity();
 };
-Fourier fastest_fourier(const PictureShape& s, Isa isa) {
+Fourier fastest_fourier(const ImageShape& s, Isa isa) {
   Fourier best;
   for (const std::int64_t size : FourierLoops::kSizes) {
     if (!is_fourier(s, size) || spectra_bytes(s, size, rates(isa)) > kMostSpectra) continue;
@@ -96,7 +92,7 @@ Fourier fastest_fourier(const PictureShape& s, Isa isa) {
 }
 
 // By transforms, those that can be used.
-std::vector<std::pair<ConvolutionMethod, double>> transforms_of(const PictureShape& s, Isa isa) {
+std::vector<std::pair<ConvolutionMethod, double>> transforms_of(const ImageShape& s, Isa isa) {
   const Rates r = rates(isa);
   std::vector<std::pair<ConvolutionMethod, double>> result;
   if (is_winograd(s)) {
@@ -110,9 +106,9 @@ std::vector<std::pair<ConvolutionMethod, double>> transforms_of(const PictureSha
 
 }  // namespace
 
-std::int64_t fourier_size(const PictureShape& s, Isa isa) { return fastest_fourier(s, isa).size; }
+std::int64_t fourier_size(const ImageShape& s, Isa isa) { return fastest_fourier(s, isa).size; }
 
-ConvolutionMethod fastest_convolution(const PictureShape& s, Isa isa, bool transforms) {
+ConvolutionMethod fastest_convolution(const ImageShape& s, Isa isa, bool transforms) {
   if (is_in_small_groups(s, isa)) return ConvolutionMethod::kGrouped;
   // Where the library's kernels lose a fifth.
   const bool strided = s.strides[0] > 1 || s.strides[1] > 1;
@@ -125,7 +121,7 @@ ConvolutionMethod fastest_convolution(const PictureShape& s, Isa isa, bool trans
   return best.first;
 }
 
-std::vector<ConvolutionMethod> close_convolutions(const PictureShape& s, Isa isa, bool transforms) {
+std::vector<ConvolutionMethod> close_convolutions(const ImageShape& s, Isa isa, bool transforms) {
   std::vector<std::pair<ConvolutionMethod, double>> methods;
   const Rates r = rates(isa);
   const double direct = direct_nanoseconds(s, r);
@@ -160,60 +156,17 @@ std::string_view name(ConvolutionMethod method) {
   return "?";
 }
 
-std::string problem_name(const PictureShape& s, bool addend, bool function) {
-  const auto two = [](const std::int64_t(&pair)[2]) { return std::to_string(pair[0]) + "x" + std::to_string(pair[1]); };
-  const auto picture = [](std::int64_t channels, std::int64_t height, std::int64_t width) {
-    return std::to_string(channels) + "x" + std::to_string(height) + "x" + std::to_string(width);
-  };
-  return "convolution of " + std::to_string(s.pictures) + "x" + picture(s.channels, s.height, s.width) + " to " +
-         picture(s.outputs, s.out_height, s.out_width) + ", window " + two(s.kernel) + ", strides " + two(s.strides) +
-         ", dilations " + two(s.dilations) + ", pads " + two(s.pads_begin) + ", group " + std::to_string(s.group) +
-         (addend ? ", addition" : "") + (function ? ", function" : "");
-}
-
-std::vector<double> time_convolutions(const Graph& graph, std::span<const ConvolutionMethod> methods, bool few_channels,
-                                      PlanOptions options) {
-  options.cache = nullptr;
-  options.choices = nullptr;
-  std::vector<std::unique_ptr<PlanRunner>> runners;
-  for (const ConvolutionMethod method : methods) {
-    options.convolution = method;
-    runners.push_back(std::make_unique<PlanRunner>(make_plan(graph, options)));
-    runners.back()->measure(true);
-  }
-  const std::vector<Tensor> inputs = random_inputs(graph, {}, 0);
-  std::vector<double> least(methods.size(), std::numeric_limits<double>::infinity());
-  double spent = 0;
-  for (int round = 0; round < kLeastRounds || (spent < kEnoughSeconds && round < kMostRounds); ++round)
-    for (std::size_t m = 0; m < methods.size(); ++m) {
-      PlanRunner& runner = *runners[m];
-      const std::vector<double> before = runner.seconds();
-      runner.run(inputs);
-      const std::vector<double> after = runner.seconds();
-      double seconds = 0;
-      bool computed = false;
-      for (std::size_t n = 0; n < before.size(); ++n) {
-        const bool layout = runner.plan().steps[n].changes_layout;
-        if (!layout || (few_channels && !computed)) seconds += after[n] - before[n];
-        computed = computed || !layout;
-      }
-      least[m] = std::min(least[m], seconds);
-      spent += seconds;
-    }
-  return least;
-}
-
-bool pays_to_join(const PictureShape& s) {
+bool pays_to_join(const ImageShape& s) {
   return static_cast<double>(s.channels) * static_cast<double>(s.outputs) *
-             static_cast<double>(s.pictures * s.out_height * s.out_width) <=
+             static_cast<double>(s.images * s.out_height * s.out_width) <=
          kShort;
 }
 
-bool pays_as_product(const PictureShape& s, Isa isa, bool slow) {
+bool pays_as_product(const ImageShape& s, Isa isa, bool slow) {
   if (s.width * s.kernel[0] * s.kernel[1] * s.outputs > kMostProduct) return false;
   if (slow) return true;
   const Rates r = rates(isa);
-  const auto pixels = static_cast<double>(s.pictures * s.height * s.width), channels = static_cast<double>(s.channels);
+  const auto pixels = static_cast<double>(s.images * s.height * s.width), channels = static_cast<double>(s.channels);
   const auto window = static_cast<double>(s.kernel[0] * s.kernel[1]), outputs = static_cast<double>(s.outputs);
   const std::int64_t run = s.outputs * (s.dilations[1] == 1 ? s.kernel[1] : 1), lanes = static_cast<std::int64_t>(r.vector);
   const double runs = pixels * window * outputs / static_cast<double>(run);
@@ -223,9 +176,9 @@ bool pays_as_product(const PictureShape& s, Isa isa, bool slow) {
   return product < kWorthwhile * pixels * channels * window * up(outputs, r.vector) * r.vector / r.multiplications;
 }
 
-bool pays_to_share_weights(const PictureShape& s, int threads) {
+bool pays_to_share_weights(const ImageShape& s, int threads) {
   const double weights = static_cast<double>(s.outputs * s.kernel[0] * s.kernel[1]) * static_cast<double>(s.channels / s.group);
-  return threads > 1 && sizeof(float) * weights >= kManyWeights && s.pictures * s.out_height * s.out_width <= kFewPixels;
+  return threads > 1 && sizeof(float) * weights >= kManyWeights && s.images * s.out_height * s.out_width <= kFewPixels;
 }
 
 }  // namespace rewright::cpu

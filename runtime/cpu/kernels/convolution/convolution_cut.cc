@@ -37,14 +37,14 @@ std::optional<ConvolutionCut> ConvolutionCut::make(const ConvolutionShape& shape
   cut.y_row_ = inner(shape.y) * shape.y[1];
   cut.x_rows_ = shape.x[2];
   cut.y_rows_ = shape.y[2];
-  std::int64_t pictures = shape.x[0];
+  std::int64_t images = shape.x[0];
   if (cut.pixels_) {
     cut.x_rows_ = cut.y_rows_ = element_count(shape.x) / shape.x[1];
     cut.x_row_ = shape.x[1];
     cut.y_row_ = shape.y[1];
-    pictures = 1;
+    images = 1;
   }
-  const std::int64_t all = pictures * cut.y_rows_;
+  const std::int64_t all = images * cut.y_rows_;
   std::int64_t count = options.threads > 1 ? cut.useful_pieces(options, all, whole.weights.get_size()) : 1;
   if (whole.bare && options.threads <= 1) count = cut.pieces_in_cache(all, whole.weights.get_size());
   if (count < 2) return none;
@@ -53,7 +53,7 @@ std::optional<ConvolutionCut> ConvolutionCut::make(const ConvolutionShape& shape
   while (equal > 1 && (all % equal != 0 || equal % threads != 0)) --equal;
   for (const std::int64_t number : {count, equal}) {
     if (number < 2) break;
-    cut.divide(number, pictures);
+    cut.divide(number, images);
     if (cut.shapes_.size() < 2) return none;
     if (!cut.describe_parts(whole)) continue;
     const auto by_another = [&](const ConvolutionPrimitive& part) { return part.name != whole.name; };
@@ -64,13 +64,13 @@ std::optional<ConvolutionCut> ConvolutionCut::make(const ConvolutionShape& shape
   return std::nullopt;
 }
 
-void ConvolutionCut::divide(std::int64_t count, std::int64_t pictures) {
+void ConvolutionCut::divide(std::int64_t count, std::int64_t images) {
   const RowWindow window{x_rows_, y_rows_, shape_.w[2], shape_.strides[0], shape_.dilations[0] + 1, shape_.pads_begin[0]};
-  parts_ = (shape_.transposed ? cut_transposed_rows : cut_rows)(pictures, window, count, x_layout_.plain());
+  parts_ = (shape_.transposed ? cut_transposed_rows : cut_rows)(images, window, count, x_layout_.plain());
   shapes_.clear();
   for (const RowPart& part : parts_) {
     ConvolutionShape own = shape_;
-    own.x[0] = own.y[0] = part.pictures;
+    own.x[0] = own.y[0] = part.images;
     if (pixels_) {
       std::fill(own.x.begin() + 2, own.x.end(), 1);
       std::fill(own.y.begin() + 2, own.y.end(), 1);
@@ -127,8 +127,8 @@ std::unique_ptr<Kernel> ConvolutionCut::kernel(int threads, const std::vector<Dn
     const ConvolutionPrimitive& primitive = primitives_[n];
     PiecesKernel::Piece piece;
     piece.inputs.resize(arguments.size() - 1);
-    piece.inputs[0] = (part.picture * x_rows_ + (plain ? 0 : part.first)) * x_row_;
-    piece.output = (part.picture * y_rows_ + part.out_first) * y_row_;
+    piece.inputs[0] = (part.image * x_rows_ + (plain ? 0 : part.first)) * x_row_;
+    piece.output = (part.image * y_rows_ + part.out_first) * y_row_;
     piece.elements = element_count(shapes_[n].y);
     if (plain) piece.rows = {part.first, part.rows, x_row_ / shape_.x[1]};
     std::vector<DnnlKernel::Argument> own = arguments;
@@ -151,7 +151,7 @@ bool ConvolutionCut::is_of_pixels() const {
 }
 
 // What a second primitive does with the result it finds in the second-level cache, if pieces are small enough. They begin where
-// the rows of the picture do: others have other kernels.
+// the rows of the image do: others have other kernels.
 std::int64_t ConvolutionCut::pieces_in_cache(std::int64_t rows, std::size_t weight_bytes) const {
   constexpr std::int64_t kNearResult = 256 << 10;  // bytes
   if (weight_bytes > kNearWeights / 2) return 1;

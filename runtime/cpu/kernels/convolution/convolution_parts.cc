@@ -8,27 +8,27 @@ namespace rewright::cpu {
 
 namespace {
 
-// `rows_for(first, last)` has the rows of the picture, and the pads, for the rows of the result from `first` up to `last`.
+// `rows_for(first, last)` has the rows of the image, and the pads, for the rows of the result from `first` up to `last`.
 template <class F>
-std::vector<RowPart> cut(std::int64_t pictures, const RowWindow& w, std::int64_t count, bool one_picture, const F& rows_for) {
+std::vector<RowPart> cut(std::int64_t images, const RowWindow& w, std::int64_t count, bool one_image, const F& rows_for) {
   std::vector<RowPart> parts;
-  const auto add = [&](std::int64_t picture, std::int64_t together, std::int64_t first, std::int64_t last) {
+  const auto add = [&](std::int64_t image, std::int64_t together, std::int64_t first, std::int64_t last) {
     RowPart part = rows_for(first, last);
-    part.picture = picture;
-    part.pictures = together;
+    part.image = image;
+    part.images = together;
     part.out_first = first;
     part.out_rows = last - first;
     parts.push_back(part);
   };
-  if (pictures >= count && !one_picture) {
+  if (images >= count && !one_image) {
     for (std::int64_t p = 0; p < count; ++p) {
-      const std::int64_t first = first_unit(pictures, p, count);
-      add(first, first_unit(pictures, p + 1, count) - first, 0, w.out_rows);
+      const std::int64_t first = first_unit(images, p, count);
+      add(first, first_unit(images, p + 1, count) - first, 0, w.out_rows);
       parts.back().rows = w.rows;  // those too that no window reaches
     }
   } else {
-    const std::int64_t each = std::clamp<std::int64_t>((count + pictures - 1) / pictures, 1, w.out_rows);
-    for (std::int64_t n = 0; n < pictures; ++n)
+    const std::int64_t each = std::clamp<std::int64_t>((count + images - 1) / images, 1, w.out_rows);
+    for (std::int64_t n = 0; n < images; ++n)
       for (std::int64_t p = 0; p < each; ++p) add(n, 1, first_unit(w.out_rows, p, each), first_unit(w.out_rows, p + 1, each));
   }
   const bool outside = std::any_of(parts.begin(), parts.end(), [](const RowPart& p) { return p.rows <= 0; });
@@ -37,8 +37,8 @@ std::vector<RowPart> cut(std::int64_t pictures, const RowWindow& w, std::int64_t
 
 }  // namespace
 
-std::vector<RowPart> cut_rows(std::int64_t pictures, const RowWindow& w, std::int64_t count, bool one_picture) {
-  return cut(pictures, w, count, one_picture, [&](std::int64_t first, std::int64_t last) {
+std::vector<RowPart> cut_rows(std::int64_t images, const RowWindow& w, std::int64_t count, bool one_image) {
+  return cut(images, w, count, one_image, [&](std::int64_t first, std::int64_t last) {
     const std::int64_t start = first * w.stride - w.pad_begin;
     const std::int64_t end = (last - 1) * w.stride - w.pad_begin + (w.kernel - 1) * w.dilation + 1;
     RowPart part;
@@ -50,8 +50,8 @@ std::vector<RowPart> cut_rows(std::int64_t pictures, const RowWindow& w, std::in
   });
 }
 
-std::vector<RowPart> cut_transposed_rows(std::int64_t pictures, const RowWindow& w, std::int64_t count, bool one_picture) {
-  return cut(pictures, w, count, one_picture, [&](std::int64_t first, std::int64_t last) {
+std::vector<RowPart> cut_transposed_rows(std::int64_t images, const RowWindow& w, std::int64_t count, bool one_image) {
+  return cut(images, w, count, one_image, [&](std::int64_t first, std::int64_t last) {
     const std::int64_t reach = (w.kernel - 1) * w.dilation, top = first + w.pad_begin, bottom = last - 1 + w.pad_begin;
     // The first row whose last copy reaches `first`; none that begins behind it, as then nothing would have to be taken off.
     const std::int64_t lowest = std::min((std::max<std::int64_t>(top - reach, 0) + w.stride - 1) / w.stride, top / w.stride);

@@ -8,23 +8,23 @@ namespace rewright::cpu {
 
 // Along the first axis that the window moves along.
 struct RowWindow {
-  std::int64_t rows = 1, out_rows = 1;  // of a picture, of its result
+  std::int64_t rows = 1, out_rows = 1;  // of an image, of its result
   std::int64_t kernel = 1, stride = 1, dilation = 1, pad_begin = 0;
 };
 
 struct RowPart {
-  std::int64_t picture = 0, pictures = 1;
+  std::int64_t image = 0, images = 1;
   std::int64_t first = 0, rows = 0;  // that windows of the part reach
   std::int64_t out_first = 0, out_rows = 0;
   std::int64_t pad_begin = 0, pad_end = 0;
 };
 
-// About `count` parts, nearly equal. Whole pictures where there are enough of them, unless each is to be of one picture. Empty
-// if a part would lie outside of its picture.
-std::vector<RowPart> cut_rows(std::int64_t pictures, const RowWindow& window, std::int64_t count, bool one_picture);
+// About `count` parts, nearly equal. Whole images where there are enough of them, unless each is to be of one image. Empty
+// if a part would lie outside of its image.
+std::vector<RowPart> cut_rows(std::int64_t images, const RowWindow& window, std::int64_t count, bool one_image);
 
-// The same for a transposed convolution: row i of a picture goes to the rows i * stride + k * dilation - pad_begin of the
+// The same for a transposed convolution: row i of an image goes to the rows i * stride + k * dilation - pad_begin of the
 // result. Paddings are what is taken off the part's result, which of the last one may be less than 0.
-std::vector<RowPart> cut_transposed_rows(std::int64_t pictures, const RowWindow& window, std::int64_t count, bool one_picture);
+std::vector<RowPart> cut_transposed_rows(std::int64_t images, const RowWindow& window, std::int64_t count, bool one_image);
 
 }  // namespace rewright::cpu

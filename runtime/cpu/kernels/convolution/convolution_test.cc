@@ -12,15 +12,15 @@ using rewright::testing::tested_isas;
 
 namespace {
 
+using cpu::ImageShape;
 using cpu::Kernel;
-using cpu::PictureShape;
 using rewright::testing::Case;
 using rewright::testing::kInf;
 using rewright::testing::kNan;
 
 void random_direct(Case& c) {
   c.s.group = c.pick(0, 2) == 0 ? c.pick(2, 4) : 1;
-  c.s.pictures = c.pick(1, 2);
+  c.s.images = c.pick(1, 2);
   c.s.channels = c.s.group * c.pick(1, 20);
   c.s.outputs = c.s.group * c.pick(1, 70);
   for (int a = 0; a < 2; ++a) {
@@ -38,7 +38,7 @@ void random_groups(Case& c, std::int64_t lanes) {
   const std::int64_t width = lanes >= 8 && c.pick(0, 1) ? 8 : 4;
   c.s.channels = c.s.outputs = lanes * c.pick(1, 3);
   c.s.group = c.s.channels / width;
-  c.s.pictures = c.pick(1, 2);
+  c.s.images = c.pick(1, 2);
   c.s.kernel[0] = c.pick(1, 3);
   c.s.kernel[1] = 3;
   c.s.strides[0] = c.pick(1, 3);
@@ -53,7 +53,7 @@ void random_groups(Case& c, std::int64_t lanes) {
 void random_depthwise(Case& c) {
   constexpr std::int64_t kWidths[] = {1, 3, 5, 7};
   c.s.channels = c.s.outputs = c.s.group = c.pick(1, 70);
-  c.s.pictures = c.pick(1, 2);
+  c.s.images = c.pick(1, 2);
   c.s.kernel[0] = c.pick(1, 7);
   c.s.kernel[1] = kWidths[c.pick(0, 3)];
   c.s.strides[0] = c.pick(1, 3);
@@ -98,11 +98,11 @@ TEST_CASE("sums of convolutions by channels, of random shapes") {
       c.s.height = c.pick(3, 12);
       c.s.width = c.pick(3, 30);
       c.fill();
-      // Pads as of windows that have their middle in the picture.
+      // Pads as of windows that have their middle in the image.
       c.s.pads_begin[0] = c.s.pads_begin[1] = 1;
       c.s.out_height = (c.s.height - 1) / c.s.strides[0] + 1;
       c.s.out_width = (c.s.width - 1) / c.s.strides[1] + 1;
-      const std::int64_t results = c.s.pictures * c.s.out_height * c.s.out_width * c.s.outputs;
+      const std::int64_t results = c.s.images * c.s.out_height * c.s.out_width * c.s.outputs;
       c.y.assign(static_cast<std::size_t>(results), 7);
       if (c.finish.addend) c.addend = c.numbers(results, -1, 1);
       std::vector<cpu::DepthwiseConvolution> convolutions;
@@ -137,7 +137,7 @@ TEST_CASE("convolutions by channels with 1x1 convolutions behind them, of random
       random_depthwise(first);
       first.finish.addend = false;
       if (seed % 3 == 0) first.finish.function = cpu::loops_for<cpu::RowLoops>(isa).swish;
-      second.s.pictures = first.s.pictures;
+      second.s.images = first.s.images;
       second.s.channels = first.s.channels;
       second.s.height = first.s.out_height;
       second.s.width = first.s.out_width;
@@ -179,7 +179,7 @@ TEST_CASE("direct convolutions of many channels") {
       CAPTURE(seed, cpu::name(isa));
       Case c(seed);
       c.s.group = c.pick(1, 2);
-      c.s.pictures = c.pick(1, 2);
+      c.s.images = c.pick(1, 2);
       c.s.channels = c.s.group * c.pick(500, 600);
       c.s.outputs = c.s.group * c.pick(1, 70);
       for (int a = 0; a < 2; ++a) {
@@ -202,7 +202,7 @@ TEST_CASE("direct convolutions of single pixels, with steps") {
     for (unsigned seed = 0; seed < testing::instances(30); ++seed) {
       CAPTURE(seed, cpu::name(isa));
       Case c(seed);
-      c.s.pictures = c.pick(1, 2);
+      c.s.images = c.pick(1, 2);
       c.s.channels = c.pick(1, 40);
       c.s.outputs = c.pick(1, 70);
       for (int a = 0; a < 2; ++a) c.s.strides[a] = c.pick(1, 3);
@@ -220,7 +220,7 @@ TEST_CASE("sums of 1x1 convolutions of random shapes") {
     for (unsigned seed = 0; seed < testing::instances(40); ++seed) {
       CAPTURE(seed, cpu::name(isa));
       Case c(seed);
-      c.s.pictures = c.pick(1, 2);
+      c.s.images = c.pick(1, 2);
       c.s.channels = c.pick(1, 40);
       c.s.outputs = c.pick(1, 70);
       c.s.height = c.pick(1, 9);
@@ -261,8 +261,8 @@ TEST_CASE("convolutions in small groups, of random shapes") {
 TEST_CASE("transposed convolutions as products, of random shapes") {
   for (unsigned seed = 0; seed < testing::instances(150); ++seed) {
     Case c(seed);
-    PictureShape& s = c.s;
-    s.pictures = c.pick(1, 2);
+    ImageShape& s = c.s;
+    s.images = c.pick(1, 2);
     s.channels = c.pick(1, 40);
     s.outputs = c.pick(0, 1) ? c.pick(1, 4) : c.pick(1, 40);
     s.height = c.pick(0, 3) ? c.pick(1, 9) : 1;
@@ -276,9 +276,9 @@ TEST_CASE("transposed convolutions as products, of random shapes") {
       s.pads_begin[a] = c.pick(0, std::min<std::int64_t>(whole - 1, 6));
       *out[a] = std::max<std::int64_t>(1, whole - s.pads_begin[a] - c.pick(-2, 4));
     }
-    const std::int64_t window = s.kernel[0] * s.kernel[1], results = s.pictures * s.out_height * s.out_width * s.outputs;
+    const std::int64_t window = s.kernel[0] * s.kernel[1], results = s.images * s.out_height * s.out_width * s.outputs;
     c.weights = random_tensor(c.random, DataType::kFloat, {s.channels, s.outputs, s.kernel[0], s.kernel[1]}, -1, 1);
-    c.x = c.numbers(s.pictures * s.height * s.width * s.channels, -2, 2);
+    c.x = c.numbers(s.images * s.height * s.width * s.channels, -2, 2);
     if (c.pick(0, 1)) c.finish.bias = c.numbers(s.outputs, -1, 1);
     c.finish.addend = c.pick(0, 1);
     if (c.finish.addend) c.addend = c.numbers(results, -1, 1);
@@ -290,7 +290,7 @@ TEST_CASE("transposed convolutions as products, of random shapes") {
     for (std::size_t i = 0; i < expected.size() && !c.finish.bias.empty(); ++i)
       expected[i] += c.finish.bias[i % static_cast<std::size_t>(s.outputs)];
     const auto w = c.weights.data<float>();
-    for (std::int64_t pixel = 0; pixel < s.pictures * s.height * s.width; ++pixel)
+    for (std::int64_t pixel = 0; pixel < s.images * s.height * s.width; ++pixel)
       for (std::int64_t p = 0; p < window; ++p) {
         const std::int64_t row = pixel / s.width % s.height * s.strides[0] + p / s.kernel[1] * s.dilations[0] - s.pads_begin[0];
         const std::int64_t column = pixel % s.width * s.strides[1] + p % s.kernel[1] * s.dilations[1] - s.pads_begin[1];
@@ -330,25 +330,25 @@ TEST_CASE("parts of convolutions have the rows that their windows reach") {
     w.pad_begin = pick(0, reach - 1);
     const std::int64_t pad_end = std::max(pick(0, reach - 1), reach - w.pad_begin - w.rows);
     w.out_rows = (w.rows + w.pad_begin + pad_end - reach) / w.stride + 1;
-    const std::int64_t pictures = pick(1, 5), count = pick(1, 9);
-    const bool one_picture = round % 2;
-    const auto parts = cpu::cut_rows(pictures, w, count, one_picture);
-    std::vector<int> computed(static_cast<std::size_t>(pictures * w.out_rows));
+    const std::int64_t images = pick(1, 5), count = pick(1, 9);
+    const bool one_image = round % 2;
+    const auto parts = cpu::cut_rows(images, w, count, one_image);
+    std::vector<int> computed(static_cast<std::size_t>(images * w.out_rows));
     for (const cpu::RowPart& p : parts) {
       CHECK((p.rows > 0 && p.first >= 0 && p.first + p.rows <= w.rows && p.pad_begin >= 0));
-      CHECK((!one_picture || p.pictures == 1));
+      CHECK((!one_image || p.images == 1));
       // The part as a convolution of its own: as many rows, and its first window begins where it did.
       CHECK((p.rows + p.pad_begin + p.pad_end - reach) / w.stride + 1 == p.out_rows);
       CHECK(p.first - p.pad_begin == p.out_first * w.stride - w.pad_begin);
-      for (std::int64_t n = 0; n < p.pictures; ++n)
+      for (std::int64_t n = 0; n < p.images; ++n)
         for (std::int64_t r = 0; r < p.out_rows; ++r)
-          ++computed[static_cast<std::size_t>((p.picture + n) * w.out_rows + p.out_first + r)];
+          ++computed[static_cast<std::size_t>((p.image + n) * w.out_rows + p.out_first + r)];
     }
     for (const int times : computed) CHECK((parts.empty() || times == 1));
   }
 }
 
-// Each row of the result once, in the part where all rows of the picture that go there are.
+// Each row of the result once, in the part where all rows of the image that go there are.
 TEST_CASE("parts of transposed convolutions have the rows that go to theirs") {
   std::mt19937 random(5);
   const auto pick = [&](std::int64_t low, std::int64_t high) {
@@ -359,13 +359,13 @@ TEST_CASE("parts of transposed convolutions have the rows that go to theirs") {
     const std::int64_t reach = (w.kernel - 1) * w.dilation, whole = (w.rows - 1) * w.stride + reach + 1;
     w.pad_begin = pick(0, std::min(reach + 2, whole - 1));
     w.out_rows = pick(1, whole - w.pad_begin + w.stride - 1);  // perhaps with rows that nothing goes to
-    const std::int64_t pictures = pick(1, 5), count = pick(1, 9);
-    const auto parts = cpu::cut_transposed_rows(pictures, w, count, round % 2);
-    std::vector<int> computed(static_cast<std::size_t>(pictures * w.out_rows));
+    const std::int64_t images = pick(1, 5), count = pick(1, 9);
+    const auto parts = cpu::cut_transposed_rows(images, w, count, round % 2);
+    std::vector<int> computed(static_cast<std::size_t>(images * w.out_rows));
     for (const cpu::RowPart& p : parts) {
       CHECK((p.rows > 0 && p.first >= 0 && p.first + p.rows <= w.rows && p.pad_begin >= 0));
       CHECK((p.rows - 1) * w.stride + reach + 1 - p.pad_begin - p.pad_end == p.out_rows);
-      // Copy k of row i of the picture.
+      // Copy k of row i of the image.
       for (std::int64_t i = 0; i < w.rows; ++i)
         for (std::int64_t k = 0; k < w.kernel; ++k) {
           const std::int64_t to = i * w.stride + k * w.dilation - w.pad_begin - p.out_first;
@@ -373,9 +373,9 @@ TEST_CASE("parts of transposed convolutions have the rows that go to theirs") {
           CHECK((i >= p.first && i < p.first + p.rows));
           CHECK((i - p.first) * w.stride + k * w.dilation - p.pad_begin == to);
         }
-      for (std::int64_t n = 0; n < p.pictures; ++n)
+      for (std::int64_t n = 0; n < p.images; ++n)
         for (std::int64_t r = 0; r < p.out_rows; ++r)
-          ++computed[static_cast<std::size_t>((p.picture + n) * w.out_rows + p.out_first + r)];
+          ++computed[static_cast<std::size_t>((p.image + n) * w.out_rows + p.out_first + r)];
     }
     for (const int times : computed) CHECK((parts.empty() || times == 1));
   }
@@ -401,7 +401,7 @@ TEST_CASE("NaN, infinite and subnormal elements in convolutions") {
       c.run(*kernel(), 1);
       CHECK(c.error() < 1e-6);
 
-      // A picture of subnormal numbers alone keeps them.
+      // An image of subnormal numbers alone keeps them.
       for (float& v : c.x) v = std::copysign(3e-42f, v);
       c.finish = {};
       c.run(*kernel(), 1);

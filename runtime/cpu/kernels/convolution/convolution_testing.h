@@ -7,8 +7,8 @@
 namespace rewright::testing {
 
 using cpu::Finish;
+using cpu::ImageShape;
 using cpu::Kernel;
-using cpu::PictureShape;
 
 inline constexpr float kUntouched = 7, kInf = std::numeric_limits<float>::infinity(),
                        kNan = std::numeric_limits<float>::quiet_NaN();
@@ -16,7 +16,7 @@ inline constexpr float kUntouched = 7, kInf = std::numeric_limits<float>::infini
 // A convolution with channels last, and what its result ought to be.
 struct Case {
   std::mt19937 random;
-  PictureShape s;
+  ImageShape s;
   Tensor weights;  // plain
   std::vector<float> x, addend, y;
   Finish finish;
@@ -43,8 +43,8 @@ struct Case {
       *out[a] = (*sizes[a] + s.pads_begin[a] + pads_end - window) / s.strides[a] + 1;
     }
     weights = random_tensor(random, DataType::kFloat, {s.outputs, s.channels / s.group, s.kernel[0], s.kernel[1]}, -1, 1);
-    x = numbers(s.pictures * s.height * s.width * s.channels, -2, 2);
-    const std::int64_t results = s.pictures * s.out_height * s.out_width * s.outputs;
+    x = numbers(s.images * s.height * s.width * s.channels, -2, 2);
+    const std::int64_t results = s.images * s.out_height * s.out_width * s.outputs;
     if (pick(0, 1)) finish.bias = numbers(s.outputs, -1, 1);
     finish.addend = pick(0, 1);
     if (finish.addend) addend = numbers(results, -1, 1);
@@ -85,7 +85,7 @@ struct Case {
     std::vector<double> result;
     const auto w = weights.data<float>();
     const std::int64_t inputs = s.channels / s.group, per_group = s.outputs / s.group;
-    for (std::int64_t n = 0; n < s.pictures; ++n)
+    for (std::int64_t n = 0; n < s.images; ++n)
       for (std::int64_t r = 0; r < s.out_height; ++r)
         for (std::int64_t q = 0; q < s.out_width; ++q)
           for (std::int64_t k = 0; k < s.outputs; ++k) {

@@ -42,14 +42,14 @@ class DepthwiseRows {
   DepthwiseRows(const DepthwiseRows&) = delete;
   DepthwiseRows& operator=(const DepthwiseRows&) = delete;
 
-  std::int64_t count() const { return s_.pictures * s_.out_height; }
+  std::int64_t count() const { return s_.images * s_.out_height; }
   std::int64_t elements() const { return s_.out_width * s_.channels; }  // of a row
   double nanoseconds() const {                                          // of all, on one thread
     return static_cast<double>(count() * elements() * s_.kernel[0] * s_.kernel[1]) / kMultiplications;
   }
 
   void compute(const float* x, std::int64_t row, float* y, const float* addend) const {
-    // The rows of the window that lie in the picture.
+    // The rows of the window that lie in the image.
     const std::int64_t top = row % s_.out_height * s_.strides[0] - s_.pads_begin[0], d = s_.dilations[0];
     const std::int64_t from = top < 0 ? std::min(s_.kernel[0], (-top + d - 1) / d) : 0;
     const std::int64_t to = std::clamp<std::int64_t>((s_.height - top + d - 1) / d, from, s_.kernel[0]);
@@ -75,7 +75,7 @@ class DepthwiseRows {
   }
 
  private:
-  PictureShape s_;
+  ImageShape s_;
   RowLoops::Unary function_;
   const ConvolutionLoops& loops_;
   Tensor weights_;
@@ -202,7 +202,7 @@ class Separable final : public Kernel {
 
 }  // namespace
 
-bool is_by_channel(const PictureShape& s) {
+bool is_by_channel(const ImageShape& s) {
   return s.group == s.channels && s.outputs == s.channels && s.dilations[1] == 1 &&
          loops_for<ConvolutionLoops>(Isa::kBaseline).depthwise(1, s.kernel[1], s.strides[1]) != nullptr;
 }

@@ -1,4 +1,4 @@
-// Convolution as products of matrices whose left side is the picture as it lies in memory.
+// Convolution as products of matrices whose left side is the image as it lies in memory.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -10,30 +10,30 @@ namespace rewright::cpu {
 
 namespace {
 
-constexpr std::int64_t kPartBytes = 32 << 10;      // of a picture, read again for each panel of weights
-constexpr std::int64_t kWeightsBytes = 512 << 10;  // of weights, read again for each part of the picture
+constexpr std::int64_t kPartBytes = 32 << 10;      // of an image, read again for each panel of weights
+constexpr std::int64_t kWeightsBytes = 512 << 10;  // of weights, read again for each part of the image
 constexpr std::int64_t kWindowBytes = 256 << 10;   // of a panel: with more, each row of the window meets many pixels in turn
-constexpr std::int64_t kStripBytes = 128 << 10;    // of a picture, those pixels
+constexpr std::int64_t kStripBytes = 128 << 10;    // of an image, those pixels
 constexpr double kMultiplications = 100;           // a nanosecond
 constexpr double kCopied = 8;                      // floats
 
-// Windows of one pixel, none outside of the picture.
-bool is_of_single_pixels(const PictureShape& s) {
+// Windows of one pixel, none outside of the image.
+bool is_of_single_pixels(const ImageShape& s) {
   return s.group == 1 && s.kernel[0] == 1 && s.kernel[1] == 1 && s.pads_begin[0] == 0 && s.pads_begin[1] == 0 &&
          (s.out_height - 1) * s.strides[0] < s.height && (s.out_width - 1) * s.strides[1] < s.width;
 }
 
 // All pixels of the results of such windows in one row.
-PictureShape in_a_row(PictureShape s) {
-  s.width = s.out_width = s.pictures * s.out_height * s.out_width;
-  s.pictures = s.height = s.out_height = 1;
+ImageShape in_a_row(ImageShape s) {
+  s.width = s.out_width = s.images * s.out_height * s.out_width;
+  s.images = s.height = s.out_height = 1;
   s.strides[0] = s.strides[1] = 1;
   return s;
 }
 
 class DirectConvolution final : public Kernel {
  public:
-  DirectConvolution(const PictureShape& shape, const Weights& weights, Finish finish, Isa isa, int threads)
+  DirectConvolution(const ImageShape& shape, const Weights& weights, Finish finish, Isa isa, int threads)
       : given_(shape),
         s_(is_of_single_pixels(shape) ? in_a_row(shape) : shape),
         finish_(std::move(finish)),
@@ -83,16 +83,15 @@ class DirectConvolution final : public Kernel {
   }
 
   std::size_t scratch_bytes() const override {
-    return copied_ || gathered_
-               ? sizeof(float) * static_cast<std::size_t>(s_.pictures * s_.height * padded_width_ * s_.channels)
-               : 0;
+    return copied_ || gathered_ ? sizeof(float) * static_cast<std::size_t>(s_.images * s_.height * padded_width_ * s_.channels)
+                                : 0;
   }
 
   void run(const Call& call) const override {
     const float* x = reinterpret_cast<const float*>(call.inputs[0]);
     if (copied_) {
       float* const to = reinterpret_cast<float*>(call.scratch);
-      const std::int64_t rows = s_.pictures * s_.height;
+      const std::int64_t rows = s_.images * s_.height;
       call.workers.for_each(
           rows, static_cast<double>(rows * padded_width_ * s_.channels) / kCopied,
           [&](std::int64_t row, int) { pad_row(to + row * padded_width_ * s_.channels, x + row * s_.width * s_.channels); });
@@ -100,26 +99,26 @@ class DirectConvolution final : public Kernel {
     }
     if (gathered_) {
       float* const to = reinterpret_cast<float*>(call.scratch);
-      const std::int64_t rows = given_.pictures * given_.out_height, elements = given_.out_width * given_.channels;
+      const std::int64_t rows = given_.images * given_.out_height, elements = given_.out_width * given_.channels;
       call.workers.for_each(rows, static_cast<double>(rows * elements) / kCopied,
                             [&](std::int64_t row, int) { gather_row(to + row * elements, x, row); });
       x = to;
     }
     const std::int64_t parts = (s_.out_width + part_ - 1) / part_, strips = (s_.out_height + strip_ - 1) / strip_;
     const std::int64_t all = s_.group * panels_.count(), sets = (all + together_ - 1) / together_;
-    const std::int64_t pixels = s_.pictures * s_.out_height * s_.out_width;
+    const std::int64_t pixels = s_.images * s_.out_height * s_.out_width;
     const double multiplications =
         static_cast<double>(pixels) * static_cast<double>(s_.group * panels_.depth() * panels_.stored_columns());
-    call.workers.for_each(sets * s_.pictures * strips * parts, multiplications / kMultiplications, [&](std::int64_t unit, int) {
-      const std::int64_t part = unit % parts, strip = unit / parts % strips, picture = unit / parts / strips % s_.pictures;
-      const std::int64_t set = unit / parts / strips / s_.pictures, begin = set * together_,
+    call.workers.for_each(sets * s_.images * strips * parts, multiplications / kMultiplications, [&](std::int64_t unit, int) {
+      const std::int64_t part = unit % parts, strip = unit / parts % strips, image = unit / parts / strips % s_.images;
+      const std::int64_t set = unit / parts / strips / s_.images, begin = set * together_,
                          end = std::min(all, begin + together_);
-      const Pixels pixels{picture, strip * strip_, std::min(s_.out_height, (strip + 1) * strip_), part * part_,
+      const Pixels pixels{image, strip * strip_, std::min(s_.out_height, (strip + 1) * strip_), part * part_,
                           std::min(part_, s_.out_width - part * part_)};
       for (std::int64_t p = begin; p < end; ++p) compute(call, x, p, pixels);
       if (finish_.function == nullptr) return;
       for (std::int64_t row = pixels.begin; row < pixels.end; ++row)
-        finish(call, begin, end, (picture * s_.out_height + row) * s_.out_width + pixels.first, pixels.count);
+        finish(call, begin, end, (image * s_.out_height + row) * s_.out_width + pixels.first, pixels.count);
     });
   }
 
@@ -140,8 +139,8 @@ class DirectConvolution final : public Kernel {
 
   // Of some rows of a result, the same columns of each.
   struct Pixels {
-    std::int64_t picture, begin, end;  // rows
-    std::int64_t first, count;         // columns
+    std::int64_t image, begin, end;  // rows
+    std::int64_t first, count;       // columns
   };
 
   void compute(const Call& call, const float* x, std::int64_t p, const Pixels& pixels) const {
@@ -158,7 +157,7 @@ class DirectConvolution final : public Kernel {
                std::int64_t to) const {
     const std::int64_t group = p / panels_.count(), panel = p % panels_.count();
     const std::int64_t top = row * s_.strides[0] - s_.pads_begin[0];
-    // Rows of the window that lie in the picture; without dilation they are all the same one.
+    // Rows of the window that lie in the image; without dilation they are all the same one.
     const std::int64_t d = s_.dilations[0];
     const std::int64_t lowest = top < 0 ? std::min(s_.kernel[0], (-top + d - 1) / d) : 0;
     const std::int64_t highest =
@@ -182,8 +181,8 @@ class DirectConvolution final : public Kernel {
     for (std::int64_t b = 0; b < blocks; ++b) {
       const std::int64_t begin = pixels.first + pixels.count * b / blocks;
       const std::int64_t end = pixels.first + pixels.count * (b + 1) / blocks;
-      const std::int64_t pixel = (pixels.picture * s_.out_height + row) * s_.out_width + begin;
-      const std::int64_t at = t.height > 0 ? (pixels.picture * s_.height + top + from * d) * padded_width_ : 0;
+      const std::int64_t pixel = (pixels.image * s_.out_height + row) * s_.out_width + begin;
+      const std::int64_t at = t.height > 0 ? (pixels.image * s_.height + top + from * d) * padded_width_ : 0;
       t.x = x + (at + begin * s_.strides[1]) * s_.channels + group * (s_.channels / s_.group);
       t.rows = end - begin;
       t.y = reinterpret_cast<float*>(call.outputs[0]) + pixel * t.y_stride + channel;
@@ -210,7 +209,7 @@ class DirectConvolution final : public Kernel {
     for (std::int64_t r = 0; r < count; ++r) finish_.function(y + r * stride + from, y + r * stride + from, to - from);
   }
 
-  PictureShape given_, s_;
+  ImageShape given_, s_;
   Finish finish_;
   const ConvolutionLoops& loops_;
   Panels panels_;
@@ -225,14 +224,14 @@ class DirectConvolution final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_direct_convolution(const PictureShape& shape, const Weights& weights, Finish finish, Isa isa,
+std::unique_ptr<Kernel> make_direct_convolution(const ImageShape& shape, const Weights& weights, Finish finish, Isa isa,
                                                 int threads) {
   return std::make_unique<DirectConvolution>(shape, weights, std::move(finish), isa, threads);
 }
 
-std::unique_ptr<Kernel> make_parallel_convolution(const PictureShape& shape, const std::vector<Weights>& weights, Finish finish,
+std::unique_ptr<Kernel> make_parallel_convolution(const ImageShape& shape, const std::vector<Weights>& weights, Finish finish,
                                                   Isa isa, int threads) {
-  PictureShape s = in_a_row(shape);
+  ImageShape s = in_a_row(shape);
   // The convolutions are rows of a window that do not move on.
   s.kernel[0] = static_cast<std::int64_t>(weights.size());
   s.dilations[0] = 0;

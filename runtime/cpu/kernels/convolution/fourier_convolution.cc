@@ -1,4 +1,4 @@
-// Convolutions by Fourier transforms of tiles of the picture (overlap-save): Mathieu, Henaff and LeCun, "Fast Training of
+// Convolutions by Fourier transforms of tiles of the image (overlap-save): Mathieu, Henaff and LeCun, "Fast Training of
 // Convolutional Networks through FFTs", 2014.
 #include <algorithm>
 
@@ -16,10 +16,10 @@ constexpr double kMultiplied = 0.04;           // for a product of complex numbe
 
 constexpr std::int64_t round_up(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
 
-// The tiles of a picture and of its result, and their transforms.
+// The tiles of an image and of its result, and their transforms.
 class Tiles {
  public:
-  Tiles(const PictureShape& shape, std::int64_t size, Finish finish, Isa isa)
+  Tiles(const ImageShape& shape, std::int64_t size, Finish finish, Isa isa)
       : s_(shape), finish_(std::move(finish)), loops_(loops_for<FourierLoops>(isa)), size_(size) {
     for (int a = 0; a < 2; ++a) step_[a] = size - (s_.kernel[a] - 1) * s_.dilations[a];
     rows_ = (s_.out_height + step_[0] - 1) / step_[0];
@@ -29,7 +29,7 @@ class Tiles {
     bias_.resize(static_cast<std::size_t>(round_up(s_.outputs, loops_.lanes)));
   }
 
-  std::int64_t count() const { return s_.pictures * rows_ * columns_; }
+  std::int64_t count() const { return s_.images * rows_ * columns_; }
   std::int64_t points() const { return FourierLoops::points(size_); }
   std::int64_t work() const { return loops_.work(size_); }
   const FourierLoops& loops() const { return loops_; }
@@ -42,7 +42,7 @@ class Tiles {
     FourierLoops::Input t{};
     t.column_stride = s_.channels;
     t.row_stride = s_.width * s_.channels;
-    t.x = reinterpret_cast<const float*>(call.inputs[0]) + (at.picture * s_.height + row) * t.row_stride +
+    t.x = reinterpret_cast<const float*>(call.inputs[0]) + (at.image * s_.height + row) * t.row_stride +
           column * t.column_stride + channel;
     t.first_row = std::clamp<std::int64_t>(-row, 0, size_);
     t.end_row = std::clamp<std::int64_t>(s_.height - row, t.first_row, size_);
@@ -63,7 +63,7 @@ class Tiles {
     t.m = m;
     t.point_stride = point_stride;
     t.imaginary = imaginary;
-    const std::int64_t pixel = (at.picture * s_.out_height + at.row) * s_.out_width + at.column;
+    const std::int64_t pixel = (at.image * s_.out_height + at.row) * s_.out_width + at.column;
     t.column_stride = finish_.y_stride;
     t.row_stride = s_.out_width * t.column_stride;
     t.y = reinterpret_cast<float*>(call.outputs[0]) + pixel * t.column_stride + channel;
@@ -84,7 +84,7 @@ class Tiles {
   // When all tiles are stored.
   void apply_function(const Call& call) const {
     if (finish_.function == nullptr) return;
-    const std::int64_t pixels = s_.pictures * s_.out_height * s_.out_width;
+    const std::int64_t pixels = s_.images * s_.out_height * s_.out_width;
     call.workers.for_each(pixels, static_cast<double>(pixels * s_.outputs), [&](std::int64_t pixel, int) {
       float* const y = reinterpret_cast<float*>(call.outputs[0]) + pixel * finish_.y_stride;
       finish_.function(y, y, s_.outputs);
@@ -92,7 +92,7 @@ class Tiles {
   }
 
   // Calls f(first output of a vector, channel, spectra) with those of all windows: [points][real part, imaginary part][lanes],
-  // conjugated, as sums run over the picture forwards, and scaled by what the transforms of tiles and results are.
+  // conjugated, as sums run over the image forwards, and scaled by what the transforms of tiles and results are.
   template <class F>
   void for_each_spectrum(const float* weights, const F& f) const {
     const std::int64_t window = s_.kernel[0] * s_.kernel[1], lanes = loops_.lanes, channels = s_.channels / s_.group;
@@ -100,14 +100,14 @@ class Tiles {
     std::vector<float> spectrum(static_cast<std::size_t>(numbers + work()));
     const float scale = 1 / static_cast<float>(4 * size_ * size_);
     for (std::int64_t first = 0; first < s_.outputs; first += lanes) {
-      std::vector<float> picture(static_cast<std::size_t>(height * width * lanes));
-      const FourierLoops::Input t{picture.data(), width * lanes, lanes,           0,         height, 0,
-                                  width,          lanes,         spectrum.data(), 2 * lanes, lanes,  spectrum.data() + numbers};
+      std::vector<float> image(static_cast<std::size_t>(height * width * lanes));
+      const FourierLoops::Input t{image.data(), width * lanes, lanes,           0,         height, 0,
+                                  width,        lanes,         spectrum.data(), 2 * lanes, lanes,  spectrum.data() + numbers};
       for (std::int64_t channel = 0; channel < channels; ++channel) {
         for (std::int64_t n = 0; n < std::min(lanes, s_.outputs - first); ++n)
           for (std::int64_t i = 0; i < s_.kernel[0]; ++i)
             for (std::int64_t j = 0; j < s_.kernel[1]; ++j)
-              picture[static_cast<std::size_t>((i * s_.dilations[0] * width + j * s_.dilations[1]) * lanes + n)] =
+              image[static_cast<std::size_t>((i * s_.dilations[0] * width + j * s_.dilations[1]) * lanes + n)] =
                   weights[((first + n) * channels + channel) * window + i * s_.kernel[1] + j];
         loops_.input(size_, t);
         for (std::int64_t p = 0; p < points(); ++p) {
@@ -125,13 +125,13 @@ class Tiles {
 
  private:
   struct Place {
-    std::int64_t picture, row, column;
+    std::int64_t image, row, column;
   };
   Place place(std::int64_t tile) const {
     return {tile / columns_ / rows_, tile / columns_ % rows_ * step_[0], tile % columns_ * step_[1]};
   }
 
-  PictureShape s_;
+  ImageShape s_;
   Finish finish_;
   const FourierLoops& loops_;
   std::int64_t size_, step_[2], rows_, columns_;  // steps: pixels of the result of a tile
@@ -144,7 +144,7 @@ std::string packing(std::string_view name, std::int64_t size, const FourierLoops
 
 class FourierConvolution final : public Kernel {
  public:
-  FourierConvolution(const PictureShape& shape, std::int64_t size, const Weights& weights, Finish finish, Isa isa, int threads)
+  FourierConvolution(const ImageShape& shape, std::int64_t size, const Weights& weights, Finish finish, Isa isa, int threads)
       : tiles_(shape, size, std::move(finish), isa), loops_(tiles_.loops()), channels_(shape.channels), threads_(threads) {
     x_stride_ = round_up(channels_, loops_.lanes);
     y_stride_ = round_up(shape.outputs, loops_.lanes);
@@ -228,7 +228,7 @@ class FourierConvolution final : public Kernel {
 // By channels: a tile of a vector of channels by itself.
 class FourierDepthwise final : public Kernel {
  public:
-  FourierDepthwise(const PictureShape& shape, std::int64_t size, const Weights& weights, Finish finish, Isa isa, int threads)
+  FourierDepthwise(const ImageShape& shape, std::int64_t size, const Weights& weights, Finish finish, Isa isa, int threads)
       : tiles_(shape, size, std::move(finish), isa), threads_(threads) {
     const std::int64_t lanes = tiles_.loops().lanes;
     vectors_ = round_up(shape.channels, lanes) / lanes;
@@ -270,19 +270,19 @@ class FourierDepthwise final : public Kernel {
 
 }  // namespace
 
-bool is_fourier(const PictureShape& s, std::int64_t size) {
+bool is_fourier(const ImageShape& s, std::int64_t size) {
   const bool by_channel = s.group == s.channels && s.group == s.outputs;
   return (s.group == 1 || by_channel) && s.strides[0] == 1 && s.strides[1] == 1 && (s.kernel[0] - 1) * s.dilations[0] < size &&
          (s.kernel[1] - 1) * s.dilations[1] < size;
 }
 
-FourierTiles fourier_tiles(const PictureShape& s, std::int64_t size, Isa isa) {
+FourierTiles fourier_tiles(const ImageShape& s, std::int64_t size, Isa isa) {
   const FourierLoops& loops = loops_for<FourierLoops>(isa);
   const auto along = [&](int axis, std::int64_t out) {
     const std::int64_t step = size - (s.kernel[axis] - 1) * s.dilations[axis];
     return (out + step - 1) / step;
   };
-  const std::int64_t count = s.pictures * along(0, s.out_height) * along(1, s.out_width);
+  const std::int64_t count = s.images * along(0, s.out_height) * along(1, s.out_width);
   const std::int64_t channels = round_up(s.channels, loops.lanes) + round_up(s.outputs, loops.lanes);
   const std::int64_t fitting =
       kBlockBytes / (2 * static_cast<std::int64_t>(sizeof(float)) * FourierLoops::points(size) * channels);
@@ -290,7 +290,7 @@ FourierTiles fourier_tiles(const PictureShape& s, std::int64_t size, Isa isa) {
   return {count, (count + blocks - 1) / blocks};
 }
 
-std::unique_ptr<Kernel> make_fourier_convolution(const PictureShape& shape, std::int64_t size, const Weights& weights,
+std::unique_ptr<Kernel> make_fourier_convolution(const ImageShape& shape, std::int64_t size, const Weights& weights,
                                                  Finish finish, Isa isa, int threads) {
   if (shape.group > 1) return std::make_unique<FourierDepthwise>(shape, size, weights, std::move(finish), isa, threads);
   return std::make_unique<FourierConvolution>(shape, size, weights, std::move(finish), isa, threads);

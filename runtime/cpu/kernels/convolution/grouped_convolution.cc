@@ -13,7 +13,7 @@ constexpr double kMultiplications = 50;  // a nanosecond
 
 class GroupedConvolution final : public Kernel {
  public:
-  GroupedConvolution(const PictureShape& shape, const Weights& weights, Finish finish, Isa isa, int threads)
+  GroupedConvolution(const ImageShape& shape, const Weights& weights, Finish finish, Isa isa, int threads)
       : s_(shape),
         finish_(std::move(finish)),
         loops_(loops_for<ConvolutionLoops>(isa)),
@@ -54,15 +54,15 @@ class GroupedConvolution final : public Kernel {
   }
 
  private:
-  std::int64_t rows() const { return s_.pictures * s_.out_height; }
+  std::int64_t rows() const { return s_.images * s_.out_height; }
 
   void compute(const Call& call, std::int64_t row, const float** pixels) const {
-    // The rows of the window that lie in the picture.
+    // The rows of the window that lie in the image.
     const std::int64_t top = row % s_.out_height * s_.strides[0] - s_.pads_begin[0], d = s_.dilations[0];
     const std::int64_t from = top < 0 ? std::min(s_.kernel[0], (-top + d - 1) / d) : 0;
     const std::int64_t to = std::clamp<std::int64_t>((s_.height - top + d - 1) / d, from, s_.kernel[0]);
     const float* const x = reinterpret_cast<const float*>(call.inputs[0]);
-    const std::int64_t picture = row / s_.out_height, y = row * s_.out_width * s_.outputs;
+    const std::int64_t image = row / s_.out_height, y = row * s_.out_width * s_.outputs;
     ConvolutionLoops::GroupTile t{};
     t.pixels = pixels;
     t.height = to - from;
@@ -78,7 +78,7 @@ class GroupedConvolution final : public Kernel {
         for (std::int64_t j = 0; j < columns_; ++j) {
           const std::int64_t column = q * t.stride - s_.pads_begin[1] + j;
           const bool inside = column >= 0 && column < s_.width;
-          const std::int64_t at = (picture * s_.height + top + i * d) * s_.width + column;
+          const std::int64_t at = (image * s_.height + top + i * d) * s_.width + column;
           *pixel++ = inside ? x + at * s_.channels : zeros_.data();
         }
       for (std::int64_t c = 0; c < s_.channels; c += loops_.lanes) {
@@ -94,7 +94,7 @@ class GroupedConvolution final : public Kernel {
     }
   }
 
-  PictureShape s_;
+  ImageShape s_;
   Finish finish_;
   const ConvolutionLoops& loops_;
   int threads_;
@@ -105,13 +105,13 @@ class GroupedConvolution final : public Kernel {
 
 }  // namespace
 
-bool is_in_small_groups(const PictureShape& s, Isa isa) {
+bool is_in_small_groups(const ImageShape& s, Isa isa) {
   const std::int64_t group = s.channels / s.group, lanes = loops_for<ConvolutionLoops>(isa).lanes;
   return s.outputs == s.channels && (group == 4 || group == 8) && lanes % group == 0 && s.channels % lanes == 0 &&
          s.kernel[1] == 3 && s.strides[1] <= 2 && s.dilations[1] == 1 && s.out_width >= kTilePixels;
 }
 
-std::unique_ptr<Kernel> make_grouped_convolution(const PictureShape& shape, const Weights& weights, Finish finish, Isa isa,
+std::unique_ptr<Kernel> make_grouped_convolution(const ImageShape& shape, const Weights& weights, Finish finish, Isa isa,
                                                  int threads) {
   return std::make_unique<GroupedConvolution>(shape, weights, std::move(finish), isa, threads);
 }

@@ -33,10 +33,10 @@ memory::desc ConvolutionShape::weights() const {
 
 namespace {
 
-PictureShape picture_of(const ConvolutionShape& s) {
+ImageShape image_of(const ConvolutionShape& s) {
   const std::size_t axes = s.x.size() - 2;
-  PictureShape p;
-  p.pictures = s.x[0];
+  ImageShape p;
+  p.images = s.x[0];
   p.channels = s.x[1];
   p.outputs = s.y[1];
   p.width = s.x.back();
@@ -58,16 +58,16 @@ PictureShape picture_of(const ConvolutionShape& s) {
 
 }  // namespace
 
-std::optional<PictureShape> ConvolutionShape::picture() const {
+std::optional<ImageShape> ConvolutionShape::image() const {
   if (transposed || x.size() > 4) return std::nullopt;
-  return picture_of(*this);
+  return image_of(*this);
 }
 
-std::optional<PictureShape> ConvolutionShape::transposed_picture() const {
+std::optional<ImageShape> ConvolutionShape::transposed_image() const {
   if (!transposed || x.size() > 4 || group != 1) return std::nullopt;
   for (const Sizes* sizes : {&x, &w, &y})
     if (element_count(*sizes) == 0) return std::nullopt;
-  return picture_of(*this);
+  return image_of(*this);
 }
 
 std::optional<ConvolutionShape> read_convolution(const Planner& planner, const Node& node, bool transposed) {

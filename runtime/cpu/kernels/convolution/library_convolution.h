@@ -20,10 +20,10 @@ struct ConvolutionShape {
   // The weights as oneDNN sees them: [group,] outputs, inputs, window.
   dnnl::memory::desc weights() const;
   std::size_t output_axis() const { return transposed ? 1 : 0; }
-  // As kernels of our own see it: over two axes, or over one, as pictures of one row.
-  std::optional<PictureShape> picture() const;
+  // As kernels of our own see it: over two axes, or over one, as images of one row.
+  std::optional<ImageShape> image() const;
   // The same for a transposed convolution without groups, no size of which is 0.
-  std::optional<PictureShape> transposed_picture() const;
+  std::optional<ImageShape> transposed_image() const;
 };
 
 // Nothing if types or attributes are not served.
@@ -34,7 +34,7 @@ struct ConvolutionPrimitive {
   dnnl::memory::desc source, weights, result, scratchpad;
   std::string name;        // the library's
   bool reference = false;  // oneDNN has plain loops for this only
-  bool slow = false;       // these, or products of rearranged copies of the picture
+  bool slow = false;       // these, or products of rearranged copies of the image
   bool bare = false;       // adds no bias and does nothing that follows: a second primitive has to
 };
 
@@ -71,7 +71,7 @@ class ConvolutionCut {
 
  private:
   ConvolutionCut(const ConvolutionShape& shape, const Epilogue& epilogue, Layout x_layout, Layout y_layout, bool bias);
-  void divide(std::int64_t count, std::int64_t pictures);
+  void divide(std::int64_t count, std::int64_t images);
   bool describe_parts(const ConvolutionPrimitive& whole);
   bool is_of_pixels() const;
   std::int64_t pieces_in_cache(std::int64_t rows, std::size_t weight_bytes) const;
@@ -84,7 +84,7 @@ class ConvolutionCut {
   std::vector<RowPart> parts_;
   std::vector<ConvolutionShape> shapes_;
   std::vector<ConvolutionPrimitive> primitives_;
-  std::int64_t x_row_ = 0, x_rows_ = 0, y_row_ = 0, y_rows_ = 0;  // floats of a row of pixels, rows of a picture
+  std::int64_t x_row_ = 0, x_rows_ = 0, y_row_ = 0, y_rows_ = 0;  // floats of a row of pixels, rows of an image
 };
 
 }  // namespace rewright::cpu

@@ -1,4 +1,4 @@
-// Convolutions of our own, for pictures whose channels stand last: directly, and by Winograd's method.
+// Convolutions of our own, for images whose channels stand last: directly, and by Winograd's method.
 #pragma once
 
 #include <functional>
@@ -9,27 +9,13 @@
 #include <vector>
 
 #include "expressions/tensor.h"
+#include "runtime/cpu/kernels/image_shape.h"
 #include "runtime/cpu/loops/rows.h"
 #include "runtime/cpu/planning/kernel.h"
 
 namespace rewright::cpu {
 
-// Of a convolution over two axes. Weights are [outputs, channels / group, kernel[0], kernel[1]].
-struct PictureShape {
-  std::int64_t pictures = 1, channels = 1, height = 1, width = 1;
-  std::int64_t outputs = 1, out_height = 1, out_width = 1;
-  std::int64_t kernel[2] = {1, 1}, strides[2] = {1, 1}, dilations[2] = {1, 1};
-  std::int64_t pads_begin[2] = {0, 0};
-  std::int64_t group = 1;
-};
-
-// Windows of one pixel, at every pixel.
-inline bool is_pointwise(const PictureShape& s) {
-  return s.group == 1 && s.kernel[0] == 1 && s.kernel[1] == 1 && s.strides[0] == 1 && s.strides[1] == 1 &&
-         s.out_height == s.height && s.out_width == s.width && s.pads_begin[0] == 0 && s.pads_begin[1] == 0;
-}
-
-// What becomes of the sums before they are stored: f(max(low, min(high, sum + bias[c] + addend))).
+// Applied to the sums before they are stored: f(max(low, min(high, sum + bias[c] + addend))).
 struct Finish {
   std::vector<float> bias;  // empty: zeros
   bool addend = false;      // the step's second input, of the result's sizes
@@ -46,58 +32,58 @@ struct Weights {
   std::function<Tensor(const std::string& how, std::size_t bytes, const std::function<void(std::byte*)>& fill)> prepared;
 };
 
-// A step with the picture and the addend, if there is one, as inputs and the result as output, all with channels last.
-std::unique_ptr<Kernel> make_direct_convolution(const PictureShape& shape, const Weights& weights, Finish finish, Isa isa,
+// A step with the image and the addend, if there is one, as inputs and the result as output, all with channels last.
+std::unique_ptr<Kernel> make_direct_convolution(const ImageShape& shape, const Weights& weights, Finish finish, Isa isa,
                                                 int threads);
 
-// The sum of 1x1 convolutions of the same picture, each with weights of its own.
-std::unique_ptr<Kernel> make_parallel_convolution(const PictureShape& shape, const std::vector<Weights>& weights, Finish finish,
+// The sum of 1x1 convolutions of the same image, each with weights of its own.
+std::unique_ptr<Kernel> make_parallel_convolution(const ImageShape& shape, const std::vector<Weights>& weights, Finish finish,
                                                   Isa isa, int threads);
 
 // Groups of 4 or 8 channels, whole vectors of them, with windows of three columns.
-bool is_in_small_groups(const PictureShape& shape, Isa isa);
-std::unique_ptr<Kernel> make_grouped_convolution(const PictureShape& shape, const Weights& weights, Finish finish, Isa isa,
+bool is_in_small_groups(const ImageShape& shape, Isa isa);
+std::unique_ptr<Kernel> make_grouped_convolution(const ImageShape& shape, const Weights& weights, Finish finish, Isa isa,
                                                  int threads);
 
 // By channels (depthwise): as many groups and outputs as channels, windows 1, 3, 5 or 7 columns wide, steps of at most 2
 // columns.
-bool is_by_channel(const PictureShape& shape);
-// Elements of the picture below `floor` count as `floor`; those outside of it as 0.
+bool is_by_channel(const ImageShape& shape);
+// Elements of the image below `floor` count as `floor`; those outside of it as 0.
 struct DepthwiseConvolution {
-  PictureShape shape;
+  ImageShape shape;
   Weights weights;
   Finish finish;
   float floor = -std::numeric_limits<float>::infinity();
 };
-// The sum of some of the same picture, with results of one size: the first one's addend, the last one's bounds and function.
+// The sum of some of the same image, with results of one size: the first one's addend, the last one's bounds and function.
 std::unique_ptr<Kernel> make_depthwise_convolution(std::span<const DepthwiseConvolution> convolutions, Isa isa);
 // The same, and a 1x1 convolution to `outputs` channels of what comes out, some rows after the other: the first one's result is
 // not stored, and it has no addend.
 std::unique_ptr<Kernel> make_separable_convolution(const DepthwiseConvolution& convolution, std::int64_t outputs,
                                                    const Weights& weights, Finish finish, Isa isa, int threads);
 
-// A transposed convolution without groups: pixel p of the picture and place k of the window belong to pixel p * stride + k *
+// A transposed convolution without groups: pixel p of the image and place k of the window belong to pixel p * stride + k *
 // dilation - pad of the result. Its weights are [channels, outputs, kernel[0], kernel[1]].
-std::unique_ptr<Kernel> make_transposed_convolution(const PictureShape& shape, const Weights& weights, Finish finish, Isa isa,
+std::unique_ptr<Kernel> make_transposed_convolution(const ImageShape& shape, const Weights& weights, Finish finish, Isa isa,
                                                     int threads);
 
 // Winograd's F(tile x tile, 3 x 3), tile 2 or 4: (tile + 2)^2 multiplications for tile^2 * 9. Each element of the result comes
 // from all of its window's (tile + 2)^2 pixels: one that is NaN or infinite, or overflows when it is multiplied by 100, makes
 // the whole tile NaN.
-bool is_winograd(const PictureShape& shape);
-std::unique_ptr<Kernel> make_winograd_convolution(const PictureShape& shape, int tile, const Weights& weights, Finish finish,
+bool is_winograd(const ImageShape& shape);
+std::unique_ptr<Kernel> make_winograd_convolution(const ImageShape& shape, int tile, const Weights& weights, Finish finish,
                                                   Isa isa, int threads);
 
 // By Fourier transforms of tiles of size x size pixels, a size of FourierLoops that is larger than the windows' reach. Each
 // element of the result comes from all pixels of its tile: one that is NaN or infinite, or so large that it overflows when
 // size^2 like it are added, makes the whole tile NaN or infinite.
-bool is_fourier(const PictureShape& shape, std::int64_t size);
-// Tiles of a picture, and of a block: all weights are read once for each block.
+bool is_fourier(const ImageShape& shape, std::int64_t size);
+// Tiles of an image, and of a block: all weights are read once for each block.
 struct FourierTiles {
   std::int64_t count, together;
 };
-FourierTiles fourier_tiles(const PictureShape& shape, std::int64_t size, Isa isa);
-std::unique_ptr<Kernel> make_fourier_convolution(const PictureShape& shape, std::int64_t size, const Weights& weights,
+FourierTiles fourier_tiles(const ImageShape& shape, std::int64_t size, Isa isa);
+std::unique_ptr<Kernel> make_fourier_convolution(const ImageShape& shape, std::int64_t size, const Weights& weights,
                                                  Finish finish, Isa isa, int threads);
 
 }  // namespace rewright::cpu

@@ -7,7 +7,7 @@
 using namespace rewright;
 using namespace rewright::cpu;
 using cpu::FourierLoops;
-using cpu::PictureShape;
+using cpu::ImageShape;
 using rewright::testing::Case;
 using rewright::testing::check_graph;
 using rewright::testing::kInf;
@@ -19,7 +19,7 @@ using rewright::testing::tested_isas;
 namespace {
 
 void random_winograd(Case& c) {
-  c.s.pictures = c.pick(1, 2);
+  c.s.images = c.pick(1, 2);
   c.s.channels = c.pick(1, c.pick(0, 9) == 0 ? 300 : 40);
   c.s.outputs = c.pick(1, 70);
   c.s.kernel[0] = c.s.kernel[1] = 3;
@@ -31,7 +31,7 @@ void random_winograd(Case& c) {
 // Returns the size of the tiles.
 std::int64_t random_fourier(Case& c) {
   const std::int64_t size = FourierLoops::kSizes[static_cast<std::size_t>(c.pick(0, FourierLoops::kSizes.size() - 1))];
-  c.s.pictures = c.pick(1, 2);
+  c.s.images = c.pick(1, 2);
   c.s.channels = c.pick(1, 40);
   c.s.outputs = c.pick(1, 40);
   if (c.pick(0, 2) == 0) c.s.group = c.s.outputs = c.s.channels;  // by channels
@@ -108,11 +108,11 @@ TEST_CASE("NaN and infinity stay in their tiles of Winograd's method") {
       c.run(*kernel, 1);
       const std::vector<float> before = c.y;
       const std::int64_t row = c.pick(0, c.s.height - 1), column = c.pick(0, c.s.width - 1);
-      c.x[static_cast<std::size_t>((row * c.s.width + column) * c.s.channels)] = seed % 3 ? kNan : kInf;  // of picture 0
+      c.x[static_cast<std::size_t>((row * c.s.width + column) * c.s.channels)] = seed % 3 ? kNan : kInf;  // of image 0
       c.run(*kernel, 1);
       std::size_t i = 0;
       int wrong = 0;
-      for (std::int64_t n = 0; n < c.s.pictures; ++n)
+      for (std::int64_t n = 0; n < c.s.images; ++n)
         for (std::int64_t r = 0; r < c.s.out_height; ++r)
           for (std::int64_t q = 0; q < c.s.out_width; ++q)
             for (std::int64_t k = 0; k < c.s.outputs; ++k, ++i) {
@@ -146,7 +146,7 @@ TEST_CASE("NaN, infinity and overflow stay in their tiles of Fourier's method") 
       const std::vector<float> before = c.y;
       const float special = seed % 3 == 0 ? kNan : seed % 3 == 1 ? -kInf : 3e38f;
       const std::int64_t at[] = {c.pick(0, c.s.height - 1), c.pick(0, c.s.width - 1)};
-      c.x[static_cast<std::size_t>((at[0] * c.s.width + at[1]) * c.s.channels)] = special;  // of picture 0
+      c.x[static_cast<std::size_t>((at[0] * c.s.width + at[1]) * c.s.channels)] = special;  // of image 0
       c.run(*kernel, 1);
       const auto in_tile = [&](int axis, std::int64_t out) {
         const std::int64_t step = size - (c.s.kernel[axis] - 1) * c.s.dilations[axis];
@@ -155,7 +155,7 @@ TEST_CASE("NaN, infinity and overflow stay in their tiles of Fourier's method") 
       };
       std::size_t i = 0;
       int wrong = 0;
-      for (std::int64_t n = 0; n < c.s.pictures; ++n)
+      for (std::int64_t n = 0; n < c.s.images; ++n)
         for (std::int64_t r = 0; r < c.s.out_height; ++r)
           for (std::int64_t q = 0; q < c.s.out_width; ++q)
             for (std::int64_t k = 0; k < c.s.outputs; ++k, ++i) {
@@ -168,7 +168,7 @@ TEST_CASE("NaN, infinity and overflow stay in their tiles of Fourier's method") 
     }
 }
 
-// A picture of subnormal numbers alone keeps them, as nothing sets the processor to drop them.
+// An image of subnormal numbers alone keeps them, as nothing sets the processor to drop them.
 TEST_CASE("subnormal elements in Fourier's method") {
   for (const Isa isa : tested_isas())
     for (unsigned seed = 0; seed < testing::instances(10); ++seed) {
@@ -189,7 +189,7 @@ TEST_CASE("subnormal elements in Fourier's method") {
 }
 
 TEST_CASE("the choice of a convolution") {
-  PictureShape s;
+  ImageShape s;
   s.channels = s.outputs = 64;
   s.height = s.width = s.out_height = s.out_width = 56;
   s.kernel[0] = s.kernel[1] = 3;
@@ -198,23 +198,23 @@ TEST_CASE("the choice of a convolution") {
   for (const Isa isa : {Isa::kAvx2, Isa::kAvx512}) {
     CHECK(cpu::fastest_convolution(s, isa) == ConvolutionMethod::kWinograd4);
     CHECK(cpu::fastest_convolution(s, isa, false) == ConvolutionMethod::kLibrary);
-    PictureShape strided = s;
+    ImageShape strided = s;
     strided.strides[0] = 2;
     CHECK(cpu::fastest_convolution(strided, isa) == ConvolutionMethod::kLibrary);
-    PictureShape few = s;  // tiles to spread the weights' cost over
+    ImageShape few = s;  // tiles to spread the weights' cost over
     few.channels = few.outputs = 512;
     few.height = few.width = few.out_height = few.out_width = 7;
     CHECK(cpu::fastest_convolution(few, Isa::kAvx512) == ConvolutionMethod::kLibrary);
-    PictureShape groups = s;
+    ImageShape groups = s;
     groups.group = 16;
     CHECK(cpu::fastest_convolution(groups, isa) == ConvolutionMethod::kGrouped);
-    PictureShape wide = s;
+    ImageShape wide = s;
     wide.kernel[0] = wide.kernel[1] = 7;
     wide.pads_begin[0] = wide.pads_begin[1] = 3;
     CHECK(cpu::fastest_convolution(wide, isa) == ConvolutionMethod::kFourier);
     CHECK(cpu::fastest_convolution(wide, isa, false) == ConvolutionMethod::kLibrary);
     CHECK(cpu::is_fourier(wide, cpu::fourier_size(wide, isa)));
-    PictureShape by_channel = wide;
+    ImageShape by_channel = wide;
     by_channel.group = 64;
     by_channel.kernel[0] = by_channel.kernel[1] = 31;
     by_channel.pads_begin[0] = by_channel.pads_begin[1] = 15;

@@ -17,7 +17,7 @@ constexpr double kMultiplications = 100;         // a nanosecond
 
 class TransposedConvolution final : public Kernel {
  public:
-  TransposedConvolution(const PictureShape& shape, const Weights& weights, Finish finish, Isa isa, int threads)
+  TransposedConvolution(const ImageShape& shape, const Weights& weights, Finish finish, Isa isa, int threads)
       : s_(shape), finish_(std::move(finish)), loops_(loops_for<ProductLoops>(isa)), threads_(threads) {
     const std::int64_t window = s_.kernel[0] * s_.kernel[1], columns = window * s_.outputs;
     rows_together_ = std::clamp<std::int64_t>(kTogether / s_.width, 1, s_.height);
@@ -47,15 +47,15 @@ class TransposedConvolution final : public Kernel {
   std::size_t scratch_bytes() const override { return sizeof(float) * static_cast<std::size_t>(threads_ * product_floats()); }
 
   void run(const Call& call) const override {
-    const std::int64_t rows = s_.pictures * s_.out_height;
-    const double nanoseconds = static_cast<double>(s_.pictures * s_.height * s_.width * task_.b.floats()) / kMultiplications;
+    const std::int64_t rows = s_.images * s_.out_height;
+    const double nanoseconds = static_cast<double>(s_.images * s_.height * s_.width * task_.b.floats()) / kMultiplications;
     const std::int64_t pieces = call.workers.pieces(nanoseconds, rows);
     call.workers.share(pieces, [&](std::int64_t piece, int thread) {
       const std::int64_t first = first_unit(rows, piece, pieces), last = first_unit(rows, piece + 1, pieces);
       float* const product = reinterpret_cast<float*>(call.scratch) + thread * product_floats();
-      for (std::int64_t picture = first / s_.out_height; picture * s_.out_height < last; ++picture) {
-        const std::int64_t before = picture * s_.out_height;
-        compute(call, picture, std::max(first - before, std::int64_t{0}), std::min(last - before, s_.out_height), product);
+      for (std::int64_t image = first / s_.out_height; image * s_.out_height < last; ++image) {
+        const std::int64_t before = image * s_.out_height;
+        compute(call, image, std::max(first - before, std::int64_t{0}), std::min(last - before, s_.out_height), product);
       }
     });
   }
@@ -64,7 +64,7 @@ class TransposedConvolution final : public Kernel {
   std::int64_t product_floats() const { return rows_together_ * s_.width * task_.b.columns; }
 
   // Rows of one image's result, from the first up to but not including the last.
-  void compute(const Call& call, std::int64_t picture, std::int64_t first, std::int64_t last, float* product) const {
+  void compute(const Call& call, std::int64_t image, std::int64_t first, std::int64_t last, float* product) const {
     const std::int64_t reach = (s_.kernel[0] - 1) * s_.dilations[0], step = s_.strides[0], pad = s_.pads_begin[0];
     // Rows begin <= row < end of the image contribute to these rows.
     const std::int64_t above = first + pad - reach;
@@ -72,15 +72,15 @@ class TransposedConvolution final : public Kernel {
     const std::int64_t end = std::clamp<std::int64_t>((last - 1 + pad) / step + 1, begin, s_.height);
     std::int64_t begun = first, ended = first;  // rows of the result
     const auto begin_rows = [&](std::int64_t to) {
-      for (; begun < std::min(to, last); ++begun) begin_row(call, picture, begun);
+      for (; begun < std::min(to, last); ++begun) begin_row(call, image, begun);
     };
     const auto end_rows = [&](std::int64_t to) {
       begin_rows(to);
-      for (; ended < std::min(to, last); ++ended) end_row(call, picture, ended);
+      for (; ended < std::min(to, last); ++ended) end_row(call, image, ended);
     };
     for (std::int64_t from = begin; from < end; from += rows_together_) {
       const std::int64_t to = std::min(from + rows_together_, end);
-      multiply(call, picture, from, to, product);
+      multiply(call, image, from, to, product);
       for (std::int64_t row = from; row < to; ++row) {
         const std::int64_t top = row * step - pad;
         begin_rows(top + reach + 1);
@@ -88,7 +88,7 @@ class TransposedConvolution final : public Kernel {
           const std::int64_t at = top + i * s_.dilations[0];
           if (at >= first && at < last)
             add_row(product + (row - from) * s_.width * task_.b.columns + i * s_.kernel[1] * s_.outputs,
-                    result(call, picture, at));
+                    result(call, image, at));
         }
         end_rows(top + step);  // the next row of the image begins there
       }
@@ -96,30 +96,29 @@ class TransposedConvolution final : public Kernel {
     end_rows(last);
   }
 
-  void multiply(const Call& call, std::int64_t picture, std::int64_t from, std::int64_t to, float* product) const {
-    const float* const x =
-        reinterpret_cast<const float*>(call.inputs[0]) + (picture * s_.height + from) * s_.width * s_.channels;
+  void multiply(const Call& call, std::int64_t image, std::int64_t from, std::int64_t to, float* product) const {
+    const float* const x = reinterpret_cast<const float*>(call.inputs[0]) + (image * s_.height + from) * s_.width * s_.channels;
     ProductTask task = task_;
     task.rows = (to - from) * s_.width;
     task.run(x, reinterpret_cast<const float*>(weights_.bytes().data()), product, {}, {0, task.rows, 0, task.b.panels()});
   }
 
-  float* result(const Call& call, std::int64_t picture, std::int64_t row) const {
-    return reinterpret_cast<float*>(call.outputs[0]) + (picture * s_.out_height + row) * row_floats();
+  float* result(const Call& call, std::int64_t image, std::int64_t row) const {
+    return reinterpret_cast<float*>(call.outputs[0]) + (image * s_.out_height + row) * row_floats();
   }
   std::int64_t row_floats() const { return s_.out_width * s_.outputs; }
 
-  void begin_row(const Call& call, std::int64_t picture, std::int64_t row) const {
-    float* const y = result(call, picture, row);
+  void begin_row(const Call& call, std::int64_t image, std::int64_t row) const {
+    float* const y = result(call, image, row);
     std::copy(bias_row_.begin(), bias_row_.end(), y);
     if (!finish_.addend) return;
-    const std::int64_t at = (picture * s_.out_height + row) * row_floats();
+    const std::int64_t at = (image * s_.out_height + row) * row_floats();
     loops_.add(y, 0, reinterpret_cast<const float*>(call.inputs[1]) + at, 0, 1, row_floats());
   }
 
-  void end_row(const Call& call, std::int64_t picture, std::int64_t row) const {
+  void end_row(const Call& call, std::int64_t image, std::int64_t row) const {
     constexpr float kInfinity = std::numeric_limits<float>::infinity();
-    float* const y = result(call, picture, row);
+    float* const y = result(call, image, row);
     if (finish_.low != -kInfinity || finish_.high != kInfinity)
       loops_.apply(RowFunction::kClip, finish_.low, finish_.high, y, 0, 1, row_floats());
     if (finish_.function != nullptr) finish_.function(y, y, row_floats());
@@ -159,7 +158,7 @@ class TransposedConvolution final : public Kernel {
     for (std::int64_t pixel = after; pixel < s_.width; ++pixel) add_part(pixel);
   }
 
-  PictureShape s_;
+  ImageShape s_;
   Finish finish_;
   const ProductLoops& loops_;
   int threads_;
@@ -171,7 +170,7 @@ class TransposedConvolution final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_transposed_convolution(const PictureShape& shape, const Weights& weights, Finish finish, Isa isa,
+std::unique_ptr<Kernel> make_transposed_convolution(const ImageShape& shape, const Weights& weights, Finish finish, Isa isa,
                                                     int threads) {
   return std::make_unique<TransposedConvolution>(shape, weights, std::move(finish), isa, threads);
 }

@@ -38,7 +38,7 @@ constexpr std::int64_t round_up(std::int64_t n, std::int64_t unit) { return (n +
 
 class WinogradConvolution final : public Kernel {
  public:
-  WinogradConvolution(const PictureShape& shape, int tile, const Weights& weights, Finish finish, Isa isa, int threads)
+  WinogradConvolution(const ImageShape& shape, int tile, const Weights& weights, Finish finish, Isa isa, int threads)
       : s_(shape),
         finish_(std::move(finish)),
         loops_(loops_for<ConvolutionLoops>(isa)),
@@ -59,7 +59,7 @@ class WinogradConvolution final : public Kernel {
     x_stride_ = round_up(s_.channels, loops_.lanes);
     y_stride_ = panels_.stored_columns();
     // A block has as many tiles as stay in the cache, in products of full height.
-    const std::int64_t tiles = s_.pictures * tile_rows_ * tile_columns_, rows = loops_.max_rows;
+    const std::int64_t tiles = s_.images * tile_rows_ * tile_columns_, rows = loops_.max_rows;
     const std::int64_t fitting = kCacheBytes / (4 * points_ * (x_stride_ + y_stride_)) / rows * rows;
     const std::int64_t wanted = std::max({rows, fitting, round_up(28, rows)});
     std::int64_t blocks = (tiles + wanted - 1) / wanted;
@@ -114,7 +114,7 @@ class WinogradConvolution final : public Kernel {
   }
 
   std::int64_t tiles_of(std::int64_t block) const {
-    return std::min(together_, s_.pictures * tile_rows_ * tile_columns_ - block * together_);
+    return std::min(together_, s_.images * tile_rows_ * tile_columns_ - block * together_);
   }
 
   // A block by one thread.
@@ -140,7 +140,7 @@ class WinogradConvolution final : public Kernel {
   }
 
   struct Place {
-    std::int64_t picture, row, column;
+    std::int64_t image, row, column;
   };
   Place place(std::int64_t tile) const {
     return {tile / tile_columns_ / tile_rows_, tile / tile_columns_ % tile_rows_ * tile_, tile % tile_columns_ * tile_};
@@ -156,7 +156,7 @@ class WinogradConvolution final : public Kernel {
         const std::int64_t row = at.row + r - s_.pads_begin[0], column = at.column + q - s_.pads_begin[1];
         const bool inside = row >= 0 && row < s_.height && column >= 0 && column < s_.width;
         pixels[static_cast<std::size_t>(r * n + q)] =
-            inside ? x + ((at.picture * s_.height + row) * s_.width + column) * s_.channels : zeros_.data();
+            inside ? x + ((at.image * s_.height + row) * s_.width + column) * s_.channels : zeros_.data();
       }
     (tile_ == 2 ? loops_.winograd2_input : loops_.winograd4_input)(pixels.data(), s_.channels, v, x_points_);
   }
@@ -200,7 +200,7 @@ class WinogradConvolution final : public Kernel {
     for (int r = 0; r < tile_; ++r)
       for (int q = 0; q < tile_; ++q) {
         if (at.row + r >= s_.out_height || at.column + q >= s_.out_width) continue;
-        const std::int64_t pixel = (at.picture * s_.out_height + at.row + r) * s_.out_width + at.column + q;
+        const std::int64_t pixel = (at.image * s_.out_height + at.row + r) * s_.out_width + at.column + q;
         pixels[static_cast<std::size_t>(r * tile_ + q)] = y + pixel * finish_.y_stride;
         if (addend != nullptr) addends[static_cast<std::size_t>(r * tile_ + q)] = addend + pixel * s_.outputs;
       }
@@ -212,7 +212,7 @@ class WinogradConvolution final : public Kernel {
       if (pixel != nullptr) finish_.function(pixel, pixel, s_.outputs);
   }
 
-  PictureShape s_;
+  ImageShape s_;
   Finish finish_;
   const ConvolutionLoops& loops_;
   int tile_;
@@ -227,12 +227,12 @@ class WinogradConvolution final : public Kernel {
 
 }  // namespace
 
-bool is_winograd(const PictureShape& s) {
+bool is_winograd(const ImageShape& s) {
   return s.group == 1 && s.kernel[0] == 3 && s.kernel[1] == 3 && s.strides[0] == 1 && s.strides[1] == 1 &&
          s.dilations[0] == 1 && s.dilations[1] == 1;
 }
 
-std::unique_ptr<Kernel> make_winograd_convolution(const PictureShape& shape, int tile, const Weights& weights, Finish finish,
+std::unique_ptr<Kernel> make_winograd_convolution(const ImageShape& shape, int tile, const Weights& weights, Finish finish,
                                                   Isa isa, int threads) {
   return std::make_unique<WinogradConvolution>(shape, tile, weights, std::move(finish), isa, threads);
 }

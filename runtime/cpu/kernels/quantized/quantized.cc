@@ -18,14 +18,14 @@ bool is_8_bits(DataType type) { return type == DataType::kInt8 || type == DataTy
 double range_low(DataType type) { return type == DataType::kInt8 ? -128 : 0; }
 double range_high(DataType type) { return type == DataType::kInt8 ? 127 : 255; }
 
-// The picture of a convolution over one or two axes, with `weight` the number of the weights among the inputs.
-std::optional<PictureShape> picture_of(const Planner& planner, const Node& node, std::size_t weight) {
+// The image of a convolution over one or two axes, with `weight` the number of the weights among the inputs.
+std::optional<ImageShape> image_of(const Planner& planner, const Node& node, std::size_t weight) {
   const Sizes x = planner.info(node.inputs[0]).sizes, w = planner.info(node.inputs[weight]).sizes;
   const Sizes y = planner.info(node.outputs[0]).sizes;
   const auto c = x.size() > 4 ? std::nullopt : planning::read_convolution_node(node, x, w, y);
   if (!c) return std::nullopt;
-  PictureShape s;
-  s.pictures = x[0];
+  ImageShape s;
+  s.images = x[0];
   s.channels = x[1];
   s.outputs = y[1];
   s.group = c->group;
@@ -59,9 +59,9 @@ QuantizedWeights product_weights(const Tensor& tensor, bool transposed) {
 }
 
 // A product as a convolution of one row of pixels.
-std::optional<PictureShape> product_shape(const Sizes& a, const Sizes& b, bool transposed) {
+std::optional<ImageShape> product_shape(const Sizes& a, const Sizes& b, bool transposed) {
   if (a.size() < 2 || b.size() != 2 || element_count(a) == 0 || element_count(b) == 0) return std::nullopt;
-  PictureShape s;
+  ImageShape s;
   s.channels = a.back();
   s.width = s.out_width = element_count(a) / a.back();
   s.outputs = b[transposed ? 0 : 1];
@@ -309,7 +309,7 @@ std::unique_ptr<NodePlan> finished(QuantizedTask task, const Node& node, const Q
 std::unique_ptr<NodePlan> plan_quantized_convolution(Planner& planner, const Node& node) {
   const bool requantized = node.op->name() == "QLinearConv";
   const QuantizedInputs at = requantized ? QuantizedInputs{0, 2, 3, 5} : QuantizedInputs{0, 2, 1, 3};
-  const auto shape = picture_of(planner, node, at.w);
+  const auto shape = image_of(planner, node, at.w);
   const Tensor& w = planner.constant(node.inputs[at.w]);
   if (!shape || !w) return nullptr;
   QuantizedTask task;
@@ -347,7 +347,7 @@ std::unique_ptr<NodePlan> plan_quantized_product(Planner& planner, const Node& n
 
 std::unique_ptr<NodePlan> plan_dequantized_convolution(Planner& planner, const Node& node) {
   const auto factors = dequantized_operands(planner, node, 0);
-  const auto shape = factors ? picture_of(planner, node, 1) : std::nullopt;
+  const auto shape = factors ? image_of(planner, node, 1) : std::nullopt;
   if (!shape) return nullptr;
   const auto bias = constant_bias(planner, node, 1, shape->outputs);
   if (!bias) return nullptr;

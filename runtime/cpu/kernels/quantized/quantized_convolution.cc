@@ -1,7 +1,7 @@
-// Integers of 8 bits: the picture as it lies in memory, or a converted copy with padding, times panels of weights; sums of a
+// Integers of 8 bits: the image as it lies in memory, or a converted copy with padding, times panels of weights; sums of a
 // tile stay in the first-level cache until they are requantized.
 //
-// With words of four bytes elements of the picture are unsigned, signed ones with 128 added, and keep their zero point z: what
+// With words of four bytes elements of the image are unsigned, signed ones with 128 added, and keep their zero point z: what
 // that adds to a sum, z times the sum of the weights, is taken off again. With words of two 16-bit integers the zero point is
 // taken off first. Both are exact; bytes need weights that have 8 bits with their own zero point taken off.
 #include "runtime/cpu/kernels/quantized/quantized_convolution.h"
@@ -19,8 +19,8 @@ namespace {
 
 using Type = QuantizedLoops::Type;
 
-constexpr std::int64_t kPartBytes = 32 << 10;      // of a picture, read again for each panel of weights
-constexpr std::int64_t kWeightsBytes = 512 << 10;  // of weights, read again for each part of the picture
+constexpr std::int64_t kPartBytes = 32 << 10;      // of an image, read again for each panel of weights
+constexpr std::int64_t kWeightsBytes = 512 << 10;  // of weights, read again for each part of the image
 constexpr double kConverted = 16;                  // bytes a nanosecond
 constexpr double kWords = 100;                     // multiplied and added a nanosecond
 
@@ -119,7 +119,7 @@ class QuantizedKernel : public Kernel {
   // What the runs of a step share.
   struct Run {
     const std::byte* x;
-    std::int64_t width, height;  // of the picture at x
+    std::int64_t width, height;  // of the image at x
     const std::int32_t* offsets;
     const std::byte* addend;
     std::byte* y;
@@ -140,7 +140,7 @@ class QuantizedKernel : public Kernel {
     run.x = call.scratch;
     run.width = padded_width_;
     run.height = padded_height_;
-    call.workers.for_each(s_.pictures * padded_height_, static_cast<double>(padded_bytes()) / kConverted,
+    call.workers.for_each(s_.images * padded_height_, static_cast<double>(padded_bytes()) / kConverted,
                           [&](std::int64_t row, int) { pad_row(call.scratch, call.inputs[0], row, zero_point); });
     std::memset(call.scratch + padded_bytes(), 0, kSlack);
     return run;
@@ -163,13 +163,13 @@ class QuantizedKernel : public Kernel {
     loops_.finish(f);
   }
 
-  static constexpr std::size_t kSlack = 64;  // behind the picture: the last words read into it
+  static constexpr std::size_t kSlack = 64;  // behind the image: the last words read into it
   std::size_t padded_bytes() const {
-    return static_cast<std::size_t>(s_.pictures * padded_height_ * padded_width_ * s_.channels * element_);
+    return static_cast<std::size_t>(s_.images * padded_height_ * padded_width_ * s_.channels * element_);
   }
   std::size_t copy_bytes() const { return copied_ ? (padded_bytes() + kSlack + 63) / 64 * 64 : 0; }
 
-  PictureShape s_;
+  ImageShape s_;
   QuantizedTask task_;
   const QuantizedLoops& loops_;
   std::int64_t unit_, element_;  // elements of a word, bytes of one
@@ -242,7 +242,7 @@ class TiledKernel final : public QuantizedKernel {
 
   void run(const Call& call) const override {
     const Run run = start(call);
-    const std::int64_t parts = (s_.out_width + part_ - 1) / part_, rows = s_.pictures * s_.out_height;
+    const std::int64_t parts = (s_.out_width + part_ - 1) / part_, rows = s_.images * s_.out_height;
     const std::int64_t all = s_.group * panels_, sets = (all + together_ - 1) / together_;
     const double words = static_cast<double>(rows * s_.out_width) * static_cast<double>(s_.group * stored_columns_ * depth_);
     call.workers.for_each(sets * rows * parts, words / kWords, [&](std::int64_t unit, int) {
@@ -304,7 +304,7 @@ class TiledKernel final : public QuantizedKernel {
 
   void compute(const Run& run, std::int64_t p, std::int64_t row, std::int64_t first, std::int64_t count) const {
     const std::int64_t group = p / panels_, column = p % panels_ * panel_columns_;
-    const std::int64_t picture = row / s_.out_height, top = row % s_.out_height * s_.strides[0];
+    const std::int64_t image = row / s_.out_height, top = row % s_.out_height * s_.strides[0];
     QuantizedLoops::Tile t = tile_;
     const std::int64_t columns = std::min(panel_columns_, per_group_ - column);
     t.vectors = (columns + loops_.lanes - 1) / loops_.lanes;
@@ -314,7 +314,7 @@ class TiledKernel final : public QuantizedKernel {
     const std::int64_t blocks = (count + rows_ - 1) / rows_, channel = group * per_group_ + column;
     for (std::int64_t b = 0; b < blocks; ++b) {
       const std::int64_t begin = first + count * b / blocks, end = first + count * (b + 1) / blocks;
-      const std::int64_t at = (picture * run.height + top) * run.width + begin * s_.strides[1];
+      const std::int64_t at = (image * run.height + top) * run.width + begin * s_.strides[1];
       t.x = run.x + (at * s_.channels + group * inputs_) * element_;
       t.rows = end - begin;
       loops_.tile(t);
@@ -361,7 +361,7 @@ class ChannelKernel final : public QuantizedKernel {
 
   void run(const Call& call) const override {
     const Run run = start(call);
-    const std::int64_t rows = s_.pictures * s_.out_height;
+    const std::int64_t rows = s_.images * s_.out_height;
     const double words = static_cast<double>(rows * s_.out_width) * static_cast<double>(weights_.size());
     const std::int64_t pieces = call.workers.pieces(4 * words / kWords, rows);
     call.workers.share(pieces, [&](std::int64_t piece, int) {
@@ -381,13 +381,13 @@ class ChannelKernel final : public QuantizedKernel {
     if (lines.size() < lines_size) lines.resize(lines_size);
     if (sums.size() < sums_size) sums.resize(sums_size);
     window.resize(static_cast<std::size_t>(s_.kernel[0]));
-    std::int64_t known = -1, picture = -1;  // the last row that is there
+    std::int64_t known = -1, image = -1;  // the last row that is there
     for (std::int64_t row = begin; row < end; ++row) {
-      if (picture != row / s_.out_height) known = -1;
-      picture = row / s_.out_height;
+      if (image != row / s_.out_height) known = -1;
+      image = row / s_.out_height;
       const std::int64_t top = row % s_.out_height * s_.strides[0];
       for (std::int64_t y = std::max(top, known + 1); y < top + kept_; ++y)
-        make_line(lines.data() + y % kept_ * line_, run.x + (picture * run.height + y) * run.width * s_.channels * element_);
+        make_line(lines.data() + y % kept_ * line_, run.x + (image * run.height + y) * run.width * s_.channels * element_);
       known = top + kept_ - 1;
       for (std::int64_t i = 0; i < s_.kernel[0]; ++i)
         window[static_cast<std::size_t>(i)] = lines.data() + (top + i * s_.dilations[0]) % kept_ * line_;
@@ -432,7 +432,7 @@ int QuantizedWeights::at(std::int64_t output, std::int64_t input, std::int64_t p
 }
 
 bool fits_in_sums(const QuantizedTask& task) {
-  const PictureShape& s = task.shape;
+  const ImageShape& s = task.shape;
   const double largest = 255.0 * 256 * static_cast<double>(s.channels / s.group * s.kernel[0] * s.kernel[1]);
   double bias = 0;
   for (const std::int32_t b : task.finish.bias) bias = std::max(bias, std::fabs(static_cast<double>(b)));
@@ -444,12 +444,12 @@ std::unique_ptr<Kernel> make_quantized_convolution(
     const std::function<Tensor(const std::string&, std::size_t, const std::function<void(std::byte*)>&)>& prepared, Isa isa) {
   const QuantizedLoops* loops = fits_in_bytes(task) ? quantized_loops(isa, true) : nullptr;
   if (loops == nullptr) loops = quantized_loops(isa, false);
-  PictureShape& s = task.shape;
+  ImageShape& s = task.shape;
   const bool pointwise = s.kernel[0] == 1 && s.kernel[1] == 1 && s.strides[0] == 1 && s.strides[1] == 1 &&
                          s.out_height == s.height && s.out_width == s.width && s.pads_begin[0] == 0 && s.pads_begin[1] == 0;
   if (pointwise) {
-    s.width = s.out_width = s.pictures * s.height * s.width;
-    s.pictures = s.height = s.out_height = 1;
+    s.width = s.out_width = s.images * s.height * s.width;
+    s.images = s.height = s.out_height = 1;
   }
   if (s.group == s.channels && s.outputs == s.channels && s.group > 1)
     return std::make_unique<ChannelKernel>(std::move(task), *loops);

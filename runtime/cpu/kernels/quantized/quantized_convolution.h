@@ -43,9 +43,9 @@ struct Requantization {
 };
 
 struct QuantizedTask {
-  PictureShape shape;
-  bool is_signed = false;         // the picture's elements
-  std::optional<int> zero_point;  // of the picture; nothing: the step's second input
+  ImageShape shape;
+  bool is_signed = false;         // the image's elements
+  std::optional<int> zero_point;  // of the image; nothing: the step's second input
   QuantizedWeights weights;
   Requantization finish;
 };
@@ -53,7 +53,7 @@ struct QuantizedTask {
 // Can all sums be held in 32 bits?
 bool fits_in_sums(const QuantizedTask& task);
 
-// A step with the picture, its zero point if it is not known, and the addend, if there is one, as inputs, channels last. Bytes
+// A step with the image, its zero point if it is not known, and the addend, if there is one, as inputs, channels last. Bytes
 // made from constants come from `prepared`, as Weights::prepared.
 std::unique_ptr<Kernel> make_quantized_convolution(
     QuantizedTask task,

@@ -15,12 +15,12 @@ namespace {
 
 constexpr double kElements = 32;                       // of windows, a nanosecond
 constexpr std::int64_t kMostPixels = (1 << 24) / 256;  // of a window: sums are floats later on
-constexpr std::int64_t kMostCounts = 256;              // of pixels of windows that reach beyond the picture
+constexpr std::int64_t kMostCounts = 256;              // of pixels of windows that reach beyond the image
 constexpr std::int64_t kWidest = 64;                   // elements of any vector
 
 bool is_8_bits(DataType type) { return type == DataType::kInt8 || type == DataType::kUint8; }
 
-// Of all windows, those that lie in the picture.
+// Of all windows, those that lie in the image.
 std::int64_t least_pixels(const PoolShape& s) {
   std::int64_t result = 1;
   for (std::size_t a = 0; a < s.kernel.size(); ++a) {
@@ -163,7 +163,7 @@ class AveragePool final : public QuantizedPool {
     loops_.finish(f);
   }
 
-  std::int64_t least_ = 1;  // pixels of a window that lie in the picture
+  std::int64_t least_ = 1;  // pixels of a window that lie in the image
   std::vector<std::pair<std::vector<float>, std::vector<std::int32_t>>> by_count_;
   std::vector<float> shift_;
 };
