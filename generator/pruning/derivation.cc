@@ -4,9 +4,9 @@
 #include <array>
 #include <optional>
 #include <tuple>
-#include <unordered_map>
 
-#include "operators/readings/number_system.h"
+#include "base/congruence.h"
+#include "base/hash_mix.h"
 
 namespace rewright::generator {
 
@@ -19,10 +19,7 @@ class EGraph {
   EGraph(const Theory& theory, Forms& forms, std::optional<std::uint32_t> without)
       : theory_(theory), forms_(forms), without_(without) {}
 
-  ClassNumber find(ClassNumber c) const {
-    while (parent_[c] != c) c = parent_[c];
-    return c;
-  }
+  ClassNumber find(ClassNumber c) const { return classes_.find(c); }
   std::size_t size() const { return nodes_.size(); }
 
   // The class of an expression whose arguments are classes; kNothing where it is ill-typed.
@@ -42,11 +39,9 @@ class EGraph {
       if (forms_.configuration().choices[e.number].op->commutative() && e.arguments[1] < e.arguments[0])
         std::swap(e.arguments[0], e.arguments[1]);
     }
-    const auto [at, fresh] = known_.try_emplace(key(e), 0);
-    if (!fresh) return find(at->second);
-    const auto number = static_cast<ClassNumber>(parent_.size());
-    at->second = number;
-    parent_.push_back(number);
+    if (const auto known = lookup(e)) return find(nodes_[*known].owner);
+    known_.insert(hash_of(e), static_cast<std::uint32_t>(nodes_.size()));
+    const ClassNumber number = classes_.add();
     types_.push_back(e.type);
     nodes_.push_back({e, number, theory_.symbols_.find(e)});
     return number;
@@ -61,31 +56,31 @@ class EGraph {
   }
 
   void merge(ClassNumber a, ClassNumber b) {
-    a = find(a), b = find(b);
-    if (a == b) return;
-    if (b < a) std::swap(a, b);
-    parent_[b] = a;
-    dirty_ = true;
+    if (classes_.merge(a, b)) dirty_ = true;
   }
 
   // Congruence: nodes whose arguments have become equal are equal.
   void rebuild() {
-    while (dirty_) {
+    const auto enter_nodes = [&] {
       dirty_ = false;
-      known_.clear();
-      for (Node& node : nodes_) {
+      for (std::uint32_t n = 0; n < nodes_.size(); ++n) {
+        Node& node = nodes_[n];
         for (ClassNumber& a : node.expression.arguments)
           if (a != kNothing) a = find(a);
         if (node.expression.kind == Kind::kOperator &&
             forms_.configuration().choices[node.expression.number].op->commutative() &&
             node.expression.arguments[1] < node.expression.arguments[0])
           std::swap(node.expression.arguments[0], node.expression.arguments[1]);
-        const auto [at, fresh] = known_.try_emplace(key(node.expression), node.owner);
-        if (!fresh) merge(at->second, node.owner);
+        if (const auto same = lookup(node.expression))
+          merge(nodes_[*same].owner, node.owner);
+        else
+          known_.insert(hash_of(node.expression), n);
       }
-    }
-    members_.assign(parent_.size(), {});
-    begins_.assign(parent_.size(), 0);
+      return dirty_;
+    };
+    if (dirty_) known_.rehash(enter_nodes);
+    members_.assign(classes_.size(), {});
+    begins_.assign(classes_.size(), 0);
     for (std::uint32_t n = 0; n < nodes_.size(); ++n) {
       if (nodes_[n].symbol == Symbols::kUnknown) continue;
       const ClassNumber owner = find(nodes_[n].owner);
@@ -143,18 +138,18 @@ class EGraph {
     std::uint32_t rewrite, node;
     Bound bound;
   };
-  using Key = std::tuple<std::uint64_t, std::uint64_t, std::array<std::uint32_t, 3>>;
-  struct KeyHash {
-    std::size_t operator()(const Key& key) const {
-      const auto& [number, output, arguments] = key;
-      std::uint64_t h = FieldArithmetic::mix(number, output);
-      for (const ClassNumber a : arguments) h = FieldArithmetic::mix(h, a);
-      return h;
-    }
-  };
-  static Key key(const Expression& e) {
-    return {static_cast<std::uint64_t>(e.kind) << 32 | e.number, static_cast<std::uint64_t>(e.variant) << 32 | e.output,
-            e.arguments};
+  static std::uint64_t hash_of(const Expression& e) {
+    std::uint64_t h =
+        hash_mix(static_cast<std::uint64_t>(e.kind) << 32 | e.number, static_cast<std::uint64_t>(e.variant) << 32 | e.output);
+    for (const ClassNumber a : e.arguments) h = hash_mix(h, a);
+    return h;
+  }
+  std::optional<std::uint32_t> lookup(const Expression& e) const {
+    return known_.find(hash_of(e), [&](std::uint32_t n) {
+      const Expression& other = nodes_[n].expression;
+      return other.kind == e.kind && other.number == e.number && other.variant == e.variant && other.output == e.output &&
+             other.arguments == e.arguments;
+    });
   }
 
   ClassNumber instantiate(const RewriteIndex::Rewrite& rewrite, const Bound& bound, TypeId type) {
@@ -177,10 +172,10 @@ class EGraph {
   const Theory& theory_;
   Forms& forms_;
   std::optional<std::uint32_t> without_;
-  std::vector<ClassNumber> parent_;
+  Classes classes_;
   std::vector<TypeId> types_;
   std::vector<Node> nodes_;
-  std::unordered_map<Key, ClassNumber, KeyHash> known_;
+  NodeTable known_;
   std::vector<std::vector<std::uint32_t>> members_;  // of each class
   std::vector<std::uint64_t> begins_;                // of each class: its symbols' bits
   std::vector<ClassNumber> values_;

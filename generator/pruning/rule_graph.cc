@@ -36,15 +36,9 @@ bool equal(const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
-RuleGraph::ClassNumber RuleGraph::find(ClassNumber c) const {
-  while (parent_[c] != c) c = parent_[c];
-  return c;
-}
-
 RuleGraph::ClassNumber RuleGraph::add_class(TensorType type) {
-  parent_.push_back(static_cast<ClassNumber>(parent_.size()));
   types_.push_back(std::move(type));
-  return parent_.back();
+  return classes_.add();
 }
 
 std::vector<RuleGraph::ClassNumber> RuleGraph::add(const Operator& op, Attributes attributes,
@@ -65,7 +59,7 @@ std::vector<RuleGraph::ClassNumber> RuleGraph::add(const Operator& op, Attribute
       if (is_empty(output.type)) return {};
     for (const Output& output : definition.outputs()) a.outputs.push_back(add_class(output.type));
     const auto number = static_cast<std::uint32_t>(applications_.size());
-    known_.emplace(hash_of(a), number);
+    known_.insert(hash_of(a), number);
     applications_.push_back(std::move(a));
     evaluate(number);
     return applications_[number].outputs;
@@ -150,19 +144,16 @@ std::uint64_t RuleGraph::hash_of(const Application& a) {
 }
 
 std::optional<std::uint32_t> RuleGraph::lookup(const Application& a) const {
-  const auto [first, last] = known_.equal_range(hash_of(a));
-  for (auto at = first; at != last; ++at) {
-    const Application& other = applications_[at->second];
-    if (other.op == a.op && other.operands == a.operands && other.attributes == a.attributes) return at->second;
-  }
-  return std::nullopt;
+  return known_.find(hash_of(a), [&](std::uint32_t number) {
+    const Application& other = applications_[number];
+    return other.op == a.op && other.operands == a.operands && other.attributes == a.attributes;
+  });
 }
 
 void RuleGraph::merge(ClassNumber a, ClassNumber b) {
-  a = find(a), b = find(b);
-  if (a == b) return;
-  const auto [first, second] = std::minmax(a, b);
-  parent_[second] = first;
+  const auto names = classes_.merge(a, b);
+  if (!names) return;
+  const auto [first, second] = *names;
   ++merges_;
   if (const auto constant = constants_.find(second); constant != constants_.end()) {
     constants_.emplace(first, constant->second);
@@ -172,9 +163,8 @@ void RuleGraph::merge(ClassNumber a, ClassNumber b) {
 
 // Congruence: applications whose operands have become equal are one.
 void RuleGraph::rebuild() {
-  for (std::size_t merges = merges_ + 1; merges != merges_;) {
-    merges = merges_;
-    known_.clear();
+  known_.rehash([&] {
+    const std::size_t merges = merges_;
     std::vector<Application> kept;
     std::swap(kept, applications_);
     for (Application& a : kept) {
@@ -185,10 +175,11 @@ void RuleGraph::rebuild() {
         for (std::size_t o = 0; o < a.outputs.size(); ++o) merge(applications_[*same].outputs[o], a.outputs[o]);
         continue;
       }
-      known_.emplace(hash_of(a), static_cast<std::uint32_t>(applications_.size()));
+      known_.insert(hash_of(a), static_cast<std::uint32_t>(applications_.size()));
       applications_.push_back(std::move(a));
     }
-  }
+    return merges_ != merges;
+  });
   members_.clear();
   by_operator_.clear();
   users_.clear();

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/congruence.h"
 #include "expressions/tensor.h"
 #include "rules/bindings.h"
 #include "rules/rule.h"
@@ -35,7 +36,7 @@ class RuleGraph {
   using ClassNumber = std::uint32_t;
   static constexpr ClassNumber kNothing = ~ClassNumber{0};
 
-  ClassNumber find(ClassNumber c) const;
+  ClassNumber find(ClassNumber c) const { return classes_.find(c); }
   // A class of its own: an input.
   ClassNumber add_class(TensorType type);
   // The outputs of an application; none where it is ill-typed, or has a tensor without elements.
@@ -81,10 +82,10 @@ class RuleGraph {
 
   const Rule* rule_ = nullptr;  // that is being matched
   State state_;
-  std::vector<ClassNumber> parent_;
+  Classes classes_;
   std::vector<TensorType> types_;
   std::vector<Application> applications_;
-  std::unordered_multimap<std::uint64_t, std::uint32_t> known_;
+  NodeTable known_;
   std::unordered_map<ClassNumber, std::vector<std::pair<std::uint32_t, std::uint32_t>>> members_;
   std::unordered_map<const Operator*, std::vector<std::uint32_t>> by_operator_;
   std::unordered_map<ClassNumber, std::vector<std::uint32_t>> users_;  // the applications that have a class as an operand

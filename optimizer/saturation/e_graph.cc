@@ -51,25 +51,23 @@ std::size_t EGraph::TypingHash::operator()(const TypingKey& key) const {
 
 std::uint32_t EGraph::intern(Attributes attributes) {
   const std::uint64_t h = hash(attributes);
-  const auto [first, last] = attribute_numbers_.equal_range(h);
-  for (auto it = first; it != last; ++it)
-    if (attributes_[it->second] == attributes) return it->second;
+  const auto same = [&](std::uint32_t number) { return attributes_[number] == attributes; };
+  if (const auto number = attribute_numbers_.find(h, same)) return *number;
   attributes_.push_back(std::move(attributes));
   const auto number = static_cast<std::uint32_t>(attributes_.size() - 1);
-  attribute_numbers_.emplace(h, number);
+  attribute_numbers_.insert(h, number);
   return number;
 }
 
 std::uint32_t EGraph::intern(const TensorType& type, bool known) {
   std::uint64_t h = hash_mix(static_cast<std::uint64_t>(type.type), known ? 1 : 0);
   for (const Index& size : type.shape) h = hash_mix(h, size.hash());
-  const auto [first, last] = type_numbers_.equal_range(h);
-  for (auto it = first; it != last; ++it)
-    if (known_[it->second] == known && types_[it->second] == type) return it->second;
+  const auto same = [&](std::uint32_t number) { return known_[number] == known && types_[number] == type; };
+  if (const auto number = type_numbers_.find(h, same)) return *number;
   types_.push_back(type);
   known_.push_back(known);
   const auto number = static_cast<std::uint32_t>(types_.size() - 1);
-  type_numbers_.emplace(h, number);
+  type_numbers_.insert(h, number);
   return number;
 }
 
@@ -107,8 +105,7 @@ const EGraph::Typing* EGraph::typing(const Operator& op, std::uint32_t attribute
 // ---- Building
 
 ClassId EGraph::new_value(std::uint32_t type, ENodeId maker) {
-  const auto id = static_cast<ClassId>(parent_.size());
-  parent_.push_back(id);
+  const ClassId id = classes_.add();
   type_.push_back(type);
   maker_.push_back(maker);
   links_.emplace_back();
@@ -137,7 +134,7 @@ ENodeId EGraph::append(ENode node, std::span<const ClassId> inputs, std::span<co
   keys_.push_back(0);
   if (hash_consed(node)) {
     keys_[id] = key_of(id);
-    known_nodes_.emplace(keys_[id], id);
+    known_nodes_.insert(keys_[id], id);
   }
   update_constant(id);
   return id;
@@ -232,19 +229,7 @@ bool EGraph::same(ENodeId a, const ENode& node, std::span<const ClassId> inputs)
 }
 
 std::optional<ENodeId> EGraph::lookup(std::uint64_t key, const ENode& node, std::span<const ClassId> inputs) const {
-  const auto [first, last] = known_nodes_.equal_range(key);
-  for (auto it = first; it != last; ++it)
-    if (same(it->second, node, inputs)) return it->second;
-  return std::nullopt;
-}
-
-void EGraph::erase_key(ENodeId id) {
-  const auto [first, last] = known_nodes_.equal_range(keys_[id]);
-  for (auto it = first; it != last; ++it) {
-    if (it->second != id) continue;
-    known_nodes_.erase(it);
-    return;
-  }
+  return known_nodes_.find(key, [&](ENodeId id) { return same(id, node, inputs); });
 }
 
 bool EGraph::exchanged(ENodeId id, std::span<const ClassId> inputs) const {
@@ -294,7 +279,7 @@ bool EGraph::merge(ClassId a, ClassId b, const Reason& reason) {
     link.to = at;
     at = next;
   }
-  parent_[gone] = keep;
+  classes_.merge_into(keep, gone);
   size_[keep] += size_[gone];
   makers_[keep] = united(makers_[keep], makers_[gone]);
   users_[keep] = united(users_[keep], users_[gone]);
@@ -331,13 +316,13 @@ void EGraph::update_constant(ENodeId id) {
 // Gives an e-node whose inputs were merged its new key; if there is one with that key, they are the same.
 void EGraph::repair(ENodeId id) {
   if (!nodes_[id].live) return;
-  erase_key(id);
+  known_nodes_.erase(keys_[id], id);
   const std::uint64_t key = keys_[id] = key_of(id);
   const std::optional<ENodeId> other = lookup(key, nodes_[id], inputs(id));
-  known_nodes_.emplace(key, id);
+  known_nodes_.insert(key, id);
   if (!other) return;
   const ENodeId keep = std::min(id, *other), gone = std::max(id, *other);
-  erase_key(gone);
+  known_nodes_.erase(keys_[gone], gone);
   nodes_[gone].live = false;
   twin_.emplace(gone, keep);
   --live_;

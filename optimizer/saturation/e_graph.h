@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/congruence.h"
 #include "graph/graph.h"
 
 namespace rewright::optimizer {
@@ -55,7 +56,7 @@ class EGraph {
   const Graph& graph() const { return *graph_; }
   std::size_t node_count() const { return nodes_.size(); }  // also those that are not live
   std::size_t live_count() const { return live_; }
-  std::size_t value_count() const { return parent_.size(); }
+  std::size_t value_count() const { return classes_.size(); }
   const ENode& node(ENodeId id) const { return nodes_[id]; }
   // As they were when the e-node was made; kNoClass where absent.
   std::span<const ClassId> inputs(ENodeId id) const { return list(nodes_[id].first, nodes_[id].inputs); }
@@ -66,10 +67,7 @@ class EGraph {
     return list(nodes_[id].first + nodes_[id].inputs + nodes_[id].parameters, nodes_[id].outputs);
   }
   ENodeId maker(ClassId value) const { return maker_[value]; }
-  ClassId find(ClassId value) const {
-    while (parent_[value] != value) value = parent_[value];
-    return value;
-  }
+  ClassId find(ClassId value) const { return classes_.find(value); }
   bool equal(ClassId a, ClassId b) const { return a == b || (a != kNoClass && b != kNoClass && find(a) == find(b)); }
   // Of a class (the value that find() gives): live e-nodes with an output in it, and those that read it; once each, ascending.
   std::span<const ENodeId> makers(ClassId id) const { return makers_[id]; }
@@ -126,7 +124,6 @@ class EGraph {
   std::optional<ENodeId> lookup(std::uint64_t key, const ENode& node, std::span<const ClassId> inputs) const;
   void repair(ENodeId id);
   void update_constant(ENodeId id);
-  void erase_key(ENodeId id);
 
   const Graph* graph_;
   bool for_training_;
@@ -138,10 +135,10 @@ class EGraph {
   std::vector<ENodeId> at_position_;
   std::unordered_map<const Operator*, std::vector<ENodeId>> by_operator_;
   std::vector<std::uint64_t> keys_;  // of e-nodes, as they stand in known_nodes_
-  std::unordered_multimap<std::uint64_t, ENodeId> known_nodes_;
+  NodeTable known_nodes_;
 
   // Of values.
-  std::vector<ClassId> parent_;
+  Classes classes_;
   std::vector<std::uint32_t> type_;
   std::vector<ENodeId> maker_;
   struct Link {
@@ -159,10 +156,10 @@ class EGraph {
 
   // Interned.
   std::vector<Attributes> attributes_;
-  std::unordered_multimap<std::uint64_t, std::uint32_t> attribute_numbers_;
+  NodeTable attribute_numbers_;
   std::vector<TensorType> types_;
   std::vector<bool> known_;
-  std::unordered_multimap<std::uint64_t, std::uint32_t> type_numbers_;
+  NodeTable type_numbers_;
   struct TypingKey {
     const Operator* op;
     std::vector<std::uint32_t> numbers;  // attributes, types of inputs

@@ -34,23 +34,20 @@ std::size_t Ranks::number(bool target, const Reference& tensor) {
                                                        : target          ? 2
                                                                          : 1,
                                                        {tensor.op, tensor.output}},
-                                                      parent_.size());
+                                                      equal_.size());
   if (inserted) {
-    parent_.push_back(parent_.size());
+    equal_.add();
     classes_.emplace_back().number = found->second;
   }
   return found->second;
 }
 
-std::size_t Ranks::root(std::size_t n) const {
-  while (parent_[n] != n) n = parent_[n];
-  return n;
-}
+std::size_t Ranks::root(std::size_t n) const { return equal_.find(static_cast<std::uint32_t>(n)); }
 
 void Ranks::join(std::size_t a, std::size_t b) {
   a = root(a), b = root(b);
   if (a == b) return;
-  parent_[b] = a;
+  equal_.merge_into(static_cast<std::uint32_t>(a), static_cast<std::uint32_t>(b));
   classes_[a].is_product |= classes_[b].is_product;
   classes_[a].front = std::max(classes_[a].front, classes_[b].front);
   if (classes_[b].rank) set(a, *classes_[b].rank);

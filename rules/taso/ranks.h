@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/congruence.h"
 #include "rules/taso/format.h"
 
 namespace rewright::rules::taso {
@@ -31,7 +32,7 @@ class Ranks {
   void visit(bool target, const Operation& op, std::int32_t index);
 
   std::map<std::pair<int, std::pair<std::int32_t, std::int32_t>>, std::size_t> numbers_;
-  std::vector<std::size_t> parent_;
+  Classes equal_;
   std::vector<RankClass> classes_;
 };
 
