@@ -28,14 +28,14 @@ namespace {
 
 // ---- Sizes and attributes
 
-nb::object to_python(const Index& index) {
+nb::object size_to_python(const Index& index) {
   if (const auto number = index.constant()) return nb::int_(*number);
   return nb::str(index.to_string().c_str());
 }
 
-nb::object to_python(const Indices& indices) {
+nb::object size_to_python(const Indices& indices) {
   nb::list list;
-  for (const Index& index : indices) list.append(to_python(index));
+  for (const Index& index : indices) list.append(size_to_python(index));
   return list;
 }
 
@@ -57,8 +57,8 @@ DataType type_named(const std::string& text) {
 
 struct ToPython {
   nb::object operator()(bool value) const { return nb::bool_(value); }
-  nb::object operator()(const Index& value) const { return to_python(value); }
-  nb::object operator()(const Indices& value) const { return to_python(value); }
+  nb::object operator()(const Index& value) const { return size_to_python(value); }
+  nb::object operator()(const Indices& value) const { return size_to_python(value); }
   nb::object operator()(const Real& value) const { return nb::float_(value.value); }
   nb::object operator()(const std::vector<double>& value) const { return nb::cast(value); }
   nb::object operator()(const std::string& value) const { return nb::str(value.c_str(), value.size()); }
@@ -329,7 +329,7 @@ void bind_graph(nb::module_& m) {
       .def("shape_of",
            [](const NamedGraph& g, ValueId id) -> nb::object {
              const Value& value = value_of(g, id);
-             return value.shape_known ? to_python(value.type.shape) : nb::none();
+             return value.shape_known ? size_to_python(value.type.shape) : nb::none();
            })
       .def("constant_of",
            [](const NamedGraph& g, ValueId id) -> nb::object {

@@ -16,13 +16,13 @@ namespace rewright::python {
 
 namespace {
 
-const Sizes& sizes_of(const HeldValue& value) { return value.placed ? value.placed->sizes : value.datum.tensor().sizes(); }
+const Sizes& sizes_of_held(const HeldValue& value) { return value.placed ? value.placed->sizes : value.datum.tensor().sizes(); }
 DataType type_of(const HeldValue& value) { return value.placed ? value.placed->type : value.datum.tensor().type(); }
 
 std::size_t stored_bytes(const HeldValue& value) {
   const DataType type = type_of(value);
   if (byte_size(type) == 0) throw Error(ErrorCode::kUnsupported, "texts have no size in bytes");
-  const auto count = static_cast<std::size_t>(element_count(sizes_of(value)));
+  const auto count = static_cast<std::size_t>(element_count(sizes_of_held(value)));
   return (count * static_cast<std::size_t>(packed_bits(type)) + 7) / 8;
 }
 
@@ -60,7 +60,7 @@ void copy_into(const HeldValue& from, nb::handle target) {
   const Tensor& tensor = datum.tensor();
   if (!nb::isinstance<HeldValue>(target)) return copy_to_array(tensor, target);
   const auto& room = nb::cast<const HeldValue&>(target);
-  require_room({type_of(room), sizes_of(room)}, {tensor.type(), to_indices(tensor.sizes())}, "value");
+  require_room({type_of(room), sizes_of_held(room)}, {tensor.type(), to_indices(tensor.sizes())}, "value");
   if (tensor.type() == DataType::kString) throw Error(ErrorCode::kUnsupported, "texts cannot be changed in place");
   const nb::gil_scoped_release release;
   if (!room.placed) {
@@ -100,7 +100,7 @@ void bind_values(nb::module_& m) {
           "The number of the GPU whose memory it is in, or None.")
       .def_prop_ro("is_sequence", [](const HeldValue& value) { return !value.placed && value.datum.is_sequence(); })
       .def_prop_ro("is_empty", [](const HeldValue& value) { return !value.placed && value.datum.empty(); })
-      .def_prop_ro("shape", &sizes_of)
+      .def_prop_ro("shape", &sizes_of_held)
       .def_prop_ro("nbytes", &stored_bytes, "Of the elements, as ONNX stores them: those of less than 8 bits side by side.")
       .def_prop_ro("dtype", [](const HeldValue& value) { return dtype_of(type_of(value)); })
       .def_prop_ro(

@@ -14,7 +14,7 @@ namespace rewright::cli {
 
 namespace {
 
-struct Options {
+struct BenchOptions {
   CommonOptions common;
   std::vector<std::string> models, shapes;
   std::string device = "cpu", seconds = "5s";
@@ -40,7 +40,7 @@ Graph sized(const Graph& graph, const std::map<std::string, Sizes>& shapes) {
   return with_named_sizes(graph, symbol_sizes(graph, shapes));
 }
 
-int bench_command(const Options& options) {
+int bench_command(const BenchOptions& options) {
   const std::map<std::string, Sizes> shapes = parse_shapes(options.shapes);
   std::vector<Graph> graphs;
   for (const std::string& file : options.models) graphs.push_back(sized(import_onnx(file), shapes));
@@ -106,8 +106,8 @@ int bench_command(const Options& options) {
 }  // namespace
 
 CLI::App* add_bench(CLI::App& program, Run& run) {
-  const auto options = std::make_shared<Options>();
-  Options& o = *options;
+  const auto options = std::make_shared<BenchOptions>();
+  BenchOptions& o = *options;
   CLI::App* command = add_command(program, "bench", "Latency and throughput of models, in turn, as ratios with their spread",
                                   "rewright bench model.onnx faster.onnx --device onnxruntime --threads 1", o.common);
   command->add_option("models", o.models, "one model or several with the same inputs")->required()->type_name("MODEL.onnx");

@@ -11,7 +11,7 @@ namespace rewright::cli {
 
 namespace {
 
-struct Options {
+struct CompareOptions {
   CommonOptions common;
   std::string first, second, device = "cpu";
   std::vector<std::string> inputs, shapes;
@@ -25,7 +25,7 @@ struct OutputReport {
   std::string note;
 };
 
-void add_difference(OutputReport& total, const Tensor& a, const Tensor& b, const Options& options) {
+void add_difference(OutputReport& total, const Tensor& a, const Tensor& b, const CompareOptions& options) {
   if (a.type() != b.type() || a.sizes() != b.sizes()) {
     total.ok = false;
     total.note = "type or sizes differ";
@@ -37,7 +37,7 @@ void add_difference(OutputReport& total, const Tensor& a, const Tensor& b, const
   total.relative = std::max(total.relative, d.relative());
 }
 
-std::unique_ptr<Device> device_of(const Options& options) {
+std::unique_ptr<Device> device_of(const CompareOptions& options) {
   return options.device == "reference" ? nullptr : make_device(options.device, thread_count(options.common));
 }
 
@@ -54,7 +54,7 @@ std::vector<Tensor> in_order(const Graph& graph, std::vector<Tensor> outputs, co
   return result;
 }
 
-int compare_command(const Options& options) {
+int compare_command(const CompareOptions& options) {
   const Graph a = import_onnx(options.first), b = import_onnx(options.second);
   const std::map<std::string, std::int64_t> sizes = symbol_sizes(a, parse_shapes(options.shapes));
   std::map<std::string, std::size_t> input_of;  // of the second model
@@ -103,8 +103,8 @@ int compare_command(const Options& options) {
 }  // namespace
 
 CLI::App* add_compare(CLI::App& program, Run& run) {
-  const auto options = std::make_shared<Options>();
-  Options& o = *options;
+  const auto options = std::make_shared<CompareOptions>();
+  CompareOptions& o = *options;
   CLI::App* command = add_command(program, "compare", "Do two models give the same results on random and given inputs?",
                                   "rewright compare model.onnx faster.onnx --runs 3", o.common);
   command->add_option("first", o.first, "a model")->required()->type_name("A.onnx");

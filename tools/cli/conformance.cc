@@ -11,13 +11,13 @@ namespace rewright::cli {
 
 namespace {
 
-struct Options {
+struct ConformanceOptions {
   CommonOptions common;
   std::string folder, device = "cpu";
   bool verbose = false;
 };
 
-int conformance_command(const Options& options) {
+int conformance_command(const ConformanceOptions& options) {
   if (!std::filesystem::is_directory(options.folder))
     throw Error(ErrorCode::kBadInput, "there is no such folder", options.folder);
   const Backend& backend = find_backend(options.device);
@@ -56,8 +56,8 @@ int conformance_command(const Options& options) {
 }  // namespace
 
 CLI::App* add_conformance(CLI::App& program, Run& run) {
-  const auto options = std::make_shared<Options>();
-  Options& o = *options;
+  const auto options = std::make_shared<ConformanceOptions>();
+  ConformanceOptions& o = *options;
   CLI::App* command = add_command(program, "conformance", "Run a folder of ONNX backend test cases",
                                   "rewright conformance cases --device reference", o.common);
   command->add_option("folder", o.folder, "CASE/model.onnx and CASE/test_data_set_N/*.pb")->required()->type_name("DIR");

@@ -9,14 +9,14 @@ namespace {
 
 using Kind = generator::Standing::Kind;
 
-struct Options {
+struct DeriveOptions {
   CommonOptions common;
   std::vector<std::string> files, given;
   int instances = 12;
   generator::RuleDerivationLimits limits;
 };
 
-int derive_command(const Options& options) {
+int derive_command(const DeriveOptions& options) {
   const std::vector<Rule> rules = read_all_rules(options.files), given = read_all_rules(options.given);
   generator::RuleDerivationLimits limits = options.limits;
   if (options.common.seed != 0) limits.seed = options.common.seed;
@@ -48,8 +48,8 @@ int derive_command(const Options& options) {
 }  // namespace
 
 void add_derive(CLI::App& rules, Run& run) {
-  const auto options = std::make_shared<Options>();
-  Options& o = *options;
+  const auto options = std::make_shared<DeriveOptions>();
+  DeriveOptions& o = *options;
   CLI::App* sub = add_command(rules, "derive", "Which rules follow from others, on random instances (exit 1 if one does not)",
                               "rewright rules derive mine.rules --from generated", o.common);
   sub->add_option("files", o.files, "rule databases (default: the shipped one)")->type_name("FILE");

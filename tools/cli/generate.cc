@@ -16,7 +16,7 @@ namespace rewright::cli {
 
 namespace {
 
-struct Options {
+struct GenerateOptions {
   CommonOptions common;
   std::string output, operators = "taso", memory = "4G", resume, save_every = "60s";
   std::size_t max_operators = 3;
@@ -33,8 +33,8 @@ std::optional<Rule> prove(const Rule& rule) {
   return verdict.outcome == proof::Outcome::kProved ? std::optional(std::move(verdict.rule)) : std::nullopt;
 }
 
-int generate_with(const Options& given, Communicator& processes) {
-  Options options = given;
+int generate_with(const GenerateOptions& given, Communicator& processes) {
+  GenerateOptions options = given;
   if (processes.rank() != 0) {  // the first one speaks for all
     options.common.quiet = true;
     options.common.json.clear();
@@ -92,15 +92,15 @@ int generate_with(const Options& given, Communicator& processes) {
   return kDone;
 }
 
-int generate_command(const Options& options) {
+int generate_command(const GenerateOptions& options) {
   return run_in_processes([&](Communicator& processes) { return generate_with(options, processes); });
 }
 
 }  // namespace
 
 CLI::App* add_generate(CLI::App& program, Run& run) {
-  const auto options = std::make_shared<Options>();
-  Options& o = *options;
+  const auto options = std::make_shared<GenerateOptions>();
+  GenerateOptions& o = *options;
   CLI::App* command = add_command(program, "generate", "Discover rules: enumerate small graphs and see which compute the same",
                                   "rewright generate -o candidates.rules --operators taso --max-operators 3", o.common);
   command->add_option("-o,--output", o.output, "the rules found, as a database for rewright verify")

@@ -9,12 +9,12 @@ namespace rewright::cli {
 
 namespace {
 
-struct Options {
+struct ImportTasoOptions {
   CommonOptions common;
   std::string file, output, format = "binary";
 };
 
-int import_command(const Options& options) {
+int import_command(const ImportTasoOptions& options) {
   const std::map<std::string, RuleFormat> kFormats = {
       {"binary", RuleFormat::kBinary}, {"text", RuleFormat::kText}, {"algebra", RuleFormat::kAlgebra}};
   const TasoImport imported = import_taso(map_file(options.file).text(), options.file);
@@ -34,8 +34,8 @@ int import_command(const Options& options) {
 }  // namespace
 
 CLI::App* add_import_taso(CLI::App& rules, Run& run) {
-  const auto options = std::make_shared<Options>();
-  Options& o = *options;
+  const auto options = std::make_shared<ImportTasoOptions>();
+  ImportTasoOptions& o = *options;
   CLI::App* command = add_command(rules, "import-taso", "Rules in TASO's format; the rule with index 17 becomes taso_17",
                                   "rewright rules import-taso graph_subst.pb -o taso.rules", o.common);
   command->add_option("file", o.file, "what TASO's generator wrote")->required()->type_name("FILE");

@@ -8,7 +8,7 @@ namespace rewright::cli {
 
 namespace {
 
-struct Options {
+struct ModelsOptions {
   CommonOptions common;
   std::string name, output;
 };
@@ -25,7 +25,7 @@ int list_models(const CommonOptions& common) {
   return kDone;
 }
 
-int build_command(const Options& options) {
+int build_command(const ModelsOptions& options) {
   const Graph graph = build_model(options.name, options.common.seed);
   export_onnx(graph, options.output);
   say(options.common, options.output + ": " + std::to_string(graph.nodes().size()) + " nodes\n");
@@ -42,8 +42,8 @@ CLI::App* add_models(CLI::App& program, Run& run) {
   add_command(*command, "list", "Name them", "rewright models list", *list)->callback([list, &run] {
     run = [list] { return list_models(*list); };
   });
-  const auto options = std::make_shared<Options>();
-  Options& o = *options;
+  const auto options = std::make_shared<ModelsOptions>();
+  ModelsOptions& o = *options;
   CLI::App* build = add_command(*command, "build", "Write one as an ONNX model",
                                 "rewright models build squeezenet -o squeezenet.onnx", o.common);
   build->add_option("name", o.name, "which one")->required()->type_name("NAME");

@@ -13,13 +13,13 @@ namespace rewright::cli {
 
 namespace {
 
-struct Options {
+struct OptimizeOptions {
   CommonOptions common;
   std::string input, output, certificate, report;
   OptimizationRequest request;
 };
 
-std::string summary(const Options& options, const OptimizeReport& r, const nlohmann::json& facts) {
+std::string summary(const OptimizeOptions& options, const OptimizeReport& r, const nlohmann::json& facts) {
   std::ostringstream out;
   out << std::fixed << std::setprecision(3);
   out << options.input << " -> " << options.output << "  (" << r.device << ")\n";
@@ -69,7 +69,7 @@ std::string differs_beside(const std::string& output) {
 }
 
 // `write` writes the found graph to options.output.
-int optimize_model(const Options& options, const std::function<void(const Graph&)>& write) {
+int optimize_model(const OptimizeOptions& options, const std::function<void(const Graph&)>& write) {
   const Graph graph = import_onnx(options.input);
   Interruption interruption;
   Optimization done;
@@ -98,7 +98,7 @@ int optimize_model(const Options& options, const std::function<void(const Graph&
 }
 
 // Optimizes the model of a folder, and copies its other files.
-int optimize_folder(Options options) {
+int optimize_folder(OptimizeOptions options) {
   const std::filesystem::path folder = options.input, model = model_in(folder);
   FolderCopy copy(folder, model, options.output);
   options.input = (folder / model).string();
@@ -111,7 +111,7 @@ int optimize_folder(Options options) {
   });
 }
 
-int optimize_command(Options options) {
+int optimize_command(OptimizeOptions options) {
   options.request.optimize.started = Budget::Clock::now();
   options.request.program = "/proc/self/exe";
   const bool is_folder = std::filesystem::is_directory(options.input);
@@ -127,8 +127,8 @@ int optimize_command(Options options) {
 }  // namespace
 
 CLI::App* add_optimize(CLI::App& program, Run& run) {
-  const auto options = std::make_shared<Options>();
-  Options& o = *options;
+  const auto options = std::make_shared<OptimizeOptions>();
+  OptimizeOptions& o = *options;
   CLI::App* command = add_command(program, "optimize", "Find the fastest equivalent graph and write it",
                                   "rewright optimize model.onnx -o faster.onnx --device onnxruntime", o.common);
   command->add_option("input", o.input, "the model, or a folder with model.onnx")->required()->type_name("IN.onnx");

@@ -10,7 +10,7 @@ namespace rewright::cli {
 
 namespace {
 
-struct Options {
+struct ProfileOptions {
   CommonOptions common;
   std::string output, device = "cpu", format = "binary";
   std::vector<std::string> models, merged;
@@ -23,7 +23,7 @@ DeviceProfile merge_files(const std::vector<std::string>& files) {
   return merge_profiles(profiles);
 }
 
-DeviceProfile measure(const Options& options) {
+DeviceProfile measure(const ProfileOptions& options) {
   if (options.device.starts_with("profile:"))
     throw Error(ErrorCode::kUsage, "a profile cannot be measured", "--device " + options.device, "--merge unites profiles");
   std::vector<Graph> graphs;
@@ -40,7 +40,7 @@ DeviceProfile measure(const Options& options) {
   return measure_profile(*device, database, graphs, options.known, measuring);
 }
 
-int profile_command(const Options& options) {
+int profile_command(const ProfileOptions& options) {
   require_writable(options.output);
   DeviceProfile profile = options.merged.empty() ? measure(options) : merge_files(options.merged);
   write_file(options.output, write_profile(profile, options.format == "text" ? ProfileFormat::kText : ProfileFormat::kBinary));
@@ -74,8 +74,8 @@ int profile_command(const Options& options) {
 }  // namespace
 
 CLI::App* add_profile(CLI::App& program, Run& run) {
-  const auto options = std::make_shared<Options>();
-  Options& o = *options;
+  const auto options = std::make_shared<ProfileOptions>();
+  ProfileOptions& o = *options;
   CLI::App* command = add_command(program, "profile", "Measure a device once, to optimize for it anywhere",
                                   "rewright profile -o desktop.profile", o.common);
   command->add_option("-o,--output", o.output, "where the profile is written")->required()->type_name("DEVICE.profile");

@@ -12,7 +12,7 @@ namespace rewright::cli {
 
 namespace {
 
-struct Options {
+struct ReplayOptions {
   CommonOptions common;
   std::string input, certificate, output;
   std::vector<std::string> rules;
@@ -26,7 +26,7 @@ Graph as_searched(const Graph& given, const Certificate& certificate) {
   return names.empty() || given.hash() == certificate.before ? with_fixed_inputs(given) : with_inputs(given, names);
 }
 
-int replay_command(const Options& options) {
+int replay_command(const ReplayOptions& options) {
   const Graph given = import_onnx(options.input);
   const Certificate certificate = parse_certificate(map_file(options.certificate).text(), options.certificate);
   const std::vector<Rule> rules = read_proved_rules(options.rules, options.unproved);
@@ -44,8 +44,8 @@ int replay_command(const Options& options) {
 }  // namespace
 
 CLI::App* add_replay(CLI::App& program, Run& run) {
-  const auto options = std::make_shared<Options>();
-  Options& o = *options;
+  const auto options = std::make_shared<ReplayOptions>();
+  ReplayOptions& o = *options;
   CLI::App* command = add_command(program, "replay", "Apply the rewrites of a certificate again",
                                   "rewright replay model.onnx certificate.json -o faster.onnx", o.common);
   command->add_option("input", o.input, "the model the certificate was made for")->required()->type_name("IN.onnx");

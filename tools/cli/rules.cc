@@ -12,7 +12,7 @@ namespace rewright::cli {
 
 namespace {
 
-struct Options {
+struct RulesOptions {
   CommonOptions common;
   std::vector<std::string> files, names;
   std::string output, format = "binary";
@@ -40,7 +40,7 @@ bool is_rule_name(const std::string& argument) {
          std::all_of(argument.begin(), argument.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });
 }
 
-int rules_command(Options options, bool whole) {
+int rules_command(RulesOptions options, bool whole) {
   if (whole) {
     const auto names = std::stable_partition(options.files.begin(), options.files.end(),
                                              [](const std::string& argument) { return !is_rule_name(argument); });
@@ -77,7 +77,7 @@ int rules_command(Options options, bool whole) {
   return kDone;
 }
 
-int diff_command(const Options& options) {
+int diff_command(const RulesOptions& options) {
   const RuleDifference d = difference(read_rules(options.files[0]), read_rules(options.files[1]));
   std::string text;
   for (const std::string& rule : d.only_first) text += "- " + rule + "\n";
@@ -97,7 +97,7 @@ int diff_command(const Options& options) {
   return d.empty() ? kDone : kNo;
 }
 
-int merge_command(const Options& options) {
+int merge_command(const RulesOptions& options) {
   const std::map<std::string, RuleFormat> kFormats = {
       {"binary", RuleFormat::kBinary}, {"text", RuleFormat::kText}, {"algebra", RuleFormat::kAlgebra}};
   require_writable(options.output);
@@ -126,8 +126,8 @@ int merge_command(const Options& options) {
 
 void add_list_and_show(CLI::App& command, Run& run) {
   for (const bool whole : {false, true}) {
-    const auto options = std::make_shared<Options>();
-    Options& o = *options;
+    const auto options = std::make_shared<RulesOptions>();
+    RulesOptions& o = *options;
     CLI::App* sub =
         add_command(command, whole ? "show" : "list", whole ? "Rules as algebra, with their proofs" : "A line a rule",
                     whole ? "rewright rules show conv_add" : "rewright rules list", o.common);
@@ -142,8 +142,8 @@ void add_list_and_show(CLI::App& command, Run& run) {
 }
 
 void add_diff(CLI::App& command, Run& run) {
-  const auto options = std::make_shared<Options>();
-  Options& o = *options;
+  const auto options = std::make_shared<RulesOptions>();
+  RulesOptions& o = *options;
   CLI::App* sub = add_command(command, "diff", "How two rule databases differ, by name (exit 1 if they do)",
                               "rewright rules diff old.rules new.rules", o.common);
   sub->add_option("files", o.files, "- only in the first, + only in the second, ! changed, = the same under another name")
@@ -154,8 +154,8 @@ void add_diff(CLI::App& command, Run& run) {
 }
 
 void add_merge(CLI::App& command, Run& run) {
-  const auto options = std::make_shared<Options>();
-  Options& o = *options;
+  const auto options = std::make_shared<RulesOptions>();
+  RulesOptions& o = *options;
   CLI::App* sub = add_command(command, "merge", "The union of rule databases, without duplicates",
                               "rewright rules merge mine.rules others.rules -o all.rules", o.common);
   sub->add_option("files", o.files, "rule databases")->required()->type_name("FILE");

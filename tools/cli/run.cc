@@ -23,7 +23,7 @@ namespace rewright::cli {
 
 namespace {
 
-struct Options {
+struct RunOptions {
   CommonOptions common;
   std::string model, output_dir, trace, plan_cache, device = "cpu";
   std::vector<std::string> inputs;
@@ -102,7 +102,7 @@ void give_values(ImportOptions& import, const std::string& name, const Datum& da
 }
 
 // The tensors of --input. A .pb file is read with the type that the model declares, so the model is read first if there is one.
-std::map<std::string, Datum> read_inputs(const Options& options, ImportOptions& import) {
+std::map<std::string, Datum> read_inputs(const RunOptions& options, ImportOptions& import) {
   std::map<std::string, Datum> given;
   std::map<std::string, std::string> declared;
   for (const auto& [name, file] : named_files(options.inputs)) {
@@ -127,7 +127,7 @@ std::map<std::string, Datum> read_inputs(const Options& options, ImportOptions& 
 }
 
 // Weights that are listed among the model's inputs become inputs if a value is given for them.
-Graph read_model(const Options& options, const ImportOptions& import, const std::map<std::string, Datum>& given) {
+Graph read_model(const RunOptions& options, const ImportOptions& import, const std::map<std::string, Datum>& given) {
   Graph graph = import_onnx(options.model, import);
   std::set<std::string> names;
   for (const Declaration& weight : overridable_initializers(graph))
@@ -163,7 +163,7 @@ Graph outputs_of(const Graph& graph) {
 // Throws when the user or the budget ends the run, as a loop may never end. Must live as long as the run.
 class TimeLimit {
  public:
-  explicit TimeLimit(const Options& options)
+  explicit TimeLimit(const RunOptions& options)
       : options_(options),
         seconds_(options.budget.empty() ? std::numeric_limits<double>::infinity() : parse_seconds(options.budget)) {}
 
@@ -175,15 +175,15 @@ class TimeLimit {
 
  private:
   using Clock = std::chrono::steady_clock;
-  const Options& options_;
+  const RunOptions& options_;
   double seconds_;
   Interruption interruption_;
   Clock::time_point begin_ = Clock::now();
 };
 
-bool is_profiled(const Options& options) { return options.profile || !options.trace.empty(); }
+bool is_profiled(const RunOptions& options) { return options.profile || !options.trace.empty(); }
 
-std::vector<Datum> run_in_onnxruntime(const Options& options, const Graph& graph, const std::vector<Datum>& inputs) {
+std::vector<Datum> run_in_onnxruntime(const RunOptions& options, const Graph& graph, const std::vector<Datum>& inputs) {
   if (is_profiled(options)) throw Error(ErrorCode::kUsage, "--profile and --trace are for --device cpu");
   if (options.check_kernels) throw Error(ErrorCode::kUsage, "--check-kernels is for --device cpu and cuda");
   const std::vector<Tensor> results =
@@ -191,7 +191,7 @@ std::vector<Datum> run_in_onnxruntime(const Options& options, const Graph& graph
   return {results.begin(), results.end()};
 }
 
-std::unique_ptr<Session> prepare(const Options& options, Graph graph, const TimeLimit& limit) {
+std::unique_ptr<Session> prepare(const RunOptions& options, Graph graph, const TimeLimit& limit) {
   SessionOptions session_options{.threads = thread_count(options.common),
                                  .profile = is_profiled(options),
                                  .transformed_convolutions = options.math != MathClass::kExact,
@@ -204,7 +204,7 @@ std::unique_ptr<Session> prepare(const Options& options, Graph graph, const Time
 }
 
 // Runs the session, which has run once, some more times, and reports the times of its steps.
-void profile(const Options& options, Session& session, const std::vector<Datum>& inputs, nlohmann::json& report) {
+void profile(const RunOptions& options, Session& session, const std::vector<Datum>& inputs, nlohmann::json& report) {
   constexpr int kRuns = 10;  // beside the first one, which also prepares
   const std::vector<StepProfile> first = session.profile();
   for (int i = 0; i < kRuns; ++i) session.execute(inputs);
@@ -222,7 +222,7 @@ void profile(const Options& options, Session& session, const std::vector<Datum>&
 }
 
 // Writes a file for each output, and returns their entries of the report.
-nlohmann::json write_outputs(const Options& options, const Graph& outline, const std::vector<Datum>& outputs) {
+nlohmann::json write_outputs(const RunOptions& options, const Graph& outline, const std::vector<Datum>& outputs) {
   nlohmann::json written = nlohmann::json::array();
   std::error_code error;
   std::filesystem::create_directories(options.output_dir, error);
@@ -252,7 +252,7 @@ nlohmann::json write_outputs(const Options& options, const Graph& outline, const
   return written;
 }
 
-int run_command(const Options& options) {
+int run_command(const RunOptions& options) {
   const TimeLimit limit(options);
   ImportOptions import;
   const std::map<std::string, Datum> given = read_inputs(options, import);
@@ -290,8 +290,8 @@ int run_command(const Options& options) {
 }  // namespace
 
 CLI::App* add_run(CLI::App& program, Run& run) {
-  const auto options = std::make_shared<Options>();
-  Options& o = *options;
+  const auto options = std::make_shared<RunOptions>();
+  RunOptions& o = *options;
   CLI::App* command = add_command(program, "run", "Execute a model on tensors from files",
                                   "rewright run model.onnx --input x=x.npy --output-dir results", o.common);
   command->add_option("model", o.model, "the model")->required()->type_name("MODEL.onnx");

@@ -14,7 +14,7 @@ namespace rewright::cli {
 
 namespace {
 
-struct Options {
+struct ShowOptions {
   CommonOptions common;
   std::string file, device = "cpu";
   std::vector<std::string> shapes;
@@ -69,7 +69,7 @@ nlohmann::json tensor_json(const std::string& name, const TensorType& type) {
   return {{"name", name}, {"type", rewright::name(type.type)}, {"shape", shape}};
 }
 
-int show_unsupported(const Options& options, const Graph& graph) {
+int show_unsupported(const ShowOptions& options, const Graph& graph) {
   const std::unique_ptr<Device> device = make_device(options.device, thread_count(options.common));
   nlohmann::json list = nlohmann::json::array();
   bool executable = true;
@@ -96,7 +96,7 @@ int show_unsupported(const Options& options, const Graph& graph) {
   return executable ? kDone : kNo;
 }
 
-int show_model(const Options& options) {
+int show_model(const ShowOptions& options) {
   const Graph model = import_onnx(options.file);
   Graph graph = model;
   const std::map<std::string, std::int64_t> sizes = symbol_sizes(graph, parse_shapes(options.shapes));
@@ -166,7 +166,7 @@ int show_model(const Options& options) {
   return kDone;
 }
 
-int show_command(const Options& options) {
+int show_command(const ShowOptions& options) {
   if (options.file.ends_with(".onnx")) return show_model(options);
   nlohmann::json list = nlohmann::json::array();
   for (const Rule& rule : read_rules(options.file)) {
@@ -180,8 +180,8 @@ int show_command(const Options& options) {
 }  // namespace
 
 CLI::App* add_show(CLI::App& program, Run& run) {
-  const auto options = std::make_shared<Options>();
-  Options& o = *options;
+  const auto options = std::make_shared<ShowOptions>();
+  ShowOptions& o = *options;
   CLI::App* command = add_command(program, "show", "What is in a model or a rule file", "rewright show model.onnx", o.common);
   command->add_option("file", o.file, "a model, or rules")->required()->type_name("MODEL.onnx|RULES");
   command->add_option("--shape", o.shapes, "a size where the model leaves it open (repeatable)")->type_name("NAME=SIZES");

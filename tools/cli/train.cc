@@ -11,13 +11,13 @@ namespace rewright::cli {
 
 namespace {
 
-struct Options {
+struct TrainOptions {
   CommonOptions common;
   std::string model, output;
   TrainingRequest request;
 };
 
-std::string summary(const Options& options, const FinishedTraining& t) {
+std::string summary(const TrainOptions& options, const FinishedTraining& t) {
   std::ostringstream out;
   if (const auto& r = t.rematerialized)
     out << "memory of a step: " << r->peak_before * 1e-6 << " -> " << r->peak_bytes * 1e-6 << " MB, " << r->nodes_again
@@ -31,7 +31,7 @@ std::string summary(const Options& options, const FinishedTraining& t) {
   return out.str() + t.profile_table;
 }
 
-int train_with(Options options, Communicator& processes) {
+int train_with(TrainOptions options, Communicator& processes) {
   const bool speaks = processes.rank() == 0;
   if (!speaks) options.common.quiet = true, options.common.json.clear();
   if (speaks) require_writable(options.output);
@@ -57,7 +57,7 @@ int train_with(Options options, Communicator& processes) {
   return kDone;
 }
 
-int train_command(Options options) {
+int train_command(TrainOptions options) {
   options.request.threads = options.common.threads;
   options.request.train.seed = options.common.seed;
   return run_in_processes([&](Communicator& processes) { return train_with(options, processes); },
@@ -67,8 +67,8 @@ int train_command(Options options) {
 }  // namespace
 
 CLI::App* add_train(CLI::App& program, Run& run) {
-  const auto options = std::make_shared<Options>();
-  Options& o = *options;
+  const auto options = std::make_shared<TrainOptions>();
+  TrainOptions& o = *options;
   CLI::App* command =
       add_command(program, "train", "Train a model; under mpirun, each process takes its part of every batch",
                   "rewright train model.onnx --data digits/train --validate digits/test -o trained.onnx", o.common);

@@ -15,7 +15,7 @@ namespace rewright::cli {
 
 namespace {
 
-struct Options {
+struct VerifyOptions {
   CommonOptions common;
   std::vector<std::string> files;
   std::string output;
@@ -61,7 +61,7 @@ class RuleReader {
   std::set<std::string> names_;
 };
 
-std::vector<VerifiedRule> verify_all(const std::vector<Rule>& rules, const Options& options) {
+std::vector<VerifiedRule> verify_all(const std::vector<Rule>& rules, const VerifyOptions& options) {
   proof::VerifyOptions o;
   o.infer_conditions = options.infer_conditions;
   o.certificates = options.certificates;
@@ -98,7 +98,7 @@ void make_folder(const std::string& folder) {
   if (error) throw Error(ErrorCode::kMissing, "cannot be made: " + error.message(), folder);
 }
 
-int verify_command(const Options& options) {
+int verify_command(const VerifyOptions& options) {
   RuleReader input(options.files);
   if (!options.output.empty()) require_writable(options.output);
   if (!options.certificates.empty()) make_folder(options.certificates);
@@ -138,8 +138,8 @@ int verify_command(const Options& options) {
 }  // namespace
 
 CLI::App* add_verify(CLI::App& program, Run& run) {
-  const auto options = std::make_shared<Options>();
-  Options& o = *options;
+  const auto options = std::make_shared<VerifyOptions>();
+  VerifyOptions& o = *options;
   CLI::App* command = add_command(program, "verify", "Prove rules for all sizes, or refute them with a counterexample",
                                   "rewright verify my.rules -o verified.rules", o.common);
   command->add_option("files", o.files, "rule databases (default: the shipped one)")->type_name("FILE");
