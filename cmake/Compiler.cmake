@@ -24,8 +24,9 @@ rewright_hide_folder(${PROJECT_SOURCE_DIR})
 find_program(REWRIGHT_CCACHE ccache)
 mark_as_advanced(REWRIGHT_CCACHE)
 if(REWRIGHT_CCACHE)
-  set(CMAKE_C_COMPILER_LAUNCHER ${REWRIGHT_CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${REWRIGHT_CCACHE})
+  # Paths are hashed relative to this folder, so that checkouts in several folders share compilations.
+  set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${REWRIGHT_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_C_COMPILER_LAUNCHER})
 endif()
 
 # The checks left out take a quarter of the time to compile, and see what the address sanitizer sees as well (null pointers, accesses
