@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""The Python package as a wheel, in an environment with nothing but NumPy and ONNX. The build folder's objects are taken as they are.
-Usage: python_wheel.py REWRIGHT BUILD_FOLDER SOURCE_FOLDER"""
+"""The Python package as a wheel, in an environment with nothing but NumPy and ONNX.
+Usage: python_wheel.py REWRIGHT BUILD_FOLDER SOURCE_FOLDER [WHEEL]
+Without a wheel, tools/wheel makes one of the build folder's objects."""
 
 import glob
 import importlib.metadata
@@ -15,6 +16,7 @@ import zipfile
 import versions  # of the libraries; takes the same arguments
 
 REWRIGHT, BUILD, SOURCE = sys.argv[1:4]
+WHEEL = sys.argv[4] if len(sys.argv) > 4 else None
 CACHE = os.environ.get("REWRIGHT_CACHE") or os.path.join(os.path.expanduser("~"), ".cache", "rewright")
 # Dependencies of ONNX.
 PACKAGES = ["numpy", "onnx", "ml_dtypes", "protobuf", "typing_extensions"]
@@ -46,12 +48,9 @@ def run(*command, **options):
 
 
 def build_wheel(folder):
-    # The build folder's own CMake: another one would compile everything again.
-    with open(os.path.join(BUILD, "CMakeCache.txt"), encoding="utf-8") as cache:
-        cmake = re.search(r"^CMAKE_COMMAND:INTERNAL=(.*)$", cache.read(), re.MULTILINE).group(1)
-    build = [sys.executable, "-m", "pip", "wheel", SOURCE, "--no-build-isolation", "--no-deps", "--disable-pip-version-check"]
-    run(*build, "-w", folder, f"--config-settings=build-dir={BUILD}", env={**os.environ, "CMAKE_EXECUTABLE": cmake})
-    return glob.glob(os.path.join(folder, "rewright-*.whl"))[0]
+    environment = {**os.environ, "REWRIGHT_PYTHON": sys.executable}
+    made = run(sys.executable, os.path.join(SOURCE, "tools", "wheel"), "--build", BUILD, "--output", folder, "--untried", env=environment)
+    return made.strip()
 
 
 def fresh_environment(folder):
@@ -91,7 +90,8 @@ def of_python():
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        wheel = build_wheel(folder)
+        wheel = WHEEL or build_wheel(folder)
+        assert re.search(r"-manylinux_2_\d+_x86_64\.whl$", wheel), wheel
         python, packages = fresh_environment(folder)
         with zipfile.ZipFile(wheel) as archive:
             names = archive.namelist()
