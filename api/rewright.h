@@ -263,7 +263,7 @@ class Result {
 
 // Told how far the work is; false ends the search with the best so far.
 using Progress = std::function<bool(const std::string& stage, double fraction, double predicted_gain)>;
-// What a node costs, in seconds: see rewright_cost.
+// The cost of a node in seconds: see rewright_cost.
 using Cost = std::function<double(const Node& node)>;
 
 // Options as `rewright optimize --help` lists them, without the dashes; flags are "true" or "false".
@@ -362,7 +362,7 @@ struct Step {
   bool skipped = false;
 };
 
-// What is asked of a training: options as `rewright train --help` lists them, without the dashes, and data in memory.
+// A request to train: options as `rewright train --help` lists them, without the dashes, and data in memory.
 class Training {
  public:
   // Told after each step; false ends the training, with what was trained so far.
@@ -380,7 +380,7 @@ class Training {
   }
   // Instead of files: all examples for an input, or the "targets"; the first axis counts examples.
   Training& data(const std::string& name, Array examples) { return add(0, name, std::move(examples)); }
-  // The same of what is not trained on, to judge by at the end.
+  // Held-out data of the same form, to evaluate the model on at the end.
   Training& held_out(const std::string& name, Array examples) { return add(1, name, std::move(examples)); }
   Training& progress(Told told) {
     callback_->told = std::move(told);
@@ -498,7 +498,7 @@ class Runner {
     check(rewright_session_run(session_.get(), given.data(), given.size(), found.tensors.data(), found.tensors.size()));
     return found.arrays();
   }
-  // The same, which `ending` ends.
+  // As above; `ending` ends it.
   std::vector<Array> run(const std::vector<Array>& inputs, const Ending& ending) const {
     std::vector<rewright_tensor> given;
     for (const Array& array : inputs) given.push_back(view(array));

@@ -35,7 +35,7 @@ class Error : public std::runtime_error {
   const std::string& where() const { return where_; }
   const std::string& hint() const { return hint_; }
 
-  // The same failure with `where` put before the place that is already known: callers add the node, the file.
+  // This failure with `where` put before the place that is already known: callers add the node, the file.
   Error within(const std::string& where) const {
     return Error(code_, text_, where_.empty() ? where : where + ": " + where_, hint_);
   }

@@ -15,7 +15,7 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2")
 set(CMAKE_C_FLAGS_SANITIZE "-O1 -g1 -fno-omit-frame-pointer")
 set(CMAKE_CXX_FLAGS_SANITIZE "-O1 -g1 -fno-omit-frame-pointer")
 
-# What __FILE__ says, in assertions of ours and of what is compiled with us, begins below this folder, whatever the machine.
+# __FILE__, in assertions of ours and of headers of others, is a path within this folder, whatever the machine.
 macro(rewright_hide_folder folder)
   add_compile_options(-fmacro-prefix-map=${folder}/=)
 endmacro()

@@ -1,4 +1,4 @@
-# What `cmake --install` puts where: the program, librewright with its headers, and the libraries that Debian does not have beside it,
+# The files that `cmake --install` installs: the program, librewright with its headers, and the libraries that Debian does not have beside it,
 # so that nothing of the build machine is needed.
 include(CMakePackageConfigHelpers)
 

@@ -84,7 +84,7 @@ function(rewright_process_tests name target)
   foreach(processes IN LISTS ARGN)
     add_test(NAME ${name}_${processes} COMMAND ${MPIEXEC_EXECUTABLE} --allow-run-as-root --oversubscribe -n ${processes}
                                                $<TARGET_FILE:${target}> [distribution])
-    # What Open MPI allocates for as long as a process runs, it does not free.
+    # Open MPI does not free what it allocates for as long as a process runs.
     set_tests_properties(${name}_${processes} PROPERTIES LABELS unit TIMEOUT 300 ENVIRONMENT ASAN_OPTIONS=detect_leaks=0)
   endforeach()
 endfunction()

@@ -1,4 +1,4 @@
-# What is compiled of the Python package (pip install ., docs/python.md): the extension module, the program, its plug-ins, and the
+# The compiled part of the Python package (pip install ., docs/python.md): the extension module, the program, its plug-ins, and the
 # libraries that all of these load, but for those of the C and C++ languages. Everything is in one folder, and finds the rest there:
 # nothing of the build machine is needed.
 set(native rewright/_native)

@@ -41,9 +41,9 @@ Bounds product(const Bounds& a, const Bounds& b) {
   return {low, high};
 }
 
-// What both say.
+// The intersection of both bounds.
 Bounds meet(const Bounds& a, const Bounds& b) { return {std::max(a.low, b.low), std::min(a.high, b.high)}; }
-// What either says.
+// The union of both bounds.
 Bounds join(const Bounds& a, const Bounds& b) { return {std::min(a.low, b.low), std::max(a.high, b.high)}; }
 
 std::int64_t floor_quotient(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }  // b > 0

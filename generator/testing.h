@@ -24,7 +24,7 @@ struct Found {
     REQUIRE(found);
     return found->tidied();
   }
-  // What is kept of graphs of so many operators.
+  // The values kept of graphs of so many operators.
   std::vector<Equation> kept(std::size_t operators, const SelectionOptions& options) {
     Enumeration enumeration(forms, {.operators = operators});
     enumeration.run();

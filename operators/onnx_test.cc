@@ -85,7 +85,7 @@ class Node : public OnnxSource {
   Attributes built_;
 };
 
-// What an export writes, as text: "Clip[min=0, max=6](0) -> 9".
+// An exported node as text: "Clip[min=0, max=6](0) -> 9".
 class Text : public OnnxSink {
  public:
   Text(int opset, std::vector<TensorType> types) : opset_(opset), types_(std::move(types)), constants_(types_.size()) {}

@@ -90,7 +90,7 @@ class Inputs {
   static Inputs of(std::span<const TensorType> types);                 // all present
   static Inputs of(std::span<const std::optional<TensorType>> types);  // nullopt: absent
   std::size_t count() const { return operands_.size(); }
-  // The same inputs for a caller that needs only types and shapes: definitions skip denotations, Output::element stays null.
+  // These inputs for a caller that needs only types and shapes: definitions skip denotations, Output::element stays null.
   Inputs types_only() const;
   bool wants_elements() const { return wants_elements_; }
   // Absent for a number beyond the last.

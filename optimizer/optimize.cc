@@ -334,7 +334,7 @@ class Optimizer {
       add(milestone.graph, milestone.steps);
       last = milestone.cost;
     }
-    // What was searched for was the objective; what is reported is time.
+    // The search minimizes the objective; the report has times.
     gain_ = found.cost - bodies_saved_ < found.cost_before;
     predict(found.graph, report_.quantities_after);
     report_.predicted_before = report_.quantities_before.seconds;

@@ -1,4 +1,4 @@
-// What tests of the optimizer share: a device without noise, and small rules.
+// Shared by the tests of the optimizer: a device without noise, and small rules.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What the decoders of pictures share (pictures.h): each gets the bytes of a file of its format, and refuses what is damaged or
+// Shared by the decoders of images (pictures.h): each gets the bytes of a file of its format, and refuses what is damaged or
 // too large with Error(kBadInput). `name` is where the error says it was.
 #pragma once
 
@@ -16,7 +16,7 @@ using Bytes = std::span<const std::byte>;
 
 [[noreturn]] void refuse_picture(const std::string& name, const std::string& why);
 void check_picture_size(std::int64_t height, std::int64_t width, const std::string& name);
-// Of a size that is checked before anything is allocated.
+// An empty image of a size that is checked before anything is allocated.
 Picture blank_picture(std::int64_t height, std::int64_t width, const std::string& name);
 // A value from 0 to 255 of which alpha / 255 covers black.
 inline std::uint8_t over_black(int value, int alpha) { return static_cast<std::uint8_t>((value * alpha + 127) / 255); }

@@ -1,4 +1,4 @@
-// Pictures from the bytes of their files.
+// Images from the bytes of their files.
 #pragma once
 
 #include <cstddef>

@@ -16,7 +16,7 @@ namespace rewright::pictures {
 
 namespace {
 
-// What is used of LibTIFF, which is loaded when the first picture asks for it: few programs see a TIFF file, and its library
+// LibTIFF's functions, which are loaded with the first TIFF file: few programs see a TIFF file, and its library
 // loads many others. It stays until the program ends.
 struct LibTiff {
   explicit LibTiff(const std::string& name) {

@@ -1,4 +1,4 @@
-// Rules as pictures.
+// Rules drawn as graphs.
 #pragma once
 
 #include <string>

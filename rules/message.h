@@ -9,7 +9,7 @@
 
 namespace rewright::rules {
 
-// What a format is called in messages ("rules", "a device profile"), and the version that this program reads.
+// A format's name in messages ("rules", "a device profile"), and the version that this program reads.
 struct Format {
   const char* what;
   std::uint32_t version;

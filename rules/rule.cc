@@ -107,7 +107,7 @@ class Canonicalizer {
 
 using Names = std::set<std::string, std::less<>>;
 
-// What a name is in the algebra, so that every rule can be written in it.
+// The characters of a name in the algebra, so that every rule can be written in it.
 bool is_name(std::string_view text) {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
   const auto digit = [](char c) { return c >= '0' && c <= '9'; };

@@ -1,4 +1,4 @@
-// What a rewrite rule is: data. A source pattern, a target pattern, the conditions under which they are equal, what the rewrite
+// A rewrite rule is data: a source pattern, a target pattern, the conditions under which they are equal, what the rewrite
 // does to rounding, where it comes from and what is known about its truth.
 //
 // A rule speaks of tensors of unknown sizes. Its variables are
@@ -136,7 +136,7 @@ struct Predicate {
   friend bool operator==(const Predicate&, const Predicate&) = default;
 };
 
-// What applying a rule may change in floating point. Proofs are over the reals.
+// How applying a rule may change results in floating point. Proofs are over the reals.
 enum class MathClass {
   kExact,         // the same operations on the same numbers: results are equal in every bit
   kReassociates,  // equal up to rounding (--math reassociate, the default)

@@ -8,7 +8,7 @@
 
 namespace rewright::rules {
 
-// What a function is applied to, each kind of argument in its order.
+// The arguments of a function, each kind in its order.
 struct RuleArguments {
   std::vector<const Indices*> lists;
   std::vector<Index> indices;

@@ -15,7 +15,7 @@ namespace {
 constexpr int kInstanceBudget = 300, kInputBudget = 400;  // attempts
 constexpr std::int64_t kLargest = 20;                     // number that is made smaller together with equal ones
 
-// What an instance is made from.
+// The parameters of an instance.
 struct Form {
   std::map<std::string, AttributeValue> variables;
   std::vector<Indices> open;  // unnamed parts of shapes

@@ -38,7 +38,7 @@ struct Counterexample {
 std::optional<SideDifference> compare_sides(const Rule& rule, const RuleInstance& instance, int number,
                                             std::mt19937_64& random);
 
-// The same for given inputs. Nothing where the source has no finite value.
+// Tests the rule on given inputs. nullopt where the source has no finite value.
 std::optional<SideDifference> compare_on(const Graph& source, const Graph& target, const std::vector<Tensor>& inputs);
 
 // Fewer axes, smaller sizes and attributes, inputs of zeros and ones as far as the sides still differ in the same way.

@@ -1,4 +1,4 @@
-// What a case assumes: the bindings of its variables, and the rule's conditions for them.
+// The hypotheses of a case: the bindings of its variables, and the rule's conditions for them.
 #include <algorithm>
 
 #include "base/error.h"

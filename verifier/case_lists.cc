@@ -29,7 +29,7 @@ bool CaseEnumerator::resolve(const State& state) {
     for (const Expression& e : source.nodes[known].attributes) collect(e);
     if (!unknown.empty()) break;
   }
-  // What is wrong already cannot become right.
+  // An impossible case cannot become possible.
   SideConditions conditions;
   DefinedSide defined;
   try {
@@ -115,7 +115,7 @@ bool CaseEnumerator::enumerate_known(const State& state, const PatternNode& node
   const auto asked_for = [&](const Index& index) {
     return !index.is_constant() && message.find("the size " + index.to_string() + " is not known") != std::string::npos;
   };
-  // What the rule's conditions determine need not be tried.
+  // Values that the rule's conditions determine need not be tried.
   std::vector<TensorType> types;
   if (const auto bindings = bind(state, types)) {
     Guards conditions;

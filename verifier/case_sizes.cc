@@ -1,4 +1,4 @@
-// Sizes of a case: what definitions decide by a number is decided, one way and the other.
+// Sizes of a case: each comparison that definitions decide by is decided both as true and as false.
 #include <algorithm>
 
 #include "base/error.h"

@@ -54,7 +54,7 @@ std::string hexadecimal(std::string_view bytes);
 inline constexpr std::uint32_t kCertificateVersion = 1;
 inline constexpr std::string_view kCertificateHeader = "rewright certificate\n";
 
-// What a proof is about: the rule without its description, its origin and what is known about it.
+// The subject of a proof: the rule without its description, its origin and what is known about it.
 Rule proved_part(Rule rule);
 
 // The file's bytes: equal proofs are equal bytes.

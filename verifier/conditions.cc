@@ -155,7 +155,7 @@ class NeedsFinder {
     return refused("the target needs " + need.to_string() + " (" + c.to_string() + ")");
   }
 
-  // What might give what is needed, the weakest first: one condition, or two.
+  // Conditions that might suffice, the weakest first: one condition, or two.
   std::vector<std::vector<RuleCondition>> candidates(const SymbolicCase& c, const Condition& need, const Guards& known) {
     Symbols mentioned = symbols_of(need.left);
     mentioned.merge(symbols_of(need.right));

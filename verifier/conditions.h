@@ -19,12 +19,12 @@ struct RuleCondition {
 
   std::string to_string() const;  // in algebra, without the names of quantities
   void add_to(Rule& rule) const;
-  // What it says where the variables have these values. Nothing if it cannot be told.
+  // Its value where the variables have these values. nullopt if it is not known.
   std::optional<Guards> guards(const Bindings& bindings) const;
 };
 
-// What the target must have to be well-typed, with the types and shapes of the source, beyond what the source and the rule's
-// conditions give. Cases that differ in ranks and in what broadcasts are looked at one by one.
+// The conditions for the target to be well-typed, with the types and shapes of the source, beyond what the source and the
+// rule's conditions give. Cases that differ in ranks and in what broadcasts are looked at one by one.
 struct TargetNeeds {
   bool found = false;                     // `conditions` are enough; none of them follows from the others
   std::vector<RuleCondition> conditions;  // over the rule's variables

@@ -309,7 +309,7 @@ Sum Normalizer::without_ratios(const Sum& sum) {
   return sum;
 }
 
-// What is summed is positive, and there is something.
+// The sum is not empty, and all of its terms are positive.
 bool Normalizer::is_positive_sum(const Sum& sum) {
   std::vector<MaximumElement> sets;
   for (const Term& t : sum) {

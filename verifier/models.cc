@@ -199,7 +199,7 @@ void Models::move(Number number, Values& values, std::uint64_t& random) const {
   const std::int64_t before = target;
   try {
     const std::int64_t v = value(c.value, values);
-    // What a step of 1 changes says how far to go, if the expression is linear in the variable.
+    // If the expression is linear in the variable, the change by a step of 1 gives the distance to go.
     ++target;
     const std::int64_t slope = value(c.value, values) - v;
     target = before;

@@ -36,7 +36,7 @@ std::optional<Index> exact_multiple(const Index& dividend, const Index& divisor)
   return quotient * divisor == dividend ? std::optional(quotient) : exact_quotient(dividend, divisor);
 }
 
-// What is a multiple of the divisor is taken out; the rest may then be small, or a quotient itself.
+// Multiples of the divisor are split off; the rest may then be small, or a quotient itself.
 Index quotient_of(const Index& dividend, const Index& divisor, const Guards& assumptions, Solver& solver) {
   if (const auto exact = exact_quotient(dividend, divisor); exact && solver.proves_quickly(assumptions, at_least(divisor, 1)))
     return *exact;
@@ -378,7 +378,7 @@ Sum Normalizer::maximum(std::vector<MaximumElement> elements) {
   if (const auto power = maximum_of_powers(elements)) return *power;
   const auto positive = take_common_factors(elements, [&](const Factor& f) { return is_positive(f); });
   if (!positive.empty()) {
-    // What was a multiple of a maximum may be one now.
+    // A multiple of a maximum may have become a maximum.
     std::vector<MaximumElement> rest;
     for (const MaximumElement& e : elements) add_elements(e.bound, e.guards, e.value, rest);
     Sum result = maximum(std::move(rest));

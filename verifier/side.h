@@ -18,7 +18,7 @@ struct DefinedSide {
 };
 const TensorType& type_of(const DefinedSide& side, const PatternValue& value);
 
-// What must hold so that a node's attributes as written mean what they are normalized to for symbolic sizes; nothing if they
+// The conditions under which a node's attributes as written equal the normalized ones for symbolic sizes; nothing if they
 // cannot agree.
 std::optional<std::vector<Condition>> agreement(const Attributes& written, const Attributes& normalized);
 

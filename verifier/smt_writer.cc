@@ -251,7 +251,7 @@ void SmtWriter::add_lemmas() {
         assert_if_positive(d, statement);
       }
     }
-    // What is not negative stays so when it is multiplied by D: a position p <= q has p*D <= q*D.
+    // Nonnegative terms stay so when they are multiplied by D: a position p <= q has p*D <= q*D.
     const Index quotient = quotient_of(d);
     for (const Index& p : compared)
       if (detail_ == Detail::kLinear && !d.divisor.is_constant() && has_term(p, quotient))

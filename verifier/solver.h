@@ -51,7 +51,7 @@ class QueryObserver {
   virtual void answered(const Query& query) = 0;  // its answer is there
 };
 
-// What solves a question as it is written.
+// Solves a question as it is written.
 using Engine = std::function<Answer(const Query&)>;
 Engine linked_z3(unsigned seed);
 
@@ -73,7 +73,7 @@ class Solver {
   // Do the assumptions imply the goal? kRefuted: there is a model of the assumptions where it does not hold.
   Answer implies(const Guards& assumptions, const Guard& goal);
   bool proves(const Guards& assumptions, const Guard& goal);
-  // The same without products of unknowns: for what is of use if it is so, and no loss if it is not seen.
+  // Without products of unknowns: for facts that help if they hold, and are not missed if they are not seen.
   bool proves_quickly(const Guards& assumptions, const Guard& goal);
   // Are the assumptions without a model?
   Answer contradictory(const Guards& assumptions);

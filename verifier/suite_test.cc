@@ -32,7 +32,7 @@ void prove_all(const std::string& name) {
   }
 }
 
-// What another solver says, a program that reads SMT-LIB.
+// The answer of another solver, a program that reads SMT-LIB.
 Answer ask(const std::string& program, const Query& query) {
   const std::filesystem::path file = std::filesystem::temp_directory_path() / "rewright_question.smt2";
   std::ofstream(file) << query.text << "(check-sat)\n";

@@ -93,7 +93,7 @@ void merge_indices(Term& term) {
   term.factors = std::move(others);
 }
 
-// The same whatever bound variables are called.
+// Independent of the names of bound variables.
 Sum with_uniform_names(const Sum& sum, int& next) {
   Sum result;
   const auto names_of = [&](const Indices& bound) {

@@ -24,13 +24,13 @@ Sum single(Factor factor);
 
 // Takes away the factors that all terms have and that do not depend on their bound variables.
 std::vector<Factor> take_common_factors(Sum& sum);
-// The same of all values of a maximum, for factors that are wanted; those that depend on no element's variables.
+// As above, of all values of a maximum, for the wanted factors; those that depend on no element's variables.
 std::vector<Factor> take_common_factors(std::vector<MaximumElement>& elements,
                                         const std::function<bool(const Factor&)>& wanted);
 // Takes away the terms that all elements have and that do not depend on their bound variables.
 Sum take_common_addends(std::vector<MaximumElement>& elements);
 
-// The same, whatever bound variables are called.
+// Independent of the names of bound variables.
 bool is_same(const Term& a, const Term& b);
 bool is_same(const Factor& a, const Factor& b);
 

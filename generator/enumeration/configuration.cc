@@ -28,7 +28,7 @@ KernelSize kernel(const std::string& text, const std::string& where) {
   return k;
 }
 
-// The ways to cut a size in two: those that a concatenation of tensors of known sizes can have come from.
+// The cuts of a size in two: those that a concatenation of tensors of known sizes can have come from.
 std::vector<Indices> pieces(const Index& size) {
   Indices terms;
   if (size.polynomial())
@@ -73,7 +73,7 @@ class Configurator {
     const auto at = item.arguments.find(name);
     return at == item.arguments.end() ? otherwise : at->second;
   }
-  // Of an argument that is one of two words.
+  // An argument that is one of two words.
   std::vector<bool> truths(const ListedOperator& item, const std::string& name, const std::string& otherwise,
                            const std::string& yes = "true", const std::string& no = "false") {
     std::vector<bool> result;

@@ -1,4 +1,4 @@
-// What a run of the generator enumerates: the tensors it starts from, and the operators with the attributes they may have.
+// The search space of a run of the generator: the tensors it starts from, and the operators with the attributes they may have.
 // What the operators mean is said nowhere here: an application that is ill-typed by its definition is left out.
 #pragma once
 
@@ -38,7 +38,7 @@ struct Configuration {
   // What is computed from weights alone is computed once, before a graph is run: graphs of at most so many operators on weights
   // count as leaves. 0: they count as others do.
   std::size_t weight_operators = 0;
-  // What the symbols are in each assignment of sizes: different in each, so that what holds is no coincidence of one.
+  // The values of the symbols in each assignment of sizes: different in each, so that what holds is no coincidence of one.
   struct Symbol {
     std::string name;
     std::vector<std::int64_t> sizes;

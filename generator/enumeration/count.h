@@ -17,7 +17,7 @@ namespace rewright::generator {
 // x(y, z). What is known of terms is how many there are whose applications belong to given classes.
 class GraphCounter {
  public:
-  // Of graphs with at most this many operators, up to 4.
+  // Counts of graphs with at most this many operators, up to 4.
   static constexpr std::size_t kMostOperators = 4;
   GraphCounter(const Enumeration& enumeration, std::size_t operators);
 
@@ -44,7 +44,7 @@ class GraphCounter {
   void count_three();
   double graphs_of_four() const;
 
-  // The ways to choose terms for the operands that have this many applications together.
+  // The choices of terms for the operands that have this many applications together.
   double terms(const Application& a, std::size_t applications) const;
   double around_single(const Application& a, ClassId inner) const;
   double around_two(const Application& a, ClassId outer, ClassId inner) const;

@@ -32,7 +32,7 @@ struct Application {
   std::array<ClassId, 3> operands;
 };
 
-// One way to compute a class: an output of an application.
+// One computation of a class: an output of an application.
 struct Member {
   FormId form;
   std::uint32_t output;
@@ -83,7 +83,7 @@ class Enumeration {
   Forms& forms() const { return forms_; }
   const EnumerationOptions& options() const { return options_; }
   std::uint64_t key() const { return options_.key; }
-  // Of the levels below the last.
+  // Classes and members of the levels below the last.
   const std::vector<Class>& classes() const { return classes_; }
   const std::vector<Member>& members() const { return members_; }
   // The first member that was found among those with at least this many operators.

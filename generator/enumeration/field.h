@@ -52,7 +52,7 @@ struct LawfulField : FieldArithmetic {
     if (a == 0) return kMiddle;
     return positive(a) ? kMiddle + (mix(key ^ 0x0d0d, a) >> 1) : kMiddle - (mix(key ^ 0x0d0d, negate(a)) >> 1);
   }
-  // Of what is positive, where there is a symmetry: then a fixed point is positive, too.
+  // For positive numbers, where there is a symmetry: then a fixed point is positive, too.
   Value image(const Function& f, Value x) const {
     const std::uint64_t name = mix(key, hash_text(f.name));
     if (!f.idempotent) return mix(name, x) % kFieldPrime;

@@ -1,4 +1,4 @@
-// What was decided step by step, so that a run that is continued need not find it out again.
+// Decisions step by step, which a continued run takes over.
 #pragma once
 
 #include <deque>
@@ -16,7 +16,7 @@ class Journal {
   // `phase` is what the state says from here on, and `counters` what was counted before, in all processes together.
   Journal(State& state, Communicator& communicator, std::string phase, const Counters& counters);
 
-  // What was decided at this point before; nothing if it is to be decided now, and then told with add().
+  // The earlier decision at this point; nullopt if it is to be made now, and then recorded with add().
   std::optional<std::string> next();
   // In all processes; process 0 writes it down.
   void add(std::string_view decided);

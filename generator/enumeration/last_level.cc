@@ -98,7 +98,7 @@ class Collector {
     return !communicator_.any(e_.options().stop.stop_requested());
   }
 
-  // What the records may take: what the values leave of the memory that was allowed.
+  // The memory for records: the allowed memory without that of the values.
   std::size_t records_memory() const {
     if (options_.buffer > 0) return options_.buffer;
     // With what the phases after it need: buffers, and an index of the members.
@@ -286,7 +286,7 @@ class Collector {
     send(candidates, found);
   }
 
-  // What was found between graphs of fewer operators, a share of it.
+  // A share of the equations between graphs of fewer operators.
   std::vector<Candidate> compare_members(std::size_t share, std::size_t shares) {
     const auto& members = e_.members();
     const auto best = [&](std::size_t m) {

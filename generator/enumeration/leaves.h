@@ -32,7 +32,7 @@ struct KernelSize {
 // Adds leaves as the operators of a configuration need them: first all operators note what they need, then add_needed().
 class Leaves {
  public:
-  // What operators need.
+  // The leaves that operators need.
   std::set<KernelSize> kernels, averages;  // of convolutions; of average pools
   std::set<std::int64_t> numbers;          // scalars beside 0 and 1
   bool matrices = false, biases = false;   // of products

@@ -272,7 +272,7 @@ Program ProgramBuilder::finish() && {
   return std::move(program_);
 }
 
-// What places refer to during a run.
+// The memory that places refer to during a run.
 struct Program::Frame {
   std::array<const Residue*, kRegisters + 1> bases{};
   Residue* next;  // the first register that is not a constant's

@@ -1,4 +1,4 @@
-// What a run has found, on disk: written whole every minute, so that it can go on after any end.
+// The results of a run so far, on disk: written whole every minute, so that the run can continue after any interruption.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ struct StateOptions {
   std::stop_token stop{};
 };
 
-// What is counted on the way: each process counts a part.
+// Counters, of which each process counts a part.
 struct Counters {
   enum Name { kGraphs, kFingerprints, kCandidates, kZeros, kRenamings, kCount };
   std::array<double, kCount> values{};

@@ -199,7 +199,7 @@ class RootSearch {
     return met_;
   }
 
-  // What a walk through the index needs to know of classes.
+  // Facts of classes for the walk through the index.
   bool is_vector(ClassId c) const { return theory_.vector_[c]; }
   static bool same(ClassId a, ClassId b) { return a == b; }
   std::uint64_t begins(ClassId c) const { return theory_.begins_[c]; }

@@ -1,4 +1,4 @@
-// What follows from kept equations, where all that graphs of fewer operators compute equally counts as equal: the classes of
+// Consequences of the kept equations, where all that graphs of fewer operators compute equally counts as equal: the classes of
 // the enumeration are the classes of an e-graph in which nothing below the root is left to be found. A rewrite is laid on a
 // root and, below it, on any members of the operands' classes; what it gives is an application to classes again. So all graphs
 // that are equal by congruence are one root, and only rewrites of whole graphs are steps.

@@ -89,7 +89,7 @@ class EGraph {
     }
   }
 
-  // What a walk through the index needs to know of classes, none of which is merged with another meanwhile.
+  // Facts of classes for the walk through the index, during which none is merged.
   bool is_vector(ClassNumber c) const { return generator::is_vector(types_[c], forms_); }
   static bool same(ClassNumber a, ClassNumber b) { return a == b; }
   std::uint64_t begins(ClassNumber c) const { return begins_[c]; }

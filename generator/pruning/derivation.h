@@ -1,4 +1,4 @@
-// What follows from equations that are kept: a small e-graph in which they are applied both ways for a bounded number of
+// Consequences of the kept equations: a small e-graph in which they are applied both ways for a bounded number of
 // rounds.
 #pragma once
 
@@ -29,7 +29,7 @@ class Theory {
   bool derives(const Equation& equation, const DerivationLimits& limits) const {
     return derives(equation, limits, forms_, std::nullopt);
   }
-  // The same with forms of one's own, so that several threads may ask at once; and without one of the equations.
+  // With the caller's forms, so that several threads may ask at once, and without one of the equations.
   bool derives(const Equation& equation, const DerivationLimits& limits, Forms& forms,
                std::optional<std::uint32_t> without) const;
 

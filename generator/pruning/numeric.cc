@@ -65,7 +65,7 @@ class Evaluator {
       std::vector<double> elements(static_cast<std::size_t>(element_count(sizes)));
       std::uniform_real_distribution<double> uniform(-1.5, 1.5);
       for (double& e : elements) e = uniform(random_);
-      // Of one element, in turn above and below zero: |s x| = s |x| holds above.
+      // Samples of one element, in turn above and below zero: |s x| = s |x| holds above.
       if (elements.size() == 1) elements[0] = std::copysign(elements[0], trial_ % 2 ? -1.0 : 1.0);
       return Tensor::from_reals(DataType::kDouble, sizes, elements);
     }

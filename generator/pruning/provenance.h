@@ -1,4 +1,4 @@
-// What rules written by people have to do with rules that were found, and which of the found ones follow from the others.
+// How rules written by people relate to rules that were found, and which of the found ones follow from the others.
 #pragma once
 
 #include <span>

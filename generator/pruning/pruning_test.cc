@@ -12,7 +12,7 @@ using rewright::generator::testing::kGenerous;
 
 namespace {
 
-// What a run of its own keeps: types and choices have the same numbers in each.
+// The state of a separate run: types and choices have the same numbers in each.
 struct PruningRun {
   Configuration configuration;
   Forms forms;

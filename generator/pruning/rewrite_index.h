@@ -52,7 +52,7 @@ class RewriteIndex {
     // symbol of the equation's own, of the type that the left side has, applied to the variables that both sides have.
     bool own = false;
   };
-  // What may stand at the first place of a left side that was not looked at yet; operands come before what follows.
+  // The symbols that may stand at the first unread place of a left side; operands come before what follows.
   struct Branch {
     enum class Kind : std::uint8_t { kSymbol, kNew, kKnown };
     Kind kind = Kind::kSymbol;

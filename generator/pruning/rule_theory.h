@@ -1,4 +1,4 @@
-// What follows from rules of any generality: on instances of known sizes they are applied both ways in an e-graph, for a
+// Consequences of rules of any generality: on instances of known sizes they are applied both ways in an e-graph, for a
 // bounded number of rounds.
 #pragma once
 

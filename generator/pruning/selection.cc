@@ -55,7 +55,7 @@ void read(std::string_view& in, std::vector<T>& list) {
   read(in, list.data(), count * sizeof(T));
 }
 
-// What is left out is known by its hash.
+// Equations that are left out are known by their hashes.
 void write(std::string& out, const Decision& d, bool equation) {
   write(out, &d.verdict, sizeof(d.verdict));
   write(out, &d.hash, sizeof(d.hash));
@@ -260,7 +260,7 @@ class Selector {
       theory_.set_active(n, !drop);
       if (classes_) classes_->set_active(n, !drop);
     };
-    // What follows from all others is dropped if it follows without those that were just dropped, too.
+    // An equation that follows from all others is dropped if it also follows without those just dropped.
     batches(
         order,
         [&](std::span<const std::uint32_t> batch, std::vector<bool>& found) {
@@ -295,7 +295,7 @@ class Selector {
     restore();
   }
 
-  // What followed from equations that are dropped by now may follow no more.
+  // An equation that followed from equations dropped since may no longer follow.
   void restore() {
     for (std::size_t begin = 0; begin < followed_.size() && !journal_.stopped(); begin += kBatch) {
       const std::size_t end = std::min(followed_.size(), begin + kBatch);
@@ -330,7 +330,7 @@ class Selector {
     }
   }
 
-  // What real numbers say and the field does not: few, and nothing that takes long to find again.
+  // Equations over the reals that do not hold in the field: few, and quickly found again.
   void add_numeric() {
     if (!options_.numeric || journal_.stopped()) return;
     for (Equation& q : numeric_equations(enumeration_)) {

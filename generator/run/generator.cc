@@ -7,7 +7,7 @@ namespace rewright::generator {
 
 namespace {
 
-// What the result depends on.
+// Everything that the result depends on.
 std::string identity(const GenerateOptions& options) {
   std::string text = "--operators " + options.operators + " --max-operators " + std::to_string(options.max_operators) +
                      " --seed " + std::to_string(options.seed);

@@ -21,7 +21,7 @@ struct GenerateOptions {
   std::size_t memory = std::size_t{4} << 30;  // of a process
   int threads = 1;
   std::uint64_t seed = 1;
-  // What is left out of the equations that were found; for comparisons, each can be switched off.
+  // Which of the found equations are left out; each filter can be switched off for comparisons.
   bool prune_renamings = true, prune_instances = true, prune_derivable = true;
   // Finds proofs: what has none is not written. Without it, what holds on random instances is.
   Prover prove{};

@@ -26,7 +26,7 @@ struct Group {
   std::vector<std::size_t> numbers;  // in the theory
 };
 
-// What became of an equation: the bytes of its rules, or a word.
+// The outcome of an equation: the bytes of its rules, or a word.
 constexpr std::string_view kInstance = "instance of a rule", kNotGeneral = "not general";
 
 class RuleSelector {

@@ -9,7 +9,7 @@
 
 namespace rewright::generator {
 
-// A way to say the shapes, and what may be tried on top of it.
+// An alternative for the shapes, and the steps that may follow it.
 struct Family {
   Typing base;
   // Steps, the largest first: a step that was taken makes those of the same `subject` superfluous. False: it changes nothing.

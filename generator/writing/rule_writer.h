@@ -30,7 +30,7 @@ class RuleWriter {
   // form of the rule holds for sizes other than those enumerated, or none can be said as a rule. Named `name`,
   // `name_reversed`, and with a number where it takes several.
   std::vector<Rule> write(const Equation& equation, const std::string& name);
-  // The same, said as they were found.
+  // These rules with the sizes they were found with.
   std::vector<Rule> write_as_found(const Equation& equation, const std::string& name);
   // With the sizes and attributes that were found, in a direction in which it can be said.
   std::optional<Rule> as_found(const Equation& equation) const;
@@ -50,7 +50,7 @@ class RuleWriter {
   std::map<std::string, std::optional<Rule>> proved_;  // the same
 };
 
-// What a rule says, without what it is called.
+// The content of a rule without its name.
 std::string contents(Rule rule);
 
 }  // namespace rewright::generator

@@ -205,7 +205,7 @@ class Sizes {
       if (m.factors.size() != 1 || m.factors[0]->kind != Atom::Kind::kSymbol || std::abs(m.coefficient) != 1) continue;
       if (!best || m.factors[0]->name[0] == 'Q' || best->factors[0]->name[0] != 'Q') best = &m;
     }
-    // What only divisions and remainders say is a condition; typing both sides implies it or is refused.
+    // A fact that only divisions and remainders state is a condition; typing both sides implies it or is refused.
     bool divides = false;
     for_each_atom(difference, [&](const Atom& a) { divides |= a.kind != Atom::Kind::kSymbol; });
     if (divides) return true;

@@ -1,5 +1,5 @@
-// What a rule says of an equation's tensors and attributes: from the symbols that the enumeration began with to lists of any
-// length.
+// The types that a rule gives to an equation's tensors and attributes: from the symbols that the enumeration began with to
+// lists of any length.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@
 
 namespace rewright::generator {
 
-// One way to say an equation.
+// One alternative to state an equation.
 struct Typing {
   std::vector<ShapePattern> inputs;                        // of each variable
   std::vector<std::vector<rules::Expression>> attributes;  // of each expression, one a field of its operator

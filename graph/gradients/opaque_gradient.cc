@@ -15,7 +15,7 @@ namespace rewright::graph {
 
 namespace {
 
-// What a gradient is made of.
+// The parts of a gradient.
 struct OpaqueCall {
   Graph& graph;
   const Node& node;

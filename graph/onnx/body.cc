@@ -28,7 +28,7 @@ onnx::GraphProto& graph_in(onnx::NodeProto& proto, const std::string& attribute)
   throw Error(ErrorCode::kBadInput, "has no graph in an attribute \"" + attribute + "\"");
 }
 
-// What one of a node's bodies captures.
+// The values that one of a node's bodies captures.
 std::vector<std::string> captured_by(const onnx::NodeProto& proto, const std::string& attribute) {
   onnx::NodeProto alone;
   for (const onnx::AttributeProto& a : proto.attribute())

@@ -49,7 +49,7 @@ Declaration declaration_of(const onnx::ValueInfoProto& info) { return declaratio
 
 namespace {
 
-// What the model declares, or what was found out where it declares nothing.
+// The declared type, or the inferred one where the model declares none.
 template <class List>
 Declaration declaration(const Graph& graph, const List* list, const std::string& name, const TensorType& type,
                         bool shape_known) {

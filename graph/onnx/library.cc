@@ -100,7 +100,7 @@ std::unordered_map<std::string, onnx::TypeProto> infer_types(onnx::ModelProto mo
   try {
     onnx::shape_inference::InferShapes(model, onnx::OpSchemaRegistry::Instance(), onnx::ShapeInferenceOptions(false, 0, true));
   } catch (const std::exception&) {
-    // What it cannot infer stays unknown, and is no error.
+    // Types that it cannot infer stay unknown, which is no error.
   }
   for (const auto& info : model.graph().value_info())
     if (info.has_type()) types.emplace(info.name(), info.type());

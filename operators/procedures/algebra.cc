@@ -58,7 +58,7 @@ void run_tensor_scatter(Call& call) {
   call.give(picked(concatenated(both, 0), sizes, places));
 }
 
-// The same by operators: the place of each entry of the update along the axis, where it is written.
+// As operators: the place of each entry of the update along the axis, where it is written.
 std::optional<std::vector<OnnxValue>> graph_of_tensor_scatter(OnnxSource& source, std::string& reason) {
   SourceBuilder b(source);
   const ValueId cache = b.input(0), update = b.input(1);

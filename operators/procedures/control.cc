@@ -16,7 +16,7 @@ void run_if(Call& call) {
   for (Datum& result : call.body(call.integer_input(0) != 0 ? "then_branch" : "else_branch", {})) call.give(std::move(result));
 }
 
-// What a loop without iterations stacks is left empty: whoever executes the node knows the body's types.
+// The stacked results of a loop without iterations are left empty: whoever executes the node knows the body's types.
 Datum stacked_or_none(const std::vector<Tensor>& parts, std::size_t axis) {
   return parts.empty() ? Datum() : Datum(stacked(parts, axis));
 }

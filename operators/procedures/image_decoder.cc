@@ -1,4 +1,4 @@
-// Decoding pictures within a model.
+// Decodes images within a model.
 #include <algorithm>
 #include <utility>
 
@@ -9,7 +9,7 @@ namespace rewright::operators {
 
 namespace {
 
-// What is no picture, or damaged, gives an empty one, as ONNX's specification says.
+// Bytes that are no image, or damaged, give an empty one, as ONNX's specification says.
 Picture decoded(std::span<const std::byte> bytes) {
   try {
     return decode_picture(bytes, "the input");

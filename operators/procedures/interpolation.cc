@@ -94,7 +94,7 @@ struct Grid {
     return f.plus(f.where(f.b.add("Less", {odd, f.number(0.5)}), rest, back), low);
   }
 
-  // Of positions from -1 to 1.
+  // For positions from -1 to 1.
   std::vector<SampleTap> taps(Formulas& f, ValueId position, double size) const {
     const double last = size - 1;
     const ValueId one_on = f.plus(position, 1);

@@ -29,7 +29,7 @@ Tensor zero_tensor(DataType type, const Sizes& sizes) {
   return tensor;
 }
 
-// What RNN, GRU and LSTM share: operands, directions, activations, and the way through a sequence.
+// Shared by RNN, GRU and LSTM: operands, directions, activations, and the order of a sequence.
 class Network {
  public:
   explicit Network(Call& call) : call_(call), kind_(recurrent_kind(call)), batch_first_(call.integer("layout", 0) != 0) {

@@ -39,7 +39,7 @@ struct CellFormulas : CellStep {
     if (c != kAbsent) operands.push_back(c);
     return graph.add("Gemm", std::move(operands), {{"transB", true}});
   }
-  // What belongs to `count` gates from this one on: entries of an axis.
+  // The entries of an axis that belong to `count` gates from this one on.
   ValueId gates(ValueId v, std::int64_t first, std::int64_t count, std::size_t axis) const {
     const Indices& shape = graph.shape_of(v);
     Indices begin(shape.size(), 0), length = shape;

@@ -99,7 +99,7 @@ class Unrolled {
   }
   ValueId integer(std::int64_t n) { return b_.constant(Tensor::from_integers(DataType::kInt64, {}, std::vector{n})); }
 
-  // Of one direction: the results of all steps, [length, batch, hidden]; the states become the last ones.
+  // One direction: the results of all steps, [length, batch, hidden]; the states become the last ones.
   ValueId steps(ValueId projected, std::int64_t d, std::vector<ValueId>& states) {
     const std::span functions =
         std::span(kind_.activations).subspan(static_cast<std::size_t>(d) * kind_.activations_per_direction);

@@ -100,7 +100,7 @@ void run_roi_align(Call& call) {
 
 using Imported = std::optional<std::vector<OnnxValue>>;
 
-// What all regions have on one axis of the pictures.
+// The samples of all regions on one axis of the images.
 struct RegionAxis {
   std::int64_t size;         // of the pictures
   std::int64_t bins, ratio;  // samples in a bin; 0: as many as the bin is long
@@ -108,7 +108,7 @@ struct RegionAxis {
 };
 
 // Where the samples are, [regions, bins, samples], which of them count, and one by how many there are, [regions, 1, 1]. Where
-// the length of a bin tells their number, the first one here is the first that is not before the picture, and no more than size
+// the length of a bin tells their number, the first one here is the first that is not before the image, and no more than size
 // + 2 follow that are not behind it: if there are k, they are more than (k - 1) / k apart.
 struct Samples {
   ValueId at, used, share;

@@ -82,7 +82,7 @@ class Derivation {
     return call.op.define(call.attributes, Inputs::of(types));
   }
 
-  // What is known of a sub-expression before anything is built.
+  // Facts of a sub-expression before anything is built.
   struct Facts {
     AxisNames free;       // the variables that it depends on
     bool active = false;  // a wanted input's elements enter it, differentiably
@@ -266,7 +266,7 @@ class Derivation {
     const auto [at, is_new] = adjoints_.emplace(e.get(), g);
     if (!is_new) at->second = axes_.apply("Add", {at->second, std::move(g)});
   }
-  // The same for an argument of e, where the gradient varies over all that e depends on.
+  // The gradient of an argument of e, where the gradient varies over all that e depends on.
   void contribute_sum(const Element& e, const Element& argument, const NamedTensor& g) {
     if (active(argument)) contribute(argument, axes_.sum(g, free(e), free(argument)));
   }

@@ -120,7 +120,7 @@ ValueId NamedAxes::arranged(const NamedTensor& x, const std::vector<AxisNames>& 
 NamedTensor NamedAxes::contract(NamedTensor a, NamedTensor b, const AxisNames& space, const AxisNames& kept) {
   const AxisNames summed = without(space, kept), inner = common(common(a.axes, b.axes), summed);
   const AxisNames in_neither = without(summed, united(a.axes, b.axes));
-  // What only one of them has is summed first.
+  // Axes that only one of them has are summed first.
   a = sum(a, common(without(a.axes, b.axes), summed), {});
   b = sum(b, common(without(b.axes, a.axes), summed), {});
   const AxisNames rows = without(a.axes, b.axes), columns = without(b.axes, a.axes);

@@ -18,7 +18,7 @@ inline constexpr std::size_t kShare = kSanitized ? 20 : 1;
 // The number of random instances to try.
 constexpr unsigned instances(unsigned all) { return kSanitized ? (all + 7) / 8 : all; }
 
-// Of many elements of the same kind, every kStride-th is tried.
+// Every kStride-th of many elements of the same kind is tried.
 inline constexpr std::size_t kStride = kSanitized ? 7 : 1;
 
 // Every kShare-th element.

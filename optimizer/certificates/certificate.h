@@ -1,4 +1,4 @@
-// What an optimization did, step by step, so that it can be done again.
+// The steps of an optimization, so that it can be done again.
 #pragma once
 
 #include <cstdint>

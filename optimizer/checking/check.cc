@@ -19,7 +19,7 @@ double seconds_from(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Of all elements that its nodes compute. Opaque nodes count as nothing: what is in them is bounded by time.
+// The count of all elements that its nodes compute. Opaque nodes count as nothing: what is in them is bounded by time.
 double operations_of(const Graph& graph) {
   double operations = 0;
   for (const auto& node : graph.nodes()) {

@@ -125,7 +125,7 @@ class FaultFinder {
         place = origin->name;
     fault.where.push_back(std::move(place));
     if (!before.constant_values()[id]) return;
-    // What it is computed from, and nothing else.
+    // The part of the graph that it is computed from.
     Graph cone = before;
     cone.set_outputs({});
     cone.add_output("folded", id);

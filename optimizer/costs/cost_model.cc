@@ -9,13 +9,13 @@ namespace rewright::optimizer {
 
 namespace {
 
-// What cannot be executed alone is not what a search should run into.
+// A factor that keeps searches away from operators that cannot be executed alone.
 constexpr double kFailurePenalty = 10;
 
 // Of computing and of reading weights from memory, the shorter one's share that the longer one does not hide.
 constexpr double kNotOverlapped = 0.25;
 
-// What a graph holds in all, beside its peak, where memory is the objective.
+// The weight of the bytes that a graph holds in all, beside its peak, where memory is the objective.
 constexpr double kHeldShare = 1e-3;
 
 // Operators measured before it is asked whether to go on: so many, or what is estimated to take so many seconds.

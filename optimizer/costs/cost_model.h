@@ -1,4 +1,4 @@
-// What a graph is predicted to cost on a device: the sum of its operators' measured times.
+// The predicted cost of a graph on a device: the sum of its operators' measured times.
 #pragma once
 
 #include <chrono>
@@ -22,7 +22,7 @@
 
 namespace rewright::optimizer {
 
-// What the cost model reads off an operator's denotation, for given attributes and operand types.
+// Facts that the cost model reads off an operator's denotation, for given attributes and operand types.
 struct OperatorTraits {
   bool free = false;          // a pure reindexing that keeps every element where it is in memory (a reshape)
   bool contraction = false;   // sums products of elements of two operands
@@ -39,11 +39,11 @@ struct OperatorTraits {
 OperatorTraits operator_traits(const Operator& op, const Attributes& attributes,
                                std::span<const std::optional<TensorType>> operands);
 
-// What a graph is to have little of.
+// The quantity that the optimizer minimizes.
 enum class Objective { kLatency, kMemory, kEnergy };
 std::string_view name(Objective objective);  // "latency", "memory", "energy-proxy"
 
-// What is predicted of a graph, whatever the objective.
+// Predictions for a graph, whatever the objective.
 struct Quantities {
   double seconds = 0;
   double peak_bytes = 0;   // inputs, weights, and the most that is needed at a time of what is computed, in the graph's order
@@ -58,7 +58,7 @@ struct CostOptions {
   std::stop_token cancel;  // ends measuring
 };
 
-// What one node costs when it is fused with nothing, and what a fusion would save.
+// The cost of one node by itself, and the savings of fusing it.
 struct NodeCost {
   double seconds = 0;
   double executed = 0;  // of these seconds, what is saved if it is fused and reads nothing else
@@ -68,7 +68,7 @@ struct NodeCost {
   std::vector<bool> strided;  // per operand: read at any strides
 };
 
-// What a node is in a graph that is executed as the cost model supposes.
+// A node's share of the cost of a graph that is executed as the cost model assumes.
 struct NodeWork {
   double seconds = 0;  // what it adds to Quantities::seconds; of nodes that are timed together, all with the last of them
   double operations = 0, bytes = 0;  // alone
@@ -94,22 +94,22 @@ class CostModel {
   bool prepare(std::span<const MatchedGraph* const> graphs);
   // prepare() and cost() of one graph; nullopt where prepare() returns false.
   std::optional<double> measured_cost(const MatchedGraph& graph);
-  // What the objective asks to be small. Latency in seconds: what was not prepared is estimated by the roofline; what the
-  // device could not execute by a multiple of that. Bytes count as the seconds that the device needs to move them; and of two
-  // graphs with the same peak the one that holds less in all is better.
+  // The quantity that the objective minimizes. Latency in seconds: operators that were not prepared are estimated by the
+  // roofline, those that the device could not execute by a multiple of that. Bytes count as the seconds that the device needs
+  // to move them; and of two graphs with the same peak the one that holds less in all is better.
   double cost(const MatchedGraph& graph);
   Quantities quantities(const MatchedGraph& graph);
-  // Of each node of the graph.
+  // The cost of each node of the graph.
   std::vector<NodeWork> work(const MatchedGraph& graph);
   // Bytes that are held: before the first node (inputs and weights), and while each of the nodes is computed, in the graph's
   // order.
   std::vector<double> live_bytes(const MatchedGraph& graph);
 
-  // Of each node of a graph alone, by what is known already; nothing is measured. Nodes computed from constants cost what they
+  // The cost of each node alone, by what is known already; nothing is measured. Nodes computed from constants cost what they
   // would cost otherwise.
   std::vector<NodeCost> alone(const MatchedGraph& graph);
   StridedReads strided_reads() const { return strided_reads_; }
-  // What every node costs at least.
+  // The least cost of any node.
   double least() const;
   // Share of a fused node's cost that counts if it reads other varying operands too.
   static double fused_share();
@@ -153,7 +153,7 @@ class CostModel {
   double estimate(const Signature& signature) const;  // by the roofline
   double seconds(const Signature& signature) const;
   double price(const Signature& signature) const;  // what it adds to the cost: seconds, unless the objective is another
-  // What nodes that are timed together add, if they cost `own` and `share` of that counts.
+  // The cost that nodes timed together add, if they cost `own` and `share` of that counts.
   double added(const Signature& signature, double share, std::size_t nodes, double own) const;
   double peak_bytes(const MatchedGraph& graph);
   static void take(Signature& signature, std::optional<double> seconds);

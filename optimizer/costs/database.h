@@ -34,7 +34,7 @@ class CostDatabase {
   // All of a device, by signature.
   std::vector<Entry> all(const std::string& device);
 
-  // What was chosen for some work among a library's ways of doing it, as text that the device understands.
+  // The alternative chosen for some work among a library's, as text that the device understands.
   std::optional<std::string> find_choice(const std::string& device, const std::string& work);
   void store_choice(const std::string& device, const std::string& work, const std::string& choice);
 

@@ -1,4 +1,4 @@
-// What the parts of the cost model share. Only optimizer/cost*.cc include this.
+// Shared by the parts of the cost model: only optimizer/costs/*.cc include this.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace rewright::optimizer {
 
-// What is known of all signatures of one text.
+// Facts of all signatures of one text.
 struct CostModel::Time {
   bool asked = false;              // the database and the device have been asked
   bool failed = false;             // the device could not execute it

@@ -11,7 +11,7 @@
 
 namespace rewright::optimizer {
 
-// What an operand is to a sample.
+// The role of an operand in a sample.
 struct OperandSample {
   TensorType type;
   bool present = false, constant = false;

@@ -1,4 +1,4 @@
-// What operators and groups of them are timed as.
+// Signatures: operators, and groups of them, that are timed once.
 #include <algorithm>
 
 #include "optimizer/costs/parts.h"

@@ -1,4 +1,4 @@
-// What a graph is to be fast on, as the optimizer sees it: something that times single operators and whole graphs, and runs
+// A device as the optimizer sees it: it times single operators and whole graphs, and runs
 // them. Implemented by the backends in runtime/.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace rewright::optimizer {
 
-// What one execution of an operator does, at least.
+// The least work of one execution of an operator.
 struct OperatorSize {
   double operations = 0;  // of arithmetic
   double bytes = 0;       // read and written
@@ -45,7 +45,7 @@ struct TimingOptions {
   bool check_kernels = false;  // where the device can: wrong kernels are replaced, see Device::run_checked
 };
 
-// What came out of a graph, and which of the device's kernels were wrong at it.
+// The results of a graph, and the device's kernels that computed wrong elements.
 struct CheckedRun {
   std::vector<Tensor> outputs;
   std::vector<std::string> faults;                   // a line each: library, version, sizes
@@ -59,9 +59,9 @@ struct Roofline {
   double call_seconds = 1e-6;  // what an operator costs that does next to nothing
 };
 
-// What reads the result of an operator that only moves elements (a split, a slice, a transpose) from where they were, at other
-// strides, so that it takes no time: nothing; products, and elementwise operators that alone read it; or those, convolutions
-// and pools.
+// The readers that take the result of an operator that only moves elements (a split, a slice, a transpose) from its operand, at
+// other strides, so that moving takes no time: none; products, and elementwise operators that alone read it; or those,
+// convolutions and pools.
 enum class StridedReads { kNone, kProducts, kWindows };
 
 class Device {
@@ -97,7 +97,7 @@ class Device {
   // Executes a graph: inputs in the order of graph.inputs(), outputs in that of graph.outputs(). Throws Error.
   virtual std::vector<Tensor> run(const Graph& graph, std::span<const Tensor> inputs) = 0;
 
-  // The same, and some elements of what each step computes are compared with the reference, within so many seconds. Steps that
+  // Executes a graph, and compares some elements of each step's results with the reference, within so many seconds. Steps that
   // differ are computed in another way, for these outputs already. A device that cannot look at its steps compares none.
   virtual CheckedRun run_checked(const Graph& graph, std::span<const Tensor> inputs, double /*seconds*/) {
     return {run(graph, inputs), {}};

@@ -127,7 +127,7 @@ std::vector<ValueId> foldable(const Graph& graph, const FoldOptions& options) {
       continue;
     }
     if (!constant[id] || !value.shape_known || !all_constant(value.type.shape) || byte_size(value.type.type) == 0) continue;
-    // What is read elsewhere as well, a weight that is tied, stays in the file beside the folded one.
+    // A tied weight, which is read elsewhere as well, stays in the file beside the folded one.
     std::size_t sources = 0;
     for (const ValueId source : cone(graph, producers, id))
       if (graph.is_constant(source) && !wanted[source]) sources += graph.value(source).constant.byte_count();
@@ -153,7 +153,7 @@ Graph fold(const Graph& graph, std::span<const ValueId> folded, Evaluator& evalu
     else
       throw Error(ErrorCode::kBadInput, "value " + std::to_string(id) + " is not computed from constants", value.name);
   }
-  // What is only moved stays as it is, bit by bit; a conversion would make a signalling NaN another one.
+  // Elements that are only moved keep their bits; a conversion would make a signalling NaN another one.
   set_moved(graph, producers, moved, evaluator, result);
   set_computed(graph, producers, computed, evaluator, result);
   result.tidy();

@@ -26,7 +26,7 @@ std::vector<IntegerRange> integer_ranges(const Graph& graph);
 // denotation reads them. Where a model accepts none of the inputs that are drawn, these are what could not be drawn.
 std::vector<std::string> inputs_without_range(const Graph& graph);
 
-// How inputs are drawn, from the usual way to what a picky model may still accept.
+// Distributions of inputs, from the usual one to what a picky model may still accept.
 enum class Draw {
   kUsual,     // normal reals; integers as integer_ranges has them
   kSmall,     // integers of 0 and 1 as far as they are in range
@@ -37,7 +37,7 @@ enum class Draw {
 };
 inline constexpr Draw kDraws[] = {Draw::kUsual, Draw::kSmall, Draw::kZeros, Draw::kOnes, Draw::kPositive, Draw::kOpen};
 
-// Ways to draw inputs until the model accepts some: each kind, then, where there are integers, the usual one with other seeds:
+// Distributions to try until the model accepts inputs: each kind, then, where there are integers, the usual one with other seeds:
 // a model may accept some inputs of a kind and not others (a trace of experts fixes which of them get tokens).
 struct Attempt {
   Draw draw;

@@ -314,7 +314,7 @@ bool is_well_typed(const Graph& graph, const NamedSizes& sizes) {
   return true;
 }
 
-// Of the largest tensor.
+// The elements of the largest tensor.
 double most_elements(const Graph& graph, const NamedSizes& sizes) {
   const Substitution substitution = rewright::graph::substitution(sizes);
   double most = 0;

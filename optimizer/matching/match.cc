@@ -12,7 +12,7 @@ namespace rewright::optimizer {
 
 namespace {
 
-// The node that is looked for first.
+// The node of the pattern that is matched first.
 std::uint32_t root_of(const Rule& rule) { return rule.source.outputs.at(0).number; }
 
 constexpr std::int64_t kUnmatched = INT64_MIN;

@@ -48,7 +48,7 @@ class RuleIndex {
   MatchOptions options_;
 };
 
-// What depends on a graph alone and is needed by all of its matches.
+// Facts of a graph that all of its matches need.
 struct MatchedGraph {
   explicit MatchedGraph(const Graph& graph, bool for_training);
   std::span<const std::int32_t> users(ValueId id) const {  // positions of nodes, ascending

@@ -36,7 +36,7 @@ struct CertificateStep {
   std::vector<BodySteps> bodies;      // kBodies
 };
 
-// What was done in one graph inside of a node (graph/onnx/body.h), which may have nodes with graphs again.
+// The steps in one graph inside of a node (graph/onnx/body.h), which may have nodes with graphs again.
 struct BodySteps {
   ValueId result = kNoValue;  // of the node
   std::string attribute;

@@ -1,4 +1,4 @@
-// What is measured for a device profile.
+// The measurements of a device profile.
 #include <initializer_list>
 #include <map>
 #include <string_view>
@@ -23,7 +23,7 @@ class Grid {
     add(op, std::move(attributes), operands, first_constant);
   }
 
-  // The same, as far as the operator takes such operands and computes something.
+  // As above, as far as the operator accepts such operands and computes something.
   void try_to_add(const Operator& op, const std::vector<Sizes>& operands) {
     try {
       std::vector<std::optional<TensorType>> types;

@@ -9,12 +9,12 @@
 
 namespace rewright::optimizer {
 
-// What a choice out of a problem's e-graph has to do with, worked out once. The problem must outlive this.
+// The part of a problem's e-graph that choices are made from, found once. The problem must outlive this.
 class ENodeChoices {
  public:
   explicit ENodeChoices(const ExtractionProblem& problem);
 
-  // Of a choice: e-nodes that it may hold, reached from the outputs, and with all they read made by others.
+  // The e-nodes that a choice may hold: reached from the outputs, and with all they read made by others.
   std::span<const ENodeId> useful() const { return useful_; }
   std::span<const ClassId> roots() const { return roots_; }  // classes of the graph's outputs
   bool is_output(ClassId id) const { return is_output_[id]; }
@@ -38,7 +38,7 @@ class ENodeChoices {
 
   // The graph that the e-graph began as.
   std::vector<ENodeId> given() const;
-  // What makes each class cheapest as if nothing were shared; e-nodes of `free` cost next to nothing. Never has cycles.
+  // The cheapest e-node of each class as if nothing were shared; e-nodes of `free` cost next to nothing. Never has cycles.
   std::vector<ENodeId> greedy(std::span<const ENodeId> free = {}) const;
 
  private:

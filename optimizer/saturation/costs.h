@@ -1,4 +1,4 @@
-// What the cost model says of an e-graph's e-nodes.
+// Costs of an e-graph's e-nodes.
 #pragma once
 
 #include "optimizer/costs/cost_model.h"

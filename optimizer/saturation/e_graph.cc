@@ -140,7 +140,7 @@ ENodeId EGraph::append(ENode node, std::span<const ClassId> inputs, std::span<co
   return id;
 }
 
-// What EGraph's constructor does, step by step.
+// The steps of EGraph's constructor.
 struct EGraphBuilder {
   EGraph& e;
 

@@ -69,7 +69,7 @@ class EGraph {
   ENodeId maker(ClassId value) const { return maker_[value]; }
   ClassId find(ClassId value) const { return classes_.find(value); }
   bool equal(ClassId a, ClassId b) const { return a == b || (a != kNoClass && b != kNoClass && find(a) == find(b)); }
-  // Of a class (the value that find() gives): live e-nodes with an output in it, and those that read it; once each, ascending.
+  // For a class (the value that find() gives): live e-nodes with an output in it, and those that read it; once each, ascending.
   std::span<const ENodeId> makers(ClassId id) const { return makers_[id]; }
   std::span<const ENodeId> users(ClassId id) const { return users_[id]; }
   std::span<const ENodeId> with_operator(const Operator* op) const;  // ascending; also those that are not live
@@ -99,14 +99,14 @@ class EGraph {
   const Typing* typing(const Operator& op, std::uint32_t attributes, std::span<const std::uint32_t> input_types);
   // The e-node that reads these values, a new one if there is none. Nothing if it would be ill-typed, or is random.
   std::optional<ENodeId> add(const Operator& op, std::uint32_t attributes, std::span<const ClassId> inputs);
-  // The same, if it is there already. The attributes are normalized.
+  // The e-node that add() finds, if there is one. The attributes are normalized.
   std::optional<ENodeId> known(const Operator& op, std::uint32_t attributes, std::span<const ClassId> inputs) const;
   // Says that two values are equal. False if they have different types: then nothing changes.
   bool merge(ClassId a, ClassId b, const Reason& reason);
   void rebuild();
 
   // ---- Explaining
-  // The reasons on the way from a value to an equal one, none if they are the same.
+  // The reasons that lead from a value to an equal one, none if they are the same.
   std::vector<Reason> explain(ClassId a, ClassId b) const;
 
   // ---- Checking, slowly: an invariant that does not hold.
@@ -137,7 +137,7 @@ class EGraph {
   std::vector<std::uint64_t> keys_;  // of e-nodes, as they stand in known_nodes_
   NodeTable known_nodes_;
 
-  // Of values.
+  // By value.
   Classes classes_;
   std::vector<std::uint32_t> type_;
   std::vector<ENodeId> maker_;
@@ -147,7 +147,7 @@ class EGraph {
   };
   std::vector<Link> links_;  // the forest of reasons
 
-  // Of classes.
+  // By class.
   std::vector<std::vector<ENodeId>> makers_, users_;
   std::vector<std::uint32_t> size_;
   std::vector<bool> constant_;

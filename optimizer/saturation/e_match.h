@@ -38,8 +38,8 @@ class EMatcher {
   // Calls back with all pairs of values that a match needs to be equal.
   void for_each_equality(const EMatch& match, const std::function<void(ClassId, ClassId)>& visit) const;
 
-  // What applying a match would add, so that equal additions are told: equal for targets that are the same up to how constants
-  // are computed. Nothing if the target fits with nothing new, or is ill-typed.
+  // A hash of what applying a match would add, which finds equal additions: equal for targets that are the same up to how
+  // constants are computed. Nothing if the target fits with nothing new, or is ill-typed.
   std::optional<std::uint64_t> skeleton(const EMatch& match);
   // Adds the target and says that its outputs are equal to the source's, for the reason `application`. The e-nodes of the
   // target; nothing if it is ill-typed, or has other types than what it is to equal. The e-graph is to be rebuilt afterwards.

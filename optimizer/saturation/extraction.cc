@@ -14,7 +14,7 @@ namespace {
 
 using Terms = std::vector<std::pair<int, double>>;
 
-// What is forbidden in one round of cuts, at most.
+// The most cuts of one round.
 constexpr std::size_t kCyclesPerRound = 100;
 
 bool has(const std::vector<ENodeId>& nodes, ENodeId id) { return std::find(nodes.begin(), nodes.end(), id) != nodes.end(); }
@@ -198,7 +198,7 @@ void ChoiceProgram::add_savings(double scale) {
 }
 
 bool ChoiceProgram::forbid_cycles(std::span<const ENodeId> chosen) {
-  // What can be made is made; what is left reads something that is left.
+  // E-nodes whose operands are made are made; the others read one that is not.
   std::vector<bool> made(graph_.value_count());
   std::vector<ENodeId> left(chosen.begin(), chosen.end());
   for (bool changed = true; changed;) {

@@ -34,7 +34,7 @@ std::optional<std::uint32_t> Saturation::creator(ENodeId id) const {
 // Matches by rules that are not banned, a rule's together. `left_out`: there were more.
 std::vector<EMatch> Saturation::find_matches(bool all, bool& left_out, Limits& limits) {
   std::vector<std::vector<EMatch>> found(rules_.rules().size());
-  // Most matches add an e-node or two: what would not fit is not looked for.
+  // Most matches add an e-node or two: matches that would not fit are not searched.
   const std::size_t room = kMatchesPerNode * (options_.nodes - std::min(options_.nodes, graph_.live_count())) + kMatchesPerNode;
   std::size_t total = 0;
   for (ENodeId id = 0; id < graph_.node_count() && !limits.reached(); ++id) {

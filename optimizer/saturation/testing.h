@@ -1,4 +1,4 @@
-// What tests of saturation share: small random graphs, and rules that lead round in circles.
+// Shared by the tests of saturation: small random graphs, and rules that apply in cycles.
 #pragma once
 
 #include <chrono>

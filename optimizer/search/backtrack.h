@@ -14,7 +14,7 @@
 namespace rewright::optimizer {
 
 struct BacktrackOptions {
-  // What a graph may cost more than the best one found: the larger of these, the second times what the region costs.
+  // How much more than the best one found a graph may cost: the larger of these, the second times what the region costs.
   double slack = 0, region_slack = 0;
   std::size_t patience = 24;      // it ends after so many graphs were expanded without gain
   std::size_t max_graphs = 4000;  // that are kept

@@ -22,11 +22,11 @@ constexpr double kRegionSlack = 8;
 // Cleaning up goes down from graph to graph, and ends where nothing gains at once.
 constexpr std::size_t kCleanUpPatience = 1;
 
-// What can be done with a region.
+// The searches of a region.
 enum class Way { kBacktrack, kSaturate };
 constexpr std::size_t kWays = 2;
 
-// What was found in a region's graph.
+// The result of a search in a region's graph.
 struct Finding {
   std::optional<CertificateStep> step;  // without rewrites: nothing gains; nullopt: costs could not be measured
   std::size_t graphs = 0, e_nodes = 0;
@@ -76,7 +76,7 @@ class Search {
   }
 
  private:
-  // What is done with the regions, and for how long without gain.
+  // The searches of the regions, and for how long without gain.
   struct Phase {
     std::vector<Way> ways;  // the better in each region counts
     double alpha;
@@ -104,7 +104,7 @@ class Search {
     if (phase_.reason() != StopReason::kDone) found(Way::kSaturate).clear();  // some were not done with
     phase_ = Limits(deadline, options_.memory, options_.cancel);
     present_ = phase;
-    // What backtracking finds depends on the limits of the phase.
+    // The result of backtracking depends on the limits of the phase.
     found(Way::kBacktrack).clear();
     for (int pass = 1; pass <= phase.max_passes; ++pass) {
       const double before = result_.cost;

@@ -46,14 +46,14 @@ struct SearchOptions {
   std::function<void(const SearchProgress&)> progress;  // called by the thread that searches
 };
 
-// A graph on the way to the best one.
+// A graph that leads to the best one.
 struct Milestone {
   Graph graph;
   std::vector<CertificateStep> steps;  // from the given graph to this one
   double cost = 0;                     // seconds
 };
 
-// What is predicted of a graph that was found on the way.
+// Predictions for a graph of the search.
 struct FrontPoint {
   Quantities quantities;
   std::size_t nodes = 0, rewrites = 0;

@@ -1,4 +1,4 @@
-// What is in a rule file of TASO, read and checked as far as one operator goes.
+// The contents of a rule file of TASO, read and checked operator by operator.
 //
 // The numbers are those of TASO's include/taso/ops.h (OpType, PMParameter, ActiMode, PaddingMode).
 #pragma once

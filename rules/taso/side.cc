@@ -92,7 +92,7 @@ PatternValue SideBuilder::value(const Reference& tensor) const {
   return PatternValue::input(found->second);
 }
 
-// What the sizes of an input are called, by its first use.
+// The names of an input's sizes, by its first use.
 std::vector<std::string> SideBuilder::letters(std::int32_t input, std::size_t rank) const {
   for (const Operation& op : context_.rule.source)
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {

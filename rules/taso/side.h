@@ -1,4 +1,4 @@
-// One side of a rule of TASO's as a pattern of ours, over sizes that are found on the way.
+// One side of a rule of TASO's as a pattern of ours, over sizes that are found in doing so.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace rewright::rules::taso {
 
-// What TASO calls split information: where an axis was joined last, and the same of both parts. Of a tensor that comes from
+// TASO's split information: where an axis was joined last, and the same of both parts. Of a tensor that comes from
 // outside nothing is known, until it is split.
 struct SplitTree {
   bool known = false;
@@ -40,7 +40,7 @@ std::vector<SplitTreePointer> unknown_trees(std::size_t count);
 // Of four axes, the last two of which cannot be split.
 TensorShape four(Indices sizes, SplitTreePointer first, SplitTreePointer second);
 
-// What both sides of a rule share.
+// Shared by both sides of a rule.
 struct Context {
   const RuleText& rule;
   Ranks ranks;

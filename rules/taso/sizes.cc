@@ -114,7 +114,7 @@ bool Sizes::solve(const Equation& equation) {
   return true;
 }
 
-// What was kept may have become solvable.
+// Equations that were kept may have become solvable.
 void Sizes::settle() {
   for (bool changed = true; changed;) {
     changed = false;

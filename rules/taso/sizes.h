@@ -20,7 +20,7 @@ class Sizes {
   // Two sizes are equal: one of them is replaced by the other where that is possible, else the equation is kept. If `implied`,
   // a graph in which the source was found satisfies it anyway. Throws Error(kBadInput) if they cannot be equal.
   void equate(const Index& a, const Index& b, bool implied, const std::string& what);
-  // What must be true beyond what was replaced.
+  // The conditions that remain after the replacements.
   void require(const Condition& condition);
 
   // Kept equations, those that are implied left out, and what was required; undecided ones alone.

@@ -1,4 +1,4 @@
-// Tensors put together along the channels, in the layout they have, with what scales and bounds them on the way.
+// Tensors concatenated along the channels, in the layout they have, scaled and bounded as they are copied.
 #include <algorithm>
 #include <limits>
 

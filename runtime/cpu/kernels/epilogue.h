@@ -1,5 +1,5 @@
-// What a convolution or product does to its result before it is stored: oneDNN's post-operations, found in the denotations of
-// the elementwise operators behind it.
+// Operators that a convolution or product applies to its result before it is stored: oneDNN's post-operations, found in the
+// denotations of the elementwise operators behind it.
 #pragma once
 
 #include <limits>

@@ -18,7 +18,7 @@ using dnnl::memory;
 constexpr double kElements = 16;   // of windows, a nanosecond
 constexpr double kPlainTap = 0.1;  // nanoseconds that an element of a window takes longer in oneDNN's plain loops
 
-// What becomes of the result: max(low, min(high, result * factor + the step's second input)).
+// Applied to the result: max(low, min(high, result * factor + the step's second input)).
 struct Behind {
   float factor = 1, low = -std::numeric_limits<float>::infinity(), high = std::numeric_limits<float>::infinity();
   ValueId addend = kNoValue;

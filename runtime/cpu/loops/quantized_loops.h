@@ -53,7 +53,7 @@ struct QuantizedLoops {
   // Words of `unit` pixels' elements of the same channel, in the converted form.
   void (*interleave)(std::int32_t* to, const std::byte* const* pixels, Count channels);
 
-  // What becomes of the sums, as elements of the result:
+  // The elements of the result that the sums become:
   //   t = factor[c] * (sums[r, c] + offset[c]) + shift[c]
   //   t = round(bounded(t, inner_low, inner_high)) * carry + constant[c] + addend_factor * addend[r, c], with `constant`
   //   y = round(bounded(t, low, high)) + zero_point

@@ -35,7 +35,7 @@ struct RowLoops {
   struct Window {
     Count rows, row_stride, columns, column_stride, slices = 1, slice_stride = 0;
   };
-  // What becomes of the result: + addend[c] (null: zeros), not below `low`, not above `high`.
+  // Applied to the result: + addend[c] (null: zeros), not below `low`, not above `high`.
   struct Ending {
     const float* addend;
     float low, high;

@@ -131,7 +131,7 @@ inline void over_columns(Count n, F f) {
 
 inline V larger(V x, V y) { return (x > y) | (x != x) ? x : y; }
 
-// What comes behind a pool.
+// Operators applied to a pool's result.
 template <class C>
 inline V finished(V x, const RowLoops::Ending& e, const float* addend, Count columns) {
   if (addend != nullptr) x += C::load(addend, columns);

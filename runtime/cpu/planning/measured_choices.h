@@ -1,4 +1,4 @@
-// Choices among ways to compute the same, by time: timed once, and kept in the cost database for all processes of the machine.
+// Choices among alternatives, by time: timed once, and kept in the cost database for all processes of the machine.
 #pragma once
 
 #include <filesystem>

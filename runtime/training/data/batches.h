@@ -45,7 +45,7 @@ class Batches {
   const BatchPart part_;
   const std::uint64_t seed_;
   const std::int64_t steps_;
-  // Of the one that gathers.
+  // Of the thread that gathers.
   std::vector<std::int64_t> order_;
   std::int64_t order_of_ = -1;
 

@@ -8,7 +8,7 @@
 namespace rewright::training {
 
 // A folder with NAME.npy for each input and targets.npy, which are mapped, not read; a CSV file (runtime/training/data/csv.h);
-// or a folder with a folder of pictures for each class (runtime/training/data/pictures.h).
+// or a folder with a folder of images for each class (runtime/training/data/pictures.h).
 Dataset read_dataset(const std::filesystem::path& where, const WantedData& wanted);
 
 }  // namespace rewright::training

@@ -51,13 +51,13 @@ class Dataset {
   std::int64_t size_ = 0;
 };
 
-// What a model needs of its data, and how files of several kinds give it.
+// The form of data that a model needs, and how files of several kinds give it.
 struct WantedData {
   std::vector<std::pair<std::string, TensorType>> inputs;  // sizes may be named; the first counts examples
   TensorType targets;
   std::string target_column = "target";  // of a CSV file
   std::vector<double> mean = {},
-                      deviation = {};  // of the channels of pictures, whose numbers go from 0 to 1: none, one, or one for each
+                      deviation = {};  // of the channels of images, whose numbers go from 0 to 1: none, one, or one for each
 };
 
 // The numbers from 0 to size - 1 in the order of one pass over the data: the same on every machine and for any number of

@@ -1,4 +1,4 @@
-// What training minimizes.
+// The quantity that training minimizes.
 #pragma once
 
 #include <string>

@@ -24,7 +24,7 @@ bool holds_product(const Element& e, bool summed) {
     const int a = operand_of(e->arguments[0]), b = operand_of(e->arguments[1]);
     return a >= 0 && b >= 0 && a != b;
   }
-  // What is done with the sums: a bias, a factor.
+  // Applied to the sums: a bias, a factor.
   const bool outside = !summed && (e->kind == Kind::kAdd || e->kind == Kind::kMultiply || e->kind == Kind::kConvert);
   return outside &&
          std::any_of(e->arguments.begin(), e->arguments.end(), [](const Element& a) { return holds_product(a, false); });

@@ -50,7 +50,7 @@ struct RecomputationProblem {
   int stages() const { return static_cast<int>(stage_start.size()); }
 };
 
-// The same graph with what the first output (the loss) is computed from in front, and every elementwise node that is computed
+// This graph with what the first output (the loss) is computed from in front, and every elementwise node that is computed
 // within its reader right before it. `costs` go with the nodes, and are put into the new order.
 Graph in_order_of_execution(const Graph& graph, std::vector<NodeCost>& costs);
 

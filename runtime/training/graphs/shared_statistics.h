@@ -32,7 +32,7 @@ class SharingBuilder final : public GraphBuilder {
   std::vector<SharedSum>& sums_;
 };
 
-// What stands for a sum of values of this type.
+// A placeholder for a sum of values of this type.
 ValueId add_sum(Graph& graph, const TensorType& type);
 
 // Leaves out sums that no node reads.

@@ -77,7 +77,7 @@ void use_training_forms(Differentiated& d, const Graph& model, const TrainingGra
   d.graph.replace_uses(replaced);
 }
 
-// What training may change but for statistics and what is frozen, in the order in which nodes read it.
+// The trainable constants, without statistics and frozen ones, in the order in which nodes read them.
 std::vector<ValueId> trainable(const Differentiated& d, const std::set<std::string>& frozen) {
   std::vector<ValueId> result;
   std::set<ValueId> seen(d.statistics.begin(), d.statistics.end());
@@ -312,7 +312,7 @@ void place_when_ready(Graph& graph, std::size_t first) {
   }
 }
 
-// What a step has computed, and what it changes.
+// The results of a step, and the tensors that it changes.
 struct BeforeUpdates {
   ValueId loss;
   std::vector<ValueId> gradients, statistics_after;

@@ -35,7 +35,7 @@ struct TrainingGraphOptions {
   std::int64_t shared_by = 1;
 };
 
-// The same elements, rounded to another real type; the tensor itself where it has that.
+// These elements, rounded to another real type; the tensor itself where it has that.
 Tensor converted(const Tensor& tensor, DataType type);
 
 // A tensor that training changes.

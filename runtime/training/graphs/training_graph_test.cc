@@ -172,7 +172,7 @@ TEST_CASE("a step in one graph is gradients and update, and it lowers the loss")
     if (t == 1) first = loss;
   }
   CHECK(loss < first / 4);
-  // What is not finite changes nothing.
+  // Gradients that are not finite change nothing.
   std::vector<double> broken = data[0].reals();
   broken[4] = INFINITY;
   const std::vector<Tensor> place{Tensor::scalar(DataType::kFloat, 61), Tensor::scalar(DataType::kFloat, 0),
@@ -235,7 +235,7 @@ TEST_CASE("numbers rounded at random have themselves as their mean, and are one 
       CHECK((between == low[n] || between == high[n]));
       // Five deviations.
       CHECK(std::abs(sum[n] / kSteps - wanted[n]) <= 5 * 0.5 * (high[n] - low[n]) / std::sqrt(kSteps));
-      // What has no rest stays.
+      // Parameters without a remainder stay.
       if (converted(Tensor::scalar(DataType::kDouble, wanted[n]), type).reals()[0] == wanted[n]) CHECK(low[n] == high[n]);
     }
   }

@@ -29,7 +29,7 @@ struct Bucket {
   std::size_t bytes() const { return count * width(); }
 };
 
-// What a process has of a parameter.
+// The part of a parameter that a process has.
 struct Piece {
   std::size_t bucket, parameter, first, count;  // elements of the bucket
   Sizes sizes;                                  // as many axes as the parameter's, up to two: what decays is told by them

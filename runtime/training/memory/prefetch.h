@@ -1,4 +1,4 @@
-// Parameters that are in parts (ZeRO, stage 3), on their way to the steps of a graph: while one is used the next one comes.
+// Parameters in parts (ZeRO, stage 3), fetched for the steps of a graph: while one is used the next one comes.
 #pragma once
 
 #include <cstddef>

@@ -45,7 +45,7 @@ TEST_CASE("while a parameter is used, the one that the first step asked for next
   };
   start(), take(0, {0}), take(2, {0, 2}), take(1, {0, 2, 1}), take(2, {0, 2, 1, 2});
   start(), take(0, {0, 2}), take(2, {0, 2, 1}), take(1, {0, 2, 1, 2}), take(2, {0, 2, 1, 2});
-  // What was fetched in vain is let go.
+  // Weights that were fetched in vain are released.
   start(), take(0, {0, 2}), take(5, {0, 2, 5, 1}), take(1, {0, 2, 5, 1, 2});
   start(), take(0, {0, 2});
   CHECK(gauge.now == 1);

@@ -186,7 +186,7 @@ std::vector<double> GradientExchange::mean_over_shards(std::vector<std::vector<d
 
 bool GradientExchange::finite() { return options_.zero == 0 ? finite_.load() : !processes_.any(!finite_); }
 
-// What this process has of a bucket's gradients: all of it, or its part.
+// This process's part of a bucket's gradients, or all of them.
 Bytes GradientExchange::mean_of_bucket(std::size_t b) {
   if (options_.zero >= 2) return parts_[b]->mutable_bytes();
   const Bytes all = buffers_[0][b]->mutable_bytes();

@@ -35,7 +35,7 @@ Tensor KeptTensors::parameter(std::size_t number) {
   return view(prefetch_.take(number), 0, type, sizes);
 }
 
-// What each process has a piece of, in all of them.
+// The tensors of which each process has a piece.
 Memory KeptTensors::made_whole(std::size_t parameter, const std::byte* mine, Gauge& gauge) {
   const Bounds bounds = layout_.bounds_of(parameter);
   const std::size_t width = layout_.bucket(layout_.bucket_of(parameter)).width(), me = processes_.rank();

@@ -1,5 +1,5 @@
-// What training keeps from step to step: parameters, statistics and the optimizer's states, whole in every process, or cut into
-// parts of which each process has its own (ZeRO).
+// Tensors that training keeps from step to step: parameters, statistics and the optimizer's states, whole in every process, or
+// cut into parts of which each process has its own (ZeRO).
 #pragma once
 
 #include <cstddef>
@@ -27,13 +27,13 @@ class KeptTensors {
   void start_step() { prefetch_.start_step(); }
   Tensor parameter(std::size_t number);  // for a step of the graph of gradients
   std::vector<Tensor>& statistics() { return whole_.statistics; }
-  // What every process has a copy of: parameters, unless they are cut.
+  // Tensors that every process has a copy of: parameters, unless they are cut.
   const TrainedTensors& copies() const { return whole_; }
 
-  // What an update of this process reads beside gradients.
+  // Operands of this process's update, beside gradients.
   std::vector<Tensor> updated_parameters() const;
   const std::vector<Tensor>& updated_states() const { return zero_ == 0 ? whole_.states : piece_states_; }
-  // What it has computed: parameters, then states.
+  // Results of the update: parameters, then states.
   void take(std::vector<Tensor> after);
   // After it, in all processes: what has become of parameters that they have copies of.
   void share();

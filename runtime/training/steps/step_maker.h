@@ -30,7 +30,7 @@ class StepMaker {
   // zeros, while nothing else holds parameters and statistics.
   std::unique_ptr<TrainingStep> make_step(const TrainingGraphs& graphs, TrainedTensors start);
 
-  // What was done to keep to the memory budget; nothing without a budget, and before make_step().
+  // How the memory budget is kept; nullopt without a budget, and before make_step().
   const std::optional<Rematerialized>& rematerialized() const { return rematerialized_; }
 
  private:

@@ -56,7 +56,7 @@ class Trainer {
   std::int64_t steps_done() const;
   std::optional<TrainingMemory> memory() const;  // as TrainingStep::memory
   std::size_t peak_bytes() const;                // as TrainingStep::peak_bytes
-  // What was done to keep to the memory budget; complete in process 0 only. Null without a budget.
+  // How the memory budget is kept; complete in process 0 only. Null without a budget.
   const Rematerialized* rematerialized() const;
   const TrainingGraphs& graphs() const;  // for the examples of one shard
   Graph trained() const;                 // the model with the trained weights and statistics

@@ -23,7 +23,7 @@ struct RowPart {
 // if a part would lie outside of its image.
 std::vector<RowPart> cut_rows(std::int64_t images, const RowWindow& window, std::int64_t count, bool one_image);
 
-// The same for a transposed convolution: row i of an image goes to the rows i * stride + k * dilation - pad_begin of the
+// Parts of a transposed convolution: row i of an image goes to the rows i * stride + k * dilation - pad_begin of the
 // result. Paddings are what is taken off the part's result, which of the last one may be less than 0.
 std::vector<RowPart> cut_transposed_rows(std::int64_t images, const RowWindow& window, std::int64_t count, bool one_image);
 

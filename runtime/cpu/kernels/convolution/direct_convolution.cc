@@ -152,7 +152,7 @@ class DirectConvolution final : public Kernel {
       for (std::int64_t row = pixels.begin; row < pixels.end; ++row) compute(call, x, p, pixels, row, k, k + 1);
   }
 
-  // What the rows of the window from `from` to `to` give, added to what those before gave.
+  // Adds the products of the window's rows from `from` to `to` to those of the rows before.
   void compute(const Call& call, const float* x, std::int64_t p, const Pixels& pixels, std::int64_t row, std::int64_t from,
                std::int64_t to) const {
     const std::int64_t group = p / panels_.count(), panel = p % panels_.count();

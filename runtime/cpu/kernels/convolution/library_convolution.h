@@ -22,7 +22,7 @@ struct ConvolutionShape {
   std::size_t output_axis() const { return transposed ? 1 : 0; }
   // As kernels of our own see it: over two axes, or over one, as images of one row.
   std::optional<ImageShape> image() const;
-  // The same for a transposed convolution without groups, no size of which is 0.
+  // For a transposed convolution without groups, no size of which is 0.
   std::optional<ImageShape> transposed_image() const;
 };
 

@@ -57,8 +57,8 @@ struct DepthwiseConvolution {
 };
 // The sum of some of the same image, with results of one size: the first one's addend, the last one's bounds and function.
 std::unique_ptr<Kernel> make_depthwise_convolution(std::span<const DepthwiseConvolution> convolutions, Isa isa);
-// The same, and a 1x1 convolution to `outputs` channels of what comes out, some rows after the other: the first one's result is
-// not stored, and it has no addend.
+// A convolution by channels and a 1x1 convolution of its result to `outputs` channels, some rows at a time: the first one's
+// result is not stored, and it has no addend.
 std::unique_ptr<Kernel> make_separable_convolution(const DepthwiseConvolution& convolution, std::int64_t outputs,
                                                    const Weights& weights, Finish finish, Isa isa, int threads);
 

@@ -126,7 +126,7 @@ class WinogradConvolution final : public Kernel {
     for (std::int64_t t = 0; t < count; ++t) transform_output(call, first + t, m + t * y_stride_);
   }
 
-  // The same by all.
+  // One block by all threads together.
   void compute_together(const Call& call, std::int64_t block, float* v) const {
     const std::int64_t first = block * together_, count = tiles_of(block);
     float* const m = v + points_ * x_points_;

@@ -48,7 +48,7 @@ class AttentionKernel final : public Kernel {
   }
 
  private:
-  // Of packed keys and values, scores, and rows of the result.
+  // The sizes of packed keys and values, scores, and rows of the result.
   Count thread_floats() const { return k_.floats() + v_.floats() + kRows * (panels_ * k_.width + v_.panels() * v_.width); }
 
   Count offset(Count number, const std::vector<Count>& strides) const {

@@ -45,7 +45,7 @@ struct ProductTask {
   double nanoseconds() const;  // of one thread, roughly
 };
 
-// What the products of this file share: the task's operations are those given, bias those of the step if there is one.
+// Shared by the products of this file: the task's operations are those given, bias those of the step if there is one.
 struct ProductExtras {
   std::vector<float> bias;  // by column, empty if there is none
   std::vector<RowOperation> operations;

@@ -1,4 +1,4 @@
-// Products, packed in every way, and attention.
+// Products, with every packing, and attention.
 #include <map>
 
 #include "operators/testing/share.h"

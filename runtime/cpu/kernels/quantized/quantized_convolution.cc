@@ -116,7 +116,7 @@ class QuantizedKernel : public Kernel {
   }
   virtual std::int32_t weight_sum(std::size_t output) const = 0;  // 0 beyond the last output
 
-  // What the runs of a step share.
+  // Shared by the runs of a step.
   struct Run {
     const std::byte* x;
     std::int64_t width, height;  // of the image at x

@@ -20,7 +20,7 @@ constexpr std::int64_t kWidest = 64;                   // elements of any vector
 
 bool is_8_bits(DataType type) { return type == DataType::kInt8 || type == DataType::kUint8; }
 
-// Of all windows, those that lie in the image.
+// The windows that lie in the image.
 std::int64_t least_pixels(const PoolShape& s) {
   std::int64_t result = 1;
   for (std::size_t a = 0; a < s.kernel.size(); ++a) {
