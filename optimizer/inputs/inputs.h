@@ -37,7 +37,7 @@ enum class Draw {
 };
 inline constexpr Draw kDraws[] = {Draw::kUsual, Draw::kSmall, Draw::kZeros, Draw::kOnes, Draw::kPositive, Draw::kOpen};
 
-// Distributions to try until the model accepts inputs: each kind, then, where there are integers, the usual one with other seeds:
+// Distributions to try until the model accepts one: each kind, then, where there are integers, the usual one with other seeds:
 // a model may accept some inputs of a kind and not others (a trace of experts fixes which of them get tokens).
 struct Attempt {
   Draw draw;
