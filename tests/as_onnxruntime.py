@@ -588,6 +588,19 @@ class SampledPositions(Case):
                     self.one("GridSample", {"x": x, "g": grid}, declared=True, mode=mode, align_corners=aligned, optimize=mode == "linear")
 
 
+@unittest.skipIf(onnxruntime is None, "ONNX Runtime is not installed")
+class Grids(Case):
+    def test_axes_of_one_element(self):
+        """Batches of one, which ONNX's own function for AffineGrid cannot take, and axes of one element."""
+        for batch, *extents in ((1, 4, 5), (2, 1, 5), (1, 1, 1), (3, 2, 1, 4), (1, 1, 1, 1)):
+            rank = len(extents)
+            theta = numpy.random.default_rng(7).standard_normal((batch, rank, rank + 1)).astype(numpy.float32)
+            size = numpy.array([batch, 1, *extents], numpy.int64)
+            for aligned in (0, 1):
+                with self.subTest(size=size, aligned=aligned):
+                    self.one("AffineGrid", {"theta": theta, "size": size}, opset=20, align_corners=aligned)
+
+
 class WithoutDefinition(unittest.TestCase):
     """A node that nothing executes is refused when a session is made."""
 

@@ -317,6 +317,8 @@ std::vector<Case> cases() {
     all.push_back({"Resize", {{{1, 2, 3, 4}}}, {{"sizes", axes({1, 2, 6, 7})}, {"mode", std::string(mode)}}});
     all.push_back({"Resize", {{{1, 2, 5, 4}}}, {{"sizes", axes({1, 2, 3, 4})}, {"mode", std::string(mode)}}});
   }
+  all.push_back({"AffineGrid", {{{2, 2, 3}}}, {{"size", axes({2, 1, 3, 4})}}});
+  all.push_back({"AffineGrid", {{{1, 3, 4}}}, {{"size", axes({1, 1, 2, 1, 3})}, {"align_corners", true}}});
   return all;
 }
 

@@ -7,6 +7,7 @@
 namespace rewright::operators {
 
 void register_activation(Registry& r);
+void register_affine_grid(Registry& r);
 void register_arithmetic(Registry& r);
 void register_assembly(Registry& r);
 void register_blocks(Registry& r);

@@ -6,6 +6,7 @@ const Registry& registry() {
   static const std::unique_ptr<const Registry> kAll = [] {
     auto r = std::make_unique<Registry>();
     register_activation(*r);
+    register_affine_grid(*r);
     register_arithmetic(*r);
     register_assembly(*r);
     register_blocks(*r);
