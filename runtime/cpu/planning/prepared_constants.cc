@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kAlignment = 64;
-// A block is twice as large as all before it together, within these bounds: a model of many small plans, such as a recurrent network's
-// steps, would otherwise take a huge page and much address space for each.
+// A block is twice as large as all before it together, within these bounds: a model of many small plans, such as a recurrent
+// network's steps, would otherwise take a huge page and much address space for each.
 constexpr std::size_t kLeastBlockBytes = std::size_t{64} << 10, kMostBlockBytes = std::size_t{64} << 20;
 
 }  // namespace
