@@ -299,6 +299,38 @@ class Translation(unittest.TestCase):
             self.assertFalse([name for name in operators if "Sequence" in name or name.startswith(("aten_", "Gather"))], operators)
 
 
+    def test_resamplings_are_whole(self):
+        forms = [("nearest", 3), ("nearest", 4), ("bilinear", 4), ("bicubic", 4)]
+        for mode, rank in forms:
+            for by in ({"scale_factor": 2.0}, {"size": [7] * (rank - 2)}, {"scale_factor": 1.7}):
+                for corners in (None,) if mode == "nearest" else (False, True):
+                    with self.subTest(mode=mode, rank=rank, by=by, corners=corners):
+
+                        def program(x, mode=mode, by=by, corners=corners):
+                            return nn.functional.interpolate(x, mode=mode, align_corners=corners, **by).relu()
+
+                        (model,) = self.models(program, torch.randn([1, 2, 5, 6][:rank]))
+                        operators = {node.op_type for node in model.graph.node}
+                        self.assertEqual(counted("parts that differed"), 0)
+                        if by.get("scale_factor") != 1.7 or corners:
+                            self.assertIn("Resize", operators)
+
+    def test_views_for_both_sides_are_not_copied(self):
+        module = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+        x = torch.randn(3, 4)
+        results = []
+        run = rewright.InferenceSession.run
+
+        def seen(session, names, inputs):
+            results.append(run(session, names, inputs))
+            return results[-1]
+
+        with mock.patch("rewright.InferenceSession.run", seen):
+            compiled(module)(x)
+        weights = {tuple(sizes) for layer in (module[0], module[2]) for sizes in (layer.weight.shape, layer.weight.T.shape)}
+        self.assertFalse(weights & {array.shape for arrays in results for array in arrays})
+
+
 class Training(unittest.TestCase):
     def judge(self, module, x, rounds=2):
         module.train()
@@ -372,6 +404,24 @@ class Training(unittest.TestCase):
 
 
 class StaysWithTorch(unittest.TestCase):
+    def test_runs_torch_s_own_operators(self):
+        def program(x):
+            y = nn.functional.interpolate(x, scale_factor=2, mode="bilinear")
+            return nn.functional.gelu(nn.functional.layer_norm(y, y.shape[-1:]))
+
+        def refused(*arguments, **named):
+            raise rewright.UnsupportedError("no session")
+
+        x = torch.randn(1, 2, 4, 4)
+        with mock.patch("rewright.InferenceSession", refused), torch.no_grad(), self.assertLogs(LOG, "WARNING"):
+            run = compiled(program)
+            run(x)
+        with torch.no_grad(), torch.profiler.profile() as profile:
+            self.assertTrue(torch.equal(run(x), program(x)))
+        called = [event.name for event in profile.events()]
+        for name in ("upsample_bilinear2d", "native_layer_norm", "gelu"):
+            self.assertEqual(called.count(f"aten::{name}"), 2, name)
+
     def test_an_operator_that_onnx_lacks(self):
         def program(x):
             return torch.linalg.qr(x.softmax(-1) + torch.eye(4)).R.abs() * 2 + torch.sin(x)

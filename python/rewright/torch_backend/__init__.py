@@ -4,6 +4,7 @@ Torch finds `compile` by its entry point; importing rewright imports neither thi
 "rewright.torch_backend" (TORCH_LOGS="+rewright.torch_backend" shows all of it).
 """
 
+import contextlib
 import functools
 import logging
 
@@ -25,12 +26,12 @@ def compile(module, inputs, *, options=None):  # noqa: A001  (what torch calls i
     """
     options = Options.of(options)
     try:
-        from .graph import compile_graph, exporter
+        from .graph import compile_graph
+        from .lowering import whole_resamplings
     except ImportError as error:
         log.warning("graphs stay with torch: its ONNX exporter cannot be used: %s", error)
         counters["rewright"]["graphs in torch"] += 1
         return module.forward
-    tables = exporter()
     seconds = None if options.search is None else options.budget_seconds()
     account = None if seconds is None else _account(seconds)
     compile_part = functools.partial(compile_graph, options=options, account=account)
@@ -38,9 +39,11 @@ def compile(module, inputs, *, options=None):  # noqa: A001  (what torch calls i
         fw_compiler=functools.partial(compile_part, kind="forward"),
         bw_compiler=functools.partial(compile_part, kind="backward"),
         inference_compiler=functools.partial(compile_part, kind="inference"),
-        decompositions=tables.training_decompositions if torch.is_grad_enabled() else tables.decompositions,
+        decompositions={},  # torch's own operators, for what stays there
     )
-    return compiler(module, inputs)
+    # Gradients of resamplings have no translation, but those of their parts do.
+    with contextlib.nullcontext() if torch.is_grad_enabled() else whole_resamplings():
+        return compiler(module, inputs)
 
 
 def _account(seconds):

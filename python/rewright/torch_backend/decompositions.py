@@ -92,6 +92,29 @@ def select(x, dim, index):
     return aten.squeeze.dim(aten.slice(x, dim, index, end), dim)
 
 
+def _resampling(decomposition):
+    """A resampling by a factor that does not lead to the result's size exactly: its translation would go by the sizes."""
+
+    def taken_apart(x, output_size, *given):
+        factors = [factor for factor in given if not isinstance(factor, bool)]
+        corners = any(flag is True for flag in given)
+        sizes = x.shape[2:]
+        exact = (
+            factor is None or float(factor).is_integer() or (isinstance(size, int) and size * factor == goal)
+            for size, goal, factor in zip(sizes, output_size, factors)
+        )
+        if corners or all(exact):
+            return NotImplemented
+        return decomposition(x, output_size, *given)
+
+    return taken_apart
+
+
+def _resamplings():
+    packets = (aten.upsample_nearest1d, aten.upsample_nearest2d, aten.upsample_nearest3d, aten.upsample_bilinear2d, aten.upsample_bicubic2d)
+    return {packet.default: _resampling(torch._decomp.decomposition_table[packet.default]) for packet in packets}
+
+
 # Those that torch takes apart itself, in place of a translation that does not give all results of the operator.
 FIRST = {
     aten.native_batch_norm.default,
@@ -116,4 +139,5 @@ TABLE = {
     aten._transformer_encoder_layer_fwd.default: transformer_encoder_layer,
     aten.split_with_sizes.default: split_with_sizes,
     aten.select.int: select,
+    **_resamplings(),
 }

@@ -14,9 +14,11 @@ import onnxscript
 import torch
 from onnx_ir.passes import common as passes
 from onnxscript import ir
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.onnx._internal.exporter import _constants, _core, _decomp, _fx_passes, _ir_passes, _registration, _tensors
 
 from . import decompositions
+from .lowering import origin
 
 _LARGEST = 1_900_000_000  # bytes of a model: Protobuf's limit is 2^31
 
@@ -38,10 +40,6 @@ class Exporter:
         self.decompositions.update(decompositions.TABLE)
         for target in decompositions.NEVER:
             self.decompositions.pop(target, None)
-        # Backward passes need the second output of the fused attention, which no decomposition has.
-        self.training_decompositions = {
-            target: function for target, function in self.decompositions.items() if "_scaled_dot_product" not in str(target)
-        }
 
     def promote(self, module):
         """Makes the conversions explicit that torch's operators do by themselves. Changes the module."""
@@ -68,7 +66,7 @@ class Exporter:
 
     def model(self, module, constants):
         """A serialized ONNX model of a graph of translatable nodes: an input a placeholder, in order, but for `constants`, which are
-        tensors by name of their placeholders, and an output each output. Nodes are called NODE/I after torch's."""
+        tensors by name of their placeholders, and an output each output. Nodes are called NODE/I after those that they come from."""
         if sum(tensor.numel() * tensor.element_size() for tensor in constants.values()) > _LARGEST:
             raise TooLarge
         translation = _Translation(self)
@@ -80,10 +78,13 @@ class Exporter:
                     graph.inputs.remove(value)
                     value.const_value = _core.TorchTensor(constants[node.name].detach().contiguous(), name=node.name)
                     graph.initializers[node.name] = value
+            elif node.op == "get_attr":
+                translation.constant(node, operator.attrgetter(node.target)(module))
             elif node.op == "call_function":
                 translation.call(node)
             elif node.op == "output":
-                graph.outputs.extend(translation.values[output.name] for output in node.args[0])
+                for number, output in enumerate(node.args[0]):
+                    graph.outputs.append(translation.output(translation.values[output.name], number))
         return translation.bytes()
 
 
@@ -110,6 +111,24 @@ class _Translation:
                 _core._set_shape_type(value, one, complex_to_float=True)
         self.values[node.name] = made if several else made[0]
 
+    def constant(self, node, tensor):
+        if not isinstance(tensor, torch.Tensor) or isinstance(tensor, FakeTensor):
+            raise TypeError(f"{node.name} is no constant tensor")
+        value = ir.Value(name=node.name, const_value=_core.TorchTensor(tensor.detach().contiguous(), name=node.name))
+        _core._set_shape_type(value, tensor, complex_to_float=True)
+        self.model.graph.initializers[node.name] = value
+        self.values[node.name] = value
+
+    def output(self, value, number):
+        """The value, or a copy where it is an input, a constant or an output already."""
+        graph = self.model.graph
+        if value.producer() is not None and all(value is not other for other in graph.outputs):
+            return value
+        copy = ir.node("Identity", [value], name=f"output/{number}")
+        graph.append(copy)
+        copy.outputs[0].name, copy.outputs[0].type, copy.outputs[0].shape = f"output_{number}", value.type, value.shape
+        return copy.outputs[0]
+
     def call(self, node):
         # The exporter reports an absent stack of modules on every node.
         node.meta.setdefault("nn_module_stack", {})
@@ -129,8 +148,9 @@ class _Translation:
         for node in self.model.graph:
             of = node.meta.get("node")
             if of is not None:
-                numbers[of] = numbers.get(of, -1) + 1
-                node.name = f"{of.name}/{numbers[of]}"
+                name = origin(of)
+                numbers[name] = numbers.get(name, -1) + 1
+                node.name = f"{name}/{numbers[name]}"
             node.metadata_props.clear()  # stacks and file names: the same graph has the same bytes wherever it stands
         _ir_passes.add_opset_imports(self.model)
         # Outputs that nothing reads, too: the places of a pool's maxima would be computed.

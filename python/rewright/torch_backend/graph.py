@@ -10,8 +10,9 @@ from torch._guards import TracingContext
 
 from . import sessions
 from .exporter import exporter
+from .lowering import lowered, origin
 from .part import Part
-from .split import split, unsuitable
+from .split import SIZE, sizes_from_inputs, split, unsuitable
 
 aten = torch.ops.aten
 log = logging.getLogger("rewright.torch_backend")
@@ -26,7 +27,7 @@ def compile_graph(module, inputs, *, options, kind, account=None):
     untouched = torch.fx.GraphModule(module, copy.deepcopy(module.graph))
     try:
         _allow_other_strides(module)
-        exporter().promote(module)
+        sizes_from_inputs(module)
         return _boxed(graph.compiled(module, _fixed_inputs(module) if kind == "inference" else set()))
     except Exception as error:  # noqa: BLE001  (what a graph can hold is more than can be foreseen)
         log.warning("%s: stays with torch: %s: %s", graph.label, type(error).__name__, error, exc_info=log.isEnabledFor(logging.DEBUG))
@@ -67,6 +68,15 @@ def _fixed_inputs(module):
     return {node for node in fixed if isinstance(node.meta.get("val"), torch.Tensor)}
 
 
+def _untranslatable(module, candidates):
+    """Names of the candidates of which some part cannot be translated, each with the reason."""
+    whole = lowered(module, exporter())
+    parts = {node: unsuitable(node) for node in whole.graph.nodes if node.op == "call_function" and origin(node) in candidates}
+    reasons = {node: reason for node, reason in parts.items() if reason not in (None, SIZE)}
+    reasons.update(exporter().untranslatable(whole, {node for node, reason in parts.items() if reason is None}))
+    return {origin(node): reason for node, reason in reasons.items()}
+
+
 class Graph:
     """Shared by the parts of a graph."""
 
@@ -80,10 +90,10 @@ class Graph:
     def compiled(self, module, fixed):
         """The module with its suitable nodes in parts. fixed: placeholders with parameters, buffers and constants."""
         reasons = {node: unsuitable(node) for node in module.graph.nodes if node.op == "call_function"}
-        candidates = {node for node, reason in reasons.items() if reason is None}
-        untranslatable = exporter().untranslatable(module, candidates)
-        reasons.update(untranslatable)
-        inside = candidates - untranslatable.keys()
+        candidates = {node.name: node for node, reason in reasons.items() if reason is None}
+        for name, reason in _untranslatable(module, candidates).items():
+            reasons[candidates[name]] = reason
+        inside = {node for node, reason in reasons.items() if reason is None}
         self._report(reasons, len(inside))
         return self._split(module, inside, fixed)
 
@@ -100,7 +110,7 @@ class Graph:
     def _report(self, reasons, inside):
         stays = {}
         for node, reason in reasons.items():
-            if reason not in (None, "a size") and node.target is not operator.getitem:
+            if reason not in (None, SIZE) and node.target is not operator.getitem:
                 stays.setdefault((str(node.target), reason), []).append(node.name)
         for (target, reason), names in sorted(stays.items()):
             log.info("%s: %s (%d times, first %s) stays with torch: %s", self.label, target, len(names), names[0], reason)

@@ -8,6 +8,7 @@ import torch
 
 from . import exporter as exporters
 from .constants import Constant
+from .lowering import lowered
 
 log = logging.getLogger("rewright.torch_backend")
 
@@ -45,11 +46,12 @@ def _plain(value):
 
 
 class Part(torch.nn.Module):
-    """module: a graph that returns a tuple. fixed: positions of arguments that are parameters, buffers or constants of the graph."""
+    """module: a graph that returns a tuple, which torch runs; a session runs what it is lowered to. fixed: positions of arguments that are parameters, buffers or constants of the graph."""
 
     def __init__(self, module, fixed, options, shared, label):
         super().__init__()
         self.module, self.options, self.shared, self.label = module, options, shared, label
+        self.lowered = lowered(module, exporters.exporter())
         self.placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
         self.orders = [_order(node.meta["val"]) for node in module.graph.output_node().args[0]]
         self.fixed = set(fixed) if options.freeze else set()
@@ -126,11 +128,11 @@ class Part(torch.nn.Module):
         constants = {at: arguments[at] for at in sorted(self.fixed) if not arguments[at].is_inference()}
         names = {self.placeholders[at].name: tensor for at, tensor in constants.items()}
         try:
-            model = exporters.exporter().model(self.module, names)
+            model = exporters.exporter().model(self.lowered, names)
         except exporters.TooLarge:
             log.info("%s: parameters are inputs: they are too large for one file", self.label)
             self.fixed, constants = set(), {}
-            model = exporters.exporter().model(self.module, {})
+            model = exporters.exporter().model(self.lowered, {})
         return _Bound(self.shared.session(model, self._shapes(arguments)), constants)
 
     def _shapes(self, arguments):

@@ -43,6 +43,7 @@ _TYPES = {
     torch.bool,
 }
 
+SIZE = "a size"  # the reason of a node that stays with torch because it is one
 _UNSET = ("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided")
 
 
@@ -81,7 +82,7 @@ def unsuitable(node):
     """Why a node stays with torch, whatever the exporter says; None if it need not."""
     target = node.target
     if any(isinstance(value, (*py_sym_types, int)) for value in _values(node)):
-        return "a size"
+        return SIZE
     if node.op != "call_function" or not (target is operator.getitem or isinstance(target, torch._ops.OpOverload)):
         return "not an operator"
     if target is not operator.getitem:
@@ -111,6 +112,19 @@ def _views_at_the_border(graph, inside):
     return border
 
 
+def _views_beside(graph, inside):
+    """Views that are used inside and outside of parts are made twice: the outside's by torch, without a copy."""
+    for node in reversed(graph.nodes):
+        if node not in inside or node.target not in _VIEWS:
+            continue
+        outside = [user for user in node.users if user not in inside]
+        if outside and len(outside) < len(node.users):
+            with graph.inserting_after(node):
+                twin = graph.node_copy(node)
+            for user in outside:
+                user.args, user.kwargs = torch.fx.map_arg((user.args, user.kwargs), lambda argument: twin if argument is node else argument)
+
+
 class _Support(OperatorSupportBase):
     def __init__(self, nodes):
         self.nodes = nodes
@@ -124,6 +138,7 @@ def split(module, nodes, make):
     a module called with the same arguments that returns a tuple; `node` is the call of the part in the graph. Changes the module."""
     nodes = {node for node in nodes if not all(user.target is operator.getitem and user not in nodes for user in node.users)}
     nodes -= _views_at_the_border(module.graph, nodes)
+    _views_beside(module.graph, nodes)
     partitioner = CapabilityBasedPartitioner(module, _Support(nodes), allows_single_node_partition=True)
     partitions = [part for part in partitioner.propose_partitions() if any(_computes(node) for node in part.nodes)]
     torch.fx.passes.utils.fuser_utils.fuse_by_partitions(
@@ -137,6 +152,24 @@ def split(module, nodes, make):
     module.graph.eliminate_dead_code(is_impure_node=_is_impure)
     module.recompile()
     return module
+
+
+def sizes_from_inputs(module):
+    """Sizes that are read off results inside of the graph are computed from those of its inputs instead, so that no part has to end for
+    them. Changes the module."""
+    placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
+    first = next(node for node in module.graph.nodes if node.op != "placeholder")
+    symbols = _Symbols(module.graph, placeholders, torch.fx.proxy.GraphAppendingTracer(module.graph))
+    for node in list(module.graph.nodes):
+        if node.target is not aten.sym_size.int or node.args[0] in placeholders or not isinstance(node.meta.get("val"), torch.SymInt):
+            continue
+        with module.graph.inserting_before(first):
+            made = symbols.size(node.meta["val"])
+        if made is not None:
+            for user in list(node.users):
+                user.args, user.kwargs = torch.fx.map_arg((user.args, user.kwargs), lambda argument: made if argument is node else argument)
+            module.graph.erase_node(node)
+    module.recompile()
 
 
 def _computes(node):
@@ -175,11 +208,14 @@ def _sizes_inside(call, part):
 class _Symbols:
     """Nodes for expressions over the sizes of tensors."""
 
-    def __init__(self, graph, tensors, tracer):
+    def __init__(self, graph, inputs, tracer):
         self.graph, self.tracer = graph, tracer
         self.at, self.made = {}, {}
-        for node in tensors:
-            for axis, size in enumerate(node.meta["val"].shape):
+        for node in inputs:
+            value = node.meta.get("val")
+            if isinstance(value, torch.SymInt) and value.node.expr.is_symbol:
+                self.made[value.node.expr] = node
+            for axis, size in enumerate(value.shape if isinstance(value, torch.Tensor) else ()):
                 if isinstance(size, torch.SymInt) and size.node.expr.is_symbol:
                     self.at.setdefault(size.node.expr, (node, axis))
 
@@ -190,7 +226,7 @@ class _Symbols:
             return int(expression)
         if expression in self.made:
             return self.made[expression]
-        if not expression.free_symbols <= self.at.keys():
+        if not expression.free_symbols <= self.at.keys() | self.made.keys():
             return None
         for symbol in sorted(expression.free_symbols, key=str):
             if symbol not in self.made:
