@@ -91,12 +91,18 @@ class KernelGroups {
     return definition.has_denotation() && !has_reduction(definition.outputs()[0].element);
   }
 
-  // Producers whose results the kernel recomputes, where nothing else needs them.
+  // Producers whose results the kernel recomputes join it where nothing else needs them. Elsewhere the kernel no longer reads
+  // them, so that those which several kernels recompute are left out.
   void join_computed_ahead(Group& group) {
     const int number = p_.group_of[static_cast<std::size_t>(group.nodes[0])];
     for (const ValueId v : group.taken->computed_ahead()) {
       const int producer = p_.producers[v];
-      if (producer < 0 || !p_.is_free(producer) || p_.uses.only_node(v) < 0) continue;
+      if (producer < 0 || !p_.is_free(producer)) continue;
+      if (p_.uses.only_node(v) < 0) {
+        const std::vector<ValueId>& operands = p_.node(producer).inputs;
+        if (operands.size() == 1) p_.uses.redirect(group.nodes[0], v, operands[0]);
+        continue;
+      }
       p_.group_of[static_cast<std::size_t>(producer)] = number;
       group.nodes.push_back(producer);
     }

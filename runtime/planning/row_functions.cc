@@ -25,14 +25,21 @@ Sizes sample_sizes(std::size_t rank) {
   return sizes;
 }
 
-// Has the node a first operand with rows of more than one element, and only vectors of one element per column beside it?
-bool may_be_row_function(const Node& node, std::span<const ValueInfo> operands) {
+// Has the node a first operand of reals with elements, of which a small sample can be made?
+bool has_sample(const Node& node, std::span<const ValueInfo> operands) {
   if (node.op == nullptr || operands.empty() || operands.size() != node.inputs.size()) return false;
   const ValueInfo& x = operands[0];
-  if (!is_real(x.type) || x.sizes.size() < 2 || x.sizes.size() > kMostAxes || x.sizes.back() <= 1) return false;
+  return is_real(x.type) && x.sizes.size() >= 2 && x.sizes.size() <= kMostAxes && element_count(x.sizes) > 0;
+}
+
+// Has that operand rows of more than one element, and only vectors of one element per column beside it?
+bool may_be_row_function(const Node& node, std::span<const ValueInfo> operands) {
+  if (!has_sample(node, operands)) return false;
+  const ValueInfo& x = operands[0];
+  if (x.sizes.back() <= 1) return false;
   for (std::size_t i = 1; i < operands.size(); ++i)
     if (node.inputs[i] == kNoValue || operands[i].sizes != Sizes{x.sizes.back()}) return false;
-  return element_count(x.sizes) > 0;
+  return true;
 }
 
 // The node's first output in double for sample operands; empty if the node cannot be computed for them.
@@ -66,6 +73,24 @@ bool agree(const Rows& a, const Rows& b) {
   return !a.empty();
 }
 
+Rows softmax_over(const Rows& x, const Sizes& sizes, std::size_t first, std::size_t last) {
+  std::size_t count = 1, inner = 1;
+  for (std::size_t a = first; a < sizes.size(); ++a) (a <= last ? count : inner) *= static_cast<std::size_t>(sizes[a]);
+  Rows y(x.size());
+  for (std::size_t start = 0; start < x.size(); ++start) {
+    if (start / inner % count != 0) continue;
+    double sum = 0;
+    for (std::size_t k = 0; k < count; ++k) sum += std::exp(x[start + k * inner]);
+    for (std::size_t k = 0; k < count; ++k) y[start + k * inner] = std::exp(x[start + k * inner]) / sum;
+  }
+  return y;
+}
+
+Rows logarithms(Rows x) {
+  for (double& v : x) v = std::log(v);
+  return x;
+}
+
 Rows normalized(const RowNormalization& n, const Rows& x, const Rows& scale, const Rows& shift,
                 double* first_variance = nullptr) {
   Rows y(x.size());
@@ -86,16 +111,28 @@ Rows normalized(const RowNormalization& n, const Rows& x, const Rows& scale, con
 
 }  // namespace
 
+std::optional<Softmax> find_softmax(const Node& node, std::span<const ValueInfo> operands) {
+  if (operands.size() != 1 || !has_sample(node, operands)) return std::nullopt;
+  const std::size_t rank = operands[0].sizes.size();
+  const Rows x = sample_operand(rank), y = sample_rows(node, {x}, rank);
+  if (y.empty()) return std::nullopt;
+  for (std::size_t first = rank; first-- > 0;)
+    for (std::size_t last = rank; last-- > first;) {
+      if (last != first && last != rank - 1) continue;  // one axis, or all from one on
+      const Rows expected = softmax_over(x, sample_sizes(rank), first, last);
+      for (const bool logarithm : {false, true})
+        if (std::all_of(y.begin(), y.end(), [&](double v) { return logarithm ? v <= 0 : v >= 0; }) &&
+            agree(y, logarithm ? logarithms(expected) : expected))
+          return Softmax{first, last, logarithm};
+    }
+  return std::nullopt;
+}
+
 bool is_row_softmax(const Node& node, std::span<const ValueInfo> operands) {
   if (operands.size() != 1 || !may_be_row_function(node, operands)) return false;
-  const Rows x = sample_operand(operands[0].sizes.size());
-  Rows expected(x.size());
-  for (std::size_t row = 0; row < x.size(); row += kSampleColumns) {
-    double sum = 0;
-    for (std::size_t c = row; c < row + kSampleColumns; ++c) sum += std::exp(x[c]);
-    for (std::size_t c = row; c < row + kSampleColumns; ++c) expected[c] = std::exp(x[c]) / sum;
-  }
-  return agree(sample_rows(node, {x}, operands[0].sizes.size()), expected);
+  const std::size_t last = operands[0].sizes.size() - 1;
+  const std::optional<Softmax> found = find_softmax(node, operands);
+  return found && found->first == last && !found->logarithm;
 }
 
 std::optional<RowNormalization> find_row_normalization(const Node& node, std::span<const ValueInfo> operands) {

@@ -1,4 +1,4 @@
-// Functions of whole rows, along the last axis: softmax and normalizations, found in denotations.
+// Functions of whole rows: softmax along any axes, and normalizations along the last one, found in denotations.
 #pragma once
 
 #include <optional>
@@ -8,9 +8,16 @@
 
 namespace rewright::planning {
 
-// Both take a node with a denotation whose operands have known types and sizes, and compare its results on a few sample rows.
+// All take a node with a denotation whose operands have known types and sizes, and compare its results on a few sample rows.
 
-// Is the node the softmax of each row of its operand?
+// The softmax of the node's operand, or its logarithm, over the axes first .. last.
+struct Softmax {
+  std::size_t first = 0, last = 0;
+  bool logarithm = false;
+};
+std::optional<Softmax> find_softmax(const Node& node, std::span<const ValueInfo> operands);
+
+// Is the node the softmax of each row of its operand, along the last axis?
 bool is_row_softmax(const Node& node, std::span<const ValueInfo> operands);
 
 // (x - mean) / sqrt(variance + epsilon) * scale + shift, with a mean of 0 and the mean square as variance if it is not

@@ -199,6 +199,15 @@ TEST_CASE("softmax and normalizations run in stages") {
     y = node(b.graph, "Softmax", {y}, {{"axis", Index(static_cast<std::int64_t>(seed % 3))}})[0];
     b.check(y, 1e-4);
   }
+  for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
+    CAPTURE(seed);
+    ElementwiseBuilder b(seed);
+    Sizes s(static_cast<std::size_t>(b.pick(2, 4)));
+    for (std::int64_t& n : s) n = b.pick(1, seed % 3 == 0 ? 70 : 9);
+    const ValueId x = b.input(DataType::kFloat, s, -20, 20);
+    const char* const op = seed % 2 == 0 ? "Softmax" : "LogSoftmax";
+    b.check(node(b.graph, op, {x}, {{"axis", Index(b.pick(0, std::ssize(s) - 1))}, {"flatten", seed % 4 == 0}})[0], 1e-4);
+  }
   ElementwiseBuilder b(1);
   const ValueId x = b.input(DataType::kFloat, {2, 5, 7, 9});
   const ValueId scale = b.input(DataType::kFloat, {5}), shift = b.input(DataType::kFloat, {5});

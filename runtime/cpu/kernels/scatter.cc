@@ -1,16 +1,16 @@
 // Elements written or combined at positions that are data: the gradients of gathers and of pools of maxima. In the order of the
 // updates, on one thread: the same bits for any number of threads, and a position that is written twice has its last value.
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <optional>
 
 #include "runtime/cpu/planning/planner.h"
+#include "runtime/cpu/tile/loops.h"
 
 namespace rewright::cpu {
 
 namespace {
-
-enum class Combination { kReplace, kAdd, kMultiply, kMaximum, kMinimum };
 
 std::optional<Combination> combination(const std::string& reduction) {
   if (reduction == "none") return Combination::kReplace;
@@ -31,79 +31,65 @@ struct Shape {
 
 class ScatterKernel final : public Kernel {
  public:
-  ScatterKernel(Shape shape, Combination how, DataType type, DataType indices)
-      : shape_(std::move(shape)), how_(how), type_(type), indices_(indices) {}
+  ScatterKernel(Shape shape, Combination how, DataType type, DataType indices, const LoopTables& loops)
+      : shape_(std::move(shape)), how_(how), type_(type), indices_(indices), loops_(loops) {}
 
   void run(const Call& call) const override {
     if (type_ == DataType::kFloat)
-      run_as<float>(call);
+      run_as<float>(call, loops_.f32);
     else if (type_ == DataType::kDouble)
-      run_as<double>(call);
+      run_as<double>(call, loops_.f64);
     else
-      run_as<std::int64_t>(call);
+      run_as<std::int64_t>(call, loops_.i64);
   }
 
  private:
   template <class T>
-  void run_as(const Call& call) const {
+  void run_as(const Call& call, const Arithmetic<T>& loops) const {
     const T* const x = reinterpret_cast<const T*>(call.inputs[0]);
     T* const y = reinterpret_cast<T*>(call.outputs[0]);
     if (static_cast<const void*>(x) != y) std::memcpy(y, x, static_cast<std::size_t>(shape_.target) * sizeof(T));
     const T* const updates = reinterpret_cast<const T*>(call.inputs[2]);
-    switch (how_) {
-      case Combination::kReplace:
-        return each(call, y, updates, [](T, T b) { return b; });
-      case Combination::kAdd:
-        return each(call, y, updates, [](T a, T b) { return wrapped(a, b, [](auto c, auto d) { return c + d; }); });
-      case Combination::kMultiply:
-        return each(call, y, updates, [](T a, T b) { return wrapped(a, b, [](auto c, auto d) { return c * d; }); });
-      case Combination::kMaximum:
-        return each(call, y, updates, [](T a, T b) { return std::max(a, b); });
-      case Combination::kMinimum:
-        return each(call, y, updates, [](T a, T b) { return std::min(a, b); });
-    }
-  }
-
-  // Integers wrap.
-  template <class T, class F>
-  static T wrapped(T a, T b, const F& f) {
-    if constexpr (std::is_integral_v<T>)
-      return static_cast<T>(f(static_cast<std::uint64_t>(a), static_cast<std::uint64_t>(b)));
-    else
-      return f(a, b);
-  }
-
-  template <class T, class F>
-  void each(const Call& call, T* y, const T* updates, const F& f) const {
     if (indices_ == DataType::kInt64)
-      each_at(reinterpret_cast<const std::int64_t*>(call.inputs[1]), y, updates, f);
+      scatter(y, reinterpret_cast<const std::int64_t*>(call.inputs[1]), updates, loops);
     else
-      each_at(reinterpret_cast<const std::int32_t*>(call.inputs[1]), y, updates, f);
+      scatter(y, reinterpret_cast<const std::int32_t*>(call.inputs[1]), updates, loops);
   }
 
-  template <class T, class I, class F>
-  void each_at(const I* indices, T* y, const T* updates, const F& f) const {
+  template <class T, class I>
+  void scatter(T* y, const I* indices, const T* updates, const Arithmetic<T>& loops) const {
     std::vector<std::int64_t> at(shape_.from.size(), 0);
     std::int64_t beside = 0;  // where the other axes are
-    for (std::int64_t row = 0; row < shape_.rows; ++row) {
-      std::int64_t to = beside;
-      for (std::int64_t d = 0; d < shape_.depth; ++d) {
-        const auto a = static_cast<std::size_t>(d);
-        to += checked_index(indices[row * shape_.depth + d], shape_.sizes[a]) * shape_.strides[a];
+    std::array<std::int64_t, kTogether> to, from;
+    for (std::int64_t first = 0; first < shape_.rows; first += kTogether) {
+      const std::int64_t rows = std::min(kTogether, shape_.rows - first);
+      for (std::int64_t r = 0; r < rows; ++r) {
+        const I* const index = indices + (first + r) * shape_.depth;
+        const auto n = static_cast<std::size_t>(r);
+        to[n] = beside;
+        from[n] = (first + r) * shape_.run;
+        for (std::size_t d = 0; d < shape_.sizes.size(); ++d)
+          to[n] += checked_index(index[d], shape_.sizes[d]) * shape_.strides[d];
+        if (!at.empty()) advance(at, beside);
       }
-      for (std::int64_t e = 0; e < shape_.run; ++e) y[to + e] = f(y[to + e], updates[row * shape_.run + e]);
-      for (std::size_t a = at.size(); a-- > 0;) {
-        beside += shape_.from_strides[a];
-        if (++at[a] < shape_.from[a]) break;
-        beside -= at[a] * shape_.from_strides[a];
-        at[a] = 0;
-      }
+      loops.scatter_rows(how_, y, to.data(), updates, from.data(), rows, shape_.run);
     }
   }
 
+  void advance(std::vector<std::int64_t>& at, std::int64_t& beside) const {
+    for (std::size_t a = at.size(); a-- > 0;) {
+      beside += shape_.from_strides[a];
+      if (++at[a] < shape_.from[a]) break;
+      beside -= at[a] * shape_.from_strides[a];
+      at[a] = 0;
+    }
+  }
+
+  static constexpr std::int64_t kTogether = 512;  // rows whose places are computed first
   Shape shape_;
   Combination how_;
   DataType type_, indices_;
+  const LoopTables& loops_;
 };
 
 class ScatterPlan final : public NodePlan {
@@ -121,7 +107,9 @@ class ScatterPlan final : public NodePlan {
     for (const ValueId v : {node_.inputs[0], indices_, node_.inputs[2]}) inputs.push_back(planner.storage(v, kPlain));
     const DataType type = planner.info(result).type, indices = planner.info(indices_).type;
     const int target = planner.add_value(result, kPlain);
-    planner.add_step(std::make_unique<ScatterKernel>(std::move(shape_), how_, type, indices), std::move(inputs), {target});
+    planner.add_step(
+        std::make_unique<ScatterKernel>(std::move(shape_), how_, type, indices, loops_for<LoopTables>(planner.options().isa)),
+        std::move(inputs), {target});
   }
 
  private:
@@ -131,7 +119,7 @@ class ScatterPlan final : public NodePlan {
   Combination how_;
 };
 
-// The source of a value that a node makes, for one user alone, by repeating the source's elements along all axes but the first;
+// The source of a value that a node makes by repeating the source's elements along all axes but the first;
 // kNoValue if it is not made so.
 ValueId repeated_by_row(const Planner& planner, ValueId value) {
   const Graph& graph = planner.graph();
@@ -139,11 +127,10 @@ ValueId repeated_by_row(const Planner& planner, ValueId value) {
   if (producer < 0 || planner.is_constant(value)) return kNoValue;
   const Node& node = *graph.nodes()[static_cast<std::size_t>(producer)];
   if (node.op == nullptr || node.inputs.empty() || node.inputs[0] == kNoValue) return kNoValue;
-  std::ptrdiff_t users = 0;
-  for (const auto& other : graph.nodes()) users += std::count(other->inputs.begin(), other->inputs.end(), value);
-  for (const GraphOutput& output : graph.outputs()) users += output.value == value ? 2 : 0;
   const ValueInfo source = planner.info(node.inputs[0]), repeated = planner.info(value);
-  if (users != 1 || source.type != repeated.type || element_count(source.sizes) != repeated.sizes[0]) return kNoValue;
+  if (source.type != repeated.type || element_count(source.sizes) != repeated.sizes[0] ||
+      element_count(repeated.sizes) == repeated.sizes[0])
+    return kNoValue;
   const Definition definition = planner.define(node);
   if (!definition.has_denotation()) return kNoValue;
   const Output& output = definition.outputs()[0];

@@ -59,6 +59,7 @@ TEST_CASE("an index that is the same all along a row scatters whole rows") {
     ScatterBuilder b(seed);
     Sizes sizes, updates;
     for (std::int64_t rank = b.pick(1, 4); rank > 0; --rank) sizes.push_back(b.pick(1, 6));
+    if (seed % 4 == 0) sizes.back() = b.pick(16, 40);
     updates = sizes;
     updates[0] = b.pick(1, 9);
     Sizes column(sizes.size(), 1);
@@ -66,11 +67,15 @@ TEST_CASE("an index that is the same all along a row scatters whole rows") {
     const DataType type = b.element();
     const ValueId x = b.input(type, sizes);
     ValueId at = b.given(b.positions(b.index(), {updates[0]}, [&](std::int64_t) { return sizes[0]; }));
+    const bool several = b.pick(0, 1) == 0;  // that scatter by the same index
     if (b.pick(0, 1) == 0) at = node(b.graph, "Neg", {node(b.graph, "Neg", {at})[0]})[0];
     at = node(b.graph, "Reshape", {at}, {{"shape", to_indices(column)}})[0];
     const ValueId repeated = node(b.graph, "Expand", {at}, {{"shape", to_indices(updates)}})[0];
     b.graph.add_output("y", node(b.graph, "ScatterElements", {x, repeated, b.input(type, updates)},
                                  {{"axis", Index(0)}, {"reduction", b.reduction()}})[0]);
+    for (int n = 0; several && n < 2; ++n)
+      b.graph.add_output("y" + std::to_string(n), node(b.graph, "ScatterElements", {x, repeated, b.input(type, updates)},
+                                                       {{"axis", Index(0)}, {"reduction", b.reduction()}})[0]);
     if (b.pick(0, 3) == 0) b.graph.add_output("z", node(b.graph, "GatherElements", {x, repeated}, {{"axis", Index(0)}})[0]);
     check_graph(b.graph, b.inputs);
   }

@@ -59,6 +59,9 @@ struct ProductLoops {
   // y[r, c] += x[r, c]
   void (*add)(float* y, Count stride, const float* x, Count x_stride, Count rows, Count n);
 
+  // d[r * d_stride + c] = s[r + c * s_stride], r < rows, c < columns
+  void (*transpose)(float* d, Count d_stride, const float* s, Count s_stride, Count rows, Count columns);
+
   // A softmax in parts: the largest of a row's n scores and of `*largest` becomes the new largest, the row exp(score -
   // largest), whose sum is returned: NaN if a score is. Where all scores are minus infinity, the exponentials are 0.
   float (*exponentials)(float* row, Count n, float* largest);
@@ -66,6 +69,9 @@ struct ProductLoops {
 
   // Of a row of n numbers, all at once.
   void (*softmax)(float* y, const float* x, Count n);
+  void (*log_softmax)(float* y, const float* x, Count n);
+  // The same of each of some columns of n numbers: y[r * stride + c] for c < columns.
+  void (*softmax_columns)(float* y, const float* x, Count n, Count stride, Count columns, bool logarithm);
   // (x - mean) / sqrt(mean of its square + epsilon) * scale + shift, the mean 0 if not `centered`; scale and shift may be null.
   void (*normalize)(float* y, const float* x, Count n, bool centered, float epsilon, const float* scale, const float* shift);
 };

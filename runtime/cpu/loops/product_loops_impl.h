@@ -1,11 +1,13 @@
 // The loops of product_loops.h; see rewright_loops in CMakeLists.txt.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <utility>
 
 #include "runtime/cpu/base/error_function_impl.h"
+#include "runtime/cpu/base/transpose_impl.h"
 #include "runtime/cpu/base/vectors_impl.h"
 #include "runtime/cpu/loops/product_loops.h"
 
@@ -199,6 +201,19 @@ void add(float* y, Count stride, const float* x, Count x_stride, Count rows, Cou
   }
 }
 
+// Few columns at a time, so that their lines stay in the first-level cache, even if they share a set of it.
+void transpose(float* d, Count d_stride, const float* s, Count s_stride, Count rows, Count columns) {
+  Count c = 0;
+  for (; c + kSquare <= columns; c += kSquare) {
+    Count r = 0;
+    for (; r + kSquare <= rows; r += kSquare) transpose_square(d + r * d_stride + c, d_stride, s + r + c * s_stride, s_stride);
+    for (; r < rows; ++r)
+      for (Count k = c; k < c + kSquare; ++k) d[r * d_stride + k] = s[r + k * s_stride];
+  }
+  for (Count r = 0; r < rows && c < columns; ++r)
+    for (Count k = c; k < columns; ++k) d[r * d_stride + k] = s[r + k * s_stride];
+}
+
 // f over all elements of a vector, in halves.
 template <class F>
 inline float across(V v, F f) {
@@ -262,6 +277,56 @@ void softmax(float* y, const float* x, Count n) {
   scale(y, n, 1.0f / sum);
 }
 
+void log_softmax(float* y, const float* x, Count n) {
+  std::memcpy(y, x, static_cast<std::size_t>(n) * sizeof(float));
+  float largest = -std::numeric_limits<float>::infinity();
+  const float logarithm = std::log(exponentials(y, n, &largest));
+  Count c = 0;
+  for (; c + kLanes <= n; c += kLanes) store(y + c, load(x + c) - largest - logarithm);
+  for (; c < n; ++c) y[c] = x[c] - largest - logarithm;
+}
+
+// Of kVectors vectors of columns; of some columns, less than a vector's, if `some` is not 0.
+template <Count kVectors>
+inline void softmax_of_columns(float* y, const float* x, Count n, Count stride, Count some, bool logarithm) {
+  constexpr float kLowest = -std::numeric_limits<float>::infinity();
+  const auto read = [&](const float* s) { return some > 0 ? load_some(s, some) : load(s); };
+  const auto write = [&](float* d, V v) { some > 0 ? store_some(d, v, some) : store(d, v); };
+  V top[kVectors], sums[kVectors] = {};
+  for (V& t : top) t = splat(kLowest);
+  for (Count r = 0; r < n; ++r)
+    for (Count k = 0; k < kVectors; ++k) top[k] = larger(read(x + r * stride + k * kLanes), top[k]);
+  for (V& t : top) t = t == splat(kLowest) ? splat(0.0f) : t;
+  for (Count r = 0; r < n;) {
+    V part[kVectors] = {};
+    for (const Count end = std::min(n, r + kSummed); r < end; ++r)
+      for (Count k = 0; k < kVectors; ++k) {
+        const V e = exponential(read(x + r * stride + k * kLanes) - top[k]);
+        if (!logarithm) write(y + r * stride + k * kLanes, e);
+        part[k] += e;
+      }
+    for (Count k = 0; k < kVectors; ++k) sums[k] += part[k];
+  }
+  for (V& s : sums) {
+    if (logarithm)
+      for (Count l = 0; l < kLanes; ++l) s[l] = std::log(s[l]);
+    else
+      s = 1.0f / s;
+  }
+  for (Count r = 0; r < n; ++r)
+    for (Count k = 0; k < kVectors; ++k) {
+      float* const d = y + r * stride + k * kLanes;
+      write(d, logarithm ? read(x + r * stride + k * kLanes) - top[k] - sums[k] : read(d) * sums[k]);
+    }
+}
+
+void softmax_columns(float* y, const float* x, Count n, Count stride, Count columns, bool logarithm) {
+  Count c = 0;
+  for (; c + 4 * kLanes <= columns; c += 4 * kLanes) softmax_of_columns<4>(y + c, x + c, n, stride, 0, logarithm);
+  for (; c + kLanes <= columns; c += kLanes) softmax_of_columns<1>(y + c, x + c, n, stride, 0, logarithm);
+  if (c < columns) softmax_of_columns<1>(y + c, x + c, n, stride, columns - c, logarithm);
+}
+
 // The sum of f over a row, by parts of it, each in four vectors.
 template <class F>
 inline float sum_of(const float* x, Count n, F f) {
@@ -296,7 +361,8 @@ void normalize(float* y, const float* x, Count n, bool centered, float epsilon, 
     y[c] = (x[c] - mean) * inverse * (factors == nullptr ? 1.0f : factors[c]) + (shift == nullptr ? 0.0f : shift[c]);
 }
 
-constexpr ProductLoops kTable{kLanes, REWRIGHT_BLOCK_ROWS, multiply, apply, add, exponentials, scale, softmax, normalize};
+constexpr ProductLoops kTable{kLanes,  REWRIGHT_BLOCK_ROWS, multiply,        apply,    add, transpose, exponentials, scale,
+                              softmax, log_softmax,         softmax_columns, normalize};
 
 }  // namespace
 

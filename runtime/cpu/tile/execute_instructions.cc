@@ -22,6 +22,15 @@ Count square_rows(const Affine& a, const Tile& tile) {
   return rows;
 }
 
+// Are the tile's rows contiguous, each at the same address but for what is added by row?
+bool begins_alike(const Affine& a, const Tile& tile) {
+  const std::size_t rank = tile.variables.size();
+  if (rank == 0 || (tile.extents[rank - 1] != 1 && a.coefficient(tile.variables[rank - 1]) != 1)) return false;
+  for (std::size_t k = 0; k + 1 < rank; ++k)
+    if (tile.extents[k] != 1 && a.coefficient(tile.variables[k]) != 0) return false;
+  return true;
+}
+
 template <class T>
 void spread(T* d, const T* rows, const Tile& tile, const Arithmetic<T>& loops) {
   const Count n = tile.extents.back();
@@ -184,6 +193,11 @@ void Executor<R>::gather_rows(const Context& c, const Instruction& i, T* d, cons
   const std::int64_t* row = integers(c, i.child, i.other);
   const std::byte* const source = c.operands[i.operand] + start(i.affine, c) * width;
   const std::int64_t* const offsets = i.arguments[0] < 0 ? nullptr : integers(c, 0, i.arguments[0]);
+  const bool same = std::is_same_v<T, R> ? type == kOwn : type == DataType::kInt64;
+  if (same && offsets == nullptr && begins_alike(i.affine, tile)) {
+    const Count n = tile.extents.back();
+    return loops.gather_rows(d, reinterpret_cast<const T*>(source), row, tile.size / n, n);
+  }
   for_each_row(i.affine, tile, [&](Count at, Count to, Count stride, Count n) {
     const std::byte* const from = source + (at + *row++) * width;
     if (offsets != nullptr)

@@ -14,6 +14,10 @@ namespace rewright::cpu {
 
 using Count = std::int64_t;
 
+// What becomes of an element at which another one is scattered. Largest and least as std::max and std::min choose, integers
+// wrap.
+enum class Combination { kReplace, kAdd, kMultiply, kMaximum, kMinimum };
+
 template <class T>
 struct Arithmetic {
   using Binary = void (*)(T* d, const T* a, const T* b, Count n);
@@ -29,6 +33,11 @@ struct Arithmetic {
   void (*load)(T* d, const void* source, DataType type, Count stride, Count n);
   void (*store)(void* d, DataType type, Count stride, const T* a, Count n);
   void (*gather)(T* d, const void* source, DataType type, const std::int64_t* offsets, Count n);
+  // d[r * n + e] = source[starts[r] + e]
+  void (*gather_rows)(T* d, const T* source, const std::int64_t* starts, Count rows, Count n);
+  // y[to[r] + e] = y[to[r] + e] combined with x[from[r] + e], one row after the other
+  void (*scatter_rows)(Combination how, T* y, const std::int64_t* to, const T* x, const std::int64_t* from, Count rows,
+                       Count n);
   void (*compare_equal)(std::int64_t* d, const T* a, const T* b, Count n);
   void (*compare_less)(std::int64_t* d, const T* a, const T* b, Count n);
   void (*compare_less_equal)(std::int64_t* d, const T* a, const T* b, Count n);

@@ -12,6 +12,7 @@
 #include "expressions/power_of_two.h"
 #include "expressions/tensor.h"
 #include "runtime/cpu/base/error_function_impl.h"
+#include "runtime/cpu/base/transpose_impl.h"
 #include "runtime/cpu/tile/loops.h"
 
 namespace rewright::cpu {
@@ -221,6 +222,64 @@ void gather(T* d, const void* source, DataType type, const I* offsets, Count n) 
     for (Count i = 0; i < n; ++i) d[i] = converted<T>(s[offsets[i]]);
   });
 }
+
+// A call of memcpy takes as long as the copy of a short row.
+using Bytes = unsigned char __attribute__((vector_size(REWRIGHT_VECTOR_BYTES), aligned(1), may_alias));
+constexpr Count kAhead = 8;  // rows
+template <class T>
+void gather_rows(T* d, const T* source, const I* starts, Count rows, Count n) {
+  constexpr Count kWidth = REWRIGHT_VECTOR_BYTES;
+  const Count bytes = n * static_cast<Count>(sizeof(T));
+  if (bytes < kWidth) {
+    for (Count r = 0; r < rows; ++r)
+      for (Count e = 0; e < n; ++e) d[r * n + e] = source[starts[r] + e];
+    return;
+  }
+  for (Count r = 0; r < rows; ++r) {
+    const auto* const s = reinterpret_cast<const unsigned char*>(source + starts[r]);
+    auto* const to = reinterpret_cast<unsigned char*>(d + r * n);
+    if (r + kAhead < rows) __builtin_prefetch(source + starts[r + kAhead]);
+    Count b = 0;
+    for (; b + kWidth <= bytes; b += kWidth) *reinterpret_cast<Bytes*>(to + b) = *reinterpret_cast<const Bytes*>(s + b);
+    if (b < bytes)  // overlaps the one before
+      *reinterpret_cast<Bytes*>(to + bytes - kWidth) = *reinterpret_cast<const Bytes*>(s + bytes - kWidth);
+  }
+}
+
+template <class T, class F>
+inline void combine_rows(T* y, const I* to, const T* x, const I* from, Count rows, Count n, F f) {
+  if (n == 1) {
+    for (Count r = 0; r < rows; ++r) y[to[r]] = f(y[to[r]], x[from[r]]);
+    return;
+  }
+  for (Count r = 0; r < rows; ++r) {
+    T* const d = y + to[r];
+    const T* const s = x + from[r];
+    if (r + kAhead < rows) __builtin_prefetch(y + to[r + kAhead]);
+    zip(d, d, s, n, f);
+  }
+}
+template <class T>
+void scatter_rows(Combination how, T* y, const I* to, const T* x, const I* from, Count rows, Count n) {
+  switch (how) {
+    case Combination::kReplace:
+      return combine_rows(y, to, x, from, rows, n, [](T, T b) { return b; });
+    case Combination::kAdd:
+      return combine_rows(y, to, x, from, rows, n, [](T a, T b) {
+        if constexpr (std::is_integral_v<T>) return T(std::uint64_t(a) + std::uint64_t(b));
+        return T(a + b);
+      });
+    case Combination::kMultiply:
+      return combine_rows(y, to, x, from, rows, n, [](T a, T b) {
+        if constexpr (std::is_integral_v<T>) return T(std::uint64_t(a) * std::uint64_t(b));
+        return T(a * b);
+      });
+    case Combination::kMaximum:
+      return combine_rows(y, to, x, from, rows, n, [](T a, T b) { return a < b ? b : a; });
+    case Combination::kMinimum:
+      return combine_rows(y, to, x, from, rows, n, [](T a, T b) { return b < a ? b : a; });
+  }
+}
 template <class T>
 void compare_equal(I* d, const T* a, const T* b, Count n) {
 #pragma GCC ivdep
@@ -258,6 +317,8 @@ constexpr void set_arithmetic(Arithmetic<T>& t) {
   t.load = load<T>;
   t.store = store<T>;
   t.gather = gather<T>;
+  t.gather_rows = gather_rows<T>;
+  t.scatter_rows = scatter_rows<T>;
   t.compare_equal = compare_equal<T>;
   t.compare_less = compare_less<T>;
   t.compare_less_equal = compare_less_equal<T>;
@@ -479,36 +540,6 @@ void sigmoid_f64(double* d, const double* a, Count n) {
 #pragma GCC ivdep
   for (Count i = 0; i < n; ++i) d[i] = 1.0 / (1.0 + d[i]);
 }
-
-#ifdef __AVX__
-constexpr Count kSquare = 8;
-inline void transpose_square(float* d, Count d_stride, const float* s, Count s_stride) {
-  __m256 a[8], b[8];
-  for (int k = 0; k < 8; ++k) a[k] = _mm256_loadu_ps(s + k * s_stride);
-  for (int k = 0; k < 8; k += 2) {  // pairs, then fours, then halves change places
-    b[k] = _mm256_unpacklo_ps(a[k], a[k + 1]);
-    b[k + 1] = _mm256_unpackhi_ps(a[k], a[k + 1]);
-  }
-  for (int k = 0; k < 8; k += 4) {
-    a[k] = _mm256_shuffle_ps(b[k], b[k + 2], 0x44);
-    a[k + 1] = _mm256_shuffle_ps(b[k], b[k + 2], 0xEE);
-    a[k + 2] = _mm256_shuffle_ps(b[k + 1], b[k + 3], 0x44);
-    a[k + 3] = _mm256_shuffle_ps(b[k + 1], b[k + 3], 0xEE);
-  }
-  for (int k = 0; k < 4; ++k) {
-    _mm256_storeu_ps(d + k * d_stride, _mm256_permute2f128_ps(a[k], a[k + 4], 0x20));
-    _mm256_storeu_ps(d + (k + 4) * d_stride, _mm256_permute2f128_ps(a[k], a[k + 4], 0x31));
-  }
-}
-#else
-constexpr Count kSquare = 4;
-inline void transpose_square(float* d, Count d_stride, const float* s, Count s_stride) {
-  __m128 a[4];
-  for (int k = 0; k < 4; ++k) a[k] = _mm_loadu_ps(s + k * s_stride);
-  _MM_TRANSPOSE4_PS(a[0], a[1], a[2], a[3]);
-  for (int k = 0; k < 4; ++k) _mm_storeu_ps(d + k * d_stride, a[k]);
-}
-#endif
 
 // Few columns, or rows that lie next to each other: their number is known to the compiler, which shuffles them.
 template <Count kColumns, class R>

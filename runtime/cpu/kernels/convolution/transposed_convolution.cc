@@ -36,8 +36,8 @@ class TransposedConvolution final : public Kernel {
         for (std::int64_t k = 0; k < s_.outputs; ++k)
           for (std::int64_t p = 0; p < window; ++p)
             matrix[static_cast<std::size_t>(c * task_.b.columns + p * s_.outputs + k)] = w[(c * s_.outputs + k) * window + p];
-      pack(matrix.data(), {s_.channels, task_.b.columns, task_.b.columns}, task_.b, {}, reinterpret_cast<float*>(bytes), 0,
-           task_.b.panels());
+      pack(loops_, matrix.data(), {s_.channels, task_.b.columns, task_.b.columns}, task_.b, {}, reinterpret_cast<float*>(bytes),
+           0, task_.b.panels());
     });
     if (finish_.bias.empty()) finish_.bias.assign(static_cast<std::size_t>(s_.outputs), 0);
     for (std::int64_t column = 0; column < s_.out_width; ++column)

@@ -66,8 +66,9 @@ class AttentionKernel final : public Kernel {
     float *const k = scratch, *const v = k + k_.floats(), *const scores = v + v_.floats();
     float* const sums = scores + kRows * panels_ * k_.width;
     if (pack_first) {
-      pack(address(call, 1, t_.k, number), {t_.depth, t_.keys, t_.k.rows, t_.k.columns}, k_, t_.key_factors, k, 0, k_.panels());
-      pack(address(call, 2, t_.v, number), {t_.keys, t_.width, t_.v.rows, t_.v.columns}, v_, {}, v, 0, v_.panels());
+      pack(*t_.loops, address(call, 1, t_.k, number), {t_.depth, t_.keys, t_.k.rows, t_.k.columns}, k_, t_.key_factors, k, 0,
+           k_.panels());
+      pack(*t_.loops, address(call, 2, t_.v, number), {t_.keys, t_.width, t_.v.rows, t_.v.columns}, v_, {}, v, 0, v_.panels());
     }
     const float* const q = address(call, 0, t_.q, number);
     float* const y = reinterpret_cast<float*>(call.outputs[0]) + t_.y.offset + offset(number, t_.y.batch);

@@ -35,8 +35,8 @@ PackedShape packed_shape(const ProductLoops& loops, std::int64_t left_rows, std:
   return best;
 }
 
-void pack(const float* source, const StridedMatrix& matrix, const PackedShape& shape, std::span<const float> column_factors,
-          float* target, std::int64_t first, std::int64_t last) {
+void pack(const ProductLoops& loops, const float* source, const StridedMatrix& matrix, const PackedShape& shape,
+          std::span<const float> column_factors, float* target, std::int64_t first, std::int64_t last) {
   constexpr std::int64_t kTile = 16, kColumns = 8;
   const std::int64_t width = shape.width;
   for (std::int64_t p = first; p < last; ++p) {
@@ -45,6 +45,8 @@ void pack(const float* source, const StridedMatrix& matrix, const PackedShape& s
     const float* const from = source + p * width * matrix.column_stride;
     if (matrix.column_stride == 1) {
       for (std::int64_t k = 0; k < shape.rows; ++k) std::copy_n(from + k * matrix.row_stride, columns, panel + k * width);
+    } else if (matrix.row_stride == 1) {
+      loops.transpose(panel, width, from, matrix.column_stride, shape.rows, columns);
     } else {
       // Few enough columns at a time that their lines stay in the first-level cache, even if they share a set of it.
       for (std::int64_t start = 0; start < shape.rows; start += kTile) {

@@ -28,7 +28,7 @@ struct PackedShape {
 PackedShape packed_shape(const ProductLoops& loops, std::int64_t left_rows, std::int64_t rows, std::int64_t columns);
 
 // Packs the panels first <= p < last. `column_factors` (one for each column, or none) are multiplied in.
-void pack(const float* source, const StridedMatrix& matrix, const PackedShape& shape, std::span<const float> column_factors,
-          float* target, std::int64_t first, std::int64_t last);
+void pack(const ProductLoops& loops, const float* source, const StridedMatrix& matrix, const PackedShape& shape,
+          std::span<const float> column_factors, float* target, std::int64_t first, std::int64_t last);
 
 }  // namespace rewright::cpu

@@ -161,7 +161,7 @@ class BatchProductKernel final : public ProductKernel {
     auto* const y = reinterpret_cast<float*>(call.outputs[0]);
     const Count panels = task_.b.panels(), units = packed_count_ * panels;
     call.workers.for_each(units, static_cast<double>(packed_count_ * task_.b.floats()) / kPacked, [&](Count u, int) {
-      pack(b + batch_offset(u / panels, batch_.sizes, batch_.b_strides), batch_.b, task_.b, batch_.column_factors,
+      pack(*task_.loops, b + batch_offset(u / panels, batch_.sizes, batch_.b_strides), batch_.b, task_.b, batch_.column_factors,
            packed + u / panels * task_.b.floats(), u % panels, u % panels + 1);
     });
     // Whole products where there are enough of them.

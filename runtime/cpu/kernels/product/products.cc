@@ -252,7 +252,7 @@ class ProductPlan final : public NodePlan {
     if (trans_b_) std::swap(b.row_stride, b.column_stride);
     const std::vector<float> factors = column_factors();
     const float* const source = matrix.in.data<float>().data() + matrix.offset;
-    const auto fill = [&](float* target) { pack(source, b, t.b, factors, target, 0, t.b.panels()); };
+    const auto fill = [&](float* target) { pack(*t.loops, source, b, t.b, factors, target, 0, t.b.panels()); };
     std::shared_ptr<const void> owner;
     const float* packed = nullptr;
     if (planner.options().cache != nullptr) {

@@ -59,7 +59,7 @@ TEST_CASE("packed products of any size, by any number of threads") {
       task.a_rows = k;
       task.y_rows = n;
       std::vector<float> packed(static_cast<std::size_t>(task.b.floats()), 77);
-      if (k > 0) pack(b.data<float>().data(), {k, n, n, 1}, task.b, {}, packed.data(), 0, task.b.panels());
+      if (k > 0) pack(*task.loops, b.data<float>().data(), {k, n, n, 1}, task.b, {}, packed.data(), 0, task.b.panels());
       std::vector<float> filled(static_cast<std::size_t>(task.b.panels() * task.b.width));
       std::copy_n(bias.data<float>().data(), n, filled.data());
       task.bias = filled.data();
@@ -86,11 +86,15 @@ TEST_CASE("a packed matrix is the same, however it lies") {
   std::vector<float> turned(static_cast<std::size_t>(k * n));
   for (std::int64_t r = 0; r < k; ++r)
     for (std::int64_t c = 0; c < n; ++c) turned[c * k + r] = b.data<float>()[r * n + c];
-  const PackedShape shape = packed_shape(loops_for<ProductLoops>(Isa::kBaseline), 5, k, n);
-  std::vector<float> factors(static_cast<std::size_t>(n), 2), one(static_cast<std::size_t>(shape.floats())), other = one;
-  pack(b.data<float>().data(), {k, n, n, 1}, shape, factors, one.data(), 0, shape.panels());
-  for (std::int64_t p = 0; p < shape.panels(); ++p) pack(turned.data(), {k, n, 1, k}, shape, factors, other.data(), p, p + 1);
-  CHECK(one == other);
+  for (const Isa isa : tested_isas()) {
+    const ProductLoops& loops = loops_for<ProductLoops>(isa);
+    const PackedShape shape = packed_shape(loops, 5, k, n);
+    std::vector<float> factors(static_cast<std::size_t>(n), 2), one(static_cast<std::size_t>(shape.floats())), other = one;
+    pack(loops, b.data<float>().data(), {k, n, n, 1}, shape, factors, one.data(), 0, shape.panels());
+    for (std::int64_t p = 0; p < shape.panels(); ++p)
+      pack(loops, turned.data(), {k, n, 1, k}, shape, factors, other.data(), p, p + 1);
+    CHECK(one == other);
+  }
 }
 
 // Multiplications take four cycles and two of them begin in each: fewer than eight sums in registers leave the processor idle,

@@ -1,8 +1,11 @@
 #include "runtime/cpu/kernels/rows/row_functions.h"
 
+#include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include "runtime/cpu/loops/product_loops.h"
+#include "runtime/cpu/planning/layout_assignment.h"
 #include "runtime/cpu/planning/planner.h"
 #include "runtime/planning/row_functions.h"
 
@@ -14,11 +17,10 @@ using Count = std::int64_t;
 
 constexpr double kElements = 4;  // a nanosecond
 
-class RowKernel final : public Kernel {
+class NormalizationKernel final : public Kernel {
  public:
-  // Without a normalization: softmax.
-  RowKernel(const ProductLoops& loops, Count rows, Count columns, std::optional<planning::RowNormalization> normalization,
-            int scale, int shift)
+  NormalizationKernel(const ProductLoops& loops, Count rows, Count columns, planning::RowNormalization normalization, int scale,
+                      int shift)
       : loops_(loops), rows_(rows), columns_(columns), normalization_(normalization), scale_(scale), shift_(shift) {}
 
   void run(const Call& call) const override {
@@ -30,27 +32,21 @@ class RowKernel final : public Kernel {
     const float *const scale = input(scale_), *const shift = input(shift_);
     const double work = static_cast<double>(rows_) * static_cast<double>(columns_);
     call.workers.for_each(rows_, work / kElements, [&](Count r, int) {
-      const float* const from = x + r * columns_;
-      float* const to = y + r * columns_;
-      if (normalization_)
-        loops_.normalize(to, from, columns_, normalization_->centered, static_cast<float>(normalization_->epsilon), scale,
-                         shift);
-      else
-        loops_.softmax(to, from, columns_);
+      loops_.normalize(y + r * columns_, x + r * columns_, columns_, normalization_.centered,
+                       static_cast<float>(normalization_.epsilon), scale, shift);
     });
   }
 
  private:
   const ProductLoops& loops_;
   Count rows_, columns_;
-  std::optional<planning::RowNormalization> normalization_;
+  planning::RowNormalization normalization_;
   int scale_, shift_;  // inputs; -1: none
 };
 
-class RowPlan final : public NodePlan {
+class NormalizationPlan final : public NodePlan {
  public:
-  RowPlan(const Node& node, std::optional<planning::RowNormalization> normalization)
-      : node_(node), normalization_(normalization) {}
+  NormalizationPlan(const Node& node, planning::RowNormalization normalization) : node_(node), normalization_(normalization) {}
 
   void emit(Planner& planner, ValueId result) override {
     const Sizes sizes = planner.info(node_.inputs[0]).sizes;
@@ -59,14 +55,85 @@ class RowPlan final : public NodePlan {
     const int scale = inputs.size() > 1 ? 1 : -1, shift = inputs.size() > 2 ? 2 : -1;
     const int target = planner.add_value(result, kPlain);
     planner.add_step(
-        std::make_unique<RowKernel>(loops_for<ProductLoops>(planner.options().isa), element_count(sizes) / sizes.back(),
-                                    sizes.back(), normalization_, scale, shift),
+        std::make_unique<NormalizationKernel>(loops_for<ProductLoops>(planner.options().isa),
+                                              element_count(sizes) / sizes.back(), sizes.back(), normalization_, scale, shift),
         std::move(inputs), {target});
   }
 
  private:
   const Node& node_;
-  std::optional<planning::RowNormalization> normalization_;
+  planning::RowNormalization normalization_;
+};
+
+// Elements as they lie in memory: `count` are normalized together, at steps of `inner`.
+struct SoftmaxShape {
+  Count outer = 1, count = 1, inner = 1;
+  bool logarithm = false;
+};
+
+class SoftmaxKernel final : public Kernel {
+ public:
+  SoftmaxKernel(const ProductLoops& loops, SoftmaxShape shape) : loops_(loops), shape_(shape) {}
+
+  void run(const Call& call) const override {
+    const auto* const x = reinterpret_cast<const float*>(call.inputs[0]);
+    auto* const y = reinterpret_cast<float*>(call.outputs[0]);
+    const auto [outer, count, inner, logarithm] = shape_;
+    const double nanoseconds = static_cast<double>(outer * inner) * static_cast<double>(count) / kElements;
+    if (inner == 1) {
+      const auto row = logarithm ? loops_.log_softmax : loops_.softmax;
+      return call.workers.for_each(outer, nanoseconds, [&](Count r, int) { row(y + r * count, x + r * count, count); });
+    }
+    const Count width = kMostVectors * loops_.lanes, blocks = (inner + width - 1) / width;
+    call.workers.for_each(outer * blocks, nanoseconds, [&](Count number, int) {
+      const Count column = number % blocks * width, at = number / blocks * count * inner + column;
+      loops_.softmax_columns(y + at, x + at, count, inner, std::min(width, inner - column), shape_.logarithm);
+    });
+  }
+
+ private:
+  static constexpr Count kMostVectors = 16;  // of columns, that a piece of work has
+  const ProductLoops& loops_;
+  SoftmaxShape shape_;
+};
+
+class SoftmaxPlan final : public NodePlan, public ChoosesLayout {
+ public:
+  SoftmaxPlan(const Node& node, planning::Softmax softmax) : node_(node), softmax_(softmax) {}
+
+  LayoutNeeds layout_needs(const Planner& planner) const override {
+    const bool image = planner.info(node_.inputs[0]).sizes.size() > 2 && softmax_.first == softmax_.last;
+    return {0, image ? 0 : kNoSuchKernel, {node_.inputs[0]}};
+  }
+
+  void emit(Planner& planner, ValueId result) override {
+    Layout layout = kPlain;
+    if (const auto assigned = planner.assigned_layout(result); assigned && assigned->channels_last()) layout = kChannelsLast;
+    const int input = planner.storage(node_.inputs[0], layout);
+    const int target = planner.add_value(result, layout);
+    planner.add_step(std::make_unique<SoftmaxKernel>(loops_for<ProductLoops>(planner.options().isa),
+                                                     shape(planner.info(node_.inputs[0]).sizes, layout)),
+                     {input}, {target});
+  }
+
+ private:
+  SoftmaxShape shape(const Sizes& sizes, Layout layout) const {
+    std::vector<std::size_t> axes(sizes.size());  // in the order of memory
+    std::iota(axes.begin(), axes.end(), std::size_t{0});
+    if (layout.channels_last()) std::rotate(axes.begin() + 1, axes.begin() + 2, axes.end());
+    SoftmaxShape result;
+    result.logarithm = softmax_.logarithm;
+    bool behind = false;
+    for (const std::size_t a : axes) {
+      const bool within = a >= softmax_.first && a <= softmax_.last;
+      (within ? result.count : behind ? result.inner : result.outer) *= sizes[a];
+      behind = behind || within;
+    }
+    return result;
+  }
+
+  const Node& node_;
+  planning::Softmax softmax_;
 };
 
 // Of floats that the model computes.
@@ -90,9 +157,11 @@ bool is_row_softmax(const Planner& planner, const Node& node) {
 
 std::unique_ptr<NodePlan> plan_row_function(Planner& planner, const Node& node) {
   if (!may_be_row_function(planner, node)) return nullptr;
-  if (is_row_softmax(planner, node)) return std::make_unique<RowPlan>(node, std::nullopt);
-  const auto normalization = planning::find_row_normalization(node, operands_of(planner, node));
-  return normalization ? std::make_unique<RowPlan>(node, normalization) : nullptr;
+  const std::vector<ValueInfo> operands = operands_of(planner, node);
+  if (const auto softmax = planning::find_softmax(node, operands)) return std::make_unique<SoftmaxPlan>(node, *softmax);
+  if (const auto normalization = planning::find_row_normalization(node, operands))
+    return std::make_unique<NormalizationPlan>(node, *normalization);
+  return nullptr;
 }
 
 }  // namespace rewright::cpu
