@@ -557,7 +557,7 @@ class Use(unittest.TestCase):
     def test_a_budget_that_was_overdrawn_is_for_no_search(self):
         now = [0.0]
         shared = account.Account(10, lambda: now[0])
-        for spends, expected in ((9, 10), (2, 1), (0.9, 0.5), (0.3, 0.5), (0, None)):
+        for spends, expected in ((9, 10), (1.5, 1), (0.4, 0.5), (0.3, 0.5), (0, None)):
             with shared.search() as seconds:
                 self.assertEqual(seconds, expected)
                 now[0] += spends

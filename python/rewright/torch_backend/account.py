@@ -14,7 +14,7 @@ import weakref
 import torch
 
 LEAST_SHARE = 0.05  # of the budget, for a search that finds nothing left
-MOST = 1.2  # times the budget, after which nothing is searched
+MOST = 1.1  # times the budget, after which nothing is searched: the search before may have taken longer than it was given
 
 
 class Account:
