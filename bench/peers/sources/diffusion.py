@@ -60,11 +60,13 @@ NETWORKS = {
 }
 SPECIAL = {
     "AutoencoderTiny": {"encoder_block_out_channels": (16, 16), "decoder_block_out_channels": (16, 16), "num_encoder_blocks": (1, 1), "num_decoder_blocks": (1, 1), "in_channels": 3, "out_channels": 3},
-    "UNet1DModel": {"extra_in_channels": 0, "block_out_channels": (32, 64), "time_embedding_type": "positional"},
+    "UNet2DConditionModel": {"num_attention_heads": None},
+    "ControlNetModel": {"num_attention_heads": None},
+    "UNet1DModel": {"block_out_channels": (32, 64), "time_embedding_type": "positional", "extra_in_channels": 32},
     "PriorTransformer": {"embedding_dim": 16, "num_embeddings": 7, "additional_embeddings": 4, "attention_head_dim": 8},
     "DiTTransformer2DModel": {"num_embeds_ada_norm": 100},
     "PixArtTransformer2DModel": {"out_channels": 8, "num_embeds_ada_norm": 100},
-    "Transformer2DModel": {"num_attention_heads": 2},
+    "Transformer2DModel": {"patch_size": None},
     "AsymmetricAutoencoderKL": {"down_block_types": ("DownEncoderBlock2D",) * 2, "down_block_out_channels": (16, 32), "layers_per_down_block": 1, "up_block_types": ("UpDecoderBlock2D",) * 2, "up_block_out_channels": (16, 32), "layers_per_up_block": 1},
 }
 

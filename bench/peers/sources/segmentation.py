@@ -6,8 +6,9 @@ import cases
 
 from . import torch_export
 
-ARCHITECTURES = ("Unet", "UnetPlusPlus", "MAnet", "Linknet", "FPN", "PSPNet", "DeepLabV3", "DeepLabV3Plus", "PAN", "UPerNet", "Segformer", "DPT")
+ARCHITECTURES = ("Unet", "UnetPlusPlus", "MAnet", "Linknet", "FPN", "PSPNet", "DeepLabV3", "DeepLabV3Plus", "PAN", "UPerNet", "Segformer")
 ENCODERS = ("resnet18", "mobilenet_v2", "timm-efficientnet-b0", "mit_b0", "vgg11_bn", "densenet121")
+FIXED_SIZE = ("PSPNet", "UPerNet")  # the exporter wants to know what they pool
 MOST_PARAMETERS = 45_000_000
 
 
@@ -23,7 +24,9 @@ def make(name):
     network = getattr(models, architecture)(encoder_name=encoder, encoder_weights=None, classes=3).eval()
     if sum(parameter.numel() for parameter in network.parameters()) > MOST_PARAMETERS:
         raise cases.NotMade("too many parameters")
-    sizes = [torch.randn(1, 3, 64, 64), torch.randn(2, 3, 96, 64)]
+    sizes = [torch.randn(1, 3, 128, 128), torch.randn(2, 3, 160, 128)]
     axes = {"x": {0: "batch", 2: "height", 3: "width"}}
+    if architecture in FIXED_SIZE:
+        sizes, axes = [sizes[0], torch.randn(2, 3, 128, 128)], {"x": {0: "batch"}}
     model = torch_export.traced(network, (sizes[0],), ["x"], dynamic_axes=axes)
     return cases.Case(model, [{"x": torch_export.array(x)} for x in sizes])
