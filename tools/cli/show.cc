@@ -51,9 +51,16 @@ nlohmann::json number_or_text(const Index& index) {
   return index.to_string();
 }
 
+constexpr std::size_t kLongestFormula = 40;
+constexpr const char* kOpen = "open";
+
+// In the columns of a table. Sums over a network of sizes that the model computes from elements would fill pages.
 std::string human(const Index& index) {
   const auto c = index.constant();
-  if (!c) return index.to_string();
+  if (!c) {
+    std::string formula = index.to_string();
+    return formula.size() > kLongestFormula ? kOpen : formula;
+  }
   double v = static_cast<double>(*c);
   const char* units[] = {"", "k", "M", "G", "T"};
   int unit = 0;
@@ -140,6 +147,8 @@ int show_model(const ShowOptions& options) {
   }
   text << "  " << std::left << std::setw(24) << "all" << std::right << std::setw(8) << graph.nodes().size() << std::setw(14)
        << human(operations) << std::setw(14) << human(bytes) << "\n";
+  if (human(operations) == kOpen || human(bytes) == kOpen)
+    text << "  " << kOpen << ": depends on sizes that are only known while the model runs; --json gives the formula\n";
   nlohmann::json report = {{"model", options.file},
                            {"inputs", inputs},
                            {"outputs", outputs},
