@@ -138,6 +138,7 @@ class MixedSession final : public Session, public ChecksKernels {
       : graph_(graph), backend_(backend), options_(options) {
     options_.replacements.clear();  // they number the graph's inputs and outputs, not those of its parts
     std::vector<Stage> stages = stages_of(graph_);
+    if (!options_.resources) options_.resources = backend_.share_resources(static_cast<int>(stages.size()));
     // A plan cache serves one plan: that of the largest part.
     const auto largest = std::max_element(stages.begin(), stages.end(), [](const Stage& a, const Stage& b) {
       return a.part.graph.nodes().size() < b.part.graph.nodes().size();
@@ -346,7 +347,10 @@ bool has_open_inputs(const Graph& graph) {
 class OpenSession final : public Session {
  public:
   OpenSession(const Graph& graph, const Backend& backend, const SessionOptions& options)
-      : graph_(graph), backend_(backend), options_(options), general_(graph, backend, options) {
+      : graph_(graph),
+        backend_(backend),
+        options_(with_resources(options, graph, backend)),
+        general_(graph, backend, options_) {
     options_.plan_cache.clear();
   }
 
@@ -374,6 +378,11 @@ class OpenSession final : public Session {
   std::size_t peak_bytes() const override { return general_.peak_bytes(); }
 
  private:
+  static SessionOptions with_resources(SessionOptions options, const Graph& graph, const Backend& backend) {
+    if (!options.resources) options.resources = backend.share_resources(static_cast<int>(stages_of(graph).size()));
+    return options;
+  }
+
   static std::vector<Sizes> sizes_of(std::span<const Datum> inputs) {
     std::vector<Sizes> sizes;
     for (const Datum& input : inputs) sizes.push_back(input.empty() || input.is_sequence() ? Sizes() : input.tensor().sizes());

@@ -42,6 +42,12 @@ struct CheckExtent {
   double seconds = 1;         // ... of which fewer are compared where all of them would take longer
 };
 
+// What sessions of graphs with the same constants may share: packed weights, memory for intermediate values.
+class SharedResources {
+ public:
+  virtual ~SharedResources() = default;
+};
+
 struct SessionOptions {
   int threads = 1;                // see usable_threads
   Isa max_isa = Isa::kAvx512;     // libraries that choose by themselves take the limit of the process's first session
@@ -61,6 +67,8 @@ struct SessionOptions {
   std::optional<CheckExtent> check_kernels = {};
   // Outputs that Session::advance may compute in the memory of inputs of the same types and sizes.
   std::vector<Replacement> replacements = {};
+  // Of the same backend's share_resources(); null: the session has its own. Whoever shares them keeps the constants alive.
+  std::shared_ptr<SharedResources> resources = {};
   // Called between the nodes that are not compiled, and in their loops; throws to end a run.
   Checkpoint checkpoint = {};
 };
@@ -100,6 +108,8 @@ class Backend {
   virtual std::string name() const = 0;
   // Does it execute opaque nodes, too? Others only get graphs without them: see runtime/mixed.h.
   virtual bool executes_opaque_nodes() const { return false; }
+  // For the sessions of `graphs` graphs that are parts of one model; null: this backend's sessions share nothing.
+  virtual std::shared_ptr<SharedResources> share_resources(int /*graphs*/) const { return nullptr; }
   // Where all sizes are known, all work that does not depend on inputs is done here: constants, packing, planning.
   virtual std::unique_ptr<Session> prepare(const Graph& graph, const SessionOptions& options = {}) const = 0;
 };

@@ -49,13 +49,13 @@ std::vector<bool> needed_nodes(const Graph& graph, const std::function<bool(Valu
   return needed;
 }
 
-Description describe(const Graph& graph, const std::vector<int>& nodes) {
+Description describe(const Graph& graph, const std::vector<int>& nodes, bool counts_operations) {
   Description result;
   for (const int n : nodes) {
     const Node& node = *graph.nodes()[static_cast<std::size_t>(n)];
     if (node.origin && !node.origin->name.empty()) result.node = node.origin->name;
     result.operators += (result.operators.empty() ? "" : "+") + (node.op == nullptr ? "?" : node.op->name());
-    if (node.op == nullptr) continue;
+    if (node.op == nullptr || !counts_operations) continue;
     const Definition definition = define(graph, node);
     if (definition.outputs().empty() || !definition.outputs()[0].element) continue;
     const Output& output = definition.outputs()[0];

@@ -40,6 +40,6 @@ struct Description {
   std::string operators;  // "Conv+Relu"
   double flops = 0;       // of the first outputs, as their denotations count them
 };
-Description describe(const Graph& graph, const std::vector<int>& nodes);
+Description describe(const Graph& graph, const std::vector<int>& nodes, bool counts_operations = true);
 
 }  // namespace rewright::planning

@@ -25,14 +25,14 @@ Sizes sample_sizes(std::size_t rank) {
   return sizes;
 }
 
-// Has the node a first operand of reals with elements, of which a small sample can be made?
+}  // namespace
+
 bool has_sample(const Node& node, std::span<const ValueInfo> operands) {
   if (node.op == nullptr || operands.empty() || operands.size() != node.inputs.size()) return false;
   const ValueInfo& x = operands[0];
   return is_real(x.type) && x.sizes.size() >= 2 && x.sizes.size() <= kMostAxes && element_count(x.sizes) > 0;
 }
 
-// Has that operand rows of more than one element, and only vectors of one element per column beside it?
 bool may_be_row_function(const Node& node, std::span<const ValueInfo> operands) {
   if (!has_sample(node, operands)) return false;
   const ValueInfo& x = operands[0];
@@ -41,6 +41,8 @@ bool may_be_row_function(const Node& node, std::span<const ValueInfo> operands) 
     if (node.inputs[i] == kNoValue || operands[i].sizes != Sizes{x.sizes.back()}) return false;
   return true;
 }
+
+namespace {
 
 // The node's first output in double for sample operands; empty if the node cannot be computed for them.
 Rows sample_rows(const Node& node, const std::vector<Rows>& operands, std::size_t rank) {

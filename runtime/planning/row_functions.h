@@ -8,6 +8,12 @@
 
 namespace rewright::planning {
 
+// Has the node a first operand of reals with elements, of which a small sample can be made? No other node is one of the
+// following. Whether such a node is does not depend on its sizes.
+bool has_sample(const Node& node, std::span<const ValueInfo> operands);
+// Has that operand rows of more than one element besides, and only vectors of one element per column beside it?
+bool may_be_row_function(const Node& node, std::span<const ValueInfo> operands);
+
 // All take a node with a denotation whose operands have known types and sizes, and compare its results on a few sample rows.
 
 // The softmax of the node's operand, or its logarithm, over the axes first .. last.

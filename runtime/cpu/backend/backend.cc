@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <optional>
@@ -9,6 +10,7 @@
 #include "graph/onnx/import/specialize.h"
 #include "runtime/cpu/backend/device.h"
 #include "runtime/cpu/backend/kernel_check.h"
+#include "runtime/cpu/backend/sized_plans.h"
 #include "runtime/cpu/onednn/onednn.h"
 #include "runtime/cpu/planning/precision.h"
 #include "runtime/cpu/running/runner.h"
@@ -69,11 +71,15 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
     plan_options_.replacements = options.replacements;
     cpu::set_dnnl_limit(options.max_isa);
     choices_ = cpu_choices(options);
-    if (sizes_known(graph_) && !options.check_kernels) {
+    resources_ = std::dynamic_pointer_cast<CpuResources>(options.resources);
+    is_open_ = !sizes_known(graph_) || options.check_kernels;
+    if (!is_open_) {
       for (const ValueId i : graph_.inputs()) fixed_types_.push_back(graph_.value(i).type);
       Graph inputs = inputs_of(graph_);
       fixed_ = prepare(std::move(graph_));
       graph_ = std::move(inputs);  // its constants are in the plan as it needs them
+    } else if (!resources_) {
+      resources_ = std::make_shared<CpuResources>(1);
     }
   }
 
@@ -100,9 +106,9 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
   }
 
   std::vector<StepProfile> profile() const override {
-    const PlanRunner* const runner = last();
+    const std::shared_ptr<const PlanRunner> runner = last();
     std::vector<StepProfile> result;
-    if (runner == nullptr) return result;
+    if (!runner) return result;
     const std::vector<double> seconds = runner->seconds();
     const int runs = runner->runs();
     for (std::size_t n = 0; n < runner->plan().steps.size(); ++n) {
@@ -120,8 +126,8 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
     return checked_;
   }
   std::size_t peak_bytes() const override {
-    const PlanRunner* const runner = last();
-    return runner == nullptr ? 0 : runner->plan().arena_bytes;
+    const std::shared_ptr<const PlanRunner> runner = last();
+    return !runner ? 0 : runner->plan().arena_bytes;
   }
 
  private:
@@ -129,21 +135,24 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
     if (options_.check_kernels) {
       if (std::optional<std::vector<Tensor>> first = run_and_check(inputs)) return std::move(*first);
     }
-    PlanRunner& runner = fixed_ && same_types(inputs, fixed_types_) ? *fixed_ : runner_for(inputs);
-    return translated([&] { return runner.run(inputs); });
+    const std::shared_ptr<PlanRunner> runner = fixed_ && same_types(inputs, fixed_types_) ? fixed_ : runner_for(inputs);
+    return translated([&] { return runner->run(inputs); });
   }
 
-  // The plan for inputs of these sizes, made at the first time. Those who need one wait for one another.
-  PlanRunner& runner_for(std::span<const Tensor> inputs) {
+  std::shared_ptr<PlanRunner> runner_for(std::span<const Tensor> inputs) {
     if (fixed_) {
       bind_sizes(graph_, inputs);  // compares them
-      return *fixed_;
+      return fixed_;
     }
+    const std::vector<Sizes> sizes = sizes_of(inputs);
+    return plans_.get(sizes, [&] { return prepare(sized_graph(inputs), instead_of(sizes)); });
+  }
+
+  // What failed checks say of the kernels for these sizes.
+  InsteadOf instead_of(const std::vector<Sizes>& sizes) const {
     const std::lock_guard lock(mutex_);
-    auto& runner = plans_[sizes_of(inputs)];
-    if (!runner) runner = prepare(sized_graph(inputs), instead_[sizes_of(inputs)]);
-    last_ = runner.get();
-    return *runner;
+    const auto found = instead_.find(sizes);
+    return found == instead_.end() ? InsteadOf() : found->second;
   }
 
   // The first run with these sizes; nothing if there was one.
@@ -189,35 +198,42 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
     return result;
   }
 
-  const PlanRunner* last() const {
-    if (fixed_) return fixed_.get();
-    const std::lock_guard lock(mutex_);
-    return last_;
-  }
+  std::shared_ptr<const PlanRunner> last() const { return fixed_ ? fixed_ : plans_.last(); }
 
   std::unique_ptr<PlanRunner> prepare(Graph graph, InsteadOf instead = {}) {
     PlanOptions options = plan_options_;
     options.instead = std::move(instead);
-    std::optional<cpu::PlanCache> cache;
-    // The first plan's only: a file serves one set of sizes.
-    if (!options_.plan_cache.empty() && !cached_ && !options_.precision_double && options.instead.empty()) {
-      cache.emplace(options_.plan_cache, configuration(graph));
-      options.cache = &*cache;
-      cached_ = true;
+    const bool is_first = !cache_ && !options_.plan_cache.empty() && !options_.precision_double && options.instead.empty();
+    if (is_first) cache_.emplace(options_.plan_cache, configuration(graph));
+    if (cache_) options.cache = &*cache_;
+    if (resources_) {
+      options.constants = {resources_, &resources_->constants};
+      options.recognitions = {resources_, &resources_->recognitions};
+      options.counts_operations = options_.profile;
     }
     options.choices = choices_.get();
-    auto runner = translated([&] { return std::make_unique<PlanRunner>(cpu::make_plan(std::move(graph), options)); });
+    const std::shared_ptr<ArenaPool> arenas =
+        resources_ ? std::shared_ptr<ArenaPool>(resources_, &resources_->arenas) : nullptr;
+    auto runner = translated([&] { return std::make_unique<PlanRunner>(cpu::make_plan(std::move(graph), options), arenas); });
     if (choices_) choices_->save();
     runner->measure(options_.profile);
-    if (cache) {
-      if (!cache->problem().empty()) warnings_.push_back(options_.plan_cache + ": " + cache->problem());
-      try {
-        if (cache->changed()) cache->save();
-      } catch (const Error& error) {  // the plan is good without
-        warnings_.push_back(error.what());
-      }
-    }
+    if (is_first) save_cache();
     return runner;
+  }
+
+  // What the first plan needs; later ones read the same file.
+  void save_cache() {
+    const std::lock_guard lock(mutex_);
+    if (!cache_->problem().empty()) warnings_.push_back(options_.plan_cache + ": " + cache_->problem());
+    try {
+      if (cache_->changed()) cache_->save();
+    } catch (const Error& error) {  // the plan is good without
+      warnings_.push_back(error.what());
+    }
+    if (is_open_)
+      cache_->close();
+    else
+      cache_.reset();
   }
 
   // What a plan depends on.
@@ -233,13 +249,14 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
   std::vector<GraphOutput> outputs_;
   PlanOptions plan_options_;
   std::unique_ptr<cpu::MeasuredChoices> choices_;
-  std::vector<TensorType> fixed_types_;  // of the inputs, where all sizes are known beforehand ...
-  std::unique_ptr<PlanRunner> fixed_;    // ... and the only plan then
-  mutable std::mutex mutex_;
-  std::map<std::vector<Sizes>, std::unique_ptr<PlanRunner>> plans_;  // kept as long as the session
-  std::map<std::vector<Sizes>, InsteadOf> instead_;                  // what failed checks say
-  const PlanRunner* last_ = nullptr;
-  bool cached_ = false;
+  std::vector<TensorType> fixed_types_;      // of the inputs, where all sizes are known beforehand ...
+  std::shared_ptr<PlanRunner> fixed_;        // ... and the only plan then
+  std::shared_ptr<CpuResources> resources_;  // null: of the only plan alone
+  bool is_open_ = false;                     // there may be several plans
+  SizedPlans plans_;
+  std::optional<cpu::PlanCache> cache_;
+  mutable std::mutex mutex_;                         // of what follows
+  std::map<std::vector<Sizes>, InsteadOf> instead_;  // what failed checks say
   std::vector<std::string> warnings_;
   CheckedKernels checked_;
 };
@@ -247,6 +264,7 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
 class CpuBackend final : public Backend {
  public:
   std::string name() const override { return "cpu"; }
+  std::shared_ptr<SharedResources> share_resources(int graphs) const override { return std::make_shared<CpuResources>(graphs); }
   std::unique_ptr<Session> prepare(const Graph& graph, const SessionOptions& options) const override {
     return prepare_on_cpu(graph, options);
   }

@@ -1,11 +1,18 @@
 #include "runtime/cpu/planning/evaluate_constants.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <functional>
 #include <map>
 
+#include "base/hash_mix.h"
 #include "optimizer/folding/rounding.h"
 #include "runtime/cpu/backend/evaluator.h"
+#include "runtime/cpu/planning/known_values.h"
+#include "runtime/cpu/planning/prepared_constants.h"
 #include "runtime/cpu/running/runner.h"
+#include "runtime/planning/graph_facts.h"
+#include "runtime/planning/strided_read.h"
 
 namespace rewright::cpu {
 
@@ -18,17 +25,17 @@ std::uint64_t folded_name(const std::vector<std::uint64_t>& hashes, ValueId valu
 // The values of these numbers from the plan cache; false if it does not have all of them.
 bool find_constants(const Graph& graph, const std::vector<ValueId>& wanted, PlanCache& cache, std::vector<Tensor>& result) {
   const std::vector<std::uint64_t> hashes = graph.value_hashes();
-  std::vector<Tensor> found(graph.value_count());
+  std::vector<Tensor> found;
   for (const ValueId v : wanted) {
     const TensorType& type = graph.value(v).type;
     const Tensor bytes = cache.find(folded_name(hashes, v));
     if (!bytes || !graph.value(v).shape_known || !all_constant(type.shape)) return false;
     const Sizes sizes = values(type.shape);
     const auto owner = std::make_shared<const Tensor>(bytes);
-    found[v] = Tensor(type.type, sizes, owner, owner->bytes().data());
-    if (found[v].byte_count() != bytes.byte_count()) return false;
+    found.emplace_back(type.type, sizes, owner, owner->bytes().data());
+    if (found.back().byte_count() != bytes.byte_count()) return false;
   }
-  result = std::move(found);
+  for (std::size_t n = 0; n < wanted.size(); ++n) result[wanted[n]] = std::move(found[n]);
   return true;
 }
 
@@ -42,6 +49,91 @@ void add_constants(const Graph& graph, const std::vector<ValueId>& names, PlanCa
     cache.add(folded_name(hashes, names[n]),
               Tensor(DataType::kUint8, {static_cast<std::int64_t>(owner->byte_count())}, owner, owner->bytes().data()));
   }
+}
+
+// Names for computations of values from constants: equal names stand for equal values.
+class ComputationNames {
+ public:
+  explicit ComputationNames(const Graph& graph) : graph_(graph), producers_(graph.producers()), names_(graph.value_count()) {}
+
+  std::uint64_t operator()(ValueId value) {
+    std::vector<ValueId> open{value};  // without recursion: graphs may be deep
+    while (!open.empty()) {
+      const ValueId v = open.back();
+      const Node* const node = is_leaf(v) ? nullptr : graph_.nodes()[static_cast<std::size_t>(producers_[v])].get();
+      bool ready = true;
+      for (std::size_t i = 0; node != nullptr && i < node->inputs.size(); ++i)
+        if (const ValueId input = node->inputs[i]; input != kNoValue && names_[input] == 0) {
+          open.push_back(input);
+          ready = false;
+        }
+      if (!ready) continue;
+      open.pop_back();
+      if (names_[v] == 0) names_[v] = std::max<std::uint64_t>(node == nullptr ? leaf(v) : computed(*node, v), 1);
+    }
+    return names_[value];
+  }
+
+ private:
+  bool is_leaf(ValueId v) const {
+    return graph_.is_constant(v) || producers_[v] < 0 || planning::known_tensor(graph_.value(v));
+  }
+  std::uint64_t leaf(ValueId v) const {
+    return graph_.is_constant(v) ? graph_.value(v).constant_hash() : planning::known_tensor(graph_.value(v)).content_hash();
+  }
+  std::uint64_t computed(const Node& node, ValueId v) const {
+    std::uint64_t name = hash_mix(hash_text(node.op->name()), hash(node.attributes));
+    for (const ValueId i : node.inputs) name = hash_mix(name, i == kNoValue ? 0 : names_[i]);
+    return hash_mix(name,
+                    static_cast<std::uint64_t>(std::find(node.outputs.begin(), node.outputs.end(), v) - node.outputs.begin()));
+  }
+
+  const Graph& graph_;
+  std::vector<std::int32_t> producers_;
+  std::vector<std::uint64_t> names_;  // 0: not yet known
+};
+
+// The results of nodes that only give elements of a constant that follow each other, as the first rows of a table: these share
+// its memory.
+void find_parts(const Graph& graph, const std::function<bool(const Node&)>& is_constant, std::vector<Tensor>& result) {
+  constexpr std::size_t kWorthwhile = 4096;  // bytes
+  for (const auto& node : graph.nodes()) {
+    if (node->inputs.size() != 1 || node->outputs.size() != 1 || node->inputs[0] == kNoValue || node->outputs[0] == kNoValue ||
+        !is_constant(*node))
+      continue;
+    const Tensor& whole = result[node->inputs[0]] ? result[node->inputs[0]] : graph.value(node->inputs[0]).constant;
+    const Value& value = graph.value(node->outputs[0]);
+    if (!whole || whole.byte_count() < kWorthwhile || value.type.type != whole.type() || packed_bits(whole.type()) < 8)
+      continue;
+    const Definition definition = planning::define(graph, *node);
+    if (!definition.has_denotation()) continue;
+    const Output& output = definition.outputs()[0];
+    if (output.element->kind != ElementNode::Kind::kRead || output.element->zero_outside) continue;
+    const Sizes sizes = planning::value_info(graph, node->outputs[0]).sizes;
+    const auto read = planning::read_strides(*output.element, output.position, sizes, whole.sizes());
+    if (!read || element_count(sizes) == 0) continue;
+    std::int64_t stride = 1;
+    bool follow = true;
+    for (std::size_t a = sizes.size(); a-- > 0; stride *= sizes[a])
+      follow = follow && (sizes[a] == 1 || read->coefficient(a) == stride);
+    if (follow) result[node->outputs[0]] = part_of(whole, read->constant, whole.type(), sizes);
+  }
+}
+
+// The nodes that compute what is wanted and was not known before.
+std::vector<bool> nodes_for(const Graph& graph, const std::function<bool(const Node&)>& is_constant, std::vector<bool> wanted,
+                            const std::function<bool(ValueId)>& known_before) {
+  std::vector<bool> needed(graph.nodes().size());
+  for (std::size_t n = needed.size(); n-- > 0;) {
+    const Node& node = *graph.nodes()[n];
+    if (!is_constant(node)) continue;
+    needed[n] = std::any_of(node.outputs.begin(), node.outputs.end(),
+                            [&](ValueId v) { return v != kNoValue && wanted[v] && !known_before(v); });
+    if (!needed[n]) continue;
+    for (const ValueId i : node.inputs)
+      if (i != kNoValue) wanted[i] = true;
+  }
+  return needed;
 }
 
 }  // namespace
@@ -67,12 +159,20 @@ std::vector<Tensor> evaluate_constants(const Graph& graph, const PlanOptions& op
   const auto copy_of = [&](ValueId v) {
     if (v == kNoValue) return kNoValue;
     const auto [found, added] = copies.emplace(v, kNoValue);
-    if (added) found->second = part.add_constant(graph.value(v).constant);
+    if (added) found->second = part.add_constant(result[v] ? result[v] : graph.value(v).constant);
     return found->second;
   };
   std::vector<ValueId> results;
-  for (const auto& node : graph.nodes()) {
-    if (!is_constant_node(*node)) continue;
+  if (options.constants) find_parts(graph, is_constant_node, result);
+  ComputationNames name_of(graph);
+  const auto known_before = [&](ValueId v) {
+    if (!result[v] && options.constants) result[v] = options.constants->folded(name_of(v));
+    return static_cast<bool>(result[v]);
+  };
+  const std::vector<bool> needed = nodes_for(graph, is_constant_node, wanted, known_before);
+  for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
+    const auto& node = graph.nodes()[n];
+    if (!needed[n]) continue;
     std::vector<ValueId> inputs;
     for (const ValueId i : node->inputs) inputs.push_back(copy_of(i));
     const std::vector<ValueId> outputs = part.add_node(*node->op, node->attributes, inputs);
@@ -80,7 +180,7 @@ std::vector<Tensor> evaluate_constants(const Graph& graph, const PlanOptions& op
       const ValueId v = node->outputs[o];
       if (v == kNoValue) continue;
       copies[v] = outputs.at(o);
-      if (!wanted[v]) continue;
+      if (!wanted[v] || result[v]) continue;
       results.push_back(v);
       part.add_output("v" + std::to_string(v), outputs.at(o));
     }
@@ -89,10 +189,18 @@ std::vector<Tensor> evaluate_constants(const Graph& graph, const PlanOptions& op
   PlanOptions once = options;
   once.fold_constants = false;
   once.cache = nullptr;
+  once.constants = nullptr;
   once.choices = nullptr;
   once.replacements.clear();
   PlanCache* const cache = options.cache;
-  if (cache != nullptr && find_constants(graph, results, *cache, result)) return result;
+  const auto remember = [&] {
+    for (std::size_t n = 0; n < results.size() && options.constants; ++n)
+      options.constants->add_folded(name_of(results[n]), result[results[n]]);
+  };
+  if (cache != nullptr && find_constants(graph, results, *cache, result)) {
+    remember();
+    return result;
+  }
   const auto by_kernels = [&](const Graph& constants) { return PlanRunner(make_plan(constants, once)).run({}); };
   // Kernels and the optimizer's folding decide alike; a node alone has nothing before it that is rounded.
   std::vector<Tensor> tensors =
@@ -101,6 +209,7 @@ std::vector<Tensor> evaluate_constants(const Graph& graph, const PlanOptions& op
           : by_kernels(part);
   if (cache != nullptr) add_constants(graph, results, *cache, tensors);
   for (std::size_t n = 0; n < results.size(); ++n) result[results[n]] = std::move(tensors[n]);
+  remember();
   return result;
 }
 

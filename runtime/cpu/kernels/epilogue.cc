@@ -78,7 +78,9 @@ bool only_in_loops_of_ours(const Eltwise& f) {
   return f.algorithm == algorithm::eltwise_soft_relu || f.algorithm == algorithm::eltwise_mish;
 }
 
-std::optional<Eltwise> match_eltwise(const Planner& planner, const Chain& chain) {
+namespace {
+
+std::optional<Eltwise> find_eltwise(const Planner& planner, const Chain& chain) {
   if (!is_elementwise(planner, chain)) return std::nullopt;
   const auto& points = sample_points();
   const std::vector<double> f = sample_function(chain.element, 0, points);
@@ -114,6 +116,13 @@ std::optional<Eltwise> match_eltwise(const Planner& planner, const Chain& chain)
     return Eltwise{c.kind, static_cast<float>(c.alpha), static_cast<float>(c.beta)};
   }
   return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Eltwise> match_eltwise(const Planner& planner, const Chain& chain) {
+  return planner.recognitions().functions.recall(function_name("function", planner, chain),
+                                                 [&] { return find_eltwise(planner, chain); });
 }
 
 void Epilogue::begin_with_addition(ValueId value) {

@@ -162,8 +162,8 @@ std::string text(const memory::desc& desc) {
 
 }  // namespace
 
-DnnlKernel::Owned packed(Planner& planner, ValueId result, int number, const memory::desc& from, const memory::desc& to,
-                         const std::function<Tensor()>& data) {
+DnnlKernel::Owned packed(Planner& planner, const ConstantOrigin& origin, int number, const memory::desc& from,
+                         const memory::desc& to, const std::function<Tensor()>& data) {
   const auto make = [&](std::byte* bytes) {
     const Tensor given = data();
     memory source(from, dnnl_engine(), const_cast<std::byte*>(given.bytes().data()));
@@ -172,7 +172,13 @@ DnnlKernel::Owned packed(Planner& planner, ValueId result, int number, const mem
     dnnl::reorder(source, target).execute(stream, source, target);
     stream.wait();
   };
-  return {number, to, planner.prepared(result, std::to_string(number) + ' ' + text(to), to.get_size(), make)};
+  return {number, to, planner.prepared(origin, std::to_string(number) + ' ' + text(to), to.get_size(), make)};
 }
+
+bool is_packed(const Planner& planner, const ConstantOrigin& origin, int number, const memory::desc& to) {
+  return planner.is_prepared(origin, std::to_string(number) + ' ' + text(to));
+}
+
+DnnlKernel::Owned constant_argument(int number, const memory::desc& desc, const Tensor& data) { return {number, desc, data}; }
 
 }  // namespace rewright::cpu

@@ -65,10 +65,15 @@ class DnnlKernel final : public Kernel {
 
 // Copies a tensor from one description to another: floats, 32-bit integers, or elements of one byte.
 std::unique_ptr<Kernel> make_reorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to);
-// The argument `number` of a primitive for the group that computes `result`: constant data in another description. `data` is
-// asked for where the plan cache does not have it.
-DnnlKernel::Owned packed(Planner& planner, ValueId result, int number, const dnnl::memory::desc& from,
+// The argument `number` of a primitive: constant data of this origin in another description. `data` is asked for where it was
+// not made before.
+DnnlKernel::Owned packed(Planner& planner, const ConstantOrigin& origin, int number, const dnnl::memory::desc& from,
                          const dnnl::memory::desc& to, const std::function<Tensor()>& data);
+
+// Was this made of the origin before?
+bool is_packed(const Planner& planner, const ConstantOrigin& origin, int number, const dnnl::memory::desc& to);
+// The argument `number` as it is.
+DnnlKernel::Owned constant_argument(int number, const dnnl::memory::desc& desc, const Tensor& data);
 
 dnnl::primitive_attr user_scratchpad();
 

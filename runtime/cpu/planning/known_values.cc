@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "base/hash_mix.h"
 #include "runtime/cpu/planning/evaluate_constants.h"
 #include "runtime/planning/strided_read.h"
 
@@ -13,10 +14,31 @@ namespace {
 
 constexpr std::size_t kWorthReleasing = 64 << 10;  // bytes
 
+// Of all that a definition depends on, and of the node: two nodes whose definitions are composed need variables of their own.
+std::uint64_t definition_name(const Graph& graph, const Node& node) {
+  std::uint64_t name = hash_mix(hash_text("definition"), hash_mix(hash_text(node.op->name()), hash(node.attributes)));
+  for (const ValueId output : node.outputs) name = hash_mix(name, output);
+  for (const std::optional<TensorType>& type : graph.operand_types(node)) {
+    name = hash_mix(name, type ? 1 + static_cast<std::uint64_t>(type->type) : 0);
+    if (!type) continue;
+    name = hash_mix(name, type->shape.size());
+    for (const Index& size : type->shape) name = hash_mix(name, size.hash());
+  }
+  return name;
+}
+
 }  // namespace
 
+Tensor part_of(const Tensor& tensor, std::int64_t first, DataType type, Sizes sizes) {
+  const auto owner = std::make_shared<const Tensor>(tensor);
+  return {type, std::move(sizes), owner, owner->bytes().data() + static_cast<std::size_t>(first) * byte_size(tensor.type())};
+}
+
 KnownValues::KnownValues(Graph graph, const PlanOptions& options)
-    : graph_(std::move(graph)), constants_(graph_.value_count()), producers_(graph_.producers()) {
+    : graph_(std::move(graph)),
+      constants_(graph_.value_count()),
+      producers_(graph_.producers()),
+      recognitions_(options.recognitions ? options.recognitions : std::make_shared<Recognitions>()) {
   find_constants(options);
   needed_ = planning::needed_nodes(graph_, [&](ValueId v) { return is_constant(v); });
 }
@@ -24,6 +46,14 @@ KnownValues::KnownValues(Graph graph, const PlanOptions& options)
 ValueInfo KnownValues::info(ValueId value) const {
   if (value >= graph_.value_count()) return {constants_[value].type(), constants_[value].sizes()};
   return planning::value_info(graph_, value);
+}
+
+const Definition& KnownValues::define(const Node& node) const {
+  std::shared_ptr<const Definition>& definition = definitions_[&node];
+  if (!definition)
+    definition = recognitions_->definitions.recall(
+        definition_name(graph_, node), [&] { return std::make_shared<const Definition>(planning::define(graph_, node)); });
+  return *definition;
 }
 
 const Node* KnownValues::producer(ValueId value) const {
@@ -97,8 +127,11 @@ const Tensor& KnownValues::constant(ValueId value) const {
   const auto found = matrices_.find(value);
   if (constants_[value] || found == matrices_.end()) return constants_[value];
   const ConstantMatrix& m = found->second;
+  const Sizes sizes = info(value).sizes;
+  if (m.column_stride == 1 && (sizes[0] == 1 || m.row_stride == sizes[1]))
+    return constants_[value] = part_of(m.in, m.offset, DataType::kFloat, sizes);
   const float* const from = m.in.data<float>().data() + m.offset;
-  Tensor made(DataType::kFloat, info(value).sizes);
+  Tensor made(DataType::kFloat, sizes);
   float* to = made.mutable_data<float>().data();
   for (std::int64_t r = 0; r < made.sizes()[0]; ++r)
     for (std::int64_t c = 0; c < made.sizes()[1]; ++c) *to++ = from[r * m.row_stride + c * m.column_stride];

@@ -2,16 +2,22 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "graph/graph.h"
 #include "runtime/cpu/planning/plan.h"
+#include "runtime/cpu/planning/recognitions.h"
 #include "runtime/planning/graph_facts.h"
 
 namespace rewright::cpu {
 
 using planning::ValueInfo;
+
+// Elements of a tensor that follow each other, from number `first` on, as a tensor that shares its memory.
+Tensor part_of(const Tensor& tensor, std::int64_t first, DataType type, Sizes sizes);
 
 class KnownValues {
  public:
@@ -22,7 +28,9 @@ class KnownValues {
   // Throws Error(kUnsupported) if the value's type or sizes are not known.
   ValueInfo info(ValueId value) const;
   static bool has(const Node& node, std::size_t input) { return input < node.inputs.size() && node.inputs[input] != kNoValue; }
-  Definition define(const Node& node) const { return planning::define(graph_, node); }
+  Recognitions& recognitions() const { return *recognitions_; }
+  // Made once for each node of the graph.
+  const Definition& define(const Node& node) const;
   const Node* producer(ValueId value) const;                        // null: none
   int producer_number(ValueId value) const;                         // among the graph's nodes; -1: none
   bool is_needed(std::size_t node) const { return needed_[node]; }  // by an output, and not known already
@@ -60,6 +68,8 @@ class KnownValues {
   std::map<ValueId, ConstantMatrix> matrices_;
   std::vector<std::int32_t> producers_;  // by value
   std::vector<bool> needed_;             // by node
+  mutable std::unordered_map<const Node*, std::shared_ptr<const Definition>> definitions_;
+  std::shared_ptr<Recognitions> recognitions_;
 };
 
 }  // namespace rewright::cpu

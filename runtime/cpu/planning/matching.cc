@@ -1,10 +1,19 @@
 #include "runtime/cpu/planning/matching.h"
 
+#include <algorithm>
 #include <cmath>
 
+#include "base/hash_mix.h"
 #include "runtime/cpu/tile/program.h"
 
 namespace rewright::cpu {
+
+namespace {
+
+// Where a function is evaluated to see whether it is affine: the first two give shift and scale.
+constexpr double kAffinePoints[] = {0, 1, -37.5, -0.7, 2.3, 91.0};
+
+}  // namespace
 
 bool at_result_position(const ElementNode& read, const Indices& position, const Sizes& sizes) {
   if (read.position.size() != position.size()) return false;
@@ -13,7 +22,20 @@ bool at_result_position(const ElementNode& read, const Indices& position, const 
   return true;
 }
 
-std::optional<ChannelAffine> match_channel_affine(const KnownValues& known, const Chain& chain, std::size_t axis) {
+namespace {
+
+// Which of a tensor's axes are broadcast along the result's?
+std::uint64_t broadcast_pattern(const Sizes& sizes, const Sizes& result) {
+  std::uint64_t pattern = sizes.size();
+  for (std::size_t back = 1; back <= sizes.size(); ++back) {
+    const std::int64_t size = sizes[sizes.size() - back];
+    const bool same = back <= result.size() && size == result[result.size() - back];
+    pattern = hash_mix(pattern, (size == 1 ? 1 : 0) + (same ? 2 : 0));
+  }
+  return pattern;
+}
+
+std::optional<ChannelAffine> find_channel_affine(const KnownValues& known, const Chain& chain, std::size_t axis) {
   const std::uint64_t channel_atom = chain.position[axis].as_atom() ? chain.position[axis].as_atom()->id : 0;
   bool fits = true;
   std::vector<TileOperand> operands;
@@ -25,47 +47,89 @@ std::optional<ChannelAffine> match_channel_affine(const KnownValues& known, cons
     data.push_back(t.bytes().data());
   }
   const Sizes sizes = known.info(chain.result).sizes;
-  const std::int64_t channels = sizes[axis];
-  const Index c = Index::fresh("c");
-  // f(y) by channel, for a number y.
-  const auto evaluate = [&](double y) {
-    const Element e = rewrite(
-        chain.element,
-        [&](const ElementNode& read) -> Element {
-          if (read.operand == 0) {
-            fits = fits && at_result_position(read, chain.position, sizes);
-            return real(y);
-          }
-          Indices position = read.position;
-          for (Index& i : position) {
-            for_each_atom(i, [&](const Atom& a) { fits = fits && a.kind == Atom::Kind::kBound && a.id == channel_atom; });
-            i = substitute(i, [&](const Atom&) { return std::optional<Index>(c); });
-          }
-          const Tensor& t = known.constant(chain.operands[static_cast<std::size_t>(read.operand)]);
-          return Operand(read.operand - 1, {t.type(), to_indices(t.sizes())})(position);
-        },
-        {});
-    std::vector<double> result(static_cast<std::size_t>(channels));
-    if (!fits) return result;
-    const auto program = compile_tiles(e, {c}, {DataType::kDouble, {channels}, kPlain}, operands, {Isa::kBaseline, true});
-    fits = program != nullptr;
-    if (fits) program->run(data.data(), reinterpret_cast<std::byte*>(result.data()), Workers(1));
-    return result;
-  };
-  ChannelAffine affine;
-  affine.shift = evaluate(0);
+  const auto channels = static_cast<std::size_t>(sizes[axis]);
+  // f(y) by channel, for all sample points at once.
+  const Index c = Index::fresh("c"), p = Index::fresh("p");
+  const auto y = static_cast<int>(operands.size());
+  const Operand points(y, {DataType::kDouble, {Index(std::ssize(kAffinePoints))}});
+  const Element e =
+      rewrite(chain.element,
+              [&](const ElementNode& read) -> Element {
+                if (read.operand == 0) {
+                  fits = fits && at_result_position(read, chain.position, sizes);
+                  return points({p});
+                }
+                Indices position = read.position;
+                for (Index& i : position) {
+                  for_each_atom(i, [&](const Atom& a) { fits = fits && a.kind == Atom::Kind::kBound && a.id == channel_atom; });
+                  i = substitute(i, [&](const Atom&) { return std::optional<Index>(c); });
+                }
+                const Tensor& t = known.constant(chain.operands[static_cast<std::size_t>(read.operand)]);
+                return Operand(read.operand - 1, {t.type(), to_indices(t.sizes())})(position);
+              },
+              {});
   if (!fits) return std::nullopt;
-  affine.scale = evaluate(1);
-  for (std::size_t n = 0; n < affine.scale.size(); ++n) affine.scale[n] -= affine.shift[n];
-  for (const double y : {-37.5, -0.7, 2.3, 91.0}) {
-    const std::vector<double> f = evaluate(y);
-    for (std::size_t n = 0; n < f.size(); ++n) {
-      const double expected = affine.scale[n] * y + affine.shift[n];
-      const double size = std::fabs(affine.scale[n] * y) + std::fabs(affine.shift[n]);
-      if (!(std::fabs(f[n] - expected) <= 1e-9 * size)) return std::nullopt;
+  operands.push_back({DataType::kDouble, {std::ssize(kAffinePoints)}, kPlain});
+  data.push_back(reinterpret_cast<const std::byte*>(kAffinePoints));
+  const Sizes results{std::ssize(kAffinePoints), sizes[axis]};
+  const auto program = compile_tiles(e, {p, c}, {DataType::kDouble, results, kPlain}, operands, {Isa::kBaseline, true});
+  if (!program) return std::nullopt;
+  std::vector<double> f(std::size(kAffinePoints) * channels);
+  program->run(data.data(), reinterpret_cast<std::byte*>(f.data()), Workers(1));
+  ChannelAffine affine;
+  affine.shift.assign(f.begin(), f.begin() + static_cast<std::ptrdiff_t>(channels));
+  for (std::size_t n = 0; n < channels; ++n) affine.scale.push_back(f[channels + n] - affine.shift[n]);
+  for (std::size_t k = 2; k < std::size(kAffinePoints); ++k)
+    for (std::size_t n = 0; n < channels; ++n) {
+      const double expected = affine.scale[n] * kAffinePoints[k] + affine.shift[n];
+      const double size = std::fabs(affine.scale[n] * kAffinePoints[k]) + std::fabs(affine.shift[n]);
+      if (!(std::fabs(f[k * channels + n] - expected) <= 1e-9 * size)) return std::nullopt;
     }
-  }
   return affine;
+}
+
+}  // namespace
+
+std::uint64_t function_name(std::string_view what, const KnownValues& known, const Chain& chain) {
+  const Sizes result = known.info(chain.result).sizes;
+  std::uint64_t name = hash_mix(hash_text(what), broadcast_pattern(result, result));
+  std::vector<ValueId> values{chain.start};
+  const auto number_of = [&](ValueId value) {
+    const auto at = std::find(values.begin(), values.end(), value);
+    return static_cast<std::uint64_t>(at - values.begin());
+  };
+  const auto add_value = [&](ValueId value) {
+    if (value == kNoValue) return void(name = hash_mix(name, 1));
+    const std::uint64_t number = number_of(value);
+    name = hash_mix(name, number + 2);
+    if (number < values.size()) return;
+    values.push_back(value);
+    const Tensor& constant = known.constant(value);
+    const ValueInfo info = known.info(value);
+    const bool is_leaf = value < known.graph().value_count() && known.graph().is_constant(value);
+    name = hash_mix(name, is_leaf    ? known.graph().value(value).constant_hash()
+                          : constant ? constant.content_hash()
+                                     : static_cast<std::uint64_t>(info.type));
+    name = hash_mix(name, broadcast_pattern(info.sizes, result));
+  };
+  const ValueInfo start = known.info(chain.start);
+  name = hash_mix(hash_mix(name, static_cast<std::uint64_t>(start.type)), broadcast_pattern(start.sizes, result));
+  for (const ValueId v : chain.operands) add_value(v);  // those that stand for several constants are no value of a node
+  for (const int n : chain.nodes) {
+    const Node& node = *known.graph().nodes()[static_cast<std::size_t>(n)];
+    name = hash_mix(hash_mix(name, hash_text(node.op->name())), hash(node.attributes));
+    for (const ValueId input : node.inputs) add_value(input);
+    for (const ValueId output : node.outputs) add_value(output);
+  }
+  return name;
+}
+
+std::optional<ChannelAffine> match_channel_affine(const KnownValues& known, const Chain& chain, std::size_t axis) {
+  for (std::size_t k = 1; k < chain.operands.size(); ++k)
+    if (const Tensor& t = known.constant(chain.operands[k]); !t || !is_real(t.type())) return std::nullopt;
+  const auto channels = static_cast<std::uint64_t>(known.info(chain.result).sizes[axis]);
+  const std::uint64_t name = hash_mix(hash_mix(function_name("affine", known, chain), axis), channels);
+  return known.recognitions().functions.recall(name, [&] { return find_channel_affine(known, chain, axis); });
 }
 
 std::optional<ValueId> match_addition(const KnownValues& known, const Chain& chain) {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "runtime/cpu/planning/known_values.h"
 #include "runtime/planning/facts.h"
@@ -14,6 +16,10 @@ using planning::ChannelAffine;
 
 // Is the element read at the position of the result? Along an axis of size 1, position 0 is.
 bool at_result_position(const ElementNode& read, const Indices& position, const Sizes& sizes);
+
+// A name for the function that a chain computes of its start and of other tensors: chains of one name compute one function of
+// the elements, whatever the sizes are, if all that they read of tensors that are not constant is at the result's position.
+std::uint64_t function_name(std::string_view what, const KnownValues& known, const Chain& chain);
 
 // start * scale[c] + shift[c], for constants by channel, along axis `axis` of the result. Found by evaluating the chain at
 // sample points.

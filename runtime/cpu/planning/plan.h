@@ -19,6 +19,8 @@
 namespace rewright::cpu {
 
 class MeasuredChoices;
+class PreparedConstants;
+struct Recognitions;
 enum class ConvolutionMethod;
 
 struct PlanOptions {
@@ -28,6 +30,10 @@ struct PlanOptions {
   bool transformed_convolutions = true;                   // Winograd's and Fourier's methods: see SessionOptions
   double piece_nanoseconds = Workers::kPieceNanoseconds;  // see Workers
   PlanCache* cache = nullptr;                             // used until the plan is made; may be null
+  // Packed weights and folded constants, for all plans of a graph. Null: of this plan alone.
+  std::shared_ptr<PreparedConstants> constants = {};
+  std::shared_ptr<Recognitions> recognitions = {};  // likewise
+  bool counts_operations = true;                    // for profiles
   // Chooses among kernels that compute the same by measured times; null: by estimate. Used until the plan is made.
   MeasuredChoices* choices = nullptr;
   std::optional<ConvolutionMethod> convolution = {};  // for all convolutions that it can compute: to time it

@@ -49,8 +49,6 @@ class TableReader {
   std::span<const std::byte> bytes_;
 };
 
-Tensor byte_tensor(std::size_t bytes) { return Tensor(DataType::kUint8, {static_cast<std::int64_t>(bytes)}); }
-
 }  // namespace
 
 PlanCache::PlanCache(std::filesystem::path file, std::string key) : file_(std::move(file)), key_(std::move(key)) {
@@ -107,15 +105,8 @@ Tensor PlanCache::find(std::uint64_t name) {
       .first->second;
 }
 
-Tensor PlanCache::get(std::uint64_t name, std::size_t bytes, const std::function<void(std::byte*)>& make) {
-  if (Tensor known = find(name); known && known.byte_count() == bytes) return known;
-  Tensor made = byte_tensor(bytes);
-  make(made.mutable_bytes().data());
-  add(name, made);
-  return made;
-}
-
 void PlanCache::add(std::uint64_t name, Tensor bytes) {
+  if (closed_) return;
   used_.insert_or_assign(name, std::move(bytes));
   changed_ = true;
 }

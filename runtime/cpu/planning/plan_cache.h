@@ -11,7 +11,6 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -28,14 +27,14 @@ class PlanCache {
   // is something else and had better not be overwritten.
   PlanCache(std::filesystem::path file, std::string key);
 
-  // Bytes of this name: from the file, or written by `make` into memory aligned to 64.
-  Tensor get(std::uint64_t name, std::size_t bytes, const std::function<void(std::byte*)>& make);
-  // Only from the file, of any size; an empty tensor if it is not there.
+  // The bytes of this name, from the file or taken in before; an empty tensor if there are none.
   Tensor find(std::uint64_t name);
-  // Takes bytes in that find did not have.
+  // Takes bytes in that find did not have, unless it is closed.
   void add(std::uint64_t name, Tensor bytes);
 
   const std::string& problem() const { return problem_; }
+  // From here on only what the file has is taken from it, and nothing is added: the plans of many sets of sizes would fill it.
+  void close() { closed_ = true; }
   // Was something asked for that the file does not have?
   bool changed() const { return changed_; }
   // Writes all that was asked for so far, as a whole. Throws Error(kMissing) if there is no space.
@@ -54,7 +53,7 @@ class PlanCache {
   std::span<const std::byte> mapped_;
   std::map<std::uint64_t, Entry> entries_;  // of the file
   std::map<std::uint64_t, Tensor> used_;
-  bool changed_ = false;
+  bool changed_ = false, closed_ = false;
 };
 
 // The hash of some words and a text.

@@ -76,8 +76,8 @@ class PlanMaker final : public Planner {
       plan_group(groups[g]);
       groups[g].taken.reset();
       for (const ValueId v : constants[g])
-        if (--users[v] == 0)
-          if (const Tensor released = release(v)) prepared_.forget(released.bytes());
+        if (--users[v] == 0 && !options().constants)  // those of several plans are not this one's to release
+          if (const Tensor released = release(v)) prepared_->forget(released.bytes());
     }
   }
 
@@ -102,7 +102,7 @@ class PlanMaker final : public Planner {
   }
 
   void describe(const Group& group) {
-    planning::Description found = planning::describe(graph(), group.nodes);
+    planning::Description found = planning::describe(graph(), group.nodes, options().counts_operations);
     const ValueId result = group.result == kNoValue ? graph().nodes()[group.nodes.back()]->outputs[0] : group.result;
     description_.node = found.node.empty() ? graph().value(result).name : std::move(found.node);
     description_.operators = std::move(found.operators);
@@ -192,6 +192,7 @@ class PlanMaker final : public Planner {
 
 Plan make_plan(Graph graph, const PlanOptions& options) {
   const LibrariesOnOneThread alone;  // oneDNN's primitives are made for the number of threads in use
+  if (options.constants) options.constants->begin_plan();
   return PlanMaker(run_passes(std::move(graph), options), options).make();
 }
 

@@ -8,7 +8,7 @@ namespace rewright::cpu {
 Planner::Planner(Graph graph, const PlanOptions& options)
     : KnownValues(std::move(graph), options),
       values_(*this, plan_),
-      prepared_(this->graph(), options.cache),
+      prepared_(options.constants ? options.constants : std::make_shared<PreparedConstants>()),
       stored_(this->graph().value_count()) {
   plan_.options = options;
 }
@@ -50,9 +50,10 @@ int Planner::storage(ValueId value, Layout layout) {
   return target;
 }
 
-Tensor Planner::prepared(ValueId result, std::string_view how, std::size_t bytes, const std::function<void(std::byte*)>& make) {
-  count_constant(bytes);
-  return prepared_.get(result, how, bytes, make);
+Tensor Planner::prepared(const ConstantOrigin& origin, std::string_view how, std::size_t bytes,
+                         const std::function<void(std::byte*)>& make) {
+  description_.constant_bytes += bytes;
+  return prepared_->get(origin, how, bytes, options().cache, make);
 }
 
 Step& Planner::add_step(std::unique_ptr<Kernel> kernel, std::vector<int> inputs, std::vector<int> outputs) {

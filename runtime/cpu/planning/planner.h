@@ -58,11 +58,9 @@ class Planner : public KnownValues {
 
   // ---- Constants in the form that kernels read
   // Counts the bytes as read by the next step. See PreparedConstants::get.
-  Tensor prepared(ValueId result, std::string_view how, std::size_t bytes, const std::function<void(std::byte*)>& make);
-  // Weights of products, packed once for all steps that read them.
-  const std::shared_ptr<PackedConstants>& packed_constants() { return prepared_.packed(); }
-  // Counts constants that the next step reads and that are none of its inputs.
-  void count_constant(std::size_t bytes) { description_.constant_bytes += bytes; }
+  Tensor prepared(const ConstantOrigin& origin, std::string_view how, std::size_t bytes,
+                  const std::function<void(std::byte*)>& make);
+  bool is_prepared(const ConstantOrigin& origin, std::string_view how) const { return prepared_->has(origin, how); }
 
   // ---- Steps
   // Adds a step. Its name and operation count are those of the nodes being planned.
@@ -85,7 +83,7 @@ class Planner : public KnownValues {
 
   Plan plan_;
   StoredValues values_;
-  PreparedConstants prepared_;
+  std::shared_ptr<PreparedConstants> prepared_;
   std::vector<bool> stored_;            // by value
   std::map<ValueId, Layout> assigned_;  // results of groups with a choice
   StepDescription description_;

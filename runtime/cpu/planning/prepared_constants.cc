@@ -1,78 +1,132 @@
 #include "runtime/cpu/planning/prepared_constants.h"
 
-#include <sys/mman.h>
+#include <xxhash.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <functional>
-#include <new>
+#include <utility>
+
+#include "base/hash_mix.h"
 
 namespace rewright::cpu {
 
 namespace {
 
-constexpr std::size_t kHugePage = std::size_t{2} << 20;
-constexpr std::size_t kAlignment = 64;
-// A block is twice as large as all before it together, within these bounds: a model of many small plans, such as a recurrent
-// network's steps, would otherwise take a huge page and much address space for each.
-constexpr std::size_t kLeastBlockBytes = std::size_t{64} << 10, kMostBlockBytes = std::size_t{64} << 20;
+template <class T>
+void append(std::string& text, const T& word) {
+  text.append(reinterpret_cast<const char*>(&word), sizeof word);
+}
+
+std::string made_key(const ConstantOrigin& origin, std::string_view how) {
+  std::string key = origin.key();
+  append(key, how.size());
+  key += how;
+  return key;
+}
+
+std::string folded_key(std::uint64_t name) {
+  std::string key = "folded ";
+  append(key, name);
+  return key;
+}
 
 }  // namespace
 
-void PackedConstants::Free::operator()(std::byte* p) const { std::free(p); }
-
-const float* PackedConstants::find(const Key& key) const {
-  const auto found = known_.find(key);
-  return found == known_.end() ? nullptr : found->second;
+ConstantOrigin& ConstantOrigin::add(const Tensor& tensor) {
+  append(key_, tensor.bytes().data());
+  append(key_, tensor.type());
+  append(key_, tensor.sizes().size());
+  for (const std::int64_t size : tensor.sizes()) append(key_, size);
+  tensors_.push_back(tensor);
+  return *this;
 }
 
-const float* PackedConstants::add(std::optional<Key> key, std::int64_t floats, const std::function<void(float*)>& fill) {
-  const std::size_t bytes = (static_cast<std::size_t>(floats) * sizeof(float) + kAlignment - 1) / kAlignment * kAlignment;
-  if (blocks_.empty() || bytes > size_ - used_) {  // a matrix without elements takes no bytes, but needs an address
-    const std::size_t wanted = std::max(bytes, std::clamp(2 * total_, kLeastBlockBytes, kMostBlockBytes));
-    const std::size_t unit = wanted < kHugePage ? kLeastBlockBytes : kHugePage;
-    size_ = (wanted + unit - 1) / unit * unit;
-    used_ = 0;
-    auto* const block = static_cast<std::byte*>(std::aligned_alloc(unit, size_));
-    if (block == nullptr) throw std::bad_alloc();
-    blocks_.emplace_back(block);
-    total_ += size_;
-    if (unit == kHugePage) madvise(block, size_, MADV_HUGEPAGE);  // advice: small pages work as well
-  }
-  float* const target = reinterpret_cast<float*>(blocks_.back().get() + used_);
-  used_ += bytes;
-  fill(target);
-  if (key) known_.emplace(*key, target);
-  return target;
+ConstantOrigin& ConstantOrigin::add(const ConstantOrigin& other) {
+  key_ += other.key_;
+  numbers_ += other.numbers_;
+  tensors_.insert(tensors_.end(), other.tensors_.begin(), other.tensors_.end());
+  return *this;
 }
 
-void PackedConstants::forget(std::span<const std::byte> source) {
-  std::erase_if(known_, [&](const auto& entry) {
-    const void* const at = std::get<0>(entry.first);
-    return !std::less<>()(at, static_cast<const void*>(source.data())) &&
-           std::less<>()(at, static_cast<const void*>(source.data() + source.size()));
+ConstantOrigin& ConstantOrigin::add_bytes(std::span<const std::byte> bytes) {
+  const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
+  std::string word;
+  append(word, bytes.size());
+  append(word, hash.high64);
+  append(word, hash.low64);
+  key_ += word;
+  numbers_ += word;
+  return *this;
+}
+
+std::uint64_t ConstantOrigin::content_hash() const {
+  std::uint64_t result = XXH3_64bits(numbers_.data(), numbers_.size());
+  for (const Tensor& tensor : tensors_) result = hash_mix(result, tensor.content_hash());
+  return result;
+}
+
+void PreparedConstants::begin_plan() {
+  constexpr std::int64_t kKeptFor = 4;  // sets of sizes
+  const std::lock_guard lock(mutex_);
+  ++plan_;
+  std::erase_if(made_, [&](const auto& entry) {
+    const bool old = !entry.second.shared && plan_ - entry.second.plan > kKeptFor * plans_;
+    if (old) forgotten_.insert(XXH3_64bits(entry.first.data(), entry.first.size()));
+    return old;
   });
 }
 
-PreparedConstants::PreparedConstants(const Graph& graph, PlanCache* cache) : cache_(cache) {
-  if (cache_ != nullptr) hashes_ = graph.value_hashes();
+Tensor PreparedConstants::use(Made& made) const {
+  made.shared = made.shared || made.plan != plan_;
+  return made.bytes;
 }
 
-Tensor PreparedConstants::get(ValueId result, std::string_view how, std::size_t bytes,
+PreparedConstants::Made& PreparedConstants::add(const std::string& key, Tensor bytes, std::vector<Tensor> origin) {
+  const bool again = forgotten_.erase(XXH3_64bits(key.data(), key.size())) > 0;
+  return made_.insert_or_assign(key, Made{std::move(bytes), std::move(origin), plan_, again}).first->second;
+}
+
+Tensor PreparedConstants::get(const ConstantOrigin& origin, std::string_view how, std::size_t bytes, PlanCache* cache,
                               const std::function<void(std::byte*)>& make) {
-  if (cache_ != nullptr) return cache_->get(cache_name(hashes_[result], how), bytes, make);
-  const auto floats = static_cast<std::int64_t>((bytes + sizeof(float) - 1) / sizeof(float));
-  const float* const made = packed()->add(std::nullopt, floats, [&](float* to) { make(reinterpret_cast<std::byte*>(to)); });
-  return {DataType::kUint8, {static_cast<std::int64_t>(bytes)}, packed_, reinterpret_cast<const std::byte*>(made)};
+  const std::string key = made_key(origin, how);
+  const std::lock_guard lock(mutex_);
+  if (const auto known = made_.find(key); known != made_.end() && known->second.bytes.byte_count() == bytes)
+    return use(known->second);
+  const std::uint64_t name = cache == nullptr ? 0 : cache_name(origin.content_hash(), how);
+  Tensor made = cache == nullptr ? Tensor() : cache->find(name);
+  if (!made || made.byte_count() != bytes) {
+    const std::shared_ptr<std::byte> at = memory_->allocate(bytes);
+
+    make(at.get());
+    made = Tensor(DataType::kUint8, {static_cast<std::int64_t>(bytes)}, at, at.get());
+    if (cache != nullptr) cache->add(name, made);
+  }
+  return add(key, std::move(made), origin.tensors()).bytes;
 }
 
-const std::shared_ptr<PackedConstants>& PreparedConstants::packed() {
-  if (!packed_) packed_ = std::make_shared<PackedConstants>();
-  return packed_;
+bool PreparedConstants::has(const ConstantOrigin& origin, std::string_view how) const {
+  const std::lock_guard lock(mutex_);
+  return made_.contains(made_key(origin, how));
 }
 
 void PreparedConstants::forget(std::span<const std::byte> source) {
-  if (packed_) packed_->forget(source);
+  const auto is_within = [&](const Tensor& tensor) {
+    const std::byte* const at = tensor.bytes().data();
+    return !std::less<>()(at, source.data()) && std::less<>()(at, source.data() + source.size());
+  };
+  const std::lock_guard lock(mutex_);
+  std::erase_if(
+      made_, [&](const auto& entry) { return std::any_of(entry.second.origin.begin(), entry.second.origin.end(), is_within); });
+}
+
+Tensor PreparedConstants::folded(std::uint64_t name) {
+  const std::lock_guard lock(mutex_);
+  const auto found = made_.find(folded_key(name));
+  return found == made_.end() ? Tensor() : use(found->second);
+}
+
+void PreparedConstants::add_folded(std::uint64_t name, Tensor value) {
+  const std::lock_guard lock(mutex_);
+  add(folded_key(name), std::move(value), {});
 }
 
 }  // namespace rewright::cpu

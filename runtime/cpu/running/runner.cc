@@ -15,28 +15,44 @@ double work_seconds(int threads) {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-PlanRunner::PlanRunner(Plan plan) : plan_(std::move(plan)), seconds_(plan_.steps.size()) { free_.push_back(take()); }
+PlanRunner::PlanRunner(Plan plan, std::shared_ptr<ArenaPool> arenas)
+    : plan_(std::move(plan)),
+      arenas_(arenas ? std::move(arenas) : std::make_shared<ArenaPool>()),
+      seconds_(plan_.steps.size()) {
+  give_back(take());
+  runs_ = 0;
+}
 PlanRunner::~PlanRunner() = default;
 
 std::unique_ptr<PlanRunner::Execution> PlanRunner::take() {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!free_.empty()) {
-      auto last = std::move(free_.back());
-      free_.pop_back();
-      return last;
-    }
-  }
-  auto made = std::make_unique<Execution>();
-  made->arena = Tensor(DataType::kUint8, {static_cast<std::int64_t>(plan_.arena_bytes)});
-  made->addresses.resize(plan_.storages.size());
-  made->seconds.resize(plan_.steps.size());
-  std::byte* const base = made->arena.mutable_bytes().data();
+  std::unique_ptr<Execution> execution = take_free();
+  if (!execution) execution = make_execution();
+  execution->arena = arenas_->take(plan_.arena_bytes);
+  std::byte* const base = const_cast<std::byte*>(execution->arena.bytes().data());
+  if (base == execution->base) return execution;
+  execution->base = base;
   for (std::size_t s = 0; s < plan_.storages.size(); ++s) {
     const Storage& storage = plan_.storages[s];
-    if (storage.kind == Storage::Kind::kArena && storage.part_of < 0) made->addresses[s] = base + storage.offset;
-    if (storage.kind == Storage::Kind::kConstant) made->addresses[s] = const_cast<std::byte*>(storage.fixed);
+    if (storage.kind == Storage::Kind::kArena && storage.part_of < 0) execution->addresses[s] = base + storage.offset;
   }
+  return execution;
+}
+
+std::unique_ptr<PlanRunner::Execution> PlanRunner::take_free() {
+  const std::lock_guard lock(mutex_);
+  if (free_.empty()) return nullptr;
+  auto last = std::move(free_.back());
+  free_.pop_back();
+  return last;
+}
+
+std::unique_ptr<PlanRunner::Execution> PlanRunner::make_execution() const {
+  auto made = std::make_unique<Execution>();
+  made->addresses.resize(plan_.storages.size());
+  made->seconds.resize(plan_.steps.size());
+  for (std::size_t s = 0; s < plan_.storages.size(); ++s)
+    if (plan_.storages[s].kind == Storage::Kind::kConstant)
+      made->addresses[s] = const_cast<std::byte*>(plan_.storages[s].fixed);
   std::size_t most_inputs = 0, most_outputs = 0;
   for (const Step& step : plan_.steps) {
     most_inputs = std::max(most_inputs, step.inputs.size());
@@ -92,6 +108,7 @@ void PlanRunner::run_into(std::span<const Tensor> inputs, std::span<Tensor> outp
 }
 
 void PlanRunner::give_back(std::unique_ptr<Execution> execution) {
+  arenas_->give_back(std::move(execution->arena));
   const std::lock_guard lock(mutex_);
   if (measured_)
     for (std::size_t n = 0; n < seconds_.size(); ++n) seconds_[n] += execution->seconds[n];

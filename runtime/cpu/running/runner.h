@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/cpu/planning/plan.h"
+#include "runtime/cpu/running/arena.h"
 #include "runtime/stream.h"
 
 namespace rewright::cpu {
@@ -16,13 +17,14 @@ namespace rewright::cpu {
 // runs on the machine, and hardly another one when something does. With more threads it is the time that passes.
 double work_seconds(int threads);
 
-// Executes a plan again and again. May be called by several threads at once: each execution has an arena of its own, which
+// Executes a plan again and again. May be called by several threads at once: each execution has an arena to itself, which
 // later ones use again. Executions on several threads are helped by threads of the process's pool as far as these are free.
 // After the first run on as many threads as ever nothing is allocated but the outputs, and what a helper needs that has its
 // first piece.
 class PlanRunner {
  public:
-  explicit PlanRunner(Plan plan);
+  // `arenas`: shared with other plans; null: of this one alone.
+  explicit PlanRunner(Plan plan, std::shared_ptr<ArenaPool> arenas = nullptr);
   ~PlanRunner();
   std::vector<Tensor> run(std::span<const Tensor> inputs);
   // Outputs that lie in the memory of inputs take it from there.
@@ -45,12 +47,15 @@ class PlanRunner {
   struct Execution;
   struct Uses;
   std::unique_ptr<Execution> take();
+  std::unique_ptr<Execution> take_free();
+  std::unique_ptr<Execution> make_execution() const;
   void give_back(std::unique_ptr<Execution> execution);
   void run_step(Execution& execution, std::size_t number, const Workers& workers) const;
   void execute(Execution& execution, const Workers& workers, std::span<const Tensor> inputs, std::span<Tensor> outputs,
                const Observe& observe = {}) const;
 
   Plan plan_;
+  std::shared_ptr<ArenaPool> arenas_;
   std::unique_ptr<Uses> uses_;  // for streams: made when the first one runs
   bool measured_ = false;
   mutable std::mutex mutex_;

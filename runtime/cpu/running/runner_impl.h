@@ -7,7 +7,8 @@ namespace rewright::cpu {
 
 // The memory of one execution at a time.
 struct PlanRunner::Execution {
-  Tensor arena;
+  Tensor arena;                          // borrowed for a run
+  std::byte* base = nullptr;             // that `addresses` are for
   std::vector<std::byte*> addresses;     // by storage
   std::vector<const std::byte*> inputs;  // of one step
   std::vector<std::byte*> outputs;

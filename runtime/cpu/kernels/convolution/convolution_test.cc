@@ -233,7 +233,7 @@ TEST_CASE("sums of 1x1 convolutions of random shapes") {
       Tensor sum(DataType::kFloat, c.weights.sizes());
       std::fill_n(sum.mutable_data<float>().data(), sum.size(), 0.0f);
       for (const Tensor& w : each) {
-        weights.push_back({[&w] { return w; }, c.given().prepared});
+        weights.push_back({[&w] { return w; }, {}, c.given().prepare});
         for (std::int64_t i = 0; i < sum.size(); ++i) sum.mutable_data<float>()[i] += w.data<float>()[i];
       }
       c.weights = sum;

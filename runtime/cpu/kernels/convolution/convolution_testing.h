@@ -54,7 +54,8 @@ struct Case {
   }
   cpu::Weights given() const {
     return {[this] { return weights; },
-            [](const std::string&, std::size_t bytes, const std::function<void(std::byte*)>& write) {
+            {},
+            [](const cpu::ConstantOrigin&, const std::string&, std::size_t bytes, const cpu::Weights::Fill& write) {
               Tensor made(DataType::kUint8, {static_cast<std::int64_t>(bytes)});
               write(made.mutable_bytes().data());
               return made;

@@ -82,16 +82,17 @@ Graph alone(const Planner& planner, const FoldedConvolution& c, const Epilogue::
   return graph;
 }
 
-ConvolutionMethod estimate_method(const FoldedConvolution& c, const ImageShape& image, const PlanOptions& options) {
+ConvolutionMethod estimate_method(FoldedConvolution& c, const ImageShape& image, const PlanOptions& options) {
   const ConvolutionMethod estimate = fastest_convolution(image, options.isa, options.transformed_convolutions);
   if (image.group == image.channels || estimate != ConvolutionMethod::kLibrary) return estimate;
-  if (choose_convolution(c.shape, true, c.without_additions(), options.isa).slow) return ConvolutionMethod::kDirect;
+  c.with_bias = choose_convolution(c.shape, true, c.without_additions(), options.isa);
+  if (c.with_bias->slow) return ConvolutionMethod::kDirect;
   return pays_to_share_weights(image, options.threads) ? ConvolutionMethod::kDirect : ConvolutionMethod::kLibrary;
 }
 
 }  // namespace
 
-ConvolutionMethod choose_method(const Planner& planner, const FoldedConvolution& c) {
+ConvolutionMethod choose_method(const Planner& planner, FoldedConvolution& c) {
   const PlanOptions& options = planner.options();
   if (options.convolution) return *options.convolution;
   const ImageShape image = *c.image();

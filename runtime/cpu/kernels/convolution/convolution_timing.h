@@ -7,7 +7,7 @@
 namespace rewright::cpu {
 
 // The fastest of the methods by planner.options().choices, which times those whose times are not known yet, or by estimate
-// where there are no measured choices. `convolution` has an image and a simple epilogue.
-ConvolutionMethod choose_method(const Planner& planner, const FoldedConvolution& convolution);
+// where there are no measured choices. `convolution` has an image and a simple epilogue, and keeps what the library was asked.
+ConvolutionMethod choose_method(const Planner& planner, FoldedConvolution& convolution);
 
 }  // namespace rewright::cpu

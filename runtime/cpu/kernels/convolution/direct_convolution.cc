@@ -235,6 +235,8 @@ std::unique_ptr<Kernel> make_parallel_convolution(const ImageShape& shape, const
   // The convolutions are rows of a window that do not move on.
   s.kernel[0] = static_cast<std::int64_t>(weights.size());
   s.dilations[0] = 0;
+  ConstantOrigin origin;
+  for (const Weights& w : weights) origin.add(w.origin);
   const Weights together{[&] {
                            Tensor result(DataType::kFloat, {s.outputs, s.channels, s.kernel[0], 1});
                            float* const to = result.mutable_data<float>().data();
@@ -245,7 +247,7 @@ std::unique_ptr<Kernel> make_parallel_convolution(const ImageShape& shape, const
                            }
                            return result;
                          },
-                         weights[0].prepared};
+                         origin, weights[0].prepare};
   return std::make_unique<DirectConvolution>(s, together, std::move(finish), isa, threads);
 }
 

@@ -56,11 +56,18 @@ std::vector<float> FoldedConvolution::bias(const Planner& planner) const {
   return {b.begin(), b.end()};
 }
 
-Weights FoldedConvolution::weights(Planner& planner, ValueId result, std::size_t number) const {
-  return {[this, &planner] { return scaled_weights(planner); },
-          [&planner, result, number](const std::string& how, std::size_t bytes, const std::function<void(std::byte*)>& fill) {
-            return planner.prepared(result, number == 0 ? how : how + ' ' + std::to_string(number), bytes, fill);
-          }};
+Weights FoldedConvolution::weights(Planner& planner) const {
+  return {[this, &planner] { return scaled_weights(planner); }, origin(planner),
+          [&planner](const ConstantOrigin& origin, const std::string& how, std::size_t bytes,
+                     const std::function<void(std::byte*)>& fill) { return planner.prepared(origin, how, bytes, fill); }};
+}
+
+ConstantOrigin FoldedConvolution::origin(const Planner& planner) const {
+  ConstantOrigin result(planner.constant(node.inputs[1]));
+  result.add(shape.group).add(shape.transposed);
+  for (const std::int64_t d : shape.dilations) result.add(d);
+  if (epilogue.affine()) result.add(std::span(epilogue.affine()->scale));
+  return result;
 }
 
 Finish FoldedConvolution::finish(const Planner& planner) const {

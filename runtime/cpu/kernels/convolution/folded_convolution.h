@@ -19,6 +19,7 @@ struct FoldedConvolution {
   ValueId input = kNoValue;       // the node's first input, or what that is a function of
   float floor = -std::numeric_limits<float>::infinity();
   Epilogue epilogue{1};
+  std::optional<ConvolutionPrimitive> with_bias = {};  // the library's for all of this and a bias, once it was asked for
 
   // ---- What kernels of our own can compute
   // With constant weights, over one or two axes; nullopt otherwise.
@@ -31,9 +32,10 @@ struct FoldedConvolution {
   Tensor scaled_weights(const Planner& planner) const;
   Tensor shifted_bias(const Planner& planner) const;
   std::vector<float> bias(const Planner& planner) const;
-  // For a kernel of our own, which asks for the weights while it is made. `number` tells apart the convolutions that compute
-  // one result.
-  Weights weights(Planner& planner, ValueId result, std::size_t number = 0) const;
+  // For a kernel of our own, which asks for the weights while it is made.
+  Weights weights(Planner& planner) const;
+  // Of the scaled weights, and of what kernels make of them.
+  ConstantOrigin origin(const Planner& planner) const;
   // For a kernel of our own; the epilogue must be simple.
   Finish finish(const Planner& planner) const;
 

@@ -119,13 +119,13 @@ ConvolutionPrimitive described_by(const ConvolutionShape& s, const memory::desc&
     if (!d.next_impl()) throw dnnl::error(dnnl_unimplemented, "no transposed convolution of such sizes");
   const std::string_view name = d.impl_info_str();
   const bool reference = name.find("ref") != name.npos, slow = reference || name.find("gemm") != name.npos;
-  const dnnl::primitive primitive = [&]() -> dnnl::primitive {
+  const auto create = [d]() -> dnnl::primitive {
     if constexpr (std::is_same_v<Description, dnnl::deconvolution_forward::primitive_desc>)
       return dnnl::deconvolution_forward(d);
     else
       return dnnl::convolution_forward(d);
-  }();
-  return {primitive, d.src_desc(), d.weights_desc(), d.dst_desc(), d.scratchpad_desc(), std::string(name), reference, slow};
+  };
+  return {create, d.src_desc(), d.weights_desc(), d.dst_desc(), d.scratchpad_desc(), std::string(name), reference, slow};
 }
 
 }  // namespace
@@ -186,7 +186,7 @@ std::unique_ptr<Kernel> library_kernel(const ConvolutionPrimitive& described, co
                                        const Epilogue& epilogue, std::vector<DnnlKernel::Argument> arguments,
                                        std::vector<DnnlKernel::Owned> owned) {
   if (!described.bare)
-    return std::make_unique<DnnlKernel>(described.primitive, described.scratchpad, std::move(arguments), std::move(owned));
+    return std::make_unique<DnnlKernel>(described.create(), described.scratchpad, std::move(arguments), std::move(owned));
   const auto is_sum = [](const auto& a) {
     return a.dnnl_number == DNNL_ARG_SRC || a.dnnl_number == DNNL_ARG_DST || a.dnnl_number == DNNL_ARG_WEIGHTS;
   };
@@ -214,7 +214,7 @@ std::unique_ptr<Kernel> library_kernel(const ConvolutionPrimitive& described, co
   attributes.set_post_ops(epilogue.post_ops(std::vector<memory::desc>(epilogue.additions().size(), rows)));
   const dnnl::binary::primitive_desc rest(dnnl_engine(), dnnl::algorithm::binary_add, rows, row, rows, attributes);
   return one_after_the_other(
-      std::make_unique<DnnlKernel>(described.primitive, described.scratchpad, std::move(of_sum), std::move(owned)),
+      std::make_unique<DnnlKernel>(described.create(), described.scratchpad, std::move(of_sum), std::move(owned)),
       std::make_unique<DnnlKernel>(dnnl::binary(rest), rest.scratchpad_desc(), std::move(of_rest), std::move(rest_owned)));
 }
 

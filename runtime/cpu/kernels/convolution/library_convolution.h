@@ -1,6 +1,7 @@
 // Convolutions by oneDNN, whole or in parts that threads compute side by side.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,7 +31,7 @@ struct ConvolutionShape {
 std::optional<ConvolutionShape> read_convolution(const Planner& planner, const Node& node, bool transposed);
 
 struct ConvolutionPrimitive {
-  dnnl::primitive primitive;
+  std::function<dnnl::primitive()> create;  // generates its code, which takes longer than to describe it
   dnnl::memory::desc source, weights, result, scratchpad;
   std::string name;        // the library's
   bool reference = false;  // oneDNN has plain loops for this only

@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <mutex>
+
+#include "base/hash_mix.h"
 #include "runtime/cpu/kernels/combined.h"
 #include "runtime/cpu/kernels/convolution/convolution_steps.h"
 
@@ -6,6 +10,12 @@ namespace rewright::cpu {
 namespace {
 
 using dnnl::memory;
+
+// How weights were packed by plans for other sizes.
+struct PackedForms {
+  std::mutex mutex;
+  std::vector<memory::desc> forms;
+};
 
 class LibraryStep {
  public:
@@ -25,6 +35,8 @@ class LibraryStep {
   }
 
   void add() {
+    const bool in_parts = cut_ && !cut_->empty();
+    if (c_.constant_weights && !in_parts && planner_.options().constants) use_known_form();
     inputs_ = {planner_.storage(c_.node.inputs[0], x_layout_)};
     arguments_ = {{DNNL_ARG_SRC, primitive_.source, 0, -1}, {DNNL_ARG_DST, primitive_.result, -1, 0}};
     if (c_.constant_weights)
@@ -42,12 +54,32 @@ class LibraryStep {
   // First without the tensors that are added, to choose the layouts: they are read in the result's.
   void describe() {
     const Epilogue* const without_additions = epilogue_.additions().empty() ? &epilogue_ : nullptr;
-    primitive_ = choose_convolution(c_.shape, has_bias_, without_additions, planner_.options().isa);
+    const bool is_chosen = c_.with_bias && has_bias_ && function_ == nullptr;
+    primitive_ = is_chosen ? *c_.with_bias : choose_convolution(c_.shape, has_bias_, without_additions, planner_.options().isa);
     x_layout_ = *layout_of(primitive_.source, c_.shape.x);
     y_layout_ = *layout_of(primitive_.result, c_.shape.y);
     if (without_additions != nullptr) return;
     const memory::desc any_weights(c_.shape.weights().get_dims(), memory::data_type::f32, memory::format_tag::any);
     primitive_ = describe_convolution(c_.shape, primitive_.source, any_weights, has_bias_, primitive_.result, &epilogue_);
+  }
+
+  // The same kernel on weights as plans for other sizes have packed them, if there is one.
+  void use_known_form() {
+    const std::shared_ptr<PackedForms> known = planner_.recognitions().functions.recall(
+        hash_mix(hash_text("forms"), hash_text(c_.origin(planner_).key())), [] { return std::make_shared<PackedForms>(); });
+    const std::lock_guard lock(known->mutex);
+    if (std::find(known->forms.begin(), known->forms.end(), primitive_.weights) != known->forms.end()) return;
+    for (const memory::desc& form : known->forms) {
+      try {
+        ConvolutionPrimitive other =
+            describe_convolution(c_.shape, primitive_.source, form, has_bias_, primitive_.result, &epilogue_);
+        if (other.name != primitive_.name || other.scratchpad.get_size() > primitive_.scratchpad.get_size()) continue;
+        primitive_ = std::move(other);
+        return;
+      } catch (const dnnl::error&) {
+      }
+    }
+    known->forms.push_back(primitive_.weights);
   }
 
   void add_input(int number, const memory::desc& desc, int storage) {
@@ -58,11 +90,9 @@ class LibraryStep {
   memory::desc bias_desc() const { return {{c_.shape.y[1]}, memory::data_type::f32, memory::format_tag::a}; }
 
   void add_constants() {
-    owned_.push_back(packed(planner_, result_, DNNL_ARG_WEIGHTS, c_.shape.weights(), primitive_.weights,
+    owned_.push_back(packed(planner_, c_.origin(planner_), DNNL_ARG_WEIGHTS, c_.shape.weights(), primitive_.weights,
                             [&] { return c_.scaled_weights(planner_); }));
-    if (has_bias_)
-      owned_.push_back(
-          packed(planner_, result_, DNNL_ARG_BIAS, bias_desc(), bias_desc(), [&] { return c_.shifted_bias(planner_); }));
+    if (has_bias_) owned_.push_back(constant_argument(DNNL_ARG_BIAS, bias_desc(), c_.shifted_bias(planner_)));
   }
 
   // Weights that the graph computes, packed by a step of their own.

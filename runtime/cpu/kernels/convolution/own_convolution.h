@@ -12,6 +12,7 @@
 #include "runtime/cpu/kernels/image_shape.h"
 #include "runtime/cpu/loops/rows.h"
 #include "runtime/cpu/planning/kernel.h"
+#include "runtime/cpu/planning/prepared_constants.h"
 
 namespace rewright::cpu {
 
@@ -26,10 +27,17 @@ struct Finish {
   std::int64_t y_stride = 0;
 };
 
-// The weights, plain; and what packs them: bytes, named by `how`, that `fill` fills or a cache has.
+// The weights, plain, and what they are made of; and what packs them: bytes, named by `how`, that `fill` fills unless they were
+// made before.
 struct Weights {
+  using Fill = std::function<void(std::byte*)>;
   std::function<Tensor()> plain;
-  std::function<Tensor(const std::string& how, std::size_t bytes, const std::function<void(std::byte*)>& fill)> prepared;
+  ConstantOrigin origin;
+  std::function<Tensor(const ConstantOrigin& origin, const std::string& how, std::size_t bytes, const Fill& fill)> prepare;
+
+  Tensor prepared(const std::string& how, std::size_t bytes, const Fill& fill) const {
+    return prepare(origin, how, bytes, fill);
+  }
 };
 
 // A step with the image and the addend, if there is one, as inputs and the result as output, all with channels last.

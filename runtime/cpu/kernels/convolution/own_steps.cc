@@ -45,12 +45,12 @@ void add_own_convolution(Planner& planner, const FoldedConvolution& c, Convoluti
   Finish finish = c.finish(planner);
   const int target =
       method == ConvolutionMethod::kGrouped ? planner.add_value(result, kChannelsLast) : add_target(planner, result, finish);
-  auto kernel = make_kernel(*c.image(), method, c.weights(planner, result), std::move(finish), planner.options());
+  auto kernel = make_kernel(*c.image(), method, c.weights(planner), std::move(finish), planner.options());
   add_step(planner, c.input, c.epilogue, std::move(kernel), target);
 }
 
 void add_transposed_convolution(Planner& planner, const FoldedConvolution& c, ValueId result) {
-  auto kernel = make_transposed_convolution(*c.shape.transposed_image(), c.weights(planner, result), c.finish(planner),
+  auto kernel = make_transposed_convolution(*c.shape.transposed_image(), c.weights(planner), c.finish(planner),
                                             planner.options().isa, planner.options().threads);
   const int target = planner.add_value(result, kChannelsLast);
   add_step(planner, c.input, c.epilogue, std::move(kernel), target);
@@ -60,7 +60,7 @@ void add_depthwise_convolutions(Planner& planner, std::span<const FoldedConvolut
   std::vector<DepthwiseConvolution> parts;
   const FoldedConvolution& last = *convolutions.back();
   for (const FoldedConvolution* const c : convolutions) {
-    DepthwiseConvolution part{*c->image(), c->weights(planner, result, parts.size()), {}, last.floor};
+    DepthwiseConvolution part{*c->image(), c->weights(planner), {}, last.floor};
     if (c == &last)
       part.finish = c->finish(planner);
     else
@@ -75,11 +75,10 @@ void add_depthwise_convolutions(Planner& planner, std::span<const FoldedConvolut
 
 void add_separable_convolution(Planner& planner, const FoldedConvolution& depthwise, const FoldedConvolution& pointwise,
                                ValueId result) {
-  const DepthwiseConvolution first{*depthwise.image(), depthwise.weights(planner, result), depthwise.finish(planner),
-                                   depthwise.floor};
+  const DepthwiseConvolution first{*depthwise.image(), depthwise.weights(planner), depthwise.finish(planner), depthwise.floor};
   Finish finish = pointwise.finish(planner);
   const int target = add_target(planner, result, finish);
-  auto kernel = make_separable_convolution(first, pointwise.shape.y[1], pointwise.weights(planner, result), std::move(finish),
+  auto kernel = make_separable_convolution(first, pointwise.shape.y[1], pointwise.weights(planner), std::move(finish),
                                            planner.options().isa, planner.options().threads);
   add_step(planner, depthwise.input, pointwise.epilogue, std::move(kernel), target);
 }
@@ -89,7 +88,7 @@ void add_parallel_convolutions(Planner& planner, std::span<const FoldedConvoluti
   const FoldedConvolution& last = *convolutions.back();
   Finish finish = last.finish(planner);
   for (const FoldedConvolution* const c : convolutions) {
-    weights.push_back(c->weights(planner, result));
+    weights.push_back(c->weights(planner));
     if (c == &last) continue;
     const std::vector<float> bias = c->bias(planner);
     for (std::size_t n = 0; n < bias.size(); ++n) finish.bias[n] += bias[n];

@@ -132,11 +132,11 @@ class Bfloat16Plan final : public NodePlan {
     const memory::desc wanted = describe(most, any).weights_desc();
     const memory::desc given({m_.k, m_.n}, memory::data_type::bf16,
                              m_.transposed ? memory::format_tag::ba : memory::format_tag::ab);
-    std::vector<DnnlKernel::Owned> owned{
-        packed(planner, result, DNNL_ARG_WEIGHTS, given, wanted, [&] { return weights(planner); })};
+    std::vector<DnnlKernel::Owned> owned{packed(planner, ConstantOrigin(planner.constant(node_.inputs[1])).add(m_.transposed),
+                                                DNNL_ARG_WEIGHTS, given, wanted, [&] { return weights(planner); })};
     if (bias) {
       const memory::desc b({1, m_.n}, floats, memory::format_tag::ab);
-      owned.push_back(packed(planner, result, DNNL_ARG_BIAS, b, b, [&] { return this->bias(planner); }));
+      owned.push_back(constant_argument(DNNL_ARG_BIAS, b, this->bias(planner)));
     }
     const std::vector<int> numbers = epilogue_.argument_numbers();
     std::vector<RowsKernel::Piece> pieces;

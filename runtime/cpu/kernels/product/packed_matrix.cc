@@ -35,6 +35,28 @@ PackedShape packed_shape(const ProductLoops& loops, std::int64_t left_rows, std:
   return best;
 }
 
+PackedShape packed_shape(const ProductLoops& loops, std::int64_t rows, std::int64_t columns) {
+  constexpr std::int64_t kMostLeftRows = 64;  // with more, numbers differ little
+  double least[kMostLeftRows + 1] = {};
+  for (std::int64_t left = 1; left <= kMostLeftRows; ++left) {
+    const PackedShape best = packed_shape(loops, left, rows, columns);
+    least[left] = cycles(loops, left, best.vectors, best.panels());
+  }
+  PackedShape result;
+  double least_loss = std::numeric_limits<double>::infinity();
+  for (std::int64_t vectors = ProductLoops::kMostVectors; vectors > 0; --vectors) {
+    if (loops.most_rows[vectors] == 0) continue;
+    const PackedShape shape{rows, columns, vectors, vectors * loops.lanes};
+    double loss = 1;
+    for (std::int64_t left = 1; left <= kMostLeftRows; ++left)
+      loss = std::max(loss, cycles(loops, left, vectors, shape.panels()) / least[left]);
+    if (loss >= least_loss) continue;
+    least_loss = loss;
+    result = shape;
+  }
+  return result;
+}
+
 void pack(const ProductLoops& loops, const float* source, const StridedMatrix& matrix, const PackedShape& shape,
           std::span<const float> column_factors, float* target, std::int64_t first, std::int64_t last) {
   constexpr std::int64_t kTile = 16, kColumns = 8;

@@ -26,6 +26,8 @@ struct PackedShape {
 
 // The panels that multiply `left_rows` rows the fastest.
 PackedShape packed_shape(const ProductLoops& loops, std::int64_t left_rows, std::int64_t rows, std::int64_t columns);
+// The panels that multiply whatever number of rows nearly as fast as the fastest for that number.
+PackedShape packed_shape(const ProductLoops& loops, std::int64_t rows, std::int64_t columns);
 
 // Packs the panels first <= p < last. `column_factors` (one for each column, or none) are multiplied in.
 void pack(const ProductLoops& loops, const float* source, const StridedMatrix& matrix, const PackedShape& shape,

@@ -120,25 +120,24 @@ class ProductKernel : public Kernel {
 
 class PackedProductKernel final : public ProductKernel {
  public:
-  PackedProductKernel(ProductTask task, Count a_offset, const float* packed, std::shared_ptr<const void> owner,
-                      ProductExtras extras)
-      : ProductKernel(std::move(task), std::move(extras)), a_offset_(a_offset), packed_(packed), owner_(std::move(owner)) {}
+  PackedProductKernel(ProductTask task, Count a_offset, Tensor packed, ProductExtras extras)
+      : ProductKernel(std::move(task), std::move(extras)), a_offset_(a_offset), packed_(std::move(packed)) {}
 
   void run(const Call& call) const override {
     const auto* const a = reinterpret_cast<const float*>(call.inputs[0]) + a_offset_;
+    const auto* const packed = reinterpret_cast<const float*>(packed_.bytes().data());
     auto* const y = reinterpret_cast<float*>(call.outputs[0]);
     const float* addends[kMostOperations];
     find_addends(call, 0, {}, addends);
     const bool by_columns = task_.cut_by_columns(call.workers.threads());
     const Count pieces = call.workers.pieces(task_.nanoseconds(), task_.units(by_columns));
     call.workers.share(pieces,
-                       [&](Count piece, int) { task_.run(a, packed_, y, addends, task_.part(piece, pieces, by_columns)); });
+                       [&](Count piece, int) { task_.run(a, packed, y, addends, task_.part(piece, pieces, by_columns)); });
   }
 
  private:
   Count a_offset_;
-  const float* packed_;
-  std::shared_ptr<const void> owner_;
+  Tensor packed_;
 };
 
 class BatchProductKernel final : public ProductKernel {
@@ -190,9 +189,8 @@ class BatchProductKernel final : public ProductKernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_packed_product(ProductTask task, std::int64_t a_offset, const float* packed,
-                                            std::shared_ptr<const void> owner, ProductExtras extras) {
-  return std::make_unique<PackedProductKernel>(std::move(task), a_offset, packed, std::move(owner), std::move(extras));
+std::unique_ptr<Kernel> make_packed_product(ProductTask task, std::int64_t a_offset, Tensor packed, ProductExtras extras) {
+  return std::make_unique<PackedProductKernel>(std::move(task), a_offset, std::move(packed), std::move(extras));
 }
 
 std::unique_ptr<Kernel> make_batch_product(ProductTask task, ProductBatch batch, ProductExtras extras) {

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "expressions/tensor.h"
 #include "runtime/cpu/kernels/product/packed_matrix.h"
 #include "runtime/cpu/planning/kernel.h"
 
@@ -51,9 +52,8 @@ struct ProductExtras {
   std::vector<RowOperation> operations;
 };
 
-// The product of a tensor, which begins `a_offset` elements into input 0, with packed constants, kept alive by `owner`.
-std::unique_ptr<Kernel> make_packed_product(ProductTask task, std::int64_t a_offset, const float* packed,
-                                            std::shared_ptr<const void> owner, ProductExtras extras);
+// The product of a tensor, which begins `a_offset` elements into input 0, with packed constants.
+std::unique_ptr<Kernel> make_packed_product(ProductTask task, std::int64_t a_offset, Tensor packed, ProductExtras extras);
 
 // Products of two tensors, many at once. Strides of a batch's axes are in elements, 0 where an operand is repeated.
 struct ProductBatch {

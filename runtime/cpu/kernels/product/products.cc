@@ -246,38 +246,23 @@ class ProductPlan final : public NodePlan {
   void emit_constant(Planner& planner, ValueId result) {
     std::vector<int> inputs{operand(planner, node_.inputs[0], p_, true, trans_a_)};
     if (p_.m == 1 && p_.a.batch.size() > 0) p_.a.rows = row_distance();
-    const ProductTask t = task(planner, p_.batch_count() * p_.m);
+    ProductTask t = task(planner, p_.batch_count() * p_.m);
+    if (planner.options().constants) t.b = packed_shape(*t.loops, p_.k, p_.n);  // one form for all plans
     const Planner::ConstantMatrix matrix = planner.constant_matrix(node_.inputs[1]);
     StridedMatrix b{p_.k, p_.n, matrix.row_stride, matrix.column_stride};
     if (trans_b_) std::swap(b.row_stride, b.column_stride);
     const std::vector<float> factors = column_factors();
     const float* const source = matrix.in.data<float>().data() + matrix.offset;
     const auto fill = [&](float* target) { pack(*t.loops, source, b, t.b, factors, target, 0, t.b.panels()); };
-    std::shared_ptr<const void> owner;
-    const float* packed = nullptr;
-    if (planner.options().cache != nullptr) {
-      const std::string how = "panels " + std::to_string(t.b.vectors) + (trans_b_ ? " transposed" : "");
-      const auto bytes = std::make_shared<const Tensor>(planner.prepared(
-          factors.empty() ? node_.inputs[1] : result, how, static_cast<std::size_t>(t.b.floats()) * sizeof(float),
-          [&](std::byte* target) { fill(reinterpret_cast<float*>(target)); }));
-      packed = reinterpret_cast<const float*>(bytes->bytes().data());
-      owner = bytes;
-    } else {
-      const std::shared_ptr<PackedConstants> constants = planner.packed_constants();
-      std::optional<PackedConstants::Key> key;
-      // Of whole matrices alone: a slice of one begins where the matrix does, and a matrix without elements where the next one
-      // does.
-      const bool is_whole = b.rows * b.columns == matrix.in.size() && matrix.in.size() > 0;
-      if (factors.empty() && is_whole) key.emplace(source, b.row_stride, b.column_stride, t.b.vectors);
-      packed = key ? constants->find(*key) : nullptr;
-      if (packed == nullptr) packed = constants->add(key, t.b.floats(), fill);
-      owner = constants;
-      planner.count_constant(static_cast<std::size_t>(t.b.floats()) * sizeof(float));
-    }
+    ConstantOrigin origin(matrix.in);
+    origin.add(matrix.offset).add(b.rows).add(b.columns).add(b.row_stride).add(b.column_stride);
+    if (!factors.empty()) origin.add(std::span(factors));
+    const Tensor packed = planner.prepared(origin, "panels " + std::to_string(t.b.vectors),
+                                           static_cast<std::size_t>(t.b.floats()) * sizeof(float),
+                                           [&](std::byte* target) { fill(reinterpret_cast<float*>(target)); });
     ProductExtras extras = this->extras(planner, inputs);
     const int target = planner.add_value(result, kPlain);
-    planner.add_step(make_packed_product(t, p_.a.offset, packed, std::move(owner), std::move(extras)), std::move(inputs),
-                     {target});
+    planner.add_step(make_packed_product(t, p_.a.offset, packed, std::move(extras)), std::move(inputs), {target});
   }
 
   void emit_packed(Planner& planner, ValueId result) {

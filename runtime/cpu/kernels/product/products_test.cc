@@ -172,30 +172,6 @@ TEST_CASE("NaN, infinities and subnormal numbers pass through a product") {
   b.check();
 }
 
-TEST_CASE("weights that several products use are packed once") {
-  PackedConstants constants;
-  int filled = 0;
-  const auto fill = [&](float* p) {
-    p[0] = 1;
-    ++filled;
-  };
-  const PackedConstants::Key key{&filled, 1, 2, 3};
-  CHECK(constants.find(key) == nullptr);
-  const float* const first = constants.add(key, 100, fill);
-  CHECK(constants.find(key) == first);
-  const float* const other = constants.add(std::nullopt, 3, fill);
-  CHECK(other >= first + 100);
-  CHECK(reinterpret_cast<std::uintptr_t>(other) % 64 == 0);
-  CHECK(constants.find({&filled, 1, 2, 4}) == nullptr);
-  CHECK(filled == 2);
-}
-
-TEST_CASE("a weight without elements takes a place of its own") {
-  PackedConstants constants;
-  const auto fill = [](float*) {};
-  CHECK(constants.add(std::nullopt, 0, fill) != nullptr);
-}
-
 TEST_CASE("products over no elements, with weights and without") {
   for (const Sizes& sizes : {Sizes{3, 0, 5}, Sizes{0, 4, 5}, Sizes{3, 4, 0}, Sizes{1, 0, 1}, Sizes{0, 0, 0}, Sizes{3, 1, 5}}) {
     const std::int64_t rows = sizes[0], depth = sizes[1], columns = sizes[2];

@@ -120,7 +120,7 @@ class QuantizedPlan final : public NodePlan, public ChoosesLayout {
     auto kernel = make_quantized_convolution(
         task_,
         [&](const std::string& how, std::size_t bytes, const std::function<void(std::byte*)>& fill) {
-          return planner.prepared(result, how, bytes, fill);
+          return planner.prepared(origin(), how, bytes, fill);
         },
         planner.options().isa);
     const int target = planner.add_value(result, layout_);
@@ -185,6 +185,16 @@ class QuantizedPlan final : public NodePlan, public ChoosesLayout {
     f.low = static_cast<float>(form.low);
     f.high = static_cast<float>(form.high);
     return true;
+  }
+
+  // Of the weights, and of how they are packed.
+  ConstantOrigin origin() const {
+    const QuantizedWeights& w = task_.weights;
+    const ImageShape& s = task_.shape;
+    ConstantOrigin result(w.tensor);
+    result.add(std::span(w.zero_points)).add(w.output_stride).add(w.input_stride).add(w.pixel_stride);
+    for (const std::int64_t size : {s.channels, s.outputs, s.group, s.kernel[0], s.kernel[1], s.dilations[1]}) result.add(size);
+    return result.add(task_.is_signed);
   }
 
   QuantizedTask task_;

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <string_view>
 
+#include "base/hash_mix.h"
 #include "runtime/cpu/loops/product_loops.h"
 #include "runtime/cpu/planning/layout_assignment.h"
 #include "runtime/cpu/planning/planner.h"
@@ -149,19 +151,36 @@ std::vector<ValueInfo> operands_of(const Planner& planner, const Node& node) {
   return result;
 }
 
+// All that samples of the function depend on.
+std::uint64_t name_of(std::string_view what, const Node& node, const std::vector<ValueInfo>& operands) {
+  std::uint64_t name = hash_mix(hash_text(what), hash_mix(hash_text(node.op->name()), hash(node.attributes)));
+  return hash_mix(hash_mix(name, operands.size()), operands[0].sizes.size());
+}
+
+std::optional<planning::Softmax> softmax_of(const Planner& planner, const Node& node, const std::vector<ValueInfo>& operands) {
+  if (!planning::has_sample(node, operands)) return std::nullopt;
+  return planner.recognitions().functions.recall(name_of("softmax", node, operands),
+                                                 [&] { return planning::find_softmax(node, operands); });
+}
+
 }  // namespace
 
 bool is_row_softmax(const Planner& planner, const Node& node) {
-  return may_be_row_function(planner, node) && planning::is_row_softmax(node, operands_of(planner, node));
+  if (!may_be_row_function(planner, node)) return false;
+  const std::vector<ValueInfo> operands = operands_of(planner, node);
+  return planning::may_be_row_function(node, operands) &&
+         planner.recognitions().functions.recall(name_of("row softmax", node, operands),
+                                                 [&] { return planning::is_row_softmax(node, operands); });
 }
 
 std::unique_ptr<NodePlan> plan_row_function(Planner& planner, const Node& node) {
   if (!may_be_row_function(planner, node)) return nullptr;
   const std::vector<ValueInfo> operands = operands_of(planner, node);
-  if (const auto softmax = planning::find_softmax(node, operands)) return std::make_unique<SoftmaxPlan>(node, *softmax);
-  if (const auto normalization = planning::find_row_normalization(node, operands))
-    return std::make_unique<NormalizationPlan>(node, *normalization);
-  return nullptr;
+  if (const auto softmax = softmax_of(planner, node, operands)) return std::make_unique<SoftmaxPlan>(node, *softmax);
+  if (!planning::may_be_row_function(node, operands)) return nullptr;
+  const auto normalization = planner.recognitions().functions.recall(
+      name_of("normalization", node, operands), [&] { return planning::find_row_normalization(node, operands); });
+  return normalization ? std::make_unique<NormalizationPlan>(node, *normalization) : nullptr;
 }
 
 }  // namespace rewright::cpu

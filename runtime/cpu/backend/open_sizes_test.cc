@@ -1,0 +1,171 @@
+// Sessions whose sizes change from call to call: the results of the interpreter, and the bits of sessions for known sizes.
+#include <cstring>
+#include <thread>
+
+#include "runtime/cpu/testing/graphs.h"
+
+using namespace rewright;
+using namespace rewright::cpu;
+using rewright::testing::node;
+using rewright::testing::random_tensor;
+using rewright::testing::RandomGraph;
+using rewright::testing::require_close;
+
+namespace {
+
+// A random network of rows: N x `width`.
+Graph network_of_rows(RandomGraph& g) {
+  std::int64_t width = g.pick(3, 40);
+  ValueId x = g.graph.add_input("x", {DataType::kFloat, {Index::symbol("N"), Index(width)}});
+  for (std::int64_t layers = g.pick(1, 4); layers > 0; --layers) {
+    const std::int64_t next = g.pick(1, 70);
+    const ValueId y = node(g.graph, "MatMul", {x, g.constant({width, next})})[0];
+    const ValueId biased = node(g.graph, "Add", {y, g.constant({next})})[0];
+    x = node(g.graph, g.pick(0, 1) == 0 ? "Relu" : "Tanh", {biased})[0];
+    if (g.pick(0, 2) == 0) x = node(g.graph, "Softmax", {x})[0];
+    if (g.pick(0, 2) == 0) x = node(g.graph, "Mul", {x, node(g.graph, "Sigmoid", {x})[0]})[0];
+    width = next;
+  }
+  g.graph.add_output("y", x);
+  if (g.pick(0, 1) == 0) {  // every row meets every other one
+    const ValueId across = node(g.graph, "Transpose", {x}, {{"perm", Indices{1, 0}}})[0];
+    const ValueId weights = node(g.graph, "Softmax", {node(g.graph, "MatMul", {x, across})[0]})[0];
+    g.graph.add_output("z", node(g.graph, "MatMul", {weights, x})[0]);
+  }
+  return std::move(g.graph);
+}
+
+// A random network of images: N x channels x H x W.
+Graph network_of_images(RandomGraph& g) {
+  std::int64_t channels = g.pick(1, 9);
+  ValueId x =
+      g.graph.add_input("x", {DataType::kFloat, {Index::symbol("N"), Index(channels), Index::symbol("H"), Index::symbol("W")}});
+  const auto convolve = [&](std::int64_t outputs, std::int64_t size, std::int64_t group) {
+    const std::int64_t pad = size / 2;
+    return node(g.graph, "Conv", {x, g.constant({outputs, channels / group, size, size}), g.constant({outputs})},
+                {{"strides", Indices{1, 1}},
+                 {"dilations", Indices{1, 1}},
+                 {"pads_begin", Indices{pad, pad}},
+                 {"pads_end", Indices{pad, pad}},
+                 {"group", Index(group)}})[0];
+  };
+  for (std::int64_t layers = g.pick(1, 3); layers > 0; --layers) {
+    const std::int64_t outputs = 8 * g.pick(1, 5), sizes[] = {1, 3, 5};
+    const ValueId y = convolve(outputs, sizes[g.pick(0, 2)], 1);
+    channels = outputs;
+    x = node(g.graph, "Relu", {y})[0];
+    if (g.pick(0, 1) == 0) x = node(g.graph, "Add", {x, convolve(channels, 3, channels)})[0];
+  }
+  g.graph.add_output("y", x);
+  g.graph.add_output("z", node(g.graph, "GlobalAveragePool", {x})[0]);
+  return std::move(g.graph);
+}
+
+std::vector<Tensor> inputs_of(const Graph& graph, RandomGraph& g, const std::vector<std::int64_t>& choices) {
+  std::vector<Tensor> inputs;
+  std::map<std::string, std::int64_t> bound;
+  for (const ValueId id : graph.inputs()) {
+    Sizes sizes;
+    for (const Index& size : graph.value(id).type.shape) {
+      if (all_constant({size}))
+        sizes.push_back(size.value());
+      else
+        sizes.push_back(bound.emplace(to_string(size), choices[static_cast<std::size_t>(g.pick(0, std::ssize(choices) - 1))])
+                            .first->second);
+    }
+    inputs.push_back(random_tensor(g.random, DataType::kFloat, sizes));
+  }
+  return inputs;
+}
+
+void require_same_bits(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  REQUIRE(a.size() == b.size());
+  for (std::size_t o = 0; o < a.size(); ++o) REQUIRE(a[o] == b[o]);
+}
+
+Graph random_network(RandomGraph& g) { return g.pick(0, 1) == 0 ? network_of_rows(g) : network_of_images(g); }
+
+}  // namespace
+
+TEST_CASE("random networks at random sizes, 0 and 1 among them") {
+  for (unsigned seed = 0; seed < 24; ++seed) {
+    RandomGraph g(seed);
+    const Graph graph = random_network(g);
+    SessionOptions options;
+    options.threads = 1 + static_cast<int>(seed % 2);
+    const auto open = cpu_backend().prepare(graph, options);
+    for (int call = 0; call < 12; ++call) {
+      const std::vector<Tensor> inputs = inputs_of(graph, g, {0, 1, 2, 3, 5, 8, 13, 21, 22});
+      INFO("seed " << seed << ", call " << call << "\n" << to_string(graph));
+      std::vector<Tensor> expected;
+      try {
+        expected = interpret(graph, inputs);
+      } catch (const Error&) {  // an image smaller than a window
+        CHECK_THROWS_AS(open->run(inputs), Error);
+        continue;
+      }
+      const std::vector<Tensor> results = open->run(inputs);
+      require_close(graph, results, expected, {2e-4});
+      if (std::any_of(inputs.begin(), inputs.end(), [](const Tensor& t) { return t.size() == 0; })) continue;
+      const auto known = cpu_backend().prepare(with_sizes(graph, bind_sizes(graph, inputs)), options);
+      require_same_bits(results, known->run(inputs));
+      require_same_bits(results, open->run(inputs));
+    }
+  }
+}
+
+TEST_CASE("more sizes than plans are kept") {
+  RandomGraph g(5);
+  const Graph graph = network_of_rows(g);
+  const auto open = cpu_backend().prepare(graph, {});
+  std::vector<std::vector<Tensor>> inputs, results;
+  for (std::int64_t n = 1; n <= 50; ++n) {
+    inputs.push_back(inputs_of(graph, g, {n}));
+    results.push_back(open->run(inputs.back()));
+  }
+  for (std::size_t n = 0; n < inputs.size(); ++n) require_same_bits(results[n], open->run(inputs[n]));
+}
+
+TEST_CASE("threads that call with different sizes at once") {
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    RandomGraph g(100 + seed);
+    const Graph graph = random_network(g);
+    const auto open = cpu_backend().prepare(graph, {});
+    std::vector<std::vector<Tensor>> inputs, expected;
+    for (std::int64_t n = 1; n <= 20; ++n) {
+      inputs.push_back(inputs_of(graph, g, {n, n + 1}));
+      expected.push_back(cpu_backend().prepare(graph, {})->run(inputs.back()));
+    }
+    std::vector<int> wrong(4);
+    std::vector<std::thread> threads;
+    for (std::size_t t = 0; t < wrong.size(); ++t)
+      threads.emplace_back([&, t] {
+        for (std::size_t round = 0; round < 60; ++round) {
+          const std::size_t n = (round * (2 * t + 1) + 7 * t) % inputs.size();
+          wrong[t] += open->run(inputs[n]) == expected[n] ? 0 : 1;
+        }
+      });
+    for (std::thread& thread : threads) thread.join();
+    CHECK(wrong == std::vector<int>(wrong.size()));
+  }
+}
+
+TEST_CASE("sizes that do not fit end a run and not the session") {
+  Graph graph;
+  const ValueId a = graph.add_input("a", {DataType::kFloat, {Index::symbol("N"), Index(1)}});
+  const ValueId b = graph.add_input("b", {DataType::kFloat, {Index(1), Index::symbol("N")}});
+  graph.add_output("y", node(graph, "Relu", {node(graph, "Add", {a, b})[0]})[0]);
+  const auto open = cpu_backend().prepare(graph, {});
+  std::mt19937 random(1);
+  const auto run = [&](std::int64_t rows, std::int64_t columns) {
+    return open->run(std::vector<Tensor>{random_tensor(random, DataType::kFloat, {rows, 1}),
+                                         random_tensor(random, DataType::kFloat, {1, columns})});
+  };
+  CHECK(run(3, 3)[0].sizes() == Sizes{3, 3});
+  CHECK_THROWS_AS(run(3, 4), Error);                                                              // contradict
+  CHECK_THROWS_AS(open->run(std::vector<Tensor>{random_tensor(random, DataType::kFloat, {3, 2}),  // not the model's
+                                                random_tensor(random, DataType::kFloat, {1, 3})}),
+                  Error);
+  CHECK_THROWS_AS(run(std::int64_t{1} << 23, std::int64_t{1} << 23), Error);  // 256 TiB
+  CHECK(run(5, 5)[0].sizes() == Sizes{5, 5});
+}

@@ -1,0 +1,72 @@
+#include "runtime/cpu/planning/constant_memory.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <iterator>
+#include <new>
+
+namespace rewright::cpu {
+
+namespace {
+
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+// A block is twice as large as all before it together, within these bounds: a model of many small plans, such as a recurrent
+// network's steps, would otherwise take a huge page and much address space for each.
+constexpr std::size_t kLeastBlockBytes = std::size_t{64} << 10, kMostBlockBytes = std::size_t{64} << 20;
+constexpr std::size_t kPieceAlignment = 64;
+
+}  // namespace
+
+ConstantMemory::~ConstantMemory() {
+  for (std::byte* const block : blocks_) std::free(block);
+}
+
+std::shared_ptr<std::byte> ConstantMemory::allocate(std::size_t bytes) {
+  // A matrix without elements takes no bytes, but needs an address.
+  const std::size_t taken = (std::max<std::size_t>(bytes, 1) + kPieceAlignment - 1) / kPieceAlignment * kPieceAlignment;
+  std::byte* const at = take(taken);
+  return {at, [self = shared_from_this(), taken](std::byte* piece) { self->give_back(piece, taken); }};
+}
+
+std::byte* ConstantMemory::take(std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  // The smallest range that is large enough: what was given back before the rest of a block.
+  auto best = free_.end();
+  for (auto range = free_.begin(); range != free_.end(); ++range)
+    if (range->second >= bytes && (best == free_.end() || range->second < best->second)) best = range;
+  if (best == free_.end()) {
+    const std::size_t wanted = std::max(bytes, std::clamp(2 * total_, kLeastBlockBytes, kMostBlockBytes));
+    const std::size_t unit = wanted < kHugePage ? kLeastBlockBytes : kHugePage;
+    const std::size_t size = (wanted + unit - 1) / unit * unit;
+    auto* const block = static_cast<std::byte*>(std::aligned_alloc(unit, size));
+    if (block == nullptr) throw std::bad_alloc();
+    if (unit == kHugePage) madvise(block, size, MADV_HUGEPAGE);  // advice: small pages work as well
+    blocks_.push_back(block);
+    total_ += size;
+    best = free_.emplace(block, size).first;
+  }
+  const auto [at, size] = *best;
+  free_.erase(best);
+  if (size > bytes) free_.emplace(at + bytes, size - bytes);
+  return at;
+}
+
+void ConstantMemory::give_back(std::byte* at, std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  const auto is_start_of_block = [&](std::byte* p) { return std::find(blocks_.begin(), blocks_.end(), p) != blocks_.end(); };
+  auto range = free_.emplace(at, bytes).first;
+  if (const auto next = std::next(range);
+      next != free_.end() && range->first + range->second == next->first && !is_start_of_block(next->first)) {
+    range->second += next->second;
+    free_.erase(next);
+  }
+  if (range == free_.begin()) return;
+  const auto before = std::prev(range);
+  if (before->first + before->second != range->first || is_start_of_block(range->first)) return;
+  before->second += range->second;
+  free_.erase(range);
+}
+
+}  // namespace rewright::cpu

@@ -1,0 +1,35 @@
+// Memory for packed constants: large blocks with huge pages, as a stream of weights would cross many small ones. Pieces that
+// are given back are used again.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace rewright::cpu {
+
+// Used by several threads at once. Pieces keep the blocks alive.
+class ConstantMemory : public std::enable_shared_from_this<ConstantMemory> {
+ public:
+  static std::shared_ptr<ConstantMemory> make() { return std::shared_ptr<ConstantMemory>(new ConstantMemory); }
+  ~ConstantMemory();
+  ConstantMemory(const ConstantMemory&) = delete;
+  ConstantMemory& operator=(const ConstantMemory&) = delete;
+
+  // So many bytes, aligned to 64, until the last copy of the pointer is gone.
+  std::shared_ptr<std::byte> allocate(std::size_t bytes);
+
+ private:
+  ConstantMemory() = default;
+  std::byte* take(std::size_t bytes);
+  void give_back(std::byte* at, std::size_t bytes);
+
+  std::mutex mutex_;
+  std::vector<std::byte*> blocks_;
+  std::size_t total_ = 0;                   // bytes of the blocks
+  std::map<std::byte*, std::size_t> free_;  // ranges, by where they begin; neighbours of one block are joined
+};
+
+}  // namespace rewright::cpu
