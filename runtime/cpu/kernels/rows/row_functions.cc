@@ -80,10 +80,10 @@ class SoftmaxKernel final : public Kernel {
   void run(const Call& call) const override {
     const auto* const x = reinterpret_cast<const float*>(call.inputs[0]);
     auto* const y = reinterpret_cast<float*>(call.outputs[0]);
-    const auto [outer, count, inner, logarithm] = shape_;
+    const Count outer = shape_.outer, count = shape_.count, inner = shape_.inner;
     const double nanoseconds = static_cast<double>(outer * inner) * static_cast<double>(count) / kElements;
     if (inner == 1) {
-      const auto row = logarithm ? loops_.log_softmax : loops_.softmax;
+      const auto row = shape_.logarithm ? loops_.log_softmax : loops_.softmax;
       return call.workers.for_each(outer, nanoseconds, [&](Count r, int) { row(y + r * count, x + r * count, count); });
     }
     const Count width = kMostVectors * loops_.lanes, blocks = (inner + width - 1) / width;
