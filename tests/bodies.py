@@ -45,7 +45,7 @@ class Program:
     def __init__(self, path, folder):
         self.path, self.folder = path, pathlib.Path(folder)
 
-    def optimize(self, model, budget="6s"):
+    def optimize(self, model, budget="30s"):
         """The optimized model; how it was optimized; checked in every way but its results."""
         before, after, again = (self.folder / name for name in ("before.onnx", "after.onnx", "again.onnx"))
         certificate, report = self.folder / "certificate.json", self.folder / "report.json"
@@ -297,7 +297,7 @@ def main():
         for seed in range(options.seed, options.seed + options.models):
             model = Scopes(seed).model()
             onnx.checker.check_model(model, full_check=True)
-            after, _ = program.optimize(model)
+            after, _ = program.optimize(model, budget="6s")
             generator = numpy.random.default_rng(seed)
             for _ in range(2):
                 program.compare({name: generator.normal(size=(2, 3)).astype("float32") for name in ("x", "z")})
