@@ -223,8 +223,7 @@ void gather(T* d, const void* source, DataType type, const I* offsets, Count n) 
   });
 }
 
-// A call of memcpy takes as long as the copy of a short row.
-using Bytes = unsigned char __attribute__((vector_size(REWRIGHT_VECTOR_BYTES), aligned(1), may_alias));
+// Copies of a vector's known size: a call of memcpy takes as long as the copy of a short row.
 constexpr Count kAhead = 8;  // rows
 template <class T>
 void gather_rows(T* d, const T* source, const I* starts, Count rows, Count n) {
@@ -240,9 +239,9 @@ void gather_rows(T* d, const T* source, const I* starts, Count rows, Count n) {
     auto* const to = reinterpret_cast<unsigned char*>(d + r * n);
     if (r + kAhead < rows) __builtin_prefetch(source + starts[r + kAhead]);
     Count b = 0;
-    for (; b + kWidth <= bytes; b += kWidth) *reinterpret_cast<Bytes*>(to + b) = *reinterpret_cast<const Bytes*>(s + b);
+    for (; b + kWidth <= bytes; b += kWidth) __builtin_memcpy(to + b, s + b, kWidth);
     if (b < bytes)  // overlaps the one before
-      *reinterpret_cast<Bytes*>(to + bytes - kWidth) = *reinterpret_cast<const Bytes*>(s + bytes - kWidth);
+      __builtin_memcpy(to + bytes - kWidth, s + bytes - kWidth, kWidth);
   }
 }
 
