@@ -1,4 +1,4 @@
-// How rules written by people relate to rules that were found, and which of the found ones follow from the others.
+// Compares rules written by people with rules found by machine, and tells which found ones follow from the others.
 #pragma once
 
 #include <span>

@@ -22,7 +22,7 @@ struct SelectionOptions {
   bool renamings = true;  // the same up to names of variables and order of commutative operands
   bool instances = true;  // a sub-graph or constant on both sides that any tensor could stand for: the general equation counts
   bool derivable = true;  // follows from smaller ones that are kept
-  // That something is zero everywhere is stated once for each operator, not for all its operands.
+  // One rule for each operator that is zero everywhere, instead of one for each of its operands.
   bool zeros = true;
   bool numeric = true;  // with what is equal in real numbers, where the field does not know it
   DerivationLimits limits{};

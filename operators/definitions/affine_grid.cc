@@ -22,7 +22,8 @@ struct AffineGrid {
     v("size", size), v("align_corners", align_corners);
   }
 
-  // Of element i of an axis of n: the corners, or the centres of the first and last pixel of an image whose corners they are.
+  // The position of element i of n along an axis. With align_corners -1 and 1 are the centres of the first and last pixel, else
+  // their outer edges.
   Element position(const Index& i, const Index& n) const {
     if (!align_corners) return real_of(2 * i + 1) / real_of(n) - real(1);
     return choose({equal(n, 1)}, real(1), real_of(2 * i) / real_of(n - 1) - real(1));

@@ -148,7 +148,7 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
     return plans_.get(sizes, [&] { return prepare(sized_graph(inputs), instead_of(sizes)); });
   }
 
-  // What failed checks say of the kernels for these sizes.
+  // The replacements of kernels that failed their check at these sizes.
   InsteadOf instead_of(const std::vector<Sizes>& sizes) const {
     const std::lock_guard lock(mutex_);
     const auto found = instead_.find(sizes);
@@ -221,7 +221,7 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
     return runner;
   }
 
-  // What the first plan needs; later ones read the same file.
+  // Saves the first plan's constants; later plans only read the file.
   void save_cache() {
     const std::lock_guard lock(mutex_);
     if (!cache_->problem().empty()) warnings_.push_back(options_.plan_cache + ": " + cache_->problem());

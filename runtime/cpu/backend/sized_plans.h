@@ -15,7 +15,7 @@
 
 namespace rewright::cpu {
 
-// What sessions of one model share.
+// Constants, recognitions and memory that all plans of a session share, those of a mixed graph's parts as well.
 struct CpuResources final : SharedResources {
   explicit CpuResources(int graphs) : constants(graphs) {}
   PreparedConstants constants;

@@ -34,7 +34,7 @@ struct FoldedConvolution {
   std::vector<float> bias(const Planner& planner) const;
   // For a kernel of our own, which asks for the weights while it is made.
   Weights weights(Planner& planner) const;
-  // Of the scaled weights, and of what kernels make of them.
+  // Names the scaled weights and their packed forms, for plans of other sizes to find.
   ConstantOrigin origin(const Planner& planner) const;
   // For a kernel of our own; the epilogue must be simple.
   Finish finish(const Planner& planner) const;

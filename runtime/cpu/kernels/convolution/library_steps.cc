@@ -11,7 +11,7 @@ namespace {
 
 using dnnl::memory;
 
-// How weights were packed by plans for other sizes.
+// The packed forms that plans for other sizes have chosen for the same weights.
 struct PackedForms {
   std::mutex mutex;
   std::vector<memory::desc> forms;
@@ -63,7 +63,7 @@ class LibraryStep {
     primitive_ = describe_convolution(c_.shape, primitive_.source, any_weights, has_bias_, primitive_.result, &epilogue_);
   }
 
-  // The same kernel on weights as plans for other sizes have packed them, if there is one.
+  // Replaces the primitive by the same kernel on weights that another plan has packed, if it can read them.
   void use_known_form() {
     const std::shared_ptr<PackedForms> known = planner_.recognitions().functions.recall(
         hash_mix(hash_text("forms"), hash_text(c_.origin(planner_).key())), [] { return std::make_shared<PackedForms>(); });

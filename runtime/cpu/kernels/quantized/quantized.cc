@@ -187,7 +187,7 @@ class QuantizedPlan final : public NodePlan, public ChoosesLayout {
     return true;
   }
 
-  // Of the weights, and of how they are packed.
+  // Names the packed weights, for plans of other sizes to find.
   ConstantOrigin origin() const {
     const QuantizedWeights& w = task_.weights;
     const ImageShape& s = task_.shape;
