@@ -1,4 +1,4 @@
-// Tables of named values, from which options, their help and their errors are derived.
+// Tables of named values. Options, their help texts and their errors are derived from them.
 #pragma once
 
 #include <algorithm>

@@ -28,7 +28,7 @@ std::string shortest(double v) {
   return out.str();
 }
 
-// Throws std::exception where all of the text is not a number.
+// Throws std::exception unless the whole text is a number.
 double whole_text_as_number(Text v) {
   std::size_t used = 0;
   const double result = std::stod(v, &used);
@@ -36,7 +36,7 @@ double whole_text_as_number(Text v) {
   return result;
 }
 
-// `what` it should be, and what decides that it is.
+// `what`: the values allowed, for messages; `allowed` tests a value.
 template <class Allowed>
 Written<double> real(const std::string& what, Allowed allowed) {
   const auto read = [=](Text v) {

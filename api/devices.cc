@@ -69,7 +69,7 @@ std::unique_ptr<Device> make_device(const std::string& name, int threads, MathCl
   if (name == "cpu") return cpu::make_cpu_device(threads, !exact, kernels);
   if (name == "onnxruntime") return make_onnxruntime_device(threads);
   if (const auto gpu = gpu_number(name)) return cuda::make_cuda_device(*gpu, math == MathClass::kNeedsFinite);
-  if (name.starts_with("profile:"))  // models are executed, to check them, on this machine's CPU
+  if (name.starts_with("profile:"))  // profiles execute nothing: this machine's CPU checks the result
     return make_profile_device(read_profile(name.substr(8)), name, cpu::make_cpu_device(threads, !exact));
   throw Error(ErrorCode::kUsage, "there is no device \"" + name + "\"", {},
               "there are " + device_names(DeviceUse::kOptimize, "and"));

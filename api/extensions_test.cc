@@ -121,7 +121,7 @@ TEST_CASE("an operator of the caller's own: its types are inferred, it is execut
   set(options, {{"device", "cpu"}, {"estimate", "true"}, {"check", "2"}, {"threads", "1"}});
   Result result;
   REQUIRE(rewright_optimize(model, options, &result) == REWRIGHT_OK);
-  CHECK(nodes_after(result) == 4);  // one Relu is gone, across which only a known type lets a rule look
+  CHECK(nodes_after(result) == 4);  // one Relu is gone; a rule needs the custom operator's type to match across it
   CHECK(nlohmann::json::parse(rewright_result_report(result)).at("check").at("runs") == 2);
   std::vector<float> y;
   for (const rewright_model* m : {static_cast<const rewright_model*>(model.value), rewright_result_model(result)})
@@ -224,14 +224,14 @@ TEST_CASE("rules of the caller's own are proved, or refused with the reason") {
   CHECK(std::string(rewright_result_certificate(result)).find("wrong_sum") == std::string::npos);
   CHECK(nodes_after(result) == 1);
 
-  REQUIRE(add_rules(options, good) == REWRIGHT_OK);  // two of one name are noticed when all rules are together
+  REQUIRE(add_rules(options, good) == REWRIGHT_OK);  // equal names are found when all rules are put together
   Result none;
   CHECK(rewright_optimize(model, options, &none) == REWRIGHT_BAD_INPUT);
   CHECK(none.value == nullptr);
 }
 
 TEST_CASE("costs of the caller's own decide") {
-  // x w + x v: what is dear is avoided.
+  // x w + x v: the expensive operator is avoided.
   const std::string bytes = text_bytes(
       "agraph (float[8, 16] x, float[16, 4] w, float[16, 4] v) => (float[8, 4] z)"
       " { a = MatMul(x, w) b = MatMul(x, v) z = Add(a, b) }");

@@ -28,7 +28,7 @@ namespace {
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
-constexpr double kLongest = 600;  // seconds, beside those of the rounds
+constexpr double kLongest = 600;  // seconds, in addition to those of the rounds
 
 double seconds_until(Clock::time_point time) { return std::chrono::duration<double>(time - Clock::now()).count(); }
 
@@ -41,7 +41,7 @@ class Child {
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     for (const int descriptor : {0, 1, 2}) posix_spawn_file_actions_addopen(&actions, descriptor, "/dev/null", O_RDWR, 0);
-    // A process group of its own: Ctrl-C is for the caller, who still wants the answer.
+    // A process group of its own: Ctrl-C must not end it, since the caller still wants the answer.
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
@@ -59,7 +59,7 @@ class Child {
     }
   }
 
-  // Has it ended by itself, before `end`? Throws Error(kCancelled) if it is not to be waited for any longer.
+  // Has it ended by itself before `end`? Throws Error(kCancelled) if `cancel` is requested.
   bool wait(Clock::time_point end, const std::stop_token& cancel) {
     if (process_ < 0) return false;
     for (;;) {
@@ -128,7 +128,7 @@ class FreshDevice final : public Device {
                     {"seed", options.seed},
                     {"models", json::array()},
                     {"inputs", json::array()}};
-    // A graph that is timed twice has one file. What nothing needs is not part of its hash.
+    // A graph that is timed twice has one file. Dead nodes are not part of the hash.
     std::map<std::pair<std::uint64_t, std::size_t>, std::string> written;
     for (const Graph& graph : graphs) {
       std::string& file = written[{graph.hash(), graph.nodes().size()}];
@@ -140,7 +140,7 @@ class FreshDevice final : public Device {
       }
       request["models"].push_back(file);
     }
-    // Inputs of types that have no such files are drawn there.
+    // Types that .npy files cannot hold: the process draws its own inputs.
     if (std::all_of(options.inputs.begin(), options.inputs.end(), [](const Tensor& t) { return is_npy_type(t.type()); }))
       for (const Tensor& input : options.inputs) {
         const std::string file = "input_" + std::to_string(request["inputs"].size()) + ".npy";

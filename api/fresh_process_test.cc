@@ -11,7 +11,7 @@ namespace rewright::api {
 
 namespace {
 
-// Counts what is done here.
+// Counts the graphs timed in this process.
 class Here : public Device {
  public:
   explicit Here(int& timed) : timed_(timed) {}
@@ -37,7 +37,7 @@ Graph relu() {
   return graph;
 }
 
-// A program that is a script of the shell: its second argument is the folder.
+// A shell script as the program: its second argument is the folder.
 std::string script(const std::filesystem::path& file, const std::string& text) {
   std::ofstream(file) << "#!/bin/sh\n" << text << "\n";
   std::filesystem::permissions(file, std::filesystem::perms::owner_all);

@@ -80,7 +80,7 @@ const std::vector<OptimizationOption>& options_of_requests() {
 
 #undef MEMBER
 
-// A weight that callers may override is an input to the search, with its default to be tried on.
+// Weights that callers may override become inputs to the search, tried with their defaults.
 Graph as_searched(const Graph& graph, bool fix_inputs, std::vector<std::string>& kept) {
   if (fix_inputs) return with_fixed_inputs(graph);
   for (const Declaration& weight : overridable_initializers(graph)) kept.push_back(weight.name);
@@ -88,9 +88,9 @@ Graph as_searched(const Graph& graph, bool fix_inputs, std::vector<std::string>&
 }
 
 constexpr std::size_t kReadBack = std::size_t{256} << 20;  // bytes of weights up to which a graph is written to be checked
-constexpr std::size_t kShown = std::size_t{16} << 20;      // and of a graph that shows a fault
+constexpr std::size_t kShown = std::size_t{16} << 20;      // the same for a graph that shows a fault
 
-constexpr double kComparedOperations = 5e6;  // of graphs whose results are compared with the interpreter's
+constexpr double kComparedOperations = 5e6;  // limit for graphs whose results are compared with the interpreter's
 
 // "OUT.differs.onnx", "OUT.differs.2.onnx", ...
 std::string numbered(const std::string& file, std::size_t number) {
@@ -99,7 +99,7 @@ std::string numbered(const std::string& file, std::size_t number) {
   return file.substr(0, dot) + "." + std::to_string(number + 1) + file.substr(dot);
 }
 
-// Writes the graphs that show faults. What cannot be written, or is too large to be sent to anyone, is not.
+// Writes the graphs that show faults, except those that cannot be written or are too large to send to anyone.
 void write_faults(std::vector<Fault>& faults, const std::string& file) {
   for (std::size_t i = 0; i < faults.size() && !file.empty(); ++i) {
     if (!faults[i].smallest) continue;
@@ -110,7 +110,7 @@ void write_faults(std::vector<Fault>& faults, const std::string& file) {
     try {
       export_onnx(graph, numbered(file, i), kRewritten);
       faults[i].file = numbered(file, i);
-    } catch (const Error&) {  // opaque nodes without their model, or no space
+    } catch (const Error&) {  // opaque nodes without their model, or no disk space
     }
   }
 }
@@ -202,7 +202,7 @@ Optimization run_optimization(const Graph& model, const OptimizationRequest& req
   trial.seed = options.seed, trial.cancel = options.cancel;
   device->end_at(budget.within(budget.left() / 4));
   const bool is_run = options.measure && (options.time_graphs || options.check_runs > 0);
-  // By a profile, sizes are tried where the result is checked: on the CPU.
+  // With a profile, sizes are tried on the device that checks the result: the CPU.
   const std::unique_ptr<Device> tried = is_run && choices.size() > 1 && !device->measures()
                                             ? make_device("cpu", threads, options.math, KernelChoice::kEstimated)
                                             : nullptr;
@@ -229,7 +229,7 @@ Optimization run_optimization(const Graph& model, const OptimizationRequest& req
   write_faults(done.result.report.check.differs, request.differs);
   nlohmann::json facts = facts_of(done.result.report, input, output);
   facts["sizes"] = options.sizes;                    // at which it was measured and checked
-  facts["chosen_sizes"] = open_sizes(graph, given);  // those of them that neither the model nor the caller says
+  facts["chosen_sizes"] = open_sizes(graph, given);  // those that neither the model nor the caller gives
   facts["kept_inputs"] = kept_inputs;
   done.kept_inputs = std::move(kept_inputs);
   done.facts = facts.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);

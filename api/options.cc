@@ -11,7 +11,7 @@ namespace rewright::api {
 
 namespace {
 
-// A number followed by one of the units; the bare number has the unit "".
+// A number followed by one of the units. "" is the unit of a bare number.
 double parse_quantity(const std::string& text, const std::map<std::string, double>& units, const std::string& example) {
   std::size_t end = 0;
   double number = -1;

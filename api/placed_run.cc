@@ -6,14 +6,14 @@ namespace rewright::api {
 
 namespace {
 
-// On the host, if it lies on another GPU than this one (-1: none).
+// The tensor on the host if it is on another GPU than this one (-1: none).
 PlacedTensor within_reach(const PlacedTensor& tensor, int gpu) {
   const auto* const placed = std::get_if<DeviceTensor>(&tensor);
   if (placed == nullptr || placed->device == gpu) return tensor;
   return memory_of_gpu(placed->device).copy_out(*placed);
 }
 
-// To the host, where it is to go on to another GPU.
+// The host if the destination is another GPU: the tensor goes on from there.
 Destination within_reach(const Destination& destination, int gpu) {
   const auto* const room = std::get_if<DeviceTensor>(&destination);
   const auto* const on = std::get_if<OnDevice>(&destination);

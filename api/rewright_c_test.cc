@@ -34,7 +34,7 @@ std::string small_model() {
   return export_onnx_bytes(graph);
 }
 
-// y = x + w, where w is an input as well, [10, 20] where it is not given: written by ONNX's own library.
+// y = x + w, where w is also an input with the default [10, 20]. Written by ONNX's own library.
 std::string model_with_default() {
   static constexpr char kBytes[] =
       "\x08\x08:Y\x0a\x0e\x0a\x01x\x0a\x01w\x12\x01y\x22\x03"
@@ -56,7 +56,7 @@ void parse(const std::string& bytes, Models& models) {
 }  // namespace
 
 TEST_CASE("every option's initial value is what the library begins with, and bad values are refused by name") {
-  // The text of each default is read as the initial value in the library's structs.
+  // Each default's text must parse to the initial value in the library's structs.
   OptimizationRequest said;
   for (const OptimizationOption& option : optimization_options())
     if (option.kind != OptionKind::kList) set_option(optimization_options(), said, option.name, option.initial);

@@ -8,13 +8,14 @@
 
 namespace rewright::api {
 
-// Is it "generated" (the shipped rules that the generator found) or "handwritten" (those that people wrote), and no file?
+// Is it the name "generated" (shipped rules that the generator found) or "handwritten" (shipped rules that people wrote), and
+// not a file?
 bool is_part_of_shipped_rules(const std::string& argument);
-// The rules of all these files or parts of the shipped rules; all shipped rules if there are none.
+// The rules of all these files and parts of the shipped rules; without arguments, all shipped rules.
 std::vector<Rule> read_all_rules(const std::vector<std::string>& files);
-// The rules for a search. Without files, shipped rules that only the generator found are included if they leave fewer
-// operators: the others mostly repeat handwritten ones in another order, and a search has to try all of them. Throws
-// Error(kBadInput) for a rule without a proof, unless `unproved` is true.
+// The rules for a search. Without files: the shipped rules, except generated ones that do not reduce the number of operators.
+// Those mostly repeat handwritten rules in another order, and a search has to try all of them. Throws Error(kBadInput) for a
+// rule without a proof, unless `unproved` is true.
 std::vector<Rule> read_proved_rules(const std::vector<std::string>& files, bool unproved);
 
 }  // namespace rewright::api

@@ -6,7 +6,7 @@
 
 #include "graph/onnx/text.h"
 
-// This program holds what programs do not see, classes of the same names among it.
+// This program also contains the library's internal classes, some with the names of the public ones.
 #define rewright rewright_for_programs
 #include "api/rewright.h"
 #undef rewright
@@ -16,7 +16,7 @@ namespace {
 using namespace rewright_for_programs;
 using rewright::graph::text_bytes;
 
-// y = x doubled m times, and z = x with another sign.
+// y = 2^m x, and z = -x.
 Model doubling() {
   return Model::parse(text_bytes(R"(agraph (int64 m, float[N, 60] x) => (float[N, 60] y, float[N, 60] z) {
     yes = Constant <value = bool {1}> ()

@@ -51,7 +51,7 @@ Dataset dataset(const TrainingData& data, const WantedData& wanted) {
   return Dataset(data.tensors);
 }
 
-// A line of JSON a step. A file that is not continued loses what it held at the first step.
+// One line of JSON a step. Unless the run continues the file, the first step empties it.
 class Metrics {
  public:
   Metrics(std::string file, bool append) : file_(std::move(file)), begins_(!append) {
@@ -117,7 +117,7 @@ std::vector<NodeCost> measured_costs(const Graph& graph, const TrainingRequest& 
   return model.alone(matched);
 }
 
-// Each process of a machine takes a GPU of its own, unless one is named.
+// Without a named device each process of a machine uses a GPU of its own.
 std::string own_device(const std::string& device, Communicator& processes) {
   if (device != "cuda" || processes.size() == 1) return device;
   const std::string own = "cuda:" + std::to_string(own_gpu(processes));
@@ -191,7 +191,7 @@ FinishedTraining trained_with(Graph model, TrainingRequest request, Communicator
   }
   const WantedData wanted = wanted_data(model, request);
   const Dataset data = dataset(request.data, wanted);
-  std::optional<Dataset> validation;  // read by now: what is wrong with it is known before long work
+  std::optional<Dataset> validation;  // read now, so that errors in it show before the long work
   if (first && request.validation.given()) validation = dataset(request.validation, wanted);
   Metrics metrics(first ? request.metrics : "", request.resume);
   request.device = own_device(request.device, processes);
@@ -202,7 +202,7 @@ FinishedTraining trained_with(Graph model, TrainingRequest request, Communicator
   Trainer trainer(std::move(model), data, o, processes, backend);
   if (request.resume && std::filesystem::exists(request.checkpoint)) trainer.resume(read_checkpoint(request.checkpoint));
   if (first && !request.step_graph.empty()) export_onnx(trainer.graphs().step, request.step_graph);
-  const bool in_parts = o.exchange.zero > 0;  // no process has all of it
+  const bool in_parts = o.exchange.zero > 0;  // no process has all of the model
   const auto save = [&] {
     if (request.checkpoint.empty() || !(first || in_parts)) return;
     const TrainingCheckpoint now = trainer.checkpoint();
@@ -231,7 +231,7 @@ FinishedTraining trained_with(Graph model, TrainingRequest request, Communicator
   return result;
 }
 
-// A model whose nodes are all operators, as far as these are known: only they have gradients.
+// The model with procedures as graphs of operators, as far as possible: only operators have gradients.
 Graph with_procedures_as_graphs(const Graph& model, const std::string& name) {
   const auto is_opaque = [](const std::shared_ptr<const Node>& node) { return node->op == nullptr; };
   if (std::none_of(model.nodes().begin(), model.nodes().end(), is_opaque)) return model;

@@ -62,14 +62,14 @@ struct TrainingListener {
   std::function<void(const std::string&)> note = {};  // a line for people
 };
 
-// `rewright train` without reading and writing the model. Every process calls it; the results are in the first one alone, or
-// `everywhere`. `output` is the model's name in the facts. When `cancel` asks for it, ends after a step, with a checkpoint if
-// the request has one. Throws Error as Trainer does, and for devices and files that are missing.
+// `rewright train` without reading and writing the model. Every process calls it; the first one alone gets the results, or with
+// `everywhere` all do. `output` is the model's name in the facts. When `cancel` is requested, it ends after a step, with a
+// checkpoint if the request has one. Throws Error as Trainer does, and for devices and files that are missing.
 FinishedTraining run_training(Graph model, const TrainingRequest& request, Communicator& processes, bool everywhere,
                               const std::string& output, const std::stop_token& cancel, const TrainingListener& listener);
 
-// run_training in a program that mpirun may have started: the first process alone writes files and calls the listener. Of
-// several processes, one that fails ends all, with a line on standard error that names it.
+// run_training in a program that mpirun may have started: only the first process writes files and calls the listener. If one of
+// several processes fails, all end, with a line on standard error that names it.
 FinishedTraining train_in_program(const Graph& model, const TrainingRequest& request, const std::string& name,
                                   const std::stop_token& cancel, const TrainingListener& listener);
 

@@ -36,10 +36,11 @@ class Classes {
     return member;
   }
 
-  // One class of two, named `keep`. Both are names of different classes.
+  // Merges two classes under the name `keep`. `gone` is the other one's name.
   void merge_into(std::uint32_t keep, std::uint32_t gone) { parent_[gone] = keep; }
 
-  // One class, with the smaller name of the two. The names that stayed and that went; nullopt if they were one class.
+  // Merges two classes under the smaller of their names. Returns the name kept and the name dropped; nullopt if they were one
+  // class.
   std::optional<std::pair<std::uint32_t, std::uint32_t>> merge(std::uint32_t a, std::uint32_t b) {
     a = find(a), b = find(b);
     if (a == b) return std::nullopt;
@@ -75,8 +76,8 @@ class NodeTable {
   void clear() { numbers_.clear(); }
   std::size_t size() const { return numbers_.size(); }
 
-  // Enters nodes anew until none changes: `enter` clears and fills the table, and returns whether it merged classes, which
-  // makes further nodes equal.
+  // Enters nodes again until nothing changes. `enter` clears and fills the table, and returns whether it merged classes: a
+  // merge can make further nodes equal.
   template <class Enter>
   void rehash(const Enter& enter) {
     do clear();

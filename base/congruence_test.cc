@@ -1,4 +1,4 @@
-// Classes and tables of nodes beside the definitions of equality and congruence, on random terms.
+// Classes and tables of nodes, compared with the definitions of equality and congruence on random terms.
 #include "base/congruence.h"
 
 #include <array>
@@ -18,7 +18,7 @@ struct Term {
   std::uint32_t result;
 };
 
-// The least labels under which members with equal labels are equal: by passes over all pairs, until none changes.
+// The congruence closure by its definition: the least labels, found by passes over all pairs until nothing changes.
 std::vector<std::uint32_t> closure(std::vector<std::uint32_t> labels, const std::vector<Term>& terms) {
   const auto label = [&](std::uint32_t from, std::uint32_t to) {
     for (std::uint32_t& l : labels)

@@ -11,7 +11,7 @@ std::filesystem::path own_folder() {
   link_map* map = nullptr;
   const bool known =
       ::dladdr1(reinterpret_cast<void*>(&own_folder), &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) != 0;
-  // The program itself has no name there.
+  // In the list of loaded objects the program itself has an empty name.
   const bool is_library = known && map != nullptr && map->l_name != nullptr && map->l_name[0] != '\0';
   const auto file =
       is_library ? std::filesystem::canonical(map->l_name, error) : std::filesystem::read_symlink("/proc/self/exe", error);

@@ -43,7 +43,7 @@ AllReduce all_reduce_from_name(std::string_view name);
 // bfloat16, and each addition rounds to it. All processes call it with equally many values.
 void all_reduce(Communicator& processes, const AllReduce& how, std::span<std::byte> values, DataType type);
 
-// How many bytes all processes together send for vectors of `bytes` bytes each. 0 for the engine, where this is not known.
+// The bytes that all processes together send for a vector of `bytes` bytes. 0 for the engine, where this is not known.
 std::uint64_t all_reduce_bytes(const AllReduce& how, std::size_t processes, std::uint64_t bytes);
 // The longest chain of messages that wait for each other. The alpha-beta model predicts the time messages * alpha + bytes *
 // beta. Both numbers are 0 for the engine.

@@ -62,7 +62,7 @@ class Communicator {
   bool any(bool here);
 
  protected:
-  // Does what exchange() is asked for, without the empty messages.
+  // Implements exchange(), which leaves out empty messages.
   virtual void transfer(std::span<const Outgoing> sent, std::span<const Incoming> received) = 0;
 
  private:

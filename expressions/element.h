@@ -114,8 +114,8 @@ std::string to_string(const Element& element, const std::vector<std::string>& op
 using ReadReplacement = std::function<Element(const ElementNode& read)>;
 Element rewrite(const Element& element, const ReadReplacement& read, const Substitution& atoms);
 
-// Arithmetic operations for one evaluation (additions, multiplications, divisions, comparisons, functions by their count),
-// as an expression over the symbolic sizes. Guards are taken as always holding.
+// Arithmetic operations for one evaluation (additions, multiplications, divisions, comparisons; functions by their `flops`), as
+// an expression over the symbolic sizes. Guards count as true.
 Index operation_count(const Element& element);
 
 }  // namespace rewright

@@ -248,8 +248,8 @@ void Flattener::reduce(const Element& e, Code& code) {
   code.arguments = {std::move(flat)};
 }
 
-// A reduction that does not depend on all the variables around it is computed once for those it depends on (the sum below
-// a softmax, the mean inside of a variance), if there is room for all its values.
+// A reduction that does not depend on all enclosing variables is computed once for each value of those it depends on (the sum
+// below a softmax, the mean inside a variance), unless it has too many values to keep.
 CodePointer Flattener::remembered(const std::shared_ptr<Code>& code) {
   if (code->memory >= 0) return code;
   std::set<int> used;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr Bounds kUnbounded{};
 
-// Sums and products of bounds; what leaves 64 bits is no bound any more.
+// Sums and products of bounds. Beyond 64 bits they are infinite.
 std::int64_t saturated(__int128 value) {
   if (value <= Bounds::kNoLow) return Bounds::kNoLow;
   if (value >= Bounds::kNoHigh) return Bounds::kNoHigh;
@@ -27,7 +27,7 @@ Bounds sum(const Bounds& a, const Bounds& b) {
   return result;
 }
 
-// An end of an interval times an end of another, where an infinite one times 0 is 0: the other factor is 0 there.
+// The product of two ends of intervals. Infinity times 0 is 0, since the other factor is 0 there.
 std::int64_t times(std::int64_t a, std::int64_t b) {
   if (a == 0 || b == 0) return 0;
   const auto infinite = [](std::int64_t v) { return v == Bounds::kNoLow || v == Bounds::kNoHigh; };
@@ -53,7 +53,7 @@ class Analysis {
   Bounds of(const Index& index) {
     if (const auto number = index.constant()) return {*number, *number};
     Bounds result = plain(index);
-    // Terms depend on one another: n - min(n, 512). The bounds of one occurrence's replacements say more.
+    // Terms may depend on one another, as in n - min(n, 512). Bounds of a replacement for one atom can then be tighter.
     for (const Monomial& m : index.polynomial()->monomials) {
       if (steps_ >= kMostSteps) break;
       if (m.factors.size() != 1) continue;
@@ -69,7 +69,7 @@ class Analysis {
  private:
   static constexpr int kMostSteps = 64;
 
-  // Term by term.
+  // Adds up the bounds of the terms.
   Bounds plain(const Index& index) {
     Bounds result{index.constant_term(), index.constant_term()};
     for (const Monomial& m : index.polynomial()->monomials) {
@@ -119,7 +119,7 @@ class Analysis {
     return kUnbounded;
   }
 
-  // The divisor is at least 1: a quotient is between its dividend and 0, or -1.
+  // The divisor is at least 1, so a quotient is between its dividend and 0, or is -1.
   static Bounds of_quotient(const Bounds& a, const Bounds& b) {
     const std::int64_t least = std::max<std::int64_t>(b.low, 1), most = std::max<std::int64_t>(b.high, 1);
     Bounds result;
@@ -132,12 +132,12 @@ class Analysis {
     return index - Index(m.coefficient) * Index::atom(m.factors[0]) + Index(m.coefficient) * replacement;
   }
 
-  // The minimum is one of its sides, and not above either.
+  // A minimum equals one of its sides and is at most the other.
   Bounds of_choice(const Index& index, const Monomial& m, const Atom& atom) {
     ++steps_;
     const Bounds a = of(replaced(index, m, atom.arguments[0])), b = of(replaced(index, m, atom.arguments[1]));
     Bounds result = join(a, b);
-    const bool grows = (m.coefficient > 0) == (atom.kind == Atom::Kind::kMax);  // with either side: at least what each gives
+    const bool grows = (m.coefficient > 0) == (atom.kind == Atom::Kind::kMax);  // if increasing: at least either side
     if (grows)
       result.low = std::max(a.low, b.low);
     else

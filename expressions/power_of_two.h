@@ -1,4 +1,4 @@
-// The function by which custom roundings are defined.
+// The function that custom roundings are defined with.
 #pragma once
 
 #include "expressions/function.h"

@@ -31,7 +31,7 @@ TEST_CASE("every code of a small float is the encoding of its value") {
 TEST_CASE("a real becomes the nearest small float") {
   std::mt19937 random(1);
   for (const DataType type : kSmall) {
-    if (type == DataType::kFloat8e8m0) continue;  // which rounds up
+    if (type == DataType::kFloat8e8m0) continue;  // it rounds up instead
     const double largest = largest_small_float(type);
     std::uniform_real_distribution<double> uniform(-largest, largest);
     for (int n = 0; n < 100; ++n) {

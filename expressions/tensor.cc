@@ -55,7 +55,8 @@ constexpr std::array<TypeEntry, 26> kTypes = {{{DataType::kFloat, "float", 32},
 
 template <class To>
 To convert_real(double v) {
-  // A cast of what does not fit is undefined in ONNX; this one saturates and takes NaN to 0, so that it is the same everywhere.
+  // ONNX leaves a cast beyond the type's range undefined. Here it saturates and maps NaN to 0, to give the same on every
+  // machine.
   if (std::isnan(v)) return 0;
   constexpr double lowest = static_cast<double>(std::numeric_limits<To>::lowest());
   constexpr double highest = static_cast<double>(std::numeric_limits<To>::max());
@@ -187,9 +188,8 @@ Tensor::Tensor(DataType type, Sizes sizes) : type_(type), sizes_(std::move(sizes
   std::size_t bytes;
   if (__builtin_mul_overflow(static_cast<std::size_t>(count_), byte_size(type), &bytes) || bytes > (std::size_t{1} << 46))
     throw Error(ErrorCode::kMissing, "not enough memory for a tensor of " + std::to_string(count_) + " elements");
-  // Large ones in huge pages, where the system has them: a fault for each small page costs more than copying its contents.
-  // Others are aligned by hand: what aligned_alloc cuts off in front of a block keeps glibc before 2.38 from using its place
-  // again.
+  // Large tensors go into huge pages where the system has them: page faults of small pages cost more than copying the contents.
+  // Others are aligned by hand: glibc before 2.38 does not reuse the gap that aligned_alloc leaves in front of a block.
   constexpr std::size_t kAlignment = 64, kHugePage = std::size_t{2} << 20;
   const bool huge = bytes >= 2 * kHugePage;
   bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment + kAlignment;

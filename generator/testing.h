@@ -11,7 +11,7 @@
 
 namespace rewright::generator::testing {
 
-// More than any derivation of these tests needs.
+// Larger than any derivation of these tests needs.
 inline constexpr DerivationLimits kGenerous{.rounds = 4, .nodes = 1500};
 
 struct Found {
@@ -24,7 +24,7 @@ struct Found {
     REQUIRE(found);
     return found->tidied();
   }
-  // The values kept of graphs of so many operators.
+  // The equations kept for graphs of at most this many operators.
   std::vector<Equation> kept(std::size_t operators, const SelectionOptions& options) {
     Enumeration enumeration(forms, {.operators = operators});
     enumeration.run();

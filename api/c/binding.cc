@@ -28,7 +28,7 @@ struct rewright_binding {
   rewright_session& session;
   std::vector<std::optional<PlacedTensor>> inputs;
   std::vector<Destination> outputs;
-  std::vector<Tensor> rooms;  // on the host, of the caller's, for outputs that go there
+  std::vector<Tensor> rooms;  // the caller's memory on the host, by output
   std::vector<PlacedTensor> results;
 };
 

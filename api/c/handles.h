@@ -106,7 +106,7 @@ struct rewright_session {
   std::function<std::unique_ptr<rewright_session>(const std::set<std::string>&)> with;
   std::mutex mutex;  // guards the members below
   std::map<std::set<std::string>, std::unique_ptr<rewright_session>> with_inputs;
-  std::deque<std::string> warnings;  // those returned to the caller, whose memory must stay
+  std::deque<std::string> warnings;  // those returned to the caller: they stay in memory
 };
 
 struct rewright_ending {

@@ -78,7 +78,7 @@ rewright_status create(const rewright_model* model, const char* device, int thre
   });
 }
 
-// Takes over the session's warnings so far, and returns one of them (null: there are not so many) and how many there are.
+// Adds the session's new warnings to those kept. Returns number `number` of them (null if there are fewer) and their count.
 std::pair<const char*, std::size_t> warning_of(rewright_session* session, std::size_t number) {
   std::pair<const char*, std::size_t> result{nullptr, 0};
   guarded([&] {

@@ -11,7 +11,7 @@ rule sum_and_difference: "a sum and a difference, added"
   reassociates
 )";
 
-// And this is not true: it is refused, with numbers for which both sides differ.
+// This one is wrong. It is refused, with inputs for which the sides differ.
 static const char kWrongRule[] = R"(
 rule not_so: "a sum and a difference, added"
   x[S...], y[S...]

@@ -1,4 +1,4 @@
-// Optimizes a model and runs both forms of it on the same numbers: optimize_and_run MODEL.onnx FASTER.onnx
+// Optimizes a model, then runs it and the result on the same inputs: optimize_and_run MODEL.onnx FASTER.onnx
 #include <rewright.h>
 
 #include <algorithm>

@@ -6,7 +6,7 @@
 
 namespace {
 
-// Points around as many centres as there are classes, and which of them each belongs to.
+// Random points around one centre a class, and the class of each.
 struct Points {
   rewright::Array x, targets;
 };

@@ -83,7 +83,7 @@ void AppendFile::sync() {
 void AppendFile::clear() {
   if (::ftruncate(descriptor_, 0) != 0) fail();
   length_ = 0;
-  synced_ = ~std::uint64_t{0};  // that there is nothing is no older news
+  synced_ = ~std::uint64_t{0};  // no length: the next sync() is not skipped
 }
 
 void AppendFile::read(std::uint64_t at, void* to, std::size_t bytes) const {

@@ -1,4 +1,4 @@
-// A file that only grows, in entries with checksums: what was written up to a known length can be trusted after any end.
+// A file that only grows, in entries with checksums: the entries up to a known length stay valid however the program ends.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,18 @@ namespace rewright::generator {
 
 class AppendFile {
  public:
-  // With an empty path: a temporary file in `folder`, which is gone with this process.
+  // An empty path: a temporary file in `folder`, removed when this process ends.
   AppendFile(std::filesystem::path path, const std::filesystem::path& folder);
   ~AppendFile();
   AppendFile(const AppendFile&) = delete;
   AppendFile& operator=(const AppendFile&) = delete;
 
-  // Where the entry's contents begin. Throws Error(kMissing) if there is no space.
+  // Returns the offset of the entry's contents. Throws Error(kMissing) if there is no space.
   std::uint64_t append(std::uint32_t tag, std::string_view contents);
   std::uint64_t length() const { return length_; }
-  void sync();  // what was appended is on the disk
+  void sync();  // brings everything appended onto the disk
   void clear();
-  // Forgets what lies beyond a length, and visits each entry before it. Throws Error(kBadInput) if one is damaged.
+  // Drops all bytes beyond a length, and visits each entry before it. Throws Error(kBadInput) if one is damaged.
   using Visit = std::function<void(std::uint32_t tag, std::uint64_t at, std::string_view contents)>;
   void restore(std::uint64_t length, const Visit& visit);
   void read(std::uint64_t at, void* to, std::size_t bytes) const;

@@ -28,7 +28,7 @@ KernelSize kernel(const std::string& text, const std::string& where) {
   return k;
 }
 
-// The cuts of a size in two: those that a concatenation of tensors of known sizes can have come from.
+// The ways to split a size in two that a concatenation of tensors of known sizes can give.
 std::vector<Indices> pieces(const Index& size) {
   Indices terms;
   if (size.polynomial())
@@ -67,13 +67,13 @@ class Configurator {
   }
 
  private:
-  // The alternatives of an argument, or the default's.
+  // The alternatives of an argument, or of its default.
   std::vector<std::string> argument(const ListedOperator& item, const std::string& name, std::vector<std::string> otherwise) {
     used_.insert(name);
     const auto at = item.arguments.find(name);
     return at == item.arguments.end() ? otherwise : at->second;
   }
-  // An argument that is one of two words.
+  // The alternatives of an argument with two possible words.
   std::vector<bool> truths(const ListedOperator& item, const std::string& name, const std::string& otherwise,
                            const std::string& yes = "true", const std::string& no = "false") {
     std::vector<bool> result;
@@ -107,7 +107,7 @@ class Configurator {
     add_operator(item, operator_named(alias == kNames.end() ? item.name : alias->second));
   }
 
-  // Any operator, with the values of its fields.
+  // Any operator, with given values of its fields.
   void add_operator(const ListedOperator& item, const Operator& op) {
     if (op.random() || op.execute()) wrong_operators(op.name() + " is not a function with a denotation");
     std::vector<std::pair<std::string, Attributes>> variants{{op.name(), op.defaults()}};
@@ -133,7 +133,7 @@ class Configurator {
     leaves_.multiplies |= op.name() == "Mul" || op.name() == "Div";
   }
 
-  // Of matrices.
+  // Products of matrices.
   void add_matmul(const ListedOperator& item) {
     finish(item);
     leaves_.matrices = true;
@@ -144,7 +144,7 @@ class Configurator {
     add_choice(std::move(choice));
   }
 
-  // Of two different tensors of one shape, or of a tensor and a scalar.
+  // Operands: two different tensors of one shape, or a tensor and a scalar.
   void add_elementwise(const ListedOperator& item) {
     finish(item);
     const bool adds = item.name == "ew_add";
@@ -202,7 +202,7 @@ class Configurator {
           }
   }
 
-  // In inference, with parameters of its own; without a shift it is a scale by channel.
+  // In inference form, with its own parameters. Without a shift it is a scale by channel.
   void add_batch_norm(const ListedOperator& item) {
     const std::vector<bool> shifts = truths(item, "shift", "true");
     finish(item);
@@ -218,7 +218,7 @@ class Configurator {
     }
   }
 
-  // Graphs of weights count as leaves; some operators are for them alone.
+  // Graphs of weights count as leaves. Some operators only apply to weights.
   void add_weights(const ListedOperator& item) {
     const auto operators = argument(item, "operators", {}), most = argument(item, "at_most", {"1"});
     const auto each = argument(item, "each", {"3"});
@@ -238,7 +238,7 @@ class Configurator {
     }
   }
 
-  // Whole numbers, beside the 0 and 1 that sums and products bring along.
+  // Scalars, in addition to the 0 and 1 that sums and products add.
   void add_numbers(const ListedOperator& item) {
     constexpr std::int64_t kLargestNumber = 1000;
     for (const std::string& text : argument(item, "values", {"2"})) {
@@ -251,7 +251,7 @@ class Configurator {
     finish(item);
   }
 
-  // Pads at both ends; "same" keeps the size at stride 1.
+  // Pads at both ends. "same" keeps the size at stride 1.
   Indices padding(const std::string& text, const KernelSize& k, const std::string& where) {
     if (text == "valid") return {0, 0};
     if (text != "same") wrong_operators("padding of " + where + " is \"" + text + "\", must be same or valid");
@@ -288,7 +288,7 @@ class Configurator {
         }
   }
 
-  // A kernel with zeros around it.
+  // Surrounds a kernel with zeros.
   void add_enlarge(const ListedOperator& item) {
     const auto kernels = argument(item, "kernel", {"3"});
     finish(item);
@@ -344,7 +344,7 @@ class Configurator {
     }
   }
 
-  // Of matrices, unless a permutation is given.
+  // Transposes of matrices, unless a permutation is given.
   void add_transpose(const ListedOperator& item) {
     const auto permutations = argument(item, "perm", {"[1,0]"});
     finish(item);

@@ -1,5 +1,5 @@
-// The search space of a run of the generator: the tensors it starts from, and the operators with the attributes they may have.
-// What the operators mean is said nowhere here: an application that is ill-typed by its definition is left out.
+// The search space of a generator run: the tensors that graphs start from, and the operators with their possible attributes.
+// Semantics come from the operators' definitions: applications that are ill-typed there are left out.
 #pragma once
 
 #include <cstdint>
@@ -20,25 +20,26 @@ struct Choice {
   std::string name;                        // with its arguments, for people
   const Operator* op = nullptr;
   std::size_t arity = 1;
-  // The attributes to try, none where it does not apply. Which of them it is, by its position, is the same choice for all
+  // The attributes to try; none where the operator does not apply. A position in this list means the same variant for all
   // types.
   std::function<std::vector<Attributes>(std::span<const TensorType>)> attributes;
-  const Operator* activation = nullptr;     // applied to the result, as one operator
-  bool data_first = false;                  // the first operand is not a weight
-  bool distinct = false;                    // the operands are not the same
-  bool no_arrays = false;                   // no operand is a constant of more than one element: they are kernels and matrices
-  bool weights_only = false;                // applied only to what is computed from weights
-  std::vector<std::uint32_t> parameters{};  // leaves that are its operands after the others, the same in every application
+  const Operator* activation = nullptr;  // applied to the result, as one operator
+  bool data_first = false;               // the first operand is not a weight
+  bool distinct = false;                 // the operands are not the same
+  bool no_arrays = false;     // operands have at most one element or are no constants: arrays are kernels and matrices
+  bool weights_only = false;  // applied only to values computed from weights
+  std::vector<std::uint32_t> parameters{};  // leaves that are appended to the operands, the same in every application
 };
 
 struct Configuration {
-  std::string operators;  // as asked for
+  std::string operators;  // the requested list
   std::vector<Leaf> leaves;
   std::vector<Choice> choices;
-  // What is computed from weights alone is computed once, before a graph is run: graphs of at most so many operators on weights
-  // count as leaves. 0: they count as others do.
+  // Values computed from weights alone cost nothing at run time. Graphs of at most this many operators on weights therefore
+  // count as leaves. 0: they count like others.
   std::size_t weight_operators = 0;
-  // The values of the symbols in each assignment of sizes: different in each, so that what holds is no coincidence of one.
+  // The values of each symbol, one for each assignment of sizes. They differ between assignments, so that an equation does not
+  // hold by coincidence of sizes.
   struct Symbol {
     std::string name;
     std::vector<std::int64_t> sizes;
@@ -47,9 +48,9 @@ struct Configuration {
   std::size_t assignments() const { return symbols.empty() ? 1 : symbols[0].sizes.size(); }
 };
 
-// From a list such as "taso", "MatMul,Add,Transpose" or "conv2d(kernel=1|3,stride=1|2,activation=none|relu),ew_add": named sets
-// (operator_list.h), operators by their names or by those that TASO gives them. Arguments are the operator's fields, with
-// alternatives between bars. Throws Error(kUsage) for what is not known.
+// Parses a list such as "taso", "MatMul,Add,Transpose" or "conv2d(kernel=1|3,stride=1|2,activation=none|relu),ew_add": named
+// sets (operator_list.h), operators by our names or by TASO's. Arguments are the operator's fields, alternatives separated by
+// bars. Throws Error(kUsage) for unknown names.
 Configuration configure(std::string_view operators);
 
 }  // namespace rewright::generator

@@ -6,7 +6,7 @@ namespace rewright::generator {
 
 namespace {
 
-// Sets of k of n.
+// The binomial coefficient: subsets of k out of n.
 double choose(double n, int k) {
   double result = 1;
   for (int i = 0; i < k; ++i) result = result * (n - i) / (i + 1);
@@ -35,7 +35,7 @@ GraphCounter::GraphCounter(const Enumeration& e, std::size_t operators) : e_(e),
   if (operators >= 4) graphs_ += graphs_of_four();
 }
 
-// Without those of graphs that count as leaves.
+// Excludes graphs that count as leaves.
 std::span<const Member> GraphCounter::members() const {
   return std::span(e_.members()).subspan(std::min(e_.first_member(1), e_.members().size()));
 }
@@ -97,13 +97,13 @@ void GraphCounter::count_three() {
   }
 }
 
-// One for each shape that the order of four applications may have.
+// One summand for each shape that the dependencies of four applications can form.
 double GraphCounter::graphs_of_four() const {
   double result = choose(singles_, 4) + twos_ * choose(singles_ - 1, 2) + choose(twos_, 2) + chains_ * (singles_ - 1) +
                   forks_ * (singles_ - 2);
   for (ClassId z = 0; z < around_.size(); ++z) {
     const double sharing = single_[z] * choose(around_[z], 2);
-    result += sharing * (singles_ - 1) - sharing;  // with another one; not as two terms that share nothing
+    result += sharing * (singles_ - 1) - sharing;  // and another one; pairs that share nothing are counted elsewhere
     result += single_[z] * choose(around_[z], 3);  // three around one
     result += chain_z_[z] * (around_[z] - 1);      // x(y(z)), w(z)
     result += fork_y_[z] * around_[z];             // x(y, z), w(y)
@@ -145,7 +145,7 @@ double GraphCounter::patterns(const Application& a, int kinds, const Value& valu
       if (kind == 0) {
         leaves *= leaf_[a.operands[k]];
       } else {
-        if (classes[kind] != kNoClass && classes[kind] != a.operands[k]) leaves = 0;  // one term is in one class
+        if (classes[kind] != kNoClass && classes[kind] != a.operands[k]) leaves = 0;  // a term belongs to one class
         classes[kind] = a.operands[k];
         order[kind] = std::min(order[kind], static_cast<int>(k));
       }
@@ -181,14 +181,14 @@ double GraphCounter::around_single(const Application& a, ClassId inner) const {
   return patterns(a, 2, [&](const auto& c, const int*) { return c[1] == inner ? single_[inner] : 0.0; });
 }
 
-// A term of two, whose inner application may be another operand.
+// A term of two applications, whose inner one may also be another operand.
 double GraphCounter::around_two(const Application& a, ClassId outer, ClassId inner) const {
   return patterns(a, 3, [&](const auto& c, const int*) {
     return c[2] == outer && (c[1] == kNoClass || c[1] == inner) ? two_yz_.at(outer, inner) : 0.0;
   });
 }
 
-// Two different terms of one application.
+// Two different one-application terms.
 double GraphCounter::around_both(const Application& a, ClassId first, ClassId second) const {
   if (single_[first] == 0 || single_[second] == 0) return 0;
   return patterns(a, 3, [&](const auto& c, const int* order) {
@@ -197,8 +197,8 @@ double GraphCounter::around_both(const Application& a, ClassId first, ClassId se
   });
 }
 
-// Terms whose applications are three: a chain or fork x (3) with y (2) and z (1), a term of two (2, 1) and another (3), two
-// (2, 3) around one (1), or three. Where two of them are alike, they are taken in one order.
+// Terms of three applications: a chain or fork x (3) with y (2) and z (1); a term of two (2, 1) and another one (3); two (2, 3)
+// around a shared one (1); or three separate ones. Symmetric choices are counted in one order only.
 double GraphCounter::around_three(const Application& a) const {
   return patterns(a, 4, [&](const auto& c, const int* order) {
     double result = 0;

@@ -90,7 +90,7 @@ void Enumeration::run() {
     first_members_.push_back(members_.size());
     ended_ = false;
     applications();
-    if (ended_) {  // of a level that was not finished nothing is said
+    if (ended_) {  // an unfinished level is not used
       members_.resize(first_members_.back());
       complete_ = false;
       break;
@@ -240,7 +240,7 @@ void Enumeration::insert(const Application& application, std::uint32_t output, c
   if (fresh) grow();
 }
 
-// The graphs of a member: one of each operand, with this application.
+// The graphs of a member: every combination of its operands' graphs, with this application added.
 void Enumeration::add_token(ClassId result, const Application& application, std::uint32_t token) {
   std::vector<Tokens> graphs{{token}};
   for (const ClassId operand : operands_of(application)) {
@@ -272,7 +272,7 @@ void Enumeration::foresee_memory() {
                            : static_cast<double>(std::count_if(classes_.begin(), classes_.end(),
                                                                [&](const Class& c) { return c.operators == level_ - 1; })) /
                                  static_cast<double>(before);
-  // The share of what is new falls from level to level: a third of it is surely reached.
+  // The share of new values falls from level to level, but hardly below a third of the last one.
   constexpr double kLeast = 1.0 / 3;
   double bytes = 0;
   const Take count = [&](std::span<const Application> applications) {

@@ -1,6 +1,6 @@
-// Bottom-up enumeration over values: all tensors that graphs of at most N operators compute. Graphs that compute the same are
-// members of one class, and the class is what larger graphs are built from. The last level, on which nothing is built, is
-// much larger than all others together: it is only enumerated here, and last_level.h says what comes of it.
+// Bottom-up enumeration over values: all tensors computed by graphs of at most N operators. Graphs that compute the same value
+// are members of one class, and larger graphs are built from classes. The last level, on which nothing is built, is much larger
+// than all others together; it is only enumerated here, and evaluated in last_level.h.
 #pragma once
 
 #include <array>
@@ -32,7 +32,7 @@ struct Application {
   std::array<ClassId, 3> operands;
 };
 
-// One computation of a class: an output of an application.
+// One way to compute a class: an output of an application.
 struct Member {
   FormId form;
   std::uint32_t output;
@@ -40,18 +40,18 @@ struct Member {
   ClassId result;
 };
 
-// All graphs of one value.
+// All graphs that compute one value.
 struct Class {
   Fingerprint fingerprint;
-  std::uint8_t operators = 0;              // of the smallest graph, without those on weights that count as leaves
-  std::uint32_t support = 0;               // the variables that it was computed from, a bit each
-  std::uint32_t leaf = ~std::uint32_t{0};  // if it is one
+  std::uint8_t operators = 0;              // in the smallest graph; those on weights that count as leaves do not count
+  std::uint32_t support = 0;               // the variables it is computed from, one bit each
+  std::uint32_t leaf = ~std::uint32_t{0};  // the leaf's number, if it is a leaf
   std::uint32_t best = ~std::uint32_t{0};  // the cheapest of the members with the fewest operators; none for a leaf
   double cost = 0;                         // of the best member, with its operands
-  bool zero = false;                       // everywhere, and no leaf: larger graphs are not built from it
+  bool zero = false;                       // zero everywhere, and not a leaf: no larger graphs are built from it
 };
 
-// Throws Error(kMissing) if this process's resident memory and `more` bytes exceed what is allowed. `what_takes` begins the
+// Throws Error(kMissing) if this process's resident memory plus `more` bytes exceeds `allowed`. `what_takes` begins the
 // message: "the rules that are written take".
 void require_memory(std::size_t allowed, const std::string& what_takes, std::size_t more = 0);
 
@@ -61,7 +61,7 @@ struct EnumerationOptions {
   int threads = 1;
   std::size_t memory = std::size_t{4} << 30;
   std::stop_token stop{};
-  // Called now and then: how many applications of how many operators there are so far.
+  // Progress: the operators of the current level, and the applications so far.
   std::function<void(std::size_t operators, std::size_t applications)> progress{};
 };
 
@@ -69,13 +69,13 @@ class Enumeration {
  public:
   Enumeration(Forms& forms, EnumerationOptions options);
 
-  // All levels below the last. Throws Error(kMissing) if the memory that was allowed does not suffice. When asked to stop, ends
-  // with the levels that were finished.
+  // Enumerates all levels below the last. Throws Error(kMissing) if the allowed memory is not enough. When asked to stop, keeps
+  // the finished levels.
   void run();
   bool complete() const { return complete_; }
   std::size_t finished_levels() const { return levels_; }
 
-  // The applications of the last level, in blocks of an order that is always the same; ends early when `take` returns false.
+  // Passes the applications of the last level to `take` in blocks, in a fixed order; ends early when `take` returns false.
   static constexpr std::size_t kBlock = 1 << 15;
   using Take = std::function<bool(std::span<const Application>)>;
   void last_level(const Take& take);
@@ -86,7 +86,7 @@ class Enumeration {
   // Classes and members of the levels below the last.
   const std::vector<Class>& classes() const { return classes_; }
   const std::vector<Member>& members() const { return members_; }
-  // The first member that was found among those with at least this many operators.
+  // The first member with at least this many operators.
   std::size_t first_member(std::size_t operators) const {
     return operators < first_members_.size() ? first_members_[operators] : members_.size();
   }
@@ -95,10 +95,10 @@ class Enumeration {
   bool evaluate(const Application& application, Forms::Scratch& scratch, Residue* results) const;
   double cost_of(const Application& application) const;  // with its operands
 
-  // An application of the last level stands for this many, with other variables of the same groups.
+  // The number of applications that this one of the last level represents, by renaming variables within their groups.
   double renamings(const Application& application) const;
 
-  // The elements of the classes are not needed any more.
+  // Frees the elements of the classes.
   void release_elements();
 
  private:
@@ -106,18 +106,18 @@ class Enumeration {
   // Results of a block of pending applications: filled in parallel, used in order.
   struct Block {
     std::vector<Application> pending;
-    std::size_t results = 0;                // elements of all of them
+    std::size_t results = 0;                // elements, of all applications
     std::vector<Fingerprint> fingerprints;  // of each output
     std::vector<std::uint8_t> valid;
     std::vector<Residue> elements;
   };
-  using Tokens = std::vector<std::uint32_t>;  // what graphs of a class consist of: one number an operator application
+  using Tokens = std::vector<std::uint32_t>;  // a graph of a class as a set of application numbers
   using Pairs = std::vector<std::pair<ClassId, ClassId>>;
 
   void add_leaves();
-  void prepare_weights();  // graphs of weights, which are leaves afterwards
+  void prepare_weights();  // enumerates graphs of weights, which are leaves afterwards
   void sort_by_type(ClassId first, std::size_t level);
-  void applications();  // of the current level: applications.cc
+  void applications();  // enumerates the current level: applications.cc
   void unary(std::uint32_t choice);
   void binary(std::uint32_t choice, const Pairs& sharing);
   void ternary(std::uint32_t choice);
@@ -129,7 +129,7 @@ class Enumeration {
     return support_of(forms_.form(application.form).choice, operands_of(application));
   }
   std::uint32_t support_of(std::uint32_t choice, std::span<const ClassId> operands) const;
-  // Is a value computed from weights alone, and these count as leaves?
+  // Is the value computed from weights alone, and do such values count as leaves?
   bool weights_only(std::uint32_t support) const {
     return forms_.configuration().weight_operators > 0 && (support & ~weights_) == 0;
   }
@@ -144,7 +144,8 @@ class Enumeration {
   void grow();
   void add_token(ClassId result, const Application& application, std::uint32_t token);
   void check_memory() const;
-  // Before a level: from how many applications it has, and how many of those of the level before gave values that were new.
+  // Estimates the memory of a level before it starts, from its number of applications and the share of new values on the level
+  // before.
   void foresee_memory();
   std::span<const ClassId> operands_of(const Application& application) const {
     return {application.operands.data(), forms_.form(application.form).operands.size()};
@@ -158,14 +159,14 @@ class Enumeration {
   std::vector<std::vector<Residue>> elements_;               // of each class
   std::vector<std::vector<Tokens>> tokens_;                  // of each class
   std::vector<std::vector<std::vector<ClassId>>> by_level_;  // by level and type
-  std::vector<std::uint32_t> groups_;                        // the variables of each group, as bits
+  std::vector<std::uint32_t> groups_;                        // the variables of each group, as a bit mask
   std::vector<std::size_t> first_members_;                   // by level
   std::uint32_t next_token_ = 0;
-  std::vector<std::uint32_t> leaf_bits_;  // of each leaf
-  std::uint32_t weights_ = 0;             // the variables that are weights
-  std::uint32_t scalars_ = 0;  // what depends on these variables alone has too few different elements to tell values apart
+  std::vector<std::uint32_t> leaf_bits_;  // bit masks by leaf
+  std::uint32_t weights_ = 0;             // mask of the variables that are weights
+  std::uint32_t scalars_ = 0;  // mask of variables with so few elements that values of them alone cannot be told apart
   Block block_;
-  const Take* take_ = nullptr;  // on the last level
+  const Take* take_ = nullptr;  // set on the last level
   std::size_t level_ = 0, levels_ = 0;
   bool complete_ = true, ended_ = false, preparing_ = false;
 };

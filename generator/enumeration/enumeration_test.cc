@@ -14,7 +14,7 @@ using namespace rewright::generator;
 
 namespace {
 
-// Every graph by itself: terms are numbered, a graph is a set of them that contains the operands of each.
+// Enumerates every graph explicitly. Terms are numbered; a graph is a set of terms that contains the operands of each.
 class BruteForce {
  public:
   BruteForce(Forms& forms, std::size_t operators) : forms_(forms), operators_(operators) {

@@ -1,4 +1,4 @@
-// Does a rule change what is rounded?
+// Does a rule change rounding?
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace rewright::generator {
 
-// Do both sides make each element by the same operations on the same elements in the same order, on this many sampled
-// instances? Sums are taken in the order of the denotations. False where that cannot be told.
+// Do both sides compute each element by the same operations on the same elements in the same order, on this many sampled
+// instances? Sums have the denotations' order. False where this cannot be decided.
 bool same_operations(const Rule& rule, int instances, std::uint64_t seed);
 
 }  // namespace rewright::generator

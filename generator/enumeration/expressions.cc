@@ -15,7 +15,7 @@ using Kind = Expression::Kind;
 
 std::uint64_t mix(std::uint64_t h, std::uint64_t v) { return FieldArithmetic::mix(h, v); }
 
-// Hashes of all expressions for given hashes of the variables.
+// Hashes of all expressions, given those of the variables.
 std::vector<std::uint64_t> hashes(const Equation& q, const Forms& forms, const std::vector<std::uint64_t>& variables) {
   std::vector<std::uint64_t> result;
   for (const Expression& e : q.expressions) {
@@ -34,7 +34,7 @@ std::vector<std::uint64_t> hashes(const Equation& q, const Forms& forms, const s
   return result;
 }
 
-// Of both sides, in either order. Outputs may stand in any order.
+// A hash of the equation that ignores the order of the sides and of the outputs.
 std::uint64_t hash_of_sides(const Equation& q, const std::vector<std::uint64_t>& values) {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> forward, backward;
   for (std::size_t i = 0; i < q.left.size(); ++i) {
@@ -144,7 +144,7 @@ double cost(const Equation& equation, const std::vector<std::uint32_t>& side, Fo
 bool is_vector(TypeId type, const Forms& forms) { return forms.type(type).type.rank() == 1; }
 
 std::uint64_t canonical_hash(const Equation& q, const Forms& forms) {
-  // Variables get colours from where they stand; only those of one colour have to be tried in every order.
+  // Variables are coloured by where they occur. Only permutations of variables of one colour have to be tried.
   std::vector<std::uint64_t> colours(q.variables, 7);
   for (int round = 0; round < 3; ++round) {
     const std::vector<std::uint64_t> values = hashes(q, forms, colours);
@@ -179,7 +179,7 @@ std::uint64_t canonical_hash(const Equation& q, const Forms& forms) {
     std::vector<std::uint64_t> names(q.variables);
     for (std::size_t i = 0; i < order.size(); ++i) names[order[i]] = mix(0xabc, i);
     best = std::min(best, hash_of_sides(q, hashes(q, forms, names)));
-    // The next order: permute within the runs of one colour.
+    // Advances to the next permutation within the runs of equal colour.
     bool advanced = false;
     for (std::size_t begin = 0; begin < order.size() && !advanced;) {
       std::size_t end = begin + 1;

@@ -5,12 +5,12 @@
 
 namespace rewright::generator {
 
-// As FieldArithmetic, but:
-// - Each residue but 0 has a sign, by key, and -x has the other one. The order puts what is negative before 0 and what is
-//   positive behind it, and x before y if and only if -y before -x: maximum and minimum are dual, relu(x) - relu(-x) = x.
-// - Symmetric functions are hashes of the one of x and -x that is positive; abs is that one.
-// - An idempotent function has fixed points, by key, one in four; what it makes of x is the first fixed point of a chain of
-//   hashes that begins with x.
+// FieldArithmetic with these changes:
+//   - Each residue but 0 has a sign, given by the key; -x has the opposite one. The order puts negative residues before 0 and
+//     positive ones after it, and x before y if and only if -y before -x: maximum and minimum are dual, relu(x) - relu(-x) = x.
+//   - Symmetric functions hash whichever of x and -x is positive; abs is that one.
+//   - An idempotent function has fixed points, one residue in four, given by the key. Its value is the first fixed point in a
+//     chain of hashes that starts at x.
 struct LawfulField : FieldArithmetic {
   explicit LawfulField(std::uint64_t k) : FieldArithmetic{k} {}
 
@@ -52,7 +52,7 @@ struct LawfulField : FieldArithmetic {
     if (a == 0) return kMiddle;
     return positive(a) ? kMiddle + (mix(key ^ 0x0d0d, a) >> 1) : kMiddle - (mix(key ^ 0x0d0d, negate(a)) >> 1);
   }
-  // For positive numbers, where there is a symmetry: then a fixed point is positive, too.
+  // For a symmetric function x is positive, and so must the fixed point be.
   Value image(const Function& f, Value x) const {
     const std::uint64_t name = mix(key, hash_text(f.name));
     if (!f.idempotent) return mix(name, x) % kFieldPrime;

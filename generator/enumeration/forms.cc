@@ -48,7 +48,7 @@ TypeId Forms::intern(const TensorType& type) {
   return at->second;
 }
 
-// Two sizes are equal only if they are as expressions: else it would be a coincidence of the assigned sizes.
+// Sizes count as equal only if their expressions are. Equal numbers would be a coincidence of the assigned sizes.
 bool Forms::holds(const Condition& condition) const {
   if (const auto decided = condition.decided()) return *decided;
   if (condition.relation == Condition::Relation::kEqual) return false;
@@ -110,7 +110,7 @@ std::unique_ptr<Form> Forms::make(const Choice& choice, Attributes attributes, s
       form->outputs.clear();
       form->activation = compile(*choice.activation, choice.activation->defaults(), results, form->outputs);
     }
-  } catch (const Error&) {  // ill-typed, or nothing for a fingerprint
+  } catch (const Error&) {  // ill-typed, or without a meaning in the field
     return nullptr;
   }
   for (const TypeId t : form->outputs) {

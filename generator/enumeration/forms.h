@@ -1,5 +1,5 @@
-// Types of tensors and typed applications of operators, each known once. Sizes are symbols; elements are those of several
-// assignments of numbers to the symbols, one after the other.
+// Types of tensors and typed applications of operators, each stored once. Sizes are symbols; elements are those for several
+// assignments of numbers to the symbols, concatenated.
 #pragma once
 
 #include <array>
@@ -14,8 +14,8 @@
 
 namespace rewright::generator {
 
-// A key near a given number in whose order of residues (that of maxima) 0 stands in the middle: else relu would hardly change
-// anything, or leave nothing.
+// A key near `number` for which 0 is in the middle of the order of residues (that of maxima). Otherwise relu would change
+// almost every element, or almost none.
 std::uint64_t sound_key(std::uint64_t number);
 
 using TypeId = std::uint32_t;
@@ -24,27 +24,27 @@ using FormId = std::uint32_t;
 struct KnownType {
   TensorType type;                   // symbolic
   std::vector<TensorType> assigned;  // with the sizes of each assignment
-  std::vector<std::size_t> offsets;  // where the elements of each assignment begin
+  std::vector<std::size_t> offsets;  // where each assignment's elements begin
   std::size_t elements = 0;          // of all assignments
 };
 
 // An operator with its attributes on operands of given types.
 struct Form {
   std::uint32_t choice = 0;
-  std::uint32_t variant = 0;                // which of the choice's attributes
-  Attributes attributes;                    // normalized, over the symbols
-  std::vector<TypeId> operands, outputs;    // operands without parameters
+  std::uint32_t variant = 0;                // index into the choice's attributes
+  Attributes attributes;                    // normalized, with symbolic sizes
+  std::vector<TypeId> operands, outputs;    // operands: without parameters
   std::vector<std::size_t> output_offsets;  // where each output begins in the results
-  Program program, activation;              // the second on the results of the first, if the choice has one
+  Program program, activation;              // activation: applied to the results of `program`, if the choice has one
   std::size_t results = 0;                  // elements of all outputs
-  double cost = 0;                          // operations, and elements read and written
+  double cost = 0;                          // estimate from operations and from elements read and written
 };
 
-// A copy knows the same types and forms by the same numbers.
+// A copy has the same types and forms under the same numbers.
 class Forms {
  public:
-  // Results with more elements in one assignment than this are left out, and those with fewer: too few to tell values apart,
-  // where maxima are involved.
+  // Forms whose results have more elements than this in one assignment are left out. So are those with fewer, because too few
+  // elements do not tell values apart where maxima are involved.
   static constexpr std::int64_t kMaximumElements = 4096, kMinimumElements = 2;
 
   explicit Forms(const Configuration& configuration);
@@ -55,10 +55,11 @@ class Forms {
   TypeId intern(const TensorType& type);
   const Form& form(FormId id) const { return *forms_[id]; }
 
-  // The well-typed applications of a choice to operands of these types, in the order of its attributes. Not thread-safe.
+  // The well-typed applications of a choice to operands of these types, in the order of the choice's attributes. Not
+  // thread-safe.
   const std::vector<FormId>& find(std::uint32_t choice, std::span<const TypeId> operands);
 
-  // Elements of all outputs; false if one of them is not in the field. Thread-safe with scratch of one's own.
+  // Computes the elements of all outputs; false if one is not in the field. Thread-safe if each thread has its own scratch.
   struct Scratch {
     std::vector<Residue> registers, intermediate;
     std::map<std::pair<std::uint32_t, std::uint64_t>, std::vector<Residue>> parameters;  // by leaf and key
@@ -66,7 +67,7 @@ class Forms {
   bool evaluate(const Form& form, std::span<const Residue* const> operands, std::uint64_t key, Scratch& scratch,
                 Residue* results) const;
 
-  // The elements of a leaf: those of a variable are random, by the key and its number.
+  // The elements of a leaf. A variable's are random, determined by the key and the variable's number.
   std::vector<Residue> leaf_elements(const Leaf& leaf, std::uint64_t number, std::uint64_t key) const;
   std::vector<Residue> random_elements(TypeId type, std::uint64_t number, std::uint64_t key) const;
 

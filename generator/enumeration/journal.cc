@@ -35,7 +35,7 @@ std::optional<std::string> Journal::next() {
 }
 
 void Journal::add(std::string_view decided) {
-  if (stopped_) return;  // what is decided all the same is not what a run that goes on decides
+  if (stopped_) return;  // later decisions are not recorded: a run that resumes makes them again
   if (communicator_.rank() == 0) file_->append(0, decided);
   stopped_ = state_.step(phase_, 0, counters_, [] {});
 }

@@ -1,4 +1,4 @@
-// Decisions step by step, which a continued run takes over.
+// Decisions of a run, step by step. A resumed run replays them.
 #pragma once
 
 #include <deque>
@@ -13,14 +13,14 @@ namespace rewright::generator {
 
 class Journal {
  public:
-  // `phase` is what the state says from here on, and `counters` what was counted before, in all processes together.
+  // `phase`: the state's phase from now on. `counters`: the totals so far, over all processes.
   Journal(State& state, Communicator& communicator, std::string phase, const Counters& counters);
 
-  // The earlier decision at this point; nullopt if it is to be made now, and then recorded with add().
+  // The recorded decision for this step; nullopt if it is still to be made and recorded with add().
   std::optional<std::string> next();
-  // In all processes; process 0 writes it down.
+  // Called in all processes; process 0 writes the decision.
   void add(std::string_view decided);
-  // It was asked to stop: nothing more should be decided, and what is decided all the same is not written down.
+  // A stop was requested: no more decisions should be made, and further ones are not recorded.
   bool stopped() const { return stopped_; }
 
  private:

@@ -24,7 +24,7 @@ struct Record {
   std::uint64_t spread() const { return first; }
 };
 
-// An output of an application that has several: another of its outputs may belong to the same equation.
+// An output of an application with several outputs. Another output may belong to the same equation.
 struct Part {
   std::uint64_t order;
   std::uint64_t zero;
@@ -57,7 +57,7 @@ class Collector {
   }
 
  private:
-  // False if it was stopped.
+  // Returns false if it was stopped.
   bool work() {
     result_.counters = state_.counters();
     if (!count_applications()) return false;
@@ -89,7 +89,7 @@ class Collector {
     return true;
   }
 
-  // Without evaluating them. From here on all forms that the level needs are known, by the same numbers in every run.
+  // Counts without evaluating. Afterwards all forms that the level needs exist, with the same numbers in every run.
   bool count_applications() {
     e_.last_level([&](std::span<const Application> applications) {
       applications_ += applications.size();
@@ -98,10 +98,10 @@ class Collector {
     return !communicator_.any(e_.options().stop.stop_requested());
   }
 
-  // The memory for records: the allowed memory without that of the values.
+  // The memory for records: the allowed memory minus that of the values.
   std::size_t records_memory() const {
     if (options_.buffer > 0) return options_.buffer;
-    // With what the phases after it need: buffers, and an index of the members.
+    // Includes what the later phases need: buffers, and an index of the members.
     const std::size_t least = (std::size_t{32} << 20) + e_.members().size() * 64;
     const std::size_t used = resident_bytes(), allowed = e_.options().memory;
     if (used + least > allowed)
@@ -124,7 +124,7 @@ class Collector {
     return !stop;
   }
 
-  // Each record goes to the process that has its partition.
+  // Sends each record to the process that owns its partition.
   template <class R>
   void distribute(std::vector<std::vector<R>>& outgoing, Partitions<R>& to) {
     if (communicator_.size() == 1) {
@@ -145,7 +145,7 @@ class Collector {
       }
   }
 
-  // Block b belongs to process b mod K; after each has done one, the records are distributed.
+  // Process b mod K handles block b. After each round of K blocks the records are distributed.
   bool enumerate(std::size_t rounds_done) {
     const std::size_t rank = communicator_.rank(), size = communicator_.size();
     std::size_t block = 0;
@@ -216,7 +216,7 @@ class Collector {
     }
   }
 
-  // In each round each process compares a partition; in the last one, members of the levels below.
+  // In each round every process compares one partition; in the last round, members of the levels below.
   bool compare(std::size_t rounds_done) {
     const std::size_t size = communicator_.size(), rounds = (records_->count() + size - 1) / size;
     std::vector<std::vector<Part>> parts(size);
@@ -286,7 +286,7 @@ class Collector {
     send(candidates, found);
   }
 
-  // A share of the equations between graphs of fewer operators.
+  // A share of the equations between graphs below the last level.
   std::vector<Candidate> compare_members(std::size_t share, std::size_t shares) {
     const auto& members = e_.members();
     const auto best = [&](std::size_t m) {
@@ -341,7 +341,7 @@ class Collector {
     }
   }
 
-  // Both outputs of an application make one equation.
+  // Equations of both outputs of one application become one equation.
   bool join(std::size_t rounds_done) {
     const std::size_t size = communicator_.size(), rounds = (parts_->count() + size - 1) / size;
     std::vector<std::vector<Found>> found(size);
@@ -379,7 +379,7 @@ class Collector {
     if (c.order < kept[at->second].order) kept[at->second] = c;
   }
 
-  // The first of those that are the same up to names.
+  // Keeps the first of equations that are equal up to names.
   void deduplicate() {
     std::vector<Candidate> mine;
     for (std::size_t p = 0; p < found_->count(); ++p) {
@@ -400,7 +400,7 @@ class Collector {
   void append(std::string_view bytes) {
     const std::size_t before = result_.candidates.size(), count = bytes.size() / sizeof(Candidate);
     result_.candidates.resize(before + count);
-    if (count == 0) return;  // nothing has no address
+    if (count == 0) return;  // empty: there is no address to pass
     std::memcpy(static_cast<void*>(result_.candidates.data() + before), bytes.data(), count * sizeof(Candidate));
   }
 
@@ -429,7 +429,7 @@ class Collector {
     return true;
   }
 
-  // Without the last level: what an interrupted run says.
+  // The result of an interrupted run: the finished levels only.
   Collection finished_levels() {
     records_.reset(), parts_.reset(), found_.reset();
     e_.release_elements();

@@ -1,7 +1,7 @@
-// The graphs with the most operators, on which nothing is built: they are evaluated once, and of each only its fingerprint and
-// what it consists of is kept, by processes according to the fingerprint and on disk past the memory that is allowed. Then
-// partition by partition they are compared, and all equations sorted by their form, of which the first of each is a candidate.
-// The outcome does not depend on the memory, the number of processes, or where the run was interrupted.
+// The last level: graphs on which nothing is built. Each is evaluated once, and only its fingerprint and its application are
+// stored, distributed over processes by fingerprint and spilled to disk beyond the allowed memory. Partitions are then compared
+// one by one; the equations are sorted by form, and the first of each form is a candidate. The result does not depend on
+// memory, the number of processes, or interruptions.
 #pragma once
 
 #include <vector>
@@ -15,21 +15,21 @@
 namespace rewright::generator {
 
 struct CollectOptions {
-  bool renamings = true;   // equations that are the same up to names of variables count once
-  bool zeros = true;       // what is zero everywhere is said once for each operator, not for all that it may be applied to
+  bool renamings = true;   // count equations that are equal up to names of variables once
+  bool zeros = true;       // state that an operator is zero everywhere once, not for each of its operands
   std::size_t buffer = 0;  // records in memory; 0: as many as the enumeration's memory allows
   std::function<void(const char* phase, double fraction, const std::string& note)> progress{};
 };
 
 struct Collection {
   std::vector<Candidate> candidates;  // in order; of all processes, in each of them
-  Counters counters;                  // of all processes
-  bool complete = true;               // false: of the last level nothing is said
+  Counters counters;                  // sums over all processes
+  bool complete = true;               // false: the last level is left out
 };
 
-// Of an enumeration that was run: all processes call it. Goes on where the state stands.
+// For an enumeration that was run. All processes call it. Resumes from the state.
 Collection collect(Enumeration& enumeration, const CollectOptions& options, State& state, Communicator& communicator);
-// In one process, with nothing kept on disk.
+// The same in one process, without a state on disk.
 Collection collect(Enumeration& enumeration, const CollectOptions& options = {});
 
 }  // namespace rewright::generator

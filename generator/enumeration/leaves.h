@@ -1,4 +1,4 @@
-// The tensors that the graphs of a configuration begin with.
+// The tensors that graphs of a configuration start from.
 #pragma once
 
 #include <array>
@@ -11,16 +11,16 @@
 
 namespace rewright::generator {
 
-// A tensor that graphs begin with: a variable, or a constant (then `op` makes it).
+// A tensor that graphs start from: a variable, or a constant (then `op` makes it).
 struct Leaf {
   std::string name;
   TensorType type;      // sizes are symbols
-  int group = -1;       // variables of one group may be exchanged for each other: they have equal types and roles
-  bool weight = false;  // it is no data: operators that tell the two apart do not take it for such
+  int group = -1;       // variables of one group are interchangeable: they have equal types and roles
+  bool weight = false;  // not data: operators that require data do not accept it
   const Operator* op = nullptr;
   Attributes attributes{};
-  std::int64_t divisor = 1;  // of a constant: what its elements are divided by
-  bool parameter = false;    // it stands only where a choice has it for a parameter
+  std::int64_t divisor = 1;  // for a constant: its elements are divided by this
+  bool parameter = false;    // it only occurs as a parameter of a choice
   bool constant() const { return op != nullptr; }
 };
 
@@ -29,19 +29,19 @@ struct KernelSize {
   friend auto operator<=>(const KernelSize&, const KernelSize&) = default;
 };
 
-// Adds leaves as the operators of a configuration need them: first all operators note what they need, then add_needed().
+// Adds the leaves that a configuration's operators need. First every operator notes its needs, then add_needed() is called.
 class Leaves {
  public:
   // The leaves that operators need.
-  std::set<KernelSize> kernels, averages;  // of convolutions; of average pools
-  std::set<std::int64_t> numbers;          // scalars beside 0 and 1
+  std::set<KernelSize> kernels, averages;  // kernels of convolutions; of average pools
+  std::set<std::int64_t> numbers;          // scalars other than 0 and 1
   bool matrices = false, biases = false;   // of products
   bool images = false, channel_biases = false, batch_norms = false;
-  bool adds = false, multiplies = false;  // so that 0 and 1 are neutral
-  bool other_channels = false;            // convolutions give K channels, not the C of their inputs
-  std::size_t weight_variables = 3;       // of each kind, at most
+  bool adds = false, multiplies = false;  // then 0 and 1 are added as neutral elements
+  bool other_channels = false;            // convolutions have K output channels instead of the C of their inputs
+  std::size_t weight_variables = 3;       // the most of each kind
 
-  // The channels that convolutions give.
+  // The number of output channels of convolutions.
   Index output_channels() const { return Index::symbol(other_channels ? "K" : "C"); }
 
   // Positions of the parameters of batch normalization, which are added at once.

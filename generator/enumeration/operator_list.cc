@@ -31,7 +31,7 @@ std::string trimmed(std::string_view s) {
   return std::string(s);
 }
 
-// At separators that are outside of brackets.
+// Splits at separators outside of brackets.
 std::vector<std::string> split_text(std::string_view text, char separator) {
   std::vector<std::string> parts(1);
   int depth = 0;

@@ -1,4 +1,4 @@
-// The text of `--operators`, as a list: "taso", or "conv2d(kernel=1|3,activation=none|relu),Add".
+// Parses the text of `--operators`: "taso", or "conv2d(kernel=1|3,activation=none|relu),Add".
 #pragma once
 
 #include <cstdint>
@@ -25,15 +25,15 @@ struct ListedOperator {
   std::map<std::string, std::vector<std::string>> arguments;
 };
 
-// All of the following throw Error(kUsage) for what is malformed or not known.
+// All of the following throw Error(kUsage) for malformed text and unknown names.
 
-// Sets are replaced by their operators.
+// Replaces sets by their operators.
 std::vector<ListedOperator> parse_operator_list(std::string_view text);
 
 // Values of arguments. `where` is for messages: "stride of conv2d".
 std::int64_t parse_integer(const std::string& text, const std::string& where);
 Indices parse_integers(std::string text, const std::string& where);  // "[0,2]", or one number
-// A value of the type that `like` has.
+// A value of the same type as `like`.
 AttributeValue parse_attribute(const AttributeValue& like, const std::string& text, const std::string& where);
 
 [[noreturn]] void wrong_operators(const std::string& what);

@@ -1,4 +1,4 @@
-// Records in partitions by a hash: in memory up to a bound, the rest in a file, sorted by partition in runs.
+// Records partitioned by a hash: in memory up to a limit, then in a file, as runs sorted by partition.
 #pragma once
 
 #include <algorithm>
@@ -12,16 +12,16 @@
 
 namespace rewright::generator {
 
-// A record is copied as bytes, and its spread() is a hash, whose highest bits say the partition.
+// A record is copied as bytes. The highest bits of its hash, spread(), are its partition.
 template <class Record>
 class Partitions {
  public:
   static_assert(std::is_trivially_copyable_v<Record>);
 
-  // 2^bits partitions, at most `capacity` records in memory.
+  // 2^bits partitions, with at most `capacity` records in memory.
   Partitions(unsigned bits, std::size_t capacity, std::shared_ptr<AppendFile> file)
       : bits_(bits), capacity_(std::max<std::size_t>(capacity, 1)), file_(std::move(file)), segments_(count()) {
-    buffer_.reserve(capacity_);  // pages that are not used take no memory
+    buffer_.reserve(capacity_);  // pages that are never touched take no memory
   }
 
   std::size_t count() const { return std::size_t{1} << bits_; }
@@ -33,7 +33,7 @@ class Partitions {
     sorted_ = false;
   }
 
-  // All that is in memory goes to the file.
+  // Writes all records in memory to the file.
   void spill() {
     sort();
     for (std::size_t begin = 0, end = 0; begin < buffer_.size(); begin = end) {
@@ -51,7 +51,7 @@ class Partitions {
     });
   }
 
-  // To be called when all records were added: no more memory than what they take.
+  // Called after the last record was added; reduces the memory to what the records need.
   void finish() {
     if (file_->length() > 0) {
       spill();
@@ -59,7 +59,7 @@ class Partitions {
     }
     sort();
   }
-  // All records of a partition, in pieces.
+  // Passes all records of a partition to `take`, in pieces.
   template <class Take>
   void each(std::size_t p, const Take& take) {
     sort();

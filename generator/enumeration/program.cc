@@ -64,7 +64,7 @@ struct ProgramBuilder::Unroller {
   Environment variables;
   std::map<Residue, Program::Place> constants;
   std::map<std::tuple<Program::Code, Program::Place, Program::Place, Program::Place, const Function*>, Program::Place> known;
-  // Instructions refer to registers by number here; constants come first once all of them are known.
+  // During compilation, instructions refer to registers by these numbers. Constants are moved to the front when all are known.
   static constexpr std::size_t kConstantBase = 1u << 24;
 
   Program::Place constant(Residue value) {
@@ -103,7 +103,7 @@ struct ProgramBuilder::Unroller {
     return emit(code, a, b);
   }
 
-  // Integers and truth values that follow from positions alone.
+  // Integers and truth values that depend on positions alone.
   std::int64_t integer(const ElementNode& e) {
     switch (e.kind) {
       case ElementKind::kConstant:
@@ -154,7 +154,7 @@ struct ProgramBuilder::Unroller {
                           offsets[static_cast<std::size_t>(e.operand)] + static_cast<std::size_t>(at));
   }
 
-  // A sum is flattened into products of two places (or one): what most of a convolution's and a product's work is.
+  // Flattens a sum into products of two places (or single places), which make up most of a convolution or product.
   void add_terms(const ElementNode& e, std::vector<std::pair<Program::Place, Program::Place>>& products) {
     if (e.kind == ElementKind::kReduce && e.reduction == Reduction::kSum) {
       for_each(e, [&](const ElementNode& body) { add_terms(body, products); });
@@ -226,7 +226,7 @@ struct ProgramBuilder::Unroller {
           const Program::Place next = real(body);
           total = total ? emit(code, *total, next) : next;
         });
-        // An inner part of a window may be outside of the operand altogether.
+        // An inner part of a window may be completely outside of the operand.
         if (total) return *total;
         return constant(e.reduction == Reduction::kProduct ? 1
                         : e.reduction == Reduction::kMax   ? FieldArithmetic::kLowest
@@ -272,10 +272,10 @@ Program ProgramBuilder::finish() && {
   return std::move(program_);
 }
 
-// The memory that places refer to during a run.
+// The memory of one run, which places refer to.
 struct Program::Frame {
   std::array<const Residue*, kRegisters + 1> bases{};
-  Residue* next;  // the first register that is not a constant's
+  Residue* next;  // the first register after the constants
   Residue operator[](Place p) const { return bases[p >> kOffsetBits][p & ((1u << kOffsetBits) - 1)]; }
 };
 

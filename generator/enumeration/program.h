@@ -1,5 +1,5 @@
 // An operator's denotation unrolled for known sizes: straight-line code over the elements of the operands, in the prime field
-// of fingerprints. It is compiled once for each operator, attributes and operand types, and run on many operands.
+// of fingerprints. Compiled once for each operator, attributes and operand types; run on many operands.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ namespace rewright::generator {
 // Residues modulo 2^61 - 1, see FieldArithmetic.
 using Residue = std::uint64_t;
 
-// Programs run in LawfulField, or (as the interpreter does) in FieldArithmetic.
+// Programs run in LawfulField, or in FieldArithmetic as the interpreter does.
 class Program {
  public:
-  // Where a value stands: in one of the operands, or in a register; the highest three bits say which.
+  // Where a value is: in one of the operands, or in a register. The highest three bits select which.
   using Place = std::uint32_t;
   static constexpr std::uint32_t kRegisters = 7, kOffsetBits = 29;
   static constexpr std::size_t kMaximumOperands = kRegisters;
@@ -30,14 +30,14 @@ class Program {
     const Function* function = nullptr;
   };
 
-  // Elements of all outputs, one after the other, as the operands' elements are. False if a result is not in the field (an
+  // Computes the elements of all outputs, concatenated like the operands' elements. False if a result is not in the field (an
   // empty maximum). `registers` is scratch.
   template <class Field>
   bool run(std::span<const Residue* const> operands, const Field& field, std::vector<Residue>& registers,
            Residue* results) const;
-  // The same, with numbers for the operations that make each element instead of the elements: equal numbers are the same
-  // operations on the same elements in the same order, but for the order of the operands of an addition, multiplication or
-  // maximum, and what a maximum is taken of more than once.
+  // Computes, instead of elements, numbers that identify the operations behind each element. Equal numbers mean the same
+  // operations on the same elements in the same order, except for the order of the operands of an addition, multiplication or
+  // maximum, and repeated operands of a maximum.
   class Trace;
   void run(std::span<const Residue* const> operands, Trace& trace, std::vector<Residue>& registers, Residue* results) const;
   std::size_t result_count() const { return results_.size(); }
@@ -46,17 +46,17 @@ class Program {
  private:
   friend class ProgramBuilder;
   struct Frame;
-  // Writes what `constant` makes of each constant into its register.
+  // Writes constant(c) for each constant c into its register.
   template <class Constant>
   Frame begin(std::span<const Residue* const> operands, std::vector<Residue>& registers, const Constant& constant) const;
 
-  std::vector<Residue> constants_;  // the first registers; real constants that depend on the key are none of them
+  std::vector<Residue> constants_;  // in the first registers; without real constants that depend on the key
   std::vector<Instruction> instructions_;
   std::vector<Place> terms_;
   std::vector<Place> results_;
 };
 
-// Which operations were seen: numbers of one trace can be compared.
+// Numbers operations. Numbers of one trace are comparable.
 class Program::Trace {
  public:
   Residue constant(Residue value) const;
@@ -64,15 +64,15 @@ class Program::Trace {
   Residue operation(Code code, Residue a, Residue b, Residue c = 0, const Function* function = nullptr);
 
  private:
-  std::unordered_map<Residue, std::vector<Residue>> extremes_;  // what a maximum or minimum is taken of
+  std::unordered_map<Residue, std::vector<Residue>> extremes_;  // operands of each maximum or minimum
 };
 
-// Compiles definitions with known sizes into one program: those of the same operator for several shape assignments, whose
-// operands stand one after the other.
+// Compiles definitions of known sizes into one program: one operator for several shape assignments, whose operands are
+// concatenated.
 class ProgramBuilder {
  public:
-  // Appends the elements of an output, where the elements of operand k begin at offsets[k]. Throws Error(kUnsupported) for
-  // what has no meaning in the field: integers that are read, sizes that are not known.
+  // Appends the elements of an output, where the elements of operand k begin at offsets[k]. Throws Error(kUnsupported) for what
+  // has no meaning in the field: integer operands, unknown sizes.
   void add(const Output& output, std::span<const TensorType> operands, std::span<const std::size_t> offsets);
   Program finish() &&;
 

@@ -48,7 +48,7 @@ State::State(StateOptions options, Communicator& communicator)
       text = map_file(manifest).text();
       if (text.empty()) throw Error(ErrorCode::kBadInput, "the file is damaged", manifest);
     }
-    // The same program goes on, or the result could be a mixture.
+    // A run can only be resumed by the same program: another one could mix different results.
     program_ = hexadecimal(checksum(map_file("/proc/self/exe").text()));
   }
   communicator_.broadcast(text, 0);
@@ -156,7 +156,7 @@ void State::write(const std::string& phase, std::uint64_t position, const Counte
     whole += std::string(kChecksum) + hexadecimal(checksum(whole)) + "\n";
     write_file(options_.folder / "state", whole);
   }
-  communicator_.barrier();  // nothing that the state before this one needs is removed earlier
+  communicator_.barrier();  // until all have written, files of the previous state are still needed
   for (const std::string& name : unneeded_) std::filesystem::remove(options_.folder / file_name(name));
   unneeded_.clear();
   written_ = std::chrono::steady_clock::now();

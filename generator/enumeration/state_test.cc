@@ -23,7 +23,7 @@ GenerateOptions small() { return {.operators = "Add,Mul,Relu,split(axis=1),conca
 
 std::string rules_of(const Generated& found) { return write_rules(found.rules, RuleFormat::kBinary); }
 
-// Runs until the state was written so often, or to the end.
+// Runs until the state has been written `reports` times, or to the end.
 std::optional<Generated> run_until(GenerateOptions options, const std::filesystem::path& folder, int reports) {
   options.state = folder;
   options.state_interval = 0;
@@ -81,7 +81,7 @@ TEST_CASE("a run that never gets far comes to its end", "[state]") {
   REQUIRE(found);
   CHECK(runs > 3);
   CHECK(rules_of(*found) == expected);
-  // What is finished can be asked again.
+  // A finished run can be repeated from its state.
   const std::optional<Generated> again = run_until(small(), folder.path(), 1 << 30);
   REQUIRE(again);
   CHECK(rules_of(*again) == expected);
@@ -146,7 +146,7 @@ TEST_CASE("a damaged state is refused and stays", "[state]") {
       if (entry.path().filename() != "lock" && entry.file_size() > 0) files.push_back(entry.path());
     for (const std::filesystem::path& file : files) {
       const std::string whole = contents(file), state = contents(folder.path() / "state");
-      std::size_t known = whole.size();  // what lies beyond is forgotten
+      std::size_t known = whole.size();  // bytes beyond it are dropped
       if (file.filename() != "state") {
         const std::string entry = "file " + file.filename().string() + " ";
         const std::size_t at = state.find(entry);

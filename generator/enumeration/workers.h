@@ -1,4 +1,4 @@
-// Work that is independent, done by all threads of all processes.
+// Independent work, done by all threads of all processes.
 #pragma once
 
 #include <cstddef>
@@ -13,15 +13,15 @@ namespace rewright::generator {
 
 class Workers {
  public:
-  // Each thread has its own copy of the forms, where it may find more; types that are known now have the same numbers in all.
+  // Each thread has its own copy of the forms and may add to it. Types known now have the same numbers in all copies.
   Workers(Communicator& communicator, int threads, const Forms& forms);
-  // work(forms, i) for all i below count: each is done once, and every process gets all of them.
+  // Calls work(forms, i) once for each i below count. Every process gets all results.
   std::vector<std::string> map(std::size_t count, const std::function<std::string(Forms& forms, std::size_t i)>& work);
-  Forms& forms() { return forms_[0]; }  // between two calls of map
+  Forms& forms() { return forms_[0]; }  // only between calls of map()
 
  private:
   Communicator& communicator_;
-  std::vector<Forms> forms_;  // of each thread
+  std::vector<Forms> forms_;  // by thread
 };
 
 }  // namespace rewright::generator

@@ -1,4 +1,5 @@
-// Which applications a level has: of each operator to operands whose smallest graphs have, together, one operator less.
+// The applications of a level: each operator on operands whose smallest graphs have, together, one operator less than the
+// level.
 #include <algorithm>
 #include <bit>
 #include <map>
@@ -19,7 +20,7 @@ void Enumeration::applications() {
   flush();
 }
 
-// Of variables that may be exchanged, the first ones: what graphs of others compute follows by renaming.
+// True if of the interchangeable variables the first ones are used. Other graphs follow by renaming.
 bool Enumeration::canonical(std::uint32_t support) const {
   for (const std::uint32_t group : groups_) {
     const std::uint32_t used = (support & group) >> std::countr_zero(group);
@@ -60,7 +61,7 @@ std::uint32_t Enumeration::support_of(std::uint32_t choice, std::span<const Clas
   return support;
 }
 
-// The number of operators in the smallest graph that computes both.
+// The number of operators in the smallest graph that computes both classes.
 std::size_t Enumeration::smallest_union(ClassId a, ClassId b) const {
   std::size_t smallest = classes_[a].operators + classes_[b].operators;
   if (classes_[a].operators == 0 || classes_[b].operators == 0) return smallest;
@@ -82,7 +83,7 @@ void Enumeration::unary(std::uint32_t choice) {
   }
 }
 
-// Operands whose graphs share operators, and together have one less than the level. Ordered pairs, sorted.
+// Ordered pairs of operands whose graphs share operators and together have one operator less than the level. Sorted.
 Enumeration::Pairs Enumeration::sharing_pairs() const {
   const std::size_t both = level_ - 1;
   const bool last = is_last_level();
@@ -92,7 +93,7 @@ Enumeration::Pairs Enumeration::sharing_pairs() const {
     pairs.emplace_back(a, b);
     if (a != b) pairs.emplace_back(b, a);
   };
-  // One of them has them all: the other consists of some of the same.
+  // First case: one operand has all of the operators, the other a subset.
   std::map<Tokens, std::vector<ClassId>> known;
   for (std::size_t l = 1; l <= both; ++l)
     for (const auto& list : by_level_[l])
@@ -109,8 +110,8 @@ Enumeration::Pairs Enumeration::sharing_pairs() const {
           if (found == known.end()) continue;
           for (const ClassId b : found->second) add(a, b);
         }
-  // Both have fewer.
-  std::vector<std::vector<ClassId>> users(next_token_);  // the classes whose graphs may contain an application
+  // Second case: both have fewer.
+  std::vector<std::vector<ClassId>> users(next_token_);  // the classes whose graphs may contain each application
   for (std::size_t l = 2; l < both; ++l)
     for (const auto& list : by_level_[l])
       for (const ClassId v : list)
@@ -154,7 +155,7 @@ void Enumeration::binary(std::uint32_t choice, const Pairs& sharing) {
   }
 }
 
-// Three operands are taken from graphs that share nothing.
+// The graphs of three operands share nothing.
 void Enumeration::ternary(std::uint32_t choice) {
   const bool commutative = forms_.configuration().choices[choice].op->commutative();
   for (std::size_t la = 0; la < level_; ++la)
@@ -186,7 +187,7 @@ void Enumeration::apply(std::uint32_t choice, const std::array<ClassId, 3>& oper
     block_.pending.push_back({form, operands});
     block_.results += forms_.form(form).results;
   }
-  // Blocks of the last level are counted, and their elements are not kept.
+  // Blocks of the last level have a fixed number of applications, since their elements are not kept.
   if (block_.pending.size() >= kBlock || (!take_ && block_.results >= kBlockElements)) flush();
 }
 

@@ -19,7 +19,7 @@ Expression symbol_of(const Form& form, std::uint32_t output) {
   return {Kind::kOperator, form.choice, form.variant, output, kNoOperands, form.outputs[output]};
 }
 
-// Members that compute what the best member of their class does for other random tensors, too.
+// Marks members that equal the best member of their class for other random tensors too.
 std::vector<std::uint8_t> sound_members(const Enumeration& enumeration, std::span<const std::uint64_t> keys) {
   const Forms& forms = enumeration.forms();
   const std::vector<Class>& classes = enumeration.classes();
@@ -27,7 +27,7 @@ std::vector<std::uint8_t> sound_members(const Enumeration& enumeration, std::spa
   const int threads = enumeration.options().threads;
   std::vector<std::uint8_t> sound(members.size(), 1);
   for (const std::uint64_t key : keys) {
-    std::vector<std::vector<Residue>> elements(classes.size());  // none where there are none in the field
+    std::vector<std::vector<Residue>> elements(classes.size());  // empty where they are not in the field
     const auto evaluate = [&](const Member& m, Forms::Scratch& scratch, std::vector<Residue>& result) {
       const Form& form = forms.form(m.form);
       const Residue* operands[3];
@@ -43,7 +43,7 @@ std::vector<std::uint8_t> sound_members(const Enumeration& enumeration, std::spa
       return std::span<const Residue>(result.data() + form.output_offsets[m.output],
                                       forms.type(form.outputs[m.output]).elements);
     };
-    // Operands of a level are on the levels below.
+    // Operands are on lower levels.
     for (std::size_t begin = 0; begin < classes.size();) {
       std::size_t end = begin;
       while (end < classes.size() && classes[end].operators == classes[begin].operators) ++end;
@@ -177,7 +177,7 @@ std::optional<ClassTheory::Place> ClassTheory::place(const Equation& q, std::uin
   return result;
 }
 
-// From both sides towards each other.
+// Bidirectional search: from both sides towards each other.
 class RootSearch {
  public:
   RootSearch(const ClassTheory& theory, const ClassDerivationLimits& limits, Forms& forms, std::optional<std::uint32_t> without)
@@ -199,7 +199,7 @@ class RootSearch {
     return met_;
   }
 
-  // Facts of classes for the walk through the index.
+  // The interface of a host for RewriteIndex::match.
   bool is_vector(ClassId c) const { return theory_.vector_[c]; }
   static bool same(ClassId a, ClassId b) { return a == b; }
   std::uint64_t begins(ClassId c) const { return theory_.begins_[c]; }
@@ -275,7 +275,7 @@ class RootSearch {
   std::optional<std::uint32_t> without_;
   TypeId type_ = 0;
   ClassId goal_ = kNoClass;
-  ClassTheory::NodeTable sides_;  // from which side a root was found
+  ClassTheory::NodeTable sides_;  // the side that each root was found from
   std::vector<Node> queue_;
   std::vector<ClassId> values_;
   bool met_ = false;

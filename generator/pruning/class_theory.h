@@ -1,10 +1,9 @@
-// Consequences of the kept equations, where all that graphs of fewer operators compute equally counts as equal: the classes of
-// the enumeration are the classes of an e-graph in which nothing below the root is left to be found. A rewrite is laid on a
-// root and, below it, on any members of the operands' classes; what it gives is an application to classes again. So all graphs
-// that are equal by congruence are one root, and only rewrites of whole graphs are steps.
+// Derives equations from the kept ones, using the enumeration's classes as the classes of an e-graph in which everything below
+// the root is already merged. A rewrite matches a root and, below it, any members of the operands' classes; its result is again
+// an application to classes. So graphs that are equal by congruence are one root, and only rewrites at the root are steps.
 //
-// Of what the levels below found equal each equation is kept or follows from kept ones. So what is derived here follows from
-// kept equations, though by more steps than a small e-graph would take.
+// Every equality found on the lower levels is either kept or follows from kept equations. A derivation here therefore follows
+// from kept equations, though by more steps than a small e-graph would take.
 #pragma once
 
 #include <array>
@@ -21,25 +20,25 @@
 namespace rewright::generator {
 
 struct ClassDerivationLimits {
-  std::size_t roots = 400;     // that are looked at for one equation
-  std::size_t matches = 4000;  // of rewrites with one root
+  std::size_t roots = 400;     // examined for one equation
+  std::size_t matches = 4000;  // rewrites of one root
 };
 
 class ClassTheory {
  public:
-  // Of an enumeration whose levels below the last were run. `keys` are those for which the equations of its members have to
-  // hold, or they are taken for coincidences.
+  // For an enumeration whose levels below the last were run. Members whose equations do not hold under all of `keys` are
+  // coincidences and left out.
   ClassTheory(const Enumeration& enumeration, std::span<const std::uint64_t> keys);
 
-  // Returns its number.
+  // Returns the equation's number.
   std::uint32_t add(const Equation& equation);
   void set_active(std::uint32_t number, bool active) { active_[number] = active; }
 
-  // Thread-safe with forms of one's own. Without one of the equations, if that is said. Of an equation between graphs of lower
-  // levels nothing is said here: false.
+  // Does the candidate follow from the active equations (except `without`)? Thread-safe if each thread has its own forms.
+  // Always false for equations between graphs below the last level.
   bool derives(const Candidate& candidate, const ClassDerivationLimits& limits, Forms& forms,
                std::optional<std::uint32_t> without = {}) const;
-  // Nor where the enumeration has not enough variables of a type, or not all that stands below the roots.
+  // The same for any equation. Also false if the enumeration has too few variables of a type, or lacks a value below the roots.
   bool derives(const Equation& equation, const ClassDerivationLimits& limits, Forms& forms,
                std::optional<std::uint32_t> without = {}) const;
 
@@ -51,10 +50,10 @@ class ClassTheory {
     std::array<ClassId, 3> operands{kNoClass, kNoClass, kNoClass};
     friend auto operator<=>(const Node&, const Node&) = default;
   };
-  // A number for each node, in one array.
+  // A map from nodes to numbers, in one array.
   class NodeTable {
    public:
-    // Where its number stands, kNoClass at first, and whether it is new.
+    // The place of the node's number (kNoClass at first), and whether it is new.
     std::pair<ClassId*, bool> insert(const Node& node);
     ClassId find(const Node& node) const;  // kNoClass where there is none
     std::size_t size() const { return count_; }
@@ -73,7 +72,7 @@ class ClassTheory {
     std::vector<Entry> entries_ = std::vector<Entry>(64);
     std::size_t count_ = 0;
   };
-  // A class of a level below the last, or else a root of the last level.
+  // A class below the last level, or a root of the last level.
   struct Place {
     ClassId known = kNoClass;
     Node root{};
@@ -88,11 +87,11 @@ class ClassTheory {
   Symbols symbols_;
   RewriteIndex index_;
   std::vector<bool> active_;
-  NodeTable known_;                                   // the class of an application
-  std::vector<Node> nodes_;                           // of each class, in order, one class after the other
-  std::vector<std::uint32_t> first_;                  // of a class: its first node
-  std::vector<std::uint64_t> begins_;                 // of a class: the bits of its symbols
-  std::vector<bool> vector_;                          // of a class: is it of rank 1?
+  NodeTable known_;                                   // application to class
+  std::vector<Node> nodes_;                           // of all classes, in order
+  std::vector<std::uint32_t> first_;                  // by class: its first node
+  std::vector<std::uint64_t> begins_;                 // by class: bits of its symbols
+  std::vector<bool> vector_;                          // by class: is it of rank 1?
   std::map<TypeId, std::vector<ClassId>> variables_;  // of each type
 };
 

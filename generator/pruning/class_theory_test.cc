@@ -21,7 +21,7 @@ struct Collected {
   }
 };
 
-// Equations that are kept, of the same enumeration.
+// Equations kept by one enumeration.
 std::vector<Equation> kept(const std::string& operators, std::size_t count) {
   const Configuration configuration = configure(operators);
   Forms forms(configuration);
@@ -51,7 +51,7 @@ TEST_CASE("without equations nothing follows; with those that are kept, nearly a
     for (std::size_t n = 0; n < found.collection.candidates.size(); n += 17) {
       const Candidate& c = found.collection.candidates[n];
       if (!last_level(c)) {
-        CHECK(!classes.derives(c, {}, found.forms));  // nothing is said of these
+        CHECK(!classes.derives(c, {}, found.forms));  // never decided here
         continue;
       }
       const Equation q = equation_of(c, found.enumeration).tidied();

@@ -22,7 +22,7 @@ class EGraph {
   ClassNumber find(ClassNumber c) const { return classes_.find(c); }
   std::size_t size() const { return nodes_.size(); }
 
-  // The class of an expression whose arguments are classes; kNothing where it is ill-typed.
+  // The class of an expression over classes; kNothing if it is ill-typed.
   ClassNumber add(Expression e) {
     std::vector<TypeId> types;
     for (ClassNumber& a : e.arguments)
@@ -89,7 +89,7 @@ class EGraph {
     }
   }
 
-  // Facts of classes for the walk through the index, during which none is merged.
+  // The interface of a host for RewriteIndex::match. No classes are merged meanwhile.
   bool is_vector(ClassNumber c) const { return generator::is_vector(types_[c], forms_); }
   static bool same(ClassNumber a, ClassNumber b) { return a == b; }
   std::uint64_t begins(ClassNumber c) const { return begins_[c]; }
@@ -99,7 +99,7 @@ class EGraph {
                        [&](std::uint32_t n) { return nodes_[n].symbol != symbol || f(nodes_[n].expression.arguments); });
   }
 
-  // One round: everything that matches now, in the order of the rewrites. False if the limit on nodes was reached.
+  // One round: applies everything that matches now, in the order of the rewrites. False if the limit on nodes was reached.
   bool round(std::size_t limit) {
     rebuild();
     std::vector<Found> all;
@@ -162,7 +162,7 @@ class EGraph {
       Expression e = theory_.symbols_.expression(step.number);
       for (std::size_t k = 0; k < 3; ++k)
         if (step.operands[k] != kNothing) e.arguments[k] = values_[step.operands[k]];
-      if (rewrite.own) e.type = e.variant = type;  // of each type it is another
+      if (rewrite.own) e.type = e.variant = type;  // one symbol for each type
       values_.push_back(add(e));
       if (values_.back() == kNothing) return kNothing;
     }
@@ -176,8 +176,8 @@ class EGraph {
   std::vector<TypeId> types_;
   std::vector<Node> nodes_;
   NodeTable known_;
-  std::vector<std::vector<std::uint32_t>> members_;  // of each class
-  std::vector<std::uint64_t> begins_;                // of each class: its symbols' bits
+  std::vector<std::vector<std::uint32_t>> members_;  // by class
+  std::vector<std::uint64_t> begins_;                // by class: bits of its symbols
   std::vector<ClassNumber> values_;
   bool dirty_ = true;
 };

@@ -1,5 +1,4 @@
-// Consequences of the kept equations: a small e-graph in which they are applied both ways for a bounded number of
-// rounds.
+// Derives equations from the kept ones in a small e-graph: applies them in both directions for a bounded number of rounds.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +16,19 @@ struct DerivationLimits {
   std::size_t nodes = 150;
 };
 
-// The equations that are kept, as rewrites of one value each.
+// The kept equations, as rewrites of one value each.
 class Theory {
  public:
   explicit Theory(Forms& forms) : forms_(forms), symbols_(forms.configuration()) {}
-  // Returns its number.
+  // Returns the equation's number.
   std::uint32_t add(const Equation& equation);
-  // Equations that are not active are not applied.
+  // Inactive equations are not applied.
   void set_active(std::uint32_t number, bool active) { active_[number] = active; }
-  // Does each output's equation follow within the limits?
+  // Do the equations of all outputs follow within the limits?
   bool derives(const Equation& equation, const DerivationLimits& limits) const {
     return derives(equation, limits, forms_, std::nullopt);
   }
-  // With the caller's forms, so that several threads may ask at once, and without one of the equations.
+  // With forms of the caller, so that several threads may call it, and without one of the equations.
   bool derives(const Equation& equation, const DerivationLimits& limits, Forms& forms,
                std::optional<std::uint32_t> without) const;
 
@@ -39,7 +38,7 @@ class Theory {
   Symbols symbols_;
   RewriteIndex index_;
   std::vector<bool> active_;
-  std::unordered_multimap<std::uint64_t, std::uint32_t> by_hash_;  // of an equation: its number
+  std::unordered_multimap<std::uint64_t, std::uint32_t> by_hash_;  // equation numbers
 };
 
 }  // namespace rewright::generator

@@ -38,7 +38,7 @@ class Evaluator {
     for (ClassId c = 0; c < count; ++c) values_.push_back(value(c));
   }
 
-  // In double; empty where it is not known, or not finite.
+  // Elements in double; empty if they are not known or not finite.
   const std::vector<double>& operator[](ClassId c) const { return reals_[c]; }
 
  private:
@@ -65,7 +65,7 @@ class Evaluator {
       std::vector<double> elements(static_cast<std::size_t>(element_count(sizes)));
       std::uniform_real_distribution<double> uniform(-1.5, 1.5);
       for (double& e : elements) e = uniform(random_);
-      // Samples of one element, in turn above and below zero: |s x| = s |x| holds above.
+      // Tensors of one element alternate in sign: |s x| = s |x| holds only for positive s.
       if (elements.size() == 1) elements[0] = std::copysign(elements[0], trial_ % 2 ? -1.0 : 1.0);
       return Tensor::from_reals(DataType::kDouble, sizes, elements);
     }
@@ -101,7 +101,7 @@ class Evaluator {
   std::mt19937_64 random_;
   std::size_t trial_;
   std::vector<Tensor> values_;
-  std::map<std::uint32_t, Tensor> parameters_;  // by their leaves
+  std::map<std::uint32_t, Tensor> parameters_;  // by leaf
   std::vector<std::vector<double>> reals_;
 };
 
@@ -121,7 +121,7 @@ std::vector<Equation> numeric_equations(const Enumeration& enumeration) {
   const std::vector<Class>& classes = enumeration.classes();
   std::vector<Evaluator> trials;
   for (std::size_t t = 0; t < kTrials; ++t) trials.emplace_back(enumeration, t);
-  // Equal values have nearly equal sums: those are neighbours.
+  // Sorts by sum: equal values are neighbours up to rounding.
   std::vector<std::tuple<TypeId, double, ClassId>> order;
   for (ClassId c = 0; c < std::min(kMost, classes.size()); ++c) {
     const std::vector<double>& x = trials[0][c];

@@ -1,5 +1,5 @@
-// Equations that the field of fingerprints does not know, found with real numbers: laws of exponents, a softmax that is
-// shifted.
+// Equations that hold for reals but not in the field of fingerprints, found with floating-point numbers: laws of exponents, a
+// shifted softmax.
 #pragma once
 
 #include <vector>
@@ -9,8 +9,9 @@
 
 namespace rewright::generator {
 
-// Between classes below the last level whose elements are equal in double precision, up to rounding, for several random tensors
-// of one assignment of sizes: the cheapest graph of all of them on the right. Nothing that overflows or is not a number.
+// Compares classes below the last level in double precision, for several random tensors of one assignment of sizes. Each class
+// with equal elements (up to rounding) is equated to the cheapest graph among them, on the right. Values that overflow or are
+// NaN are left out.
 std::vector<Equation> numeric_equations(const Enumeration& enumeration);
 
 }  // namespace rewright::generator

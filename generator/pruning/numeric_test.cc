@@ -1,4 +1,4 @@
-// Equations that only real numbers know.
+// Equations that hold only for real numbers.
 #include "generator/pruning/numeric.h"
 
 #include <catch2/catch.hpp>
@@ -43,7 +43,7 @@ TEST_CASE("numbers tell what the field does not, and nothing that is wrong", "[n
       INFO(operators << ": " << to_string(q, found.configuration));
       CHECK(q.left != q.right);
       CHECK(!holds(q, found.forms, found.enumeration.key()));
-      // By the reference interpreter, for other sizes and other numbers.
+      // Checked by the reference interpreter with other sizes and numbers.
       const std::optional<Rule> rule = writer.as_found(q);
       if (!rule) continue;
       CHECK(test_rule(*rule, 20, 3).outcome == TestOutcome::kAgreed);

@@ -20,7 +20,7 @@ bool reverse_each_other(const Rule& a, const Rule& b) {
   return same_rule(back, b);
 }
 
-// For each rule the first of those that are the same equation.
+// For each rule the first rule with the same equation.
 std::vector<std::size_t> equations(const std::vector<Rule>& rules) {
   std::vector<std::size_t> first(rules.size());
   for (std::size_t i = 0; i < rules.size(); ++i) {

@@ -1,4 +1,4 @@
-// Compares rules written by people with rules found by machine, and tells which found ones follow from the others.
+// Compares handwritten with generated rules: which of them follow from the others?
 #pragma once
 
 #include <span>
@@ -10,31 +10,31 @@
 
 namespace rewright::generator {
 
-// How a rule stands to others.
+// How a rule relates to a set of others.
 struct Standing {
   enum class Kind {
-    kSame,     // one of them says the same
+    kSame,     // one of them is the same rule
     kFollows,  // follows from them on all sampled instances
-    kInPart,   // on some
+    kInPart,   // follows on some of them
     kNot,
   };
   Kind kind = Kind::kNot;
-  std::string same;                // kSame: the other's name
-  int instances = 0, derived = 0;  // else: sampled, and on how many of them it follows
+  std::string same;                // kSame: the name of that rule
+  int instances = 0, derived = 0;  // otherwise: sampled instances, and those on which it follows
 };
 std::string_view name(Standing::Kind kind);  // "same", "follows", "in part", "no"
 
-// Of each rule to the given ones, on so many instances.
+// The standing of each rule towards the given ones, on this many instances.
 std::vector<Standing> standings(std::span<const Rule> rules, std::span<const Rule> given, int instances,
                                 const RuleDerivationLimits& limits = {});
 
 struct ReducedRules {
   std::vector<Rule> rules;
-  std::vector<std::string> dropped;  // names of those that follow from the rest
+  std::vector<std::string> dropped;  // names of rules that follow from the rest
 };
 
-// Leaves out what follows from the rest, the largest rules first; a rule and its reverse stay or go together. A rule does not
-// count as following from rules that do more to rounding.
+// Drops rules that follow from the rest, the largest first. A rule and its reverse stay or go together. Rules that change
+// rounding more do not imply those that change it less.
 ReducedRules reduced(std::vector<Rule> rules, const RuleDerivationLimits& limits = {});
 
 }  // namespace rewright::generator

@@ -1,4 +1,4 @@
-// Each step that leaves equations out, by itself: what it leaves out follows from what is kept.
+// Each pruning step by itself: the equations it drops follow from those kept.
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ using rewright::generator::testing::kGenerous;
 
 namespace {
 
-// The state of a separate run: types and choices have the same numbers in each.
+// A separate run. Types and choices have the same numbers in each.
 struct PruningRun {
   Configuration configuration;
   Forms forms;
@@ -53,7 +53,7 @@ TEST_CASE("no step of the selection loses anything", "[pruning][long]") {
       }
     }
     INFO(operators);
-    CHECK(more >= 1);  // there is something to leave out
+    CHECK(more >= 1);  // something is pruned
   }
 }
 

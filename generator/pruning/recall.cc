@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::uint32_t kUnknown = Expression::kNone;
 
-// The attributes of a node that mentions no variables but sizes and the type of elements.
+// The attributes of a node whose only variables are sizes and the element type.
 std::optional<Attributes> attributes_of(const PatternNode& node) {
   Attributes attributes;
   for (const rules::Expression& e : node.attributes) {
@@ -40,7 +40,7 @@ class Reader {
 
  private:
   struct Value {
-    std::vector<std::uint32_t> outputs;  // none where the configuration does not have it
+    std::vector<std::uint32_t> outputs;  // empty if the configuration lacks it
   };
 
   bool side(const Pattern& pattern, const std::vector<std::uint32_t>& inputs, std::vector<std::uint32_t>& roots) {
@@ -83,7 +83,7 @@ class Reader {
     return kUnknown;
   }
 
-  // A quotient of two constants is a constant with a divisor.
+  // A quotient of two constants as one constant with a divisor.
   std::uint32_t divided_constant(const Pattern& pattern, const PatternNode& node) {
     if (node.op->name() != "Div") return kUnknown;
     for (const PatternValue& v : node.inputs)

@@ -1,4 +1,4 @@
-// Which known identities do the equations that were found imply?
+// Which known identities follow from the equations that were found?
 #pragma once
 
 #include <optional>
@@ -9,8 +9,8 @@
 
 namespace rewright::generator {
 
-// A rule whose inputs have the sizes of a configuration's tensors, as an equation of that configuration; nothing if it needs
-// operators, attributes or constants that the configuration does not have.
+// A rule with the sizes of a configuration's tensors for its inputs, as an equation of that configuration; nullopt if the
+// configuration lacks its operators, attributes or constants.
 std::optional<Equation> equation_of(const Rule& rule, Forms& forms);
 
 }  // namespace rewright::generator

@@ -6,7 +6,7 @@ namespace {
 
 using Kind = Expression::Kind;
 constexpr std::uint32_t kNone = Expression::kNone;
-constexpr std::uint32_t kOwn = 1u << 24;  // the first number of an equation's own symbol: there are fewer leaves
+constexpr std::uint32_t kOwn = 1u << 24;  // numbers of equations' own symbols start here, above those of leaves
 
 }  // namespace
 
@@ -36,7 +36,7 @@ std::uint32_t RewriteIndex::branch(std::uint32_t from, Branch wanted) {
   wanted.next = static_cast<std::uint32_t>(positions_.size());
   branches.insert(at, wanted);
   if (wanted.kind == Branch::Kind::kSymbol) positions_[from].begins |= bit_of(wanted.number);
-  positions_.emplace_back();  // `branches` is gone from here on
+  positions_.emplace_back();  // invalidates `branches`
   return wanted.next;
 }
 

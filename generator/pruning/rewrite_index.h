@@ -1,5 +1,5 @@
-// Equations as rewrites of one value each, in a tree of what their left sides consist of: those that begin alike share a path,
-// so that one walk finds all that match.
+// Equations as rewrites of one value each, indexed by a tree over their left sides (a discrimination tree): common beginnings
+// share a path, and one walk finds all matches.
 #pragma once
 
 #include <algorithm>
@@ -12,16 +12,16 @@
 
 namespace rewright::generator {
 
-// An output of a choice with one of its attributes, or a constant.
+// An output of a choice with certain attributes, or a constant.
 using Symbol = std::uint32_t;
 
-// The numbers of symbols, in the order in which they were asked for.
+// Numbers symbols in the order in which they occur.
 class Symbols {
  public:
   static constexpr Symbol kUnknown = ~Symbol{0};
   explicit Symbols(const Configuration& configuration) : configuration_(configuration) {}
-  Symbol number(const Expression& e);      // new where it is not known
-  Symbol find(const Expression& e) const;  // or kUnknown
+  Symbol number(const Expression& e);      // adds it if it is new
+  Symbol find(const Expression& e) const;  // kUnknown if it is new
   std::size_t size() const { return expressions_.size(); }
   const Expression& expression(Symbol symbol) const { return expressions_[symbol]; }  // without operands
   bool commutative(Symbol symbol) const { return commutative_[symbol] != 0; }
@@ -38,21 +38,21 @@ class Symbols {
 class RewriteIndex {
  public:
   static constexpr std::size_t kMostVariables = 16;
-  // A node of the right side: a variable, or a symbol applied to earlier ones.
+  // A node of the target: a variable, or a symbol applied to earlier nodes.
   struct Step {
     bool variable = false;
-    std::uint32_t number = 0;  // of the variable, as the walk binds them, or of the symbol
+    std::uint32_t number = 0;  // the variable, numbered in the order in which the walk binds them, or the symbol
     std::array<std::uint32_t, 3> operands{Expression::kNone, Expression::kNone, Expression::kNone};
   };
   struct Rewrite {
     std::uint32_t equation = 0;
     Symbol root = 0;           // of the left side
     std::vector<Step> target;  // the last one is the root
-    // Each side has variables that the other has not: x - x = y - y. So the value depends on none of these, and the target is a
-    // symbol of the equation's own, of the type that the left side has, applied to the variables that both sides have.
+    // Each side has variables that the other lacks, as in x - x = y - y. The value then depends on none of these, and the
+    // target is a symbol of the equation's own, of the type of the left side, applied to the variables that both sides have.
     bool own = false;
   };
-  // The symbols that may stand at the first unread place of a left side; operands come before what follows.
+  // The next symbol of a left side in prefix order.
   struct Branch {
     enum class Kind : std::uint8_t { kSymbol, kNew, kKnown };
     Kind kind = Kind::kSymbol;
@@ -62,20 +62,20 @@ class RewriteIndex {
   struct Position {
     std::vector<Branch> symbols, variables;
     std::uint64_t begins = 0;             // bit_of() all symbols
-    std::vector<std::uint32_t> rewrites;  // of which this is the end
+    std::vector<std::uint32_t> rewrites;  // those whose left side ends here
   };
   static std::uint64_t bit_of(Symbol symbol) { return std::uint64_t{1} << symbol % 64; }
 
-  // Both ways, where the old side is no variable. Not to a side that has a variable which the old one has not.
+  // Adds both directions, except from a side that is a variable, or towards a side with a variable that the other lacks.
   void add(const Equation& equation, std::uint32_t number, const Forms& forms, Symbols& symbols);
 
   const Position& position(std::uint32_t number) const { return positions_[number]; }
   const Rewrite& rewrite(std::uint32_t number) const { return rewrites_[number]; }
 
-  // All rewrites of a symbol applied to classes: found(rewrite, classes of the variables) for each substitution, until that
-  // returns false. The host has the classes: is_vector(class), same(class, class), begins(class): the bits of its symbols, and
-  // members(class, symbol, f), which calls f(operands) for each with the symbol until that returns false, and returns whether
-  // none did.
+  // Calls found(rewrite, classes of the variables) for all matches at a symbol applied to classes, until it returns false. The
+  // host provides the classes: is_vector(class); same(class, class); begins(class), the bits of its symbols; and members(class,
+  // symbol, f), which calls f(operands) for each member with the symbol until f returns false, and returns whether it never
+  // did.
   template <class Host, class Found>
   bool match(const Host& host, const Symbols& symbols, Symbol root, const std::array<std::uint32_t, 3>& operands,
              Found&& found) const {
@@ -146,7 +146,7 @@ class RewriteIndex {
   void add(const Equation& equation, std::uint32_t output, bool back, std::uint32_t number, const Forms& forms,
            Symbols& symbols);
 
-  std::vector<Position> positions_{1};  // the first one is the beginning
+  std::vector<Position> positions_{1};  // the first is the root
   std::vector<Rewrite> rewrites_;
 };
 

@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint32_t kNone = Expression::kNone;
 using Operands = std::array<std::uint32_t, 3>;
 
-// Classes of applications, at random.
+// Random classes of applications.
 struct Classes {
   struct Member {
     Symbol symbol;
@@ -36,7 +36,7 @@ struct Classes {
     return std::all_of(all[c].begin(), all[c].end(), [&](const Member& m) { return m.symbol != symbol || f(m.operands); });
   }
 
-  // What the index has to find for one left side, tried out: all substitutions with which it is in a class.
+  // The expected matches of one left side by exhaustive search: all substitutions for which it belongs to a class.
   using Bound = std::vector<std::uint32_t>;
   std::set<Bound> match(const Equation& q, const Forms& forms, std::uint32_t at, std::uint32_t c, const Bound& bound) const {
     const Expression& e = q.expressions[at];
@@ -79,7 +79,7 @@ class Random {
   std::mt19937_64 random_;
 };
 
-// Relu, MatMul and Add of variables, some of them vectors.
+// A random expression of Relu, MatMul and Add over variables, some of them vectors.
 std::uint32_t expression(Equation& q, Random& random, const std::vector<TypeId>& types, int depth) {
   const std::uint32_t kind = depth == 0 ? 3 : random.below(4);
   Expression e;
@@ -132,7 +132,7 @@ TEST_CASE("the index finds what every left side tried by itself finds", "[rewrit
     }
     for (const auto& members : classes.all)
       for (const Classes::Member& root : members) {
-        // What the other side of each equation comes to, both ways.
+        // The target of each equation under a substitution, in both directions.
         const auto text = [&](const Equation& q, std::uint32_t at, const Classes::Bound& bound) {
           const auto write = [&](auto&& self, std::uint32_t i) -> std::string {
             const Expression& e = q.expressions[i];
@@ -207,5 +207,5 @@ TEST_CASE("a walk through the index ends when it is told to", "[rewrite_index]")
   CHECK(!index.match(classes, symbols, sum, {0, 1, kNone}, [&](std::uint32_t, const auto&) { return ++found < 1; }));
   CHECK(found == 1);
   CHECK(index.match(classes, symbols, sum, {0, 1, kNone}, [&](std::uint32_t, const auto&) { return ++found > 0; }));
-  CHECK(found == 3);  // in both orders
+  CHECK(found == 3);  // both orders of operands
 }

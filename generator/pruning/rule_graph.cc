@@ -12,8 +12,8 @@ namespace rewright::generator {
 namespace {
 
 constexpr std::int64_t kLargestConstant = 4096;  // elements that are evaluated
-constexpr std::size_t kShare = 2, kLeast = 40;   // a round adds one application to so many, or so many
-constexpr std::size_t kMostJoint = 500;          // matches of a rule with several roots, in one round
+constexpr std::size_t kShare = 2, kLeast = 40;   // a round adds at most 1 / kShare of the applications, or kLeast
+constexpr std::size_t kMostJoint = 500;          // matches of a rule with several roots in one round
 
 bool is_empty(const TensorType& type) {
   return std::any_of(type.shape.begin(), type.shape.end(), [](const Index& size) { return size.constant() == 0; });
@@ -126,7 +126,7 @@ bool RuleGraph::round(const std::vector<const DirectedRule*>& rules, std::size_t
   for (const Found& f : all) {
     full_ = applications_.size() >= most;
     apply(rules[f.rule]->rule, f.state);
-    if (full_) applied_.erase(f.hash);  // when more has become equal, its result may be there
+    if (full_) applied_.erase(f.hash);  // applied again later: merges may make its result exist already
   }
   full_ = false;
   rebuild();
@@ -161,7 +161,7 @@ void RuleGraph::merge(ClassNumber a, ClassNumber b) {
   }
 }
 
-// Congruence: applications whose operands have become equal are one.
+// Congruence: applications with equal operands are merged.
 void RuleGraph::rebuild() {
   known_.rehash([&] {
     const std::size_t merges = merges_;
@@ -219,7 +219,7 @@ void RuleGraph::evaluate(std::uint32_t application) {
   try {
     values = interpret(*a.op, a.attributes, operands);
   } catch (const Error&) {
-    return;  // it is not known what it is
+    return;  // unknown value
   }
   for (std::size_t o = 0; o < a.outputs.size(); ++o) set_constant(a.outputs[o], std::move(values[o]));
 }
@@ -228,7 +228,7 @@ void RuleGraph::set_constant(ClassNumber c, Tensor value) {
   for (const auto& [other, known] : constants_)
     if (equal(known, value)) return merge(c, other);
   constants_.emplace(find(c), value);
-  // In sources, a Fill is found in any constant of equal elements.
+  // In a source, Fill matches any constant whose elements are equal.
   if (!is_real(value.type())) return;
   const std::vector<double> elements = value.reals();
   if (std::any_of(elements.begin(), elements.end(), [&](double e) { return e != elements[0]; })) return;
@@ -245,7 +245,7 @@ void RuleGraph::set_constant(ClassNumber c, Tensor value) {
 
 // ---- Matching
 
-// Lays the source's root number `root` on an application, then the roots after it anywhere.
+// Matches the source's root number `root` at an application, then the remaining roots anywhere.
 void RuleGraph::match_root(std::size_t root, std::uint32_t application, const Continue& found) {
   match_node(rule_->source.outputs[root].number, application, [&] { next_root(root + 1, found); });
 }
@@ -264,7 +264,7 @@ void RuleGraph::next_root(std::size_t root, const Continue& found) {
     if (joint_ > 0) match_root(root, a, found);
 }
 
-// The class that a value of the source stands for, as far as it has been matched.
+// The class bound to a value of the source; kNothing if it is not matched yet.
 RuleGraph::ClassNumber RuleGraph::bound(const PatternValue& v) const {
   if (v.kind == PatternValue::Kind::kInput) return state_.inputs[v.number];
   if (v.kind == PatternValue::Kind::kAbsent || state_.nodes[v.number] == kNothing) return kNothing;

@@ -1,5 +1,5 @@
-// An e-graph over tensors of known sizes, in which rules of any generality are applied. What is computed from constants alone
-// is evaluated: constants that are equal are one class.
+// An e-graph over tensors of known sizes, to which rules of any generality are applied. Values computed from constants alone
+// are evaluated, and equal constants are one class.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@ namespace rewright::generator {
 // A rule in one direction. Its source begins with a node.
 struct DirectedRule {
   Rule rule;
-  std::size_t number = 0;  // of the equation it is of
-  // How many operators an application adds that the source has not. What joins several values is laid on all pairs of them, and
-  // hardly ever of use: the other side of what is asked has it joined already.
+  std::size_t number = 0;  // of its equation
+  // The operators that an application adds. A rule with several roots matches all pairs of values and is rarely of use: the
+  // other side of the question is already joined. It counts as growing more.
   int growth() const {
     constexpr int kJoint = 3;
     return static_cast<int>(rule.target.nodes.size()) - static_cast<int>(rule.source.nodes.size()) +
@@ -37,16 +37,15 @@ class RuleGraph {
   static constexpr ClassNumber kNothing = ~ClassNumber{0};
 
   ClassNumber find(ClassNumber c) const { return classes_.find(c); }
-  // A class of its own: an input.
+  // Adds a class of its own, for an input.
   ClassNumber add_class(TensorType type);
-  // The outputs of an application; none where it is ill-typed, or has a tensor without elements.
+  // Adds an application and returns its outputs; none if it is ill-typed or has an empty tensor.
   std::vector<ClassNumber> add(const Operator& op, Attributes attributes, std::vector<ClassNumber> operands);
-  // The outputs of a side for these inputs and values of the variables; none where it cannot be made.
+  // Adds a side for these inputs and bindings and returns its outputs; none if it cannot be built.
   std::vector<ClassNumber> add(const Pattern& side, const std::vector<ClassNumber>& inputs, const Bindings& bindings);
 
-  // Applies the rules wherever they match now, those first that add the fewest operators, until there are half as many
-  // applications of operators more, or `limit`. From there on none is added, and what the rules still say is which of those
-  // that are there are equal. False if nothing new came of it.
+  // Applies the rules to all current matches, those that add the fewest operators first, until the applications have grown by
+  // half, or to `limit`. From then on no applications are added, only existing ones merged. False if nothing changed.
   bool round(const std::vector<const DirectedRule*>& rules, std::size_t limit);
 
  private:
@@ -55,7 +54,7 @@ class RuleGraph {
     Attributes attributes;
     std::vector<ClassNumber> operands, outputs;
   };
-  // Which class stands for each input, and which application for each node of the source.
+  // The partial match: the class of each input, and the application of each source node.
   struct State {
     std::vector<ClassNumber> inputs;
     std::vector<std::uint32_t> nodes;
@@ -80,7 +79,7 @@ class RuleGraph {
   std::uint64_t hash_of_match(std::size_t rule) const;
   void apply(const Rule& rule, const State& state);
 
-  const Rule* rule_ = nullptr;  // that is being matched
+  const Rule* rule_ = nullptr;  // the rule being matched
   State state_;
   Classes classes_;
   std::vector<TensorType> types_;
@@ -88,12 +87,12 @@ class RuleGraph {
   NodeTable known_;
   std::unordered_map<ClassNumber, std::vector<std::pair<std::uint32_t, std::uint32_t>>> members_;
   std::unordered_map<const Operator*, std::vector<std::uint32_t>> by_operator_;
-  std::unordered_map<ClassNumber, std::vector<std::uint32_t>> users_;  // the applications that have a class as an operand
+  std::unordered_map<ClassNumber, std::vector<std::uint32_t>> users_;  // applications by operand class
   std::unordered_set<std::uint64_t> applied_;
   std::map<ClassNumber, Tensor> constants_;
   std::size_t merges_ = 0;
-  std::size_t joint_ = 0;  // how many more matches of a rule with several roots are looked at
-  bool full_ = false;      // no application is added
+  std::size_t joint_ = 0;  // remaining matches of a rule with several roots
+  bool full_ = false;      // no more applications are added
 };
 
 }  // namespace rewright::generator

@@ -11,7 +11,7 @@ namespace rewright::generator {
 
 namespace {
 
-// The rule read from right to left; nothing if that cannot be applied.
+// The rule from right to left; nullopt if it cannot be applied so.
 std::optional<Rule> reversed(Rule rule) {
   std::swap(rule.source, rule.target);
   try {

@@ -1,5 +1,5 @@
-// Consequences of rules of any generality: on instances of known sizes they are applied both ways in an e-graph, for a
-// bounded number of rounds.
+// Derives rules from rules of any generality: on instances of known sizes, in an e-graph where they are applied in both
+// directions for a bounded number of rounds.
 #pragma once
 
 #include <cstdint>
@@ -14,24 +14,24 @@ namespace rewright::generator {
 
 struct RuleDerivationLimits {
   std::size_t rounds = 10;
-  std::size_t applications = 400;  // of operators
-  int instances = 4;               // of the rule that is to follow: it has to on each
+  std::size_t applications = 400;  // the most applications of operators
+  int instances = 4;               // of the derived rule, all of which must follow
   std::uint64_t seed = 1;
 };
 
-// Rules as equations: towards the target, and back where the target binds all that the source needs.
+// Rules as equations: applied to the target, and back if the target binds all that the source needs.
 class RuleTheory {
  public:
   RuleTheory();
   ~RuleTheory();
   RuleTheory(RuleTheory&&) noexcept;
 
-  // Returns its number.
+  // Returns the rule's number.
   std::size_t add(const Rule& rule);
-  // Rules that are not active are not applied.
+  // Inactive rules are not applied.
   void set_active(std::size_t number, bool active);
-  // Are both sides of a rule equal by the active rules, on sampled instances of it? False where none can be sampled.
-  // Thread-safe. The rules of `without` are not applied either.
+  // Do the active rules, except `without`, make both sides of a rule equal on sampled instances? False if no instance can be
+  // sampled. Thread-safe.
   bool derives(const Rule& rule, const RuleDerivationLimits& limits = {}, std::span<const std::size_t> without = {}) const;
 
  private:

@@ -109,7 +109,7 @@ TEST_CASE("what is computed from constants alone is evaluated", "[rule_theory]")
   const std::string eye = "Eye(; size=N, type=T)";
   CHECK(theory.derives(rule("x[M, N] MatMul(x, Relu(" + eye + " * " + eye + ")) => x reassociates")));
   CHECK(theory.derives(rule("x[M, N] x * Relu(Fill(; value=1, shape=[M, N], type=T)) => x reassociates")));
-  // Nothing is said of what it was computed from.
+  // A constant's origin is unknown.
   CHECK(theory.derives(
       rule("x[2, N] x * Concat(Fill(; value=1, shape=[1, N], type=T), Fill(; value=1, shape=[1, N], type=T); axis=0) "
            "=> x reassociates")));

@@ -15,25 +15,25 @@ namespace {
 
 using Kind = Expression::Kind;
 
-// Decisions are made for so many candidates at once, each of which is compared with what was kept before; those that do not
-// follow from that, with each other. So the outcome is the same for any number of threads and processes.
+// Candidates are decided in batches of this size. Each is compared with the equations kept before the batch, then those that
+// are left with each other. So the result does not depend on the number of threads and processes.
 constexpr std::size_t kBatch = 256;
-// From so many operators on an equation of the last level is looked for among the classes of the levels below.
+// Equations of the last level with at least this many operators are derived among the classes of the lower levels.
 constexpr std::size_t kLarge = 4;
 
 enum class Verdict : std::uint8_t { kCoincidence, kInstance, kDerivable, kByClasses, kKept };
 
 struct Decision {
   Verdict verdict = Verdict::kKept;
-  std::uint64_t hash = 0;  // of the general equation
-  Equation equation;       // the general one
+  std::uint64_t hash = 0;  // hash of `equation`
+  Equation equation;       // generalized
 };
 
-// As bytes, for other processes and the journal.
+// Serialization for other processes and the journal.
 void write(std::string& out, const void* from, std::size_t bytes) { out.append(static_cast<const char*>(from), bytes); }
 
 void read(std::string_view& in, void* to, std::size_t bytes) {
-  if (bytes == 0) return;  // an empty list has no address to copy to
+  if (bytes == 0) return;  // an empty list has no address
   if (bytes > in.size()) throw Error(ErrorCode::kBadInput, "the journal of decisions is damaged");
   std::memcpy(to, in.data(), bytes);
   in.remove_prefix(bytes);
@@ -55,7 +55,7 @@ void read(std::string_view& in, std::vector<T>& list) {
   read(in, list.data(), count * sizeof(T));
 }
 
-// Equations that are left out are known by their hashes.
+// Only the hash of a dropped equation is recorded.
 void write(std::string& out, const Decision& d, bool equation) {
   write(out, &d.verdict, sizeof(d.verdict));
   write(out, &d.hash, sizeof(d.hash));
@@ -159,13 +159,13 @@ class Selector {
     return journal;
   }
 
-  // Of a run that was interrupted, classes may have lost their members; weights are classes of no level.
+  // After an interruption, classes may lack members. Classes of weights are on no level.
   bool large(const Candidate& c) const {
     return enumeration_.complete() && enumeration_.forms().configuration().weight_operators == 0 &&
            enumeration_.options().operators >= kLarge && c.larger >= kLarge;
   }
 
-  // From what is active, and for an equation that is kept, without itself.
+  // Does it follow from the active equations, without itself if it is kept?
   bool follows(const Equation& q, bool large, Forms& forms, std::optional<std::uint32_t> without = {}) const {
     if (large && classes_->derives(q, options_.class_limits, forms, without)) return true;
     return theory_.derives(q, options_.limits, forms, without);
@@ -205,7 +205,7 @@ class Selector {
     result_.kept.push_back(std::move(q));
   }
 
-  // A variable in place of what stands on both sides, wherever the equation holds all the same.
+  // Replaces common subexpressions of both sides by variables wherever the equation still holds.
   Equation generalized(Equation q, Forms& forms) const {
     for (bool changed = true; changed;) {
       changed = false;
@@ -228,14 +228,15 @@ class Selector {
     return q;
   }
 
-  // With other random tensors, under several other keys: a maximum of two scalars is one of them by chance every other time.
+  // Holds under several other keys, that is, for other random tensors. With few keys a maximum of two scalars may equal one of
+  // them by chance.
   bool holds_always(const Equation& q, Forms& forms) const {
     return std::all_of(keys_.begin(), keys_.end(), [&](std::uint64_t key) { return holds(q, forms, key); });
   }
 
   bool follows(std::uint32_t kept, Forms& forms) const { return follows(result_.kept[kept], large_[kept], forms, kept); }
 
-  // Which of these follow from the others that are active: of each by itself.
+  // Which of these follow from the other active ones, each considered by itself?
   std::vector<bool> derivable(std::span<const std::uint32_t> numbers) {
     const std::vector<std::string> found = workers_.map(
         numbers.size(), [&](Forms& forms, std::size_t i) { return std::string(follows(numbers[i], forms) ? "1" : "0"); });
@@ -244,8 +245,8 @@ class Selector {
     return result;
   }
 
-  // Kept equations that follow from the others, the most special first: the general ones are larger, and were found later. What
-  // is looked for among classes comes before what these classes may rest on.
+  // Drops kept equations that follow from the others, the most special first: general ones are larger and were found later.
+  // Equations derived among the classes come before those that the classes rest on.
   void minimize() {
     std::vector<std::uint32_t> order(result_.kept.size());
     std::iota(order.begin(), order.end(), 0u);
@@ -272,7 +273,7 @@ class Selector {
           }
         },
         [&](std::uint32_t n, bool follows) { set_dropped(n, follows); });
-    // Chains of derivations may have become longer than the limits.
+    // Derivations may now need more steps than the limits allow.
     std::vector<std::uint32_t> doubtful;
     for (std::uint32_t n = 0; n < dropped.size(); ++n)
       if (dropped[n]) doubtful.push_back(n);
@@ -295,7 +296,7 @@ class Selector {
     restore();
   }
 
-  // An equation that followed from equations dropped since may no longer follow.
+  // Restores equations that only followed from equations dropped since.
   void restore() {
     for (std::size_t begin = 0; begin < followed_.size() && !journal_.stopped(); begin += kBatch) {
       const std::size_t end = std::min(followed_.size(), begin + kBatch);
@@ -330,7 +331,7 @@ class Selector {
     }
   }
 
-  // Equations over the reals that do not hold in the field: few, and quickly found again.
+  // Equations that hold over the reals but not in the field. There are few.
   void add_numeric() {
     if (!options_.numeric || journal_.stopped()) return;
     for (Equation& q : numeric_equations(enumeration_)) {
@@ -349,8 +350,8 @@ class Selector {
     keep(std::move(q), large);
   }
 
-  // Asks of each equation whether it follows from the others as they are before its batch; `settle` corrects that for what
-  // changes within the batch, and `replay` repeats what was decided before.
+  // Decides for each equation whether it follows from those active before its batch; `settle` corrects this for changes within
+  // the batch, and `replay` repeats recorded decisions.
   template <class Settle, class Replay>
   void batches(const std::vector<std::uint32_t>& numbers, const Settle& settle, const Replay& replay) {
     for (std::size_t begin = 0; begin < numbers.size() && !journal_.stopped(); begin += kBatch) {
@@ -375,12 +376,12 @@ class Selector {
   Workers& workers_;
   Journal& journal_;
   Theory theory_;                       // equation n is result_.kept[n]
-  std::optional<ClassTheory> classes_;  // the same, where there is something that is large
-  std::vector<bool> large_;             // what is kept
+  std::optional<ClassTheory> classes_;  // the same; only if there are large equations
+  std::vector<bool> large_;             // of the kept equations
   std::vector<std::uint64_t> keys_;
   Selection result_;
-  std::vector<std::size_t> followed_;       // candidates that followed from what was kept then
-  std::unordered_set<std::uint64_t> seen_;  // hashes of what was looked at
+  std::vector<std::size_t> followed_;       // candidates that followed from the equations kept at the time
+  std::unordered_set<std::uint64_t> seen_;  // hashes of candidates examined so far
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Equations worth keeping of those that were found: without those that follow from others.
+// Selects the equations worth keeping: those that do not follow from others.
 #pragma once
 
 #include <cstddef>
@@ -17,14 +17,14 @@
 
 namespace rewright::generator {
 
-// Steps that leave equations out; each can be switched off.
+// The pruning steps. Each can be switched off.
 struct SelectionOptions {
-  bool renamings = true;  // the same up to names of variables and order of commutative operands
-  bool instances = true;  // a sub-graph or constant on both sides that any tensor could stand for: the general equation counts
-  bool derivable = true;  // follows from smaller ones that are kept
-  // One rule for each operator that is zero everywhere, instead of one for each of its operands.
+  bool renamings = true;  // drop equations equal up to names of variables and order of commutative operands
+  bool instances = true;  // generalize: replace a common sub-graph or constant of both sides by a variable
+  bool derivable = true;  // drop what follows from kept, smaller equations
+  // Keep one rule for each operator that is zero everywhere, instead of one for each of its operands.
   bool zeros = true;
-  bool numeric = true;  // with what is equal in real numbers, where the field does not know it
+  bool numeric = true;  // add equations that hold for real numbers but not in the field
   DerivationLimits limits{};
   ClassDerivationLimits class_limits{};
   std::function<void(double fraction, std::size_t kept)> progress{};
@@ -36,10 +36,10 @@ struct Selection {
   std::map<std::string, std::size_t> pruned;  // by reason: coincidence, renaming, instance, derivable, zero
 };
 
-// All processes call it and get the same. Goes on where the journal stands; ends early when that was stopped.
+// All processes call it and get the same result. Resumes from the journal; ends early when that was stopped.
 Selection select(const Enumeration& enumeration, const Collection& collection, const SelectionOptions& options,
                  Workers& workers, Journal& journal);
-// Of an enumeration that was run, in one process, with nothing kept on disk.
+// For an enumeration that was run; in one process, without a journal on disk.
 Selection select(Enumeration& enumeration, const SelectionOptions& options = {});
 
 }  // namespace rewright::generator

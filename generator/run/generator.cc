@@ -7,7 +7,7 @@ namespace rewright::generator {
 
 namespace {
 
-// Everything that the result depends on.
+// Everything that the result depends on, as text.
 std::string identity(const GenerateOptions& options) {
   std::string text = "--operators " + options.operators + " --max-operators " + std::to_string(options.max_operators) +
                      " --seed " + std::to_string(options.seed);
@@ -56,7 +56,7 @@ Generated generate(const GenerateOptions& options, Communicator& communicator) {
                .buffer = options.buffer,
                .progress = [&](const char* phase, double fraction, const std::string& note) { report(phase, fraction, note); }},
               state, communicator);
-  // What an interrupted enumeration gives is looked at to the end, and is no state to go on from.
+  // The result of an interrupted enumeration is completed, but nothing is recorded from here on.
   State nowhere({.temporary = options.temporary}, communicator);
   Workers workers(communicator, options.threads, forms);
   Journal journal(collection.complete ? state : nowhere, communicator, "candidates", collection.counters);

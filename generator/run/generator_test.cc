@@ -23,7 +23,7 @@ constexpr const char* kBatchNorms =
     "conv2d(bias=false|true,outputs=own),batchnorm(shift=true|false),"
     "weights(at_most=3,each=1,operators=transpose(perm=[1,0,2,3])|Squeeze(axes=[0])|Unsqueeze(axes=[0]))";
 
-// Which identities follow from what is found with at most so many operators of each of the sets.
+// The identities that follow from the equations found with at most this many operators of each set.
 std::set<std::string> recalled(const std::vector<Rule>& identities, std::span<const char* const> sets, std::size_t operators) {
   std::set<std::string> names;
   for (const char* set : sets) {
@@ -70,7 +70,7 @@ TEST_CASE("rules hold on random instances", "[generator][long]") {
 
 TEST_CASE("a batch norm after a convolution is found to be part of its weights", "[generator][long]") {
   const Generated found = generate({.operators = kBatchNorms, .max_operators = 2});
-  // On both sides one operator has data: what is done to the weights is done once.
+  // A fold: each side has one operator on data, since operators on weights cost nothing at run time.
   const auto is_fold = [](const Rule& rule) {
     const auto& from = rule.source.nodes;
     const auto& to = rule.target.nodes;
@@ -121,7 +121,7 @@ TEST_CASE("identities of textbooks follow from what two operators give", "[gener
 TEST_CASE("the share of identities at two, three and four operators", "[.recall]") {
   for (const std::size_t operators : {2, 3})
     print_share(std::to_string(operators), identities(), recalled(identities(), operators));
-  // Four operators with convolutions among them are too many: these from three.
+  // Convolutions with four operators take too long; these are found with three.
   std::set<std::string> names = recalled(identities(), kScalars, 4);
   constexpr const char* kMatrices[] = {"matrices"};
   names.merge(recalled(identities(), kMatrices, 4));

@@ -12,7 +12,7 @@ namespace rewright::generator {
 
 namespace {
 
-// Equations that are looked at in parallel, each compared with the rules that were there before.
+// Equations processed in parallel; each is compared with the rules known before the batch.
 constexpr std::size_t kRulesAtOnce = 32;
 
 std::string numbered(std::size_t number) {
@@ -20,13 +20,13 @@ std::string numbered(std::size_t number) {
   return "generated_" + std::string(digits.size() < 4 ? 4 - digits.size() : 0, '0') + digits;
 }
 
-// Rules that one equation became: both directions.
+// The rules of one equation: both directions.
 struct Group {
   std::vector<Rule> rules;
   std::vector<std::size_t> numbers;  // in the theory
 };
 
-// The outcome of an equation: the bytes of its rules, or a word.
+// The result for an equation: the bytes of its rules, or one of these words.
 constexpr std::string_view kInstance = "instance of a rule", kNotGeneral = "not general";
 
 class RuleSelector {
@@ -78,7 +78,7 @@ class RuleSelector {
     return parts;
   }
 
-  // Each thread has its forms, and remembers what it found out of them.
+  // One writer for each thread's forms, since it caches what it finds out about them.
   RuleWriter& writer(Forms& forms) {
     const std::lock_guard lock(mutex_);
     std::unique_ptr<RuleWriter>& writer = writers_[&forms];
@@ -100,7 +100,7 @@ class RuleSelector {
     return rules.empty() ? std::string(kNotGeneral) : write_rules(rules, RuleFormat::kBinary);
   }
 
-  // Takes what was found, and says what became of it. Groups from `before` on are those that it was not compared with.
+  // Records the result for an equation. It was not yet compared with groups from `before` on.
   void settle(std::size_t number, std::string& found, std::size_t before) {
     if (found != kInstance && found != kNotGeneral) {
       Group group;
@@ -126,7 +126,7 @@ class RuleSelector {
     for (const std::size_t number : group.numbers) theory_.set_active(number, active);
   }
 
-  // The general rules may have been found later.
+  // More general rules may have been found later.
   void minimize() {
     std::string found;
     if (const std::optional<std::string> known = journal_.next()) {
@@ -136,12 +136,12 @@ class RuleSelector {
       for (const std::string& f :
            workers_.map(groups_.size(), [&](Forms&, std::size_t g) { return std::string(follows(groups_[g]) ? "1" : "0"); }))
         found += f;
-      // Without those that were dropped already, the last ones first.
+      // Without groups already dropped, the last ones first.
       for (std::size_t g = groups_.size(); g-- > 0;) {
         if (found[g] == '1' && !follows(groups_[g])) found[g] = '0';
         set_active(groups_[g], found[g] == '0');
       }
-      // Chains of derivations may have become longer than the limits.
+      // Derivations may now need more steps than the limits allow.
       for (std::size_t g = 0; g < groups_.size(); ++g)
         if (found[g] == '1' && !follows(groups_[g])) {
           found[g] = '0';

@@ -1,4 +1,4 @@
-// From equations to the rules that are written: each as general as it can be shown, without those that follow from others.
+// Turns equations into rules: each as general as can be shown, without those that follow from others.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@ namespace rewright::generator {
 
 struct RuleSelectionOptions {
   WriterOptions writer{};
-  bool derivable = true;  // leave out what follows from more general rules
+  bool derivable = true;  // drop what follows from more general rules
   RuleDerivationLimits limits{.rounds = 3, .applications = 150, .instances = 3};
   std::size_t memory = ~std::size_t{0};  // of this process
   std::function<void(double fraction, std::size_t rules)> progress{};
@@ -26,8 +26,8 @@ struct RuleSelection {
   std::map<std::string, std::size_t> pruned;  // equations by reason: "instance of a rule", "not general"
 };
 
-// The equations in the order in which the selection kept them. All processes call it and get the same. Where the journal was
-// stopped, rules are written as they were found.
+// The equations are in the order in which they were selected. All processes call it and get the same result. When the journal
+// was stopped, rules are written without generalizing them.
 RuleSelection select_rules(const std::vector<Equation>& equations, const RuleSelectionOptions& options, Workers& workers,
                            Journal& journal);
 

@@ -77,7 +77,7 @@ class Generalizer {
  private:
   bool has_group() const { return fields_.count("group") != 0; }
 
-  // Fields that stand for the same thing.
+  // Fields with the same meaning have one role.
   static std::string role(const std::string& field) { return field == "centre" ? "pads_begin" : field; }
 
   void add(std::vector<Family>& result, Typing base, bool last) {
@@ -107,7 +107,7 @@ class Generalizer {
     return operator_of(q_.expressions[p.at], forms_.configuration())->fields()[p.field];
   }
 
-  // Equal numbers of these roles become one variable.
+  // Equal numbers in fields of these roles become one variable.
   bool vary(Typing& t, const std::vector<std::string>& roles) const {
     bool changed = false;
     for (const std::string& role : roles) {
@@ -118,7 +118,7 @@ class Generalizer {
         Said& e = t.attributes[p.at][p.field];
         if (e.kind != Said::Kind::kValue || mentions_symbols(e)) continue;
         if (std::holds_alternative<Tensor>(e.value) || std::holds_alternative<DataType>(e.value)) continue;
-        // The constants that an equation is about.
+        // Constants that the equation is about keep their value.
         if (q_.expressions[p.at].kind == Kind::kConstant && role == "value") continue;
         std::size_t n = 0;
         while (n < known.size() && !(known[n] == e)) ++n;
@@ -141,13 +141,13 @@ class Generalizer {
     return changed;
   }
 
-  // Sizes along this axis are along the variable.
+  // Sizes along this axis refer to the variable instead.
   static void replace_axis(Typing& t, const Said& axis, const std::string& name) {
     for (Quantity& quantity : t.quantities)
       if (quantity.value.name == "size" && quantity.value.arguments[1] == axis) quantity.value.arguments[1] = symbol(name);
   }
 
-  // Transposes by one permutation; axes on one side are those of the other, permuted.
+  // Transposes by one permutation: the axes of one side are the permuted axes of the other.
   bool permute(Typing& t, const char* function, bool from_left) const {
     const auto places = fields_.find("perm");
     if (places == fields_.end()) return false;
@@ -160,7 +160,7 @@ class Generalizer {
     t.predicates.push_back({Predicate::Kind::kPermutation, {Said::variable("perm")}});
     const auto axes = fields_.find("axis");
     if (axes == fields_.end()) return true;
-    // Axes that stand on the left alone and on the right alone.
+    // The axes that occur only on the left, and only on the right.
     std::optional<Said> left, right;
     for (const Place& p : axes->second) {
       const Said& e = t.attributes[p.at][p.field];
@@ -175,7 +175,7 @@ class Generalizer {
     return true;
   }
 
-  // Two transposes of which one undoes the other.
+  // Two transposes of which one is the inverse of the other.
   bool undo(Typing& t) const {
     const auto places = fields_.find("perm");
     if (places == fields_.end() || places->second.size() != 2) return false;
@@ -187,7 +187,7 @@ class Generalizer {
     return true;
   }
 
-  // Inputs of any rank, but for numbers; sizes that attributes speak of are read off the inputs.
+  // Inputs of any rank, except scalars. Sizes in attributes are taken from the inputs by quantities.
   std::optional<Typing> open_typing(bool scalars) const {
     Typing typing = concrete_typing(q_, forms_);
     bool closed = false, speaks = false;
@@ -210,7 +210,7 @@ class Generalizer {
             }
         if (!found) return std::nullopt;
       }
-      // Sizes along an axis that is a number say that the rank hardly matters: other families say it better.
+      // With sizes along fixed axes, the rank is hardly arbitrary: other families state this better.
       if (!wanted.empty()) vary(*sized, {"axis"});
       for (const Quantity& quantity : sized->quantities)
         if (!mentions_symbols(quantity.value.arguments[1])) return std::nullopt;
@@ -234,7 +234,7 @@ class Generalizer {
     if (const Indices* l = std::get_if<Indices>(&e.value)) std::for_each(l->begin(), l->end(), look);
   }
 
-  // Inputs of any rank, those of one shape where they have to be: x[X...], y[X...], z[Z...].
+  // Inputs of any rank, of one shape only where required: x[X...], y[X...], z[Z...].
   std::optional<Typing> shared_typing() const {
     if (fields_.count("strides") != 0) return std::nullopt;
     auto typing = sized_typing(q_, forms_, {});
@@ -255,7 +255,7 @@ class Generalizer {
     return shared ? typing : std::nullopt;
   }
 
-  // The axes of windows as lists of any length: x[N, C, X...]. Lists are equal where all of their sizes are.
+  // Spatial axes as lists of any length: x[N, C, X...]. Lists are equal where all of their sizes are.
   std::optional<Typing> listed(Typing typing) const {
     std::map<std::string, std::string> lists;
     std::set<std::string> spatial, elsewhere;
@@ -283,13 +283,13 @@ class Generalizer {
     return typing;
   }
 
-  // Stacks of matrices: all inputs, or each that may be one by itself.
+  // Batches of matrices: all inputs, or each one that can be batched by itself.
   std::optional<Typing> batched(Typing typing, bool all) const {
     if (!names_.count("MatMul")) return std::nullopt;
     for (ShapePattern& shape : typing.inputs)
       if (shape.front.size() == 2 && all) shape = {{}, true, "Z", shape.front};
     if (!all) {
-      // The operand of a product that may be a stack while the other is not: the first one, and so on through its operands.
+      // The operand of a product that may be batched while the other is not: the first one, recursively.
       std::vector<bool> data(q_.expressions.size());
       const auto mark = [&](auto&& self, std::uint32_t at) -> void {
         if (data[at]) return;
@@ -310,7 +310,7 @@ class Generalizer {
       }
       if (!any || !rest) return std::nullopt;
     }
-    // Axes count from the back; a transpose exchanges the last two.
+    // Axes count from the end; a transpose swaps the last two.
     for (const char* role : {"axis", "axes"})
       if (const auto places = fields_.find(role); places != fields_.end())
         for (const Place& p : places->second) {
@@ -335,7 +335,7 @@ class Generalizer {
   Forms& forms_;
   std::vector<bool> left_, right_;
   std::size_t most_ = 0;         // rank of a variable
-  std::set<std::string> names_;  // of operators
+  std::set<std::string> names_;  // operator names
   std::map<std::string, std::vector<Place>> fields_;
 };
 
@@ -357,7 +357,7 @@ bool speaks_of_windows(const Typing& typing, const Equation& q, const Configurat
 }
 
 std::vector<Family> families(const Equation& equation, Forms& forms) {
-  // Steps refer to what they were made from.
+  // Steps refer to the generalizer: keep it alive.
   const auto generalizer = std::make_shared<Generalizer>(equation, forms);
   std::vector<Family> result = generalizer->run();
   for (Family& family : result)

@@ -1,5 +1,5 @@
-// How an equation may be said more generally: families of shapes, each with steps that turn numbers of attributes into
-// variables. What of it is true is for others to find out.
+// Possible generalizations of an equation: families of shapes, each with steps that turn numbers of attributes into variables.
+// Whether the result holds is checked elsewhere.
 #pragma once
 
 #include <functional>
@@ -9,23 +9,24 @@
 
 namespace rewright::generator {
 
-// An alternative for the shapes, and the steps that may follow it.
+// One alternative for the shapes, and the steps that may follow.
 struct Family {
   Typing base;
-  // Steps, the largest first: a step that was taken makes those of the same `subject` superfluous. False: it changes nothing.
+  // A step, the largest first. Once a step is applied, others of the same `subject` are skipped. take() returns false if
+  // nothing changes.
   struct Step {
     std::function<bool(Typing&)> take;
     int subject = 0;
   };
   std::vector<Step> steps;
-  bool last = false;     // if this can be said, nothing after it is tried
-  bool windows = false;  // kernels and pads are symbols, axis by axis
+  bool last = false;     // if this one holds, later families are not tried
+  bool windows = false;  // kernels and pads are symbols, one for each axis
 };
 
-// Does it speak of kernels or pads of a certain size?
+// Does the typing mention kernels or pads of fixed sizes?
 bool speaks_of_windows(const Typing& typing, const Equation& equation, const Configuration& configuration);
 
-// The most general first; the last says the equation as it was found.
+// The most general first; the last is the equation as found.
 std::vector<Family> families(const Equation& equation, Forms& forms);
 
 }  // namespace rewright::generator

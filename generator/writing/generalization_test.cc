@@ -1,4 +1,4 @@
-// How an equation becomes a rule: as general as it holds, and no more.
+// An equation becomes a rule as general as it holds, and no more general.
 #include "generator/writing/generalization.h"
 
 #include <catch2/catch.hpp>
@@ -42,7 +42,7 @@ TEST_CASE("the forms of an equation end with how it was found", "[generalization
       const Typing concrete = concrete_typing(q, found.forms);
       CHECK(forms.back().base.inputs == concrete.inputs);
       CHECK(forms.back().base.attributes == concrete.attributes);
-      // A step that changes nothing says so, and one that was taken changes nothing more.
+      // take() returns false if it changes nothing, and a step applied twice changes nothing more.
       for (const Family& family : forms)
         for (const Family::Step& step : family.steps) {
           Typing typing = family.base;
@@ -91,7 +91,7 @@ TEST_CASE("sizes and attributes become variables as far as it holds", "[generali
   struct Case {
     const char *operators, *equation;
     std::vector<const char*> instances;  // of other ranks, sizes and attributes
-    std::vector<const char*> others;     // that are no instances, most of them wrong
+    std::vector<const char*> others;     // not instances; most are wrong
   };
   const Case cases[] = {
       {"Relu,concat(axis=0)",
@@ -160,7 +160,7 @@ TEST_CASE("sizes and attributes become variables as far as it holds", "[generali
   };
   for (const Case& c : cases) {
     Found found(c.operators);
-    RuleWriter writer(found.forms, {.instances = 100});  // nothing is proved: one in ten or so has three axes
+    RuleWriter writer(found.forms, {.instances = 100});  // no proofs; about one instance in ten has three axes
     const std::vector<Rule> rules = writer.write(found.equation(c.equation), "r");
     RuleTheory theory;
     for (const Rule& rule : rules) theory.add(rule);

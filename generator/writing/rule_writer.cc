@@ -18,11 +18,11 @@ using Kind = Expression::Kind;
 
 constexpr int kExactInstances = 6;
 constexpr int kInstancesBeforeProof = 8;
-constexpr int kInstancesAfterProof = 100;  // a proof looks coarsely at where the sides are defined
+constexpr int kInstancesAfterProof = 100;  // proofs test only roughly where the sides are defined
 constexpr int kSamplingAttempts = 300;
 constexpr std::size_t kProofAttempts = 3;  // of one family of shapes
 
-// A product with zero, or a value that one side does not need, is lost where numbers are not finite.
+// True if a product with zero, or a value that one side does not need, is dropped: this changes results that are not finite.
 bool needs_finite(const Equation& q, const Configuration& configuration) {
   const std::vector<bool> left = q.reachable(q.left), right = q.reachable(q.right);
   for (std::size_t i = 0; i < q.expressions.size(); ++i) {
@@ -79,7 +79,7 @@ class SideWriter {
     return PatternValue::node(node(registry().get("Div"), {}, {result, count}));
   }
 
-  // Variables that are parameters are inputs after the others.
+  // Variables that are parameters are inputs too, after the others.
   PatternValue parameter(std::uint32_t leaf) {
     if (const auto at = typing_.parameters.find(leaf); at != typing_.parameters.end())
       return PatternValue::input(q_.variables + static_cast<std::uint32_t>(std::distance(typing_.parameters.begin(), at)));
@@ -111,7 +111,7 @@ class SideWriter {
   Forms& forms_;
   const Typing& typing_;
   Pattern pattern_;
-  std::map<std::uint32_t, PatternValue> values_, constants_;  // the second by the leaves of parameters
+  std::map<std::uint32_t, PatternValue> values_, constants_;  // constants_: by parameter leaf
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::array<std::uint32_t, 3>>, std::uint32_t> applications_;
 };
 
@@ -124,7 +124,8 @@ bool is_source(const Equation& q, const std::vector<std::uint32_t>& from, const 
   return true;
 }
 
-// Inputs of operators on weights that only the target has: these are computed once, and cost nothing, where they are constants.
+// Inputs of operators on weights that only the target has. If they are constants, these operators are computed once and cost
+// nothing.
 std::set<std::uint32_t> prepared(const Equation& q, const std::vector<std::uint32_t>& from,
                                  const std::vector<std::uint32_t>& to, const Typing& typing,
                                  const Configuration& configuration) {
@@ -175,7 +176,7 @@ std::optional<Rule> RuleWriter::rule(const Equation& q, const Typing& typing, bo
   rule.math = needs_finite(q, forms_.configuration()) ? MathClass::kNeedsFinite : MathClass::kReassociates;
   try {
     check_rule(rule);
-  } catch (const Error&) {  // the source does not bind all that the target needs
+  } catch (const Error&) {  // the source does not bind everything that the target needs
     return std::nullopt;
   }
   return rule;
@@ -203,7 +204,7 @@ bool RuleWriter::agrees(const Rule& rule) {
       if (compare_sides(rule, *instance, n, random)) return false;
     }
     at->second = true;
-  } catch (const Error&) {  // it cannot be said so
+  } catch (const Error&) {  // it cannot be stated so
   }
   return at->second;
 }
@@ -224,7 +225,7 @@ std::optional<Rule> RuleWriter::proved(const Rule& rule) {
 
 std::vector<Rule> RuleWriter::write(const Equation& q, bool reversed, const std::string& name, std::vector<Typing>& used) {
   std::vector<Rule> result;
-  std::optional<std::pair<Rule, Typing>> fallback;  // that speaks of certain windows: symbols for them are more general
+  std::optional<std::pair<Rule, Typing>> fallback;  // a rule about certain windows; a later family may have symbols for them
   const auto accept = [&](Rule r, Typing typing) {
     result.push_back(std::move(r));
     used.push_back(std::move(typing));
@@ -284,7 +285,7 @@ std::vector<Rule> RuleWriter::write_as(const Equation& q, bool reversed, const s
     auto r = rule(q, typing, reversed, numbered(name, result.size()));
     if (!r || !agrees(*r)) return {};
     if (r->math == MathClass::kReassociates) {
-      Typing real = typing;  // the operations are those on real numbers
+      Typing real = typing;  // for real element types only
       real.any_type = false;
       const auto on_reals = rule(q, real, reversed, name);
       if (on_reals && same_operations(*on_reals, kExactInstances, options_.seed)) r->math = MathClass::kExact;

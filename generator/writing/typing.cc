@@ -20,7 +20,7 @@ bool has_symbols(const Attributes& attributes) {
   return found;
 }
 
-// Types of elements are those of the inputs.
+// The attributes as expressions of a rule. Element types are those of the inputs.
 std::vector<rules::Expression> said(const Operator& op, const Attributes& attributes) {
   std::vector<rules::Expression> result;
   for (std::size_t i = 0; i < attributes.size(); ++i)
@@ -120,7 +120,7 @@ class Sizes {
 
   using Windows = SizeOptions::Windows;
 
-  // Pads of windows, and of what kernels are enlarged by: a convolution with an enlarged kernel has larger pads.
+  // Prepares pads and the enlargement of kernels: a convolution with an enlarged kernel has larger pads.
   void prepare_windows() {
     for (const char* end : {"pads_begin", "pads_end"}) {
       std::vector<Indices> pads, enlarged;
@@ -175,7 +175,7 @@ class Sizes {
     }
   }
 
-  // Sizes and groups are not 0: of a g = b g what is left is a = b.
+  // Divides by a common factor: sizes and groups are not 0, so a g = b g means a = b.
   static std::optional<Index> without_common_factor(const Index& difference) {
     const auto& monomials = difference.polynomial()->monomials;
     if (!(difference.constant_term() == 0)) return std::nullopt;
@@ -196,7 +196,7 @@ class Sizes {
     return std::nullopt;
   }
 
-  // Solves a symbol out of left = right; sizes of constants first, they follow from those of inputs.
+  // Solves left = right for a symbol. Sizes of constants come first, since they follow from those of inputs.
   bool unify(const Index& left, const Index& right) {
     const Index difference = substitute(left - right, current());
     if (difference.is_constant()) return difference == Index(0);
@@ -205,7 +205,7 @@ class Sizes {
       if (m.factors.size() != 1 || m.factors[0]->kind != Atom::Kind::kSymbol || std::abs(m.coefficient) != 1) continue;
       if (!best || m.factors[0]->name[0] == 'Q' || best->factors[0]->name[0] != 'Q') best = &m;
     }
-    // A fact that only divisions and remainders state is a condition; typing both sides implies it or is refused.
+    // An equation between quotients or remainders becomes a condition, unless typing implies it.
     bool divides = false;
     for_each_atom(difference, [&](const Atom& a) { divides |= a.kind != Atom::Kind::kSymbol; });
     if (divides) return true;
@@ -236,14 +236,14 @@ class Sizes {
     return types;
   }
 
-  // The choice's attributes for these operands that are those which were found.
+  // The choice's attributes for these operands that correspond to those found.
   std::optional<Attributes> general_attributes(const Choice& choice, const Form& form,
                                                const std::vector<TensorType>& operands) {
     Attributes found = form.attributes;
     const bool grouped = options_.groups && choice.op->field("group").has_value();
     if (grouped) {
       Index& group = std::get<Index>(found[choice.op->field("group").value()]);
-      // One symbol for all of them says nothing of what was found with several.
+      // One symbol cannot stand for several numbers of groups.
       if (!(originals_.try_emplace("group", group).first->second == group)) return std::nullopt;
       group = Index::symbol("group");
     }
@@ -312,7 +312,7 @@ class Sizes {
       else
         result.parameters[number] = {substitute(p.type.shape, current()), false, {}, {}};
     }
-    // What is added around something is not negative; that pads are not is said where they are computed.
+    // Enlargements must not be negative. For pads, the operators that compute them require it.
     std::set<std::string> said;
     for (const auto& [role, lists] : windows_)
       for (std::size_t n = 0; n < lists.size(); ++n)
@@ -333,12 +333,12 @@ class Sizes {
   struct Parameter {
     bool known = false;
     TensorType type;
-    Attributes attributes;  // of a constant
+    Attributes attributes;  // for a constant
   };
-  std::map<std::uint32_t, Parameter> parameters_;  // by their leaves
+  std::map<std::uint32_t, Parameter> parameters_;  // by leaf
   std::map<std::string, Index> originals_, solved_;
-  std::map<std::string, std::vector<std::string>> windows_;                            // lists by role
-  std::map<std::pair<std::string, std::string>, std::pair<Indices, Indices>> larger_;  // a list as the sum of two
+  std::map<std::string, std::vector<std::string>> windows_;                            // symbol names by role
+  std::map<std::pair<std::string, std::string>, std::pair<Indices, Indices>> larger_;  // a list that is the sum of two others
   bool changed_ = false;
 };
 

@@ -1,5 +1,5 @@
-// The types that a rule gives to an equation's tensors and attributes: from the symbols that the enumeration began with to
-// lists of any length.
+// The types that a rule gives to an equation's tensors and attributes: from symbols for the enumerated sizes to lists of any
+// length.
 #pragma once
 
 #include <map>
@@ -13,39 +13,39 @@
 
 namespace rewright::generator {
 
-// One alternative to state an equation.
+// One way to state an equation.
 struct Typing {
-  std::vector<ShapePattern> inputs;                        // of each variable
-  std::vector<std::vector<rules::Expression>> attributes;  // of each expression, one a field of its operator
-  std::map<std::uint32_t, ShapePattern> parameters;        // of each variable that is a parameter, by its leaf
-  std::map<std::uint32_t, std::vector<rules::Expression>> constant_parameters;  // attributes of the others
+  std::vector<ShapePattern> inputs;                        // by variable
+  std::vector<std::vector<rules::Expression>> attributes;  // by expression, one for each field of its operator
+  std::map<std::uint32_t, ShapePattern> parameters;        // types of parameters that are variables, by leaf
+  std::map<std::uint32_t, std::vector<rules::Expression>> constant_parameters;  // the same for constants
   std::vector<Quantity> quantities;
   std::vector<Condition> conditions;
   std::vector<Predicate> predicates;
-  bool any_type = false;  // elements may be of any type
+  bool any_type = false;  // elements of any type
 };
 
 std::string input_name(std::uint32_t variable);
-// The application that an expression stands for; null if there is none.
+// The typed application of an expression; null for variables and constants.
 const Form* form_of(const Equation& equation, const Expression& e, Forms& forms);
 // The operator of an expression; null for a variable.
 const Operator* operator_of(const Expression& e, const Configuration& configuration);
 
-// The leaves that are parameters in these sides, in order.
+// The leaves that are parameters in these sides, ascending.
 std::set<std::uint32_t> parameters_of(const Equation& equation, const std::vector<std::uint32_t>& roots,
                                       const Configuration& configuration);
 
-// The sizes and attributes that were found.
+// The typing with exactly the sizes and attributes found.
 Typing concrete_typing(const Equation& equation, Forms& forms);
 
-// Which sizes and attributes get a symbol of their own, equal only where the typing of both sides asks for it.
+// Which numbers get symbols of their own. Symbols are equal only where the typing of both sides requires it.
 struct SizeOptions {
-  bool numbers = true;  // sizes that were numbers (of kernels)
-  bool groups = false;  // of convolutions
-  // Kernels and pads of windows, axis by axis; also what kernels are enlarged by, or as it was found.
+  bool numbers = true;  // sizes that were numbers (kernels)
+  bool groups = false;  // groups of convolutions
+  // Kernels and pads of windows, one symbol for each axis. kFound: kernels are enlarged as found; kFree: by symbols, too.
   enum class Windows { kNone, kFound, kFree } windows = Windows::kNone;
 };
-// Nothing if the typing cannot be solved.
+// nullopt if the typing cannot be solved.
 std::optional<Typing> sized_typing(const Equation& equation, Forms& forms, const SizeOptions& options);
 
 }  // namespace rewright::generator

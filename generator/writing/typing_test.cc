@@ -1,4 +1,4 @@
-// What is said of the sizes and attributes of an equation: that it is as general as typing allows, and never more.
+// Typings of equations: as general as possible, and never more general than that.
 #include "generator/writing/typing.h"
 
 #include <catch2/catch.hpp>
@@ -31,7 +31,7 @@ void collect(const Index& index, std::vector<std::string>& names) {
   });
 }
 
-// All symbols of a typing that says sizes alone.
+// The symbols of a typing that consists of sizes alone.
 std::vector<std::string> symbols(const Typing& typing) {
   std::vector<std::string> names;
   for (const ShapePattern& shape : typing.inputs)
@@ -47,7 +47,7 @@ std::vector<std::string> symbols(const Typing& typing) {
   return names;
 }
 
-// The type of each expression with these values of the symbols; nothing where it is ill-typed.
+// The type of each expression for these values of the symbols; nullopt if it is ill-typed.
 std::vector<std::optional<TensorType>> types(const Equation& q, Found& found, const Typing& typing, const Known& known) {
   std::vector<std::optional<TensorType>> result;
   const auto defined = [](const Operator& op, const Attributes& attributes, std::span<const TensorType> operands) {
@@ -96,11 +96,11 @@ bool typed(const std::vector<std::optional<TensorType>>& types, const std::vecto
   return true;
 }
 
-// Values of the symbols with which a general size is one that was found.
+// Finds values of the symbols for which a general size equals the one found.
 bool match(const Index& general, const Index& found, Known& known) {
   if (const auto& atom = general.as_atom(); atom && atom->kind == Atom::Kind::kSymbol)
     return known.try_emplace(atom->name, found).first->second == found;
-  return true;  // what is computed is compared afterwards
+  return true;  // computed sizes are compared afterwards
 }
 
 const SizeOptions kSizeOptions[] = {{},
@@ -122,7 +122,7 @@ TEST_CASE("sizes are equal where typing asks for it, and nowhere else", "[typing
     }
     return all;
   };
-  {  // (x y) z = x (y z): found between square matrices
+  {  // (x y) z = x (y z), found with square matrices
     const Equation q =
         products.equation("x[M, K], y[K, K], z[K, K] MatMul(MatMul(x, y), z) => MatMul(x, MatMul(y, z)) reassociates");
     const auto typing = sized_typing(q, products.forms, {});
@@ -211,7 +211,7 @@ TEST_CASE("what is said of sizes is well-typed for others, and was found for its
               for (std::size_t i = 0; i < l->size(); ++i) CHECK(match((*l)[i], std::get<Indices>(own)[i], back));
           }
         CHECK(types(q, found, *typing, back) == as_found);
-        // Others: if the left side is well-typed, so is the right one, and its result is of the same type.
+        // In other instances, if the left side is well-typed, so is the right side, with a result of the same type.
         const std::vector<std::string> names = symbols(*typing);
         for (int trial = 0; trial < 6; ++trial) {
           Known known;
@@ -246,7 +246,7 @@ TEST_CASE("what cannot be typed is refused", "[typing]") {
     q.right = {q.add({.number = 1, .type = type(right)})};
     return q;
   };
-  // Of symbols of their own sizes become equal; numbers, and ranks, do not.
+  // Symbols with sizes of their own may become equal; numbers and ranks may not.
   CHECK(sized_typing(equal("[M, K]", "[K, M]"), found.forms, {}));
   CHECK(sized_typing(equal("[C, C, 3, 3]", "[C, C, 1, 3]"), found.forms, {}));
   CHECK(!sized_typing(equal("[C, C, 3, 3]", "[C, C, 1, 3]"), found.forms, {.numbers = false}));
@@ -266,7 +266,7 @@ TEST_CASE("what cannot be typed is refused", "[typing]") {
     CHECK(!sized_typing(q, found.forms, {}));
     --e.variant;
   }
-  // Of an image there is no transpose of two axes.
+  // An image has no transpose of two axes.
   q.expressions[0].type = type("[N, C, H, W]");
   CHECK(!sized_typing(q, found.forms, {}));
 }
