@@ -7,8 +7,8 @@
 
 namespace rewright {
 
-// Does Tensor::reals give the first element exactly? False for an empty tensor, and for integers from 2^53 on, not all of which
-// are doubles.
+// Does Tensor::reals give the first element exactly? False for an empty tensor, and for integers from 2^53 on, which doubles
+// cannot all hold.
 inline bool fits_real(const Tensor& tensor) {
   constexpr double kWhole = 0x1p53;
   if (tensor.size() == 0 || !is_integer(tensor.type())) return tensor.size() > 0;

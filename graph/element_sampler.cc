@@ -17,21 +17,21 @@ namespace {
 
 struct Approximate {
   double value = 0, error = 0;
-  double magnitude = 0;    // of a sum that is not finished: of its terms
+  double magnitude = 0;    // for an unfinished sum: the sum of its terms' magnitudes
   std::int64_t terms = 0;  // 0: a number
 };
 
 // Relative rounding error of an operation on reals.
 constexpr double kFloatRounding = 0x1p-24, kDoubleRounding = 0x1p-53;
 constexpr double kRoundings = 4;           // an operation's, in units of the above
-constexpr double kFunctionRoundings = 24;  // of vectorized functions
+constexpr double kFunctionRoundings = 24;  // the same for vectorized functions
 constexpr double kSumRoundings = 4;
 
 // Doubles with a bound of what a computation in floats may be off by.
 class ApproximateArithmetic {
  public:
   using Value = Approximate;
-  static constexpr bool kChecksPositions = false;  // one that hangs on how something was rounded may come out wrong
+  static constexpr bool kChecksPositions = false;  // a position that depends on rounding may be wrong
   ApproximateArithmetic(double rounding, bool& certain) : rounding_(rounding), certain_(&certain) {}
 
   Value from(const Real& r) const { return {exact_.from(r)}; }
@@ -93,7 +93,7 @@ class ApproximateArithmetic {
     for (int i = 0; i < f.arity; ++i)
       for (const double sign : {-1.0, 1.0}) {
         if (x[i].error == 0) continue;
-        // Both sides of a comparison may be off.
+        // Both sides of a comparison have errors.
         double others = 0;
         for (int k = 0; k < f.arity; ++k) others += x[k].error;
         arguments[i] = x[i].value + sign * others;
@@ -103,7 +103,7 @@ class ApproximateArithmetic {
     return result;
   }
 
-  // A sum's roundings, once it is finished.
+  // Adds the rounding errors of a sum, once it is complete.
   Value accumulate(const Value& total, const Value& term) const {
     return {total.value + term.value, total.error + term.error,
             total.magnitude + (term.terms > 0 ? term.magnitude : finite(term.value)),
@@ -119,7 +119,7 @@ class ApproximateArithmetic {
  private:
   static constexpr double kUnbounded = std::numeric_limits<double>::infinity();
   static double finite(double v) { return std::isfinite(v) ? std::fabs(v) : 0; }
-  // Floats add and multiply whole numbers exactly, as long as they are not large.
+  // Whole numbers that are not too large are added and multiplied exactly in float.
   static bool is_exact(double value) { return std::fabs(value) <= 0x1p24 && value == std::trunc(value); }
   Value rounded(double value, double error) const {
     if (error == 0 && is_exact(value)) return {value};
@@ -147,7 +147,7 @@ class PlainElements final : public StoredElements {
   std::function<std::int64_t(std::int64_t)> place_;
 };
 
-// Types that C++ has no name for, widened as a whole.
+// Types without a C++ type, converted as a whole.
 class WidenedElements final : public StoredElements {
  public:
   WidenedElements(DataType type, std::int64_t count, const std::byte* bytes, std::function<std::int64_t(std::int64_t)> place)
@@ -167,7 +167,7 @@ class WidenedElements final : public StoredElements {
   std::vector<std::int64_t> integers_;
 };
 
-// Thrown where one element needs more reads than a sample may take.
+// Thrown if an element needs more reads than allowed.
 struct TooManyReads {};
 
 }  // namespace
@@ -209,7 +209,7 @@ struct ElementSampler::State {
     }
   };
 
-  // A value whose elements are computed one by one.
+  // A value that is computed element by element.
   struct Computed {
     DataType type = DataType::kUndefined;
     Sizes result;
@@ -271,7 +271,7 @@ struct ElementSampler::State {
     }
     const double value = result.value;
     result.value = Tensor::from_reals(c.type, {1}, {&value, 1}).reals()[0];
-    // A computation in floats may round to the neighbour.
+    // A computation in float may round to the neighbouring value.
     if (std::isfinite(result.value))
       result.error += 2 * std::fabs(result.value - value) + type_rounding(c.type) * std::fabs(value);
     return result;
@@ -291,7 +291,7 @@ struct ElementSampler::State {
       case DataType::kBfloat16:
         return 0x1p-7;
       default:
-        return 0.5;  // of 8 bits and less
+        return 0.5;  // types of at most 8 bits
     }
   }
 
@@ -374,14 +374,14 @@ std::optional<Sample> ElementSampler::element(ValueId value, std::int64_t at, st
       sample.integer = s.compute_integer(c, at);
     }
   } catch (const TooManyReads&) {
-    forget();  // evaluations were left half way
+    forget();  // some evaluations are incomplete
     return std::nullopt;
   } catch (const Error&) {
     forget();
     return std::nullopt;
   }
   sample.certain = s.certain && !(sample.is_real && (std::isnan(sample.error) || std::isinf(sample.error)));
-  if (!s.certain) forget();  // what is remembered does not say that it is uncertain
+  if (!s.certain) forget();  // remembered elements do not record that they are uncertain
   return sample;
 }
 

@@ -37,7 +37,7 @@ struct Built {
   }
 };
 
-// Nothing but inputs is stored.
+// Only inputs are stored.
 ElementSampler sampler_of(const Built& b, std::vector<std::unique_ptr<StoredElements>>& stored) {
   stored.resize(b.graph.value_count());
   for (std::size_t i = 0; i < b.inputs.size(); ++i)
@@ -97,7 +97,7 @@ TEST_CASE("a computation in floats stays within the bound, which is close") {
       const std::optional<Sample> sample = sampler.element(y, at, 1'000'000);
       REQUIRE((sample && sample->certain));
       CHECK(std::fabs(sum - sample->real) <= sample->error);
-      // Some units in the last place of each term, and of the sum of their magnitudes times the root of their number.
+      // A few units in the last place of each term, and of the sum of magnitudes times the root of the number of terms.
       const auto terms = static_cast<double>(length);
       CHECK(sample->error <= 0x1p-20 * magnitude * (1 + std::sqrt(terms)));
     }

@@ -14,7 +14,7 @@
 
 namespace rewright::graph {
 
-// How often the graph inside of a node is executed: maybe once, or in every step of a long loop.
+// How often the graph inside a node is executed: perhaps once, or in every step of a long loop.
 enum class Repetition { kAny, kOften };
 using PrepareGraph = std::function<std::unique_ptr<Executable>(Graph, Repetition)>;
 
@@ -52,7 +52,7 @@ void bind_results(const Graph& graph, const Node& node, std::span<const Datum> r
 Substitution substitution(const BoundSizes& bound);
 Attributes substitute(const Attributes& attributes, const Substitution& sizes);
 
-// Each as a tensor; an empty tensor for an absent value or a sequence.
+// Converts each to a tensor. An absent value or a sequence becomes an empty tensor.
 std::vector<Tensor> tensors_or_none(std::span<const Datum> data);
 
 // A graph's outputs as tensors. Throws Error(kUnsupported) if one is not a tensor.

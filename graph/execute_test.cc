@@ -118,7 +118,7 @@ TEST_CASE("functions of a model and of ONNX are executed and written back as the
   CHECK(written.graph().node(0).op_type() == "twice");
   CHECK(written.graph().node(1).op_type() == "NegativeLogLikelihoodLoss");
 
-  // A change inside of one writes its body instead.
+  // After a change inside a call, its body is written instead of the call.
   Graph changed = graph;
   const ValueId product = changed.nodes()[0]->outputs[0];
   const ValueId replaced = changed.add_node(registry().get("Relu"), {}, {product}).at(0);

@@ -11,7 +11,7 @@ namespace rewright::graph {
 
 namespace {
 
-// Contents are followed for what shapes are computed with: small tensors of integers or truth values.
+// Known contents are tracked for tensors that shapes are computed with: small ones of integers or truth values.
 constexpr std::int64_t kContentsLimit = 1024;
 
 bool may_have_contents(const TensorType& type) {

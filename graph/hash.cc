@@ -65,7 +65,7 @@ std::vector<std::uint64_t> Graph::value_hashes() const {
       Hasher hasher("constant");
       hasher.add(v.constant_hash());
       hashes[id] = hasher.get();
-    } else {  // inputs and nodes are set below: this is for leaves that could not be read
+    } else {  // a leaf that could not be read; inputs and nodes are set below
       Hasher hasher("leaf");
       hasher.add(v.name);
       hashes[id] = hasher.get();

@@ -32,8 +32,8 @@ bool has_symbolic_values(const Graph& graph, const Node& node) {
          std::any_of(node.outputs.begin(), node.outputs.end(), is_open);
 }
 
-// Sizes that only have different names are taken for equal where an operator needs them to be. Now that they are numbers, does
-// the node compute results of the sizes that its graph says?
+// Import assumes that sizes with different names are equal where an operator requires it. Now that they are numbers: does the
+// node compute results of the sizes that its graph says?
 void require_consistent_sizes(const Graph& sized, const Node& node) {
   const auto is_open = [&](ValueId id) {
     return id != kNoValue && !(sized.value(id).shape_known && all_constant(sized.value(id).type.shape));
@@ -55,7 +55,7 @@ void require_consistent_sizes(const Graph& sized, const Node& node) {
   }
 }
 
-// Graphs inside of nodes, by the interpreter as well.
+// A body, executed by the interpreter.
 class InterpretedGraph final : public Executable {
  public:
   InterpretedGraph(Graph graph, const Checkpoint& checkpoint) : graph_(std::move(graph)), checkpoint_(checkpoint) {}

@@ -1,4 +1,4 @@
-// Graphs as text, a line a node.
+// Graphs as text, one line a node.
 #include "graph/print.h"
 
 namespace rewright::graph {

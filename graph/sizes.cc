@@ -50,7 +50,7 @@ Substitution substitution(const BoundSizes& bound) {
 
 namespace {
 
-// The first value whose type says that a size of it is called so, for messages.
+// The first value whose type has a size of this name, for messages.
 std::string where_bound(const Graph& graph, const std::string& symbol) {
   const auto says = [&](ValueId id) -> std::string {
     const Value& value = graph.value(id);
@@ -67,8 +67,8 @@ std::string where_bound(const Graph& graph, const std::string& symbol) {
   return "a size of the graph around it";
 }
 
-// Gives the names that a value's type has for sizes these sizes. Empty, or where the sizes contradict the type or what names
-// were given before: names both values.
+// Binds the named sizes of a value's type to these sizes. Returns "" on success. If the sizes contradict the type or earlier
+// bindings, returns a message with both values.
 std::string bind_shape(const Graph& graph, const TensorType& type, const Sizes& sizes, BoundSizes& bound) {
   if (type.rank() != sizes.size()) return "it has another number of axes";
   for (std::size_t axis = 0; axis < sizes.size(); ++axis)
@@ -98,7 +98,7 @@ BoundSizes bound_sizes(const Graph& graph, std::span<const Tensor> inputs) {
     throw Error(ErrorCode::kBadInput, "the model has " + std::to_string(graph.inputs().size()) + " inputs, " +
                                           std::to_string(inputs.size()) + " tensors were given");
   BoundSizes bound;
-  // Plain names first: sizes that are expressions of them are compared when all names are known.
+  // Plain names first. Expressions over them are compared once all names are bound.
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Value& value = graph.value(graph.inputs()[i]);
     for (std::size_t axis = 0; value.shape_known && inputs[i] && axis < inputs[i].sizes().size(); ++axis)

@@ -1,4 +1,4 @@
-// Graph::tidy: dead nodes out, topological order, equal nodes merged. Nothing here recurses: graphs may be deep.
+// Graph::tidy: removes dead nodes, sorts topologically, merges equal nodes. Nothing here recurses, since graphs may be deep.
 #include <algorithm>
 #include <functional>
 #include <queue>
@@ -54,7 +54,7 @@ struct GraphTidier {
     for (const std::int32_t teller : told_by[static_cast<std::size_t>(position)]) visit(teller);
   }
 
-  // Sorts topologically; of the nodes that may come next, the one that stood first is taken. False if there is a cycle.
+  // Sorts topologically, keeping the present order where possible. False if there is a cycle.
   bool sort(std::vector<std::int32_t>& order) const {
     bool sorted = true;
     for (std::int32_t position : order)
@@ -103,7 +103,7 @@ struct GraphTidier {
     return ids;
   }
 
-  // The position in `kept` of a node that computes the same, or -1; remembers this one if there is none.
+  // The position in `kept` of a node that computes the same, or -1; then it remembers this one.
   std::ptrdiff_t find_equal(const Node& node) {
     if (node.op == nullptr || node.op->random()) return -1;
     const std::vector<ValueId> ids = key_inputs(node);
@@ -172,8 +172,8 @@ struct GraphTidier {
 
   Graph& graph;
   std::vector<std::int32_t> producer;
-  std::vector<std::vector<std::int32_t>> told_by;  // the opaque nodes that tell sizes in a node's attributes; empty: none does
-  std::vector<ValueId> merged;                     // value -> the value that stands for it; kNoValue: not looked at yet
+  std::vector<std::vector<std::int32_t>> told_by;  // opaque nodes that determine sizes in a node's attributes; empty: none does
+  std::vector<ValueId> merged;                     // value -> the value that replaces it; kNoValue: not visited yet
   std::unordered_multimap<std::uint64_t, ValueId> constants;
   std::unordered_multimap<std::uint64_t, std::size_t> known;
   std::vector<std::shared_ptr<const Node>> kept;

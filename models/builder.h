@@ -1,4 +1,4 @@
-// Layers, for building networks: each is a few nodes with weights of its own.
+// Layers for building networks: each adds a few nodes with weights of its own.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ class Builder {
     return std::move(graph_);
   }
 
-  // A node; attributes that are not named have their defaults.
+  // Adds a node; unnamed attributes have their defaults.
   std::vector<ValueId> nodes(std::string_view op, std::vector<ValueId> inputs, NamedAttributes attributes = {});
   ValueId node(std::string_view op, std::vector<ValueId> inputs, NamedAttributes attributes = {}) {
     return nodes(op, std::move(inputs), attributes).at(0);
@@ -49,7 +49,7 @@ class Builder {
   };
   // x[N, C, H, W] -> [N, channels, ...]; He's initialization (He et al., 2015).
   ValueId conv(ValueId x, std::int64_t channels, Window window, std::int64_t group = 1, bool bias = false);
-  // `gain` scales what comes out: a sum of n branches keeps its size with a gain of 1 / sqrt(n).
+  // `gain` scales the result: a sum of n branches keeps its magnitude with a gain of 1 / sqrt(n).
   ValueId batch_norm(ValueId x, double epsilon = 1e-5, double gain = 1);
   ValueId conv_norm(ValueId x, std::int64_t channels, Window window, std::int64_t group = 1, double epsilon = 1e-5,
                     double gain = 1) {

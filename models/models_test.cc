@@ -19,7 +19,7 @@ TEST_CASE("every network can be built, again and equally") {
 }
 
 TEST_CASE("networks have the published numbers of operations") {
-  // Multiply-adds in 10^9, as in torchvision's tables and the papers, which leave batch norms and activations out.
+  // Multiply-adds in units of 10^9, as in torchvision's tables and the papers, which do not count batch norms and activations.
   const auto giga = [](const char* name) {
     const Graph g = build_model(name);
     double total = 0;

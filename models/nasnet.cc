@@ -12,7 +12,7 @@ class Cell {
  public:
   Cell(Builder& builder, std::int64_t filters) : b(builder), filters_(filters) {}
 
-  // Makes an input of the cell as wide and as large as the current one.
+  // Brings an input of the cell to the channels and size of the current one.
   ValueId fit(ValueId x, std::int64_t height) {
     const std::int64_t stride = b.size(x, 2) == height ? 1 : 2;
     return b.conv_norm(b.relu(x), filters_, Window::same(1, stride), 1, 1e-3);

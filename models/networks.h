@@ -1,4 +1,4 @@
-// The builders behind models.h, a file a family.
+// The builders behind models.h, one file for each family.
 #pragma once
 
 #include <cstdint>

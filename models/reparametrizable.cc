@@ -1,4 +1,4 @@
-// Networks whose training form has parallel branches that one convolution can stand for.
+// Networks whose training form has parallel branches that can be merged into one convolution.
 #include <array>
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// Transformers, as exporters write them: products and bias sums apart, GELU in pieces.
+// Transformers as exporters write them: products and bias additions separate, GELU decomposed.
 #include <cmath>
 #include <numbers>
 
@@ -90,7 +90,7 @@ Graph build_gpt2(std::uint64_t seed) {
     x = b.add(x, t.attention(b.layer_norm(x, 1e-5), mask));
     x = b.add(x, b.linear(t.gelu_tanh(b.linear(b.layer_norm(x, 1e-5), 4 * kWidth)), kWidth));
   }
-  // The table of embeddings serves twice (Press and Wolf, 2017).
+  // The embedding table is used twice (Press and Wolf, 2017).
   b.output("logits", b.node("MatMul", {b.layer_norm(x, 1e-5), b.transpose(table, {1, 0})}));
   return b.finish();
 }

@@ -18,7 +18,7 @@ std::string described(const Node& node) {
   return node.op ? "a node " + node.op->name() : "an opaque node";
 }
 
-// An opaque node with other inputs. Sizes that only its execution tells could be others then, under the same names.
+// A copy of an opaque node with other inputs. Sizes that only its execution determines could differ, so they get new names.
 std::vector<ValueId> opaque_copy(Graph& graph, const Node& node, std::vector<ValueId> inputs) {
   Node copy = node;
   copy.inputs = std::move(inputs);
@@ -36,7 +36,7 @@ std::vector<ValueId> opaque_copy(Graph& graph, const Node& node, std::vector<Val
   return outputs;
 }
 
-// y with other values for these variables, by nodes of its own.
+// y for other values of these variables, computed by new nodes.
 ValueId computed_at(Graph& graph, ValueId y, std::span<const ValueId> variables, std::span<const ValueId> at) {
   std::map<ValueId, ValueId> now;
   for (std::size_t n = 0; n < variables.size(); ++n) {
@@ -75,8 +75,8 @@ bool is_zeros(const Graph& graph, ValueId value) {
   return std::get<Real>((*maker)->attributes.at((*maker)->op->field("value").value())) == Real(0);
 }
 
-// The sum of two gradients. What one of the nodes from number `first` on has added into zeros is added into the other gradient
-// instead: what is read at many places needs one tensor for all of them.
+// The sum of two gradients. If one of the nodes from number `first` on scatters its gradient into zeros, it scatters into the
+// other gradient instead: then a value that is read at many places needs only one tensor for all of them.
 ValueId added(Graph& graph, ValueId sum, ValueId gradient, std::size_t first) {
   NodeBuilder builder(graph);
   for (std::size_t n = graph.nodes().size(); n-- > first;) {

@@ -21,7 +21,7 @@ using testing::Named;
 struct Given {
   Sizes sizes;
   double low = -2, high = 2;
-  std::vector<std::int64_t> integers = {};  // not empty: these
+  std::vector<std::int64_t> integers = {};  // if not empty, these are the elements
   DataType type = DataType::kDouble;
 };
 Given ints(Sizes sizes, std::vector<std::int64_t> values, DataType type = DataType::kInt64) {
@@ -263,7 +263,7 @@ std::vector<Case> cases() {
       const Named fields{{"axis", Index(1)}, {"reverse", reverse}, {"exclusive", exclusive}};
       all.push_back({"CumProd", {{{2, 4, 2}}}, fields});
     }
-  all.push_back({"CumProd", {{{4}, 0, 0}}, {}});  // of zeros
+  all.push_back({"CumProd", {{{4}, 0, 0}}, {}});  // with zeros
 
   all.push_back({"Transpose", {{{2, 3, 4}}}, {{"perm", axes({2, 0, 1})}}});
   all.push_back({"Reshape", {{{2, 3, 4}}}, {{"shape", axes({4, 6})}}});

@@ -32,8 +32,8 @@ const TensorType& known_type(const Graph& graph, ValueId id) {
   return value.type;
 }
 
-// Another ONNX node beside the one that is differentiated, in the same opset. `inputs`: the proto's, and then what its
-// subgraphs capture. One value for each of its outputs, of these types.
+// Adds an ONNX node to the graph, in the opset of the differentiated one. `inputs`: the proto's inputs, then the values its
+// subgraphs capture. Returns one value of the given types for each output.
 std::vector<ValueId> add_node(const OpaqueCall& call, onnx::NodeProto proto, std::vector<ValueId> inputs,
                               const std::vector<TensorType>& types) {
   proto.clear_name();
@@ -58,7 +58,7 @@ std::vector<ValueId> add_node(const OpaqueCall& call, onnx::NodeProto proto, std
   return outputs;
 }
 
-// ---- Compress, Unique: entries of an axis, or elements, at places that a node tells
+// ---- Compress, Unique: entries of an axis, or elements, at places computed by another node
 
 std::size_t axis_of_entries(const OpaqueCall& call) {
   const PlainAttributes attributes(call.proto);
@@ -66,7 +66,7 @@ std::size_t axis_of_entries(const OpaqueCall& call) {
   return checked_axis(attributes.integer("axis", 0), known_type(call.graph, call.node.inputs[0]).rank());
 }
 
-// How many there are, which is only known when the graph is executed.
+// The number of selected entries, which is known only when the graph is executed.
 Index entry_count(const OpaqueCall& call) {
   const Indices& shape = known_type(call.graph, call.output_gradients[0]).shape;
   const std::size_t axis = axis_of_entries(call);
@@ -74,7 +74,7 @@ Index entry_count(const OpaqueCall& call) {
   return shape[axis];
 }
 
-// The gradient of the Gather that finds the same.
+// The gradient of the Gather that selects the same entries.
 std::vector<ValueId> gradient_of_gather(const OpaqueCall& call, ValueId places) {
   NodeBuilder b(call.graph);
   const ValueId x = call.node.inputs[0];
@@ -105,7 +105,7 @@ std::vector<ValueId> gradient_of_compress(const OpaqueCall& call) {
   return gradient_of_gather(call, add_node(call, std::move(places), {call.node.inputs[1]}, {type}).at(0));
 }
 
-// An entry of the result is the first of those that are equal to it.
+// An entry of the result is the first of the equal entries.
 std::vector<ValueId> gradient_of_unique(const OpaqueCall& call) {
   if (call.output_gradients[0] == kNoValue) return call.none();
   if (call.node.outputs.size() > 1 && call.node.outputs[1] != kNoValue) return gradient_of_gather(call, call.node.outputs[1]);
@@ -120,7 +120,7 @@ std::vector<ValueId> gradient_of_unique(const OpaqueCall& call) {
 
 // ---- If
 
-// An If on the same condition, whose branches compute those of the node's again, and the gradients.
+// An If on the same condition whose branches compute the node's branches again, with their gradients.
 class BranchGradient {
  public:
   explicit BranchGradient(const OpaqueCall& call) : call_(call), outer_(outer_names(call.graph)) {
@@ -210,7 +210,7 @@ class BranchGradient {
 
 std::vector<ValueId> gradient_of_if(const OpaqueCall& call) { return BranchGradient(call).run(); }
 
-// Has it the inputs, outputs and attributes that its operator has in its opset?
+// Does the node have the inputs, outputs and attributes that ONNX defines for its operator in this opset?
 bool is_sound(const Graph& graph, const Node& node, const onnx::NodeProto& proto) {
   const std::map<std::string, int>& opsets = node.origin->opsets ? *node.origin->opsets : graph.model()->opsets;
   const auto opset = opsets.find("");

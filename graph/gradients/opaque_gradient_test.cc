@@ -17,7 +17,7 @@ using testing::random_tensor;
 
 using Values = std::vector<Tensor>;
 
-// The graph with the gradients of its first output, one number, in all of its inputs; zeros where there is none.
+// The graph with the gradients of its first output (one number) in all of its inputs; zeros where there is none.
 Graph with_gradients(Graph graph) {
   const std::vector<ValueId> wanted(graph.inputs().begin(), graph.inputs().end());
   const Seed seed{graph.outputs()[0].value, graph.add_constant(Tensor::scalar(DataType::kDouble, 1))};
@@ -32,7 +32,7 @@ Graph with_gradients(Graph graph) {
   return graph;
 }
 
-// The gradients are those that differences of the graph's first output tell.
+// Compares the gradients with finite differences of the graph's first output.
 void compare(const Graph& graph, const Graph& gradients, const Values& inputs) {
   const Values slopes = interpret(gradients, inputs);
   for (std::size_t k = 0; k < inputs.size(); ++k) {
@@ -53,7 +53,7 @@ void compare(const Graph& graph, const Graph& gradients, const Values& inputs) {
   }
 }
 
-// A graph of one number: the gradients of this one, each element times a random number, added up.
+// A scalar graph: the sum of the given gradients, each element weighted by a random number.
 Graph sum_of(const Graph& gradients, std::mt19937& random) {
   Graph graph = gradients;
   NodeBuilder b(graph);
@@ -69,8 +69,8 @@ Graph sum_of(const Graph& gradients, std::mt19937& random) {
   return graph;
 }
 
-// All inputs of the model are of type double, and so is its output, one number. Gradients, and theirs, with each of these
-// numbers as the last input; what computes them, written and read again, computes the same.
+// All inputs of the model and its output, one number, are of type double. Checks gradients (and with `twice` second ones) for
+// each of these numbers as the last input, before and after export and import.
 void check_gradients(const std::string& text, const std::vector<double>& last, bool twice = true) {
   INFO(text);
   std::mt19937 random(5);
@@ -135,7 +135,7 @@ TEST_CASE("gradients of entries that differ") {
     s = Add (r, u)
   })",
                   {0.7});
-  // Twice the same: both move together. Without the output that tells the places.
+  // The same operand twice: both elements move together. Without the output that gives the positions.
   check_gradients(R"(agraph (double[2, 3] x, double a) => (double s) {
     double = Concat <axis = 1> (x, x)
     y = Unique <axis = 1, sorted = 0> (double)
@@ -243,7 +243,7 @@ TEST_CASE("an opaque node without a gradient says why") {
                         "test", options);
   CHECK_THROWS_WITH(with_gradients(graph), Catch::Contains("how often it goes round is not known"));
 
-  // Compress came with opset 9: here it may have any inputs.
+  // Opset 9 introduced Compress. In this model it may have any inputs.
   const Graph early = import_onnx_bytes(
       text_bytes("agraph (double[3] x) => (double s, double[2] y) { y = Compress (x) s = ReduceSum <keepdims = 0> (y) }", 8),
       "test", options);

@@ -28,7 +28,7 @@ inline const std::map<std::string, std::string>& reasons_without_gradient() {
   return kReasons;
 }
 
-// By name.
+// All of them, by name.
 inline std::map<std::string, std::string> operators_without_gradient() {
   std::map<std::string, std::string> result;
   for (const auto& [reason, names] : reasons_without_gradient()) {

@@ -43,7 +43,7 @@ std::unordered_map<std::string, ValueId> captured_values(const onnx::NodeProto& 
   return values;
 }
 
-// Sizes that have a name are those of an outer graph; names that a body declares itself may mean another size there.
+// Removes names of sizes. They would mean sizes of the outer graph, but names that the body declares itself may mean others.
 void forget_names(onnx::ValueInfoProto& info) {
   if (info.has_type()) forget_size_names(*info.mutable_type());
 }
@@ -72,7 +72,7 @@ class InputTypes {
 
   const std::vector<onnx::ValueInfoProto>& types() const { return types_; }
 
-  // Does the body, imported with these types, give back values of the same types? If not, less is known of them.
+  // Does the body, imported with these types, return values of the same types? If not, keeps only those that agree.
   bool hold(const Graph& body) {
     bool same = true;
     for (std::size_t i = 0; i < inputs_.size(); ++i)
@@ -120,7 +120,7 @@ class InputTypes {
     const std::size_t from = inputs_[i].output;
     const auto input = std::find_if(body.inputs().begin(), body.inputs().end(),
                                     [&](ValueId id) { return body.value(id).name == declared_[i].name(); });
-    if (from >= outputs.size() || input == body.inputs().end()) return true;  // it is refused when it is executed
+    if (from >= outputs.size() || input == body.inputs().end()) return true;  // execution will refuse it
     const Value& given = body.value(*input);
     const Value& back = body.value(outputs[from].value);
     if (!given.shape_known) return true;
@@ -134,7 +134,7 @@ class InputTypes {
     for (std::size_t axis = 0; axis < back.type.rank(); ++axis) {
       if (back.type.shape[axis] == given.type.shape[axis]) continue;
       auto* dim = shape->mutable_dim(static_cast<int>(axis));
-      if (!dim->has_dim_value() && !dim->has_dim_param()) continue;  // it may be any size already
+      if (!dim->has_dim_value() && !dim->has_dim_param()) continue;  // open already
       dim->Clear();
       same = false;
     }

@@ -83,7 +83,7 @@ TEST_CASE("a rewritten body is written back, with new values under new names, an
 
   onnx::ModelProto model;
   REQUIRE(model.ParseFromString(bytes));
-  REQUIRE(model.graph().initializer_size() == 1);  // the captured weight stands outside, once
+  REQUIRE(model.graph().initializer_size() == 1);  // the captured weight is outside, once
   const onnx::GraphProto& body = model.graph().node(model.graph().node_size() - 1).attribute(0).g();
   REQUIRE(body.initializer_size() == 1);
   CHECK(body.initializer(0).name() == "own");
@@ -146,7 +146,7 @@ TEST_CASE("a name that means one value outside and another one inside keeps both
   CHECK(interpret(graph, yes)[0].reals() == std::vector<double>{-1, 3});
   const Graph one = with_negs_replaced(graph, "then_branch", "Relu");
   const Graph both = with_negs_replaced(one, "else_branch", "Relu");
-  ExportOptions unchecked;  // ONNX forbids to hide names
+  ExportOptions unchecked;  // ONNX forbids shadowed names
   unchecked.check = false;
   for (const Graph& changed : {both, import_onnx_bytes(export_onnx_bytes(both, unchecked), "again")}) {
     CHECK(interpret(changed, yes)[0].reals() == std::vector<double>{3, 1});

@@ -20,7 +20,7 @@ namespace rewright::graph {
 namespace {
 
 constexpr std::int64_t kKnownElements = 1024;  // of inputs that shapes and parameters are read from
-constexpr std::size_t kRemembered = 16;        // prepared graphs of a node: a loop whose tensors grow has new sizes each time
+constexpr std::size_t kRemembered = 16;        // prepared graphs of a node: a loop with growing tensors has ever new sizes
 
 onnx::ValueInfoProto described(const std::string& name, const Datum& datum) {
   if (!datum.empty() && !datum.is_sequence())
@@ -60,7 +60,7 @@ class Bodies {
   std::map<std::string, std::shared_ptr<Executable>> prepared_;
 };
 
-// Equal for data of the same types and sizes.
+// A key that is equal for data of the same types and sizes.
 std::string key_of(const Datum& datum) {
   if (datum.empty()) return "|-";
   if (datum.is_sequence()) return "|[]";
@@ -71,7 +71,7 @@ std::string key_of(const Datum& datum) {
 
 class NodeCall final : public NodeAttributes<Call> {
  public:
-  using Call::tensor;  // of an input, beside that of an attribute
+  using Call::tensor;  // adds the overload for inputs to that for attributes
   using NodeAttributes::tensor;
 
   NodeCall(const ImportedModel& model, const std::map<std::string, int>& opsets, const onnx::NodeProto& proto, int version,
@@ -115,7 +115,7 @@ class NodeCall final : public NodeAttributes<Call> {
     return bodies_.find(key, Repetition::kAny, [&] { return import_body(attribute, proto, all); })->run(all);
   }
 
-  // The types of the body's outputs for inputs of these types, as far as they are known; else as they are declared.
+  // The types of the body's outputs for inputs of these types, as far as inferred; the others as declared.
   std::vector<TensorType> body_types(std::string_view attribute, std::span<const Datum> inputs) const {
     const onnx::GraphProto& proto = body_of(attribute);
     std::vector<Datum> all(inputs.begin(), inputs.end());
@@ -206,7 +206,7 @@ class NodeCall final : public NodeAttributes<Call> {
   Datum none_;
 };
 
-// A node's inputs and what it captures, each once.
+// The inputs of a node and the values it captures, each once.
 using NamedData = std::vector<std::pair<std::string, Datum>>;
 NamedData named_inputs(const onnx::NodeProto& node, std::span<const std::string> captured, std::span<const Datum> inputs) {
   NamedData result;
@@ -218,16 +218,16 @@ NamedData named_inputs(const onnx::NodeProto& node, std::span<const std::string>
   return result;
 }
 
-// Is the datum one that shapes and parameters are read from? `reals`: may they be of real elements?
+// Can shapes and parameters be read from the datum? `reals`: also from real elements.
 bool is_parameter(const Datum& datum, bool reals) {
   return !datum.empty() && !datum.is_sequence() && datum.tensor().size() <= kKnownElements &&
          (reals || !is_real(datum.tensor().type()));
 }
 
-// The inputs of a node whose contents its graph is made for.
+// Which known inputs have their contents fixed in the node's graph?
 enum class Contents { kNone, kIntegers, kAll };
 
-// The node as a graph of its own, for inputs that are known; of a procedure, the graph that it is.
+// The node as a graph of its own, for known inputs; for a procedure, its graph.
 Graph graph_of(const ImportedModel& model, const std::map<std::string, int>& opsets, const onnx::NodeProto& node,
                const NamedData& inputs, Contents contents, bool is_procedure) {
   onnx::ModelProto part = model_around(model, opsets);
@@ -247,7 +247,7 @@ Graph graph_of(const ImportedModel& model, const std::map<std::string, int>& ops
   return import_onnx_bytes(serialize(part), where_of(node), options);
 }
 
-// Is the graph nothing but the node, still opaque?
+// Does the graph consist of the node alone, still opaque?
 bool is_opaque_alone(const Graph& graph) {
   return graph.nodes().size() == 1 && graph.nodes()[0]->op == nullptr && graph.nodes()[0]->origin->opsets == nullptr;
 }
@@ -275,19 +275,19 @@ struct OpaqueExecution::State {
   onnx::NodeProto proto;
   std::string domain;
   std::vector<std::string> captured;
-  std::vector<bool> constants;  // of the inputs: the model's
+  std::vector<bool> constants;  // by input: is it a constant of the model?
   const Procedure* procedure = nullptr;
-  bool may_become_known = false;  // when its inputs are
+  bool may_become_known = false;  // it may be known once its inputs are
   PrepareGraph prepare;
   Bodies bodies;
   const Checkpoint& checkpoint;
   std::map<std::string, std::shared_ptr<Executable>> by_types;  // see known_by_types
 
-  // The node for inputs of these types and sizes, whatever their elements are, prepared once; null if sizes of its results
-  // depend on elements, or if it stays opaque.
+  // The node prepared for inputs of these types and sizes with any elements, cached; null if sizes of its results depend on
+  // elements, or if it stays opaque.
   std::shared_ptr<Executable> known_by_types(const NamedData& named);
-  // Gives what a loop without iterations stacked the type of the body's output, with a size of 0 in front, or where a Scan puts
-  // it.
+  // Sets the types of stacked results of a loop without iterations: the type of the body's output, with a size of 0 in front
+  // (or at the axis of a Scan).
   void give_types(std::vector<Datum>& results, NodeCall& call) const;
 
   const std::map<std::string, int>& opsets() const { return origin->opsets ? *origin->opsets : model->opsets; }
@@ -322,7 +322,7 @@ OpaqueExecution::~OpaqueExecution() = default;
 void OpaqueExecution::State::give_types(std::vector<Datum>& results, NodeCall& call) const {
   const std::size_t count = call.body_input_count("body");
   std::vector<Datum> inputs;
-  std::size_t carried = 0, hidden = 0;  // outputs in front of those that are stacked: of the node, and of the body alone
+  std::size_t carried = 0, hidden = 0;  // outputs before the stacked ones: those of the node, and those that only the body has
   for (const BodyInput& input : procedure->body_inputs(call, call.opset(), call.input_count(), count)) {
     Datum datum;
     if (input.kind == BodyInput::Kind::kScalar) datum = Tensor(input.type, {});
@@ -336,7 +336,7 @@ void OpaqueExecution::State::give_types(std::vector<Datum>& results, NodeCall& c
     inputs.push_back(std::move(datum));
   }
   results.resize(std::max(results.size(), call.output_count()));
-  // A Scan before opset 9 has a batch axis first: of lengths, of states, and of what is scanned.
+  // Before opset 9, lengths, states and scanned inputs of a Scan have a leading batch axis.
   const bool batched = proto.op_type() == "Scan" && call.opset() < 9;
   const std::size_t states =
       batched ? call.input_count() - 1 - static_cast<std::size_t>(call.integer("num_scan_inputs", 1)) : 0;
@@ -371,7 +371,7 @@ std::shared_ptr<Executable> OpaqueExecution::State::known_by_types(const NamedDa
   try {
     Graph part = graph_of(*model, opsets(), proto, named, Contents::kNone, false);
     if (!is_opaque_alone(part) && has_known_outputs(part)) executable = prepare(std::move(part), Repetition::kAny);
-  } catch (const Error& error) {  // what is wrong with the node is said where its inputs are known
+  } catch (const Error& error) {  // errors in the node are reported when its inputs are known
     if (error.code() == ErrorCode::kCancelled) throw;
   }
   return by_types.emplace(std::move(key), std::move(executable)).first->second;
@@ -393,7 +393,7 @@ std::vector<Datum> OpaqueExecution::run(std::span<const Datum> inputs) {
     };
     std::vector<Datum> graph_inputs;
     for (const auto& [name, datum] : named) graph_inputs.push_back(datum);
-    if (as_graph) {  // the same for inputs of the same types, sizes and parameters
+    if (as_graph) {  // cached for inputs of the same types, sizes and parameters
       std::string key;
       for (const auto& [name, datum] : named)
         key += key_of(datum) + (is_parameter(datum, false) ? "=" + std::to_string(datum.tensor().content_hash()) : "");
@@ -418,7 +418,7 @@ namespace {
 
 using Opsets = std::map<std::string, int>;
 
-// Why nothing here can execute the node, whatever it is given; empty if something may. A function is looked into once.
+// Why the node cannot be executed here, whatever its inputs; empty if it may be. Each function is examined once.
 std::string objection_to(const ImportedModel& model, const Opsets& opsets, const onnx::NodeProto& node,
                          std::set<const onnx::FunctionProto*>& functions);
 
@@ -459,7 +459,7 @@ std::string objection_to(const ImportedModel& model, const Opsets& opsets, const
 std::string objection_to_execution(const Graph& graph, const Node& node) {
   onnx::NodeProto proto;
   if (!node.origin || !graph.model() || !proto.ParseFromString(node.origin->node_proto)) return node.opaque_reason;
-  if (!differentiated_names(proto).empty()) return node.opaque_reason;  // it is nodes from the import on, or nothing
+  if (!differentiated_names(proto).empty()) return node.opaque_reason;  // import expands it into nodes or not at all
   std::set<const onnx::FunctionProto*> functions;
   return objection_to(*graph.model(), node.origin->opsets ? *node.origin->opsets : graph.model()->opsets, proto, functions);
 }

@@ -1,4 +1,4 @@
-// From a graph to ONNX's bytes: what was not rewritten is written as it was read.
+// Export: from a graph to ONNX's bytes. Parts that were not rewritten are written as they were read.
 #include <algorithm>
 
 #include "graph/onnx/function.h"
@@ -173,13 +173,13 @@ class Exporter {
       const ValueId id = n < node.outputs.size() ? node.outputs[n] : kNoValue;
       if (id != kNoValue && !graph_.is_constant(id))
         set(proto.mutable_output(i), named_.names[id]);
-      else  // nobody reads it any more
+      else  // no reader is left
         set(proto.mutable_output(i), named_.table.unique(proto.output(i)));
     }
     sink.add_bytes(changed ? serialize(proto) : origin.node_proto);
   }
 
-  // A function's node instead of the nodes of its body.
+  // Writes a function call in place of the nodes of its body.
   void write_call(const Expansion& expansion, const IntactCall& call, NodeSink& sink) {
     onnx::NodeProto proto;
     if (!proto.ParseFromString(expansion.node_proto))
@@ -232,7 +232,7 @@ class Exporter {
     for (const auto& [name, tensor] : sink.constants()) weights_.push_back({name, tensor, {}});
   }
 
-  // Keeps sparse weights that did not change in their sparse form; the others leave the skeleton.
+  // Keeps unchanged sparse weights in sparse form, and drops the others from the skeleton.
   void keep_sparse_weights(const NodeSink& sink, std::vector<bool>& done) {
     onnx::GraphProto kept;
     const auto& given = model_->sparse_initializers;
@@ -249,8 +249,7 @@ class Exporter {
     skeleton_.mutable_graph()->mutable_sparse_initializer()->Swap(kept.mutable_sparse_initializer());
   }
 
-  // Is a weight that nothing reads to be written? Callers may give a value to one that is declared as an input, and annotations
-  // name scales.
+  // Must a weight that nothing reads be written? Yes if callers may override it, or if annotations refer to it (scales).
   bool is_kept(const std::string& name) const {
     const auto& inputs = skeleton_.graph().input();
     return unused_weights_ || skeleton_.graph().quantization_annotation_size() > 0 ||
@@ -317,7 +316,7 @@ class Exporter {
     return false;
   }
 
-  // Has an input got a size that the model leaves open (with_sizes)?
+  // Has a size that the model leaves open been set on an input (with_sizes)?
   bool has_sizes_set_since() const {
     for (const auto& info : skeleton_.graph().input()) {
       const auto& dims = info.type().tensor_type().shape().dim();
@@ -333,13 +332,13 @@ class Exporter {
     return false;
   }
 
-  // Only with names of sizes that the model's author gave: a size that nobody knows is not to be declared equal to another.
+  // Only with size names of the model's author: unknown sizes must not be declared equal to each other.
   onnx::ValueInfoProto declaration(const std::string& name, const TensorType& type, bool shape_known) const {
     return value_info(name, type, shape_known, &size_names_);
   }
 
-  // An inner value as the model declares it, but with the sizes that were found: exporters get them wrong, and ONNX Runtime
-  // takes sizes of one name for equal where it gives the memory of one value to another.
+  // An inner value as the model declares it, but with the computed sizes. Exporters often declare wrong ones, and ONNX Runtime
+  // reuses memory between values whose sizes have the same names.
   onnx::ValueInfoProto with_sizes_computed(const onnx::ValueInfoProto& info, const TensorType& type, bool shape_known) const {
     onnx::ValueInfoProto changed = info;
     if (!info.type().has_tensor_type() || !info.type().tensor_type().has_shape()) return changed;
@@ -351,7 +350,7 @@ class Exporter {
     return changed;
   }
 
-  // Where sizes were given for a model, what it declared before does not hold any more.
+  // Sizes were given for the model, so its earlier declarations no longer hold.
   onnx::ValueInfoProto with_sizes_given(const onnx::ValueInfoProto& info, const TensorType& type, bool shape_known) const {
     if (!sizes_given_ || !shape_known || type.type == DataType::kUndefined) return info;
     onnx::ValueInfoProto changed = info;
@@ -410,7 +409,7 @@ class Exporter {
 void check(const Graph& graph, std::string_view model, const std::string& where) {
   const auto objection = checker_objection(model);
   if (!objection) return;
-  // Models in the field do not all pass; what did not pass before need not pass now.
+  // Some models in use fail ONNX's checker. If the original failed, the result may fail too.
   if (graph.model() && !graph.model()->source.bytes.empty() && checker_objection(graph.model()->source.text())) return;
   throw Error(ErrorCode::kUnsupported, "the result does not pass ONNX's checker: " + *objection, where);
 }
@@ -478,7 +477,7 @@ std::string export_node_bytes(const Graph& graph, const Node& node, bool keep_co
   };
   Node alone = node;
   for (ValueId& id : alone.inputs) id = copy(id, keep_constants);
-  if (alone.op != nullptr) {  // written from its attributes: what its parameters hold is in them
+  if (alone.op != nullptr) {  // exported from its attributes, which contain its parameters
     alone.origin = nullptr;
     alone.parameters.clear();
   }

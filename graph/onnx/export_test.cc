@@ -27,7 +27,7 @@ onnx::ModelProto exported(const Graph& graph) {
 
 Graph again(const Graph& graph) { return import_onnx_bytes(export_onnx_bytes(graph), "again"); }
 
-// A graph of elementwise operators and products on [N, 4], drawn by chance.
+// A random graph of elementwise operators and products on [N, 4].
 Graph random_graph(std::mt19937& random) {
   Graph graph;
   std::vector<ValueId> values{graph.add_input("x", {DataType::kFloat, {Index::symbol("N"), 4}}),
@@ -273,7 +273,7 @@ TEST_CASE("random graphs: import after export is the identity") {
   for (int i = 0; i < 200; ++i) {
     const Graph graph = random_graph(random);
     const ValueId second = graph.outputs()[1].value;
-    if (graph.is_input(second) || second == graph.outputs()[0].value) continue;  // written with an Identity
+    if (graph.is_input(second) || second == graph.outputs()[0].value) continue;  // exported with an Identity
     const Graph once = again(graph);
     CHECK(once.hash() == graph.hash());
     CHECK(export_onnx_bytes(once) == export_onnx_bytes(again(once)));

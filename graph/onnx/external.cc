@@ -45,12 +45,12 @@ std::uint64_t parse_number(const std::string& text, const char* what) {
   return number;
 }
 
-// Both without links.
+// Both paths without links.
 bool is_within(const std::filesystem::path& folder, const std::filesystem::path& file) {
   return !folder.empty() && std::mismatch(folder.begin(), folder.end(), file.begin(), file.end()).first == folder.end();
 }
 
-// ---- Data that take the place of a file's name
+// ---- Contents given in place of files
 
 bool embed(onnx::TensorProto& tensor, ExternalData& external) {
   if (tensor.data_location() != onnx::TensorProto::EXTERNAL || !data_type_of(tensor.data_type())) return false;
@@ -90,7 +90,7 @@ bool embed_external(onnx::NodeProto& node, ExternalData& external) {
 
 ExternalData::ExternalData(const std::filesystem::path& model, std::map<std::string, FileBytes> given)
     : given_(std::move(given)), folder_(model.parent_path()) {
-  std::error_code unknown;  // then there is one folder only
+  std::error_code unknown;  // without an answer there is only one folder
   const auto real = std::filesystem::canonical(model, unknown);
   if (!unknown) real_folder_ = real.parent_path();
 }

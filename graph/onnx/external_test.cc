@@ -1,4 +1,4 @@
-// Weights in files beside models: which files are read, and where tensors may have them.
+// Weights in files beside models: which files are read, and where they may be.
 #include <catch2/catch.hpp>
 #include <cstring>
 
@@ -40,7 +40,7 @@ std::string model_with_data_in(const std::string& location) {
   return model.SerializeAsString();
 }
 
-// A folder in which files and links are made along with the folders that they are in.
+// A folder in which files and links are created together with their parent folders.
 struct Tree : TemporaryFolder {
   void file(const std::string& name, const std::string& bytes) const {
     std::filesystem::create_directories((*this / name).parent_path());
@@ -99,7 +99,7 @@ TEST_CASE("a link to a model gives no way to other folders") {
   std::filesystem::remove(tree / "model/d.bin");
   tree.link("model/d.bin", "../blobs/below/bb");
   CHECK(tree.import("model/m.onnx").empty());
-  // The folder between two links is neither the link's nor the real model's.
+  // The folder of an intermediate link is neither the first link's nor the final target's.
   tree.file("between/bb", file_of_two());
   tree.link("between/m.onnx", "../blobs/aa");
   tree.link("outer/m.onnx", "../between/m.onnx");
@@ -155,7 +155,7 @@ TEST_CASE("tensors of attributes and subgraphs may have their data in files") {
       expected.push_back(condition ? weight * (weight + element) : weight - (weight + element));
     CHECK(interpret(graph, inputs)[0].reals() == expected);
   }
-  // The written model contains the weights, so it may be moved.
+  // The written model contains its weights, so it may be moved.
   const std::string written = export_onnx_bytes(graph);
   CHECK_NOTHROW(import_onnx_bytes(written, "elsewhere.onnx"));
   std::filesystem::remove(tree / "d.bin");

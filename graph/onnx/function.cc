@@ -13,8 +13,8 @@ namespace rewright::graph {
 
 namespace {
 
-// Gives attributes that name one of the call's the call's value; those that the call leaves out are dropped. Protobuf has
-// bounded the depth of nesting.
+// Replaces references to attributes of the call by the call's values, and drops those that the call leaves out. Recursion is
+// safe: Protobuf bounds the depth of nesting.
 void bind_attributes(onnx::NodeProto& node, const std::map<std::string, const onnx::AttributeProto*>& values) {
   onnx::NodeProto bound;
   for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
@@ -52,16 +52,16 @@ Producers producers_of(const std::vector<const Node*>& members) {
   return result;
 }
 
-// What a call is given is told by its place, not by its contents: weights that were trained are weights of the same call. Equal
-// constants count as one, since they may become one.
+// A hash of a call's body. Values from outside are numbered by position and not hashed by content: a call with trained weights
+// stays the same call. Equal constants share a number, since tidying may merge them.
 std::uint64_t structure_of(const Graph& graph, const std::vector<const Node*>& members, const Producers& producers,
                            const std::vector<ValueId>& call_inputs) {
   std::uint64_t h = members.size();
-  std::unordered_map<std::uint64_t, std::uint64_t> given;  // constants by their contents
+  std::unordered_map<std::uint64_t, std::uint64_t> given;  // constants by content
   for (std::uint64_t n = 0; n < call_inputs.size(); ++n)
     if (call_inputs[n] != kNoValue && graph.is_constant(call_inputs[n]))
       given.emplace(graph.value(call_inputs[n]).constant_hash(), n);
-  std::unordered_map<ValueId, std::uint64_t> outside;  // numbered as they are met
+  std::unordered_map<ValueId, std::uint64_t> outside;  // numbers in order of occurrence
   for (const Node* node : members) {
     h = hash_mix(h, std::hash<std::string>()(node->op != nullptr ? node->op->name() : ""));
     h = hash_mix(h, hash(node->attributes));
@@ -178,7 +178,7 @@ void make_expansion(Graph& graph, std::size_t first, std::string_view node_bytes
     live[n] = std::any_of(nodes[n]->outputs.begin(), nodes[n]->outputs.end(), [&](ValueId id) { return needed.contains(id); });
     if (live[n]) needed.insert(nodes[n]->inputs.begin(), nodes[n]->inputs.end());
   }
-  constexpr std::size_t kCompared = 512;  // nodes, each with each
+  constexpr std::size_t kCompared = 512;  // nodes compared with each other
   std::unordered_map<ValueId, ValueId> replaced;
   const auto current = [&](ValueId id) {
     const auto found = replaced.find(id);
@@ -282,7 +282,7 @@ Groups intact_groups(const Graph& graph) {
     if (node->expansion_member < group.members.size()) group.members[node->expansion_member] = node.get();
   }
   if (groups.empty()) return groups;
-  // Who reads a value: nodes by their expansion (null: none).
+  // The readers of each value by expansion (null: none).
   std::unordered_map<ValueId, std::set<const Expansion*>> readers;
   for (const auto& node : graph.nodes())
     for (const auto* ids : {&node->inputs, &node->parameters})
@@ -309,7 +309,7 @@ std::vector<Written> order_of_writing(const Graph& graph) {
   const Groups groups = intact_groups(graph);
   if (groups.empty()) return plain;
 
-  // Each call is one unit; units are sorted again, those that stood first first.
+  // Each call is one unit. Units are sorted again, keeping their order where possible.
   const auto tellers = size_tellers(graph);
   std::vector<Written> units;
   std::map<const Expansion*, std::size_t> unit_of_group;
@@ -349,7 +349,7 @@ std::vector<Written> order_of_writing(const Graph& graph) {
     for (const std::size_t follower : followers[u])
       if (--waiting[follower] == 0) ready.insert(follower);
   }
-  return order.size() == units.size() ? order : plain;  // a rewrite may read a call's output on a way to its input
+  return order.size() == units.size() ? order : plain;  // a rewrite may connect a call's output to its own input
 }
 
 }  // namespace rewright::graph

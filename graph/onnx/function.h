@@ -22,7 +22,7 @@ struct FunctionBody {
   std::map<std::string, int> opsets;
 };
 
-// Fills model.functions, by domain, name and overload; the first of several equal ones counts.
+// Fills model.functions, by domain, name and overload. The first of several equal ones wins.
 void index_functions(ImportedModel& model);
 // The function of the model that a node calls; null if there is none.
 const onnx::FunctionProto* find_local_function(const ImportedModel& model, const onnx::NodeProto& call);
@@ -41,7 +41,7 @@ struct FunctionCall {
 // if the branch is missing or has sparse weights.
 std::optional<FunctionCall> call_of_branch(const onnx::NodeProto& node, bool condition);
 
-// Add a Constant node; the nodes and weights of a graph without sparse weights.
+// These add a Constant node, or the nodes and weights of a graph without sparse weights.
 void add_constant_node(onnx::FunctionProto& function, const onnx::TensorProto& value, const std::string& name);
 void add_body(const onnx::GraphProto& body, onnx::FunctionProto& function);
 

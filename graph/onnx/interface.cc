@@ -38,7 +38,7 @@ Declaration declaration(const onnx::ValueInfoProto& info) {
   }
   try {
     result.type = *onnx::Utils::DataTypeUtils::ToType(info.type());
-  } catch (const std::exception&) {  // a kind of value that this version of ONNX does not know
+  } catch (const std::exception&) {  // a kind of value unknown to this version of ONNX
   }
   return result;
 }

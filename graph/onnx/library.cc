@@ -1,4 +1,4 @@
-// Questions to ONNX's own library. It throws exceptions of its own, which end here.
+// Calls to ONNX's own library. Its exceptions are caught here.
 #include <algorithm>
 
 #include <onnx/checker.h>
@@ -14,7 +14,7 @@ namespace rewright::graph {
 
 namespace {
 
-// ONNX's messages span lines and repeat the node: the first line says it.
+// ONNX's messages have several lines and repeat the node. The first line has the reason.
 std::string first_line(const std::string& text) {
   const std::size_t start = text.find_first_not_of("\n\r ");
   if (start == std::string::npos) return text;
@@ -73,7 +73,7 @@ std::optional<SchemaFunction> schema_function(const onnx::NodeProto& node, const
       result.function = *function;
       return result;
     }
-    // ONNX's builders take it for granted that types are known.
+    // ONNX's builders assume that types are known.
     for (int i = 0; i < node.input_size(); ++i)
       if (!node.input(i).empty() && input_types.at(static_cast<std::size_t>(i)).value_case() == onnx::TypeProto::VALUE_NOT_SET)
         return std::nullopt;
@@ -81,7 +81,7 @@ std::optional<SchemaFunction> schema_function(const onnx::NodeProto& node, const
     const onnx::FunctionBodyBuildContextImpl context(node, input_types);
     if (schema->BuildContextDependentFunction(context, result.function, opset)) return result;
   } catch (const std::exception&) {
-    // ONNX cannot build the body for this call: there is none.
+    // ONNX cannot build the body for this call; it is treated as missing.
   }
   return std::nullopt;
 }
@@ -100,7 +100,7 @@ std::unordered_map<std::string, onnx::TypeProto> infer_types(onnx::ModelProto mo
   try {
     onnx::shape_inference::InferShapes(model, onnx::OpSchemaRegistry::Instance(), onnx::ShapeInferenceOptions(false, 0, true));
   } catch (const std::exception&) {
-    // Types that it cannot infer stay unknown, which is no error.
+    // Types that cannot be inferred stay unknown; this is no error.
   }
   for (const auto& info : model.graph().value_info())
     if (info.has_type()) types.emplace(info.name(), info.type());
@@ -108,7 +108,7 @@ std::unordered_map<std::string, onnx::TypeProto> infer_types(onnx::ModelProto mo
 }
 
 std::optional<std::string> checker_objection(std::string_view bytes) {
-  // Large weights are left out, and declared as inputs instead: the checker has nothing to say about their elements.
+  // Large weights are left out and declared as inputs: the checker ignores their elements.
   constexpr std::size_t kLarge = 4096;
   onnx::ModelProto model;
   std::string rest;

@@ -38,12 +38,12 @@ struct ImportedModel {
     Tensor tensor;           // empty if its element type is not supported
     std::string_view proto;  // the whole TensorProto, in `source`
     bool is_external = false;
-    bool is_unused = false;   // nothing in the model reads it; it is written back all the same
+    bool is_unused = false;   // nothing in the model reads it; it is written all the same
     bool is_default = false;  // the default of an input of the graph
   };
   std::vector<Initializer> initializers;
 
-  // They are written back from the skeleton if they did not change.
+  // Unchanged ones are written back from the skeleton.
   struct SparseInitializer {
     std::string name;
     ValueId value = kNoValue;

@@ -24,7 +24,7 @@ class Namer {
       if (sparse.value < graph_.value_count()) result_.names[sparse.value] = sparse.name;
     }
     const std::vector<std::int32_t> producers = graph_.producers();
-    for (ValueId id = 0; id < graph_.value_count(); ++id)  // leaves that are neither: constants that were not read
+    for (ValueId id = 0; id < graph_.value_count(); ++id)  // constants that were not read
       if (producers[id] < 0 && !graph_.is_constant(id) && result_.names[id].empty()) result_.names[id] = graph_.value(id).name;
     for (const auto& node : graph_.nodes()) {
       if (node->op != nullptr || !node->origin) continue;
@@ -47,7 +47,7 @@ class Namer {
   }
 
  private:
-  // Is the output what a Constant node of the model defined under its name?
+  // Does a Constant node of the model define the output under its name?
   bool is_constant_node(const GraphOutput& output) const {
     for (const auto& node : model_.constant_nodes)
       if (node.value == output.value)
@@ -56,8 +56,8 @@ class Namer {
     return false;
   }
 
-  // Can an output be a weight? Not where weights have to be inputs; and of a graph inside of another one, whose outputs may
-  // have no types, ONNX's inference finds those of nodes' results alone.
+  // Can an output be a weight? Not where weights must also be inputs. Nor in a body: its outputs may lack types, and ONNX's
+  // inference only finds those of nodes' results.
   bool may_be_weight() const { return model_.outer_names == nullptr && model_.skeleton.ir_version() >= kWeightsNeedNoInput; }
 
   void give(ValueId id, const std::string& name) {
@@ -65,7 +65,7 @@ class Namer {
     result_.names[id] = name;
   }
 
-  // Values that have a name keep it; the others are named after the next value below them that has one.
+  // Values with a name keep it. Others are named after the nearest named value computed from them.
   void name_others() {
     std::vector<std::string> hints(graph_.value_count());
     const auto nodes = graph_.nodes();
@@ -87,7 +87,7 @@ class Namer {
       const std::string& own = graph_.value(id).name;
       result_.names[id] = result_.table.unique(!own.empty() ? own : (hints[id].empty() ? "" : hints[id] + "/") + suffix);
     };
-    // Named ones first, so that no new name takes an old one.
+    // Named outputs first, so that no new name takes one of theirs.
     for (bool named : {true, false}) {
       for (const auto& node : nodes)
         for (ValueId id : node->outputs)

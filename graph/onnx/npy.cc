@@ -61,7 +61,7 @@ Sizes parse_shape(std::string_view text, const std::string& where) {
   return sizes;
 }
 
-// Column-major elements in row-major order.
+// Converts column-major elements to row-major order.
 Tensor from_fortran(const Tensor& tensor) {
   const Sizes& sizes = tensor.sizes();
   Sizes position(sizes.size(), 0);
@@ -76,7 +76,7 @@ Tensor from_fortran(const Tensor& tensor) {
   return picked(tensor, sizes, from);
 }
 
-// Strings of a fixed length, with zeros behind: '<U' of code points in four bytes each, '|S' of bytes.
+// Strings of fixed length, padded with zeros: '<U' has code points of four bytes, '|S' has bytes.
 struct FixedStrings {
   bool are_code_points;
   std::size_t length;
@@ -95,7 +95,7 @@ std::optional<FixedStrings> fixed_strings(std::string_view described) {
 
 void append_utf8(std::string& text, std::uint32_t code) {
   const auto add = [&](std::uint32_t byte) { text += static_cast<char>(byte); };
-  constexpr std::uint32_t kFirstEscaped = 0xdc80, kLastEscaped = 0xdcff;  // a byte that is no UTF-8
+  constexpr std::uint32_t kFirstEscaped = 0xdc80, kLastEscaped = 0xdcff;  // encodes a byte that is not UTF-8
   if (code < 0x80) return add(code);
   if (code >= kFirstEscaped && code <= kLastEscaped) return add(code & 0xff);
   if (code < 0x800) {
@@ -128,7 +128,7 @@ Tensor read_strings(const FixedStrings& strings, std::span<const std::byte> byte
   return Tensor::from_strings(std::move(sizes), std::move(texts));
 }
 
-// The code points; bytes that are no UTF-8 are taken for Python's surrogates of them, as its "surrogateescape" does.
+// The code points. Bytes that are not UTF-8 become surrogates as in Python's "surrogateescape".
 std::vector<std::uint32_t> code_points(std::string_view text) {
   std::vector<std::uint32_t> codes;
   const auto byte = [&](std::size_t i) { return static_cast<std::uint32_t>(static_cast<unsigned char>(text[i])); };
@@ -147,7 +147,7 @@ std::vector<std::uint32_t> code_points(std::string_view text) {
   return codes;
 }
 
-// The description of a tensor of strings and its bytes.
+// The type description of a tensor of strings, and its bytes.
 std::pair<std::string, std::vector<std::uint32_t>> written_strings(const Tensor& tensor, const std::filesystem::path& file) {
   std::vector<std::vector<std::uint32_t>> all;
   std::size_t longest = 1;

@@ -42,7 +42,7 @@ std::string where_of(const onnx::NodeProto& node) {
 
 namespace {
 
-// Without a look at what the parts say.
+// Splits the bytes into parts without validating them.
 ModelParts take_apart(std::string_view bytes) {
   ModelParts parts;
   std::string rest, graph_rest;

@@ -20,9 +20,9 @@ void release_constants(Graph& graph, std::span<const ValueId> constants) {
   if (!graph.model()) return;
   const std::unordered_set<ValueId> released(constants.begin(), constants.end());
   const auto model = std::make_shared<ImportedModel>(*graph.model());
-  model->functions.clear();  // they lie in the skeleton, which is another one now
+  model->functions.clear();  // they point into the old skeleton
   index_functions(*model);
-  // No constant of the graph is this tensor: it is written anew.
+  // A tensor that differs from every constant of the graph, so that all are written anew.
   const Tensor another(DataType::kUint8, {0});
   for (auto& initializer : model->initializers)
     if (initializer.tensor && released.contains(initializer.value)) initializer.tensor = another;

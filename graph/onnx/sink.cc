@@ -143,8 +143,8 @@ OnnxValue NodeSink::atom_value(const Atom& atom) {
     case Atom::Kind::kSymbol:
       return size_value(atom.name);
     case Atom::Kind::kFloorDiv: {
-      // ONNX's Div cuts towards zero: where the dividend may be negative, the remainder, which has the divisor's sign, is taken
-      // off first.
+      // ONNX's Div rounds towards zero. For dividends that may be negative, the remainder (with the divisor's sign) is
+      // subtracted first.
       const OnnxValue a = index_value(atom.arguments[0]), b = index_value(atom.arguments[1]);
       if (opset_ < 10 || is_not_negative(atom.arguments[0])) return binary("Div", a, b);
       return binary("Div", binary("Sub", a, binary("Mod", a, b)), b);
@@ -157,7 +157,7 @@ OnnxValue NodeSink::atom_value(const Atom& atom) {
     case Atom::Kind::kMax: {
       const OnnxValue a = index_value(atom.arguments[0]), b = index_value(atom.arguments[1]);
       const bool least = atom.kind == Atom::Kind::kMin;
-      if (opset_ >= 12) return binary(least ? "Min" : "Max", a, b);  // of integers only since then
+      if (opset_ >= 12) return binary(least ? "Min" : "Max", a, b);  // integer Min and Max exist from this opset on
       const OnnxValue first_is_less = binary("Less", a, b);
       const OnnxValue result = add_value(hint_ + "/size", one_index());
       node("Where", {}, {first_is_less, least ? a : b, least ? b : a}, {result});

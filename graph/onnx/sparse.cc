@@ -1,4 +1,4 @@
-// ONNX's sparse tensors, read as the dense ones that they stand for.
+// ONNX's sparse tensors, read as dense ones.
 #include <cstring>
 #include <limits>
 
@@ -8,7 +8,7 @@ namespace rewright::graph {
 
 namespace {
 
-// The place of each value among the dense elements: linear, or a coordinate an axis.
+// The place of each value among the dense elements. Indices are linear, or have a coordinate for each axis.
 std::vector<std::int64_t> dense_places(const Tensor& indices, std::int64_t count, const Sizes& sizes, std::int64_t elements) {
   const bool linear = indices.sizes() == Sizes{count};
   if (indices.type() != DataType::kInt64 ||

@@ -1,4 +1,4 @@
-// Tensors of ONNX: all their encodings.
+// ONNX's tensors in all their encodings.
 #include <algorithm>
 #include <cstring>
 
@@ -22,14 +22,14 @@ void copy_elements(const From& from, Tensor& tensor, std::size_t per_element = 1
   for (const auto& value : from) *to++ = static_cast<To>(value);
 }
 
-// The bytes of so many elements, as ONNX packs them.
+// The bytes of `count` elements as ONNX packs them.
 std::uint64_t packed_byte_count(DataType type, std::uint64_t count) {
   if (count > (std::uint64_t{1} << 60)) throw Error(ErrorCode::kBadInput, "has " + std::to_string(count) + " elements");
   const auto bits = static_cast<std::uint64_t>(packed_bits(type));
   return bits < 8 ? (count * bits + 7) / 8 : count * (bits / 8);
 }
 
-// Elements of less than 8 bits: the first one in the lowest bits of a byte.
+// Unpacks elements of less than 8 bits. The first one is in the lowest bits of a byte.
 Tensor unpacked(std::span<const std::byte> bytes, DataType type, Sizes sizes) {
   const auto count = static_cast<std::uint64_t>(element_count(sizes));
   if (bytes.size() != packed_byte_count(type, count))
@@ -59,7 +59,7 @@ Tensor from_typed_fields(const onnx::TensorProto& proto, DataType type, Sizes si
     for (const std::int32_t value : proto.int32_data()) bytes.push_back(static_cast<std::byte>(value));
     return unpacked(bytes, type, std::move(sizes));
   }
-  // Checked before anything is allocated: a wrong dimension must not cost memory.
+  // Checked before allocation, so that a wrong dimension costs no memory.
   const std::int64_t values = std::int64_t{0} + proto.float_data_size() + proto.int32_data_size() + proto.int64_data_size() +
                               proto.double_data_size() + proto.uint64_data_size();
   const std::int64_t count = element_count(sizes);
@@ -111,7 +111,7 @@ Tensor from_typed_fields(const onnx::TensorProto& proto, DataType type, Sizes si
       break;
     default:
       copy_elements<std::uint16_t>(proto.int32_data(), tensor);
-      break;  // uint16, and the bits of half and bfloat16
+      break;  // uint16, half and bfloat16 as bits
   }
   return tensor;
 }
@@ -125,7 +125,7 @@ Tensor from_bytes(std::span<const std::byte> bytes, const std::shared_ptr<const 
                                           " elements of type " + std::string(name(type)));
   if (owner && reinterpret_cast<std::uintptr_t>(bytes.data()) % width == 0)
     return Tensor(type, std::move(sizes), owner, bytes.data());
-  Tensor tensor(type, std::move(sizes));  // a copy: elements must be aligned
+  Tensor tensor(type, std::move(sizes));  // copied, because elements must be aligned
   if (!bytes.empty()) std::memcpy(tensor.mutable_bytes().data(), bytes.data(), bytes.size());
   return tensor;
 }
@@ -236,7 +236,7 @@ Datum to_datum(const onnx::OptionalProto& proto) {
   }
 }
 
-// Protobuf has bounded the depth of nesting.
+// Recursion is safe: Protobuf bounds the depth of nesting.
 Datum to_datum(const onnx::SequenceProto& proto) {
   std::vector<Datum> elements;
   for (const auto& tensor : proto.tensor_values()) elements.emplace_back(to_tensor(tensor));

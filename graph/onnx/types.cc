@@ -8,7 +8,7 @@ const onnx::TypeProto::Tensor* tensor_type(const onnx::TypeProto& type) {
   return type.has_tensor_type() ? &type.tensor_type() : nullptr;
 }
 
-// Exporters write "?" for every size that they do not know, so it names none.
+// Exporters write "?" for every unknown size, so it is not a name.
 bool is_named(const onnx::TensorShapeProto::Dimension& dim) { return !dim.dim_param().empty() && dim.dim_param() != "?"; }
 
 void add_size_names(const onnx::TypeProto& type, std::set<std::string>& names) {
@@ -97,7 +97,8 @@ Index DeclaredTypes::own_size(const std::string& value, std::size_t axis) {
   std::string& symbol = own->second;
   if (is_new) {
     symbol = scope_ + value + "_" + std::to_string(axis);
-    std::erase_if(symbol, [](char c) { return static_cast<unsigned char>(c) < ' '; });  // of names in the bodies of functions
+    std::erase_if(symbol,
+                  [](char c) { return static_cast<unsigned char>(c) < ' '; });  // names in bodies of functions have some
     while (!taken_.insert(symbol).second) symbol += "_";
   }
   return Index::symbol(symbol);

@@ -52,8 +52,8 @@ class DeclaredTypes {
   std::set<std::string> taken_;                                           // names of sizes: the model's and generated ones
   std::map<std::pair<std::string, std::size_t>, std::string> own_sizes_;  // by value and axis
   std::string scope_;                                                     // prefix of generated names
-  std::map<std::string, std::int64_t> sizes_;                             // given for names
-  std::map<std::string, const Sizes*> given_;                             // given for inputs
+  std::map<std::string, std::int64_t> sizes_;                             // given sizes by name
+  std::map<std::string, const Sizes*> given_;                             // given shapes by input
 };
 
 // A tensor's type. `size_of` gives the size of a dimension that is not a number, from the dimension and its axis. For other

@@ -26,7 +26,7 @@ void write_external(const Weight& weight, Pieces& graph, ExternalPart& external)
 }
 
 void write_inside(const Weight& weight, Pieces& graph) {
-  if (packed_bits(weight.tensor.type()) < 8) {  // strings, and what is packed
+  if (packed_bits(weight.tensor.type()) < 8) {  // strings and packed types
     graph.own_field(field::kGraphInitializer, serialize(to_tensor_proto(weight.tensor, weight.name)));
     return;
   }
@@ -61,7 +61,7 @@ void Pieces::append(Pieces&& other) {
 }
 
 void write_weights(const std::vector<Weight>& weights, std::size_t external_above, Pieces& graph, ExternalPart& external) {
-  constexpr std::size_t kSmall = 1024;  // bytes: stays in the model
+  constexpr std::size_t kSmall = 1024;  // bytes; smaller weights stay in the model
   std::size_t total = 0;
   for (const Weight& weight : weights) total += weight.tensor ? weight.tensor.byte_count() : weight.proto.size();
   const bool writes_external = total > external_above && !external.location.empty();

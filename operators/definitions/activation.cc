@@ -81,7 +81,7 @@ struct IsInf {
   }
 };
 
-// alpha is written as ONNX's default is kept, in single precision, so that a default and the same value said are equal.
+// alpha has single precision, like ONNX's default, so that the default and the same value given explicitly are equal.
 struct LeakyRelu {
   static constexpr std::string_view kName = "LeakyRelu";
   Real alpha = 0.01f;

@@ -71,13 +71,13 @@ struct Concat {
       return source.node(registry().get(kName), to_attributes(op), parts);
     };
     m.write = [](OnnxSink& sink, const Attributes& attributes, const std::vector<OnnxValue>& inputs,
-                 const std::vector<OnnxValue>& outputs) {  // the axis is required even where it is our default
+                 const std::vector<OnnxValue>& outputs) {  // ONNX requires the axis even where it equals our default
       sink.node("Concat", {{"axis", from_attributes<Concat>(attributes).axis}}, inputs, outputs);
       return true;
     };
   }
 
-  // Rules speak of sizes that are at least 1, so parts without elements are left out on the way in, if they fit the first one.
+  // Rules assume sizes of at least 1, so import drops parts without elements if they match the first part.
   static bool adds_nothing(const Indices& first, const Indices& part, const Index& axis) {
     const auto rank = static_cast<std::int64_t>(part.size());
     const std::int64_t along = axis.value() < 0 ? axis.value() + rank : axis.value();
@@ -95,7 +95,7 @@ struct Concat {
   }
 };
 
-// Pieces of the given sizes along an axis, one output each.
+// Splits an axis into pieces of the given sizes, one output each.
 struct Split {
   static constexpr std::string_view kName = "Split";
   Index axis = 0;
@@ -197,8 +197,8 @@ struct Split {
   }
 };
 
-// x with elements added before and after (or taken away, where a pad is negative). In mode "constant" they are the second
-// input's one element if it is there, else `value`.
+// x with elements added before and after (removed where a pad is negative). In mode "constant" they have the value of the
+// second input's single element, or `value` without that input.
 struct Pad {
   static constexpr std::string_view kName = "Pad";
   static constexpr InputCount kInputs{1, 2};
@@ -261,7 +261,7 @@ struct Pad {
   Index source_position(const Index& position, const Index& size) const {
     if (mode == "edge") return max(min(position, size - 1), 0);
     if (mode == "wrap") return mod(position, size);
-    // There and back again; of one element, nowhere.
+    // Positions run back and forth; with one element all are 0.
     const Index last = size - 1, period = 2 * max(last, 1), within = mod(position, period);
     const Index reflected = min(within, period - within);
     return less(1, size).decided() == true ? reflected : min(reflected, last);
@@ -343,7 +343,8 @@ struct Pad {
     };
   }
 
-  // What was added is cut off; an element that was repeated gets all its copies, by a product with the matrix of the copying.
+  // Added elements are dropped. A repeated element gets the gradients of all its copies, by a product with the matrix of the
+  // copying.
   std::vector<ValueId> gradient(const GradientCall& call) const {
     GraphBuilder& b = call.graph;
     const Indices from = b.shape_of(call.inputs[0]);
@@ -402,7 +403,7 @@ struct Tile {
       Indices at = i;
       for (std::size_t a = 0; a < x.rank(); ++a) {
         if (x.size(a) == Index(0))
-          at[a] = 0;  // there are no elements
+          at[a] = 0;  // the tensor is empty
         else if (!(repeats[a] == Index(1)))
           at[a] = mod(i[a], x.size(a));
       }

@@ -174,7 +174,7 @@ struct ConvTranspose {
     return d;
   }
 
-  // Pads that give the sizes asked for; what pads cannot reach is padded to the output's end.
+  // Sets the pads that give the requested output sizes. Beyond that, the end of the output is padded.
   void set_output_sizes(const OnnxSource& source, const Indices& input_sizes, const Window& window) {
     const bool upper = source.text("auto_pad", "NOTSET") == "SAME_UPPER";
     const std::vector<std::int64_t> wanted = source.integers("output_shape");
@@ -292,7 +292,7 @@ GraphBuilder::Fields fields_of(const Window& window, const Index& group) {
 
 ValueId input_gradient(GraphBuilder& b, const Indices& x_shape, ValueId g, ValueId w, const Window& window,
                        const Index& group) {
-  Indices rest;  // what steps leave unread at the end
+  Indices rest;  // positions at the end that no step reads
   for (std::size_t a = 0; a < window.rank(); ++a)
     rest.push_back(x_shape[a + 2] + window.pads_begin[a] + window.pads_end[a] - window.strides[a] * (b.shape_of(g)[a + 2] - 1) -
                    window.extent(a));

@@ -86,7 +86,7 @@ TEST_CASE("ConvTranspose is the adjoint of Conv") {
   for (int round = 0; round < 30; ++round) {
     Instance n = random_instance(random, 1 + static_cast<std::size_t>(round) % 3);
     const Tensor x = random_tensor(n.x, random), w = random_tensor(n.w, random), y = random_tensor(n.y, random);
-    // What Conv's floor division leaves over at the end is the output padding that gives x's sizes back.
+    // The remainder of Conv's floor division is the output padding that restores x's sizes.
     Indices output_padding;
     for (const Axis& a : n.axes)
       output_padding.push_back((a.size + a.begin + a.end - a.dilation * (a.kernel - 1) - 1) % a.stride);

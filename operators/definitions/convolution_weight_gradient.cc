@@ -54,13 +54,14 @@ struct ConvWeightGradient {
 
   static void onnx(OnnxMapping& m);
 
-  // It is linear in both operands, as the convolution is: a convolution with the weights `seed`, and its adjoint.
+  // The operator is linear in both operands. Its gradients are the convolution with the weights `seed`, and that convolution's
+  // adjoint.
   std::vector<ValueId> gradient(const GradientCall& call) const {
     GraphBuilder& b = call.graph;
     const ValueId x = call.inputs[0], g = call.inputs[1], seed = call.output_gradients[0];
     const Indices xs = b.shape_of(x), gs = b.shape_of(g);
     Window window{kernel, strides, dilations, pads_begin, {}};
-    for (std::size_t a = 0; a < window.rank(); ++a)  // as far as the gradient's places reach
+    for (std::size_t a = 0; a < window.rank(); ++a)  // only where positions of the gradient reach
       window.pads_end.push_back(max(strides[a] * (gs[a + 2] - 1) + window.extent(a) - xs[a + 2] - pads_begin[a], 0));
     std::vector<ValueId> result = call.none();
     if (call.wants(0)) result[0] = input_gradient(b, xs, g, seed, window, group);
@@ -69,7 +70,7 @@ struct ConvWeightGradient {
   }
 };
 
-// In ONNX: the convolution of x with g over the axis n as its channels, where steps and dilations change places.
+// In ONNX: the convolution of x with g over axis n as channels, with strides and dilations swapped.
 class AsConvolution {
  public:
   AsConvolution(OnnxSink& sink, const ConvWeightGradient& op) : sink_(sink), op_(op) {}
@@ -77,7 +78,7 @@ class AsConvolution {
   bool write(const std::vector<OnnxValue>& inputs, const std::vector<OnnxValue>& outputs) {
     const TensorType x = sink_.type_of(inputs[0]), g = sink_.type_of(inputs[1]);
     const Index depth = floor_div(x.shape[1], op_.group);
-    Indices pads_end, whole{depth, g.shape[1]}, wanted = whole;  // steps that leave a rest give places beyond the kernel
+    Indices pads_end, whole{depth, g.shape[1]}, wanted = whole;  // a stride with a remainder gives positions beyond the kernel
     for (std::size_t a = 0; a < op_.kernel.size(); ++a) {
       const Index reach = op_.strides[a] * (g.shape[a + 2] - 1) + 1, size = x.shape[a + 2] + op_.pads_begin[a];
       pads_end.push_back(max((op_.kernel[a] - 1) * op_.dilations[a] + reach - size, 0));
@@ -129,7 +130,7 @@ class AsConvolution {
     return reshaped(moved, with_spatial({depth, op_.group * n}));
   }
 
-  // Its beginning, of this shape.
+  // The leading part of this shape.
   OnnxValue cut(OnnxValue value, const TensorType& type, const Indices& shape) {
     if (type.shape == shape) return value;
     const OnnxValue result = sink_.fresh({type.type, shape});

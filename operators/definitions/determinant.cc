@@ -13,9 +13,9 @@ namespace {
 
 using Matrix = std::vector<double>;  // n * n, row by row
 
-// Row i, column j of the eliminated matrix is row rows[i], column columns[j] of the given one, which is L D U then: below the
-// diagonal stands L, on it D, above it U; the diagonals of L and U are 1. Pivots are the largest elements that are left, so
-// that L and U are well-conditioned however close to singular the matrix is.
+// LU decomposition with complete pivoting. Element (i, j) of the eliminated matrix is element (rows[i], columns[j]) of the
+// given one, which equals L D U with unit diagonals of L and U: L is stored below the diagonal, D on it, U above. Pivots are
+// the largest remaining elements, so that L and U are well-conditioned however close to singular the matrix is.
 struct Elimination {
   Matrix a;
   std::vector<std::size_t> rows, columns;
@@ -34,7 +34,7 @@ Elimination eliminated(Matrix given, std::size_t n) {
         const double size = std::isnan(a[i * n + j]) ? HUGE_VAL : std::fabs(a[i * n + j]);
         if (size > largest) largest = size, row = i, column = j;
       }
-    if (largest == 0) break;  // all that is left is 0
+    if (largest == 0) break;  // only zeros remain
     if (row != k) {
       std::swap_ranges(a.data() + row * n, a.data() + (row + 1) * n, a.data() + k * n);
       std::swap(e.rows[row], e.rows[k]);
@@ -62,8 +62,8 @@ double determinant(Matrix given, std::size_t n) {
   return result;
 }
 
-// The cofactor matrix of a product is the product of the factors' cofactor matrices, and that of L is its inverse, transposed:
-// nothing is divided by what is small (G. W. Stewart, On the adjugate matrix, Linear Algebra and its Applications 283, 1998).
+// The cofactor matrix of a product is the product of the factors' cofactor matrices; that of L is its transposed inverse. So
+// nothing is divided by small numbers (G. W. Stewart, On the adjugate matrix, Linear Algebra and its Applications 283, 1998).
 Matrix cofactors(Matrix given, std::size_t n) {
   const Elimination e = eliminated(std::move(given), n);
   const Matrix& a = e.a;
@@ -120,7 +120,7 @@ struct Det {
     return {Tensor::from_reals(in[0].type(), Sizes(in[0].sizes().begin(), in[0].sizes().end() - 2), results)};
   }
 
-  // Jacobi's formula. Cofactors are there where the matrix is singular, too.
+  // Jacobi's formula. Cofactors also exist where the matrix is singular.
   std::vector<ValueId> gradient(const GradientCall& call) const {
     GraphBuilder& b = call.graph;
     Indices shape = b.shape_of(call.output_gradients[0]);
@@ -129,8 +129,8 @@ struct Det {
   }
 };
 
-// Matrices of a known size n > 1 without each of their rows and columns: [..., i, j] is the matrix without its row i and its
-// column j. Cofactors are their determinants, with signs.
+// Submatrices of matrices with a known size n > 1: [..., i, j] is the matrix without row i and column j. Cofactors are their
+// determinants with signs.
 class Minors {
  public:
   static std::int64_t size(const GraphBuilder& b, ValueId x) {
@@ -159,7 +159,8 @@ class Minors {
 
   ValueId cofactors() const { return b_.add("Mul", {b_.add("Det", {minors_}), signs_}); }
 
-  // Of the sum of g * cofactors in x: a minor's gradient are its own cofactors, put back to where its elements came from.
+  // The gradient in x of the sum of g * cofactors: a minor's gradient is its own cofactor matrix, scattered to the places of
+  // its elements.
   ValueId gradient(ValueId g) const {
     Indices shape = b_.shape_of(g);
     shape.insert(shape.end(), {1, 1});
@@ -183,8 +184,8 @@ class Minors {
   Indices swap_;
 };
 
-// y[..., i, j] = (-1)^(i + j) times the determinant of x[...] without its row i and its column j: the inverse, transposed,
-// times the determinant, where there is an inverse.
+// y[..., i, j] = (-1)^(i + j) times the determinant of x[...] without row i and column j. For an invertible matrix this is the
+// transposed inverse times the determinant.
 struct CofactorMatrix {
   static constexpr std::string_view kName = "CofactorMatrix";
 

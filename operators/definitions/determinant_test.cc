@@ -18,7 +18,7 @@ Matrix without(const Matrix& a, std::size_t n, std::size_t row, std::size_t colu
   return rest;
 }
 
-// By Laplace's expansion: no division.
+// By Laplace's expansion, without division.
 double determinant(const Matrix& a, std::size_t n) {
   if (n == 0) return 1;
   double sum = 0;

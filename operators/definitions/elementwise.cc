@@ -20,8 +20,8 @@ Element order_key(Element e, DataType type) {
 
 Element quotient_of(DataType type, Element a, Element b) {
   if (type != DataType::kUint64) return a / b;
-  // By a divisor from 2^63 on it is 0 or 1. Else half of the dividend, which has no sign, gives twice the quotient but for its
-  // last bit (Warren, Hacker's Delight, 9-3).
+  // Unsigned division: for a divisor from 2^63 on the quotient is 0 or 1. Otherwise half of the dividend, which is not
+  // negative, gives the quotient except for its last bit (Warren, Hacker's Delight, 9-3).
   const auto reaches = [&](const Element& x) {
     return convert(apply(functions::less_equal, order_key(b, type), order_key(x, type)), Scalar::kInteger);
   };

@@ -31,7 +31,7 @@ void require_sizes(Definition& d, const Indices& shape) {
     d.require(less_equal(0, size), [&] { return "shape " + to_string(shape) + " has a negative size"; });
 }
 
-// Every element the same.
+// A tensor whose elements are all equal.
 struct Fill {
   static constexpr std::string_view kName = "Fill";
   static constexpr bool kFill = true;
@@ -51,7 +51,7 @@ struct Fill {
     return d;
   }
 
-  // The ONNX operator Constant has no operator here: it is a constant.
+  // ONNX's Constant has no operator here: it becomes a constant.
   static Imported import_constant(OnnxSource& source, std::string& reason) {
     for (const char* attribute : {"value", "sparse_value"})
       if (auto tensor = source.tensor(attribute)) return std::vector{source.constant(std::move(*tensor))};
@@ -81,7 +81,7 @@ struct Fill {
     return std::nullopt;
   }
 
-  // An integer that no double is, repeated: the constant itself, expanded.
+  // A repeated integer that no double can hold: the constant itself, expanded.
   static Imported expanded(OnnxSource& source, const Tensor& value, const Indices& shape) {
     const OnnxValue one = source.constant(value.reshaped({}));
     return source.node(registry().get("Expand"), {shape}, {one});
@@ -163,7 +163,7 @@ struct Eye {
 struct EyeLike {
   static constexpr std::string_view kName = "EyeLike";
   Index k = 0;
-  DataType dtype = DataType::kUndefined;  // none: x's
+  DataType dtype = DataType::kUndefined;  // kUndefined: the type of x
 
   template <class V>
   void fields(V&& v) {
@@ -317,7 +317,7 @@ struct Range {
     if (delta == 0) throw Error(ErrorCode::kBadInput, "delta is 0");
     const Index distance = delta > 0 ? given[1] - given[0] : given[0] - given[1];
     op.count = ceil_div(distance, delta > 0 ? op.delta : -op.delta);
-    // From 0 to a size there are never less than none.
+    // The count of a range from 0 to a size is never negative.
     if (op.count.is_constant() || !(given[delta > 0 ? 0 : 1] == Index(0))) op.count = max_over_sizes(op.count, 0);
     return source.node(registry().get(kName), to_attributes(op), {});
   }
@@ -368,7 +368,7 @@ struct RealRange {
                  const std::vector<OnnxValue>& outputs) {
       const RealRange op = from_attributes<RealRange>(attributes);
       if (sink.opset() < 11 || !op.count.is_constant()) return false;
-      // Half a step before the next element: rounding cannot change the count.
+      // The limit is half a step before the next element, so that rounding cannot change the count.
       const double limit = op.start.value + (static_cast<double>(op.count.value()) - 0.5) * op.delta.value;
       std::vector<OnnxValue> inputs;
       for (const double value : {op.start.value, limit, op.delta.value})

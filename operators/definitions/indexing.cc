@@ -11,13 +11,12 @@ namespace {
 
 using Imported = std::optional<std::vector<OnnxValue>>;
 
-// An element of an index tensor as a position on an axis. An empty axis has none, and nobody asks where the indices are none
-// either.
+// An element of an index tensor as a position on an axis. An empty axis has no positions; it is only indexed by empty tensors.
 Index loaded(Element index, const Index& size) {
   return size == Index(0) ? Index(0) : axis_position(Index::load(std::move(index)), size);
 }
 
-// Of an open shape nothing is sure: it may turn out to be empty.
+// Are there certainly elements? Open sizes may be 0.
 bool surely_has_elements(const Indices& shape) {
   return std::all_of(shape.begin(), shape.end(), [](const Index& size) { return size.constant().value_or(0) > 0; });
 }
@@ -59,7 +58,7 @@ struct Gather {
     GraphBuilder& b = call.graph;
     const ValueId x = call.inputs[0], indices = call.inputs[1];
     const std::size_t along = axis_number(axis, b.shape_of(x).size()), picked = b.shape_of(indices).size();
-    // The axes before the gathered one go behind: then rows are scattered.
+    // The axes before the gathered one are moved to the end; then rows are scattered.
     Indices perm = axes_from(along, along + picked), back = axes_from(0, b.shape_of(x).size());
     for (std::size_t a = 0; a < along; ++a) perm.emplace_back(a);
     for (std::size_t a = along + picked; a < b.shape_of(call.outputs[0]).size(); ++a) perm.emplace_back(a);
@@ -177,7 +176,7 @@ struct GatherND {
     const auto batch = static_cast<std::size_t>(batch_dims.value());
     Indices place = b.shape_of(rows);
     place.back() = 1;
-    for (std::size_t a = batch; a-- > 0;) {  // the numbers of the batch in front of each row
+    for (std::size_t a = batch; a-- > 0;) {  // puts the batch indices in front of each row
       Indices along(place.size(), 1);
       along[a] = place[a];
       std::vector<std::int64_t> numbers(static_cast<std::size_t>(place[a].value()));
@@ -192,7 +191,7 @@ struct GatherND {
   }
 };
 
-// y = on where the index says so, else off: values = [off, on].
+// y = on at the index's position, else off: values = [off, on].
 struct OneHot {
   static constexpr std::string_view kName = "OneHot";
   static constexpr InputCount kInputs{2, 2};

@@ -1,4 +1,4 @@
-// Operators that move elements, or say them in another type, and compute nothing.
+// Operators that move elements or convert their type, and compute nothing.
 #include "expressions/small_float.h"
 #include "operators/definitions/elementwise.h"
 #include "operators/definitions/families.h"
@@ -18,7 +18,7 @@ bool is_float8(DataType type) { return is_small_float(type) && type != DataType:
 // the shortest runs that have the same number of elements on both sides, so that an unchanged axis keeps its position.
 Indices reshaped_position(const Indices& from, const Indices& to, const Indices& position) {
   for (const Index& size : from)
-    if (size == Index(0)) return Indices(from.size(), 0);  // there are no elements
+    if (size == Index(0)) return Indices(from.size(), 0);  // the tensor is empty
   Indices result;
   std::size_t f = 0, t = 0;
   while (f < from.size() || t < to.size()) {
@@ -124,7 +124,7 @@ struct Reshape {
       }
     }
     if (!inferred) return shape;
-    // Sizes that stand on both sides cancel, whatever their values.
+    // Sizes that occur on both sides cancel, whatever their values.
     Indices left = from, divisors = shape;
     divisors.erase(divisors.begin() + static_cast<std::ptrdiff_t>(*inferred));
     std::erase_if(divisors, [&](const Index& size) {
@@ -302,7 +302,7 @@ struct Expand {
   void fields(V&& v) {
     v("shape", shape);
   }
-  // Of two names for a size the one that is asked for: the operand's may turn out to be 1.
+  // If a size has two names, the requested one is used: the operand's may turn out to be 1.
   void normalize(const Inputs& in) {
     Definition scratch(in);
     shape = broadcast_shapes(scratch, {shape, in[0].shape()});
@@ -322,7 +322,7 @@ struct Expand {
       if (sink.opset() < 8) return false;
       Indices shape = from_attributes<Expand>(attributes).shape;
       const Indices& from = sink.type_of(inputs[0]).shape;
-      for (std::size_t a = 0; a < from.size(); ++a) {  // a 1 keeps what is there: nothing to compute
+      for (std::size_t a = 0; a < from.size(); ++a) {  // a size of 1 keeps the operand's: no size has to be computed
         Index& size = shape[shape.size() - from.size() + a];
         if (size == from[a]) size = 1;
       }
@@ -338,8 +338,8 @@ struct Identity {
   Definition define(const Inputs& in) const { return copied(in, in[0].type()); }
 };
 
-// What Dropout is when a network is not trained, with its second output: the mask, which keeps everything. Without its mask it
-// is imported as Identity.
+// Dropout outside of training, with its second output: the mask, which keeps everything. Without the mask it is imported as
+// Identity.
 struct Dropout {
   static constexpr std::string_view kName = "Dropout";
   Definition define(const Inputs& in) const {

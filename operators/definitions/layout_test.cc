@@ -44,7 +44,7 @@ TEST_CASE("an axis that a reshape leaves alone keeps its position") {
   const Index n = Index::symbol("N"), c = Index::symbol("C"), h = Index::symbol("H"), w = Index::symbol("W");
   const Definition d = define("Reshape", {reals({n, c, h, w})}, {{"shape", Indices{n, c, h * w}}});
   const Output& y = d.outputs()[0];
-  CHECK(d.requirements().size() == 3);  // no size is negative; that the numbers of elements are equal is known
+  CHECK(d.requirements().size() == 3);  // sizes are not negative; equal numbers of elements are already known
   REQUIRE(y.element->position.size() == 4);
   CHECK(y.element->position[0] == y.position[0]);
   CHECK(y.element->position[1] == y.position[1]);

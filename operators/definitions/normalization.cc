@@ -77,8 +77,8 @@ struct BatchNormalization {
     return d;
   }
 
-  // By the statistics of the batch, as ONNX's training_mode says it: the running ones are averages of these, of the variance as
-  // divided by the number of elements.
+  // Normalizes by the statistics of the batch, as with ONNX's training_mode. Running statistics are averages of these; the
+  // variance is divided by the number of elements.
   TrainingForm training_form(GraphBuilder& b, const std::vector<ValueId>& in, double momentum) const {
     const TensorType type = b.type_of(in[0]);
     Indices over{0}, by_channel(type.rank() - 1, 1);
@@ -268,7 +268,8 @@ struct GroupNormalization {
     return d;
   }
 
-  // With h = (x - mean) / deviation: the gradient of h, less its mean and h times its mean product with h, over the deviation.
+  // With h = (x - mean) / deviation: the gradient of h, minus its mean, minus h times the mean of its product with h, all
+  // divided by the deviation.
   std::vector<ValueId> gradient(const GradientCall& call) const {
     GraphBuilder& b = call.graph;
     const ValueId x = call.inputs[0], scale = call.inputs[1], g = call.output_gradients[0];
@@ -412,7 +413,7 @@ struct LRN {
   }
 
  private:
-  // Sums over channels from `below` before to `above` behind each one.
+  // For each channel the sum over channels from `below` before it to `above` after it.
   ValueId neighbours(GraphBuilder& b, ValueId x, const Index& below, const Index& above) const {
     const Indices shape = b.shape_of(x);
     const Index positions = product({shape.data() + 2, shape.size() - 2});

@@ -1,4 +1,4 @@
-// Pools: reductions over windows and over all spatial positions. What lies outside of the input does not count.
+// Pools: reductions over windows or over all spatial positions. Positions outside of the input do not count.
 #include <limits>
 
 #include "operators/definitions/families.h"
@@ -63,7 +63,7 @@ struct Pool : Window {
     return true;
   }
 
-  // Attributes that an opset does not have are left out if they say nothing; false if they do.
+  // Omits attributes that the opset lacks if they have no effect; returns false if they do.
   bool write_window(const OnnxSink& sink, OnnxSink::NamedAttributes& named, int dilations_since, int ceil_since) const {
     named = {{"kernel_shape", kernel}, {"pads", joined_pads(pads_begin, pads_end)}, {"strides", strides}};
     if (dilations != Indices(rank(), 1)) {
@@ -78,8 +78,7 @@ struct Pool : Window {
   }
 };
 
-// Pads at the end with which windows are counted as in an output of sizes `out` (steps that leave a rest: fewer than the
-// pool's).
+// The pads at the end for which the number of windows is that of `out`; a stride with a remainder gives fewer than the pool's.
 Indices reaching_pads(const Window& window, const Indices& in, const Indices& out) {
   Indices pads;
   for (std::size_t a = 0; a < window.rank(); ++a)
@@ -87,7 +86,8 @@ Indices reaching_pads(const Window& window, const Indices& in, const Indices& ou
   return pads;
 }
 
-// Adds to each position of x, of sizes `in`, what every window that contains it has in g: the adjoint of sums over windows.
+// Adds to each position of x (of sizes `in`) the elements of g for every window that contains it: the adjoint of sums over
+// windows.
 ValueId spread(GraphBuilder& b, ValueId g, const Indices& in, const Window& window) {
   const Indices out = b.shape_of(g);
   Indices pads_end = reaching_pads(window, in, out), rest(window.rank(), 0), alone = out, kernel{1, 1};
@@ -130,8 +130,8 @@ void require_real(Definition& d, const Operand& x) {
   d.require(is_real(x.type()), [&] { return "input is " + std::string(name(x.type())) + ", a real type is needed"; });
 }
 
-// y = max(r) x[n, c, p * stride + r * dilation - pad]; the second output says where in x, flattened, the first maximum stands,
-// or the first NaN where there is one.
+// y = max(r) x[n, c, p * stride + r * dilation - pad]. The second output is the flattened position in x of the first maximum,
+// or of the first NaN.
 struct MaxPool : Pool {
   static constexpr std::string_view kName = "MaxPool";
   bool indices = false;
@@ -193,7 +193,7 @@ struct MaxPool : Pool {
     };
   }
 
-  // Goes where the largest element was found.
+  // Scattered to the positions of the maxima.
   std::vector<ValueId> gradient(const GradientCall& call) const {
     GraphBuilder& b = call.graph;
     const Indices shape = b.shape_of(call.inputs[0]);
@@ -210,7 +210,7 @@ struct MaxPool : Pool {
   }
 };
 
-// The sum over a window, divided by the number of positions that count: those inside of x, or of x with its padding.
+// The sum over a window divided by the number of counted positions: those inside of x, or inside of x with its padding.
 struct AveragePool : Pool {
   static constexpr std::string_view kName = "AveragePool";
   bool count_include_pad = false;
@@ -269,7 +269,7 @@ struct AveragePool : Pool {
   }
 
  private:
-  // How many positions each window counts, [1, 1, windows...].
+  // The number of counted positions of each window, [1, 1, windows...].
   ValueId counts_of(GraphBuilder& b, const TensorType& type, const Indices& out) const {
     Indices ones{1, 1}, taps{1, 1}, begin = pads_begin, end = reaching_pads(*this, type.shape, out);
     for (std::size_t a = 0; a < rank(); ++a) {
@@ -283,7 +283,7 @@ struct AveragePool : Pool {
   }
 };
 
-// |x|^p and the p-th root of a sum of such.
+// |x|^p, and the p-th root of a sum of such powers.
 Element to_power(const Index& p, Element x) {
   if (p == Index(1)) return apply(functions::abs, std::move(x));
   if (p == Index(2)) return x * x;

@@ -124,11 +124,9 @@ struct Gemm {
   }
 };
 
-// Sums of products by an equation such as "bij,bjk->bik": letters name axes, those that the result does not name are summed
-// over;
-// "..." stands for leading axes, which broadcast. So do axes of size 1 of a letter, as in NumPy, PyTorch and ONNX Runtime.
-// Without
-// "->" the result has the letters that stand once, in order.
+// Sums of products given by an equation such as "bij,bjk->bik". Letters name axes; those that the result does not name are
+// summed over. "..." stands for leading axes, which broadcast, and so do axes of size 1 with a common letter, as in NumPy,
+// PyTorch and ONNX Runtime. Without "->" the result has the letters that occur once, in alphabetical order.
 struct Einsum {
   static constexpr std::string_view kName = "Einsum";
   static constexpr InputCount kInputs{1, kVariadic};
@@ -259,7 +257,7 @@ struct Einsum {
     });
     return x.rank() - letters;
   }
-  // Of the ellipsis the last axes are the operand's. What has size 1 broadcasts.
+  // An ellipsis is aligned at its last axes. Axes of size 1 broadcast.
   static Indices position_in(const Operand& x, const std::string& part, const std::map<char, Index>& sizes,
                              const std::map<char, Index>& at, const Indices& dots) {
     Indices position;

@@ -24,7 +24,7 @@ Element limited(const Element& e, double low, double high) { return minimum(maxi
 
 bool can_be_quantized(DataType type) { return is_small_float(type) || (is_integer(type) && packed_bits(type) <= 32); }
 
-// Where the scale for an element stands: one for the tensor, one for each index of an axis, or one for each block along it.
+// Selects the scale for an element: one for the tensor, one for each index of an axis, or one for each block along it.
 struct Scales {
   std::size_t axis = 0;
   Index block_size = 0;
@@ -72,7 +72,7 @@ struct QuantizeLinear {
   Index axis = 1;
   Index block_size = 0;
   DataType output_dtype = DataType::kUndefined;
-  DataType precision = DataType::kUndefined;  // of the division: rounding alone
+  DataType precision = DataType::kUndefined;  // of the division; affects rounding only
   bool saturate = true;
   template <class V>
   void fields(V&& v) {
@@ -129,8 +129,8 @@ struct DequantizeLinear {
     return d;
   }
 
-  // In the scale: the output's gradient times x - zero_point, added up over all elements that a scale is for. Integers have
-  // none.
+  // The gradient of the scale: the output's gradient times x - zero_point, summed over all elements that use the scale.
+  // Integers have no gradient.
   std::vector<ValueId> gradient(const GradientCall& call) const {
     if (call.wants(0)) return derived_gradient(call);  // 8-bit reals
     GraphBuilder& b = call.graph;
@@ -163,8 +163,8 @@ struct DequantizeLinear {
   }
 };
 
-// x as uint8, with the scale and the zero point that fit the range of its elements and 0. Where all are 0 the scale is 1, as
-// ONNX Runtime has it: ONNX's formula divides 0 by 0 there.
+// x as uint8, with the scale and the zero point for the range of its elements and 0. If all elements are 0 the scale is 1, as
+// in ONNX Runtime: ONNX's formula divides 0 by 0.
 struct DynamicQuantizeLinear {
   static constexpr std::string_view kName = "DynamicQuantizeLinear";
   static void onnx(OnnxMapping& m) { m.since = 11; }

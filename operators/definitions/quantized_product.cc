@@ -16,8 +16,8 @@ void require_quantized(Definition& d, const Operand& x, const char* what) {
   });
 }
 
-// The product of two quantized matrices (leading axes broadcast), each less its zero point: one for the matrix, or one for each
-// row of a and each column of b.
+// The product of two quantized matrices (leading axes broadcast), each minus its zero point: one for the matrix, or one for
+// each row of a and each column of b.
 struct Product {
   Operand a, b, a_zero_point, b_zero_point;
   std::size_t batch = 0;
@@ -94,7 +94,7 @@ struct QLinearMatMul {
   }
 };
 
-// A convolution of quantized elements, each less its zero point; what lies outside of x counts as its zero point.
+// A convolution of quantized elements, each minus its zero point. Elements outside of x equal the zero point.
 struct Convolution {
   Operand x, w, x_zero_point, w_zero_point;
   Window window;
@@ -135,7 +135,7 @@ struct Convolution {
   }
 };
 
-// The attributes of both convolutions, and how they stand in ONNX.
+// The attributes of both convolutions and their ONNX form.
 template <class Op>
 struct QuantizedConvolution {
   Indices strides, dilations, pads_begin, pads_end;
@@ -164,7 +164,7 @@ struct QuantizedConvolution {
   }
 };
 
-// y as int32, of x and w less their zero points.
+// y as int32, from x and w minus their zero points.
 struct ConvInteger : QuantizedConvolution<ConvInteger> {
   static constexpr std::string_view kName = "ConvInteger";
   static constexpr InputCount kInputs{2, 4};

@@ -69,7 +69,7 @@ struct RandomBits {
   }
 };
 
-// How many bits of a number a type of 16 bits keeps, and the exponent of the smallest that it has.
+// The fraction bits of a 16-bit type, and the exponent of its smallest positive number.
 struct ShortFormat {
   int digits, lowest;
 };
@@ -79,9 +79,9 @@ std::optional<ShortFormat> short_format(DataType type) {
   return std::nullopt;
 }
 
-// x rounded to one of its two neighbours in the type, to the one away from 0 with the probability that the rest is of their
-// distance: bits / 2^32 is less than that. The mean over all bits is x (Gupta et al., Deep Learning with Limited Numerical
-// Precision, ICML 2015).
+// x rounded to one of its two neighbours in the type. The probability of rounding away from 0 is the distance to the neighbour
+// nearer to 0, relative to the distance of the neighbours: it happens if bits / 2^32 is less. The mean over all bits is x
+// (Gupta et al., Deep Learning with Limited Numerical Precision, ICML 2015).
 struct StochasticRound {
   static constexpr std::string_view kName = "StochasticRound";
   static constexpr InputCount kInputs{2, 2};
@@ -103,7 +103,7 @@ struct StochasticRound {
       const Element value = x(i), magnitude = apply(functions::abs, value);
       const Element power = maximum(apply(functions::power_of_two, magnitude), real(std::ldexp(1.0, lowest + digits - 1)));
       const Element unit = power * real(std::ldexp(1.0, 1 - digits));
-      // Exact in float, too: powers of two are divided by, and of x's digits those below the unit are left.
+      // Also exact in float: it divides by powers of two, and only drops digits of x below the unit.
       const Element scaled = magnitude / unit, below = apply(functions::floor, scaled);
       const Element rest = convert(apply(functions::ceil, (scaled - below) * real(std::ldexp(1.0, 32))), Scalar::kInteger);
       const Element up = select(apply(functions::less, bits(i), rest), real(1), real(0));

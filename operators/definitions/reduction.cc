@@ -10,8 +10,8 @@
 namespace rewright::operators {
 namespace {
 
-// Axes to reduce over. A scalar is reduced over none; 0 and -1 name nothing there, but exporters write them (torch's of any,
-// amax or a norm) and ONNX Runtime executes them.
+// The axes to reduce over. A scalar has none; the axes 0 and -1 are ignored there, because exporters write them (torch's of
+// any, amax or a norm) and ONNX Runtime accepts them.
 Indices reduced_axes(const Indices& axes, std::size_t rank) {
   if (rank > 0) return canonical_axes(axes, rank);
   for (const Index& axis : axes)
@@ -31,7 +31,7 @@ Indices reduced_shape(const Indices& shape, const Indices& axes, bool keep) {
   return result;
 }
 
-// A position with a place for every axis of the operand, from one of the result; reduced axes get 0.
+// The operand's position for a position of the result; reduced axes get 0.
 Indices full_position(const Indices& position, const Indices& axes, std::size_t rank, bool keep) {
   if (keep) return position;
   Indices full;
@@ -43,7 +43,7 @@ Indices full_position(const Indices& position, const Indices& axes, std::size_t 
   return full;
 }
 
-// F says what a slice of the operand is reduced to. `Since` is the opset from which the axes are an input.
+// Reduces slices of the operand by F. From opset `Since` on, the axes are an input.
 template <FixedString Name, Elements Allowed, Element (*F)(const Slice&), int Since>
 struct Reduce {
   static constexpr std::string_view kName = Name.view();
@@ -82,10 +82,10 @@ std::vector<std::uint64_t> unsigned_integers(const Tensor& t) {
   return {integers.begin(), integers.end()};
 }
 
-// A real function of a sum, also where the elements are integers.
+// A real function of a sum that may be an integer.
 Element through_reals(const Function& f, const Element& e) { return convert(apply(f, convert(e, Scalar::kReal)), e->scalar); }
 
-// A reduction of truth values is one of the integers 0 and 1; the largest of none is 0, the smallest 1.
+// Truth values are reduced as integers 0 and 1. Of an empty slice, the largest is 0 and the smallest 1.
 Element extreme(const Slice& s, Reduction kind) {
   const auto key = [&](const Element& e) { return order_key(e, s.type()); };
   if (s.scalar() != Scalar::kBoolean) return key(s.reduced(kind, key));
@@ -105,8 +105,8 @@ Element sum_of_squares(const Slice& s) { return s.reduced(Reduction::kSum, squar
 Element l1_norm(const Slice& s) { return s.reduced(Reduction::kSum, absolute); }
 Element l2_norm(const Slice& s) { return through_reals(functions::sqrt, sum_of_squares(s)); }
 Element log_of_sum(const Slice& s) { return through_reals(functions::log, total(s)); }
-// log(sum(exp(x))), by differences to the maximum so that large elements stay finite. There are none to an infinite maximum:
-// infinity minus itself is no number.
+// log(sum(exp(x))), with differences to the maximum so that large elements stay finite. An infinite maximum is handled
+// separately: infinity minus infinity is NaN.
 Element log_of_sum_of_exp(const Slice& s) {
   const auto as_real = [](const Element& e) { return convert(e, Scalar::kReal); };
   const Element most = as_real(s.reduced(Reduction::kMax));
@@ -175,8 +175,8 @@ struct Cumulative {
     return d;
   }
 
-  // A sum to the other end. Of a product, the product of what stands before element i, times the sum over all j of the result's
-  // gradient at j times the product of what stands between i and j: no division, so that elements may be 0.
+  // For a sum: the sum in the other direction. For a product: the product of the elements before i, times the sum over all j of
+  // the gradient at j times the product of the elements between i and j. Without division, so that elements may be 0.
   std::vector<ValueId> gradient(const GradientCall& call) const {
     GraphBuilder& b = call.graph;
     const auto cumulated = [&](const Cumulative& op, ValueId v) {
@@ -192,7 +192,7 @@ struct Cumulative {
       const auto rank = shape.size(), along = static_cast<std::size_t>(canonical_axis(axis, rank).value());
       Cumulative before = *this, between = *this;
       before.exclusive = true, between.axis = Index(rank);
-      // Places i along the axis, j along a new last one.
+      // Positions i along the axis, j along a new last axis.
       const auto counted = [&](std::size_t at) {
         Indices sizes(rank + 1, 1);
         sizes[at] = shape[along];
@@ -222,7 +222,8 @@ struct Cumulative {
 using CumSum = Cumulative<"CumSum", Reduction::kSum, 11>;
 using CumProd = Cumulative<"CumProd", Reduction::kProduct, 26>;
 
-// The place of the largest (or smallest) element along an axis; of several, the first or the last. It is executed, not denoted.
+// The position of the largest (or smallest) element along an axis; among equal ones the first or the last. Executed, without a
+// denotation.
 template <FixedString Name, bool Largest>
 struct Arg {
   static constexpr std::string_view kName = Name.view();

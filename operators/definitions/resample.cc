@@ -22,7 +22,7 @@ Index rounded(const std::string& rounding, const Fraction& at) {
   return ceil_div(2 * at.numerator - at.denominator, 2 * at.denominator);
 }
 
-// The weight of an element at this distance: a triangle, or Keys' kernel. Zero from 1, or from 2, on.
+// The weight of an element at this distance: linear, or Keys' cubic kernel. Zero from distance 1 or 2 on.
 Element weight_at(const Resampling& how, const Fraction& distance) {
   const Element t = ratio(distance.numerator, distance.denominator);
   const auto within = [&](int limit) { return std::vector{less_equal(distance.numerator, limit * distance.denominator)}; };
@@ -57,14 +57,14 @@ Fraction source_position(const Resampling& how, const ResampledAxis& axis, const
   const std::string& kind = how.coordinates;
   if (kind == "asymmetric") return {p * d, n};
   if (kind == "tf_half_pixel_for_nn") return {(2 * p + 1) * d, 2 * n};
-  // By the number of elements that there are, so that the last ones meet. ONNX's reference takes size * scale, which need not
-  // be whole; its text, PyTorch and ONNX Runtime do not.
+  // Uses the number of elements, so that the last ones align. ONNX's reference uses size * scale, which need not be whole;
+  // ONNX's text, PyTorch and ONNX Runtime do not.
   if (kind == "align_corners") return {p * (size - 1) * one_if_positive(target - 1), max(target - 1, 1)};
   if (kind == "tf_crop_and_resize") {
     const auto& [begin, end] = std::pair(axis.crop_begin, axis.crop_end);
     const Index first = begin.numerator * end.denominator, last = end.numerator * begin.denominator;
     const Index whole = begin.denominator * end.denominator;
-    const Index several = one_if_positive(target - 1);  // a single element stands in the middle
+    const Index several = one_if_positive(target - 1);  // a single element is in the middle
     return {((first * (target - 1) + p * (last - first)) * several * 2 + (first + last) * (1 - several)) * (size - 1),
             2 * whole * max(target - 1, 1)};
   }
@@ -84,7 +84,7 @@ std::vector<Tap> taps(const Resampling& how, const ResampledAxis& axis, const In
     const Element fraction = ratio(rest, at.denominator);
     return {{inside(whole), real(1) - fraction}, {inside(whole + 1), fraction}};
   }
-  // Where the result is smaller, the kernel is made as wide as a step of the result, and its weights add up to 1 again.
+  // For a smaller result the kernel is widened to a step of the result, and its weights are normalized.
   Fraction shrink;
   shrink.numerator = 1;
   if (how.antialias && less(axis.scale.numerator, axis.scale.denominator).decided() != false) shrink = axis.scale;

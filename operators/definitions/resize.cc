@@ -27,7 +27,7 @@ struct Resize {
   Real cubic_coefficient = -0.75;
   bool exclude_outside = false, antialias = false;
   std::vector<double> crop;  // tf_crop_and_resize: begins, then ends
-  Real extrapolation = 0;    // tf_crop_and_resize: what stands outside of x
+  Real extrapolation = 0;    // tf_crop_and_resize: the value outside of x
 
   template <class V>
   void fields(V&& v) {
@@ -167,7 +167,7 @@ struct Resize {
       reason = "the ratio of sizes that are not known is to be kept";
       return false;
     }
-    std::size_t best = axis_number(axes.at(0), from.size());  // the axis whose scale all take: the smallest or largest one
+    std::size_t best = axis_number(axes.at(0), from.size());  // the axis whose scale all use: the smallest or largest one
     for (const Index& axis : axes) {
       const std::size_t a = axis_number(axis, from.size());
       const std::int64_t mine = (numerators[a] * denominators[best]).value();
@@ -200,7 +200,7 @@ struct Resize {
     return true;
   }
 
-  // The number of the input, if it is there and not an empty tensor.
+  // The input of this number, unless it is absent or an empty tensor.
   static OnnxValue given(const OnnxSource& source, std::size_t number) {
     if (number >= source.input_count() || source.input(number) == kAbsent) return kAbsent;
     const Indices& shape = source.type_of(source.input(number)).shape;
@@ -260,7 +260,7 @@ struct Resize {
     const auto scale_tensor = [&] {
       return sink.constant(Tensor::from_reals(DataType::kFloat, {static_cast<std::int64_t>(scales->size())}, *scales));
     };
-    if (sink.opset() < 11) {  // Upsample, and Resize-10, which is the same where nothing shrinks
+    if (sink.opset() < 11) {  // Upsample, and Resize-10, which differ only where sizes shrink
       if (!scales || coordinates != "asymmetric" || mode == "cubic" || (mode == "nearest" && rounding != "floor")) return false;
       for (const double s : *scales)
         if (s < 1) return false;
@@ -309,7 +309,7 @@ struct Resize {
     };
   }
 
-  // Resampling is a product with a matrix along each axis: what it makes of the rows of the identity.
+  // Resampling is a product with a matrix along each axis: the matrix is the resampled identity.
   std::vector<ValueId> gradient(const GradientCall& call) const {
     GraphBuilder& b = call.graph;
     const Indices from = b.shape_of(call.inputs[0]);

@@ -1,4 +1,4 @@
-// Operators that are executed, not denoted: writing at positions which are data, and ranking elements.
+// Operators that are executed and have no denotation: writing at positions given as data, and sorting.
 #include <limits>
 #include <numeric>
 
@@ -14,7 +14,7 @@ namespace {
 
 using Imported = std::optional<std::vector<OnnxValue>>;
 
-// Combinable of a tensor that can be combined and written back.
+// The elements of a tensor, to be combined and written back.
 class Combinable {
  public:
   explicit Combinable(const Tensor& t) : type_(t.type()), real_(is_real(t.type())) {
@@ -28,7 +28,7 @@ class Combinable {
   // this[i] = this[i] (reduction) from[k]
   void combine(std::size_t i, const std::string& reduction, const Combinable& from, std::size_t k) {
     if (type_ == DataType::kString)
-      texts_[i] = from.texts_[k];  // what reductions there are is for numbers
+      texts_[i] = from.texts_[k];  // reductions exist only for numbers
     else if (real_)
       reals_[i] = combined(reduction, reals_[i], from.reals_[k]);
     else
@@ -56,7 +56,7 @@ class Combinable {
   }
 
  private:
-  // In the order of the type's elements.
+  // A key in the order of the type's elements.
   std::int64_t key(std::int64_t element) const {
     return type_ == DataType::kUint64 ? element ^ std::numeric_limits<std::int64_t>::min() : element;
   }
@@ -66,7 +66,7 @@ class Combinable {
     if (reduction == "max") return std::max(a, b);
     return reduction == "min" ? std::min(a, b) : b;
   }
-  // Sums and products wrap; they are taken unsigned.
+  // Sums and products wrap around, so they are computed unsigned.
   static std::uint64_t combined(const std::string& reduction, std::uint64_t a, std::uint64_t b, std::int64_t signed_a,
                                 std::int64_t signed_b) {
     if (reduction == "add") return a + b;
@@ -88,7 +88,7 @@ void require_reduction(Definition& d, const std::string& reduction, const Operan
             [&] { return "reduction is '" + reduction + "'"; });
 }
 
-// `scatter` writes or combines updates at the node's places, `gather` reads what stands there.
+// The gradients of a scatter. `scatter` writes or combines updates at the node's positions, `gather` reads there.
 template <class Scatter, class Gather>
 class ScatterGradient {
  public:
@@ -102,7 +102,7 @@ class ScatterGradient {
         g_(call.output_gradients[0]),
         type_(b_.type_of(x_).type) {}
 
-  // Places that are written twice without a reduction have no one value, and no gradient of use.
+  // Positions written more than once without a reduction have no defined value, and no useful gradient.
   std::vector<ValueId> written() {
     return wanted([&] { return scatter_(g_, b_.filled(b_.type_of(updates_), 0), "none"); }, [&] { return gather_(g_); });
   }
@@ -110,7 +110,7 @@ class ScatterGradient {
     return wanted([&] { return g_; }, [&] { return gather_(g_); });
   }
 
-  // Equal ones share it.
+  // Equal elements share the gradient.
   std::vector<ValueId> extreme() {
     const ValueId result = call_.outputs[0];
     const ValueId of_x = equal(x_, result), of_updates = equal(updates_, gather_(result));
@@ -118,7 +118,7 @@ class ScatterGradient {
     return wanted([&] { return product(of_x, share); }, [&] { return product(of_updates, gather_(share)); });
   }
 
-  // Without a division by an element that may be 0: a factor that is one gets the product of the others, if it is the only one.
+  // Avoids dividing by factors that may be 0: a zero factor gets the product of the others if it is the only zero.
   std::vector<ValueId> multiplied() {
     const ValueId one = b_.scalar(type_, 1), zero = b_.scalar(type_, 0);
     const auto is_zero = [&](ValueId v) { return equal(v, zero); };
@@ -126,7 +126,7 @@ class ScatterGradient {
     const ValueId zeros = scatter_(is_zero(x_), is_zero(updates_), "add"),
                   product_of_others = scatter_(others(x_), others(updates_), "mul");
     const auto gradient = [&](ValueId factor, ValueId zeros_here, ValueId product_here, ValueId g_here) {
-      const ValueId rest = b_.add("Equal", {b_.add("Sub", {zeros_here, is_zero(factor)}), zero});  // has no zero
+      const ValueId rest = b_.add("Equal", {b_.add("Sub", {zeros_here, is_zero(factor)}), zero});  // the others have no zero
       return b_.add("Where", {rest, product(g_here, b_.add("Div", {product_here, others(factor)})), zero});
     };
     return wanted([&] { return gradient(x_, zeros, product_of_others, g_); },
@@ -161,7 +161,7 @@ std::vector<ValueId> gradient_of_scatter(const GradientCall& call, const std::st
   return reduction == "mul" ? gradient.multiplied() : gradient.extreme();
 }
 
-// x with updates written (or combined, in order) at the places that the indices name on one axis.
+// x with updates written (or combined, in order) at the positions that the indices give on one axis.
 struct ScatterElements {
   static constexpr std::string_view kName = "ScatterElements";
   static constexpr InputCount kInputs{3, 3};
@@ -249,7 +249,7 @@ struct ScatterElements {
   }
 };
 
-// x with whole sub-tensors of updates written (or combined, in order) at the places that the rows of the indices name.
+// x with slices of updates written (or combined, in order) at the positions that the rows of the indices give.
 struct ScatterND {
   static constexpr std::string_view kName = "ScatterND";
   static constexpr InputCount kInputs{3, 3};
@@ -314,7 +314,7 @@ struct ScatterND {
   }
 };
 
-// The k largest (or smallest) elements along an axis with their positions; of equal ones the first.
+// The k largest (or smallest) elements along an axis, and their positions. Among equal elements the first.
 struct TopK {
   static constexpr std::string_view kName = "TopK";
   Index axis = -1, k = 1, largest = 1, sorted = 1;
@@ -367,7 +367,7 @@ struct TopK {
 
   static void onnx(OnnxMapping& m) { m.field_inputs = {{"k", 1, 10}}; }
 
-  // To where the elements were found.
+  // Scattered to the positions of the elements.
   std::vector<ValueId> gradient(const GradientCall& call) const {
     GraphBuilder& b = call.graph;
     if (call.output_gradients[0] == kNoGradient) return call.none();

@@ -1,4 +1,4 @@
-// Operators whose result is the sizes of their input.
+// Operators that return sizes of their input.
 #include <algorithm>
 #include <limits>
 

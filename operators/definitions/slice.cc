@@ -11,9 +11,9 @@ namespace rewright::operators {
 
 namespace {
 
-constexpr std::int64_t kFar = std::int64_t{1} << 31;  // ONNX models say "to the end" by numbers at least as large
+constexpr std::int64_t kFar = std::int64_t{1} << 31;  // ONNX models use numbers of at least this size for "to the end"
 
-// The size of an axis, and whether it is taken to be at least 1 where it is symbolic.
+// The size of an axis; never_empty: assumed to be at least 1 if symbolic.
 struct AxisSize {
   Index size;
   bool never_empty;
@@ -35,13 +35,13 @@ Index clamped(const Index& given, const AxisSize& axis, std::int64_t low, const 
   const Bounds bounds = bounds_over_sizes(given);
   if (bounds.low >= 0) return min_over_sizes(given, high);
   if (bounds.high < 0) return max_over_sizes(size + given, low);
-  // n - 3 counts from the end where n is 2.
+  // A symbolic n - 3 is negative for n = 2, and then counts from the end.
   const Index is_negative = min(max(-given, 0), 1);
   return max_over_sizes(min_over_sizes(given + size * is_negative, high), low);
 }
 
-// y[i...] = x[begin + i * step...]. What is canonical: an entry for each axis, the length instead of the end; step 1 where it
-// does not matter.
+// y[i...] = x[begin + i * step...]. Canonical form: an entry for each axis, the length instead of the end, and step 1 where the
+// step has no effect.
 struct SliceOperator {
   static constexpr std::string_view kName = "Slice";
   Indices begin, length, step;
@@ -86,7 +86,7 @@ struct SliceOperator {
     return d;
   }
 
-  // One axis of ONNX's form.
+  // Sets one axis from ONNX's form.
   void set_axis(std::size_t a, const AxisSize& axis, const Index& start, const Index& end, std::int64_t stride) {
     if (stride == 0) throw Error(ErrorCode::kBadInput, "step of axis " + std::to_string(a) + " is 0");
     const Index& size = axis.size;
@@ -94,13 +94,13 @@ struct SliceOperator {
     const bool forward = stride > 0;
     Index first = forward ? clamped(start, axis, 0, size) : clamped(start, axis, 0, size - 1);
     Index beyond = forward ? clamped(end, axis, 0, size) : clamped(end, axis, -1, size - 1);
-    if (!forward && !axis.never_empty)  // before an empty axis there is -1 alone
+    if (!forward && !axis.never_empty)  // before an empty axis there is only position -1
       first = min_over_sizes(first, size - 1), beyond = min_over_sizes(beyond, size - 1);
     const Index distance = forward ? beyond - first : first - beyond;
     Index count = ceil_div(distance, forward ? Index(stride) : -Index(stride));
     const bool surely_ordered = first == (forward ? Index(0) : size - 1) || beyond == (forward ? size : Index(-1));
     if (count.is_constant() || !surely_ordered) count = max_over_sizes(count, 0);
-    // The last few of a size that may be less: size - max(size - few, 0).
+    // The last `few` elements of a size that may be smaller: the start is size - max(size - few, 0).
     if (const auto few = start.constant();
         few && !axis.never_empty && stride == 1 && -kFar < *few && *few < 0 && beyond == size)
       count = min_over_sizes(-*few, size);
@@ -164,7 +164,7 @@ struct SliceOperator {
           const Index end = op.length[a] == Index(0) ? op.begin[a] : op.begin[a] + (op.length[a] - 1) * op.step[a] + 1;
           r.ends.push_back(end == shape[a] ? Index(std::numeric_limits<std::int64_t>::max())
                                            : from_either_end(uncut(end, shape[a]), shape[a]));
-        } else {  // an end of -1 would count from the back
+        } else {  // an end of -1 would count from the end
           const Index end = op.begin[a] + op.length[a] * op.step[a];
           r.ends.push_back(end.is_constant() && end.value() < 0 ? Index(std::numeric_limits<std::int64_t>::min() + 1)
                                                                 : from_either_end(end, shape[a]));
@@ -186,7 +186,7 @@ struct SliceOperator {
     };
   }
 
-  // ONNX cuts an end at the axis's size by itself: the other argument of a minimum with it.
+  // ONNX clamps an end to the axis's size, so a minimum with the size is dropped.
   static Index uncut(const Index& end, const Index& size) {
     const Atom* const least = end.as_atom();
     if (least == nullptr || least->kind != Atom::Kind::kMin) return end;
@@ -195,14 +195,14 @@ struct SliceOperator {
     return end;
   }
 
-  // The same position as a number, counted from the back where that is one.
+  // A position in ONNX's form: a negative number if it is counted from the end.
   static Index from_either_end(const Index& position, const Index& size) {
     if (position.is_constant()) return position;
     const auto from_end = (position - size).constant();
     return from_end && *from_end < 0 ? Index(*from_end) : position;
   }
 
-  // Put back among zeros: backward steps turned round, then zeros between (as columns of a wider tensor), before and behind.
+  // The inverse within zeros: undo negative steps, then insert zeros between (as columns of a wider tensor), before and after.
   std::vector<ValueId> gradient(const GradientCall& call) const {
     GraphBuilder& b = call.graph;
     const Indices from = b.shape_of(call.inputs[0]);

@@ -26,7 +26,7 @@ TensorType permuted(const TensorType& type, const Indices& permutation) {
   return result;
 }
 
-// The exponentials are taken of differences to the maximum, as every implementation does: large inputs stay finite.
+// Exponentials of differences to the maximum, as in every implementation, so that large inputs stay finite.
 template <FixedString Name, bool Logarithm>
 struct SoftmaxLike {
   static constexpr std::string_view kName = Name.view();
@@ -59,7 +59,7 @@ struct SoftmaxLike {
         sink.node(name, {{"axis", op.axis}}, inputs, outputs);
         return true;
       }
-      if (op.flatten) return false;  // an old form, in a model of a new opset
+      if (op.flatten) return false;  // the old form has no equivalent in new opsets
       const std::size_t last = type.rank() - 1;
       const Indices swap = swap_axes(type.rank(), static_cast<std::size_t>(op.axis.value()), last);
       const OnnxValue swapped = sink.fresh(permuted(type, swap)), result = sink.fresh(permuted(type, swap));
@@ -100,7 +100,7 @@ struct SoftmaxLike {
   }
 
  private:
-  // No elements follow along the axes after `axis`: normalizing over one axis, or all from there on, is the same.
+  // All axes after `axis` have size 1, so normalizing over one axis or over all from `axis` on is the same.
   bool rest_is_one(const Indices& shape) const {
     for (auto n = static_cast<std::size_t>(axis.value()) + 1; n < shape.size(); ++n)
       if (shape[n] != Index(1)) return false;

@@ -1,4 +1,4 @@
-// A message for each way in which a model can be wrong.
+// A test of the message for each way in which a model can be wrong.
 #include <catch2/catch.hpp>
 #include <limits>
 
@@ -230,10 +230,10 @@ TEST_CASE("sizes that overflow 64 bits are refused, or what needs them is kept")
     weight.add_dims(size);
     weight.add_dims(size);
     CHECK_THAT(failure(model.SerializeAsString()), Contains("initializer \"w\""));
-    weight.add_dims(0);  // no elements, whatever the others are
+    weight.add_dims(0);  // no elements, whatever the other sizes are
     CHECK_THAT(failure(model.SerializeAsString()), !Contains("no failure"));
   }
-  // Sizes that a model computes. Whatever becomes of the node, nothing overflows.
+  // Sizes computed in the model. Nothing may overflow, whatever happens to the node.
   for (const char* body :
        {"y = Flatten <axis = 0> (x)", "y = Concat <axis = 0> (x, x, x)", "y = MatMul(x, x)", "y = Expand(x, shape)",
         "y = Tile(x, shape)", "y = ConstantOfShape(shape)", "y = Reshape(x, shape)", "y = Pad(x, pads)",
@@ -283,7 +283,7 @@ TEST_CASE("chains of 100,000 nodes, in any order, are read, tidied, hashed and w
   Graph graph = import_onnx_bytes(model.SerializeAsString(), "deep");
   CHECK(graph.nodes().size() == kNodes);
   graph.tidy();
-  ExportOptions unchecked;  // ONNX's own checker is another matter
+  ExportOptions unchecked;  // without ONNX's own checker
   unchecked.check = false;
   CHECK(import_onnx_bytes(export_onnx_bytes(graph, unchecked), "again").hash() == graph.hash());
 }

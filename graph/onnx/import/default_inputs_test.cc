@@ -38,7 +38,7 @@ Tensor floats(const std::vector<double>& values) {
 
 std::vector<double> run(const Graph& graph, const std::vector<Tensor>& inputs) { return interpret(graph, inputs)[0].reals(); }
 
-// x + w, w a weight that is an input as well.
+// x + w, where w is a weight and also an input.
 onnx::ModelProto with_default() {
   onnx::ModelProto model = model_of("Add");
   declare(model.mutable_graph()->add_input(), "w");
@@ -64,7 +64,7 @@ TEST_CASE("a weight that is listed among the inputs is a constant that can be ma
   CHECK(default_of(open, open.inputs()[0]) == nullptr);
   CHECK(run(open, {floats({1, 2}), floats({3, 4})}) == std::vector<double>{4, 6});
 
-  // The default goes through a file, and comes back as a constant.
+  // Export and import restore the default as a constant.
   const Graph again = with_defaults(open);
   CHECK(again.inputs().size() == 1);
   CHECK(overridable_initializers(again).size() == 1);

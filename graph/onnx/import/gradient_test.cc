@@ -1,4 +1,4 @@
-// ONNX's Gradient, which import replaces by what computes it.
+// ONNX's Gradient, which import replaces by the nodes that compute it.
 #include <catch2/catch.hpp>
 
 #include "graph/onnx/onnx.h"
@@ -32,7 +32,7 @@ TEST_CASE("a gradient is computed by the nodes that it is made of, wherever its 
   })");
   for (const auto& node : graph.nodes()) CHECK(node->op != nullptr);
   CHECK(results(graph, {row({1, 2}), row({3, 4})}) == std::vector<std::vector<double>>{{9, 16}, {6, 16}});
-  // What is written holds no Gradient, and computes the same.
+  // The exported model has no Gradient and computes the same.
   const std::string bytes = export_onnx_bytes(graph);
   CHECK(bytes.find("Gradient") == std::string::npos);
   CHECK(results(import_onnx_bytes(bytes, "again"), {row({1, 2}), row({3, 4})}) ==

@@ -1,4 +1,4 @@
-// From ONNX's bytes to a graph: the values of a model, and the order of what is read.
+// Import: from ONNX's bytes to a graph. Values, and the order of reading.
 #include <algorithm>
 #include <unordered_set>
 
@@ -82,7 +82,7 @@ void Importer::read_sparse_initializer(const onnx::SparseTensorProto& proto) {
   const std::string where = "sparse initializer " + in_quotes(name);
   ImportedModel::SparseInitializer initializer{name, kNoValue, {}};
   try {
-    constexpr std::size_t kMostBytes = std::size_t{1} << 31;  // as many as Protobuf lets a dense one have in a file
+    constexpr std::size_t kMostBytes = std::size_t{1} << 31;  // Protobuf's limit for a dense tensor in a file
     initializer.tensor = to_tensor(proto, external_, std::min(kMostBytes, options_.max_bytes - initializer_bytes_));
     initializer_bytes_ += initializer.tensor.byte_count();
     initializer.value = graph_.add_constant(initializer.tensor, name);
@@ -150,7 +150,7 @@ void Importer::read_inputs() {
   for (const auto& input : model_->skeleton.graph().input()) {
     if (!seen.insert(input.name()).second)
       throw Error(ErrorCode::kBadInput, "is declared twice", "input " + in_quotes(input.name()));
-    // An input with an initializer is a weight that callers could override; sessions do not list it, and neither do graphs.
+    // An input with an initializer is a weight that callers could override. Neither sessions nor graphs list it as an input.
     if (names_.contains(input.name())) continue;
     if (const auto outer = options_.outer_constants.find(input.name()); outer != options_.outer_constants.end()) {
       const ValueId id = graph_.add_constant(outer->second, input.name());
@@ -179,7 +179,7 @@ void Importer::read_inputs() {
 }
 
 void Importer::give_value(ValueId id, Value& value, const Tensor& tensor) {
-  constexpr std::int64_t kSmall = 1024;  // what shapes and parameters are made of
+  constexpr std::int64_t kSmall = 1024;  // the most elements from which shapes and parameters are computed
   if (tensor.size() > kSmall) return;
   if (is_integer(tensor.type()) || tensor.type() == DataType::kBool) value.contents = to_indices(tensor.integers());
   known_[id] = tensor;
@@ -235,7 +235,7 @@ FileBytes copied_bytes(std::string_view bytes) {
 Graph import_onnx(const std::filesystem::path& file, const ImportOptions& options, const GivenParts& given) {
   const FileBytes source = map_file(file);
   Graph graph = import_source(source, ExternalData(file, given.external_files), file.string(), options, given);
-  release_pages(source);  // most weights were copied, because they were not aligned in the file
+  release_pages(source);  // most weights were copied since the file does not align them
   return graph;
 }
 

@@ -1,4 +1,4 @@
-// Import of nodes that stand for several others: calls of functions, branches, loops, gradients.
+// Import of nodes that are replaced by several others: function calls, branches, loops, gradients.
 #include "graph/gradients/differentiate.h"
 #include "graph/onnx/import/importer.h"
 #include "operators/procedure.h"
@@ -59,7 +59,7 @@ bool Importer::import_gradient(const Source& source, const std::vector<std::stri
   }
   for (const std::string& name : proto.input()) at.push_back(id_of(name));
   const std::size_t nodes_before = graph_.nodes().size(), values_before = graph_.value_count();
-  graph_.set_model(model_);  // bodies of nodes are read with it
+  graph_.set_model(model_);  // needed to read bodies of nodes
   try {
     std::vector<OnnxValue> results;
     for (const ValueId gradient :
@@ -78,7 +78,7 @@ bool Importer::import_gradient(const Source& source, const std::vector<std::stri
 bool Importer::expand(const Source& source, const onnx::FunctionProto& function, const onnx::NodeProto& call,
                       std::string& reason, Expand how) {
   constexpr int kDeepest = 64;
-  constexpr std::size_t kMostNodes = 100'000;  // functions that call functions may double their size with each
+  constexpr std::size_t kMostNodes = 100'000;  // limit: nested functions may double their size at each level
   expanded_nodes_ += static_cast<std::size_t>(function.node_size());
   if (source.depth >= kDeepest || expanded_nodes_ > kMostNodes) {
     reason = "its function's body is too big";

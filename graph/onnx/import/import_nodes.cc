@@ -7,7 +7,7 @@ namespace rewright::graph {
 
 namespace {
 
-// Can denotations speak of such elements?
+// Do denotations support elements of this type?
 bool has_meaning(DataType type) {
   return is_real(type) || is_integer(type) || type == DataType::kBool || type == DataType::kString;
 }
@@ -129,7 +129,7 @@ bool Importer::import_operator(const Source& source_node, const Operator& op, in
 }
 
 bool Importer::may_assume(const std::vector<Condition>& equal_sizes, std::string& reason) const {
-  if (as_graphs_) return true;  // gradients are of equal sizes; what is not is noticed when it is executed
+  if (as_graphs_) return true;  // for gradients, sizes are assumed equal; execution checks it
   for (const Condition& condition : equal_sizes)
     for (const std::string& symbol : symbols_of(Indices{condition.left, condition.right}))
       if (!is_of_input(symbol)) {

@@ -1,4 +1,4 @@
-// Import of nodes that stay as they are, and the types of their outputs.
+// Import of nodes that stay opaque, and the types of their outputs.
 #include <set>
 
 #include "graph/onnx/import/importer.h"
@@ -43,13 +43,13 @@ void Importer::import_opaque(const Source& source, std::string reason) {
   graph_.add_raw(std::move(node));
 }
 
-// Inference first: it follows from the node. What a model declares is only read where inference knows nothing, and not of
-// outputs that only callers read, which exporters often declare wrongly, and nothing depends on.
+// Inferred types come first, since they follow from the node. Declared types are used only where inference finds nothing, and
+// not for outputs that only callers read: exporters often declare these wrongly, and nothing depends on them.
 DeclaredType Importer::opaque_type(const Source& source, std::uint64_t number, const std::string& name) {
   DeclaredType declared = declared_->of_value(name);
   const bool is_declared = declared.is_complete();
   if (unread_outputs_.contains(name)) declared.has_shape = false;
-  // Inference follows a call through the functions that these call, and takes twice as long with each that calls two.
+  // Inference follows calls into functions, in exponential time if functions call each other repeatedly.
   if (is_declared && find_local_function(*model_, source.proto) != nullptr) return declared;
   if (inferred_for_ != number) infer_outputs(source);
   inferred_for_ = number;
@@ -95,7 +95,7 @@ void Importer::infer_outputs(const Source& source) {
   onnx::NodeProto& node = *graph.add_node();
   node = proto;
   forget_inner_size_names(node);
-  // With their defaults: that of STFT, for one, is another in its inference than in its description.
+  // Explicit defaults: for STFT, for example, the default in its inference differs from that in its schema.
   const std::string domain = canonical_domain(proto.domain());
   if (const auto opset = opsets_of(source).find(domain); opset != opsets_of(source).end())
     add_default_attributes(node, domain, opset->second);
@@ -108,12 +108,12 @@ void Importer::infer_outputs(const Source& source) {
 }
 
 void Importer::take_inferred(const onnx::NodeProto& proto, const std::unordered_map<std::string, onnx::TypeProto>& types) {
-  std::map<std::string, std::string> met;  // what this inference calls sizes that it has met: unk__0, counted anew each time
+  std::map<std::string, std::string> met;  // inference's names of sizes (unk__0, ...), which are new for each node
   for (const std::string& name : proto.output()) {
     const auto found = types.find(name);
     if (name.empty() || found == types.end()) continue;
     onnx::TypeProto type = found->second;
-    // A size that was met in a sequence is that of some element.
+    // A size within a sequence belongs to some element.
     forget_size_names(type, [&](const std::string& size) { return sizes_.find(size) != nullptr; });
     if (found->second.has_tensor_type()) {
       const auto& dims = found->second.tensor_type().shape().dim();
@@ -132,7 +132,7 @@ bool Importer::add_for_inference(const std::string& name, onnx::GraphProto& grap
   const ValueId id = id_of(name);
   const Value& value = graph_.value(id);
   if (const Tensor* tensor = known_tensor(id)) {
-    constexpr std::size_t kReadByInference = 8192;  // bytes: shapes, axes, scales
+    constexpr std::size_t kReadByInference = 8192;  // limit in bytes: shapes, axes, scales
     *graph.add_initializer() =
         tensor->byte_count() <= kReadByInference ? to_tensor_proto(*tensor, name) : tensor_header(*tensor, name);
   } else if (value.type.type != DataType::kUndefined) {

@@ -38,7 +38,7 @@ class NamedIndices {
 // Imports one model. Every function may throw Error(kBadInput), to which its caller adds the place in the model.
 class Importer {
  public:
-  // `size_scope`: prefix of the names of its own sizes. `overridden`: weights that become inputs (overridable.h).
+  // `size_scope`: prefix for names of the body's own sizes. `overridden`: weights that become inputs (overridable.h).
   Importer(FileBytes source, ExternalData external, const ImportOptions& options, const GivenParts& given,
            std::string size_scope, std::set<std::string> overridden)
       : external_(std::move(external)), options_(options), given_(given), overridden_(std::move(overridden)) {
@@ -48,14 +48,14 @@ class Importer {
     model_->foreign = options.foreign;
   }
 
-  // To be called once.
+  // Called once.
   Graph run();
 
  private:
   // A node to be imported, from the model or from a function's body.
   struct Source {
     const onnx::NodeProto& proto;
-    std::string_view bytes;                                           // in the model; empty: it is of a function's body
+    std::string_view bytes;                                           // in the model; empty: from a function's body
     std::span<const std::string> captured;                            // values that its subgraphs capture
     const std::shared_ptr<const std::map<std::string, int>>& opsets;  // null: the model's
     int depth = 0;                                                    // the number of functions around it

@@ -56,7 +56,7 @@ Graph with_fixed_inputs(const Graph& graph) {
                                                    [&](const Declaration& d) { return d.name == input.name(); });
                               }),
                inputs.end());
-  model->functions.clear();  // they lie in the skeleton, which is another one now
+  model->functions.clear();  // they point into the old skeleton
   index_functions(*model);
   Graph fixed = graph;
   fixed.set_model(model);

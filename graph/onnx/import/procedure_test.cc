@@ -1,4 +1,4 @@
-// Nodes that are executed by procedures, as graphs of operators: the same results, gradients, and written as they were.
+// Procedures as graphs of operators: equal results, correct gradients, and written back as the original node.
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <random>
@@ -24,7 +24,7 @@ double weighted(const Graph& graph, const std::vector<Tensor>& inputs, const std
   return sum;
 }
 
-// All inputs of the model are of type double, and so are its outputs.
+// All inputs and outputs of the model are of type double.
 void check(const std::string& text, const std::string& type, int opset = 22) {
   INFO(text);
   std::mt19937 random(3);
@@ -44,7 +44,7 @@ void check(const std::string& text, const std::string& type, int opset = 22) {
     weights.push_back(random_tensor(graph.value(output.value).type, random));
     seeds.push_back({output.value, graph.add_constant(weights.back())});
   }
-  // It is written as the node that it was, and the same is computed.
+  // It is written as the original node, and computes the same.
   const std::string written = export_onnx_bytes(graph);
   CHECK(written.find(type) != std::string::npos);
   CHECK(import_onnx_bytes(written, "again").nodes().size() == plain.nodes().size());
@@ -146,7 +146,7 @@ TEST_CASE("elements at other places as graphs") {
 
 TEST_CASE("means and maxima of regions as graphs") {
   const auto roi = [](const std::string& attributes, const std::string& pictures = "2, 3, 6, 5") {
-    // Regions from left to right and from top to bottom, small and large ones, inside and across the border.
+    // Regions in both orientations, small and large, inside and across the border.
     return "agraph (double[" + pictures +
            "] x, double[5, 4] moved) => (double[5, 3, 2, 3] y) <double[5, 4] places = "
            "{0.3, 0.6, 4.1, 5.2, 1.2, 2.1, 2.3, 2.9, -3.4, -2.2, 9.7, 8.3, 2.2, 1.4, 1.5, 0.9, -30.2, 3.3, 41.7, 24.9}, "

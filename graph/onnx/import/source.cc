@@ -10,10 +10,10 @@ namespace rewright::graph {
 
 namespace {
 
-// Constants are evaluated while importing only where shapes and parameters are computed with them.
+// Import evaluates only constants that shapes and parameters depend on.
 constexpr std::int64_t kSmall = 1024;
 
-// Few operations? A small tensor may still take long, by a reduction over a large window of padding.
+// Is it cheap to evaluate? A small tensor may still need a reduction over a large padded window.
 bool is_cheap(const Operator& op, const Attributes& attributes, const std::vector<std::optional<TensorType>>& types) {
   constexpr std::int64_t kFew = 10'000'000;
   const Definition definition = op.define(attributes, Inputs::of(std::span(types)));
@@ -90,7 +90,7 @@ namespace {
 
 using Types = std::vector<std::optional<TensorType>>;
 
-// What is not decided of a node's being well-typed.
+// The conditions for a node to be well-typed that are not decided.
 std::vector<Condition> open_conditions(const Operator& op, const Attributes& attributes, const Types& types) {
   std::vector<Condition> conditions;
   const Definition definition = op.define(attributes, Inputs::of(std::span(types)).types_only());
@@ -102,7 +102,7 @@ bool is_among(const std::vector<Condition>& all, const Condition& one) {
   return std::find(all.begin(), all.end(), one) != all.end();
 }
 
-// Is the node well-typed whatever the other size is, if this one is 1?
+// If this size is 1, is the node well-typed for any value of the other size?
 bool repeats(const Operator& op, const Attributes& attributes, Types types, const Index& size, const Condition& condition,
              const std::vector<Condition>& open) {
   for (auto& type : types)
@@ -126,10 +126,10 @@ void NodeSource::note_assumed(const Operator& op, const Attributes& attributes, 
   }
   if (!open_sizes) return;
   std::vector<Condition> open;
-  try {  // as they are given: to normalize the shape of an Expand is to decide what it means
+  try {  // unnormalized: normalizing an Expand would already decide this
     open = open_conditions(op, attributes, types);
   } catch (const Error&) {
-    return;  // such attributes ask for no equal sizes
+    return;  // the attributes require no equal sizes
   }
   for (const Condition& c : open) {
     if (c.relation != Condition::Relation::kEqual || c.left.is_constant() || c.right.is_constant()) continue;
@@ -164,7 +164,7 @@ void NodeSource::evaluate(const Operator& op, const Node& node) {
     if (!is_cheap(op, node.attributes, graph_.operand_types(node))) return;
     results = interpret(op, node.attributes, operands);
   } catch (const Error&) {
-    return;  // what cannot be computed now is left to whoever executes the model
+    return;  // execution of the model computes it instead
   }
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {
     const ValueId id = node.outputs[i];

@@ -36,7 +36,7 @@ class NodeSource final : public NodeAttributes<OnnxSource> {
   std::vector<OnnxValue> node(const Operator& op, Attributes attributes, std::vector<OnnxValue> inputs) override;
   OnnxValue constant(Tensor tensor) override;
 
-  // The pairs of sizes that the added nodes assume to be equal, though one of them may turn out to be 1 and be broadcast.
+  // Pairs of sizes that the added nodes assume to be equal, although one may turn out to be 1 and be broadcast.
   const std::vector<Condition>& assumed() const { return assumed_; }
 
   static OnnxValue to_onnx(ValueId id) { return id == kNoValue ? kAbsent : static_cast<OnnxValue>(id); }

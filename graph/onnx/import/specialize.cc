@@ -19,12 +19,12 @@ bool is_whole(const Graph& graph) {
 
 Graph read_again(const Graph& graph, std::span<const Tensor> inputs) {
   ExportOptions write;
-  write.check = false;  // it passed when it was read
+  write.check = false;  // it was checked when it was read
   ImportOptions read;
   read.for_execution = true;
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (inputs[i]) read.input_sizes.emplace(graph.value(graph.inputs()[i]).name, inputs[i].sizes());
-  std::set<std::string> given;  // weights that are inputs here
+  std::set<std::string> given;  // weights that are inputs of this graph
   for (const ValueId id : graph.inputs())
     if (default_of(graph, id) != nullptr) given.insert(graph.value(id).name);
   return import_overridden(export_onnx_bytes(graph, write), "the model with known sizes", read, std::move(given));

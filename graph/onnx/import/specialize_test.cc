@@ -16,7 +16,7 @@ Tensor counted(const Sizes& sizes) {
   return Tensor::from_reals(DataType::kFloat, sizes, values);
 }
 
-// Sizes that have names of their own each, and what is computed from them behind the broadcast.
+// Sizes with distinct names, and values computed from them after broadcasting.
 constexpr const char* kModels[] = {
     "agraph (float[a, b] x, float[c, d] y) => (float[m, n] z) { z = Add(x, y) }",
     "agraph (float[a, b] x, float[c, d] y) => (int64[2] z) { s = Mul(x, y)\n z = Shape(s) }",

@@ -1,4 +1,4 @@
-// Sizes that only the elements tell: equal symbols are equal sizes, and what contradicts them ends a run.
+// Sizes that depend on elements: equal symbols are equal sizes, and a contradiction ends the run.
 #include <random>
 
 #include <catch2/catch.hpp>
@@ -46,7 +46,7 @@ std::string failure_of(const Graph& graph, const std::vector<Tensor>& inputs) {
   return {};
 }
 
-// u has as many elements as b has truths, v as many as c.
+// u has as many elements as b has true ones, v as many as c.
 constexpr const char* kTwoChoices = R"(
   n = NonZero(b)
   m = NonZero(c)
@@ -141,7 +141,7 @@ TEST_CASE("made up names of sizes are none of the model's") {
     CHECK(std::find(names.begin(), names.end(), name) == names.end());
     names.push_back(name);
   }
-  // The same names each time.
+  // The names are the same each time.
   CHECK(import_onnx_bytes(export_onnx_bytes(graph), "again").hash() == graph.hash());
 }
 
@@ -273,7 +273,7 @@ TEST_CASE("inner values are not declared with names of sizes that they do not ha
 TEST_CASE("what tells a size is executed before what only needs the size") {
   Graph graph = import_unknown(
       two_choices("float[K] r", "zero = Constant <value = int64[1] {0}> ()\n s = Shape(v)\n r = Slice(u, zero, s, zero)\n"));
-  // As a rewrite makes nodes: of operands and attributes.
+  // Made from operands and attributes, as rewrites make nodes.
   const Node& slice = *graph.nodes().back();
   REQUIRE(slice.op != nullptr);
   const ValueId made = graph.add_node(*slice.op, slice.attributes, slice.inputs).at(0);
@@ -305,8 +305,8 @@ TEST_CASE("a size that contradicts what is known of it ends the run") {
              Catch::Contains("\"last\" is float[6], the model says float[N]: axis 0 must be 2, as axis 0 of \"x\" is 2"));
   CHECK_THAT(failure_of(with("N, 1"), inputs), Catch::Contains("\"last\" is float[6], the model says float[N, 1]"));
   CHECK(failure_of(with("6"), inputs).empty());
-  CHECK(failure_of(with("S"), inputs).empty());  // a name of a size that nobody gives says nothing
-  // Nor does what is declared of a result that only callers read.
+  CHECK(failure_of(with("S"), inputs).empty());  // a name that no input determines is ignored
+  // So is the declared type of a result that only callers read.
   const Graph output = import_unknown(R"(agraph (int64 m, float[N] x) => (float[N] last) {
     yes = Constant <value = bool {1}> ()
     last = Loop (m, yes, x) <body = b (int64 i, bool c, float[N] v) => (bool go, float[N] next) {

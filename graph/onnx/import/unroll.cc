@@ -1,4 +1,4 @@
-// Loops written out: a Loop or Scan as a function whose body has all iterations, one after the other.
+// Loops unrolled: a Loop or Scan as a function whose body contains all iterations in sequence.
 #include <algorithm>
 #include <set>
 
@@ -10,7 +10,7 @@ namespace rewright::graph {
 
 namespace {
 
-// Does the body give back the truth value that it gets, or say that it goes on?
+// Does the body return its condition input unchanged, or the constant true?
 bool always_goes_on(const onnx::GraphProto& body) {
   std::string name = body.output(0).name();
   for (int step = 0; step <= body.node_size(); ++step) {
@@ -48,7 +48,7 @@ class Unrolling {
     for (const auto& output : body.output()) iteration_.add_output(output.name());
   }
 
-  // The body on these values; returns the names of its results.
+  // Adds the body for these values; returns the names of its results.
   std::vector<std::string> iterate(const std::vector<std::string>& inputs) {
     onnx::NodeProto call;
     for (const std::string& name : inputs) call.add_input(name);
@@ -73,13 +73,13 @@ class Unrolling {
                       name);
     return name;
   }
-  // One position of an axis, without the axis.
+  // One position of an axis, with the axis removed.
   std::string entry(const std::string& of, std::int64_t axis, std::int64_t position) {
     onnx::NodeProto& node = add("Gather", {of, integer(position)}, fresh());
     set_axis(node, axis);
     return node.output(0);
   }
-  // Entries put together along a new axis; from the opset on where Unsqueeze has its axes as an input.
+  // Entries stacked along a new axis, for opsets where Unsqueeze takes its axes as an input.
   std::string stacked(std::vector<std::string> parts, std::int64_t axis) {
     constexpr int kAxesAreInput = 13;
     for (std::string& part : parts) {
