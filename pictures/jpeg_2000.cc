@@ -51,18 +51,18 @@ void note(const char* text, void* user) {
 
 void ignore(const char*, void*) {}
 
-// The most significant byte first; 0 beyond the end.
+// A big-endian number; 0 beyond the end.
 std::uint64_t number(std::string_view text, std::size_t at, std::size_t size) {
   std::uint64_t value = 0;
   for (std::size_t i = at; i < at + size; ++i) value = value << 8 | (i < text.size() ? static_cast<unsigned char>(text[i]) : 0);
   return value;
 }
 
-// A file without boxes around it.
+// Is it a bare codestream, without boxes around it?
 bool is_codestream(Bytes bytes) { return bytes[0] == std::byte{0xff}; }
 
-// A file's codestream is what its first box of type jp2c holds (ISO/IEC 15444-1, I.4); a length of 1 is said by the 8 bytes
-// after the type.
+// The codestream of a file: the content of its first box of type jp2c (ISO/IEC 15444-1, I.4). A length of 1 means that the 8
+// bytes after the type hold it.
 std::string_view codestream_of(Bytes bytes, const std::string& name) {
   std::string_view rest(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (is_codestream(bytes)) return rest;
@@ -77,9 +77,9 @@ std::string_view codestream_of(Bytes bytes, const std::string& name) {
   refuse_picture(name, "is a damaged JPEG 2000 file: it has no codestream");
 }
 
-// The library makes a description of each component of each tile before it has read one: what a codestream says of them is
-// looked at before. That is at its beginning (SIZ after SOC, A.5.1), though the library would go on to look for it. Each tile
-// has at least the 14 bytes of its markers.
+// Checks the sizes in the codestream's header, because the library allocates a description of each component of each tile
+// before it reads one. They must be at the beginning (SIZ after SOC, A.5.1), although the library would also find them later.
+// Each tile has at least the 14 bytes of its markers.
 void check_sizes(Bytes bytes, const std::string& name) {
   const std::string_view text = codestream_of(bytes, name);
   if (!text.starts_with("\xff\x4f\xff\x51"))
@@ -103,7 +103,7 @@ std::uint8_t to_8_bits(const opj_image_comp_t& component, std::size_t at) {
   return static_cast<std::uint8_t>(component.prec > 8 ? inside >> (component.prec - 8) : inside * 255 / most);
 }
 
-// Of one component (grey), two (grey and alpha), three or four.
+// Converts images of one component (grey), two (grey and alpha), three or four.
 Picture to_rgb(const opj_image_t& image, const std::string& name) {
   const opj_image_comp_t& first = image.comps[0];
   for (std::size_t c = 0; c < image.numcomps; ++c) {

@@ -1,5 +1,5 @@
-// Shared by the decoders of images (pictures.h): each gets the bytes of a file of its format, and refuses what is damaged or
-// too large with Error(kBadInput). `name` is where the error says it was.
+// Shared by the decoders of images (pictures.h). Each gets the bytes of a file of its format, and throws Error(kBadInput) for
+// files that are damaged or too large. `name` is the place in error messages.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ using Bytes = std::span<const std::byte>;
 
 [[noreturn]] void refuse_picture(const std::string& name, const std::string& why);
 void check_picture_size(std::int64_t height, std::int64_t width, const std::string& name);
-// An empty image of a size that is checked before anything is allocated.
+// An image of this size, which is checked before anything is allocated.
 Picture blank_picture(std::int64_t height, std::int64_t width, const std::string& name);
-// A value from 0 to 255 of which alpha / 255 covers black.
+// A value from 0 to 255 with opacity alpha / 255 over black.
 inline std::uint8_t over_black(int value, int alpha) { return static_cast<std::uint8_t>((value * alpha + 127) / 255); }
 
-Picture decode_webp(Bytes bytes, const std::string& name);       // that does not move
+Picture decode_webp(Bytes bytes, const std::string& name);       // still images only
 Picture decode_tiff(Bytes bytes, const std::string& name);       // its first page
 Picture decode_jpeg_2000(Bytes bytes, const std::string& name);  // files and bare codestreams
 

@@ -58,7 +58,7 @@ class Decoder {
                        signed_height = static_cast<std::int32_t>(number(22, 4));
     if (header < 40 || (bits != 8 && bits != 24 && bits != 32) || number(30, 4) != 0)
       refuse("is a BMP file of " + std::to_string(bits) + " bits a pixel or compressed, which is not read");
-    // Rows are padded to four bytes, and stand upside down unless the height is negative.
+    // Rows are padded to four bytes. They go from the bottom up unless the height is negative.
     const std::int64_t height = signed_height < 0 ? -signed_height : signed_height;
     Picture picture = blank(height, width);
     const std::int64_t bytes = bits / 8, row = (width * bytes + 3) / 4 * 4, palette = 14 + header;
@@ -112,7 +112,7 @@ class Decoder {
     if (at < 0 || at >= std::ssize(bytes_)) refuse("is a picture that ends too early");
     return static_cast<std::uint8_t>(bytes_[static_cast<std::size_t>(at)]);
   }
-  // The least significant byte first.
+  // A little-endian number.
   std::int64_t number(std::int64_t at, int size) const {
     std::int64_t value = 0;
     for (int i = size; i-- > 0;) value = value << 8 | byte(at + i);

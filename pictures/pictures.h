@@ -18,10 +18,10 @@ struct Picture {
 enum class PictureFormat { kUnknown, kJpeg, kPng, kBmp, kPnm, kWebP, kTiff, kJpeg2000 };
 PictureFormat picture_format(std::span<const std::byte> bytes);
 
-// JPEG, PNG, BMP (of 8, 24 or 32 bits, not compressed), PNM (P1 to P6, of up to 8 bits), WebP (one picture), TIFF (its first
-// page) or JPEG 2000 (grey or RGB, of up to 16 bits) as 3 channels: red, green, blue. What is transparent is seen on black.
-// Throws Error(kBadInput) for what is damaged, no picture, of another kind of these formats, or larger than 2^27 pixels; `name`
-// is where the error says it was.
+// Decodes JPEG, PNG, BMP (8, 24 or 32 bits, uncompressed), PNM (P1 to P6, up to 8 bits), WebP (still images), TIFF (the first
+// page) and JPEG 2000 (grey or RGB, up to 16 bits) into 3 channels: red, green, blue. Transparent images are shown over black.
+// Throws Error(kBadInput) if the bytes are damaged, not an image, of another kind of these formats, or larger than 2^27 pixels;
+// `name` is the place in error messages.
 Picture decode_picture(std::span<const std::byte> bytes, const std::string& name);
 
 // One channel: luma by ITU-R BT.601, (19595 R + 38470 G + 7471 B + 2^15) / 2^16.

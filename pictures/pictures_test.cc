@@ -50,7 +50,7 @@ std::string number(std::int64_t value, int bytes) {
   return result;
 }
 
-// Of 24 or 32 bits a pixel, from the bottom or from the top.
+// 24 or 32 bits a pixel, rows from the bottom or from the top.
 std::string as_bmp(const Picture& rgb, int bits, bool from_top) {
   std::string pixels;
   for (std::int64_t row = 0; row < rgb.height; ++row) {
@@ -90,7 +90,7 @@ std::string as_webp(const Picture& picture) {
   return result;
 }
 
-// Little-endian, one strip, not compressed; with four channels the last is alpha, which colours are not multiplied by.
+// Little-endian, one strip, uncompressed. With four channels the last is alpha, not premultiplied.
 std::string as_tiff(const Picture& picture) {
   enum Type { kShort = 3, kLong = 4 };
   const auto channels = picture.channels;
@@ -104,7 +104,7 @@ std::string as_tiff(const Picture& picture) {
   entry(256, kLong, 1, picture.width);
   entry(257, kLong, 1, picture.height);
   entry(258, kShort, channels, channels == 1 ? 8 : eights_at);
-  entry(259, kShort, 1, 1);                      // not compressed
+  entry(259, kShort, 1, 1);                      // uncompressed
   entry(262, kShort, 1, channels == 1 ? 1 : 2);  // 0 is black; RGB
   entry(273, kLong, 1, 8);
   entry(277, kShort, 1, channels);
@@ -115,7 +115,7 @@ std::string as_tiff(const Picture& picture) {
          number(0, 4);
 }
 
-// A bare codestream without loss.
+// A bare, lossless codestream.
 std::string as_jpeg_2000(const Picture& picture) {
   opj_cparameters_t parameters;
   opj_set_default_encoder_parameters(&parameters);
@@ -150,7 +150,7 @@ std::string as_jpeg_2000(const Picture& picture) {
   return bytes;
 }
 
-// The codestream in a file of boxes.
+// A file of boxes around the codestream.
 std::string as_jp2(const Picture& picture, const std::string& codestream) {
   const auto big = [](std::int64_t value, int bytes) {
     const std::string little = number(value, bytes);
@@ -239,7 +239,7 @@ TEST_CASE("damaged pictures are refused in one line, and take no more memory tha
     for (int n = 0; n < 300; ++n) {
       std::string damaged = bytes;
       damaged[random() % damaged.size()] = static_cast<char>(random());
-      attempt(damaged);  // either
+      attempt(damaged);  // it may fail or not
     }
   }
   std::string huge = as_png(picture);
@@ -248,14 +248,14 @@ TEST_CASE("damaged pictures are refused in one line, and take no more memory tha
   CHECK(!attempt("P6 99999999 99999999 255\n"));
   CHECK(!attempt("GIF89a"));
   CHECK(!attempt("RIFF1234WEBP"));
-  // Of a codestream: its size, its tiles, its components.
+  // Header fields of the codestream: its size, its tiles, its components.
   for (const auto& [at, value] : {std::pair(8, "\x7f\xff"), {24, "\0\0\0\1\0\0\0\1"}, {40, "\x40\0"}}) {
     std::string claims = as_jpeg_2000(picture);
     claims.replace(static_cast<std::size_t>(at), at == 24 ? 8 : 2, std::string(value, at == 24 ? 8 : 2));
     CHECK(!attempt(claims));
     CHECK(!attempt(as_jp2(picture, claims)));
   }
-  // The size is looked for where it must be, and nowhere else.
+  // The size must be at its place; it is not searched for.
   CHECK(!attempt(as_jp2(picture, as_jpeg_2000(picture).insert(2, "\xff\x30"))));
 }
 

@@ -16,8 +16,8 @@ namespace rewright::pictures {
 
 namespace {
 
-// LibTIFF's functions, which are loaded with the first TIFF file: few programs see a TIFF file, and its library
-// loads many others. It stays until the program ends.
+// LibTIFF's functions, loaded with the first TIFF file and kept until the program ends: few programs read TIFF files, and the
+// library loads many others.
 struct LibTiff {
   explicit LibTiff(const std::string& name) {
     void* const library = ::dlopen(TIFF_SONAME, RTLD_NOW | RTLD_LOCAL);
@@ -57,7 +57,7 @@ struct LibTiff {
   }
 };
 
-// Throws Error(kMissing) at `name`, and looks again the next time.
+// Throws Error(kMissing) at `name`; the next call tries again.
 const LibTiff& lib_tiff(const std::string& name) {
   static const LibTiff loaded(name);
   return loaded;
@@ -90,7 +90,7 @@ int close(thandle_t) { return 0; }
 
 toff_t size(thandle_t handle) { return static_cast<File*>(handle)->bytes.size(); }
 
-// The first message of the library is the cause. Its messages are of one line.
+// The first message of the library is the cause; its messages have one line.
 int note(TIFF*, void* user, const char*, const char* format, va_list arguments) {
   std::string& message = *static_cast<std::string*>(user);
   if (!message.empty()) return 1;
@@ -124,7 +124,7 @@ Picture decode_tiff(Bytes bytes, const std::string& name) {
   lib.get_field(tiff.get(), TIFFTAG_IMAGEWIDTH, &width);
   lib.get_field(tiff.get(), TIFFTAG_IMAGELENGTH, &height);
   Picture picture = blank_picture(height, width, name);
-  // Red in the lowest byte; colours are multiplied by alpha, which is to see them on black.
+  // Red is in the lowest byte. Colours are premultiplied by alpha, which shows them over black.
   std::vector<std::uint32_t> pixels(static_cast<std::size_t>(picture.height * picture.width));
   if (lib.read_rgba(tiff.get(), width, height, pixels.data(), ORIENTATION_TOPLEFT, 1) == 0) refuse();
   for (std::size_t p = 0; p < pixels.size(); ++p)

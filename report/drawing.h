@@ -10,7 +10,7 @@
 
 namespace rewright::report {
 
-// The common part of two graphs: nodes that are in both, as the model had them.
+// The common part of two graphs: nodes that both have, as in the model.
 class Kept {
  public:
   Kept(const Graph& a, const Graph& b);

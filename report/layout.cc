@@ -14,7 +14,7 @@ namespace {
 constexpr double kPointsPerInch = 72;
 constexpr const char* kHint = "install the package graphviz, or leave out --report";
 
-// Graphviz takes constant text as char*.
+// Graphviz declares constant text as char*.
 char* text(const char* literal) { return const_cast<char*>(literal); }
 
 void set(void* object, const char* name, const std::string& value) {
@@ -28,7 +28,7 @@ struct FreeContext {
   void operator()(GVC_t* context) const { gvFreeContext(context); }
 };
 
-// All boxes of one row; those in between are ranked by their arrows.
+// Puts all boxes of one row on one rank. Boxes between are ranked by their arrows.
 void put_in_row(Agraph_t* graph, const char* rank, Box::Row row, std::span<const Box> boxes,
                 const std::vector<Agnode_t*>& nodes) {
   Agraph_t* part = nullptr;
@@ -43,7 +43,7 @@ void put_in_row(Agraph_t* graph, const char* rank, Box::Row row, std::span<const
 }  // namespace
 
 Layout layered_layout(std::span<const Box> boxes, std::span<const Arrow> arrows) {
-  agseterr(AGMAX);  // it would write warnings on standard error
+  agseterr(AGMAX);  // otherwise it prints warnings on standard error
   const std::unique_ptr<GVC_t, FreeContext> context(gvContext());
   const std::unique_ptr<Agraph_t, CloseGraph> graph(agopen(text("g"), Agdirected, nullptr));
   if (!context || !graph) throw Error(ErrorCode::kMissing, "Graphviz could not be started", {}, kHint);

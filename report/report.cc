@@ -39,7 +39,7 @@ std::string kind_of(const CertificateStep& step) {
   return "";
 }
 
-// The effect of each step of the certificate on the predicted time, in the order of the steps.
+// The effect of each step of the certificate on the predicted time, in order.
 json steps_of(const ReportSource& source, CostModel& costs, Evaluator& evaluator) {
   json steps = json::array();
   const auto predicted = [&](const Graph& graph) {
@@ -79,14 +79,14 @@ json rules_of(const ReportSource& source) {
   return rules;
 }
 
-// JSON for a page: nothing in it ends the HTML element around it.
+// JSON that cannot end the HTML element around it.
 std::string inside_of_page(const json& data) {
   std::string text = data.dump(-1, ' ', false, json::error_handler_t::replace);
   for (std::size_t at = text.find('<'); at != std::string::npos; at = text.find('<', at)) text.replace(at, 1, "\\u003c");
   return text;
 }
 
-// Replaces every {{NAME}} of the page, once.
+// Replaces each {{NAME}} of the page once.
 std::string filled(std::string_view page, const std::map<std::string, std::string_view, std::less<>>& parts) {
   std::string text;
   for (std::size_t at = 0; at < page.size();) {
@@ -131,7 +131,7 @@ std::string report_page(const ReportSource& source, Device& device, CostDatabase
                 {{"STYLE", page::report_css()}, {"D3", page::d3_js()}, {"SCRIPT", page::report_js()}, {"DATA", text}});
 }
 
-// From its first line: "// https://d3js.org v5.16.0 Copyright ...".
+// Parsed from its first line: "// https://d3js.org v5.16.0 Copyright ...".
 std::string d3_version() {
   const std::string_view text = page::d3_js(), line = text.substr(0, text.find('\n'));
   const std::size_t begin = line.find(" v");

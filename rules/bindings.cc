@@ -114,7 +114,7 @@ bool Bindings::bind_index(const Index& pattern, const Index& value) {
   return true;
 }
 
-// pattern = value, where the pattern is linear with known integer coefficients in the one variable that is not bound yet.
+// Solves pattern = value, if the pattern is linear with known integer coefficients in the single unbound variable.
 bool Bindings::solve(const Index& pattern, const Index& value, bool& progress) {
   std::string unknown;
   bool several = false;
@@ -134,7 +134,7 @@ bool Bindings::solve(const Index& pattern, const Index& value, bool& progress) {
   const auto slope = (*one - *zero).constant();
   const auto rest = (value - *zero).constant();
   if (!slope || !rest || *slope == 0 || !(*two - *one == Index(*slope))) return true;
-  bool polynomial = true;  // not hidden in a division or a minimum
+  bool polynomial = true;  // false: it is hidden in a division or a minimum
   for_each_atom(pattern, [&](const Atom& atom) { polynomial &= atom.kind == Atom::Kind::kSymbol; });
   if (!polynomial) return true;
   if (*rest % *slope != 0) return false;
@@ -142,7 +142,7 @@ bool Bindings::solve(const Index& pattern, const Index& value, bool& progress) {
   return bind(unknown, Index(*rest / *slope));
 }
 
-// join(a, b, ...) = value, where the length of all lists but one is known: each is a part of the value.
+// Solves join(a, b, ...) = value, if the length of all lists but one is known: each is a slice of the value.
 bool Bindings::split_join(const Expression& join, const AttributeValue& value, bool& progress) {
   const Indices* whole = std::get_if<Indices>(&value);
   if (join.name != "join" || !whole) return true;
@@ -230,7 +230,7 @@ bool Bindings::holds(const Predicate& predicate) const {
     case Predicate::Kind::kEqual:
       return values[0] == values[1];
     case Predicate::Kind::kNotEqual: {
-      // Symbolic sizes that look different may still be equal.
+      // Symbolic sizes with different expressions may still be equal.
       if (const auto* a = std::get_if<Index>(&values[0]))
         if (const auto* b = std::get_if<Index>(&values[1])) return not_equal(*a, *b).decided() == true;
       if (const auto* a = std::get_if<Indices>(&values[0]))

@@ -11,24 +11,24 @@
 
 namespace rewright::rules {
 
-// Unification of patterns with values. All functions that return a bool say whether the pattern and the value can still be
-// equal; after false the bindings are of no use any more. Copyable: a matcher that branches keeps a copy.
+// Unification of patterns with values. Functions that return a bool return whether pattern and value can still be equal. After
+// false the bindings must not be used. Copyable: a matcher copies them where it branches.
 class Bindings {
  public:
   explicit Bindings(const Rule& rule) : rule_(&rule) {}
 
-  // The tensor that stands for pattern input `number`.
+  // Binds pattern input `number` to a tensor of this type.
   bool bind_input(std::size_t number, const TensorType& type);
   // The attributes of a node (normalized for its inputs) against those of a source node. What the pattern writes out is
   // normalized too before it is compared: an absent list, an axis counted from the back.
   bool bind_attributes(const PatternNode& pattern, const Attributes& values, const Inputs& inputs);
   // One attribute's value against its pattern.
   bool bind_attribute(const Expression& pattern, const AttributeValue& value);
-  // An index expression of the pattern must equal a value: binds a variable, decides, or is kept until more is bound.
+  // Requires an index expression of the pattern to equal a value: binds a variable, decides, or defers until more is bound.
   bool bind_index(const Index& pattern, const Index& value);
 
-  // After the whole source is bound: evaluates the quantities, solves what was kept, checks conditions and predicates. False
-  // also if a condition cannot be decided (symbolic sizes): then the rule must not be applied.
+  // Called when the whole source is bound: evaluates the quantities, solves deferred equations, checks conditions and
+  // predicates. Also false if a condition cannot be decided (symbolic sizes): then the rule must not be applied.
   bool complete();
 
   // The value of an expression once everything in it is bound. Throws Error(kBadInput) if something is not.
@@ -43,7 +43,7 @@ class Bindings {
   std::optional<Index> try_evaluate(const Index& expression) const;
 
  private:
-  bool settle();  // works on what was kept until nothing changes
+  bool settle();  // solves deferred equations until nothing changes
   bool solve(const Index& pattern, const Index& value, bool& progress);
   bool split_join(const Expression& join, const AttributeValue& value, bool& progress);
   bool holds(const Predicate& predicate) const;

@@ -33,7 +33,7 @@ TEST_CASE("both sides of every shipped rule agree on 100 instances", "[database]
 
 TEST_CASE("every shipped rule survives being written and read", "[database][formats]") {
   for (Rule rule : shipped_rules().rules()) {
-    rule.proof = {}, rule.origin = {};  // which algebra does not keep
+    rule.proof = {}, rule.origin = {};  // algebra does not store them
     INFO(to_algebra(rule));
     const auto read = parse_algebra(to_algebra(rule), "rule");
     REQUIRE(read.size() == 1);

@@ -6,7 +6,8 @@ namespace rewright::rules {
 
 namespace {
 
-// In quotes, with lines separated by "\n".
+// Quotes a text; lines are separated by "
+// ".
 std::string in_quotes(const std::string& text) {
   std::string result = "\"";
   for (const char c : text) {
@@ -45,7 +46,7 @@ std::string draw_side(const Rule& rule, const Pattern& side, const std::string& 
     const PatternNode& node = side.nodes[n];
     const std::string id = in_quotes(name + " " + std::to_string(n));
     text += "    " + id + " [label=" + in_quotes(label(node)) + "];\n";
-    // Which operand an edge is matters unless there is one, or they can be exchanged.
+    // Edges are numbered by operand, unless there is only one or the operands commute.
     const bool numbered = node.inputs.size() > 1 && !(node.op->commutative() && node.inputs.size() == 2);
     for (std::size_t i = 0; i < node.inputs.size(); ++i)
       if (node.inputs[i].kind != PatternValue::Kind::kAbsent) edge(node.inputs[i], id, numbered ? std::to_string(i) : "");

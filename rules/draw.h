@@ -7,8 +7,8 @@
 
 namespace rewright::rules {
 
-// A rule as text for Graphviz: source and target as two clusters side by side with the inputs that they share above, attributes
-// in the labels, conditions in a note. A digraph of the rule's name.
+// A rule as text for Graphviz: source and target as clusters side by side below the inputs they share, attributes in the
+// labels, conditions in a note. The digraph has the rule's name.
 std::string to_dot(const Rule& rule);
 
 }  // namespace rewright::rules

@@ -67,16 +67,16 @@ std::optional<RuleInstance> make_instance(const Rule& rule, std::vector<TensorTy
   }
   Graph source = instantiate(rule, rule.source, types, known);
 
-  // Nothing is said of tensors without elements.
+  // Tensors without elements are excluded.
   for (ValueId v = 0; v < source.value_count(); ++v)
     for (const Index& size : source.value(v).type.shape)
       if (size == Index(0)) return std::nullopt;
 
-  // Bound as a matcher does it.
+  // Binds the variables as a matcher does.
   Bindings matched(rule);
   for (std::size_t i = 0; i < types.size(); ++i)
     if (!matched.bind_input(i, types[i])) return std::nullopt;
-  std::size_t n = 0;  // add_node() adds nothing else
+  std::size_t n = 0;  // add_node() adds no other nodes
   if (source.nodes().size() != rule.source.nodes.size()) return std::nullopt;
   for (const auto& node : source.nodes()) {
     const auto operands = source.operand_types(*node);

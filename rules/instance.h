@@ -40,8 +40,8 @@ struct RuleInstance {
 class InstanceSampler {
  public:
   enum class Spread {
-    kUsual,  // most of the ranks at which an instance is found soon
-    kWide,   // all ranks that were found alike, and sizes that broadcast because a computed one is 1
+    kUsual,  // mostly ranks at which instances are found quickly
+    kWide,   // all possible ranks equally, and computed sizes of 1 that broadcast
   };
   InstanceSampler(const Rule& rule, std::uint64_t seed, Spread spread = Spread::kUsual);
   // Nothing if none was found in this many attempts.
@@ -51,15 +51,15 @@ class InstanceSampler {
   enum class Sort { kIndex, kList, kReal, kText, kBool, kType };
   struct Variable {
     Sort sort;
-    bool in_shape = false;        // occurs in the shape of an input
-    bool permutation = false;     // a list that must be one
-    AttributeValue example;       // a value of its sort: the default of a field it stands for
-    std::vector<DataType> types;  // that a type may be
+    bool in_shape = false;        // it occurs in the shape of an input
+    bool permutation = false;     // it must be a permutation
+    AttributeValue example;       // a value of its sort: the default of a field that it is used for
+    std::vector<DataType> types;  // the possible types
   };
   // The lengths of lists and of the unnamed open parts of shapes, by name and by number of the input.
   struct Ranks {
-    std::size_t spatial = 0;      // the length that most of them have
-    std::vector<DataType> types;  // of inputs whose type has no variable
+    std::size_t spatial = 0;      // the most common length
+    std::vector<DataType> types;  // types of inputs without a type variable
     std::map<std::string, std::size_t> lists;
     std::vector<std::size_t> open;
     bool operator==(const Ranks&) const = default;
@@ -84,14 +84,14 @@ class InstanceSampler {
   std::mt19937_64 random_;
   Spread spread_;
   std::map<std::string, Variable> variables_;
-  std::map<std::size_t, std::vector<Ranks>> good_;  // that led to an instance, by their spatial part
-  std::vector<std::int64_t> constants_;             // of the rule: its boundaries are near them
-  std::size_t next_ = 0;                            // instances asked for so far
-  double known_ = 0;                                // share of sizes that are chosen before equations are solved
+  std::map<std::size_t, std::vector<Ranks>> good_;  // ranks for which an instance was found, by their spatial part
+  std::vector<std::int64_t> constants_;             // the rule's constants; interesting boundaries are near them
+  std::size_t next_ = 0;                            // instances requested so far
+  double known_ = 0;                                // the share of sizes chosen before equations are solved
 };
 
-// The instance with these sizes and values of the variables, quantities left out. Nothing if a condition does not hold there.
-// Throws Error if the source is ill-typed.
+// The instance with these sizes and values of the variables (without quantities); nullopt if a condition does not hold. Throws
+// Error if the source is ill-typed.
 std::optional<RuleInstance> make_instance(const Rule& rule, std::vector<TensorType> input_types,
                                           const std::map<std::string, AttributeValue>& variables);
 

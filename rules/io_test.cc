@@ -168,7 +168,7 @@ TEST_CASE("the rules of the documentation can be read, and those shipped are shi
   for (Rule rule : read) {
     const Rule* shipped = shipped_rules().find(rule.name);
     INFO(rule.name);
-    if (rule.name == "negated_rectifier") {  // the example of a slip
+    if (rule.name == "negated_rectifier") {  // the documented example of a mistake
       CHECK(test_rule(rule, 20, 1).outcome == TestOutcome::kRefuted);
       continue;
     }

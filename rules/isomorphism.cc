@@ -1,5 +1,5 @@
-// Walks both sides of both rules at once from their outputs and binds variables to variables. Index expressions of more than a
-// name are compared at the end, when their names are bound.
+// Compares rules by walking both sides of both rules at once from their outputs, pairing variables. Compound index expressions
+// are compared at the end, when their names are paired.
 #include "rules/isomorphism.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 constexpr int kMaximumSteps = 100000;
 constexpr std::size_t kMaximumFree = 6;  // names whose permutations are tried
 
-// A bijection between things of the first rule and of the second.
+// A bijection between items of the first and the second rule.
 template <class T>
 struct Bijection {
   std::map<T, T> there, back;
@@ -62,7 +62,7 @@ class Isomorphism {
 
   static const Pattern& pattern(const Rule& rule, int side) { return side == 0 ? rule.source : rule.target; }
 
-  // Works off the tasks, the last one first.
+  // Processes the tasks, last one first.
   bool solve(Pairing pairing, std::vector<Task> tasks) {
     while (!tasks.empty()) {
       if (++steps_ > kMaximumSteps) return false;
@@ -136,7 +136,7 @@ class Isomorphism {
            match(a.shape.back, b.shape.back, pairing);
   }
 
-  // All operators are paired: inputs, quantities, then what speaks of bound names alone.
+  // All operators are paired. Compares inputs and quantities, then everything over paired names.
   bool finish(Pairing pairing) {
     for (const auto& [a, b] : pairing.inputs.there)
       if (!match(a_.inputs[a], b_.inputs[b], pairing)) return false;

@@ -11,7 +11,7 @@ namespace rewright::rules {
 
 namespace {
 
-// Equal for rules that are the same: which operators the sides have.
+// The operators of both sides; equal for equal rules.
 std::string signature(const Rule& rule) {
   std::string text;
   for (const Pattern* side : {&rule.source, &rule.target}) {
@@ -68,7 +68,7 @@ RuleDifference difference(const std::vector<Rule>& first, const std::vector<Rule
 }
 
 MergedRules merge(std::span<const NamedRules> sets) {
-  std::map<std::string, std::pair<const Rule*, const std::string*>> named;  // with the file
+  std::map<std::string, std::pair<const Rule*, const std::string*>> named;  // by name, with the file
   for (const NamedRules& set : sets)
     for (const Rule& rule : set.rules) {
       const auto [at, first] = named.emplace(rule.name, std::pair(&rule, &set.file));
@@ -77,7 +77,7 @@ MergedRules merge(std::span<const NamedRules> sets) {
                     "rename one of them");
     }
   MergedRules result;
-  std::vector<const std::string*> files;  // of the kept rules
+  std::vector<const std::string*> files;  // by kept rule
   Buckets buckets;
   for (const NamedRules& set : sets)
     for (const Rule& rule : set.rules) {

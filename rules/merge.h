@@ -1,4 +1,4 @@
-// Comparing and uniting sets of rules.
+// Compares and merges sets of rules.
 #pragma once
 
 #include <span>
@@ -10,10 +10,10 @@
 
 namespace rewright::rules {
 
-// How two sets of rules differ. Rules are compared by name, up to what same_rule() leaves open.
+// The differences between two sets of rules, compared by name and by same_rule().
 struct RuleDifference {
   std::vector<std::string> only_first, only_second, changed;
-  std::vector<std::pair<std::string, std::string>> renamed;  // the same rule under another name: no difference
+  std::vector<std::pair<std::string, std::string>> renamed;  // the same rule under another name; no difference
   bool empty() const { return only_first.empty() && only_second.empty() && changed.empty(); }
 };
 RuleDifference difference(const std::vector<Rule>& first, const std::vector<Rule>& second);
@@ -26,13 +26,13 @@ struct NamedRules {
 struct MergedRules {
   std::vector<Rule> rules;
   struct Duplicate {
-    std::string name, file, kept;  // `kept` is the name of the rule that says the same
+    std::string name, file, kept;  // `kept`: the name of the equal rule
   };
   std::vector<Duplicate> dropped;
 };
 
-// The union, in order. Of rules that are the same, the first that is proved is kept, else the first. Throws Error(kBadInput)
-// that names both files if different rules have one name.
+// The union, in order. Of equal rules the first proved one is kept, else the first. Throws Error(kBadInput) with both files if
+// different rules have one name.
 MergedRules merge(std::span<const NamedRules> sets);
 
 }  // namespace rewright::rules

@@ -19,7 +19,7 @@ bool same(const std::string& a, const std::string& b) {
   return same_rule(rule("rule r: \"\" " + a), rule("rule s: \"\" " + b));
 }
 
-// Every variable and input with another name.
+// The rule with every variable and input renamed.
 Rule renamed(const Rule& original) {
   Rule result = original;
   const auto other = [](const std::string& name) { return name.empty() ? name : "z_" + name; };
@@ -97,7 +97,7 @@ TEST_CASE("every shipped rule is the same with other names and another order, an
   }
   for (std::size_t i = 0; i < rules.size(); ++i)
     for (std::size_t k = 0; k < i; ++k) {
-      // Two optional biases of a sum give the same rule twice, with the one and with the other.
+      // Two optional biases of a sum give the same rule twice: without the first and without the second.
       if (rules[i].name.find("_without_") != std::string::npos && rules[k].name.find("_without_") != std::string::npos)
         continue;
       if (same_rule(rules[i], rules[k])) FAIL_CHECK(to_algebra(rules[i]) << to_algebra(rules[k]));

@@ -15,7 +15,7 @@ namespace {
 
 using google::protobuf::Message;
 
-constexpr int kDeepest = 100;  // messages within messages
+constexpr int kDeepest = 100;  // limit of nested messages
 
 // Keeps the first message of the text format's parser.
 class FirstError : public google::protobuf::io::ErrorCollector {
@@ -52,7 +52,7 @@ bool parse_text(std::string_view bytes, Message& message, FirstError& errors, bo
 }  // namespace
 
 void parse_binary(std::string_view bytes, const std::string& name, const Format& format, Message& message) {
-  const google::protobuf::LogSilencer silencer;  // Protobuf would print what is wrong
+  const google::protobuf::LogSilencer silencer;  // otherwise Protobuf prints errors
   google::protobuf::io::CodedInputStream stream(reinterpret_cast<const std::uint8_t*>(bytes.data()),
                                                 static_cast<int>(bytes.size()));
   stream.SetRecursionLimit(kDeepest);
@@ -66,7 +66,7 @@ void parse_text(std::string_view bytes, const std::string& name, const Format& f
   FirstError errors;
   const bool is_text = bytes.find('\0') == std::string_view::npos;
   if (is_text && parse_text(bytes, message, errors, false)) return check_version(message, name, format);
-  // A newer version may have fields that are not known here.
+  // Fields from a newer version may be unknown here.
   FirstError ignored;
   message.Clear();
   if (is_text && parse_text(bytes, message, ignored, true)) check_version(message, name, format);

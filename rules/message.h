@@ -1,4 +1,4 @@
-// Files that hold one Protobuf message whose first field, `version`, is the version of the format. For .cc files alone.
+// Files that hold one Protobuf message whose first field, `version`, is the version of the format. For .cc files only.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace rewright::rules {
 
-// A format's name in messages ("rules", "a device profile"), and the version that this program reads.
+// A format's name in messages ("rules", "a device profile"), and the version this program reads.
 struct Format {
   const char* what;
   std::uint32_t version;
 };
 
-// Reads Protobuf's binary or text form. Throws Error(kBadInput): of a file of another version says just that, whatever else is
-// in it. `name` is the file's, for messages.
+// Reads Protobuf's binary or text form. Throws Error(kBadInput). For another version the error says only that, whatever the
+// rest contains. `name` is the file's name in messages.
 void parse_binary(std::string_view bytes, const std::string& name, const Format& format, google::protobuf::Message& message);
 void parse_text(std::string_view bytes, const std::string& name, const Format& format, google::protobuf::Message& message);
 

@@ -63,7 +63,7 @@ std::optional<RuleOrigin> parse_origin(std::string_view name) {
 
 namespace {
 
-// Walks a side from its outputs, inputs before users, and keeps the first of equal nodes.
+// Walks a side from its outputs, inputs first, and merges equal nodes.
 class Canonicalizer {
  public:
   explicit Canonicalizer(const Pattern& from) : from_(from), numbers_(from.nodes.size()), visiting_(from.nodes.size()) {}
@@ -107,7 +107,7 @@ class Canonicalizer {
 
 using Names = std::set<std::string, std::less<>>;
 
-// The characters of a name in the algebra, so that every rule can be written in it.
+// Only characters that the algebra allows in names, so that every rule can be written in it.
 bool is_name(std::string_view text) {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
   const auto digit = [](char c) { return c >= '0' && c <= '9'; };
@@ -115,7 +115,7 @@ bool is_name(std::string_view text) {
          std::all_of(text.begin(), text.end(), [&](char c) { return letter(c) || digit(c); });
 }
 
-// UTF-8 without overlong forms and surrogates, as Protobuf asks for.
+// UTF-8 without overlong forms and surrogates, as Protobuf requires.
 bool is_utf8(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
     const auto byte = [&](std::size_t at) { return static_cast<unsigned>(static_cast<unsigned char>(text[at])); };
@@ -135,7 +135,7 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
-// A text of the algebra stands between quotes on one line.
+// In the algebra a text is quoted and on one line.
 void check_text(std::string_view text) {
   if (!is_utf8(text)) throw Error(ErrorCode::kBadInput, "a text is not UTF-8");
   for (const char c : text)

@@ -1,7 +1,7 @@
-// A rewrite rule is data: a source pattern, a target pattern, the conditions under which they are equal, what the rewrite
-// does to rounding, where it comes from and what is known about its truth.
+// A rewrite rule is data: a source pattern, a target pattern, the conditions under which they are equal, the effect on
+// rounding, its origin, and whether it is proved.
 //
-// A rule speaks of tensors of unknown sizes. Its variables are
+// A rule is about tensors of unknown sizes. Its variables are
 //   - indices (sizes, axes, strides): symbols in index expressions,
 //   - lists of indices (permutations, strides of any rank), real numbers, texts, truth values, element types: by name.
 // Names are unique over all sorts. Matching or instantiating a rule binds each variable to a value (rules/bindings.h).
@@ -20,7 +20,7 @@
 
 namespace rewright::rules {
 
-// An attribute's value in terms of the rule's variables.
+// An attribute's value, as an expression over the rule's variables.
 struct Expression {
   enum class Kind {
     kValue,     // a literal; its indices are expressions over index variables, its reals may be unknowns (real variables)
@@ -78,7 +78,7 @@ struct PatternInput {
   std::string name;
   ShapePattern shape;
   TypePattern type;
-  bool constant = false;  // the rule is applied only where this input is computed from constants. A hint about use: the rule
+  bool constant = false;  // the rule is applied only if this input is computed from constants. A hint, since the rule
                           // holds for every input
   friend bool operator==(const PatternInput&, const PatternInput&) = default;
 };
@@ -103,12 +103,11 @@ struct PatternNode {
   friend bool operator==(const PatternNode&, const PatternNode&) = default;
 };
 
-// One side of a rule. Nodes are in topological order, without duplicates and without dead ones, in the order of a depth-first
-// walk from the outputs: equal sides compare equal.
+// One side of a rule. Nodes are in topological order, without duplicates or dead nodes, in the order of a depth-first walk from
+// the outputs, so that equal sides compare equal.
 //
-// Matching compares attributes after normalization (Operator::normalized). In a source, inputs of a commutative operator may be
-// found in either order; a source node Fill matches a constant whose elements are all equal too; trailing absent inputs are not
-// written.
+// Matching compares attributes after normalization (Operator::normalized). In a source, inputs of a commutative operator match
+// in either order; a Fill also matches a constant whose elements are all equal; trailing absent inputs are omitted.
 struct Pattern {
   std::vector<PatternNode> nodes;
   std::vector<PatternValue> outputs;
@@ -122,7 +121,7 @@ struct Quantity {
   friend bool operator==(const Quantity&, const Quantity&) = default;
 };
 
-// A condition on values that are no single indices.
+// A condition on values other than single indices.
 struct Predicate {
   enum class Kind {
     kEqual,        // two lists, texts, truth values, types or reals are equal
@@ -143,14 +142,14 @@ enum class MathClass {
   kNeedsFinite,   // and only if no intermediate value is NaN or infinite (--math fast)
 };
 
-// Who found it. Marks of shipped rules are written by tools/make_rules.
+// Who found the rule. For shipped rules tools/make_rules writes it.
 enum class RuleOrigin {
   kHandwritten,   // a person alone
   kGenerated,     // the generator alone
   kImported,      // another program
-  kBoth,          // a person, and the generator the same rule
-  kRediscovered,  // a person, and it follows from generated rules
-  kGeneralizes,   // a person; instances of it follow from generated rules, but not all
+  kBoth,          // a person and the generator
+  kRediscovered,  // a person; it follows from generated rules
+  kGeneralizes,   // a person; some instances follow from generated rules
 };
 
 enum class RuleStatus {
@@ -185,11 +184,11 @@ struct Rule {
   friend bool operator==(const Rule&, const Rule&) = default;
 };
 
-// Throws Error(kBadInput) naming the rule: references out of range, cycles, a variable of the target that the source does not
-// bind, unknown functions, numbers of inputs that the operator does not have, sides with unequally many outputs.
+// Throws Error(kBadInput) with the rule's name for references out of range, cycles, variables of the target that the source
+// does not bind, unknown functions, wrong numbers of inputs, and sides with different numbers of outputs.
 void check_rule(const Rule& rule);
 
-// Brings a side into the order that Pattern asks for.
+// Sorts a side's nodes into the order that Pattern requires.
 Pattern canonical(const Pattern& pattern);
 
 // Rules in order, names unique.

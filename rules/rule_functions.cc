@@ -13,7 +13,7 @@ namespace {
 using Arguments = RuleArguments;
 using Value = std::optional<AttributeValue>;
 
-// Lists of ranks: longer ones are refused, so that a rule cannot ask for much memory.
+// The longest allowed list (of axes), so that a rule cannot request much memory.
 constexpr std::int64_t kMaximumLength = 1000;
 
 template <class T>
@@ -22,13 +22,13 @@ Value lift(std::optional<T> value) {
   return AttributeValue(std::move(*value));
 }
 
-// A number from 0 to `end` - 1, if it is known.
+// A known number from 0 to `end` - 1, else nullopt.
 std::optional<std::int64_t> position_below(std::int64_t end, const Index& position) {
   const auto i = position.constant();
   return i && *i >= 0 && *i < end ? i : std::nullopt;
 }
 
-// The list's element at a known position; nothing if it is outside.
+// The list's element at a known position; nullopt if the position is outside.
 std::optional<Index> element(const Indices& list, const Index& position) {
   const auto i = position_below(std::ssize(list), position);
   return i ? std::optional(list[static_cast<std::size_t>(*i)]) : std::nullopt;
@@ -54,7 +54,7 @@ Value compose(const Arguments& a) {
   return AttributeValue(std::move(result));
 }
 
-// As many as the last argument says.
+// A list whose length is the last argument.
 template <class Entry>
 Value entries(const Arguments& a, const Entry& entry) {
   const auto count = position_below(kMaximumLength + 1, a.indices.back());
@@ -111,7 +111,7 @@ Value slice(const Arguments& a) {
   return AttributeValue(Indices(list.begin() + *begin, list.begin() + *end));
 }
 
-// Of numbers; nothing of unknowns.
+// Applies an operation to numbers; nullopt for unknowns.
 template <class Operation>
 Value of_numbers(const Arguments& a, const Operation& operation) {
   for (const Real& r : a.reals)

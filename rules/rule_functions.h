@@ -1,4 +1,4 @@
-// The functions that rules compute attributes with (RuleFunction of rule.h).
+// The functions in attributes of rules (RuleFunction of rule.h).
 #pragma once
 
 #include <optional>
@@ -8,18 +8,18 @@
 
 namespace rewright::rules {
 
-// The arguments of a function, each kind in its order.
+// The arguments of a function, in order, separately for each kind.
 struct RuleArguments {
   std::vector<const Indices*> lists;
   std::vector<Index> indices;
   std::vector<Real> reals;
   const TensorType* input = nullptr;
 };
-// `function` is one of rule_functions(), the arguments are of its kinds. Nothing where it has no value there: a position
-// outside of a list, lists of different lengths, sizes that are not known.
+// `function` is one of rule_functions(), with arguments of its kinds. nullopt where it has no value: a position outside of a
+// list, lists of different lengths, unknown sizes.
 std::optional<AttributeValue> value_of(const RuleFunction& function, const RuleArguments& arguments);
 
-// The permutation that undoes p; nothing if p is none.
+// The inverse permutation; nullopt if p is not a permutation.
 std::optional<Indices> inverse(const Indices& p);
 
 }  // namespace rewright::rules

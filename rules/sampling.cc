@@ -11,7 +11,7 @@ namespace rewright::rules {
 namespace {
 
 constexpr std::int64_t kMaximumElements = 2000;  // of one input
-constexpr std::int64_t kMaximumConstant = 12;    // that sizes and attributes are chosen near to
+constexpr std::int64_t kMaximumConstant = 12;    // largest number near which sizes and attributes are chosen
 
 void for_each_symbol(const Index& index, const std::function<void(const std::string&)>& visit) {
   for_each_atom(index, [&](const Atom& atom) {
@@ -27,7 +27,7 @@ Index replace(const Index& index, const std::map<std::string, Index>& values) {
   });
 }
 
-// x such that expression = 0 is x = result, where x occurs once, alone, with coefficient 1 or -1.
+// Solves expression = 0 for a variable that occurs once, alone, with coefficient 1 or -1.
 std::optional<std::pair<std::string, Index>> isolate(const Index& expression) {
   if (!expression.polynomial()) return std::nullopt;
   for (const Monomial& m : expression.polynomial()->monomials) {
@@ -42,7 +42,7 @@ std::optional<std::pair<std::string, Index>> isolate(const Index& expression) {
   return std::nullopt;
 }
 
-// Types to sample, one of each kind. Reals come first and most often. Small unsigned numbers would overflow.
+// Types to sample, one of each kind. Reals come first and most often. Small unsigned types would overflow.
 std::vector<DataType> types_of(const TypePattern& pattern) {
   switch (pattern.kind) {
     case TypePattern::Kind::kReal:
@@ -70,7 +70,7 @@ std::int64_t InstanceSampler::pick(std::initializer_list<std::int64_t> values) {
   return values.begin()[random_() % values.size()];
 }
 
-// Now and then a number at a constant of the rule or next to it.
+// Occasionally a number at or next to one of the rule's constants.
 std::int64_t InstanceSampler::pick_near_constant(std::int64_t otherwise) {
   if (constants_.empty() || !chance(0.2)) return otherwise;
   return constants_[random_() % constants_.size()] + pick({-1, 0, 1});
@@ -177,7 +177,7 @@ InstanceSampler::Ranks InstanceSampler::sample_ranks(std::size_t spatial) {
   return ranks;
 }
 
-// Whole numbers of one kind: strides, pads, axes, permutations.
+// A list of integers of one kind: strides, pads, axes, or a permutation.
 Indices InstanceSampler::sample_list(std::size_t length) {
   Indices list;
   switch (random_() % 6) {
@@ -265,7 +265,7 @@ std::vector<TensorType> InstanceSampler::input_types(const Bindings& bindings, c
   return types;
 }
 
-// Uses the equations among the conditions to express variables by others. False: there is no solution.
+// Uses equations among the conditions to express variables by others. False: there is no solution.
 bool InstanceSampler::solve(std::vector<Condition>& conditions, std::map<std::string, Index>& values) {
   for (bool progress = true; progress;) {
     progress = false;
@@ -288,7 +288,7 @@ bool InstanceSampler::solve(std::vector<Condition>& conditions, std::map<std::st
   return true;
 }
 
-// Values for the variables that are left, one after the other; a value that breaks a condition is replaced by another.
+// Chooses values for the remaining variables one by one; a value that violates a condition is replaced by another.
 bool InstanceSampler::choose(std::vector<Condition> conditions, std::map<std::string, Index>& values) {
   std::set<std::string> free;
   const auto collect = [&](const Index& index) { for_each_symbol(index, [&](const std::string& n) { free.insert(n); }); };
@@ -321,8 +321,8 @@ bool InstanceSampler::choose(std::vector<Condition> conditions, std::map<std::st
   return conditions.empty();
 }
 
-// For symbolic sizes broadcasting asks for equal ones. Now and then one of the two is 1 instead; what did not come from
-// broadcasting then fails for the numbers.
+// For symbolic sizes broadcasting requires equal ones. Occasionally sets one of the two to 1 instead; if the equation did not
+// come from broadcasting, the instance then fails.
 void InstanceSampler::broadcast_some(std::vector<Condition>& conditions) {
   for (Condition& c : conditions) {
     if (c.relation != Condition::Relation::kEqual || c.left.is_constant() || c.right.is_constant() || !chance(0.25)) continue;
@@ -330,7 +330,7 @@ void InstanceSampler::broadcast_some(std::vector<Condition>& conditions) {
   }
 }
 
-// With another length of one list or open part.
+// Changes the length of one list or open part.
 InstanceSampler::Ranks InstanceSampler::varied(Ranks ranks) {
   const std::size_t choices = ranks.lists.size() + ranks.open.size();
   if (choices == 0) return ranks;
@@ -353,7 +353,7 @@ void InstanceSampler::remember(const Ranks& ranks) {
 
 std::optional<RuleInstance> InstanceSampler::attempt(const Ranks& ranks) {
   const bool symbolic = chance(0.5);
-  // Where sizes are symbols, they are found by solving equations; where they are known, one of them may broadcast.
+  // Symbolic sizes are found by solving equations; of known ones, some may broadcast.
   static constexpr double kKnown[] = {0, 0.15, 0.15, 0.5, 0.9};
   known_ = kKnown[random_() % std::size(kKnown)];
   Bindings open(rule_);
@@ -386,7 +386,7 @@ std::optional<RuleInstance> InstanceSampler::attempt(const Ranks& ranks) {
   std::map<std::string, Index> values;
   if (!solve(conditions, values) || !choose(conditions, values)) return std::nullopt;
 
-  // The same with numbers, and bound as a matcher does it.
+  // The instance with numbers, bound as a matcher does it.
   for (TensorType& type : types) {
     std::int64_t count = 1;
     for (Index& size : type.shape) {
@@ -416,7 +416,7 @@ std::optional<RuleInstance> InstanceSampler::attempt(const Ranks& ranks) {
 }
 
 std::optional<RuleInstance> InstanceSampler::sample(int attempts) {
-  // Ranks in turn, so that those that are easy to satisfy do not push out the others; in the end whatever there is.
+  // Cycles through ranks, so that those easy to satisfy do not displace the others; in the end accepts any.
   static constexpr std::size_t kSpatial[] = {2, 1, 2, 3, 1, 2, 0, 1};
   const std::size_t wanted = kSpatial[next_++ % std::size(kSpatial)];
   for (int i = 0; i < attempts; ++i) {
@@ -429,7 +429,7 @@ std::optional<RuleInstance> InstanceSampler::sample(int attempts) {
         remember(ranks);
         return instance;
       }
-    } catch (const Error&) {  // ill-typed, or an operator that needs to know a value that is symbolic here
+    } catch (const Error&) {  // ill-typed, or an operator that requires a value that is symbolic here
     }
   }
   return std::nullopt;

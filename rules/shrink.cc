@@ -1,4 +1,4 @@
-// Making counterexamples small, and showing them.
+// Shrinks counterexamples and prints them.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -13,7 +13,7 @@ namespace rewright::rules {
 namespace {
 
 constexpr int kInstanceBudget = 300, kInputBudget = 400;  // attempts
-constexpr std::int64_t kLargest = 20;                     // number that is made smaller together with equal ones
+constexpr std::int64_t kLargest = 20;                     // largest number that shrinks together with equal ones
 
 // The parameters of an instance.
 struct Form {
@@ -70,7 +70,7 @@ class Shrinker {
     return make_instance(rule_, std::move(types), form.variables);
   }
 
-  // Takes the form if the sides differ there, too.
+  // Accepts the form if the sides differ there as well.
   bool accept(Form form) {
     if (budget_ <= 0) return false;
     --budget_;
@@ -106,7 +106,7 @@ class Shrinker {
     return false;
   }
 
-  // Every number of the form, with whether it is a size.
+  // Visits every number of the form; `size`: is it a size?
   void visit(Form& form, const std::function<void(Index&, bool size)>& f) const {
     for (auto& [name, value] : form.variables) {
       if (auto* index = std::get_if<Index>(&value)) f(*index, in_shape(name));
@@ -132,14 +132,14 @@ class Shrinker {
             if (auto* list = std::get_if<Indices>(&value); list && list->size() == length && at < length) erase(*list, at);
             if (auto* index = std::get_if<Index>(&value); index && lower_axes && !in_shape(name)) *index -= 1;
           }
-          for (Indices& part : form.open)  // aligned at the back, as broadcasting is
+          for (Indices& part : form.open)  // aligned at the last axis, as for broadcasting
             if (at < part.size() && length == 1) erase(part, part.size() - 1 - at);
           if (changed) progress |= accept(std::move(form));
         }
     return progress;
   }
 
-  // Numbers that are equal become smaller together: sizes, then attributes with them.
+  // Shrinks equal numbers together: sizes, then attributes.
   bool smaller_sizes() {
     bool progress = false;
     for (std::int64_t size = kLargest; size >= 2; --size)
@@ -198,7 +198,7 @@ class Shrinker {
     return progress;
   }
 
-  // Whole numbers, then as many zeros as possible, then ones, then what is not negative and small.
+  // Simplifies inputs: whole numbers, then zeros, then ones, then small nonnegative numbers.
   void simpler_inputs() {
     const Graph target = instantiate(rule_, rule_.target, best_.instance.input_types, best_.instance.bindings);
     std::vector<std::vector<double>> numbers;

@@ -43,7 +43,7 @@ OverField compare_over_field(const RuleInstance& instance, const Graph& target, 
     const auto left = interpret_field(instance.source, inputs, key), right = interpret_field(target, inputs, key);
     for (std::size_t i = 0; i < left.size(); ++i)
       if (left[i].elements != right[i].elements) return OverField::kDifferent;
-  } catch (const Error&) {  // an operator that has no meaning there
+  } catch (const Error&) {  // an operator without a meaning in the field
     return OverField::kUnknown;
   }
   return OverField::kEqual;
@@ -92,7 +92,7 @@ std::string position(std::size_t element, const Sizes& sizes) {
 
 std::string to_text(double value) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.10g", value + 0.0);  // without the sign of -0
+  std::snprintf(text, sizeof text, "%.10g", value + 0.0);  // + 0.0 drops the sign of -0
   return text;
 }
 
@@ -112,7 +112,7 @@ std::optional<SideDifference> compare_on(const Graph& source, const Graph& targe
     const auto a = left[i].reals(), b = right[i].reals();
     const double tolerance = left[i].type() == DataType::kDouble || !is_real(left[i].type()) ? 1e-8 : 1e-3;
     for (std::size_t e = 0; e < a.size(); ++e) {
-      // Where the source is not finite it says nothing about the reals.
+      // If the source is not finite, the reals are not tested.
       if (!std::isfinite(a[e]) || std::fabs(a[e] - b[e]) <= tolerance * (1 + std::fabs(a[e]))) continue;
       return SideDifference{SideDifference::Kind::kValue,
                             "output " + std::to_string(i) + position(e, left[i].sizes()) + " is " + to_text(a[e]) +
@@ -180,7 +180,7 @@ RuleTest test_on(const Rule& rule, InstanceSampler& sampler, int instances, int 
 }  // namespace
 
 RuleTest test_rule(const Rule& rule, int instances, std::uint64_t seed) {
-  constexpr int kAttempts = 3000;  // at one instance
+  constexpr int kAttempts = 3000;  // attempts for one instance
   InstanceSampler sampler(rule, seed);
   return test_on(rule, sampler, instances, kAttempts, 0, seed);
 }

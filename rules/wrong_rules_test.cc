@@ -1,4 +1,4 @@
-// Rules that look right and are not.
+// Rules that look right but are wrong.
 #include <catch2/catch.hpp>
 
 #include "operators/testing/share.h"
@@ -52,7 +52,7 @@ TEST_CASE("counterexamples are as small as can be", "[sampling]") {
 }
 
 TEST_CASE("a difference over the field alone is none", "[sampling]") {
-  // Functions are hashes over the field; these two are equal over the reals.
+  // In the field functions are hashes; over the reals these two are equal.
   const Rule rule = parse_algebra("rule r: \"\" x Erf(Neg(x)) => Neg(Erf(x))", "r")[0];
   CHECK(test_rule(rule, 50, 1).outcome == TestOutcome::kAgreed);
 }

@@ -97,8 +97,8 @@ Index DeclaredTypes::own_size(const std::string& value, std::size_t axis) {
   std::string& symbol = own->second;
   if (is_new) {
     symbol = scope_ + value + "_" + std::to_string(axis);
-    std::erase_if(symbol,
-                  [](char c) { return static_cast<unsigned char>(c) < ' '; });  // names in bodies of functions have some
+    // Names in the bodies of functions contain control characters.
+    std::erase_if(symbol, [](char c) { return static_cast<unsigned char>(c) < ' '; });
     while (!taken_.insert(symbol).second) symbol += "_";
   }
   return Index::symbol(symbol);

@@ -67,8 +67,8 @@ bool is_on_gpu(nb::handle value) {
   return kind == nb::device::cuda::value || kind == nb::device::cuda_managed::value;
 }
 
-// The array that a producer gives out. Of one on a GPU, what is done to it in any stream comes before what CUDA's legacy
-// default stream gets from now on: that is the one that sessions wait for.
+// Gets the array from its producer. For an array on a GPU, work in any stream so far comes before later work in CUDA's legacy
+// default stream, which is the one that sessions wait for.
 Array taken(nb::handle value, bool on_gpu) {
   // https://data-apis.org/array-api/latest/API_specification/generated/array_api.array.__dlpack__.html
   constexpr int kLegacyDefaultStream = 1;
@@ -83,7 +83,7 @@ bool is_row_major(const Array& array) {
   return true;
 }
 
-// Keeps an array until nobody holds this any more.
+// Keeps the array alive as long as the result.
 std::shared_ptr<Array> kept(Array array) {
   return {new Array(std::move(array)), [](Array* held) {
             if (!Py_IsInitialized()) return;

@@ -24,7 +24,7 @@ const char* code_name(ErrorCode code) {
   return "missing";
 }
 
-// Texts may quote bytes of a broken file.
+// Error texts may quote invalid UTF-8 from a broken file.
 nb::object text_of(const std::string& bytes) {
   return nb::steal(PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace"));
 }

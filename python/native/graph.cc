@@ -66,7 +66,7 @@ struct ToPython {
   nb::object operator()(const Tensor& value) const { return value ? to_array(value, false) : nb::none(); }
 };
 
-// The attribute of the kind that the operator's field has.
+// Converts to the kind of attribute that the operator's field has.
 struct FromPython {
   nb::handle given;
   AttributeValue operator()(bool) const { return nb::cast<bool>(given); }
@@ -100,7 +100,7 @@ Attributes attributes_of(const Operator& op, nb::dict given) {
   return attributes;
 }
 
-// ---- Models as they are read
+// ---- Models as read
 
 FileBytes copied(const nb::bytes& bytes) {
   auto copy = std::make_shared<const std::string>(bytes.c_str(), bytes.size());
@@ -138,7 +138,7 @@ Given given_of(const nb::dict& dict) {
   return given;
 }
 
-// For an Error that was thrown when this file was read as a model.
+// The situation for an Error thrown while this file is read as a model.
 const char* situation_of(const std::string& file) {
   std::error_code unknown;
   if (!std::filesystem::exists(file, unknown)) return "file";

@@ -1,4 +1,4 @@
-// rewright._native._core: what the Python package is made on.
+// rewright._native._core: the extension module behind the Python package.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
@@ -16,7 +16,7 @@ namespace nb = nanobind;
 NB_MODULE(_core, m) {
   m.doc() = "Rewright's library, as far as its Python package needs it.";
   m.attr("__version__") = REWRIGHT_VERSION;
-  // An extension module may be there already where another interpreter of the process loaded it: every one asks.
+  // Another interpreter of the process may have loaded the extension module already; each interpreter asks.
   m.def(
       "is_main_interpreter", [] { return PyInterpreterState_Get() == PyInterpreterState_Main(); },
       "Does this interpreter own the process? Others share what must not be shared.");

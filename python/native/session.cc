@@ -30,7 +30,7 @@ namespace rewright::python {
 
 namespace {
 
-// Python's strings, found again without being hashed.
+// Interned Python strings, so that they are not hashed again.
 std::vector<nb::object> interned(const std::vector<Declaration>& values) {
   std::vector<nb::object> names;
   for (const Declaration& value : values) names.push_back(nb::steal(PyUnicode_InternFromString(value.name.c_str())));
@@ -43,11 +43,11 @@ std::string joined(const std::vector<Declaration>& values) {
   return text.empty() ? "none" : text;
 }
 
-// rewright.RunOptions, as far as it says when runs are to end.
+// The part of rewright.RunOptions that ends runs.
 struct RunOptions {
   explicit RunOptions(const RunOptions* around) : outer(around) {}
   std::atomic<bool> terminate = false;
-  const RunOptions* const outer;  // these end the run, too; null: there are none
+  const RunOptions* const outer;  // these also end the run; null: there are none
 };
 
 Checkpoint checkpoint_of(const RunOptions& options) {
@@ -56,7 +56,7 @@ Checkpoint checkpoint_of(const RunOptions& options) {
   return [own = std::move(own), outer = checkpoint_of(*options.outer)] { own(), outer(); };
 }
 
-// Work without the GIL that flags of the options, if they are ours, end.
+// Runs work without the GIL; flags of the options end it if they are rewright.RunOptions.
 template <class Work>
 auto endable(nb::handle options, const Work& work) {
   const bool can_end = nb::isinstance<RunOptions>(options);
@@ -84,7 +84,7 @@ class PythonSession {
     const Backend& backend = find_backend(device, math);
     if (check_kernels) options.check_kernels.emplace();
     const bool is_whole = is_compiled(graph.graph);
-    // A compiled plan allocates what it returns. What is interpreted may return weights, inputs, or what it keeps for later.
+    // A compiled plan allocates its results. The interpreter may return weights, inputs, or values that it keeps.
     returns_own_memory_ = is_whole && device != "reference";
     const auto is_tensor = [](const Declaration& value) { return value.is_tensor; };
     tensors_alone_ =
@@ -93,7 +93,7 @@ class PythonSession {
     options.checkpoint = run_checkpoint;
     if (!overridable_.empty())
       with_ = [copy, device, options, math, check_kernels](const std::set<std::string>& names) mutable {
-        options.plan_cache.clear();  // a file serves one plan
+        options.plan_cache.clear();  // a file serves only one plan
         return std::make_unique<PythonSession>(NamedGraph{with_inputs(copy, names), "the model"}, device, options, math,
                                                check_kernels);
       };
@@ -114,8 +114,8 @@ class PythonSession {
     return list;
   }
 
-  // `places`: for each of the names where its value goes: None, the CPU's memory; a number, that of a GPU; or a value on a GPU,
-  // whose memory takes it. None: to the CPU's, all of them.
+  // `places`: for each name the destination of its value: None for the CPU's memory, a number for that of a GPU, or a value on
+  // a GPU whose memory is overwritten. None: all go to the CPU's memory.
   std::vector<HeldValue> run_values(nb::handle names, nb::handle feeds, nb::handle run_options, nb::handle places) {
     if (PythonSession* const other = overridden(feeds)) return other->run_values(names, feeds, run_options, places);
     std::vector<HeldValue> given = in_situation("argument", [&] { return given_inputs(feeds); });
@@ -132,7 +132,7 @@ class PythonSession {
   const std::vector<Declaration>& overridable_initializers() const { return overridable_; }
   const ModelDescription& description() const { return description_; }
 
-  // A run is reported after its end: meanwhile other threads may need the GIL, to end it.
+  // A run is reported when it has ended. Until then other threads may need the GIL to end it.
   nb::list profile() const {
     std::vector<StepProfile> steps;
     {
@@ -174,7 +174,7 @@ class PythonSession {
   }
 
  private:
-  // The session in which the weights that are given are inputs, made when they are given for the first time. Null if none is.
+  // The session whose inputs include the given weights, made when they are first given. Null if none is given.
   PythonSession* overridden(nb::handle feeds) {
     std::set<std::string> names;
     for (const Declaration& weight : overridable_)
@@ -219,7 +219,7 @@ class PythonSession {
     return {std::make_move_iterator(found.begin()), std::make_move_iterator(found.end())};
   }
 
-  // Each line once, by Python's warnings.
+  // Reports each warning once, through Python's warnings.
   void warn_of_kernels() {
     if (!checks_kernels_) return;
     for (const std::string& line : session_->warnings())
@@ -298,7 +298,7 @@ class PythonSession {
     }
   }
 
-  // Positions of the outputs that were asked for: all where no name is given.
+  // Positions of the requested outputs: all if no name is given.
   std::vector<std::size_t> wanted_outputs(nb::handle names) const {
     std::vector<std::size_t> wanted;
     if (PyUnicode_Check(names.ptr())) throw nb::type_error("output_names: give a list of names, or None for all");
@@ -322,7 +322,7 @@ class PythonSession {
     return wanted;
   }
 
-  // A value that nothing else shares.
+  // A copy that shares no memory.
   Datum own(const Datum& datum) const {
     if (returns_own_memory_ || datum.empty()) return datum;
     if (datum.is_sequence()) {

@@ -18,7 +18,7 @@ namespace rewright::python {
 
 namespace {
 
-// NumPy is loaded when it is needed for the first time, always with the GIL held.
+// Loads NumPy when it is first needed. The GIL is always held here.
 void need_numpy() {
   if (PyArray_API == nullptr && _import_array() < 0) throw nb::python_error();
 }
@@ -28,7 +28,7 @@ constexpr std::size_t kTypes = 27;
 struct DtypeName {
   DataType type;
   int number;        // NumPy's own, or NPY_NOTYPE
-  const char* name;  // else: in ml_dtypes
+  const char* name;  // of NPY_NOTYPE: found by this name in ml_dtypes
 };
 constexpr std::array<DtypeName, 25> kDtypes = {{{DataType::kFloat, NPY_FLOAT32, ""},
                                                 {DataType::kUint8, NPY_UINT8, ""},
@@ -57,7 +57,7 @@ constexpr std::array<DtypeName, 25> kDtypes = {{{DataType::kFloat, NPY_FLOAT32, 
                                                 {DataType::kInt2, NPY_NOTYPE, "int2"}}};
 constexpr DtypeName kFloat8e8m0{DataType::kFloat8e8m0, NPY_NOTYPE, "float8_e8m0fnu"};
 
-// Found once; never freed, as an interpreter that ends frees them before us.
+// Found once. Never freed: an interpreter that ends frees them before us.
 std::array<PyArray_Descr*, kTypes> descriptors{};
 
 PyArray_Descr* make_descriptor(const DtypeName& entry) {
@@ -75,11 +75,11 @@ PyArray_Descr* make_descriptor(const DtypeName& entry) {
   return made;
 }
 
-// Borrowed.
+// A borrowed reference.
 PyArray_Descr* descriptor_of(DataType type) {
   need_numpy();
   const auto number = static_cast<std::size_t>(type);
-  if (number >= kTypes)  // as a program may give it
+  if (number >= kTypes)  // the program may pass any number
     throw Error(ErrorCode::kUsage, "ONNX has no element type " + std::to_string(static_cast<int>(type)));
   PyArray_Descr*& known = descriptors[number];
   if (known == nullptr) {
@@ -95,7 +95,7 @@ std::string text_of(nb::handle object) { return nb::cast<std::string>(nb::str(ob
 
 DataType type_of(PyArray_Descr* descriptor) {
   const int number = descriptor->type_num;
-  switch (number) {  // what NumPy has two numbers for, or more kinds of text
+  switch (number) {  // types for which NumPy has two numbers, and kinds of text
     case NPY_LONGLONG:
       return DataType::kInt64;
     case NPY_ULONGLONG:
@@ -104,7 +104,7 @@ DataType type_of(PyArray_Descr* descriptor) {
     case NPY_UNICODE:
     case NPY_VSTRING:
       return DataType::kString;
-    case NPY_VOID:  // bytes of one length
+    case NPY_VOID:  // bytes of a fixed length
       if (!PyDataType_HASFIELDS(descriptor) && !PyDataType_HASSUBARRAY(descriptor)) return DataType::kString;
       break;
     default:
@@ -131,7 +131,7 @@ std::shared_ptr<const void> keep(nb::object object) {
           }};
 }
 
-// The string of a text or of bytes; of any other object its str(), as in ONNX Runtime.
+// A text or bytes as a string; any other object by str(), as in ONNX Runtime.
 std::string utf8(PyObject* element) {
   if (PyBytes_Check(element)) return {PyBytes_AS_STRING(element), static_cast<std::size_t>(PyBytes_GET_SIZE(element))};
   const nb::object text = nb::steal(PyObject_Str(element));
@@ -143,7 +143,7 @@ std::string utf8(PyObject* element) {
 
 Sizes sizes_of(PyArrayObject* array) { return {PyArray_DIMS(array), PyArray_DIMS(array) + PyArray_NDIM(array)}; }
 
-// Elements of NumPy's type void: bytes of one length, all of which count.
+// Elements of NumPy's type void: bytes of fixed length, including trailing zeros.
 Tensor strings_of_bytes(PyArrayObject* array) {
   const nb::object plain = nb::steal(PyArray_FromArray(array, nullptr, NPY_ARRAY_CARRAY_RO));
   if (!plain.is_valid()) throw nb::python_error();
@@ -157,7 +157,7 @@ Tensor strings_of_bytes(PyArrayObject* array) {
 
 Tensor strings_of(PyArrayObject* array) {
   if (PyArray_DESCR(array)->type_num == NPY_VOID) return strings_of_bytes(array);
-  // All kinds of text become objects, in order.
+  // All kinds of text are converted to objects.
   PyArray_Descr* const objects = PyArray_DescrFromType(NPY_OBJECT);
   const nb::object plain = nb::steal(PyArray_FromArray(array, objects, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST));
   if (!plain.is_valid()) throw nb::python_error();
@@ -170,7 +170,7 @@ Tensor strings_of(PyArrayObject* array) {
 
 bool is_signed(DataType type) { return type == DataType::kInt4 || type == DataType::kInt2; }
 
-// Elements of less than 8 bits: tensors have the value in a byte, NumPy's types its lowest bits.
+// Elements of less than 8 bits: tensors store the value in a whole byte, NumPy's types in its lowest bits.
 void spread(DataType type, const std::byte* from, std::byte* to, std::size_t count) {
   const int bits = packed_bits(type);
   const unsigned mask = (1u << bits) - 1, sign = 1u << (bits - 1);
@@ -190,7 +190,7 @@ Tensor tensor_of(nb::object object) {
   auto* array = reinterpret_cast<PyArrayObject*>(object.ptr());
   const DataType type = type_of(PyArray_DESCR(array));
   if (type == DataType::kString) return strings_of(array);
-  if (!PyArray_ISCARRAY_RO(array)) {  // in order, aligned, and with the bytes of this machine
+  if (!PyArray_ISCARRAY_RO(array)) {  // make it contiguous, aligned and in native byte order
     PyArray_Descr* const descriptor = descriptor_of(type);
     Py_INCREF(descriptor);
     object = nb::steal(PyArray_FromArray(array, descriptor, NPY_ARRAY_CARRAY_RO));
@@ -213,7 +213,7 @@ std::string where_of(const Declaration& declared) {
 
 Datum sequence_of(nb::handle list, const Declaration& declared) {
   std::vector<Datum> elements;
-  // "seq(tensor(float))", or the like around it; empty: not known.
+  // Possibly nested: "seq(tensor(float))". Empty: unknown.
   const std::size_t at = declared.type.find("tensor(");
   const std::string type = at == std::string::npos ? "" : declared.type.substr(at, declared.type.find(')', at) + 1 - at);
   for (const nb::handle element : list) {
@@ -228,7 +228,7 @@ Datum sequence_of(nb::handle list, const Declaration& declared) {
   return Datum::sequence(std::move(elements));
 }
 
-// A number, or a list of them.
+// Converts a number or a list of numbers.
 Tensor tensor_of_other(nb::handle value, const Declaration& declared) {
   PyArray_Descr* descriptor = nullptr;
   if (declared.elements != DataType::kUndefined) {
@@ -245,7 +245,7 @@ Tensor tensor_of_other(nb::handle value, const Declaration& declared) {
   return tensor_of(std::move(array));
 }
 
-// Frees the tensor that an array lies in.
+// Frees the tensor that owns an array's memory.
 void free_tensor(PyObject* capsule) { delete static_cast<Tensor*>(PyCapsule_GetPointer(capsule, nullptr)); }
 
 nb::object array_of_strings(const Tensor& tensor) {

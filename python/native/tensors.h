@@ -1,6 +1,6 @@
 // Converts between Python's arrays and tensors.
 //
-// Arrays whose elements lie in order are read in place; their owner is kept alive as long as a tensor reads them.
+// Contiguous arrays are read in place; their owner is kept alive as long as a tensor reads them.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -11,7 +11,7 @@
 
 namespace rewright::python {
 
-// rewright.OrtValue: a value outside of NumPy.
+// rewright.OrtValue: a value that need not be a NumPy array.
 struct HeldValue {
   Datum datum;                                      // in the CPU's memory, or ...
   std::shared_ptr<const DeviceTensor> placed = {};  // ... a tensor in a GPU's

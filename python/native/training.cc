@@ -23,7 +23,7 @@ struct Trained {
   std::string facts;
 };
 
-// Steps that were made, handed from the thread that trains to the one that tells Python.
+// Completed steps, passed from the training thread to the one that calls Python.
 class Steps {
  public:
   void put(const StepReport& step) {
@@ -40,7 +40,7 @@ class Steps {
   std::deque<StepReport> steps_;
 };
 
-// The elements of arrays are read where they are.
+// The arrays as tensors, which read them in place.
 std::map<std::string, Tensor> tensors_of(const nb::dict& arrays) {
   std::map<std::string, Tensor> tensors;
   for (const auto& [key, array] : arrays) {

@@ -33,7 +33,7 @@ HeldValue zeros(const std::vector<std::int64_t>& sizes, nb::handle dtype) {
 }
 
 HeldValue reshaped(const HeldValue& value, const std::vector<std::int64_t>& sizes) {
-  if (value.placed || value.datum.tensor().size() != element_count(sizes)) return value;  // copy_into says what does not fit
+  if (value.placed || value.datum.tensor().size() != element_count(sizes)) return value;  // copy_into reports the mismatch
   return {value.datum.tensor().reshaped(sizes)};
 }
 
@@ -54,7 +54,7 @@ HeldValue at(int gpu, nb::handle dtype, const std::vector<std::int64_t>& sizes, 
   return {{}, std::make_shared<DeviceTensor>(DeviceTensor{type, sizes, gpu, reinterpret_cast<std::byte*>(address)})};
 }
 
-// Into memory that somebody else owns, which io_binding binds outputs to: an array's, or a value's.
+// Copies into memory of another owner, to which io_binding binds outputs: that of an array or of a value.
 void copy_into(const HeldValue& from, nb::handle target) {
   const Datum datum = on_host(from);
   const Tensor& tensor = datum.tensor();

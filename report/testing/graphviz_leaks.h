@@ -1,8 +1,8 @@
-// For one source of a test program that draws: what the leak sanitizer is not to complain about.
+// Leak-sanitizer suppressions. Included by one source of each test program that draws.
 #pragma once
 
 #ifdef REWRIGHT_SANITIZED
-// Graphviz keeps buffers of its own until the program ends.
+// Graphviz keeps its own buffers until the program ends.
 extern "C" const char* __lsan_default_suppressions();
 extern "C" const char* __lsan_default_suppressions() { return "leak:libgvc"; }
 #endif

@@ -11,12 +11,12 @@ namespace {
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Longer ones first: the first that fits is taken.
+// Longest first, since the first match wins.
 constexpr std::array<std::string_view, 29> kSymbols = {"<=>", "...", "=>", "==", "!=", "<=", ">=", "(", ")", "[",
                                                        "]",   "{",   "}",  ",",  ";",  ":",  "?",  "=", "<", ">",
                                                        "+",   "-",   "*",  "/",  ".",  "&",  "|",  "^", "@"};
 
-// Protobuf, which rules are stored in, takes no other text.
+// Rules are stored in Protobuf, which requires UTF-8.
 bool is_utf8(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
     const auto c = static_cast<unsigned char>(text[i]);
@@ -28,7 +28,7 @@ bool is_utf8(std::string_view text) {
     if (length == 0 || i + length > text.size() || c < 0x20) return false;
     for (std::size_t k = 1; k < length; ++k)
       if ((static_cast<unsigned char>(text[i + k]) & 0xc0) != 0x80) return false;
-    // Not the shortest form, a surrogate, or beyond the last character.
+    // Rejects overlong forms, surrogates, and code points beyond the last.
     const auto second = length > 1 ? static_cast<unsigned char>(text[i + 1]) : 0;
     if ((c == 0xe0 && second < 0xa0) || (c == 0xed && second > 0x9f) || (c == 0xf0 && second < 0x90) ||
         (c == 0xf4 && second > 0x8f))

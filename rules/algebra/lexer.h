@@ -18,8 +18,8 @@ struct Token {
 // The value of a token that is a number.
 inline double to_double(const std::string& text) { return std::strtod(text.c_str(), nullptr); }
 
-// Comments run from # to the end of the line. The last token is kEnd. What is no token throws Error(kBadInput) at "name:line";
-// where errors are kept, it and the rest of its line are one kError.
+// Comments run from # to the end of the line. The last token is kEnd. Invalid text throws Error(kBadInput) at "name:line"; with
+// `keep_errors` the rest of its line becomes one kError token.
 std::vector<Token> tokenize(std::string_view text, const std::string& name, bool keep_errors = false);
 
 }  // namespace rewright::rules::internal

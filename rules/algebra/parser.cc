@@ -96,7 +96,7 @@ Index AlgebraParser::parse_index() {
   return index;
 }
 
-// Failures of index arithmetic (overflow, division by zero) do not know where they happened.
+// Adds the place to failures of index arithmetic (overflow, division by zero).
 void AlgebraParser::located(const std::function<void()>& parse) const {
   try {
     parse();
@@ -109,7 +109,7 @@ void AlgebraParser::located(const std::function<void()>& parse) const {
 // ---- Inputs
 
 void AlgebraParser::parse_inputs() {
-  if (at("let") || (at("(", 1) && registry().find(peek().text))) return;  // a rule of constants has none
+  if (at("let") || (at("(", 1) && registry().find(peek().text))) return;  // a rule of constants has no inputs
   do parse_input();
   while (accept(","));
 }
@@ -233,7 +233,7 @@ void AlgebraParser::parse_condition() {
     expect(")");
     return;
   }
-  if (accept("every")) {  // every element of a list
+  if (accept("every")) {  // applies to every element of a list
     Expression list = parse_list();
     if (accept("==")) {
       Index value = parse_sum_index();
@@ -394,7 +394,7 @@ AlgebraParser::TermPointer AlgebraParser::parse_operator() {
   }
   expect(")");
   const int count = static_cast<int>(term->arguments.size());
-  // What needs an input that is absent is absent itself.
+  // A required input that is absent makes the result absent.
   for (int i = 0; i < std::min(count, term->op->min_inputs()); ++i)
     if (term->arguments[static_cast<std::size_t>(i)]->kind == Term::Kind::kAbsent) return std::make_shared<Term>();
   if (count < term->op->min_inputs() || count > term->op->max_inputs())

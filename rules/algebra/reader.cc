@@ -51,14 +51,14 @@ class FileReader {
   }
 
  private:
-  // Keeps what is wrong with a rule, where bad ones are wanted.
+  // Reads a rule; keeps its error where bad rules are collected.
   template <class Read>
   void tolerantly(const std::string name, const Read& read) {
     try {
       read();
     } catch (const Error& e) {
       if (!bad_ || bad_->size() >= kMaximumBad) throw;
-      int line = line_;  // of the error, if it says so: FILE:LINE
+      int line = line_;  // of the error, if it contains FILE:LINE
       if (e.where().starts_with(file_ + ":"))
         std::from_chars(e.where().data() + file_.size() + 1, e.where().data() + e.where().size(), line);
       bad_->push_back({name, line, e.text() + (e.hint().empty() ? "" : " (" + e.hint() + ")")});
@@ -142,7 +142,7 @@ class FileReader {
     }
   }
 
-  // Inputs written as `b?`: one rule for each set of those that are absent.
+  // Expands inputs written as `b?` into one rule for each set of absent ones.
   void expand_optional(std::vector<Token> body, const std::string& name) {
     std::vector<std::string> optional;
     for (std::size_t i = 0; i + 1 < body.size(); ++i)

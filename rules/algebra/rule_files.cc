@@ -1,4 +1,4 @@
-// Rules in Protobuf, and telling the formats apart.
+// Rules in Protobuf, and the recognition of formats.
 #include "rules/io.h"
 
 #include <google/protobuf/io/coded_stream.h>
@@ -288,7 +288,7 @@ Rule to_rule(const proto::Rule& p) {
   return rule;
 }
 
-// A name from a file, for a line of text.
+// A name read from a file, made printable on one line.
 std::string printable(std::string_view name) {
   std::string text(name.substr(0, 100));
   std::replace_if(
@@ -329,7 +329,7 @@ std::vector<Rule> to_rules(const proto::RuleSet& set, const std::string& file, s
   return rules;
 }
 
-// The first word of a text, comments skipped.
+// The first word of a text, after comments.
 std::string_view first_word(std::string_view bytes) {
   std::size_t i = 0;
   while (i < bytes.size()) {

@@ -94,7 +94,7 @@ std::string to_algebra(const Predicate& p) {
 
 namespace {
 
-// One side. Nodes that are used more than once, or of which an output other than the first is used, get a name by `let`.
+// Writes one side. Nodes that are used more than once, or by an output other than the first, get a name by `let`.
 class SideWriter {
  public:
   SideWriter(const Rule& rule, const Pattern& side, const std::string& prefix) : rule_(rule), side_(side), prefix_(prefix) {
@@ -124,7 +124,7 @@ class SideWriter {
   bool named(std::size_t n) const { return uses_[n] > 1; }
   std::string label(std::size_t n) const { return prefix_ + std::to_string(n + 1); }
 
-  // `level`: 0 where a sum may stand, 1 where a product may, 2 where neither may.
+  // `level`: 0 where a sum may be written, 1 where a product may, 2 where neither may.
   std::string value(const PatternValue& v, int level) const {
     if (v.kind == PatternValue::Kind::kAbsent) return "_";
     if (v.kind == PatternValue::Kind::kInput) return rule_.inputs[v.number].name;

@@ -30,7 +30,7 @@ struct Described {
   int least_inputs, most_inputs;
 };
 
-// The operators that can be expressed, with the names of TASO's verifier.
+// The supported operators, by the names of TASO's verifier.
 constexpr std::array<Described, 27> kOperators = {{
     {Type::kConv, "conv2d", 2, 2},
     {Type::kMaxPool, "pool2d_max", 1, 1},
@@ -81,7 +81,7 @@ Operation to_operation(const proto::Operator& p, const Side& before) {
           std::to_string(outputs));
     result.inputs.push_back(r);
   }
-  // The first of several values counts, as in TASO.
+  // If a parameter occurs more than once, the first value counts, as in TASO.
   for (const proto::Parameter& parameter : p.parameters()) result.parameters.emplace(parameter.key(), parameter.value());
   if (result.type == Type::kSplit) result.outputs = static_cast<std::size_t>(result.get(Key::kOutputs, 2, kMaximumOutputs));
   return result;

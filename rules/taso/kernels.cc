@@ -1,4 +1,4 @@
-// Kernels of convolutions that are made of others, and constants.
+// Kernels computed from other kernels, and constants.
 #include "rules/taso/side.h"
 
 namespace rewright::rules::taso {
@@ -9,7 +9,7 @@ constexpr std::int32_t kMaximumMerge = 1 << 16;
 
 }  // namespace
 
-// A kernel with zeros around it, the odd one at the end. The size is a parameter, or that of a second kernel.
+// Surrounds a kernel with zeros, an odd one at the end. The size is a parameter, or that of a second kernel.
 SideBuilder::Result SideBuilder::enlarge(const Operation& op) {
   const TensorShape& w = shape(op.inputs[0]);
   TensorShape result = four(w.sizes, w.trees[0], w.trees[1]);
@@ -32,7 +32,7 @@ SideBuilder::Result SideBuilder::enlarge(const Operation& op) {
   return {{node("Pad", {value(op.inputs[0])}, std::move(attributes))}, {std::move(result)}};
 }
 
-// Kernels of `count` neighbouring groups become those of one group: the m-th of them stands at the m-th block of channels.
+// Merges `count` neighbouring groups into one: the m-th kernel is placed at the m-th block of channels.
 SideBuilder::Result SideBuilder::merge_groups(const Operation& op) {
   const TensorShape& w = shape(op.inputs[0]);
   const Index count = op.get(Key::kMergeCount, 1, kMaximumMerge);
@@ -53,7 +53,7 @@ void SideBuilder::choose_groups() {
     context_.sizes.equate(channels, depth, false, "an identity kernel of other channels");
 }
 
-// The kernel of the convolution that changes nothing.
+// The kernel of the identity convolution.
 SideBuilder::Result SideBuilder::identity_kernel(const Operation& op) {
   const Index depth = context_.sizes.unknown("D");
   const Index channels = context_.one_group || !context_.split_kernels ? depth : context_.sizes.unknown("K");
@@ -70,7 +70,7 @@ SideBuilder::Result SideBuilder::identity_kernel(const Operation& op) {
   return {{y}, {four({channels, depth, kernel[0], kernel[1]}, unknown_tree(), unknown_tree())}};
 }
 
-// The kernel, one channel deep, of the convolution that is an average pool.
+// The kernel (one channel deep) of the convolution that is an average pool.
 SideBuilder::Result SideBuilder::pool_kernel(const Operation& op) {
   const Index height = op.get(Key::kKernelHeight, 1, kMaximumKernel), width = op.get(Key::kKernelWidth, 1, kMaximumKernel);
   const Indices shape{context_.sizes.unknown("C"), 1, height, width};

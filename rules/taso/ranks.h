@@ -1,4 +1,4 @@
-// How many axes the tensors of a rule have: the file says it of few operators, and the others carry it on.
+// Infers the ranks of a rule's tensors: the file gives them for few operators, the others propagate them.
 #pragma once
 
 #include <map>
@@ -10,12 +10,12 @@
 
 namespace rewright::rules::taso {
 
-// Tensors that have one rank. Where nothing says which, their shapes are equal but for what is named here.
+// Tensors of equal rank. If no operator gives the rank, their shapes are equal except for the named axes.
 struct RankClass {
   std::size_t number = 0;
   std::optional<std::size_t> rank;
-  bool is_product = false;  // the last two axes are those of matrices
-  std::size_t front = 0;    // so many axes at the front are split
+  bool is_product = false;  // matrices in the last two axes
+  std::size_t front = 0;    // number of leading axes that are split
 };
 
 class Ranks {

@@ -14,8 +14,8 @@ constexpr std::size_t kMaximumJoints = 64;  // TASO allows 32
 
 [[noreturn]] void bad_side(const std::string& what) { throw Error(ErrorCode::kBadInput, what); }
 
-// Padding of TASO's mode SAME, which is ONNX's SAME_UPPER: so much that a window stands at every stride-th position. In all
-// (ceil(size / stride) - 1) * stride + kernel - size, if that is positive.
+// The padding of TASO's mode SAME, which is ONNX's SAME_UPPER: a window at every stride-th position. In total (ceil(size /
+// stride) - 1) * stride + kernel - size, if that is positive.
 Index same_padding(const Index& size, const Index& kernel, std::int32_t stride) {
   if (stride == 1) return kernel - 1;
   const Index total = kernel - 1 - mod(size - 1, stride);
@@ -92,7 +92,7 @@ PatternValue SideBuilder::value(const Reference& tensor) const {
   return PatternValue::input(found->second);
 }
 
-// The names of an input's sizes, by its first use.
+// Names for an input's sizes, given by its first use.
 std::vector<std::string> SideBuilder::letters(std::int32_t input, std::size_t rank) const {
   for (const Operation& op : context_.rule.source)
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
@@ -117,7 +117,7 @@ TensorShape SideBuilder::shape_of_unknowns(const RankClass& ranks, const std::ve
   }
   const std::size_t count = ranks.rank ? *ranks.rank : ranks.front + (ranks.is_product ? 2 : 0);
   for (std::size_t i = 0; i < count; ++i) {
-    // The last letters are those of the last axes.
+    // The last letters name the last axes.
     const std::size_t from_back = count - i;
     shape.sizes.push_back(context_.sizes.unknown(from_back <= letters.size() ? letters[letters.size() - from_back] : "B"));
   }
@@ -150,7 +150,7 @@ SplitTreePointer SideBuilder::combined(const SplitTreePointer& a, const SplitTre
   result->equal.emplace_back(a->left, b->left);
   result->lower = combined(a->lower, b->lower);
   result->upper = combined(a->upper, b->upper);
-  // A part that was joined on one side alone makes the trees unequal.
+  // A part that is split on one side only makes the trees different.
   const auto joined = [](const SplitTreePointer& t) { return t && t->known; };
   if (joined(a->lower) != joined(b->lower) || joined(a->upper) != joined(b->upper)) return nullptr;
   return result;
@@ -255,7 +255,7 @@ void SideBuilder::window(const Operation& op, const Indices& sizes, const Indice
                           }});
 }
 
-// The file does not say the number of groups: it is that of the input's channels over the kernel's.
+// The file does not give the number of groups: it is the input's channels divided by the kernel's.
 SideBuilder::Result SideBuilder::convolution(const Operation& op) {
   const TensorShape x = shape(op.inputs[0]), w = shape(op.inputs[1]);
   Sizes& sizes = context_.sizes;
@@ -266,7 +266,7 @@ SideBuilder::Result SideBuilder::convolution(const Operation& op) {
   const Index channels = x.sizes[1], depth = w.sizes[1];
   const std::string what = "conv2d of channels that its kernel does not have";
   const Index merged = op.inputs[1].is_input() ? Index(0) : results_[static_cast<std::size_t>(op.inputs[1].op)].groups;
-  // A constant kernel has as many channels as its input.
+  // A constant kernel is as deep as its input.
   if (!op.inputs[1].is_input()) {
     const Side& side = target_ ? context_.rule.target : context_.rule.source;
     const Type type = side[static_cast<std::size_t>(op.inputs[1].op)].type;
@@ -297,7 +297,7 @@ SideBuilder::Result SideBuilder::convolution(const Operation& op) {
   return {{activated(activation, y)}, {four(std::move(result), x.trees[0], w.trees[0])}};
 }
 
-// An average counts the padding: TASO's verifier says so, by which it is a convolution.
+// Averages count the padding, as in TASO's verifier, which defines them by convolutions.
 SideBuilder::Result SideBuilder::pool(const Operation& op) {
   const TensorShape& x = shape(op.inputs[0]);
   const Indices kernel{op.get(Key::kKernelHeight, 1, kMaximumKernel), op.get(Key::kKernelWidth, 1, kMaximumKernel)};
@@ -352,7 +352,7 @@ SideBuilder::Result SideBuilder::concatenation(const Operation& op) {
   return {{node("Concat", std::move(values), {literal("axis", Index(axis))})}, {std::move(result)}};
 }
 
-// The last concatenation of the axis, undone.
+// Undoes the last concatenation along the axis.
 SideBuilder::Result SideBuilder::split(const Operation& op) {
   const TensorShape x = shape(op.inputs[0]);
   const auto axis = static_cast<std::size_t>(op.get(Key::kAxis, 0, static_cast<std::int32_t>(x.sizes.size()) - 1));
@@ -381,8 +381,8 @@ SideBuilder::Result SideBuilder::split(const Operation& op) {
   return result;
 }
 
-// The permutation is a number in base of the rank, the first axis its first digit. Whether elements are moved or strides
-// changed (PM_OUTSHUFFLE) makes no difference to what the tensor is.
+// The permutation is a number in base `rank`, with the first axis as the first digit. PM_OUTSHUFFLE (move elements, or change
+// strides) does not affect the result.
 SideBuilder::Result SideBuilder::transpose(const Operation& op) {
   const TensorShape& x = shape(op.inputs[0]);
   const auto rank = static_cast<std::int32_t>(x.sizes.size());

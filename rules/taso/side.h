@@ -1,4 +1,4 @@
-// One side of a rule of TASO's as a pattern of ours, over sizes that are found in doing so.
+// One side of a TASO rule as a pattern; unknown sizes are inferred on the way.
 #pragma once
 
 #include <functional>
@@ -13,14 +13,14 @@
 
 namespace rewright::rules::taso {
 
-// TASO's split information: where an axis was joined last, and the same of both parts. Of a tensor that comes from
-// outside nothing is known, until it is split.
+// TASO's split information: where an axis was last concatenated, recursively for both parts. Nothing is known of inputs until
+// they are split.
 struct SplitTree {
   bool known = false;
-  std::size_t joints = 0;                      // in it, its own included
+  std::size_t joints = 0;                      // concatenations in it, including its own
   Index left, right;                           // sizes of the parts
-  std::shared_ptr<SplitTree> lower, upper;     // null: cannot be split
-  std::vector<std::pair<Index, Index>> equal;  // must be equal for the split to be there
+  std::shared_ptr<SplitTree> lower, upper;     // null: not splittable
+  std::vector<std::pair<Index, Index>> equal;  // sizes that must be equal for the split to exist
 };
 using SplitTreePointer = std::shared_ptr<SplitTree>;
 
@@ -29,15 +29,15 @@ struct TensorShape {
   Indices sizes;
   std::vector<SplitTreePointer> trees;  // one a size
   bool open = false;
-  std::size_t front = 0;  // so many of the sizes stand before the list; open alone
-  std::string list{};     // open alone
+  std::size_t front = 0;  // how many sizes are before the list; only if open
+  std::string list{};     // only if open
 };
 
 inline constexpr std::int32_t kMaximumKernel = 64;  // height and width
 
 SplitTreePointer unknown_tree();
 std::vector<SplitTreePointer> unknown_trees(std::size_t count);
-// Of four axes, the last two of which cannot be split.
+// Four axes, the last two of which cannot be split.
 TensorShape four(Indices sizes, SplitTreePointer first, SplitTreePointer second);
 
 // Shared by both sides of a rule.
@@ -46,18 +46,18 @@ struct Context {
   Ranks ranks;
   Sizes sizes;
   std::map<std::int32_t, std::uint32_t> inputs;  // TASO's numbers, and ours
-  std::vector<TensorShape> shapes;               // of the inputs
-  std::map<std::size_t, std::string> lists;      // of axes in between, by the number of the ranks
-  bool one_group = false;                        // convolutions are taken to have one group where their shapes leave it open
-  bool split_kernels = false;                    // the number of kernels is written as that of groups times another
-  bool fixed_kernels = false;                    // the sizes of kernels that convolutions name count
+  std::vector<TensorShape> shapes;               // by input
+  std::map<std::size_t, std::string> lists;      // names for the axes in between, by rank class
+  bool one_group = false;                        // assume one group for convolutions whose shapes leave it open
+  bool split_kernels = false;                    // write the number of kernels as groups times another size
+  bool fixed_kernels = false;                    // the kernel sizes given in convolutions hold
   Expression element_type;
   struct Groups {
     Index channels, depth, groups;
   };
   std::vector<Groups> groups;  // channels = depth * groups, of convolutions of the source
 
-  // Channels over the channels of a kernel.
+  // A convolution's channels divided by its kernel's depth.
   Index quotient(const Index& channels, const Index& depth) const;
 
   explicit Context(const RuleText& text) : rule(text), ranks(text) {}
@@ -67,12 +67,12 @@ class SideBuilder {
  public:
   SideBuilder(Context& context, bool target) : context_(context), target_(target) {}
 
-  // Throws Error(kBadInput) for what cannot be expressed.
+  // Throws Error(kBadInput) for anything that cannot be expressed.
   void build();
   const TensorShape& shape(const Reference& tensor);
-  // Identity kernels get one group where nothing says how many they have.
+  // Gives identity kernels one group where nothing determines the number.
   void choose_groups();
-  // Once all sizes are known.
+  // Called when all sizes are known.
   Pattern pattern() const;
 
  private:

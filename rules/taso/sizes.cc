@@ -27,7 +27,7 @@ bool mentions(const Index& index, const std::string& symbol) {
   return found;
 }
 
-// Symbols are sizes, at least 1: what is common to all terms of an equation cancels.
+// Symbols are sizes of at least 1, so a common factor of all terms of an equation cancels.
 Index without_common_factors(const Index& difference) {
   const std::vector<Monomial> terms = monomials(difference);
   if (terms.empty()) return difference;
@@ -53,7 +53,7 @@ Index without_common_factors(const Index& difference) {
   return result;
 }
 
-// Whether a sum of sizes, at least 1 each, is positive because no term of it is negative.
+// Is the sum of sizes (each at least 1) positive because all of its coefficients are?
 bool is_positive(const Index& index) {
   std::int64_t least = index.constant_term();
   for (const Monomial& m : monomials(index)) {
@@ -95,7 +95,7 @@ bool Sizes::solve(const Equation& equation) {
   if (difference.is_constant() ? difference.value() != 0 : is_positive(difference) || is_positive(-difference))
     throw Error(ErrorCode::kBadInput, "it is ill-typed: " + equation.what);
   if (difference.is_constant()) return true;
-  // The youngest symbol that the equation gives as a sum of others.
+  // The newest symbol that the equation expresses as a sum of others.
   std::string best;
   Index value;
   for (const Monomial& m : monomials(difference)) {
@@ -114,7 +114,7 @@ bool Sizes::solve(const Equation& equation) {
   return true;
 }
 
-// Equations that were kept may have become solvable.
+// Retries deferred equations, which may now be solvable.
 void Sizes::settle() {
   for (bool changed = true; changed;) {
     changed = false;
@@ -145,7 +145,7 @@ std::vector<Condition> Sizes::conditions() const {
   };
   for (const Equation& e : kept_) {
     if (e.implied) continue;
-    // Positive terms on the left, the others on the right.
+    // Positive terms go to the left, the others to the right.
     const Index difference = resolved(e.difference);
     Index left = std::max<std::int64_t>(difference.constant_term(), 0), right = left - difference.constant_term();
     for (const Monomial& m : monomials(difference)) {

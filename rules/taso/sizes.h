@@ -1,4 +1,4 @@
-// Sizes of tensors that are not known, and the equations between them.
+// Unknown sizes of tensors, and the equations between them.
 #pragma once
 
 #include <string>
@@ -11,21 +11,21 @@ namespace rewright::rules::taso {
 
 class Sizes {
  public:
-  // A size, at least 1, of which nothing is known. `letter` is what it will be called if it survives.
+  // A new unknown size, at least 1. `letter` is its name if it remains in the rule.
   Index unknown(const std::string& letter);
-  // An expression with all that is known of its sizes.
+  // The expression with all known sizes replaced.
   Index resolved(const Index& index) const;
   Indices resolved(const Indices& indices) const;
 
-  // Two sizes are equal: one of them is replaced by the other where that is possible, else the equation is kept. If `implied`,
-  // a graph in which the source was found satisfies it anyway. Throws Error(kBadInput) if they cannot be equal.
+  // Equates two sizes: replaces one by the other if possible, else keeps the equation. `implied`: every graph in which the
+  // source matches satisfies it. Throws Error(kBadInput) if they cannot be equal.
   void equate(const Index& a, const Index& b, bool implied, const std::string& what);
   // The conditions that remain after the replacements.
   void require(const Condition& condition);
 
-  // Kept equations, those that are implied left out, and what was required; undecided ones alone.
+  // The undecided conditions: kept equations that are not implied, and required conditions.
   std::vector<Condition> conditions() const;
-  // Letters and numbers in place of the names used so far, in order of their appearance.
+  // Replaces names by letters and numbers, in order of appearance.
   std::string letter(const std::string& name) const;
 
  private:
@@ -34,10 +34,10 @@ class Sizes {
     bool implied;
     std::string what;
   };
-  bool solve(const Equation& equation);  // false: it is to be kept
+  bool solve(const Equation& equation);  // false: it is deferred
   void settle();
 
-  std::vector<std::pair<std::string, Index>> solved_;  // a symbol and its value, over symbols that are not solved
+  std::vector<std::pair<std::string, Index>> solved_;  // symbols and their values over unsolved symbols
   std::vector<Equation> kept_;
   std::vector<Condition> required_;
   std::size_t count_ = 0;

@@ -12,7 +12,7 @@ namespace taso {
 
 namespace {
 
-// Operators of a side that what a convolution's kernel is computed by.
+// Marks the operators that a convolution's kernel is computed by.
 std::vector<bool> kernel_side(const Side& side) {
   std::vector<bool> result(side.size());
   for (std::size_t i = side.size(); i-- > 0;)
@@ -24,7 +24,7 @@ std::vector<bool> kernel_side(const Side& side) {
   return result;
 }
 
-// Joining or cutting channels, of tensors or of kernels, is not compatible with groups.
+// Does the side concatenate or split channels, of tensors or of kernels? That is incompatible with groups.
 bool moves_channels(const Side& side) {
   const std::vector<bool> kernels = kernel_side(side);
   for (std::size_t i = 0; i < side.size(); ++i) {
@@ -35,7 +35,7 @@ bool moves_channels(const Side& side) {
   return false;
 }
 
-// Whether a convolution's input is computed by another one.
+// Does a convolution's result feed another convolution?
 bool is_chained(const Side& side) {
   std::vector<bool> after(side.size());
   for (std::size_t i = 0; i < side.size(); ++i)
@@ -54,7 +54,7 @@ bool any(const RuleText& rule, const std::function<bool(const Operation&)>& test
   return std::any_of(rule.source.begin(), rule.source.end(), test) || std::any_of(rule.target.begin(), rule.target.end(), test);
 }
 
-// All symbols of a rule get their names in order of appearance.
+// Renames all symbols of a rule in order of appearance.
 class Renaming {
  public:
   Renaming(const Sizes& sizes, std::set<std::string> taken) : sizes_(sizes), taken_(std::move(taken)) {}
@@ -119,10 +119,10 @@ class Importer {
 
   Rule run(const std::string& name, const std::string& description) {
     context_.one_group = moves_channels(text_.source) || moves_channels(text_.target);
-    // The kernels of one convolution are the channels of the next: these are a multiple of its groups.
+    // The kernels of one convolution are the channels of the next, so they are a multiple of its groups.
     context_.split_kernels = !is_chained(text_.source) && !is_chained(text_.target);
     context_.fixed_kernels = any(text_, [](const Operation& op) { return op.type == Type::kEnlarge && op.inputs.size() == 1; });
-    // A rule of constants alone has no input to take its type from.
+    // Without inputs to take the element type from, it is float.
     const bool has_inputs = any(text_, [](const Operation& op) {
       return std::any_of(op.inputs.begin(), op.inputs.end(), [](const Reference& r) { return r.is_input(); });
     });
@@ -135,7 +135,7 @@ class Importer {
     rule.origin = RuleOrigin::kImported;
     assemble(rule);
     if (!all_bound(rule)) {
-      // A constant of the target may be as large as the output that it replaces.
+      // A constant of the target may be as large as the output it replaces.
       for (const auto& [from, to] : text_.outputs) equate_outputs(from, to);
       target_.choose_groups();
       assemble(rule);

@@ -1,4 +1,4 @@
-// Rules in TASO's format, as rules of ours. docs/taso.md says what each of its operators is taken to mean.
+// Imports rules in TASO's format. docs/taso.md explains how each of its operators is interpreted.
 #pragma once
 
 #include <string>
@@ -14,10 +14,10 @@ struct TasoImport {
     std::string name, reason;
   };
   std::vector<Rule> rules;       // in the file's order; the rule with index 17 is taso_17
-  std::vector<Skipped> skipped;  // those that cannot be expressed
+  std::vector<Skipped> skipped;  // rules that cannot be expressed
 };
 
-// Throws Error(kBadInput) for bytes that are no such file; `file` is its name, for messages.
+// Throws Error(kBadInput) if the bytes are not such a file; `file` is its name in messages.
 TasoImport import_taso(std::string_view bytes, const std::string& file);
 
 }  // namespace rewright::rules

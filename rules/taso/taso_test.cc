@@ -57,7 +57,7 @@ Rule import_one(const Operators& source, const Operators& target, const std::vec
   return result.rules[0];
 }
 
-// Why a rule with these operators in its source cannot be expressed.
+// The reason why a rule with these operators in its source cannot be expressed.
 std::string reason(const Operators& source, const Operators& target = {}, const std::vector<Output>& outputs = {{0, -1}}) {
   const TasoImport result = import_text(rule_text(source, target, outputs));
   if (!result.rules.empty()) return "accepted: " + to_algebra(result.rules[0]);
@@ -81,7 +81,7 @@ std::vector<std::string> lines(const Rule& rule) {
   return result;
 }
 
-// An operator as it is read: the rule says that it is equal to itself.
+// Checks how an operator is read, with a rule that equates it to itself.
 void check_operator(const Operators& operators, const std::string& inputs, const std::string& algebra) {
   const int last = static_cast<int>(operators.size()) - 1;
   const std::vector<std::string> text = lines(import_one(operators, operators, {{last, last}}));
@@ -99,7 +99,7 @@ std::vector<std::pair<int, int>> window(int stride, int padding, int activation 
 
 RuleTest tested(const Rule& rule) { return test_rule(rule, 30, 1); }
 
-// Protobuf's wire format by hand: a number and a part of a message.
+// Protobuf's wire format: a number, and a submessage.
 std::string varint(std::uint64_t value) {
   std::string bytes;
   for (; value > 127; value >>= 7) bytes += static_cast<char>((value & 127) | 128);
@@ -117,7 +117,7 @@ std::string part(int field, const std::string& body) {
 TEST_CASE("the numbers of the fields are those of TASO's schema", "[taso]") {
   const auto tensor = [](int of, int output) { return number(1, of) + number(2, output); };
   const auto parameter = [](int key, int value) { return number(1, key) + number(2, value); };
-  // concat([x, y], axis 1 of 2) goes through relu.
+  // A concatenation's split passes through relu.
   const std::string concat = part(3, parameter(11, 1)) + part(3, parameter(10, 2));
   const std::string source = part(1, number(1, 12) + part(2, tensor(-1, 0)) + part(2, tensor(-2, 0)) + concat) +
                              part(1, number(1, 8) + part(2, tensor(0, 0)));
@@ -177,13 +177,13 @@ TEST_CASE("constants are as large as their use asks for", "[taso]") {
                  "MatMul(x1, x2) * Fill(; value=1, type=T, shape=join(Z, [M, N]))");
   check_operator({op(25, {}, {{4, 3}, {5, 3}}), op(3, {x, {0, 0}}, window(1, 1))}, "x1[N, C, H, W]",
                  "Conv(x1, Fill(; value=1, type=T, shape=[C, 1, 3, 3]) / Fill(; value=9, type=T); group=C)");
-  // An identity kernel in the source may have any number of groups, one in a target has one.
+  // In a source an identity kernel may have any number of groups; in a target it has one.
   const Operators identity{op(23, {}, {{4, 3}, {5, 1}}), op(3, {x, {0, 0}}, window(1, 1))};
   const std::vector<std::string> text = lines(import_one(identity, identity, {{1, 1}}));
   CHECK(text[1] == "x1[N, D*g, H, W]");
   CHECK(text[2] == "Conv(x1, DiracKernel(; channels=D*g, group=g, kernel=[3, 1], centre=[1, 0], type=T); group=g)");
   CHECK(text[3] == "=> Conv(x1, DiracKernel(; channels=D*g, kernel=[3, 1], centre=[1, 0], type=T))");
-  // Nothing in the target but its output says it.
+  // Only the target's output determines it.
   const Rule rule = import_one({op(17, {x, y})}, {op(24, {}), op(17, {{0, 0}, x})}, {{0, 1}});
   CHECK(lines(rule)[3] == "=> Fill(; value=1, type=T, shape=Z) * x1");
   CHECK_THAT(reason({op(8, {x})}, {op(22, {}), op(22, {}), op(18, {{0, 0}, {1, 0}}, {{9, 0}}), op(8, {x})}, {{0, 3}}),
@@ -193,17 +193,17 @@ TEST_CASE("constants are as large as their use asks for", "[taso]") {
 }
 
 TEST_CASE("kernels are enlarged around their middle", "[taso]") {
-  // The sizes of kernels that convolutions name are used where a kernel is enlarged.
+  // Kernel sizes given in convolutions are used where a kernel is enlarged.
   Rule rule = import_one({op(3, {x, w}, window(1, 0, 0, 1))}, {op(20, {w}, {{4, 3}, {5, 3}}), op(3, {x, {0, 0}}, window(1, 0))},
                          {{0, 1}});
   CHECK(lines(rule)[1] == "x1[N, D*g, H, W], x2[L*g, D, 1, 1]");
   CHECK_THAT(lines(rule)[3], Contains("Pad(x2; pads_begin=[0, 0, 1, 1], pads_end=[0, 0, 1, 1])"));
   CHECK(tested(rule).outcome == TestOutcome::kAgreed);
-  // Padding that depends on the parity of the size makes it wrong at stride 2.
+  // Padding that depends on the size's parity makes the rule wrong at stride 2.
   rule = import_one({op(3, {x, w}, window(2, 0, 0, 1))}, {op(20, {w}, {{4, 3}, {5, 3}}), op(3, {x, {0, 0}}, window(2, 0))},
                     {{0, 1}});
   CHECK(tested(rule).outcome == TestOutcome::kRefuted);
-  // The optimizer's form: as large as another kernel.
+  // The form of TASO's optimizer: as large as another kernel.
   rule = import_one({op(20, {x, y}), op(8, {{0, 0}}), op(8, {y})}, {op(8, {x}), op(20, {{0, 0}, y}), op(8, {y})},
                     {{1, 1}, {2, 2}});
   CHECK_THAT(to_algebra(rule), Contains("where ") && Contains("R <= R2") && Contains("S <= S2"));
@@ -211,34 +211,34 @@ TEST_CASE("kernels are enlarged around their middle", "[taso]") {
 }
 
 TEST_CASE("groups are what the shapes imply", "[taso]") {
-  // Two convolutions with one kernel have one number of groups.
+  // Two convolutions that share a kernel have equal groups.
   Rule rule = import_one({op(3, {x, w}, window(1, 1)), op(3, {y, w}, window(1, 1)), op(16, {{0, 0}, {1, 0}})},
                          {op(16, {x, y}), op(3, {{0, 0}, w}, window(1, 1))}, {{2, 1}});
   CHECK_THAT(lines(rule)[2], Contains("Conv(x1, x2; group=g) + Conv(x3, x2; group=g)"));
   CHECK(tested(rule).outcome == TestOutcome::kAgreed);
-  // One after the other: the kernels of the first are the channels of the second.
+  // Chained: the kernels of the first are the channels of the second.
   const Operators chain{op(3, {x, w}, window(1, 1)), op(3, {{0, 0}, z}, window(1, 1))};
   const std::vector<std::string> chained = lines(import_one(chain, chain, {{1, 1}}));
   CHECK(chained[1] == "x1[N, D*g, H, W], x2[D2*g2, D, R, S], x3[K, D2, R2, S2]");
   CHECK(chained[2] == "Conv(Conv(x1, x2; group=g), x3; group=g2)");
   CHECK(chained[3] == "=> Conv(Conv(x1, x2; group=g), x3; group=g2)");
-  // Of one input with kernels of two depths.
+  // One input, and kernels of two depths.
   const Operators siblings{op(3, {x, w}, window(1, 1)), op(3, {x, z}, window(1, 1))};
   rule = import_one(siblings, siblings, {{0, 0}, {1, 1}});
   CHECK(lines(rule)[3] == "=> Conv(x1, x2; group=g), Conv(x1, x3; group=g2)");
-  // Channels of kernels that are joined have one group.
+  // Concatenated kernels belong to equal groups.
   rule = import_one({op(3, {x, w}, window(1, 1)), op(3, {x, z}, window(1, 1)), op(12, {{0, 0}, {1, 0}}, {{11, 1}, {10, 4}})},
                     {op(12, {w, z}, {{11, 0}, {10, 4}}), op(3, {x, {0, 0}}, window(1, 1))}, {{2, 1}});
   CHECK(lines(rule)[2] == "Concat(Conv(x1, x2), Conv(x1, x3); axis=1)");
   CHECK(tested(rule).outcome == TestOutcome::kAgreed);
-  // Two inputs side by side are two groups, if they have as many kernels each.
+  // Two concatenated inputs are two groups, if both have equally many kernels.
   rule = import_one(
       {op(3, {x, w}, window(1, 1)), op(3, {y, z}, window(1, 1)), op(12, {{0, 0}, {1, 0}}, {{11, 1}, {10, 4}})},
       {op(12, {w, z}, {{11, 0}, {10, 4}}), op(12, {x, y}, {{11, 1}, {10, 4}}), op(3, {{1, 0}, {0, 0}}, window(1, 1))},
       {{2, 2}});
   CHECK_THAT(lines(rule)[3], Contains("group=2"));
   CHECK(tested(rule).outcome == TestOutcome::kRefuted);
-  // Groups that are merged, and in the source as many as the count divides.
+  // Merged groups: the source has a multiple of `count`.
   rule = import_one({op(3, {x, w}, window(1, 1))}, {op(21, {w}, {{14, 2}}), op(3, {x, {0, 0}}, window(1, 1))}, {{0, 1}});
   CHECK_THAT(lines(rule)[2], Contains("group=2*G"));
   CHECK_THAT(to_algebra(rule), Contains("group=G)"));
@@ -253,12 +253,12 @@ TEST_CASE("a split undoes the last concatenation of its axis", "[taso]") {
                          {{2, 0, 0, 0}, {2, 1, 1, 0}, {2, 2, 2, 0}});
   CHECK_THAT(to_algebra(rule), Contains("sizes=[N, N2, N3]"));
   CHECK(tested(rule).outcome == TestOutcome::kAgreed);
-  // Two parts of three: the first two are one.
+  // Two of three parts: the first two stay together.
   rule = import_one({joined, op(13, {{0, 0}}, {{2, 2}, {11, 1}})}, {op(12, {x, y}, {{11, 1}, {10, 2}})},
                     {{1, 0, 0, 0}, {1, -3, 1, 0}});
   CHECK_THAT(to_algebra(rule), Contains("sizes=[N + N2, N3]"));
   CHECK(tested(rule).outcome == TestOutcome::kAgreed);
-  // Through a product the parts are those of the right operand, and through a sum both sides were joined at one place.
+  // Through a product the split is the right operand's; through a sum both sides were concatenated at one place.
   const std::string pair = op(12, {x, y}, {{11, 1}, {10, 2}});
   rule = import_one({pair, op(18, {z, {0, 0}}, {{9, 0}}), op(13, {{1, 0}}, {{2, 2}, {11, 1}})},
                     {op(18, {z, x}, {{9, 0}}), op(18, {z, y}, {{9, 0}})}, {{2, 0, 0, 0}, {2, 1, 1, 0}});
@@ -268,13 +268,13 @@ TEST_CASE("a split undoes the last concatenation of its axis", "[taso]") {
                     {op(16, {x, z}), op(16, {y, u})}, {{3, 0, 0, 0}, {3, 1, 1, 0}});
   CHECK(lines(rule)[1] == "x1[M, N], x2[M, N2], x3[M, N], x4[M, N2]");
   CHECK(tested(rule).outcome == TestOutcome::kAgreed);
-  // An input may have been joined anywhere, but at one place.
+  // An input may be split anywhere, but at one place only.
   rule = import_one({op(13, {x}, {{2, 2}, {11, 1}}), op(8, {{0, 0}}), op(8, {{0, 1}})},
                     {op(8, {x}), op(13, {{0, 0}}, {{2, 2}, {11, 1}})}, {{1, 1, 0, 0}, {2, 1, 0, 1}});
   CHECK(lines(rule)[1] == "x1[M, A + A2, Z...]");
   CHECK_THAT(to_algebra(rule), Contains("sizes=[A, A2]"));
   CHECK(tested(rule).outcome == TestOutcome::kAgreed);
-  // Windows do not keep where their input was joined.
+  // Windows do not preserve the split of their input.
   CHECK_THAT(reason({op(12, {x, y}, {{11, 2}, {10, 4}}), op(6, {{0, 0}}, window(1, 0)), op(13, {{1, 0}}, {{2, 2}, {11, 2}})},
                     {op(8, {x})}, {{2, 0}}),
              Contains("split of an axis that was not joined"));
