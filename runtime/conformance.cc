@@ -49,7 +49,7 @@ std::string describe(const Datum& datum) {
   return to_string(TensorType{datum.tensor().type(), to_indices(datum.tensor().sizes())});
 }
 
-// The spacing of a floating-point type, relative to its values.
+// The relative spacing of a floating-point type's values.
 double step_of(DataType type) {
   switch (type) {
     case DataType::kHalf:
@@ -61,7 +61,7 @@ double step_of(DataType type) {
   }
 }
 
-// The difference as text; empty if they agree.
+// The difference as text; empty if the results agree.
 std::string difference(const Tensor& result, const Tensor& expected, Tolerance tolerance) {
   tolerance.relative = std::max(tolerance.relative, 2 * step_of(expected.type()));
   if (result.type() != expected.type() || result.sizes() != expected.sizes())
@@ -113,7 +113,7 @@ bool has_opaque(const Graph& graph) {
   return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const auto& node) { return node->op == nullptr; });
 }
 
-// Does a Resize align corners where size * scale is no whole number? ONNX's reference then aligns none
+// Does a Resize align corners where size * scale is not whole? ONNX's reference then aligns none
 // (operators/definitions/resample.cc).
 bool aligns_fractional_corners(const Graph& graph) {
   return std::any_of(graph.nodes().begin(), graph.nodes().end(), [&](const auto& node) {
@@ -128,7 +128,7 @@ bool aligns_fractional_corners(const Graph& graph) {
   });
 }
 
-// A failure to agree is an Error, as every other failure is.
+// Runs one data set. A wrong result is an Error, like every other failure.
 void run_data_set(const std::filesystem::path& model, const std::filesystem::path& folder, const Executor& execute,
                   Tolerance tolerance) {
   Graph graph = import_onnx(model);
@@ -151,9 +151,9 @@ void run_data_set(const std::filesystem::path& model, const std::filesystem::pat
   if (results.size() != expected.size())
     throw Error(ErrorCode::kBadInput, std::to_string(results.size()) + " results, expected " + std::to_string(expected.size()),
                 folder.filename().string());
-  // Random models are known by their operators, not by their results: drawn numbers may be the expected ones by chance.
+  // Random models are recognized by their operators, not by their results, which could be equal by chance.
   const bool random = has_random_results(graph);
-  if (random) tolerance.absolute = std::numeric_limits<double>::infinity();  // types and sizes alone
+  if (random) tolerance.absolute = std::numeric_limits<double>::infinity();  // compares types and sizes only
   for (std::size_t i = 0; i < results.size(); ++i) {
     const std::string wrong = difference(results[i], expected[i], tolerance);
     if (!wrong.empty() && aligns_fractional_corners(graph))

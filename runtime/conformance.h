@@ -28,11 +28,11 @@ struct ConformanceReport {
 
 std::string_view name(ConformanceCase::Status status);  // "passed", "failed", "unsupported"
 
-// One case. Results are compared as ONNX's own tests do: same type and shape, |result - expected| <= atol + rtol * |expected|,
-// with rtol 1e-3 and atol 1e-7 unless CASE/tolerance.json says otherwise; NaN equals NaN. Expected floats
-// carry the rounding of the sums that made them: half a step of the largest one is always allowed. For types of 16 bits
-// and less, whose own steps are coarser than that, two steps are allowed. Where a model reads axes, pads or the like from
-// inputs, it is imported with the values of these.
+// Runs one case. Results are compared as in ONNX's own tests: same type and shape, |result - expected| <= atol + rtol *
+// |expected|, with rtol 1e-3 and atol 1e-7 unless CASE/tolerance.json gives others; NaN equals NaN. Expected floats contain
+// rounding errors of their own, so half a step of the largest one is always allowed. For types of at most 16 bits, whose steps
+// are coarser, two steps are allowed. If a model reads axes, pads or the like from inputs, it is imported with the values of
+// these.
 ConformanceCase run_conformance_case(const std::filesystem::path& folder, const Executor& execute);
 
 // All the cases of a folder; `progress` (may be empty) is called after each. Throws Error(kBadInput) if there is none.

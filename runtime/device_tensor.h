@@ -13,23 +13,23 @@
 
 namespace rewright::runtime {
 
-// Elements in row-major order, of as many bytes as a Tensor's.
+// Elements in row-major order, with as many bytes as in a Tensor.
 //
-// Before a session reads or writes the memory, it waits for work in the default stream of the GPU; work in other streams must
-// have ended. Results are there when the run returns.
+// Before a session reads or writes the memory, it waits for work in the GPU's default stream; work in other streams must have
+// ended. Results are complete when the run returns.
 struct DeviceTensor {
   DataType type = DataType::kUndefined;
   Sizes sizes;
   int device = 0;                    // which of the machine's GPUs
-  std::byte* data = nullptr;         // an address of the GPU's; it may be null where there are no elements
-  std::shared_ptr<void> owner = {};  // of the memory; null: the caller keeps it as long as this is used
+  std::byte* data = nullptr;         // an address on the GPU; may be null for empty tensors
+  std::shared_ptr<void> owner = {};  // owns the memory; null: the caller keeps it during use
   std::size_t byte_count() const { return static_cast<std::size_t>(element_count(sizes)) * byte_size(type); }
 };
 
-// On the host, or on a GPU.
+// A tensor on the host or on a GPU.
 using PlacedTensor = std::variant<Tensor, DeviceTensor>;
 
-// Where an output goes: nowhere, to memory that is allocated for it, or to memory of the caller's.
+// The destination of an output: nowhere, newly allocated memory, or memory of the caller.
 struct Nowhere {};
 struct OnHost {};
 struct OnDevice {
@@ -40,12 +40,12 @@ using Destination = std::variant<Nowhere, OnHost, OnDevice, DeviceTensor>;
 // Throws Error(kBadInput) if `room` is not for a tensor of this type, which is to hold the output of this name.
 void require_room(const DeviceTensor& room, const TensorType& type, const std::string& output);
 
-// The memory of one GPU. Everything throws Error(kMissing) where it runs out or the GPU is lost.
+// The memory of one GPU. All functions throw Error(kMissing) if it runs out or the GPU is lost.
 class MemoryOfDevice {
  public:
   virtual ~MemoryOfDevice() = default;
   virtual DeviceTensor allocate(DataType type, const Sizes& sizes) const = 0;  // not initialized
-  // Between tensors of the same number of bytes; done when they return.
+  // Between tensors of equal byte counts; complete on return.
   virtual void copy_in(const DeviceTensor& to, const Tensor& from) const = 0;
   virtual Tensor copy_out(const DeviceTensor& from) const = 0;
 };
@@ -55,9 +55,9 @@ class DeviceSession {
  public:
   virtual ~DeviceSession() = default;
   virtual int device() const = 0;
-  // As Session::run, with tensors on the host and on this GPU, and a destination for each output of the graph; none is on
-  // another GPU. Tensors on this one may be copied within it, and never through the host. An output that goes nowhere is an
-  // empty tensor. Also throws Error(kBadInput) where an output does not fit the memory that it is to go to.
+  // Session::run with tensors on the host and on this GPU (on no other), and a destination for each output of the graph.
+  // Tensors on this GPU may be copied within it, but never through the host. Outputs without a destination are returned empty.
+  // Also throws Error(kBadInput) if an output does not fit its destination.
   virtual std::vector<PlacedTensor> run_placed(std::span<const PlacedTensor> inputs, std::span<const Destination> outputs) = 0;
 };
 

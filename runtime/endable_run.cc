@@ -4,7 +4,7 @@ namespace rewright::runtime {
 
 namespace {
 
-// By thread, so that it is found through libraries and callbacks that know nothing of it.
+// Thread-local, so that it reaches through libraries and callbacks that do not know it.
 thread_local const Checkpoint* current = nullptr;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Ends runs from outside, as a loop may never end, and a large model may take long.
+// Ends runs from outside: a loop may never end, and a large model may take long.
 #pragma once
 
 #include <atomic>
@@ -7,11 +7,11 @@
 
 namespace rewright::runtime {
 
-// While it lives, runs of the calling thread call `checkpoint` between the steps of plans, between nodes and in loops. If that
-// throws, the run ends with the exception, and the session can be run again. Of several nested ones the innermost counts.
+// While it exists, runs of the calling thread call `checkpoint` between steps of plans, between nodes and in loops. If that
+// throws, the run ends with the exception, and the session can run again. The innermost of nested ones counts.
 class EndableRun {
  public:
-  explicit EndableRun(const Checkpoint& checkpoint);  // which must outlive it
+  explicit EndableRun(const Checkpoint& checkpoint);  // must outlive it
   ~EndableRun();
   EndableRun(const EndableRun&) = delete;
   EndableRun& operator=(const EndableRun&) = delete;
@@ -20,11 +20,10 @@ class EndableRun {
   const Checkpoint* outer_;
 };
 
-// Calls the calling thread's checkpoint, if it has one. Used as SessionOptions::checkpoint, it gives each run of a session its
-// own.
+// Calls the calling thread's checkpoint, if any. As SessionOptions::checkpoint it gives each run of a session its own.
 void run_checkpoint();
 
-// Throws Error(kCancelled) as soon as `ended` is true. `ended` must outlive it.
+// A checkpoint that throws Error(kCancelled) once `ended` is true. `ended` must outlive it.
 Checkpoint ends_when(const std::atomic<bool>& ended);
 
 }  // namespace rewright::runtime

@@ -11,7 +11,7 @@ namespace rewright::runtime {
 
 namespace {
 
-// Elements that take more operations are left out: some tenths of a second.
+// Elements with more operations are not checked; this many take some tenths of a second.
 constexpr std::int64_t kMostReads = 4'000'000;
 constexpr std::size_t kLeastCompared = 2;
 constexpr double kMostInterpreted = 2e9;  // operations: about a minute
@@ -81,7 +81,7 @@ const StoredElements* KernelComparison::find(ValueId value) {
   return found_[value].get();
 }
 
-// The first and the last position, where kernels treat remainders, and random ones.
+// The first and the last position, where kernels handle remainders, and random ones.
 std::vector<std::int64_t> KernelComparison::positions(std::int64_t count) {
   std::vector<std::int64_t> result;
   if (count <= static_cast<std::int64_t>(extent_.elements)) {
@@ -98,7 +98,7 @@ std::vector<std::int64_t> KernelComparison::positions(std::int64_t count) {
 void KernelComparison::after(const CheckedStep& step, std::span<const CheckedResult> results, std::size_t steps_left) {
   ++counts_.steps;
   const double start = seconds_now();
-  // Each step gets four times its even share of the remaining time, since most steps need much less.
+  // Each step may use four times its even share of the remaining time, since most steps need much less.
   const double left = std::max(0.0, extent_.seconds - spent_);
   const double share = 4 * left / static_cast<double>(steps_left);
   bool checked = true;
@@ -129,7 +129,7 @@ bool KernelComparison::check(const CheckedResult& result, const CheckedStep& ste
     if (tried >= kLeastCompared && seconds_now() > deadline) break;
     ++tried;
     std::optional<Sample> sample;
-    if (result.copy) {  // in another layout: the element as it was computed
+    if (result.copy) {  // another layout of an element that was computed before
       const StoredElements* const original = find(result.value);
       if (original == nullptr) return false;
       sample.emplace();

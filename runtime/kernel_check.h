@@ -1,5 +1,5 @@
-// Compares what the steps of a plan compute with the reference, at some elements of each result: a wrong kernel is found on the
-// sizes it runs on, however large they are. What all devices' checks share.
+// Compares some elements of each step's result with the reference, so that wrong kernels are found at the sizes they run on,
+// however large. Shared by the checks of all devices.
 #pragma once
 
 #include <cstdint>
@@ -19,49 +19,50 @@ namespace rewright::runtime {
 
 // The replacement for a node's kernel: code generated from its denotation, or the interpreter.
 enum class Instead { kGenerated, kReference };
-using InsteadOf = std::map<int, Instead>;  // by position among the planned graph's nodes: the same for each plan of a graph
+using InsteadOf = std::map<int, Instead>;  // by position in the planned graph's nodes; equal for all plans of a graph
 
-// The source of kernels that are generated from denotations.
+// The source of kernels generated from denotations.
 inline constexpr const char* kGeneratedCode = "generated code";
 
 // A step whose result is wrong.
 struct KernelFault {
-  std::vector<int> nodes;  // of the planned graph; none: a change of layout
-  bool generated = false;  // by generated code, not a kernel
+  std::vector<int> nodes;  // of the planned graph; empty: a layout conversion
+  bool generated = false;  // computed by generated code, not by a kernel
   bool replaceable = false;
   std::string message;
 };
 
-// A step of a plan, as messages and tolerances need it.
+// A step of a plan, as needed for messages and tolerances.
 struct CheckedStep {
   std::string node, operators;
-  std::string source;   // whose kernel it is, with its version; or kGeneratedCode
-  double rounding = 1;  // how many times the rounding of plain sums it may have
+  std::string source;   // the library with its version, or kGeneratedCode
+  double rounding = 1;  // rounding error relative to plain sums
   double flops = 0;
   std::vector<int> nodes;  // of the planned graph
 };
 
-// A result of the step that has just run.
+// A result of the step that just ran.
 struct CheckedResult {
   ValueId value = kNoValue;
   std::unique_ptr<StoredElements> elements;
-  bool copy = false;  // of the value in another layout
-  double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();  // stored within these
+  bool copy = false;  // another layout of the value
+  // The stored value is clamped to these bounds.
+  double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
 };
 
-// Maps row-major places of a tensor [images, channels, spatial...] to those with channels last, pixels `pixel_stride` elements
-// apart (0: as many as there are channels).
+// Maps row-major places of a tensor [images, channels, spatial...] to channels-last places, with pixels `pixel_stride` elements
+// apart (0: the number of channels).
 std::function<std::int64_t(std::int64_t)> channels_last_places(const Sizes& sizes, std::int64_t pixel_stride = 0);
 
-// Made for one run of a plan.
+// For one run of a plan.
 class KernelComparison {
  public:
-  // The elements of a value, if they are in memory now; else null.
+  // The elements of a value if they are in memory now, else null.
   using Load = std::function<std::unique_ptr<StoredElements>(ValueId)>;
-  // `extent.elements` of each result, as far as `extent.seconds` are enough for all of them together. The graph has to stay.
+  // Checks `extent.elements` of each result, within `extent.seconds` in total. The graph must outlive this object.
   KernelComparison(const Graph& graph, const CheckExtent& extent, std::uint64_t seed, Load load);
 
-  // Once for each step that has results, in the order in which they run; `steps_left` of the plan, this one among them.
+  // Called after each step with results, in execution order. `steps_left`: steps of the plan from this one on.
   void after(const CheckedStep& step, std::span<const CheckedResult> results, std::size_t steps_left);
 
   const std::vector<KernelFault>& faults() const { return faults_; }
@@ -80,7 +81,7 @@ class KernelComparison {
   std::mt19937_64 random_;
   Load load_;
   ElementSampler sampler_;
-  // Of the step that is being checked.
+  // Of the step being checked.
   std::vector<std::unique_ptr<StoredElements>> found_;  // by value
   std::vector<ValueId> looked_up_;
   double spent_ = 0;
@@ -95,8 +96,8 @@ struct ObservedRun {
   CheckedKernels counts;
 };
 
-// Runs plans of a graph until no kernel is wrong that something else can take the place of: `instead` gets what does, and
-// `warnings` a line for each, once. `run` executes a plan with what stands in `instead`, with this seed for the elements.
+// Runs plans of a graph until no wrong kernel can be replaced. Adds replacements to `instead` and one line for each to
+// `warnings`. `run` executes a plan with the replacements in `instead`; its seed selects the compared elements.
 std::vector<Tensor> run_until_right(const std::function<ObservedRun(std::uint64_t seed)>& run, InsteadOf& instead,
                                     CheckedKernels& checked, std::vector<std::string>& warnings);
 

@@ -1,4 +1,4 @@
-// Static memory plans: values that are never needed at the same time share memory.
+// Static memory planning: values that are never needed at the same time share memory.
 #pragma once
 
 #include <cstddef>
@@ -7,17 +7,17 @@
 
 namespace rewright::runtime {
 
-// Memory that is needed from step `first` to step `last`, inclusive; `offset` is the plan's.
+// Memory needed from step `first` to step `last`, inclusive. The plan sets `offset`.
 struct Extent {
   std::size_t bytes = 0;
   int first = 0, last = 0;
   std::size_t offset = 0;
 };
 
-// Places all extents, the largest first, each in the smallest gap that is free during its whole lifetime. Returns the bytes
-// that they take together.
+// Places all extents, the largest first, each in the smallest gap that is free during its whole lifetime. Returns the total
+// bytes.
 std::size_t assign_offsets(std::span<Extent> extents, std::size_t alignment);
-// The same for steps without a total order: `meet` says whether two extents, by number, may be needed at the same time.
+// For steps without a total order: `meet` tells whether two extents, given by number, may be needed at the same time.
 std::size_t assign_offsets(std::span<Extent> extents, std::size_t alignment,
                            const std::function<bool(std::size_t, std::size_t)>& meet);
 

@@ -19,10 +19,10 @@ namespace rewright::runtime {
 
 namespace {
 
-// The least elements that the nodes of a compiled part read and write. Smaller parts, mostly the arithmetic of shapes, take no
-// longer in the interpreter than the call of a session, and need no preparation.
+// The least elements that a compiled part's nodes read and write. For smaller parts, mostly arithmetic of shapes, calling a
+// session takes as long as interpreting them, and they would have to be prepared.
 constexpr double kLeastElements = 2000;
-constexpr std::size_t kRememberedSizes = 16;  // of a part: a loop whose tensors grow has new sizes each time
+constexpr std::size_t kRememberedSizes = 16;  // sizes cached for a part: a loop with growing tensors has ever new ones
 
 using Clock = std::chrono::steady_clock;
 
@@ -44,7 +44,7 @@ double elements_of(const Graph& graph) {
   return elements;
 }
 
-// Collects the profiles, warnings and checks of several sessions.
+// Combines the profiles, warnings and checks of several sessions.
 struct Findings {
   std::vector<StepProfile> steps;
   std::vector<std::string> warnings;
@@ -62,8 +62,8 @@ struct Findings {
   }
 };
 
-// A part of the graph, prepared for each set of sizes that occurred. Types are those of the given values, as the declared types
-// of opaque nodes' results may be wrong.
+// A part of the graph, prepared for each set of sizes that occurs. Types are those of the actual values, since the declared
+// types of opaque nodes' results may be wrong.
 class CompiledPart {
  public:
   CompiledPart(Part part, const Backend& backend, const SessionOptions& options)
@@ -92,7 +92,7 @@ class CompiledPart {
 
  private:
   struct Prepared {
-    Graph graph;  // to be interpreted, where there is no session
+    Graph graph;  // interpreted if there is no session
     std::unique_ptr<Session> session;
   };
   using Key = std::vector<std::int64_t>;
@@ -136,10 +136,10 @@ class MixedSession final : public Session, public ChecksKernels {
  public:
   MixedSession(const Graph& graph, const Backend& backend, const SessionOptions& options)
       : graph_(graph), backend_(backend), options_(options) {
-    options_.replacements.clear();  // they number the graph's inputs and outputs, not those of its parts
+    options_.replacements.clear();  // they refer to the whole graph, not to its parts
     std::vector<Stage> stages = stages_of(graph_);
     if (!options_.resources) options_.resources = backend_.share_resources(static_cast<int>(stages.size()));
-    // A plan cache serves one plan: that of the largest part.
+    // A plan cache serves one plan: the largest part's.
     const auto largest = std::max_element(stages.begin(), stages.end(), [](const Stage& a, const Stage& b) {
       return a.part.graph.nodes().size() < b.part.graph.nodes().size();
     });
@@ -228,17 +228,17 @@ class MixedSession final : public Session, public ChecksKernels {
  private:
   struct InterpretedStep {
     std::size_t position;
-    std::unique_ptr<OpaqueExecution> opaque;  // null: an operator
+    std::unique_ptr<OpaqueExecution> opaque;  // null: a known operator
     StepProfile profile;
   };
 
   struct Compiled {
-    std::unique_ptr<CompiledPart> part;  // null: there is nothing to compile
+    std::unique_ptr<CompiledPart> part;  // null: nothing to compile
     std::vector<InterpretedStep> interpreted;
   };
 
-  // The values that nothing reads after each part and interpreted step, in the order of execution: memory of long models would
-  // otherwise be that of all their values together.
+  // Finds the values that are no longer read after each part and interpreted step, so that they can be released. Otherwise a
+  // long model would keep all values in memory.
   void find_releases() {
     std::vector<std::ptrdiff_t> last(graph_.value_count(), -1);
     std::ptrdiff_t number = 0;
@@ -264,7 +264,7 @@ class MixedSession final : public Session, public ChecksKernels {
       if (last[id] >= 0) releases_[static_cast<std::size_t>(last[id])].push_back(id);
   }
 
-  // One run at a time. Waiting for another run can be ended as well.
+  // One run at a time. A run that waits can be ended too.
   std::unique_lock<std::timed_mutex> lock_for_run() {
     constexpr auto kBetweenLooks = std::chrono::milliseconds(20);
     std::unique_lock lock(mutex_, std::defer_lock);
@@ -273,7 +273,7 @@ class MixedSession final : public Session, public ChecksKernels {
     return lock;
   }
 
-  // One execution of a node at a time.
+  // A node is executed by one thread at a time.
   std::vector<Datum> run_step(InterpretedStep& step, std::span<const Datum> operands, const BoundSizes& bound) {
     const std::unique_lock lock = lock_for_run();
     const Clock::time_point start = Clock::now();
@@ -319,7 +319,7 @@ class InnerSession final : public Executable {
   MixedSession session_;
 };
 
-// The session of a graph that is compiled as a whole and whose types are known, however small it is.
+// The session of a graph with known types that is compiled as a whole, however small.
 class CompiledGraph final : public Executable {
  public:
   CompiledGraph(const Graph& graph, const Backend& backend, const SessionOptions& options)
@@ -342,8 +342,8 @@ bool has_open_inputs(const Graph& graph) {
                      [&](ValueId id) { return !graph.value(id).shape_known || !all_constant(graph.value(id).type.shape); });
 }
 
-// A session for inputs of any sizes. Sizes of different names are assumed equal where operators need that. Where inputs
-// contradict it (one of them is 1, and is broadcast), the model is read again with their sizes, for which a session is kept.
+// A session for inputs of any sizes. Sizes with different names are assumed equal where operators require it. If inputs
+// contradict this (one size is 1 and broadcast), the model is imported again with their sizes, and that session is cached.
 class OpenSession final : public Session {
  public:
   OpenSession(const Graph& graph, const Backend& backend, const SessionOptions& options)
@@ -396,8 +396,8 @@ class OpenSession final : public Session {
     return at == special_.end() ? nullptr : at->second;
   }
 
-  // Keeps a session for these sizes alone if it executes these inputs; nullopt where that fails as well, and the first error
-  // stands.
+  // If the model, imported again for these sizes, executes the inputs, caches its session; nullopt if that fails too: the first
+  // error is reported.
   std::optional<std::vector<Datum>> execute_read_again(std::span<const Datum> inputs) {
     try {
       const std::vector<Tensor> tensors = tensors_or_none(inputs);

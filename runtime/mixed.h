@@ -8,8 +8,8 @@
 
 namespace rewright::runtime {
 
-// A session for any graph that can be executed at all. The backend gets a graph that it executes as a whole; any other is cut
-// at its opaque nodes, and so are the graphs inside of these, the bodies of loops and branches.
+// A session for any executable graph. A graph that the backend supports is passed on as a whole. Others are split at their
+// opaque nodes, and so are the graphs inside these (bodies of loops and branches).
 std::unique_ptr<Session> prepare_session(const Backend& backend, const Graph& graph, const SessionOptions& options = {});
 
 }  // namespace rewright::runtime

@@ -1,4 +1,4 @@
-// Graphs whose parts are compiled compute what the interpreter computes.
+// Partly compiled graphs compute the same as the interpreter.
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -29,7 +29,7 @@ Tensor random_floats(std::mt19937& random, Sizes sizes) {
 
 Tensor int64(std::int64_t value) { return Tensor::from_integers(DataType::kInt64, {}, std::vector{value}); }
 
-// Says what it was asked for, and has the cpu backend do it.
+// Records the requests and forwards them to the CPU's backend.
 class CountingBackend final : public Backend {
  public:
   std::string name() const override { return "counting"; }
@@ -162,7 +162,7 @@ TEST_CASE("values are given back after their last reader") {
   {
     const std::vector<Datum> results = session->execute(inputs);
     check_same(results, graph::execute(graph, inputs));
-    CHECK(backend.most <= 4);  // `first`, and those that a step reads and writes
+    CHECK(backend.most <= 4);  // `first`, and what the current step reads and writes
   }
   CHECK(*backend.alive == 0);
 }
@@ -198,7 +198,7 @@ TEST_CASE("stages are as few as the opaque nodes allow") {
   }
   CHECK(nodes + opaque == graph.nodes().size());
   CHECK(stages.size() == opaque + 1);
-  // What depends on no opaque node is in the first part, wherever it stands in the model.
+  // Nodes that depend on no opaque node are in the first part, wherever they are in the model.
   const auto& first = stages[0].part.outputs;
   CHECK(std::any_of(first.begin(), first.end(), [&](ValueId id) { return graph.value(id).name == "z"; }));
 }

@@ -30,7 +30,7 @@ class Cutter {
     std::vector<std::size_t> ready(graph_.value_count(), 0), interpreted(graph_.value_count(), 0);
     stage_of_node_.resize(graph_.nodes().size());
     members_.resize(1);
-    std::map<std::string, std::size_t> known;  // the stage that a named size is known in
+    std::map<std::string, std::size_t> known;  // the stage in which a named size is known
     for (const ValueId id : graph_.inputs())
       for (const std::string& symbol : symbols_of(graph_.value(id).type.shape)) known.emplace(symbol, 0);
     for (std::size_t i = 0; i < graph_.nodes().size(); ++i) {
@@ -52,7 +52,7 @@ class Cutter {
       if (compiled_[i]) members_[stage].push_back(i);
     }
     stages_.resize(members_.size());
-    // Values that are needed outside of the stage that computes them, or by an interpreted node.
+    // Marks values needed outside of the stage that computes them, or by an interpreted node.
     leaves_.resize(graph_.value_count());
     for (std::size_t i = 0; i < graph_.nodes().size(); ++i)
       for (const ValueId id : graph_.nodes()[i]->inputs)
@@ -62,7 +62,7 @@ class Cutter {
 
   const Graph& graph_;
   std::vector<Stage> stages_;
-  std::vector<std::vector<std::size_t>> members_;  // of each stage, the compiled ones
+  std::vector<std::vector<std::size_t>> members_;  // compiled nodes by stage
   std::vector<bool> compiled_;                     // by node
   std::vector<std::size_t> stage_of_node_;
   std::vector<bool> leaves_;
@@ -122,7 +122,7 @@ Part part_of(const Graph& graph, std::span<const std::size_t> nodes, const std::
 
 namespace {
 
-// Throws where a value's sizes differ from those of its declared names: attributes with these names would be wrong as well.
+// Throws if a value's sizes differ from those its declared names have: attributes with these names would be wrong too.
 void require_same_sizes(const Value& declared, const TensorType& computed, const Substitution& sizes) {
   if (!declared.shape_known) return;
   const Indices expected = substitute(declared.type.shape, sizes);

@@ -15,12 +15,12 @@ namespace {
 
 using nlohmann::json;
 
-// Part of the device's identity: increased by every change of the helper that changes times.
+// Part of the device's identity. Must be increased whenever the helper's times change.
 constexpr int kTimingGeneration = 3;
 
 constexpr double kSecondsPerSample = 0.008;
 constexpr std::size_t kBatch = 32;
-constexpr double kGrace = 0.3;  // seconds to wait for the helper's own reply that the time is over
+constexpr double kGrace = 0.3;  // seconds to wait for the helper to report a timeout itself
 
 using Clock = std::chrono::steady_clock;
 
@@ -36,11 +36,11 @@ class OnnxRuntimeDevice : public Device {
   std::string identity() const override { return identity_; }
   bool supports(const Graph&, const Node&) const override {
     return true;
-  }  // ONNX Runtime itself refuses a graph when it loads it
+  }  // ONNX Runtime refuses unsupported graphs when loading them
 
   void end_at(Clock::time_point time) override { end_ = time; }
 
-  // Measured twice, some time apart; the minimum counts, as other work on the machine comes and goes.
+  // Measured twice, some time apart. The minimum counts, since other work on the machine comes and goes.
   std::vector<std::optional<double>> time_nodes(std::span<const NodeSample> samples) override {
     std::vector<std::optional<double>> first = time_once(samples);
     const std::vector<std::optional<double>> second = time_once(samples);
@@ -81,7 +81,7 @@ class OnnxRuntimeDevice : public Device {
   std::vector<std::vector<double>> time_graphs_in(Worker& worker, std::span<const Graph> graphs, const TimingOptions& options) {
     const TemporaryFolder folder;
     json paths = json::array();
-    // A graph that is timed twice has one file. Its hash ignores nodes that nothing needs.
+    // A graph that is timed twice has one file. The hash ignores dead nodes.
     std::map<std::pair<std::uint64_t, std::size_t>, std::string> written;
     for (std::size_t i = 0; i < graphs.size(); ++i) {
       std::string& path = written[{graphs[i].hash(), graphs[i].nodes().size()}];
@@ -101,7 +101,7 @@ class OnnxRuntimeDevice : public Device {
     return reply.at("seconds").get<std::vector<std::vector<double>>>();
   }
 
-  // Times fewer samples, the first ones, where the time ends early.
+  // Stops early when time runs out, with times for the first samples.
   std::vector<std::optional<double>> time_once(std::span<const NodeSample> samples) {
     std::vector<std::optional<double>> seconds;
     for (std::size_t first = 0; first < samples.size(); first += kBatch) {
@@ -111,13 +111,13 @@ class OnnxRuntimeDevice : public Device {
     return seconds;
   }
 
-  // Files of the inputs, if .npy files can hold all their types; otherwise the helper draws inputs itself.
+  // Files of inputs, if .npy files can hold all of their types; otherwise the helper draws the inputs.
   static json write_known(std::span<const Graph> graphs, std::span<const Tensor> inputs, const TemporaryFolder& folder) {
     const bool known = std::all_of(inputs.begin(), inputs.end(), [](const Tensor& t) { return is_npy_type(t.type()); });
     return graphs.empty() || !known ? json::object() : write(graphs[0], inputs, folder);
   }
 
-  // Files of inputs by the names of the graph's inputs.
+  // Input files by input name.
   static json write(const Graph& graph, std::span<const Tensor> inputs, const TemporaryFolder& folder) {
     json files = json::object();
     for (std::size_t i = 0; i < graph.inputs().size() && i < inputs.size(); ++i) {
@@ -136,8 +136,8 @@ class OnnxRuntimeDevice : public Device {
     return file.string();
   }
 
-  // Appends a time for each sample, or for the first of them that there is time for. A sample that ends the process is found by
-  // halving the batch.
+  // Appends a time for each sample, or for the first ones if time runs out. A sample that crashes the process is found by
+  // bisecting the batch.
   void time_batch(std::span<const NodeSample> samples, std::vector<std::optional<double>>& seconds) {
     const TemporaryFolder folder;
     json paths = json::array();
@@ -165,7 +165,7 @@ class OnnxRuntimeDevice : public Device {
     } catch (const Error& error) {
       if (error.code() == ErrorCode::kCancelled) return;
       if (error.code() != ErrorCode::kMissing) throw;
-      worker_.ask({{"op", "hello"}}, 60);  // throws if it cannot be started again
+      worker_.ask({{"op", "hello"}}, 60);  // throws if the helper cannot be restarted
       if (samples.size() == 1) {
         seconds.push_back(std::nullopt);
         return;
@@ -180,7 +180,7 @@ class OnnxRuntimeDevice : public Device {
     std::size_t next = 0;
     for (std::size_t i = 0; i < samples.size() && (!written[i] || next < timed); ++i) {
       const json& least = written[i] ? reply.at("min").at(next++) : json();
-      // The minimum is disturbed least by other work on the machine.
+      // The minimum is least disturbed by other work on the machine.
       seconds.push_back(least.is_number() ? std::optional(std::max(0.0, least.get<double>() - overhead)) : std::nullopt);
     }
   }

@@ -7,9 +7,9 @@
 
 namespace rewright::runtime {
 
-// Starts the helper process that holds ONNX Runtime: python/ort_worker.py, run by the interpreter that REWRIGHT_PYTHON names,
-// or else by the one of the cache folder that tools/setup made. threads = 0: all cores.
-// Throws Error(kMissing) if there is no interpreter or it has no ONNX Runtime.
+// Starts the helper process with ONNX Runtime: python/ort_worker.py, run by the interpreter in REWRIGHT_PYTHON, or by the one
+// that tools/setup installed in the cache folder. threads = 0: all cores. Throws Error(kMissing) without an interpreter or ONNX
+// Runtime.
 std::unique_ptr<Device> make_onnxruntime_device(int threads);
 
 }  // namespace rewright::runtime

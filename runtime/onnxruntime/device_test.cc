@@ -12,7 +12,7 @@ namespace rewright::runtime {
 
 namespace {
 
-// A machine without ONNX Runtime has nothing to test here but the message.
+// Without ONNX Runtime only the message can be tested.
 std::unique_ptr<Device> device() {
   try {
     return make_onnxruntime_device(1);
@@ -62,7 +62,7 @@ TEST_CASE("without an interpreter, or without ONNX Runtime, the device is missin
   };
   CHECK(code("/no/such/python") == ErrorCode::kMissing);
   CHECK(code("/bin/false") == ErrorCode::kMissing);
-  CHECK(code("/bin/cat") == ErrorCode::kMissing);  // answers, but not as asked
+  CHECK(code("/bin/cat") == ErrorCode::kMissing);  // replies, but not in the protocol
 }
 
 TEST_CASE("ONNX Runtime runs a graph as the interpreter does") {

@@ -71,8 +71,8 @@ void Worker::start() {
   posix_spawn_file_actions_adddup2(&actions, ends[1], 0);
   posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
   posix_spawn_file_actions_addopen(&actions, 2, errors.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  // In a process group of its own, so that Ctrl-C ends the caller alone, who may still want the answer. The helper ends when
-  // its input does.
+  // A process group of its own: Ctrl-C must not end the helper, since the caller may still want the answer. The helper ends
+  // when its standard input closes.
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
@@ -94,7 +94,7 @@ void Worker::stop() {
   if (socket_ >= 0) close(socket_);
   socket_ = -1;
   if (process_ < 0) return;
-  // The helper sees the end of its input; if it is busy, it is killed.
+  // Closing its input ends the helper; if it is busy, it is killed.
   for (int attempt = 0; attempt < 20; ++attempt) {
     if (waitpid(process_, nullptr, WNOHANG) != 0) {
       process_ = -1;

@@ -1,4 +1,4 @@
-// The helper process that runs ONNX Runtime: started, asked, ended.
+// The helper process with ONNX Runtime: starting, requests, ending.
 #pragma once
 
 #include <sys/types.h>
@@ -21,9 +21,9 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // Sends a request and waits for its reply. A process that died before is started again. Throws Error(kUnsupported) with
-  // ONNX Runtime's message if the request failed, Error(kMissing) if the process died or took longer than `seconds` (both end
-  // it), Error(kCancelled) if `cancel` was requested, or `end` has come.
+  // Sends a request and waits for the reply. Restarts a process that died before. Throws Error(kUnsupported) with ONNX
+  // Runtime's message if the request failed; Error(kMissing) if the process died or took longer than `seconds` (the process is
+  // then ended); Error(kCancelled) if `cancel` is requested or `end` is reached.
   nlohmann::json ask(const nlohmann::json& request, double seconds, const std::stop_token& cancel = {},
                      std::chrono::steady_clock::time_point end = std::chrono::steady_clock::time_point::max());
 

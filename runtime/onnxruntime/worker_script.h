@@ -1,4 +1,4 @@
-// The text of python/ort_worker.py, compiled in, so that an installed program needs no file beside it.
+// The text of python/ort_worker.py, compiled in, so that an installed program needs no additional file.
 #pragma once
 
 #include <string_view>

@@ -36,7 +36,7 @@ bool same(const Element& a, const Element& b) {
   return commutes(a->kind) && same(a->arguments[0], b->arguments[1]) && same(a->arguments[1], b->arguments[0]);
 }
 
-// The constant argument of a binary operation, and the other argument.
+// The constant operand of a binary operation, and the other operand.
 std::optional<std::pair<double, Element>> beside_constant(const Element& e, Kind kind) {
   if (e->kind != kind || e->scalar != Scalar::kReal) return std::nullopt;
   for (std::size_t side = 0; side < 2; ++side)

@@ -1,4 +1,4 @@
-// The activations of the libraries, and the operators that define them.
+// The libraries' activations, and the operators that define them.
 #pragma once
 
 #include <optional>
@@ -23,7 +23,7 @@ struct FoundActivation {
   Activation activation = Activation::kNone;
   double low = 0, high = 0;
 };
-// The activation of operand 0 that an element is; nullopt if it is none.
+// The activation that an expression over operand 0 computes; nullopt if it is none.
 std::optional<FoundActivation> find_activation(const Element& element);
 
 }  // namespace rewright::cuda

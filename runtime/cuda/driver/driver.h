@@ -1,4 +1,4 @@
-// The interface between the CUDA runtime and a device with its libraries. librewright_cuda.so implements it, and so do tests,
+// The interface between the CUDA runtime and a device with its libraries. librewright_cuda.so implements it; tests implement it
 // on the host. Sizes and offsets are in elements unless they are named bytes.
 #pragma once
 
@@ -17,11 +17,11 @@ namespace rewright::cuda {
 // The precision of products and convolutions of floats. TF32 rounds the factors to 10 bits of fraction for tensor cores.
 enum class Precision { kFloat, kTf32 };
 
-// An operation of a library, with the algorithm chosen and all prepared: it only has to be started.
+// A library operation with its algorithm chosen and prepared, ready to start.
 class Operation {
  public:
   virtual ~Operation() = default;
-  // The chosen algorithm as text, by which Driver::operation() prepares the same one again.
+  // The chosen algorithm as text. Driver::operation() accepts it to prepare the same one again.
   virtual std::string choice() const = 0;
   virtual std::size_t workspace_bytes() const = 0;
   virtual void start(std::span<const std::byte* const> inputs, std::byte* output, std::byte* workspace) = 0;
@@ -35,7 +35,7 @@ class Module {
   virtual void start(const std::string& kernel, unsigned blocks, unsigned threads, std::span<void* const> arguments) = 0;
 };
 
-// Work that was recorded once and is started as a whole.
+// Work that is recorded once and started as a whole.
 class Recording {
  public:
   virtual ~Recording() = default;
@@ -60,43 +60,42 @@ class Driver {
   virtual void copy_out(std::byte* host, const std::byte* device, std::size_t bytes) = 0;
   virtual void copy(std::byte* to, const std::byte* from, std::size_t bytes) = 0;  // on the device
   virtual void synchronize() = 0;
-  // Work that follows waits for all that anybody in this process has started in the device's default stream so far.
+  // Later work waits for everything that this process has started in the device's default stream so far.
   virtual void wait_for_default_stream() = 0;
-  // The stream that work is started in, as the device's own interface knows it (a cudaStream_t).
+  // The stream that work is started in, as a cudaStream_t.
   virtual void* stream_handle() const = 0;
 
-  // Source to what load() takes. Throws Error(kUnsupported) with the compiler's first message.
+  // Compiles source into what load() takes. Throws Error(kUnsupported) with the compiler's first message.
   virtual std::string compile(const std::string& source) = 0;
   virtual std::unique_ptr<Module> load(const std::string& binary) = 0;
 
-  // The operation by the algorithm `choice`, as Operation::choice() said it before; if that is empty, by the fastest algorithm
-  // that the library proposes, by measurement. Null if it has none.
+  // The operation with the algorithm `choice` (an earlier Operation::choice()); if that is empty, with the fastest algorithm
+  // that the library proposes, found by measurement. Null if there is none.
   virtual std::unique_ptr<Operation> operation(const LibraryShape& shape, Precision precision, const std::string& choice) = 0;
 
-  // Between these two, work is recorded and not done.
+  // Between these two calls, work is recorded instead of executed.
   virtual void begin_recording() = 0;
   virtual std::unique_ptr<Recording> end_recording() = 0;
   virtual void abandon_recording() noexcept = 0;  // after a failure: drops the recording
-  // Recorded work may use several streams: it is in order within each, and between them only as mark() and wait_for() say. A
-  // recording begins and ends in stream 0.
+  // Recorded work may use several streams. It is ordered within each stream, and between streams only by mark() and wait_for().
+  // A recording begins and ends in stream 0.
   virtual void use_stream(int stream) = 0;
   virtual void mark(int number) = 0;      // names the work in the stream so far
-  virtual void wait_for(int number) = 0;  // what follows in the stream waits for the work with this mark
+  virtual void wait_for(int number) = 0;  // later work in the stream waits for the work with this mark
 
-  // Seconds that a recording takes on the device: the median of some runs, measured by the device's events.
+  // The time of a recording on the device, in seconds: the median of some runs, by the device's events.
   virtual double measure(Recording& recording, int runs) = 0;
 
  private:
   friend class InUse;
-  // Makes this the current device of the calling thread; returns the number of the one before. A failure shows in the calls
-  // that follow.
+  // Makes this the calling thread's current device; returns the number of the previous one. A failure shows in later calls.
   virtual int enter() noexcept = 0;
   virtual void leave(int before) noexcept = 0;
   std::mutex in_use_;
 };
 
-// Holds a device while work is started, or memory allocated or freed: locks it, as threads share it, and makes it the thread's
-// current device. Both end with this object.
+// Held while work is started, or memory allocated or freed: locks the device, which threads share, and makes it the thread's
+// current device.
 class InUse {
  public:
   explicit InUse(Driver& driver) : driver_(driver), lock_(driver.in_use_), before_(driver.enter()) {}

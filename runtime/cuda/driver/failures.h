@@ -1,4 +1,4 @@
-// Adds the name of the device to its failures.
+// Adds the device's name to its failures.
 #pragma once
 
 #include "base/error.h"

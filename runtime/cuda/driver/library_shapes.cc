@@ -12,7 +12,7 @@ std::string list(const std::vector<std::int64_t>& values) {
   return " " + (text.empty() ? "-" : text);
 }
 
-// With all digits.
+// With all significant digits.
 std::string number(double value) {
   char text[32];
   return " " + std::string(text, std::to_chars(text, text + sizeof(text), value).ptr);

@@ -1,5 +1,5 @@
-// The operations that libraries are asked for, with everything that the choice of an algorithm depends on. Sizes and strides
-// are in elements.
+// The operations requested from libraries, with everything that the choice of an algorithm depends on. Sizes and strides are in
+// elements.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace rewright::cuda {
 
-// A function that a library applies to its result before it stores it. kClip: to the shape's bounds. kGelu: the approximation
-// by tanh. kSilu: x * sigmoid(x).
+// A function that a library applies to its result before storing it. kClip: clamps to the shape's bounds. kGelu: the
+// approximation by tanh. kSilu: x * sigmoid(x).
 enum class Activation { kNone, kRelu, kClip, kGelu, kSilu, kSigmoid };
 
 // y[i, m, n] = activation(alpha * sum(k) a[i, m, k] b[i, k, n] + bias[n]), all row-major: a's rows are `a_stride` apart, or if
@@ -30,8 +30,8 @@ struct ProductShape {
   friend bool operator==(const ProductShape&, const ProductShape&) = default;
 };
 
-// x[N, C, spatial...] * w[K, C / groups, kernel...] -> y[N, K, out...], then + bias[K] and + residual[y's sizes] as inputs 2
-// and 3 where there are any, then the activation. All packed: channels first, or channels last of everything.
+// x[N, C, spatial...] * w[K, C / groups, kernel...] -> y[N, K, out...], then + bias[K] and + residual[y's sizes] (inputs 2 and
+// 3, if present), then the activation. All tensors are packed: all with channels first, or all with channels last.
 struct ConvolutionShape {
   DataType type = DataType::kFloat;
   std::vector<std::int64_t> x, w, y;
@@ -45,8 +45,8 @@ struct ConvolutionShape {
 };
 
 // y[b, h] = softmax(scale * q[b, h] k[b, h] + mask[b, h]) v[b, h] with q[queries, depth], k[depth, keys], v[keys, width]. Each
-// operand has the strides of its four axes. If it is causal, a query only sees keys up to its own number. The mask is a
-// fourth input: packed, with size 1 along the axes that repeat it.
+// operand has the strides of its four axes. If causal, a query only sees keys up to its own number. The mask is a fourth input:
+// packed, with size 1 along axes that are broadcast.
 struct AttentionShape {
   DataType type = DataType::kHalf;
   std::int64_t batch = 1, heads = 1, queries = 1, keys = 1, depth = 1, width = 1;
@@ -82,7 +82,7 @@ struct NormalizationShape {
 
 using LibraryShape = std::variant<ProductShape, ConvolutionShape, AttentionShape, PoolingShape, NormalizationShape>;
 
-// All fields as text, which is equal for equal shapes.
+// All fields as text; equal for equal shapes.
 std::string to_string(const LibraryShape& shape);
 inline DataType element_type(const LibraryShape& shape) {
   return std::visit([](const auto& s) { return s.type; }, shape);

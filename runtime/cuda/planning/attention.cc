@@ -21,7 +21,7 @@ namespace {
 using Kind = ElementNode::Kind;
 using Distances = std::vector<std::int64_t>;
 
-// Scores that a mask has set this low have no weight.
+// Scores masked with a value this low get no weight.
 constexpr double kMasked = -1e4;
 
 Distances packed(const Sizes& sizes) {
@@ -30,10 +30,10 @@ Distances packed(const Sizes& sizes) {
   return result;
 }
 
-// A list by axis as one of the axes batch, head, row and column, with `missing` for those that are not there.
+// Extends a list by axis to the axes batch, head, row and column, with `missing` for absent ones.
 template <class T>
 std::vector<T> four(std::vector<T> list, T missing) {
-  const std::size_t front = list.size() == 3 ? 1 : 0;  // of three axes the first is the batch
+  const std::size_t front = list.size() == 3 ? 1 : 0;  // with three axes the first is the batch
   list.insert(list.begin() + static_cast<std::ptrdiff_t>(front), 4 - list.size(), missing);
   return list;
 }
@@ -95,7 +95,7 @@ class Scores {
         const std::size_t then = e->kind == Kind::kSelect ? 1 : 0, side = first(then) ? then : then + 1;
         const auto low = number(e->arguments[then + then + 1 - side]);
         if (!low || !(*low <= kMasked) || (then == 1 && first(0)) || !match(e->arguments[side])) return false;
-        // The addition of the lowest float gives the lowest float, as the selection did.
+        // Adding the lowest float gives the lowest float, like the selection.
         const Element none = real(0), all = real(std::isinf(*low) ? *low : -double{std::numeric_limits<float>::max()});
         const Element kept = side == then ? none : all, other = side == then ? all : none;
         return add(e->kind == Kind::kSelect ? select(e->arguments[0], kept, other) : choose(e->conditions, kept, other));
@@ -152,26 +152,26 @@ class Joining {
     std::int64_t offset = 0;
   };
 
-  // The group of the node that alone uses a value; -1 if there is none.
+  // The group of a value's only reader; -1 if there is none.
   int only_user(ValueId value) const {
     const int node = uses_.only_node(value);
     return node < 0 ? -1 : group_of_[static_cast<std::size_t>(node)];
   }
-  // The group whose result a value is; -1 if there is none.
+  // The group that computes a value; -1 if there is none.
   int group_with(ValueId value) const {
     const int p = value < producers_.size() ? producers_[value] : -1;
     const int g = p < 0 ? -1 : group_of_[static_cast<std::size_t>(p)];
     return g >= 0 && groups_[static_cast<std::size_t>(g)].result == value ? g : -1;
   }
 
-  // The product that a group is, if it is one by a library with nothing behind it but a bias.
+  // The library product that a group consists of, with at most a bias after it; else null.
   const ProductShape* product_in(const Group& group) const {
     const auto* p = group.library ? std::get_if<ProductShape>(&group.library->shape) : nullptr;
     const bool plain = p != nullptr && group.library->starts.empty() && p->activation == Activation::kNone && !p->a_transposed;
     return plain ? p : nullptr;
   }
 
-  // The group of attention around a softmax and two products, if they are one. `parts_` are then the groups that it joins.
+  // Forms a group of attention around a softmax and two products, if there is one. `parts_` are then the joined groups.
   std::optional<Group> join(std::size_t g) {
     const Group& softmax = groups_[g];
     if (softmax.library || !softmax.element || softmax.nodes.empty()) return std::nullopt;
@@ -189,7 +189,7 @@ class Joining {
     if (second == nullptr || second->bias || second->b_transposed || second->alpha != 1) return std::nullopt;
     if (last.nodes.size() != 1 || last.library->inputs[0] != softmax.result) return std::nullopt;
 
-    // The scores are computed by the other nodes of the group.
+    // The scores are computed by the group's other nodes.
     Chain chain;
     const std::vector<int> before(softmax.nodes.begin(), softmax.nodes.end() - 1);
     if (before.empty()) {
@@ -287,7 +287,7 @@ class Joining {
     return facts_.info(group.operands[0]).type == facts_.info(group.result).type;
   }
 
-  // Where an operand is read: at its place before it was moved, if it was moved for this alone.
+  // The place to read an operand from: if it was moved for this group alone, where it was before.
   Place place(ValueId value) {
     const Sizes sizes = facts_.info(value).sizes;
     const int g = facts_.constant(value) ? -1 : group_with(value);
@@ -306,8 +306,8 @@ class Joining {
     return {value, four(packed(sizes), std::int64_t{0})};
   }
 
-  // The strides of the result's axes. If a group only moves the result, which nothing else uses, the strides in the moved
-  // tensor, to which `result` is then set; found by trying all orders of the axes that keep the last one.
+  // The strides of the result's axes. If the result is only read by a group that moves it, the strides in the moved tensor, and
+  // `result` becomes that tensor. Found by trying all orders of the axes that keep the last one.
   Distances moved_behind(ValueId& result) {
     const Sizes from = facts_.info(result).sizes;
     const int g = only_user(result);
@@ -328,7 +328,7 @@ class Joining {
     return four(packed(from), std::int64_t{0});
   }
 
-  // Does a group move elements to the addresses that these strides give? Compared at random positions and the last one.
+  // Does a group move elements to the addresses given by these strides? Compares random positions and the last one.
   bool leads_to(const Group& group, const Sizes& from, const Distances& distances) const {
     const Sizes to = facts_.info(group.result).sizes;
     if (element_count(to) != element_count(from)) return false;
@@ -379,7 +379,7 @@ class Joining {
     return true;
   }
 
-  // The tensor that is added to the scores: an existing one, or one that a kernel computes, which is added to `before`.
+  // The tensor to add to the scores: an existing one, or the result of a kernel, which is appended to `before`.
   ValueId mask(const Element& e, const Chain& chain, ValueId without, AttentionShape& a, std::vector<Group>& before) {
     const Sizes scores = facts_.info(without).sizes;
     const auto set_sizes = [&](const std::vector<bool>& axes) {

@@ -1,4 +1,4 @@
-// Attention in whole sessions: found by what it computes, by a library or apart.
+// Attention in whole sessions: recognized by its denotation, computed by a library or by separate kernels.
 #include <catch2/catch.hpp>
 #include <functional>
 
@@ -10,7 +10,7 @@ namespace rewright::cuda {
 
 namespace {
 
-// softmax(q k / 8 + mask) v of several heads, as projections leave them beside each other and a projection reads them.
+// softmax(q k / 8 + mask) v for several heads, which are adjacent in the rows of the surrounding projections.
 enum class Mask { kNone, kAdded, kByColumn, kChosen, kCausal, kCausalChoice, kComputed };
 void add_attention(TestedGraph& b, DataType type, Mask mask, std::int64_t batch, std::int64_t heads, std::int64_t queries,
                    std::int64_t keys) {
@@ -68,15 +68,15 @@ TEST_CASE("attention is one operation of a library's, or products and a softmax"
       CHECK(a->causal == causal);
       CHECK(a->mask.empty() == (causal || mask == Mask::kNone));
       CHECK(a->scale == (mask == Mask::kByColumn ? 1 : 0.125));
-      // Nothing is moved before or behind it: heads lie beside each other.
+      // No moves are needed before or after, since heads are adjacent.
       CHECK(a->q == std::vector<std::int64_t>{a->queries * a->heads * 8, 8, a->heads * 8, 1});
       CHECK(a->k == std::vector<std::int64_t>{a->keys * a->heads * 8, 8, 1, a->heads * 8});
       CHECK(a->y == a->q);
       CHECK(plan.steps.size() == 2);
-      const double tolerance = type == DataType::kHalf ? 2e-2 : 1e-1;  // scores are rounded in one, and not in the other
+      const double tolerance = type == DataType::kHalf ? 2e-2 : 1e-1;  // only one of the two rounds scores
       b.check(true, tolerance);
       if (type == DataType::kBfloat16) continue;
-      // A library that is slower at it, and none.
+      // A library that is slower at attention, and no library.
       const auto slow = [](const LibraryShape& s) { return std::holds_alternative<AttentionShape>(s) ? 100.0 : 0.5; };
       const HostDriverOptions with_slow{.seconds = slow}, with_none{.libraries = false};
       for (const int which : {0, 1, 2}) {

@@ -1,5 +1,4 @@
-// The fastest operations and alternatives by measurement, kept in the cost database under the device and the libraries'
-// versions.
+// The fastest operations and alternatives, as measured; kept in the cost database under the device and the libraries' versions.
 #pragma once
 
 #include <filesystem>
@@ -14,7 +13,7 @@ namespace rewright::cuda {
 
 class Choices {
  public:
-  // An empty path: choices are kept in memory, for the sessions that share this object.
+  // Without a path, choices are kept in memory, for the sessions that share this object.
   Choices(const std::filesystem::path& file, std::string device) : database_(file), device_(std::move(device)) {}
   std::optional<std::string> find(const std::string& work);
   void store(const std::string& work, const std::string& choice);

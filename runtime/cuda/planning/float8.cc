@@ -14,7 +14,7 @@ using Kind = ElementNode::Kind;
 
 bool is_multiplied(DataType type) { return type == DataType::kFloat8e4m3fn || type == DataType::kFloat8e5m2; }
 
-// factor * x + shift, for the one operand that the element reads.
+// factor * x + shift, where x is the only operand that the element reads.
 struct Affine {
   double factor = 0, shift = 0;
 };
@@ -66,7 +66,7 @@ class Multiplication {
     double factor;
   };
 
-  // The tensor of float8 and the number whose product a value is.
+  // The float8 tensor and the factor whose product a value is.
   std::optional<Source> source(ValueId value) {
     const int p = value < producers_.size() ? producers_[value] : -1;
     if (p < 0 || facts_.graph().nodes()[static_cast<std::size_t>(p)]->op == nullptr) return std::nullopt;
@@ -87,7 +87,7 @@ class Multiplication {
     return strides ? std::optional(Source{node.inputs[0], found->factor}) : std::nullopt;
   }
 
-  // cuBLASLt wants the sums along both operands' last axis: a constant is transposed once for that.
+  // cuBLASLt needs sums along both operands' last axis, so a constant is transposed once.
   ValueId transposed(ValueId value) {
     const Tensor& known = facts_.constant(value);
     const Sizes sizes = known.sizes();
@@ -99,7 +99,7 @@ class Multiplication {
     return facts_.add_constant_value(std::move(other));
   }
 
-  // The same product, of the tensors of float8 themselves.
+  // The same product on the float8 tensors themselves.
   std::optional<Group> product_of_sources(const Group& group) {
     const auto* plain =
         group.library && group.alternatives.empty() ? std::get_if<ProductShape>(&group.library->shape) : nullptr;
@@ -120,7 +120,7 @@ class Multiplication {
     return one;
   }
 
-  // The conversions before the product that nothing else needs become part of the other alternative.
+  // Conversions before the product that only it needs go into the other alternative.
   void merge(Group& group, Group direct) {
     std::vector<Group> apart;
     const std::vector<ValueId> factors(group.library->inputs.begin(), group.library->inputs.begin() + 2);
@@ -140,7 +140,7 @@ class Multiplication {
     group = std::move(all);
   }
 
-  // By one node, as one of its inputs.
+  // Is it read by one node only, as one input?
   bool is_read_once(ValueId value) const {
     const int reader = uses_.only_node(value);
     if (reader < 0) return false;

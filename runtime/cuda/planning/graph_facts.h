@@ -1,4 +1,4 @@
-// Facts of a graph whose sizes are all known, with the values that planning adds.
+// Facts of a graph of known sizes, and values that planning adds.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@ namespace rewright::cuda {
 
 class GraphFacts final : public planning::Facts {
  public:
-  // Evaluates what depends on constants alone. The graph has to stay.
+  // Evaluates everything that depends on constants alone. The graph must outlive this object.
   explicit GraphFacts(const Graph& graph);
 
   const Graph& graph() const override { return graph_; }
@@ -18,13 +18,13 @@ class GraphFacts final : public planning::Facts {
   Definition define(const Node& node) const override { return planning::define(graph_, node); }
   bool needed(std::size_t node) const override { return needed_[node]; }
   ValueId add_constant_value(Tensor tensor) override;
-  // Adds an intermediate result that is no value of the graph.
+  // Adds an intermediate value that is not in the graph.
   ValueId add_value(ValueInfo info);
 
  private:
   const Graph& graph_;
   std::vector<Tensor> constants_;  // by value
-  std::vector<ValueInfo> added_;   // of the values behind the graph's
+  std::vector<ValueInfo> added_;   // by number, after the graph's values
   std::vector<bool> needed_;       // by node
 };
 

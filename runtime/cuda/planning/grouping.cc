@@ -19,7 +19,7 @@ struct TakenNode final : planning::Taken {
   LibraryNode node;
 };
 
-// The libraries' products and convolutions. Everything else is generated.
+// Library products and convolutions. All other kernels are generated.
 class LibraryKernels final : public planning::DeviceKernels {
  public:
   explicit LibraryKernels(GraphFacts& facts) : facts_(facts) {}

@@ -1,4 +1,4 @@
-// Which nodes run as one kernel.
+// Groups: the nodes that run as one kernel.
 #pragma once
 
 #include <optional>
@@ -9,19 +9,19 @@
 namespace rewright::cuda {
 
 struct Group {
-  std::vector<int> nodes;  // ascending; the group runs at its last one
+  std::vector<int> nodes;  // ascending; the group runs at the position of the last
   ValueId result = kNoValue;
-  bool view = false;                   // the elements are those of the first input, in the same order
-  std::optional<LibraryNode> library;  // the library's operation that computes it, if there is one
-  Element element;                     // the result over `operands`; null: the outputs of one node, one by one
+  bool view = false;                   // same elements as the first input, in the same order
+  std::optional<LibraryNode> library;  // the library operation that computes it, if any
+  Element element;                     // the result over `operands`; null: each output of the node has its own
   Indices position;
   std::vector<ValueId> operands;
-  // Alternatives for the result, each as groups that run one after the other. The last one is always possible for a group that
-  // has no element of its own.
+  // Alternatives for the result, each a list of groups that run in sequence. For a group without `element` the last alternative
+  // is always possible.
   std::vector<std::vector<Group>> alternatives;
 };
 
-// In the order in which they run.
+// The groups in execution order.
 std::vector<Group> make_groups(GraphFacts& facts);
 
 }  // namespace rewright::cuda

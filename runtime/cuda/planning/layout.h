@@ -1,5 +1,5 @@
-// Layouts of tensors: row-major, or with channels last (axis 1 behind all others in memory), which tensor cores want for
-// convolutions. Expressions know nothing of layouts: their reads and writes are addressed through axes in another order.
+// Layouts of tensors: row-major, or channels-last (axis 1 innermost in memory), which tensor cores need for convolutions.
+// Expressions are independent of layouts: their reads and writes are addressed through permuted axes.
 #pragma once
 
 #include <algorithm>
@@ -13,23 +13,23 @@ namespace rewright::cuda {
 
 enum Layout : bool { kRows, kChannelsLast };
 
-// The entries of a list by axis in the order of memory with channels last.
+// A list by axis, reordered as the axes are in channels-last memory.
 template <class T>
 std::vector<T> channels_last(std::vector<T> axes) {
   std::rotate(axes.begin() + 1, axes.begin() + 2, axes.end());
   return axes;
 }
 
-// May tensors of these sizes have their channels last?
+// Can tensors of these sizes be channels-last?
 inline bool has_channels(const Sizes& sizes) { return sizes.size() >= 3 && sizes.size() <= 5; }
 
 // Is the order of the elements the same in both layouts?
 bool same_either_way(const Sizes& sizes);
 
-// The expression over operands of which the marked ones have their channels last.
+// The expression with marked operands read as channels-last.
 Element over_channels_last(const Element& element, const std::vector<bool>& marked);
 
-// The bytes of a row-major tensor with channels last.
+// A row-major tensor's bytes in channels-last order.
 std::vector<std::byte> bytes_channels_last(const Tensor& tensor);
 
 }  // namespace rewright::cuda

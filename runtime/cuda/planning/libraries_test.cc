@@ -1,4 +1,4 @@
-// What libraries do in whole sessions, and how it is chosen.
+// Library operations in whole sessions, and how they are chosen.
 #include <catch2/catch.hpp>
 #include <set>
 
@@ -57,7 +57,7 @@ TEST_CASE("convolutions and what stands between them with channels last") {
     const ValueId z = b.convolution(b.node("Relu", {b.input(DataType::kFloat, sizes)}), 6, 3);
     b.output(b.node("Gelu", {z}, {{"approximate", std::string("tanh")}}));
   }
-  // Weights that are computed are not moved: this one stays as it is.
+  // Computed weights are not moved, so this convolution stays row-major.
   b.output(b.node("Conv", {y, b.node("Neg", {b.input(DataType::kFloat, {4, 16, 1, 1})})},
                   {{"strides", indices({1, 1})},
                    {"dilations", indices({1, 1})},
@@ -69,7 +69,7 @@ TEST_CASE("convolutions and what stands between them with channels last") {
   for (const LibraryStep* step : library_steps(plan))
     if (const auto* c = std::get_if<ConvolutionShape>(&step->shape)) last += c->channels_last && c->bias;
   CHECK(last == 6);
-  CHECK(layouts == 5);  // three inputs, and the results of two convolutions
+  CHECK(layouts == 5);  // three inputs and the results of two convolutions
   b.check();
   b.check(false);
 }
@@ -130,7 +130,7 @@ TEST_CASE("pooling and normalizations by libraries or with what stands around th
   b.output(
       b.node("Sigmoid", {b.node("LayerNormalization", {sum, scale, shift}, {{"axis", Index(2)}, {"epsilon", Real(0.01)}})}));
   b.output(b.node("RMSNormalization", {x, scale}, {{"axis", Index(2)}}));
-  // Windows that the library has not: a dilated one, and one of a mean that rounds up.
+  // Windows that the library lacks: dilated, and a mean that rounds up.
   b.output(b.node("MaxPool", {image},
                   {{"kernel", indices({2, 2})},
                    {"strides", indices({1, 1})},
@@ -181,7 +181,7 @@ TEST_CASE("products of float8 are those of the tensors themselves") {
         CHECK(p.alpha == 0.125);
         CHECK(p.b_transposed == constant_weights);
       }
-      CHECK(products == 2);  // with the bias, and with a kernel behind
+      CHECK(products == 2);  // with the bias, and followed by a kernel
       CHECK(plan.steps.size() == 2);
       b.check(true, 1e-2);
       b.check(false, 1e-2);
@@ -206,7 +206,7 @@ TEST_CASE("what was measured once is not measured again", "[host]") {
   CHECK(measured(kept("one")) == all);
   CHECK(measured(kept("one")) == 0);
   CHECK(measured(kept("other")) == all);
-  // A way that is no longer there is looked for again, and what starts nothing is done by kernels.
+  // An algorithm that is no longer available is searched for again; an operation recorded as "none" is computed by kernels.
   CHECK(measured(kept("none"), {.libraries = false}) == 0);
   CHECK(measured(kept("broken"), {.start_operations = false}) == all);
   CHECK(measured(kept("broken"), {.start_operations = false}) == 0);

@@ -19,8 +19,8 @@ bool of_libraries(DataType type) {
   return type == DataType::kFloat || type == DataType::kHalf || type == DataType::kBfloat16 || type == DataType::kDouble;
 }
 
-// The distances between the matrices of a factor along each axis of the batch, in elements; 0 along those that it repeats.
-// `matrix` is the number of the factor's own axes behind the batch.
+// The stride between a factor's matrices along each batch axis, in elements; 0 along broadcast axes. `matrix`: the number of
+// the factor's own axes after the batch.
 std::vector<std::int64_t> batch_distances(const Sizes& factor, std::size_t matrix, std::size_t batch_axes) {
   std::vector<std::int64_t> result(batch_axes);
   std::int64_t distance = matrix == 2 ? factor[factor.size() - 2] * factor.back() : factor.back();
@@ -33,8 +33,8 @@ std::vector<std::int64_t> batch_distances(const Sizes& factor, std::size_t matri
   return result;
 }
 
-// Adds the batch to a product of matrices: as more rows, as a batch of the library's, or as one start per matrix. False if that
-// would be too many starts.
+// Adds the batch to a matrix product: as more rows, as the library's batch, or as one start for each matrix. False if that
+// needs too many starts.
 bool add_batch(LibraryNode& node, ProductShape& p, const planning::ProductNode& product, const Sizes& a, const Sizes& b) {
   const Sizes& batch = product.batch;
   const std::int64_t count = element_count(batch), size = p.m * p.n;
@@ -69,7 +69,7 @@ bool add_batch(LibraryNode& node, ProductShape& p, const planning::ProductNode& 
   return true;
 }
 
-// Of a MatMul or Gemm.
+// A MatMul or Gemm as a library operation.
 std::optional<LibraryNode> product(const GraphFacts& facts, const Node& node) {
   const ValueInfo a = facts.info(node.inputs[0]), b = facts.info(node.inputs[1]), y = facts.info(node.outputs[0]);
   if (!of_libraries(a.type) || element_count(y.sizes) == 0 || element_count(a.sizes) == 0) return std::nullopt;
@@ -118,7 +118,7 @@ std::optional<LibraryNode> convolution(const GraphFacts& facts, const Node& node
   return result;
 }
 
-// The row-major address of a position, axes of size 1 left out.
+// The row-major address of a position, without axes of size 1.
 Index address(const Indices& position, const Sizes& sizes) {
   Index at(0);
   std::int64_t stride = 1;
@@ -228,7 +228,7 @@ std::optional<LibraryNode> pooling(const GraphFacts& facts, const Node& node) {
   if (!in_16_bits_or_float(x.type) || x.sizes.size() < 4) return std::nullopt;
   auto read = planning::read_pool_node(node, x.sizes, y.sizes);
   if (!read) return std::nullopt;
-  if (read->rounds_up && read->is_mean) return std::nullopt;  // windows beyond the padding count less
+  if (read->rounds_up && read->is_mean) return std::nullopt;  // windows beyond the padding have fewer elements
   const planning::AttributeReader attributes(node);
   const bool gives_positions = attributes.has("indices") && attributes.flag("indices");
   bool is_padded = false;
@@ -267,7 +267,7 @@ std::optional<LibraryNode> normalization(const GraphFacts& facts, const Node& no
   n.columns = operands[0].sizes.back();
   n.rows = element_count(operands[0].sizes) / n.columns;
   n.centered = found->centered;
-  n.epsilon = static_cast<double>(static_cast<float>(found->epsilon));  // it was found up to rounding
+  n.epsilon = static_cast<double>(static_cast<float>(found->epsilon));  // sampling determines it only up to rounding
   LibraryNode result;
   result.inputs = node.inputs;
   result.shape = n;

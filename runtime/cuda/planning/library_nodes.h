@@ -1,4 +1,4 @@
-// The nodes that libraries compute, with the nodes behind them that their epilogues absorb.
+// Nodes that libraries compute, with the following nodes that their epilogues absorb.
 #pragma once
 
 #include <optional>
@@ -15,10 +15,11 @@ struct LibraryNode {
   std::vector<ValueId> inputs;  // in the order of the shape's inputs
   std::vector<LibraryStep::Start> starts;
 
-  // Absorbs the chain behind it: a bias, the addition of another tensor, or an activation. False if the library has no such
+  // Absorbs a chain after the node: a bias, the addition of another tensor, or an activation. False if the library has no such
   // epilogue.
   bool absorb(const GraphFacts& facts, const Chain& chain);
-  // The epilogue as an expression of the result without it (operand 0) and the inputs from the third on; null if there is none.
+  // The epilogue as an expression over the result without it (operand 0) and the inputs from the third on; null if there is
+  // none.
   Element epilogue(const GraphFacts& facts, const ValueInfo& result, const Indices& position) const;
   LibraryShape without_epilogue() const;
 
@@ -27,7 +28,7 @@ struct LibraryNode {
   bool absorb_activation(const Element& element);
 };
 
-// nullopt if no library serves the node, or not with these types or attributes.
+// nullopt if no library computes the node with its types and attributes.
 std::optional<LibraryNode> library_node(const GraphFacts& facts, const Node& node);
 
 }  // namespace rewright::cuda

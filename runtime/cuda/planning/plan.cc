@@ -42,7 +42,7 @@ void Planner::bind_outputs() {
   }
 }
 
-// Values whose two layouts are in one buffer are listed once.
+// Values with two layouts in one buffer are listed once.
 void Planner::list_values() {
   std::vector<PlannedValue>& listed = builder_.plan.values;
   for (const auto& [placed, buffer] : main_.places()) {

@@ -1,4 +1,4 @@
-// A plan: the steps that execute a graph of known sizes on a device, and the buffers of its values. Made without a device.
+// A plan: the steps that execute a graph of known sizes on a device, and the buffers of its values. Planning needs no device.
 #pragma once
 
 #include <memory>
@@ -15,13 +15,12 @@
 
 namespace rewright::cuda {
 
-// The alignment of buffers, which the libraries ask for and the device's allocations have.
+// Buffers have the alignment that libraries require and device allocations have.
 inline constexpr std::size_t kBufferAlignment = 256;  // bytes
 
 // Memory on the device.
 struct Buffer {
-  // kWorkspace: in use within one step, in the workspace of the stream that it runs in. kResident: a tensor that stays from run
-  // to run.
+  // kWorkspace: used within one step, in the workspace of its stream. kResident: a tensor that stays between runs.
   enum class Kind { kArena, kInput, kConstant, kWorkspace, kResident };
   Kind kind = Kind::kArena;
   std::size_t bytes = 0;
@@ -31,7 +30,7 @@ struct Buffer {
   std::size_t offset = 0;      // kArena, kWorkspace
 };
 
-// A node that the interpreter executes on the host. Its inputs are copied from the device, and its results to it.
+// A node that the interpreter executes on the host. Its inputs are copied from the device, its results to it.
 struct HostStep {
   std::shared_ptr<const Node> node;
   std::vector<TensorType> types;  // of the inputs, absent ones undefined
@@ -39,32 +38,31 @@ struct HostStep {
 
 struct KernelStep {
   std::size_t kernel;              // in Plan::kernels
-  std::vector<int> in_place = {};  // inputs in whose memory the result may be computed
+  std::vector<int> in_place = {};  // inputs whose memory the result may replace
 };
 
 struct LibraryStep {
   LibraryShape shape;
-  // The offsets of the inputs and the output for each time that the operation is started; none: it starts once, with offsets 0.
+  // The offsets of inputs and output for each start of the operation; empty: one start with offsets 0.
   struct Start {
     std::vector<std::int64_t> inputs;
     std::int64_t output = 0;
   };
   std::vector<Start> starts;
-  std::size_t workspace = 0;  // the offset of the operation's workspace in the stream's, in bytes
+  std::size_t workspace = 0;  // offset of the operation's workspace in the stream's, in bytes
 };
 
 struct Step;
 
-// Several lists of steps that compute the same result. The fastest one runs, by measurement, of those that the libraries can
-// do.
+// Several lists of steps for the same result. Of those that the libraries support, the fastest one runs, chosen by measurement.
 struct EitherStep {
   struct Alternative {
     std::vector<Step> steps;
-    bool last_resort = false;         // too slow to be tried where another one works
-    std::size_t workspace_bytes = 0;  // the size of the workspace that its buffers lie in
+    bool last_resort = false;         // slow; tried only if no other works
+    std::size_t workspace_bytes = 0;  // size of the workspace that holds its buffers
   };
   std::vector<Alternative> alternatives;
-  std::string key;  // what the alternatives do: equal for equal ones
+  std::string key;  // identifies the work: equal for equal alternatives
 };
 
 struct Step {
@@ -73,10 +71,10 @@ struct Step {
   std::vector<int> inputs;  // buffers; -1: absent
   std::vector<int> outputs;
   double flops = 0, bytes = 0;
-  bool layout = false;     // only changes the layout of a value
+  bool layout = false;     // only converts the layout of a value
   int stream = 0;          // below Plan::streams
-  std::vector<int> waits;  // earlier steps of other streams, which it waits for
-  std::vector<int> nodes;  // of the planned graph, that it computes; none: a change of layout
+  std::vector<int> waits;  // earlier steps of other streams to wait for
+  std::vector<int> nodes;  // of the planned graph, computed here; empty: a layout conversion
 };
 
 // A value of the graph and its buffer, which holds it from the step that writes it to the last one that reads it.
@@ -86,11 +84,11 @@ struct PlannedValue {
   bool channels_last = false;
 };
 
-// The places of inputs and outputs that stay on the device from run to run, by number; -1 for those that are copied from and to
-// the host. An output in the place of an input replaces it.
+// The places of inputs and outputs that stay on the device between runs, by number; -1 for those copied from and to the host.
+// An output in the place of an input replaces it.
 struct Places {
   std::vector<int> inputs, outputs;                   // by number; empty: all are copied
-  std::vector<std::vector<std::size_t>> groups = {};  // outputs that stay; each group is announced as a whole, in this order
+  std::vector<std::vector<std::size_t>> groups = {};  // resident outputs; each group is announced as a whole, in this order
 };
 
 struct Plan {
@@ -104,33 +102,33 @@ struct Plan {
   bool checks_positions = false;
   int streams = 1;
   std::vector<int> input_places, output_places;  // -1: none
-  // Outputs that could not be computed in their places, and are copied there at the end.
+  // Resident outputs that could not be computed in their places, and are copied there at the end.
   struct Move {
     int buffer, place;
   };
   std::vector<Move> moves;
-  std::vector<std::size_t> announced_after;  // by group: the number of steps
+  std::vector<std::size_t> announced_after;  // number of steps, by group
   std::vector<PlannedValue> values;
 };
 
-// All steps of libraries, those in alternatives too, in the order of the plan.
+// All library steps, including those in alternatives, in plan order.
 std::vector<const LibraryStep*> library_steps(const Plan& plan);
 
 struct PlanOptions {
-  bool channels_last = false;  // convolutions, and expressions between them
+  bool channels_last = false;  // for convolutions, and expressions between them
   int most_streams = 4;
   Places places = {};
   InsteadOf instead = {};
 };
 
-// Lets steps compute outputs in their places, where no other step still needs the tensors there.
+// Lets steps compute outputs in their places, if no other step still needs the tensors there.
 void compute_in_places(Plan& plan, const Places& places);
 
-// Assigns streams to the steps of a plan, and offsets to its buffers. Independent steps run concurrently, in at most
-// `most_streams` streams; in one where the host executes a node.
+// Assigns streams to a plan's steps and offsets to its buffers. Independent steps run concurrently, in at most `most_streams`
+// streams; in one stream if the host executes a node.
 void order_steps(Plan& plan, int most_streams);
 
-// Plans a graph whose sizes are all known. Throws Error(kUnsupported) at a node that cannot be executed.
+// Plans a graph of known sizes. Throws Error(kUnsupported) at a node that cannot be executed.
 Plan make_plan(const Graph& graph, const PlanOptions& options = {});
 
 }  // namespace rewright::cuda

@@ -1,4 +1,4 @@
-// A plan while it is made: its buffers and kernels. Its steps are made in StepLists.
+// A plan under construction: its buffers and kernels. StepList adds the steps.
 #pragma once
 
 #include <compare>
@@ -11,7 +11,7 @@
 
 namespace rewright::cuda {
 
-// A value in a layout.
+// A value in one layout.
 struct Placed {
   ValueId value;
   Layout layout;
@@ -24,7 +24,7 @@ class PlanBuilder {
 
   const GraphFacts& facts;
   Plan plan;
-  std::size_t workspace = 0;  // bytes in the stream's workspace that buffers of the present step take
+  std::size_t workspace = 0;  // bytes of the stream's workspace used by the current step
 
   // These return the number of the buffer.
   int add_buffer(Buffer buffer);
@@ -32,12 +32,12 @@ class PlanBuilder {
   int add_workspace(std::size_t bytes);
 
   const Buffer& buffer(int number) const { return plan.buffers[static_cast<std::size_t>(number)]; }
-  // Throws Error(kUnsupported) for a type that a GPU has no tensors of.
+  // Throws Error(kUnsupported) for types without GPU tensors.
   std::size_t byte_count(ValueId value) const;
 
-  // The number of the kernel. Equal kernels are one.
+  // Returns the kernel's number. Equal kernels are merged.
   std::size_t add_kernel(GeneratedKernel kernel);
-  // A kernel that computes an expression over operands as they are placed; nullopt if none can be generated.
+  // Generates a kernel that computes an expression over operands in their layouts; nullopt if that is impossible.
   std::optional<GeneratedKernel> generate(const Element& element, const Indices& position, Placed result,
                                           const std::vector<Placed>& operands) const;
 };

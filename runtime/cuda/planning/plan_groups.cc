@@ -8,7 +8,7 @@ namespace rewright::cuda {
 
 namespace {
 
-// A generated kernel for a library's node of more operations is only tried where no library works.
+// Above this number of operations, a generated kernel for a library node is only tried if no library works.
 constexpr double kWorthTrying = 1e8;
 
 }  // namespace
@@ -24,7 +24,7 @@ void Planner::plan_group(const Group& group) {
     for (const int n : group.nodes) plan_node(n);
 }
 
-// The replacement for the group's kernel: the interpreter if any node of the group needs it.
+// The replacement for the group's kernel. If any node needs the interpreter, the whole group does.
 std::optional<Instead> Planner::instead_of(const Group& group) const {
   std::optional<Instead> result;
   for (const int n : group.nodes)
@@ -70,7 +70,7 @@ bool Planner::plan_alternatives(StepList& steps, const Group& group) {
   return alternatives.finish(described(group.nodes, group.result));
 }
 
-// Alternatives: the library with its epilogue; the library without, and a kernel behind it; a kernel of the whole group.
+// Alternatives: the library with its epilogue; the library without it, followed by a kernel; one kernel for the whole group.
 bool Planner::plan_library(StepList& steps, const Group& group) {
   LibraryNode library = *group.library;
   const auto layout = choose_layout(steps, library);
@@ -158,8 +158,9 @@ Layout Planner::layout_for(const StepList& steps, ValueId result, const std::vec
   return last ? kChannelsLast : kRows;
 }
 
-// The layout that a library computes in. Convolutions are channels-last if the options say so and the weights are constant:
-// nothing has to move these. Pools keep their operand's layout. nullopt for a normalization whose rows are not contiguous.
+// The layout for a library operation. Convolutions are channels-last if the options request it and the weights are constant, so
+// that no step has to convert them. Pools keep their operand's layout. nullopt for a normalization whose rows are not
+// contiguous.
 std::optional<Layout> Planner::choose_layout(const StepList& steps, LibraryNode& node) const {
   const Layout existing = steps.layout_of(node.inputs[0]);
   if (auto* p = std::get_if<PoolingShape>(&node.shape)) {

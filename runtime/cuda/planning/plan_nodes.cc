@@ -57,7 +57,7 @@ bool Planner::plan_scatter(const Node& node, const Step& step) {
   if (!kernels) return false;
   const int x = main_.required_buffer(node.inputs[0], kRows), indices = main_.required_buffer(node.inputs[1], kRows),
             updates = main_.required_buffer(node.inputs[2], kRows);
-  // One step, so that profiles repeat all kernels together: lists that are linked twice would not end.
+  // One step, so that profiling repeats all kernels together: linking the lists twice would create a cycle.
   Alternatives only(main_, node.outputs[0]);
   only.add([&](StepList& steps) {
     const int lists = builder_.add_workspace(static_cast<std::size_t>(kernels->lists) * sizeof(std::int32_t));

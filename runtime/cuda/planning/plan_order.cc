@@ -11,11 +11,11 @@ namespace rewright::cuda {
 
 namespace {
 
-// Two buffers share memory if all steps that use one are done before the other is written, whatever runs side by side.
+// Two buffers share memory if, in any concurrent order, all users of one finish before the other is written.
 void place(Plan& plan, const Schedule& order) {
   struct Use {
     Buffer* buffer;
-    std::vector<int> steps;  // the first one writes it
+    std::vector<int> steps;  // the first writes it
     bool to_the_end = false;
   };
   std::map<int, Use> uses;
@@ -66,7 +66,7 @@ std::vector<const LibraryStep*> library_steps(const Plan& plan) {
 void order_steps(Plan& plan, int most_streams) {
   std::vector<int> writer(plan.buffers.size(), -1);
   std::vector<std::vector<int>> needs(plan.steps.size());
-  std::map<int, std::vector<int>> readers;  // by place of a resident tensor
+  std::map<int, std::vector<int>> readers;  // by resident place
   const auto place_of = [&](int b) {
     const bool stays = b >= 0 && plan.buffers[static_cast<std::size_t>(b)].kind == Buffer::Kind::kResident;
     return stays ? plan.buffers[static_cast<std::size_t>(b)].number : -1;
@@ -75,7 +75,7 @@ void order_steps(Plan& plan, int most_streams) {
     const Step& step = plan.steps[n];
     for (const int b : step.inputs)
       if (const int w = b < 0 ? -1 : writer[static_cast<std::size_t>(b)]; w >= 0) needs[n].push_back(w);
-    // A step that overwrites a resident tensor waits for all that read it.
+    // A step that overwrites a resident tensor waits for its readers.
     for (const int b : step.outputs)
       if (const int place = place_of(b); place >= 0)
         needs[n].insert(needs[n].end(), readers[place].begin(), readers[place].end());

@@ -1,4 +1,4 @@
-// Outputs that stay on the device: computed in their places, or moved there at the end.
+// Resident outputs: computed in their places, or moved there at the end.
 #include <algorithm>
 #include <set>
 
@@ -42,14 +42,14 @@ class InPlaces {
     buffer(b).number = place;
   }
 
-  // The buffer of the input that has this place; -1: none.
+  // The buffer of the input in this place; -1 if there is none.
   int input_in(int place) const {
     for (std::size_t b = 0; b < plan_.buffers.size(); ++b)
       if (plan_.buffers[b].kind == Buffer::Kind::kResident && plan_.buffers[b].number == place) return static_cast<int>(b);
     return -1;
   }
 
-  // Is the result computed element by element from the tensor that it replaces, which nothing reads later?
+  // Is the result elementwise in the tensor that it replaces, and does no later step read that tensor?
   bool may_take_over(int result, int replaced) {
     const auto writer =
         std::find_if(plan_.steps.begin(), plan_.steps.end(), [&](const Step& s) { return has(s.outputs, result); });
@@ -77,7 +77,7 @@ class InPlaces {
     }
   }
 
-  // Kernels that no step uses any more need not be compiled.
+  // Unused kernels need not be compiled.
   void let_go_of_kernels() {
     std::set<std::size_t> used;
     find_kernels(plan_.steps, used);
@@ -85,8 +85,8 @@ class InPlaces {
       if (!used.contains(k)) plan_.kernels[k].launch.blocks = 0;
   }
 
-  // The number of steps after which all of these outputs are in their places, and nothing reads them there any more: from then
-  // on they may be changed.
+  // The number of steps after which all of these outputs are in their places and no longer read there, so that they may be
+  // changed.
   std::size_t known_after(const std::vector<std::size_t>& outputs) const {
     std::size_t after = 0;
     for (const std::size_t o : outputs) {

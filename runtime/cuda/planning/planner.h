@@ -1,4 +1,4 @@
-// Plans a graph: each group as steps. Internal to make_plan().
+// Plans a graph: each group becomes steps. Internal to make_plan().
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ class Planner {
   Planner(const Graph& graph, const PlanOptions& options)
       : graph_(graph), facts_(graph), options_(options), builder_(facts_), main_(builder_) {}
 
-  // Once.
+  // Called once.
   Plan make();
 
  private:
@@ -25,9 +25,9 @@ class Planner {
   const Node& node(int number) const { return *graph_.nodes()[static_cast<std::size_t>(number)]; }
 
   // ---- Groups (plan_groups.cc)
-  // As one step; if that is impossible, part by part.
+  // Plans a group as one step, or if that is impossible, in parts.
   void plan_group(const Group& group);
-  // False if it is impossible: then no value of the group is placed.
+  // False if it is impossible; then no value of the group is placed.
   bool plan_as_one(StepList& steps, const Group& group);
   bool plan_view(StepList& steps, const Group& group);
   bool plan_alternatives(StepList& steps, const Group& group);
@@ -44,7 +44,7 @@ class Planner {
   void plan_instead(const Group& group, Instead instead);
 
   // ---- Single nodes (plan_nodes.cc)
-  // Each output by its own denotation; if that is impossible, the whole node by the interpreter.
+  // Plans each output by its denotation, or if that is impossible, the whole node by the interpreter.
   void plan_node(int number);
   bool plan_outputs(int number, const Step& step);
   bool plan_scatter(const Node& node, const Step& step);

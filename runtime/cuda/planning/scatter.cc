@@ -9,13 +9,13 @@ namespace rewright::cuda {
 
 namespace {
 
-constexpr std::int64_t kMost = std::int64_t{1} << 30;  // positions and updates, which are counted in 32 bits
+constexpr std::int64_t kMost = std::int64_t{1} << 30;  // positions and updates are counted in 32 bits
 
 std::string text(std::int64_t v) { return std::to_string(v); }
 
 std::int64_t product(Sizes::const_iterator begin, Sizes::const_iterator end) { return element_count(Sizes(begin, end)); }
 
-// A scatter for the generation of its kernels: `place` holds the statements that set t to the position of update r.
+// A scatter for which kernels are generated. `place`: statements that set t to the position of update r.
 struct Scatter {
   std::int64_t places = 0, block = 1, updates = 0;
   std::string place;

@@ -1,4 +1,4 @@
-// Kernels of scatters: updates that are written to, or combined with, the elements at positions that are data.
+// Kernels for scatters: updates written to, or combined with, elements at positions given as data.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,16 @@
 namespace rewright::cuda {
 
 // Each position gets a linked list of its updates in their order, so that results do not depend on the order of threads. Then
-// one thread per element follows the list of the element's position.
+// one thread for each element follows the list of its position.
 struct ScatterKernels {
   GeneratedKernel clear;    // lists
   GeneratedKernel link;     // indices, lists -> the same lists, in any order
-  GeneratedKernel sort;     // lists -> the same lists, in the updates' order
-  GeneratedKernel combine;  // x, lists, updates -> y
-  std::int64_t lists;       // the size of the lists, in integers of 32 bits
+  GeneratedKernel sort;     // indices, lists -> linked lists in any order
+  GeneratedKernel combine;  // lists -> sorted by update
+  std::int64_t lists;       // number of 32-bit integers in `lists`
 };
 
-// nullopt for other nodes, for types that kernels do not compute with, and where there is nothing to do.
+// nullopt for other nodes, for types that kernels do not support, and for empty tensors.
 std::optional<ScatterKernels> scatter_kernels(const Node& node, const std::vector<KernelOperand>& operands);
 
 }  // namespace rewright::cuda

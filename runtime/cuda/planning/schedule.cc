@@ -44,7 +44,7 @@ Schedule::Schedule(const std::vector<std::vector<int>>& needs, int most_streams)
   streams_ = std::max<int>(1, static_cast<int>(last_.size()));
 }
 
-// Prefers a stream whose last step is one that this step needs; then one where it waits for no step that it does not need.
+// Prefers a stream whose last step this step needs; then one where it waits only for steps that it needs.
 int Schedule::choose_stream(const Bits& before, const std::vector<int>& needs, int most_streams) const {
   int best = -1;
   const auto later = [&](int stream) {

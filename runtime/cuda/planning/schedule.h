@@ -1,4 +1,4 @@
-// Which steps of a plan may run concurrently.
+// Determines which steps of a plan may run concurrently.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace rewright::cuda {
 
-// Steps in streams: in order within one, and across streams where one waits for another.
+// Steps in streams: ordered within a stream, and across streams by waits.
 class Schedule {
  public:
   // `needs`: for each step, the earlier steps whose results it reads. Uses `most_streams` at most.
@@ -14,7 +14,7 @@ class Schedule {
 
   int streams() const { return streams_; }
   int stream(int step) const { return stream_[static_cast<std::size_t>(step)]; }
-  // The steps of other streams that a step waits for, without those that another of them or its own stream waits for anyway.
+  // The steps of other streams that a step must wait for, without those that are implied by another wait or by its own stream.
   const std::vector<int>& waits(int step) const { return waits_[static_cast<std::size_t>(step)]; }
   // Is `first` always done when `second` begins?
   bool before(int first, int second) const;

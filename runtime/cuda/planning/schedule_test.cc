@@ -15,7 +15,7 @@ TEST_CASE("steps come after what they need, by streams and waits alone") {
         needs[static_cast<std::size_t>(n)].push_back(static_cast<int>(random() % static_cast<unsigned>(n)));
     const Schedule schedule(needs, most);
     REQUIRE(schedule.streams() <= most);
-    // What streams and waits say, step by step.
+    // The order of steps that follows from streams and waits.
     std::vector<std::vector<bool>> before(static_cast<std::size_t>(steps), std::vector<bool>(static_cast<std::size_t>(steps)));
     std::vector<int> last(static_cast<std::size_t>(most), -1);
     for (int n = 0; n < steps; ++n) {

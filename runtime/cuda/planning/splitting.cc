@@ -27,7 +27,7 @@ class Splitting {
   }
 
  private:
-  // The groups that compute the operands of the node, the node by the library, and the rest of the group.
+  // Groups: those that compute the node's operands, the node by the library, and the rest of the group.
   std::vector<Group> split_at(const Group& group, int n, LibraryNode library) {
     std::vector<Group> parts;
     std::set<int> before;
@@ -53,7 +53,7 @@ class Splitting {
     return producers_[value] >= 0 && std::binary_search(group.nodes.begin(), group.nodes.end(), producers_[value]);
   }
 
-  // The nodes of the group that a value is computed from.
+  // The group's nodes that a value depends on.
   std::vector<int> sources(const Group& group, ValueId value) const {
     std::set<int> found{producers_[value]};
     for (auto n = group.nodes.rbegin(); n != group.nodes.rend(); ++n) {

@@ -119,7 +119,7 @@ bool Alternatives::finish(Step step) {
 
 namespace {
 
-// What the work of a step does, equal for equal work.
+// Identifies the work of a step; equal for equal work.
 std::string key(const Step& step, const Plan& plan) {
   if (const auto* library = std::get_if<LibraryStep>(&step.work))
     return to_string(library->shape) + " " + std::to_string(library->starts.size());
@@ -129,7 +129,7 @@ std::string key(const Step& step, const Plan& plan) {
 
 }  // namespace
 
-// The step reads what any alternative reads and does not compute itself.
+// The step reads everything that an alternative reads and does not compute itself.
 void Alternatives::complete(Step& step) const {
   EitherStep either = either_;
   for (EitherStep::Alternative& alternative : either.alternatives) {

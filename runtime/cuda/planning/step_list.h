@@ -1,4 +1,4 @@
-// Steps of a plan while they are planned, and alternatives for one of them.
+// Steps of a plan under construction, and alternatives for a step.
 #pragma once
 
 #include <functional>
@@ -10,32 +10,32 @@
 
 namespace rewright::cuda {
 
-// The result that alternatives have in common. All leave it in one buffer, in the layout that the first one gives it.
+// The common result of alternatives. All of them write it to one buffer, in the layout that the first one chooses.
 struct CommonResult {
   ValueId value;
-  bool nested;  // the alternatives stand in an alternative of another result
+  bool nested;  // the alternatives are within an alternative of another result
   std::optional<Layout> layout = {};
   int buffer = -1;
 };
 
-// Steps in order, with the buffers of the values that they compute. The plan has one list; each alternative has a list of its
-// own, which sees the values of the list around it, and whose own values lie in the workspace but for the common result.
+// Steps in order, with the buffers of the values they compute. The plan has one list. Each alternative has its own, which sees
+// the values of the enclosing list; its own values are in the workspace, except the common result.
 class StepList {
  public:
   explicit StepList(PlanBuilder& plan) : plan_(plan) {}
   StepList(StepList& around, CommonResult& result) : plan_(around.plan_), around_(&around), result_(&result) {}
 
-  // The buffer of a value in this layout; -1 for kNoValue. A step that changes the layout is added where it has another one:
-  // to the plan's list if the value comes from there, so that all alternatives read the same copy. nullopt if the value is not
-  // computed yet, or is a common result in another layout.
+  // The buffer of a value in this layout; -1 for kNoValue. If the value only exists in another layout, a step that converts it
+  // is added: to the plan's list if the value comes from there, so that all alternatives share the copy. nullopt if the value
+  // is not computed yet, or is a common result in another layout.
   std::optional<int> buffer(ValueId value, Layout layout);
   std::optional<std::vector<int>> buffers(const std::vector<Placed>& values);
-  // Throws Error(kUnsupported) in place of nullopt.
+  // As buffer(), but throws Error(kUnsupported) instead of returning nullopt.
   int required_buffer(ValueId value, Layout layout);
 
-  // The buffer for a value that the next step computes; nullopt if it is a common result that has another layout.
+  // A buffer for a value that the next step computes; nullopt if it is a common result in another layout.
   std::optional<int> add_value(ValueId value, Layout layout);
-  // Says that the value lies in a buffer that there is already.
+  // Records that the value is in an existing buffer.
   void place(Placed value, int buffer) { places_[value] = buffer; }
 
   // The value's existing layout: row-major unless it exists only channels-last.
@@ -59,7 +59,7 @@ class StepList {
   std::map<Placed, int> places_;
 };
 
-// Lists of steps that compute the same result, as one step of a list:
+// Lists of steps for the same result, combined into one step of a list:
 //
 //   Alternatives alternatives(list, result);
 //   alternatives.add([&](StepList& steps) { return plan_one(steps); });      // false: this is impossible
@@ -71,9 +71,9 @@ class Alternatives {
   Alternatives(const Alternatives&) = delete;
   Alternatives& operator=(const Alternatives&) = delete;
 
-  // `last_resort`: too slow to be tried where another one works.
+  // `last_resort`: slow; tried only if no other alternative works.
   void add(const std::function<bool(StepList&)>& plan, bool last_resort = false);
-  // Adds the step, whose work is then the alternatives, or the only step of the only one.
+  // Adds the step. Its work is the alternatives, or, of a single one, its only step.
   bool finish(Step step);
 
  private:
@@ -81,7 +81,7 @@ class Alternatives {
 
   StepList& list_;
   CommonResult own_;
-  CommonResult& result_;  // `own_`, or that of the alternatives around these
+  CommonResult& result_;  // `own_`, or the result of enclosing alternatives
   EitherStep either_;
 };
 

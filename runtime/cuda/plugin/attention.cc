@@ -71,7 +71,7 @@ OperationGraph operation_graph(const AttentionShape& a) {
   const Descriptor& below = pointwise(CUDNN_POINTWISE_SUB, *s, &largest);
   const Descriptor& powers = pointwise(CUDNN_POINTWISE_EXP, below, nullptr);
   const Descriptor& total = reduce(CUDNN_REDUCE_TENSOR_ADD, powers);
-  // Both factors of the second product must have one type.
+  // cuDNN requires both factors of the second product to have one type.
   const Descriptor& weights = graph.between(scores, cudnn_type(a.type));
   graph.pointwise({CUDNN_POINTWISE_DIV}, powers, &total, nullptr, weights);
   multiply(weights, v, y);

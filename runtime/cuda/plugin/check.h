@@ -22,7 +22,7 @@ inline void check(cublasStatus_t status, const char* what) {
     throw Error(ErrorCode::kMissing, std::string("cuBLASLt: ") + cublasLtGetStatusString(status), what);
 }
 
-// cuDNN's statuses of the categories 2000 and 3000 are about the request, all others about the machine.
+// cuDNN's statuses of categories 2000 and 3000 concern the request, all others the machine.
 inline void check(cudnnStatus_t status, const char* what) {
   if (status == CUDNN_STATUS_SUCCESS) return;
   const bool of_question = CUDNN_STATUS_CATEGORY(status) == 2000 || CUDNN_STATUS_CATEGORY(status) == 3000;

@@ -45,7 +45,7 @@ OperationGraph operation_graph(const ConvolutionShape& c) {
   const Descriptor* const bias = c.bias ? &input(by_channel) : nullptr;
   const Descriptor* const residual = c.residual ? &input(of_y) : nullptr;
   int behind = (c.bias ? 1 : 0) + (c.residual ? 1 : 0) + (c.activation != Activation::kNone ? 1 : 0);
-  // The result of the next operation: y itself for the last one.
+  // The tensor for the next operation's result: y itself for the last one.
   const auto result = [&]() -> const Descriptor& {
     const std::vector<std::int64_t> distances = packed(of_y, c.channels_last);
     return behind-- == 0 ? graph.output(of_y, distances, c.type) : graph.between(of_y, distances, compute);

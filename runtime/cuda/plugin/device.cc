@@ -42,7 +42,7 @@ class GraphRecording final : public Recording {
  public:
   GraphRecording(cudaStream_t stream, cudaGraph_t graph) : stream_(stream), graph_(graph) {
     const cudaError_t status = cudaGraphInstantiate(&executable_, graph_, 0);
-    if (status != cudaSuccess) cudaGraphDestroy(graph_);  // no destructor will
+    if (status != cudaSuccess) cudaGraphDestroy(graph_);  // no destructor runs after the throw
     check(status, "a CUDA graph");
   }
   ~GraphRecording() override {
@@ -61,7 +61,7 @@ class GraphRecording final : public Recording {
 
 Device::Device(int number) : number_(number) {
   int count = -1;
-  const cudaError_t status = cudaGetDeviceCount(&count);  // leaves the number unwritten where it fails
+  const cudaError_t status = cudaGetDeviceCount(&count);  // a failure leaves the number unset
   if (status == cudaErrorInsufficientDriver)
     throw Error(ErrorCode::kMissing, "the NVIDIA driver is missing, or too old for CUDA " + version_text(CUDART_VERSION, 1000));
   if (status == cudaErrorNoDevice || (status == cudaSuccess && count < 1)) throw Error(ErrorCode::kMissing, "there is no GPU");
@@ -168,7 +168,7 @@ std::unique_ptr<Operation> Device::operation(const LibraryShape& shape, Precisio
     return make_graph_operation(*this, std::move(graph), rounds, choice);
   } catch (const Error& e) {
     if (e.code() != ErrorCode::kUnsupported) throw;
-    return nullptr;  // cuDNN has no such operation
+    return nullptr;  // cuDNN lacks the operation
   }
 }
 
@@ -185,7 +185,7 @@ void Device::abandon_recording() noexcept {
   cudnnSetStream(dnn_, stream_);
   cudaGraph_t graph = nullptr;
   if (cudaStreamEndCapture(stream_, &graph) == cudaSuccess && graph != nullptr) cudaGraphDestroy(graph);
-  cudaGetLastError();  // the failure was reported already
+  cudaGetLastError();  // clears a failure that was already reported
 }
 
 // ---- Streams
@@ -241,7 +241,7 @@ double Device::time(const std::function<bool()>& work, int runs) {
 
 }  // namespace rewright::cuda
 
-// The entry that the program looks up. Throws.
+// The entry point that the program looks up. May throw.
 extern "C" __attribute__((visibility("default"))) rewright::cuda::Driver* rewright_make_cuda_driver(int number) {
   return new rewright::cuda::Device(number);
 }

@@ -14,12 +14,12 @@
 
 namespace rewright::cuda {
 
-// The most workspace that libraries may use.
+// The largest workspace that libraries may use.
 inline constexpr std::size_t kWorkspaceLimit = std::size_t{64} << 20;
 
 class Device final : public Driver {
  public:
-  // Throws Error(kMissing) that says which part is missing.
+  // Throws Error(kMissing) with the missing part.
   explicit Device(int number);
   ~Device() override;
   Device(const Device&) = delete;
@@ -57,7 +57,7 @@ class Device final : public Driver {
   cublasLtHandle_t blas() const { return blas_; }
   cudnnHandle_t dnn() const { return dnn_; }
 
-  // Seconds that some work takes: the minimum of `runs`, by events. Infinity if it fails.
+  // The time of some work in seconds: the minimum of `runs`, by events. Infinity if it fails.
   double time(const std::function<bool()>& work, int runs);
 
  private:
@@ -75,7 +75,7 @@ class Device final : public Driver {
   cudnnHandle_t dnn_ = nullptr;
 };
 
-// Memory of the device for measurements.
+// Device memory for measurements.
 class Scratch {
  public:
   Scratch(Device& device, std::size_t bytes) : device_(device), data_(bytes == 0 ? nullptr : device.allocate(bytes)) {

@@ -20,7 +20,7 @@ class GraphOperation final : public Operation {
   GraphOperation(Device& device, std::shared_ptr<const OperationGraph> graph, bool rounds)
       : device_(device), graph_(std::move(graph)), rounds_(rounds) {}
 
-  // False if no engine of cuDNN's computes it.
+  // False if no engine of cuDNN computes the graph.
   bool choose() {
     const Descriptor graph = with_handle();
     std::vector<std::unique_ptr<Scratch>> operands;
@@ -51,7 +51,7 @@ class GraphOperation final : public Operation {
     return plan_ != nullptr;
   }
 
-  // The engine that was chosen before: one version of cuDNN has the same heuristics on one device.
+  // Uses the engine that was chosen before: one version of cuDNN has the same heuristics on one device.
   bool take(const std::string& choice) {
     std::istringstream in(choice);
     std::size_t mode = 0, number = 0;
@@ -80,7 +80,7 @@ class GraphOperation final : public Operation {
     return graph;
   }
 
-  // False if the engine does not serve this after all, or wants too much memory.
+  // False if the engine does not support the graph after all, or needs too much memory.
   bool prepare(const Descriptor& configuration) {
     plan_.reset();
     try {
@@ -121,12 +121,12 @@ class GraphOperation final : public Operation {
             "heuristics");
       while (result.size() > static_cast<std::size_t>(count)) result.pop_back();
     } catch (const Error&) {
-      result.clear();  // this heuristic knows no such graph
+      result.clear();  // the heuristic does not know the graph
     }
     return result;
   }
 
-  // Tensor cores round factors of float to TF32.
+  // On tensor cores, factors of type float are rounded to TF32.
   bool allowed(const Descriptor& configuration) const {
     if (rounds_) return true;
     const Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);

@@ -1,4 +1,4 @@
-// Graphs of cuDNN's operations, by the fastest of its engines.
+// Graphs of cuDNN operations, executed by the fastest engine.
 #pragma once
 
 #include <cudnn.h>
@@ -26,7 +26,7 @@ class Descriptor {
 
   cudnnBackendDescriptor_t get() const { return handle_; }
   void set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::int64_t count, const void* values);
-  // A single value of an enumeration, such as a mode.
+  // A single enumeration value, such as a mode.
   template <class T>
   void set_one(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, const T& value) {
     set(name, type, 1, &value);
@@ -47,26 +47,26 @@ class Descriptor {
 
 cudnnDataType_t cudnn_type(DataType type);
 
-// Operations of cuDNN, complete but for the handle of a device.
+// A graph of cuDNN operations, complete except for the device's handle.
 class OperationGraph {
  public:
   using Sizes = std::vector<std::int64_t>;
 
-  // The operands in memory: inputs in the order of an operation's, then the output.
+  // Tensors in memory: inputs in the order of the operation's, then the output.
   const Descriptor& input(const Sizes& sizes, const Sizes& distances, DataType type);
   const Descriptor& output(const Sizes& sizes, const Sizes& distances, DataType type);
-  // A number that is the same in every execution, and a tensor that is not stored.
+  // A constant number, and a tensor that is not stored.
   const Descriptor& number(float value, std::size_t rank);
   const Descriptor& between(const Sizes& sizes, cudnnDataType_t type = CUDNN_DATA_FLOAT);
   const Descriptor& between(const Sizes& sizes, const Sizes& distances, cudnnDataType_t type);
 
   const Descriptor& keep(Descriptor part) { return parts_.emplace_back(std::move(part)); }
   void add(Descriptor operation) { operations_.push_back(std::move(operation)); }
-  // y = mode(x), or of x and b, or of x, b and t.
+  // y = mode(x), mode(x, b), or mode(x, b, t).
   struct Pointwise {
     cudnnPointwiseMode_t mode;
     cudnnDataType_t compute = CUDNN_DATA_FLOAT;
-    std::int64_t axis = -1;  // of an index
+    std::int64_t axis = -1;  // the axis of an index operation
     double low = 0, high = 0;
     bool clips = false;
   };
@@ -90,7 +90,7 @@ class OperationGraph {
   };
   const Descriptor& tensor(Tensor t, const Sizes& sizes, const Sizes& distances, cudnnDataType_t type);
 
-  std::deque<Descriptor> parts_;  // what the operations refer to
+  std::deque<Descriptor> parts_;  // descriptors that the operations refer to
   std::vector<Descriptor> operations_;
   std::vector<Operand> inputs_;
   Operand output_;
@@ -98,15 +98,15 @@ class OperationGraph {
   std::int64_t next_ = 1;
 };
 
-// Strides of packed tensors, row-major and with channels last.
+// Strides of packed tensors, row-major or channels-last.
 std::vector<std::int64_t> packed(const std::vector<std::int64_t>& sizes, bool channels_last = false);
 
-// The operation by the engine `choice`, or the fastest one; null if cuDNN has none. `rounds`: engines may round factors of
-// floats. Throws Error(kUnsupported) if cuDNN knows no such graph.
+// The operation with the engine `choice`, or the fastest one; null if cuDNN has none. `rounds`: engines may round factors of
+// type float. Throws Error(kUnsupported) if cuDNN does not support the graph.
 std::unique_ptr<Operation> make_graph_operation(Device& device, std::shared_ptr<const OperationGraph> graph, bool rounds,
                                                 const std::string& choice);
 
-// The graph of a shape that cuDNN serves.
+// The graph for a shape that cuDNN supports.
 OperationGraph operation_graph(const ConvolutionShape& shape);
 OperationGraph operation_graph(const AttentionShape& shape);
 OperationGraph operation_graph(const PoolingShape& shape);

@@ -1,5 +1,5 @@
-// The plug-in's parts without a GPU: NVRTC compiles what is generated, the libraries take our descriptors, and failures say
-// what is missing.
+// The plug-in's parts that need no GPU: NVRTC compiles generated kernels, libraries accept our descriptors, failures name the
+// missing part.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <iterator>
@@ -24,7 +24,7 @@ ValueId node(Graph& graph, std::string_view name, std::vector<ValueId> operands,
   return testing::node(graph, name, std::move(operands), std::move(attributes))[0];
 }
 
-// Kernels of every sort: vectors, guards, conversions, reductions by threads, warps and blocks.
+// All sorts of kernels: vectors, guards, conversions, reductions by threads, warps and blocks.
 Graph many_kernels(DataType type) {
   Graph graph;
   const ValueId x = graph.add_input("x", {type, indices({8, 64, 96})}), y = graph.add_input("y", {type, indices({96})});
@@ -205,7 +205,7 @@ TEST_CASE("cuDNN takes the operations of attention") {
           AttentionShape a;
           a.type = type;
           a.batch = 2, a.heads = 3, a.queries = a.keys = 16, a.depth = 64, a.width = 32;
-          // Heads beside each other in rows, as projections leave them; keys transposed.
+          // Heads are adjacent in rows, as after projections; keys are transposed.
           a.q = {16 * 3 * 64, 64, 3 * 64, 1}, a.k = {16 * 3 * 64, 64, 1, 3 * 64}, a.v = {16 * 3 * 32, 32, 3 * 32, 1};
           a.y = a.v;
           a.scale = scale;
@@ -267,7 +267,7 @@ TEST_CASE("failures of libraries are errors") {
   CHECK_NOTHROW(check(cudaSuccess, "x"));
   CHECK_THROWS_AS(check(cudaErrorMemoryAllocation, "x"), Error);
   CHECK_THROWS_AS(check(CUBLAS_STATUS_NOT_INITIALIZED, "x"), Error);
-  // What a library does not serve is left to another way; what the machine lacks ends the work.
+  // If a library does not support a request, another kernel is used. A failure of the machine ends the work.
   const auto code = [](auto status) {
     try {
       check(status, "x");

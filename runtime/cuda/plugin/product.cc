@@ -40,7 +40,7 @@ class Product final : public Operation {
   Product(Device& device, const ProductShape& shape, Precision precision)
       : device_(device), shape_(shape), descriptors_(shape, precision) {}
 
-  // False if it is none for this product on this device.
+  // False if the algorithm does not fit this product on this device.
   bool take(const std::string& choice) {
     const auto algorithm = algorithm_of(choice);
     if (!algorithm || algorithm->workspaceSize > kWorkspaceLimit) return false;
@@ -58,7 +58,7 @@ class Product final : public Operation {
     check(cublasLtMatmulPreferenceCreate(&preference), "a preference");
     const std::size_t limit = kWorkspaceLimit;
     cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &limit, sizeof(limit));
-    if (shape_.bias) set_bias(reinterpret_cast<const std::byte*>(std::uintptr_t{256}));  // its alignment counts
+    if (shape_.bias) set_bias(reinterpret_cast<const std::byte*>(std::uintptr_t{256}));  // the alignment matters
     std::vector<cublasLtMatmulHeuristicResult_t> proposals(kProposals);
     int count = 0;
     const cublasStatus_t status =

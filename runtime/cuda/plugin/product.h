@@ -13,8 +13,7 @@ namespace rewright::cuda {
 
 class Device;
 
-// cuBLASLt's descriptors of a product. Its matrices are column-major, so it computes y's transpose as b's times a's. Needs no
-// device.
+// cuBLASLt's descriptors of a product. Its matrices are column-major, so it computes y^T = b^T a^T. Needs no device.
 struct ProductDescriptors {
   explicit ProductDescriptors(const ProductShape& shape, Precision precision);
   ~ProductDescriptors();
@@ -24,7 +23,7 @@ struct ProductDescriptors {
   cublasLtMatrixLayout_t a = nullptr, b = nullptr, y = nullptr;
 };
 
-// An algorithm as text and back; nullopt if the text is none.
+// An algorithm as text and back; nullopt for invalid text.
 std::string to_text(const cublasLtMatmulHeuristicResult_t& algorithm);
 std::optional<cublasLtMatmulHeuristicResult_t> algorithm_of(const std::string& text);
 

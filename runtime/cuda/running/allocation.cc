@@ -25,7 +25,7 @@ std::shared_ptr<DeviceMemory> ConstantStore::place(const Tensor& tensor, bool ch
   if (tensor.byte_count() > 0 && channels_last) {
     const std::vector<std::byte> bytes = bytes_channels_last(tensor);
     driver_->copy_in(memory->data(), bytes.data(), bytes.size());
-    driver_->synchronize();  // the bytes are read until then
+    driver_->synchronize();  // the copy reads the bytes until then
   } else if (tensor.byte_count() > 0) {
     driver_->copy_in(memory->data(), tensor.bytes().data(), tensor.byte_count());
   }

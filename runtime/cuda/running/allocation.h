@@ -1,4 +1,4 @@
-// Memory of a driver, and constants in it.
+// Device memory, and constants in it.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace rewright::cuda {
 
-// Given back at the end. Both by a thread that uses the driver (InUse).
+// Freed by the destructor. Constructed and destroyed only while the thread uses the driver (InUse).
 class DeviceMemory {
  public:
   enum class Kind { kDevice, kPinned };
@@ -27,7 +27,7 @@ class DeviceMemory {
   std::byte* data_ = nullptr;
 };
 
-// Constants on the device. One that several plans of a session share is there once, as long as one of them lives.
+// Constants on the device. A constant that several plans of a session use is stored once, as long as one of them exists.
 class ConstantStore {
  public:
   explicit ConstantStore(std::shared_ptr<Driver> driver) : driver_(std::move(driver)) {}
@@ -35,7 +35,7 @@ class ConstantStore {
 
  private:
   struct Place {
-    Tensor tensor;  // holds its bytes, whose address is part of the key
+    Tensor tensor;  // owns the bytes whose address is part of the key
     std::weak_ptr<DeviceMemory> memory;
   };
   std::shared_ptr<Driver> driver_;

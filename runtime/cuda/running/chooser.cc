@@ -8,7 +8,7 @@ namespace rewright::cuda {
 
 namespace {
 
-constexpr const char* kNoOperation = "none";  // kept for work that a library has no operation for
+constexpr const char* kNoOperation = "none";  // recorded for work that no library operation computes
 
 }  // namespace
 
@@ -24,7 +24,7 @@ std::vector<Choice> Chooser::choose() {
   return choices;
 }
 
-// Alternatives that were not chosen may have needed larger ones.
+// Rejected alternatives may have needed larger workspaces.
 void Chooser::reserve_workspaces(const std::vector<Choice>& choices) {
   memory_.reset_workspaces(static_cast<std::size_t>(plan_.streams));
   for (std::size_t n = 0; n < plan_.steps.size(); ++n)
@@ -54,7 +54,7 @@ std::optional<Choice> Chooser::choose_operation(const LibraryStep& step) {
   if (before == kNoOperation) return std::nullopt;
   Choice choice;
   if (before) choice.operation = driver_->operation(step.shape, options_.precision, *before);
-  if (!choice.operation) {  // nothing is known, or the library no longer has that operation
+  if (!choice.operation) {  // nothing is recorded, or the library no longer has the operation
     choice.operation = driver_->operation(step.shape, options_.precision, {});
     keep(work, choice.operation ? choice.operation->choice() : kNoOperation);
   }
@@ -105,7 +105,7 @@ std::optional<Choice> Chooser::fastest_alternative(const Step& step) {
       best = seconds;
       fastest = std::move(choice);
     } catch (const Error& e) {
-      // An operation that cannot be recorded is no alternative. Neither is one that memory is missing for, if there is another.
+      // An operation that cannot be recorded is no alternative; nor is one without enough memory, if there is another.
       if (e.code() != ErrorCode::kUnsupported && (e.code() != ErrorCode::kMissing || !fastest)) throw;
     }
   }

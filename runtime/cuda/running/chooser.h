@@ -1,4 +1,4 @@
-// Chooses how the steps of a plan run: by what is known from before, or what is measured to be fastest.
+// Chooses how each step of a plan runs: by recorded choices, or by measuring which is fastest.
 #pragma once
 
 #include <map>
@@ -11,17 +11,17 @@
 
 namespace rewright::cuda {
 
-inline constexpr int kChoosingRuns = 5;  // measurements of each alternative
+inline constexpr int kChoosingRuns = 5;  // measurements for each alternative
 
 class Chooser {
  public:
-  // What it measures overwrites the plan's buffers.
+  // Measuring overwrites the plan's buffers.
   Chooser(std::shared_ptr<Driver> driver, const Plan& plan, PlanMemory& memory, const StepStarter& starter,
           const CudaOptions& options)
       : driver_(std::move(driver)), plan_(plan), memory_(memory), starter_(starter), options_(options) {}
 
-  // For each step of the plan. Each may then run in stream 0 or in its own stream, as the workspaces are large enough. Throws
-  // Error(kUnsupported) for a step that nothing computes.
+  // Returns a choice for each step of the plan. Afterwards workspaces are large enough to run each step in stream 0 or in its
+  // own stream. Throws Error(kUnsupported) for a step that nothing computes.
   std::vector<Choice> choose();
 
  private:
@@ -34,7 +34,7 @@ class Chooser {
   void reserve_workspaces(const std::vector<Choice>& choices);
   void reserve_workspace(const Step& step, const Choice& choice, std::size_t stream);
 
-  // By what is to be done, with all that the choice depends on.
+  // The key of some work, with everything that the choice depends on.
   std::string with_precision(const std::string& work) const;
   std::optional<std::string> known(const std::string& work) const;
   void keep(const std::string& work, const std::string& choice);
@@ -44,7 +44,7 @@ class Chooser {
   PlanMemory& memory_;
   const StepStarter& starter_;
   const CudaOptions& options_;
-  std::map<std::string, std::string> kept_;  // equal steps are measured once, also where nothing is kept for later
+  std::map<std::string, std::string> kept_;  // equal steps are measured once, even without a database
 };
 
 }  // namespace rewright::cuda

@@ -16,7 +16,7 @@ namespace rewright::cuda {
 
 namespace {
 
-// Part of the device's identity: increased by every change of kernels or planning that changes times.
+// Part of the device's identity. Must be increased whenever kernels or planning change times.
 constexpr int kKernelGeneration = 3;
 constexpr int kRuns = 20;
 
@@ -40,7 +40,7 @@ cuda::CudaOptions options_for(const cuda::Driver& driver, int number, bool tf32)
           .choices = std::make_shared<cuda::Choices>(CostDatabase::default_file(), identity_of(driver))};
 }
 
-// Measured by a large product, and large and small copies.
+// Measured with a large product, and large and small copies.
 Roofline measure_roofline(const std::shared_ptr<cuda::Driver>& driver, cuda::Precision precision) {
   constexpr std::int64_t kSize = 4096;
   constexpr std::size_t kBytes = std::size_t{kSize} * kSize * sizeof(float), kFew = 256;
@@ -116,7 +116,7 @@ class CudaDevice final : public Device {
     return time_in_turn(works, clock, options);
   }
 
-  // In full precision, as results are compared with those of other devices.
+  // Runs in full precision, since results are compared with other devices.
   std::vector<Tensor> run(const Graph& graph, std::span<const Tensor> inputs) override {
     return exact_session(graph, {})->run(inputs);
   }

@@ -9,15 +9,15 @@
 
 namespace rewright::cuda {
 
-// GPUs are counted from 0. Both throw Error(kMissing) that says which part is missing: the plug-in, a library, the driver, the
-// GPU. With `tf32`, tensor cores may round the factors of products and convolutions of floats to 10 bits of fraction. The
-// backend is a MemoryOfDevice, too (runtime/device_tensor.h).
+// GPUs are numbered from 0. Both throw Error(kMissing) with the missing part: the plug-in, a library, the driver, the GPU. With
+// `tf32`, tensor cores may round the factors of float products and convolutions to 10 bits of fraction. The backend is also a
+// MemoryOfDevice (runtime/device_tensor.h).
 std::unique_ptr<Backend> make_cuda_backend(int number = 0, bool tf32 = false);
 std::unique_ptr<Device> make_cuda_device(int number = 0, bool tf32 = false);
 
-// Is there a GPU for these? Loads nothing of CUDA where there is no driver.
+// Is there such a GPU? Loads no CUDA libraries if there is no driver.
 bool has_cuda_device();
-// The versions of the driver and of CUDA's libraries, on one line; empty where they are missing.
+// The versions of the driver and of CUDA's libraries, on one line; empty if they are missing.
 std::string cuda_versions();
 
 }  // namespace rewright::cuda

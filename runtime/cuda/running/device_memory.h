@@ -1,4 +1,4 @@
-// The memory of a GPU, for callers whose tensors are there.
+// GPU memory for callers whose tensors are there.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ class MemoryOfDriver : public MemoryOfDevice {
   int number_;
 };
 
-// A tensor in new memory, which its last owner frees. That locks the driver: the last owner must not be using it.
+// A tensor in new memory, freed by its last owner. Freeing locks the driver, so the last owner must not be using it.
 DeviceTensor new_tensor(const std::shared_ptr<Driver>& driver, int number, DataType type, const Sizes& sizes);
 
 }  // namespace rewright::cuda

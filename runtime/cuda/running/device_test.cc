@@ -1,4 +1,4 @@
-// Devices of too little memory, that are lost, and that several threads share.
+// Devices that run out of memory, that are lost, or that threads share.
 #include <catch2/catch.hpp>
 #include <functional>
 #include <thread>
@@ -48,7 +48,7 @@ TEST_CASE("a device that is lost is an error that names it, and what it held is 
   CHECK(failed > 10);
 }
 
-// A GPU is lost to the process that it fails in: tools/gpu_check runs this in one of its own.
+// A failed kernel makes the GPU unusable for its process, so tools/gpu_check runs this in a process of its own.
 TEST_CASE("a kernel that fails loses the GPU, and the process ends as always", "[.][lost]") {
   const auto driver = tested_driver();
   TestedGraph b(19);
@@ -126,7 +126,7 @@ TEST_CASE("sessions and memory are used by any thread, whatever device it was wi
     b.require_close({found[0]}, once, 2e-5);
     b.require_close({found[1]}, twice, 2e-5);
     elsewhere([&] { session.reset(), in_place.reset(), placed.clear(); });
-    const auto back = other->allocate(1);  // this thread is with the device that it was with
+    const auto back = other->allocate(1);  // this thread's current device is restored afterwards
     other->release(back);
   }
   CHECK(report->allocated == 0);

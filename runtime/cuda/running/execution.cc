@@ -30,7 +30,7 @@ std::vector<Tensor> Execution::run(std::span<const Tensor> inputs) {
   return memory_.give_outputs();
 }
 
-// It can be ended where the device waits for the host.
+// A run can be ended where the device waits for the host.
 void Execution::run(const std::vector<RunPart>& parts) {
   for (const RunPart& part : parts) {
     if (const auto* recording = std::get_if<std::unique_ptr<Recording>>(&part)) {
@@ -59,7 +59,7 @@ void Execution::run_on_host(std::size_t n) {
   for (std::size_t o = 0; o < step.outputs.size(); ++o)
     if (step.outputs[o] >= 0 && outputs.at(o).byte_count() > 0)
       driver_->copy_in(memory_.address(step.outputs[o]), outputs[o].bytes().data(), outputs[o].byte_count());
-  driver_->synchronize();  // the results' bytes are read until then
+  driver_->synchronize();  // the copies write the results until then
 }
 
 std::vector<Tensor> Execution::run_observed(std::span<const Tensor> inputs,

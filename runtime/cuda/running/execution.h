@@ -1,4 +1,4 @@
-// A plan on a device, ready to run again and again.
+// A plan on a device, prepared to run repeatedly.
 #pragma once
 
 #include <functional>
@@ -16,17 +16,17 @@
 
 namespace rewright::cuda {
 
-// Tensors that stay on the device from run to run.
+// Tensors that stay on the device between runs.
 struct Residents {
   Places places;
   std::vector<std::byte*> memory;  // by place
-  // Called as soon as the work is started that computes and reads a group of outputs; it is not done then.
+  // Called when the work that computes and reads a group of outputs has been started; it need not be done yet.
   std::function<void(std::size_t group)> announce;
 };
 
 class Execution {
  public:
-  // Chooses and measures, which overwrites what stays on the device.
+  // Chooses by measuring, which overwrites resident tensors.
   Execution(std::shared_ptr<Driver> driver, Plan plan, ConstantStore& constants, const CudaOptions& options,
             Residents residents = {});
   Execution(const Execution&) = delete;
@@ -35,25 +35,25 @@ class Execution {
   const Plan& plan() const { return plan_; }
 
   // ---- Running
-  // Inputs that stay on the device are ignored, and outputs that do are empty.
+  // Resident inputs are ignored; resident outputs are returned empty.
   std::vector<Tensor> run(std::span<const Tensor> inputs);
-  // The same with inputs that lie anywhere, and outputs that go anywhere: see DeviceSession::run_placed. Fills `results`, which
-  // has an empty tensor for each output; where it throws, the caller frees what it has filled.
+  // Runs with inputs and outputs anywhere: see DeviceSession::run_placed. Fills `results`, which has an empty tensor for each
+  // output; if it throws, the caller frees those already filled.
   void run_placed(std::span<const PlacedTensor> inputs, std::span<const Destination> outputs, std::span<PlacedTensor> results);
-  // Runs step by step and calls `observe` after each step, with its number: it may read the buffers (read_back).
+  // Runs step by step and calls `observe` with each step's number after it; it may read buffers (read_back).
   std::vector<Tensor> run_observed(std::span<const Tensor> inputs, const std::function<void(std::size_t step)>& observe);
   std::vector<std::byte> read_back(int buffer);
 
   // ---- Reports (execution_reports.cc)
-  // Whose kernel a step runs, with the library's own name for it; and the bound on its rounding error, in multiples of that of
-  // plain sums.
+  // The origin of a step's kernel, with the library's own name for it; and the bound on its rounding error, relative to plain
+  // sums.
   std::string source(std::size_t step) const;
   double rounding(std::size_t step) const;
-  // Seconds on the device for the whole plan between the copies of inputs and outputs; and for all of its steps one after the
-  // other but for changes of layout. Throw Error(kUnsupported) where the host executes a node.
+  // Seconds on the device: for the whole plan, without copying inputs and outputs; and for all steps in sequence, without
+  // layout conversions. Throw Error(kUnsupported) if the host executes a node.
   double measure(int runs);
   double measure_work(int runs);
-  // Each step measured by itself, on whatever its buffers hold; `runs` were made. Steps of the host take no time on the device.
+  // Times each step by itself on its buffers' present contents; `runs` were made. Host steps take no time on the device.
   std::vector<StepProfile> profile(int runs);
 
  private:
@@ -62,7 +62,7 @@ class Execution {
   void require_device() const;
   double measure_step(std::size_t step);
 
-  // In the order in which they are made of each other.
+  // In order of construction: later ones use earlier ones.
   const std::shared_ptr<Driver> driver_;
   const Plan plan_;
   const Precision precision_;
@@ -72,7 +72,7 @@ class Execution {
   const std::vector<Choice> choices_;  // by step
   Recorder recorder_;
   std::vector<RunPart> parts_;
-  std::vector<RunPart> placed_parts_;  // of run_placed(); recorded when they are needed for the first time
+  std::vector<RunPart> placed_parts_;  // for run_placed(), recorded at its first call
 };
 
 }  // namespace rewright::cuda

@@ -1,5 +1,5 @@
-// Runs with inputs and outputs in memory of the caller's. Recordings hold addresses, so what lies elsewhere is copied on the
-// device before and after them.
+// Runs with inputs and outputs in the caller's memory. Recordings hold addresses, so other tensors are copied on the device
+// before and after them.
 #include <cstring>
 
 #include "runtime/cuda/running/device_memory.h"

@@ -1,4 +1,4 @@
-// Facts of an execution: times, and whose kernels it runs.
+// Reports of an execution: times, and the origin of its kernels.
 #include <utility>
 
 #include "runtime/cuda/running/execution.h"
@@ -8,11 +8,11 @@ namespace rewright::cuda {
 namespace {
 
 constexpr int kProfileRuns = 20;
-// Multiples of the rounding of plain sums: of convolutions, which may be computed by transforms; of factors with 10 bits of
-// fraction in place of 23.
+// Rounding relative to plain sums: of convolutions, which may use transforms; of factors with 10 instead of 23 bits of
+// fraction.
 constexpr double kRoundingOfTransforms = 32, kRoundingOfTf32 = 8192;
 
-// The library's operation that a step starts, as it was chosen, and what it was asked for; null: none.
+// The library operation that a step starts, and its request; null: none.
 std::pair<const LibraryStep*, const Operation*> operation_of(const Step& step, const Choice& choice) {
   if (choice.operation) return {&std::get<LibraryStep>(step.work), choice.operation.get()};
   const auto* const either = std::get_if<EitherStep>(&step.work);

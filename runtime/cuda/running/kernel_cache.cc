@@ -21,7 +21,7 @@ std::uint64_t content_hash_of(const std::string& text) {
 
 std::string compiled(Driver& driver, const std::string& source, const std::filesystem::path& folder) {
   if (folder.empty()) return driver.compile(source);
-  // The file holds the whole key as well, as hashes may collide.
+  // The file also contains the whole key, since hashes may collide.
   const std::string key =
       kMark + std::to_string(driver.architecture()) + "\n" + driver.library_versions() + "\n" + source + '\0';
   char name[40];

@@ -6,7 +6,7 @@ namespace rewright::cuda {
 
 namespace {
 
-// A copy of a buffer of the device.
+// The elements of a device buffer, copied.
 class CopiedElements final : public StoredElements {
  public:
   CopiedElements(std::vector<std::byte> bytes, DataType type, const Sizes& sizes, bool channels_last)
@@ -42,7 +42,7 @@ KernelCheck::KernelCheck(Execution& execution, const Graph& graph, const CheckEx
   }
 }
 
-// Does the buffer hold its value after the present step? Later steps reuse its memory.
+// Does the buffer still hold its value after the current step? Later steps reuse its memory.
 bool KernelCheck::is_there(int buffer) const {
   const Plan& plan = execution_.plan();
   if (plan.buffers[static_cast<std::size_t>(buffer)].kind == Buffer::Kind::kInput) return true;

@@ -1,4 +1,4 @@
-// The check of kernels on a device: values that are compared are copied to the host.
+// Checks kernels on a device: copies the compared values to the host.
 #pragma once
 
 #include <memory>
@@ -9,10 +9,10 @@
 
 namespace rewright::cuda {
 
-// Made for one observed run of an execution; called after each of its steps.
+// For one observed run of an execution; called after each step.
 class KernelCheck {
  public:
-  // `graph` is the one that was planned. Both have to stay.
+  // `graph` is the planned one. Both must outlive this object.
   KernelCheck(Execution& execution, const Graph& graph, const CheckExtent& extent, std::uint64_t seed);
 
   void after(std::size_t step);
@@ -30,7 +30,7 @@ class KernelCheck {
   std::vector<int> writer_;                                // by buffer: the last step that writes it; -1: none
   std::vector<std::vector<const PlannedValue*>> results_;  // by step
   std::vector<std::vector<const PlannedValue*>> places_;   // by value
-  std::size_t now_ = 0;                                    // the step that is being checked
+  std::size_t now_ = 0;                                    // the step being checked
   KernelComparison comparison_;
 };
 

@@ -1,4 +1,4 @@
-// Wrong kernels of libraries, and what takes their place.
+// Wrong library kernels, and their replacements.
 #include "runtime/checked_kernels.h"
 #include "runtime/cuda/running/execution.h"
 #include "runtime/cuda/running/prepare.h"
@@ -8,7 +8,7 @@ namespace rewright::cuda {
 
 namespace {
 
-// A convolution with a bias and an activation, a product behind it, and what is neither.
+// A convolution with a bias and an activation, a product after it, and other operators.
 TestedGraph mixed_graph(unsigned seed) {
   TestedGraph b(seed);
   const ValueId y = b.node("Relu", {b.convolution(b.input(DataType::kFloat, {2, 4, 9, 7}), 6, 3)});

@@ -1,4 +1,4 @@
-// Generated kernels of every operator that the shipped rules speak of, on random typed instances, against the interpreter.
+// Generated kernels for every operator in the shipped rules, on random typed instances, compared with the interpreter.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -16,7 +16,7 @@
 namespace rewright::cuda {
 namespace {
 
-// All outputs of a graph become outputs of another one.
+// Adds a graph and its outputs to another one.
 void append(Graph& all, const Graph& graph) {
   std::map<ValueId, ValueId> copies;
   const auto copy_of = [&](ValueId v) {
@@ -44,9 +44,9 @@ TEST_CASE("random instances of the sources of rules") {
   const std::vector<Rule>& rules = shipped_rules().rules();
   Graph graph;
   std::set<std::string> operators;
-  // Spread over all rules, so that every family is there.
+  // Spread over all rules, so that every family is tested.
   const std::size_t step = std::max<std::size_t>(1, rules.size() / kInstances);
-  std::vector<std::size_t> first_input, first_output;  // of each instance, and of what follows the last
+  std::vector<std::size_t> first_input, first_output;  // by instance, and the end
   for (std::size_t r = 0; r < rules.size(); r += step) {
     const auto instance = InstanceSampler(rules[r], 11).sample(300);
     if (!instance) continue;
@@ -60,7 +60,7 @@ TEST_CASE("random instances of the sources of rules") {
   first_output.push_back(graph.outputs().size());
   std::vector<Tensor> inputs = random_inputs(graph, {}, 5);
   std::vector<Tensor> expected = interpret(graph, inputs);
-  // Outside of a function's domain (a variance below 0) it is open what a window that lies in padding alone gives.
+  // Outside of a function's domain (a variance below 0) windows of padding alone are undefined.
   for (std::size_t n = 0; n + 1 < first_output.size(); ++n) {
     const auto undefined = [](const Tensor& t) {
       const std::vector<double> elements = t.reals();
@@ -77,7 +77,7 @@ TEST_CASE("random instances of the sources of rules") {
     }
   }
   expected = interpret(graph, inputs);
-  // The same kernels twice: the second session finds them compiled.
+  // The same kernels twice: the second session finds them in the cache.
   const TemporaryFolder cache;
   for (const bool libraries : {false, true}) {
     CAPTURE(libraries);

@@ -1,4 +1,4 @@
-// Sessions whose inputs and outputs lie in the device's memory.
+// Sessions with inputs and outputs in device memory.
 #include <catch2/catch.hpp>
 
 #include "runtime/cuda/running/device_memory.h"
@@ -13,7 +13,7 @@ using testing::node;
 using testing::random_tensor;
 using testing::RandomGraph;
 
-// Two outputs of three inputs, one of which goes through the library of the device.
+// Two outputs of three inputs, one of them through a library.
 RandomGraph small_graph(unsigned seed) {
   RandomGraph g(seed);
   const ValueId x = g.input({6, 40}), w = g.input({40, 24}), b = g.input({24});

@@ -9,7 +9,7 @@ namespace {
 
 std::size_t aligned(std::size_t bytes) { return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment; }
 
-// Sets the offsets of tensors one after the other, of those without a place of their own; returns the bytes that they take.
+// Sets consecutive offsets for tensors without a place of their own; returns their total bytes.
 std::size_t place(const std::vector<TensorType>& types, const std::vector<int>& places, std::vector<std::size_t>& offsets) {
   std::size_t bytes = 0;
   for (std::size_t n = 0; n < types.size(); ++n) {
@@ -35,7 +35,7 @@ PlanMemory::PlanMemory(std::shared_ptr<Driver> driver, const Plan& plan, Constan
   pinned_outputs_ = memory(Kind::kPinned, output_bytes_);
   if (plan.checks_positions) {
     flag_ = memory(Kind::kDevice, sizeof(int));
-    pinned_flag_ = memory(Kind::kPinned, 2 * sizeof(int));  // what is written before, and what is read after
+    pinned_flag_ = memory(Kind::kPinned, 2 * sizeof(int));  // one value to write, one to read back
     std::memset(pinned_flag_->data(), 0, 2 * sizeof(int));
   }
   for (const Buffer& buffer : plan.buffers) addresses_.push_back(fixed_address(buffer, constants));

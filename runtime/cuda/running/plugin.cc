@@ -15,7 +15,7 @@ std::shared_ptr<Driver> load_driver(int number) {
   };
   const std::filesystem::path plugin = distribution::find_plugin("librewright_cuda.so");
   if (plugin.empty()) throw missing("this build has no CUDA runtime");
-  // Never closed: CUDA's libraries do not bear it.
+  // Never closed: CUDA's libraries do not support it.
   void* library = ::dlopen(plugin.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) throw missing(std::string("CUDA does not load: ") + ::dlerror());
   using Make = Driver* (*)(int);

@@ -1,5 +1,5 @@
-// The plug-in that knows CUDA: loaded when it is asked for, so that one program runs with and
-// without a GPU, its driver and its libraries.
+// The plug-in with the CUDA code, loaded on demand, so that one program runs with and without a GPU, its driver and its
+// libraries.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace rewright::cuda {
 
-// The driver of a GPU. Throws Error(kMissing) that says which part is missing.
+// The driver of a GPU. Throws Error(kMissing) with the missing part.
 std::shared_ptr<Driver> load_driver(int number);
 
 }  // namespace rewright::cuda

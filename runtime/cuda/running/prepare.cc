@@ -39,7 +39,7 @@ std::unique_ptr<Execution> prepare(const std::shared_ptr<Driver>& driver, const 
     return first->measure(kChoosingRuns) <= second->measure(kChoosingRuns) ? std::move(first) : std::move(second);
   } catch (const Error& e) {
     if (e.code() != ErrorCode::kMissing) throw;
-    return first;  // there may be memory for one alone
+    return first;  // memory may suffice for only one
   }
 }
 

@@ -7,8 +7,8 @@
 
 namespace rewright::cuda {
 
-// An execution of the graph, by the plan that is measured to be fastest where the options leave a choice. Preparing one
-// overwrites what stays on the device.
+// An execution of the graph. Where the options leave a choice of plans, uses the fastest by measurement. Preparing overwrites
+// resident tensors.
 std::unique_ptr<Execution> prepare(const std::shared_ptr<Driver>& driver, const Graph& graph, ConstantStore& constants,
                                    const CudaOptions& options, const Residents& residents = {}, const InsteadOf& instead = {});
 

@@ -7,7 +7,7 @@
 namespace rewright::cuda {
 
 void Recorder::choose_streams(const CudaOptions& options) {
-  if (plan_.streams == 1) return;  // always so where the host executes a node
+  if (plan_.streams == 1) return;  // always one if the host executes a node
   if (options.in_streams) {
     in_streams_ = *options.in_streams;
     return;
@@ -27,7 +27,7 @@ void Recorder::start_steps(std::size_t begin, std::size_t end) {
   for (std::size_t n = begin; n < end; ++n) start(n);
 }
 
-// Streams begin behind the work in stream 0, and stream 0 goes on behind all of them.
+// All streams start after the work in stream 0, which then waits for all of them.
 void Recorder::start_in_streams(std::size_t begin, std::size_t end) {
   const int steps = static_cast<int>(plan_.steps.size());
   std::vector<bool> waited_for(plan_.steps.size()), begun(static_cast<std::size_t>(plan_.streams));
@@ -55,8 +55,8 @@ void Recorder::start_in_streams(std::size_t begin, std::size_t end) {
     if (begun[static_cast<std::size_t>(s)]) driver_->wait_for(steps + s);
 }
 
-// A stretch of steps up to one that the host executes, or up to where outputs are announced, is one recording. Copies of inputs
-// and outputs are part of the first and of the last.
+// Steps are recorded together up to a step of the host, or up to an announcement of outputs. Copies of inputs and outputs
+// belong to the first and last recording.
 std::vector<RunPart> Recorder::record(bool with_copies) {
   std::vector<RunPart> parts;
   std::size_t group = 0;

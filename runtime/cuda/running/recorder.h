@@ -9,8 +9,8 @@
 
 namespace rewright::cuda {
 
-// A part of a run, started after the one before it: recorded work, a step that the host executes, or the announcement that all
-// work for a group of outputs is started.
+// A part of a run; parts start in order. Either recorded work, or a step that the host executes, or an announcement that all
+// work for a group of outputs has been started.
 struct HostPart {
   std::size_t step;
 };
@@ -21,20 +21,20 @@ using RunPart = std::variant<std::unique_ptr<Recording>, HostPart, Announcement>
 
 class Recorder {
  public:
-  // One choice for each step of the plan. All have to stay.
+  // One choice for each step of the plan. All arguments must outlive this object.
   Recorder(std::shared_ptr<Driver> driver, const Plan& plan, PlanMemory& memory, const StepStarter& starter,
            const std::vector<Choice>& choices)
       : driver_(std::move(driver)), plan_(plan), memory_(memory), starter_(starter), choices_(choices) {}
 
-  // Runs steps in the streams of the plan from now on, as CudaOptions::in_streams says: if it is unset, where that is measured
-  // to be faster.
+  // From now on, steps run in the plan's streams as CudaOptions::in_streams says; if that is unset, if it is measured to be
+  // faster.
   void choose_streams(const CudaOptions& options);
 
-  // Starts all steps, in streams or not; the host must execute none.
+  // Starts all steps, in streams or not. The host must execute none.
   void start_steps() { start_steps(0, plan_.steps.size()); }
   void start(std::size_t step) const;
 
-  // A run, with the copies of inputs to the device and of outputs from it, or without.
+  // Records a run, with or without the copies of inputs to the device and outputs from it.
   std::vector<RunPart> record(bool with_copies);
   void start_inputs(bool with_copies);
   void start_outputs(bool with_copies);

@@ -9,7 +9,7 @@ namespace rewright::cuda {
 
 namespace {
 
-// Numbers the places of tensors. Tensors in the same memory have the same place.
+// Numbers places: tensors in the same memory share one.
 class PlaceNumbers {
  public:
   int of(const std::optional<DeviceTensor>& tensor) {
@@ -55,7 +55,7 @@ class ResidentSession final : public Session {
     return on(*driver_, [&] { return execution_->run(inputs); });
   }
 
-  // Measuring steps overwrites the tensors that stay, which are restored afterwards.
+  // Measuring overwrites resident tensors, so they are restored.
   std::vector<StepProfile> profile() const override {
     if (!profiled_ || runs_ == 0) return {};
     const InUse in_use(*driver_);

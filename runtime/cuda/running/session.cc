@@ -44,7 +44,7 @@ class CudaSession final : public Session, public DeviceSession, public ChecksKer
   std::vector<PlacedTensor> run_placed(std::span<const PlacedTensor> inputs, std::span<const Destination> outputs) override {
     std::vector<Tensor> outlines;
     for (const PlacedTensor& input : inputs) outlines.push_back(outline(input));
-    std::vector<PlacedTensor> results(outputs.size());  // destroyed after the lock, which freeing their memory takes
+    std::vector<PlacedTensor> results(outputs.size());  // destroyed after the lock is released: freeing them locks again
     const InUse in_use(*driver_);
     Execution& execution = *prepared_for(outlines).execution;
     for (std::size_t o = 0; o < outputs.size(); ++o)
@@ -75,14 +75,14 @@ class CudaSession final : public Session, public DeviceSession, public ChecksKer
   };
   using Executions = std::map<std::vector<Sizes>, Prepared>;
 
-  // A tensor of this type and these sizes, whose elements are not to be read.
+  // A tensor of this type and sizes whose elements must not be read.
   static Tensor outline(const PlacedTensor& tensor) {
     const auto* const placed = std::get_if<DeviceTensor>(&tensor);
     return placed == nullptr ? std::get<Tensor>(tensor) : Tensor(placed->type, placed->sizes, nullptr, placed->data);
   }
 
   Prepared& prepared_for(std::span<const Tensor> inputs) {
-    bind_sizes(graph_, inputs);  // compares them
+    bind_sizes(graph_, inputs);  // compares sizes
     std::vector<Sizes> key;
     for (const Tensor& t : inputs) key.push_back(t.sizes());
     auto found = executions_.find({});
@@ -99,10 +99,10 @@ class CudaSession final : public Session, public DeviceSession, public ChecksKer
         .first;
   }
 
-  // For the first run on tensors of the host; runs on tensors of the device are not checked.
+  // For the first run on host tensors. Runs on device tensors are not checked.
   std::vector<Tensor> run_and_check(Prepared& prepared, std::span<const Tensor> inputs) {
     const Graph graph = executions_.contains({}) ? graph_ : specialized(graph_, inputs);
-    InsteadOf instead, taken;  // `taken`: those of the present execution
+    InsteadOf instead, taken;  // `taken`: the replacements in the current execution
     const auto take = [&] {
       if (instead == taken) return;
       prepared.execution.reset();

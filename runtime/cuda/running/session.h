@@ -15,14 +15,13 @@ namespace rewright::cuda {
 struct CudaOptions {
   int device = 0;  // the number of the driver's GPU
   Precision precision = Precision::kFloat;
-  std::filesystem::path cache = {};       // folder of compiled kernels; empty: none
-  std::shared_ptr<Choices> choices = {};  // measured before; null: each session measures anew
-  std::optional<bool> in_streams = {};    // run independent steps concurrently; unset: where that is measured to be faster
-  std::optional<bool> channels_last =
-      {};  // convolutions in the layout of tensor cores; unset: where that is measured to be faster
+  std::filesystem::path cache = {};        // folder of compiled kernels; empty: no cache
+  std::shared_ptr<Choices> choices = {};   // earlier measurements; null: each session measures
+  std::optional<bool> in_streams = {};     // run independent steps concurrently; unset: if measured to be faster
+  std::optional<bool> channels_last = {};  // convolutions in tensor cores' layout; unset: if measured to be faster
 };
 
-// A backend of sessions on this device, which is also a ResidentBackend.
+// A session backend for this device, which is also a ResidentBackend.
 std::unique_ptr<Backend> make_backend(std::shared_ptr<Driver> driver, const CudaOptions& cuda);
 
 // See ResidentBackend::prepare_resident.

@@ -1,4 +1,4 @@
-// Whole sessions on the device of tests: generated kernels, streams, open sizes.
+// Whole sessions on the test device: generated kernels, streams, open sizes.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -176,7 +176,7 @@ TEST_CASE("updates are scattered in their order, as often as a place is named") 
   b.check(true, 1e-4);
   for (const Step& step : make_plan(b.graph).steps) {
     CHECK(!std::holds_alternative<HostStep>(step.work));
-    // A profile starts each step again and again: it must find what it found before.
+    // A profile starts each step repeatedly, so a step must not overwrite what it reads.
     for (const int read : step.inputs) CHECK(std::count(step.outputs.begin(), step.outputs.end(), read) == 0);
   }
 }
@@ -244,7 +244,7 @@ TEST_CASE("floating-point types of 8 bits and less") {
     for (const DataType to : {DataType::kFloat, DataType::kHalf, DataType::kDouble})
       b.output(b.node("Cast", {all}, {{"to", to}}));
     for (const bool saturate : {false, true}) b.output(b.node("Cast", {x}, {{"to", type}, {"saturate", saturate}}));
-    // Rounded in between, although both are computed together with what stands around them.
+    // Rounded between the two casts, although both are computed in one kernel with their neighbours.
     b.output(b.node("Cast", {b.node("Cast", {b.node("Exp", {x})}, {{"to", type}})}, {{"to", DataType::kFloat}}));
   }
   b.check(true, 0);

@@ -8,7 +8,7 @@ namespace rewright::cuda {
 
 namespace {
 
-constexpr int kRepeats = 8;  // of what is measured, in one recording
+constexpr int kRepeats = 8;  // repetitions of measured work in one recording
 
 }  // namespace
 
@@ -65,7 +65,7 @@ std::unique_ptr<Recording> StepStarter::record(const std::function<void()>& work
   }
 }
 
-// Several times in one recording, so that starting the recording hardly counts.
+// Repeats the work in one recording, so that the cost of starting it hardly counts.
 double StepStarter::measure(const std::function<void()>& work, int runs) const {
   const auto recording = record([&] {
     for (int n = 0; n < kRepeats; ++n) work();

@@ -11,7 +11,7 @@
 
 namespace rewright::cuda {
 
-// How a step runs: by this operation of a library, or by this one of its alternatives, whose steps run so.
+// How a step runs: by this library operation, or by this alternative with these choices for its steps.
 struct Choice {
   std::unique_ptr<Operation> operation;
   std::size_t alternative = 0;
@@ -20,15 +20,15 @@ struct Choice {
 
 class StepStarter {
  public:
-  // Compiles and loads the plan's kernels. Plan and memory have to stay.
+  // Compiles and loads the plan's kernels. Plan and memory must outlive this object.
   StepStarter(std::shared_ptr<Driver> driver, const Plan& plan, const PlanMemory& memory, const CudaOptions& options);
 
-  // Starts a step that the host does not execute. `stream`: whose workspace it uses.
+  // Starts a device step. `stream`: the one whose workspace it uses.
   void start(const Step& step, const Choice& choice, std::size_t stream) const;
 
-  // The work that a function starts, recorded and not done.
+  // Records the work that a function starts.
   std::unique_ptr<Recording> record(const std::function<void()>& work) const;
-  // Seconds that it takes on the device: the median of some runs.
+  // The device time of the work in seconds: the median of some runs.
   double measure(const std::function<void()>& work, int runs) const;
 
  private:
@@ -38,7 +38,7 @@ class StepStarter {
   const std::shared_ptr<Driver> driver_;
   const Plan& plan_;
   const PlanMemory& memory_;
-  std::unique_ptr<Module> modules_[2];  // kernels in float, in double
+  std::unique_ptr<Module> modules_[2];  // kernels in float, and in double
 };
 
 }  // namespace rewright::cuda

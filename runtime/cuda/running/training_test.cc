@@ -1,4 +1,4 @@
-// Training with weights and states that stay on the device, on the device of tests or on a GPU, beside the CPU.
+// Training with weights and states on the device (the test device or a GPU), compared with the CPU.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -24,7 +24,7 @@ using namespace training;
 using testing::random_tensor;
 using testing::run_as_processes;
 
-// Models with weights of their own, for any number of examples.
+// Builds models for any number of examples.
 class Builder {
  public:
   Graph graph;
@@ -84,7 +84,7 @@ Task perceptron() {
   return {std::move(m.graph), real_data({5})};
 }
 
-// For batches of one size: the gradient of what is added is read on the way to those of the first layer.
+// For batches of one size: the sum's gradient is read on the way to the first layer's.
 Task added_to_examples(std::int64_t rows) {
   Builder m;
   const ValueId x = m.graph.add_input("x", {DataType::kFloat, {rows, 5}});
@@ -104,7 +104,7 @@ Task convolutions() {
   return {std::move(m.graph), real_data({2, 6, 6})};
 }
 
-// Words, a layer of attention with two heads, a layer behind it, and the mean over positions.
+// Words, an attention layer with two heads, another layer, and the mean over positions.
 Task transformer() {
   constexpr std::int64_t kWords = 11, kTokens = 6, kWidth = 8, kHeads = 2;
   Builder m;
@@ -171,7 +171,7 @@ Outcome train(const Task& task, const TrainOptions& o, const Backend& backend) {
   return train(task, o, *make_local_communicator(), backend);
 }
 
-// Of each process, with a backend of its own.
+// Makes each process a backend of its own.
 using MakeBackend = std::function<std::unique_ptr<Backend>()>;
 std::vector<Outcome> train_in(std::size_t count, const Task& task, const TrainOptions& o, const MakeBackend& make) {
   std::vector<Outcome> outcomes(count);
@@ -190,7 +190,7 @@ void require_close(const std::vector<double>& found, const std::vector<double>& 
   }
 }
 
-// As NCCL, for devices whose memory this process sees.
+// Like NCCL, for devices whose memory this process can access.
 class SumsInMemory final : public DeviceSums {
  public:
   explicit SumsInMemory(Communicator& processes) : processes_(processes) {}
@@ -244,7 +244,7 @@ TEST_CASE("weights and states cross to the host only when they are asked for", "
   std::size_t weights = 0;
   for (const auto& [name, tensor] : trainer.checkpoint().tensors) weights += tensor.byte_count();
   CHECK(report->through_host - before == weights);
-  // A batch of 12 examples of 5 numbers, their targets and some numbers, each in 256 bytes; the loss, and whether it is finite.
+  // A batch of 12 examples of 5 numbers, their targets and some scalars, each in 256 bytes; the loss, and whether it is finite.
   for (const std::size_t bytes : copied) CHECK(bytes < 2500);
   CHECK(weights > 7000);
 }
@@ -268,7 +268,7 @@ TEST_CASE("updates are computed in the memory of what they replace") {
 }
 
 TEST_CASE("a tensor that is needed later, or elsewhere, is replaced at the end") {
-  // y = a + b in the place of a, z = a transposed in the place of b: both need what the other replaces.
+  // y = a + b replaces a, z = a^T replaces b: each needs the tensor that the other replaces.
   Graph graph;
   NodeBuilder b(graph);
   const TensorType type{DataType::kFloat, {9, 9}};
@@ -458,7 +458,7 @@ TEST_CASE("a step that is not finite changes nothing on the device") {
     o.graph.loss = Loss::kSoftmaxCrossEntropy;
     o.batch = kExamples, o.epochs = 2, o.skip_bad_steps = true, o.accumulate = accumulate;
     Graph model = task.model;
-    for (ValueId v = 0; v < model.value_count(); ++v)  // tanh would bound it
+    for (ValueId v = 0; v < model.value_count(); ++v)  // without tanh, which would bound it
       if (model.value(v).name == "w2")
         model.set_constant(
             v, Tensor::from_reals(DataType::kFloat, {kHidden, kClasses}, std::vector<double>(kHidden * kClasses, 3e38)));

@@ -58,7 +58,7 @@ void Emitter::unroll(const Index& variable, const std::string& base, int count, 
 
 void Emitter::part(int number) {
   part_ = number;
-  scopes_.back().elements.clear();  // index arithmetic is kept
+  scopes_.back().elements.clear();  // index arithmetic stays valid
   if (number > 0) variables_[unrolled_] = "(" + base_ + " + " + std::to_string(number) + ")";
 }
 

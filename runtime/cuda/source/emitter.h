@@ -1,4 +1,4 @@
-// Writes the statements that compute an element expression at one position.
+// Writes statements that compute an element expression at one position.
 #pragma once
 
 #include <functional>
@@ -22,25 +22,25 @@ class Emitter {
   IndexRanges ranges;
   // The number of threads that share a reduction.
   int lanes = 1;
-  // Unrolls `count` consecutive elements along this variable, from the value `base`, a multiple of `count`. Contiguous reads of
-  // them become one read of a vector.
+  // Unrolls `count` consecutive elements along this variable, starting at `base`, a multiple of `count`. Contiguous reads
+  // become vector reads.
   void unroll(const Index& variable, const std::string& base, int count, IndexRange range);
-  void part(int number);  // the unrolled element that the next statements compute
-  // Sets the text of an address that many reads share.
+  void part(int number);  // selects the unrolled element for the next statements
+  // Registers the text of an address that many reads share.
   void know(const Index& address, const std::string& text);
 
-  // Opens a scope of statements, whose variables are not visible outside.
+  // Opens a scope. Variables in it are not visible outside.
   void open();
-  std::string close();  // returns the scope's statements
-  void close_into();    // writes them into the scope around it
+  std::string close();  // returns its statements
+  void close_into();    // appends its statements to the enclosing scope
   void line(const std::string& statement);
-  // Sets the text of a variable for what follows: a name or a number.
+  // Sets the text of a variable: a name or a number.
   void define(const Index& variable, const std::string& text, IndexRange range);
-  // The text of the value: a name or a literal. Writes the statements that compute it.
+  // Returns the value as a name or literal, after writing the statements that compute it.
   std::string element(const Element& e);
   std::string index(const Index& i);
-  std::string condition(const std::vector<Condition>& conditions);  // "" if it always holds, "false" if never
-  // Writes the reductions in an expression that depend on the variables `available` alone into this scope.
+  std::string condition(const std::vector<Condition>& conditions);  // "" if always true, "false" if never
+  // Writes reductions that depend only on the variables `available` into this scope.
   void hoist(const Element& e, const std::set<std::uint64_t>& available, bool in_all_lanes);
 
   bool wide() const { return wide_; }  // do indices need more than 32 bits?

@@ -1,4 +1,4 @@
-// The part of the emitter that writes indices, conditions and reads.
+// The emitter for indices, conditions and reads.
 #include "runtime/cuda/source/emitter.h"
 
 #include <algorithm>
@@ -84,7 +84,7 @@ std::string Emitter::condition(const std::vector<Condition>& conditions) {
   return text;
 }
 
-// Are the elements from this address on contiguous along the unrolled variable, and the first one aligned?
+// Are the elements from this address on contiguous along the unrolled variable, and is the first one aligned?
 bool Emitter::reads_vector(const Index& address) const {
   const auto guarded = [](const Scope& s) { return s.guarded; };
   if (vector_ <= 1 || address.is_constant() || std::any_of(scopes_.begin(), scopes_.end(), guarded)) return false;
@@ -119,7 +119,7 @@ Index Emitter::without_constants(const Index& address) const {
   });
 }
 
-// The text of an address, for the unrolled part that is computed now, or for the first one.
+// The text of an address for the current unrolled part, or for the first one.
 std::string Emitter::address(const Index& address, bool of_first) {
   if (known_address_) {
     const Index difference = address - *known_address_;
@@ -144,7 +144,7 @@ std::string Emitter::read(const ElementNode& e) {
   const std::string type = type_of(e.scalar);
   Index place(0);
   std::vector<Condition> conditions;
-  std::string outside;  // checks of positions that are data
+  std::string outside;  // checks of positions given as data
   std::int64_t stride = 1;
   for (std::size_t a = operand.sizes.size(); a-- > 0;) {
     const Index& p = e.position[a];

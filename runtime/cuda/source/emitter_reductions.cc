@@ -1,4 +1,4 @@
-// The part of the emitter that writes reductions, by one thread or by all lanes of a row.
+// The emitter for reductions, by one thread or by all lanes of a row.
 #include "runtime/cuda/source/emitter.h"
 
 #include <algorithm>
@@ -79,7 +79,7 @@ std::string Emitter::reduce(const ElementNode& e, bool in_all_lanes) {
   std::set<std::uint64_t> available;
   for (const auto& [id, text] : variables_) available.insert(id);
   hoist(nest.body, available, in_all_lanes);
-  const int vector = std::exchange(vector_, 1);  // no reads in vectors inside of the loop
+  const int vector = std::exchange(vector_, 1);  // no vector reads inside the loop
   if (together) {
     const std::string step = fresh("s");
     note({0, nest.steps + lanes});

@@ -14,7 +14,7 @@ namespace {
 
 using Kind = ElementNode::Kind;
 
-constexpr std::int64_t kLeastTogether = 16;        // steps of a reduction that several threads share
+constexpr std::int64_t kLeastTogether = 16;        // shortest reduction that threads share
 constexpr std::int64_t kEnoughThreads = 1 << 14;   // enough to keep a GPU busy
 constexpr std::int64_t kLeastInVectors = 1 << 15;  // elements
 constexpr unsigned kThreads = 256;
@@ -49,7 +49,7 @@ class Generation {
   }
 
  private:
-  // The axes of rows are those that the reductions worth sharing depend on. Without such reductions there are no rows.
+  // The axes of rows are those that shared reductions depend on. Without such reductions there are no rows.
   void choose_rows() {
     std::vector<const ElementNode*> found;
     std::set<const ElementNode*> seen;
@@ -72,7 +72,7 @@ class Generation {
       (of_row ? rows_ : inner_) *= output_.sizes[a];
     }
     if (reductions_.empty()) return;
-    // Neighbouring threads should read neighbouring elements: those of neighbouring rows if the last axis is one of the rows'.
+    // Neighbouring threads should read neighbouring elements: neighbouring rows if the last axis belongs to the rows.
     const bool last_is_row = !row_axes_.empty() && row_axes_.back() + 1 == position_.size() && output_.sizes.back() >= 32;
     if (last_is_row && rows_ >= kEnoughThreads && inner_ * most < 4096)
       lanes_ = 1;
@@ -82,7 +82,7 @@ class Generation {
       lanes_ = std::max(most, inner_) <= (1 << 14) ? 256 : 1024;
   }
 
-  // Writes the position along each of some axes, from a number that counts through them.
+  // Writes the position along each of some axes, computed from a linear number.
   void decompose(const std::vector<std::size_t>& axes, const std::string& number, int vector) {
     std::int64_t stride = 1;
     for (std::size_t n = axes.size(); n-- > 0;) {
@@ -235,7 +235,7 @@ std::optional<GeneratedKernel> generate_kernel(const Element& element, const Ind
                                                const std::vector<KernelOperand>& operands) {
   try {
     return Generation(element, position, output, operands).make();
-  } catch (const Error& e) {  // from anywhere in the expression
+  } catch (const Error& e) {  // thrown anywhere in the expression
     if (e.code() != ErrorCode::kUnsupported) throw;
     return std::nullopt;
   }

@@ -43,7 +43,7 @@ IndexRange IndexRanges::of(const Atom& atom) const {
       const std::int64_t most = std::max<std::int64_t>(b.high - 1, 0);
       return {0, a.low >= 0 ? std::min(a.high, most) : most};
     }
-    case Atom::Kind::kPosition: {  // bounded only where the index is certainly inside; reads check all others
+    case Atom::Kind::kPosition: {  // bounded only if the index is certainly inside; others are checked where they are read
       const IndexRange index = of(atom.arguments[0]), size = of(atom.arguments[1]);
       if (index.low >= 0 && index.high < size.low) return index;
       if (size.low != size.high || index.low < -size.low || index.high >= 0) return {-kFarthest, kFarthest};

@@ -9,7 +9,7 @@
 
 namespace rewright::cuda {
 
-// Inclusive bounds. They end at +-2^62, beyond which a bound says no more than an unknown one.
+// Inclusive bounds. Beyond +-2^62 they are unknown.
 struct IndexRange {
   std::int64_t low, high;
 };
@@ -21,7 +21,7 @@ class IndexRanges {
   IndexRange of(const Atom& atom) const;
   // The range of a monomial: coefficient times the product of its factors.
   IndexRange of(const Monomial& monomial) const;
-  // Whether a condition holds for all values in the ranges, or for none.
+  // Does a condition hold for all values in the ranges (true), or for none (false)?
   std::optional<bool> decide(const Condition& condition) const;
 
  private:

@@ -13,7 +13,7 @@ namespace rewright::cuda {
 
 namespace {
 
-// A function of the arguments x and y, once over reals and once over integers; empty where it has no such meaning.
+// A function of x and y, over reals and over integers; empty where it is undefined.
 struct FunctionSource {
   const Function* function;
   const char* real;
@@ -90,7 +90,7 @@ std::string definitions() {
   return text;
 }
 
-// No header is included: NVRTC needs no include path then, and compiles a kernel in a fraction of the time.
+// Includes no headers: NVRTC then needs no include path, and compiles a kernel in a fraction of the time.
 constexpr const char* kBegin = R"(
 #define INLINE static __device__ __forceinline__
 typedef REWRIGHT_REAL real;
@@ -99,7 +99,7 @@ typedef unsigned long long natural;
 struct half_bits { unsigned short bits; };
 struct bfloat16_bits { unsigned short bits; };
 struct truth { unsigned char byte; };
-// A type of 8 bits and less: how many bits, what stands for 0, what numbers there are, and the bits of the largest one and of NaN.
+// A type of at most 8 bits: bits of its parts, its zero, its special numbers, and the bits of its largest number and of NaN.
 template <int EXPONENT, int MANTISSA, int BIAS, bool SIGN, bool INFINITE, bool UNSIGNED_ZERO, int LARGEST, int NOT_A_NUMBER>
 struct small_float { unsigned char bits; };
 template <class T, int N> struct alignas(sizeof(T) * N) vector { T at[N]; };
@@ -142,7 +142,7 @@ SMALL_FLOAT INLINE void narrow(SMALL_FLOAT_TYPE& y, float x) {
     y.bits = (unsigned char)N;
     return;
   }
-  if (!S) {  // powers of two alone, rounded up
+  if (!S) {  // only powers of two, rounded up
     if (x == 0) code = 0;
     else if (negative || u == 0x7f800000u) code = N;
     else if (u < 0x00800000u) code = u > 0x00400000u;
@@ -152,7 +152,7 @@ SMALL_FLOAT INLINE void narrow(SMALL_FLOAT_TYPE& y, float x) {
   }
   int exponent = (int)(u >> 23) - 127;
   if (exponent < 1 - B) exponent = 1 - B;
-  // In units of the last place, ties to even; what it gains goes on into the exponent.
+  // In units of the last place, ties to even. A carry increments the exponent.
   const float units = u == 0x7f800000u ? 0.0f : float_of(u) * float_of((unsigned)(127 - exponent + M) << 23);
   code = u == 0x7f800000u ? 0x100u : ((unsigned)(exponent - 1 + B) << M) + (unsigned)::rint(units);
   const unsigned sign = negative ? 1u << (E + M) : 0u;
@@ -160,7 +160,7 @@ SMALL_FLOAT INLINE void narrow(SMALL_FLOAT_TYPE& y, float x) {
   else y.bits = (unsigned char)(code == 0 && U ? 0u : sign | code);
 }
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
-// The device's own conversions of what is within the range.
+// The device's own conversions, for values in range.
 #define CONVERTED_BY_DEVICE(TYPE, NAME, LIMIT) \
   INLINE float widen(TYPE x) { \
     unsigned pair; half_bits h; asm("cvt.rn.f16x2." NAME " %0, %1;" : "=r"(pair) : "h"((unsigned short)x.bits)); \
@@ -223,7 +223,7 @@ template <class I> INLINE I floor_mod(I a, I b) { return a - floor_div(a, b) * b
 template <class I> INLINE I from_either_end(I i, I size) { return i < 0 ? i + size : i; }
 template <class I> INLINE I least(I a, I b) { return a < b ? a : b; }
 template <class I> INLINE I most(I a, I b) { return a > b ? a : b; }
-// A position that data has led outside is kept inside; that it was is noted.
+// Clamps a position given as data to its axis, and records if it was outside.
 template <class I> INLINE I inside(I i, I size, int* outside) {
   if (i >= 0 && i < size) return i;
   if (outside) *outside = 1;
@@ -236,8 +236,8 @@ struct Sum { template <class T> INLINE T of(T a, T b) { return plus(a, b); } };
 struct Product { template <class T> INLINE T of(T a, T b) { return times(a, b); } };
 struct Max { template <class T> INLINE T of(T a, T b) { return larger(a, b); } };
 struct Min { template <class T> INLINE T of(T a, T b) { return smaller(a, b); } };
-// The first of a list of numbers that is then in ascending order: merging from pairs on (Knuth, The Art of Computer Programming,
-// volume 3, section 5.2.4). next[r] follows r; -1 ends the list.
+// Sorts a linked list of numbers in ascending order and returns its head: bottom-up merge sort (Knuth, The Art of Computer
+// Programming, volume 3, section 5.2.4). next[r] follows r; -1 ends the list.
 INLINE int sorted_list(int head, int* next) {
   for (int length = 1;; length *= 2) {
     int p = head, tail = -1, merges = 0;
@@ -261,7 +261,7 @@ INLINE int sorted_list(int head, int* next) {
     if (merges <= 1) return head;
   }
 }
-// The result of all lanes of a row, in every lane.
+// Combines the values of a row's lanes; every lane gets the result.
 template <int LANES, class Op, class T> INLINE T across(T x) {
   if (LANES == 1) return x;
   for (int o = LANES < 32 ? LANES / 2 : 16; o > 0; o /= 2) x = Op::of(x, __shfl_xor_sync(0xffffffffu, x, o));

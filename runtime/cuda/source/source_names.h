@@ -1,4 +1,4 @@
-// The names of the prelude's types and functions in generated source.
+// Names of the prelude's types and functions.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace rewright::cuda {
 
-// Empty if the prelude has no such function.
+// Empty if the prelude lacks the function.
 std::string function_name(const Function& function);
 
-// The type that expressions of a scalar are computed in, and a literal of integers.
+// The type in which expressions of a scalar are computed, and an integer literal.
 const char* type_of(Scalar scalar);
 std::string literal(std::int64_t value);
 
-// The type of a tensor's elements. Throws Error(kUnsupported) for types whose elements have no fixed size.
+// The type of a tensor's elements. Throws Error(kUnsupported) for elements without a fixed size.
 std::string type_name(DataType type);
 
 }  // namespace rewright::cuda

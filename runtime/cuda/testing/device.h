@@ -1,4 +1,4 @@
-// The device for tests of whole sessions: the stand-in on the host, or with REWRIGHT_TEST_DEVICE=cuda a GPU.
+// The device for tests of whole sessions: the host's stand-in, or a GPU with REWRIGHT_TEST_DEVICE=cuda.
 #pragma once
 
 #include <cstdlib>

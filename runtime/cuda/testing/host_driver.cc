@@ -44,7 +44,7 @@ void require_device(int device) {
                                          std::to_string(device_of_thread));
 }
 
-// A recording treats kernels and operations alike.
+// Recordings do not distinguish kernels from operations.
 using Work = std::function<void()>;
 
 class HostModule final : public Module {
@@ -59,12 +59,12 @@ class HostModule final : public Module {
   void* library_ = nullptr;
 };
 
-// Runs the entries in an order that their streams allow, a different one at every start, so that missing waits show.
+// Runs the entries in a random order that the streams allow, different at every start, so that missing waits show.
 class HostRecording final : public Recording {
  public:
   struct Entry {
     Work work;
-    std::vector<std::size_t> after;  // entries
+    std::vector<std::size_t> after;  // entries to come after
     double seconds;
     std::string operation;  // empty for a kernel or a copy
   };
@@ -128,7 +128,7 @@ class HostDriver final : public Driver {
     if (report_->allocated + bytes > options_.memory) throw Error(ErrorCode::kMissing, "the device is out of memory");
     void* memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
     if (memory == nullptr) throw Error(ErrorCode::kMissing, "out of memory");
-    std::memset(memory, 0xff, bytes);  // NaN, so that reads of memory that was never written show
+    std::memset(memory, 0xff, bytes);  // NaN, so that reads of unwritten memory show
     report_->allocated += bytes;
     sizes_[static_cast<std::byte*>(memory)] = bytes;
     return static_cast<std::byte*>(memory);
@@ -162,7 +162,7 @@ class HostDriver final : public Driver {
       out << replaced(replaced(kHostEntry, "NAME", source.substr(begin, end - begin)), "TOGETHER", together ? "true" : "false");
     }
     out.close();
-    // Compiled in its folder, and linked separately, so that a compiler cache finds it again.
+    // Compiled inside its folder, and linked separately, so that a compiler cache recognizes it.
     const std::string command = "cd " + folder.path().string() +
                                 " && " REWRIGHT_HOST_COMPILER
                                 " -std=c++17 -O0 -w -fPIC -c -o kernels.o kernels.cc"
@@ -207,10 +207,10 @@ class HostDriver final : public Driver {
     for (const std::size_t e : marks_.at(number))
       if (std::find(begun_[stream_].begin(), begun_[stream_].end(), e) == begun_[stream_].end()) begun_[stream_].push_back(e);
   }
-  // The options say how long work takes, not the host's clock.
+  // Times come from the options, not from the host's clock.
   double measure(Recording& recording, int) override { return static_cast<HostRecording&>(recording).seconds(); }
 
-  // As with a GPU that has fallen off the bus, nothing works from then on.
+  // After the device is lost, everything fails.
   void check_there() {
     require_device(options_.device);
     if (options_.lost_after >= 0 && started_++ >= options_.lost_after) throw Error(ErrorCode::kMissing, "the device is lost");
@@ -241,7 +241,7 @@ class HostDriver final : public Driver {
     });
   }
 
-  // Does stream 0 come after this entry?
+  // Is this entry ordered before later work in stream 0?
   bool reaches_end(std::size_t entry) const {
     std::vector<std::size_t> before = begun_[0];
     for (std::size_t n = 0; n < before.size(); ++n) {
@@ -259,7 +259,7 @@ class HostDriver final : public Driver {
   bool recording_ = false;
   std::vector<HostRecording::Entry> entries_;
   std::size_t stream_ = 0;
-  std::vector<std::vector<std::size_t>> begun_;  // by stream: the entries that its next one comes after
+  std::vector<std::vector<std::size_t>> begun_;  // by stream: predecessors of its next entry
   std::map<int, std::vector<std::size_t>> marks_;
 };
 
@@ -312,7 +312,7 @@ Tensor channels_first(const Tensor& tensor) {
   return transposed(tensor, order);
 }
 
-// The libraries' operations by plain loops.
+// Library operations as plain loops.
 using Inputs = std::span<const std::byte* const>;
 
 void compute(const ProductShape& p, Inputs inputs, std::byte* output) {
@@ -428,7 +428,7 @@ void compute(const NormalizationShape& n, Inputs inputs, std::byte* output) {
   write(interpret(op, attributes, operands)[0], false, output);
 }
 
-// Adds 1 to the last element of a product's or convolution's result in float; other results stay as they are.
+// Adds 1 to the last element of a product's or convolution's float result; other results are unchanged.
 void spoil_last(const LibraryShape& shape, std::byte* output) {
   const auto* const c = std::get_if<ConvolutionShape>(&shape);
   const auto* const p = std::get_if<ProductShape>(&shape);

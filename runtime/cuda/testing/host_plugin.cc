@@ -1,5 +1,4 @@
-// The stand-in device as librewright_cuda.so, which tests of whole programs use in place of the real plug-in. There are two
-// such devices.
+// The stand-in device as librewright_cuda.so, for tests of whole programs. There are two such devices.
 #include <string>
 
 #include "base/error.h"

@@ -1,4 +1,4 @@
-// What CUDA C++ means on the host: written before the kernels that the host's compiler gets.
+// CUDA C++ on the host: prepended to kernels that the host's compiler compiles.
 #pragma once
 
 namespace rewright::cuda {
@@ -18,7 +18,7 @@ namespace {
 struct Position { unsigned x; };
 Position blockIdx, threadIdx;
 
-// The threads of a block are fibers, which take turns: each runs until it waits for the others.
+// The threads of a block are fibers: each runs until it waits for the others.
 constexpr unsigned kStack = 64 << 10;
 ucontext_t scheduler;
 std::vector<ucontext_t> fibers;
