@@ -1,4 +1,4 @@
-// Sessions that read and write tensors that stay in a device's memory from run to run, such as weights in training.
+// Sessions with tensors that stay in a device's memory between runs, such as weights in training.
 #pragma once
 
 #include <cstddef>
@@ -12,12 +12,12 @@
 
 namespace rewright::runtime {
 
-// The inputs and outputs of a session that stay on the device, by number; nullopt: it is copied from or to the host. An output
-// in the memory of an input replaces it.
+// The resident inputs and outputs of a session, by number; nullopt: copied from or to the host. An output in an input's memory
+// replaces it.
 struct Residence {
   std::vector<std::optional<DeviceTensor>> inputs, outputs;
-  // Groups of outputs that stay, in the order in which they are wanted. `announce` is called for each group as soon as the work
-  // that computes and reads it is in the device's stream. It must not use the session, or the device's memory by this backend.
+  // Groups of resident outputs, in the order in which they are wanted. `announce` is called for each group once the work that
+  // computes and reads it is in the device's stream. It must not use the session, nor the device's memory through this backend.
   std::vector<std::vector<std::size_t>> groups = {};
   std::function<void(std::size_t group)> announce = {};
 };
@@ -27,12 +27,12 @@ class ResidentBackend {
  public:
   virtual ~ResidentBackend() = default;
   virtual const MemoryOfDevice& memory() const = 0;
-  // A session for a graph of known sizes. run() takes an empty tensor for each input that stays, and returns one for each
-  // output that does. Preparing overwrites the tensors that stay: write them afterwards. Throws Error(kBadInput) where one does
-  // not fit the graph.
+  // A session for a graph of known sizes. run() takes an empty tensor for each resident input and returns one for each resident
+  // output. Preparing overwrites resident tensors, so write them afterwards. Throws Error(kBadInput) if one does not fit the
+  // graph.
   virtual std::unique_ptr<Session> prepare_resident(const Graph& graph, const SessionOptions& options,
                                                     const Residence& residence) const = 0;
-  // The stream that work is started in, as the device's own interface knows it (a cudaStream_t).
+  // The stream that work is started in, as a cudaStream_t.
   virtual void* stream() const = 0;
 };
 

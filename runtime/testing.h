@@ -21,11 +21,11 @@ inline Tensor random_tensor(std::mt19937& random, DataType type, const Sizes& si
   return Tensor::from_reals(type, sizes, values);
 }
 
-// The error that an element may have, relative to itself and to the largest element.
+// An element's tolerance, relative to itself and to the largest element.
 struct Closeness {
   double tolerance = 2e-5;
-  double of_16_bits = 0;    // the least tolerance of half; 10 times that for bfloat16
-  double of_largest = 0.1;  // of the tolerance
+  double of_16_bits = 0;    // minimum tolerance for half; 10 times that for bfloat16
+  double of_largest = 0.1;  // share of the tolerance that is relative to the largest element
 };
 
 inline void require_close(const Graph& graph, const std::vector<Tensor>& actual, const std::vector<Tensor>& expected,
@@ -53,7 +53,7 @@ inline void require_close(const Graph& graph, const std::vector<Tensor>& actual,
 
 inline Indices indices(std::initializer_list<std::int64_t> list) { return to_indices(std::vector<std::int64_t>(list)); }
 
-// A node of any operator, by name; attributes not given keep their defaults.
+// Adds a node by operator name; other attributes have their defaults.
 inline std::vector<ValueId> node(Graph& graph, std::string_view name, std::vector<ValueId> inputs,
                                  std::vector<std::pair<std::string, AttributeValue>> attributes = {}) {
   const Operator& op = registry().get(name);

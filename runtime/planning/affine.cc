@@ -67,7 +67,7 @@ std::optional<Affine> Variables::affine_atom(const Atom& atom) const {
       const auto dividend = affine(atom.arguments[0]);
       const auto divisor = affine(atom.arguments[1]);
       if (!dividend || !divisor || !divisor->is_constant() || divisor->constant <= 0) return std::nullopt;
-      // a = b * q + r, where q takes the terms that b divides: if 0 <= r < b everywhere, these are quotient and remainder.
+      // a = b * q + r, where q collects the terms that b divides: if 0 <= r < b everywhere, these are quotient and remainder.
       const std::int64_t b = divisor->constant;
       Affine q, r;
       q.coefficients.resize(dividend->coefficients.size());

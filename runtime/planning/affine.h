@@ -1,4 +1,4 @@
-// Index expressions of known sizes as affine functions of variables in ranges.
+// Index expressions of known sizes, as affine functions of bounded variables.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,12 @@ struct Affine {
 
   std::int64_t coefficient(std::size_t variable) const { return variable < coefficients.size() ? coefficients[variable] : 0; }
   void add(const Affine& other, std::int64_t times);
-  // The one variable that it depends on; -1 for none, -2 for several.
+  // The only variable that it depends on; -1 for none, -2 for several.
   int variable() const;
   bool is_constant() const { return variable() == -1; }
 };
 
-// The variables of an expression, numbered in the order in which they are added: those of the result's axes, then those of
-// reductions.
+// The variables of an expression, numbered in the order in which they are added: first the axes of the result, then reductions.
 class Variables {
  public:
   int add(std::uint64_t atom_id, Range range);
@@ -39,11 +38,11 @@ class Variables {
   std::int64_t lowest(const Affine& a) const;
   std::int64_t highest(const Affine& a) const;
 
-  // The expression as an affine one, using that variables stay in their ranges; nullopt if it is not.
+  // The expression as an affine function, given the variables' ranges; nullopt if it is not affine.
   std::optional<Affine> affine(const Index& index) const;
-  // Bounds of the expression, as far as they follow from those of its parts; nullopt for elements of tensors.
+  // Bounds of the expression, derived from those of its parts; nullopt for elements of tensors.
   std::optional<Range> bounds(const Index& index) const;
-  // Does the condition hold everywhere, or nowhere, within the ranges? nullopt if neither is known.
+  // Does the condition hold everywhere within the ranges (true), or nowhere (false)?
   std::optional<bool> decide(const Condition& condition) const;
 
  private:

@@ -58,7 +58,7 @@ class Composer {
       const Operand shape(0, {info.type, to_indices(info.sizes)});
       return choose(shape.inside(read.position), inner, constant(scalar(info.type), 0));
     }
-    // A read at a position that is data stays, as a position outside of its axis must end the run.
+    // A read at a position given as data is not replaced: a position outside of its axis must end the run.
     if (const auto number = facts_.known_number(value); number && !read.zero_outside && !has_position(read)) {
       if (scalar(info.type) == Scalar::kReal) return real(*number);
       const std::int64_t exact = facts_.constant(value).integers()[0];
@@ -70,7 +70,7 @@ class Composer {
     return read.zero_outside ? external.padded(read.position) : external(read.position);
   }
 
-  // The affine function that a node applies to its first input with constants by channel, such as a batch normalization.
+  // The affine function by channel that a node applies to its first input, such as a batch normalization.
   std::optional<ChannelAffine> affine_of(int n) const {
     const Node& node = *facts_.graph().nodes()[n];
     if (!shorten_ || node.inputs.size() < 4 || facts_.info(node.outputs[0]).sizes.size() < 2) return std::nullopt;

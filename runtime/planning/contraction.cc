@@ -15,14 +15,14 @@ using Axes = std::vector<std::size_t>;
 // The axes of a contraction in groups, each list in the same order of variables.
 struct Contraction {
   // batch: axes of both operands and the result; rows: of the first operand and the result; columns: of the second operand and
-  // the result; depth: of both operands, summed over. Each group lists its axes in the tensors that have it.
+  // the result; depth: of both operands, summed over. Each group lists its axes in each tensor that has them.
   struct Group {
     Axes a, b, y;
   };
   Group batch, rows, columns, depth;
 };
 
-// The variable that each axis is read at; 0 for an axis of size 1 that is read at 0. nullopt for any other position.
+// The variable that each axis is read at (0 for an axis of size 1 read at 0); nullopt for any other position.
 std::optional<std::vector<std::uint64_t>> variables_of(const ElementNode& read, const Sizes& sizes) {
   std::vector<std::uint64_t> result;
   std::set<std::uint64_t> seen;
@@ -91,7 +91,7 @@ class Rewriter {
     const ValueId left = as_matrices(node->inputs[0], a, c.batch.a, c.rows.a, c.depth.a);
     const ValueId right = as_matrices(node->inputs[1], b, c.batch.b, c.depth.b, c.columns.b);
     const ValueId product = step("MatMul", {}, {left, right});
-    // Split the axes again, and move them to their places in the result.
+    // Splits the axes again, and permutes them into the result's order.
     Axes order = c.batch.y;
     order.insert(order.end(), c.rows.y.begin(), c.rows.y.end());
     order.insert(order.end(), c.columns.y.begin(), c.columns.y.end());

@@ -1,4 +1,4 @@
-// Contractions: sums of products of two tensors over shared axes, such as Einsum.
+// Contractions: sums of products of two tensors over common axes, such as Einsum.
 #pragma once
 
 #include <functional>
@@ -7,8 +7,8 @@
 
 namespace rewright::planning {
 
-// The graph with contractions, found by their denotations, replaced by transposes, reshapes and a MatMul. Nodes for which
-// `served` is true stay, and so do those of unknown sizes.
+// The graph with contractions, recognized by their denotations, replaced by transposes, reshapes and a MatMul. Nodes for which
+// `served` is true, and those of unknown sizes, stay.
 Graph with_matrix_products(const Graph& graph, const std::function<bool(const Node&)>& served);
 
 }  // namespace rewright::planning

@@ -1,4 +1,4 @@
-// Groups of nodes that no kernel computes, as expressions.
+// Groups nodes without kernels into expressions.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -16,9 +16,9 @@ using Kind = ElementNode::Kind;
 
 constexpr std::size_t kMaxGroup = 24;     // nodes
 constexpr std::size_t kMaxOperands = 16;  // read by a group
-constexpr double kCheap = 4;              // operations per element that may be done more than once
+constexpr double kCheap = 4;              // operations per element that may be repeated
 
-// Is the element limited to the range of its type before it becomes an integer, as quantization does?
+// Is the element clamped to its type's range before it becomes an integer, as in quantization?
 bool is_limited(const Element& e) {
   if (e->kind != Kind::kConvert || e->scalar != Scalar::kInteger) return false;
   const auto limits = [](const Element& x, Kind kind) { return x->kind == kind && x->arguments[1]->kind == Kind::kConstant; };
@@ -26,20 +26,20 @@ bool is_limited(const Element& e) {
   return limits(high, Kind::kMinimum) && limits(high->arguments[0], Kind::kMaximum);
 }
 
-// Does the value of the element depend on a part of it only under a condition?
+// Is part of the element only used under a condition?
 bool has_guard(const Element& e) {
   const bool here = e->kind == Kind::kRead ? e->zero_outside : !e->conditions.empty();
   return here || std::any_of(e->arguments.begin(), e->arguments.end(), has_guard);
 }
 
-// A node's denotation, as far as it decides what the node may be grouped with.
+// Properties of a node's denotation that decide what it may be grouped with.
 struct Traits {
   bool reduces = false, has_position = false, has_guard = false;
   double operations = 0;  // per element
   std::int64_t elements = 0;
 };
 
-// A group that grows from its root, the node of its result, to producers of what it reads.
+// A group that grows from its root (the node of its result) towards producers of its operands.
 struct Growing {
   int root;
   std::set<int> members;
@@ -58,7 +58,7 @@ class ExpressionGroups {
   }
 
  private:
-  // Where all users of a node compute its results again for themselves, nothing uses it.
+  // A node is unused if all its users recompute its results.
   bool is_used(int n) const {
     const std::vector<ValueId>& outputs = p_.node(n).outputs;
     return std::any_of(outputs.begin(), outputs.end(), [&](ValueId o) { return o != kNoValue && p_.uses.is_used(o); });
@@ -81,7 +81,7 @@ class ExpressionGroups {
     group.chain = std::move(chain);
   }
 
-  // An operand whose producer is worth adding; kNoValue: none.
+  // The next operand whose producer should be added; kNoValue: none.
   ValueId next_operand(const Growing& group) {
     for (const ValueId v : group.operands)
       if (v != kNoValue && p_.producers[v] >= 0 && !kernels_.constant(v) && may_add(group, v) && is_worth_adding(group, v))
@@ -98,7 +98,7 @@ class ExpressionGroups {
       if (i != kNoValue) group.operands.insert(i);
   }
 
-  // Is the producer of the operand free, and used by this group alone?
+  // Is the producer of the operand ungrouped, and used by this group alone?
   bool may_add(const Growing& group, ValueId operand) const {
     const int producer = p_.producers[operand];
     if (group.members.contains(producer) || !p_.is_free(producer) || p_.uses.is_output(operand)) return false;
@@ -110,25 +110,25 @@ class ExpressionGroups {
   bool is_worth_adding(const Growing& group, ValueId operand) {
     const int producer = p_.producers[operand];
     if (!keeps_values(producer, group.root) || reads_more_than_allowed(group, producer)) return false;
-    // A guarded element is computed at unused positions too, where an index may be outside without being an error.
+    // A guarded element is also computed at unused positions, where an index may be outside without being an error.
     if (traits(producer).has_position &&
         std::any_of(group.members.begin(), group.members.end(), [&](int m) { return traits(m).has_guard; }))
       return false;
     if (is_computed_again_dearly(producer, operand)) return false;
-    // The quantization of stored reals stays apart where its result is requantized: the requantizations are then functions of
-    // one byte.
+    // If the group's result is requantized, the quantization of stored reals stays separate: requantizations are then functions
+    // of one byte.
     return !(quantizes_reals(producer) && !is_free_value(p_.node(producer).inputs[0]) && requantizes(group, operand));
   }
 
   bool reads_more_than_allowed(const Growing& group, int producer) const {
-    // Numbers that are known are part of the expression.
+    // Known numbers become part of the expression.
     const auto count = [&](const auto& values) {
       return std::count_if(values.begin(), values.end(), [&](ValueId v) { return v != kNoValue && !kernels_.known_number(v); });
     };
     return static_cast<std::size_t>(count(group.operands) + count(p_.node(producer).inputs)) > kMaxOperands;
   }
 
-  // Would a reduction, or more than a few operations, be computed more than once for an element of the producer?
+  // Would adding the producer repeat a reduction, or more than a few operations, for any of its elements?
   bool is_computed_again_dearly(int producer, ValueId operand) {
     const Traits& produced = traits(producer);
     if (produced.reduces && !p_.uses.nodes(operand).empty()) return true;
@@ -154,7 +154,7 @@ class ExpressionGroups {
 
   bool is_free_value(ValueId value) const { return p_.producers[value] >= 0 && p_.is_free(p_.producers[value]); }
 
-  // Is the group's result the same if the node's is not rounded to its type before it is used?
+  // Is the group's result unchanged if this node's result is not rounded to its type before it is used?
   bool keeps_values(int n, int root) const {
     const Node& node = p_.node(n);
     const DataType type = kernels_.info(node.outputs[0]).type, result = kernels_.info(p_.node(root).outputs[0]).type;
@@ -174,7 +174,7 @@ class ExpressionGroups {
            node.inputs[0] != kNoValue && is_real(kernels_.info(node.inputs[0]).type);
   }
 
-  // Does the group quantize what it computes from one value, and known numbers, alone?
+  // Does the group quantize a function of one value and known numbers alone?
   bool requantizes(const Growing& group, ValueId from) const {
     for (const ValueId v : group.operands) {
       if (v == kNoValue || v == from || kernels_.known_number(v)) continue;

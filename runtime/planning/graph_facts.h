@@ -1,4 +1,4 @@
-// Facts that planning reads off a graph whose sizes are all known, the same for every device.
+// Facts of graphs with known sizes, for the planners of all devices.
 #pragma once
 
 #include <functional>
@@ -16,29 +16,29 @@ struct ValueInfo {
   Sizes sizes;
 };
 
-// Throws Error(kUnsupported), naming the value, where they are not known.
+// Throws Error(kUnsupported) with the value's name if they are not known.
 ValueInfo value_info(const Graph& graph, ValueId value);
 
-// A constant, or the contents of a small integer tensor as far as they follow from the sizes; an empty tensor otherwise.
+// A constant, or the contents of a small integer tensor that follow from known sizes; otherwise an empty tensor.
 Tensor known_tensor(const Value& value);
 
-// The definition of a node whose operator is known, for the operands that it has in the graph.
+// The definition of a node with a known operator, for its operands in the graph.
 Definition define(const Graph& graph, const Node& node);
 
-// Throws Error(kUnsupported) with the reason, naming the node, where its operator is not known.
+// Throws Error(kUnsupported) with the reason and the node's name if its operator is not known.
 void require_operator(const Node& node);
 
-// The number in a tensor of one element; nullopt for any other tensor, and for an empty one.
+// The number in a tensor of one element; nullopt for any other tensor.
 std::optional<double> only_number(const Tensor& tensor);
 
-// By node: does an output of the graph depend on it, other than through values that are known now?
+// By node: does an output of the graph depend on it, other than through known values?
 std::vector<bool> needed_nodes(const Graph& graph, const std::function<bool(ValueId)>& is_known);
 
-// Some nodes as profiles show them.
+// Some nodes as shown in profiles.
 struct Description {
-  std::string node;       // name in the model of the last node that has one; empty if none has
+  std::string node;       // model's name of the last node that has one; may be empty
   std::string operators;  // "Conv+Relu"
-  double flops = 0;       // of the first outputs, as their denotations count them
+  double flops = 0;       // of the first outputs, by their denotations
 };
 Description describe(const Graph& graph, const std::vector<int>& nodes, bool counts_operations = true);
 

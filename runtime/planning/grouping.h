@@ -1,4 +1,4 @@
-// Which nodes run together: kernels with the elementwise chains around them, and other nodes as one expression.
+// Groups: kernels with the chains they absorb, and other nodes as one expression.
 #pragma once
 
 #include <memory>
@@ -10,15 +10,15 @@
 namespace rewright::planning {
 
 struct Group {
-  std::vector<int> nodes;        // ascending; the group runs at its last one
+  std::vector<int> nodes;        // ascending; the group runs at the position of the last
   std::unique_ptr<Taken> taken;  // the kernel that computes it; null: none
-  std::optional<Chain> chain;    // the group as one expression, where no kernel computes it and it has one
+  std::optional<Chain> chain;    // the group as one expression, if no kernel computes it and it has one
   ValueId result = kNoValue;
-  bool view = false;  // the elements of the result are those of the node's first input, in the same order
+  bool view = false;  // the result has the elements of the node's first input, in the same order
   bool copy = false;  // `chain` only moves elements
 };
 
-// The needed nodes of a graph in groups, in the order in which these run.
+// Groups the needed nodes of a graph; returns groups in execution order.
 std::vector<Group> make_groups(DeviceKernels& kernels);
 
 bool has_reduction(const Element& element);

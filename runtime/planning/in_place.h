@@ -1,4 +1,4 @@
-// Computing expressions in the memory of an operand.
+// Can an expression be computed in the memory of an operand?
 #pragma once
 
 #include "expressions/element.h"

@@ -16,7 +16,7 @@ bool keeps_order(const Element& element, const Indices& position, const Sizes& s
     });
     return good;
   };
-  // Positions made of quotients and remainders: evaluated at the corners of the output and in between.
+  // Positions with quotients and remainders are evaluated at the corners of the output and at random positions.
   std::uint64_t state = 1;
   std::int64_t count = element_count(sizes);
   for (const Index& i : element->position)

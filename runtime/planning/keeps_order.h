@@ -1,4 +1,4 @@
-// Nodes that only change sizes, such as reshapes.
+// Recognizes nodes that only change sizes, such as reshapes.
 #pragma once
 
 #include "expressions/element.h"
@@ -6,7 +6,7 @@
 
 namespace rewright::planning {
 
-// Does the expression give the operand's elements in the same row-major order? Tested at sample positions.
+// Does the expression return the operand's elements in the same row-major order? Tested at sample positions.
 bool keeps_order(const Element& element, const Indices& position, const Sizes& sizes, const Sizes& operand_sizes);
 
 }  // namespace rewright::planning

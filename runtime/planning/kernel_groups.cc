@@ -1,4 +1,4 @@
-// Groups of kernels, with the nodes around them that the kernels absorb.
+// Groups kernels with the surrounding nodes that they absorb.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -13,9 +13,9 @@ namespace {
 
 using Kind = ElementNode::Kind;
 
-constexpr std::size_t kMaxChain = 8;  // nodes behind a kernel that are looked at together
+constexpr std::size_t kMaxChain = 8;  // nodes after a kernel that are considered together
 
-// Elementwise nodes behind a value, while they are collected.
+// Collected elementwise nodes after a value.
 struct Collected {
   std::vector<int> nodes;
   std::set<ValueId> values;  // the start and the nodes' results
@@ -69,7 +69,7 @@ class KernelGroups {
   }
 
   // ---- Before a kernel
-  // The producer of the kernel's first input, which other users of that still compute for themselves.
+  // Absorbs the producer of the kernel's first input. Other users of that input still compute it themselves.
   void absorb_before(Group& group) {
     const int n = group.nodes[0];
     const std::vector<ValueId>& inputs = p_.node(n).inputs;
@@ -91,8 +91,8 @@ class KernelGroups {
     return definition.has_denotation() && !has_reduction(definition.outputs()[0].element);
   }
 
-  // Producers whose results the kernel recomputes join it where nothing else needs them. Elsewhere the kernel no longer reads
-  // them, so that those which several kernels recompute are left out.
+  // Producers whose results the kernel recomputes join the group if nothing else needs them. Otherwise they are no longer read
+  // by the kernel; if several kernels recompute them, they are dropped.
   void join_computed_ahead(Group& group) {
     const int number = p_.group_of[static_cast<std::size_t>(group.nodes[0])];
     for (const ValueId v : group.taken->computed_ahead()) {
@@ -109,7 +109,7 @@ class KernelGroups {
     std::sort(group.nodes.begin(), group.nodes.end());
   }
 
-  // ---- Behind a kernel
+  // ---- After a kernel
   void absorb_chains(Group& group) {
     std::size_t at_least = 0;
     while (at_least < kMaxChain) {
@@ -135,7 +135,7 @@ class KernelGroups {
     absorb_chains(group);
   }
 
-  // A function of rows, and the product that has a kernel and reads its result.
+  // Absorbs a function of rows whose result is read by a product with a kernel.
   void absorb_rows(Group& group) {
     const int rows = p_.uses.only_node(group.result);
     if (rows < 0 || !p_.is_free(rows)) return;
@@ -155,8 +155,8 @@ class KernelGroups {
 
   bool is_ungrouped(int n) const { return n >= 0 && p_.group_of[static_cast<std::size_t>(n)] < 0 && p_.node(n).op != nullptr; }
 
-  // ---- The chain behind a value
-  // The shortest chain of more than `at_least` nodes that is closed: only its last result is used outside of it.
+  // ---- The chain after a value
+  // The shortest closed chain of more than `at_least` nodes. Closed: only its last result is used outside of it.
   std::optional<Chain> chain_after(ValueId start, std::size_t at_least) const {
     if (p_.uses.is_output(start)) return std::nullopt;
     const ValueInfo given = kernels_.info(start);
@@ -183,7 +183,7 @@ class KernelGroups {
     return kernels_.fuses_quantization() && is_8_bits(from) && to == DataType::kFloat;
   }
 
-  // The first user, in topological order, of the values that are collected; -1: none.
+  // The first user, in topological order, of the collected values; -1: none.
   int next_user(const Collected& chain) const {
     int next = -1;
     for (const ValueId v : chain.values)
@@ -192,7 +192,7 @@ class KernelGroups {
     return next;
   }
 
-  // May the node be part of a chain that starts at a value of this type and these sizes?
+  // May the node be part of a chain that starts at a value of this type and sizes?
   bool may_follow(int n, const ValueInfo& start) const {
     if (!p_.is_free(n) || kernels_.has_kernels(p_.node(n).op->name())) return false;
     const ValueId result = p_.node(n).outputs[0];
@@ -213,7 +213,7 @@ class KernelGroups {
     return true;
   }
 
-  // Adds the producers that make reals of quantized tensors for these nodes alone.
+  // Adds producers that dequantize tensors for these nodes alone.
   void add_sources(std::vector<int>& nodes) const {
     const std::vector<int> given = nodes;
     for (const int n : given)
@@ -227,7 +227,7 @@ class KernelGroups {
   }
 
   // ---- Views
-  // Does the node only change the sizes of its first input, and is it better computed by no kernel and no expression?
+  // Does the node only change the sizes of its first input, and is a view better than a kernel or an expression?
   bool is_view(int n) const {
     const Node& node = p_.node(n);
     if (!p_.is_free(n) || node.inputs.empty() || node.inputs[0] == kNoValue || p_.uses.is_output(node.outputs[0])) return false;
@@ -239,7 +239,7 @@ class KernelGroups {
            keeps_order(output.element, output.position, values(output.type.shape), input.sizes);
   }
 
-  // Does the node stand between a dequantization and a quantization? All three are one function of bytes then.
+  // Is the node between a dequantization and a quantization? Then all three are one function of bytes.
   bool is_between_quantized(int n) const {
     const Node& node = p_.node(n);
     const int before = p_.producers[node.inputs[0]], after = p_.uses.only_node(node.outputs[0]);
@@ -250,8 +250,8 @@ class KernelGroups {
            last.op != nullptr && p_.is_free(after) && is_8_bits(kernels_.info(last.outputs[0]).type);
   }
 
-  // Does the producer of the value move elements of another value, for this node alone? Both are one movement then, which needs
-  // no memory if its user reads at strides.
+  // Does the value's producer move elements of another value, for this node alone? Then both are one movement, which needs no
+  // memory if its user reads at strides.
   bool is_moved_before(ValueId value, int n) const {
     const int producer = p_.producers[value];
     if (producer < 0 || p_.uses.only_node(value) != n || !p_.is_free(producer)) return false;
@@ -275,7 +275,7 @@ class KernelGroups {
     }
   }
 
-  // Merges the group that computes `value` for the node `n` of group `g`, if g's kernel adds it to its result.
+  // Fuses the group that computes `value` for the node `n` of group `g`, if g's kernel adds the value to its result.
   void absorb_addend(std::size_t g, int n, ValueId value) {
     const int producer = value == kNoValue ? -1 : p_.producers[value];
     const int number = producer < 0 ? -1 : p_.group_of[static_cast<std::size_t>(producer)];

@@ -1,4 +1,4 @@
-// Convolutions, pools and products: the sizes and attributes of their nodes, read once for the kernels of all devices.
+// Sizes and attributes of convolutions, pools and products, read once for the kernels of all devices.
 #pragma once
 
 #include <cstdint>
@@ -9,47 +9,46 @@
 
 namespace rewright::planning {
 
-// x[N, C, spatial...] * w[K, C / group, kernel...] -> y[N, K, spatial...]; of a ConvTranspose w[C, K / group, kernel...].
-// Lists have an entry per spatial axis.
+// x[N, C, spatial...] * w[K, C / group, kernel...] -> y[N, K, spatial...]; for a ConvTranspose w[C, K / group, kernel...].
+// Lists have one entry for each spatial axis.
 struct ConvolutionNode {
   Sizes x, w, y;
   std::vector<std::int64_t> strides, dilations, pads_begin, pads_end;
   std::int64_t group = 1;
 };
-// Reads a node with the attributes of a Conv. nullopt unless it has 1 to 3 spatial axes, a tensor without elements is none of
-// these, and no padding is negative.
+// Reads a node with the attributes of a Conv. nullopt unless it has 1 to 3 spatial axes, tensors are not empty, and padding is
+// not negative.
 std::optional<ConvolutionNode> read_convolution_node(const Node& node, const Sizes& x, const Sizes& w, const Sizes& y);
 
-// Maxima or means of windows of x[N, C, spatial...]. Lists have an entry per spatial axis.
+// Maxima or means of windows of x[N, C, spatial...]. Lists have one entry for each spatial axis.
 struct PoolNode {
   bool is_mean = false;
   Sizes x, y;
   std::vector<std::int64_t> kernel, strides, dilations, pads_begin, pads_end;
-  bool counts_padding = false;  // a mean divides by the size of the window, whatever part of it lies in x
-  bool rounds_up = false;       // the last window may reach beyond the padding
+  bool counts_padding = false;  // means divide by the full window size
+  bool rounds_up = false;       // the last window may extend beyond the padding
 
   std::int64_t extent(std::size_t axis) const { return dilations[axis] * (kernel[axis] - 1) + 1; }
-  // How far the last window reaches beyond the end of x; negative where it ends before that.
+  // How far the last window extends beyond the end of x; negative if it ends before.
   std::int64_t reach(std::size_t axis) const {
     return (y[axis + 2] - 1) * strides[axis] + extent(axis) - x[axis + 2] - pads_begin[axis];
   }
 };
-// Reads a MaxPool, AveragePool, GlobalMaxPool or GlobalAveragePool; the window of the latter two is all of x. nullopt unless it
-// has 1 to 3 spatial axes and both tensors have elements.
+// Reads a MaxPool, AveragePool, GlobalMaxPool or GlobalAveragePool (the latter two have windows of all of x). nullopt unless it
+// has 1 to 3 spatial axes and neither tensor is empty.
 std::optional<PoolNode> read_pool_node(const Node& node, const Sizes& x, const Sizes& y);
 
-// y[batch..., m, n] = alpha * a[..., m, k] * b[..., k, n] + beta * c, the last two axes of a factor swapped where it is
-// transposed.
+// y[batch..., m, n] = alpha * a[..., m, k] * b[..., k, n] + beta * c. A transposed factor has its last two axes swapped.
 struct ProductAttributes {
   double alpha = 1, beta = 1;
   bool a_transposed = false, b_transposed = false;
 };
 struct ProductNode : ProductAttributes {
-  bool has_rows = true, has_columns = true;  // false: a, or b, is a vector, and y lacks the axis
+  bool has_rows = true, has_columns = true;  // false: a (or b) is a vector, and y lacks that axis
   std::int64_t m = 1, k = 1, n = 1;
   Sizes batch;  // of y
 };
-// These read a MatMul, which has no such attributes, or a Gemm.
+// Read a Gemm, or a MatMul (with default attributes).
 ProductAttributes read_product_attributes(const Node& node);
 ProductNode read_product_node(const Node& node, const Sizes& a, const Sizes& b, const Sizes& y);
 

@@ -1,4 +1,4 @@
-// The state of grouping: which nodes are in groups so far. Internal to grouping.
+// The state of grouping: the groups formed so far. Internal to grouping.
 #pragma once
 
 #include <cstdint>
@@ -22,19 +22,19 @@ struct Partition {
   std::vector<Group> groups;
 
   const Node& node(int number) const { return *graph.nodes()[static_cast<std::size_t>(number)]; }
-  // A new group of one node, which computes the node's first output.
+  // Adds a group of one node, which computes the node's first output.
   Group& add_group(int node);
-  // Adds a node to a group, whose result its first output then is.
+  // Adds a node to a group; its first output becomes the group's result.
   void join(Group& group, int node);
-  // May the node still become part of an expression? It is in no group, and only its first output is used.
+  // May the node become part of an expression? It must be in no group, and only its first output used.
   bool is_free(int node) const;
   bool has_denotation(int node) const { return kernels.define(this->node(node)).has_denotation(); }
 };
 
-// First: groups of kernels, with what the kernels absorb; groups of opaque nodes, and views.
+// First phase: groups of kernels with everything they absorb; opaque nodes; views.
 void group_kernels(Partition& partition);
 
-// Then: everything that is left, as expressions of as many nodes as are worth it, or as single nodes.
+// Second phase: all other nodes, as expressions of as many nodes as are worthwhile, or as single nodes.
 void group_expressions(Partition& partition);
 
 }  // namespace rewright::planning

@@ -44,7 +44,7 @@ bool may_be_row_function(const Node& node, std::span<const ValueInfo> operands) 
 
 namespace {
 
-// The node's first output in double for sample operands; empty if the node cannot be computed for them.
+// The node's first output in double for sample operands; empty if it cannot be computed.
 Rows sample_rows(const Node& node, const std::vector<Rows>& operands, std::size_t rank) {
   const Sizes sizes = sample_sizes(rank);
   if (node.inputs.size() > operands.size()) return {};
@@ -58,7 +58,7 @@ Rows sample_rows(const Node& node, const std::vector<Rows>& operands, std::size_
     if (!definition.has_denotation() || values(definition.outputs()[0].type.shape) != sizes) return {};
     return interpret(*node.op, node.attributes, tensors)[0].reals();
   } catch (const Error&) {
-    return {};  // not for operands of these sizes
+    return {};  // undefined for operands of these sizes
   }
 }
 
@@ -150,13 +150,13 @@ std::optional<RowNormalization> find_row_normalization(const Node& node, std::sp
   if (plain.empty()) return std::nullopt;
   const Rows both = sample_rows(node, {x, scale, shift}, rank);
   for (const bool centered : {true, false}) {
-    // Epsilon follows from the divisor of the first row's elements.
+    // Epsilon follows from the divisor of the first row, whose elements are small.
     RowNormalization n{centered, 1};
     double variance = 0;
     const Rows by_one = normalized(n, x, ones, zeros, &variance);
     const double divisor = by_one[0] * std::sqrt(variance + 1) / plain[0];
     n.epsilon = std::max(0.0, divisor * divisor - variance);
-    if (!std::isfinite(n.epsilon)) continue;  // a result of 0 on the first row is no normalization
+    if (!std::isfinite(n.epsilon)) continue;  // the first row is 0: not a normalization
     if (agree(plain, normalized(n, x, ones, zeros)) && agree(both, normalized(n, x, scale, shift))) return n;
   }
   return std::nullopt;

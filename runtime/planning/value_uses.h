@@ -1,4 +1,4 @@
-// Which nodes read each value of a graph.
+// The nodes that read each value of a graph.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace rewright::planning {
 
-// Reads of nodes that are not needed do not count.
+// Reads by unneeded nodes do not count.
 class ValueUses {
  public:
   ValueUses(const Graph& graph, const std::function<bool(std::size_t node)>& needed);
@@ -18,9 +18,9 @@ class ValueUses {
   const std::vector<std::int32_t>& nodes(ValueId value) const { return nodes_[value]; }
   bool is_output(ValueId value) const { return is_output_[value]; }  // of the graph
   bool is_used(ValueId value) const { return is_output_[value] || !nodes_[value].empty(); }
-  // The node that alone reads the value; -1 if there is none, or several, or the value is an output of the graph.
+  // The only node that reads the value; -1 if there is none or several, or if the value is an output of the graph.
   int only_node(ValueId value) const { return is_output_[value] || nodes_[value].size() != 1 ? -1 : nodes_[value][0]; }
-  // From now on the node reads `to` in place of `from`.
+  // From now on the node reads `to` instead of `from`.
   void redirect(int node, ValueId from, ValueId to);
 
  private:

@@ -1,4 +1,4 @@
-// The reference backend: the interpreter of denotations. It is slow and plain, and every other backend is compared with it.
+// The reference backend: the interpreter of denotations. Slow and simple; all other backends are compared with it.
 #pragma once
 
 #include "runtime/session.h"

@@ -13,7 +13,7 @@
 
 namespace rewright::testing {
 
-// A graph whose weights are random: the same for the same seed and order.
+// A graph with random weights: the same for the same seed and order of layers.
 class ModelBuilder {
  public:
   explicit ModelBuilder(unsigned seed) : random_(seed) {}
@@ -24,7 +24,7 @@ class ModelBuilder {
   ValueId weights(Sizes sizes, const std::string& name) {
     return graph.add_constant(random_tensor(std::move(sizes), random_, DataType::kFloat), name);
   }
-  // `name` goes behind those of the scale and the statistics.
+  // `name` is appended to those of the scale and the statistics.
   ValueId normalized(ValueId x, std::int64_t channels, const std::string& name = "") {
     const auto filled = [&](double value, const char* what) {
       const std::vector<double> values(static_cast<std::size_t>(channels), value);
@@ -37,7 +37,7 @@ class ModelBuilder {
   std::mt19937 random_;
 };
 
-// Examples of a model's input "x".
+// Examples for a model's input "x".
 inline Dataset with_targets(Tensor x, const std::vector<std::int64_t>& targets) {
   return Dataset({{"x", std::move(x)},
                   {"targets", Tensor::from_integers(DataType::kInt64, {static_cast<std::int64_t>(targets.size())}, targets)}});

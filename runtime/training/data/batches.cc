@@ -39,7 +39,7 @@ Batches::~Batches() {
 Batch Batches::take(std::int64_t step) {
   std::unique_lock lock(mutex_);
   if (wanted_ != step && ready_ != step) {
-    // Not what was foreseen: what is being gathered is left to end first.
+    // Another step was gathered ahead: waits until that is done, then gathers this one.
     changed_.wait(lock, [&] { return wanted_ < 0; });
     ready_ = -1, failure_ = nullptr;
     wanted_ = step;

@@ -1,4 +1,4 @@
-// Batches of a run over the data, gathered ahead of their use.
+// Batches of a run over the data, gathered ahead of use.
 #pragma once
 
 #include <condition_variable>
@@ -13,27 +13,27 @@
 
 namespace rewright::training {
 
-// Which examples a process takes: of every batch these shards.
+// The part of each batch that a process computes: some of its shards.
 struct BatchPart {
   std::int64_t batch = 1, rows = 1;   // examples of a batch, and of one of its shards
   std::int64_t first = 0, count = 1;  // shards of this process
 };
 
 struct Batch {
-  std::vector<std::vector<Tensor>> shards;  // the columns of each
-  std::string complaint;                    // where a number is that is not finite, or empty
+  std::vector<std::vector<Tensor>> shards;  // columns, by shard
+  std::string complaint;                    // the place of a number that is not finite, or empty
 };
 
-// While a batch is used, a thread gathers the next one.
+// A thread gathers the next batch while one is used.
 class Batches {
  public:
-  // Steps go on from one pass to the next; examples beyond the last whole batch are left out of a pass.
+  // Steps continue from pass to pass; examples beyond the last whole batch are left out of a pass.
   Batches(const Dataset& data, std::vector<std::string> columns, BatchPart part, std::uint64_t seed, std::int64_t steps);
   ~Batches();
   Batches(const Batches&) = delete;
   Batches& operator=(const Batches&) = delete;
 
-  // Throws what reading its examples threw.
+  // Throws any exception from reading its examples.
   Batch take(std::int64_t step);
 
  private:
@@ -45,7 +45,7 @@ class Batches {
   const BatchPart part_;
   const std::uint64_t seed_;
   const std::int64_t steps_;
-  // Of the thread that gathers.
+  // Used by the gathering thread.
   std::vector<std::int64_t> order_;
   std::int64_t order_of_ = -1;
 
@@ -53,7 +53,7 @@ class Batches {
   std::condition_variable changed_;
   std::int64_t wanted_ = -1, ready_ = -1;  // steps; -1: none
   Batch batch_;                            // of step ready_
-  std::exception_ptr failure_;             // instead of it
+  std::exception_ptr failure_;             // thrown instead of it
   bool ending_ = false;
   std::thread thread_;
 };

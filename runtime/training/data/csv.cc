@@ -12,14 +12,14 @@ namespace rewright::training {
 
 namespace {
 
-// Cells row by row, with the line that a row begins in.
+// Reads cells row by row, with the line number of each row.
 class Rows {
  public:
   Rows(const std::filesystem::path& file, std::string_view text) : file_(file.string()), text_(text) {
     if (text_.starts_with("\xef\xbb\xbf")) text_.remove_prefix(3);  // a byte order mark
   }
 
-  // False at the end of the file. Empty lines are passed over.
+  // Returns false at the end of the file. Skips empty lines.
   bool next(std::vector<std::string>& cells) {
     while (!text_.empty() && (text_.front() == '\n' || text_.starts_with("\r\n"))) end_of_line();
     if (text_.empty()) return false;
@@ -57,7 +57,7 @@ class Rows {
     }
   }
 
-  // Is there another cell in this row?
+  // Does another cell follow in this row?
   bool separator() {
     if (text_.starts_with(',')) {
       text_.remove_prefix(1);
@@ -92,7 +92,7 @@ double number(const Rows& rows, const std::string& column, std::string_view cell
   return value;
 }
 
-// [N, ...] with the number of examples put in; throws if the columns are not as many as an example has numbers.
+// The sizes [N, ...] with the number of examples inserted. Throws unless there are as many columns as numbers in an example.
 Sizes sizes_of(const TensorType& type, std::int64_t examples, std::int64_t columns, const std::string& name,
                const std::string& file) {
   Sizes sizes{examples};
@@ -109,7 +109,7 @@ Sizes sizes_of(const TensorType& type, std::int64_t examples, std::int64_t colum
   return sizes;
 }
 
-// Which columns become one tensor, and what they hold.
+// The columns that form one tensor.
 struct Group {
   std::string name;
   TensorType type;

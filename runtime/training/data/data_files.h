@@ -1,4 +1,4 @@
-// Examples to train on, from files of any kind that is known.
+// Training examples from files of any supported kind.
 #pragma once
 
 #include <filesystem>
@@ -7,7 +7,7 @@
 
 namespace rewright::training {
 
-// A folder with NAME.npy for each input and targets.npy, which are mapped, not read; a CSV file (runtime/training/data/csv.h);
+// Reads a folder with NAME.npy for each input and targets.npy, which are mapped; or a CSV file (runtime/training/data/csv.h);
 // or a folder with a folder of images for each class (runtime/training/data/pictures.h).
 Dataset read_dataset(const std::filesystem::path& where, const WantedData& wanted);
 

@@ -22,7 +22,7 @@ Picture read_picture(const std::filesystem::path& file, std::int64_t channels) {
   return channels == 1 ? grey(picture) : picture;
 }
 
-// The pixels that one place of a resized axis is a mean of.
+// The pixels that are averaged for one position of a resized axis.
 struct Weights {
   std::int64_t first = 0;
   std::vector<float> weights;
@@ -74,7 +74,7 @@ class PictureColumn final : public Column {
   std::vector<double> mean_, deviation_;
 };
 
-// One number for each channel.
+// Extends a list to one number for each channel.
 std::vector<double> for_channels(std::vector<double> given, std::int64_t channels, double otherwise, const char* what) {
   if (given.empty()) given.push_back(otherwise);
   if (given.size() == 1) given.resize(static_cast<std::size_t>(channels), given[0]);
@@ -106,7 +106,7 @@ std::vector<std::filesystem::path> sorted_entries(const std::filesystem::path& f
 std::vector<float> resized(const Picture& picture, std::int64_t height, std::int64_t width) {
   const std::vector<Weights> rows = axis_weights(picture.height, height), columns = axis_weights(picture.width, width);
   const std::int64_t channels = picture.channels;
-  // First along rows, which shrinks what is read with large steps.
+  // First along rows, which reduces the data that is read with large strides.
   std::vector<float> narrow(static_cast<std::size_t>(picture.height * width * channels));
   for (std::int64_t y = 0; y < picture.height; ++y)
     for (std::int64_t x = 0; x < width; ++x)

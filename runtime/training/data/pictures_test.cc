@@ -45,7 +45,7 @@ TEST_CASE("resizing keeps a plane, and what has the right size already") {
     for (std::int64_t y = 0; y < height; ++y)
       for (std::int64_t x = 0; x < width; ++x) plane.pixels.push_back(static_cast<std::uint8_t>(40 + 2 * y + 3 * x));
     const std::vector<float> r = resized(plane, to_height, to_width);
-    // Away from the edges a mean with weights that are as large on both sides is the value of the plane itself.
+    // Away from the edges, a mean with symmetric weights equals the plane's value.
     const double ratio_y = static_cast<double>(height) / to_height, ratio_x = static_cast<double>(width) / to_width;
     for (std::int64_t y = 0; y < to_height; ++y)
       for (std::int64_t x = 0; x < to_width; ++x) {
@@ -54,7 +54,7 @@ TEST_CASE("resizing keeps a plane, and what has the right size already") {
           return c - std::max(1.0, ratio) >= 0 && c + std::max(1.0, ratio) <= size - 1;
         };
         if (!inside(cy, ratio_y, height) || !inside(cx, ratio_x, width)) continue;
-        // Weights at whole places only: the mean of a plane is off by what the sampling of the triangle leaves.
+        // Weights are sampled at whole positions, so the mean is off by the error of that sampling.
         CHECK(r[static_cast<std::size_t>(y * to_width + x)] == Approx(40 + 2 * cy + 3 * cx).margin(1.0));
       }
   }
@@ -83,7 +83,7 @@ TEST_CASE("a folder for each class is a data set") {
   CHECK(data.column("x").place(2).ends_with("data/dog/c.pgm"));
   CHECK(data.column("targets").place(2).ends_with("data/dog/c.pgm"));
 
-  // Names tell that a file is a picture, its bytes of which kind.
+  // The extension tells that a file is an image, its bytes the format.
   for (const char* extension : {".jpg", ".jpeg", ".png", ".bmp", ".pnm", ".WebP", ".tif", ".tiff", ".jp2", ".j2k"})
     write_pnm(picture, folder / ("data/dog/d" + std::string(extension)));
   CHECK(read_dataset(folder / "data", what).size() == 13);

@@ -1,4 +1,4 @@
-// The quantity that training minimizes.
+// The loss functions.
 #pragma once
 
 #include <string>
@@ -21,13 +21,13 @@ Loss loss_from_name(std::string_view name);
 // The output of a model with this name, or its first one. Throws Error(kBadInput) if there is none.
 ValueId find_predictions(const Graph& model, const std::string& output);
 
-// The type that targets have for predictions of this type.
+// The type of targets for predictions of this type.
 TensorType target_type(Loss loss, const TensorType& predictions);
 
-// Throws Error(kBadInput), with the place, for targets that no prediction of this type could meet: classes that are not there.
+// Throws Error(kBadInput), with the place, for impossible targets: classes that the predictions do not have.
 void check_targets(Loss loss, const TensorType& predictions, const Column& targets);
 
-// Adds the loss, a scalar of the predictions' type: the mean over all targets. Throws Error(kBadInput) if the types do not fit.
+// Adds the loss: the mean over all targets, a scalar of the predictions' type. Throws Error(kBadInput) if the types do not fit.
 ValueId add_loss(Graph& graph, Loss loss, ValueId predictions, ValueId targets);
 
 }  // namespace rewright::training

@@ -12,7 +12,7 @@ namespace {
 
 using Kind = ElementNode::Kind;
 
-// The operand that an expression reads, behind conversions; -1 if it is something else.
+// The operand that an expression reads, ignoring conversions; -1 for other expressions.
 int operand_of(const Element& e) {
   if (e->kind == Kind::kConvert) return operand_of(e->arguments[0]);
   return e->kind == Kind::kRead ? e->operand : -1;
@@ -24,7 +24,7 @@ bool holds_product(const Element& e, bool summed) {
     const int a = operand_of(e->arguments[0]), b = operand_of(e->arguments[1]);
     return a >= 0 && b >= 0 && a != b;
   }
-  // Applied to the sums: a bias, a factor.
+  // Applied after summing: a bias, a factor.
   const bool outside = !summed && (e->kind == Kind::kAdd || e->kind == Kind::kMultiply || e->kind == Kind::kConvert);
   return outside &&
          std::any_of(e->arguments.begin(), e->arguments.end(), [](const Element& a) { return holds_product(a, false); });

@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kStorageAlignment = 64;
 constexpr double kSmallPart = 1.0 / 2000;
 
-// How a runtime executes the nodes of a graph.
+// A model of how a runtime executes the nodes of a graph.
 class Execution {
  public:
   Execution(const Graph& graph, std::span<const NodeCost> costs)
@@ -24,19 +24,19 @@ class Execution {
 
   std::int32_t producer(ValueId value) const { return value == kNoValue ? -1 : producers_[value]; }
 
-  // Does the node's result lie where its first operand does?
+  // Does the node's result share its first operand's memory?
   bool shares(std::size_t n) const {
     const Node& node = *graph_.nodes()[n];
     if (!costs_[n].free || node.inputs.empty() || node.inputs[0] == kNoValue || node.outputs.size() != 1) return false;
     return std::all_of(node.inputs.begin() + 1, node.inputs.end(), [&](ValueId v) { return producer(v) < 0; });
   }
-  // The value whose bytes these are.
+  // The value whose memory this one uses.
   ValueId root(ValueId value) const {
     for (std::int32_t n = producer(value); n >= 0 && shares(static_cast<std::size_t>(n)); n = producer(value))
       value = graph_.nodes()[static_cast<std::size_t>(n)]->inputs[0];
     return value;
   }
-  // The node that computes this one's result within itself, or -1.
+  // The node whose kernel computes this one's result, or -1.
   std::int32_t within(std::size_t n) const {
     const Node& node = *graph_.nodes()[n];
     if (!costs_[n].pointwise || costs_[n].free || node.op == nullptr || node.op->random() || node.outputs.size() != 1)
@@ -46,7 +46,7 @@ class Execution {
     const std::int32_t user = users_[value][0];
     return costs_[static_cast<std::size_t>(user)].pointwise && !costs_[static_cast<std::size_t>(user)].free ? user : -1;
   }
-  // In the memory that is planned; 0 for what is within others, an input, or a result of the whole graph.
+  // Bytes in planned memory; 0 for inputs, outputs of the graph, and values computed within others.
   std::size_t bytes(ValueId value) const {
     const std::int32_t n = producer(value);
     if (n < 0 || graph_.is_constant(value) || is_output_[value] || shares(static_cast<std::size_t>(n)) ||
@@ -67,7 +67,7 @@ class Execution {
   std::vector<bool> is_output_;
 };
 
-// Positions of the last reader of each value's bytes; its own producer's where there is none, -1 where there is no producer.
+// For each value the position of its memory's last reader; of its producer if it has no reader; -1 without a producer.
 std::vector<std::int32_t> last_uses(const Graph& graph, const Execution& execution) {
   std::vector<std::int32_t> last = graph.producers();
   for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
@@ -85,7 +85,7 @@ Graph with_nodes(const Graph& graph, std::span<const std::shared_ptr<const Node>
   return result;
 }
 
-// Finds the parts of a problem one after the other.
+// Builds the problem, part by part.
 class ProblemMaker {
  public:
   ProblemMaker(const Graph& graph, std::span<const NodeCost> costs)
@@ -131,7 +131,7 @@ class ProblemMaker {
     std::reverse(problem_.units.begin(), problem_.units.end());
     for (int& unit : unit_of_)
       if (unit >= 0) unit = static_cast<int>(problem_.units.size()) - 1 - unit;
-    // What lies in a unit's bytes comes with it, wherever it stands.
+    // Nodes that share a unit's memory belong to the unit, wherever they are.
     for (std::int32_t n = 0; n < end_; ++n) {
       if (!execution_.shares(static_cast<std::size_t>(n))) continue;
       const std::int32_t from = execution_.producer(execution_.root(node(n).outputs[0]));
@@ -172,7 +172,7 @@ class ProblemMaker {
     }
   }
 
-  // Stages give back about equally many bytes: the last readers of values that were kept end them.
+  // Ends stages so that each frees about the same number of bytes: by the last readers of values that were kept.
   void cut_stages(int stages) {
     std::vector<double> freed(static_cast<std::size_t>(end_));
     double all = 0;
@@ -211,7 +211,7 @@ class ProblemMaker {
         }
       }
     }
-    // Values are of use as long as something that is computed from them is.
+    // A value is useful until everything computed from it is no longer useful.
     for (std::size_t u = problem_.units.size(); u-- > 0;) {
       int last = -1;
       for (const int v : problem_.units[u].makes)
@@ -220,7 +220,7 @@ class ProblemMaker {
         auto& read = problem_.values[static_cast<std::size_t>(v)];
         read.last_stage = std::max(read.last_stage, last);
       }
-      // The same for small ones, which are kept for as long.
+      // The same for small values, which are always kept that long.
       const std::int32_t end = last < 0                       ? 0
                                : last + 1 < problem_.stages() ? problem_.stage_start[static_cast<std::size_t>(last) + 1] - 1
                                                               : end_ - 1;
@@ -286,7 +286,7 @@ Graph in_order_of_execution(const Graph& graph, std::vector<NodeCost>& costs) {
   std::vector<std::shared_ptr<const Node>> nodes;
   std::vector<NodeCost> ordered;
   const auto add = [&](std::size_t n) {
-    // What is computed within others stands before them: the whole tree of it.
+    // Nodes that are computed within this one precede it, recursively.
     std::vector<std::size_t> tree{n}, behind;
     while (!tree.empty()) {
       const std::size_t top = tree.back();
@@ -329,7 +329,7 @@ std::size_t planned_bytes(const Graph& graph, std::span<const NodeCost> costs) {
 Graph with_recomputations(const Graph& graph, std::span<const Recomputation> recomputations) {
   Graph result = graph;
   std::vector<std::shared_ptr<const Node>> nodes;
-  std::vector<ValueId> now(graph.value_count());  // where each value is found
+  std::vector<ValueId> now(graph.value_count());  // the current replacement of each value
   std::iota(now.begin(), now.end(), ValueId{0});
   const auto add = [&](const Node& node, bool again) {
     auto copy = std::make_shared<Node>(node);

@@ -12,16 +12,16 @@ namespace rewright::training {
 
 namespace {
 
-constexpr double kMega = 1e-6;  // bytes and seconds in units that the solver likes
+constexpr double kMega = 1e-6;  // units of bytes and seconds that suit the solver
 constexpr double kMilli = 1e3;
 constexpr std::size_t kMostVariables = 8000;
 constexpr int kMostStages = 40, kFewestStages = 4;
 constexpr int kAttempts = 6;
-constexpr double kNearly = 0.96;  // of the budget: near enough
+constexpr double kNearly = 0.96;  // this share of the budget is close enough
 
 using Problem = RecomputationProblem;
 
-// Which values are in memory at the beginning of each stage, and which units are computed again then.
+// The values in memory at the beginning of each stage, and the units recomputed then.
 struct Schedule {
   std::vector<std::vector<char>> kept, again;  // [stage][value], [stage][unit]
 };
@@ -54,7 +54,8 @@ double seconds_of(const Problem& problem, const Schedule& s) {
   return sum;
 }
 
-// Keeps what is not dropped to its last use; what is dropped is computed when a stage reads it, and stays if the next does.
+// Keeps values until their last use. Dropped ones are recomputed in a stage that reads them, and stay if the next stage reads
+// them too.
 Schedule schedule_without(const Problem& problem, const std::vector<char>& dropped) {
   const std::size_t stages = problem.stage_start.size(), values = problem.values.size();
   Schedule s{std::vector<std::vector<char>>(stages, std::vector<char>(values)),
@@ -90,8 +91,8 @@ Schedule schedule_without(const Problem& problem, const std::vector<char>& dropp
   return s;
 }
 
-// Schedules that drop what is the cheapest for its bytes to have again, more and more of it, and such that keep every n-th
-// value that is not.
+// Heuristic schedules: dropping more and more of the values that are cheapest to recompute for their bytes, or all but every
+// n-th value.
 std::vector<Schedule> simple_schedules(const Problem& problem) {
   std::vector<int> order;
   for (std::size_t v = 0; v < problem.values.size(); ++v)
@@ -121,12 +122,12 @@ std::vector<Schedule> simple_schedules(const Problem& problem) {
 
 class Program {
  public:
-  // Without a budget, memory is what is to be small.
+  // Without a budget, memory is minimized.
   Program(const Problem& problem, std::optional<double> budget) : problem_(problem) {
     const std::size_t stages = problem.stage_start.size();
     kept_.assign(stages, std::vector<int>(problem.values.size(), -1));
     again_.assign(stages, std::vector<int>(problem.units.size(), -1));
-    const double price = budget ? 1 : 1e-6;  // of two with the same memory the faster one
+    const double price = budget ? 1 : 1e-6;  // breaks ties in memory by time
     for (std::size_t t = 0; t < stages; ++t) {
       for (std::size_t v = 0; v < problem.values.size(); ++v)
         if (problem.values[v].last_stage >= static_cast<int>(t)) kept_[t][v] = program_.add_variable(0, 0, 1, true);
@@ -164,7 +165,7 @@ class Program {
  private:
   using Terms = std::vector<std::pair<int, double>>;
 
-  // Adds the variables that say that a value is in memory in a stage.
+  // Adds the variables for a value's presence in memory in a stage.
   void add_presence(Terms& terms, std::size_t t, std::size_t v, double factor) const {
     if (kept_[t][v] >= 0) terms.emplace_back(kept_[t][v], factor);
     const int again = again_[t][static_cast<std::size_t>(problem_.values[v].unit)];
@@ -208,7 +209,7 @@ class Program {
       else if (t + 1 < kept_.size() && kept_[t + 1][v] >= 0)
         terms.emplace_back(kept_[t + 1][v], bytes);
     }
-    std::sort(terms.begin(), terms.end());  // units that make several values stand there several times
+    std::sort(terms.begin(), terms.end());  // merges terms of units that make several values
     Terms merged;
     for (const auto& [variable, factor] : terms) {
       if (!merged.empty() && merged.back().first == variable)
@@ -235,7 +236,7 @@ class Program {
 
   const Problem& problem_;
   IntegerProgram program_;
-  std::vector<std::vector<int>> kept_, again_;  // variables, -1 where there is none
+  std::vector<std::vector<int>> kept_, again_;  // variables; -1: none
   int memory_ = -1;
 };
 
@@ -252,7 +253,7 @@ RecomputationChoice choice_of(const Problem& problem, const Schedule& s) {
   return result;
 }
 
-// As many stages as the size of the program allows.
+// The largest number of stages that the size of the program allows.
 int stages_for(const Graph& graph, std::span<const NodeCost> costs) {
   const Problem one = make_recomputation_problem(graph, costs, 1);
   const std::size_t each = std::max<std::size_t>(1, 2 * one.values.size());
@@ -308,8 +309,8 @@ Rematerialized rematerialize(const Graph& graph, std::vector<NodeCost> costs, st
     r.nodes_again = r.graph.nodes().size() - ordered.nodes().size();
     return r;
   };
-  // The backend's plan has holes, room for scratch and results in several layouts, and more or less is computed within others
-  // than was thought: from choice to choice the program is given more or less, as the plan took more or less.
+  // The backend's plan differs from the estimate: it has gaps, scratch memory, results in several layouts, and other fusions.
+  // So the program's budget is corrected by the ratio of planned to estimated memory from choice to choice.
   std::optional<Rematerialized> best;
   std::size_t least = result.peak_before;
   double given = static_cast<double>(budget);
@@ -348,7 +349,7 @@ Rematerialized rematerialize(const Graph& graph, const MemoryBudget& budget, Com
     const auto measure = [&](const Graph& g) -> std::size_t {
       const bool is_planned = std::ranges::all_of(g.nodes(), [](const auto& node) { return node->op != nullptr; });
       if (const std::size_t planned = is_planned ? backend.prepare(g, options)->peak_bytes() : 0) return planned;
-      std::vector<NodeCost> costs = estimated(g);  // a backend without plans, or a graph that it has only parts of
+      std::vector<NodeCost> costs = estimated(g);  // a backend without plans, or that compiles only parts of the graph
       const Graph ordered = in_order_of_execution(g, costs);
       return planned_bytes(ordered, costs);
     };

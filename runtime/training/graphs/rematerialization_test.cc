@@ -25,7 +25,7 @@ std::size_t planned(const Graph& graph) {
   return planned_bytes(ordered, costs);
 }
 
-// Layers on [rows, width]: products, functions, normalizations, residual sums and reshapes, in a random order.
+// Layers on [rows, width] in random order: products, functions, normalizations, residual sums and reshapes.
 Graph network(std::mt19937& random) {
   const std::int64_t rows = 32, width = 8;
   Graph g;
@@ -78,7 +78,7 @@ struct Step {
       else
         inputs.push_back(random_tensor(sizes, random, type.type));
     }
-    // Squares of gradients are not negative.
+    // Sums of squared gradients are not negative.
     for (std::size_t n = 0; n < inputs.size(); ++n)
       if (graph.value(graph.inputs()[n]).name.find("training.") == 0 && inputs[n].type() == DataType::kFloat)
         for (float& v : inputs[n].mutable_data<float>()) v = std::abs(v);
@@ -173,7 +173,7 @@ TEST_CASE("gradients are judged where they are computed, and updates come when a
   const std::int32_t finite = step.producers()[step.outputs().back().value];
   for (std::size_t o = 1; o + 1 < step.outputs().size(); ++o) CHECK(step.producers()[step.outputs()[o].value] > finite);
 
-  // Or each behind its gradient.
+  // Each update follows its gradient.
   TrainingGraphOptions unguarded;
   unguarded.guarded = false;
   const Graph free = make_training_graphs(model, "", unguarded).step;

@@ -1,4 +1,4 @@
-// Rules that --for-training lets through keep the gradients, too: those of both sides are compared on random instances.
+// Rules allowed by --for-training preserve gradients: those of both sides are compared on random instances.
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <optional>
@@ -16,7 +16,7 @@
 namespace rewright::training {
 namespace {
 
-// A side with the gradients of a weighted sum of its real outputs in its real inputs as its outputs.
+// A side with these outputs: the gradients in its real inputs of a weighted sum of its real outputs.
 Graph gradients_of(Graph side, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   NodeBuilder b(side);
@@ -39,7 +39,7 @@ Graph gradients_of(Graph side, std::uint64_t seed) {
   return side;
 }
 
-// Different numbers everywhere: no two are equal, and none is 0.
+// Distinct nonzero numbers.
 Tensor distinct(const TensorType& type, double low, double high, std::mt19937_64& random) {
   const Sizes sizes = values(type.shape);
   std::uniform_real_distribution<double> uniform(low, high);
@@ -50,7 +50,7 @@ Tensor distinct(const TensorType& type, double low, double high, std::mt19937_64
   return is_real(type.type) ? Tensor::from_reals(type.type, sizes, reals) : Tensor::from_integers(type.type, sizes, integers);
 }
 
-// Does it have a finite value? A variance below 0 leads to none.
+// Are its values finite? A variance below 0 gives NaN.
 bool is_defined(const Graph& graph, const std::vector<Tensor>& inputs) {
   try {
     for (const Tensor& t : interpret(graph, inputs))
@@ -65,7 +65,7 @@ bool is_defined(const Graph& graph, const std::vector<Tensor>& inputs) {
 struct Comparison {
   int compared = 0;
   std::optional<std::string> difference;
-  std::optional<std::string> without;  // why a side has no gradient that the other has
+  std::optional<std::string> without;  // why only one side has no gradient
 };
 
 Comparison compare_gradients(const Rule& rule, int instances) {
@@ -103,7 +103,7 @@ Comparison compare_gradients(const Rule& rule, int instances) {
 Rule rule_of(const std::string& text) { return parse_algebra(text, "test").at(0); }
 
 TEST_CASE("a rule that does not keep gradients is noticed") {
-  // Equal numbers as long as they are positive; equal results, and other gradients.
+  // Equal for positive numbers, with the same results there, but with other gradients.
   CHECK(compare_gradients(rule_of("rule wrong: \"\" x Abs(x) => x exact"), 5).difference);
   CHECK(compare_gradients(rule_of("rule wrong: \"\" x, y Max(x, Add(x, Abs(y))) => Add(x, y) exact"), 5).difference);
   CHECK(compare_gradients(rule_of("rule wrong: \"\" x Floor(x) => Round(Floor(x)) exact"), 5).difference == std::nullopt);

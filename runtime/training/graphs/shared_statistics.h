@@ -1,6 +1,6 @@
-// Statistics of a whole batch that is computed in shards. A mean over the examples of all shards is the sum of what each shard
-// adds to it, so the graph of gradients is cut there: the share of a shard is an output, the sum over all shards an input.
-// Going backward, the gradient of such a sum is a sum over all shards again, because each of them has used it.
+// Statistics of a whole batch that is computed in shards. A mean over all shards is a sum of each shard's share, so the graph
+// of gradients is cut there: a shard's share is an output, the sum over all shards an input. In the backward pass the gradient
+// of such a sum is again a sum over all shards, since each of them uses it.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 
 namespace rewright::training {
 
-// A value of one shard, and what stands for its sum over all shards: a value that is neither computed nor constant.
+// One shard's share, and the placeholder for the sum over all shards: a value that is neither computed nor constant.
 struct SharedSum {
   ValueId share, sum;
 };
 
-// A builder whose means over the first axis, that of examples, are those over all of so many shards of equal sizes.
+// A builder whose means over the first axis (examples) are means over all shards, which have equal sizes.
 class SharingBuilder final : public GraphBuilder {
  public:
   SharingBuilder(Graph& graph, std::int64_t shards, std::vector<SharedSum>& sums)
@@ -32,13 +32,13 @@ class SharingBuilder final : public GraphBuilder {
   std::vector<SharedSum>& sums_;
 };
 
-// A placeholder for a sum of values of this type.
+// Adds a placeholder for a sum of values of this type.
 ValueId add_sum(Graph& graph, const TensorType& type);
 
-// Leaves out sums that no node reads.
+// Drops sums that no node reads.
 void drop_unused(const Graph& graph, std::vector<SharedSum>& sums);
 
-// Puts what a share is computed from before what reads its sum; otherwise the order of the nodes stays.
+// Moves the nodes that a share depends on before the readers of its sum; otherwise keeps the order.
 void order_by_sums(Graph& graph, std::span<const SharedSum> sums);
 
 }  // namespace rewright::training

@@ -19,7 +19,7 @@ using testing::ModelBuilder;
 using testing::random_tensor;
 using testing::run_as_processes;
 
-// Two normalized convolutions beside each other, and a normalized layer behind their sum.
+// Two parallel normalized convolutions, and a normalized layer after their sum.
 Graph model() {
   ModelBuilder m(1);
   NodeBuilder& b = m.b;
@@ -55,7 +55,7 @@ TrainOptions options(std::int64_t shards) {
 struct Outcome {
   std::uint64_t model = 0;
   std::vector<double> losses;
-  std::vector<double> trained;  // weights and statistics, one after the other
+  std::vector<double> trained;  // weights and statistics, concatenated
 };
 
 Outcome train(const TrainOptions& o, std::size_t count, const Backend& backend = cpu_backend()) {
@@ -92,7 +92,7 @@ TEST_CASE("with the statistics of the whole batch, any number of processes train
   own.whole_batch_statistics = false;
   const Outcome one = train(own, 1);
   own.shards = 4;
-  CHECK(largest_difference(train(own, 1).losses, one.losses) > 1e-3);  // with those of shards it does not
+  CHECK(largest_difference(train(own, 1).losses, one.losses) > 1e-3);  // statistics of shards give other results
   const auto check = [&](const TrainOptions& o, std::size_t count, const Backend& backend = cpu_backend()) {
     const Outcome many = train(o, count, backend);
     CHECK(largest_difference(many.losses, one.losses) < 1e-5);
@@ -169,7 +169,7 @@ TEST_CASE("shares come before what reads their sums") {
   const ValueId x = g.add_input("x", {DataType::kFloat, {3}});
   std::vector<SharedSum> sums;
   for (int n = 0; n < 3; ++n) sums.push_back({kNoValue, add_sum(g, {DataType::kFloat, {3}})});
-  // Read in reverse: each share needs the sum behind it.
+  // In reverse order: each share needs the following sum.
   const ValueId last = b.add("Neg", {sums[0].sum});
   for (std::size_t n = 0; n + 1 < 3; ++n) sums[n].share = b.add("Exp", {sums[n + 1].sum});
   sums[2].share = b.add("Tanh", {x});

@@ -26,8 +26,8 @@ StagedGradients::StagedGradients(const Graph& graph, std::size_t sums, const Pre
   for (Stage& stage : stages_) stage.session = prepare(stage.part.graph);
 }
 
-// Nodes stay in their order, so that each value is made when it is needed and not as early as sums allow: a stage ends where a
-// sum is read that has not been made.
+// Nodes keep their order, so that each value is computed when it is needed and not as early as possible. A stage ends where a
+// sum is read that has not been computed.
 void StagedGradients::cut() {
   const auto nodes = graph_.nodes();
   std::vector<std::vector<std::size_t>> members(1), summed(1);
@@ -154,7 +154,7 @@ void StagedGradients::add_up(const Stage& stage, std::vector<Values>& values, co
   }
 }
 
-// Outputs that no node computes.
+// Delivers outputs that no node computes.
 void StagedGradients::hand_over_leaves(TensorStream& shard) {
   const std::vector<std::int32_t> producers = graph_.producers();
   for (const auto& [value, numbers] : outputs_of_)

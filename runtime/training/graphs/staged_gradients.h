@@ -1,5 +1,5 @@
-// The graph of gradients where it is cut by sums over all shards (shared_statistics.h): what comes before a sum is computed for
-// all shards of the process, then the sum is made with the other processes, then comes what reads it.
+// Executes the graph of gradients in stages, separated by sums over all shards (shared_statistics.h): each stage runs for all
+// shards of the process, then the sum is computed with the other processes.
 #pragma once
 
 #include <cstddef>
@@ -17,26 +17,27 @@ namespace rewright::training {
 class StagedGradients {
  public:
   using Prepare = std::function<std::unique_ptr<Session>(const Graph& part)>;
-  // Puts the sum over the shards of all processes into the first of these vectors, which are the shares of this process's.
+  // Replaces the first of these vectors (the shares of this process's shards) by the sum over the shards of all processes.
   using AddUp = std::function<void(std::span<const std::span<std::byte>> shares, DataType type)>;
 
-  // The last `sums` outputs of the graph are shares, the last inputs their sums, in the same order. The graph lives longer.
+  // The graph's last `sums` outputs are shares, its last inputs their sums, in the same order. The graph must outlive this
+  // object.
   StagedGradients(const Graph& graph, std::size_t sums, const Prepare& prepare);
 
-  // One run for each shard of this process; streams are asked for all inputs but the sums, and given all outputs but the
-  // shares. Each output comes for all shards, in their order, before a later stage's.
+  // One stream for each shard of this process. It is asked for all inputs except sums, and gets all outputs except shares. Each
+  // output is delivered for all shards, in order, before a later stage's.
   void run(std::span<TensorStream* const> shards, const AddUp& add_up);
 
   const std::vector<Tensor>& sums() const { return sums_; }  // of the last run
-  // Of the largest stage, and of what lies between stages.
+  // Peak bytes of the largest stage and of the values kept between stages.
   std::size_t peak_bytes() const;
   std::vector<StepProfile> profile() const;
 
  private:
-  using Values = std::map<ValueId, Tensor>;  // of one shard: what later stages read
+  using Values = std::map<ValueId, Tensor>;  // of one shard, read by later stages
   struct Stage {
     Part part;
-    std::vector<std::size_t> summed;  // after it
+    std::vector<std::size_t> summed;  // after this stage
     std::vector<ValueId> not_read_any_more;
     std::unique_ptr<Session> session;
   };
@@ -51,10 +52,10 @@ class StagedGradients {
 
   const Graph& graph_;
   std::vector<ValueId> shares_;              // by sum
-  std::map<ValueId, std::size_t> sum_of_;    // inputs that are sums
-  std::map<ValueId, std::size_t> input_of_;  // the others
+  std::map<ValueId, std::size_t> sum_of_;    // sums by input
+  std::map<ValueId, std::size_t> input_of_;  // the other inputs
   std::map<ValueId, std::vector<std::size_t>> outputs_of_;
-  std::vector<bool> kept_;  // values that lie in memory of their own until no stage reads them
+  std::vector<bool> kept_;  // values kept in their own memory until no stage reads them
   std::vector<Stage> stages_;
   std::vector<Tensor> sums_;
   std::size_t kept_bytes_ = 0, most_kept_bytes_ = 0;

@@ -18,19 +18,19 @@ namespace rewright::training {
 
 namespace {
 
-// The model with its loss and gradients. What training may change is neither constant nor computed nor yet an input: constants
-// that are equal would become one, and be trained as one.
+// The model with its loss and gradients. Trainable values are neither constants nor computed nor (yet) inputs: equal constants
+// would be merged and trained as one.
 struct Differentiated {
   Graph graph;
   ValueId targets, step, part, scale, loss;
   std::vector<ValueId> parameters, gradients;
-  std::vector<ValueId> in_model;                      // the constants of the model that parameters start as
-  std::vector<ValueId> statistics, statistics_after;  // constants of the model, and what they become
+  std::vector<ValueId> in_model;                      // the model's constants with the parameters' initial values
+  std::vector<ValueId> statistics, statistics_after;  // constants of the model, and their new values
   std::set<ValueId> open;                             // constants of the model that training may change
   std::vector<SharedSum> sums;                        // over all shards
 };
 
-// Real constants, but for scalars, that nodes read.
+// Real constants, except scalars, that nodes read.
 std::set<ValueId> changeable(const Graph& model) {
   std::set<ValueId> result;
   for (const auto& node : model.nodes())
@@ -40,7 +40,7 @@ std::set<ValueId> changeable(const Graph& model) {
   return result;
 }
 
-// The number that an input of a node always is; else `otherwise`, where it has none.
+// The constant value of a node's input; `otherwise` if the input is absent.
 double known_input(const Graph& graph, const Node& node, std::size_t input, double otherwise) {
   if (input >= node.inputs.size() || node.inputs[input] == kNoValue) return otherwise;
   const Tensor& value = graph.value(node.inputs[input]).constant;
@@ -48,7 +48,7 @@ double known_input(const Graph& graph, const Node& node, std::size_t input, doub
   return value.reals()[0];
 }
 
-// Replaces nodes by what they compute in training, and says which statistics of the batch this brings.
+// Replaces operators by their training forms, and records the statistics that these update.
 void use_training_forms(Differentiated& d, const Graph& model, const TrainingGraphOptions& options) {
   NodeBuilder builder(d.graph);
   SharingBuilder sharing(d.graph, options.shared_by, d.sums);
@@ -77,7 +77,7 @@ void use_training_forms(Differentiated& d, const Graph& model, const TrainingGra
   d.graph.replace_uses(replaced);
 }
 
-// The trainable constants, without statistics and frozen ones, in the order in which nodes read them.
+// The trainable constants without statistics and frozen ones, in the order in which nodes read them.
 std::vector<ValueId> trainable(const Differentiated& d, const std::set<std::string>& frozen) {
   std::vector<ValueId> result;
   std::set<ValueId> seen(d.statistics.begin(), d.statistics.end());
@@ -89,7 +89,7 @@ std::vector<ValueId> trainable(const Differentiated& d, const std::set<std::stri
   return result;
 }
 
-// Values that the others are computed from by casts, where these are float and shall be kept as another type.
+// Replaces float constants by values of another type, with casts to float. Returns the values to train.
 std::vector<ValueId> kept_as(Graph& graph, const std::vector<ValueId>& constants, DataType type) {
   std::vector<ValueId> result;
   NodeBuilder b(graph);
@@ -107,15 +107,15 @@ std::vector<ValueId> kept_as(Graph& graph, const std::vector<ValueId>& constants
   return result;
 }
 
-// Undoes kept_as for one constant.
+// Reverts kept_as for one constant.
 void use_again(Graph& graph, ValueId kept, ValueId constant) {
   if (kept == constant) return;
   const auto cast = std::ranges::find_if(graph.nodes(), [&](const auto& node) { return node->inputs == std::vector{kept}; });
   if (cast != graph.nodes().end()) graph.replace_uses((*cast)->outputs[0], constant);
 }
 
-// The gradients in these values. A sum over all shards passes on to each share what the sums' gradients in all shards add up
-// to: sums again, put behind the others.
+// The gradients in these values. The gradient of a sum over all shards is itself summed over all shards, and flows to each
+// share; these sums are appended to the others.
 std::vector<ValueId> differentiate_shared(Differentiated& d, const Seed& loss, std::vector<ValueId> wanted) {
   const std::size_t count = wanted.size();
   std::vector<Seed> seeds{loss};
@@ -188,7 +188,7 @@ std::string name_of(const Graph& graph, ValueId constant) {
   return name.empty() ? "constant " + std::to_string(constant) : name;
 }
 
-// Makes inputs of values, in this order.
+// Turns values into inputs, in this order.
 std::vector<ValueId> as_inputs(Graph& graph, const std::vector<ValueId>& values) {
   std::vector<ValueId> inputs;
   std::vector<std::pair<ValueId, ValueId>> replaced;
@@ -209,7 +209,7 @@ std::vector<std::vector<ValueId>> add_state_inputs(Graph& graph, const std::vect
   return states;
 }
 
-// Gradients whose length, of all together, is at most `norm`.
+// Gradients scaled so that their joint norm is at most `norm`.
 std::vector<ValueId> clipped(Graph& graph, std::vector<ValueId> gradients, double norm) {
   if (norm <= 0) return gradients;
   NodeBuilder b(graph);
@@ -224,7 +224,7 @@ std::vector<ValueId> clipped(Graph& graph, std::vector<ValueId> gradients, doubl
   return gradients;
 }
 
-// Is every element of all of these finite? A sum of magnitudes is, or it is beyond what any step could use.
+// Are all elements finite? Tested by a sum of magnitudes, which only overflows for values that no step could use.
 ValueId all_finite(Graph& graph, const std::vector<ValueId>& values) {
   NodeBuilder b(graph);
   ValueId total = kNoValue;
@@ -272,7 +272,7 @@ std::vector<Updated> add_updates(Graph& graph, const TrainingGraphOptions& optio
   return result;
 }
 
-// What nothing reads any more, weights above all, would otherwise stay in memory as long as the graph.
+// Drops unused constants, above all weights, which would stay in memory as long as the graph.
 void forget_unused_constants(Graph& graph) {
   std::vector<bool> used(graph.value_count());
   for (const auto& node : graph.nodes())
@@ -284,7 +284,7 @@ void forget_unused_constants(Graph& graph) {
     if (!used[v] && graph.is_constant(v)) forget_constant(graph, v);
 }
 
-// Outputs in order, named by their place: names of values are taken by inputs.
+// Outputs in order, named by position, since inputs use the values' names.
 void set_outputs(Graph& graph, const std::vector<ValueId>& values) {
   graph.set_outputs({});
   for (std::size_t n = 0; n < values.size(); ++n) graph.add_output("training.output." + std::to_string(n), values[n]);
@@ -292,8 +292,8 @@ void set_outputs(Graph& graph, const std::vector<ValueId>& values) {
   forget_unused_constants(graph);
 }
 
-// Puts nodes that were added last, from this one on, behind the last of what they read: an update takes its gradient's place in
-// memory as soon as it is there, and not when all are.
+// Moves the nodes from `first` on directly after the last of their operands: an update then replaces its gradient in memory as
+// soon as that exists, not when all exist.
 void place_when_ready(Graph& graph, std::size_t first) {
   const std::vector<std::shared_ptr<const Node>> nodes(graph.nodes().begin(), graph.nodes().end());
   const std::vector<std::int32_t> producers = graph.producers();
@@ -312,7 +312,7 @@ void place_when_ready(Graph& graph, std::size_t first) {
   }
 }
 
-// The results of a step, and the tensors that it changes.
+// The results of a step before updates, and the tensors it changes.
 struct BeforeUpdates {
   ValueId loss;
   std::vector<ValueId> gradients, statistics_after;
@@ -320,7 +320,7 @@ struct BeforeUpdates {
   std::vector<std::vector<ValueId>> states;  // by parameter
 };
 
-// The outputs of a step: loss, parameters, statistics, states, and whether all was finite.
+// The outputs of a step: loss, parameters, statistics, states, and whether everything was finite.
 std::vector<ValueId> add_end_of_step(Graph& graph, const TrainingGraphOptions& options, const std::vector<UpdatedPart>& parts,
                                      const BeforeUpdates& before, const UpdateSchedule& schedule) {
   std::vector<ValueId> judged{before.loss};
@@ -398,7 +398,7 @@ Graph make_update_from_sums(const TrainingGraphs& graphs, const TrainingGraphOpt
   const ValueId rate = graph.add_input(kRate, kScalar);
   const UpdateSchedule schedule{rate, graph.add_input("training.step", kScalar)};
   std::vector<UpdatedPart> parts;
-  for (const TrainedTensor& p : graphs.parameters)  // behind rate and step
+  for (const TrainedTensor& p : graphs.parameters)  // after rate and step
     parts.push_back({p.name, graphs.update.value(graphs.update.inputs()[2 + parts.size()]).type, std::ssize(parts)});
   BeforeUpdates before;
   for (const UpdatedPart& part : parts) before.parameters.push_back(graph.add_input(part.name, part.type));

@@ -204,7 +204,7 @@ TEST_CASE("gradients of a step are clipped by the length of all of them") {
 TEST_CASE("numbers rounded at random have themselves as their mean, and are one of their neighbours") {
   std::mt19937 random(6);
   for (const DataType type : {DataType::kHalf, DataType::kBfloat16}) {
-    // Also beside powers of 2, where distances change, and below the smallest normal numbers.
+    // Includes numbers near powers of 2, where the spacing changes, and below the smallest normal numbers.
     std::vector<double> x{1, -1, 1 + 1e-5, -1 + 1e-5, 2 - 1e-4, 0, 3e-8, type == DataType::kHalf ? -1e-7 : -3e-40, 0.1, -700.3};
     std::uniform_real_distribution<double> uniform(-3, 3);
     while (x.size() < 40) x.push_back(static_cast<float>(uniform(random)));
@@ -230,12 +230,12 @@ TEST_CASE("numbers rounded at random have themselves as their mean, and are one 
       INFO(name(type) << ": " << wanted[n]);
       CHECK(low[n] <= wanted[n]);
       CHECK(high[n] >= wanted[n]);
-      // Both, if they differ, are neighbours: what lies between rounds to one of them.
+      // Both results, if different, are neighbours: numbers between them round to one of them.
       const double between = converted(Tensor::scalar(DataType::kDouble, (low[n] + high[n]) / 2), type).reals()[0];
       CHECK((between == low[n] || between == high[n]));
       // Five deviations.
       CHECK(std::abs(sum[n] / kSteps - wanted[n]) <= 5 * 0.5 * (high[n] - low[n]) / std::sqrt(kSteps));
-      // Parameters without a remainder stay.
+      // Exactly representable parameters stay unchanged.
       if (converted(Tensor::scalar(DataType::kDouble, wanted[n]), type).reals()[0] == wanted[n]) CHECK(low[n] == high[n]);
     }
   }
@@ -263,7 +263,7 @@ TEST_CASE("small steps are lost by rounding to the nearest, and not by rounding 
 }
 
 TEST_CASE("what is dropped depends on the seed, the step and the part alone") {
-  // The first of the generator's published answers.
+  // The first of the generator's published test vectors.
   const Tensor zero = Tensor::scalar(DataType::kInt64, 0);
   CHECK(testing::evaluate("RandomBits", {zero, zero}, {{"count", Index(4)}})[0].integers() ==
         std::vector<std::int64_t>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});

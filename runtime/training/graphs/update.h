@@ -1,4 +1,4 @@
-// How parameters move along their gradients.
+// Update rules: how parameters follow their gradients.
 #pragma once
 
 #include <string>
@@ -26,15 +26,15 @@ struct Update {
   double momentum = 0.9;              // momentum, nesterov, lars
   double beta1 = 0.9, beta2 = 0.999;  // adam, adamw, lamb
   double epsilon = 1e-8;              // the same
-  double weight_decay = 0;            // of all; not of parameters of rank 1 or less (biases, scales)
-  double trust = 0.001;               // lars: the part of its own length that a parameter moves by
+  double weight_decay = 0;            // for all; not for parameters of rank 1 or less (biases, scales)
+  double trust = 0.001;               // lars: the share of its own norm that a parameter moves by
 };
 
-// Tensors beside a parameter, of its shape and at first 0, that the method keeps: their names.
+// The names of tensors that the method keeps for each parameter, with its shape and initially 0.
 std::vector<std::string> states_of(UpdateMethod method);
 
-// Adds one step; returns the new parameter and the new states. `rate` is a scalar, `step` the number of this step, from 1, a
-// scalar as well, both of the parameter's type. With `allowed`, a truth value, nothing changes where it is false.
+// Adds one step; returns the new parameter and the new states. `rate` and `step` (the number of this step, from 1) are scalars
+// of the parameter's type. `allowed`: a truth value; nothing changes if it is false.
 struct Updated {
   ValueId parameter;
   std::vector<ValueId> states;

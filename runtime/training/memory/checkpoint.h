@@ -15,10 +15,10 @@ struct TrainingCheckpoint {
   std::map<std::string, Tensor> tensors;
 };
 
-// Written whole or not at all. Throws Error(kMissing) where there is no space, Error(kUnsupported) for types that the format
-// does not have.
+// Writes the whole file or nothing. Throws Error(kMissing) if there is no space, Error(kUnsupported) for types that the format
+// lacks.
 void write_checkpoint(const TrainingCheckpoint& checkpoint, const std::filesystem::path& file);
-// Throws Error(kBadInput) for a file that is damaged or something else.
+// Throws Error(kBadInput) for a damaged or different file.
 TrainingCheckpoint read_checkpoint(const std::filesystem::path& file);
 
 }  // namespace rewright::training

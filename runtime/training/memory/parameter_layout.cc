@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kAlignment = 64;
 
-// Each part begins with the first parameter that begins behind its share of the elements.
+// Each part begins with the first parameter after its share of the elements.
 Bounds whole_bounds(const Bucket& bucket, std::size_t processes) {
   Bounds bounds = even_bounds(bucket.count, processes);
   for (std::size_t p = 1; p < processes; ++p) {
@@ -25,7 +25,7 @@ Bounds whole_bounds(const Bucket& bucket, std::size_t processes) {
 ParameterLayout::ParameterLayout(std::vector<ParameterKind> parameters, std::span<const std::size_t> order,
                                  const LayoutOptions& options)
     : parameters_(std::move(parameters)), places_(parameters_.size()) {
-  std::map<DataType, std::size_t> open;  // the bucket that is being filled
+  std::map<DataType, std::size_t> open;  // the bucket being filled
   for (const std::size_t p : order) {
     const DataType type = parameters_[p].type;
     const auto at = open.find(type);

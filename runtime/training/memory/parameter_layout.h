@@ -1,5 +1,5 @@
-// Where parameters, their gradients and states lie when processes exchange them: one after the other in buckets, of which each
-// process has a part of its own.
+// The layout of parameters, gradients and states when processes exchange them: consecutively in buckets, a part of each bucket
+// belonging to each process.
 #pragma once
 
 #include <cstddef>
@@ -32,18 +32,18 @@ struct Bucket {
 // The part of a parameter that a process has.
 struct Piece {
   std::size_t bucket, parameter, first, count;  // elements of the bucket
-  Sizes sizes;                                  // as many axes as the parameter's, up to two: what decays is told by them
+  Sizes sizes;                                  // up to two axes, like the parameter: weight decay depends on the rank
 };
 
 struct LayoutOptions {
-  std::size_t bucket_bytes = 0;  // a bucket is full once it holds as many; 0: all of a type are in one
+  std::size_t bucket_bytes = 0;  // a bucket is full at this size; 0: one for each type
   std::size_t processes = 1;
-  bool cut = true;  // parts may end inside of a parameter; otherwise they are uneven
+  bool cut = true;  // parts may end inside a parameter; otherwise they are uneven
 };
 
 class ParameterLayout {
  public:
-  // `order`: the parameters, by the time at which their gradients are known.
+  // `order`: the parameters in the order in which their gradients are computed.
   ParameterLayout(std::vector<ParameterKind> parameters, std::span<const std::size_t> order, const LayoutOptions& options);
 
   const std::vector<ParameterKind>& parameters() const { return parameters_; }
@@ -53,7 +53,7 @@ class ParameterLayout {
     return buckets_[places_[parameter].bucket].slots[places_[parameter].slot];
   }
   std::vector<Piece> pieces(std::size_t process) const;
-  // The parts of one parameter, counted from its first element.
+  // The parts of one parameter, relative to its first element.
   Bounds bounds_of(std::size_t parameter) const;
   std::size_t bytes() const;                          // of all buckets
   std::size_t part_bytes(std::size_t process) const;  // of this process's parts
@@ -81,7 +81,7 @@ class ProcessLayout : public ParameterLayout {
   std::size_t slot_begin(std::size_t parameter) const {
     return slot_of(parameter).first * bucket(bucket_of(parameter)).width();
   }
-  // Where a piece of the process lies in memory that holds its whole bucket, or just the process's part of it.
+  // The piece's offset in memory for its whole bucket, or for the process's part of it only.
   std::size_t offset(const Piece& piece, bool in_part) const {
     return piece.first * bucket(piece.bucket).width() - (in_part ? part_begin(piece.bucket) : 0);
   }

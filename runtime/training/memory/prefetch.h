@@ -1,4 +1,4 @@
-// Parameters in parts (ZeRO, stage 3), fetched for the steps of a graph: while one is used the next one comes.
+// Partitioned parameters (ZeRO, stage 3), fetched for the steps of a graph: the next one is fetched while one is used.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +14,14 @@ namespace rewright::training {
 
 class Prefetch {
  public:
-  // A parameter by its number, made whole with the other processes.
+  // Gathers a parameter, by number, from all processes.
   using Fetch = std::function<Memory(std::size_t parameter)>;
-  // The queue does what is fetched, and ends before this; null: nothing is fetched ahead.
+  // The queue fetches ahead and must end before this object; null: nothing is fetched ahead.
   Prefetch(Fetch fetch, WorkQueue* queue);
 
   void start_step();
-  // The parameter for a step of the graph. The first step's order is taken for that of all. Every process asks in the same
-  // order, so that they also fetch in the same one.
+  // The parameter for a step of the graph. The first run's order is assumed for all runs. All processes ask in the same order,
+  // so that they also fetch in the same order.
   Memory take(std::size_t parameter);
 
  private:
@@ -33,8 +33,8 @@ class Prefetch {
 
   Fetch fetch_;
   WorkQueue* queue_;
-  std::vector<std::size_t> order_;  // as the first step asked
-  std::size_t taken_ = 0;           // in the present step
+  std::vector<std::size_t> order_;  // the order of the first run
+  std::size_t taken_ = 0;           // in the current run
   std::optional<Fetched> ahead_;
 };
 

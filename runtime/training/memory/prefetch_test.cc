@@ -23,7 +23,7 @@ using Order = std::vector<std::size_t>;
 
 TEST_CASE("while a parameter is used, the one that the first step asked for next is fetched") {
   Gauge gauge;
-  Order fetched;  // looked at while the queue does nothing
+  Order fetched;  // read while the queue is idle
   WorkQueue queue;
   Prefetch prefetch(
       [&](std::size_t parameter) {
@@ -33,7 +33,7 @@ TEST_CASE("while a parameter is used, the one that the first step asked for next
         return memory;
       },
       &queue);
-  // Is it the right one, and is this all that has been fetched since the step began?
+  // Is it the right parameter, and have only these been fetched since the step began?
   const auto take = [&](std::size_t parameter, const Order& all) {
     CHECK(prefetch.take(parameter)->bytes()[0] == static_cast<std::byte>(parameter));
     queue.wait();
@@ -45,13 +45,13 @@ TEST_CASE("while a parameter is used, the one that the first step asked for next
   };
   start(), take(0, {0}), take(2, {0, 2}), take(1, {0, 2, 1}), take(2, {0, 2, 1, 2});
   start(), take(0, {0, 2}), take(2, {0, 2, 1}), take(1, {0, 2, 1, 2}), take(2, {0, 2, 1, 2});
-  // Weights that were fetched in vain are released.
+  // Parameters that were fetched but not used are released.
   start(), take(0, {0, 2}), take(5, {0, 2, 5, 1}), take(1, {0, 2, 5, 1, 2});
   start(), take(0, {0, 2});
   CHECK(gauge.now == 1);
 }
 
-// A session that counts the parameters that it asks for, and ends a run after so many of them.
+// A session that counts the requested parameters, and ends a run after a given number.
 class EndingSession : public Session, public StreamingSession {
  public:
   EndingSession(std::unique_ptr<Session> inner, std::size_t first, Order& asked, const std::size_t& limit)
@@ -81,14 +81,14 @@ class EndingSession : public Session, public StreamingSession {
   };
 
   std::unique_ptr<Session> inner_;
-  std::size_t first_;  // input that is a parameter; all behind it are
+  std::size_t first_;  // the first input that is a parameter; all after it are
   Order& asked_;
   const std::size_t& limit_;
 };
 
 constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
 
-// The training of a small perceptron by one of several processes, whose parameters are in parts.
+// One process's training of a small perceptron with partitioned parameters.
 class Training {
  public:
   Training(const Graph& model, Communicator& processes) : processes_(processes), graphs_(graphs_of(model)) {
@@ -99,7 +99,7 @@ class Training {
       return std::make_unique<EndingSession>(cpu_backend().prepare(graph), first, asked_, limit_);
     };
     const auto prepare_update = [](const Graph& graph) { return cpu_backend().prepare(graph); };
-    // All gradients are exchanged at the end: until then, parameters alone cross between processes.
+    // Gradients are only exchanged at the end: before that, processes exchange only parameters.
     const ExchangeOptions exchange{.bucket_bytes = 0, .zero = 3};
     step_ = make_parallel_step(graphs_, options(), exchange, processes, static_cast<std::int64_t>(processes.size()),
                                {prepare_gradients, {}, prepare_update}, start);
@@ -109,7 +109,7 @@ class Training {
     limit_ = kNoLimit;
     return advance();
   }
-  // Of a step that ends behind so many requests for a parameter: the bytes that this process has sent.
+  // The bytes this process has sent in a step that ends after this many requests for parameters.
   std::uint64_t bytes_until(std::size_t requests) {
     limit_ = requests;
     const std::uint64_t before = processes_.bytes_sent();
@@ -120,7 +120,7 @@ class Training {
     }
     throw Error(ErrorCode::kBadInput, "the step did not end behind " + std::to_string(requests) + " requests");
   }
-  // By the last step.
+  // Of the last step.
   const Order& asked() const { return asked_; }
   std::uint64_t bytes_of(std::size_t parameter) const {
     const std::span<const ValueId> inputs = graphs_.gradients.inputs();
@@ -153,7 +153,7 @@ class Training {
   std::unique_ptr<TrainingStep> step_;
 };
 
-// Layers of different sizes, so that a number of bytes tells which were sent.
+// Layers of different sizes, so that a number of bytes identifies the parameters sent.
 Graph perceptron() {
   ModelBuilder m(1);
   ValueId y = m.graph.add_input("x", {DataType::kFloat, {4, 5}});
@@ -167,7 +167,7 @@ Graph perceptron() {
   return std::move(m.graph);
 }
 
-// What one of the processes has seen; bytes by the number of requests that a step ended behind.
+// Observations of one process; bytes by the number of requests after which the step ended.
 struct Seen {
   Order order;
   std::vector<std::uint64_t> first_step, later_steps, by_parameter;
@@ -190,12 +190,12 @@ TEST_CASE("from its second step on, a process gathers the next parameter before 
       for (const std::size_t p : mine.order) mine.by_parameter.push_back(training.bytes_of(p));
     });
     const Seen& one = seen[0];
-    REQUIRE(one.order.size() > 8);  // weights of inner layers are asked for forward and backward
+    REQUIRE(one.order.size() > 8);  // inner layers' weights are requested in the forward and the backward pass
     for (const Seen& s : seen) {
       CHECK(s.order == one.order);
       CHECK((std::isfinite(s.loss_before) && s.loss_after < s.loss_before));
     }
-    // Around the ring each byte of a parameter goes to all processes but its owner.
+    // In a ring, each byte of a parameter is sent to all processes but its owner.
     const auto gathered = [&](std::size_t parameters) {
       return (count - 1) * std::accumulate(one.by_parameter.begin(),
                                            one.by_parameter.begin() + static_cast<std::ptrdiff_t>(parameters),

@@ -15,14 +15,14 @@ struct Gauge {
   void change(std::size_t more, std::size_t less);
 };
 
-// Zeroed memory, which the gauge counts until its last holder lets it go. The gauge must outlive it.
+// Zeroed memory, counted by the gauge until its last owner frees it. The gauge must outlive it.
 using Memory = std::shared_ptr<Tensor>;
 Memory allocated(std::size_t bytes, Gauge& gauge);
 
-// The bytes from this offset on as a tensor, which shares the memory and shows later changes of it.
+// The bytes from this offset on as a tensor that shares the memory, including later changes.
 Tensor view(const Memory& memory, std::size_t offset, DataType type, const Sizes& sizes);
 
-// A copy in memory of its own, which nothing else holds.
+// A copy in unshared memory.
 Tensor copy_of(const Tensor& tensor);
 
 }  // namespace rewright::training

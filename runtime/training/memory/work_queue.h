@@ -1,4 +1,4 @@
-// A thread that does one thing after the other.
+// A thread that executes tasks in order.
 #pragma once
 
 #include <condition_variable>
@@ -13,7 +13,7 @@ namespace rewright::training {
 
 class WorkQueue {
  public:
-  // No limit to what waits: for what does not pile up.
+  // An unlimited queue, for tasks that cannot pile up.
   static constexpr std::size_t kAny = ~std::size_t{0};
 
   WorkQueue() : thread_([this] { work(); }) {}
@@ -28,14 +28,14 @@ class WorkQueue {
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;
 
-  // Waits while `most` others have not been done.
+  // Blocks while more than `most` other tasks are pending.
   void add(std::function<void()> task, std::size_t most) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return waiting_.size() + (busy_ ? 1 : 0) < most; });
     waiting_.push_back(std::move(task));
     changed_.notify_all();
   }
-  // Until all is done. Throws what one of them threw; those behind it have been left out.
+  // Waits for all tasks. Throws a task's exception; the tasks after it were skipped.
   void wait() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return waiting_.empty() && !busy_; });

@@ -12,7 +12,7 @@ namespace rewright::training {
 
 namespace {
 
-constexpr std::size_t kDeviceAlignment = 256;  // bytes; libraries on devices are fastest with tensors aligned to it
+constexpr std::size_t kDeviceAlignment = 256;  // bytes; device libraries are fastest with such alignment
 
 std::vector<DeviceTensor> allocated(const MemoryOfDevice& memory, const std::vector<Tensor>& like) {
   std::vector<DeviceTensor> result;
@@ -26,7 +26,7 @@ std::size_t bytes_of(const std::vector<DeviceTensor>& tensors) {
 }
 
 // The outputs of the graph of gradients in one block of memory, in the order in which they are computed. Consecutive outputs
-// form buckets, which are added up as a whole.
+// form buckets, each summed as a whole.
 class Sums {
  public:
   struct Bucket {
@@ -49,7 +49,7 @@ class Sums {
       buckets.back().bytes = end - buckets.back().offset;
     }
     all = memory.allocate(DataType::kUint8, {static_cast<std::int64_t>(end)});
-    Tensor zeros(DataType::kUint8, all.sizes);  // the gaps between tensors are added up as well
+    Tensor zeros(DataType::kUint8, all.sizes);  // gaps between tensors are summed as well
     std::ranges::fill(zeros.mutable_bytes(), std::byte{0});
     memory.copy_in(all, zeros);
     for (std::size_t o = 0; o < tensors.size(); ++o)
@@ -79,7 +79,7 @@ class DeviceStep final : public TrainingStep {
       prepare_whole(graphs, options);
     else
       prepare_parts(graphs, training, options);
-    load(start);  // preparing overwrites the tensors
+    load(start);  // preparing overwrote the tensors
   }
 
   double advance(const std::vector<std::vector<Tensor>>& shards, const std::vector<Tensor>& schedule, bool bad) override {
@@ -90,7 +90,7 @@ class DeviceStep final : public TrainingStep {
       inputs.push_back(schedule[0]);
       return outcome(run(*forward_, std::move(inputs), kept + states_.size()));
     }
-    std::vector<Tensor> on_host;  // by shard: its outputs, if shards are added in order
+    std::vector<Tensor> on_host;  // by shard: copied outputs, if shards are added in order
     for (std::size_t k = 0; k < shards.size(); ++k) {
       last_shard_ = k + 1 == shards.size();
       std::vector<Tensor> then;
@@ -185,8 +185,7 @@ class DeviceStep final : public TrainingStep {
                                         options.session, of_update);
   }
 
-  // Runs a session on `first` and `then`, which come from the host, with an empty tensor between them for each that stays on
-  // the device.
+  // Runs a session on `first` and `then` from the host, with an empty tensor between them for each resident input.
   static std::vector<Tensor> run(Session& session, std::vector<Tensor> first, std::size_t resident,
                                  std::vector<Tensor> then = {}) {
     first.resize(first.size() + resident);
@@ -198,7 +197,7 @@ class DeviceStep final : public TrainingStep {
     return outputs.back().integers()[0] != 0 ? outputs[0].reals()[0] : NAN;
   }
 
-  // Adds the outputs of all shards and processes. `shards`: copies of them, if they are added in order.
+  // Sums the outputs of all shards and processes. `shards`: copies of them, if they are added in order.
   void add_up(std::vector<Tensor> shards) {
     if (device_sums_ != nullptr) return device_sums_->finish(backend_.stream());
     if (!exchange_.in_order && processes_.size() == 1) return;
@@ -222,12 +221,12 @@ class DeviceStep final : public TrainingStep {
   Communicator& processes_;
   const ResidentBackend& backend_;
   DeviceSums* const device_sums_;
-  const bool whole_;  // one shard: a step is a single graph, and has neither sums nor an update of its own
+  const bool whole_;  // one shard: the step is a single graph, without sums or a separate update
   const std::vector<DeviceTensor> parameters_, statistics_, states_;
-  const std::size_t given_;  // inputs of the forward pass that come with a shard
+  const std::size_t given_;  // the forward pass's inputs from a shard
   std::optional<Sums> sums_;
-  bool accumulates_ = false;  // a process adds its shards on the device
-  bool last_shard_ = false;   // of this process, in the present step
+  bool accumulates_ = false;  // the device sums this process's shards
+  bool last_shard_ = false;   // of this process in this step
   std::unique_ptr<Session> forward_, update_;
 };
 

@@ -1,4 +1,4 @@
-// A step on a device that keeps weights and the optimizer's states in its memory: only batches are copied in, and the loss out.
+// A step on a device that keeps weights and optimizer states in its memory: only batches are copied in, and the loss out.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ namespace rewright::training {
 struct DeviceStepOptions {
   SessionOptions session = {};
   std::int64_t shards = 1;  // of all processes together
-  // Adds up gradients in the memory of the devices. Null: ExchangeOptions says how they are added in the memory of the hosts.
+  // Sums gradients in device memory. Null: ExchangeOptions determines how they are summed in host memory.
   DeviceSums* sums = nullptr;
-  // Return a graph that computes the same as the forward and backward pass, or as the update.
+  // Return a faster equivalent of the forward and backward pass, or of the update.
   std::function<Graph(const Graph&)> rewritten, rewritten_update;
 };
 

@@ -22,7 +22,7 @@ std::string operator_of(const Node& node) { return node.op ? node.op->name() : o
 
 std::string described(const Graph& graph, const std::vector<std::int32_t>& producers, const Node& node) {
   if (node.origin && !node.origin->name.empty()) return "node \"" + node.origin->name + "\" (" + operator_of(node) + ")";
-  // Searches backwards, breadth first, for the nearest node of the model.
+  // Breadth-first search backwards for the nearest node of the model.
   std::vector<const Node*> before{&node};
   for (std::size_t k = 0; k < before.size() && before.size() < graph.nodes().size(); ++k)
     for (const ValueId v : before[k]->inputs) {
@@ -65,7 +65,8 @@ std::string first_not_finite(const Graph& graph, std::span<const Tensor> inputs,
 std::string diagnose(TrainingStep& step, const TrainingGraphs& graphs, const std::vector<std::vector<Tensor>>& shards,
                      const Backend& backend, int threads, Communicator& processes) {
   const TrainedTensors all = step.gather();
-  // A sum is not finite because of some shard. Zeros take its place, so that this shard is found and not a reader of the sum.
+  // A sum that is not finite is caused by some shard. It is replaced by zeros, so that this shard is found and not a reader of
+  // the sum.
   std::vector<Tensor> sums = step.sums();
   for (Tensor& sum : sums)
     if (!is_finite(sum))
@@ -88,7 +89,7 @@ void compare_copies(const TrainingStep& step, const TrainingGraphs& graphs, std:
   for (std::size_t p = 1; p < all.size(); ++p)
     for (std::size_t n = 0; n < mine.size(); ++n) {
       if (all[p].compare(8 * n, 8, all[0], 8 * n, 8) == 0) continue;
-      // Parameters are absent where each process holds a part of them; statistics are always there, behind them.
+      // Partitioned parameters are not in this list; statistics always are, after them.
       const bool parameter = mine.size() > graphs.statistics.size() && n < graphs.parameters.size();
       const std::string& name =
           parameter ? graphs.parameters[n].name : graphs.statistics[n + graphs.statistics.size() - mine.size()].name;

@@ -13,10 +13,10 @@ namespace rewright::training {
 
 namespace {
 
-// The model of fixed sizes with its loss and the classes it predicts as outputs.
+// The model of fixed sizes; outputs: its loss and the predicted classes.
 Graph with_loss(const Graph& model, const std::string& output, Loss loss) {
   Graph graph = model;
-  std::vector<std::pair<ValueId, ValueId>> undropped;  // Dropout that the model has in training mode
+  std::vector<std::pair<ValueId, ValueId>> undropped;  // Dropout in the model's training mode
   for (const auto& node : model.nodes())
     if (onnx_operator(*node) == "Dropout") undropped.emplace_back(node->outputs[0], node->inputs[0]);
   graph.replace_uses(undropped);

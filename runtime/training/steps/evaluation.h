@@ -1,4 +1,4 @@
-// How good a model is on data that it was not trained on.
+// Evaluates a model on held-out data.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@ namespace rewright::training {
 
 struct Evaluation {
   double loss;                     // mean over the examples
-  std::optional<double> accuracy;  // of classes: the part whose largest prediction is the target
+  std::optional<double> accuracy;  // for classes: the share of examples whose largest prediction is the target
   std::int64_t examples;
 };
 

@@ -1,4 +1,4 @@
-// How processes exchange the gradients of a step, and which tensors they share out among each other.
+// How processes exchange gradients, and which tensors they partition.
 #pragma once
 
 #include <cstddef>
@@ -9,14 +9,14 @@ namespace rewright::training {
 
 struct ExchangeOptions {
   AllReduce all_reduce = {};
-  // Shards are added in the order of their numbers, which gives the same bits for any number of processes; `all_reduce` is then
+  // Shards are added in the order of their numbers: the bits are then the same for any number of processes, and `all_reduce` is
   // not used.
   bool in_order = false;
-  // Gradients are exchanged in buckets; a bucket is complete once it holds this many bytes. 0: one bucket for each type.
+  // Gradients are exchanged in buckets of at least this many bytes. 0: one bucket for each type.
   std::size_t bucket_bytes = std::size_t{4} << 20;
-  DataType gradients = DataType::kFloat;  // the type in which float gradients travel: float, float16 or bfloat16
-  // The stage of ZeRO (Rajbhandari et al., SC 2020). Each process holds only a part of: 1: the optimizer's states, 2: gradients
-  // as well, 3: parameters as well. 0: everything is whole in every process.
+  DataType gradients = DataType::kFloat;  // the type in which float gradients are sent: float, float16 or bfloat16
+  // The stage of ZeRO (Rajbhandari et al., SC 2020): which tensors are partitioned over processes. 0: none; 1: optimizer
+  // states; 2: gradients as well; 3: parameters as well.
   int zero = 0;
 };
 

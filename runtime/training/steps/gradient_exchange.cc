@@ -13,7 +13,7 @@ namespace {
 
 using Bytes = GradientExchange::Bytes;
 
-// Buckets that wait to be exchanged, or are, while gradients are computed: few where memory is the point.
+// The most buckets that wait for their exchange while gradients are computed; few where memory is scarce.
 constexpr std::size_t kInFlight = 3, kInFlightInParts = 1;
 
 template <class T>
@@ -27,7 +27,7 @@ bool scale_and_judge(Bytes values, double factor) {
   return finite;
 }
 
-// Multiplies by the factor; is everything finite?
+// Multiplies by the factor; returns whether everything is finite.
 bool scale_and_judge(Bytes values, DataType type, double factor) {
   if (type == DataType::kFloat) return scale_and_judge<float>(values, factor);
   if (type == DataType::kDouble) return scale_and_judge<double>(values, factor);
@@ -76,7 +76,7 @@ void GradientExchange::start_step(std::size_t shards) {
   sent_ = 0, finite_ = true;
 }
 
-// Which of the buffers a shard's gradients are computed in.
+// The buffer in which a shard's gradients are computed.
 std::size_t GradientExchange::buffer_of(std::size_t shard) const {
   return options_.in_order ? shard : std::min<std::size_t>(shard, 1);
 }
@@ -108,7 +108,7 @@ void GradientExchange::end_step() {
   if (options_.zero >= 2) std::ranges::fill(parts_, nullptr);
 }
 
-// In the same order in all processes.
+// All processes send in the same order.
 void GradientExchange::send_what_is_complete() {
   for (; sent_ < missing_.size() && missing_[sent_] == 0; ++sent_) {
     const std::size_t b = sent_;
@@ -119,7 +119,7 @@ void GradientExchange::send_what_is_complete() {
   }
 }
 
-// The sum of a bucket's gradients over all shards: all of it, or the part of this process.
+// Sums a bucket's gradients over all shards: the whole bucket, or this process's part.
 void GradientExchange::add_up(std::span<const Bytes> vectors, const Bucket& of, DataType type) {
   if (options_.in_order)
     reduce_scatter_in_order(processes_, vectors, type, of.bounds);
@@ -130,7 +130,7 @@ void GradientExchange::add_up(std::span<const Bytes> vectors, const Bucket& of, 
   if (options_.in_order && options_.zero == 0) all_gather_parts(processes_, vectors[0], byte_size(type), of.bounds);
 }
 
-// The same for floats that travel as numbers of 16 bits; `sum`: what this process has of it, in the first vector.
+// The same for floats that are sent in 16 bits. `sum`: this process's result, in the first vector.
 void GradientExchange::add_up_narrowed(std::span<const Bytes> vectors, std::size_t b, Bytes sum) {
   const Bucket& of = layout_.bucket(b);
   std::vector<std::vector<std::byte>> narrowed;
@@ -186,7 +186,7 @@ std::vector<double> GradientExchange::mean_over_shards(std::vector<std::vector<d
 
 bool GradientExchange::finite() { return options_.zero == 0 ? finite_.load() : !processes_.any(!finite_); }
 
-// This process's part of a bucket's gradients, or all of them.
+// The mean gradients of a bucket: this process's part, or all.
 Bytes GradientExchange::mean_of_bucket(std::size_t b) {
   if (options_.zero >= 2) return parts_[b]->mutable_bytes();
   const Bytes all = buffers_[0][b]->mutable_bytes();

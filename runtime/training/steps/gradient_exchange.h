@@ -1,5 +1,5 @@
-// The gradients of a step on their way from shards to the update: added up over the shards of all processes, bucket by bucket,
-// while later ones are computed.
+// Exchanges the gradients of a step: sums them over the shards of all processes, bucket by bucket, while later gradients are
+// computed.
 #pragma once
 
 #include <atomic>
@@ -20,31 +20,31 @@ class GradientExchange {
  public:
   using Bytes = std::span<std::byte>;
 
-  // `shards`: of all processes together. The queue does what is exchanged, and ends before this; null: it is done at once. The
-  // layout lives longer. Throws Error(kUsage) for options that do not go together.
+  // `shards`: of all processes. The queue runs exchanges and must end before this object; null: they run at once. The layout
+  // must outlive this object. Throws Error(kUsage) for options that exclude each other.
   GradientExchange(const ProcessLayout& layout, const ExchangeOptions& options, Communicator& processes, std::size_t shards,
                    WorkQueue* queue);
 
   // `shards`: of this process.
   void start_step(std::size_t shards);
-  // Where a shard's gradient is to be computed, and that it is there.
+  // The memory for a shard's gradient, and the call when it is complete.
   Bytes memory(std::size_t shard, std::size_t parameter);
   void known(std::size_t shard, std::size_t parameter);
-  // Sends what is missing as it is: other processes wait for it, though this one's step has failed.
+  // Sends missing gradients as they are: this process's step has failed, but others wait.
   void give_up();
   void end_step();
 
-  // In the first of these vectors, one for each shard of this process, the sum over all shards.
+  // Replaces the first of these vectors (one for each shard of this process) by the sum over all shards.
   void add_over_shards(std::span<const Bytes> vectors, DataType type);
-  // The mean over all shards; what is not finite counts as that of gradients does.
+  // The mean over all shards; checked for finiteness like gradients.
   std::vector<double> mean_over_shards(std::vector<std::vector<double>>& values);
 
-  // Is all of it finite, in all processes?
+  // Is everything finite in all processes?
   bool finite();
-  // Makes the length of all gradients together at most `norm`. It is added up exactly, so that it does not depend on how they
-  // are spread over processes.
+  // Scales all gradients so that their joint norm is at most `norm`. The norm is summed exactly, so that it does not depend on
+  // how gradients are distributed.
   void clip(double norm);
-  // The gradients that this process's update reads: whole ones, or from stage 1 on its pieces.
+  // The gradients for this process's update: whole, or its pieces from stage 1 on.
   std::vector<Tensor> means() const;
 
   std::size_t most_bytes() const { return gauge_.most; }
@@ -64,11 +64,11 @@ class GradientExchange {
   WorkQueue* queue_;
   Gauge gauge_;
 
-  // Of one step.
+  // Of the current step.
   std::size_t shards_here_ = 0;
-  std::vector<std::vector<Memory>> buffers_;  // by shard (if added in order) or: the sum, and the present shard; by bucket
-  std::vector<Memory> parts_;                 // by bucket: the part of this process, from stage 2 on
-  std::vector<std::size_t> missing_;          // by bucket: gradients that are not there yet
+  std::vector<std::vector<Memory>> buffers_;  // by shard (if added in order), or the sum and the current shard; then by bucket
+  std::vector<Memory> parts_;                 // by bucket: this process's part, from stage 2 on
+  std::vector<std::size_t> missing_;          // by bucket: incomplete gradients
   std::size_t sent_ = 0;                      // buckets
   std::atomic<bool> finite_ = true;
 };

@@ -35,7 +35,7 @@ Tensor KeptTensors::parameter(std::size_t number) {
   return view(prefetch_.take(number), 0, type, sizes);
 }
 
-// The tensors of which each process has a piece.
+// Gathers a parameter of which each process has a piece.
 Memory KeptTensors::made_whole(std::size_t parameter, const std::byte* mine, Gauge& gauge) {
   const Bounds bounds = layout_.bounds_of(parameter);
   const std::size_t width = layout_.bucket(layout_.bucket_of(parameter)).width(), me = processes_.rank();
@@ -75,7 +75,7 @@ void KeptTensors::load_whole_parameters(const std::vector<Tensor>& from) {
   }
 }
 
-// States, and parameters where they are in parts.
+// Loads states, and parameters if they are partitioned.
 void KeptTensors::load_pieces(const TrainedTensors& from) {
   const auto bytes_of_piece = [&](const Piece& piece, const Tensor& t) {
     const std::size_t width = layout_.bucket(piece.bucket).width();
@@ -99,7 +99,7 @@ TrainedTensors KeptTensors::gather() {
   TrainedTensors all;
   all.statistics = whole_.statistics;
   for (const Tensor& t : whole_.parameters) all.parameters.push_back(copy_of(t));
-  Gauge uncounted;  // what is gathered outlives it
+  Gauge uncounted;  // gathered tensors outlive it
   const auto as_tensor = [&](std::size_t p, const Memory& memory) {
     return copy_of(view(memory, 0, layout_.parameters()[p].type, layout_.parameters()[p].sizes));
   };

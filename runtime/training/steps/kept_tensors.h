@@ -1,5 +1,5 @@
-// Tensors that training keeps from step to step: parameters, statistics and the optimizer's states, whole in every process, or
-// cut into parts of which each process has its own (ZeRO).
+// The tensors that persist between steps (parameters, statistics, optimizer states): whole in every process, or partitioned
+// (ZeRO).
 #pragma once
 
 #include <cstddef>
@@ -16,26 +16,26 @@ namespace rewright::training {
 
 class KeptTensors {
  public:
-  // In parts: states from `zero` 1 on, parameters at 3; `kinds` of states there are for each parameter. The layout lives
-  // longer.
+  // States are partitioned from `zero` 1 on, parameters at 3. `kinds`: the number of states for each parameter. The layout must
+  // outlive this object.
   KeptTensors(const ProcessLayout& layout, int zero, std::size_t kinds, Communicator& processes, WorkQueue* queue);
 
-  // All of it, in every process; gather() is called by all.
+  // Loads all tensors in every process; gather() is called by all.
   void load(const TrainedTensors& from);
   TrainedTensors gather();
 
   void start_step() { prefetch_.start_step(); }
   Tensor parameter(std::size_t number);  // for a step of the graph of gradients
   std::vector<Tensor>& statistics() { return whole_.statistics; }
-  // Tensors that every process has a copy of: parameters, unless they are cut.
+  // Tensors that every process has a copy of: parameters unless partitioned, and statistics.
   const TrainedTensors& copies() const { return whole_; }
 
-  // Operands of this process's update, beside gradients.
+  // The parameters that this process updates.
   std::vector<Tensor> updated_parameters() const;
   const std::vector<Tensor>& updated_states() const { return zero_ == 0 ? whole_.states : piece_states_; }
-  // Results of the update: parameters, then states.
+  // Takes the results of the update: parameters, then states.
   void take(std::vector<Tensor> after);
-  // After it, in all processes: what has become of parameters that they have copies of.
+  // Afterwards, in all processes: sends updated parameters to the processes that hold copies.
   void share();
 
   std::size_t most_parameter_bytes() const;
@@ -53,9 +53,9 @@ class KeptTensors {
   const std::size_t kinds_;
   Communicator& processes_;
   Gauge parameter_gauge_, state_gauge_;
-  TrainedTensors whole_;  // from stage 1 on views of buckets, and without states
+  TrainedTensors whole_;  // from stage 1 on: views of buckets, without states
   std::vector<Memory> parameter_buckets_;
-  std::vector<Tensor> piece_states_;  // of the first kind, then of the second
+  std::vector<Tensor> piece_states_;  // all of the first kind, then of the second
   Prefetch prefetch_;
 };
 

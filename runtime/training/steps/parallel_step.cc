@@ -20,7 +20,7 @@ namespace rewright::training {
 
 namespace {
 
-// The parameters in the order in which the graph computes their gradients, which are its outputs behind the loss.
+// The parameters in the order in which the graph computes their gradients (its outputs after the loss).
 std::vector<std::size_t> order_of_gradients(const Graph& graph, std::size_t parameters) {
   std::vector<std::size_t> order;
   for (const std::size_t o : outputs_as_computed(graph))
@@ -34,7 +34,7 @@ std::vector<ParameterKind> kinds(const std::vector<Tensor>& tensors) {
   return result;
 }
 
-// Does the update of an element depend on this element alone? LARS and LAMB also need the length of the whole parameter.
+// Is the update elementwise? LARS and LAMB also need the norm of the whole parameter.
 bool updates_by_elements(const TrainingGraphOptions& options) {
   return options.update.method != UpdateMethod::kLars && options.update.method != UpdateMethod::kLamb;
 }
@@ -76,7 +76,7 @@ class ParallelStep final : public TrainingStep {
     try {
       compute_gradients(shards);
     } catch (...) {
-      // Other processes wait for the buckets that are being exchanged; only after these can this process report its failure.
+      // Other processes wait for the buckets being exchanged; this process can only report its failure after these.
       if (queue_ && zero_ < 3 && !staged_) exchange_.give_up();
       if (queue_) queue_->wait();
       throw;
@@ -121,7 +121,7 @@ class ParallelStep final : public TrainingStep {
   }
 
  private:
-  // The tensors of one shard's run through the graph of gradients. Gradients are written into the exchange's buckets.
+  // One shard's tensors in the graph of gradients. Gradients are written directly into exchange buckets.
   class Stream final : public TensorStream {
    public:
     Stream(ParallelStep& step, const std::vector<Tensor>& given, std::size_t shard)
@@ -158,7 +158,7 @@ class ParallelStep final : public TrainingStep {
     ParallelStep& step_;
     const std::vector<Tensor>& given_;
     const std::size_t shard_;
-    std::map<std::size_t, Tensor> others_;  // by output: the loss and the statistics
+    std::map<std::size_t, Tensor> others_;  // by output: loss and statistics
   };
 
   bool needs_queue(std::size_t processes) const {
@@ -198,7 +198,7 @@ class ParallelStep final : public TrainingStep {
     });
   }
 
-  // Updates this process's parameters, then copies the new ones to all processes that hold them.
+  // Updates this process's parameters, then sends the new ones to all processes that hold them.
   void update_parameters(const std::vector<Tensor>& schedule) {
     if (training_.clip_norm > 0) exchange_.clip(training_.clip_norm);
     if (update_) {
@@ -215,14 +215,14 @@ class ParallelStep final : public TrainingStep {
   const TrainingGraphs& graphs_;
   const TrainingGraphOptions training_;
   const int zero_;
-  const std::size_t inputs_;  // of the graph of gradients, in front of the parameters
+  const std::size_t inputs_;  // of the graph of gradients, before the parameters
   ProcessLayout layout_;
-  std::unique_ptr<WorkQueue> queue_;  // its thread alone communicates while gradients are computed
+  std::unique_ptr<WorkQueue> queue_;  // only its thread communicates while gradients are computed
   KeptTensors kept_;
   GradientExchange exchange_;
   std::unique_ptr<Session> gradients_, update_;
-  std::unique_ptr<StagedGradients> staged_;  // in place of gradients_, where shards share statistics
-  std::vector<std::vector<double>> facts_;   // of the present step, by shard: the loss, then the statistics
+  std::unique_ptr<StagedGradients> staged_;  // replaces gradients_ if shards share statistics
+  std::vector<std::vector<double>> facts_;   // of this step by shard: the loss, then statistics
 };
 
 }  // namespace

@@ -23,7 +23,7 @@ using testing::ModelBuilder;
 using testing::random_tensor;
 using testing::run_as_processes;
 
-// Four layers with a batch normalization; odd sizes, so that parts of processes end inside of parameters.
+// Four layers with a batch normalization. Sizes are odd, so that partitions end inside parameters.
 Graph model() {
   ModelBuilder m(1);
   ValueId y = m.graph.add_input("x", {DataType::kFloat, {Index::symbol("N"), 5}});
@@ -123,7 +123,7 @@ TEST_CASE("gradients are clipped by the length of all of them, however they are 
     }
   o.graph.clip_norm = 1e9;
   CHECK(train(o, 2).model == free.model);
-  // With plain steps of rate 1 the parameters move by that length, whatever adds the gradients.
+  // With SGD and rate 1 the parameters move by that norm, however gradients are summed.
   for (const int zero : {0, 1, 2, 3}) {
     TrainOptions steps = options(0);
     steps.graph.update = {.method = UpdateMethod::kSgd};
@@ -185,9 +185,9 @@ TEST_CASE("gradients of 16 bits are the same for any number of processes as well
 }
 
 TEST_CASE("each strategy trains as one process does, up to rounding") {
-  const Update sgd{.method = UpdateMethod::kMomentum};  // Adam makes whole steps of the noise in a gradient that is 0
+  const Update sgd{.method = UpdateMethod::kMomentum};  // Adam amplifies the noise in gradients that are 0
   for (const std::size_t count : {2, 3, 4, 8}) {
-    // Batch normalizations see the statistics of their shard: as many shards as processes.
+    // Batch normalizations use their shard's statistics: as many shards as processes.
     TrainOptions in_shards = options(static_cast<std::int64_t>(count));
     in_shards.graph.update = sgd;
     const Outcome one = train(in_shards, 1);
@@ -236,9 +236,9 @@ TEST_CASE("the memory of a process is what ZeRO's stages say") {
       std::size_t states = 0, parameters = 0, gradients = 0;  // of all processes
       for (const TrainingMemory& m : train(o, count).memory) {
         CHECK(m.states <= kStates * (all / (zero >= 1 ? count : 1) + padding));
-        // In stage 3 the weights of a step, and of what comes next, come on top.
+        // In stage 3, the current and the next step's gathered parameters come on top.
         CHECK(m.parameters <= all / (zero == 3 ? count : 1) + padding + (zero == 3 ? 2 : 0) * largest);
-        // From stage 2 on, buckets that are computed or under way.
+        // From stage 2 on, buckets being computed or sent.
         CHECK(m.gradients <= all / (zero >= 2 ? count : 1) + padding + (zero >= 2 ? 5 : 0) * bucket);
         states += m.states, parameters += m.parameters, gradients += m.gradients;
       }
@@ -298,7 +298,7 @@ TEST_CASE("a weight that changes in one process is noticed") {
     CHECK_NOTHROW(run(false));
     if (zero == 0)
       CHECK_THROWS_WITH(run(true), Catch::Contains("process 1 holds another 'w1'"));
-    else  // it owns the value, or takes it from its owner
+    else  // it owns the value, or gets it from its owner
       CHECK_NOTHROW(run(true));
   }
 }

@@ -1,4 +1,4 @@
-// Training by processes that mpirun started: what other tests show for processes that are threads of one.
+// Training in processes started by mpirun; other tests use threads instead of processes.
 #include <catch2/catch.hpp>
 #include <random>
 
@@ -42,7 +42,7 @@ TEST_CASE("the processes that mpirun started train to the bits of one process", 
   o.graph.update = {.method = UpdateMethod::kAdam};
   o.batch = 48, o.epochs = 3, o.shards = 24, o.check_every = 1;
   o.exchange.bucket_bytes = 100;
-  if (24 % processes.size() != 0) return;  // nothing to be spread evenly
+  if (24 % processes.size() != 0) return;  // cannot be divided evenly
   const auto alone = make_local_communicator();
   for (const bool whole : {false, true}) {
     o.whole_batch_statistics = whole;

@@ -1,4 +1,4 @@
-// The learning rate of each step of a run.
+// The learning rate of each step.
 #pragma once
 
 #include <cstdint>

@@ -10,7 +10,7 @@ namespace rewright::training {
 
 namespace {
 
-// Calls visit(name, tensor) for all tensors, by the names that they have in checkpoints.
+// Calls visit(name, tensor) for all tensors, with their names in checkpoints.
 template <class F>
 void for_each(const TrainingGraphs& graphs, TrainedTensors& all, const F& visit) {
   const std::size_t count = all.parameters.size();
@@ -48,8 +48,7 @@ void require_same_start(const TrainOptions& options, const RunFacts& facts, cons
   mine["exchange of gradients"] = std::to_string(static_cast<int>(e.all_reduce.strategy)) + "/" +
                                   std::to_string(e.all_reduce.node) + "/" + std::to_string(e.bucket_bytes) + "/" +
                                   std::string(name(e.gradients)) + "/zero " + std::to_string(e.zero);
-  // With ZeRO's stage 3 processes fetch parameters together, in the order of their plans, which depend on the number of
-  // threads.
+  // In stage 3 processes fetch parameters together in the order of their plans, which depends on the number of threads.
   if (e.zero == 3) mine["number of threads"] = std::to_string(options.threads);
   mine["check-every"] = std::to_string(options.check_every);
   mine["on-nan"] = options.skip_bad_steps ? "skip" : "stop";

@@ -1,4 +1,4 @@
-// Checkpoints of a run, and what must agree between a run and its checkpoint, or between the processes of a run.
+// Checkpoints of a run, and the facts that must agree between a run and its checkpoint, or between a run's processes.
 #pragma once
 
 #include <cstdint>
@@ -16,25 +16,25 @@
 
 namespace rewright::training {
 
-// How far a run has come.
+// The progress of a run.
 struct Progress {
   std::int64_t step = 0;  // steps done
   LossScale scale;        // with float16 products
 };
 
 using RunFacts = std::map<std::string, std::string>;
-// The facts in which a run and a checkpoint that it resumes must agree. `examples`: the size of the data.
+// The facts that must agree between a run and the checkpoint it resumes from. `examples`: the number of examples.
 RunFacts run_facts(const TrainOptions& options, const TrainingGraphs& graphs, std::int64_t examples);
-// Throws Error(kUsage) in all processes if they were started with different facts, models or options. All processes call it.
+// Throws Error(kUsage) in all processes if their facts, models or options differ. All processes call it.
 void require_same_start(const TrainOptions& options, const RunFacts& facts, const Graph& model, const Backend& backend,
                         Communicator& processes);
 
 TrainingCheckpoint make_checkpoint(RunFacts facts, const Progress& progress, const TrainingGraphs& graphs,
                                    TrainedTensors tensors);
-// Reads the progress of a checkpoint; a scale that it lacks is `now`'s. Throws Error(kBadInput) if the checkpoint has other
-// facts, or no step.
+// Reads a checkpoint's progress; a missing scale is taken from `now`. Throws Error(kBadInput) if the facts differ, or the step
+// is missing.
 Progress read_progress(const TrainingCheckpoint& checkpoint, const RunFacts& facts, const Progress& now);
-// Replaces tensors by those of a checkpoint. Throws Error(kBadInput) if one is missing, or has another type or other sizes.
+// Restores tensors from a checkpoint. Throws Error(kBadInput) if one is missing, or has another type or sizes.
 void restore_tensors(const TrainingCheckpoint& checkpoint, const TrainingGraphs& graphs, TrainedTensors& tensors);
 
 }  // namespace rewright::training

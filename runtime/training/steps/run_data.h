@@ -1,4 +1,4 @@
-// The data of a run: how batches are divided into shards, and the inputs of each step.
+// The data of a run: division of batches into shards, and the inputs of each step.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +14,17 @@
 
 namespace rewright::training {
 
-// The inputs of a step in this process.
+// This process's inputs of a step.
 struct StepInputs {
   std::vector<std::vector<Tensor>> shards;  // as TrainingStep::advance expects them
-  std::string complaint;                    // names the place of a number that is not finite; empty: there is none
+  std::string complaint;                    // the place of a number that is not finite; empty: none
 };
 
-// Every batch consists of equally large shards, and every process takes equally many of them, in the order of the ranks.
+// Every batch is divided into equal shards, and every process gets equally many, in the order of ranks.
 class RunData {
  public:
-  // `data` and `options` must outlive this. Throws Error(kUsage) if the batch or its shards cannot be divided evenly, and
-  // Error(kBadInput) if the data holds less than a batch.
+  // `data` and `options` must outlive this object. Throws Error(kUsage) if the batch or its shards cannot be divided evenly,
+  // and Error(kBadInput) if the data has less than one batch.
   RunData(const Graph& model, const Dataset& data, const TrainOptions& options, const Communicator& processes);
 
   std::int64_t examples() const { return data_.size(); }
@@ -33,13 +33,13 @@ class RunData {
   std::int64_t steps() const { return steps_; }     // of all epochs
   std::int64_t epoch_of(std::int64_t step) const { return step / steps_per_epoch_; }
 
-  // The model with the sizes that it has for the examples of one shard.
+  // The model with its sizes for the examples of one shard.
   Graph sized(const Graph& model) const;
-  // Throws Error(kBadInput) if the targets do not fit the loss: they have another type, or name classes that the predictions do
-  // not have. `sized`: as above; `gradients`: the graph of its gradients.
+  // Throws Error(kBadInput) if the targets do not fit the loss: another type, or classes that the predictions lack. `sized`: as
+  // above; `gradients`: its graph of gradients.
   void check_targets(const Graph& sized, const Graph& gradients) const;
 
-  // The inputs of a step, from 0; `scale`: the factor of the loss (LossScale). Throws Error(kBadInput) if an example cannot be
+  // The inputs of a step (from 0); `scale`: the factor of the loss (LossScale). Throws Error(kBadInput) if an example cannot be
   // read.
   StepInputs take(std::int64_t step, double scale);
 

@@ -14,15 +14,15 @@ namespace rewright::training {
 
 namespace {
 
-// The backend's device, if it can keep the tensors. Partial tensors (ZeRO) and gradients that travel in another type are only
-// implemented on the host.
+// The backend as a device that keeps tensors, if the options allow it. Partitioned tensors (ZeRO) and gradients sent in another
+// type are only implemented on the host.
 const ResidentBackend* keeping_device(const TrainOptions& options, std::int64_t shards, const Backend& backend) {
   const ExchangeOptions& e = options.exchange;
   const bool possible = e.zero == 0 && (e.gradients == DataType::kFloat || shards == 1);
   return possible ? dynamic_cast<const ResidentBackend*>(&backend) : nullptr;
 }
 
-// Are all operators and sizes known? A device executes no other graphs as a whole.
+// Are all operators and sizes known? Devices execute only such graphs as a whole.
 bool is_known(const Graph& graph) {
   return std::ranges::all_of(graph.nodes(), [&](const auto& node) {
     return node->op && std::ranges::all_of(node->outputs, [&](ValueId v) {
@@ -56,7 +56,7 @@ TrainingGraphs StepMaker::make_graphs(const Graph& sized) {
   if (device_ == nullptr || (graphs.sums == 0 && is_known(graphs.gradients))) return graphs;
   device_ = nullptr;
   if (options_.memory.bytes == 0) return graphs;
-  graph_.guarded = false;  // with a budget, a step on the host is never guarded
+  graph_.guarded = false;  // with a budget, steps on the host are never guarded
   return make_training_graphs(sized, options_.output, graph_);
 }
 
@@ -85,7 +85,7 @@ std::unique_ptr<TrainingStep> StepMaker::on_device(const TrainingGraphs& graphs,
 
 std::unique_ptr<TrainingStep> StepMaker::in_parallel(const TrainingGraphs& graphs, const ExchangeOptions& exchange,
                                                      const TrainedTensors& start) {
-  // The update of own pieces is not rewritten: rewriting is done by all processes together, for a graph that they all have.
+  // Updates of partitioned parameters are not rewritten: all processes rewrite together, so they must have the same graph.
   const PrepareParallel prepare{.gradients = [this](const Graph& graph) { return prepared(rewritten_to_budget(graph)); },
                                 .update = [this](const Graph& graph) { return prepared(rewritten(graph)); },
                                 .own_update = [this](const Graph& graph) { return prepared(graph); }};

@@ -20,17 +20,17 @@ namespace rewright::training {
 //   const std::unique_ptr<TrainingStep> step = maker.make_step(graphs, start);
 class StepMaker {
  public:
-  // `shards`: of all processes together. Throws Error(kUsage) for options that exclude each other. The references must outlive
-  // this and the step.
+  // `shards`: of all processes. Throws Error(kUsage) for options that exclude each other. The references must outlive this
+  // object and the step.
   StepMaker(const TrainOptions& options, std::int64_t shards, Communicator& processes, const Backend& backend);
 
-  // `sized`: the model for the examples of one shard.
+  // `sized`: the model with the sizes of one shard.
   TrainingGraphs make_graphs(const Graph& sized);
-  // A step of the graphs that make_graphs() returned last; they must outlive it. `start`: the states may be views of the same
-  // zeros, while nothing else holds parameters and statistics.
+  // A step of the graphs last returned by make_graphs(), which must outlive it. `start`: states may be views of the same zeros;
+  // parameters and statistics must not be shared.
   std::unique_ptr<TrainingStep> make_step(const TrainingGraphs& graphs, TrainedTensors start);
 
-  // How the memory budget is kept; nullopt without a budget, and before make_step().
+  // How the memory budget is met; nullopt without a budget, and before make_step().
   const std::optional<Rematerialized>& rematerialized() const { return rematerialized_; }
 
  private:

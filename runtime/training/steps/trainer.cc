@@ -21,7 +21,7 @@ namespace rewright::training {
 
 namespace {
 
-// Zeros like these tensors, all in the same memory, which must not be written.
+// Zeros like these tensors. All share memory, which must not be written.
 std::vector<Tensor> shared_zeros_like(const std::vector<Tensor>& tensors) {
   std::size_t most = 0;
   for (const Tensor& t : tensors) most = std::max(most, t.byte_count());
@@ -33,7 +33,7 @@ std::vector<Tensor> shared_zeros_like(const std::vector<Tensor>& tensors) {
   return result;
 }
 
-// Moves the tensors that training starts from out of the model and its graphs into memory of their own.
+// Moves the initial values of trained tensors out of the model and its graphs.
 TrainedTensors take_start(Graph& model, TrainingGraphs& graphs) {
   std::vector<ValueId> taken;
   const auto copies = [&](const std::vector<TrainedTensor>& which) {
@@ -55,7 +55,7 @@ TrainedTensors take_start(Graph& model, TrainingGraphs& graphs) {
   return start;
 }
 
-// Returns memory to the system: making graphs and plans frees many small pieces, which the C library would keep.
+// Returns free memory to the system. Building graphs and plans frees many small pieces that the C library would keep.
 void give_back_free_memory() {
 #ifdef __GLIBC__
   malloc_trim(0);
@@ -115,7 +115,7 @@ struct Trainer::State {
     return {progress.step, data.steps(), data.epoch_of(number), loss, rate, speed, skipped};
   }
 
-  // Throws Error(kBadInput) in all processes if the data of one holds a number that is not finite.
+  // Throws Error(kBadInput) in all processes if the data of one contains a number that is not finite.
   void require_finite_data(const StepInputs& inputs) {
     for (const std::string& complaint : processes.all_gather(inputs.complaint))
       if (!complaint.empty()) throw Error(ErrorCode::kBadInput, complaint);

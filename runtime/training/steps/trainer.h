@@ -2,7 +2,8 @@
 //
 //   const std::unique_ptr<Communicator> processes = make_communicator();
 //   Trainer trainer(std::move(model), data, options, *processes, backend);
-//   trainer.run(stop.get_token(), [](const StepReport& r) { std::cout << r.step << ": " << r.loss << "\n"; });
+//   trainer.run(stop.get_token(), [](const StepReport& r) { std::cout << r.step << ": " << r.loss << "
+// "; });
 //   const Graph trained = trainer.trained();
 #pragma once
 
@@ -31,32 +32,32 @@ struct StepReport {
   std::int64_t epoch;  // from 0
   double loss;         // NaN if the step was skipped
   double rate, examples_per_second;
-  bool skipped = false;  // the loss or a gradient was not finite, so nothing has changed
+  bool skipped = false;  // loss or gradient was not finite; nothing changed
 };
 
 class Trainer {
  public:
-  // The model's number of examples may be symbolic. Move the model in, or its weights stay in memory twice. `data`, `processes`
-  // and `backend` must outlive the trainer. Throws Error(kBadInput) if data and model do not fit each other, and Error(kUsage)
-  // for options that exclude each other, or that differ between processes.
+  // The model's number of examples may be symbolic. Pass the model by move, or its weights are in memory twice. `data`,
+  // `processes` and `backend` must outlive the trainer. Throws Error(kBadInput) if data and model do not fit, and Error(kUsage)
+  // for options that exclude each other or differ between processes.
   Trainer(Graph model, const Dataset& data, const TrainOptions& options, Communicator& processes, const Backend& backend);
   ~Trainer();
 
   // Trains to the end, or until `stop` is requested in any process; all processes stop after the same step. Calls `report`
-  // after each step. Returns whether the end was reached. Throws Error(kBadInput) with the number of the step whose loss is not
+  // after each step. Returns whether the end was reached. Throws Error(kBadInput) with the number of a step whose loss is not
   // finite.
   bool run(const std::stop_token& stop, const std::function<void(const StepReport&)>& report);
 
-  // Everything that a run needs to be resumed with the same results. With TrainOptions::shards it is the same for any number of
+  // Everything needed to resume the run with the same results; with TrainOptions::shards, independent of the number of
   // processes. checkpoint(), resume() and trained() are called by all processes.
   TrainingCheckpoint checkpoint() const;
-  // Throws Error(kBadInput) for a checkpoint of another model or of other options.
+  // Throws Error(kBadInput) for the checkpoint of another model or of other options.
   void resume(const TrainingCheckpoint& checkpoint);
 
   std::int64_t steps_done() const;
   std::optional<TrainingMemory> memory() const;  // as TrainingStep::memory
   std::size_t peak_bytes() const;                // as TrainingStep::peak_bytes
-  // How the memory budget is kept; complete in process 0 only. Null without a budget.
+  // How the memory budget is met; complete in process 0 only. Null without a budget.
   const Rematerialized* rematerialized() const;
   const TrainingGraphs& graphs() const;  // for the examples of one shard
   Graph trained() const;                 // the model with the trained weights and statistics

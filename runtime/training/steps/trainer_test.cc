@@ -39,7 +39,7 @@ Graph model() {
   return g;
 }
 
-// Is the product of the first two numbers positive?
+// Target: is the product of the first two numbers positive?
 Dataset data(std::int64_t size = 48) {
   std::mt19937 random(2);
   const Tensor x = random_tensor({size, 3}, random, DataType::kFloat);
@@ -84,7 +84,7 @@ TEST_CASE("training lowers the loss, in one graph or in shards") {
   for (std::size_t n = 0; n < 12; ++n) CHECK(alone.losses[n] == Approx(four.losses[n]).epsilon(1e-5));
 }
 
-// Layers whose biases, scales and statistics start as equal numbers.
+// Layers whose biases, scales and statistics start with equal numbers.
 Graph with_equal_starts() {
   std::mt19937 random(5);
   Graph g;
@@ -161,7 +161,7 @@ TEST_CASE("what was asked for stays as it was while training goes on") {
   }
 }
 
-// Branches chosen by the data, and as many columns as the data says.
+// Branches chosen by data, and a number of columns that depends on data.
 Graph model_with_branches() {
   ImportOptions as_graphs;
   as_graphs.procedures_as_graphs = true;
@@ -203,13 +203,13 @@ TEST_CASE("training through branches and sizes that are only known while a step 
     CHECK(cpu.losses.back() < 0.8 * cpu.losses.front());
     for (std::size_t n = 0; n < 12; ++n) CHECK(cpu.losses[n] == Approx(reference.losses[n]).epsilon(1e-4));
     CHECK(cpu.trainer.graphs().parameters.size() == 4);
-    // What is written is the model that came, with its branches.
+    // The written model still has its branches.
     const std::string written = export_onnx_bytes(cpu.trainer.trained());
     for (const char* type : {"If", "Compress"}) CHECK(written.find(type) != std::string::npos);
   }
 }
 
-// Another backend that would keep tensors of graphs of known sizes.
+// A backend that could keep tensors of graphs with known sizes.
 class KeepingBackend : public Backend, public ResidentBackend {
  public:
   explicit KeepingBackend(const Backend& computing) : computing_(computing) {}
@@ -282,7 +282,7 @@ TEST_CASE("a checkpoint of another run, or a damaged one, is refused") {
     try {
       run.trainer.resume(read_checkpoint(file));
     } catch (const Error&) {
-      continue;  // either it is refused, or the change did not matter
+      continue;  // refused, or the change had no effect
     }
   }
 }
@@ -355,7 +355,7 @@ TEST_CASE("short products train as well, and a loss scale finds its size") {
       CHECK(run.go());
       CHECK(run.losses.back() < 0.8 * run.losses.front());
       for (std::size_t n = 0; n < whole.losses.size(); ++n) {
-        if (std::isnan(run.losses[n])) continue;  // a step whose gradients were too large for the scale
+        if (std::isnan(run.losses[n])) continue;  // gradients overflowed at this scale
         CHECK(run.losses[n] == Approx(whole.losses[n]).epsilon(0.1));
         CHECK(run.losses[n] != whole.losses[n]);
       }

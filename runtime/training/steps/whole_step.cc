@@ -15,7 +15,7 @@ class WholeStep final : public TrainingStep {
  public:
   WholeStep(const TrainingGraphs& graphs, bool guarded, const PrepareWhole& prepare, TrainedTensors start)
       : guarded_(guarded), tensors_(std::move(start)) {
-    // The tensors that training changes are the last inputs, and follow the loss among the outputs.
+    // Changed tensors are the last inputs, and follow the loss in the outputs.
     const std::size_t changed = tensors_.parameters.size() + tensors_.statistics.size() + tensors_.states.size();
     std::vector<Replacement> replacements;
     for (std::size_t n = 0; n < changed && guarded; ++n)
@@ -64,7 +64,7 @@ class WholeStep final : public TrainingStep {
   const bool guarded_;
   std::unique_ptr<Session> session_;
   TrainedTensors tensors_;
-  bool lent_ = false;  // the caller may hold the same tensors: they are copied before a step overwrites them
+  bool lent_ = false;  // the caller may hold the tensors: they are copied before a step overwrites them
 };
 
 }  // namespace

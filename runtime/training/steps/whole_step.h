@@ -11,11 +11,11 @@
 
 namespace rewright::training {
 
-// Prepares a session for the graph that may compute these outputs in the memory of the inputs that they replace.
+// Prepares a session for the graph that may compute these outputs in the memory of the inputs they replace.
 using PrepareWhole = std::function<std::unique_ptr<Session>(const Graph& graph, std::vector<Replacement> replacements)>;
 
-// `start` is moved in, so that nothing else holds its parameters and statistics: if the graph is `guarded`
-// (TrainingGraphOptions), steps overwrite them.
+// `start` is moved in, so that its parameters and statistics are not shared: if the graph is `guarded` (TrainingGraphOptions),
+// steps overwrite them.
 std::unique_ptr<TrainingStep> make_whole_step(const TrainingGraphs& graphs, bool guarded, const PrepareWhole& prepare,
                                               TrainedTensors start);
 
