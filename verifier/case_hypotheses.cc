@@ -8,7 +8,7 @@ namespace rewright::proof {
 
 namespace {
 
-// Whether an expression without a value has none for any value of what is symbolic in it.
+// Is an expression that has no value undefined for all values of its symbols?
 bool never_has_a_value(const Expression& e, const Bindings& bindings) {
   const RuleFunction* f = e.kind == Expression::Kind::kCall ? find_rule_function(e.name) : nullptr;
   if (!f) return false;
@@ -51,7 +51,7 @@ std::vector<TensorType> CaseEnumerator::input_types(const State& state, const Bi
   return types;
 }
 
-// The bindings of a case, or nothing if no values are possible. Quantities that need unknown lists are left out.
+// The bindings of a case; nullopt if no values are possible. Quantities that need unknown lists are left out.
 std::optional<Bindings> CaseEnumerator::bind(const State& state, std::vector<TensorType>& types) const {
   Bindings bindings(rule_);
   for (const auto& [name, value] : state.values)
@@ -72,7 +72,7 @@ std::optional<Bindings> CaseEnumerator::bind(const State& state, std::vector<Ten
   return bindings;
 }
 
-// The rule's conditions. False: they never hold.
+// Adds the rule's conditions. False if they can never hold.
 bool CaseEnumerator::gather(const Bindings& bindings, std::vector<Guard>& guards, bool partly) const {
   for (const Quantity& q : rule_.quantities)
     if (!partly && !bindings.values().count(q.name))
@@ -101,7 +101,7 @@ bool CaseEnumerator::gather(const Bindings& bindings, std::vector<Guard>& guards
       case Predicate::Kind::kEqual:
       case Predicate::Kind::kNotEqual: {
         const bool wanted = p.kind == Predicate::Kind::kEqual;
-        if (!list) {  // reals that are unknown may be equal or not: nothing is assumed
+        if (!list) {  // unknown reals may be equal or not: nothing is assumed
           const bool open = std::holds_alternative<Real>(values[0]);
           if (!open && (values[0] == values[1]) != wanted) return false;
           break;

@@ -1,4 +1,4 @@
-// Lists of a case: lengths from the definitions, elements where the definitions must know them.
+// The lists of a case: their lengths follow from the definitions; their elements are enumerated where definitions need them.
 #include <algorithm>
 
 #include "base/error.h"
@@ -8,7 +8,7 @@ namespace rewright::proof {
 
 namespace {
 
-constexpr std::size_t kMaximumLength = 5;  // of a list whose length no shape gives
+constexpr std::size_t kMaximumLength = 5;  // of a list whose length no shape determines
 
 }  // namespace
 
@@ -24,12 +24,12 @@ bool CaseEnumerator::resolve(const State& state) {
       unknown = e.name;
     for (const Expression& a : e.arguments) collect(a);
   };
-  std::size_t known = 0;  // nodes before the first one with an unknown list
+  std::size_t known = 0;  // number of nodes before the first with an unknown list
   for (; known < source.nodes.size(); ++known) {
     for (const Expression& e : source.nodes[known].attributes) collect(e);
     if (!unknown.empty()) break;
   }
-  // An impossible case cannot become possible.
+  // An impossible case stays impossible.
   SideConditions conditions;
   DefinedSide defined;
   try {
@@ -56,8 +56,8 @@ bool CaseEnumerator::resolve(const State& state) {
 
 namespace {
 
-// Whether a definition takes the attributes for some lengths of the lists that are not known. Normalization fills in most of
-// them; of what it does not, variables may have any length, and what is computed from unknown lists may be anything.
+// Does a definition accept the attributes for some lengths of the unknown lists? Normalization fills in most of them. Otherwise
+// variables may have any length, and values computed from unknown lists may be anything.
 bool takes(const PatternNode& node, const Inputs& in, const Attributes& attributes, const std::vector<std::size_t>& unknown) {
   const Expression* open = unknown.empty() ? nullptr : &node.attributes[unknown[0]];
   try {
@@ -108,14 +108,13 @@ std::vector<std::size_t> CaseEnumerator::lengths(const std::string& list, const 
   return accepted;
 }
 
-// A definition must know the value of an index: it is an axis, and all axes are tried. Of a list of axes every one that does
-// not say an axis twice.
+// A definition needs the value of an axis, so all axes are tried; for a list of axes, every list without repetitions.
 bool CaseEnumerator::enumerate_known(const State& state, const PatternNode& node, std::size_t rank,
                                      const std::string& message) {
   const auto asked_for = [&](const Index& index) {
     return !index.is_constant() && message.find("the size " + index.to_string() + " is not known") != std::string::npos;
   };
-  // Values that the rule's conditions determine need not be tried.
+  // Values determined by the rule's conditions need not be tried.
   std::vector<TensorType> types;
   if (const auto bindings = bind(state, types)) {
     Guards conditions;
@@ -136,7 +135,7 @@ bool CaseEnumerator::enumerate_known(const State& state, const PatternNode& node
     };
     for (std::size_t number = 0; number <= rank; ++number)
       if (!resolve(with(number))) return false;
-    // Others must be refused, or they would be cases too.
+    // All other values must be refused, or they would be further cases.
     for (const Index& beyond : {Index(rank + 1), Index(rank + 2), Index(1000)}) {
       std::size_t reached = 0;
       const std::function<bool(const SymbolicCase&)> count = [&](const SymbolicCase&) {
@@ -160,7 +159,8 @@ bool CaseEnumerator::enumerate_known(const State& state, const PatternNode& node
     if (const auto* index = std::get_if<Index>(&value); index && index->as_atom() && asked_for(*index)) return try_all(*index);
     const auto* list = std::get_if<Indices>(&value);
     if (!list || std::none_of(list->begin(), list->end(), asked_for)) continue;
-    // One element after the other; the definition refuses what is no axis of the result, where axes are added.
+    // Enumerates one element after the other. Where axes are added, the definition refuses values that are not axes of the
+    // result.
     const Index element = *std::find_if(list->begin(), list->end(), asked_for);
     for (std::size_t axis = 0; axis < rank + list->size(); ++axis) {
       if (std::find(list->begin(), list->end(), Index(axis)) != list->end()) continue;

@@ -1,4 +1,4 @@
-// Sizes of a case: each comparison that definitions decide by is decided both as true and as false.
+// The sizes of a case: every comparison that definitions decide by is enumerated both as true and as false.
 #include <algorithm>
 
 #include "base/error.h"
@@ -8,7 +8,7 @@ namespace rewright::proof {
 
 namespace {
 
-// Whether the other side of an equation may be a size that broadcasts against this one.
+// Could this side of an equation be a size that broadcasts?
 bool may_be_a_size(const Index& index) { return !index.is_constant() || index.value() > 1; }
 
 }  // namespace
@@ -26,7 +26,7 @@ void CaseEnumerator::substitute_solved(State& state, const Index& variable, cons
   state.solved.emplace_back(variable, value);
 }
 
-// Equations are used up: a symbol gets its value, so that definitions see what is equal, 0 or 1.
+// Solves equations: symbols get values, so that definitions see which sizes are equal, 0 or 1.
 bool CaseEnumerator::settle(State state) {
   for (;;) {
     std::vector<TensorType> types;
@@ -57,7 +57,7 @@ bool CaseEnumerator::settle(State state) {
     for (std::size_t i = 0; i < hypotheses.size(); ++i)
       if (hypotheses[i].decided() == false && (i < without_typing || hypotheses[i].kind != Guard::Kind::kZero)) return true;
 
-    // Equations that may come from broadcasting. Until one is settled, it may not be used to show anything.
+    // Equations that may come from broadcasting. Until one is settled, proofs must not use it.
     std::vector<const Condition*> open;
     for (const Condition& c : conditions.typing)
       if (c.relation == Condition::Relation::kEqual && may_be_a_size(c.left) && may_be_a_size(c.right) && c.decided() != true &&
@@ -99,7 +99,7 @@ bool CaseEnumerator::settle(State state) {
   }
 }
 
-// a == b was required where a or b is not known to be 1. If it came from broadcasting, one of them is 1 in another case.
+// a == b was required where neither is known to be 1. If it came from broadcasting, one of them is 1 in another case.
 bool CaseEnumerator::split_broadcast(const State& state, const Condition& equation, const Guards& hypotheses,
                                      const DefinedSide& source, const Bindings& bindings) {
   for (const bool left : {true, false}) {
@@ -123,8 +123,8 @@ bool CaseEnumerator::split_broadcast(const State& state, const Condition& equati
   return true;
 }
 
-// Whether the source is ill-typed where this size is 1 and the other is not: an operator still requires the other to be 1 when
-// it sees the number 1 (a Concat does), so that the equation is no matter of broadcasting.
+// Is the source ill-typed where this size is 1 and the other is not? Then an operator requires the other one to be 1 even if it
+// sees the number 1 (Concat does), and the equation does not come from broadcasting.
 bool CaseEnumerator::demands_one(const Index& one, const Index& other, const DefinedSide& source,
                                  const Bindings& bindings) const {
   for (const PatternNode& node : rule_.source.nodes) {
@@ -148,14 +148,14 @@ bool CaseEnumerator::demands_one(const Index& one, const Index& other, const Def
             ((c.left == other && c.right == Index(1)) || (c.right == other && c.left == Index(1))))
           return true;
       }
-    } catch (const Error&) {  // nothing is known of this operator then
+    } catch (const Error&) {  // nothing is known about this operator
     }
   }
   return false;
 }
 
-// Definitions may tell 0 and 1 from all other numbers (a Squeeze drops the axes of size 1). A symbol is no such number in their
-// eyes; where they would say something else for the number, the symbol is that number in a case of its own.
+// Definitions may distinguish 0 and 1 from other numbers (Squeeze drops axes of size 1), but treat a symbol as another number.
+// If a definition gives other shapes for the number, the number gets a case of its own.
 bool CaseEnumerator::split_special(State& state, const std::vector<TensorType>& types, const Bindings& bindings,
                                    const Guards& hypotheses) {
   std::vector<Index> symbols;
@@ -197,7 +197,7 @@ bool CaseEnumerator::split_special(State& state, const std::vector<TensorType>& 
   return true;
 }
 
-// The shapes that a side's definitions give, and the attributes they see. Nothing if they refuse.
+// The shapes that a side's definitions give, and the attributes they see; nullopt if they refuse.
 std::optional<CaseEnumerator::Shapes> CaseEnumerator::shapes_of(const Pattern& side, const std::vector<TensorType>& types,
                                                                 const Bindings& bindings) const {
   try {
@@ -213,7 +213,7 @@ std::optional<CaseEnumerator::Shapes> CaseEnumerator::shapes_of(const Pattern& s
   }
 }
 
-// Whether the shapes of a special case are those of the general one for its number.
+// Are the shapes of the special case those of the general one with the number inserted?
 bool CaseEnumerator::agree(const std::optional<Shapes>& general, const std::optional<Shapes>& special,
                            const Replacements& step) {
   if (!general || !special || general->types.size() != special->types.size()) return false;

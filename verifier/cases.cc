@@ -29,7 +29,7 @@ void CaseEnumerator::collect_variables() {
     for (const Index& i : input.shape.back) index(i);
     if (!input.shape.middle.empty())
       variables_.try_emplace(input.shape.middle, Sort::kList), shape_lists_.insert(input.shape.middle);
-    // One type of each kind that definitions tell apart.
+    // One type of each kind that definitions distinguish.
     std::vector<DataType> types;
     if (input.type.kind == TypePattern::Kind::kReal) types = {DataType::kDouble};
     if (input.type.kind == TypePattern::Kind::kInteger) types = {DataType::kInt64, DataType::kUint8};
@@ -143,7 +143,7 @@ bool CaseEnumerator::choose_values(State state, std::size_t next) {
     case Sort::kBool:
       return choose(false) && choose(true);
     case Sort::kList:
-      return choose_values(std::move(state), next + 1);  // known from the shapes, or found by resolve()
+      return choose_values(std::move(state), next + 1);  // follows from shapes, or is found by resolve()
     case Sort::kText:
       for (const Predicate& p : rule_.predicates)
         if (p.kind == Predicate::Kind::kEqual)

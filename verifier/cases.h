@@ -1,8 +1,8 @@
-// The cases that a proof for all sizes consists of: ranks, element types, axes and permutations one by one, sizes and all other
-// numbers symbolic.
+// The cases of a proof for all sizes: ranks, element types, axes and permutations are enumerated; sizes and all other numbers
+// are symbolic.
 //
-// Where an operator broadcasts, its definition for symbolic sizes is that of equal sizes: "one of the two is 1" are cases of
-// their own, with the number 1 in place of the size. So are 0 and 1 wherever a definition tells them from other numbers.
+// For symbolic sizes, definitions of broadcasting operators assume equal sizes. "One of the two is 1" is a case of its own,
+// with the number 1 in place of the size. So are 0 and 1 wherever a definition distinguishes them from other numbers.
 #pragma once
 
 #include <functional>
@@ -22,7 +22,7 @@ struct SymbolicCase {
   Bindings bindings;
   DefinedSide source;
   Guards hypotheses;  // the source is well-typed, the rule's conditions hold, no tensor is without elements
-  bool has_model;     // shown, not only not refuted
+  bool has_model;     // proved, not only not refuted
 
   std::string to_string() const;
 };
@@ -31,10 +31,10 @@ class CaseEnumerator {
  public:
   CaseEnumerator(const Rule& rule, Solver& solver) : rule_(rule), solver_(solver) {}
 
-  // All cases whose input of the largest rank has this rank. False from `visit` stops. Throws Error(kUnsupported) with what
-  // could not be enumerated: then the cases are not all there are.
+  // Visits all cases whose largest input has this rank. `visit` returns false to stop. Throws Error(kUnsupported) if something
+  // could not be enumerated, so that the cases are incomplete.
   bool for_each(std::size_t rank, const std::function<bool(const SymbolicCase&)>& visit);
-  // The largest rank at which there are other cases than at smaller ones.
+  // The largest rank that has cases beyond those of smaller ranks.
   std::size_t largest_rank(std::size_t limit) const;
   // The elements of a list of this length, as symbols.
   static Indices symbols(const std::string& list, std::size_t length);
@@ -42,12 +42,12 @@ class CaseEnumerator {
  private:
   using Values = std::map<std::string, AttributeValue, std::less<>>;
   struct State {
-    Values values;                  // of all variables that are bound so far
+    Values values;                  // of all variables bound so far
     std::vector<std::size_t> open;  // ranks of the unnamed parts of shapes
-    std::set<std::string> settled;  // equations whose other cases were looked at
+    std::set<std::string> settled;  // equations whose other cases were enumerated
     Guards given;                   // what distinguishes the case
-    Guards covered;                 // where one of these holds, another case is this one
-    Replacements solved;            // symbols of the shapes that have values
+    Guards covered;                 // another case covers this one where one of these holds
+    Replacements solved;            // symbols of the shapes, and their values
   };
 
   void collect_variables();
@@ -70,7 +70,7 @@ class CaseEnumerator {
   std::vector<TensorType> input_types(const State& state, const Bindings& bindings) const;
   std::optional<Bindings> bind(const State& state, std::vector<TensorType>& types) const;
   bool gather(const Bindings& bindings, Guards& guards, bool partly = false) const;
-  // The lengths with which a definition takes a list.
+  // The lengths of a list that a definition accepts.
   static std::vector<std::size_t> lengths(const std::string& list, const PatternNode& node, const DefinedSide& before,
                                           const Bindings& bindings);
   static void substitute_solved(State& state, const Index& variable, const Index& value);

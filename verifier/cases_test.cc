@@ -28,7 +28,7 @@ std::vector<std::string> cases_of(const std::string& text, std::size_t rank) {
 
 }  // namespace
 
-// Each is true of all sizes but 1, which its definition tells from others.
+// Each holds for all sizes except 1, which the operator's definition treats specially.
 TEST_CASE("a size that a definition compares with 1 may be 1", "[cases]") {
   CHECK_FALSE(proof_of("rule r: \"\" x[A, 1, B] Squeeze(x) => Reshape(x; shape=[A, B])").found);
   CHECK_FALSE(proof_of("rule r: \"\" x[A, 1, B] Squeeze(x) => Squeeze(x; axes=[1])").found);

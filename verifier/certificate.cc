@@ -23,7 +23,7 @@ class Writer {
     for (const Guard& g : c.hypotheses) p->add_hypotheses(entry(g));
     for (const Guard& g : c.typing) p->add_typing(entry(g));
     for (const OutputProof& o : c.outputs) {
-      // Bound variables are numbered anew: what is the same in many cases is written once.
+      // Bound variables are renumbered, so that parts common to many cases are written once.
       numbers_.clear();
       auto* q = p->add_outputs();
       write(o.source, q->mutable_source());
@@ -167,7 +167,7 @@ class Writer {
 
   certificate::Certificate& file_;
   std::unordered_map<std::string, std::uint32_t> entries_;
-  std::unordered_map<std::uint64_t, std::uint32_t> numbers_;  // of bound variables, by their own
+  std::unordered_map<std::uint64_t, std::uint32_t> numbers_;  // new numbers of bound variables
 };
 
 std::string deflated(const std::string& bytes) {

@@ -1,4 +1,4 @@
-// Certificates: a rule's proof as a file, complete enough to be followed by a checker that searches for nothing.
+// Certificates: a rule's proof as a file, complete enough for a checker that does not search.
 #pragma once
 
 #include <cstdint>
@@ -17,28 +17,28 @@ namespace rewright::proof {
 
 struct OutputProof {
   Sum source, target;     // the element at the position o!0, o!1, ...
-  Derivation derivation;  // that their difference is 0
+  Derivation derivation;  // shows that their difference is 0
 };
 
 struct CaseProof {
   std::string description;  // types and attributes, as text
   Guards hypotheses;
-  Guards typing;  // what the target needs
+  Guards typing;  // conditions for the target to be well-typed
   std::vector<OutputProof> outputs;
 };
 
 struct Certificate {
   std::string prover;
   Rule rule;
-  std::size_t ranks = 0;                           // the cases go up to inputs of this rank
-  bool all_ranks = false;                          // and there are no others
+  std::size_t ranks = 0;                           // the cases cover inputs up to this rank
+  bool all_ranks = false;                          // there are no others
   SolverOptions solver{};                          // budgets and seed
-  std::map<std::string, std::string> definitions;  // of the operators, by name: their versions
+  std::map<std::string, std::string> definitions;  // versions of the operators' definitions, by name
   std::vector<CaseProof> cases;
   std::vector<Query> queries;
 };
 
-// The version of a definition is the SHA-256 of what it came to in the cases of a proof: types and denotations.
+// The version of a definition: the SHA-256 of the types and denotations that it gave in the cases of a proof.
 class DefinitionVersions {
  public:
   void add(const DefinedSide& side);
@@ -54,12 +54,12 @@ std::string hexadecimal(std::string_view bytes);
 inline constexpr std::uint32_t kCertificateVersion = 1;
 inline constexpr std::string_view kCertificateHeader = "rewright certificate\n";
 
-// The subject of a proof: the rule without its description, its origin and what is known about it.
+// The part of a rule that is proved: without description, origin and status.
 Rule proved_part(Rule rule);
 
-// The file's bytes: equal proofs are equal bytes.
+// The file's bytes; equal for equal proofs.
 std::string write_certificate(const Certificate& certificate);
-// Its two layers: a Protobuf message, and the header, deflation and digest around it.
+// The Protobuf message inside; around it are header, compression and digest.
 std::string certificate_message(const Certificate& certificate);
 std::string certificate_file(const std::string& message);
 // Throws Error(kBadInput): not a certificate, damaged, of another format, references out of range. `name` is the file's.

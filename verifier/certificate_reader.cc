@@ -11,8 +11,8 @@ namespace rewright::proof {
 
 namespace {
 
-constexpr std::size_t kMaximumBytes = std::size_t{256} << 20;  // of a certificate that is not deflated
-constexpr std::size_t kMaximumSize = 5000;                     // of one expression written out, in atoms
+constexpr std::size_t kMaximumBytes = std::size_t{256} << 20;  // of an uncompressed certificate
+constexpr std::size_t kMaximumSize = 5000;                     // of one expanded expression, in atoms
 
 [[noreturn]] void bad(const std::string& what) { throw Error(ErrorCode::kBadInput, what); }
 
@@ -52,7 +52,7 @@ class Reader {
   }
 
  private:
-  // An entry is one of the three.
+  // An entry is one of three kinds.
   struct Value {
     AtomPointer atom;
     std::optional<Index> index;

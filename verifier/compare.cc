@@ -8,10 +8,10 @@ namespace rewright::proof {
 
 namespace {
 
-constexpr std::size_t kMaximumOrders = 120;  // of the factors of one term, and of its variables without a pivot
+constexpr std::size_t kMaximumOrders = 120;  // orders of a term's factors, and of its variables without a pivot
 
-// Index expressions that can determine bound variables, in an order that depends on structure alone. What speaks of variables
-// that are bound inside of the factor cannot.
+// Collects index expressions that can determine bound variables, in an order that depends on structure alone. Those with
+// variables bound inside the factor cannot.
 void collect_positions(const Factor& f, const Indices& inner, std::vector<Index>& positions) {
   const auto free = [&](const Index& p) {
     return std::none_of(inner.begin(), inner.end(), [&](const Index& v) { return occurs(v, p); });
@@ -42,7 +42,7 @@ void collect_positions(const Factor& f, const Indices& inner, std::vector<Index>
   }
 }
 
-// The numbers of the factors by signature, and every order of those with equal ones.
+// Sorts factors by signature; returns every order of those with equal signatures.
 std::vector<std::vector<std::size_t>> orders(const Term& term) {
   std::vector<std::pair<std::string, std::size_t>> factors;
   for (std::size_t i = 0; i < term.factors.size(); ++i) factors.emplace_back(signature(term.factors[i]), i);
@@ -69,7 +69,7 @@ Term reordered(const Term& term, const std::vector<std::size_t>& order) {
 
 bool is_index(const Factor& f) { return f.kind == Factor::Kind::kIndex || f.kind == Factor::Kind::kReciprocalIndex; }
 
-// The same order, of the factors that are no indices, by their numbers among them: simplification merges indices alone.
+// The order restricted to factors that are not indices, renumbered: simplification merges only indices.
 std::vector<std::size_t> without_indices(const Term& term, const std::vector<std::size_t>& order) {
   std::vector<std::size_t> result;
   for (const std::size_t i : order) {
@@ -95,7 +95,7 @@ Term traced(Term term) {
 
 Comparison::Canonical Comparison::canonical(Term term, const std::string& prefix) const {
   Canonical result;
-  Replacements meaning;  // of the new variables in terms of the old ones
+  Replacements meaning;  // the new variables in terms of the old ones
   Indices old = term.bound;
   const auto rename = [&](const Index& variable, const Index& name, const Index& value) {
     meaning.emplace_back(name, value);
@@ -126,7 +126,7 @@ Comparison::Canonical Comparison::canonical(Term term, const std::string& prefix
   return result;
 }
 
-// Sizes that are known not to be 0 cancel against their reciprocals.
+// Sizes known not to be 0 cancel with their reciprocals.
 Sum Comparison::without_known_indices(const Sum& sum, const Guards& assumptions) {
   Sum result = simplified(sum);
   for (Term& t : result) {
@@ -204,7 +204,7 @@ bool Comparison::is_zero(const Sum& sum, const Guards& assumptions, Derivation* 
     ~Depth() { --value; }
   } depth(depth_);
   struct Numbered {
-    std::size_t number;  // in the sum
+    std::size_t number;  // position in the sum
     Term term;
   };
   std::map<std::string, std::vector<Numbered>> groups;
@@ -223,7 +223,7 @@ bool Comparison::is_zero(const Sum& sum, const Guards& assumptions, Derivation* 
     for (const auto& numbered : terms) {
       const std::size_t number = numbered.number;
       const Term& t = numbered.term;
-      // Whether the term, with its factors in this order, is the product that the class is about.
+      // Is the term, with its factors in this order, the product of the class?
       const auto joins = [&](Class& c, const std::vector<std::size_t>& order, const Canonical& candidate) {
         if (c.first.pivots != candidate.pivots || c.first.variables.size() != candidate.variables.size()) return false;
         const std::size_t pivots = candidate.pivots.size();
@@ -307,8 +307,8 @@ bool Comparison::equal_maxima(const Factor& a, const Factor& b, const Guards& as
       continue;
     }
     Canonical candidate = canonical(simple[0], prefix);
-    // Variables without a pivot that occur in the value say with it which element is meant: they keep their names. Those that
-    // occur in guards alone are quantified.
+    // Variables without a pivot that occur in the value are part of the element's identity and keep their names. Those that
+    // only occur in guards are quantified.
     const Indices all = candidate.variables, inverse = candidate.inverse;
     const std::size_t pivots = candidate.pivots.size();
     candidate.variables.resize(pivots), candidate.inverse.resize(pivots);

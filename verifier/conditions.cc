@@ -42,7 +42,7 @@ Index with_factors(const Monomial& m, const std::vector<AtomPointer>& left_out, 
   return result;
 }
 
-// An equation with what both sides share taken out: factors that are at least 1, terms, and signs.
+// Simplifies an equation: cancels common factors (at least 1), common terms, and signs.
 Condition simplified(const Condition& c, const Guards& hypotheses, Solver& solver) {
   if (c.relation != Condition::Relation::kEqual) return c;
   const Index difference = c.left - c.right;
@@ -65,7 +65,7 @@ Condition simplified(const Condition& c, const Guards& hypotheses, Solver& solve
   return left.is_constant() ? equal(right, left) : equal(left, right);
 }
 
-// Looks at the target in every case, and adds conditions until it is well-typed.
+// Examines the target in every case, and adds conditions until it is well-typed.
 class NeedsFinder {
  public:
   NeedsFinder(const Rule& rule, const ProofLimits& limits, Solver& solver) : rule_(rule), limits_(limits), solver_(solver) {}
@@ -82,7 +82,7 @@ class NeedsFinder {
   }
 
  private:
-  // Whether every case has what it needs; where it may add conditions, after that.
+  // Does every case have what it needs, after adding conditions if `may_add`?
   bool pass(bool may_add) {
     CaseEnumerator cases(rule_, solver_);
     const std::size_t largest = cases.largest_rank(limits_.maximum_rank);
@@ -101,7 +101,7 @@ class NeedsFinder {
     Guards known = c.hypotheses;
     for (const RuleCondition& added : result_.conditions) {
       const auto guards = added.guards(c.bindings);
-      if (!guards) return true;  // the rule is not applied where a condition cannot be told
+      if (!guards) return true;  // the rule is not applied if a condition is undecided
       known.insert(known.end(), guards->begin(), guards->end());
     }
     if (solver_.contradictory(known) == Answer::kProved) return true;
@@ -134,7 +134,7 @@ class NeedsFinder {
     return false;
   }
 
-  // Adds a condition that gives what is needed here, if nothing does so far. The first that serves is taken.
+  // Adds the first candidate condition that implies what is needed here, unless existing ones do.
   bool supply(const SymbolicCase& c, const Condition& need, Guards& known, bool may_add) {
     const Guard goal = guard(need);
     if (goal.decided() == true || solver_.proves(known, goal)) return true;
@@ -155,7 +155,7 @@ class NeedsFinder {
     return refused("the target needs " + need.to_string() + " (" + c.to_string() + ")");
   }
 
-  // Conditions that might suffice, the weakest first: one condition, or two.
+  // Conditions that might suffice, the weakest first: single conditions, then pairs.
   std::vector<std::vector<RuleCondition>> candidates(const SymbolicCase& c, const Condition& need, const Guards& known) {
     Symbols mentioned = symbols_of(need.left);
     mentioned.merge(symbols_of(need.right));
@@ -165,7 +165,7 @@ class NeedsFinder {
       const auto* index = value == c.bindings.values().end() ? nullptr : std::get_if<Index>(&value->second);
       expressible &= index && *index == Index::symbol(s);
     }
-    // Where a size is 1 that might broadcast: it is equal to another, first of all to one that it meets in the source.
+    // A size of 1 that might broadcast is equal to another one, preferably one that it meets in the source.
     std::vector<std::pair<std::size_t, RuleCondition>> pairs;
     for (const auto& [one, from] : sizes())
       for (const auto& [other, to] : sizes())
@@ -177,7 +177,7 @@ class NeedsFinder {
     const std::size_t singles = result.size();
     for (std::size_t i = 0; i < singles; ++i)
       for (std::size_t j = i + 1; j < singles; ++j) result.push_back({result[i][0], result[j][0]});
-    // Equal quotients say little of what a rule is about: what gives them is to be found among the suggestions.
+    // An equation of quotients says little about a rule; a condition that implies it should be among the candidates.
     if (expressible && !(need.relation == Condition::Relation::kEqual && divides(need)))
       result.push_back({{simplified(need, known, solver_), {}}});
     std::vector<RuleCondition> lists;
@@ -186,7 +186,7 @@ class NeedsFinder {
     return result;
   }
 
-  // Lists and shapes that have to do with what is mentioned: none negative, equal, all positive.
+  // Adds conditions on lists and shapes related to the mentioned symbols: none negative, equal, all positive.
   void add_lists(const SymbolicCase& c, const Symbols& mentioned, std::vector<RuleCondition>& result) const {
     std::vector<Expression> lists;
     const auto concerned = [&](const Expression& e) {
@@ -213,7 +213,7 @@ class NeedsFinder {
       if (concerned(list)) add(Predicate::Kind::kPositive, {list});
   }
 
-  // Index variables that are sizes, with an input each.
+  // Index variables that are sizes, each with an input.
   std::map<std::string, std::size_t> sizes() const {
     std::map<std::string, std::size_t> names;
     for (std::size_t i = 0; i < rule_.inputs.size(); ++i)
@@ -237,7 +237,7 @@ class NeedsFinder {
     return inputs.size();
   }
 
-  // A condition that came later may imply one that came before.
+  // A later condition may imply an earlier one.
   void drop_implied() {
     for (std::size_t i = 0; result_.conditions.size() > 1 && i < result_.conditions.size();) {
       const RuleCondition dropped = result_.conditions[i];

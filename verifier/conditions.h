@@ -1,4 +1,4 @@
-// Conditions that a rule does not state but needs.
+// Conditions that a rule needs but does not state.
 #pragma once
 
 #include <optional>
@@ -12,29 +12,29 @@
 
 namespace rewright::proof {
 
-// One that a rule can carry. What it mentions of an input's rank is a quantity that is added to the rule, too.
+// A condition that a rule can state. An input's rank is added to the rule as a quantity.
 struct RuleCondition {
   std::variant<Condition, Predicate> statement;
   std::optional<Quantity> quantity;
 
   std::string to_string() const;  // in algebra, without the names of quantities
   void add_to(Rule& rule) const;
-  // Its value where the variables have these values. nullopt if it is not known.
+  // The condition for these values of the variables; nullopt if it is not known.
   std::optional<Guards> guards(const Bindings& bindings) const;
 };
 
-// The conditions for the target to be well-typed, with the types and shapes of the source, beyond what the source and the
-// rule's conditions give. Cases that differ in ranks and in what broadcasts are looked at one by one.
+// The conditions under which the target is well-typed with the source's types and shapes, beyond those that the source and the
+// rule imply. Cases that differ in ranks and broadcasting are examined one by one.
 struct TargetNeeds {
-  bool found = false;                     // `conditions` are enough; none of them follows from the others
+  bool found = false;                     // `conditions` suffice, and none follows from the others
   std::vector<RuleCondition> conditions;  // over the rule's variables
-  std::string obstacle;                   // where they were not found
-  bool any_case = false;                  // the source can be well-typed while the rule's conditions hold
-  bool ever_typed = false;                // and the target with it, were sizes no matter
+  std::string obstacle;                   // why none were found
+  bool any_case = false;                  // the source can be well-typed under the rule's conditions
+  bool ever_typed = false;                // and the target too, ignoring sizes
 };
 TargetNeeds find_needs(const Rule& rule, const ProofLimits& limits, Solver& solver);
 
-// Why a rule of which no case is left says nothing: its source is ill-typed, or its conditions contradict each other.
+// Why a rule has no cases: its source is ill-typed, or its conditions contradict each other.
 std::string why_empty(const Rule& rule, const ProofLimits& limits, Solver& solver);
 
 }  // namespace rewright::proof

@@ -1,4 +1,4 @@
-// How it was shown that a sum is 0, or that two maxima are equal: what a checker needs in order to follow it without a search.
+// Derivations: how a sum was shown to be 0, or two maxima to be equal, in enough detail to be checked without a search.
 #pragma once
 
 #include <vector>
@@ -12,27 +12,27 @@ struct Derivation;
 
 // A term of the sum, or an element of one of the two maxima, in the variables of its class.
 struct Member {
-  std::size_t term = 0;            // of the sum; of a maximum: its elements, then those of the other one
-  Indices values{};                // of the term's bound variables, in their order, in terms of the class's
-  Indices inverse{};               // of the class's variables, then the quantified ones, in terms of the term's
-  Indices quantified{};            // a maximum: variables of `values` that speak of no value
-  Guards guards{};                 // the term's guards for these values, as questions state them
-  Rational coefficient = 1;        // with the constant parts of index factors
-  std::vector<std::size_t> order;  // the term's factors in the order of the first member's, those that are indices left out
-  // How they are equal to the first member's: for each argument of each function, for each maximum; for an element's value.
+  std::size_t term = 0;            // of the sum; for maxima: elements of the first, then of the second
+  Indices values{};                // values of the term's bound variables, in order, in terms of the class's
+  Indices inverse{};               // values of the class's variables, then the quantified ones, in terms of the term's
+  Indices quantified{};            // maximum: variables in `values` that do not affect the value
+  Guards guards{};                 // the term's guards for these values, as used in questions
+  Rational coefficient = 1;        // includes the constant parts of index factors
+  std::vector<std::size_t> order;  // the term's factors in the order of the first member's, without indices
+  // How its parts equal the first member's: for each argument of each function, for each maximum, for an element's value.
   std::vector<Derivation> parts;
 };
 
-// Terms that are sums of the same products over the same variables: their coefficients cancel. Elements of the same value:
-// they are on both sides under the same conditions.
+// Terms: sums of the same product over the same variables, whose coefficients cancel. Elements: equal values that both sides
+// have under the same conditions.
 struct MemberClass {
-  Indices variables;  // pivots, each the position of an access, then those that have none
+  Indices variables;  // pivots (positions of accesses) first, then variables without one
   std::vector<Member> members;
 };
 
 struct Derivation {
-  std::vector<std::size_t> vanished;  // terms whose guards contradict each other or whose coefficient is 0
-  std::vector<MemberClass> classes;   // every other term is in one of them
+  std::vector<std::size_t> vanished;  // terms with contradictory guards, or coefficient 0
+  std::vector<MemberClass> classes;   // every other term is in one class
 };
 
 }  // namespace rewright::proof

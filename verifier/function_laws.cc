@@ -1,4 +1,4 @@
-// Functions in normal forms: their cases, and the laws that are stated where they are defined.
+// Functions in normal forms: their cases, and the laws stated with their definitions.
 #include <algorithm>
 #include <map>
 
@@ -10,18 +10,18 @@ namespace rewright::proof {
 namespace {
 
 constexpr std::string_view kSelect = "select";
-constexpr std::int64_t kLargestPower = 4;  // that is written as a product
+constexpr std::int64_t kLargestPower = 4;  // written as a product
 
 bool is_reciprocal(const Factor& f) { return f.kind == Factor::Kind::kFunction && f.name == "reciprocal"; }
 bool is_plain(const Term& t) { return t.bound.empty() && t.guards.empty(); }
 
-// The only factor of a sum that is just this.
+// The sum's only factor, if it has nothing else.
 const Factor* only_factor(const Sum& sum) {
   const bool only = sum.size() == 1 && is_plain(sum[0]) && sum[0].coefficient == Rational(1) && sum[0].factors.size() == 1;
   return only ? &sum[0].factors[0] : nullptr;
 }
 
-// Of a sum and its negative one has this property, unless what they consist of does not tell them apart.
+// True for exactly one of a sum and its negative, unless their structure does not distinguish them.
 bool leads_negative(const Sum& sum) {
   std::map<std::string, Rational> totals;
   for (const Term& t : sum) {
@@ -40,8 +40,8 @@ Sum reciprocal_of(const Factor& f) {
   return single(function("reciprocal", nullptr, {single(f)}));
 }
 
-// f(x + y) = f(x) f(y). Sums over variables that consist of the same stay together: they may be parts of one sum on the other
-// side.
+// f(x + y) = f(x) f(y). Sums over variables with the same factors stay together, since they may be parts of one sum on the
+// other side.
 Sum of_sum(const std::string& name, const Function* law, const Sum& argument) {
   Sum result = constant(1);
   std::map<std::string, Sum> sums;
@@ -96,7 +96,7 @@ std::optional<Sum> of_two(const std::string& name, const Function& law, const st
   return result;
 }
 
-// The exponential that a value is of.
+// The exponential that a value is an application of, if it is one.
 const Function* exponential_of(const Sum& value) {
   if (value.size() != 1 || value[0].factors.empty()) return nullptr;
   const Factor& f = value[0].factors[0];
@@ -105,7 +105,7 @@ const Function* exponential_of(const Sum& value) {
   return power && power->law && power->law->exponential ? power->law : nullptr;
 }
 
-// t, where the term is t * sum * (1 / SUM), for a term of the SUM.
+// Returns t if the term is t * sum * (1 / SUM) for a term `sum` of SUM.
 std::optional<Term> taken_out(Term term, const Factor& divisor, const Term& sum) {
   const auto place = std::find_if(term.factors.begin(), term.factors.end(),
                                   [&](const Factor& f) { return is_reciprocal(f) && is_same(f, divisor); });
@@ -115,7 +115,7 @@ std::optional<Term> taken_out(Term term, const Factor& divisor, const Term& sum)
   return take_sum(term, sum) ? std::optional(term) : std::nullopt;
 }
 
-// The quotient, where a term and some of the others are a multiple of what is divided by; those are taken away.
+// The quotient, if a term and some of the others form a multiple of the divisor; these are removed.
 std::optional<Term> ratio_of(const Term& first, const Factor& divisor, Sum& others) {
   const Sum& below = divisor.arguments[0];
   auto quotient = taken_out(first, divisor, below[0]);
@@ -196,8 +196,8 @@ Sum Normalizer::function_value(const std::string& name, const Function* law, con
   return law->symmetry == Symmetry::kOdd ? scaled(value, -1) : joined(constant(1), scaled(value, -1));
 }
 
-// f(x y) = f(x) + f(y) and f(1 / x) = -f(x) for positive x and y, where f undoes an exponential. Nothing if the argument is no
-// product of what is known to be positive.
+// f(x y) = f(x) + f(y) and f(1 / x) = -f(x) for positive x and y, where f is the inverse of an exponential. nullopt unless the
+// argument is a product of known positive factors.
 std::optional<Sum> Normalizer::of_product(const std::string& name, const Function* law, Sum argument) {
   const std::vector<Factor> factors = take_common_factors(argument);
   const auto rest = proof::number(argument);
@@ -214,7 +214,7 @@ std::optional<Sum> Normalizer::of_product(const std::string& name, const Functio
   return result;
 }
 
-// f(max S) = max f(S), where S is not empty. Nothing if the argument is no maximum.
+// f(max S) = max f(S) for nonempty S. Unchanged if the argument is no maximum.
 Sum Normalizer::of_maximum(const std::string& name, const Function* law, const Term& argument) {
   if (!is_plain(argument) || argument.factors.size() != 1 || argument.factors[0].kind != Factor::Kind::kMaximum ||
       !is_never_empty(argument.factors[0].elements))
@@ -231,7 +231,7 @@ Sum Normalizer::of_maximum(const std::string& name, const Function* law, const T
   return scaled(maximum(std::move(elements)), sign);
 }
 
-// max f(S) = f(max S) for an exponential f, of which more is known than of a maximum: it cancels.
+// max f(S) = f(max S) for an exponential f, since more is known of exponentials: they cancel.
 std::optional<Sum> Normalizer::maximum_of_powers(const std::vector<MaximumElement>& elements) {
   const Function* law = elements.empty() ? nullptr : exponential_of(elements[0].value);
   if (!law) return std::nullopt;
@@ -273,8 +273,8 @@ bool Normalizer::is_never_empty(const std::vector<MaximumElement>& elements) {
   return solver_.same_cover(assumptions_, some, {{}}) == Answer::kProved;
 }
 
-// With 1/0 = 0, which nothing below distinguishes from leaving it open, 1/(a b) = (1/a) (1/b) and 1/(1/a) = a hold for all
-// a and b. a (1/a) = 1 does not, and is not used but for sizes, which are at least 1, and exponentials.
+// With 1/0 = 0 (equivalent to leaving it undefined for everything below), 1/(a b) = (1/a) (1/b) and 1/(1/a) = a hold for all a
+// and b. a (1/a) = 1 does not, and is only used for sizes (at least 1) and exponentials.
 Sum Normalizer::reciprocal(const Sum& sum) {
   Sum result;
   for (const Case& c : cases(simplified(sum))) {
@@ -292,8 +292,8 @@ Sum Normalizer::reciprocal(const Sum& sum) {
   return result;
 }
 
-// (SUM f(x)) (1 / SUM f(x)) = 1 for an exponential f and a set that is not empty: what is summed is positive. Products are
-// written out: a term is looked for for each of the divisor's, with the same remaining factors.
+// (SUM f(x)) (1 / SUM f(x)) = 1 for an exponential f and a nonempty set, since the sum is positive. Products are expanded, so
+// each term of the divisor must be found with the same remaining factors.
 Sum Normalizer::without_ratios(const Sum& sum) {
   for (std::size_t i = 0; i < sum.size(); ++i)
     for (std::size_t k = 0; k < sum[i].factors.size(); ++k) {
@@ -309,7 +309,7 @@ Sum Normalizer::without_ratios(const Sum& sum) {
   return sum;
 }
 
-// The sum is not empty, and all of its terms are positive.
+// Is the sum nonempty, with only positive terms?
 bool Normalizer::is_positive_sum(const Sum& sum) {
   std::vector<MaximumElement> sets;
   for (const Term& t : sum) {

@@ -54,7 +54,7 @@ std::string Guard::to_string() const {
 
 namespace {
 
-// A polynomial and its negative are 0 at once: the one that comes first stands for both.
+// A polynomial and its negative have the same zeros: the first in order represents both.
 Index signless(Index value) {
   Index negative = -value;
   return Index::compare(negative, value) < 0 ? negative : value;

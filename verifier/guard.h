@@ -13,7 +13,7 @@ namespace rewright::proof {
 struct Guard {
   enum class Kind { kNonNegative, kZero, kNonZero, kAll, kAny };
   Kind kind = Kind::kAll;
-  Index value;               // of the first three
+  Index value;               // for the first three kinds
   std::vector<Guard> parts;  // kAll, kAny
 
   std::optional<bool> decided() const;
@@ -33,7 +33,7 @@ inline Guard below(const Index& a, const Index& b) { return non_negative(b - a -
 // 0 <= index < size
 Guards within(const Index& index, const Index& size);
 
-// Atoms (symbols, bound variables) and what takes their place.
+// Atoms (symbols, bound variables) and their replacements.
 using Replacements = std::vector<std::pair<Index, Index>>;
 Index replaced(const Index& index, const Replacements& replacements);
 Indices replaced(const Indices& indices, const Replacements& replacements);
@@ -42,21 +42,21 @@ Guards replaced(const Guards& guards, const Replacements& replacements);
 
 bool occurs(const Index& variable, const Index& in);
 bool occurs(const Index& variable, const Guard& in);
-// 1 or -1 if the variable occurs in the polynomial just once, alone, with this coefficient; else 0.
+// The coefficient (1 or -1) if the variable occurs exactly once, alone, with it; else 0.
 int unit_coefficient(const Index& polynomial, const Index& variable);
-// The value that the variable has where the polynomial is 0, for a unit coefficient.
+// The value of the variable where the polynomial is 0, for a unit coefficient.
 Index solved_for(const Index& polynomial, const Index& variable);
 
-// A symbol that the polynomial, where it is 0, determines: one with a unit coefficient.
+// A symbol that the equation polynomial = 0 determines: one with a unit coefficient.
 std::optional<Index> isolated(const Index& polynomial);
 
-// The same guards, in any order.
+// Are the guards equal, in any order?
 bool same_guards(const Guards& a, const Guards& b);
 
-// Cheap tests, without a solver: a implies b; no integers satisfy all.
+// Cheap tests without a solver: does a imply b? is there no integer solution?
 bool surely_implies(const Guard& a, const Guard& b);
 bool surely_contradictory(const Guards& guards);
-// At least 1 because it is a sum of products of what the assumptions say is at least 1.
+// Is it at least 1 because it is a sum of products of factors that the assumptions bound by 1?
 bool surely_positive(const Index& index, const Guards& assumptions);
 
 }  // namespace rewright::proof

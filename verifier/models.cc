@@ -8,12 +8,12 @@ namespace rewright::proof {
 
 namespace {
 
-constexpr std::size_t kModels = 8;          // kept of each list of assumptions
-constexpr int kSteps = 16;                  // of the repair of one model
-constexpr std::int64_t kLargest = 1 << 20;  // of a variable, so that products rarely overflow
+constexpr std::size_t kModels = 8;          // models kept for each list of assumptions
+constexpr int kSteps = 16;                  // steps to repair one model
+constexpr std::int64_t kLargest = 1 << 20;  // value of a variable; larger products would often overflow
 constexpr std::size_t kMaximumNodes = 200000;
 
-// Thrown where an expression has no value: it overflows, or divides by what is not positive.
+// Thrown if an expression has no value: overflow, or a divisor that is not positive.
 struct NoValue {};
 
 std::int64_t checked(__int128 value) {
@@ -183,7 +183,7 @@ bool Models::holds(Number number, const Values& values) const {
 
 // ---- Search
 
-// Changes one variable so that the condition, which does not hold, may.
+// Changes one variable so that a condition that does not hold may hold.
 void Models::move(Number number, Values& values, std::uint64_t& random) const {
   const Condition& c = conditions_[number];
   if (!c.parts.empty()) {
@@ -199,7 +199,7 @@ void Models::move(Number number, Values& values, std::uint64_t& random) const {
   const std::int64_t before = target;
   try {
     const std::int64_t v = value(c.value, values);
-    // If the expression is linear in the variable, the change by a step of 1 gives the distance to go.
+    // If the expression is linear in the variable, the effect of a step of 1 tells the distance.
     ++target;
     const std::int64_t slope = value(c.value, values) - v;
     target = before;
@@ -231,7 +231,7 @@ Models::Number Models::child(Number parent, Number number) {
   const Condition& c = conditions_[number];
   const std::size_t before = n.variables.size();
   unite(n.variables, c.variables);
-  std::vector<Number> conditions{number};  // the newest first
+  std::vector<Number> conditions{number};  // newest first
   for (Number p = parent; nodes_[p].depth > 0; p = nodes_[p].parent) conditions.push_back(nodes_[p].condition);
   std::uint64_t random = 0x9E3779B97F4A7C15ULL + n.depth;
   for (std::size_t k = 0; k < nodes_[parent].models.size(); ++k) {
@@ -241,7 +241,7 @@ Models::Number Models::child(Number parent, Number number) {
       values[n.variables[v]] = k == 0 ? 1 : static_cast<std::int64_t>(next(random) % (k + 2));
     if (holds(number, values) || repair(conditions, values, random, kSteps)) n.models.push_back(std::move(values));
   }
-  // Where few are left, they are changed in place of those that are gone.
+  // If few remain, changes them to replace those that were lost.
   const std::size_t left = n.models.size();
   for (std::size_t k = 0; left > 0 && n.models.size() < kModels && k < kModels; ++k) {
     Values values = n.models[k % left];

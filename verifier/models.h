@@ -1,7 +1,7 @@
-// Integers that satisfy assumptions, found by a search without a solver: most questions that are not so have a counterexample
-// among small numbers, and it costs a fraction of what a solver does.
+// Searches integer models of assumptions without a solver: most false statements have a counterexample among small numbers,
+// found at a fraction of a solver's cost.
 //
-// What is found depends on the assumptions alone, in their order: not on questions that were asked before.
+// The result depends only on the assumptions in their order, not on earlier questions.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@ namespace rewright::proof {
 
 class Models {
  public:
-  // A model of the assumptions where the goal does not hold was found.
+  // Was a model of the assumptions found in which the goal does not hold?
   bool refutes(const Guards& assumptions, const Guard& goal);
-  // A model of the assumptions was found.
+  // Was a model of the assumptions found?
   bool satisfies(const Guards& assumptions);
 
  private:
-  using Number = std::size_t;  // of an expression, a variable, a condition, a node: a place in a table
+  using Number = std::size_t;  // index of an expression, variable, condition or node in its table
   using Values = std::vector<std::int64_t>;
 
   struct Product {
@@ -36,7 +36,7 @@ class Models {
     Number variable = 0;
     std::int64_t constant = 0;        // kSum
     std::vector<Product> products;    // kSum
-    Number arguments[2] = {0, 0};     // of the others
+    Number arguments[2] = {0, 0};     // of the other kinds
     std::vector<Number> variables{};  // that occur in it
   };
   struct Condition {
@@ -45,7 +45,7 @@ class Models {
     std::vector<Number> parts;  // conditions
     std::vector<Number> variables;
   };
-  // Assumptions, one more than its parent's, and some of their models.
+  // A list of assumptions (its parent's and one more), and some of their models.
   struct Node {
     Number parent = 0;
     Number condition = 0;

@@ -29,14 +29,14 @@ std::optional<Index> exact_quotient(Index dividend, const Index& divisor) {
   return dividend == Index(0) ? std::optional(quotient) : std::nullopt;
 }
 
-// t, where the dividend is t * divisor.
+// Returns t if the dividend is t * divisor.
 std::optional<Index> exact_multiple(const Index& dividend, const Index& divisor) {
   if (divisor.is_constant() && divisor.value() < 1) return std::nullopt;
   const Index quotient = floor_div(dividend, divisor);
   return quotient * divisor == dividend ? std::optional(quotient) : exact_quotient(dividend, divisor);
 }
 
-// Multiples of the divisor are split off; the rest may then be small, or a quotient itself.
+// Splits off multiples of the divisor; the rest may be small, or itself a quotient.
 Index quotient_of(const Index& dividend, const Index& divisor, const Guards& assumptions, Solver& solver) {
   if (const auto exact = exact_quotient(dividend, divisor); exact && solver.proves_quickly(assumptions, at_least(divisor, 1)))
     return *exact;
@@ -60,7 +60,7 @@ Index quotient_of(const Index& dividend, const Index& divisor, const Guards& ass
   return whole;
 }
 
-// Where 0 <= v < d is assumed of a variable v, v + d t >= 0 says that t >= 0: blocks of d are compared, whatever v is.
+// If 0 <= v < d is assumed of a variable v, v + d t >= 0 is equivalent to t >= 0: blocks of size d are compared, whatever v is.
 Guard without_offset(const Guard& g, const Guards& assumptions) {
   if (g.kind != Guard::Kind::kNonNegative || g.value.is_constant()) return g;
   const auto assumed = [&](const Index& value) {
@@ -74,7 +74,7 @@ Guard without_offset(const Guard& g, const Guards& assumptions) {
     for (const Guard& limit : assumptions) {
       if (limit.kind != Guard::Kind::kNonNegative || unit_coefficient(limit.value, v) != -1) continue;
       const Index size = limit.value + v + 1;
-      // -v + d - 1 lies between 0 and d, too.
+      // -v + d - 1 is between 0 and d as well.
       const Index rest = sign > 0 ? g.value - v : g.value + v - (size - 1);
       if (const auto blocks = exact_multiple(rest, size)) return non_negative(*blocks);
     }
@@ -112,7 +112,7 @@ Index without_divisions(const Index& index, const Guards& assumptions, Solver& s
     const Index dividend = without_divisions(a.arguments[0], assumptions, solver);
     const Index divisor = without_divisions(a.arguments[1], assumptions, solver);
     if (divisor.is_constant() && divisor.value() < 1) return std::nullopt;
-    // a mod d = a - d * (a div d): one kind of atom is left, and what cancels is seen to cancel.
+    // a mod d = a - d * (a div d): only one kind of atom remains, so that more cancels.
     const Index quotient = quotient_of(dividend, divisor, assumptions, solver);
     return a.kind == Atom::Kind::kFloorDiv ? quotient : dividend - divisor * quotient;
   });
@@ -129,7 +129,7 @@ Guard Normalizer::resolve(const Condition& c, const Scope& scope) {
 Sum Normalizer::number(const Real& value) {
   if (value.symbol.empty())
     if (const auto exact = Rational::exactly(value.value)) return constant(*exact);
-  // Beyond our fractions, or not a number at all: equal to itself.
+  // Not a fraction of 64-bit integers, or NaN: an unknown that equals itself.
   const std::string name =
       value.symbol.empty() ? "bits " + std::to_string(std::bit_cast<std::uint64_t>(value.value)) : value.symbol;
   return single({.kind = Factor::Kind::kUnknown, .name = name});
@@ -257,7 +257,7 @@ Sum Normalizer::counted(const Sum& sum, const Index& variable, const Index& boun
 }
 
 Sum Normalizer::choose(const ElementNode& e, Scope& scope) {
-  // Where the first k conditions hold and the next does not, each k is a case of its own.
+  // For each k, "the first k conditions hold and the next does not" is a case.
   Sum result;
   Guards before;
   const std::size_t depth = assumptions_.size();
@@ -278,7 +278,7 @@ Sum Normalizer::choose(const ElementNode& e, Scope& scope) {
   return result;
 }
 
-// Sizes are not 0 and are divided by as they are; numbers that a rule leaves open are what it says of them.
+// Sizes are not 0. Real parameters that a rule leaves open are nonzero only if the rule requires it.
 bool Normalizer::may_be_zero(const Sum& divisor) {
   const auto all = [&](const auto& is) {
     return std::all_of(divisor.begin(), divisor.end(), [&](const Term& t) {
@@ -299,7 +299,7 @@ Sum Normalizer::apply(const ElementNode& e, Scope& scope) {
   for (const Element& a : e.arguments) arguments.push_back(element(a, scope));
   if (e.kind == Kind::kSelect) return apply_function("select", nullptr, arguments);
   if (e.kind == Kind::kApply) {
-    // A function of reals and its namesake of integers are two.
+    // A function of reals and its namesake on integers are different.
     const bool real = e.arguments[0]->scalar == Scalar::kReal;
     const bool power = e.function == &functions::pow && is_whole_number(arguments[1]);
     partial_ |= real && e.function->partial && !power;
@@ -312,7 +312,7 @@ Sum Normalizer::apply(const ElementNode& e, Scope& scope) {
                         nullptr, arguments);
 }
 
-// A maximum of a maximum is one; what depends on the element's own variables alone stays inside of it.
+// A maximum of maxima is one maximum. Parts that depend only on the element's own variables stay inside.
 void Normalizer::add_elements(const Indices& bound, const Guards& guards, const Sum& value,
                               std::vector<MaximumElement>& elements) {
   for (const Case& c : cases(simplified(value))) {
@@ -323,7 +323,7 @@ void Normalizer::add_elements(const Indices& bound, const Guards& guards, const 
       return t.bound.empty() && t.guards.empty() && t.factors.size() == 1 && t.factors[0].kind == Factor::Kind::kMaximum &&
              t.coefficient.numerator() > 0;
     };
-    // The maximum of max S + r is that of all s + r.
+    // max(max S + r) is the maximum of s + r over all s in S.
     const auto nested = std::find_if(c.value.begin(), c.value.end(), is_maximum);
     if (nested == c.value.end() || std::count_if(c.value.begin(), c.value.end(), is_maximum) > 1) {
       if (auto e = simplified(MaximumElement{bound, std::move(all), c.value})) elements.push_back(std::move(*e));
@@ -332,7 +332,7 @@ void Normalizer::add_elements(const Indices& bound, const Guards& guards, const 
     Sum rest = c.value;
     rest.erase(rest.begin() + (nested - c.value.begin()));
     for (const MaximumElement& inner : nested->factors[0].elements) {
-      // The same set may stand in several cases: its variables are renamed.
+      // The same set may be in several cases, so its variables are renamed.
       Replacements names;
       MaximumElement e{bound, all, {}};
       for (const Index& v : inner.bound) {
@@ -346,8 +346,7 @@ void Normalizer::add_elements(const Indices& bound, const Guards& guards, const 
   }
 }
 
-// Guards that speak of no element's variables are decided outside; what is added to all values is taken out, and a positive
-// common factor.
+// Guards without the elements' variables are decided outside. Common addends, and positive common factors, are factored out.
 Sum Normalizer::maximum(std::vector<MaximumElement> elements) {
   const Guard* split = nullptr;
   for (const MaximumElement& e : elements)

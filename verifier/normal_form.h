@@ -1,4 +1,4 @@
-// From denotations to normal forms: the element of a rule's side at a symbolic position, over the rule's inputs.
+// Computes normal forms from denotations: the element of a rule's side at a symbolic position, over the rule's inputs.
 #pragma once
 
 #include <optional>
@@ -14,19 +14,19 @@
 
 namespace rewright::proof {
 
-// Divisions whose dividend is known to lie between 0 and the divisor are taken away, nested ones flattened.
+// Removes divisions whose dividend is known to be between 0 and the divisor, and flattens nested ones.
 Index without_divisions(const Index& index, const Guards& assumptions, Solver& solver);
 
-// Throws Error(kUnsupported) for what has no normal form: no denotation, positions that depend on contents, products over axes.
+// Throws Error(kUnsupported) if there is no normal form: no denotation, positions that depend on elements, products over axes.
 class Normalizer {
  public:
-  // The assumptions hold wherever the normal form is used.
+  // The assumptions must hold wherever the normal form is used.
   Normalizer(const DefinedSide& side, Guards assumptions, Solver& solver, std::set<std::string> positive_numbers = {})
       : side_(side), assumptions_(std::move(assumptions)), solver_(solver), positive_numbers_(std::move(positive_numbers)) {}
 
   Sum at(const PatternValue& value, const Indices& position);
-  // Was a divisor met that may be 0, or a function that is not defined everywhere? A product with 0 leaves no trace of it in
-  // the normal form.
+  // Was there a divisor that may be 0, or a function that is not defined everywhere? A product with 0 would hide it in the
+  // normal form.
   bool partial() const { return partial_; }
 
  private:
@@ -51,7 +51,7 @@ class Normalizer {
   bool is_positive(const Factor& factor);
   Sum maximum(std::vector<MaximumElement> elements);
   void add_elements(const Indices& bound, const Guards& guards, const Sum& value, std::vector<MaximumElement>& elements);
-  // A variable that is only counted is replaced by its number of values.
+  // Replaces a variable that only occurs as a count by its number of values.
   Sum counted(const Sum& sum, const Index& variable, const Index& bound);
   // Sums of exponentials that are divided by themselves are 1.
   Sum without_ratios(const Sum& sum);
@@ -61,9 +61,9 @@ class Normalizer {
   Guard resolve(const Condition& condition, const Scope& scope);
 
   const DefinedSide& side_;
-  Guards assumptions_;  // grows while inside of a scope
+  Guards assumptions_;  // grows inside scopes
   Solver& solver_;
-  std::set<std::string> positive_numbers_;  // unknown ones
+  std::set<std::string> positive_numbers_;  // names of unknown numbers
   bool partial_ = false;
 };
 

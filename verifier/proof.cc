@@ -13,7 +13,7 @@ namespace rewright::proof {
 
 namespace {
 
-// The proof of one case: empty if it was found, else what stayed open.
+// Searches the proof of one case. Returns "" if it was found, else the open question.
 class CaseSearch {
  public:
   CaseSearch(const Rule& rule, const SymbolicCase& c, Solver& solver, Recording* recording)
@@ -68,8 +68,8 @@ class CaseSearch {
     return {};
   }
 
-  // Variables that a condition says are positive, unless another says what they are: nothing holds of them if the two
-  // contradict each other.
+  // Variables that a condition says are positive, unless another condition gives their value: the two could contradict each
+  // other.
   std::set<std::string> positive_numbers() const {
     std::set<std::string> positive, known;
     for (const Predicate& p : rule_.predicates)
@@ -143,7 +143,7 @@ ProofSearch search_proof(const Rule& rule, const ProofLimits& limits, Solver& so
     search(rule, limits, solver, recording, result);
   } catch (const Error& e) {
     solver.observe(nullptr);
-    if (e.code() == ErrorCode::kMissing) throw;  // of the machine, not of the rule
+    if (e.code() == ErrorCode::kMissing) throw;  // a failure of the machine, not of the rule
     result.open_question = e.what();
   }
   solver.observe(nullptr);

@@ -1,4 +1,4 @@
-// The search for a proof of a rule, as it stands, for all sizes: case by case, both sides brought to normal form and compared.
+// Searches a proof of a rule as stated, for all sizes: case by case, comparing the normal forms of both sides.
 #pragma once
 
 #include <string>
@@ -12,22 +12,22 @@ namespace rewright::proof {
 
 struct ProofLimits {
   std::size_t maximum_rank = 5;     // of inputs that may have any rank
-  std::size_t maximum_cases = 600;  // of one rule; larger ranks are then left out, and `ranks` of the result says so
+  std::size_t maximum_cases = 600;  // of one rule; larger ranks are left out, and `ranks` of the result tells it
 };
 
 struct ProofSearch {
   bool found = false;
-  std::string open_question;  // where none was found
+  std::string open_question;  // if there is no proof
   bool empty = false;         // no sizes satisfy the conditions: there was nothing to prove
-  bool ill_typed = false;     // it stayed open whether the target is well-typed, with the types and shapes of the source
-  std::size_t ranks = 0;      // up to which rank of the inputs it goes
-  bool all_ranks = false;     // up to the limit that was asked for, or the rule has fixed ranks
-  std::size_t cases = 0;      // that the proof consists of
+  bool ill_typed = false;     // it is open whether the target is well-typed with the source's types and shapes
+  std::size_t ranks = 0;      // proved up to this rank of the inputs
+  bool all_ranks = false;     // up to the requested limit, or the rule has fixed ranks
+  std::size_t cases = 0;      // in the proof
 };
 
-// Assumes that the source is well-typed, that the rule's conditions hold and that no tensor is without elements; shows that the
-// target is well-typed too, with outputs of the same types and shapes, and that all their elements are equal, over the reals.
-// Never throws for what a rule says. A recording, if there is one, then has the proof's certificate.
+// Assumes that the source is well-typed, that the rule's conditions hold and that no tensor is empty. Proves that the target is
+// well-typed with outputs of the same types and shapes, and that all their elements are equal over the reals. Never throws
+// because of a rule's content. `recording`, if not null, then has the certificate.
 ProofSearch search_proof(const Rule& rule, const ProofLimits& limits, Solver& solver, Recording* recording = nullptr);
 
 }  // namespace rewright::proof

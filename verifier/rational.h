@@ -1,4 +1,4 @@
-// Exact fractions of 64-bit integers. Overflow throws Error(kUnsupported): a proof is then not found, never wrong.
+// Exact fractions of 64-bit integers. Overflow throws Error(kUnsupported): a proof may be missed, but is never wrong.
 #pragma once
 
 #include <compare>
@@ -29,7 +29,7 @@ class Rational {
   std::int64_t numerator_, denominator_;
 };
 
-// The largest positive fraction that both are integer multiples of; the absolute value of the other if one is 0.
+// The largest positive fraction of which both are integer multiples; if one is 0, the other's absolute value.
 Rational common_divisor(const Rational& a, const Rational& b);
 
 }  // namespace rewright::proof

@@ -1,4 +1,4 @@
-// Keeps a certificate while a proof is searched for.
+// Records a certificate during the search for a proof.
 #pragma once
 
 #include <filesystem>
@@ -11,8 +11,8 @@
 
 namespace rewright::proof {
 
-// Questions are written to a file before they are solved: where a solver does not come back, the last one of the file says why.
-// The file is there as long as the recording is.
+// Questions are written to a file before they are solved: if a solver does not return, the file's last question shows why. The
+// file exists as long as the recording.
 class Recording : public QueryObserver {
  public:
   // Throws Error(kMissing) if the file cannot be written.
@@ -24,21 +24,21 @@ class Recording : public QueryObserver {
   void asked(const Query& query) override;
   void answered(const Query& query) override;
 
-  // The next case. What is returned is to be filled in until the next one begins.
+  // Begins the next case. The result is to be filled in before the next one begins.
   CaseProof& add_case(const SymbolicCase& c);
   void add_target(const DefinedSide& target) { versions_.add(target); }
 
-  // Cases of one rank: those of one that was not completed do not count.
+  // Begins the cases of one rank. Cases of an incomplete rank are dropped.
   void begin_rank();
   void drop_rank();
 
-  // The whole, once the proof was found.
+  // The certificate, once the proof was found.
   Certificate finish(std::size_t ranks, bool all_ranks);
 
  private:
   std::filesystem::path file_;
   std::ofstream questions_;
-  std::unordered_map<std::string, std::size_t> numbers_;  // of queries, by text
+  std::unordered_map<std::string, std::size_t> numbers_;  // of queries by text
   DefinitionVersions versions_;
   Certificate certificate_;
   struct {

@@ -35,7 +35,7 @@ std::optional<std::vector<Condition>> agreement(const Attributes& written, const
       const Indices& other = std::get<Indices>(normalized[f]);
       if (list->empty()) continue;
       if (list->size() > other.size()) return std::nullopt;
-      // A shape that is broadcast may be shorter.
+      // A shape that is broadcast may have fewer axes.
       for (std::size_t i = 0; i < list->size(); ++i) {
         const Index& entry = (*list)[list->size() - 1 - i];
         const Index& meant = other[other.size() - 1 - i];

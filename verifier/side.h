@@ -1,4 +1,4 @@
-// A side of a rule for symbolic values of its variables: what the definitions of its nodes say.
+// A side of a rule for symbolic values of its variables: the definitions of its nodes.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,18 @@ namespace rewright::proof {
 struct DefinedSide {
   const Pattern* pattern = nullptr;
   std::vector<TensorType> inputs;          // of the rule
-  std::vector<std::vector<Output>> nodes;  // their outputs
+  std::vector<std::vector<Output>> nodes;  // outputs by node
 };
 const TensorType& type_of(const DefinedSide& side, const PatternValue& value);
 
-// The conditions under which a node's attributes as written equal the normalized ones for symbolic sizes; nothing if they
-// cannot agree.
+// The conditions under which a node's attributes as written equal the normalized ones for symbolic sizes; nullopt if they
+// cannot be equal.
 std::optional<std::vector<Condition>> agreement(const Attributes& written, const Attributes& normalized);
 
-// Definitions of all nodes of a side, or of the first ones. Throws Error as definitions do; then there are attributes of the
-// nodes before the one that refused.
+// Defines the nodes of a side, all or the first ones. Throws Error as definitions do; `attributes` then has those of the nodes
+// before.
 struct SideConditions {
-  std::vector<Condition> typing;       // of the definitions, and of attributes (see agreement)
+  std::vector<Condition> typing;       // from definitions and attributes (see agreement)
   std::vector<Attributes> attributes;  // of each node, normalized
   bool reachable = true;               // false: no graph has these attributes after normalization
 };

@@ -19,7 +19,7 @@ std::string call(std::string_view function, const std::vector<std::string>& argu
   return text + ")";
 }
 
-// The quotient if the polynomial is a multiple of the divisor, a monomial or number.
+// The quotient if the polynomial is a multiple of the divisor (a monomial or number).
 std::optional<Index> exact_quotient(const Index& polynomial, const Index& divisor) {
   if (divisor == Index(0)) return std::nullopt;
   if (const auto d = divisor.constant()) {
@@ -34,7 +34,7 @@ std::optional<Index> exact_quotient(const Index& polynomial, const Index& diviso
   return quotient * divisor == polynomial ? std::optional(quotient) : std::nullopt;
 }
 
-// Whether the quotient is one of the polynomial's terms.
+// Is the quotient one of the polynomial's terms?
 bool has_term(const Index& polynomial, const Index& quotient) {
   if (polynomial.is_constant()) return false;
   const Atom& wanted = *quotient.as_atom();
@@ -62,7 +62,7 @@ const SmtWriter::Division& SmtWriter::division(const Index& dividend, const Inde
     if (d.dividend == dividend && d.divisor == divisor) return d;
   Division d{
       dividend, divisor, declare('q'), declare('r'), write(dividend), write(divisor), surely_positive(divisor, positive_)};
-  // q*D is written as a product of the quotient's unknown, of which no atom exists where only the remainder occurs.
+  // q*D as a product with the quotient's unknown. If only the remainder occurs, there is no atom for the quotient.
   const Index quotient = quotient_of(d);
   atoms_.emplace(quotient.polynomial()->monomials[0].factors[0], d.quotient);
   const std::string back = write(quotient * divisor);
@@ -205,7 +205,7 @@ bool SmtWriter::require_different_covers(const std::vector<Existence>& left, con
   for (const std::vector<Existence>* covers : {&left, &right})
     for (const Existence& e : *covers)
       for (const Index& variable : e.bound) {
-        // Unknowns that stand for an expression with the variable in it are outside of the quantifier's scope.
+        // Unknowns for expressions with the quantified variable are declared outside of its scope.
         for (const auto& [atom, text] : atoms_)
           if (atom->kind != Atom::Kind::kBound && atom->kind != Atom::Kind::kSymbol && occurs(variable, Index::atom(atom)))
             return false;
@@ -233,7 +233,8 @@ void SmtWriter::add_lemmas() {
       assert_if_positive(d, "(or (and (= " + q + " " + f.quotient + ") (= " + r + " " + f.remainder + ")) (not (= " + e + " " +
                                 f.dividend_text + ")))");
     }
-    // Division by m*D is that by D and then by m: the quotients are q and Q with m*Q <= q < m*Q + m, and so are multiples.
+    // Division by m*D is division by D and then by m: the quotients are q and Q with m*Q <= q < m*Q + m, and likewise for
+    // multiples.
     for (const Division& f : divisions) {
       const auto m = exact_quotient(f.divisor, d.divisor);
       if (!(f.dividend == d.dividend) || !m || *m == Index(1)) continue;
@@ -251,7 +252,7 @@ void SmtWriter::add_lemmas() {
         assert_if_positive(d, statement);
       }
     }
-    // Nonnegative terms stay so when they are multiplied by D: a position p <= q has p*D <= q*D.
+    // Nonnegative terms stay nonnegative when multiplied by D: a position p <= q has p*D <= q*D.
     const Index quotient = quotient_of(d);
     for (const Index& p : compared)
       if (detail_ == Detail::kLinear && !d.divisor.is_constant() && has_term(p, quotient))

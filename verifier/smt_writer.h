@@ -1,4 +1,4 @@
-// Index polynomials and guards as SMT-LIB. Internal to the solver.
+// Writes index polynomials and guards as SMT-LIB. Internal to the solver.
 #pragma once
 
 #include <map>
@@ -11,19 +11,19 @@ namespace rewright::proof::internal {
 
 class SmtWriter {
  public:
-  // How much is said: of divisions, minima and maxima nothing, each is an unknown of its own; they are defined, but a product
-  // of unknowns is an unknown of its own; everything.
+  // The level of detail. kOpaque: divisions, minima and maxima are unknowns. kLinear: they are defined, but products of
+  // unknowns are unknowns. kExact: everything is defined.
   enum class Detail { kOpaque, kLinear, kExact };
   SmtWriter(const Guards& assumptions, Detail detail);
 
   void require(const Guard& guard) { assertions_.push_back(write(guard)); }
   void require_some_nonzero_sum(const std::vector<Indicator>& indicators);
-  // False: a quantified variable is part of a division, which this does not express.
+  // False if a quantified variable is part of a division, which cannot be expressed here.
   bool require_different_covers(const std::vector<Existence>& left, const std::vector<Existence>& right);
 
-  // Whether something is left unsaid, so that only a proof counts.
+  // Is something left undefined, so that only a proof (no counterexample) counts?
   bool is_abstract() const { return has_products_ || has_unknown_divisions_; }
-  // Declarations and assertions, with the definitions and lemmas of all divisions in them.
+  // Declarations and assertions, with the definitions and lemmas of all divisions.
   std::string text();
 
  private:
@@ -48,13 +48,13 @@ class SmtWriter {
   void assert_if_positive(const Division& division, const std::string& statement);
 
   Detail detail_;
-  bool has_products_ = false;           // that are not said to be products
-  bool has_unknown_divisions_ = false;  // that are not defined
-  Guards positive_;                     // assumptions that say that an atom is at least 1
+  bool has_products_ = false;           // products left as unknowns
+  bool has_unknown_divisions_ = false;  // divisions left as unknowns
+  Guards positive_;                     // assumptions that an atom is at least 1
   std::map<AtomPointer, std::string, AtomOrder> atoms_;
   std::map<std::string, std::string> products_;
   std::vector<Division> divisions_;
-  std::vector<Index> compared_;  // polynomials of inequalities, for the threshold lemma
+  std::vector<Index> compared_;  // polynomials in inequalities, for the threshold lemma
   std::string declarations_;
   std::vector<std::string> assertions_;
   int next_ = 0;

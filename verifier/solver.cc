@@ -28,13 +28,13 @@ std::string_view name(Answer answer) {
 
 namespace {
 
-// Fourier and Motzkin: a variable between bounds exists if each lower one is at most each upper one. Exact over the integers
-// where the variable stands alone.
+// Fourier-Motzkin elimination: a variable between bounds exists if each lower bound is at most each upper one. Exact for
+// integers if the variable has coefficient 1 or -1.
 Existence without_quantifiers(Existence e) {
   for (std::size_t i = 0; i < e.bound.size();) {
     const Index variable = e.bound[i];
     Guards kept;
-    std::vector<Index> lower, upper;  // of values that must not be negative, with the variable taken out
+    std::vector<Index> lower, upper;  // bounds that must not be exceeded, without the variable
     bool alone = true;
     for (const Guard& g : e.guards) {
       if (!occurs(variable, g)) {
@@ -101,7 +101,7 @@ Answer Solver::solve(const std::string& text, unsigned steps, bool quantified) {
 
 template <class Goal>
 Answer Solver::ask(const Guards& assumptions, const Goal& goal, bool quantified, bool quick) {
-  // A question that leaves more open is answered sooner, if it is.
+  // Less detailed questions are answered sooner, if at all.
   Answer answer = Answer::kUnknown;
   for (const auto detail : {SmtWriter::Detail::kOpaque, SmtWriter::Detail::kLinear, SmtWriter::Detail::kExact}) {
     if (quick && detail == SmtWriter::Detail::kExact) break;

@@ -1,9 +1,9 @@
-// Questions about integers, and the solver that answers them (Z3), behind one module.
+// Questions about integers, and the module that answers them with a solver (Z3).
 //
-// Questions are free of quantifiers but for covers. Floor divisions, remainders, minima and maxima become variables with
+// Questions are free of quantifiers except for covers. Floor divisions, remainders, minima and maxima become variables with
 // their definitions; a definition q*D + r = e, 0 <= r < D is stated for D >= 1 only, so that it never contradicts. Lemmas of
-// division are instantiated before non-linear arithmetic is tried: first monomials are unknowns of their own, then products.
-// Budgets are counted in steps of the solver, never in time: an answer is the same on every machine.
+// division are instantiated before non-linear arithmetic is tried: first monomials are unknowns, then products. Budgets count
+// the solver's steps, not time, so that answers are the same on every machine.
 #pragma once
 
 #include <cstdint>
@@ -29,21 +29,21 @@ struct Indicator {
   Guards guards;
 };
 
-// The guards hold for some values of the bound variables.
+// Do the guards hold for some values of the bound variables?
 struct Existence {
   Indices bound;
   Guards guards;
 };
 
-// One question as it was put to the solver: the statement is proved if the assertions have no model.
+// A question as passed to the solver: the statement is proved if the assertions have no model.
 struct Query {
-  std::string text;         // SMT-LIB, written before it is solved
-  unsigned steps = 0;       // the budget
-  bool quantified = false;  // covers are
+  std::string text;         // SMT-LIB, before solving
+  unsigned steps = 0;       // budget in solver steps
+  bool quantified = false;  // only covers are
   Answer answer = Answer::kUnknown;
 };
 
-// Whoever keeps a record of the questions. One that was asked before is told again, with the answer that is known.
+// Records questions. A repeated question is reported again, with its known answer.
 class QueryObserver {
  public:
   virtual ~QueryObserver() = default;
@@ -51,7 +51,7 @@ class QueryObserver {
   virtual void answered(const Query& query) = 0;  // its answer is there
 };
 
-// Solves a question as it is written.
+// Solves a question as written.
 using Engine = std::function<Answer(const Query&)>;
 Engine linked_z3(unsigned seed);
 
@@ -70,16 +70,16 @@ class Solver {
   const SolverOptions& options() const { return options_; }
   void observe(QueryObserver* observer) { observer_ = observer; }  // null: nobody
 
-  // Do the assumptions imply the goal? kRefuted: there is a model of the assumptions where it does not hold.
+  // Do the assumptions imply the goal? kRefuted: a model of the assumptions violates it.
   Answer implies(const Guards& assumptions, const Guard& goal);
   bool proves(const Guards& assumptions, const Guard& goal);
-  // Without products of unknowns: for facts that help if they hold, and are not missed if they are not seen.
+  // Without products of unknowns. For facts that help if they are found, and may be missed.
   bool proves_quickly(const Guards& assumptions, const Guard& goal);
-  // Are the assumptions without a model?
+  // Do the assumptions have no model?
   Answer contradictory(const Guards& assumptions);
   // Is the sum of the indicators 0 wherever the assumptions hold?
   Answer cancel(const Guards& assumptions, const std::vector<Indicator>& indicators);
-  // Does one of the left hold exactly where one of the right does?
+  // Does one on the left hold exactly where one on the right does?
   Answer same_cover(const Guards& assumptions, const std::vector<Existence>& left, const std::vector<Existence>& right);
 
   const std::vector<Query>& queries() const { return queries_; }
@@ -94,7 +94,7 @@ class Solver {
   QueryObserver* observer_ = nullptr;
   std::vector<Query> queries_;
   std::map<std::string, Answer, std::less<>> answers_;  // by text
-  Models models_;                                       // what is not so mostly needs no question
+  Models models_;                                       // answers most false statements without the solver
 };
 
 }  // namespace rewright::proof

@@ -97,7 +97,7 @@ TEST_CASE("models are found where there are some, and none where there are none"
   CHECK_FALSE(models.satisfies({at_least(n, 2), below(n, 2)}));
   CHECK_FALSE(models.satisfies({zero(n * 2 - 3)}));
   CHECK_FALSE(models.refutes({at_least(n, 1), at_least(d, 1)}, below(mod(n, d), d)));
-  // A division by what is not positive has no value: nothing is a model.
+  // A division by a divisor that is not positive is undefined, so there is no model.
   CHECK_FALSE(models.satisfies({zero(d), zero(floor_div(n, d) - m)}));
 }
 

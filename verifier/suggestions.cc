@@ -11,12 +11,12 @@ namespace rewright::proof {
 
 namespace {
 
-constexpr int kInstances = 60, kWanted = 12;      // sampled at first; of each kind, after which no more are
-constexpr int kTrials = 10, kMaximumTrials = 14;  // instances that a candidate must stand; candidates that are sampled
-constexpr int kMaximumProofs = 4;                 // that are tried
-constexpr int kAttempts = 300;                    // to sample one instance
+constexpr int kInstances = 60, kWanted = 12;      // sampled at first; of each kind, after which sampling stops
+constexpr int kTrials = 10, kMaximumTrials = 14;  // instances tested for each candidate; candidates tested
+constexpr int kMaximumProofs = 4;                 // proof attempts
+constexpr int kAttempts = 300;                    // attempts to sample one instance
 
-// The conditions that there are to choose from, the weaker ones first.
+// Candidate conditions, the weaker ones first.
 class Candidates {
  public:
   Candidates(const Rule& rule, const Bindings& example) {
@@ -149,7 +149,7 @@ class Suggester {
     return std::count_if(good_.begin(), good_.end(), [&](const Bindings& b) { return hold(set, b); });
   }
 
-  // Two that together exclude what neither does.
+  // Pairs that exclude counterexamples which neither excludes alone.
   std::vector<std::vector<RuleCondition>> pairs() const {
     std::vector<const RuleCondition*> useful;
     for (const RuleCondition& c : candidates_)
@@ -169,7 +169,7 @@ class Suggester {
     int trials = 0, proofs = 0;
     for (const auto& [w, set] : order) {
       if (trials >= kMaximumTrials || proofs >= kMaximumProofs) break;
-      if (!excludes_all_bad(set)) continue;  // there are more of them by now
+      if (!excludes_all_bad(set)) continue;  // more counterexamples are known by now
       Rule& rule = rules_.emplace_back(rule_);
       for (const RuleCondition& c : set) c.add_to(rule);
       ++trials;
@@ -197,7 +197,7 @@ class Suggester {
   Solver& solver_;
   std::mt19937_64 random_;
   std::uint64_t seed_;
-  std::list<Rule> rules_;  // that bindings refer to
+  std::list<Rule> rules_;  // bindings refer to them
   std::vector<Bindings> bad_, good_;
   std::vector<RuleCondition> candidates_;
 };
@@ -208,7 +208,7 @@ std::vector<RuleCondition> suggest_conditions(const Rule& rule, const RuleInstan
                                               Solver& solver, std::uint64_t seed) {
   try {
     return Suggester(rule, limits, solver, seed).run(counterexample);
-  } catch (const Error&) {  // the instances cannot be evaluated
+  } catch (const Error&) {  // instances cannot be evaluated
     return {};
   }
 }

@@ -1,4 +1,4 @@
-// Under which conditions does a rule hold that does not hold as it stands?
+// Finds conditions under which a false rule holds.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,8 @@
 
 namespace rewright::proof {
 
-// One condition, or two, with which the rule is proved: of those that all sampled counterexamples violate and some other
-// instance does not, the ones that leave most instances are tried first. Empty if none was found. `counterexample`, if it is
-// not null, is one that is known.
+// One or two conditions with which the rule is proved. Candidates exclude all sampled counterexamples but not all instances;
+// those that leave the most instances are tried first. Empty if none was found. `counterexample` may give a known one.
 std::vector<RuleCondition> suggest_conditions(const Rule& rule, const RuleInstance* counterexample, const ProofLimits& limits,
                                               Solver& solver, std::uint64_t seed);
 

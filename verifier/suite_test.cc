@@ -32,7 +32,7 @@ void prove_all(const std::string& name) {
   }
 }
 
-// The answer of another solver, a program that reads SMT-LIB.
+// The answer of another solver (a program that reads SMT-LIB).
 Answer ask(const std::string& program, const Query& query) {
   const std::filesystem::path file = std::filesystem::temp_directory_path() / "rewright_question.smt2";
   std::ofstream(file) << query.text << "(check-sat)\n";
@@ -55,7 +55,7 @@ TEST_CASE("the axioms of TASO's verifier are proved", "[suite]") { prove_all("ax
 TEST_CASE("what generators of substitutions emit is proved", "[suite][long]") { prove_all("substitutions"); }
 TEST_CASE("what follows from laws of functions is proved", "[suite]") { prove_all("laws"); }
 
-// Both sides agree but over the seam, and what the target puts there instead is part of the equation.
+// Both sides are equal except at the boundary, where the target adds a correction as part of the equation.
 TEST_CASE("partial equivalences with their corrections are proved, and with others not", "[suite][long]") {
   std::ifstream file("rules/optional/spatial.rules");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -87,7 +87,7 @@ TEST_CASE("partial equivalences with their corrections are proved, and with othe
       Solver solver;
       proved += search_proof(rule, {}, solver).found;
     }
-    CHECK(proved == 4);  // the rule with the slip is not, with a bias or without
+    CHECK(proved == 4);  // the wrong rule is not proved, with or without a bias
   }
 }
 

@@ -13,7 +13,7 @@ namespace rewright::proof {
 struct Term;
 using Sum = std::vector<Term>;  // the empty sum is 0
 
-// One of a set that a maximum is taken of: the values for all bound variables that satisfy the guards.
+// An element of a maximum: the values for all bound variables that satisfy the guards.
 struct MaximumElement {
   Indices bound;
   Guards guards;
@@ -24,7 +24,7 @@ struct Factor {
   enum class Kind {
     kAccess,           // input[position]
     kFunction,         // name(arguments)
-    kMaximum,          // the maximum of a set; of none: minus infinity
+    kMaximum,          // the maximum of a set; minus infinity for the empty set
     kIndex,            // an index expression as a number
     kReciprocalIndex,  // 1 / index
     kUnknown,          // a named number
@@ -34,7 +34,7 @@ struct Factor {
   Indices position{};                      // kAccess
   Index index{};                           // kIndex, kReciprocalIndex
   std::string name{};                      // kFunction, kUnknown
-  const Function* law = nullptr;           // kFunction: where its laws stand, if it has any
+  const Function* law = nullptr;           // kFunction: the function whose laws apply, if any
   std::vector<Sum> arguments{};            // kFunction
   std::vector<MaximumElement> elements{};  // kMaximum
 };
@@ -44,7 +44,7 @@ struct Term {
   Indices bound{};
   Guards guards{};
   std::vector<Factor> factors{};
-  Indices trace{};  // expressions that replacements are to be followed in: what has become of variables
+  Indices trace{};  // expressions to which replacements are also applied, to track variables
 };
 
 Term replaced(const Term& term, const Replacements& replacements);

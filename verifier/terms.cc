@@ -24,9 +24,9 @@ Sum with_fresh_names(Sum sum) {
 
 namespace {
 
-constexpr std::size_t kMostVariables = 6;  // of a product that a sum is looked for in
+constexpr std::size_t kMostVariables = 6;  // of a product that is searched for a sum
 
-// Two inequalities p >= 0 and -p >= 0 are an equation.
+// p >= 0 and -p >= 0 become p = 0.
 void find_equations(Guards& guards) {
   for (std::size_t i = 0; i < guards.size(); ++i) {
     if (guards[i].kind != Guard::Kind::kNonNegative) continue;
@@ -39,7 +39,7 @@ void find_equations(Guards& guards) {
   }
 }
 
-// False: the term is 0.
+// False if the term is 0.
 bool simplify(Term& term) {
   for (;;) {
     Guards guards;
@@ -64,7 +64,7 @@ bool simplify(Term& term) {
   }
 }
 
-// Index factors are one polynomial, the constant part of monomials is in the coefficient.
+// Multiplies index factors into one polynomial, moving constants into the coefficient.
 void merge_indices(Term& term) {
   Index value = 1, divisor = 1;
   std::vector<Factor> others;
@@ -93,7 +93,7 @@ void merge_indices(Term& term) {
   term.factors = std::move(others);
 }
 
-// Independent of the names of bound variables.
+// Renames bound variables uniformly.
 Sum with_uniform_names(const Sum& sum, int& next) {
   Sum result;
   const auto names_of = [&](const Indices& bound) {
@@ -116,7 +116,7 @@ Sum with_uniform_names(const Sum& sum, int& next) {
   return result;
 }
 
-// Of two sums with uniform names. Texts do not tell apart variables that are bound outside: they may have one name.
+// Are two sums with uniform names equal? Compared without texts, since variables bound outside may share a name.
 bool identical(const Sum& a, const Sum& b) {
   const auto same_element = [](const MaximumElement& x, const MaximumElement& y) {
     return x.guards == y.guards && identical(x.value, y.value);
@@ -142,7 +142,7 @@ bool mentions(const Factor& factor, const Indices& variables) { return mentions(
 
 Term as_term(const MaximumElement& e) { return {1, e.bound, e.guards, {function("element", nullptr, {e.value})}, {}}; }
 bool is_plain(const MaximumElement& e) { return e.bound.empty() && e.guards.empty(); }
-// f(x) (1 / f(x)) = 1 for what is never 0.
+// f(x) (1 / f(x)) = 1 if f is never 0.
 void cancel_exponentials(Term& term) {
   const auto divided = [](const Factor& f) -> const Factor* {
     if (f.kind != Factor::Kind::kFunction || f.name != "reciprocal" || f.arguments[0].size() != 1) return nullptr;
@@ -163,7 +163,7 @@ void cancel_exponentials(Term& term) {
   }
 }
 
-// m = max{a; b} is one of the two: m m = (a + b) m - a b.
+// m = max{a; b} equals a or b, so m m = (a + b) m - a b.
 Sum without_squares(const Term& term) {
   for (std::size_t i = 0; i < term.factors.size(); ++i) {
     const Factor& f = term.factors[i];
@@ -228,7 +228,7 @@ std::optional<MaximumElement> simplified(const MaximumElement& element) {
 }
 
 void drop_repeated(std::vector<MaximumElement>& elements) {
-  // Whether there is nothing that `a` can be and `b` cannot, or it is a smaller number.
+  // Are all values of `a` also values of `b`, or is `a` a smaller number?
   const auto covered = [&](const MaximumElement& a, const MaximumElement& b) {
     if (!is_plain(b)) return is_same(as_term(a), as_term(b));
     const Term value = as_term({{}, {}, a.value});
@@ -249,7 +249,7 @@ std::vector<Factor> take_common_factors(Sum& sum) {
   if (sum.empty()) return common;
   for (std::size_t i = 0; i < sum[0].factors.size();) {
     const Factor f = sum[0].factors[i];
-    std::vector<std::size_t> places;  // in each term
+    std::vector<std::size_t> places;  // by term
     for (const Term& t : sum)
       for (std::size_t k = 0; k < t.factors.size(); ++k)
         if (!mentions(t.factors[k], t.bound) && is_same(t.factors[k], f)) {
@@ -299,7 +299,7 @@ Sum take_common_addends(std::vector<MaximumElement>& elements) {
   if (elements.empty()) return common;
   for (std::size_t i = 0; i < elements[0].value.size();) {
     const Term t = elements[0].value[i];
-    std::vector<std::size_t> places;  // in each value
+    std::vector<std::size_t> places;  // by value
     for (const MaximumElement& e : elements)
       for (std::size_t k = 0; k < e.value.size(); ++k)
         if (!mentions(e.value[k], e.bound) && is_same(e.value[k], t)) {

@@ -28,9 +28,9 @@ std::string_view name(Outcome outcome) {
 
 namespace {
 
-constexpr unsigned kQuick = 10;                            // this part of a budget is spent at first
-constexpr int kQuickInstances = 20, kQuickAttempts = 300;  // sampled then, and attempts at each
-constexpr int kWide = 5;                                   // times as many are sampled before a rule stays undecided
+constexpr unsigned kQuick = 10;                            // the share of the budget spent at first: 1 / kQuick
+constexpr int kQuickInstances = 20, kQuickAttempts = 300;  // instances sampled at first, and attempts for each
+constexpr int kWide = 5;                                   // times as many are sampled before a rule is left undecided
 
 class Verifier {
  public:
@@ -55,7 +55,7 @@ class Verifier {
         if (!proof.found) {
           refute(never_typed);
           if (verdict_.outcome != Outcome::kUndecided) return finish();
-          // Nothing is known with these conditions: without them the target is ill-typed somewhere.
+          // Conditions do not help: the target is ill-typed somewhere.
           verdict_.rule = as_written;
           verdict_.conditions.clear();
         }
@@ -71,8 +71,8 @@ class Verifier {
     return std::move(verdict_);
   }
 
-  // A question that is not answered at once gets its whole budget only if sampling finds nothing against the rule: most wrong
-  // rules leave such questions, and true ones few.
+  // An unanswered question gets its whole budget only if sampling finds no counterexample: most false rules leave such
+  // questions, and few true ones do.
   proof::Engine engine() {
     return [this, z3 = proof::linked_z3(options_.solver.seed)](const proof::Query& query) {
       proof::Query quick = query;
@@ -99,7 +99,7 @@ class Verifier {
     return *surely_wrong_;
   }
 
-  // For the rule as it stands by now.
+  // For the current form of the rule.
   proof::ProofSearch prove() {
     proof::Solver solver(options_.solver, engine());
     std::unique_ptr<proof::Recording> recording;
@@ -129,7 +129,7 @@ class Verifier {
     }
   }
 
-  // Looks for conditions that are missing, and adds them if that was asked for.
+  // Searches missing conditions, and adds them if requested.
   void suggest() {
     if (!options_.suggest_conditions && !options_.infer_conditions) return;
     const RuleInstance* instance = counterexample_ ? &counterexample_->instance : nullptr;
@@ -157,7 +157,7 @@ class Verifier {
       const bool ill_typed = counterexample_->difference.kind == SideDifference::Kind::kIllTyped;
       verdict_.outcome = never_typed && ill_typed ? Outcome::kInvalid : Outcome::kRefuted;
       verdict_.explanation = to_string(verdict_.rule, *counterexample_);
-    } catch (const Error&) {  // no instance could be evaluated: undecided
+    } catch (const Error&) {  // instances cannot be evaluated: undecided
     }
   }
 

@@ -15,7 +15,7 @@ namespace {
 
 Verdict verdict_of(const std::string& text) { return verify(parse_algebra(text, "test").at(0)); }
 
-// Conditions that would make a wrong rule right have tests of their own.
+// Conditions that would make a wrong rule right have separate tests.
 Verdict verdict_alone(const Rule& rule) {
   VerifyOptions options;
   options.suggest_conditions = false;
@@ -64,7 +64,7 @@ TEST_CASE("a rule over all ranks, with broadcasting", "[verify]") {
 TEST_CASE("conditions that contradict each other prove nothing", "[verify]") {
   for (const char* conditions : {"N < 0", "N == 2, N mod 2 == 1", "N < M, M < N", "M == 2 * N, M mod 2 == 1"}) {
     INFO(conditions);
-    // The rule is true, and remains so with the last word on both sides: all that is wrong are the conditions.
+    // The rule is true, and still is with the last operator on both sides: only the conditions are wrong.
     for (const char* sides : {"Relu(Relu(x)) => Relu(x)", "Relu(x) => Neg(x)"}) {
       const Verdict v = verdict_of(std::string("rule r: \"\" x[N, M] ") + sides + " where " + conditions);
       CHECK(v.outcome == Outcome::kInvalid);
@@ -95,7 +95,7 @@ TEST_CASE("what the target needs to be well-typed becomes a condition", "[verify
     INFO(c.rule << ": " << v.explanation);
     CHECK(v.outcome == Outcome::kProved);
     CHECK(v.conditions == c.conditions);
-    // The rule carries them: it is proved as it stands.
+    // The returned rule states them, so it is proved as it is.
     CHECK(verify(v.rule).conditions.empty());
     CHECK(v.rule.conditions.size() == c.conditions.size());
   }
@@ -124,7 +124,7 @@ TEST_CASE("conditions under which a refuted rule holds are suggested", "[verify]
     CHECK(with.outcome == Outcome::kProved);
     CHECK(with.conditions == v.suggested_conditions);
   }
-  // A condition under which it holds, but none of the list.
+  // A condition under which it holds, but not among the candidates.
   CHECK(verdict_of("rule r: \"\" x[N] Relu(x) => x").suggested_conditions.empty());
 }
 
@@ -149,7 +149,7 @@ TEST_CASE("a solver without a budget leaves a rule undecided", "[verify][long]")
 TEST_CASE("a rule that is wrong with the conditions that it needs is refuted", "[verify]") {
   const Verdict v = verdict_of("rule r: \"\" x[M, N], y[N, K], z[L, M] MatMul(z, MatMul(x, y)) => MatMul(MatMul(x, z), y)");
   CHECK(v.outcome == Outcome::kRefuted);
-  // Here no condition makes the shapes agree where nothing is broadcast.
+  // Without broadcasting, no condition makes the shapes agree here.
   CHECK(verdict_of("rule r: \"\" x[A, N], y[B, N], c[C, N] Concat(x + c, y + c; axis=0) => Concat(x, y; axis=0) + c").outcome ==
         Outcome::kRefuted);
 }

@@ -1,9 +1,9 @@
-// Is a slip in the denotation of an operator noticed?
+// Mutates operators' denotations and tests that each mistake is noticed.
 //   rewright_denotations --cases FOLDER [--places N] [--seed S] [--count N] [--operator NAME] [--results FILE] RULES ...
-// Makes one slip at a time in the definition of an operator, and looks whether a proof of one of the rules that mention the
-// operator fails, and whether one of ONNX's node tests (FOLDER is what tests/onnx_cases.py writes) does. Prints a line a slip.
-// Exit 1 if one goes unnoticed by both though it changes what the operator computes on sampled instances of the rules, or if an
-// operator that the rules mention is missing in --results, where an earlier run over all of them was kept.
+// Makes one mistake at a time in the definition of an operator, and tests whether a proof of a rule that mentions the operator
+// fails, and whether one of ONNX's node tests (FOLDER is written by tests/onnx_cases.py) fails. Prints one line for each
+// mistake. Exit 1 if both miss one that changes the operator's results on sampled instances of the rules, or if an operator in
+// the rules is missing in --results, the output of an earlier run over all of them.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <fstream>
@@ -29,12 +29,12 @@ struct Options {
   std::vector<std::string> files;
 };
 
-// All that is known of an operator's use.
+// How an operator is used.
 struct Use {
   std::vector<const Rule*> rules;
   std::vector<std::filesystem::path> cases;
-  // The number of mutations of each kind: in the node tests, and for operators that have none in instances of rules, where
-  // sizes of 1 may leave places that the definition has for no other sizes.
+  // The number of mutations of each kind: in the node tests, or for operators without node tests in instances of rules, where
+  // sizes of 1 can add places that other sizes lack.
   std::map<Slip, int> places, places_in_rules;
 };
 
@@ -72,7 +72,7 @@ class Study {
   explicit Study(const Options& options) : options_(options) {
     for (const std::string& file : options.files)
       for (Rule& rule : read_rules(std::filesystem::path(file))) rules_.push_back(std::move(rule));
-    // The smallest rules first: their proofs are quick.
+    // The smallest rules first, since their proofs are fast.
     std::stable_sort(rules_.begin(), rules_.end(), [](const Rule& a, const Rule& b) {
       return a.source.nodes.size() + a.target.nodes.size() < b.source.nodes.size() + b.target.nodes.size();
     });
@@ -108,7 +108,7 @@ class Study {
   }
 
  private:
-  // For every operator that a rule mentions, by name.
+  // Mutations of every operator that a rule mentions, by name.
   std::vector<Mutation> all_mutations() const {
     std::vector<Mutation> mutations;
     for (const auto& [op, use] : uses_)
@@ -121,7 +121,7 @@ class Study {
     return mutations;
   }
 
-  // So many at random, or all if there are fewer.
+  // A random sample of `count`, or all if there are fewer.
   void choose(std::vector<Mutation>& mutations, std::size_t count) const {
     if (mutations.size() <= count) return;
     std::mt19937_64 random(options_.seed);
@@ -129,7 +129,7 @@ class Study {
     mutations.resize(count);
   }
 
-  // The number of operators that have mutations, but no line in the kept results.
+  // The number of operators with mutations but without a line in the kept results.
   int missing_in_results(const std::vector<Mutation>& mutations) const {
     std::ifstream file(options_.results);
     if (!file) throw Error(ErrorCode::kBadInput, "cannot be read", options_.results);
@@ -198,7 +198,7 @@ class Study {
     return {};
   }
 
-  // The first of so many rules that is not proved of the mutated operator.
+  // The first of at most `most` rules whose proof fails for the mutated operator.
   static std::string proofs(const Use& use, const Operator& op, const Operator& mutated, std::size_t most) {
     for (const Rule* rule : std::span(use.rules).first(std::min(most, use.rules.size()))) {
       proof::Solver solver;
@@ -207,7 +207,7 @@ class Study {
     return {};
   }
 
-  // The first rule with an instance on which the mutated operator computes something else; empty if none is known.
+  // The first rule with an instance for which the mutated operator computes another result; empty if none is found.
   std::string sampling(const Use& use, const Operator& op, const Operator& mutated) const {
     std::mt19937_64 random(options_.seed);
     for (const Rule* rule : use.rules)

@@ -14,12 +14,12 @@ const Function* another(const Function& f) {
   return nullptr;
 }
 
-// Rebuilds an expression and makes the slip when its place comes, in the order of a walk from the root.
+// Copies an expression and makes the mistake at its n-th place in a walk from the root.
 class Slipper {
  public:
   Slipper(Slip slip, int place) : slip_(slip), left_(place) {}
 
-  // The number of places passed is added to `seen`.
+  // Adds the number of places passed to `seen`.
   Element run(const Element& element) {
     ElementNode node = *element;
     bool changed = slip(node);
@@ -41,7 +41,7 @@ class Slipper {
  private:
   using Kind = ElementNode::Kind;
 
-  // Is this the place?
+  // Is this the n-th place?
   bool here() {
     ++seen;
     return left_-- == 0;

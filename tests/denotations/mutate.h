@@ -1,4 +1,4 @@
-// Operators with one slip in their denotation, as a wrong line in a definition would make it.
+// Operators with one mistake in their denotation, as a wrong line in a definition would make it.
 #pragma once
 
 #include <map>
@@ -13,14 +13,14 @@ namespace rewright::testing {
 
 enum class Slip {
   kConstant,   // a number is 1 more
-  kIndex,      // an index taken as a number is 1 more
+  kIndex,      // an index used as a number is 1 more
   kShift,      // an input is read one further along an axis
   kAxes,       // two neighbouring axes of a position are exchanged
   kPadding,    // an access outside of the bounds is not 0
   kReduction,  // a sum instead of a maximum or a product, a maximum instead of a sum or a minimum
   kBound,      // a reduction ends one too early
   kGuard,      // a condition is missing
-  kBranches,   // a choice the wrong way round
+  kBranches,   // the branches of a choice are swapped
   kExtremum,   // a maximum instead of a minimum and vice versa
   kSum,        // a product instead of a sum
   kProduct,    // a sum instead of a product
@@ -31,10 +31,10 @@ enum class Slip {
 inline constexpr int kSlips = static_cast<int>(Slip::kIdentity) + 1;
 std::string_view name(Slip slip);
 
-// The number of places for each kind of mutation in a definition.
+// The number of places for each kind of mistake in a definition.
 std::map<Slip, int> places(const Definition& definition);
 
-// The operator with the slip at its n-th place (counted from 0, over all outputs) in every definition that has so many.
+// The operator with the mistake at its n-th place (from 0, over all outputs) in every definition with that many places.
 Operator with_slip(const Operator& op, Slip slip, int place);
 
 }  // namespace rewright::testing

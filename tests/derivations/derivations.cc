@@ -1,5 +1,5 @@
-// Tests which rules of other files follow from those of the first: prints a line for each that does not, and the number of
-// others.
+// Tests which rules of other files follow from those of the first. Prints a line for each that does not, and the number that
+// do.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>

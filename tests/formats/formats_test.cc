@@ -1,5 +1,5 @@
-// Files of earlier programs are read by later ones, and files of later ones refused by name: version_1/ holds a small file of
-// every format as this version writes it. schemas.txt lists all that the Protobuf schemas have: lines are only added.
+// Later programs read files of earlier ones, and refuse files of later ones with a clear message. version_1/ has a small file
+// of every format as written by this version. schemas.txt lists the contents of the Protobuf schemas; lines are only added.
 #include <google/protobuf/descriptor.h>
 
 #include <algorithm>
@@ -83,7 +83,7 @@ Lines present_schemas() {
   return lines;
 }
 
-// The incompatibilities of `now` with the committed schema. A field may be removed if its number is reserved for ever.
+// The incompatibilities of `now` with the committed schema. A field may be removed only if its number is reserved for ever.
 std::vector<std::string> objections(const Lines& committed, const Lines& now) {
   std::vector<std::string> found;
   for (const std::string& line : committed) {
@@ -115,7 +115,7 @@ TEST_CASE("what breaks a schema is noticed") {
   CHECK(objections(before, {"p.Rule.name = 1 string", "p.Rule.size = 2 sint32", "p.Kind.ONE = 1"}).size() == 2);
   CHECK(objections(before, {"p.Rule.name = 3 string", "p.Rule.size = 2 uint32", "p.Kind.ONE = 1"}).size() == 2);
   CHECK(objections(before, {"p.Rule.name = 1 string", "p.Rule.size = 2 uint32"}).size() == 1);
-  CHECK(objections({"p.Rule.name = 1 string"}, {"p.Rule reserves 1"}).size() == 1);  // to be noted, and no more
+  CHECK(objections({"p.Rule.name = 1 string"}, {"p.Rule reserves 1"}).size() == 1);  // only a line to be added
 }
 
 TEST_CASE("rules of version 1") {
@@ -144,7 +144,7 @@ TEST_CASE("certificates of proofs of version 1") {
   const std::string bytes = version_1("proof.certificate");
   const proof::Certificate certificate = proof::read_certificate(bytes, "proof");
   CHECK(certificate.rule.name == "relu_of_relu");
-  CHECK_NOTHROW(proof::check_certificate(bytes, "proof"));  // what it says of definitions may be of the past
+  CHECK_NOTHROW(proof::check_certificate(bytes, "proof"));  // the certificate's definitions may be outdated
   certificate::Certificate newer;
   REQUIRE(newer.ParseFromString(proof::certificate_message(certificate)));
   newer.set_version(2);

@@ -1,5 +1,5 @@
-// Any bytes as a certificate, and as the message inside of one whose digest is right: what is read can be written and read
-// again.
+// Arbitrary bytes as a certificate, and as the message inside one with a correct digest. Certificates that are read can be
+// written and read again.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -19,7 +19,7 @@ void read(const std::string& bytes) {
   } catch (const rewright::Error&) {
     return;
   }
-  // An Error from here on is a finding.
+  // From here on, an Error is a bug.
   read_certificate(write_certificate(certificate), "written.certificate");
 }
 

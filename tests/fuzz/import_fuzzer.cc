@@ -1,4 +1,4 @@
-// Any bytes as an ONNX model: imported, and what was imported exported and imported again.
+// Arbitrary bytes as an ONNX model: if imported, it is exported and imported again.
 #include <cstddef>
 #include <cstdint>
 #include <string>

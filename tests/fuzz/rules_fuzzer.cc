@@ -1,5 +1,5 @@
-// Any bytes as a rule file, in the algebra or in Protobuf's text or binary form: what is read is written and read again, and
-// the Protobuf forms give back the same file.
+// Arbitrary bytes as a rule file, in algebra or in Protobuf's text or binary form. Rules that are read are written and read
+// again; the Protobuf forms give the same file.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -28,13 +28,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } catch (const rewright::Error&) {
     return 0;
   }
-  // Protobuf can say everything: an Error from here on is a finding.
+  // Protobuf can express every rule: from here on, an Error is a bug.
   for (const RuleFormat format : {RuleFormat::kText, RuleFormat::kBinary}) {
     const std::string written = rewright::rules::write_rules(rules, format);
     const std::vector<rewright::rules::Rule> again = rewright::rules::read_rules(written, "written.rules");
     if (rewright::rules::write_rules(again, format) != written) std::abort();
   }
-  // The algebra is for people; a rule that no person would write may be refused in it.
+  // Algebra is for people: it may refuse a rule that no person would write.
   try {
     rewright::rules::read_rules(rewright::rules::write_rules(rules, RuleFormat::kAlgebra), "written.rules");
   } catch (const rewright::Error&) {

@@ -1,4 +1,4 @@
-// Any bytes as a rule file of TASO's: the rules that are read can be written and read again.
+// Arbitrary bytes as a TASO rule file: rules that are read can be written and read again.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } catch (const rewright::Error&) {
     return 0;
   }
-  // An Error from here on is a finding.
+  // From here on, an Error is a bug.
   if (imported.rules.empty()) return 0;
   if (rewright::rules::read_rules(rewright::rules::write_rules(imported.rules, rewright::rules::RuleFormat::kBinary),
                                   "written.rules") != imported.rules)

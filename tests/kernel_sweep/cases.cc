@@ -30,7 +30,7 @@ struct Builder {
                                                             std::log(static_cast<double>(high) + 0.99))(random);
     return std::clamp(static_cast<std::int64_t>(std::exp(e)), low, high);
   }
-  // Channels of a layer: usual ones of models, or any.
+  // Numbers of channels: common ones of models, or arbitrary.
   std::int64_t channels(std::int64_t most = 2048) {
     static constexpr std::int64_t kUsual[] = {1,   3,   16,  24,  32,  48,  64,  80,  96,   128,  160,  192,
                                               256, 320, 384, 480, 512, 640, 768, 960, 1024, 1280, 1536, 2048};
@@ -67,7 +67,7 @@ struct Builder {
   }
   Sizes sizes(ValueId v) const { return values(graph.value(v).type.shape); }
 
-  // Sizes by channel, along axis 1 of so many.
+  // Sizes of a parameter by channel, for axis 1 of `rank` axes.
   static Sizes by_channel(std::int64_t count, std::size_t rank) {
     Sizes result(rank - 1, 1);
     result[0] = count;
@@ -153,7 +153,7 @@ struct Builder {
       r.more.emplace_back(extra);
     }
   }
-  // A convolution within the limits.
+  // A random convolution window within the limits.
   Window convolution_window(bool transposed) {
     for (;;) {
       Window r;
@@ -204,7 +204,7 @@ struct Builder {
                {"pads_begin", r.begin},
                {"group", Index(r.group)}});
   }
-  // Windows of one element with strides, of channels that fill no vector: libraries gather what is read before.
+  // 1x1 windows with strides, for channels that fill no vector: here libraries first gather their input.
   ValueId strided_points() {
     const std::size_t rank = chance(0.8) ? 2 : 1;
     Window r;
@@ -245,7 +245,7 @@ struct Builder {
     const ValueId x = preceded(r.x);
     if (chance(0.25)) return followed(op(kWhole[pick(0, 1)], {x}));
     Named attributes{{"kernel", r.kernel}, {"strides", r.strides}, {"dilations", r.dilations}};
-    for (std::size_t a = 0; a < r.kernel.size(); ++a) {  // pads are less than the window, which never lies on them alone
+    for (std::size_t a = 0; a < r.kernel.size(); ++a) {  // pads are smaller than the window, so no window is in padding alone
       r.begin[a] = std::min(r.begin[a].value(), r.kernel[a].value() - 1);
       r.end[a] = std::min(r.end[a].value(), r.kernel[a].value() - 1);
       if (r.x[a + 2] + r.begin[a].value() + r.end[a].value() < (r.kernel[a].value() - 1) * r.dilations[a].value() + 1)
@@ -504,7 +504,7 @@ constexpr Family kFamilies[] = {
     {"movement", 3, [](Builder& b) { return b.movement(); }},
     {"elementwise", 3, [](Builder& b) { return b.elementwise(); }},
     {"8 bits", 7, [](Builder& b) { return b.quantized(); }},
-    {"strided points", 0, [](Builder& b) { return b.strided_points(); }},  // where it is asked for
+    {"strided points", 0, [](Builder& b) { return b.strided_points(); }},  // only if requested
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Random graphs of one kernel and its neighbours, at the sizes of real models.
+// Random graphs of one kernel and its neighbours, at sizes as in real models.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ inline constexpr SweepSizes kSmallSweep{2e7, 5e5, 3e5}, kLargeSweep{6e8, 8e6, 4e
 
 const std::vector<std::string_view>& sweep_families();
 
-// The same case for the same arguments. `family` empty: any.
+// Deterministic. Without a `family`, any.
 SweepCase make_sweep_case(std::uint64_t seed, std::string_view family, const SweepSizes& sizes);
 
 }  // namespace rewright::testing

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kArenaAlignment = 64, kPattern = 64;
 constexpr std::byte kBeside{0xa5};
-// Read as a float, a NaN: what nobody wrote shows in results.
+// As a float this is NaN, so that unwritten elements show in results.
 constexpr std::byte kUnwritten{0xff};
 
 std::size_t page_bytes() {
@@ -34,7 +34,7 @@ std::size_t round_up(std::size_t bytes, std::size_t unit) { return (bytes + unit
 
 class GuardedRun::Pages {
  public:
-  // The end, or the beginning, of so many bytes touches a page without access; the address is a multiple of `alignment`.
+  // The end, or the beginning, of these bytes touches a page without access; the address is a multiple of `alignment`.
   Pages(std::size_t bytes, std::size_t alignment, Side side) : bytes_(bytes) {
     const std::size_t page = page_bytes();
     inner_ = round_up(std::max(bytes, std::size_t{1}), page);
@@ -86,7 +86,7 @@ GuardedRun::GuardedRun(const Plan& plan, std::span<const Tensor> inputs, Side si
         const Tensor& input = inputs[static_cast<std::size_t>(storage.number)];
         given = input.bytes().data();
         bytes = input.byte_count();
-        alignment = std::max<std::size_t>(1, byte_size(input.type()));  // a caller's memory has no other
+        alignment = std::max<std::size_t>(1, byte_size(input.type()));  // callers' memory may have no other alignment
         break;
       }
       case Storage::Kind::kOutput: {
@@ -115,7 +115,7 @@ GuardedRun::GuardedRun(const Plan& plan, std::span<const Tensor> inputs, Side si
 
 GuardedRun::~GuardedRun() = default;
 
-// Values of the arena only while they live: in a session their bytes are others' before and after.
+// Makes values of the arena accessible only while they live: otherwise their bytes belong to others.
 void GuardedRun::make_accessible(std::size_t step) {
   const int now = static_cast<int>(step);
   for (std::size_t s = 0; s < pages_.size(); ++s) {
@@ -165,7 +165,7 @@ void tell_and_end(int signal) {
     [[maybe_unused]] ssize_t written = ::write(STDERR_FILENO, guarded_step, std::strlen(guarded_step));
     written = ::write(STDERR_FILENO, kText, sizeof kText - 1);
   }
-  std::signal(signal, SIG_DFL);  // the access is tried again, and ends the process
+  std::signal(signal, SIG_DFL);  // the access is repeated, and ends the process
 }
 
 }  // namespace

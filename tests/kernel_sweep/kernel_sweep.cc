@@ -1,10 +1,10 @@
-// Runs random cases (cases.h) by the CPU runtime and compares elements of each step's result with the operators' definitions.
+// Runs random cases (cases.h) with the CPU runtime and compares elements of each step's result with the operators' definitions.
 //
-//   rewright_kernel_sweep --cases 400 --small        what the tests run
-//   rewright_kernel_sweep --cases 20000              the sizes of real models; writes a table of the kernels that it met
-//   rewright_kernel_sweep --cases 20 --models DIR    writes them as ONNX models as well, for tests/kernel_sweep.py
+//   rewright_kernel_sweep --cases 400 --small        as in the tests
+//   rewright_kernel_sweep --cases 20000              sizes of real models; writes a table of the kernels that ran
+//   rewright_kernel_sweep --cases 20 --models DIR    also writes them as ONNX models, for tests/kernel_sweep.py
 //
-// The second and third of every three cases have each of their storages between guarded pages (guarded_run.h).
+// The second and third of every three cases have each storage between guard pages (guarded_run.h).
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
@@ -69,7 +69,7 @@ class Sweep {
     options.threads = 1 + static_cast<int>(seed % 3);
     options.isa = seed % 8 == 7 ? Isa::kBaseline : seed % 8 == 3 ? Isa::kAvx2 : Isa::kAvx512;
     options.isa = std::min(options.isa, cpu::detected_isa());
-    if (seed % 4 == 1) options.piece_nanoseconds = 0;  // as many pieces as there may be
+    if (seed % 4 == 1) options.piece_nanoseconds = 0;  // the largest possible number of pieces
     cpu::PlanRunner runner(cpu::make_plan(c.graph, options));
     const cpu::Plan& plan = runner.plan();
     CheckExtent extent;
@@ -100,7 +100,7 @@ class Sweep {
     }
   }
 
-  // A folder with the model and its inputs, where ONNX has the operators.
+  // Writes a folder with the model and its inputs, if ONNX has the operators.
   void write(std::uint64_t seed, const SweepCase& c) const {
     const std::filesystem::path folder = std::filesystem::path(options_.models) / std::to_string(seed);
     std::filesystem::create_directories(folder);

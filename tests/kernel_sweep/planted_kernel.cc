@@ -1,5 +1,5 @@
-// A double of oneDNN for tests, loaded before it: its convolutions add the bias twice where the result has many channels. With
-// PLANTED=beyond in the environment they write an element behind the result instead.
+// A wrong oneDNN for tests, preloaded: its convolutions add the bias twice if the result has many channels. With PLANTED=beyond
+// in the environment, they write one element beyond the result instead.
 #include <dlfcn.h>
 #include <oneapi/dnnl/dnnl.h>
 
@@ -26,7 +26,7 @@ bool is_convolution(const_dnnl_primitive_t primitive) {
   return kind == dnnl_convolution;
 }
 
-// For a result of floats with channels last.
+// For float results with channels last.
 void add_again(dnnl_memory_t result, dnnl_memory_t bias) {
   const_dnnl_memory_desc_t description = nullptr;
   dnnl_memory_get_memory_desc(result, &description);

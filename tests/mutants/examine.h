@@ -1,4 +1,4 @@
-// Results of the prover and of the sampler for mutants.
+// The prover's and the sampler's results for mutants.
 #pragma once
 
 #include "rules/instance.h"
@@ -11,7 +11,7 @@ struct Examined {
   enum class Finding {
     kRefuted,    // by the verifier
     kProved,     // and both sides agree on independently sampled instances
-    kVoid,       // it speaks of no tensors at all: its source is never well-typed, or its conditions contradict each other
+    kVoid,       // vacuous: the source is never well-typed, or the conditions contradict each other
     kUndecided,  // neither
     kUnsound,    // proved, but refuted by sampling
   };
@@ -21,8 +21,8 @@ struct Examined {
 };
 std::string_view name(Examined::Finding finding);
 
-// Verifies on so many threads; samples each proved mutant `instances` times, with seeds that the verifier does not use. Results
-// are in the order of the mutants.
+// Verifies on this many threads, and samples each proved mutant `instances` times, with seeds that the verifier does not use.
+// Results are in the order of the mutants.
 std::vector<Examined> examine(const std::vector<Mutant>& mutants, int instances, int threads);
 
 }  // namespace rewright::testing

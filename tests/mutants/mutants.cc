@@ -1,6 +1,6 @@
 // Tests the prover on mutants of rules:
 //   rewright_mutants [--seed S] [--count N] [--instances N] [--threads N] [--rules FILE] RULES ...
-// Prints a line a mutant, then how many there are of each finding; --rules writes the mutants as algebra. Exit 1 if one is both
+// Prints one line for each mutant, then the number of each finding; --rules writes the mutants as algebra. Exit 1 if one is
 // proved and refuted by sampling.
 #include <CLI/CLI.hpp>
 #include <fstream>

@@ -59,7 +59,7 @@ TEST_CASE("lists of one operator whose lengths depend on each other are tried at
                                   "where every s == 1, add(s, add(p, q)) == r, every q >= 0",
                                   "r")
                         .at(0));
-  // It holds where m == p alone.
+  // It holds only for m == p.
   CHECK(v.cases >= 4);
   CHECK((v.outcome != proof::Outcome::kProved || !v.conditions.empty()));
 }

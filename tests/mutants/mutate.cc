@@ -14,7 +14,7 @@ namespace rewright::testing {
 
 namespace {
 
-// The values that may replace another one, by sort.
+// Possible replacements for values, by sort.
 struct Pool {
   std::set<std::string> indices, lists, reals, inputs;
   std::map<std::string, std::set<std::string>> texts;  // by operator and field
@@ -94,7 +94,7 @@ std::vector<Indices> variants(const Indices& list, const Pool& pool) {
   return result;
 }
 
-// `sort` as in RuleFunction::arguments, '-' where it is another; `field` names the field for texts.
+// `sort` as in RuleFunction::arguments, '-' for others; `field` gives the field of texts.
 std::vector<Expression> variants(const Expression& e, char sort, const std::string& field, const Pool& pool) {
   std::vector<Expression> result;
   const auto others = [&](const std::set<std::string>& names) {
@@ -164,7 +164,7 @@ class Mutation {
  private:
   static Pattern& side(Rule& rule, bool source) { return source ? rule.source : rule.target; }
 
-  // Keeps the rule with the edit, if it is a well-formed other rule.
+  // Keeps the edited rule if it is well-formed and different.
   void add(const std::string& kind, std::string what, const std::function<void(Rule&)>& edit) {
     Rule mutant = rule_;
     edit(mutant);
@@ -238,7 +238,7 @@ class Mutation {
   }
 
   void quantities() {
-    Pool known = pool_;  // a quantity depends on no later one
+    Pool known = pool_;  // a quantity must not depend on later ones
     for (const Quantity& q : rule_.quantities) known.indices.erase(q.name);
     for (std::size_t i = 0; i < rule_.quantities.size(); known.indices.insert(rule_.quantities[i++].name))
       for (const Expression& variant : variants(rule_.quantities[i].value, '-', {}, known))
@@ -247,7 +247,7 @@ class Mutation {
             [&](Rule& rule) { rule.quantities[i].value = variant; });
   }
 
-  // A shape's statement about sizes is a condition too.
+  // Sizes stated in shapes are conditions too.
   void shapes() {
     for (std::size_t k = 0; k < rule_.inputs.size(); ++k) {
       const auto list = [&](Indices ShapePattern::*part) {
@@ -319,7 +319,7 @@ std::vector<Mutant> mutants_of(const Rule& rule, std::span<const Rule> rules, in
 
 std::vector<Mutant> sample_mutants(std::span<const Rule> rules, int count, std::uint64_t seed, int& ill_formed) {
   std::mt19937_64 random(seed);
-  std::map<std::string, std::vector<std::vector<Mutant>>> by_kind;  // a list a rule
+  std::map<std::string, std::vector<std::vector<Mutant>>> by_kind;  // one list for each rule
   for (const Rule& rule : rules) {
     std::map<std::string, std::vector<Mutant>> of_rule;
     for (Mutant& mutant : mutants_of(rule, rules, ill_formed)) of_rule[mutant.kind].push_back(std::move(mutant));

@@ -1,4 +1,4 @@
-// The operator of docs/tutorial.md; tests/doc_samples.py tests that both are the same.
+// The operator of docs/tutorial.md; tests/doc_samples.py checks that both are the same.
 #include <catch2/catch.hpp>
 
 #include "expressions/function.h"

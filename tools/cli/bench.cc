@@ -35,7 +35,7 @@ double mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-// The graph at the sizes to time it at: the given ones, and fitting ones for the others.
+// The graph with the given sizes, and fitting ones for the others.
 Graph sized(const Graph& graph, const std::map<std::string, Sizes>& shapes) {
   return with_named_sizes(graph, symbol_sizes(graph, shapes));
 }
@@ -88,7 +88,7 @@ int bench_command(const BenchOptions& options) {
       models.push_back(std::move(facts));
     text << "  " << options.models[m] << "  " << std::setprecision(3) << median * 1e3 << " ms (" << low * 1e3 << " to "
          << high * 1e3 << "), " << std::setprecision(1) << 1 / median << " a second";
-    if (m > 0) {  // times of one round are neighbours in time: their ratios hold while the machine's speed drifts
+    if (m > 0) {  // times of one round are adjacent: their ratios are stable while the machine's speed drifts
       std::vector<double> ratio;
       for (std::size_t r = 0; r < seconds[m].size(); ++r) ratio.push_back(seconds[0][r] / seconds[m][r]);
       const double middle = quantile(ratio, 0.5), least = quantile(ratio, 0.1), most = quantile(ratio, 0.9);

@@ -20,12 +20,12 @@ namespace {
 
 struct Result {
   proof::CertificateCheck report;
-  std::string damage;          // not empty: it is no certificate
+  std::string damage;          // why it is not a certificate; empty if it is
   std::exception_ptr missing;  // the solver cannot be run
   double seconds = 0;
 };
 
-// Folders stand for the certificates in them, by name.
+// Replaces folders by the certificates in them, by name.
 std::vector<std::string> files_of(const std::vector<std::string>& paths) {
   std::vector<std::string> files;
   for (const std::string& path : paths) {

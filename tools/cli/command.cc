@@ -42,7 +42,7 @@ void write_json(const CommonOptions& common, const nlohmann::json& report) {
 }
 
 void require_writable(const std::string& file) {
-  const FileWriter trial(file);  // its temporary file is removed again
+  const FileWriter trial(file);  // its temporary file is removed
 }
 
 int thread_count(const CommonOptions& common) { return usable_threads(common.threads); }
@@ -127,7 +127,7 @@ std::vector<Datum> in_order_of_inputs(const Graph& graph, std::map<std::string, 
 
 void prepare_interruption() {
   signal(SIGPIPE, SIG_IGN);
-  signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of writing it
+  signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is a write error
 }
 
 namespace {
@@ -197,7 +197,7 @@ void Progress::update(const std::string& stage, double fraction, const std::stri
             "] ";
   }
   line += std::to_string(static_cast<int>(fraction * 100)) + "%";
-  if (const double done = fraction - stage_began_at_; done > 0.02) {  // work that is continued does not begin at 0
+  if (const double done = fraction - stage_began_at_; done > 0.02) {  // resumed work does not begin at 0
     const double left = (time - stage_started_) * (1 - fraction) / done;
     line += ", " + std::to_string(static_cast<int>(left + 0.5)) + " s left";
   }

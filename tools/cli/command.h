@@ -35,7 +35,7 @@ struct CommonOptions {
   bool quiet = false;
 };
 
-// A subcommand adds its options, and sets `run` to its function when it is chosen.
+// A subcommand adds its options, and sets `run` to its function if it is chosen.
 using Run = std::function<int()>;
 using AddCommand = CLI::App* (*)(CLI::App& program, Run& run);
 
@@ -60,18 +60,18 @@ void add_derive(CLI::App& rules, Run& run);
 CLI::App* add_command(CLI::App& program, const std::string& name, const std::string& description, const std::string& example,
                       CommonOptions& common);
 
-// In a handler of an exception: prints it in one line on standard error, and returns its exit status.
+// In an exception handler: prints the exception in one line on standard error, and returns its exit status.
 int report_failure();
 
-// Text for people: to standard output, unless --quiet, or to standard error while the JSON goes to standard output.
+// Prints text for people to standard output (not with --quiet), or to standard error if the JSON goes to standard output.
 void say(const CommonOptions& common, const std::string& text);
-// Writes the JSON report where --json asks for it.
+// Writes the JSON report to the file of --json, if given.
 void write_json(const CommonOptions& common, const nlohmann::json& report);
 
-// Throws Error(kMissing) if the file cannot be written. For commands with long work, before they begin it.
+// Throws Error(kMissing) if the file cannot be written. Called before long work.
 void require_writable(const std::string& file);
 
-// An option with one of the choices as its value. The present `value` is the default.
+// An option whose value is one of the choices. The current `value` is the default.
 template <class T>
 CLI::Option* add_choice(CLI::App& command, const std::string& name, T& value, const Choices<T>& choices,
                         const std::string& description) {
@@ -91,21 +91,21 @@ int thread_count(const CommonOptions& common);
 
 // --kernels estimated|cached|measured, for commands that run models on the CPU.
 void add_kernels_option(CLI::App& command, KernelChoice& kernels);
-// --check-kernels, and a line about the comparison, which `report` gets as "kernels".
+// --check-kernels, and a line about the comparison. The result goes into `report` as "kernels".
 void add_check_kernels(CLI::App& command, bool& check_kernels);
 void report_kernels(const CommonOptions& common, const std::string& device, const CheckedRun& run, nlohmann::json& report);
 // Reads a tensor from a .npy or .pb file.
 Tensor read_tensor(const std::string& file);
 // NAME=FILE pairs of --input.
 std::map<std::string, Tensor> read_named_tensors(const std::vector<std::string>& pairs);
-// The pairs without reading the files.
+// The pairs, without reading the files.
 std::map<std::string, std::string> named_files(const std::vector<std::string>& pairs);
 // The given values in the order of the graph's inputs. Throws Error(kUsage) for unknown or missing names.
 std::vector<Tensor> in_order_of_inputs(const Graph& graph, std::map<std::string, Tensor> given);
 std::vector<Datum> in_order_of_inputs(const Graph& graph, std::map<std::string, Datum> given);
 
-// While it lives, the first Ctrl-C requests a stop through token(), and the second ends the program at once.
-// Threads that are started before it may get the signal instead.
+// While it exists, the first Ctrl-C requests a stop through token(), and the second ends the program at once. Threads started
+// before it might receive the signal instead.
 class Interruption {
  public:
   Interruption();
@@ -116,10 +116,11 @@ class Interruption {
   std::stop_source source_;
   std::unique_ptr<std::thread> watcher_;
 };
-// At the program's start: writing to a closed pipe, or to a file that may not grow, becomes an error instead of a signal.
+// Called at the program's start: writing to a closed pipe, or to a file that may not grow, becomes an error instead of a
+// signal.
 void prepare_interruption();
 
-// A line of progress on standard error for work of more than 2 seconds: redrawn on a terminal, printed now and then elsewhere.
+// A line of progress on standard error for work of more than 2 seconds: redrawn on a terminal, printed occasionally elsewhere.
 class Progress {
  public:
   explicit Progress(const CommonOptions& common);

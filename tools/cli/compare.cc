@@ -45,7 +45,7 @@ std::vector<Tensor> run_graph(Device* device, const Graph& graph, std::span<cons
   return device ? device->run(graph, inputs) : interpret(graph, inputs);
 }
 
-// Outputs of `graph` in the order of the names.
+// Outputs of `graph` in the order of those of `like`.
 std::vector<Tensor> in_order(const Graph& graph, std::vector<Tensor> outputs, const Graph& like) {
   std::vector<Tensor> result;
   for (const GraphOutput& wanted : like.outputs())
@@ -57,7 +57,7 @@ std::vector<Tensor> in_order(const Graph& graph, std::vector<Tensor> outputs, co
 int compare_command(const CompareOptions& options) {
   const Graph a = import_onnx(options.first), b = import_onnx(options.second);
   const std::map<std::string, std::int64_t> sizes = symbol_sizes(a, parse_shapes(options.shapes));
-  std::map<std::string, std::size_t> input_of;  // of the second model
+  std::map<std::string, std::size_t> input_of;  // numbers of the second model's inputs
   for (std::size_t i = 0; i < b.inputs().size(); ++i) input_of[b.value(b.inputs()[i]).name] = i;
   const auto require_same = [&](bool same, const std::string& what) {
     if (!same) throw Error(ErrorCode::kBadInput, "the models have different " + what, options.first + ", " + options.second);

@@ -24,10 +24,10 @@ struct GenerateOptions {
   std::vector<std::string> keep;
 };
 
-// The rule, with the conditions that its target needs, if there is a proof for all sizes.
+// The rule with the conditions that its target needs, if it is proved for all sizes.
 std::optional<Rule> prove(const Rule& rule) {
   proof::VerifyOptions options;
-  options.instances = 0;  // random instances were tried before
+  options.instances = 0;  // random instances were already tried
   options.suggest_conditions = false;
   proof::Verdict verdict = proof::verify(rule, options);
   return verdict.outcome == proof::Outcome::kProved ? std::optional(std::move(verdict.rule)) : std::nullopt;
@@ -35,7 +35,7 @@ std::optional<Rule> prove(const Rule& rule) {
 
 int generate_with(const GenerateOptions& given, Communicator& processes) {
   GenerateOptions options = given;
-  if (processes.rank() != 0) {  // the first one speaks for all
+  if (processes.rank() != 0) {  // only the first one reports
     options.common.quiet = true;
     options.common.json.clear();
   }
@@ -68,7 +68,7 @@ int generate_with(const GenerateOptions& given, Communicator& processes) {
   const generator::Generated found = generator::generate(o, processes);
   if (processes.rank() == 0) write_file(options.output, write_rules(found.rules, RuleFormat::kBinary));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  std::size_t peak = 0;  // of the process that had most
+  std::size_t peak = 0;  // of the process with the most
   for (const std::string& bytes : processes.all_gather(std::to_string(peak_resident_bytes())))
     peak = std::max(peak, static_cast<std::size_t>(std::stoull(bytes)));
   std::string text = std::to_string(static_cast<unsigned long long>(found.graphs)) + " graphs, " +

@@ -1,4 +1,4 @@
-// The program: a file for each subcommand. An error is one line on standard error; the exit status is its kind.
+// The program: one file for each subcommand. An error is one line on standard error; the exit status tells its kind.
 #include <cstdio>
 #include <new>
 
@@ -8,7 +8,7 @@
 namespace rewright::cli {
 namespace {
 
-// Text from files may contain control characters and Unicode's line breaks, which must not break the line.
+// Replaces control characters and Unicode line breaks in texts from files, which would break the line.
 std::string one_line(std::string text) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -60,7 +60,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return program.exit(error);  // --help, --version
     return fail(std::string(error.what()) + " (see rewright --help)", kWrongUsage);
-  } catch (...) {  // an option that cannot be that
+  } catch (...) {  // the option cannot have this value
     return report_failure();
   }
   try {

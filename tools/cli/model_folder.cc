@@ -68,7 +68,7 @@ FolderCopy::FolderCopy(fs::path from, fs::path model, fs::path to)
   if (!inside.empty() && *inside.begin() != "..")
     throw Error(ErrorCode::kMissing, "lies in the folder that is to be copied", to_.string(), "give a folder outside of it");
   has_external_weights_ = !weights_of(from_, model_).empty();
-  fs::remove(make());  // better known before long work than after it
+  fs::remove(make());  // an error here is better before the long work than after it
 }
 
 fs::path FolderCopy::make() const {

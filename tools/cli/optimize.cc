@@ -52,7 +52,7 @@ std::string summary(const OptimizeOptions& options, const OptimizeReport& r, con
   return out.str();
 }
 
-// Faults of the optimizer, and checks that could not be made.
+// Warns of faults of the optimizer, and of checks that could not be made.
 void warn(const OptimizeReport& r) {
   const auto line = [](const std::string& text) { std::cerr << "rewright: warning: " << text << "\n"; };
   for (const Fault& fault : r.check.differs)
@@ -68,7 +68,7 @@ std::string differs_beside(const std::string& output) {
   return std::filesystem::path(output).replace_extension(".differs.onnx").string();
 }
 
-// `write` writes the found graph to options.output.
+// Optimizes a model; `write` writes the result to options.output.
 int optimize_model(const OptimizeOptions& options, const std::function<void(const Graph&)>& write) {
   const Graph graph = import_onnx(options.input);
   Interruption interruption;

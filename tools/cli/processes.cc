@@ -17,7 +17,7 @@ namespace rewright::cli {
 
 namespace {
 
-// Passes signals on to the child, and reports it if the child is killed. Returns its exit status.
+// Forwards signals to the child, and reports if it is killed. Returns its exit status.
 int watch(pid_t child, const StartedAs& place, const std::string& afterwards, const sigset_t& heard) {
   bool told_to_end = false;
   while (true) {
@@ -39,8 +39,8 @@ int watch(pid_t child, const StartedAs& place, const std::string& afterwards, co
   }
 }
 
-// Continues in a child process: it returns in the child alone. A process that is killed cannot say so, and mpirun does not know
-// its work; the parent, which waits, does. Must be called before any thread is started.
+// Forks: returns only in the child, while the parent waits. A process that is killed cannot report it, and mpirun does not know
+// its work, but the parent does. Must be called before any thread starts.
 void leave_a_watcher(const StartedAs& place, const std::string& afterwards) {
   sigset_t heard, before;
   sigemptyset(&heard);
@@ -53,8 +53,8 @@ void leave_a_watcher(const StartedAs& place, const std::string& afterwards) {
     _exit(status);
   }
   sigprocmask(SIG_SETMASK, &before, nullptr);
-  if (child < 0) return;  // it works without
-  setpgid(0, 0);          // what a whole group is told, the watcher passes on
+  if (child < 0) return;  // continues without a watcher
+  setpgid(0, 0);          // signals to a group are forwarded by the watcher
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(kMissing);
 }

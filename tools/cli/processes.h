@@ -1,4 +1,4 @@
-// Commands that run in several processes, under mpirun.
+// Commands that run in several processes under mpirun.
 #pragma once
 
 #include <functional>
@@ -9,8 +9,8 @@
 
 namespace rewright::cli {
 
-// Runs a command in the processes that mpirun started, or in this one alone. A failure is reported once and ends all processes,
-// as does a process that is killed. `afterwards` is then added to the message: what the user can do.
+// Runs a command in the processes that mpirun started, or in this one alone. A failure, or a killed process, is reported once
+// and ends all processes. `afterwards` is added to the message: what the user can do.
 int run_in_processes(const std::function<int(Communicator&)>& command, const std::string& afterwards = {});
 
 }  // namespace rewright::cli

@@ -19,7 +19,7 @@ struct ReplayOptions {
   bool unproved = false;
 };
 
-// The optimizer had inputs with a default value as inputs, or as constants (optimize --fix-inputs).
+// The graph as the optimizer saw it: inputs with a default value were inputs, or constants (optimize --fix-inputs).
 Graph as_searched(const Graph& given, const Certificate& certificate) {
   std::set<std::string> names;
   for (const Declaration& weight : overridable_initializers(given)) names.insert(weight.name);

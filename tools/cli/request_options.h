@@ -1,4 +1,4 @@
-// Tables of options (api/request_options.h) as options of the command line.
+// Adds tables of options (api/request_options.h) to the command line.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace rewright::cli {
 
-// Adds all options of a table, except those that every command has. They set `request`, which must live as long as the command.
+// Adds all options of a table, except those that every command has. They set `request`, which must outlive the command.
 template <class Request>
 void add_options(CLI::App& command, Request& request, std::span<const RequestOption<Request>> all) {
   for (const RequestOption<Request>& option : all) {

@@ -19,7 +19,7 @@ struct RulesOptions {
   bool dot = false, reduce = false;
 };
 
-// The facts of a rule, as comments of the algebra.
+// Facts about a rule, as comments in algebra.
 std::string remarks(const Rule& rule) {
   const RuleProof& proof = rule.proof;
   std::string text = "# " + std::string(name(proof.status));
@@ -33,7 +33,7 @@ std::string remarks(const Rule& rule) {
   return text + ", " + std::string(name(rule.origin)) + "\n";
 }
 
-// Is the argument a rule's name? It is no file, and could be a name.
+// Is the argument a rule's name? It must not be a file.
 bool is_rule_name(const std::string& argument) {
   std::error_code error;
   return !std::filesystem::exists(argument, error) && !is_part_of_shipped_rules(argument) &&

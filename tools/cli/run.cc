@@ -33,7 +33,7 @@ struct RunOptions {
   KernelChoice kernels = KernelChoice::kEstimated;
 };
 
-// A file name for an output: characters that a file name cannot have become "_"; equal names get a number.
+// A file name for an output. Characters that file names cannot have become "_"; equal names get a number.
 std::string file_name(const std::string& tensor, std::size_t number, const std::string& ending,
                       std::map<std::string, int>& used) {
   std::string name;
@@ -43,7 +43,7 @@ std::string file_name(const std::string& tensor, std::size_t number, const std::
   return name + ending;
 }
 
-// The steps' times since `before`.
+// The steps' times minus those of `before`.
 std::vector<StepProfile> difference(std::vector<StepProfile> steps, const std::vector<StepProfile>& before) {
   for (std::size_t n = 0; n < steps.size() && n < before.size(); ++n) {
     steps[n].seconds -= before[n].seconds;
@@ -69,7 +69,7 @@ nlohmann::json profile_json(const std::vector<StepProfile>& steps, const Rooflin
   return list;
 }
 
-// Chrome's trace format: the steps of an average run, one after the other, in microseconds.
+// Chrome's trace format: the steps of an average run in sequence, in microseconds.
 nlohmann::json trace_json(const std::vector<StepProfile>& steps, const Roofline& roofline) {
   nlohmann::json events = nlohmann::json::array();
   double start = 0;
@@ -95,13 +95,13 @@ nlohmann::json trace_json(const std::vector<StepProfile>& steps, const Roofline&
 
 double cpu_milliseconds() { return 1e3 * static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
-// Axes, pads or shapes may be inputs of the model: their values determine the graph.
+// Passes values to import: axes, pads or shapes may be inputs of the model, and their values determine the graph.
 void give_values(ImportOptions& import, const std::string& name, const Datum& datum) {
   constexpr std::int64_t kSmall = 1024;
   if (!datum.empty() && !datum.is_sequence() && datum.tensor().size() <= kSmall) import.input_values[name] = datum.tensor();
 }
 
-// The tensors of --input. A .pb file is read with the type that the model declares, so the model is read first if there is one.
+// The tensors of --input. A .pb file is read with the type that the model declares, so with one the model is read first.
 std::map<std::string, Datum> read_inputs(const RunOptions& options, ImportOptions& import) {
   std::map<std::string, Datum> given;
   std::map<std::string, std::string> declared;
@@ -126,7 +126,7 @@ std::map<std::string, Datum> read_inputs(const RunOptions& options, ImportOption
   return given;
 }
 
-// Weights that are listed among the model's inputs become inputs if a value is given for them.
+// The model. Weights that it lists as inputs become inputs if values are given for them.
 Graph read_model(const RunOptions& options, const ImportOptions& import, const std::map<std::string, Datum>& given) {
   Graph graph = import_onnx(options.model, import);
   std::set<std::string> names;
@@ -143,7 +143,7 @@ std::vector<Tensor> tensors_of(const std::vector<Datum>& data) {
 
 bool is_opaque(const std::shared_ptr<const Node>& node) { return node->op == nullptr; }
 
-// A graph with the same outputs and nothing else, so that the session alone holds the constants.
+// A graph with only the outputs, so that the session alone holds the constants.
 Graph outputs_of(const Graph& graph) {
   Graph result;
   std::vector<GraphOutput> outputs(graph.outputs().begin(), graph.outputs().end());
@@ -155,12 +155,12 @@ Graph outputs_of(const Graph& graph) {
     output.value = result.add_value(std::move(value));
   }
   result.set_outputs(std::move(outputs));
-  // Only the model says which outputs are sequences; it also holds its file in memory.
+  // Only the model knows which outputs are sequences. It keeps its file in memory.
   if (std::any_of(graph.nodes().begin(), graph.nodes().end(), is_opaque)) result.set_model(graph.model());
   return result;
 }
 
-// Throws when the user or the budget ends the run, as a loop may never end. Must live as long as the run.
+// Throws when the user or the budget ends the run, since a loop may never end. Must outlive the run.
 class TimeLimit {
  public:
   explicit TimeLimit(const RunOptions& options)
@@ -203,9 +203,9 @@ std::unique_ptr<Session> prepare(const RunOptions& options, Graph graph, const T
   return prepare_session(find_backend(options.device, options.math), graph, session_options);
 }
 
-// Runs the session, which has run once, some more times, and reports the times of its steps.
+// Runs the session again several times, and reports the times of its steps.
 void profile(const RunOptions& options, Session& session, const std::vector<Datum>& inputs, nlohmann::json& report) {
-  constexpr int kRuns = 10;  // beside the first one, which also prepares
+  constexpr int kRuns = 10;  // after the first one, which also prepares
   const std::vector<StepProfile> first = session.profile();
   for (int i = 0; i < kRuns; ++i) session.execute(inputs);
   const std::vector<StepProfile> steps = difference(session.profile(), first);
@@ -221,7 +221,7 @@ void profile(const RunOptions& options, Session& session, const std::vector<Datu
   report["peak_bytes"] = session.peak_bytes();
 }
 
-// Writes a file for each output, and returns their entries of the report.
+// Writes a file for each output, and returns its entry of the report.
 nlohmann::json write_outputs(const RunOptions& options, const Graph& outline, const std::vector<Datum>& outputs) {
   nlohmann::json written = nlohmann::json::array();
   std::error_code error;
@@ -232,7 +232,7 @@ nlohmann::json write_outputs(const RunOptions& options, const Graph& outline, co
     const std::string& name = outline.outputs()[i].name;
     const bool is_tensor = !outputs[i].empty() && !outputs[i].is_sequence();
     const DataType type = is_tensor ? outputs[i].tensor().type() : DataType::kUndefined;
-    const bool is_array = is_npy_type(type) && type != DataType::kString;  // NumPy's strings all have the length of the longest
+    const bool is_array = is_npy_type(type) && type != DataType::kString;  // in NumPy all have the length of the longest
     const std::filesystem::path file =
         std::filesystem::path(options.output_dir) / file_name(name, i, is_array ? ".npy" : ".pb", used);
     if (is_array)

@@ -21,7 +21,7 @@ struct ShowOptions {
   bool unsupported = false, time = false;
 };
 
-// The totals of one kind of operator in a graph.
+// The totals of one operator type in a graph.
 struct Total {
   int count = 0;
   Index operations, bytes;  // expressions over the model's sizes
@@ -54,7 +54,7 @@ nlohmann::json number_or_text(const Index& index) {
 constexpr std::size_t kLongestFormula = 40;
 constexpr const char* kOpen = "open";
 
-// In the columns of a table. Sums over a network of sizes that the model computes from elements would fill pages.
+// For table columns. Sums over sizes that the model computes from elements would fill pages.
 std::string human(const Index& index) {
   const auto c = index.constant();
   if (!c) {
@@ -116,7 +116,7 @@ int show_model(const ShowOptions& options) {
   std::ostringstream text;
   nlohmann::json inputs = nlohmann::json::array(), outputs = nlohmann::json::array(), operators = nlohmann::json::array();
   text << options.file << "\n";
-  // Sizes as the model has them, and the values of its open sizes in the rest of the output.
+  // Shows sizes as the model declares them, and the values assumed for open ones below.
   for (const ValueId id : model.inputs()) {
     text << "  input   " << model.value(id).name << "  " << to_string(model.value(id).type) << "\n";
     inputs.push_back(tensor_json(model.value(id).name, model.value(id).type));

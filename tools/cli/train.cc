@@ -35,7 +35,7 @@ int train_with(TrainOptions options, Communicator& processes) {
   const bool speaks = processes.rank() == 0;
   if (!speaks) options.common.quiet = true, options.common.json.clear();
   if (speaks) require_writable(options.output);
-  Interruption interruption;  // before threads are started, which otherwise would be ended by signals
+  Interruption interruption;  // before threads start, which signals would otherwise end
   Graph model = import_onnx(options.model, {.procedures_as_graphs = true});
   FinishedTraining training;
   {

@@ -24,7 +24,7 @@ struct VerifyOptions {
   CertificateOptions check;
 };
 
-// The rules of all files. Bad ones are left out, and reported on standard error and in `bad`.
+// Reads the rules of all files. Bad ones are left out, reported on standard error, and added to `bad`.
 class RuleReader {
  public:
   explicit RuleReader(const std::vector<std::string>& files) {
@@ -43,7 +43,7 @@ class RuleReader {
   }
 
   std::vector<Rule> rules;
-  std::vector<std::string> files;  // that the rules come from
+  std::vector<std::string> files;  // files of the rules
   nlohmann::json bad = nlohmann::json::array();
 
  private:

@@ -51,7 +51,7 @@ class Check {
     for (const Guard& g : typing) require(questions_.recorded().proves(c.hypotheses, g), "the target is not well-typed");
     require(proof.outputs.size() == rule.source.outputs.size(), "an output is missing");
     for (std::size_t k = 0; k < proof.outputs.size(); ++k) output(c, target, k, proof.outputs[k]);
-    // The test of normal forms is spread over the cases.
+    // Tests of normal forms are spread evenly over the cases.
     const std::size_t all = certificate_.cases.size(), tested = options_.tested_cases, n = report_.cases;
     if (all <= tested || n * tested / all != (n + 1) * tested / all || (n + 1 == all && report_.elements == 0))
       report_.elements += check_instances(c, proof, options_.seed + n);

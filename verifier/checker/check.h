@@ -1,7 +1,7 @@
-// Is a certificate a proof of its rule? An independent look: it uses neither the normalizer nor the comparison of the prover.
+// Is a certificate a proof of its rule? Checked independently: without the prover's normalizer and comparison.
 //
-// The cases are enumerated again, the questions solved again; derivations are followed step by step; normal forms are tested
-// against the interpreter on sampled instances.
+// Cases are enumerated again and questions solved again; derivations are followed step by step; normal forms are tested against
+// the interpreter on sampled instances.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace rewright::proof {
 struct CheckOptions {
   std::string solver{};    // a program that reads SMT-LIB from its standard input, with its arguments; empty: the linked Z3
   std::uint64_t seed = 1;  // of the instances
-  std::size_t tested_cases = 12;  // in which normal forms are tested, spread evenly over all
+  std::size_t tested_cases = 12;  // number of cases in which normal forms are tested, spread evenly
 };
 
 struct CertificateCheck {
@@ -22,13 +22,13 @@ struct CertificateCheck {
   std::string rule;    // its name
   std::size_t cases = 0, questions = 0;
   std::size_t own_questions = 0;  // that the prover had not asked
-  std::size_t elements = 0;       // of normal forms that were tested
+  std::size_t elements = 0;       // of normal forms, tested
   std::size_t ranks = 0;
   bool all_ranks = false;
   std::string digest;  // the file's SHA-256
 };
 
-// Throws Error(kBadInput) for what is no certificate, or damaged; Error(kMissing) if the solver cannot be run.
+// Throws Error(kBadInput) for a file that is damaged or no certificate; Error(kMissing) if the solver cannot be run.
 CertificateCheck check_certificate(std::string_view bytes, const std::string& name, const CheckOptions& options = {});
 
 }  // namespace rewright::proof

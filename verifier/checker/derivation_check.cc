@@ -12,7 +12,7 @@ namespace {
 using Names = std::set<std::string, std::less<>>;
 using Numbers = std::set<std::uint64_t>;
 
-// Symbols and bound variables of everything that an expression consists of.
+// Collects the symbols and bound variables of an expression.
 void collect(const Index& index, Names& symbols, Numbers& bound) {
   if (index.is_constant()) return;
   for_each_atom(index, [&](const Atom& a) {
@@ -49,7 +49,7 @@ void bind(const Indices& variables, Numbers& inside) {
   }
 }
 
-// No bound variables but these; what has a '!' in its name is in scope.
+// Requires all bound variables to be among these, and names with a '!' to be in scope.
 template <class Expression>
 void require_known(const Expression& e, const Names& scope, const Numbers& inside) {
   Names symbols;
@@ -99,7 +99,7 @@ Sum difference(Sum a, const Sum& b) {
   return a;
 }
 
-// Variables of a class have names of their own, by the kind of comparison and its depth.
+// A class's variables have unique names, by the kind of comparison and its depth.
 class InScope {
  public:
   InScope(Names& scope, const Indices& variables, const std::string& prefix) : scope_(scope) {
@@ -133,11 +133,11 @@ void DerivationCheck::difference_is_zero(const Sum& a, const Sum& b, const Guard
   zero(difference(a, b), assumptions, derivation, 0);
 }
 
-// A term in the variables of its class.
+// A term expressed in the variables of its class.
 struct DerivationCheck::Image {
   std::vector<Factor> factors;     // in the member's order, without indices
-  Index value = 1, divisor = 1;    // those that are indices
-  Rational before = 1, after = 1;  // the coefficient without and with constant parts of the indices
+  Index value = 1, divisor = 1;    // the factors that are indices
+  Rational before = 1, after = 1;  // the coefficient without, and with, the constant parts of indices
 };
 
 void DerivationCheck::implied(const Guards& assumptions, const Guard& goal) {
@@ -176,7 +176,7 @@ DerivationCheck::Image DerivationCheck::image(const Term& term, const Member& me
   const Guards known = joined(assumptions, term.guards);
   for (std::size_t i = 0; i < term.bound.size(); ++i)
     implied(known, proof::zero(term.bound[i] - replaced(member.values[i], back)));
-  // The guards as they are stated are those of the term.
+  // The stated guards must be those of the term.
   const Guards guards = without_trivial(replaced(term.guards, there));
   if (!same_guards(guards, member.guards)) {
     for (const Guard& g : member.guards) implied(joined(assumptions, guards), g);
@@ -286,7 +286,7 @@ void DerivationCheck::equal_maxima(const Factor& a, const Factor& b, const Guard
       const InScope quantified(scope_, m.quantified, prefix);
       Image now = image(take(m.term), m, c, assumptions, false);
       if (sides[0].empty() && sides[1].empty()) {
-        // Which value it is must not depend on what is quantified.
+        // The value must not depend on quantified variables.
         Names symbols;
         Numbers bound;
         collect(now.factors[0].arguments[0], symbols, bound);

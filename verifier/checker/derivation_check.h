@@ -1,7 +1,7 @@
-// Follows derivations: that a sum is 0, step by step as the certificate says, without a search.
+// Follows derivations: checks step by step, without a search, that a sum is 0.
 //
-// What is used of sums: a bijection of what is summed over changes nothing; terms over the same variables and with the same
-// product of factors add up by their coefficients where their guards hold. Of maxima: equal sets have equal maxima.
+// Properties of sums: a bijection of the summation variables changes nothing; terms over the same variables with the same
+// product of factors are added by adding coefficients where their guards hold. Of maxima: equal sets have equal maxima.
 #pragma once
 
 #include <functional>
@@ -17,10 +17,10 @@ namespace rewright::proof {
 
 class DerivationCheck {
  public:
-  // `rank`: of the output that is looked at, at the position o!0, o!1, ...
+  // `rank`: of the checked output, at the position o!0, o!1, ...
   DerivationCheck(Questions& questions, std::size_t rank);
 
-  // Throws Refusal unless the derivation shows that two normal forms are equal where the assumptions hold.
+  // Throws Refusal unless the derivation shows that two normal forms are equal under the assumptions.
   void difference_is_zero(const Sum& a, const Sum& b, const Guards& assumptions, const Derivation& derivation);
 
  private:
@@ -36,7 +36,7 @@ class DerivationCheck {
   void vanishes(const Term& term, const Guards& assumptions);
 
   Solver &recorded_, &own_;
-  std::set<std::string, std::less<>> scope_;  // variables that are no sizes: the position, those of the classes around
+  std::set<std::string, std::less<>> scope_;  // variables that are not sizes: the position, and those of enclosing classes
 };
 
 }  // namespace rewright::proof

@@ -22,7 +22,7 @@ namespace {
 
 struct TooLarge {};
 
-// Index expressions, guards and sums for known values of everything in them.
+// Evaluates index expressions, guards and sums for known values of all symbols.
 class Evaluation {
  public:
   std::map<std::string, std::int64_t, std::less<>> symbols;
@@ -83,7 +83,7 @@ class Evaluation {
     const std::int64_t x = at(a.arguments[0]), y = at(a.arguments[1]);
     if (a.kind == Atom::Kind::kMin) return std::min(x, y);
     if (a.kind == Atom::Kind::kMax) return std::max(x, y);
-    if (y < 1) return 0;  // has no meaning, and is under guards that do not hold
+    if (y < 1) return 0;  // undefined, but under guards that do not hold
     const std::int64_t quotient = floor_div(Index(x), Index(y)).value();
     return a.kind == Atom::Kind::kFloorDiv ? quotient : x - quotient * y;
   }
@@ -143,7 +143,7 @@ class Evaluation {
     return of_integers ? static_cast<double>(f->integer(integers)) : f->real(x);
   }
 
-  // Bound variables get their values one after the other: first those whose bounds are known.
+  // Assigns bound variables one by one, starting with those whose bounds are known.
   void for_each(const Indices& variables, const Guards& guards, const std::function<void()>& visit) {
     if (++steps_ > 300000) throw TooLarge{};
     if (variables.empty()) {
@@ -189,8 +189,7 @@ void collect_symbols(const Guard& guard, std::vector<std::string>& names) {
   for (const Guard& part : guard.parts) collect_symbols(part, names);
 }
 
-// Small values of all symbols that satisfy the hypotheses: one that is in a guard that does not hold is changed, again and
-// again.
+// Searches small values of all symbols that satisfy the hypotheses: repeatedly changes a symbol of a guard that does not hold.
 bool find_sizes(const SymbolicCase& c, Random& random, Evaluation& e) {
   std::vector<std::string> names;
   for (const TensorType& type : c.inputs)
@@ -217,7 +216,7 @@ bool find_sizes(const SymbolicCase& c, Random& random, Evaluation& e) {
   return false;
 }
 
-// The rule's values with numbers in place of symbols.
+// The rule's bindings with numbers in place of symbols.
 Bindings known_bindings(const SymbolicCase& c, const Evaluation& e, const std::vector<TensorType>& types) {
   Bindings result(c.bindings.rule());
   for (const auto& [name, value] : c.bindings.values()) {
@@ -250,7 +249,7 @@ bool agree(DataType type, double expected, double found) {
 
 std::size_t compare(const Tensor& tensor, const TensorType& type, const Sum& sum, Evaluation& e, Random& random) {
   std::size_t compared = 0;
-  // Attributes may mean another thing for some sizes, and are then others after normalization: no instance of this case.
+  // For some sizes, normalization may give other attributes: then it is not an instance of this case.
   if (tensor.sizes().size() != type.rank()) return 0;
   for (std::size_t n = 0; n < type.rank(); ++n)
     if (tensor.sizes()[n] != e.at(type.shape[n])) return 0;
@@ -264,7 +263,7 @@ std::size_t compare(const Tensor& tensor, const TensorType& type, const Sum& sum
     }
     if (!std::isfinite(expected[at])) continue;
     const double found = e.at(sum);
-    // The largest of no integers is the least of their type; here it is minus infinity.
+    // The maximum of no integers is their type's least value; in normal forms it is minus infinity.
     if (!is_real(tensor.type()) && std::isinf(found)) continue;
     require(agree(tensor.type(), expected[at], found), "a normal form is not what the operators compute");
     ++compared;
@@ -298,7 +297,7 @@ std::size_t check_instances(const SymbolicCase& symbolic, const CaseProof& proof
         const OutputProof& output = proof.outputs.at(k);
         try {
           compared += compare(outputs[k], type, source ? output.source : output.target, e, random);
-        } catch (const TooLarge&) {  // a sum of too many terms is left out
+        } catch (const TooLarge&) {  // sums with too many terms are not tested
         }
       }
     }

@@ -1,5 +1,5 @@
-// A test of normal forms, no proof of them: both sides of a rule are interpreted at small sizes that satisfy a case's
-// hypotheses, and elements compared with what the normal forms come to there.
+// Tests normal forms (without proving them): both sides of a rule are interpreted at small sizes that satisfy a case's
+// hypotheses, and elements are compared with the normal forms' values.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace rewright::proof {
 
-// The number of elements that were compared; none if no sizes were found. Throws Refusal for one that differs.
+// Returns the number of compared elements; 0 if no sizes were found. Throws Refusal if one differs.
 std::size_t check_instances(const SymbolicCase& symbolic, const CaseProof& proof, std::uint64_t seed);
 
 }  // namespace rewright::proof

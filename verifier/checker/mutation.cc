@@ -19,7 +19,7 @@ auto* one_of(List& list, Random& random) {
   return list.empty() ? nullptr : &list[random() % list.size()];
 }
 
-// All terms of a sum, and those inside of its functions and maxima.
+// Collects all terms of a sum, including those inside functions and maxima.
 void collect(Sum& sum, std::vector<Term*>& terms) {
   for (Term& t : sum) {
     terms.push_back(&t);
@@ -51,7 +51,7 @@ class Mutation {
     }
   }
 
-  // False: there is nothing of this kind.
+  // False if there is nothing of this kind.
   bool run(std::string& what) {
     const std::vector<std::pair<const char*, std::function<bool()>>> kinds = {
         {"coefficient", [&] { return term([](Term& t) { t.coefficient = t.coefficient * Rational(3, 2); }); }},
@@ -149,7 +149,7 @@ class Mutation {
     return true;
   }
 
-  // The target's negative.
+  // Negates the target.
   bool negate_target() {
     Pattern& target = certificate_.rule.target;
     target.nodes.push_back({&registry().get("Neg"), {}, {target.outputs[0]}, 1});

@@ -1,4 +1,4 @@
-// For tests: certificates with one thing in them changed.
+// For tests: certificates with one thing changed.
 #pragma once
 
 #include <random>
@@ -8,8 +8,8 @@
 
 namespace rewright::proof {
 
-// Changes one thing that a proof needs, and says which. What the checker does not rest on is left alone: the rule's name and
-// its class of rounding, which are not proved, and questions that only the normalizer asked.
+// Changes one thing that the proof needs, and returns what. Leaves alone what the checker does not rely on: the rule's name and
+// class of rounding, which are not proved, and questions that only the normalizer asked.
 std::string mutate(Certificate& certificate, std::mt19937_64& random);
 
 }  // namespace rewright::proof

@@ -1,4 +1,4 @@
-// The checker's questions: those that the certificate answers, and a few of its own.
+// The checker's questions: those answered in the certificate, and a few of its own.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace rewright::proof {
 
-// Why a certificate is no proof. Not an Error: nothing that works on rules may catch it.
+// Why a certificate is not a proof. Not an Error, so that no code that works on rules catches it.
 struct Refusal {
   std::string reason;
 };
@@ -18,18 +18,18 @@ inline void require(bool holds, const char* reason) {
   if (!holds) throw Refusal{reason};
 }
 
-// A program that reads SMT-LIB from its standard input ("z3 -in"). Throws Error(kMissing) if it cannot be started or ends.
+// A program that reads SMT-LIB from its standard input ("z3 -in"). Throws Error(kMissing) if it cannot be started or exits.
 Engine external_solver(const std::string& command);
 
 class Questions {
  public:
-  // Solves every one of these again. Throws Refusal where a verdict is another one. Where `same_solver` is false, a solver may
-  // know less of what is no proof.
+  // Solves all of these queries again. Throws Refusal if a verdict differs. If `same_solver` is false, the solver may leave
+  // open what the certificate says is not proved.
   Questions(const std::vector<Query>& queries, const SolverOptions& options, Engine engine, bool same_solver);
 
-  // For what a certificate must hold: throws Refusal for a question that it does not.
+  // Answers only questions recorded in the certificate; throws Refusal for others.
   Solver& recorded() { return recorded_; }
-  // For what the prover did not ask: how its steps follow from each other.
+  // For the checker's own questions: whether one step follows from another.
   Solver& own() { return own_; }
   std::size_t own_count() const { return own_count_; }
 
