@@ -1,4 +1,4 @@
-// Graphs inside of nodes, optimized and replayed.
+// Graphs inside nodes, optimized and replayed.
 #include <catch2/catch.hpp>
 
 #include "graph/onnx/body.h"
@@ -52,7 +52,7 @@ TEST_CASE("bodies in bodies are rewritten, and the certificate says in which") {
   const Graph loop = body_at(result.graph, 0, "body");
   std::size_t branch = 0;
   while (bodies_of(*loop.nodes()[branch]).empty()) ++branch;
-  CHECK(body_at(loop, branch, "then_branch").nodes().size() == 2);  // one product, of weights that were multiplied
+  CHECK(body_at(loop, branch, "then_branch").nodes().size() == 2);  // one product; its weights were multiplied in advance
   CHECK(body_at(loop, branch, "else_branch").nodes().size() == 1);
 
   REQUIRE(result.certificate.steps.size() == 1);
@@ -73,7 +73,7 @@ TEST_CASE("bodies in bodies are rewritten, and the certificate says in which") {
 
 TEST_CASE("a gain in a body that is not measured is none") {
   const Graph graph = import_onnx_bytes(text_bytes(kNested), "test");
-  const OptimizeResult result = run(graph, {});  // the device's times do not count what loops do
+  const OptimizeResult result = run(graph, {});  // the device's times do not count the work of loops
   CHECK_FALSE(result.report.changed);
   CHECK(export_onnx_bytes(result.graph) == export_onnx_bytes(graph));
 }

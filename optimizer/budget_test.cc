@@ -1,4 +1,4 @@
-// Budgets, by a clock that stands still but for what a device says that it takes.
+// Budgets, with a clock that only advances by the device's reported times.
 #include "optimizer/limits/budget.h"
 
 #include <catch2/catch.hpp>
@@ -24,7 +24,7 @@ struct FakeClock {
   }
 };
 
-// Preparing a graph and executing it take so long, and it ends when it is told to, as the CPU does between two steps.
+// Preparing and executing a graph take given times. Like the CPU, it can be ended only between two steps.
 class SlowDevice : public testing::RooflineDevice {
  public:
   SlowDevice(FakeClock& clock, double prepare, double execute) : clock_(clock), prepare_(prepare), execute_(execute) {}
@@ -116,7 +116,7 @@ TEST_CASE("whatever executing a model takes, the budget holds, and a gain is fou
       for (const double prepare : {0.001, 0.1, 1.0, 8.0}) {
         INFO(budget << " s, " << prepare << " s to prepare, " << execute << " s to execute");
         const Done done = optimized(budget, prepare, execute);
-        // A preparation or a step may be under way when the time ends.
+        // A preparation or a step may be running when the time ends.
         CHECK(done.seconds <= budget + std::max(0.2 * budget, 2.0) + prepare + execute);
         if (done.report.changed) {
           CHECK(done.processes == 2);
@@ -125,7 +125,7 @@ TEST_CASE("whatever executing a model takes, the budget holds, and a gain is fou
         } else if (done.report.outcome.starts_with("the given graph: ")) {
           CHECK(done.report.outcome.find("time") != std::string::npos);
         } else {
-          CHECK(done.report.stop_reason == "time");  // there was next to none for the search
+          CHECK(done.report.stop_reason == "time");  // almost no time was left for the search
         }
         // Two processes with two graphs each, and the check of both.
         if (4 * (prepare + 5 * execute) + 2 * (prepare + 2 * execute) + 4 < 0.5 * budget) CHECK(done.report.changed);
@@ -158,7 +158,7 @@ TEST_CASE("a gain that the next process does not have is not kept") {
   const Done less = optimized(30, 0.01, 0.01, {1.5, 1.3});
   CHECK(less.report.changed);
   CHECK(less.report.speedup == Approx(1.3));
-  // One that is slower in the first is not measured again.
+  // A graph that is slower in the first process is not measured again.
   CHECK(optimized(30, 0.01, 0.01, {0.9}).processes == 1);
 }
 

@@ -19,15 +19,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kLeastDifference = 0.005;  // in predicted cost, between graphs that are measured
+constexpr double kLeastDifference = 0.005;  // in predicted cost, between measured candidates
 
-constexpr std::size_t kMostFaults = 4;  // after which the given graph comes back
+constexpr std::size_t kMostFaults = 4;  // after which the original graph is returned
 
-constexpr double kFirstRunShare = 0.4;  // of the budget, at most, to execute the given graph for the check
-constexpr double kSpare = 1.3;          // what the search may take longer than it is told to
-constexpr double kLeastSearch = 0.55;   // of what is left when it begins, unless the least of measuring takes more
+constexpr double kFirstRunShare = 0.4;  // of the budget, at most, for executing the original graph for the check
+constexpr double kSpare = 1.3;          // factor by which the search may exceed its time
+constexpr double kLeastSearch = 0.55;   // of the time left when it begins, unless measuring needs more
 
-// While it lives, devices end what they do with the optimization; afterwards they do not.
+// While it exists, devices stop when the optimization's time ends.
 class DevicesEnd {
  public:
   DevicesEnd(Device& device, Device* second, const Budget& budget) : device_(device), second_(second) { end_at(budget.end()); }
@@ -54,7 +54,7 @@ struct Candidate {
   std::vector<CertificateStep> steps;
 };
 
-// Nodes, and the constants that something reads.
+// The number of nodes, and of constants that are read.
 std::pair<std::size_t, std::size_t> size_of(const Graph& graph) {
   std::vector<bool> is_read(graph.value_count());
   for (const auto& node : graph.nodes())
@@ -65,8 +65,8 @@ std::pair<std::size_t, std::size_t> size_of(const Graph& graph) {
   return {graph.nodes().size(), static_cast<std::size_t>(std::count(is_read.begin(), is_read.end(), true))};
 }
 
-// The rules whose targets can be written in this opset: an operator that exists from a later one on has no other form there,
-// unless its mapping says how else it is written.
+// The rules whose targets can be exported in this opset: operators that only exist in later opsets cannot, unless their mapping
+// has another form.
 std::vector<Rule> writable(std::vector<Rule> rules, int opset) {
   std::erase_if(rules, [&](const Rule& rule) {
     return std::any_of(rule.target.nodes.begin(), rule.target.nodes.end(), [&](const PatternNode& node) {
@@ -129,7 +129,7 @@ class Optimizer {
  private:
   bool times_graphs() const { return options_.measure && options_.time_graphs && device_.measures(); }
 
-  // Executes the given graph, to estimate what follows the search. Returns the reason if there is no time for that.
+  // Executes the original graph, to estimate the time after the search. Returns the reason if there is no time.
   std::optional<std::string> look_at_given() {
     const auto too_slow = [&](const std::string& what) {
       return "there was no time to " + what + " a rewritten one (" + measuring_.advice() + ")";
@@ -162,7 +162,7 @@ class Optimizer {
     return std::nullopt;
   }
 
-  // Seconds that are to be left when the search ends.
+  // Seconds to leave when the search ends.
   double reserve() const {
     const double checking = measuring_.check_seconds();
     if (!times_graphs() || !executable_) return checking;
@@ -170,7 +170,7 @@ class Optimizer {
     return std::max(least, std::min(measuring_.wanted_seconds() + checking, (1 - kLeastSearch) * budget_.left()));
   }
 
-  // False if the given graph is to come back.
+  // False if the original graph must be returned.
   bool bisect(const Candidate& chosen) {
     tell("bisecting", 0);
     try {
@@ -180,7 +180,7 @@ class Optimizer {
       return report_.check.differs.size() < kMostFaults && leave_out(fault) && !budget_.over();
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kCancelled || !budget_.over()) throw;
-      return false;  // there was no time to find out why
+      return false;  // there was no time to find the cause
     }
   }
 
@@ -198,7 +198,7 @@ class Optimizer {
                          report_.predicted_after});
   }
 
-  // Folds what can be folded and appends the step.
+  // Folds constants and appends the step.
   void fold_into(Candidate& candidate) {
     if (options_.for_training) return;
     CertificateStep step;
@@ -210,7 +210,7 @@ class Optimizer {
     candidate.steps.push_back(std::move(step));
   }
 
-  // Graphs inside of nodes are rewritten each by itself, with the graphs inside of their nodes first.
+  // Rewrites graphs inside nodes separately, innermost first.
   void rewrite_bodies(Candidate& candidate, const SearchOptions& search_options) {
     CertificateStep step;
     step.kind = CertificateStep::Kind::kBodies;
@@ -224,7 +224,7 @@ class Optimizer {
       const Node& node = *candidate.graph.nodes()[position];
       const auto result = std::find_if(node.outputs.begin(), node.outputs.end(), [](ValueId id) { return id != kNoValue; });
       if (result == node.outputs.end()) continue;
-      SearchOptions share = search_options;  // of the time that is left
+      SearchOptions share = search_options;  // a share of the remaining time
       share.deadline = Clock::now() + (search_options.deadline - Clock::now()) / static_cast<std::int64_t>(places.size() - i);
       try {
         Candidate body{body_of(candidate.graph, node, attribute, names), {}};
@@ -232,7 +232,7 @@ class Optimizer {
         const auto at = changed.find(position);
         changed.insert_or_assign(position, with_body(at == changed.end() ? node : at->second, attribute, body.graph));
         step.bodies.push_back({*result, attribute, node.origin->name, std::move(body.steps)});
-      } catch (const Error& error) {  // what cannot be read or written by itself stays as it is
+      } catch (const Error& error) {  // a body that cannot be imported or exported alone stays as it is
         if (error.code() == ErrorCode::kMissing || error.code() == ErrorCode::kCancelled) throw;
       }
     }
@@ -241,7 +241,7 @@ class Optimizer {
     candidate.steps.push_back(std::move(step));
   }
 
-  // Was anything gained, as far as is predicted?
+  // Is a gain predicted?
   bool improve_body(Candidate& body, const SearchOptions& search_options) {
     body.graph.tidy();
     fold_into(body);
@@ -257,7 +257,7 @@ class Optimizer {
     return true;
   }
 
-  // By the objective; and all that is predicted.
+  // Predicts the cost by the objective, and all quantities.
   double predict(const Graph& graph, Quantities& quantities) {
     const MatchedGraph facts(graph, options_.for_training);
     const MatchedGraph* const one = &facts;
@@ -277,7 +277,7 @@ class Optimizer {
     search_options.saturation.extraction.seed = static_cast<int>(options_.seed % 1000000);
     search_options.memory = options_.memory;
     search_options.cancel = options_.cancel;
-    // Once more, without a step that was wrong: with half of the time.
+    // Searches again without a wrong step, in half of the time.
     const double seconds = std::max(0.0, budget_.left() - reserve()) * (report_.check.differs.empty() ? 1 : 0.5);
     search_options.deadline = start + Budget::duration(seconds);
     devices_end_.end_at(budget_.end());
@@ -293,10 +293,10 @@ class Optimizer {
     Candidate folded{original_, {}};
     folded.graph.tidy();
     if (size_of(folded.graph) != size_of(original_)) {
-      folded.steps.emplace_back().kind = CertificateStep::Kind::kFold;  // of nothing: the graph is tidied
+      folded.steps.emplace_back().kind = CertificateStep::Kind::kFold;  // folds nothing: tidies the graph
       tidied_ = folded;
     }
-    SearchOptions inside = search_options;  // of bodies: at most half of the time
+    SearchOptions inside = search_options;  // for bodies: at most half of the time
     inside.progress = nullptr;
     try {
       fold_into(folded);
@@ -326,7 +326,7 @@ class Optimizer {
       out_of_time_ = true;
     }
     const double folding = before_folding - budget_.left();
-    // Others only where they are told from the best by more than measuring can.
+    // Other candidates are kept only if their predicted costs differ by more than measuring can resolve.
     double last = found.cost;
     for (const Milestone& milestone : found.milestones) {
       if (milestone.cost < last * (1 + kLeastDifference)) continue;
@@ -334,7 +334,7 @@ class Optimizer {
       add(milestone.graph, milestone.steps);
       last = milestone.cost;
     }
-    // The search minimizes the objective; the report has times.
+    // The search minimizes the objective, but the report has times.
     gain_ = found.cost - bodies_saved_ < found.cost_before;
     predict(found.graph, report_.quantities_after);
     report_.predicted_before = report_.quantities_before.seconds;
@@ -349,10 +349,10 @@ class Optimizer {
     return candidates;
   }
 
-  // The graph as it is measured: the sizes of inputs known. Others are what its nodes compute.
+  // The graph with known input sizes, for measuring. Other sizes are computed by its nodes.
   Graph measurable(const Graph& graph) const { return has_symbols(graph) ? with_named_sizes(graph, options_.sizes) : graph; }
 
-  // Measures the candidates in turn with the given graph. Nothing if none is faster.
+  // Measures the candidates and the original alternately; nullopt if none is faster.
   std::optional<std::size_t> choose(std::vector<Candidate>& candidates) {
     if (candidates.empty()) {
       report_.outcome =
@@ -422,7 +422,7 @@ class Optimizer {
     }
   }
 
-  // False if nothing is left that could be done without it.
+  // Excludes what caused the fault; false if nothing is left to search.
   bool leave_out(const Fault& fault) {
     if (fault.folded)
       return *fault.folded < original_.value_count() ? unfolded_.insert(*fault.folded).second
@@ -445,7 +445,7 @@ class Optimizer {
     return finish(nullptr);
   }
 
-  // The given graph, without what nothing needs as far as that was seen to compute the same.
+  // The original graph, without unneeded parts if that was confirmed to compute the same.
   OptimizeResult keep_given() {
     if (tidied_ && options_.check_runs > 0 && measuring_.check_seconds() > budget_.left()) tidied_.reset();
     if (tidied_ && options_.check_runs > 0) {
@@ -496,21 +496,21 @@ class Optimizer {
   const OptimizeOptions& options_;
   const Budget budget_;
   const DevicesEnd devices_end_;
-  const Graph given_;  // as it is measured
+  const Graph given_;  // with the sizes it is measured at
   Measuring measuring_;
   CostModel costs_;
   OptimizeReport report_;
-  std::optional<Candidate> tidied_;  // the given graph without what nothing needs, if there is such
-  bool executable_ = true;           // the given graph, on the device
+  std::optional<Candidate> tidied_;  // the original graph without unneeded parts, if there are any
+  bool executable_ = true;           // can the device execute the original graph?
   std::string unexecutable_;         // why not
   WrittenCheck written_check_;
   std::set<ValueId> unfolded_;  // values of the given graph that are not to be folded, ...
   bool fold_found_ = true;      // ... and whether constants that rules made are ...
   bool into_bodies_ = true;     // ... and graphs inside of nodes rewritten
-  double bodies_saved_ = 0;     // predicted, where each graph inside of a node is executed once
-  bool out_of_time_ = false;    // before there was a graph to measure
+  double bodies_saved_ = 0;     // predicted, with each body executed once
+  bool out_of_time_ = false;    // before any graph could be measured
   bool no_time_to_check_ = false;
-  bool gain_ = false;  // predicted, of what the objective asks for
+  bool gain_ = false;  // predicted, for the objective
 };
 
 }  // namespace

@@ -26,35 +26,35 @@ namespace rewright::optimizer {
 
 struct OptimizeProgress {
   std::string stage;             // "folding", "searching", "measuring", "checking"
-  double fraction = 0;           // of the stage
+  double fraction = 0;           // share of the stage that is done
   double predicted_gain = 1;     // predicted time before / of the best graph so far
   double predicted_seconds = 0;  // of the best graph so far; 0: not known yet
 };
 
 struct OptimizeOptions {
   MathClass math = MathClass::kReassociates;
-  bool for_training = false;  // weights are variables: they are not folded
+  bool for_training = false;  // weights are variables and not folded
   Strategy strategy = Strategy::kAuto;
-  Objective objective = Objective::kLatency;  // others are predicted: graphs are timed for the report alone
+  Objective objective = Objective::kLatency;  // others are only predicted: graphs are timed just for the report
   double alpha = 1.05;
-  double budget_seconds = 18;  // wall-clock, of everything: search, measuring, checking, and writing what is found
-  std::optional<Budget::Clock::time_point> started;  // when they began; none: with the call of optimize()
-  Budget::Now now;                                   // the clock by which phases are given their time; none: the usual one
+  double budget_seconds = 18;  // wall-clock, for everything: search, measuring, checking, and writing the result
+  std::optional<Budget::Clock::time_point> started;  // when the seconds began; none: with the call of optimize()
+  Budget::Now now;                                   // the clock for planning phases; empty: the real one
   std::size_t memory = std::size_t{8} << 30;         // bytes of the process
-  SearchOptions search;                       // its other limits; what is said above and `cancel` and `progress` go before
-  std::map<std::string, std::int64_t> sizes;  // of the model's symbolic sizes; 1 where none is given
-  int check_runs = 1;                         // 0: the results are not compared
-  Device* second_device = nullptr;            // executes for the check what the device cannot; then the interpreter does
-  ReferenceCheck reference_check;             // of what the check executed; none: both sides are compared alone
-  // A graph as it comes back from the file that it will be written to: that is what is compared. None: the graph itself.
+  SearchOptions search;                              // its other limits; the options here, `cancel` and `progress` override it
+  std::map<std::string, std::int64_t> sizes;         // of the model's symbolic sizes; missing ones are 1
+  int check_runs = 1;                                // 0: results are not compared
+  Device* second_device = nullptr;  // executes graphs for the check that the device cannot; then the interpreter does
+  ReferenceCheck reference_check;   // checks executed results; empty: only the two sides are compared
+  // The graph as it is read back from its file, for the comparison. Empty: the graph itself.
   std::function<Graph(const Graph&)> written;
   std::uint64_t seed = 0;
   FoldOptions fold;
-  TimingOptions timing;     // of the whole graphs at the end
-  bool measure = true;      // false: predicted costs alone decide, by a roofline with the same rates everywhere
-  bool time_graphs = true;  // false: predicted costs alone decide
+  TimingOptions timing;     // for the whole graphs at the end
+  bool measure = true;      // false: predicted costs decide, by a roofline with the same rates everywhere
+  bool time_graphs = true;  // false: predicted costs decide
   std::function<void(const OptimizeProgress&)> progress;
-  std::stop_token cancel;  // ends the search; what was found is still measured and checked
+  std::stop_token cancel;  // ends the search; its result is still measured and checked
 };
 
 struct AppliedRule {
@@ -78,9 +78,9 @@ struct OptimizeReport {
   std::vector<FrontPoint> front;                     // of latency and peak memory, predicted, before constants are folded
   double predicted_before = 0, predicted_after = 0;  // seconds
   double measured_before = 0, measured_after = 0;    // seconds, medians; 0: not measured
-  double speedup = 1;                                // measured: the lesser of two measurements in processes of their own
-  bool changed = false;                              // false: no gain was found, it is the input's graph, tidied
-  std::string outcome;                               // one line: why this graph came back
+  double speedup = 1;                                // measured: the smaller of two measurements in processes of their own
+  bool changed = false;                              // false: no gain was found; the graph is the tidied original
+  std::string outcome;                               // one line: why this graph was returned
   std::size_t nodes_before = 0, nodes_after = 0;
   std::vector<OpaqueNode> opaque;
   CheckReport check;
@@ -93,12 +93,12 @@ struct OptimizeResult {
   OptimizeReport report;
 };
 
-// Folds constants, searches, measures the best graphs end to end in turn with the given one, and compares the results of the
-// winner with the given graph's on random inputs. What is not significantly faster in two measurements in processes of their
-// own (Device::time_afresh) is thrown away, and so is what nothing here can execute, or what the budget leaves no time to
-// measure or to check: then the given graph comes back, without nodes and constants that nothing needs or that are there twice,
-// if that can be compared. Where results differ, the step that made the difference is left out and named
-// (CheckReport::differs), and the search is repeated without it. `database` may be null. Throws Error if the device is gone.
+// Folds constants, searches, measures the best graphs alternately with the original, and compares the winner's results on
+// random inputs. A graph is dropped if it is not significantly faster in two measurements in processes of their own
+// (Device::time_afresh), if nothing here can execute it, or if the budget leaves no time to measure or check it: then the
+// original graph is returned, without unneeded or duplicate nodes and constants if that can be compared. If results differ, the
+// step that caused it is left out and reported (CheckReport::differs), and the search repeated without it. `database` may be
+// null. Throws Error if the device is gone.
 OptimizeResult optimize(const Graph& graph, const std::vector<Rule>& rules, Device& device, Evaluator& evaluator,
                         CostDatabase* database, const OptimizeOptions& options);
 

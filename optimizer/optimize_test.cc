@@ -54,7 +54,7 @@ TEST_CASE("a graph that is measured to be slower is thrown away") {
   device.rewritten_is_slow = true;
   const OptimizeResult result = run(graph, device);
   CHECK_FALSE(result.report.changed);
-  // Two of its weights are there twice.
+  // Two of its weights are duplicates.
   CHECK(result.report.outcome == "no rewritten graph was significantly faster; what nothing needs is left out");
   CHECK(result.graph.hash() == graph.hash());
   CHECK(result.report.rules_applied.empty());
@@ -67,7 +67,7 @@ TEST_CASE("what nothing needs, or is there twice, is left out whatever is gained
   const ValueId x = graph.add_input("x", floats({4, 4}));
   const ValueId a = add(graph, "MatMul", {x, graph.add_constant(weights({4, 4}))})[0];
   const ValueId b = add(graph, "MatMul", {x, graph.add_constant(weights({4, 4}))})[0];
-  add(graph, "Exp", {a});  // nothing reads it
+  add(graph, "Exp", {a});  // unread
   graph.add_output("y", add(graph, "Add", {add(graph, "Tanh", {a})[0], add(graph, "Tanh", {b})[0]})[0]);
   testing::RooflineDevice device;
   device.rewritten_is_slow = true;
@@ -117,7 +117,7 @@ TEST_CASE("a search that is ended early gives its best so far, whole, checked, a
       std::vector<char> filled;
       bool ended = false;
       const auto start = std::chrono::steady_clock::now();
-      // The search ends by time; what comes after it has all the time there is.
+      // The search ends by time; everything after it has unlimited time.
       if (reason == "time") options.started = start, options.now = [start] { return start; };
       options.progress = [&](const OptimizeProgress& progress) {
         if (ended || progress.stage != "searching" || progress.predicted_gain < 1.001) return;
@@ -155,7 +155,7 @@ TEST_CASE("where the last bits of the inputs decide, they decide about rounding,
 }
 
 TEST_CASE("what is fast may take memory and move bytes: the objective decides") {
-  // (x A) B with a narrow A: as one product it has a weight as large as both are small.
+  // (x A) B with a narrow A: merged, it has one large weight in place of two small ones.
   const auto chain = [](std::int64_t rank) {
     Graph graph;
     const ValueId x = graph.add_input("x", floats({8, 256}));
@@ -171,7 +171,7 @@ TEST_CASE("what is fast may take memory and move bytes: the objective decides") 
     const OptimizeResult result = optimize(graph, testing::rules(), *device, *make_reference_evaluator(), nullptr, options);
     CHECK(result.report.objective == name(objective));
     CHECK(result.report.check.ok);
-    // The front goes from the fastest to the smallest.
+    // The front goes from the fastest graph to the smallest.
     const std::vector<FrontPoint>& front = result.report.front;
     CHECK_FALSE(front.empty());
     for (std::size_t i = 1; i < front.size(); ++i) {
@@ -196,7 +196,7 @@ TEST_CASE("what is fast may take memory and move bytes: the objective decides") 
     CHECK(small.quantities_after.moved_bytes < small.quantities_before.moved_bytes);
     CHECK(small.outcome == "chosen by predicted " + small.objective);
   }
-  // Where graphs can be timed they are, and the times are told; they do not decide.
+  // Graphs are timed where possible and the times reported, but they do not decide.
   testing::RooflineDevice slow;
   slow.rewritten_is_slow = true;
   OptimizeOptions options;
@@ -254,7 +254,7 @@ TEST_CASE("folding is exact, keeps to its limit, and shares what is shared") {
 TEST_CASE("what folding only moves stays as it is, bit by bit") {
   Graph graph;
   Tensor numbers(DataType::kFloat, {3, 2});
-  // NaNs with payloads (the interpreter makes signalling ones quiet), an infinity, -0, a denormal number, one.
+  // NaNs with payloads (the interpreter quiets signalling ones), an infinity, -0, a subnormal number, one.
   const std::uint32_t bits[] = {0xffc12345, 0x7fc54321, 0xff800000, 0x80000000, 0x00000001, 0x3f800000};
   std::memcpy(numbers.mutable_bytes().data(), bits, sizeof bits);
   const ValueId w = graph.add_constant(numbers);

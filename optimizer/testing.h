@@ -11,7 +11,7 @@
 
 namespace rewright::testing {
 
-// A device whose times are the roofline's: the same on every machine and every time. Executes by the interpreter.
+// A device with the roofline's times: the same on every machine. Executes with the interpreter.
 class RooflineDevice : public Device {
  public:
   std::string name() const override { return "roofline"; }
@@ -29,7 +29,7 @@ class RooflineDevice : public Device {
     std::vector<std::vector<double>> times;
     for (const Graph& graph : graphs) {
       const MatchedGraph facts(graph, false);
-      // Graphs that only lack what nothing needs have the same hash.
+      // Graphs that only lack unneeded parts have equal hashes.
       const bool rewritten = graph.hash() != graphs[0].hash() || graph.nodes().size() != graphs[0].nodes().size();
       const double factor = rewritten_is_slow && rewritten ? 10 : 1;
       times.emplace_back(7, factor * CostModel(nullptr, nullptr, {}).cost(facts));

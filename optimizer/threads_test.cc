@@ -1,4 +1,4 @@
-// Searches by several threads, and the copies of the cost model that these have.
+// Searches with several threads, and their copies of the cost model.
 #include <catch2/catch.hpp>
 
 #include "operators/testing/share.h"
@@ -14,7 +14,7 @@ using testing::weights;
 
 namespace {
 
-// Times are known without measuring, as from a profile; asked by several threads at once.
+// Times are known without measuring, as from a profile; several threads may ask.
 class KnownDevice final : public testing::RooflineDevice {
  public:
   std::vector<std::optional<double>> time_nodes(std::span<const NodeSample> samples) override {
@@ -52,7 +52,7 @@ double cost_of(CostModel& costs, const Graph& graph) {
 TEST_CASE("any number of threads finds the same, step by step") {
   constexpr std::size_t kChanged = testing::kSanitized ? 1 : 3;
   const RuleIndex rules(testing::rules(testing::kCircularRules), {});
-  std::size_t changed = 0;  // Graphs that every strategy rewrote.
+  std::size_t changed = 0;  // graphs that every strategy rewrote
   for (std::uint64_t seed = 0; changed < kChanged; ++seed) {
     REQUIRE(seed < 30);
     std::size_t rewritten = 0;
@@ -76,7 +76,7 @@ TEST_CASE("any number of threads finds the same, step by step") {
       CHECK(run(known, nullptr, 2) == one);
       CHECK(run(known, nullptr, 5) == one);
 
-      // Costs are measured on the way, or are all there.
+      // Costs are measured during the search, or are all known.
       testing::RooflineDevice device;
       CostDatabase first{""}, second{""};
       const Facts measured = run(device, &first, 1);
@@ -107,7 +107,7 @@ TEST_CASE("a fork of a cost model knows what its origin knows, and does not meas
   CHECK(ask(fork, other) == std::nullopt);
   CHECK(ask(fork, graph) == cost);
   CHECK(device.timed == timed);
-  // What its origin measures later it takes over; or finds it in the database.
+  // It takes over what its origin measures later, or finds it in the database.
   const double of_other = cost_of(costs, other);
   CHECK(device.timed > timed);
   fork.update();
@@ -117,8 +117,8 @@ TEST_CASE("a fork of a cost model knows what its origin knows, and does not meas
   CHECK(ask(of_late, other) == of_other);
 }
 
-// Products of one input that are joined and cut apart gain at once where cutting costs nothing; to add them up gains more, but
-// first the sums have to change places, which gains nothing.
+// Merging products of one input and splitting the result gains at once where splitting is free. Adding them up gains more, but
+// the sums must first be reordered, which gains nothing.
 TEST_CASE("in a large graph what gains at once does not stand in the way") {
   Graph graph;
   ValueId x = graph.add_input("x", floats({3, 3}));

@@ -1,4 +1,4 @@
-// The steps of an optimization, so that it can be done again.
+// The steps of an optimization, recorded so that they can be replayed.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct Certificate {
   std::vector<CertificateStep> steps;
 };
 
-// JSON. parse_certificate throws Error(kBadInput) naming `name`; a certificate is refused whole.
+// JSON. parse_certificate throws Error(kBadInput) naming `name`; an invalid certificate is refused as a whole.
 std::string to_json(const Certificate& certificate);
 Certificate parse_certificate(std::string_view text, const std::string& name);
 

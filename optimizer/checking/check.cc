@@ -19,7 +19,7 @@ double seconds_from(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// The count of all elements that its nodes compute. Opaque nodes count as nothing: what is in them is bounded by time.
+// The number of elements that its nodes compute. Opaque nodes count as 0: their work is limited by time.
 double operations_of(const Graph& graph) {
   double operations = 0;
   for (const auto& node : graph.nodes()) {
@@ -31,13 +31,13 @@ double operations_of(const Graph& graph) {
         for (const Index& size : output.type.shape) elements *= static_cast<double>(size.constant().value_or(1));
         operations += elements + (output.element ? operation_count(output) : 0);
       }
-    } catch (const Error&) {  // ill-typed for sizes that are not known
+    } catch (const Error&) {  // ill-typed for unknown sizes
     }
   }
   return operations;
 }
 
-// The inputs with their last few bits changed: what that does to an output, rounding inside of the graph may do as well.
+// The inputs with their last bits changed. The effect on an output bounds the effect of rounding inside the graph.
 std::vector<Tensor> slightly_changed(const std::vector<Tensor>& inputs) {
   std::vector<Tensor> result;
   for (const Tensor& input : inputs) {
@@ -54,7 +54,7 @@ std::vector<Tensor> slightly_changed(const std::vector<Tensor>& inputs) {
 
 bool same_interface(const Tensor& a, const Tensor& b) { return a.type() == b.type() && a.sizes() == b.sizes(); }
 
-// Is the difference within the type's tolerance, or within this absolute one?
+// Is the difference within the type's tolerance, or within an absolute one?
 bool within_tolerance(const Tensor& expected, const Tensor& found, double factor, double tolerated, ResultComparison* total) {
   if (!same_interface(expected, found)) return false;
   const Difference d = difference(expected, found);
@@ -97,7 +97,7 @@ CheckExecutor reference_executor(double most_operations, double most_seconds, st
 
 ReferenceCheck small_reference_check(double most_operations, std::chrono::steady_clock::time_point end) {
   return [=](const Graph& graph, std::span<const Tensor> inputs, std::span<const Tensor> outputs) -> std::string {
-    constexpr double kMoreThanTwoKernels = 4;  // times the tolerance: the interpreter rounds less than any kernel
+    constexpr double kMoreThanTwoKernels = 4;  // times the tolerance: the interpreter rounds less than kernels
     const CheckExecutor reference = reference_executor(most_operations, 5, end);
     try {
       const std::vector<Tensor> given(inputs.begin(), inputs.end());
@@ -111,7 +111,7 @@ ReferenceCheck small_reference_check(double most_operations, std::chrono::steady
         if (!within_tolerance(right[i], outputs[i], kMoreThanTwoKernels, 8 * unavoidable, nullptr))
           return "output \"" + graph.outputs()[i].name + "\" is not what the reference interpreter computes";
       }
-    } catch (const Error&) {  // it cannot tell
+    } catch (const Error&) {  // the reference cannot decide
     }
     return {};
   };
@@ -186,7 +186,7 @@ bool ResultCheck::same_output(Run& run, std::size_t output, const Tensor& found,
   return within_tolerance(expected, found, 1, 4 * difference(expected, run.shaken[output]).absolute, nullptr);
 }
 
-// Both sides may have been computed by one wrong kernel.
+// One wrong kernel may have computed both sides.
 void ResultCheck::look_at_reference(const Graph& other, const Run& run, const std::vector<Tensor>& found,
                                     ResultComparison& total) {
   if (!reference_ || executor_->name == "reference") return;

@@ -31,7 +31,7 @@ CheckExecutor failing(const char* name, int* calls = nullptr) {
           }};
 }
 
-// Executes nothing, or only what accepts its inputs.
+// Executes nothing, or only accepts some inputs.
 class PickyDevice : public testing::RooflineDevice {
  public:
   std::vector<std::vector<double>> time_graphs(std::span<const Graph> graphs, const TimingOptions& options) override {
@@ -69,7 +69,7 @@ TEST_CASE("graphs are compared by what executes them first") {
   CHECK(same.runs == 3);
   CHECK(same.executor == "reference");
   CHECK(same.max_abs_error == 0);
-  CHECK(calls == 1 + 1);  // usual reals, and positive ones
+  CHECK(calls == 1 + 1);  // the usual reals, then positive ones
   CHECK(check.compare(square("Tanh")).verdict == Verdict::kDiffers);
   CHECK(check.compare(square("Exp")).verdict == Verdict::kSame);
 
@@ -126,7 +126,7 @@ TEST_CASE("a wrong kernel on both sides is seen by the reference") {
       "device", [&](const Graph& graph, std::span<const Tensor> inputs) { return adds_one(graph, inputs, "Mul"); }};
   ResultCheck alone(square("Exp"), {device}, 1, 1);
   CHECK(alone.compare(square("Exp")).verdict == Verdict::kSame);
-  // Not the rewriting's fault: it is said and no more.
+  // Not caused by the rewriting: it is only reported.
   ResultCheck both(square("Exp"), {device}, 1, 1, small_reference_check());
   const ResultComparison found = both.compare(square("Exp"));
   CHECK(found.verdict == Verdict::kSame);
@@ -183,7 +183,7 @@ TEST_CASE("what nothing can execute comes back as it was, unless no check is wan
 }
 
 TEST_CASE("inputs that a model does not accept are drawn anew") {
-  // The second table has one row; and what is Expand's shape must not be 0 where there are two rows already.
+  // The second table has one row, and Expand's shape must not be 0 for a tensor of two rows.
   const Graph graph = import_onnx_bytes(text_bytes(R"(agraph (int64[4] kind, int64[2] shape, float[4, 8] x) => (float[n, m] y)
     <float[1, 8] table = {1, 2, 3, 4, 5, 6, 7, 8}> {
       row = Gather(table, kind)

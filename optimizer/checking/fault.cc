@@ -14,9 +14,9 @@ namespace rewright::optimizer {
 
 namespace {
 
-constexpr std::size_t kMostMatches = 64;  // of a rule, that are looked at each by itself
+constexpr std::size_t kMostMatches = 64;  // matches of a rule that are examined separately
 
-// The step as far as its first `count` parts: rewrites, constants or bodies. What saturation chose is one part.
+// The step up to its first `count` parts: rewrites, constants or bodies. A choice of saturation is one part.
 CertificateStep cut_short(const CertificateStep& step, std::size_t count) {
   CertificateStep cut = step;
   if (step.kind == CertificateStep::Kind::kRewrite) cut.rewrites.resize(count);
@@ -33,7 +33,7 @@ std::size_t part_count(const CertificateStep& step) {
   return std::max<std::size_t>(count, 1);
 }
 
-// A graph by itself: nodes are written from their meaning, not as the model had them.
+// A graph of its own: nodes are exported from their meaning, not as in the model.
 Graph by_itself(Graph graph) {
   const std::vector<std::shared_ptr<const Node>> nodes(graph.nodes().begin(), graph.nodes().end());
   graph.drop_nodes_from(0);
@@ -48,7 +48,7 @@ Graph by_itself(Graph graph) {
   return graph;
 }
 
-// Is it not computed from constants alone?
+// Does it depend on more than constants?
 bool varies(const Node& node, const std::vector<bool>& constant) {
   return std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) { return id != kNoValue && !constant[id]; });
 }
@@ -64,7 +64,7 @@ class FaultFinder {
   }
 
   Fault run() {
-    std::size_t good = 0, bad = parts_.size();  // numbers of parts that were done
+    std::size_t good = 0, bad = parts_.size();  // numbers of parts applied
     while (bad - good > 1) {
       const std::size_t middle = good + (bad - good) / 2;
       (agrees_after(middle) ? good : bad) = middle;
@@ -125,7 +125,7 @@ class FaultFinder {
         place = origin->name;
     fault.where.push_back(std::move(place));
     if (!before.constant_values()[id]) return;
-    // The part of the graph that it is computed from.
+    // The part of the graph that it depends on.
     Graph cone = before;
     cone.set_outputs({});
     cone.add_output("folded", id);
@@ -185,11 +185,11 @@ class FaultFinder {
         return;
       }
     }
-    // No rule by itself: all that the step took away.
+    // No single rule is wrong: the fault is everything that the step replaced.
     fault.smallest = by_itself(region);
   }
 
-  // The nodes of a match alone, if the rule changes what they compute; or else the whole, if that shows it.
+  // The nodes of a match alone, if the rule changes their result; otherwise the whole region, if that shows the fault.
   std::optional<Graph> shown_by(const Graph& region, const std::string& rule, Fault& fault) {
     const std::optional<std::uint32_t> number = index_.find(rule);
     if (!number) return std::nullopt;
@@ -227,8 +227,8 @@ class FaultFinder {
   const RuleIndex& index_;
   Evaluator& evaluator_;
   const FaultCheck& check_;
-  std::map<std::size_t, Graph> starts_;                     // graphs before steps
-  std::vector<std::pair<std::size_t, std::size_t>> parts_;  // step, how many of its parts
+  std::map<std::size_t, Graph> starts_;                     // the graph before each step
+  std::vector<std::pair<std::size_t, std::size_t>> parts_;  // step, number of its parts
 };
 
 }  // namespace

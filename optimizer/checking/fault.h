@@ -1,4 +1,5 @@
-// Which step of an optimization changed what a graph computes: a fault of ours, to be named, left out and shown.
+// Finds the step of an optimization that changed the results: a bug of ours, which is reported, left out, and shown by a small
+// graph.
 #pragma once
 
 #include <functional>
@@ -15,29 +16,29 @@ namespace rewright::optimizer {
 struct Fault {
   enum class Kind {
     kRule,     // a rewrite
-    kFolding,  // a constant that was computed
-    kBody,     // rewrites of a graph inside of a node
-    kExport,   // the graph is right, and another one comes back from the file it is written to
+    kFolding,  // an evaluated constant
+    kBody,     // rewrites of a graph inside a node
+    kExport,   // the graph is right, but export and import change it
   };
   Kind kind = Kind::kRule;
-  std::size_t step = 0;            // of the certificate, from 1; 0: none alone
-  std::vector<std::string> rules;  // kRule, kExport: one of these; kBody: all inside
+  std::size_t step = 0;            // of the certificate, from 1; 0: no single step
+  std::vector<std::string> rules;  // kRule, kExport: one of these; kBody: all rules used inside
   std::vector<std::string> where;  // names of nodes or values, for people
   std::optional<ValueId> folded;   // kFolding
-  std::optional<Graph> smallest;   // the smallest graph found that shows it, with all of its sizes known
-  std::string file;                // in which that was written
+  std::optional<Graph> smallest;   // the smallest graph found that shows the fault; its sizes are known
+  std::string file;                // the file it was written to
 };
 std::string_view name(Fault::Kind kind);  // "rule", "folding", "body", "export"
 std::string to_string(const Fault& fault);
 
-// How graphs are compared here. False as well if the second cannot be executed where the first can.
+// Compares graphs. Also false if the second cannot be executed where the first can.
 struct FaultCheck {
   std::function<bool(const Graph& after)> agrees;                            // with the given graph
-  std::function<bool(const Graph& before, const Graph& after)> parts_agree;  // of two small graphs
+  std::function<bool(const Graph& before, const Graph& after)> parts_agree;  // do two small graphs agree?
 };
 
-// Bisects steps that end in a graph which does not agree with `given`: the first one, and of it the first rewrite or constant,
-// after which graphs no longer do. `given` is tidy, as the steps begin.
+// Bisects steps whose result does not agree with `given`: finds the first step, and in it the first rewrite or constant, after
+// which the graph no longer agrees. `given` is tidied, as before the steps.
 Fault find_fault(const Graph& given, const std::vector<CertificateStep>& steps, const RuleIndex& index, Evaluator& evaluator,
                  const FaultCheck& check);
 

@@ -1,4 +1,4 @@
-// Faults of ours that are planted: they are found, named, shown and left out, and the rest is kept.
+// Planted bugs are found, named, shown and left out; everything else is kept.
 #include "optimizer/checking/fault.h"
 
 #include <catch2/catch.hpp>
@@ -23,7 +23,7 @@ rule wrong: "forgets the second half"
   exact
 )";
 
-// What the rules make faster, and in the middle what one of them makes wrong.
+// Layers that rules make faster; in the middle is one that a wrong rule changes.
 Graph with_negated() {
   Graph graph;
   ValueId x = graph.add_input("x", floats({4, 32}));
@@ -53,7 +53,7 @@ bool has(const Graph& graph, const char* op) {
   return std::any_of(graph.nodes().begin(), graph.nodes().end(), [&](const auto& n) { return n->op && n->op->name() == op; });
 }
 
-// Evaluates rightly, but for results of one element: they are off by one.
+// Evaluates correctly, except that results of one element are off by one.
 class WrongEvaluator : public Evaluator {
  public:
   std::vector<Tensor> evaluate(const Graph& graph, bool in_double) override {
@@ -86,7 +86,7 @@ TEST_CASE("a wrong rule is named and left out, and the rest is kept") {
     CHECK(fault.step > 0);
     REQUIRE(fault.smallest);
     CHECK(fault.smallest->nodes().size() == 2);  // Exp(Neg(x)), and nothing else
-    // The rest, checked.
+    // The other rewrites are kept, and checked.
     CHECK(result.report.changed);
     CHECK(result.report.check.ok);
     CHECK(result.report.check.runs == 1);
@@ -96,7 +96,7 @@ TEST_CASE("a wrong rule is named and left out, and the rest is kept") {
     check_right(graph, result.graph);
     const Graph again = replay(graph, parse_certificate(to_json(result.certificate), "c"), rules, *evaluator);
     CHECK(again.hash() == result.graph.hash());
-    // The graph that was shown shows it.
+    // The graph in the report shows the fault.
     const OptimizeResult shown = optimized_with(*fault.smallest, rules, *evaluator, options);
     REQUIRE(shown.report.check.differs.size() == 1);
     CHECK(shown.report.check.differs[0].rules == fault.rules);
@@ -110,8 +110,8 @@ TEST_CASE("a constant that was folded wrongly is named and stays unfolded") {
   const ValueId x = graph.add_input("x", floats({8, 16}));
   const ValueId scale = graph.add_constant(weights({}, 3)), w = graph.add_constant(weights({16, 16})),
                 v = graph.add_constant(weights({16, 16}, 2));
-  const ValueId twice = add(graph, "Exp", {scale})[0];                            // folded wrongly
-  const ValueId both = add(graph, "Tanh", {add(graph, "MatMul", {w, v})[0]})[0];  // folded rightly
+  const ValueId twice = add(graph, "Exp", {scale})[0];                            // folded to a wrong value
+  const ValueId both = add(graph, "Tanh", {add(graph, "MatMul", {w, v})[0]})[0];  // folded to the right value
   graph.add_output("y", add(graph, "Mul", {add(graph, "MatMul", {x, both})[0], twice})[0]);
   WrongEvaluator evaluator;
   OptimizeOptions options;
@@ -132,7 +132,7 @@ TEST_CASE("a constant that was folded wrongly is named and stays unfolded") {
 TEST_CASE("a graph that is written as another one is noticed") {
   const Graph graph = with_negated();
   const auto evaluator = make_reference_evaluator();
-  // Comes back without its last node where one product is left in a layer, as if that were written wrongly.
+  // Simulates a wrong export: drops the last node where one product is left in a layer.
   OptimizeOptions options;
   options.written = [](const Graph& found) {
     Graph back = found;

@@ -9,11 +9,11 @@ namespace {
 
 constexpr int kRunsOfParts = 2;  // of small graphs that may show a fault
 
-// For how long executions compare the device's own steps with the reference: the first ones, of the two graphs, longer than
-// those that follow. All do it, as results by a wrong kernel are not to be held against a graph.
+// How long executions compare the device's own steps with the reference: longer for the first ones (of the two graphs) than for
+// later ones. All of them do, so that a wrong kernel is not blamed on a graph.
 constexpr int kLongKernelChecks = 3;
 constexpr double kLongKernelCheck = 0.4, kShortKernelCheck = 0.05;  // seconds
-constexpr double kKernelCheckShare = 0.1;                           // of what is left of the budget, at most
+constexpr double kKernelCheckShare = 0.1;                           // of the remaining budget, at most
 
 constexpr double kMostOperations = 3e8;      // that the interpreter executes, ...
 constexpr double kLongestInterpreting = 20;  // ... and for how many seconds
@@ -37,7 +37,7 @@ bool WrittenCheck::prepare() {
   }
 }
 
-// Both sides may run on one wrong kernel: where the device can look at its steps, it does.
+// One wrong kernel may compute both sides, so devices that can check their steps do.
 CheckExecutor WrittenCheck::on_device(Device& device) {
   return {device.name(), [this, &device](const Graph& graph, std::span<const Tensor> inputs) {
             const bool is_long = kernel_checks_++ < kLongKernelChecks;
@@ -62,7 +62,7 @@ ResultCheck& WrittenCheck::results() {
   return *results_;
 }
 
-// The graph as its file will have it; as it is where inputs would have other types there.
+// The graph as read back from its file; unchanged if inputs would have other types there.
 Graph WrittenCheck::as_written(const Graph& graph) const {
   Graph known = sized_(graph);
   if (!options_.written) return known;
@@ -105,7 +105,7 @@ bool WrittenCheck::parts_agree(const Graph& before, const Graph& after) {
   try {
     ResultCheck parts(sized_(before), executors(), options_.seed, kRunsOfParts);
     return parts.compare(sized_(after)).verdict != ResultComparison::Verdict::kDiffers;
-  } catch (const Error&) {  // it shows nothing
+  } catch (const Error&) {  // no decision
     return true;
   }
 }

@@ -1,4 +1,4 @@
-// Compares what an optimization found, as its file will be read, with the model that was given.
+// Compares an optimization's result, as read back from its file, with the original model.
 #pragma once
 
 #include <cstdint>
@@ -20,45 +20,44 @@ namespace rewright::optimizer {
 struct WrittenCheckOptions {
   std::uint64_t seed = 0;
   int runs = 1;
-  Device* second_device = nullptr;  // executes what the device cannot; then the interpreter does
-  ReferenceCheck reference;         // of what the check executed; none: both sides are compared alone
-  // A graph as it comes back from the file that it will be written to: that is what is compared. None: the graph itself.
+  Device* second_device = nullptr;  // executes graphs that the device cannot; then the interpreter does
+  ReferenceCheck reference;         // checks executed results; empty: only the two sides are compared
+  // The graph as it is read back from its file, for the comparison. Empty: the graph itself.
   std::function<Graph(const Graph&)> written;
   std::stop_token cancel;
 };
 
 struct CheckReport {
   int runs = 0;
-  std::string executor;  // what executed both graphs: the device, "cpu" or "reference"
+  std::string executor;  // the executor of both graphs: the device, "cpu" or "reference"
   double max_abs_error = 0;
   double max_rel_error = 0;  // of an output: largest difference / largest magnitude of the output
-  bool ok = true;            // false: what was found differed from the model, and was thrown away
-  std::string reason;        // why it did not run; empty if it did, or was not to
-  // Inputs of integers without a known valid range, if the check did not run since the model accepted no drawn inputs.
+  bool ok = true;            // false: the result differed from the model and was dropped
+  std::string reason;        // why it did not run; empty if it did, or was switched off
+  // Integer inputs without a known valid range, if the check did not run because the model accepted no drawn inputs.
   std::vector<std::string> not_drawn{};
   std::string note;
-  std::vector<std::string> kernels;  // of the device that were wrong at this model, and were replaced: a line each
-  std::vector<Fault> differs;        // what was left out, since it changed the results: faults of ours
+  std::vector<std::string> kernels;  // the device's kernels that were wrong for this model and replaced: a line each
+  std::vector<Fault> differs;        // steps left out because they changed results: bugs of ours
 };
 
 class WrittenCheck {
  public:
-  // `sized` makes a graph whose sizes are all known, those that are measured. The graph, the devices and the budget must
-  // outlive it.
+  // `sized` returns a graph with the measured sizes. The graph, the devices and the budget must outlive this object.
   WrittenCheck(const Graph& original, Device& device, WrittenCheckOptions options, const Budget& budget,
                std::function<Graph(const Graph&)> sized);
 
-  // Executes the original. False if there was no time for it; whether it can be executed a check says.
+  // Executes the original. False if there was no time; check() tells whether it can be executed.
   bool prepare();
 
-  // The device cannot execute the model, for this reason.
+  // Records why the device cannot execute the model.
   void leave_out_device(const std::string& why) { unexecutable_ = why; }
 
-  // Executes both, by the device or else by the second device, or else by the interpreter. Throws Error if the device
-  // is gone.
+  // Executes both graphs, on the device, or else the second device, or else with the interpreter. Throws Error if the device is
+  // gone.
   ResultComparison::Verdict check(const Graph& found, CheckReport& report);
 
-  // Which of the steps from the original to `found`, which differs, made the difference.
+  // Finds the step from the original to `found` that made the difference.
   Fault find_difference(const Graph& found, const std::vector<CertificateStep>& steps, const RuleIndex& index,
                         Evaluator& evaluator);
 
@@ -77,8 +76,8 @@ class WrittenCheck {
   std::function<Graph(const Graph&)> sized_;
   std::string unexecutable_;
   std::optional<ResultCheck> results_;
-  int kernel_checks_ = 0;             // how many executions looked at kernels
-  std::vector<std::string> kernels_;  // that were wrong: a line each
+  int kernel_checks_ = 0;             // executions that checked kernels
+  std::vector<std::string> kernels_;  // wrong kernels, one line each
 };
 
 }  // namespace rewright::optimizer

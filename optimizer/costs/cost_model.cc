@@ -9,21 +9,21 @@ namespace rewright::optimizer {
 
 namespace {
 
-// A factor that keeps searches away from operators that cannot be executed alone.
+// A factor on the costs of operators that cannot be executed alone, which keeps searches away from them.
 constexpr double kFailurePenalty = 10;
 
-// Of computing and of reading weights from memory, the shorter one's share that the longer one does not hide.
+// The share of the shorter of computing and reading weights that the longer one does not hide.
 constexpr double kNotOverlapped = 0.25;
 
-// The weight of the bytes that a graph holds in all, beside its peak, where memory is the objective.
+// The weight of all bytes held, in addition to the peak, if memory is the objective.
 constexpr double kHeldShare = 1e-3;
 
-// Operators measured before it is asked whether to go on: so many, or what is estimated to take so many seconds.
+// Operators measured between two checks for cancellation: at most this many, or an estimate of this many seconds.
 constexpr std::size_t kBatch = 32;
 constexpr double kBatchSeconds = 1;
-constexpr double kRunsOfSample = 4;      // at least, of one that takes long
-constexpr double kLeastOfSample = 0.03;  // seconds, of one that takes next to none
-constexpr double kMissesRoofline = 3;    // of what the estimate says; it is a lower bound
+constexpr double kRunsOfSample = 4;      // at least, for a slow sample
+constexpr double kLeastOfSample = 0.03;  // seconds, for a fast sample
+constexpr double kMissesRoofline = 3;    // factor on the estimate, which is a lower bound
 
 }  // namespace
 
@@ -89,7 +89,7 @@ bool CostModel::strided(const OperatorTraits& traits, std::size_t operand) const
   return traits.axes[operand] && (multiplied || traits.pointwise);
 }
 
-// Of nodes that are known not to be computed from constants, the users' first.
+// For nodes that are not computed from constants; users come first.
 bool CostModel::passes(const MatchedGraph& matched, const Node& node, const std::vector<Counted>& counted) const {
   for (const ValueId output : node.outputs) {
     if (output == kNoValue) continue;
@@ -106,7 +106,7 @@ bool CostModel::passes(const MatchedGraph& matched, const Node& node, const std:
         reads = true;
         if (traits.free ? !reader.passed : !traits.moves && !strided(traits, i)) return false;
       }
-      // Elementwise operators compute it for themselves, if nothing else wants it.
+      // Elementwise operators recompute it, if nothing else needs it.
       if (!reads || (strided_reads_ == StridedReads::kProducts && traits.pointwise && users.size() > 1 && !traits.moves))
         return false;
     }
@@ -175,7 +175,7 @@ double CostModel::measuring_seconds(const Signature& signature) const {
   return kLeastOfSample + kRunsOfSample * kMissesRoofline * estimate(signature);
 }
 
-// The number of missing samples, from `first` on, that are measured at once: at least one.
+// The number of missing samples from `first` on that are measured together; at least one.
 std::size_t CostModel::batch_at(std::span<Signature* const> missing, std::size_t first) const {
   double seconds = 0;
   std::size_t count = 0;
@@ -187,7 +187,7 @@ std::size_t CostModel::batch_at(std::span<Signature* const> missing, std::size_t
   return count;
 }
 
-// Is there time to measure it? By what it takes at least: what an estimate adds may be wrong.
+// Is there time to measure it? Uses the lower bound of its time, since the estimated part may be wrong.
 bool CostModel::fits(const Signature& signature) const {
   const auto now = std::chrono::steady_clock::now();
   if (deadline_ == std::chrono::steady_clock::time_point::max()) return true;
@@ -285,7 +285,7 @@ std::string_view name(Objective objective) {
   return "latency";
 }
 
-// A little for every node, so that of two graphs that cost the same the smaller one is preferred.
+// A small cost for each node, so that of two graphs with equal costs the smaller is preferred.
 double CostModel::least() const { return 0.02 * roofline_.call_seconds; }
 
 double CostModel::fused_share() { return kFusedShare; }
@@ -309,7 +309,7 @@ std::vector<NodeCost> CostModel::alone(const MatchedGraph& graph) {
     measured += *signature.time->measured;
     estimated += estimate(signature);
   }
-  // The roofline is a lower bound: what was not measured is taken to miss it as much as what was.
+  // The roofline is a lower bound. Unmeasured operators are assumed to exceed it as much as measured ones.
   const double miss = estimated > 0 && measured > 0 ? measured / estimated : 1;
   std::vector<NodeCost> costs;
   for (std::size_t i = 0; i < found.size(); ++i) {

@@ -36,7 +36,7 @@ TEST_CASE("what an operator is to the cost model is read off its denotation") {
   CHECK(traits_of("MatMul", {floats({4, 8}), floats({8, 6})}).contraction);
   CHECK(traits_of("MatMul", {floats({4, 8}), floats({8, 6})}).operations >= 2 * 4 * 8 * 6 * 0.9);
   CHECK(traits_of("MatMul", {floats({4, 8}), floats({8, 6})}).operations == 2 * 4 * 8 * 6);
-  // What belongs to a row is computed once a row.
+  // Values that depend only on a row are computed once a row.
   const double short_rows = traits_of("LayerNormalization", {floats({64, 8}), floats({8})}).operations;
   const double long_rows = traits_of("LayerNormalization", {floats({64, 800}), floats({800})}).operations;
   CHECK(long_rows < 101 * short_rows);
@@ -88,7 +88,7 @@ TEST_CASE("constants cost nothing, fused operators next to nothing, and nothing 
 }
 
 TEST_CASE("a sum costs the same in either order, and is timed once") {
-  // No two measurements agree.
+  // Every measurement differs.
   struct NoisyDevice : testing::RooflineDevice {
     std::vector<std::optional<double>> time_nodes(std::span<const NodeSample> samples) override {
       std::vector<std::optional<double>> seconds;
@@ -126,13 +126,13 @@ TEST_CASE("peak memory counts what lives at a time, and moved bytes what is read
   const ValueId y = add(graph, "MatMul", {x, w})[0], z = add(graph, "Relu", {y})[0];
   Graph fused = graph, apart = graph, longer = graph, reshaped = graph;
   fused.add_output("z", z);
-  CHECK(quantities(fused).peak_bytes == 3 * kMatrix);  // in the product's place
+  CHECK(quantities(fused).peak_bytes == 3 * kMatrix);  // in the product's memory
   CHECK(quantities(fused).moved_bytes == 3 * kMatrix);
   apart.add_output("z", z);
   apart.add_output("y", y);
   CHECK(quantities(apart).peak_bytes == 4 * kMatrix);
   CHECK(quantities(apart).moved_bytes == 5 * kMatrix);
-  // A chain holds two at a time, however long it is, and a weight that is read twice is there once.
+  // A chain holds two values at a time, however long it is; a weight that is read twice counts once.
   ValueId last = z;
   for (int i = 0; i < 5; ++i) last = add(longer, "MatMul", {last, w})[0];
   longer.add_output("z", last);
@@ -143,7 +143,7 @@ TEST_CASE("peak memory counts what lives at a time, and moved bytes what is read
   shape[*reshape.field("shape")] = Indices{4096};
   reshaped.add_output("z", reshaped.add_node(reshape, shape, {z})[0]);
   CHECK(quantities(reshaped).peak_bytes == 3 * kMatrix);
-  // What is computed from constants is a weight, and what it is computed from is not there.
+  // A value computed from constants is a weight, and its operands are not held.
   Graph folded;
   const ValueId a = folded.add_input("x", floats({64, 64}));
   const ValueId sum =
@@ -159,7 +159,7 @@ TEST_CASE("what only moves elements takes no time where all that reads it takes 
   pieces[*split.field("axis")] = Index(1);
   pieces[*split.field("sizes")] = Indices{16, 16};
   shape[*reshape.field("shape")] = Indices{1, 4, 64, 4};
-  // What the split of [1, 32, 8, 8] costs, with readers of its first piece that `read` adds, and a product of the second one.
+  // The cost of the split of [1, 32, 8, 8] if `read` adds readers of its first piece, and a product reads the second.
   const auto cost_of_split = [&](StridedReads strided, const std::function<void(Graph&, ValueId)>& read) {
     const auto cost = [&](bool with_split) {
       Graph graph;
@@ -210,7 +210,7 @@ TEST_CASE("what only moves elements takes no time where all that reads it takes 
 }
 
 TEST_CASE("weights that do not fit into the caches are read from beyond them") {
-  // Measured alone an operator finds its weights in the cache.
+  // If an operator is measured alone, its weights are in the cache.
   struct WarmDevice : testing::RooflineDevice {
     std::vector<std::optional<double>> time_nodes(std::span<const NodeSample> samples) override {
       return std::vector<std::optional<double>>(samples.size(), 1e-9);

@@ -17,7 +17,7 @@ constexpr int kSchemaVersion = 1;
 
 struct CostDatabase::Impl {
   sqlite3* database = nullptr;
-  std::mutex mutex;  // a statement is one thread's at a time
+  std::mutex mutex;  // a statement belongs to one thread at a time
   sqlite3_stmt *find = nullptr, *store = nullptr, *find_choice = nullptr, *store_choice = nullptr;
 
   ~Impl() { close(); }
@@ -58,7 +58,7 @@ struct CostDatabase::Impl {
   }
 
   enum class Opened { kYes, kBusy, kNo };
-  // kNo: the file cannot be used as it is; kBusy: another process has it to itself.
+  // kNo: the file cannot be used; kBusy: another process has locked it.
   Opened open(const std::string& file, std::chrono::milliseconds patience) {
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
     if (sqlite3_open_v2(file.c_str(), &database, flags, nullptr) != SQLITE_OK) return Opened::kNo;
@@ -75,7 +75,7 @@ struct CostDatabase::Impl {
                  "PRIMARY KEY(device, work)) WITHOUT ROWID") &&
              execute(("PRAGMA user_version=" + std::to_string(kSchemaVersion)).c_str());
     };
-    // A file that is complete is opened without writing, which another process's lock would forbid.
+    // A complete file is opened without writing, which another process's lock would prevent.
     if ((found == kSchemaVersion && prepare_statements()) || (begin() && prepare_statements())) return Opened::kYes;
     return is_busy() ? Opened::kBusy : Opened::kNo;
   }
@@ -126,7 +126,7 @@ std::optional<std::optional<double>> CostDatabase::find(const std::string& devic
 void CostDatabase::store(const std::string& device, std::span<const Entry> entries) {
   const std::lock_guard lock(impl_->mutex);
   if (!impl_->store || entries.empty()) return;
-  if (!impl_->execute("BEGIN IMMEDIATE")) return;  // another process has it: what is not kept is measured again
+  if (!impl_->execute("BEGIN IMMEDIATE")) return;  // another process has the lock: costs are measured again
   for (const Entry& entry : entries) {
     sqlite3_reset(impl_->store);
     bind(impl_->store, 1, device);
@@ -135,7 +135,7 @@ void CostDatabase::store(const std::string& device, std::span<const Entry> entri
       sqlite3_bind_double(impl_->store, 3, *entry.seconds);
     else
       sqlite3_bind_null(impl_->store, 3);
-    sqlite3_step(impl_->store);  // a cost that could not be kept is measured again next time
+    sqlite3_step(impl_->store);  // a failure only means that it is measured again
   }
   sqlite3_reset(impl_->store);
   impl_->execute("COMMIT");
@@ -180,7 +180,7 @@ void CostDatabase::store_choice(const std::string& device, const std::string& wo
   bind(statement, 1, device);
   bind(statement, 2, work);
   bind(statement, 3, choice);
-  sqlite3_step(statement);  // one that could not be kept is made again next time
+  sqlite3_step(statement);  // a failure only means that it is chosen again
   sqlite3_reset(statement);
 }
 

@@ -12,13 +12,12 @@
 
 namespace rewright::optimizer {
 
-// An SQLite file of: device identity, signature -> seconds (or: cannot be timed there), and of choices that were measured.
-// Several processes may use one file at a time. A file that is damaged, or of another version, is set aside under another name
-// and a new one begun. Where the folder cannot be written, and where another process keeps the file locked, costs are kept in
-// memory alone. Threads may share one.
+// An SQLite file with times (device identity, signature -> seconds, or: cannot be timed) and measured choices. Several
+// processes may use one file. A file that is damaged or has another version is renamed, and a new one is begun. If the folder
+// cannot be written, or another process keeps the file locked, costs are kept in memory only. Thread-safe.
 class CostDatabase {
  public:
-  // An empty path: in memory. `patience`: how long to wait for other processes, each time.
+  // Empty path: in memory. `patience`: how long each access waits for other processes.
   explicit CostDatabase(const std::filesystem::path& file, std::chrono::milliseconds patience = std::chrono::seconds(10));
   ~CostDatabase();
   CostDatabase(const CostDatabase&) = delete;
@@ -31,10 +30,10 @@ class CostDatabase {
   // Outer nullopt: never measured. Inner: measuring failed.
   std::optional<std::optional<double>> find(const std::string& device, const std::string& signature);
   void store(const std::string& device, std::span<const Entry> entries);
-  // All of a device, by signature.
+  // All entries of a device, by signature.
   std::vector<Entry> all(const std::string& device);
 
-  // The alternative chosen for some work among a library's, as text that the device understands.
+  // The alternative chosen among a library's for some work, as text that the device understands.
   std::optional<std::string> find_choice(const std::string& device, const std::string& work);
   void store_choice(const std::string& device, const std::string& work, const std::string& choice);
 

@@ -1,4 +1,4 @@
-// The memory that a graph takes while it runs, node by node.
+// The memory that a graph needs while it runs, node by node.
 #include <algorithm>
 
 #include "optimizer/costs/parts.h"
@@ -12,8 +12,8 @@ std::vector<double> CostModel::live_bytes(const MatchedGraph& matched) {
     if (!value.shape_known) return 0.0;
     return rewright::optimizer::bytes_of({value.type.type, substitute(value.type.shape, options_.sizes)});
   };
-  // What is fused is computed in the place of what it is fused into, what is free is not computed at all, and what stays within
-  // a group has no place.
+  // A fused node is computed in the memory of the node it is fused into, a free node is not computed at all, and values inside
+  // a group need no memory.
   std::vector<ValueId> place(graph.value_count());
   for (ValueId id = 0; id < place.size(); ++id) place[id] = id;
   std::vector<bool> computed(graph.nodes().size()), inner(graph.value_count());

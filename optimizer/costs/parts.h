@@ -1,4 +1,4 @@
-// Shared by the parts of the cost model: only optimizer/costs/*.cc include this.
+// Shared by the parts of the cost model: only optimizer/costs/*.cc include it.
 #pragma once
 
 #include <algorithm>
@@ -12,27 +12,27 @@
 
 namespace rewright::optimizer {
 
-// Facts of all signatures of one text.
+// Times of all signatures with one text.
 struct CostModel::Time {
-  bool asked = false;              // the database and the device have been asked
+  bool asked = false;              // the database and the device were asked
   bool failed = false;             // the device could not execute it
   std::optional<double> measured;  // seconds
 };
 
 struct CostModel::Signature {
-  std::string text;  // under which its time is kept
+  std::string text;  // the key of its time
   OperatorTraits traits;
   double weights = 0;  // bytes of operands that are constant
   bool opaque = false;
   std::shared_ptr<Time> time;
-  std::function<Graph()> sample;  // to be timed
-  OperatorSize size;              // the same for all signatures of one text
+  std::function<Graph()> sample;  // for timing
+  OperatorSize size;              // equal for all signatures of one text
 };
 
-// Of a fused operator with another varying operand: that is still to be read, but its own input and output are not.
+// For a fused operator with another varying operand, which must still be read, while its own input and output are not.
 inline constexpr double kFusedShare = 0.5;
 
-// Pointwise operators on less than this are as fast one by one: what they cost is the calls.
+// Smaller pointwise operators are as fast one by one, since their cost is the calls.
 inline constexpr double kGroupedBytes = 1 << 16;
 
 inline double bytes_of(const TensorType& type) {
@@ -84,8 +84,8 @@ void CostModel::visit(const MatchedGraph& matched, const Visit& visit) {
     if (last.may_group) {
       const std::vector<std::uint32_t> members = group_of(matched, static_cast<std::uint32_t>(n - 1), counted);
       // Activations are often written as several operators (x * sigmoid(x), the parts of a Gelu), for which backends have one
-      // kernel: pointwise operators that hang together are timed together if one of them applies a function. Chains of sums and
-      // products are not: they wait for memory one by one, and searches make too many of them to time each.
+      // kernel: connected pointwise operators are timed together if one of them applies a function. Chains of sums and products
+      // are not: each waits for memory, and searches create too many of them to time each.
       const bool activation = std::any_of(members.begin(), members.end(),
                                           [&](std::uint32_t member) { return counted[member].signature->traits.applies; });
       if (members.size() > 1) {

@@ -6,7 +6,7 @@ namespace rewright::optimizer {
 
 namespace {
 
-// Weights of a sample: their values do not matter, as long as none is a special case.
+// Weights for a sample. Their values do not matter, except that special cases are avoided.
 Tensor plausible_weights(const TensorType& type) {
   const Sizes sizes = values(type.shape);
   std::vector<double> elements(static_cast<std::size_t>(element_count(sizes)));
@@ -38,7 +38,7 @@ NodeOfSample node_of_sample(const MatchedGraph& graph, const Node& node, const S
     operand.present = true;
     operand.constant = graph.constant[id];
     operand.value = id;
-    // Integers are positions, shapes and counts: what is computed depends on them.
+    // Integers are positions, shapes and counts, on which the computation depends.
     if (!is_real(value.type.type) && value.constant) operand.tensor = value.constant;
   }
   return sample;

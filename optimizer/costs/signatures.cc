@@ -1,4 +1,4 @@
-// Signatures: operators, and groups of them, that are timed once.
+// Signatures identify operators, and groups of them, that are timed once.
 #include <algorithm>
 
 #include "optimizer/costs/parts.h"
@@ -8,11 +8,11 @@ namespace rewright::optimizer {
 
 namespace {
 
-// Pointwise operators of so few operations an element wait for memory alone. They share one cost for the same operands, so
-// that the noise of measuring does not make one of them look better than another.
+// Pointwise operators with so few operations per element are limited by memory. They share one cost for the same operands, so
+// that noise does not make one look better than another.
 constexpr double kCheapOperations = 2;
 
-// Nor does the order of the operands. What it makes counts if it is no real number, as of a comparison.
+// The order of operands is ignored. The result's type matters if it is not real, as for a comparison.
 std::string describe_cheap(std::vector<OperandSample> operands, const OperatorTraits& traits) {
   std::stable_sort(operands.begin(), operands.end(), [](const OperandSample& a, const OperandSample& b) {
     return std::pair(a.constant, to_string(a.type)) < std::pair(b.constant, to_string(b.type));
@@ -59,7 +59,7 @@ std::uint32_t CostModel::signature_of(const MatchedGraph& matched, const std::sh
         operands.pop_back();
     if (operands.size() < given) traits = operator_traits(*node->op, attributes, types_of(operands));
   } catch (const Error&) {
-    return remember(by_text_[text] = add_signature("opaque", nullptr));  // sizes that are not known
+    return remember(by_text_[text] = add_signature("opaque", nullptr));  // unknown sizes
   }
   for (const OperandSample& operand : operands)
     if (operand.present && operand.constant) signature->weights += bytes_of(operand.type);
@@ -110,7 +110,7 @@ CostModel::Signature* CostModel::group_signature(const MatchedGraph& matched, co
   return groups_[key] = signatures_[add_signature(text, std::move(signature))].get();
 }
 
-// Pointwise nodes that lead to one of them, and to nothing else: what a backend may fuse into one loop.
+// Pointwise nodes that lead to one of them and nowhere else: a backend may fuse them into one loop.
 std::vector<std::uint32_t> CostModel::group_of(const MatchedGraph& matched, std::uint32_t last, std::vector<Counted>& counted) {
   std::vector<std::uint32_t> members{last}, open{last};
   counted[last].grouped = true;

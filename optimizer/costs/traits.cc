@@ -19,7 +19,7 @@ double count_of(const Indices& shape) {
   return count;
 }
 
-// A sum over products in which two different operands are read.
+// Is it a sum over products that read two different operands?
 bool is_contraction(const Element& element) {
   bool found = false;
   for_each(element, [&](const ElementNode& node) {
@@ -40,8 +40,7 @@ Index flat(const Indices& position, const Indices& shape) {
   return index;
 }
 
-// Is every element found at the same place of memory as before? Sizes are known; positions are sampled, since this decides a
-// cost and nothing else.
+// Does every element keep its place in memory? Sizes are known; positions are sampled, since this only affects a cost.
 bool keeps_places(const Output& output, const TensorType& operand) {
   if (output.element->kind != ElementNode::Kind::kRead || output.element->zero_outside) return false;
   if (!all_constant(output.type.shape) || !all_constant(operand.shape) || output.type.type != operand.type) return false;
@@ -67,7 +66,7 @@ bool keeps_places(const Output& output, const TensorType& operand) {
   return true;
 }
 
-// Of the position of a read: each axis is a variable, a multiple of one, or a number.
+// Is each axis of a read's position a variable, a multiple of one, or a number?
 bool along_axes(const Indices& position) {
   return std::all_of(position.begin(), position.end(), [](const Index& index) {
     int variables = 0;

@@ -9,14 +9,14 @@ namespace rewright::optimizer {
 namespace {
 
 constexpr std::size_t kNeighbours = 4;
-// Neighbours whose factors differ by more than this do not lie on one smooth curve.
+// If the factors of neighbours differ by more than this, they are not on one smooth curve.
 constexpr double kSmooth = 3;
-// How far apart operators are that do not differ in size, in powers of two: with other attributes (strides), and with other
-// ranks, types or constness of operands.
+// The distance, in powers of two, between operators of equal size: with other attributes (strides), and with other ranks, types
+// or constness of operands.
 constexpr double kOtherAttributes = 2, kOtherForm = 4;
 constexpr double kLeastSeconds = 1e-9;
 
-// The operators of a signature, without attributes and operands: "Conv", or "Sigmoid|Mul" for a group.
+// The operator names of a signature: "Conv", or "Sigmoid|Mul" for a group.
 std::string operators_of(const std::string& signature) {
   std::string names;
   for (std::size_t begin = 0; begin < signature.size();) {
@@ -62,14 +62,14 @@ DeviceProfile merge_profiles(std::span<const DeviceProfile> profiles) {
                   "the profiles are of different devices: \"" + result.device + "\" and \"" + other.device + "\"");
     if (other.strided_reads != result.strided_reads)
       throw Error(ErrorCode::kBadInput, "the profiles of \"" + result.device + "\" disagree about strided reads");
-    result.cache_bytes = std::min(result.cache_bytes, other.cache_bytes);  // not said is infinity
+    result.cache_bytes = std::min(result.cache_bytes, other.cache_bytes);  // infinity: not given
     Roofline& rates = result.roofline;
     rates.operations_per_second = std::max(rates.operations_per_second, other.roofline.operations_per_second);
     rates.bytes_per_second = std::max(rates.bytes_per_second, other.roofline.bytes_per_second);
     rates.call_seconds = std::min(rates.call_seconds, other.roofline.call_seconds);
     result.operators.insert(result.operators.end(), other.operators.begin(), other.operators.end());
   }
-  // Of equal signatures the least time first; what was executed once can be executed; sizes are known if one knows them.
+  // For equal signatures, the least time counts; it can be executed if it was executed once; sizes are known if one has them.
   const auto key = [](const ProfiledOperator& op) {
     return std::tuple(std::string_view(op.signature), op.seconds.value_or(std::numeric_limits<double>::infinity()),
                       -op.size.bytes);

@@ -1,4 +1,4 @@
-// Device profiles: what was measured of a device once, so that graphs can be optimized for it where it is not.
+// Device profiles: measurements of a device, so that graphs can be optimized for it on another machine.
 #pragma once
 
 #include <filesystem>
@@ -31,30 +31,32 @@ struct DeviceProfile {
 
 enum class ProfileFormat { kText, kBinary };  // Protobuf's
 
-// Throws Error(kBadInput): what is no profile, is of another version, or says what cannot be is refused whole.
+// Throws Error(kBadInput) for a file that is not a profile, has another version, or contains impossible values; it is refused
+// as a whole.
 DeviceProfile read_profile(const std::filesystem::path& file);
-DeviceProfile parse_profile(std::string_view bytes, const std::string& name);  // `name` is the file's, for messages
+DeviceProfile parse_profile(std::string_view bytes, const std::string& name);  // `name`: of the file, for messages
 std::string write_profile(const DeviceProfile& profile, ProfileFormat format);
 
-// One profile of several of the same device. Of an operator that was measured more than once the least time counts, since other
-// work on a machine only makes it slower; so it does for the device's rates. Throws Error(kBadInput) if the devices differ.
+// Merges profiles of one device. For operators measured more than once, and for the device's rates, the fastest measurement
+// counts, since other work only makes a machine slower. Throws Error(kBadInput) if the devices differ.
 DeviceProfile merge_profiles(std::span<const DeviceProfile> profiles);
 
-// Predicts times of operators that were not measured from those of the same operator that were: how far the nearest of them,
-// by operations, bytes and elements on a logarithmic scale, miss the roofline, averaged with weights that fall with the
-// distance. Where neighbours disagree (a device changes its algorithm between them), the nearest alone counts.
+// Predicts times of unmeasured operators from measured ones of the same type. The factors by which these exceed the roofline
+// are averaged, with weights that fall with the distance in operations, bytes and elements on a logarithmic scale. If
+// neighbours disagree (a device changes its algorithm between them), only the nearest counts.
 class ProfileModel {
  public:
   explicit ProfileModel(DeviceProfile profile);
   const DeviceProfile& profile() const { return profile_; }
 
-  // Seconds; nullopt for what the device could not execute. What was measured is given as it was measured.
+  // Seconds; nullopt for operators that the device could not execute. Measured operators have their measured times.
   std::optional<double> seconds(const std::string& signature, const OperatorSize& size) const;
 
-  // How well this predicts: each measured operator from the others. Factors by which predictions miss, at least 1.
+  // The accuracy of predicting each measured operator from the others: factors of at least 1 between prediction and
+  // measurement.
   struct Accuracy {
-    std::size_t operators = 0;    // that have others to be predicted from
-    double median = 1, high = 1;  // half and nine tenths of them miss by no more
+    std::size_t operators = 0;    // those with others to predict from
+    double median = 1, high = 1;  // the factors that half, and nine tenths, do not exceed
   };
   Accuracy accuracy() const;
 
@@ -62,12 +64,12 @@ class ProfileModel {
   struct Point {
     std::string attributes, form;
     OperatorSize size;
-    double miss = 0;  // logarithm of measured over roofline
+    double miss = 0;  // logarithm of measured time over roofline
     std::size_t number = 0;
   };
   double roofline(const OperatorSize& size) const;
   Point point(const std::string& signature, const OperatorSize& size) const;
-  // Logarithm of what the roofline is to be multiplied by; `without`: a point that is left out.
+  // The logarithm of the factor on the roofline; `without`: a point to leave out.
   std::optional<double> miss(const std::string& signature, const OperatorSize& size, std::optional<std::size_t> without) const;
 
   DeviceProfile profile_;
@@ -76,8 +78,8 @@ class ProfileModel {
   double usual_miss_ = 0;
 };
 
-// A device whose operators take as long as a profile says. It cannot time whole graphs; they are executed on `here`, which
-// may be null: then they are not executed at all (Error(kMissing)). `name` is what the user called it.
+// A device with a profile's operator times. It cannot time whole graphs; they are executed on `here`, or not at all if that is
+// null (Error(kMissing)). `name` is the user's name for it.
 std::unique_ptr<Device> make_profile_device(DeviceProfile profile, std::string name, std::unique_ptr<Device> here);
 
 }  // namespace rewright::optimizer

@@ -94,14 +94,14 @@ TEST_CASE("what is no profile, or says what cannot be, is refused") {
   CHECK_THAT(refusal(kHead + "operators { signature: \"a\" bytes: inf }"), Catch::Contains("bytes cannot be inf"));
   CHECK_THAT(refusal(kHead + "operators { signature: \"a\" } operators { signature: \"a\" }"), Catch::Contains("twice"));
   CHECK_THROWS_WITH(read_profile("/no/such.profile"), Catch::Contains("/no/such.profile"));
-  // Cut anywhere, a binary profile is refused, or has fewer operators.
-  const DeviceProfile profile = random_profile(6);  // the last it says is an operator
+  // A truncated binary profile is refused, or has fewer operators.
+  const DeviceProfile profile = random_profile(6);  // the last bytes belong to an operator
   const std::string bytes = write_profile(profile, ProfileFormat::kBinary);
   for (std::size_t n = 0; n < bytes.size(); ++n) {
     const std::string cut = bytes.substr(0, n);
     if (refusal(cut) == "accepted") CHECK(parse_profile(cut, "p").operators.size() < profile.operators.size());
   }
-  // Changed anywhere, it is refused or read: never anything else.
+  // A changed profile is refused or read; nothing else happens.
   std::mt19937_64 random(1);
   for (int round = 0; round < 3000; ++round) {
     std::string changed = round % 2 == 0 ? bytes : write_profile(profile, ProfileFormat::kText);
@@ -125,7 +125,7 @@ TEST_CASE("profiles of one device are united, in any order") {
   CHECK(model.seconds("Same2", {}) == 5e-4);
   CHECK(model.seconds("Same3", {}) == 4e-3);
   CHECK(merged.roofline.bytes_per_second >= b.roofline.bytes_per_second);
-  CHECK(merged.cache_bytes == b.cache_bytes);  // those that say nothing do not count
+  CHECK(merged.cache_bytes == b.cache_bytes);  // profiles without it are ignored
   CHECK(parse_profile(write_profile(merged, ProfileFormat::kText), "p").operators.size() == merged.operators.size());
   const std::vector<DeviceProfile> others{a, random_profile(1)};
   CHECK_THROWS_WITH(merge_profiles(others), Catch::Contains("different devices"));
@@ -148,16 +148,16 @@ TEST_CASE("times between measured sizes are interpolated where they lie on a smo
     for (int n = 2; n <= 512; n *= 4) CHECK(*model.seconds(signature(n), size(n)) == Approx(truth(n)).epsilon(0.2));
     CHECK(model.accuracy().operators == 6);
     CHECK(model.accuracy().median < 1.3);
-    // What nothing is known of misses the roofline as much as others do.
+    // Unknown operators exceed the roofline as much as others do.
     CHECK(*model.seconds("Other()", size(8)) > 2 * roofline(8));
   }
-  // A step between 16 and 64: to both of its sides belongs what was measured there.
+  // The device changes between 16 and 64: on each side the measurement of that side counts.
   profile.operators.clear();
   for (int n = 1; n <= 1024; n *= 4) profile.operators.push_back({signature(n), roofline(n) * (n <= 16 ? 1 : 20), size(n)});
   const ProfileModel step(profile);
   CHECK(*step.seconds(signature(20), size(20)) == Approx(roofline(20)));
   CHECK(*step.seconds(signature(60), size(60)) == Approx(20 * roofline(60)));
-  // What cannot be executed there is known not to be.
+  // Operators that could not be executed are known.
   profile.operators.push_back({"Bad()", std::nullopt, {}});
   CHECK(ProfileModel(profile).seconds("Bad()", {}) == std::nullopt);
 }
@@ -189,7 +189,7 @@ TEST_CASE("a device is measured once, and its profile says the same without it")
   CHECK(result.report.check.ok);
   CHECK(result.report.check.runs == 1);
   CHECK(result.report.outcome == "chosen by predicted cost");
-  CHECK(empty.all(profile.device).empty());  // what is looked up was not measured
+  CHECK(empty.all(profile.device).empty());  // predictions are not stored
 
   std::stop_source stop;
   stop.request_stop();
@@ -197,7 +197,7 @@ TEST_CASE("a device is measured once, and its profile says the same without it")
 }
 
 TEST_CASE("two devices, two graphs") {
-  // A product of a narrow and a wide weight: together they are one product with more operations.
+  // A product of a narrow and a wide weight: merged, it is one product with more operations.
   Graph graph;
   const ValueId x = graph.add_input("x", floats({64, 256}));
   const ValueId a = graph.add_constant(weights({256, 4})), b = graph.add_constant(weights({4, 256}, 2));
@@ -208,8 +208,8 @@ TEST_CASE("two devices, two graphs") {
     CHECK(result.report.check.ok);
     return result.report.nodes_after;
   };
-  CHECK(nodes_on({1e13, 1e12, 1e-5}) == 1);  // calls are what costs
-  CHECK(nodes_on({1e10, 1e12, 1e-9}) == 2);  // operations are
+  CHECK(nodes_on({1e13, 1e12, 1e-5}) == 1);  // calls dominate
+  CHECK(nodes_on({1e10, 1e12, 1e-9}) == 2);  // operations dominate
 }
 
 }  // namespace rewright::optimizer

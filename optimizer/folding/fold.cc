@@ -20,7 +20,7 @@ std::size_t literal_bytes(const TensorType& type) {
   return static_cast<std::size_t>(element_count(values(type.shape))) * byte_size(type.type);
 }
 
-// The values that `id` is computed from, itself included.
+// The values that `id` depends on, including itself.
 std::vector<ValueId> cone(const Graph& graph, const std::vector<std::int32_t>& producers, ValueId id) {
   std::vector<ValueId> open{id}, all;
   std::unordered_set<ValueId> seen{id};
@@ -35,7 +35,7 @@ std::vector<ValueId> cone(const Graph& graph, const std::vector<std::int32_t>& p
   return all;
 }
 
-// Is each element of a value one of a constant's?
+// Is every element of the value an element of some constant?
 bool only_moves(const Graph& graph, const std::vector<std::int32_t>& producers, ValueId id) {
   const std::vector<ValueId> all = cone(graph, producers, id);
   return std::all_of(all.begin(), all.end(), [&](ValueId v) {
@@ -47,10 +47,10 @@ bool only_moves(const Graph& graph, const std::vector<std::int32_t>& producers, 
   });
 }
 
-// Values that are computed from constants as a graph without inputs, so that what they share is evaluated once.
+// Values computed from constants, as a graph without inputs, so that shared parts are evaluated once.
 struct ConstantPart {
-  Graph graph;                                  // one output for each of the wanted values, in their order
-  std::unordered_map<ValueId, ValueId> number;  // of a value of the whole graph in this one
+  Graph graph;                                  // one output for each wanted value, in order
+  std::unordered_map<ValueId, ValueId> number;  // from values of the whole graph to this one's
 };
 
 ConstantPart constant_part(const Graph& graph, const std::vector<std::int32_t>& producers, const std::vector<ValueId>& wanted) {
@@ -79,7 +79,7 @@ ConstantPart constant_part(const Graph& graph, const std::vector<std::int32_t>& 
   return part;
 }
 
-// Makes constants of values whose elements are all elements of constants.
+// Turns values that only move elements of constants into constants.
 void set_moved(const Graph& graph, const std::vector<std::int32_t>& producers, const std::vector<ValueId>& wanted,
                Evaluator& evaluator, Graph& result) {
   if (wanted.empty()) return;
@@ -87,8 +87,8 @@ void set_moved(const Graph& graph, const std::vector<std::int32_t>& producers, c
   for (std::size_t i = 0; i < wanted.size(); ++i) result.set_constant(wanted[i], std::move(tensors.at(i)));
 }
 
-// Makes constants of values that are computed from constants: reals in double and rounded once, but for those that decide
-// something here or anywhere after it. They are what executing the model operator by operator gives.
+// Turns values computed from constants into constants: reals in double, rounded once. Values that decide something later are
+// computed operator by operator, as in execution.
 void set_computed(const Graph& graph, const std::vector<std::int32_t>& producers, const std::vector<ValueId>& wanted,
                   Evaluator& evaluator, Graph& result) {
   if (wanted.empty()) return;
@@ -127,7 +127,7 @@ std::vector<ValueId> foldable(const Graph& graph, const FoldOptions& options) {
       continue;
     }
     if (!constant[id] || !value.shape_known || !all_constant(value.type.shape) || byte_size(value.type.type) == 0) continue;
-    // A tied weight, which is read elsewhere as well, stays in the file beside the folded one.
+    // A weight that is also read elsewhere stays in the file beside the folded one.
     std::size_t sources = 0;
     for (const ValueId source : cone(graph, producers, id))
       if (graph.is_constant(source) && !wanted[source]) sources += graph.value(source).constant.byte_count();
@@ -153,7 +153,7 @@ Graph fold(const Graph& graph, std::span<const ValueId> folded, Evaluator& evalu
     else
       throw Error(ErrorCode::kBadInput, "value " + std::to_string(id) + " is not computed from constants", value.name);
   }
-  // Elements that are only moved keep their bits; a conversion would make a signalling NaN another one.
+  // Moved elements keep their bits; a conversion would change signalling NaNs.
   set_moved(graph, producers, moved, evaluator, result);
   set_computed(graph, producers, computed, evaluator, result);
   result.tidy();
@@ -166,7 +166,7 @@ class ReferenceEvaluator : public Evaluator {
  public:
   std::vector<Tensor> evaluate(const Graph& graph, bool in_double) override {
     if (!in_double) return interpret(graph, {});
-    // The same computation on double leaves: types of all results follow from those of the operands.
+    // The same computation on double leaves; result types follow from the operands.
     Graph wide;
     std::unordered_map<ValueId, ValueId> local;
     const auto take = [&](ValueId id) {

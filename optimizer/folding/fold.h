@@ -1,4 +1,4 @@
-// Constant folding: what is computed from constants alone is evaluated once.
+// Constant folding: evaluates once what is computed from constants.
 #pragma once
 
 #include <cstddef>
@@ -12,22 +12,22 @@
 namespace rewright::optimizer {
 
 struct FoldOptions {
-  // A result is kept unless it is larger than both: so many bytes, and so many times the bytes it is computed from. Otherwise
-  // a small model may become a large file.
+  // Results are dropped if they are larger than both this many bytes and this many times their operands' bytes. Otherwise a
+  // small model could become a large file.
   std::size_t max_bytes = std::size_t{1} << 20;
   double max_growth = 1.1;
 };
 
-// The values that folding would make constants: those computed from constants (or integers whose elements are known) that
+// The values that folding would turn into constants: those computed from constants (or integers with known elements) that
 // something else uses.
 std::vector<ValueId> foldable(const Graph& graph, const FoldOptions& options);
 
-// Evaluates these values and makes them constants: in double with one rounding at the end, but for what decides an integer, a
-// truth value or a position anywhere in the graph (optimizer/folding/rounding.h), which is rounded after every operator, as in
+// Evaluates these values and turns them into constants: in double with one rounding at the end. Values that decide an integer,
+// a truth value or a position anywhere in the graph (optimizer/folding/rounding.h) are rounded after every operator, as in
 // execution. Throws Error if one is not computed from constants.
 Graph fold(const Graph& graph, std::span<const ValueId> values, Evaluator& evaluator);
 
-// Evaluates by the reference interpreter: slow, and always there.
+// Uses the reference interpreter: slow, but always available.
 std::unique_ptr<Evaluator> make_reference_evaluator();
 
 }  // namespace rewright::optimizer

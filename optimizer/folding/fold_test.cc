@@ -43,11 +43,11 @@ TEST_CASE("reals that become integers, truth values and positions are folded to 
     }
   }
   CHECK(decided > 1000);
-  CHECK(differ_in_double > 20);  // or the graphs would show nothing
+  CHECK(differ_in_double > 20);  // otherwise the graphs would test nothing
 }
 
 TEST_CASE("what reads a folded position reads the one of execution") {
-  // The buckets of relative positions, as tracing leaves them: 16 / 8 = 2 is a power of two.
+  // Buckets of relative positions, as tracing leaves them: 16 / 8 = 2 is a power of two.
   Graph graph;
   std::vector<double> distances(32), table(40);
   for (int i = 0; i < 32; ++i) distances[static_cast<std::size_t>(i)] = 8 + i;
@@ -90,7 +90,7 @@ TEST_CASE("which reals decide is read off the denotations") {
   CHECK(deciding[s]);
   CHECK(deciding[t]);
   CHECK(deciding[product]);
-  CHECK_FALSE(deciding[w]);  // through sums that depend on x
+  CHECK_FALSE(deciding[w]);  // because of sums that depend on x
   CHECK_FALSE(deciding[u]);
   CHECK_FALSE(deciding[smooth]);
 }
@@ -129,7 +129,7 @@ TEST_CASE("constants that only scale are still rounded once") {
     Graph whole = graph;
     whole.add_output("y", rounded ? add(whole, "Floor", {y})[0] : y);
     const ValueId wanted[] = {sum};
-    // In float every sum is 1: that is what decides if the product is rounded to whole numbers.
+    // In float every sum is 1, which matters if the product is then rounded to whole numbers.
     CHECK((fold(whole, wanted, *make_reference_evaluator()).value(sum).constant.reals()[0] > 1) == !rounded);
   }
 }

@@ -14,8 +14,8 @@ namespace rewright::optimizer {
 
 namespace {
 
-// Does the function jump somewhere, as floor does? Seen from its values on both sides of multiples of one half, where every
-// function that rounds, or takes a remainder of a whole number, has its steps.
+// Is the function discontinuous, like floor? Compares values on both sides of multiples of 1/2, where all functions that round,
+// or take remainders by whole numbers, have their steps.
 bool jumps(const Function& function) {
   if (function.result == Scalar::kBoolean && !function.returns_argument_scalar) return true;
   if (function.real == nullptr) return false;
@@ -44,10 +44,10 @@ bool jumps_remembered(const Function& function) {
   return found != kKnown.end() ? found->second : jumps(function);
 }
 
-// How an output depends on the reals of one operand.
+// How an output depends on an operand's reals.
 struct Dependence {
-  bool decides = false;  // through a jump
-  bool passes = false;   // continuously, as a term or a factor of its own ...
+  bool decides = false;  // discontinuously
+  bool passes = false;   // continuously, as a single term or factor ...
   bool sums = false;     // ... or as one of many terms or factors
 };
 
@@ -89,7 +89,7 @@ class DependenceReader {
   const std::vector<Dependence>& result() const { return result_; }
 
  private:
-  // An element that stands in an index is a position, or says which elements count.
+  // An element in an index is a position, or selects which elements count.
   void read(const Index& index) {
     if (index.is_constant()) return;
     for_each_atom(index, [&](const Atom& atom) {
@@ -106,7 +106,7 @@ bool is_real_value(const Graph& graph, ValueId id) {
   return is_real(value.constant ? value.constant.type() : value.type.type);
 }
 
-// One list for each output. Nothing if the operator has no denotation.
+// One list for each output; empty if the operator has no denotation.
 std::vector<std::vector<Dependence>> dependences(const Graph& graph, const Node& node) {
   if (node.op == nullptr || node.op->random()) return {};
   try {
@@ -125,7 +125,7 @@ std::vector<std::vector<Dependence>> dependences(const Graph& graph, const Node&
   }
 }
 
-// The same graph, which has no inputs, with constants in place of what decides.
+// The graph (without inputs) with deciding values replaced by constants.
 Graph with_decisions_evaluated(const Graph& constants, const std::vector<bool>& deciding, Evaluator& evaluator) {
   const std::vector<std::int32_t> producers = constants.producers();
   std::vector<bool> from_reals(constants.value_count());

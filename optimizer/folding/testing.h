@@ -1,4 +1,4 @@
-// Graphs of constants in which reals become integers, truth values and positions, for tests of what evaluates constants.
+// Random graphs of constants in which reals become integers, truth values and positions, for tests of constant evaluation.
 #pragma once
 
 #include <random>
@@ -21,8 +21,7 @@ inline ValueId real_constant(Graph& graph, double value, DataType type = DataTyp
   return graph.add_constant(Tensor::scalar(type, value));
 }
 
-// Numbers are such that results lie at the steps of what rounds: small whole numbers and their quotients. All values are
-// outputs.
+// The numbers put results at the steps of rounding functions: small whole numbers and their quotients. All values are outputs.
 class RandomConstants {
  public:
   explicit RandomConstants(std::uint64_t seed) : random_(seed) {
@@ -91,7 +90,7 @@ class RandomConstants {
         if (which == 3) return keep(reals_, add(graph_, "CumSum", {any(reals_)})[0]);
         return keep(integers_, add(graph_, "Add", {any(integers_), add(graph_, "ArgMax", {any(reals_)})[0]})[0]);
       }
-      default: {  // positions within what they index, from integers of any size
+      default: {  // default: valid positions, from integers of any size
         const ValueId size = graph_.add_constant(Tensor::scalar(DataType::kInt64, kSize));
         return keep(reals_, add(graph_, "Gather", {any(reals_), add(graph_, "Mod", {any(integers_), size})[0]})[0]);
       }

@@ -14,7 +14,7 @@ namespace rewright::optimizer {
 
 namespace {
 
-// Tokens of any vocabulary; beyond that there is nothing to be found by larger numbers.
+// Covers tokens of any vocabulary; larger numbers would test nothing more.
 constexpr std::int64_t kLargestDrawn = std::int64_t{1} << 20;
 
 bool holds_integers(const Graph& graph, ValueId id) {
@@ -22,7 +22,7 @@ bool holds_integers(const Graph& graph, ValueId id) {
   return id != kNoValue && is_integer(type);
 }
 
-// Ranges of a graph's integers, from the last node to the first.
+// Finds ranges of a graph's integers, from the last node to the first.
 class RangeFinder {
  public:
   explicit RangeFinder(const Graph& graph)
@@ -41,7 +41,7 @@ class RangeFinder {
     return result;
   }
 
-  // After run(): is the input one of integers for which no range was found?
+  // After run(): is it an input of integers without a known range?
   bool is_without_range(ValueId input) const {
     return holds_integers(graph_, input) && (ranges_[input] == kAnything || counts_[input]);
   }
@@ -82,7 +82,7 @@ class RangeFinder {
     }
   }
 
-  // Positions anywhere in the element.
+  // Visits positions anywhere in the element.
   void visit(const Element& element) {
     if (!seen_.insert(element.get()).second) return;
     const ElementNode& e = *element;
@@ -118,7 +118,7 @@ class RangeFinder {
 
   using Kind = ElementNode::Kind;
 
-  // The element must be within the range.
+  // Requires the element to be within the range.
   void constrain(const Element& element, IntegerRange range) {
     const ElementNode& e = *element;
     switch (e.kind) {
@@ -137,7 +137,7 @@ class RangeFinder {
             constrain_other(e, e.arguments[static_cast<std::size_t>(side)], *constant, range);
         return;
       case Kind::kChoose:
-      case Kind::kSelect:  // the usual negative positions are chosen first, and the others left as they are
+      case Kind::kSelect:  // negative positions are mapped first; others stay as they are
         return constrain(e.arguments.back(), range);
       default:
         return;
@@ -172,7 +172,7 @@ class RangeFinder {
 
   const Graph& graph_;
   std::vector<IntegerRange> ranges_;
-  std::vector<bool> counts_;  // read by what has no denotation
+  std::vector<bool> counts_;  // read by operators without a denotation
   const Node* node_ = nullptr;
   const std::vector<std::optional<TensorType>>* operands_ = nullptr;
   std::set<const ElementNode*> seen_;

@@ -1,4 +1,4 @@
-// Random inputs that a model accepts: positions lie within what they index, as the denotations say.
+// Random inputs that a model accepts: positions are within the tensors they index, according to the denotations.
 #pragma once
 
 #include <cstdint>
@@ -10,44 +10,43 @@
 
 namespace rewright::optimizer {
 
-// Integers from `low` to `high`, both included.
+// Integers from `low` to `high`, inclusive.
 struct IntegerRange {
   std::int64_t low = 0, high = 1;
   friend bool operator==(const IntegerRange&, const IntegerRange&) = default;
 };
 
-// For each input of the graph the integers that are valid for its elements: positions in an axis that the model indexes with
-// them, directly or after moves, conversions, sums and products with constants; else 0 and 1, which are truth values, and small
-// counts. Of an input that something without a denotation reads (the count of a loop, a shape) no more than 0 and 1 are drawn.
-// Sizes that are not known count as 1. For inputs of reals it says nothing.
+// For each input, the valid range of its integers: positions on an axis that the model indexes with them, directly or after
+// moves, conversions, sums and products with constants; otherwise 0 and 1, which are truth values and small counts. Inputs read
+// by operators without a denotation (the count of a loop, a shape) also get 0 and 1. Unknown sizes count as 1. Undefined for
+// inputs of reals.
 std::vector<IntegerRange> integer_ranges(const Graph& graph);
 
-// The names of inputs of integers for whose elements the model gives no range: nothing is indexed with them, or what has no
-// denotation reads them. Where a model accepts none of the inputs that are drawn, these are what could not be drawn.
+// The names of integer inputs for which the model gives no range: nothing is indexed with them, or operators without a
+// denotation read them. If a model accepts none of the drawn inputs, these are the likely cause.
 std::vector<std::string> inputs_without_range(const Graph& graph);
 
-// Distributions of inputs, from the usual one to what a picky model may still accept.
+// Distributions of inputs, from the usual one to those that restrictive models may still accept.
 enum class Draw {
-  kUsual,     // normal reals; integers as integer_ranges has them
-  kSmall,     // integers of 0 and 1 as far as they are in range
+  kUsual,     // normal reals; integers from integer_ranges
+  kSmall,     // integers 0 and 1 as far as in range
   kZeros,     // integers of 0
   kOnes,      // integers of 1
   kPositive,  // integers of 1, and reals from 0.5 to 1.5
-  kOpen,      // lists of integers that begin with -1, as an open size of a shape, and go on with 1
+  kOpen,      // integer lists that begin with -1, like the open size of a shape, and continue with 1
 };
 inline constexpr Draw kDraws[] = {Draw::kUsual, Draw::kSmall, Draw::kZeros, Draw::kOnes, Draw::kPositive, Draw::kOpen};
 
-// Distributions to try until the model accepts one: each kind, then, where there are integers, the usual one with other seeds:
-// a model may accept some inputs of a kind and not others (a trace of experts fixes which of them get tokens).
+// Distributions to try until the model accepts one: each kind, then, if there are integers, the usual one with other seeds,
+// since a model may accept only some inputs of a kind (a traced mixture of experts fixes which experts get tokens).
 struct Attempt {
   Draw draw;
   std::uint64_t seed;  // added to the caller's
 };
 std::vector<Attempt> attempts(const Graph& graph);
 
-// Inputs of a graph, seeded; symbolic sizes as given, else 1. Strings are words, or numbers where
-// they are read as such; an input that has a default is that. Throws Error(kUnsupported), naming the input,
-// for one that is no tensor of a known rank.
+// Random inputs of a graph; missing symbolic sizes are 1. Strings are words, or numbers if they are parsed as such; inputs with
+// a default have it. Throws Error(kUnsupported) with the name of an input that is not a tensor of known rank.
 std::vector<Tensor> random_inputs(const Graph& graph, const std::map<std::string, std::int64_t>& sizes, std::uint64_t seed,
                                   Draw draw = Draw::kUsual);
 

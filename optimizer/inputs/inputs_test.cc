@@ -35,7 +35,7 @@ TEST_CASE("positions are drawn within what they index") {
   const ValueId shifted = add(graph, "Gather", {places, add(graph, "Add", {place, two})[0]})[0];
   graph.add_output("y", add(graph, "Add", {sum, shifted})[0]);
   graph.add_output("m", add(graph, "Sub", {two, mask})[0]);
-  // Tables of 50, 1, and 12 rows, of which the first two are left out.
+  // Tables of 50, 1, and 12 rows; of the last one the first two rows are cut off.
   CHECK(integer_ranges(graph) == std::vector<IntegerRange>{{0, 49}, {0, 0}, {0, 9}, {0, 1}});
   for (std::uint64_t seed = 0; seed < 20; ++seed)
     for (const Draw draw : kDraws) {
@@ -60,7 +60,7 @@ TEST_CASE("positions stay in range through moves, conversions and open sizes") {
 }
 
 TEST_CASE("what is a size is drawn small") {
-  // A shape, which no denotation reads: large numbers would be large tensors.
+  // A shape read by an operator without a denotation: large numbers would mean large tensors.
   const Graph graph = read_text(R"(agraph (int64[2] shape, float[1, 1] x) => (float[n, m] y)
     { y = Expand(x, shape) })");
   CHECK(integer_ranges(graph)[0] == IntegerRange{0, 1});

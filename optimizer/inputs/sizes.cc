@@ -14,12 +14,11 @@ namespace rewright::optimizer {
 
 namespace {
 
-// In the order in which they are tried. At 1 much is not told from its absence; images and sounds are made smaller by powers of
-// two.
+// In the order in which they are tried. A size of 1 hides many effects; images and sounds are halved repeatedly.
 constexpr std::array<std::int64_t, 9> kUsualSizes = {16, 1, 32, 64, 128, 224, 256, 320, 16000};
-constexpr double kMostElements = 1 << 28;  // of a tensor: larger ones are not worth trying
+constexpr double kMostElements = 1 << 28;  // in a tensor; larger ones are not tried
 constexpr std::size_t kMostChoices = 6;
-constexpr std::int64_t kStep = 8, kLargestOfGrid = 256;  // multiples that are tried in pairs, where nothing else fits
+constexpr std::int64_t kStep = 8, kLargestOfGrid = 256;  // multiples that are tried in pairs if nothing else fits
 
 struct OpenSizes {
   std::set<std::string> all, of_first_axes;
@@ -39,11 +38,11 @@ OpenSizes find_open(const Graph& graph, const NamedSizes& given) {
   return open;
 }
 
-// Conditions on the sizes, as far as they are about open ones alone.
+// Conditions that only depend on open sizes.
 struct Demands {
-  std::vector<Condition> strict;      // an operator is well-typed only so
+  std::vector<Condition> strict;      // required for operators to be well-typed
   std::vector<Condition> better;      // no tensor is empty
-  std::vector<std::int64_t> numbers;  // that stand in them: candidates for sizes
+  std::vector<std::int64_t> numbers;  // numbers in the conditions: candidates for sizes
 };
 
 class DemandCollector {
@@ -61,7 +60,7 @@ class DemandCollector {
         const auto operands = graph_.operand_types(*node);
         const Definition definition = node->op->define(node->attributes, Inputs::of(std::span(operands)).types_only());
         for (const Requirement& requirement : definition.requirements()) add(requirement.condition, demands_.strict);
-      } catch (const Error&) {  // noticed when the graph is typed with numbers
+      } catch (const Error&) {  // found when the graph is typed with numbers
       }
     }
     demands_.numbers.assign(numbers_.begin(), numbers_.end());
@@ -111,7 +110,7 @@ class DemandCollector {
   std::set<std::int64_t> numbers_;
 };
 
-// Changes sizes one at a time until the demands hold: always that size which leaves the fewest violated.
+// Changes one size at a time until all demands hold, always the one that leaves the fewest violated.
 class Repair {
  public:
   Repair(const Demands& demands, const OpenSizes& open) : demands_(demands), open_(open) {
@@ -137,9 +136,9 @@ class Repair {
     return best;
   }
 
-  // Networks that halve an image several times and cut it into patches fit a height and a width alone: no change of one of them
-  // gains anything. Sets the pair of sizes that leaves the fewest demands violated, the smallest of those, and repairs the
-  // rest.
+  // Networks that halve an image several times and split it into patches only fit certain pairs of height and width: no change
+  // of one size improves anything. Sets the pair that leaves the fewest demands violated (the smallest such pair), and repairs
+  // the rest.
   NamedSizes from_pairs(NamedSizes sizes) {
     std::size_t least = strictly_violated(sizes, std::numeric_limits<std::size_t>::max());
     const NamedSizes start = sizes;
@@ -157,9 +156,9 @@ class Repair {
   }
 
  private:
-  using Pair = std::pair<std::string, std::string>;  // twice the same name where a size is changed alone
+  using Pair = std::pair<std::string, std::string>;  // equal names: one size changes alone
 
-  // The sizes in one violated demand, but for those of first axes.
+  // The sizes in one violated demand, except those of first axes.
   std::set<Pair> pairs_to_change(const NamedSizes& sizes) const {
     constexpr std::size_t kMostPairs = 6;
     std::set<Pair> result;
@@ -175,7 +174,7 @@ class Repair {
     return result;
   }
 
-  // The smallest products first.
+  // Pairs sorted by product.
   static std::vector<std::pair<std::int64_t, std::int64_t>> grid(bool of_two) {
     std::vector<std::pair<std::int64_t, std::int64_t>> result;
     for (std::int64_t a = kStep; a <= kLargestOfGrid; a += kStep)
@@ -185,7 +184,7 @@ class Repair {
     return result;
   }
 
-  // Counted up to `most`.
+  // The number of violated demands, counted up to `most`.
   std::size_t strictly_violated(const NamedSizes& sizes, std::size_t most) const {
     std::size_t number = 0;
     for (const Condition& condition : demands_.strict) {
@@ -202,10 +201,10 @@ class Repair {
     bool operator<(const Violations& b) const { return std::pair(strict, better) < std::pair(b.strict, b.better); }
   };
 
-  // Larger sizes only where no other gains: they take memory and time.
+  // Larger sizes are tried only if no other helps, since they need memory and time.
   static constexpr std::int64_t kModest = 1024, kMostSize = std::numeric_limits<std::int64_t>::max();
 
-  // A size in this condition, of at most `most`, and what is violated then.
+  // The best change of a size in this condition to at most `most`, and the demands violated then.
   std::optional<std::pair<Violations, NamedSizes>> best_change(const Condition& violated, const NamedSizes& sizes,
                                                                const std::set<NamedSizes>& visited, std::int64_t most) const {
     std::optional<std::pair<Violations, NamedSizes>> best;
@@ -257,7 +256,7 @@ class Repair {
     return result;
   }
 
-  // Where the condition is linear in the size, the one that solves it first; then numbers of the demands and usual sizes.
+  // If the condition is linear in the size, its solution first; then numbers from the demands, and usual sizes.
   std::vector<std::int64_t> candidates(const Condition& condition, const std::string& name, NamedSizes sizes) const {
     constexpr std::int64_t kFew = 16;
     std::vector<std::int64_t> result;
@@ -299,9 +298,9 @@ bool is_well_typed(const Graph& graph, const NamedSizes& sizes) {
     return entry->second;
   };
   try {
-    with_named_sizes(graph, sizes);  // names of sizes do not contradict one another
+    with_named_sizes(graph, sizes);  // named sizes are consistent
     for (const auto& node : graph.nodes()) {
-      if (node->op == nullptr) continue;  // its results are taken as they are declared
+      if (node->op == nullptr) continue;  // its results keep their declared types
       std::vector<ValueId> operands;
       for (const ValueId id : node->inputs) operands.push_back(take(id));
       const std::vector<ValueId> outputs = sized.add_node(*node->op, substitute(node->attributes, substitution), operands);
@@ -314,7 +313,7 @@ bool is_well_typed(const Graph& graph, const NamedSizes& sizes) {
   return true;
 }
 
-// The elements of the largest tensor.
+// The number of elements of the largest tensor.
 double most_elements(const Graph& graph, const NamedSizes& sizes) {
   const Substitution substitution = rewright::graph::substitution(sizes);
   double most = 0;

@@ -1,4 +1,4 @@
-// Sizes for a model that leaves some open, to measure and to compare it at.
+// Chooses sizes for models that leave some open, for measuring and comparing.
 #pragma once
 
 #include <cstdint>
@@ -15,23 +15,23 @@ using NamedSizes = std::map<std::string, std::int64_t>;
 
 std::string to_string(const NamedSizes& sizes);  // "batch 1, length 16"
 
-// The named sizes of the graph's inputs, those that `given` says left out.
+// The named sizes of the graph's inputs that `given` lacks.
 std::vector<std::string> open_sizes(const Graph& graph, const NamedSizes& given);
 
-// `given`, and a size for every other named size of the graph's inputs, chosen so that every operator is well-typed: what the
-// operators demand (the rows of a product's weights, sizes that are split or joined, windows that must fit) is solved for, and
-// the rest is 1 for first axes and for all others 16, or another usual size if that does not fit. The first is to be taken; the
-// others are for models that do not run at it. `given` alone if nothing was found.
+// `given`, with a size for every other named size of the graph's inputs, such that every operator is well-typed. The operators'
+// demands (rows of a product's weights, sizes that are split or joined, windows that must fit) are solved; remaining first axes
+// get 1, and others 16 or another usual size. The first result is preferred; the others are for models that do not run at it.
+// Only `given` if nothing was found.
 std::vector<NamedSizes> fitting_sizes(const Graph& graph, const NamedSizes& given);
 
-// The first of them at which the device executes the graph on random inputs, or does not end; the first of all if there is
-// none, or the device does not execute graphs. Seed and cancellation are those of `timing`.
+// The first of these at which the device executes the graph on random inputs (or does not finish); the first one if there is
+// none, or if the device does not execute graphs. Seed and cancellation come from `timing`.
 NamedSizes executable_sizes(const Graph& graph, const std::vector<NamedSizes>& choices, Device& device, TimingOptions timing);
 
-// These sizes, and 1 for every other: to predict costs with.
+// These sizes, and 1 for all others: for predicting costs.
 Substitution sizes_or_one(NamedSizes sizes);
 
-// The graph with these sizes, and 1 for the other named sizes of its inputs. What only an execution tells stays open.
+// The graph with these sizes, and 1 for other named sizes of its inputs. Sizes that only execution determines stay open.
 Graph with_named_sizes(const Graph& graph, NamedSizes sizes);
 
 }  // namespace rewright::optimizer

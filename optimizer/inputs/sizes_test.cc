@@ -11,7 +11,7 @@ namespace {
 
 const Index n = Index::symbol("N"), h = Index::symbol("H"), w = Index::symbol("W");
 
-// A product whose weights have so many rows.
+// A product whose weights have this many rows.
 Graph network(std::int64_t rows) {
   Graph graph;
   const ValueId x = graph.add_input("x", testing::floats({n, h, w}));
@@ -58,7 +58,7 @@ TEST_CASE("a window fits into the size that is chosen") {
 }
 
 TEST_CASE("a height and a width that fit together alone are found") {
-  // Halved three times and cut into patches of 8 rows and 12 columns.
+  // Halved three times and split into patches of 8 rows and 12 columns.
   Graph graph;
   ValueId x = graph.add_input("x", testing::floats({n, 1, h, w}));
   for (int i = 0; i < 3; ++i) x = add_named(graph, "MaxPool", {x}, {{"kernel", Indices{2, 2}}, {"strides", Indices{2, 2}}});

@@ -63,7 +63,7 @@ IntegerProgram::Solution IntegerProgram::minimize(const std::vector<double>& sta
     solution.col_value = start;
     highs.setSolution(solution);
   }
-  // The first node may take longer than all others, so nodes alone limit little.
+  // The first node may take longer than all others, so a limit on nodes is not enough.
   highs.setCallback([&](int, const std::string&, const HighsCallbackOutput* now, HighsCallbackInput* reply, void*) {
     if (now->mip_total_lp_iterations >= options.iterations ||
         (now->mip_total_lp_iterations >= kHopelessIterations && now->mip_dual_bound < options.hopeless * now->mip_primal_bound))

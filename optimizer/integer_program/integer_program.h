@@ -13,18 +13,18 @@ class IntegerProgram {
  public:
   static constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
-  // The number of a variable within these bounds.
+  // Adds a variable with these bounds; returns its number.
   int add_variable(double cost, double lower, double upper, bool integer);
-  // lower <= sum of coefficient * variable <= upper. A variable stands at most once in `terms`.
+  // lower <= sum of coefficient * variable <= upper. Each variable occurs at most once in `terms`.
   void add_row(double lower, double upper, const std::vector<std::pair<int, double>>& terms);
   std::size_t variables() const { return costs_.size(); }
 
   struct Options {
-    double gap = 1e-4;                                                   // relative, between what was found and the bound
+    double gap = 1e-4;                                                   // relative, between the solution and the bound
     std::int64_t nodes = 500;                                            // of branch and bound
     std::int64_t iterations = std::numeric_limits<std::int64_t>::max();  // of the simplex method
-    // Given up where after some iterations the bound is below this share of the best that is known: so far from it, the rest of
-    // the iterations seldom finds anything.
+    // Gives up if after some iterations the bound is below this share of the best known solution: further iterations then
+    // seldom find a better one.
     double hopeless = 0;
     double seconds = 10;
     int seed = 0;
@@ -35,9 +35,9 @@ class IntegerProgram {
     std::vector<double> values;
     double cost = 0, bound = 0;
     std::int64_t nodes = 0, iterations = 0;
-    bool timed_out = false;  // another time it may be another solution
+    bool timed_out = false;  // the result may differ in another run
   };
-  // One thread, so that the same program gives the same solution, unless the time ends first. `start` may be empty.
+  // Single-threaded and deterministic unless time runs out. `start` may be empty.
   Solution minimize(const std::vector<double>& start, const Options& options) const;
 
  private:

@@ -1,4 +1,4 @@
-// When a search has to end.
+// Conditions under which a search ends.
 #pragma once
 
 #include <chrono>
@@ -8,17 +8,17 @@
 
 namespace rewright::optimizer {
 
-// Why a search ended. kDone: nothing was left that its strategy would have tried; kSaturated: no rule adds anything.
+// Why a search ended. kDone: its strategy has nothing left to try; kSaturated: no rule adds anything.
 enum class StopReason { kDone, kSaturated, kNodes, kTime, kMemory, kCancelled };
 std::string_view name(StopReason reason);  // "done", "saturated", "nodes", "time", "memory", "cancelled"
 
-// Time, memory and the caller's wish. Asked often; once reached, it stays so.
+// Time, memory and cancellation. Cheap to ask; once reached, it stays so.
 class Limits {
  public:
   Limits(std::chrono::steady_clock::time_point deadline, std::size_t memory, std::stop_token cancel)
       : deadline_(deadline), memory_(memory), cancel_(std::move(cancel)) {}
   bool reached();
-  // Ends here, too, if a part of the search ended for a reason that holds for the whole: memory, or the caller's wish.
+  // Ends this search as well, if a part ended for a reason that applies to the whole: memory or cancellation.
   void take(StopReason reason_of_part);
   StopReason reason() const { return reason_; }  // kDone as long as none is reached
   std::chrono::steady_clock::time_point deadline() const { return deadline_; }

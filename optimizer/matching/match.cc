@@ -17,8 +17,8 @@ std::uint32_t root_of(const Rule& rule) { return rule.source.outputs.at(0).numbe
 
 constexpr std::int64_t kUnmatched = INT64_MIN;
 
-// One attempt to lay a rule's source over a graph, from a root on: nodes are assigned downwards along inputs; where a second
-// root is left, upwards from a value that is known already.
+// One attempt to match a rule's source from a root on: nodes are matched downwards along inputs; a second root is found upwards
+// from a value that is already bound.
 class Walk {
  public:
   using Found = std::function<void(const Walk&)>;
@@ -29,11 +29,10 @@ class Walk {
     std::vector<ValueId> inputs;
     std::vector<bool> bound;  // of inputs
     std::uint64_t swapped = 0;
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> pending;  // pattern node, its input: still to be compared
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> pending;  // pattern node and input that are still to be compared
   };
 
-  // States that are being worked on, and those that are not: a search makes so many that allocating them is what would cost
-  // most.
+  // A pool of states: searches create so many that allocation would dominate.
   class States {
    public:
     State& take() {
@@ -51,7 +50,7 @@ class Walk {
   Walk(const MatchedGraph& graph, const Rule& rule, const Uniform& uniform, const Found& found, States& states)
       : graph_(graph), rule_(rule), uniform_(uniform), found_(found), states_(states) {}
 
-  // Could the first root lie there?
+  // Could the first root match there?
   bool may_start(std::int64_t position) const { return plausible(root_of(rule_), position); }
 
   void start(std::int64_t position) {
@@ -70,7 +69,7 @@ class Walk {
  private:
   const Node& node(std::int64_t position) const { return *graph_.graph->nodes()[static_cast<std::size_t>(position)]; }
 
-  // Could pattern node `p` lie here, as far as the node and the operators before it tell? Decides most cases at little cost.
+  // Could pattern node `p` match here, judging by this node and its operands' operators? Decides most cases cheaply.
   bool plausible(std::uint32_t p, std::int64_t position) const {
     const PatternNode& pattern = rule_.source.nodes[p];
     const Node& target = node(position);
@@ -93,7 +92,7 @@ class Walk {
     return all_fit(false) || (pattern.op->commutative() && pattern.inputs.size() >= 2 && all_fit(true));
   }
 
-  // Lays pattern node `p` on a node of the graph and goes on, for a commutative operator in both orders. Uses up the state.
+  // Matches pattern node `p` with a node and continues, in both orders for a commutative operator. Consumes the state.
   void place(State& state, std::uint32_t p, std::int64_t position) {
     if (!plausible(p, position)) return;
     const PatternNode& pattern = rule_.source.nodes[p];
@@ -155,7 +154,7 @@ class Walk {
     return true;
   }
 
-  // A Fill in the pattern is found as a constant leaf whose elements are all equal, too.
+  // A Fill in the pattern also matches a constant leaf whose elements are all equal.
   bool take_constant(State& state, const PatternValue& wanted, ValueId value) {
     const PatternNode& pattern = rule_.source.nodes[wanted.number];
     if (!pattern.op->is_fill() || !graph_.graph->is_constant(value) || !pattern.inputs.empty()) return false;
@@ -174,8 +173,8 @@ class Walk {
     return value.output < outputs.size() ? outputs[value.output] : kNoValue;
   }
 
-  // All that hangs below the roots found so far is laid. If nodes are left, one of them uses a value that is known (or, if the
-  // sides share nothing, may be anywhere).
+  // Everything below the roots found so far is matched. If nodes are left, one of them uses a bound value (or may be anywhere,
+  // if the parts share nothing).
   void climb(const State& state) {
     std::optional<std::uint32_t> left;
     for (std::uint32_t p = 0; p < state.where.size(); ++p) {
@@ -204,7 +203,7 @@ class Walk {
     states_.give_back();
   }
 
-  // Nobody outside uses what the rewrite takes away; what is computed from constants may be used by others.
+  // No node outside uses a value that the rewrite removes, unless it is computed from constants.
   bool closed(const State& state) const {
     for (std::uint32_t p = 0; p < state.where.size(); ++p) {
       if (state.where[p] < 0) continue;
@@ -258,8 +257,8 @@ std::shared_ptr<const Bindings> bind(const Graph& graph, const Rule& rule, const
 
 }  // namespace
 
-// What is remembered: for a rule and the nodes it would stand on, the bindings, or that it does not fit. The nodes are kept
-// alive, so that an address is never that of another node.
+// A cache from a rule and the nodes it matches to its bindings, or to failure. The nodes are kept alive, so that their
+// addresses are not reused.
 struct Matcher::Memory {
   struct Key {
     std::uint32_t rule;
@@ -274,10 +273,10 @@ struct Matcher::Memory {
       return h;
     }
   };
-  std::unordered_map<Key, std::shared_ptr<const Bindings>, KeyHash> bindings;  // null: does not fit
+  std::unordered_map<Key, std::shared_ptr<const Bindings>, KeyHash> bindings;  // null: no match
   std::unordered_map<const Node*, std::shared_ptr<const Node>> alive;
-  std::unordered_map<const Node*, std::vector<std::uint32_t>> starts;     // rules whose first root may lie there
-  std::unordered_map<const std::byte*, std::pair<Tensor, bool>> uniform;  // of constants: all elements are equal
+  std::unordered_map<const Node*, std::vector<std::uint32_t>> starts;     // rules whose first root may match there
+  std::unordered_map<const std::byte*, std::pair<Tensor, bool>> uniform;  // constants: are all elements equal?
   Walk::States states;
 };
 
@@ -290,7 +289,7 @@ namespace {
 template <class Remember>
 std::optional<Match> to_match(const MatchedGraph& graph, const Rule& rule, std::uint32_t number, const Walk::State& state,
                               const Remember& remember) {
-  // A rewrite among constants gains nothing: they are evaluated once anyway.
+  // A rewrite among constants gains nothing, since they are evaluated once anyway.
   bool all_constant = true;
   for (const PatternValue& output : rule.source.outputs) {
     const std::int64_t where = state.where[output.number];
@@ -306,7 +305,7 @@ std::optional<Match> to_match(const MatchedGraph& graph, const Rule& rule, std::
 
 }  // namespace
 
-// What a node reads keeps its operators and its constness in all graphs that share the node.
+// A node's operands have the same operators and constness in all graphs that share the node.
 std::span<const std::uint32_t> Matcher::starts_at(const MatchedGraph& graph, std::size_t position) {
   const std::shared_ptr<const Node>& node = graph.graph->nodes()[position];
   const auto [entry, added] = memory_->starts.try_emplace(node.get());

@@ -1,4 +1,4 @@
-// Finding where rules apply in a graph, and applying them.
+// Finds matches of rules in a graph, and applies them.
 #pragma once
 
 #include <cstdint>
@@ -15,28 +15,27 @@
 
 namespace rewright::optimizer {
 
-// Where a rule's source stands in a graph. `rule` and `where` name the match for a given graph: a certificate keeps them.
+// A match of a rule's source in a graph. `rule` and `where` identify it for a given graph; certificates record them.
 struct Match {
   std::uint32_t rule = 0;  // position in RuleIndex::rules()
-  // For each node of the source the position of the graph's node, or, for a Fill that is a constant leaf, -1 - its value.
+  // For each source node the position of the matched node; for a Fill matched with a constant leaf, -1 - its value.
   std::vector<std::int64_t> where;
-  std::uint64_t swapped = 0;    // bit i: source node i (commutative) was found with its first two inputs exchanged
-  std::vector<ValueId> inputs;  // what stands for the rule's inputs
+  std::uint64_t swapped = 0;    // bit i: the first two inputs of source node i (commutative) are swapped
+  std::vector<ValueId> inputs;  // values bound to the rule's inputs
   std::shared_ptr<const Bindings> bindings;
 };
 
 struct MatchOptions {
-  MathClass math = MathClass::kReassociates;  // rules of a class beyond this are left out
-  bool for_training = false;                  // weights are variables: only rules marked for it, and nothing counts as constant
+  MathClass math = MathClass::kReassociates;  // rules of a higher class are left out
+  bool for_training = false;  // weights are variables: only rules valid for training, and nothing counts as constant
 };
 
-// Rules by the operator of their first root. Holds the rules; those that the options do not allow, and those known to be wrong
-// or open, are left out.
+// Rules by the operator of their first root. Holds the rules, except those that the options exclude or that are not proved.
 class RuleIndex {
  public:
   RuleIndex(std::vector<Rule> rules, const MatchOptions& options);
   std::span<const Rule> rules() const { return rules_; }
-  std::span<const std::uint64_t> hashes() const { return hashes_; }  // of each rule as written
+  std::span<const std::uint64_t> hashes() const { return hashes_; }  // of each rule, as written
   std::span<const std::uint32_t> rooted_at(const Operator* op) const;
   std::optional<std::uint32_t> find(std::string_view name) const;
   const MatchOptions& options() const { return options_; }
@@ -48,31 +47,31 @@ class RuleIndex {
   MatchOptions options_;
 };
 
-// Facts of a graph that all of its matches need.
+// Facts of a graph that all matches need.
 struct MatchedGraph {
   explicit MatchedGraph(const Graph& graph, bool for_training);
-  std::span<const std::int32_t> users(ValueId id) const {  // positions of nodes, ascending
+  std::span<const std::int32_t> users(ValueId id) const {  // node positions, ascending
     return std::span(user_list).subspan(first_user[id], first_user[id + 1] - first_user[id]);
   }
   const Graph* graph;
-  std::vector<bool> constant;  // per value: computed from constants (none of them in training)
+  std::vector<bool> constant;  // by value: computed from constants (never in training)
   std::vector<std::int32_t> producers;
-  std::vector<bool> is_output;  // per value
+  std::vector<bool> is_output;  // by value
   // All users in one list, since there are many short ones and searches make many graphs.
   std::vector<std::uint32_t> first_user;
   std::vector<std::int32_t> user_list;
 };
 
-// Finds matches, and remembers for the nodes that graphs share whether the rule's attributes, sizes and conditions fit: after
-// a rewrite only what touches the new nodes is worked out again. Graphs given to one matcher must descend from one another by
-// rewrites, so that a node's operands have the same types in all of them.
+// Finds matches. Caches, for nodes that graphs share, whether a rule's attributes, sizes and conditions fit: after a rewrite
+// only matches with new nodes are computed. All graphs given to one matcher must be related by rewrites, so that a node's
+// operands have the same types in all of them.
 class Matcher {
  public:
   explicit Matcher(const RuleIndex& index);
   ~Matcher();
 
-  // All matches that change something which is not computed from constants, in a fixed order: by position of the first root,
-  // by rule, by structure.
+  // All matches that change something not computed from constants, in a fixed order: by position of the first root, by rule, by
+  // structure.
   std::vector<Match> find(const MatchedGraph& graph);
   // The match of one rule at given nodes; nullopt if it does not fit there.
   std::optional<Match> find_at(const MatchedGraph& graph, std::uint32_t rule, std::span<const std::int64_t> where,
@@ -82,12 +81,12 @@ class Matcher {
 
  private:
   struct Memory;
-  std::span<const std::uint32_t> starts_at(const MatchedGraph& graph, std::size_t position);  // rules that may fit there
+  std::span<const std::uint32_t> starts_at(const MatchedGraph& graph, std::size_t position);  // rules that may match there
   const RuleIndex* index_;
   std::unique_ptr<Memory> memory_;
 };
 
-// The rewritten graph, tidy; nullopt if the target is ill-typed here, has other types than what it replaces, or would make a
+// The rewritten, tidied graph; nullopt if the target is ill-typed here, has other types than the source, or would create a
 // cycle.
 std::optional<Graph> apply(const Graph& graph, const Rule& rule, const Match& match);
 

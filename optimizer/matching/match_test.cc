@@ -17,7 +17,7 @@ std::vector<Match> find(const Graph& graph, const RuleIndex& index) {
   return Matcher(index).find(facts);
 }
 
-// relu(x a) + relu(x b) with a second use of the first product if asked.
+// relu(x a) + relu(x b), optionally with a second use of the first product.
 Graph two_products(bool second_use) {
   Graph graph;
   const ValueId x = graph.add_input("x", floats({2, 3}));
@@ -34,7 +34,7 @@ TEST_CASE("a rule is found, and applying it keeps outputs and results") {
   const Graph graph = two_products(false);
   const RuleIndex index(testing::rules(), {});
   const std::vector<Match> matches = find(graph, index);
-  REQUIRE(matches.size() == 2);  // the sum is commutative: in both orders
+  REQUIRE(matches.size() == 2);  // the sum is commutative: both orders match
   CHECK(index.rules()[matches[0].rule].name == "two_products");
   const std::optional<Graph> rewritten = apply(graph, index.rules()[matches[0].rule], matches[0]);
   REQUIRE(rewritten);

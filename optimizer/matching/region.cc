@@ -17,7 +17,8 @@ std::uint64_t hash_of(const TensorType& type) {
   return hash_mix(h, type.shape.size());
 }
 
-// Of a constant, or of a value computed from constants: integers decide what is computed, reals do not.
+// A hash of a constant, or of a value computed from constants: integers affect the computation, so their contents count; reals'
+// do not.
 std::uint64_t hash_of_constant(const Value& value) {
   const std::uint64_t h = hash_mix(0xc0157a27, hash_of(value.type));
   if (value.constant && !is_real(value.type.type)) return hash_mix(h, value.constant.content_hash());
@@ -39,7 +40,7 @@ bool produces_constants_only(const Node& node, const std::vector<bool>& constant
 
 }  // namespace
 
-// Takes nodes over into a region's graph, with what they need.
+// Copies nodes into a region's graph, with everything they need.
 class RegionCopy {
  public:
   RegionCopy(const RegionCutter& cutter, std::span<const std::uint32_t> nodes) : cutter_(cutter), whole_(cutter.whole_) {
@@ -109,7 +110,7 @@ std::optional<Graph> splice(const Graph& whole, const Region& region, const Grap
   for (const auto& node : region.graph.nodes()) before.push_back(node.get());
   std::sort(before.begin(), before.end());
 
-  // What each value of the replacement is in the whole. Nodes that are as they were stay; all others are added anew.
+  // Maps values of the replacement to the whole graph. Unchanged nodes stay; all others are added.
   std::vector<ValueId> outer(replacement.value_count(), kNoValue);
   for (std::size_t id = 0; id < region.outer.size() && id < outer.size(); ++id) outer[id] = region.outer[id];
   std::vector<bool> moved(replacement.value_count());
@@ -185,13 +186,13 @@ std::uint64_t skeleton_hash(const Graph& graph, const std::vector<bool>& constan
 
 std::vector<std::vector<std::uint32_t>> split(const Graph& graph, const std::vector<bool>& constant, std::size_t most,
                                               int shift) {
-  std::vector<std::uint32_t> order;  // positions of the nodes that are not computed from constants
+  std::vector<std::uint32_t> order;  // positions of nodes not computed from constants
   for (std::uint32_t n = 0; n < graph.nodes().size(); ++n)
     if (!produces_constants_only(*graph.nodes()[n], constant)) order.push_back(n);
   if (order.empty()) return {};
   if (order.size() <= most) return {order};
 
-  // crossing[i]: how many values made before order[i] are used by it or by what comes later.
+  // crossing[i]: the number of values computed before order[i] that it or a later node uses.
   std::vector<std::int32_t> last_use(graph.value_count(), -1), born(graph.value_count(), -1);
   for (std::size_t i = 0; i < order.size(); ++i) {
     for (const ValueId id : graph.nodes()[order[i]]->inputs)
@@ -207,7 +208,7 @@ std::vector<std::vector<std::uint32_t>> split(const Graph& graph, const std::vec
       ++crossing[static_cast<std::size_t>(i)];
   }
 
-  // From each border the next one is where the fewest values cross, not too near; of equal places the farthest.
+  // The next border is where the fewest values cross, not too close; among equal places the farthest.
   std::vector<std::vector<std::uint32_t>> regions;
   std::size_t begin = 0;
   std::size_t first_most = shift > 0 ? std::max<std::size_t>(2, most / 2) : most;

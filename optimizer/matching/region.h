@@ -1,4 +1,4 @@
-// Regions: a part of a graph as a graph of its own, to be rewritten and put back.
+// Regions: parts of a graph as graphs of their own, to be rewritten and put back.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,15 @@
 
 namespace rewright::optimizer {
 
-// A part of a graph taken out. Its inputs are the values that come from outside; constants, and what is computed from them,
-// are inside; its outputs are the values that are used outside. Numbers of nodes and values depend on the graph and the
-// chosen nodes alone.
+// A part of a graph. Its inputs are values from outside; constants, and values computed from them, are inside; its outputs are
+// values used outside. The numbers of its nodes and values depend only on the graph and the chosen nodes.
 struct Region {
   std::vector<std::uint32_t> nodes;  // positions in the graph, ascending; without those computed from constants
   Graph graph;
-  std::vector<ValueId> outer;  // for each value of `graph` its number in the whole
+  std::vector<ValueId> outer;  // from values of `graph` to those of the whole
 };
 
-// Takes regions out of one graph, whose connections are worked out once. The graph must outlive it and stay as it is.
+// Cuts regions out of one graph, whose connections are computed once. The graph must outlive it, unchanged.
 class RegionCutter {
  public:
   explicit RegionCutter(const Graph& whole)
@@ -35,21 +34,21 @@ class RegionCutter {
 
 Region extract(const Graph& whole, std::span<const std::uint32_t> nodes);
 
-// The whole with the region's graph replaced by `replacement`, a graph that came out of the region's by rewrites. nullopt if
-// that makes a cycle.
+// The whole graph with the region replaced by `replacement`, which was made from the region's graph by rewrites. nullopt if
+// that creates a cycle.
 std::optional<Graph> splice(const Graph& whole, const Region& region, const Graph& replacement);
 
-// Equal for regions that are the same node by node, in the same order, up to the contents of real constants: what was found
-// for one can be tried on the other, step by step.
+// Equal for regions that are equal node by node in the same order, up to the contents of real constants: steps found for one
+// can be tried on the other.
 std::uint64_t structure_hash(const Graph& graph);
 
-// Equal for graphs that compute the same from the same inputs up to the contents of constants; the order of nodes and how
-// constants are computed does not count. `constant` and `producers` as of the graph.
+// Equal for graphs that compute the same from the same inputs, up to the contents of constants, the order of nodes, and how
+// constants are computed. `constant` and `producers` are those of the graph.
 std::uint64_t skeleton_hash(const Graph& graph, const std::vector<bool>& constant);
 
-// Cuts a graph into intervals of its topological order, where few values cross: each has at most `most` nodes that are not
-// computed from constants, and consecutive small pieces are joined. `shift` > 0 moves the borders, so that what was a border
-// before lies inside of a region. Every region is the positions of its nodes.
+// Cuts a graph into intervals of its topological order where few values cross. Each has at most `most` nodes that are not
+// computed from constants; small consecutive pieces are joined. `shift` > 0 moves the borders, so that earlier borders are
+// inside regions. Returns node positions for each region.
 std::vector<std::vector<std::uint32_t>> split(const Graph& graph, const std::vector<bool>& constant, std::size_t most,
                                               int shift);
 

@@ -1,4 +1,4 @@
-// Binding a rule's variables to what a source was found on: shared by matching in graphs and in e-graphs.
+// Binds a rule's variables to a match of its source: shared by matching in graphs and in e-graphs.
 #pragma once
 
 #include <memory>
@@ -9,16 +9,16 @@
 
 namespace rewright::optimizer {
 
-// The bindings where the rule's inputs have these types and its source's nodes these attributes; null if the rule does not fit.
-// Rules are proved for tensors that have elements (docs/soundness.md): where one is known to have none, no rule fits.
+// The bindings for these types of the rule's inputs and these attributes of its source's nodes; null if the rule does not
+// match. Rules are proved for nonempty tensors (docs/soundness.md), so no rule matches a tensor known to be empty.
 std::shared_ptr<const Bindings> bind_rule(const Rule& rule, std::span<const TensorType* const> inputs,
                                           std::span<const Attributes* const> attributes);
 
-// Is it known to have no elements?
+// Is the tensor known to be empty?
 bool is_empty(const TensorType& type);
 
-// A Fill of a source stands for a constant whose elements are all equal, too: are they, and the attributes of a Fill that would
-// make it.
+// A source's Fill also matches a constant whose elements are all equal: tests this, and gives the attributes of a Fill that
+// would create it.
 bool all_equal(const Tensor& tensor);
 Attributes fill_attributes(const Operator& fill, const Tensor& tensor);
 

@@ -1,4 +1,4 @@
-// Rules ready to be matched, and what matching needs to know of a graph.
+// Rules prepared for matching, and the facts of a graph that matching needs.
 #include <algorithm>
 
 #include "optimizer/matching/match.h"

@@ -1,4 +1,4 @@
-// The steps of an optimization: which rules were applied where, and which constants were folded.
+// The steps of an optimization: the rules applied, with their matches, and the constants folded.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,19 @@
 
 namespace rewright::optimizer {
 
-// One rule applied in a region's graph (optimizer/matching/region.h), or in an e-graph that begins as one.
+// A rule applied in a region's graph (optimizer/matching/region.h), or in an e-graph made from one.
 struct Rewrite {
   std::string rule;
   std::uint64_t rule_hash = 0;
-  // As Match::where, positions in the region's graph as it is at this moment; or as EMatch::where.
+  // As Match::where, with positions in the region's current graph; or as EMatch::where.
   std::vector<std::int64_t> where;
   std::uint64_t swapped = 0;       // as Match::swapped
   std::vector<std::string> names;  // of the ONNX nodes or values it was found at, for people
 };
 
-// A part of the graph was rewritten; or, by equality saturation, rewrites told what is equal in it, and e-nodes were chosen
-// that compute the same; or constants were evaluated; or graphs inside of nodes were
-// rewritten. Positions are those of Graph::nodes(), values those of the graph as it is
-// when the step begins: importing the same file gives the same numbers, and so does every step.
+// One step: a part of the graph was rewritten; or, by equality saturation, rewrites were added to an e-graph, and e-nodes
+// chosen; or constants were evaluated; or graphs inside nodes were rewritten. Positions refer to Graph::nodes(), values to the
+// graph when the step begins: importing the same file gives the same numbers, and so does every step.
 struct BodySteps;
 
 struct CertificateStep {
@@ -31,12 +30,12 @@ struct CertificateStep {
   Kind kind = Kind::kRewrite;
   std::vector<std::uint32_t> region;  // kRewrite, kSaturate
   std::vector<Rewrite> rewrites;      // kRewrite, kSaturate
-  std::vector<std::uint32_t> chosen;  // kSaturate: e-nodes, each after those it reads
-  std::vector<ValueId> folded;        // kFold; none: the graph is tidied (Graph::tidy)
+  std::vector<std::uint32_t> chosen;  // kSaturate: e-nodes, operands first
+  std::vector<ValueId> folded;        // kFold; empty: the graph is tidied (Graph::tidy)
   std::vector<BodySteps> bodies;      // kBodies
 };
 
-// The steps in one graph inside of a node (graph/onnx/body.h), which may have nodes with graphs again.
+// The steps in one graph inside a node (graph/onnx/body.h), whose nodes may contain graphs again.
 struct BodySteps {
   ValueId result = kNoValue;  // of the node
   std::string attribute;
@@ -44,7 +43,7 @@ struct BodySteps {
   std::vector<CertificateStep> steps;
 };
 
-// All rewrites of the steps, those inside of bodies as well, in order.
+// All rewrites of the steps in order, including those in bodies.
 std::vector<Rewrite> rewrites_of(const std::vector<CertificateStep>& steps);
 
 // Names of the ONNX nodes at these positions, or of the values they compute, for people; negative positions are skipped.

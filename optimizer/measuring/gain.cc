@@ -8,9 +8,9 @@ namespace rewright::optimizer {
 
 namespace {
 
-constexpr double kLeastGain = 1.01;  // less is not told from the layout of memory in the process
+constexpr double kLeastGain = 1.01;  // smaller gains may come from memory placement
 
-// Geometric means over the preparations of a graph, round by round.
+// Geometric means over a graph's preparations, by round.
 std::vector<double> rounds_of(const std::vector<std::vector<double>>& preparations) {
   std::vector<double> rounds;
   if (preparations.empty()) return rounds;
@@ -26,7 +26,7 @@ std::vector<double> rounds_of(const std::vector<std::vector<double>>& preparatio
   return rounds;
 }
 
-// The gain if the slowest preparation of the rewritten graph is compared with the fastest of the given one.
+// The gain from the rewritten graph's slowest preparation to the original's fastest one.
 double least_gain(const FreshTimes& times) {
   double least = std::numeric_limits<double>::infinity();
   for (const std::vector<double>& before : times.before)
@@ -53,7 +53,7 @@ Gain gain_of(std::span<const double> before, std::span<const double> after) {
   }
   Gain result;
   if (ratios.empty()) return result;
-  // A sign test over the rounds, three standard deviations: single rounds may be disturbed by anything.
+  // A sign test over the rounds, at three standard deviations, since single rounds may be disturbed.
   const auto n = static_cast<double>(ratios.size());
   result.speedup = median(ratios);
   result.significant = result.speedup >= kLeastGain && static_cast<double>(faster) >= std::min(n, n / 2 + 1.5 * std::sqrt(n));

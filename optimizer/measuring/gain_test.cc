@@ -6,7 +6,7 @@ namespace rewright::optimizer {
 
 namespace {
 
-// Rounds around a time, by turns a little more and a little less, as a machine has them.
+// Rounds around a time, alternately a little more and a little less.
 std::vector<double> rounds(double seconds, double noise = 0.002) {
   std::vector<double> times;
   for (int i = 0; i < 9; ++i) times.push_back(seconds * (1 + noise * (i % 3 - 1)));
@@ -16,12 +16,12 @@ std::vector<double> rounds(double seconds, double noise = 0.002) {
 }  // namespace
 
 TEST_CASE("a gain in one process that is none in the next does not count") {
-  // Rounds of a process agree with one another to a fifth of a percent: each by itself is significant.
+  // Rounds within a process agree to a fifth of a percent: each process alone is significant.
   const FreshTimes lucky{{rounds(1.07)}, {rounds(1)}}, unlucky{{rounds(1)}, {rounds(1.04)}};
   CHECK(gain_of(lucky.before[0], lucky.after[0]).significant);
   CHECK_FALSE(confirmed_gain(lucky, unlucky).holds);
   CHECK(confirmed_gain(lucky, unlucky).speedup < 1);
-  // As little a gain as what the two differ by.
+  // A gain no larger than the difference between the processes.
   CHECK_FALSE(confirmed_gain(lucky, {{rounds(1.015)}, {rounds(1)}}).holds);
   const FreshTimes same{{rounds(1.06)}, {rounds(1)}};
   CHECK(confirmed_gain(lucky, same).holds);
@@ -38,7 +38,7 @@ TEST_CASE("what is claimed is the lesser of two measurements") {
 
 TEST_CASE("each preparation of the rewritten graph is faster than each of the given one") {
   const FreshTimes plain{{rounds(1.06)}, {rounds(1)}};
-  // The given graph by itself differs as much from one preparation to the next.
+  // The original graph alone varies as much between preparations.
   CHECK_FALSE(confirmed_gain(plain, {{rounds(1.12), rounds(1)}, {rounds(1.01), rounds(0.99)}}).holds);
   CHECK_FALSE(confirmed_gain(plain, {{rounds(1.06), rounds(1.06)}, {rounds(0.95), rounds(1.07)}}).holds);
   CHECK(confirmed_gain(plain, {{rounds(1.06), rounds(1.07)}, {rounds(1.01), rounds(0.99)}}).holds);

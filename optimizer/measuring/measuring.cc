@@ -10,15 +10,15 @@ namespace rewright::optimizer {
 
 namespace {
 
-constexpr double kLookShare = 0.4;        // of the budget: who takes longer for one execution has no time to measure
-constexpr double kBytesPerSecond = 6e8;   // of weights that are written and read again
+constexpr double kLookShare = 0.4;        // of the budget; a graph whose single execution takes longer is not measured
+constexpr double kBytesPerSecond = 6e8;   // writing and reading weights
 constexpr double kStartOfProcess = 0.25;  // seconds
-constexpr int kLeastRounds = 2;           // that say anything, where a round takes long
+constexpr int kLeastRounds = 2;           // the fewest meaningful rounds, for slow graphs
 constexpr double kUsualRounds = 0.6;      // seconds
-constexpr int kAttempts = 2;              // at a gain that is not certain
-constexpr double kLookAtKernels = 0.06;   // of the budget, in a check, and a second at most
-constexpr double kLeastOfEstimate = 0.7, kLeastOfRounds = 0.25;  // of the seconds that there are
-constexpr double kSlack = 1.15;                                  // what is estimated may take longer
+constexpr int kAttempts = 2;              // at an uncertain gain
+constexpr double kLookAtKernels = 0.06;   // of the budget, in a check; at most a second
+constexpr double kLeastOfEstimate = 0.7, kLeastOfRounds = 0.25;  // of the available seconds
+constexpr double kSlack = 1.15;                                  // estimates may be exceeded by this factor
 
 double bytes_of_weights(const Graph& graph) {
   double bytes = 0;
@@ -36,7 +36,7 @@ Measuring::Look Measuring::look() {
   TimingOptions once;
   once.min_seconds = once.max_seconds = 0;
   once.min_rounds = once.warmup = 1;
-  // A caller who stopped the search still wants it measured; a stop from now on may be of a loop that never ends.
+  // A caller who stopped the search still wants measurements; a stop from now on may be for an endless loop.
   if (!options_.cancel.stop_requested()) once.cancel = options_.cancel;
   const Budget::Clock::time_point end = budget_.within(kLookShare * budget_.seconds());
   device_.end_at(end);
@@ -64,7 +64,7 @@ Measuring::Look Measuring::look() {
   return Look::kFailed;
 }
 
-// The estimated time of one measurement of so many graphs, written to so many files.
+// The estimated time of one measurement of this many graphs, written to this many files.
 double Measuring::process_seconds(std::size_t graphs, std::size_t files, double rounds) const {
   const auto n = static_cast<double>(graphs);
   const double fixed = kStartOfProcess + static_cast<double>(files) * weights_ / kBytesPerSecond;
@@ -87,12 +87,12 @@ std::string Measuring::advice() const {
   return "give a budget of " + std::to_string(static_cast<long>(std::ceil(all))) + "s or more";
 }
 
-// The rounds that fit into so many seconds of one process; nothing if too few fit.
+// The rounds that fit into this many seconds of one process; nullopt if too few fit.
 std::optional<TimingOptions> Measuring::timing(std::size_t graphs, std::size_t files, double seconds) const {
   TimingOptions timing = options_.timing;
   timing.seed = options_.seed;
   timing.inputs = inputs_;
-  // Estimates were made with room to spare, and what takes too long is ended.
+  // Estimates are generous, and measurements that take too long are ended.
   if (seconds < kLeastOfEstimate * process_seconds(graphs, files, kLeastRounds)) return std::nullopt;
   const double rounds = std::max(seconds - process_seconds(graphs, files, 0), kLeastOfRounds * seconds);
   const double round = static_cast<double>(graphs) * run_;
@@ -102,7 +102,7 @@ std::optional<TimingOptions> Measuring::timing(std::size_t graphs, std::size_t f
   return timing;
 }
 
-// Graphs that the device executes.
+// The candidates that the device executes.
 std::vector<std::size_t> Measuring::executable(std::span<const Graph> candidates, double reserve) {
   TimingOptions once;
   once.min_seconds = once.max_seconds = 0;
@@ -126,7 +126,7 @@ std::vector<std::size_t> Measuring::executable(std::span<const Graph> candidates
 Measuring::Result Measuring::measure(std::span<const Graph> candidates, std::vector<std::size_t> numbers, double reserve) {
   Result result;
   const auto left = [&] { return budget_.left() - reserve; };
-  // The given graph stands at both ends of the first measurement.
+  // The original graph is first and last in the first measurement.
   std::size_t count = numbers.size();
   const auto share = [&] { return left() * static_cast<double>(count + 2) / static_cast<double>(count + 6); };
   while (count > 1 && !timing(count + 2, count + 1, share())) --count;
@@ -136,13 +136,13 @@ Measuring::Result Measuring::measure(std::span<const Graph> candidates, std::vec
     const double seconds = ends == 2 ? share() : left() / 2;
     const std::optional<TimingOptions> once = timing(count + ends, count + 1, seconds);
     if (!once || (attempt > 0 && options_.cancel.stop_requested())) {
-      result.no_time = attempt == 0;  // else it was measured, and no gain was certain
+      result.no_time = attempt == 0;  // otherwise it was measured, but no gain was certain
       return result;
     }
     std::vector<Graph> graphs{given_};
     for (std::size_t i = 0; i < count; ++i) graphs.push_back(candidates[numbers[i]]);
     if (ends == 2) graphs.push_back(given_);
-    // It may take longer than planned, as long as there is time for the second.
+    // May take longer than planned, as long as the second measurement still fits.
     const std::vector<std::vector<double>> rounds = times(graphs, *once, reserve + process_seconds(2, 2, kLeastRounds));
     FreshTimes first;
     first.before.push_back(rounds.at(0));
@@ -163,14 +163,14 @@ Measuring::Result Measuring::measure(std::span<const Graph> candidates, std::vec
       best_gain = gain;
     }
     if (most <= 1) return result;
-    if (!best) {  // noise, perhaps: that one alone once more
+    if (!best) {  // possibly noise: measures that one again
       numbers = {promising};
       count = 1;
       continue;
     }
     first.after.push_back(rounds[*best + 1]);
     const Graph& winner = candidates[numbers[*best]];
-    // In another process, each prepared twice, if there is time for that.
+    // In another process, with each graph prepared twice if there is time.
     const std::size_t copies = timing(4, 2, left()) ? 2 : 1;
     const std::optional<TimingOptions> again = timing(2 * copies, 2, left());
     if (!again) {

@@ -1,4 +1,4 @@
-// Times whole graphs end to end, within what is left of a budget.
+// Times whole graphs end to end within the remaining budget.
 #pragma once
 
 #include <cstddef>
@@ -18,42 +18,42 @@ namespace rewright::optimizer {
 struct MeasuringOptions {
   TimingOptions timing;  // of the whole graphs
   std::uint64_t seed = 0;
-  int check_runs = 1;  // executions of each graph in the check that follows, which is left time
+  int check_runs = 1;  // executions of each graph in the following check, for which time is reserved
   std::stop_token cancel;
 };
 
 class Measuring {
  public:
-  // All sizes of the given graph are known. The graph, the device and the budget must outlive it.
+  // All sizes of the original graph are known. The graph, the device and the budget must outlive this object.
   Measuring(const Graph& given, Device& device, MeasuringOptions options, const Budget& budget);
 
-  // Executes the given graph on inputs of some kind that it accepts, and notes what that takes: what follows is planned by it.
+  // Executes the original graph on inputs that it accepts, and records the time, on which later plans rest.
   enum class Look { kExecuted, kFailed, kNoTime };
   Look look();
   const std::string& reason() const { return reason_; }  // of a failure
-  // For a caller that executed the given graph in a check: the next check, which does not execute it again, is estimated by
-  // what this one took.
+  // For a caller that executed the original graph in a check. The next check, which does not repeat that, is estimated from its
+  // time.
   void note(double seconds) { prepare_ = run_ = seconds / 4; }
 
-  // Estimated: of a check of one graph, with writing it; of measuring one graph at the least; of measuring some as well as is
-  // worth while.
+  // Estimates: a check of one graph, including writing it; the least for measuring one graph; measuring as many as worthwhile.
   double check_seconds() const;
   double least_seconds() const;
   double wanted_seconds() const;
 
   struct Result {
-    std::optional<std::size_t> best;  // of the candidates; none: no one was faster, or there was no time
+    std::optional<std::size_t> best;  // of the candidates; nullopt: none was faster, or there was no time
     bool no_time = false;
-    std::size_t measured = 0;      // the first ones, for which there was time, and that the device can execute
+    std::size_t measured = 0;      // candidates measured: those for which there was time, and that the device can execute
     double before = 0, after = 0;  // seconds, medians; 0: not measured
     double speedup = 1;
   };
-  // Best first. In a process of its own all of them, in another one the best of these. `reserve`: seconds that are to be left.
+  // Candidates are sorted, best first. Measures all of them in one process, then the best in another one. `reserve`: seconds to
+  // leave.
   Result choose(std::span<const Graph> candidates, double reserve);
-  // Times of one in turn with the given graph, for the report alone.
+  // Alternating times of one candidate and the original, for the report only.
   Result compare(const Graph& candidate, double reserve);
 
-  // A sentence that names a budget that would do for this model.
+  // A sentence that recommends a budget for this model.
   std::string advice() const;
 
  private:
@@ -68,7 +68,7 @@ class Measuring {
   const MeasuringOptions options_;
   const Budget& budget_;
   double weights_ = 0;            // bytes
-  double prepare_ = 0, run_ = 0;  // seconds, of the given graph
+  double prepare_ = 0, run_ = 0;  // seconds, of the original graph
   std::vector<Tensor> inputs_;
   std::string reason_;
 };

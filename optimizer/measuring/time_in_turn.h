@@ -1,4 +1,4 @@
-// Several things timed against each other while a machine's speed drifts.
+// Times several alternatives alternately, while a machine's speed drifts.
 #pragma once
 
 #include <functional>
@@ -9,8 +9,8 @@
 
 namespace rewright::optimizer {
 
-// All of them once a round, every other round in reverse order, for as long as the options say: by the clock, seconds for each,
-// those of one round at the same position. Throws Error(kCancelled) when the options' token says so.
+// Runs all of them once a round, every other round in reverse order, for as long as the options say. Returns wall-clock seconds
+// for each; times with the same index belong to one round. Throws Error(kCancelled) if the options' token requests it.
 std::vector<std::vector<double>> time_in_turn(std::span<const std::function<void()>> works,
                                               const std::function<double()>& clock, const TimingOptions& options);
 

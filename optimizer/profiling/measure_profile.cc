@@ -35,7 +35,7 @@ DeviceProfile measure_profile(Device& device, CostDatabase& database, std::span<
     if (options.cancel.stop_requested()) throw Error(ErrorCode::kCancelled, "measuring was stopped");
   }
   DeviceProfile measured{device.identity(), device.roofline(), costs.operators(), device.strided_reads(), device.cache_bytes()};
-  // The cost of a call is the time of the smallest operators.
+  // The cost of a call is the time of the smallest operator.
   double least = std::numeric_limits<double>::infinity();
   for (const ProfiledOperator& op : measured.operators)
     if (op.seconds && *op.seconds > 0) least = std::min(least, *op.seconds);

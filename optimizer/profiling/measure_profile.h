@@ -1,4 +1,4 @@
-// Measures what a device profile holds.
+// Measures device profiles.
 #pragma once
 
 #include <cstddef>
@@ -15,15 +15,15 @@ namespace rewright::optimizer {
 
 struct MeasureProfileOptions {
   std::function<void(std::size_t done, std::size_t all)> progress;
-  std::stop_token cancel;  // throws Error(kCancelled); what was measured is in the database
+  std::stop_token cancel;  // throws Error(kCancelled); measurements so far are in the database
 };
 
-// Measures a device: its rates, operators over a grid of sizes, and the operators of the given graphs (open sizes taken as 1).
-// What the database has of it is not measured again; with `known`, all that it has of this device becomes part of the profile.
+// Measures a device: its rates, operators on a grid of sizes, and the operators of the given graphs (open sizes are 1). Times
+// in the database are not measured again; with `known`, all of the database's times for this device become part of the profile.
 DeviceProfile measure_profile(Device& device, CostDatabase& database, std::span<const Graph> graphs, bool known,
                               const MeasureProfileOptions& options);
 
-// The grid: graphs of one operator each. Operators without parameters are taken from the registry, as they are.
+// The grid: graphs of one operator each. Operators without parameters are listed from the registry.
 std::vector<Graph> profile_grid();
 
 }  // namespace rewright::optimizer

@@ -1,4 +1,4 @@
-// The measurements of a device profile.
+// The grid of operators measured for a device profile.
 #include <initializer_list>
 #include <map>
 #include <string_view>
@@ -15,7 +15,7 @@ using Named = std::initializer_list<std::pair<std::string_view, AttributeValue>>
 
 class Grid {
  public:
-  // One operator; its operands vary, but those from `first_constant` on.
+  // Adds one operator; operands from `first_constant` on are constant, others vary.
   void add(std::string_view name, const std::vector<Sizes>& operands, std::size_t first_constant, Named named = {}) {
     const Operator& op = registry().get(name);
     Attributes attributes = op.defaults();
@@ -23,7 +23,7 @@ class Grid {
     add(op, std::move(attributes), operands, first_constant);
   }
 
-  // As above, as far as the operator accepts such operands and computes something.
+  // The same, if the operator accepts such operands and computes something.
   void try_to_add(const Operator& op, const std::vector<Sizes>& operands) {
     try {
       std::vector<std::optional<TensorType>> types;
@@ -32,7 +32,7 @@ class Grid {
       const OperatorTraits traits = operator_traits(op, attributes, types);
       if (!op.define(attributes, Inputs::of(types)).has_denotation() || traits.free || traits.operations == 0) return;
       add(op, attributes, operands, operands.size());
-    } catch (const Error&) {  // it has parameters, or is for other types
+    } catch (const Error&) {  // it has parameters, or needs other types
     }
   }
 
@@ -56,7 +56,7 @@ class Grid {
   std::map<Sizes, Tensor> weights_;  // their elements do not matter
 };
 
-// A kernel of 1, 3, 5 or 7, or a row of 7; padding keeps the size at stride 1.
+// Kernels of size 1, 3, 5 or 7, or a row of 7; padding keeps the size at stride 1.
 void add_convolutions(Grid& grid) {
   constexpr double kMostOperations = 3e9;
   struct Kernel {

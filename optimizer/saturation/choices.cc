@@ -135,7 +135,7 @@ std::vector<ENodeId> ENodeChoices::given() const {
   return ordered(std::move(selected));
 }
 
-// By relaxation: costs are positive, so the choice has no cycles.
+// By relaxation; costs are positive, so the choice has no cycles.
 std::vector<ENodeId> ENodeChoices::greedy(std::span<const ENodeId> free) const {
   constexpr double kNextToNothing = 1e-6;
   std::vector<bool> is_free(graph_.node_count());
@@ -148,7 +148,7 @@ std::vector<ENodeId> ENodeChoices::greedy(std::span<const ENodeId> free) const {
   return ordered(std::move(selected));
 }
 
-// For each class the e-node that makes it cheapest as a tree; leaves and constants cost nothing.
+// For each class the e-node that makes it cheapest as a tree; leaves and constants are free.
 std::vector<ENodeId> ENodeChoices::cheapest(const std::function<double(ENodeId)>& seconds,
                                             std::span<const ENodeId> among) const {
   std::vector<double> cost(graph_.value_count(), kInfinite);
@@ -172,7 +172,7 @@ std::vector<ENodeId> ENodeChoices::cheapest(const std::function<double(ENodeId)>
   return best;
 }
 
-// Constants are evaluated once, whatever they are computed by: by few operators.
+// Constants are evaluated once, however they are computed: prefers few operators.
 void ENodeChoices::choose_constants() {
   std::vector<ENodeId> among;
   for (ENodeId id = 0; id < graph_.node_count(); ++id)

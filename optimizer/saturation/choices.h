@@ -1,4 +1,4 @@
-// Choices of e-nodes: what they make, in which order, and what they cost.
+// Choices of e-nodes: which values they compute, their order, and their cost.
 #pragma once
 
 #include <functional>
@@ -9,16 +9,16 @@
 
 namespace rewright::optimizer {
 
-// The part of a problem's e-graph that choices are made from, found once. The problem must outlive this.
+// The part of a problem's e-graph that choices are made from, computed once. The problem must outlive this object.
 class ENodeChoices {
  public:
   explicit ENodeChoices(const ExtractionProblem& problem);
 
-  // The e-nodes that a choice may hold: reached from the outputs, and with all they read made by others.
+  // The e-nodes that a choice may contain: reachable from the outputs, with operands that others compute.
   std::span<const ENodeId> useful() const { return useful_; }
   std::span<const ClassId> roots() const { return roots_; }  // classes of the graph's outputs
   bool is_output(ClassId id) const { return is_output_[id]; }
-  // Nothing has to be chosen for it: an input, or constant.
+  // Inputs and constants need no choice.
   bool is_given(ClassId id) const { return has_leaf_[id] || graph_.constant(id); }
 
   template <class F>
@@ -29,16 +29,16 @@ class ENodeChoices {
       if (value != kNoClass) visit(graph_.find(value));
   }
 
-  // In an order in which each comes after what it reads, without those that the outputs do not need, and with what makes
-  // constants; empty if these do not make all outputs.
+  // Sorts operands first, drops e-nodes that the outputs do not need, and adds those that compute constants; empty if the
+  // choice does not compute all outputs.
   std::vector<ENodeId> ordered(std::vector<ENodeId> selected) const;
   double cost(std::span<const ENodeId> chosen) const;
-  // Which savings a choice makes.
+  // The savings that a choice realizes.
   std::vector<bool> savings_of(std::span<const ENodeId> chosen) const;
 
-  // The graph that the e-graph began as.
+  // The choice for the original graph.
   std::vector<ENodeId> given() const;
-  // The cheapest e-node of each class as if nothing were shared; e-nodes of `free` cost next to nothing. Never has cycles.
+  // The cheapest e-node of each class as if nothing were shared; e-nodes of `free` are almost free. Never has cycles.
   std::vector<ENodeId> greedy(std::span<const ENodeId> free = {}) const;
 
  private:
@@ -53,7 +53,7 @@ class ENodeChoices {
   std::vector<ClassId> roots_;
   std::vector<bool> is_output_, has_leaf_;
   bool constants_known_ = false;
-  std::vector<ENodeId> constants_;  // for each constant class one that makes it
+  std::vector<ENodeId> constants_;  // for each constant class one that computes it
   std::vector<ENodeId> useful_;
 };
 

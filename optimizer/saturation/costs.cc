@@ -6,7 +6,7 @@ namespace rewright::optimizer {
 
 namespace {
 
-// All live e-nodes side by side in one graph: each reads what stands for its inputs' classes, and nothing reads what it makes.
+// All live e-nodes side by side in one graph: each reads placeholders for its input classes, and nothing reads its results.
 struct SideBySide {
   Graph graph;
   std::vector<ENodeId> nodes;
@@ -53,7 +53,7 @@ struct SideBySide {
   }
 };
 
-// What only moves elements costs nothing where all e-nodes that might read it take strides: then it does in every choice.
+// Moving elements is free if all e-nodes that might read the result take strides: then it is free in every choice.
 void free_passed(const EGraph& e, const std::vector<const NodeCost*>& of, CostModel& costs, ExtractionProblem& problem) {
   if (costs.strided_reads() == StridedReads::kNone) return;
   std::vector<bool> is_output(e.value_count()), passed(e.node_count());
@@ -89,13 +89,13 @@ void free_passed(const EGraph& e, const std::vector<const NodeCost*>& of, CostMo
   }
 }
 
-// A pointwise e-node that joins the contraction whose result it alone reads, or what has joined one.
+// A pointwise e-node fused into the contraction whose result only it reads, directly or through others.
 struct Join {
   ENodeId above, below;
   std::uint32_t saving;
 };
 
-// All of them, each with its saving in the problem. `of`: what is known of e-nodes, null for those that are not there.
+// All joins, each with its saving in the problem. `of`: known costs of e-nodes, null for unusable ones.
 std::vector<Join> add_joins(const EGraph& e, const std::vector<const NodeCost*>& of, ExtractionProblem& problem) {
   std::vector<Join> joins;
   const auto makes = [&](ENodeId id, ClassId value) {
@@ -119,14 +119,15 @@ std::vector<Join> add_joins(const EGraph& e, const std::vector<const NodeCost*>&
       }
     }
   }
-  std::vector<std::vector<std::uint32_t>> joined(e.node_count());  // savings by which an e-node joins something
+  std::vector<std::vector<std::uint32_t>> joined(e.node_count());  // savings by which an e-node is fused
   for (const Join& join : joins) joined[join.above].push_back(join.saving);
   for (const Join& join : joins)
     if (!of[join.below]->contraction) problem.savings[join.saving].one_of = joined[join.below];
   return joins;
 }
 
-// What is pointwise and can join nothing carries nobody along: without its savings, which so far are those of the joins.
+// A pointwise e-node that cannot be fused itself cannot be a link in a chain: drops such savings. So far only joins have
+// savings.
 void leave_out_impossible(const std::vector<Join>& joins, const std::vector<const NodeCost*>& of, ExtractionProblem& problem) {
   std::vector<Saving> kept;
   std::vector<std::uint32_t> renumbered(problem.savings.size());
@@ -153,7 +154,7 @@ void leave_out_impossible(const std::vector<Join>& joins, const std::vector<cons
   problem.savings = std::move(kept);
 }
 
-// Groups of the graph that is given, which cost less together than apart.
+// Groups of the original graph that cost less together than apart.
 void add_groups(const EGraph& e, CostModel& costs, bool for_training, ExtractionProblem& problem) {
   const MatchedGraph given(e.graph(), for_training);
   for (const auto& [positions, seconds] : costs.groups(given)) {

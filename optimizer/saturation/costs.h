@@ -6,8 +6,8 @@
 
 namespace rewright::optimizer {
 
-// The costs of e-nodes alone, and what fusing them saves: as CostModel::cost counts a graph, so that a choice costs what its
-// graph costs. Activations are grouped as they are in the graph that the e-graph began as. Nothing is measured.
+// The costs of e-nodes alone, and the savings of fusing them, consistent with CostModel::cost, so that a choice costs what its
+// graph costs. Activations are grouped as in the original graph. Nothing is measured.
 ExtractionProblem make_problem(const EGraph& graph, CostModel& costs, bool for_training);
 
 }  // namespace rewright::optimizer

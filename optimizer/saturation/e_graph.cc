@@ -31,7 +31,7 @@ std::vector<ENodeId> united(const std::vector<ENodeId>& a, const std::vector<ENo
   return result;
 }
 
-// Are its attributes and the shapes of its outputs numbers?
+// Are its attributes and the shapes of its outputs known numbers?
 bool node_is_sized(const EGraph& e, ENodeId id) {
   const std::span<const ClassId> results = e.outputs(id);
   return is_sized(e.attributes(e.node(id).attributes)) && std::all_of(results.begin(), results.end(), [&](ClassId output) {
@@ -267,7 +267,7 @@ bool EGraph::merge(ClassId a, ClassId b, const Reason& reason) {
   ClassId keep = find(a), gone = find(b);
   if (keep == gone) return true;
   if (type_[keep] != type_[gone]) return false;
-  ClassId from = b, to = a;  // of the new link: from the smaller tree, which is turned to have its root there
+  ClassId from = b, to = a;  // links the smaller tree, whose root becomes `from`
   if (size_[keep] < size_[gone] || (size_[keep] == size_[gone] && gone < keep)) {
     std::swap(keep, gone);
     std::swap(from, to);
@@ -288,7 +288,7 @@ bool EGraph::merge(ClassId a, ClassId b, const Reason& reason) {
     may_be_constant_.insert(may_be_constant_.end(), users_[keep].begin(), users_[keep].end());
   }
   makers_[gone] = {};
-  // The users of what is gone have other keys now; all others keep theirs.
+  // Only users of the merged class get new keys.
   for (const ENodeId user : users_[gone])
     if (hash_consed(nodes_[user])) dirty_.push_back(user);
   users_[gone] = {};
@@ -313,7 +313,7 @@ void EGraph::update_constant(ENodeId id) {
   }
 }
 
-// Gives an e-node whose inputs were merged its new key; if there is one with that key, they are the same.
+// Gives an e-node with merged inputs its new key; an existing e-node with that key is its duplicate.
 void EGraph::repair(ENodeId id) {
   if (!nodes_[id].live) return;
   known_nodes_.erase(keys_[id], id);
@@ -338,7 +338,7 @@ void EGraph::repair(ENodeId id) {
     if (b == kNoClass) continue;
     forget(makers_[find(b)]);
     if (a == kNoClass) {
-      // The one that stays did not say that it has this output: it does now.
+      // The surviving e-node lacked this output; now it has it.
       pool_[nodes_[keep].first + nodes_[keep].inputs + nodes_[keep].parameters + o] = b;
       insert_sorted(makers_[find(b)], keep);
     } else {
@@ -416,7 +416,7 @@ std::optional<std::string> EGraph::violation() const {
     if (makers_[id] != makers[id]) fail("the e-nodes of a class", id);
     if (users_[id] != users[id]) fail("the users of a class", id);
   }
-  // Congruence, by definition: of all e-nodes, also those that are not live any more.
+  // Congruence by definition: for all e-nodes, including dead ones.
   std::map<std::vector<std::uint64_t>, ENodeId> first;
   for (ENodeId id = 0; id < nodes_.size(); ++id) {
     const ENode& node = nodes_[id];

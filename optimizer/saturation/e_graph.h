@@ -1,13 +1,14 @@
-// An e-graph of operators: many graphs at once, in which everything that is known to be equal is kept once.
+// An e-graph of operators: many graphs at once, with shared parts stored once.
 //
-// A *value* is an output of an e-node, as it was when it was made; values that are known to be equal form a *class*, named by
-// one of them (find). An e-node is an operator with attributes, the values it reads and the values it makes: operators with
-// several outputs are one e-node, whose outputs lie in several classes. The invariants, which hold after rebuild():
+// A *value* is an output of an e-node when it was created; equal values form a *class*, named by one of them (find). An e-node
+// is an operator with attributes, the values it reads and the values it computes: an operator with several outputs is one
+// e-node, whose outputs are in several classes. Invariants after rebuild():
 //   - hash-consing: no two live e-nodes have the same operator, attributes and classes of inputs (random operators and opaque
-//     nodes are never the same as another);
-//   - congruence: outputs of e-nodes that would be the same are in the same class;
-//   - analysis: all values of a class have the class's type; a class is constant if something in it is computed from constants.
-// Why two values are equal is kept as a forest of reasons, one for each merge, so that every equality can be explained.
+//     nodes are never merged);
+//   - congruence: outputs of equal e-nodes are in the same class;
+//   - analysis: all values of a class have the class's type; a class is constant if some value in it is computed from
+//   constants.
+// The reasons why values are equal form a forest, one for each merge, so that every equality can be explained.
 #pragma once
 
 #include <cstdint>
@@ -24,41 +25,41 @@
 
 namespace rewright::optimizer {
 
-using ClassId = std::uint32_t;  // of a value, or of the value that stands for its class
+using ClassId = std::uint32_t;  // of a value, or of its class's representative
 inline constexpr ClassId kNoClass = ~ClassId{0};
 using ENodeId = std::uint32_t;
 
 struct ENode {
   const Operator* op = nullptr;  // null: a leaf, or an opaque node of the graph
   std::uint32_t attributes = 0;  // number of the interned attributes
-  std::int32_t position = -1;    // of the node of the graph that it was in the beginning
+  std::int32_t position = -1;    // of the original graph's node
   ValueId leaf = kNoValue;       // an input or a constant of the graph
-  std::uint32_t first = 0;       // in the list of values: inputs, parameters, outputs
+  std::uint32_t first = 0;       // into the list of values: inputs, parameters, outputs
   std::uint16_t inputs = 0, parameters = 0, outputs = 0;
-  bool live = true;  // false: the same as an earlier one
+  bool live = true;  // false: a duplicate of an earlier one
 };
 
-// Why two values are equal.
+// The reason why two values are equal.
 struct Reason {
   static constexpr std::uint32_t kCongruence = ~std::uint32_t{0};
-  std::uint32_t application = kCongruence;  // of a rule; else the two e-nodes read equal values
+  std::uint32_t application = kCongruence;  // of a rule; otherwise congruence of the two e-nodes
   ENodeId left = 0, right = 0;
-  std::uint32_t output = 0;  // of the e-nodes, or of the rule
+  std::uint32_t output = 0;  // number of the output, of the e-nodes or of the rule
   bool exchanged = false;    // the first two inputs of a commutative operator are equal crosswise
 };
 
 class EGraph {
  public:
-  // E-nodes 0, 1, ... are the graph's inputs and constants that are used, and its nodes, in order. The graph must outlive this.
+  // E-nodes 0, 1, ... are the graph's used inputs and constants, then its nodes, in order. The graph must outlive this object.
   EGraph(const Graph& graph, bool for_training);
 
   // ---- Reading
   const Graph& graph() const { return *graph_; }
-  std::size_t node_count() const { return nodes_.size(); }  // also those that are not live
+  std::size_t node_count() const { return nodes_.size(); }  // including dead ones
   std::size_t live_count() const { return live_; }
   std::size_t value_count() const { return classes_.size(); }
   const ENode& node(ENodeId id) const { return nodes_[id]; }
-  // As they were when the e-node was made; kNoClass where absent.
+  // As when the e-node was created; kNoClass where absent.
   std::span<const ClassId> inputs(ENodeId id) const { return list(nodes_[id].first, nodes_[id].inputs); }
   std::span<const ClassId> parameters(ENodeId id) const {
     return list(nodes_[id].first + nodes_[id].inputs, nodes_[id].parameters);
@@ -69,47 +70,47 @@ class EGraph {
   ENodeId maker(ClassId value) const { return maker_[value]; }
   ClassId find(ClassId value) const { return classes_.find(value); }
   bool equal(ClassId a, ClassId b) const { return a == b || (a != kNoClass && b != kNoClass && find(a) == find(b)); }
-  // For a class (the value that find() gives): live e-nodes with an output in it, and those that read it; once each, ascending.
+  // For a class (a result of find()): the live e-nodes with an output in it, and those that read it; each once, ascending.
   std::span<const ENodeId> makers(ClassId id) const { return makers_[id]; }
   std::span<const ENodeId> users(ClassId id) const { return users_[id]; }
-  std::span<const ENodeId> with_operator(const Operator* op) const;  // ascending; also those that are not live
+  std::span<const ENodeId> with_operator(const Operator* op) const;  // ascending; including dead ones
   bool constant(ClassId value) const { return constant_[find(value)]; }
   std::uint32_t type(ClassId value) const { return type_[value]; }  // equal for all values of a class
   const TensorType& type_of(std::uint32_t number) const { return types_[number]; }
-  bool known(std::uint32_t type) const { return known_[type]; }  // is it a type whose shape is known?
+  bool known(std::uint32_t type) const { return known_[type]; }  // does the type have a known shape?
   const Attributes& attributes(std::uint32_t number) const { return attributes_[number]; }
-  ClassId value_of(ValueId id) const { return of_graph_[id]; }  // of the graph; kNoClass if nothing uses it
+  ClassId value_of(ValueId id) const { return of_graph_[id]; }  // of the graph; kNoClass if unused
   std::optional<ENodeId> node_at(std::int32_t position) const;  // of the graph
-  // The live e-node that is the same as this one.
+  // The live e-node that this one is a duplicate of.
   ENodeId live(ENodeId id) const {
     while (!nodes_[id].live) id = twin_.at(id);
     return id;
   }
-  // Would an e-node with these inputs be the same as this one only with its first two inputs exchanged?
+  // Would an e-node with these inputs equal this one only with its first two inputs swapped?
   bool exchanged(ENodeId id, std::span<const ClassId> inputs) const;
 
-  // ---- Growing. After merges, nothing but merge() until rebuild() was called.
+  // ---- Growing. After a merge only merge() may be called until rebuild().
   std::uint32_t intern(Attributes attributes);
   std::uint32_t intern(const TensorType& type, bool known);
-  // Attributes normalized for these inputs, and types of the outputs; null if it would be ill-typed.
+  // Attributes normalized for these inputs, and output types; null if ill-typed.
   struct Typing {
     std::uint32_t attributes;
     std::vector<std::uint32_t> outputs;
   };
   const Typing* typing(const Operator& op, std::uint32_t attributes, std::span<const std::uint32_t> input_types);
-  // The e-node that reads these values, a new one if there is none. Nothing if it would be ill-typed, or is random.
+  // The e-node with these inputs, created if necessary. nullopt if it is ill-typed or random.
   std::optional<ENodeId> add(const Operator& op, std::uint32_t attributes, std::span<const ClassId> inputs);
-  // The e-node that add() finds, if there is one. The attributes are normalized.
+  // The e-node that add() would return, if it exists. Attributes must be normalized.
   std::optional<ENodeId> known(const Operator& op, std::uint32_t attributes, std::span<const ClassId> inputs) const;
-  // Says that two values are equal. False if they have different types: then nothing changes.
+  // Merges two values' classes. Returns false, without a change, if their types differ.
   bool merge(ClassId a, ClassId b, const Reason& reason);
   void rebuild();
 
   // ---- Explaining
-  // The reasons that lead from a value to an equal one, none if they are the same.
+  // The chain of reasons between two equal values; empty if they are identical.
   std::vector<Reason> explain(ClassId a, ClassId b) const;
 
-  // ---- Checking, slowly: an invariant that does not hold.
+  // ---- Checking. Slow: returns a violated invariant.
   std::optional<std::string> violation() const;
 
  private:
@@ -130,11 +131,11 @@ class EGraph {
   std::vector<ENode> nodes_;
   std::vector<ClassId> pool_;
   std::size_t live_ = 0;
-  std::unordered_map<ENodeId, ENodeId> twin_;  // of e-nodes that are not live: what they are the same as
+  std::unordered_map<ENodeId, ENodeId> twin_;  // of dead e-nodes: the live one they duplicate
   std::vector<ClassId> of_graph_;
   std::vector<ENodeId> at_position_;
   std::unordered_map<const Operator*, std::vector<ENodeId>> by_operator_;
-  std::vector<std::uint64_t> keys_;  // of e-nodes, as they stand in known_nodes_
+  std::vector<std::uint64_t> keys_;  // current keys of e-nodes in known_nodes_
   NodeTable known_nodes_;
 
   // By value.
@@ -151,7 +152,7 @@ class EGraph {
   std::vector<std::vector<ENodeId>> makers_, users_;
   std::vector<std::uint32_t> size_;
   std::vector<bool> constant_;
-  std::vector<ENodeId> dirty_;  // whose inputs were merged
+  std::vector<ENodeId> dirty_;  // e-nodes with merged inputs
   std::vector<ENodeId> may_be_constant_;
 
   // Interned.

@@ -12,7 +12,7 @@ using testing::weights;
 
 namespace {
 
-// All equalities that follow from the merges that were made, by definition: pairs of values, closed under congruence.
+// All equalities that follow from the merges by definition: pairs of values, closed under congruence.
 std::vector<std::size_t> closure(const EGraph& graph, const std::vector<std::pair<ClassId, ClassId>>& merges) {
   std::vector<std::size_t> label(graph.value_count());
   for (std::size_t i = 0; i < label.size(); ++i) label[i] = i;
@@ -68,7 +68,7 @@ TEST_CASE("random merges keep the invariants, and make equal what follows and no
       for (ClassId a = 0; a < e.value_count(); ++a)
         for (ClassId b = 0; b < a; ++b) REQUIRE(e.equal(a, b) == (expected[a] == expected[b]));
     }
-    // An explanation needs no other equalities than those it names, and what its congruences rest on.
+    // An explanation rests only on the equalities it names and on those of its congruences.
     for (ClassId a = 0; a < e.value_count(); ++a) {
       if (e.find(a) == a) continue;
       std::vector<std::pair<ClassId, ClassId>> named, open{{a, e.find(a)}};

@@ -13,15 +13,15 @@ constexpr ENodeId kUnplaced = ~ENodeId{0};
 
 }  // namespace
 
-// The order in which a rule's source is laid.
+// The matching program of a rule's source.
 struct EMatcher::Program {
   enum class Kind {
     kAbsent,  // input i of node p is absent
     kBind,    // ... is the rule's input `number`
     kRepeat,  // ... is equal to the rule's input `number`, which is known
-    kDown,    // ... is made by node `number`, which is to be found
-    kMade,    // ... is made by node `number`, which is known
-    kUp,      // node p is to be found among the users of what its input i stands for, which is known
+    kDown,    // ... is computed by node `number`, which is to be matched
+    kMade,    // ... is computed by node `number`, which is matched
+    kUp,      // node p is to be matched among the users of its input i, which is bound
     kAny,     // node p may be anywhere
   };
   struct Step {
@@ -81,14 +81,14 @@ struct EMatcher::Program {
   }
 };
 
-// The values of a rule's variables, and what follows from them for the target.
+// The values of a rule's variables, and their consequences for the target.
 struct EMatcher::Binding {
   std::vector<std::uint32_t> attributes;          // of each node of the target
   std::vector<std::vector<std::uint32_t>> types;  // of its outputs
   std::vector<std::uint32_t> outputs;             // types of the target's outputs
 };
 
-// One attempt.
+// One matching attempt.
 struct EMatcher::Laying {
   const Rule& rule;
   const Program& program;
@@ -252,7 +252,7 @@ std::optional<EMatch> EMatcher::find_at(std::uint32_t rule, std::span<const ENod
       return std::nullopt;
     }
   }
-  // In the order of the program, so that the inputs are the same values as when it was found.
+  // In program order, so that inputs are bound to the same values as in find().
   for (const Program::Step& step : program(rule).steps) {
     if (step.kind == Program::Kind::kUp || step.kind == Program::Kind::kAny) continue;
     const ClassId value = slot(match, step.p, step.i);
@@ -375,7 +375,7 @@ std::optional<std::uint64_t> EMatcher::skeleton(const EMatch& match) {
     if (!known[value.number]) return std::nullopt;
     return graph_.outputs(*known[value.number])[value.output];
   };
-  // Constants count by their type alone, except integers, which may decide what is computed.
+  // Constants count by type alone, except integers, which may affect the computation.
   const auto hash_of = [&](const PatternValue& value) -> std::uint64_t {
     const std::optional<ClassId> there = value_of(value);
     if (there && *there == kNoClass) return 1;

@@ -1,6 +1,5 @@
-// Finding where rules apply in an e-graph, and applying them: as optimizer/matching/match.h does in graphs, with a class where
-// a graph has a value. A rule with several roots is laid from its first root downwards, and from what is known then upwards to
-// the others.
+// Finds matches of rules in an e-graph, and applies them: as optimizer/matching/match.h for graphs, with classes in place of
+// values. A rule with several roots is matched downwards from its first root, then upwards from bound values to the others.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +15,13 @@
 
 namespace rewright::optimizer {
 
-// Where a rule's source stands in an e-graph.
+// A match of a rule's source in an e-graph.
 struct EMatch {
   std::uint32_t rule = 0;      // position in RuleIndex::rules()
-  std::vector<ENodeId> where;  // of each node of the source; of a Fill that is a constant of the graph, its leaf
+  std::vector<ENodeId> where;  // by source node; for a Fill matched with a constant of the graph, its leaf
   std::uint64_t swapped = 0;   // as Match::swapped
   std::vector<ClassId> inputs;
-  std::uint32_t binding = 0;  // number of the values of its variables
+  std::uint32_t binding = 0;  // number of its bindings
 };
 
 class EMatcher {
@@ -30,25 +29,25 @@ class EMatcher {
   EMatcher(EGraph& graph, const RuleIndex& rules);
   ~EMatcher();
 
-  // The rule's matches with its first root on this e-node, in a fixed order, until `visit` says false.
+  // Visits the rule's matches whose first root is this e-node, in a fixed order, until `visit` returns false.
   void find(std::uint32_t rule, ENodeId root, const std::function<bool(const EMatch&)>& visit);
-  // The match at given e-nodes; nullopt if it does not fit there. That inputs which the rule wants constant are so is not
-  // asked: the rule holds for all.
+  // The match at given e-nodes; nullopt if there is none. Does not test that inputs are constant where the rule wants it, since
+  // the rule holds for all inputs.
   std::optional<EMatch> find_at(std::uint32_t rule, std::span<const ENodeId> where, std::uint64_t swapped);
-  // Calls back with all pairs of values that a match needs to be equal.
+  // Visits all pairs of values that must be equal for the match.
   void for_each_equality(const EMatch& match, const std::function<void(ClassId, ClassId)>& visit) const;
 
-  // A hash of what applying a match would add, which finds equal additions: equal for targets that are the same up to how
-  // constants are computed. Nothing if the target fits with nothing new, or is ill-typed.
+  // A hash of the target that the match would add; equal for targets that are equal up to how constants are computed. nullopt
+  // if it adds nothing new, or is ill-typed.
   std::optional<std::uint64_t> skeleton(const EMatch& match);
-  // Adds the target and says that its outputs are equal to the source's, for the reason `application`. The e-nodes of the
-  // target; nothing if it is ill-typed, or has other types than what it is to equal. The e-graph is to be rebuilt afterwards.
+  // Adds the target and merges its outputs with the source's, for the reason `application`. Returns the target's e-nodes;
+  // nullopt if it is ill-typed, or has other types than the source. Call rebuild() afterwards.
   struct Made {
     std::vector<ENodeId> nodes;   // of each node of the target
-    std::uint64_t exchanged = 0;  // bit i: node i was there already, with its first two inputs exchanged
+    std::uint64_t exchanged = 0;  // bit i: node i existed already, with its first two inputs swapped
   };
   std::optional<Made> apply(const EMatch& match, std::uint32_t application);
-  // The values that node `p` of the target reads, given the e-nodes made before it.
+  // The values that target node `p` reads, given the e-nodes created before it.
   std::vector<ClassId> target_inputs(const EMatch& match, std::span<const ENodeId> made, std::uint32_t p) const;
 
  private:
@@ -71,7 +70,7 @@ class EMatcher {
     std::size_t operator()(const std::vector<std::uint32_t>& key) const;
   };
   std::unordered_map<std::vector<std::uint32_t>, std::uint32_t, KeyHash> binding_numbers_;
-  std::vector<std::unique_ptr<Binding>> bindings_;  // null: the rule does not fit
+  std::vector<std::unique_ptr<Binding>> bindings_;  // null: the rule does not match
   std::unordered_map<ENodeId, bool> uniform_;
 };
 

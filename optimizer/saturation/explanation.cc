@@ -1,4 +1,4 @@
-// From a choice of e-nodes to the rewrites it rests on, and from those to a graph again.
+// From a choice of e-nodes to the rewrites it depends on, and from those back to a graph.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -9,7 +9,7 @@ namespace rewright::optimizer {
 
 namespace {
 
-// Collects applications, with all that they rest on.
+// Collects rule applications with everything they depend on.
 class Needs {
  public:
   explicit Needs(const Saturation& saturation) : saturation_(saturation), graph_(saturation.graph()) {}
@@ -31,7 +31,7 @@ class Needs {
     if (const std::optional<std::uint32_t> creator = saturation_.creator(id)) application(*creator);
   }
 
-  // Works off what was asked for. Nothing here recurses over applications: chains of them may be long.
+  // Processes all requests. Not recursive, since chains of applications may be long.
   std::vector<std::uint32_t> run() {
     while (!open_.empty()) {
       const std::uint32_t number = open_.back();
@@ -73,7 +73,7 @@ std::vector<std::string> names_of(const EGraph& graph, std::span<const ENodeId> 
   return names_at(graph.graph(), positions);
 }
 
-// What the classes are made by: leaves, then chosen e-nodes in order. The value of an e-node that makes each class.
+// The computed value of each class: leaves first, then the chosen e-nodes in order.
 std::map<ClassId, ClassId> makers_of(const EGraph& graph, std::span<const ENodeId> chosen) {
   std::map<ClassId, ClassId> made;
   for (ENodeId id = 0; id < graph.node_count(); ++id)
@@ -84,7 +84,7 @@ std::map<ClassId, ClassId> makers_of(const EGraph& graph, std::span<const ENodeI
   return made;
 }
 
-// The chosen e-nodes as a graph. Nodes of the given graph stay as they are where they read what they read before.
+// The chosen e-nodes as a graph. Original nodes stay if they read the same values.
 std::optional<Graph> graph_of(const EGraph& e, std::span<const ENodeId> chosen) {
   Graph graph = e.graph();
   graph.drop_nodes_from(0);
@@ -157,7 +157,7 @@ CertificateStep explain_choice(const Saturation& saturation, std::span<const ENo
   }
   for (const GraphOutput& output : graph.graph().outputs()) is_read(graph.value_of(output.value));
 
-  // Done again without all others: e-nodes have other numbers then.
+  // Repeats the rewrites without all others, which changes the numbers of e-nodes.
   EGraph again(graph.graph(), saturation.rules().options().for_training);
   EMatcher matcher(again, saturation.rules());
   again.rebuild();

@@ -14,13 +14,13 @@ namespace {
 
 using Terms = std::vector<std::pair<int, double>>;
 
-// The most cuts of one round.
+// The most cycle cuts added in one round.
 constexpr std::size_t kCyclesPerRound = 100;
 
 bool has(const std::vector<ENodeId>& nodes, ENodeId id) { return std::find(nodes.begin(), nodes.end(), id) != nodes.end(); }
 
-// A choice as an integer program: a variable for each useful e-node, and one for each saving. Cycles are forbidden one by one,
-// when a solution has them: to forbid all at once takes more rows than everything else, and bounds nothing.
+// A choice as an integer program: a variable for each useful e-node and for each saving. Cycles are forbidden when a solution
+// has them: forbidding all at once needs more rows than everything else, and does not tighten the bound.
 class ChoiceProgram {
  public:
   ChoiceProgram(const ExtractionProblem& problem, const ENodeChoices& choices, double scale)
@@ -53,7 +53,7 @@ class ChoiceProgram {
     return program_.minimize(values_of(start), options);
   }
 
-  // Forbids cycles of a choice that leaves outputs unmade. False if it has none that is not forbidden yet.
+  // Forbids cycles of a choice that leaves outputs uncomputed. False if all of its cycles are forbidden already.
   bool forbid_cycles(std::span<const ENodeId> chosen);
 
  private:
@@ -78,7 +78,8 @@ class ChoiceProgram {
     return terms;
   }
 
-  // The outputs are made, and so is what a chosen e-node reads. Two e-nodes that make nothing else are not both needed.
+  // Outputs are computed, and so are operands of chosen e-nodes. Of two e-nodes that compute the same single class, one
+  // suffices.
   void add_needs() {
     std::set<ClassId> read_classes;
     for (const ClassId root : choices_.roots())
@@ -108,7 +109,7 @@ class ChoiceProgram {
 
   void add_savings(double scale);
 
-  // Cycles of two are there from the beginning.
+  // Cycles of length two are forbidden from the beginning.
   void add_short_cycles() {
     for (const ENodeId id : choices_.useful())
       for (const ClassId output : graph_.outputs(id)) {
@@ -122,7 +123,7 @@ class ChoiceProgram {
       }
   }
 
-  // Of e-nodes that make nothing but one class, one is chosen at most, so all that close the same cycle count together.
+  // At most one of the e-nodes that compute only one class is chosen, so all that close the same cycle are counted together.
   bool forbid(const std::vector<Edge>& cycle) {
     std::set<int> variables;
     for (const Edge& edge : cycle) {
@@ -146,7 +147,8 @@ class ChoiceProgram {
   std::set<std::vector<int>> forbidden_;
 };
 
-// Savings are between 0 and 1, and as large as what they rest on. An e-node is spent once, if it is chosen.
+// Savings are between 0 and 1, and at most the variables they depend on. An e-node is used by at most one saving, and only if
+// it is chosen.
 void ChoiceProgram::add_savings(double scale) {
   saved_.assign(problem_.savings.size(), -1);
   for (std::size_t s = 0; s < problem_.savings.size(); ++s) {
@@ -176,8 +178,8 @@ void ChoiceProgram::add_savings(double scale) {
     terms.emplace_back(variable_[id], 1);
     program_.add_row(0, IntegerProgram::kInfinite, terms);
   }
-  // Of savings that go through one class, one at most is made: what reads it in one of them is in the way of another, or spent
-  // twice. So they share their rows.
+  // At most one saving through a class is realized: a reader in one of them prevents the others, or would be used twice. So
+  // they share their rows.
   for (const auto& [id, savings] : through) {
     for (const ENodeId user : graph_.users(id)) {
       if (variable_[user] < 0) continue;
@@ -198,7 +200,7 @@ void ChoiceProgram::add_savings(double scale) {
 }
 
 bool ChoiceProgram::forbid_cycles(std::span<const ENodeId> chosen) {
-  // E-nodes whose operands are made are made; the others read one that is not.
+  // An e-node is computed once its operands are; the others read an uncomputed class.
   std::vector<bool> made(graph_.value_count());
   std::vector<ENodeId> left(chosen.begin(), chosen.end());
   for (bool changed = true; changed;) {
@@ -220,7 +222,7 @@ bool ChoiceProgram::forbid_cycles(std::span<const ENodeId> chosen) {
         if (!made[read] && !choices_.is_given(read)) edges[graph_.find(output)].push_back({graph_.find(output), id, read});
       });
     }
-  // The shortest cycle through each class, breadth first.
+  // The shortest cycle through each class, by breadth-first search.
   std::size_t forbidden = 0;
   for (const auto& [from, out] : edges) {
     std::map<ClassId, Edge> reached;  // the edge that leads there
@@ -266,9 +268,9 @@ Extraction extract(const ExtractionProblem& problem, const ExtractionOptions& op
   improve_with(result, choices, choices.greedy());
   result.bound = result.seconds;
   result.optimal = choices.useful().empty();
-  if (result.optimal) return result;  // all outputs are given
+  if (result.optimal) return result;  // all outputs are inputs or constants
   result.bound = 0;
-  const double scale = result.seconds > 0 ? 1000 / result.seconds : 1;  // so that the solver's tolerances fit
+  const double scale = result.seconds > 0 ? 1000 / result.seconds : 1;  // scaled to suit the solver's tolerances
   ChoiceProgram program(problem, choices, scale);
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(options.seconds);
   IntegerProgram::Options limits{options.gap, options.nodes, options.iterations, options.hopeless, 0, options.seed};
@@ -283,7 +285,7 @@ Extraction extract(const ExtractionProblem& problem, const ExtractionOptions& op
     const std::vector<ENodeId> chosen = program.choice_of(solution.values);
     std::vector<ENodeId> ordered = choices.ordered(chosen);
     const bool whole = !ordered.empty();
-    // Where it goes in a circle, what is nearest to it and does not.
+    // If the solution has cycles, takes the nearest choice without.
     improve_with(result, choices, whole ? std::move(ordered) : choices.greedy(chosen));
     result.optimal = solution.status == IntegerProgram::Status::kOptimal && whole;
     if (result.seconds * (1 - options.gap) <= result.bound) result.optimal = true;

@@ -13,7 +13,7 @@ using testing::no_limits;
 
 namespace {
 
-// The cheapest choice by trying all: for each class that is needed, each e-node that makes it.
+// The cheapest choice by exhaustive search: for each needed class, each e-node that computes it.
 class Exhaustive {
  public:
   explicit Exhaustive(const ExtractionProblem& problem) : problem_(problem), graph_(*problem.graph) {}
@@ -67,7 +67,7 @@ class Exhaustive {
       for (const ClassId input : graph_.inputs(maker)) next.push_back(graph_.find(input));
       std::vector<ENodeId> with = chosen;
       with.push_back(maker);
-      // What is needed is taken from the back; the class itself is made now.
+      // Needed classes are popped from the back; this class is computed now.
       next.erase(next.begin() + static_cast<std::ptrdiff_t>(needed.size()) - 1);
       go(next, with, cost + problem_.seconds[maker]);
     }
@@ -87,7 +87,7 @@ ExtractionProblem random_costs(const EGraph& graph, std::uint64_t seed) {
   return problem;
 }
 
-// Pairs of e-nodes of which the second reads the first, alone, and is carried along.
+// Adds savings for pairs of e-nodes whose second is the first's only reader.
 void add_random_savings(ExtractionProblem& problem, std::uint64_t seed) {
   const EGraph& graph = *problem.graph;
   std::mt19937_64 random(seed);
@@ -158,7 +158,7 @@ TEST_CASE("extraction finds the cheapest choice where some cost less together") 
     const Extraction found = extract(problem, {.gap = 1e-9, .nodes = 1000, .iterations = 1000000, .hopeless = 0});
     INFO("seed " << seed);
     CHECK(found.optimal);
-    // Trying all takes no second e-node for a class that is made already, which may save more than it costs.
+    // The exhaustive search never chooses a second e-node for a computed class, which may save more than it costs.
     const double tried = Exhaustive(problem).run();
     CHECK(found.seconds <= tried + 1e-9);
     equal += found.seconds > tried - 1e-9;
@@ -238,7 +238,7 @@ TEST_CASE("a saving counts where all it needs is chosen and nothing else reads w
   CHECK(cost(shared) == Approx(30 - 4));
   shared = graph;
   shared.add_output("p", p);
-  CHECK(cost(shared) == Approx(30));  // the second rests on the first
+  CHECK(cost(shared) == Approx(30));  // the second depends on the first
 }
 
 }  // namespace rewright::optimizer

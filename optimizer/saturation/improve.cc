@@ -29,7 +29,7 @@ Improvement improve(const Graph& region, const RuleIndex& rules, CostModel& cost
   for (int round = 0; round < options.rounds; ++round) {
     if (limits.reached() && round > 0) break;
     ExtractionProblem problem = make_problem(saturation.graph(), costs, rules.options().for_training);
-    if (known == problem) break;  // measuring has changed nothing
+    if (known == problem) break;  // measuring changed nothing
     known = std::move(problem);
     ExtractionOptions extraction = options.extraction;
     const std::chrono::duration<double> left = limits.deadline() - std::chrono::steady_clock::now();
@@ -45,7 +45,7 @@ Improvement improve(const Graph& region, const RuleIndex& rules, CostModel& cost
     CertificateStep step = explain_choice(saturation, found.chosen);
     if (step.rewrites.empty()) break;
     const std::optional<Graph> graph = apply_step(region, rules, step);
-    if (!graph) break;  // around a node whose shape is not known
+    if (!graph) break;  // near a node of unknown shape
     const std::optional<double> seconds = measured_cost(*graph, rules, costs);
     if (!seconds) result.step.reset();
     if (!seconds || limits.reached()) break;

@@ -1,4 +1,4 @@
-// Equality saturation of a region: saturate, extract, see what the choice costs as a graph.
+// Equality saturation of a region: saturates, extracts, and measures the cost of the choice as a graph.
 #pragma once
 
 #include <optional>
@@ -12,18 +12,18 @@ namespace rewright::optimizer {
 struct ImproveOptions {
   SaturationOptions saturation;
   ExtractionOptions extraction;
-  // Costs that were not measured yet are estimated; what was chosen by estimates is measured, and chosen anew, so many times.
+  // Unmeasured costs are estimated. A choice made by estimates is measured, and extraction repeated, at most this many times.
   int rounds = 4;
 };
 
 struct Improvement {
-  // Without a region; without rewrites if nothing cheaper was found. nullopt where a cost would have had to be measured and
-  // could not be (CostModel::prepare).
+  // Without a region; without rewrites if nothing cheaper was found. nullopt if a cost could not be measured
+  // (CostModel::prepare).
   std::optional<CertificateStep> step;
-  double seconds = 0;    // what the best graph costs
-  double estimated = 0;  // what the extraction thought the first choice costs
-  double bound = 0;      // what a choice costs at least, by the costs known in the end
-  bool optimal = false;  // the extraction ended within its gap
+  double seconds = 0;    // cost of the best graph
+  double estimated = 0;  // the first choice's cost according to the extraction
+  double bound = 0;      // lower bound on a choice's cost, by the final costs
+  bool optimal = false;  // the extraction reached its gap
   StopReason reason = StopReason::kDone;
   std::size_t nodes = 0;        // live e-nodes
   std::int64_t iterations = 0;  // of the simplex method

@@ -21,7 +21,7 @@ double cost_of_graph(CostModel& costs, const Graph& graph) {
   return costs.cost(facts);
 }
 
-// The cheapest of all graphs that rewrites lead to.
+// The cheapest of all graphs reachable by rewrites.
 std::optional<double> exhaustive(const Graph& start, const RuleIndex& rules, CostModel& costs, std::size_t most) {
   Matcher matcher(rules);
   std::vector<Graph> graphs{start};
@@ -43,8 +43,8 @@ std::optional<double> exhaustive(const Graph& start, const RuleIndex& rules, Cos
 
 }  // namespace
 
-// A rewrite of a graph takes the source away, so it is not done where something else reads what is inside: among graphs in
-// which nothing is read twice the strategies agree. Rewrites may lead to others, where only saturation goes on.
+// Rewriting a graph removes the source, so it is not done if something else reads an inner value: among graphs where nothing is
+// read twice the strategies agree. Rewrites may lead to other graphs, where only saturation continues.
 TEST_CASE("saturation and backtracking find what trying all graphs finds") {
   const RuleIndex rules(testing::rules(testing::kCircularRules), {});
   std::size_t compared = 0, gained = 0, agreed = 0;
@@ -59,7 +59,7 @@ TEST_CASE("saturation and backtracking find what trying all graphs finds") {
     const double before = cost_of_graph(costs, graph);
     gained += *best < before * (1 - 1e-6);
     for (const Strategy strategy : {Strategy::kBacktrack, Strategy::kSaturate, Strategy::kAuto}) {
-      if (strategy == Strategy::kAuto && compared % 4 != 0) continue;  // it does what the others do
+      if (strategy == Strategy::kAuto && compared % 4 != 0) continue;  // it combines the others
       SearchOptions options;
       options.strategy = strategy;
       options.alpha = 3;
@@ -154,7 +154,7 @@ TEST_CASE("adapters are merged into their weights by saturation, and the certifi
     const OptimizeResult result = optimize(graph, testing::rules(), device, *evaluator, nullptr, options);
     CHECK(result.report.changed);
     CHECK(result.report.check.ok);
-    CHECK(result.report.nodes_after == 8);  // a product and a relu each
+    CHECK(result.report.nodes_after == 8);  // each with a product and a relu
     CHECK(result.report.strategy == name(strategy));
     CHECK(result.report.e_nodes > 0);
     const Certificate read = parse_certificate(to_json(result.certificate), "certificate");
@@ -207,7 +207,7 @@ TEST_CASE("a search by saturation stops for the reason it says, with its best so
   options.deadline = std::chrono::steady_clock::now();
   CHECK(run(options).stop_reason == StopReason::kTime);
   options = {};
-  options.saturation.extraction.seconds = 0;  // another time it might choose otherwise
+  options.saturation.extraction.seconds = 0;  // results must not depend on time
   CHECK(run(options).stop_reason == StopReason::kTime);
   options = {};
   options.memory = 1;
@@ -239,7 +239,7 @@ TEST_CASE("what was estimated is measured before it is chosen for good") {
   const MatchedGraph facts(*rewritten, false);
   const MatchedGraph* const one = &facts;
   costs.prepare({&one, 1});
-  CHECK(device.timed == timed);  // all of it was measured
+  CHECK(device.timed == timed);  // everything was measured
   CHECK(costs.cost(facts) == Approx(found.seconds));
   CHECK(found.bound <= found.seconds * (1 + 1e-6));
   CHECK(found.optimal);

@@ -10,7 +10,7 @@ constexpr std::uint32_t kOfGraph = ~std::uint32_t{0};
 
 constexpr std::size_t kMatchesPerNode = 2;
 
-// Nodes that a rule adds, less those it is found on: what shrinks goes first, since the e-graph may be full before the end.
+// Nodes added by a rule minus those it matches. Shrinking rules go first, since the e-graph may become full.
 std::ptrdiff_t growth(const Rule& rule) {
   return static_cast<std::ptrdiff_t>(rule.target.nodes.size()) - static_cast<std::ptrdiff_t>(rule.source.nodes.size());
 }
@@ -31,10 +31,10 @@ std::optional<std::uint32_t> Saturation::creator(ENodeId id) const {
   return creators_[id] == kOfGraph ? std::nullopt : std::optional(creators_[id]);
 }
 
-// Matches by rules that are not banned, a rule's together. `left_out`: there were more.
+// Matches of rules that are not banned, grouped by rule. `left_out`: there were more.
 std::vector<EMatch> Saturation::find_matches(bool all, bool& left_out, Limits& limits) {
   std::vector<std::vector<EMatch>> found(rules_.rules().size());
-  // Most matches add an e-node or two: matches that would not fit are not searched.
+  // Most matches add an e-node or two; matches that would not fit are not searched for.
   const std::size_t room = kMatchesPerNode * (options_.nodes - std::min(options_.nodes, graph_.live_count())) + kMatchesPerNode;
   std::size_t total = 0;
   for (ENodeId id = 0; id < graph_.node_count() && !limits.reached(); ++id) {

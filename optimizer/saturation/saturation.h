@@ -1,4 +1,4 @@
-// Equality saturation (egg, POPL'21; Tensat, MLSys'21): all rules are applied everywhere, nothing is taken away, until nothing
+// Equality saturation (egg, POPL'21; Tensat, MLSys'21): applies all rules everywhere without removing anything, until nothing
 // is new or a limit is reached.
 #pragma once
 
@@ -18,14 +18,14 @@ namespace rewright::optimizer {
 struct SaturationOptions {
   std::size_t nodes = 600;  // live e-nodes
   std::size_t iterations = 30;
-  // Back-off: a rule that is found more often in one iteration is left out of the next ones; both numbers double each time.
+  // Back-off: a rule with more matches in one iteration is skipped in the following ones; both numbers double each time.
   std::size_t matches = 400;
   std::size_t ban = 2;
-  // Rules with several roots are left out after so many iterations: each pair of results that they join gives another to join.
+  // Rules with several roots are skipped after this many iterations: each pair of results that they join makes another one.
   std::size_t joint_iterations = 2;
 };
 
-// A rule that was applied.
+// An application of a rule.
 struct Application {
   EMatch match;
   EMatcher::Made made;
@@ -33,10 +33,10 @@ struct Application {
 
 class Saturation {
  public:
-  // The graph must be tidy, and outlive this.
+  // The graph must be tidied, and outlive this object.
   Saturation(const Graph& graph, const RuleIndex& rules, const SaturationOptions& options);
 
-  // kSaturated, kNodes, kDone (as many iterations as allowed), or what the limits say. May be called again.
+  // Returns kSaturated, kNodes, kDone (all allowed iterations), or the limits' reason. May be called again.
   StopReason run(Limits& limits);
 
   EGraph& graph() { return graph_; }
@@ -44,7 +44,7 @@ class Saturation {
   const EMatcher& matcher() const { return matcher_; }
   const RuleIndex& rules() const { return rules_; }
   const std::vector<Application>& applications() const { return applications_; }
-  // The application that made an e-node; nothing for those of the graph.
+  // The application that created an e-node; nullopt for the graph's.
   std::optional<std::uint32_t> creator(ENodeId id) const;
   std::size_t iterations() const { return iteration_; }
 
@@ -62,16 +62,15 @@ class Saturation {
   std::vector<Application> applications_;
   std::vector<std::uint32_t> creators_;
   std::vector<Schedule> schedules_;
-  std::unordered_set<std::uint64_t> seen_;  // skeletons of what was added
+  std::unordered_set<std::uint64_t> seen_;  // skeletons of added targets
   std::size_t iteration_ = 0;
 };
 
-// The rewrites that a choice of e-nodes rests on, in an order in which they can be done again, and the chosen e-nodes: as a
-// step of a certificate with no region yet. `chosen`: e-nodes, each after what it reads, that make all outputs of the graph.
+// The rewrites that a choice of e-nodes depends on, in an order in which they can be repeated, and the chosen e-nodes: a
+// certificate step without a region. `chosen`: operands first; they compute all outputs of the graph.
 CertificateStep explain_choice(const Saturation& saturation, std::span<const ENodeId> chosen);
 
-// The graph that a step's choice makes of a region's graph; nullopt if the step does not fit. The names in the step become
-// those of this region.
+// A region's graph after a step; nullopt if the step does not fit. The step's names become those of this region.
 std::optional<Graph> apply_step(const Graph& region, const RuleIndex& rules, CertificateStep& step);
 
 }  // namespace rewright::optimizer

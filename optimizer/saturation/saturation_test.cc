@@ -24,7 +24,7 @@ void check_same_results(const Graph& a, const Graph& b) {
   }
 }
 
-// Any choice that makes the outputs: in each round the e-nodes whose inputs are there, in a random order.
+// A random choice that computes the outputs: in each round, e-nodes with computed inputs, in a random order.
 std::vector<ENodeId> random_choice(const EGraph& graph, std::mt19937_64& random) {
   std::vector<bool> made(graph.value_count());
   std::vector<ENodeId> open, chosen;
@@ -124,7 +124,7 @@ TEST_CASE("two roots are matched together") {
   for (const GraphOutput& output : graph.outputs())
     for (const ENodeId id : e.makers(e.find(e.value_of(output.value))))
       splits += e.node(id).op && e.node(id).op->name() == "Split";
-  CHECK(splits == 4);  // of both orders of the two
+  CHECK(splits == 4);  // both orders of the two
 }
 
 TEST_CASE("a saturation stops for the reason it says") {

@@ -10,7 +10,7 @@
 
 namespace rewright::testing {
 
-// Some of these undo others, so that a search must not follow its own steps, and classes read themselves.
+// Some of these undo others, so that searches must not follow their own steps, and classes read themselves.
 inline constexpr const char* kCircularRules = R"(
 rule product_chain: "associative"
   x[M, K], a[K, R], b[R, N]

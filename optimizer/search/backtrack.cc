@@ -12,7 +12,7 @@ namespace rewright::optimizer {
 
 namespace {
 
-// How many steps without gain are followed up where they changed something, before other graphs get their turn.
+// Steps without gain that are followed up where they changed something, before other graphs get their turn.
 constexpr int kFollowUps = 2;
 
 struct State {
@@ -35,7 +35,7 @@ class RegionSearch {
     std::size_t best = 0, idle = 0;
     add({start, *start_cost, -1, {}}, skeleton_hash(start, facts.constant));
     while (idle < options_.patience && states_.size() < options_.max_graphs && !limits_.reached()) {
-      // Steps that gained nothing yet are followed up at once, where they changed something; else the cheapest graph is next.
+      // Steps without gain so far are followed up at once where they changed something; otherwise the cheapest graph is next.
       FollowUp next{0, kFollowUps};
       const bool follows = !follow_ups_.empty();
       if (follows) {
@@ -87,7 +87,7 @@ class RegionSearch {
     states_.push_back(std::move(state));
   }
 
-  // The nodes of a state that its parent did not have.
+  // The nodes of a state that its parent lacked.
   std::vector<bool> new_nodes(const State& state) const {
     std::unordered_set<const Node*> before;
     if (state.parent >= 0)
@@ -97,8 +97,8 @@ class RegionSearch {
     return result;
   }
 
-  // Fills candidates_ with the graphs one rewrite away that were not seen before, and their costs; with `only_changed`, only
-  // rewrites of nodes that the state's own rewrite made. False if costs could not be measured.
+  // Fills candidates_ with new graphs one rewrite away, and their costs; with `only_changed`, only by rewrites of nodes that
+  // the state's own rewrite created. False if costs could not be measured.
   bool expand(std::size_t number, bool only_changed) {
     candidates_.clear();
     const Graph graph = states_[number].graph;
@@ -141,11 +141,11 @@ class RegionSearch {
   std::vector<Candidate> candidates_;
   struct FollowUp {
     std::size_t state;
-    int left;  // how many more steps may follow
+    int left;  // further steps allowed
   };
   std::vector<FollowUp> follow_ups_;
   std::unordered_set<std::uint64_t> visited_;
-  using Open = std::pair<double, std::size_t>;  // cost, state; of equal costs the older
+  using Open = std::pair<double, std::size_t>;  // cost, state; among equal costs the oldest
   std::priority_queue<Open, std::vector<Open>, std::greater<>> open_;
   std::size_t graphs_ = 0;
 };

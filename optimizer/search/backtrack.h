@@ -1,5 +1,5 @@
-// Backtracking in one region (as in TASO, SOSP'19): graphs are expanded in order of their cost, by every rule that fits; those
-// that cost more than the threshold allows, or were seen before (constants aside), are dropped.
+// Backtracking in one region (as in TASO, SOSP'19): expands graphs in order of cost by every matching rule, and drops graphs
+// above the cost threshold, or seen before (up to constants).
 #pragma once
 
 #include <cstddef>
@@ -14,17 +14,17 @@
 namespace rewright::optimizer {
 
 struct BacktrackOptions {
-  // How much more than the best one found a graph may cost: the larger of these, the second times what the region costs.
+  // How much more than the best one a graph may cost: the larger of `slack`, and `region_slack` times the region's cost.
   double slack = 0, region_slack = 0;
-  std::size_t patience = 24;      // it ends after so many graphs were expanded without gain
-  std::size_t max_graphs = 4000;  // that are kept
+  std::size_t patience = 24;      // ends after this many expansions without gain
+  std::size_t max_graphs = 4000;  // graphs kept
 };
 
 struct Backtracking {
-  // From the region's graph to the best one found; empty if nothing is better. nullopt where a cost would have had to be
-  // measured and could not be (CostModel::prepare).
+  // From the region's graph to the best one; empty if none is better. nullopt if a cost could not be measured
+  // (CostModel::prepare).
   std::optional<std::vector<Rewrite>> rewrites;
-  std::size_t graphs = 0;  // that were made
+  std::size_t graphs = 0;  // graphs created
 };
 
 Backtracking backtrack(const Graph& region, const RuleIndex& rules, CostModel& costs, const BacktrackOptions& options,

@@ -16,28 +16,28 @@ namespace rewright::optimizer {
 
 namespace {
 
-// In a graph that is hardly larger than a region, a step that leads towards a gain may cost a good part of the whole.
+// In a graph hardly larger than a region, a step towards a gain may cost a good part of the whole.
 constexpr double kRegionSlack = 8;
 
-// Cleaning up goes down from graph to graph, and ends where nothing gains at once.
+// Cleaning up only goes downhill, and ends where no rewrite gains at once.
 constexpr std::size_t kCleanUpPatience = 1;
 
-// The searches of a region.
+// The strategies for a region.
 enum class Way { kBacktrack, kSaturate };
 constexpr std::size_t kWays = 2;
 
-// The result of a search in a region's graph.
+// The result of a search in a region.
 struct Finding {
-  std::optional<CertificateStep> step;  // without rewrites: nothing gains; nullopt: costs could not be measured
+  std::optional<CertificateStep> step;  // without rewrites: no gain; nullopt: costs could not be measured
   std::size_t graphs = 0, e_nodes = 0;
   std::int64_t iterations = 0;  // of the simplex method
   StopReason saturation = StopReason::kSaturated;
-  StopReason reason = StopReason::kDone;  // of the limits
+  StopReason reason = StopReason::kDone;  // why the limits ended it
 };
 
-// Passes over the whole graph. In each, what has to be found out about regions is found out first, by all threads at once: each
-// region by itself, with the costs that are known when the pass begins. Then regions are put back one after the other, and what
-// was left because its costs have to be measured is done in its turn. So nothing depends on the number of threads.
+// Passes over the whole graph. Each pass first searches all regions separately, by all threads at once, with the costs known
+// when the pass begins. Then it puts regions back one after the other, and searches those that need new measurements in their
+// turn. So the result does not depend on the number of threads.
 class Search {
  public:
   Search(const Graph& graph, const RuleIndex& rules, CostModel& costs, const SearchOptions& options)
@@ -76,16 +76,16 @@ class Search {
   }
 
  private:
-  // The searches of the regions, and for how long without gain.
+  // The strategies for regions, and their patience.
   struct Phase {
-    std::vector<Way> ways;  // the better in each region counts
+    std::vector<Way> ways;  // the better one in each region counts
     double alpha;
     std::size_t patience;
     int max_passes;
   };
 
-  // What gains at once may stand in the way of what gains more, and what saturation leaves out, since an e-graph is full, gains
-  // at once: so from the beginning each region tells which is better.
+  // Immediate gains may prevent larger ones, and rewrites that saturation skips because its e-graph is full gain at once: so
+  // each region uses the better strategy from the beginning.
   void run_auto() {
     const std::vector<Way> both{Way::kBacktrack, Way::kSaturate};
     run_phase({both, 1, kCleanUpPatience, 1}, share_of_time(options_.saturation_share));
@@ -101,17 +101,17 @@ class Search {
 
   void run_phase(const Phase& phase, std::chrono::steady_clock::time_point deadline) {
     if (limits_.reached()) return;
-    if (phase_.reason() != StopReason::kDone) found(Way::kSaturate).clear();  // some were not done with
+    if (phase_.reason() != StopReason::kDone) found(Way::kSaturate).clear();  // some are incomplete
     phase_ = Limits(deadline, options_.memory, options_.cancel);
     present_ = phase;
-    // The result of backtracking depends on the limits of the phase.
+    // The result of backtracking depends on the phase's limits.
     found(Way::kBacktrack).clear();
     for (int pass = 1; pass <= phase.max_passes; ++pass) {
       const double before = result_.cost;
       run_pass(pass);
       if (result_.cost < before) note_milestone();
       if (phase_.reached()) break;
-      // One pass with the other borders must have failed, too.
+      // A pass with the other borders must have failed too.
       if (result_.cost > before * (1 - 1e-4) && pass >= 2) break;
     }
     cut_ = cut_ || phase_.reason() == StopReason::kTime;
@@ -119,7 +119,7 @@ class Search {
     limits_.reached();
   }
 
-  // The present graph is one to measure. The last one is the result itself, and not among them in the end.
+  // Records the current graph as a candidate to measure. The last one is the result itself, which is removed in the end.
   void note_milestone() {
     std::vector<Milestone>& list = result_.milestones;
     if (last_) list.insert(list.begin(), std::move(*last_));
@@ -138,10 +138,10 @@ class Search {
   using Positions = std::vector<std::uint32_t>;
   std::unordered_map<std::uint64_t, CertificateStep>& found(Way way) { return found_[static_cast<std::size_t>(way)]; }
 
-  // Regions are worked on from the back to the front: what comes before one keeps its place in the graph when it is replaced.
-  // Nodes are found again by their address, since positions change.
+  // Regions are processed from back to front, so that earlier nodes keep their positions when one is replaced. Nodes are
+  // identified by address, since positions change.
   void run_pass(int pass) {
-    const Graph as_split = result_.graph;  // keeps the addresses valid
+    const Graph as_split = result_.graph;  // keeps addresses valid
     std::vector<Positions> regions = split(as_split, constants(), options_.region_nodes, (pass + 1) % 2);
     std::reverse(regions.begin(), regions.end());
     ++passes_;
@@ -158,11 +158,10 @@ class Search {
     costs_.clear();
   }
 
-  // After the deadline nothing is put back. A caller's wish to stop, or a lack of memory, still lets what was found be put
-  // back.
+  // After the deadline nothing is put back. After a cancellation, or if memory runs out, results are still put back.
   bool out_of_time() { return limits_.reached() && limits_.reason() == StopReason::kTime; }
 
-  // Until when regions are searched ahead: what is found there has to be put back as well.
+  // The deadline for searching ahead: the results must still be put back.
   std::chrono::steady_clock::time_point end_of_search_ahead() const {
     constexpr double kShare = 0.85;
     const auto now = std::chrono::steady_clock::now();
@@ -170,7 +169,7 @@ class Search {
     return now + std::chrono::duration_cast<std::chrono::steady_clock::duration>(kShare * (phase_.deadline() - now));
   }
 
-  // Positions and connections in the present graph are looked up once for all regions that are done before it changes.
+  // Resets the lookup of positions and connections, which all regions share until the graph changes.
   void present_changed() {
     positions_.clear();
     for (std::uint32_t n = 0; n < result_.graph.nodes().size(); ++n) positions_.emplace(result_.graph.nodes()[n].get(), n);
@@ -205,7 +204,7 @@ class Search {
       }
       result_.regions_reused += reused;
     }
-    // A pass takes at most half of what is left, so that there is something for each; its regions take equal shares.
+    // A pass gets at most half of the remaining iterations, so that later passes have some; its regions get equal shares.
     iterations_ =
         std::min(options_.saturation.extraction.iterations, iterations_left_ / (2 * std::max<std::int64_t>(1, saturations)));
     for (const auto& fork : forks_) fork->update();
@@ -226,7 +225,7 @@ class Search {
       if (task.finding) note(task.way, task.structure, std::move(*task.finding));
   }
 
-  // Of a region by itself: depends on its graph, the costs and the pass alone.
+  // The result for a region: depends only on its graph, the costs and the pass.
   Finding find(Way way, const Graph& graph, CostModel& costs, Limits& limits) const {
     Finding finding;
     if (way == Way::kBacktrack) {
@@ -254,7 +253,7 @@ class Search {
     iterations_left_ -= std::min(iterations_left_, finding.iterations);
     cut_ = cut_ || finding.saturation == StopReason::kTime;
     phase_.take(finding.reason);
-    // Of all regions' reasons the one that leaves most open.
+    // The reason that leaves most open, over all regions.
     const auto openness = [](StopReason reason) {
       return reason == StopReason::kSaturated ? 0 : reason == StopReason::kDone ? 1 : reason == StopReason::kNodes ? 2 : 3;
     };
@@ -276,7 +275,7 @@ class Search {
       if (known != found(way).end()) {
         if (known->second.rewrites.empty() || consider(region, known->second, best)) continue;
       }
-      // Its costs have to be measured; or what comes after it has changed; or it has other weights than its like, where that
+      // Its costs must be measured, or later regions changed, or its weights differ from those of equal regions, where that
       // matters.
       if (phase_.reached()) continue;
       const CertificateStep& step = note(way, structure, find(way, region.graph, costs_, phase_));
@@ -309,15 +308,15 @@ class Search {
     return graph;
   }
 
-  // The present graph with a region replaced.
+  // The current graph with a region replaced.
   struct Change {
     Graph graph;
     double cost = 0;
     CertificateStep step;
   };
 
-  // Puts back what a step makes of a region, if that makes the graph cheaper than it is, and than what is the best yet. False
-  // if the step does not fit there.
+  // Applies a step to a region, and keeps the result if it is cheaper than the graph and than the best change so far. False if
+  // the step does not fit.
   bool consider(const Region& region, CertificateStep step, std::optional<Change>& best) {
     const std::optional<Graph> graph = after(region.graph, step);
     if (!graph) return false;
@@ -330,7 +329,7 @@ class Search {
     return true;
   }
 
-  // A graph that `more` rewrites make of the present one.
+  // Records a graph that is `more` rewrites away from the current one.
   void note_front(const Graph& graph, std::size_t more) {
     FrontPoint point{costs_.quantities(MatchedGraph(graph, rules_.options().for_training)), graph.nodes().size(), more};
     for (const CertificateStep& step : result_.steps) point.rewrites += step.rewrites.size();
@@ -349,17 +348,17 @@ class Search {
   const RuleIndex& rules_;
   CostModel& costs_;
   const SearchOptions& options_;
-  Limits limits_, phase_;  // of the whole, of the present phase
+  Limits limits_, phase_;  // of the search, and of the current phase
   Phase present_{};
   StopReason saturation_ = StopReason::kSaturated;
-  bool cut_ = false;  // a part of it, by time
+  bool cut_ = false;  // a part of it ended by time
   int passes_ = 0;
-  double pass_cost_ = 0;                               // of the graph, when the present pass began
-  std::int64_t iterations_left_ = 0, iterations_ = 0;  // of the simplex method; for a region in the present pass
+  double pass_cost_ = 0;                               // of the graph when the pass began
+  std::int64_t iterations_left_ = 0, iterations_ = 0;  // of the simplex method: in total, and for a region in this pass
   SearchResult result_;
   std::optional<Milestone> last_;
-  std::unordered_map<const Node*, std::uint32_t> positions_;                     // in the present graph
-  std::optional<RegionCutter> cutter_;                                           // of the present graph
+  std::unordered_map<const Node*, std::uint32_t> positions_;                     // in the current graph
+  std::optional<RegionCutter> cutter_;                                           // for the current graph
   std::array<std::unordered_map<std::uint64_t, CertificateStep>, kWays> found_;  // by the structure of regions
   std::vector<std::unique_ptr<CostFork>> forks_;                                 // of each thread
 };
