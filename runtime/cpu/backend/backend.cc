@@ -28,7 +28,7 @@ bool sizes_known(const Graph& graph) {
                      [&](ValueId i) { return graph.value(i).shape_known && all_constant(graph.value(i).type.shape); });
 }
 
-// Failures of libraries as ours.
+// Turns failures of libraries into ours.
 template <class F>
 auto translated(F f) {
   try {
@@ -41,14 +41,14 @@ auto translated(F f) {
   }
 }
 
-// A graph with these inputs and nothing else.
+// A graph with only the inputs of this one.
 Graph inputs_of(const Graph& graph) {
   Graph result;
   for (const ValueId i : graph.inputs()) result.add_input(graph.value(i).name, graph.value(i).type);
   return result;
 }
 
-// Tensors whose types and sizes are those of a plan's inputs: nothing is left to be bound.
+// Do the tensors have the types and sizes of a plan's inputs, so that nothing is left to bind?
 bool same_types(std::span<const Tensor> tensors, const std::vector<TensorType>& types) {
   if (tensors.size() != types.size()) return false;
   for (std::size_t i = 0; i < types.size(); ++i) {
@@ -77,7 +77,7 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
       for (const ValueId i : graph_.inputs()) fixed_types_.push_back(graph_.value(i).type);
       Graph inputs = inputs_of(graph_);
       fixed_ = prepare(std::move(graph_));
-      graph_ = std::move(inputs);  // its constants are in the plan as it needs them
+      graph_ = std::move(inputs);  // the plan has the constants in its own form
     } else if (!resources_) {
       resources_ = std::make_shared<CpuResources>(1);
     }
@@ -141,7 +141,7 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
 
   std::shared_ptr<PlanRunner> runner_for(std::span<const Tensor> inputs) {
     if (fixed_) {
-      bind_sizes(graph_, inputs);  // compares them
+      bind_sizes(graph_, inputs);  // compares sizes
       return fixed_;
     }
     const std::vector<Sizes> sizes = sizes_of(inputs);
@@ -155,7 +155,7 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
     return found == instead_.end() ? InsteadOf() : found->second;
   }
 
-  // The first run with these sizes; nothing if there was one.
+  // The first run with these sizes, with checked kernels; nullopt if it is not the first.
   std::optional<std::vector<Tensor>> run_and_check(std::span<const Tensor> inputs) {
     const std::lock_guard lock(mutex_);
     const auto entry = instead_.try_emplace(sizes_of(inputs));
@@ -227,7 +227,7 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
     if (!cache_->problem().empty()) warnings_.push_back(options_.plan_cache + ": " + cache_->problem());
     try {
       if (cache_->changed()) cache_->save();
-    } catch (const Error& error) {  // the plan is good without
+    } catch (const Error& error) {  // the plan works without the cache
       warnings_.push_back(error.what());
     }
     if (is_open_)
@@ -236,7 +236,7 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
       cache_.reset();
   }
 
-  // What a plan depends on.
+  // Everything that a plan depends on.
   std::string configuration(const Graph& graph) const {
     return std::to_string(graph.hash()) + "\n" + std::string(cpu::name(plan_options_.isa)) + "\n" +
            std::to_string(plan_options_.threads) + " threads" +
@@ -249,14 +249,14 @@ class CpuSession final : public Session, public StreamingSession, public ChecksK
   std::vector<GraphOutput> outputs_;
   PlanOptions plan_options_;
   std::unique_ptr<cpu::MeasuredChoices> choices_;
-  std::vector<TensorType> fixed_types_;      // of the inputs, where all sizes are known beforehand ...
-  std::shared_ptr<PlanRunner> fixed_;        // ... and the only plan then
-  std::shared_ptr<CpuResources> resources_;  // null: of the only plan alone
+  std::vector<TensorType> fixed_types_;      // input types, if all sizes are known in advance ...
+  std::shared_ptr<PlanRunner> fixed_;        // ... and then the only plan
+  std::shared_ptr<CpuResources> resources_;  // null: used by the only plan alone
   bool is_open_ = false;                     // there may be several plans
   SizedPlans plans_;
   std::optional<cpu::PlanCache> cache_;
-  mutable std::mutex mutex_;                         // of what follows
-  std::map<std::vector<Sizes>, InsteadOf> instead_;  // what failed checks say
+  mutable std::mutex mutex_;                         // guards the members below
+  std::map<std::vector<Sizes>, InsteadOf> instead_;  // replacements of kernels that failed their check
   std::vector<std::string> warnings_;
   CheckedKernels checked_;
 };

@@ -9,8 +9,8 @@ namespace rewright::cpu {
 
 const Backend& cpu_backend();
 
-// A session of this backend that has the graph to itself: where all sizes are known and nothing else holds the graph's
-// constants, they are given back as soon as they are packed, and are not there twice.
+// A session that owns its graph. If all sizes are known and nothing else holds the graph's constants, they are freed once
+// packed, so that they are not in memory twice.
 std::unique_ptr<Session> prepare_on_cpu(Graph graph, const SessionOptions& options = {});
 
 }  // namespace rewright::cpu

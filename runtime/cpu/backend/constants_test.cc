@@ -1,4 +1,4 @@
-// Constants that are evaluated by kernels decide as the interpreter does, operator by operator.
+// Constants evaluated by kernels decide as operator-by-operator interpretation does.
 #include <algorithm>
 
 #include <catch2/catch.hpp>
@@ -39,7 +39,7 @@ TEST_CASE("constants that become integers and truth values are those of the inte
     for (std::size_t o = 0; o < executed.size(); ++o) {
       if (is_real(executed[o].type())) continue;
       INFO(o << " of " << to_string(graph));
-      // A session computes 16-bit reals in float, constants like all others (precision.h).
+      // A session computes 16-bit reals in float, including constants (precision.h).
       if (!graph_has_halves(graph)) CHECK(by_session[o] == executed[o]);
       CHECK(folded.value(folded.outputs()[o].value).constant == executed[o]);
       ++compared;
@@ -49,7 +49,7 @@ TEST_CASE("constants that become integers and truth values are those of the inte
 }
 
 TEST_CASE("so are many of them") {
-  // Buckets of relative positions: more than the interpreter is asked for.
+  // Buckets of relative positions: too large for the interpreter.
   constexpr std::int64_t kCount = 400000;
   std::vector<double> distances(kCount);
   for (std::int64_t i = 0; i < kCount; ++i) distances[static_cast<std::size_t>(i)] = 8 + static_cast<double>(i % 4096);

@@ -23,7 +23,7 @@ namespace rewright::cpu {
 
 namespace {
 
-// To be changed with every change of kernels or planning that changes times.
+// Must be increased whenever kernels or planning change times.
 constexpr int kKernelGeneration = 13;
 
 constexpr double kSecondsPerSample = 0.012;
@@ -40,7 +40,7 @@ std::string processor_name() {
   return "unknown processor";
 }
 
-// The best of several rounds of multiplications and additions in registers, and of several copies of 64 MiB, by all threads.
+// The best of several rounds: multiply-adds in registers, and copies of 64 MiB, by all threads.
 Roofline measure_roofline(int threads, Isa isa) {
   constexpr int kRounds = 8;
   constexpr std::int64_t kRepeats = 200000;
@@ -69,7 +69,7 @@ Roofline measure_roofline(int threads, Isa isa) {
   return roofline;
 }
 
-// A model may hold a loop that never ends.
+// A model may contain an endless loop.
 Checkpoint ends_after(double seconds, Clock::time_point end, std::stop_token cancel) {
   return [start = Clock::now(), seconds, end, cancel = std::move(cancel)] {
     if (cancel.stop_requested()) throw Error(ErrorCode::kCancelled, "measuring was stopped");
@@ -135,7 +135,7 @@ class CpuDevice final : public Device {
         works, [&] { return cpu::work_seconds(options_.threads); }, options);
   }
 
-  // Without a process of its own: memory of some other sizes is taken before, so that what is allocated lies elsewhere.
+  // Without a new process: allocates some memory first, so that later allocations have other addresses.
   std::vector<std::vector<double>> time_afresh(std::span<const Graph> graphs, const TimingOptions& options) override {
     std::minstd_rand random(++afresh_);
     std::vector<std::vector<char>> elsewhere;
@@ -166,7 +166,7 @@ class CpuDevice final : public Device {
   Roofline roofline() const override { return measure_roofline(options_.threads, plan_options_.isa); }
 
  private:
-  // The least time of the sample's own steps: changes of layout at its ends belong to its neighbours in a model.
+  // The least time of the sample's own steps. Layout conversions at its ends belong to its neighbours in a model.
   double time_sample(const Graph& graph) const {
     cpu::PlanRunner runner(cpu::make_plan(graph, plan_options_));
     runner.measure(true);
@@ -183,7 +183,7 @@ class CpuDevice final : public Device {
       for (std::size_t n = 0; n < before.size(); ++n)
         if (!runner.plan().steps[n].changes_layout) seconds += runner.seconds()[n] - before[n];
       least = std::min(least, seconds);
-      // One that takes long is hardly disturbed.
+      // Long samples are hardly disturbed.
       if (seconds_since(start) > 50 * kSecondsPerSample) break;
     }
     return least;
@@ -193,7 +193,7 @@ class CpuDevice final : public Device {
   cpu::PlanOptions plan_options_;
   std::unique_ptr<cpu::MeasuredChoices> choices_;
   Clock::time_point end_ = Clock::time_point::max();
-  unsigned afresh_ = 0;  // how often graphs were timed so
+  unsigned afresh_ = 0;  // number of calls of time_afresh
 };
 
 }  // namespace

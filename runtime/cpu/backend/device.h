@@ -1,4 +1,4 @@
-// The CPU as something to optimize for.
+// The CPU as a device to optimize for.
 #pragma once
 
 #include <memory>
@@ -10,14 +10,14 @@
 
 namespace rewright::cpu {
 
-// `threads` of 0: as many as the machine has processors. The rest: see SessionOptions.
+// `threads` 0: one for each processor. The rest: see SessionOptions.
 std::unique_ptr<Device> make_cpu_device(int threads = 1, bool transformed_convolutions = true,
                                         KernelChoice kernels = KernelChoice::kEstimated);
 
-// The key of the cost database for what these options run on: processor, instruction set, libraries, threads.
+// The key of the cost database for these options: processor, instruction set, libraries, threads.
 std::string cpu_identity(const SessionOptions& options);
 
-// The measured choices that these options ask for; null: none.
+// The measured choices for these options; null: none.
 std::unique_ptr<cpu::MeasuredChoices> cpu_choices(const SessionOptions& options);
 
 // The libraries that kernels come from, with their versions: a line each.

@@ -22,7 +22,7 @@ std::uint64_t folded_name(const std::vector<std::uint64_t>& hashes, ValueId valu
   return cache_name(hashes[value], "folded");
 }
 
-// The values of these numbers from the plan cache; false if it does not have all of them.
+// Reads these values from the plan cache; false if it lacks one.
 bool find_constants(const Graph& graph, const std::vector<ValueId>& wanted, PlanCache& cache, std::vector<Tensor>& result) {
   const std::vector<std::uint64_t> hashes = graph.value_hashes();
   std::vector<Tensor> found;
@@ -39,7 +39,7 @@ bool find_constants(const Graph& graph, const std::vector<ValueId>& wanted, Plan
   return true;
 }
 
-// The bytes of each, under a name of its own.
+// Adds the bytes of each value under its name.
 void add_constants(const Graph& graph, const std::vector<ValueId>& names, PlanCache& cache,
                    const std::vector<Tensor>& tensors) {
   const std::vector<std::uint64_t> hashes = graph.value_hashes();
@@ -51,7 +51,7 @@ void add_constants(const Graph& graph, const std::vector<ValueId>& names, PlanCa
   }
 }
 
-// Names for computations of values from constants: equal names stand for equal values.
+// Names computations from constants: equal names mean equal values.
 class ComputationNames {
  public:
   explicit ComputationNames(const Graph& graph) : graph_(graph), producers_(graph.producers()), names_(graph.value_count()) {}
@@ -93,8 +93,7 @@ class ComputationNames {
   std::vector<std::uint64_t> names_;  // 0: not yet known
 };
 
-// The results of nodes that only give elements of a constant that follow each other, as the first rows of a table: these share
-// its memory.
+// Nodes whose results are consecutive elements of a constant, such as the first rows of a table: they share its memory.
 void find_parts(const Graph& graph, const std::function<bool(const Node&)>& is_constant, std::vector<Tensor>& result) {
   constexpr std::size_t kWorthwhile = 4096;  // bytes
   for (const auto& node : graph.nodes()) {
@@ -120,7 +119,7 @@ void find_parts(const Graph& graph, const std::function<bool(const Node&)>& is_c
   }
 }
 
-// The nodes that compute what is wanted and was not known before.
+// Marks the nodes that compute wanted values which are not known yet.
 std::vector<bool> nodes_for(const Graph& graph, const std::function<bool(const Node&)>& is_constant, std::vector<bool> wanted,
                             const std::function<bool(ValueId)>& known_before) {
   std::vector<bool> needed(graph.nodes().size());
@@ -141,7 +140,7 @@ std::vector<bool> nodes_for(const Graph& graph, const std::function<bool(const N
 std::vector<Tensor> evaluate_constants(const Graph& graph, const PlanOptions& options, const std::vector<bool>& left_out) {
   std::vector<Tensor> result(graph.value_count());
   const std::vector<bool> constant = graph.constant_values();
-  // What others need: operands of nodes that are not constant, and outputs.
+  // Values that others need: operands of non-constant nodes, and outputs.
   std::vector<bool> wanted(graph.value_count());
   const auto is_constant_node = [&](const Node& node) {
     return node.op != nullptr && !node.op->random() && !node.outputs.empty() &&
@@ -202,7 +201,7 @@ std::vector<Tensor> evaluate_constants(const Graph& graph, const PlanOptions& op
     return result;
   }
   const auto by_kernels = [&](const Graph& constants) { return PlanRunner(make_plan(constants, once)).run({}); };
-  // Kernels and the optimizer's folding decide alike; a node alone has nothing before it that is rounded.
+  // Decides as the optimizer's folding does. A single node has no rounded operands before it.
   std::vector<Tensor> tensors =
       part.nodes().size() > 1 && decides_by_reals(part)
           ? evaluate_with_decisions(part, deciding_values(part), *make_cpu_evaluator(options.threads), by_kernels)

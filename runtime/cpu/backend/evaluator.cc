@@ -12,12 +12,12 @@ namespace rewright::cpu {
 
 namespace {
 
-// What the interpreter computes in a fraction of a second.
+// Operations that the interpreter executes in a fraction of a second.
 constexpr double kInterpretedOperations = 4e6;
 
 struct ConstantWork {
-  bool moves = true;      // elements, and nothing else
-  double operations = 0;  // of all nodes; an element that is written counts as one
+  bool moves = true;      // it only moves elements
+  double operations = 0;  // of all nodes; each written element counts as one
 };
 
 ConstantWork work_of(const Graph& graph) {
@@ -53,7 +53,7 @@ class CpuEvaluator final : public Evaluator {
     return work.operations <= kInterpretedOperations ? interpret(graph, {}) : one_by_one(graph);
   }
 
-  // Each node as a graph of its own, in double, whose results are rounded as they leave it.
+  // Evaluates each node separately, in double, and rounds its results.
   std::vector<Tensor> one_by_one(const Graph& graph) {
     SessionOptions options = options_;
     options.precision_double = true;

@@ -7,7 +7,7 @@
 
 namespace rewright::cpu {
 
-// `checkpoint` is called between operators, and ends an evaluation by what it throws.
+// `checkpoint` is called between operators; its exception ends the evaluation.
 std::unique_ptr<Evaluator> make_cpu_evaluator(int threads = 1, Checkpoint checkpoint = {});
 
 }  // namespace rewright::cpu

@@ -6,7 +6,7 @@ namespace rewright::cpu {
 
 namespace {
 
-// Maps row-major places of a tensor [images, channels, spatial...] to those in blocks of so many channels.
+// Maps row-major places of a tensor [images, channels, spatial...] to places with channels in blocks.
 std::function<std::int64_t(std::int64_t)> blocked_places(const Sizes& sizes, std::int64_t block) {
   const std::int64_t channels = sizes[1], pixels = element_count(std::span(sizes).subspan(2));
   const std::int64_t blocks = (channels + block - 1) / block;
@@ -49,7 +49,7 @@ std::unique_ptr<StoredElements> KernelCheck::stored(const PlannedValue& value) c
   return stored_elements_of(type.type, count, addresses_[static_cast<std::size_t>(value.storage)], std::move(at));
 }
 
-// Is what belongs into the storage there, now that a step has run?
+// Does the storage hold its value after the current step?
 bool KernelCheck::is_there(int s) const {
   if (written_[s] > static_cast<int>(now_)) return false;
   while (plan_.storages[s].part_of >= 0) s = plan_.storages[s].part_of;

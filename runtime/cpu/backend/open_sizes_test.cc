@@ -1,4 +1,5 @@
-// Sessions whose sizes change from call to call: the results of the interpreter, and the bits of sessions for known sizes.
+// Sessions whose sizes change from call to call: they agree with the interpreter, and bit for bit with sessions for known
+// sizes.
 #include <cstring>
 #include <thread>
 
@@ -100,7 +101,7 @@ TEST_CASE("random networks at random sizes, 0 and 1 among them") {
       std::vector<Tensor> expected;
       try {
         expected = interpret(graph, inputs);
-      } catch (const Error&) {  // an image smaller than a window
+      } catch (const Error&) {  // an image is smaller than a window
         CHECK_THROWS_AS(open->run(inputs), Error);
         continue;
       }

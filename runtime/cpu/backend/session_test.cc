@@ -1,4 +1,4 @@
-// Sessions that threads share, and plans that processes share.
+// Sessions shared by threads, and plans shared by processes.
 #include <atomic>
 #include <fstream>
 #include <thread>
@@ -16,7 +16,7 @@ using rewright::testing::random_tensor;
 
 namespace {
 
-// A convolution with what follows it, a pool, a product and a softmax: kernels of all families, and folded constants.
+// A convolution with an epilogue, a pool, a product and a softmax: all families of kernels, and folded constants.
 Graph small_network(std::mt19937& random) {
   Graph graph;
   const auto constant = [&](Sizes sizes) {
@@ -39,7 +39,7 @@ Graph small_network(std::mt19937& random) {
   return graph;
 }
 
-// Quantized convolutions, also by channels, a requantization that moves bytes, and a product.
+// Quantized convolutions, also depthwise ones, a requantization that moves bytes, and a product.
 Graph quantized_network(std::mt19937& random) {
   Graph graph;
   const auto number = [&](double value) { return graph.add_constant(Tensor::scalar(DataType::kFloat, value)); };
@@ -75,7 +75,7 @@ TEST_CASE("threads share sessions, and get the results that one thread gets") {
   constexpr int kThreads = 32, kRuns = 20, kInputs = 4;
   std::mt19937 random(1);
   const Graph graph = small_network(random);
-  // One for all; then those on several threads beside one on one.
+  // One session for all; then sessions with several threads beside one with one thread.
   for (const std::vector<int>& threads : {std::vector<int>{1}, std::vector<int>{1, 2, 3}}) {
     std::vector<std::unique_ptr<Session>> sessions;
     for (const int count : threads) sessions.push_back(cpu_backend().prepare(graph, {.threads = count}));
@@ -159,7 +159,7 @@ TEST_CASE("a prepared plan is kept beside the model") {
   const std::string whole = read(options.plan_cache);
   const auto written = std::filesystem::last_write_time(options.plan_cache);
   check(graph, 0, expected);
-  CHECK(std::filesystem::last_write_time(options.plan_cache) == written);  // all was there
+  CHECK(std::filesystem::last_write_time(options.plan_cache) == written);  // nothing was missing
 
   SECTION("of another model it is made anew, with a word about it") {
     const Graph other = small_network(random);
@@ -177,14 +177,14 @@ TEST_CASE("a prepared plan is kept beside the model") {
         else
           bytes[at] = static_cast<char>(bytes[at] ^ 0x40);
         write_file(options.plan_cache, bytes);
-        if (!cut && at < 16) {  // not one of ours any more
+        if (!cut && at < 16) {  // no longer recognized as ours
           CHECK_THROWS_WITH(cpu_backend().prepare(graph, options), Catch::Contains("is not a prepared plan"));
           CHECK(read(options.plan_cache) == bytes);
           continue;
         }
         const auto session = cpu_backend().prepare(graph, options);
         CHECK(session->run(inputs).at(0) == expected);
-        // Bytes between entries say nothing.
+        // Padding between entries is not checked.
         if (session->warnings().empty())
           CHECK(read(options.plan_cache) == bytes);
         else

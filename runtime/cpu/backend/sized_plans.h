@@ -1,4 +1,4 @@
-// The plans of one graph for the sets of sizes that it was called with lately, and what they share.
+// The plans of one graph for recently used sets of sizes, and the resources they share.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace rewright::cpu {
 
-// Constants, recognitions and memory that all plans of a session share, those of a mixed graph's parts as well.
+// Constants, recognitions and memory shared by all plans of a session, including those for parts of a mixed graph.
 struct CpuResources final : SharedResources {
   explicit CpuResources(int graphs) : constants(graphs) {}
   PreparedConstants constants;
@@ -23,27 +23,27 @@ struct CpuResources final : SharedResources {
   ArenaPool arenas;
 };
 
-// May be used by several threads at once.
+// Thread-safe.
 class SizedPlans {
  public:
   using Make = std::function<std::unique_ptr<PlanRunner>()>;
-  // The plan for inputs of these sizes; `make` makes it where there is none. One plan is made at a time, and meanwhile those
-  // that are there are found. The plan of the sizes that were asked for the longest time ago is dropped where there are too
-  // many: it costs little to make again, as constants stay packed.
+  // The plan for inputs of these sizes, made by `make` if there is none. One plan is made at a time; existing ones can be found
+  // meanwhile. If there are too many, the least recently used plan is dropped: making it again is cheap, since constants stay
+  // packed.
   std::shared_ptr<PlanRunner> get(const std::vector<Sizes>& sizes, const Make& make);
-  // The plan that was asked for last; null: none was.
+  // The plan requested last; null if there was none.
   std::shared_ptr<PlanRunner> last() const;
 
  private:
   struct Entry {
     std::shared_ptr<PlanRunner> plan;
-    std::uint64_t used = 0;  // a number that grows with time
+    std::uint64_t used = 0;  // time stamp of the last use
   };
   std::shared_ptr<PlanRunner> find(const std::vector<Sizes>& sizes);
   void drop_oldest();
 
   std::mutex making_;
-  mutable std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::map<std::vector<Sizes>, Entry> plans_;
   std::shared_ptr<PlanRunner> last_;
   std::uint64_t time_ = 0;

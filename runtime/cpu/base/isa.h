@@ -1,4 +1,4 @@
-// Instruction sets: which one the processor has, and the loops that are compiled for each.
+// Instruction sets: the processor's, and tables of loops compiled for each.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// How a value's elements lie in memory.
+// The order of a value's elements in memory.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 namespace rewright::cpu {
 
 struct Layout {
-  // 0: row-major as in Tensor. b > 0: axis 1 (channels) is split into blocks of b, which stand last (oneDNN's nChw8c, nChw16c);
-  // the last block is filled up with zeros. -1: channels last (nhwc).
+  // 0: row-major as in Tensor. b > 0: axis 1 (channels) is split into blocks of b, which are innermost (oneDNN's nChw8c,
+  // nChw16c); the last block is padded with zeros. -1: channels last (nhwc).
   std::int64_t channels = 0;
 
   bool plain() const { return channels == 0; }
@@ -20,7 +20,7 @@ struct Layout {
 inline constexpr Layout kPlain{0};
 inline constexpr Layout kChannelsLast{-1};
 
-// Elements in memory, those that fill up the last block included.
+// Elements in memory, including the padding of the last block.
 inline std::int64_t stored_elements(std::span<const std::int64_t> sizes, Layout layout) {
   const std::int64_t count = element_count(sizes);
   if (!layout.blocked() || sizes[1] == 0) return count;

@@ -1,10 +1,10 @@
-// Threads of libraries that use OpenMP.
+// Limits the threads of libraries that use OpenMP.
 #pragma once
 
 namespace rewright::cpu {
 
-// While it lives, libraries that use OpenMP run on the calling thread alone. The pool of workers.h is the only one: two would
-// wait for each other's threads at barriers.
+// While it exists, libraries that use OpenMP run on the calling thread only. The pool of workers.h is the only one: two pools
+// would wait for each other's threads at barriers.
 class LibrariesOnOneThread {
  public:
   LibrariesOnOneThread();

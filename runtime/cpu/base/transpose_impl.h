@@ -1,4 +1,4 @@
-// Squares of floats transposed in registers, for loops that are compiled once for each instruction set: included by their
+// Transposes squares of floats in registers, for loops that are compiled once for each instruction set: included by their
 // `*_impl.h`. Everything has internal linkage.
 #pragma once
 

@@ -1,5 +1,5 @@
 // Vectors of floats, for loops that are compiled once for each instruction set: included by their `*_impl.h`, after
-// REWRIGHT_VECTOR_BYTES. Everything has internal linkage, so that code for a newer processor cannot leak out.
+// REWRIGHT_VECTOR_BYTES. Everything has internal linkage, so that code for a newer processor cannot be linked elsewhere.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ inline V load(const float* s) {
 }
 inline void store(float* d, V v) { std::memcpy(d, &v, sizeof v); }
 
-// Without this GCC loads a vector anew for each multiplication by it, which makes loads the bound: 2 rows by 4 vectors of AVX2
-// then take 5.1 cycles for each k and not 4.
+// Otherwise GCC reloads a vector for each multiplication by it, and loads become the limit: 2 rows by 4 vectors of AVX2 then
+// take 5.1 cycles for each k instead of 4.
 inline void keep_in_register(V& v) {
 #if REWRIGHT_VECTOR_BYTES > 16
   __asm__("" : "+v"(v));
@@ -37,7 +37,7 @@ inline void keep_in_register(V& v) {
 #endif
 }
 
-// The first n lanes, n < kLanes; by masks where the processor has them. Those behind are loaded as zeros.
+// The first n lanes, n < kLanes; with masks if the processor has them. The others are loaded as zeros.
 #if REWRIGHT_VECTOR_BYTES == 64
 inline __mmask16 lanes_below(Count n) { return static_cast<__mmask16>((1u << n) - 1); }
 inline V load_some(const float* s, Count n) { return (V)_mm512_maskz_loadu_ps(lanes_below(n), s); }

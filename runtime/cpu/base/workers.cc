@@ -22,8 +22,8 @@ namespace {
 
 constexpr int kPiecesOfThread = 4;
 
-// Who waits first asks again and again, then lets others run in between, and in the end sleeps: what one waits for mostly comes
-// within a step's time, but on a busy machine the thread that will bring it may be waiting for this very processor.
+// A waiting thread first spins, then yields, and finally sleeps: it mostly waits no longer than a step takes, but on a busy
+// machine the thread it waits for may need this very processor.
 constexpr int kSpins = 400;
 constexpr auto kYielding = std::chrono::microseconds(400);
 
@@ -52,10 +52,10 @@ std::int64_t piece_count(int threads, double nanoseconds, std::int64_t units, do
   return most > threads ? most / threads * threads : most;
 }
 
-// Helpers that work for one execution at a time, and the step they share.
+// Helper threads that work for one execution at a time, and the step they share.
 class Crew {
  public:
-  // Fewer helpers where the system has no more threads to give.
+  // Has fewer helpers if the system cannot create more threads.
   explicit Crew(int helpers) : ranges_(static_cast<std::size_t>(helpers) + 1) {
     try {
       for (; helpers_ < helpers; ++helpers_) std::thread(&Crew::help, this, helpers_ + 1).detach();
@@ -65,7 +65,7 @@ class Crew {
 
   int helpers() const { return helpers_; }
 
-  // No more helpers than `threads` - 1 take part.
+  // At most `threads` - 1 helpers take part.
   void share(int threads, std::int64_t pieces, const void* context, void (*function)(const void*, std::int64_t, int)) {
     function_ = function;
     context_ = context;
@@ -87,7 +87,7 @@ class Crew {
   }
 
  private:
-  // Pieces of one thread, until others have nothing of their own any more.
+  // Pieces of one thread; the others take them when they have none of their own left.
   struct alignas(64) Range {
     std::atomic<std::int64_t> next = 0;
     std::int64_t end = 0;
@@ -96,7 +96,7 @@ class Crew {
   void work(int thread) {
     for (int r = 0; r < count_; ++r) {
       Range& range = ranges_[static_cast<std::size_t>((thread + r) % count_)];
-      // Looked at first: a counter that is only read stays in all caches.
+      // Reads first: a counter that is only read stays in all caches.
       while (range.next.load(std::memory_order_relaxed) < range.end) {
         const std::int64_t piece = range.next.fetch_add(1, std::memory_order_relaxed);
         if (piece >= range.end) break;
@@ -112,7 +112,7 @@ class Crew {
   }
 
   void help(int thread) {
-    omp_set_num_threads(1);  // of the libraries that a piece may call
+    omp_set_num_threads(1);  // for libraries that a piece may call
     for (std::uint32_t seen = 0;;) {
       wait_awake([&] { return generation_.load(std::memory_order_acquire) != seen; });
       generation_.wait(seen);
@@ -123,7 +123,7 @@ class Crew {
     }
   }
 
-  // Only while the step is open may one read what it is.
+  // The step may only be read while it is open.
   bool enter() {
     std::uint32_t state = state_.load(std::memory_order_relaxed);
     while ((state & kOpen) != 0)
@@ -137,7 +137,7 @@ class Crew {
   static constexpr std::uint32_t kOpen = std::uint32_t{1} << 31;
 
   int helpers_ = 0;
-  // Of the open step.
+  // The open step.
   void (*function_)(const void*, std::int64_t, int) = nullptr;
   const void* context_ = nullptr;
   int count_ = 0;  // ranges
@@ -152,12 +152,12 @@ class Crew {
 
 namespace {
 
-// Crews are for ever, asleep while nobody needs them: whoever wakes up late finds what it looks at.
+// Crews are never destroyed, only put to sleep: a helper that wakes up late still finds its data.
 class Pool {
  public:
   Crew* take(int helpers) {
     const std::lock_guard lock(mutex_);
-    // The smallest that is large enough, or the largest.
+    // The smallest crew that is large enough, or the largest.
     std::size_t best = free_.size();
     const auto better = [&](int a, int b) { return a >= helpers ? b < helpers || a < b : a > b; };
     for (std::size_t i = 0; i < free_.size(); ++i)
@@ -188,8 +188,8 @@ class Pool {
   int total_ = 0;  // helpers
 };
 
-// The only one: processors are the machine's, and programs load one library in many places. It outlives every static object,
-// whose destructors may run sessions; its threads end with the process.
+// There is only one, since the processors are the machine's, and programs may load the library several times. It outlives all
+// static objects, whose destructors may run sessions; its threads end with the process.
 Pool& pool() {
   static Pool& pool = *new Pool;
   return pool;

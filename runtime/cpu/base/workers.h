@@ -1,7 +1,7 @@
 // The threads that share the steps of an execution.
 //
-// A step is cut into pieces that do not depend on who computes them, and whoever is free takes the next: a thread that another
-// process keeps off its processor holds up nothing but the piece it is in, and results are those of the cutting alone.
+// A step is divided into pieces that do not depend on who computes them, and each free thread takes the next one. A thread that
+// loses its processor delays only its own piece, and results depend only on the division.
 #pragma once
 
 #include <algorithm>
@@ -11,31 +11,31 @@ namespace rewright::cpu {
 
 class Crew;
 
-// Into how many pieces to cut what can be cut into `units` and takes `nanoseconds` on one thread: several for each thread and
-// as many for one as for another, but none that takes less than `piece_nanoseconds`.
+// The number of pieces for work of `units` units that takes `nanoseconds` on one thread: several for each thread, and equally
+// many, but none shorter than `piece_nanoseconds`.
 std::int64_t piece_count(int threads, double nanoseconds, std::int64_t units, double piece_nanoseconds);
 
 // A piece has the units from its first up to the first of the next.
 inline std::int64_t first_unit(std::int64_t units, std::int64_t piece, std::int64_t pieces) { return units * piece / pieces; }
 
-// The calling thread and, while this lives, helpers out of the process's pool: as many as are free, none if all work for
-// others. The pool has no more threads than the machine has processors, or than the largest number asked for. No call is made
-// from within a piece.
+// The calling thread and, while this object exists, helpers from the process's pool: as many as are free, possibly none. The
+// pool has at most as many threads as the machine has processors, or as the largest number requested. Must not be used from
+// within a piece.
 class Workers {
  public:
-  // Pieces are no smaller than this; 0 to cut everything, in tests.
+  // The shortest pieces; 0 for as many as possible, in tests.
   static constexpr double kPieceNanoseconds = 4000;  // handing one out takes about a hundredth of this
   explicit Workers(int threads, double piece_nanoseconds = kPieceNanoseconds);
   ~Workers();
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
-  // The number asked for, which steps are cut for.
+  // The requested number, by which steps are divided.
   int threads() const { return threads_; }
 
-  // Calls f(piece, thread) for each of the pieces, on several threads at once; 0 <= thread < threads() is another one for each
-  // of those that run at the same time. Neighbouring pieces mostly go to the same thread, as those of the step before. What f
-  // throws first is thrown when all that had been begun is done.
+  // Calls f(piece, thread) for each piece, on several threads at once. 0 <= thread < threads() differs between concurrent
+  // calls. Neighbouring pieces mostly go to the same thread, and to the same one as in the previous step. The first exception
+  // of f is thrown after all started pieces have ended.
   template <class F>
   void share(std::int64_t pieces, const F& f) const {
     if (crew_ != nullptr && pieces > 1)
@@ -45,12 +45,12 @@ class Workers {
     for (std::int64_t piece = 0; piece < pieces; ++piece) f(piece, 0);
   }
 
-  // As piece_count.
+  // See piece_count.
   std::int64_t pieces(double nanoseconds, std::int64_t units) const {
     return piece_count(threads_, nanoseconds, units, piece_nanoseconds_);
   }
 
-  // Calls f(unit, thread) for each of the units, cut into such pieces; `nanoseconds` are those of all.
+  // Calls f(unit, thread) for each unit, divided into such pieces. `nanoseconds`: of all units.
   template <class F>
   void for_each(std::int64_t units, double nanoseconds, const F& f) const {
     const std::int64_t count = pieces(nanoseconds, units);
@@ -65,7 +65,7 @@ class Workers {
 
   int threads_;
   double piece_nanoseconds_;
-  Crew* crew_ = nullptr;  // null: nobody helps
+  Crew* crew_ = nullptr;  // null: no helpers
 };
 
 }  // namespace rewright::cpu

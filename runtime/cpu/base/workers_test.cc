@@ -31,7 +31,7 @@ TEST_CASE("every piece is computed once, by a thread that computes nothing else 
   }
 }
 
-// Nobody else can end a piece that waits for another one but a second thread.
+// A piece that waits for another one needs a second thread to end.
 TEST_CASE("pieces run at the same time") {
   const Workers workers(2);
   std::atomic<int> inside = 0;

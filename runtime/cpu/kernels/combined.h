@@ -1,4 +1,4 @@
-// Kernels made of other kernels.
+// Kernels composed of other kernels.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,19 @@
 
 namespace rewright::cpu {
 
-// Several kernels that compute parts of one result, in any order and at the same time.
+// Several kernels that compute parts of one result, in any order and concurrently.
 class PiecesKernel final : public Kernel {
  public:
   struct Piece {
     std::unique_ptr<Kernel> kernel;
-    std::vector<std::int64_t> inputs;  // where the piece's inputs begin in the step's, in floats
+    std::vector<std::int64_t> inputs;  // offsets of the piece's inputs in the step's inputs, in floats
     std::int64_t output = 0, elements = 0;
     struct {
       std::int64_t first = 0, count = 0, elements = 0;
     } rows{};  // of each channel of a row-major input 0
   };
-  // `function` (may be null) is applied to the results of each piece. With `channels` above 0, input 0 is a row-major image of
-  // so many channels of `height` rows, and the rows that a piece reads are copied side by side first.
+  // `function` (may be null) is applied to each piece's results. With `channels` above 0, input 0 is a row-major image of
+  // `channels` channels with `height` rows, and the rows that a piece reads are first copied together.
   PiecesKernel(std::vector<Piece> pieces, int threads, RowLoops::Unary function, std::int64_t channels = 0,
                std::int64_t height = 0);
   void run(const Call& call) const override;
@@ -38,10 +38,10 @@ class PiecesKernel final : public Kernel {
   std::size_t thread_bytes_ = 0, copied_bytes_ = 0;
 };
 
-// The kernel, then a function with f(0) = 0 on every element of its first output.
+// The kernel, followed by a function with f(0) = 0 on every element of its first output.
 std::unique_ptr<Kernel> followed_by(std::unique_ptr<Kernel> kernel, RowLoops::Unary function, std::int64_t elements);
 
-// Two kernels on the same inputs, outputs and scratch memory.
+// Two kernels in sequence on the same inputs, outputs and scratch memory.
 std::unique_ptr<Kernel> one_after_the_other(std::unique_ptr<Kernel> first, std::unique_ptr<Kernel> second);
 
 }  // namespace rewright::cpu

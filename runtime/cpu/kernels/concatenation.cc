@@ -1,4 +1,4 @@
-// Tensors concatenated along the channels, in the layout they have, scaled and bounded as they are copied.
+// Concatenation along the channels in the operands' layout, with scaling and clamping.
 #include <algorithm>
 #include <limits>
 
@@ -12,7 +12,7 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr double kElements = 8;  // a nanosecond
 
-// y = x * scale[c] + shift[c], not below `low` and not above `high`; empty scales: all 1 and 0.
+// y = clamp(x * scale[c] + shift[c], low, high); empty scales: all 1 and 0.
 struct Scaling {
   std::vector<float> scale, shift;
   float low = -kInfinity, high = kInfinity;
@@ -22,11 +22,11 @@ struct Scaling {
 
 class ConcatenationKernel final : public Kernel {
  public:
-  // Channels of the result.
+  // The channels of the result that an input provides.
   struct Part {
     std::int64_t first, count;
   };
-  // `parts`: of each input; channels that stand last may be there already. `image`: elements of a channel.
+  // `parts`: by input; channels-last ones may already be in place. `image`: elements of a channel.
   ConcatenationKernel(std::vector<Part> parts, std::int64_t channels, std::int64_t images, std::int64_t image,
                       bool channels_last, Scaling scaling, const RowLoops& loops)
       : parts_(std::move(parts)),
@@ -51,7 +51,7 @@ class ConcatenationKernel final : public Kernel {
   }
 
  private:
-  // Few enough rows of the result that lines 4 KiB apart do not drive each other out of the first-level cache.
+  // Few enough rows of the result that lines 4 KiB apart do not evict each other from the first-level cache.
   std::int64_t block_rows() const { return std::max<std::int64_t>(8, std::min<std::int64_t>(32, 4096 / channels_)); }
 
   void run_channels_last(const Call& call) const {
@@ -131,7 +131,7 @@ class ConcatenationPlan final : public NodePlan, public ChoosesLayout, public Ga
   }
 
   void emit(Planner& planner, ValueId result) override {
-    // The layout that most of the elements are in.
+    // The layout of most of the elements.
     Layout layout;
     std::int64_t most = 0;
     for (const ValueId v : node_.inputs) {
@@ -146,7 +146,7 @@ class ConcatenationPlan final : public NodePlan, public ChoosesLayout, public Ga
     std::vector<int> inputs;
     std::vector<ConcatenationKernel::Part> parts;
     std::int64_t channel = 0;
-    bool begun = false;  // were some written where they belong?
+    bool begun = false;  // were some written in place?
     for (const ValueId v : node_.inputs) {
       const std::int64_t count = planner.info(v).sizes[1];
       if (planner.is_in_slot(v)) {
@@ -174,7 +174,7 @@ class ConcatenationPlan final : public NodePlan, public ChoosesLayout, public Ga
 
 }  // namespace
 
-// Parts that the tile engine would compute on the way are left to it.
+// Leaves concatenations to the tile engine if it can compute the parts on the way.
 std::unique_ptr<NodePlan> plan_concatenation(Planner& planner, const Node& node) {
   const ValueInfo y = planner.info(node.outputs[0]);
   if (y.type != DataType::kFloat || y.sizes.size() < 3 || y.sizes.size() > 5 || element_count(y.sizes) == 0) return nullptr;

@@ -107,7 +107,7 @@ TEST_CASE("concatenation, slices and padding split into boxes") {
   }
 }
 
-// Positions that change from row to row, along each row, or in both ways; from tables, and beyond the ends.
+// Positions that vary by row, along rows, or both; from tables, and beyond the ends.
 TEST_CASE("elements from elsewhere") {
   for (unsigned seed = 0; seed < testing::instances(60); ++seed) {
     CAPTURE(seed);
@@ -236,7 +236,7 @@ TEST_CASE("values are rounded to the types between operators") {
   const ValueId byte = node(b.graph, "Cast", {b.input(DataType::kInt32, {50}, 0, 200)}, {{"to", DataType::kUint8}})[0];
   const ValueId sum = node(b.graph, "Add", {byte, byte})[0];
   b.graph.add_output("byte", node(b.graph, "Cast", {sum}, {{"to", DataType::kInt64}})[0]);
-  // A product does not take a cast for a view.
+  // A product must not treat a cast as a view.
   const ValueId m = b.input(DataType::kHalf, {4, 3});
   b.check(node(b.graph, "MatMul",
                {b.input(DataType::kFloat, {2, 4}), node(b.graph, "Cast", {m}, {{"to", DataType::kFloat}})[0]})[0]);

@@ -27,7 +27,7 @@ bool agrees(const std::vector<double>& f, double (*g)(double x, double alpha, do
   const auto& points = sample_points();
   for (std::size_t i = 0; i < points.size(); ++i) {
     const double expected = g(points[i], alpha, beta);
-    // Parameters are floats in models: they carry a relative error.
+    // Parameters are floats in models, with a relative error.
     if (!(std::fabs(f[i] - expected) <= 4e-7 * std::max(std::fabs(expected), std::fabs(points[i])) + 1e-9)) return false;
   }
   return true;
@@ -50,7 +50,7 @@ double absolute(double x, double, double) { return std::fabs(x); }
 double softplus(double x, double, double) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }
 double mish(double x, double, double) { return x * std::tanh(softplus(x, 0, 0)); }
 
-// A loop of ours that is faster or more precise than oneDNN's; null: none.
+// One of our loops that is faster or more precise than oneDNN's; null: none.
 RowLoops::Unary loop_of_ours(const Eltwise& f, Isa isa) {
   const RowLoops& loops = loops_for<RowLoops>(isa);
   if (f.algorithm == algorithm::eltwise_swish && f.alpha == 1) return loops.swish;
@@ -59,7 +59,7 @@ RowLoops::Unary loop_of_ours(const Eltwise& f, Isa isa) {
   return nullptr;
 }
 
-// Does the expression read nothing but the element of the first operand at the position of the result?
+// Does the expression read only the first operand's element at the result's position?
 bool is_elementwise(const Planner& planner, const Chain& chain) {
   const Sizes sizes = planner.info(chain.result).sizes;
   bool result = true;
@@ -147,7 +147,7 @@ bool Epilogue::absorb(const Planner& planner, const Chain& chain) {
       return true;
     }
   }
-  // What is added by channel may be added before tensors are.
+  // Additions by channel may be moved before additions of tensors.
   const bool sums =
       std::none_of(operations_.begin(), operations_.end(), [](const Operation& o) { return o.eltwise.has_value(); });
   if (sums && !operations_.empty()) {

@@ -1,5 +1,5 @@
-// Operators that a convolution or product applies to its result before it is stored: oneDNN's post-operations, found in the
-// denotations of the elementwise operators behind it.
+// Operators that a convolution or product applies to its result before it is stored: oneDNN's post-operations, recognized in
+// the denotations of following elementwise operators.
 #pragma once
 
 #include <limits>
@@ -19,40 +19,39 @@ struct Eltwise {
   float alpha = 0, beta = 0;
 };
 
-// oneDNN's Softplus and Mish are off by 1e-7 however small the result is, which is all of it below -16.
+// oneDNN's Softplus and Mish have an absolute error of 1e-7, which exceeds the result below -16.
 bool only_in_loops_of_ours(const Eltwise& function);
 
-// The function of oneDNN that a chain applies to each element of its start, where it stands; compared at sample points.
+// oneDNN's function that a chain applies to each element of its start, recognized at sample points.
 std::optional<Eltwise> match_eltwise(const Planner& planner, const Chain& chain);
 
 class Epilogue {
  public:
   using Accepts = bool (*)(const Eltwise&);
-  // `accepts`: the functions that the kernel has; null: all.
+  // `accepts`: the kernel's functions; null: all.
   explicit Epilogue(std::size_t channel_axis, Accepts accepts = nullptr) : axis_(channel_axis), accepts_(accepts) {}
 
-  // The addition of a value that the node itself asks for, before what follows it.
+  // Adds a value that the node itself requires, before everything else.
   void begin_with_addition(ValueId value);
   // False if the chain is none of the above, or scaling would come after a function.
   bool absorb(const Planner& planner, const Chain& chain);
 
-  // To be applied to weights and bias: exact up to rounding. Empty: none.
+  // Applied to weights and bias; exact up to rounding. nullopt: none.
   const std::optional<ChannelAffine>& affine() const { return affine_; }
   const std::vector<ValueId>& additions() const { return additions_; }
   // Without the addition of a value.
   Epilogue without(ValueId addition) const;
-  // The rest, in the order in which it is done.
+  // The other operations, in order.
   struct Operation {
-    std::optional<Eltwise> eltwise;  // nothing: the next addition
+    std::optional<Eltwise> eltwise;  // nullopt: the next addition
   };
   const std::vector<Operation>& operations() const { return operations_; }
-  // `layouts` are those the operands of additions come in, as described for the result.
+  // `layouts`: of the addends, described for the result.
   dnnl::post_ops post_ops(const std::vector<dnnl::memory::desc>& additions) const;
-  // The last function, where a loop of ours is faster or more precise than oneDNN's: to be applied to the stored result. It is
-  // no post-operation from then on. Null: none.
+  // Removes and returns the last function if one of our loops is faster or more precise than oneDNN's; it must be applied to
+  // the stored result. Null: none.
   RowLoops::Unary take_last_function(Isa isa);
-  // For kernels of our own: at most one addition, then bounds, then a function of ours, in this order. nullopt if it is
-  // anything else.
+  // For our own kernels: at most one addition, then bounds, then one of our functions, in this order; otherwise nullopt.
   struct Simple {
     bool addition = false;
     float low = -std::numeric_limits<float>::infinity(), high = std::numeric_limits<float>::infinity();

@@ -1,5 +1,5 @@
-// GatherND of long rows, each copied as a whole. Computed by element in whatever order what follows asks for, transpositions
-// and sums over rows above all, it would read memory at strides.
+// GatherND of long rows, each copied as a whole. Computed by elements, in the order of the following operators (such as
+// transpositions and sums over rows), it would read memory at strides.
 #include <cstring>
 
 #include "runtime/cpu/planning/planner.h"
@@ -13,7 +13,7 @@ constexpr double kBytesPerNanosecond = 5;
 
 struct Shape {
   std::int64_t batches = 1, rows = 1;        // rows of each batch
-  std::vector<std::int64_t> sizes, strides;  // of the axes that indices are on; strides in rows
+  std::vector<std::int64_t> sizes, strides;  // of the indexed axes; strides in rows
   std::int64_t batch_rows = 1;               // of the source
   std::size_t row_bytes = 0;
 };

@@ -8,7 +8,7 @@ using rewright::testing::node;
 
 namespace {
 
-// A gather with what computes its indices before it and what uses its result behind it, on indices of which one may be outside.
+// A gather with operators that compute its indices and use its result; one index may be outside.
 struct GatherBuilder : rewright::testing::GraphBuilder {
   explicit GatherBuilder(unsigned seed) : GraphBuilder(seed) {
     for (std::int64_t rank = pick(1, 3); rank > 0; --rank) sizes_.push_back(pick(1, 7));

@@ -1,4 +1,4 @@
-// Element expressions by tile programs (runtime/cpu/tile): the kernel for all that has no other.
+// Element expressions by tile programs (runtime/cpu/tile): the kernel for everything without another one.
 #include <algorithm>
 
 #include "runtime/cpu/planning/planner.h"
@@ -24,7 +24,7 @@ bool may_change_layout(DataType type) { return type == DataType::kFloat || byte_
 
 bool fits_blocks(Layout layout, const Sizes& sizes) { return !layout.blocked() || sizes[1] % layout.channels == 0; }
 
-// The layout to compute the result in, if the expression allows it: the assigned one, or that of the largest operand.
+// The preferred layout of the result: the assigned one, or that of the largest operand.
 Layout wanted_layout(const Planner& planner, const Expression& e, const ValueInfo& out) {
   Layout wanted = kPlain;
   std::int64_t most = 0;
@@ -39,9 +39,8 @@ Layout wanted_layout(const Planner& planner, const Expression& e, const ValueInf
   return fits_blocks(wanted, out.sizes) && may_change_layout(out.type) ? wanted : kPlain;
 }
 
-// Layouts of the result and the operands to try to compile the expression for. kConverted: operands of the result's pixels are
-// converted to its layout; kAsStored: each is read as it is stored; kRowMajor: all are row-major, which every expression
-// allows.
+// Layouts of result and operands to try for compilation. kConverted: image operands are converted to the result's layout;
+// kAsStored: each is read in its stored layout; kRowMajor: all are row-major, which every expression allows.
 enum class Attempt { kConverted, kAsStored, kRowMajor };
 
 std::vector<TileOperand> operand_types(const Planner& planner, const Expression& e, const ValueInfo& out, Layout wanted,
@@ -70,7 +69,7 @@ std::vector<TileOperand> operand_types(const Planner& planner, const Expression&
   return types;
 }
 
-// The inputs whose elements are read in place (Step::read_in_place).
+// The inputs that are read in place (Step::read_in_place).
 std::vector<int> read_in_place(const Expression& e, const TileOperand& out, const std::vector<TileOperand>& types,
                                const std::vector<int>& inputs) {
   std::vector<int> result;
@@ -86,7 +85,7 @@ void add_tile_step(Planner& planner, const Expression& e, StagedProgram program,
   std::vector<int> inputs;
   for (std::size_t k = 0; k < e.operands.size(); ++k)
     inputs.push_back(e.operands[k] == kNoValue ? -1 : planner.storage(e.operands[k], types[k].layout));
-  // An absent operand is never read: any other stands in for it.
+  // An absent operand is never read; another one replaces it.
   int any = -1;
   for (const int s : inputs) any = std::max(any, s);
   for (int& s : inputs)

@@ -1,4 +1,4 @@
-// Nodes by the interpreter: those that no other kernel computes, and those whose kernels failed a check.
+// Executes nodes with the interpreter: those without a kernel, and those whose kernels failed a check.
 #include <algorithm>
 
 #include "operators/readings/interpreter.h"

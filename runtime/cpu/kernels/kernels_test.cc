@@ -1,4 +1,4 @@
-// Convolutions, pools and products with what is fused into them.
+// Convolutions, pools and products with fused operators.
 #include "operators/testing/share.h"
 #include "runtime/cpu/testing/graphs.h"
 
@@ -39,7 +39,7 @@ struct KernelBuilder : rewright::testing::GraphBuilder {
 
 }  // namespace
 
-// Rows that threads cannot share evenly, and more weights than pixels: what the library's kernels are not cut for.
+// Rows that threads cannot share evenly, and more weights than pixels: the library's kernels are not divided so.
 TEST_CASE("convolutions that threads share by outputs") {
   struct Shape {
     std::int64_t channels, outputs, kernel[2], stride, pixels;
@@ -94,7 +94,7 @@ TEST_CASE("depthwise convolutions") {
   }
 }
 
-// As in NASNet: pairs of Relu, depthwise and 1x1 convolutions, of values that others use as well.
+// As in NASNet: pairs of Relu, depthwise and 1x1 convolutions, on values that others use too.
 TEST_CASE("separable convolutions in networks") {
   for (unsigned seed = 0; seed < testing::instances(24); ++seed) {
     CAPTURE(seed);
@@ -157,7 +157,7 @@ TEST_CASE("convolutions write where they are concatenated") {
       if (b.pick(0, 1)) part = node(b.graph, "Relu", {part})[0];
       if (b.pick(0, 2) == 0) part = node(b.graph, "Mul", {part, node(b.graph, "Sigmoid", {part})[0]})[0];
       if (b.pick(0, 2) == 0) part = node(b.graph, "Add", {before, b.input(values(b.graph.value(before).type.shape))})[0];
-      if (b.pick(0, 4) == 0) b.graph.add_output("part" + std::to_string(k), part);  // lies elsewhere as well
+      if (b.pick(0, 4) == 0) b.graph.add_output("part" + std::to_string(k), part);  // also stored elsewhere
       parts.push_back(part);
       if (b.pick(0, 7) == 0) parts.push_back(part);
     }
@@ -200,7 +200,7 @@ TEST_CASE("1x1 convolutions of one value that are added are one step") {
     y = node(b.graph, "Add", {y, b.constant({1})})[0];
     if (seed % 2) y = node(b.graph, "Add", {y, b.convolution(x, outputs, 3, 1)})[0];
     if (seed % 3) y = node(b.graph, "Relu", {y})[0];
-    if (seed % 4 == 3) y = node(b.graph, "Sigmoid", {y})[0];  // one of our kernels has
+    if (seed % 4 == 3) y = node(b.graph, "Sigmoid", {y})[0];  // which one of our kernels fuses
     b.check(y, 1e-4);
     if (seed % 2 == 0) CHECK(b.steps() == std::vector<std::string>{"Conv", step + (seed % 3 ? "+Add+Relu" : "+Add")});
   }
@@ -267,7 +267,7 @@ TEST_CASE("transposed convolutions of nothing, and to nothing") {
     }
 }
 
-// The library may have no safe kernel for the parts that threads compute of such a convolution.
+// The library may have no safe kernel for the parts of such a convolution.
 TEST_CASE("transposed convolutions in groups whose channels fill no vector") {
   for (unsigned seed = 0; seed < testing::instances(12); ++seed) {
     CAPTURE(seed);
@@ -422,7 +422,7 @@ TEST_CASE("pools") {
   }
 }
 
-// Kernels whose own tests do not say it: pools, concatenations, what is moved or scattered, and separable convolutions.
+// Kernels without such tests of their own: pools, concatenations, moves, scatters, separable convolutions.
 TEST_CASE("elements that are NaN, infinite or subnormal pass through") {
   const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   for (unsigned seed = 0; seed < testing::instances(42); ++seed) {
@@ -508,7 +508,7 @@ TEST_CASE("matrix products") {
 }
 
 TEST_CASE("pieces of a product are read where they are") {
-  // Queries, keys and values as one product.
+  // Queries, keys and values computed as one product.
   for (unsigned seed = 0; seed < 4; ++seed) {
     testing::GraphBuilder b(seed);
     const std::int64_t rows = b.pick(5, 40), heads = b.pick(2, 4), size = b.pick(3, 16), width = heads * size;
@@ -525,7 +525,7 @@ TEST_CASE("pieces of a product are read where they are") {
     for (const std::string& step : b.steps()) CHECK_THAT(step, Catch::Contains("MatMul"));
     check_graph(b.graph, b.inputs, 5e-4);
   }
-  // Functions of pieces are one step each, whatever else reads them.
+  // Functions of slices are one step each, whatever else reads them.
   for (unsigned seed = 0; seed < testing::instances(10); ++seed) {
     testing::GraphBuilder b(seed);
     const std::int64_t n = b.pick(1, 9), l = b.pick(1, 20), m = b.pick(1, 20);
@@ -617,11 +617,11 @@ TEST_CASE("sizes bound when the model runs, constants in double") {
   CHECK(exact == interpret(constants, {})[0]);
 }
 
-// oneDNN 3.2 applies what follows such a convolution once for every block of input channels.
+// oneDNN 3.2 applies post-operations of such convolutions once for every block of input channels.
 TEST_CASE("transposed convolutions of many channels with what follows them") {
   struct Shape {
     std::int64_t channels, outputs, kernel[2], stride;
-    const char* function;  // behind it; null: none, and a bias
+    const char* function;  // after it; null: only a bias
   };
   for (const Shape& s :
        {Shape{512, 256, {4, 4}, 2, nullptr}, Shape{512, 128, {4, 4}, 2, nullptr}, Shape{1024, 4, {4, 4}, 2, nullptr},

@@ -10,7 +10,7 @@ namespace rewright::cpu {
 
 namespace {
 
-// Floats between row-major and channels-last layout: a transposition of [channels][pixels] for each image.
+// Floats between row-major and channels-last: transposes [channels][pixels] for each image.
 class ChannelsKernel final : public Kernel {
  public:
   ChannelsKernel(const Sizes& sizes, bool to_last, Isa isa)
@@ -21,7 +21,7 @@ class ChannelsKernel final : public Kernel {
     if (!to_last) std::swap(rows_, columns_);
   }
 
-  // The source has `columns_` runs of `rows_` elements, the result is the other way round.
+  // The source has `columns_` runs of `rows_` elements; the result is its transpose.
   void run(const Call& call) const override {
     constexpr double kElements = 4;  // a nanosecond
     constexpr std::int64_t kTogether = 64;

@@ -28,7 +28,7 @@ std::optional<PoolShape> read_pool(const Planner& planner, const Node& node, boo
   for (std::size_t a = 0; a < s.kernel.size(); ++a) {
     const std::int64_t extent = pool->extent(a), reach = pool->reach(a);
     if (s.pads_begin[a] < 0 || s.pads_end[a] < 0 || s.pads_begin[a] >= extent) return std::nullopt;
-    // Rounding up lets the last window reach beyond the padding; oneDNN takes that as padding.
+    // If windows round up, the last one may extend beyond the padding; oneDNN treats that as padding.
     if (reach > s.pads_end[a] && pool->counts_padding) return std::nullopt;
     s.pads_end[a] = reach;
     if (reach < 0 || reach >= extent) {

@@ -6,26 +6,25 @@
 
 namespace rewright::cpu {
 
-// Lists have an entry for each axis of a window; dilations are less one, as oneDNN has them.
+// Lists have one entry for each axis of a window; dilations are reduced by 1, as in oneDNN.
 struct PoolShape {
   Sizes x, y;
   dnnl::memory::dims kernel, strides, dilations, pads_begin, pads_end;
   dnnl::algorithm algorithm;
 
-  // The positions of a window along an axis that lie in the input.
+  // The window's positions along an axis that are inside the input.
   struct Taps {
     std::int64_t first, count;
   };
   Taps taps(std::size_t axis, std::int64_t position) const;
 };
 
-// Nothing if the attributes are not served, or something is empty; or if where the maxima stand is asked for, without
-// `indices`.
+// nullopt if the attributes are not supported, a tensor is empty, or the maxima's positions are requested without `indices`.
 std::optional<PoolShape> read_pool(const Planner& planner, const Node& node, bool average, bool indices = false);
-// Every channel's average, over the whole of an image.
+// The average of each channel over a whole image.
 std::optional<PoolShape> read_global_average(const Planner& planner, const Node& node);
 
-// With three axes, the missing ones of size 1.
+// Extended to three axes of size 1.
 PoolShape of_three_axes(PoolShape shape);
 
 }  // namespace rewright::cpu

@@ -1,5 +1,4 @@
-// Pools over windows, in the layout the input has: loops of our own where channels stand last, else oneDNN, which passes over
-// NaN when it looks for a maximum.
+// Pools over windows in the input's layout: our own loops for channels last, otherwise oneDNN, whose maxima ignore NaN.
 #include <algorithm>
 #include <cmath>
 
@@ -15,8 +14,8 @@ namespace {
 
 using dnnl::memory;
 
-constexpr double kElements = 16;   // of windows, a nanosecond
-constexpr double kPlainTap = 0.1;  // nanoseconds that an element of a window takes longer in oneDNN's plain loops
+constexpr double kElements = 16;   // of windows, per nanosecond
+constexpr double kPlainTap = 0.1;  // additional nanoseconds for a window element in oneDNN's plain loops
 
 // Applied to the result: max(low, min(high, result * factor + the step's second input)).
 struct Behind {
@@ -39,10 +38,10 @@ dnnl::pooling_forward::primitive_desc describe(const PoolShape& s, const memory:
           user_scratchpad()};
 }
 
-// Over tensors whose channels, or blocks of channels, stand last.
+// For tensors whose channels, or blocks of channels, are last.
 class WindowKernel final : public Kernel {
  public:
-  // `columns`: channels that stand together.
+  // `columns`: adjacent channels.
   WindowKernel(PoolShape shape, std::int64_t columns, const Behind& behind, const RowLoops& loops)
       : s_(of_three_axes(std::move(shape))), columns_(columns), behind_(behind), loops_(loops) {}
 
@@ -67,9 +66,9 @@ class WindowKernel final : public Kernel {
   }
 
  private:
-  static constexpr std::int64_t kLine = 16;  // floats of a line of the cache
+  static constexpr std::int64_t kLine = 16;  // floats of a cache line
 
-  // Of the channels from `begin` up to `end` of those that stand together.
+  // Computes channels `begin` to `end` of a group of adjacent ones.
   void window(const Call& call, std::int64_t row, std::int64_t q, std::int64_t begin, std::int64_t end) const {
     const std::int64_t depth = s_.y[2], height = s_.y[3], width = s_.y[4];
     const std::int64_t row_stride = s_.x[4] * columns_, slice_stride = s_.x[3] * row_stride;
@@ -97,12 +96,12 @@ class WindowKernel final : public Kernel {
   const RowLoops& loops_;
 };
 
-// Averages of plain images over windows with long rows, mostly whole images: rows by vectors, what they give in double.
+// Averages of row-major images over windows with long rows, usually whole images: vectorized along rows, accumulated in double.
 class PlainAverageKernel final : public Kernel {
  public:
   PlainAverageKernel(PoolShape shape, Isa isa) : s_(of_three_axes(std::move(shape))), loops_(real_loops<float>(isa)) {}
 
-  // Serves the shapes for which it is faster than oneDNN's loops.
+  // Only shapes for which it is faster than oneDNN's loops.
   static bool serves(const PoolShape& shape) {
     const PoolShape s = of_three_axes(shape);
     const bool whole = s.kernel[2] == s.x[4] && s.y[4] == 1 && s.dilations[1] == 0;
@@ -126,7 +125,7 @@ class PlainAverageKernel final : public Kernel {
       for (std::int64_t p = 0; p < s_.y[3]; ++p)
         for (std::int64_t q = 0; q < s_.y[4]; ++q) {
           const PoolShape::Taps slices = s_.taps(0, o), rows = s_.taps(1, p), columns = s_.taps(2, q);
-          // Whole rows one after the other are one.
+          // Consecutive whole rows are merged into one.
           const bool whole = columns.count == s_.x[4] && s_.dilations[1] == 0;
           const std::int64_t runs = whole ? 1 : rows.count, length = whole ? rows.count * columns.count : columns.count;
           double total = 0;
@@ -150,7 +149,7 @@ class PoolPlan final : public NodePlan, public ChoosesLayout {
  public:
   PoolPlan(const Node& node, PoolShape shape) : node_(node), shape_(std::move(shape)) {}
 
-  // A factor, then an addition, then bounds; in loops of our own.
+  // Absorbs a factor, then an addition, then bounds; computed in our own loops.
   bool absorb(Planner& planner, const Chain& chain) override {
     const ValueInfo given = planner.info(chain.start), result = planner.info(chain.result);
     if (behind_.bounded || given.sizes != result.sizes || given.type != result.type) return false;
@@ -218,7 +217,7 @@ class PoolPlan final : public NodePlan, public ChoosesLayout {
   Behind behind_;
 };
 
-// Maxima of plain images, and where each stands first: the gradient goes there.
+// Maxima of row-major images with the position of each first one, for the gradient.
 class MaximumKernel final : public Kernel {
  public:
   explicit MaximumKernel(PoolShape shape) : s_(of_three_axes(std::move(shape))) {}
@@ -246,7 +245,7 @@ class MaximumKernel final : public Kernel {
                 const std::int64_t depth = slices.first + i * (s_.dilations[0] + 1),
                                    row = rows.first + j * (s_.dilations[1] + 1);
                 const std::int64_t at = (depth * s_.x[3] + row) * s_.x[4] + columns.first + k * (s_.dilations[2] + 1);
-                // NaN is larger than all that comes after it.
+                // NaN is larger than all later elements.
                 if (best < 0 || !(x[at] <= x[best] || std::isnan(x[best]))) best = at;
               }
           *y++ = x[best];
@@ -273,7 +272,7 @@ class MaximumPlan final : public NodePlan {
 
 }  // namespace
 
-// Not served if a window may be outside of the image: it has no maximum then.
+// Not supported if a window may be outside of the image, since it has no maximum.
 std::unique_ptr<NodePlan> plan_maximum_with_positions(Planner& planner, const Node& node) {
   if (node.outputs.size() < 2 || node.outputs[0] == kNoValue || node.outputs[1] == kNoValue) return nullptr;
   if (AttributeReader(node).number("storage_order") != 0) return nullptr;

@@ -18,7 +18,7 @@ struct Prefix {
   bool exclusive, reverse;
 };
 
-// Computes the body by a tile program, then accumulates its elements in place; floats in double.
+// Computes the body by a tile program, then accumulates in place; floats in double.
 template <class T>
 class PrefixKernel final : public Kernel {
  public:
@@ -81,7 +81,7 @@ class PrefixKernel final : public Kernel {
   std::int64_t length_, inner_, rows_;
 };
 
-// nullopt if the expression is no such reduction along an axis of the output.
+// nullopt if the expression is not such a reduction along an axis of the output.
 std::optional<Prefix> match_prefix(const Element& element, const Indices& position, const Sizes& sizes) {
   const ElementNode& e = *element;
   if (e.kind != ElementNode::Kind::kReduce || e.conditions.size() != 1) return std::nullopt;
@@ -93,7 +93,7 @@ std::optional<Prefix> match_prefix(const Element& element, const Indices& positi
   for (std::size_t axis = 0; axis < position.size(); ++axis) {
     const Atom* const here = position[axis].as_atom();
     if (here == nullptr || e.bound.constant() != sizes[axis]) continue;
-    // variable < here, or here < variable; either with equality.
+    // variable < here, or here < variable, with or without equality.
     const Index difference = c.left - c.right;
     const bool before = difference == e.index - position[axis], behind = difference == position[axis] - e.index;
     if ((!before && !behind) || FreeVariables().of(*e.arguments[0]).contains(here->id)) continue;

@@ -1,4 +1,4 @@
-// Philox's words, four at a time.
+// Philox's random words, four at a time.
 #include <algorithm>
 #include <array>
 #include <cstring>

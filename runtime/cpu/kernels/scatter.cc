@@ -1,5 +1,6 @@
-// Elements written or combined at positions that are data: the gradients of gathers and of pools of maxima. In the order of the
-// updates, on one thread: the same bits for any number of threads, and a position that is written twice has its last value.
+// Elements written or combined at positions given as data, such as gradients of gathers and of maximum pools. Updates are
+// applied in order on one thread: the bits do not depend on the number of threads, and the last of several writes to a position
+// counts.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -21,11 +22,12 @@ std::optional<Combination> combination(const std::string& reduction) {
   return std::nullopt;
 }
 
-// Runs of `run` elements each go to rows of the target: row n to the position that `index` numbers from n * depth on give.
+// Runs of `run` elements are written to rows of the target: row n to the position given by the `depth` indices from n * depth
+// on.
 struct Shape {
   std::int64_t rows = 0, depth = 1, run = 1, target = 0;  // target: its elements
-  std::vector<std::int64_t> sizes, strides;               // of the axes that indices are on
-  // Of ScatterElements: positions on the other axes, where the updates are smaller than the target. Empty: none.
+  std::vector<std::int64_t> sizes, strides;               // of the indexed axes
+  // For ScatterElements: positions on the other axes, if the updates are smaller than the target. Empty: none.
   std::vector<std::int64_t> from, from_strides;  // sizes of the updates, and the target's strides (0 on the index's axis)
 };
 
@@ -59,7 +61,7 @@ class ScatterKernel final : public Kernel {
   template <class T, class I>
   void scatter(T* y, const I* indices, const T* updates, const Arithmetic<T>& loops) const {
     std::vector<std::int64_t> at(shape_.from.size(), 0);
-    std::int64_t beside = 0;  // where the other axes are
+    std::int64_t beside = 0;  // position on the other axes
     std::array<std::int64_t, kTogether> to, from;
     for (std::int64_t first = 0; first < shape_.rows; first += kTogether) {
       const std::int64_t rows = std::min(kTogether, shape_.rows - first);
@@ -85,7 +87,7 @@ class ScatterKernel final : public Kernel {
     }
   }
 
-  static constexpr std::int64_t kTogether = 512;  // rows whose places are computed first
+  static constexpr std::int64_t kTogether = 512;  // rows whose positions are computed together
   Shape shape_;
   Combination how_;
   DataType type_, indices_;
@@ -94,7 +96,7 @@ class ScatterKernel final : public Kernel {
 
 class ScatterPlan final : public NodePlan {
  public:
-  // `indices`: those that are read, which the node's own may repeat.
+  // `indices`: the ones read; the node's own may repeat them.
   ScatterPlan(const Node& node, ValueId indices, Shape shape, Combination how)
       : node_(node), indices_(indices), shape_(std::move(shape)), how_(how) {}
 
@@ -119,8 +121,7 @@ class ScatterPlan final : public NodePlan {
   Combination how_;
 };
 
-// The source of a value that a node makes by repeating the source's elements along all axes but the first;
-// kNoValue if it is not made so.
+// If a node makes a value by repeating a source's elements along all axes but the first, that source; else kNoValue.
 ValueId repeated_by_row(const Planner& planner, ValueId value) {
   const Graph& graph = planner.graph();
   const std::int32_t producer = graph.producers()[value];

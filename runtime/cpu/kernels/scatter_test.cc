@@ -52,7 +52,7 @@ TEST_CASE("elements are scattered as the interpreter scatters them") {
   }
 }
 
-// As graph networks do it: messages are added to the rows that edges name.
+// As in graph networks: messages are added to the rows that edges name.
 TEST_CASE("an index that is the same all along a row scatters whole rows") {
   for (unsigned seed = 0; seed < testing::instances(80); ++seed) {
     CAPTURE(seed);
@@ -67,7 +67,7 @@ TEST_CASE("an index that is the same all along a row scatters whole rows") {
     const DataType type = b.element();
     const ValueId x = b.input(type, sizes);
     ValueId at = b.given(b.positions(b.index(), {updates[0]}, [&](std::int64_t) { return sizes[0]; }));
-    const bool several = b.pick(0, 1) == 0;  // that scatter by the same index
+    const bool several = b.pick(0, 1) == 0;  // scatters with the same index
     if (b.pick(0, 1) == 0) at = node(b.graph, "Neg", {node(b.graph, "Neg", {at})[0]})[0];
     at = node(b.graph, "Reshape", {at}, {{"shape", to_indices(column)}})[0];
     const ValueId repeated = node(b.graph, "Expand", {at}, {{"shape", to_indices(updates)}})[0];

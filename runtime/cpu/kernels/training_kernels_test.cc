@@ -1,4 +1,4 @@
-// What steps of training need: gradients of weights, random bits, and outputs in the memory of what they replace.
+// Kernels for training steps: gradients of weights, random bits, and outputs that replace inputs in memory.
 #include "runtime/cpu/testing/graphs.h"
 
 using namespace rewright;
@@ -67,7 +67,7 @@ TEST_CASE("maxima and where they stand") {
                                              {"pads_end", end},
                                              {"indices", true}});
     graph.add_output("y", found[0]), graph.add_output("where", found[1]);
-    // Few different numbers, so that maxima are equal; and sometimes NaN.
+    // Few distinct numbers, so that maxima are equal; sometimes NaN.
     Tensor values = random_tensor(random, DataType::kFloat, x, -2, 2);
     for (float& v : values.mutable_data<float>()) v = pick(random, 0, 20) == 0 ? NAN : std::round(v);
     const std::vector<Tensor> inputs{values};
@@ -93,7 +93,7 @@ TEST_CASE("random bits are those of their definition") {
     }
 }
 
-// Inputs a, b of one size; outputs a', b' that replace them, computed in some way that the case says.
+// Inputs a, b of one size; outputs a', b' that replace them, computed as the case says.
 struct Replacing {
   Graph graph;
   ValueId a, b;
@@ -107,7 +107,7 @@ struct Replacing {
              const std::vector<std::pair<std::string, AttributeValue>>& fields = {}) {
     return node(graph, name, operands, fields)[0];
   }
-  // Runs on copies; returns how many of the outputs lie where an input did.
+  // Runs on copies; returns the number of outputs in an input's memory.
   int check(int threads) {
     const std::vector<Tensor> expected = interpret(graph, inputs);
     SessionOptions options;
@@ -132,25 +132,25 @@ TEST_CASE("outputs lie where the inputs that they replace did, unless these are 
   for (const std::int64_t n : {3, 17, 64, 200})
     for (const int threads : {1, 3}) {
       INFO("size " << n << ", threads " << threads);
-      {  // a step of momentum: the new b enters the new a
+      {  // a momentum step: the new a depends on the new b
         Replacing r(random, n);
         const ValueId b = r.op("Add", {r.op("Mul", {r.b, r.b}), r.a}), a = r.op("Sub", {r.a, b});
         r.graph.add_output("a'", a), r.graph.add_output("b'", b);
         CHECK(r.check(threads) >= 1);
       }
-      {  // the same of products, between which the inputs are read
+      {  // the same with products between, which read the inputs
         Replacing r(random, n);
         const ValueId p = r.op("MatMul", {r.a, r.b});
         r.graph.add_output("a'", r.op("Sub", {r.a, p})), r.graph.add_output("b'", r.op("Mul", {r.b, p}));
         r.check(threads);
       }
-      {  // elements that are read for others
+      {  // elements that others read
         Replacing r(random, n);
         r.graph.add_output("a'", r.op("Add", {r.a, r.op("Transpose", {r.a}, {{"perm", Indices{1, 0}}})}));
         r.graph.add_output("b'", r.op("Sub", {r.op("Transpose", {r.b}, {{"perm", Indices{1, 0}}}), r.b}));
         CHECK(r.check(threads) == 0);
       }
-      {  // an input that is an output as well, and two that change places
+      {  // an input that is also an output, and two that are swapped
         Replacing r(random, n);
         r.graph.add_output("a'", r.op("Neg", {r.a})), r.graph.add_output("b'", r.op("Exp", {r.a}));
         r.check(threads);

@@ -1,4 +1,4 @@
-// Inner loops of convolutions over images whose channels stand last, one table for each instruction set.
+// Inner loops of convolutions over channels-last images, one table for each instruction set.
 //
 // Strides are in elements.
 #pragma once
@@ -15,18 +15,18 @@ struct ConvolutionLoops {
 
   using Count = std::int64_t;
 
-  Count lanes;     // floats of a vector
+  Count lanes;     // floats in a vector
   Count max_rows;  // pixels of a tile
-  // Output channels of a panel of weights are one vector or this many.
+  // A panel of weights has one vector or this many vectors of output channels.
   Count max_vectors;
 
-  // Some pixels of the result by the output channels of one panel, as a product of matrices:
+  // Some pixels of the result times the output channels of one panel, as a matrix product:
   //   y[r, c] = max(low, min(high, bias[c] + addend[r, c] + sum over i < height, j < width and k < length of
   //                                x[r * x_stride + i * row_stride + j * column_stride + k] * w[i, j, k, c]))
   struct Tile {
     const float* x;
     Count x_stride, height, row_stride, width, column_stride, length;
-    const float* w;  // [height][width][length][vectors * lanes], what is no channel filled with zeros
+    const float* w;  // [height][width][length][vectors * lanes], padded with zeros
     Count vectors;
     float* y;
     Count y_stride, rows, columns;  // rows from 1 to max_rows, columns from 1 to vectors * lanes
@@ -37,50 +37,50 @@ struct ConvolutionLoops {
   };
   void (*tile)(const Tile& tile);
 
-  // Four pixels next to each other of the result of a convolution in groups of 4 or 8 channels, as many outputs as inputs, for
-  // one vector of channels and a window of three columns. pixels[i * columns + j] is column j of row i of the windows, of which
-  // there are `columns` = 3 * stride + 3; stride is 1 or 2. w: [height][3][group][lanes].
+  // Four adjacent result pixels of a convolution with groups of 4 or 8 channels (as many outputs as inputs), for one vector of
+  // channels and a window of three columns. pixels[i * columns + j] is column j of row i of the windows, which have `columns` =
+  // 3 * stride + 3; stride is 1 or 2. w: [height][3][group][lanes].
   struct GroupTile {
     const float* const* pixels;
-    Count channel;  // the first of the vector
+    Count channel;  // first channel of the vector
     Count height, stride, group;
     const float* w;
     float* y;
     Count y_stride;
     const float* bias;    // [lanes]
-    const float* addend;  // laid out as y, or null
+    const float* addend;  // in y's layout, or null
     float low, high;
   };
   void (*group_tile)(const GroupTile& tile);
 
-  // Pixels next to each other of the result of a convolution by channels (depthwise), for all channels:
+  // Adjacent result pixels of a depthwise convolution, for all channels:
   //   y[p, c] = max(low, min(high, bias[c] + addend[p, c] + sum over i < height and j < the window's width of
   //                                max(floor, x[i * row_stride + (p * stride + j) * channels + c]) * w[c, i, j]))
-  // without the columns before `begin` and from `end` on, which need not be there.
+  // Columns before `begin` and from `end` on are skipped and need not exist.
   struct DepthwiseTile {
     const float* x;
     Count row_stride, height, begin, end, channels;
-    const float* w;       // [vectors of channels][window][lanes], from the first row that is summed on
+    const float* w;       // [vectors of channels][window][lanes], starting at the first row summed
     Count window;         // pixels of the whole window
     float* y;             // pixels are `channels` apart
-    const float* bias;    // up to a whole vector
-    const float* addend;  // laid out as y, or null
+    const float* bias;    // padded to a whole vector
+    const float* addend;  // in y's layout, or null
     float floor, low, high;
   };
-  // Null where there is none: for tiles of 7, 4 or 1 pixels, windows 1, 3, 5 or 7 columns wide, and strides 1 or 2.
+  // For tiles of 7, 4 or 1 pixels, windows of 1, 3, 5 or 7 columns, and strides of 1 or 2; otherwise null.
   using Depthwise = void (*)(const DepthwiseTile& tile);
   Depthwise (*depthwise)(Count pixels, Count width, Count stride);
 
-  // Winograd's convolution F(m x m, 3 x 3) for m = 2 and 4, in the transformed domain of (m + 2) x (m + 2) points.
-  // Input tile: `pixels` are those of the window, row by row, each of `channels` elements. Point p of channel c becomes
-  // v[p * point_stride + c]; channels are filled up to a whole vector.
+  // Winograd's convolution F(m x m, 3 x 3) for m = 2 and 4, in the transformed domain of (m + 2) x (m + 2) points. `pixels`:
+  // those of the input tile, row by row, each with `channels` elements. Point p of channel c becomes v[p * point_stride + c];
+  // channels are padded to a whole vector.
   using TransformInput = void (*)(const float* const* pixels, Count channels, float* v, Count point_stride);
-  // Point p of channel c is m[p * point_stride + c], up to a whole vector. Pixels where y is null are left out; addend is null,
-  // or holds a pixel where y does.
+  // Point p of channel c is m[p * point_stride + c], padded to a whole vector. Pixels with null y are skipped; addend is null,
+  // or has a pixel wherever y does.
   struct TransformedOutput {
     const float* m;
     Count point_stride, channels;
-    const float* bias;  // up to a whole vector
+    const float* bias;  // padded to a whole vector
     float* const* y;
     const float* const* addend;
     float low, high;

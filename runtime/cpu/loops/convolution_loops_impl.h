@@ -12,7 +12,7 @@ namespace {
 using Tile = ConvolutionLoops::Tile;
 constexpr Count kMaxRows = REWRIGHT_VECTOR_BYTES == 64 ? 14 : 6, kMaxVectors = 2;
 
-// In this order the compiler has one instruction for each, and NaN passes.
+// In this order each operation is one instruction, and NaN passes through.
 inline V bounded(V x, V low, V high) {
   const V above = low > x ? low : x;
   return high < above ? high : above;
@@ -43,7 +43,7 @@ void tile(const Tile& t) {
         }
       }
     }
-  // Loops over rows are unrolled wholly, so that the sums stay in registers.
+  // Loops over rows are fully unrolled, so that the sums stay in registers.
   const bool whole = t.columns == kVectors * kLanes;
   if (t.addend != nullptr) {
 #pragma GCC unroll 16
@@ -79,10 +79,10 @@ constexpr auto kOne = tiles<1>(std::make_index_sequence<kMaxRows>()), kTwo = til
 
 void run_tile(const Tile& t) { (t.vectors == 1 ? kOne : kTwo)[static_cast<std::size_t>(t.rows - 1)](t); }
 
-// ---- In small groups
+// ---- Small groups
 using GroupTile = ConvolutionLoops::GroupTile;
 
-// Element j of the group of each lane.
+// Broadcasts element j of each lane's group.
 template <Count kGroup, Count kElement, std::size_t... kLane>
 inline V spread(V x, std::index_sequence<kLane...>) {
   return __builtin_shufflevector(x, x, static_cast<Count>(kLane) / kGroup * kGroup + kElement...);
@@ -91,7 +91,7 @@ inline V spread(V x, std::index_sequence<kLane...>) {
 template <Count kGroup, Count kStride, std::size_t... kElements>
 inline void group_sums(const GroupTile& t, std::index_sequence<kElements...>) {
   constexpr Count kPixels = 4, kWidth = 3, kColumns = (kPixels - 1) * kStride + kWidth;
-  V sum[kPixels][2];  // two for each, as one chain of additions is too slow
+  V sum[kPixels][2];  // two for each: one chain of additions would be too slow
   for (auto& s : sum) {
     s[0] = load(t.bias);
     s[1] = V{};
@@ -133,10 +133,10 @@ void group_tile(const GroupTile& t) {
   if constexpr (kLanes >= 8) group_tile_of<8>(t);
 }
 
-// ---- By channels
+// ---- Depthwise
 using DepthwiseTile = ConvolutionLoops::DepthwiseTile;
 
-// A vector of channels from `c` on, `count` of them where it is no whole one.
+// A vector of channels from `c` on, or its first `count` channels.
 template <Count kPixels, Count kWidth, Count kStride, bool kEdge, bool kWhole>
 inline void depthwise_channels(const DepthwiseTile& t, Count c, Count count) {
   constexpr Count kColumns = (kPixels - 1) * kStride + kWidth;
@@ -246,9 +246,9 @@ struct Winograd<2> {
   }
 };
 
-// a = 5/8 and b = 3/2: results have less than half the error of those with 1 and 2, as the powers of points that lie around 1
-// are of one size (Barabasz et al., "Error Analysis and Improving the Accuracy of Winograd Convolution", 2020). All factors of
-// the two transformations of data are floats.
+// a = 5/8 and b = 3/2: results have less than half the error of those with 1 and 2, since powers of points near 1 have similar
+// magnitudes (Barabasz et al., "Error Analysis and Improving the Accuracy of Winograd Convolution", 2020). All factors of the
+// two data transforms are exact floats.
 template <>
 struct Winograd<4> {
   static constexpr Count kPoints = 6;

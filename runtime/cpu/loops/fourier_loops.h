@@ -1,9 +1,8 @@
-// Inner loops of convolutions by Fourier transforms, over images whose channels stand last; one table for each instruction
-// set.
+// Inner loops of convolutions by Fourier transforms over channels-last images; one table for each instruction set.
 //
-// A tile of size x size real numbers has as its spectrum size * size / 2 + 2 complex numbers (points), as the others are their
-// conjugates; those of the first kinds below are scaled by 2, the last size + 2 by 4. The channels of a vector are transformed
-// side by side. Strides are in elements.
+// The spectrum of a tile of size x size real numbers has size * size / 2 + 2 complex numbers (points), since the others are
+// their conjugates; those of the first kinds below are scaled by 2, the last size + 2 by 4. The channels of a vector are
+// transformed in parallel. Strides are in elements.
 #pragma once
 
 #include <array>
@@ -21,14 +20,14 @@ struct FourierLoops {
   static constexpr std::array<Count, 6> kSizes{12, 16, 24, 32, 48, 64};
   static constexpr Count points(Count size) { return size * size / 2 + 2; }
   static constexpr Count first_of_scaled_by_4(Count size) { return points(size) - size - 2; }
-  // Floats of memory to work in, in whole cache lines.
+  // Floats of scratch memory, in whole cache lines.
   Count work(Count size) const { return size * (size + 2) * lanes; }
 
   Count lanes;     // floats of a vector
-  Count max_rows;  // tiles of a product
+  Count max_rows;  // tiles in a product
 
-  // Pixel (r, q) is x[r * row_stride + q * column_stride], for rows and columns from the first up to the end, and zeros
-  // elsewhere. Point p is v[p * point_stride], its imaginary part `imaginary` behind it, up to a whole vector.
+  // Pixel (r, q) is x[r * row_stride + q * column_stride] for rows and columns from the first up to the end, and zero
+  // elsewhere. Point p is v[p * point_stride], its imaginary part `imaginary` later, padded to a whole vector.
   struct Input {
     const float* x;
     Count row_stride, column_stride, first_row, end_row, first_column, end_column;
@@ -39,10 +38,10 @@ struct FourierLoops {
   };
   void (*input)(Count size, const Input& input);
 
-  // The upper left rows and columns of the inverse transform, times size * size:
+  // The upper left part of the inverse transform, times size * size:
   //   y[r, q] = max(low, min(high, bias + addend[r, q] + inverse[r, q]))
   struct Output {
-    const float* m;  // as Input::v, not scaled
+    const float* m;  // as Input::v, unscaled
     Count point_stride, imaginary;
     float* y;
     Count row_stride, column_stride, rows, columns;
@@ -55,10 +54,10 @@ struct FourierLoops {
   };
   void (*output)(Count size, const Output& output);
 
-  // Some tiles of a point by a vector of output channels, in complex numbers:
+  // One point of some tiles times a vector of output channels, in complex numbers:
   //   y[r] = sum over k < length of x[r, k] * w[k]
   struct Product {
-    const float* x;  // tile r is x[r * x_stride + k], its imaginary part `x_imaginary` behind it
+    const float* x;  // tile r is x[r * x_stride + k], its imaginary part `x_imaginary` later
     Count x_stride, x_imaginary, length;
     const float* w;  // [length][real part, imaginary part][lanes]
     float* y;
@@ -66,7 +65,7 @@ struct FourierLoops {
   };
   void (*product)(const Product& product);
 
-  // v[p] *= w[p], for points of a vector of channels, both [points][real part, imaginary part][lanes].
+  // v[p] *= w[p] for points of a channel vector, both [points][real part, imaginary part][lanes].
   void (*scale)(const float* w, Count points, float* v);
 };
 

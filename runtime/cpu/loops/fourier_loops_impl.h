@@ -27,7 +27,7 @@ struct Roots {
   std::array<float, n> re{}, im{};
   constexpr Roots() {
     for (Count p = 0; p < n; ++p) {
-      // Taylor's series of the exponential function converge fast on the half of the circle around zero.
+      // Taylor series of the exponential function converge fast on the half circle around zero.
       const double angle = -2 * 3.14159265358979323846 * static_cast<double>(2 * p > n ? p - n : p) / static_cast<double>(n);
       double term = 1, cosine = 0, sine = 0;
       for (int k = 0; k < 40; ++k) {
@@ -64,7 +64,7 @@ inline void butterfly(Complex (&a)[4]) {
   a[3] = even_difference - odd_difference;
 }
 
-// s transforms of n numbers, the first pass of each.
+// The first pass of s transforms of n numbers.
 template <Count n, Count s, Count kRadix>
 inline void pass(const Complex* x, Complex* y) {
   constexpr Count m = n / kRadix;
@@ -84,7 +84,7 @@ inline void pass(const Complex* x, Complex* y) {
     }
 }
 
-// Of the numbers in x, into x or y, as is returned.
+// Transforms the numbers in x into x or y; returns which.
 template <Count n, Count s = 1>
 inline Complex* transform(Complex* x, Complex* y) {
   if constexpr (n == 1) {
@@ -96,7 +96,7 @@ inline Complex* transform(Complex* x, Complex* y) {
   }
 }
 
-// As one function where it is long.
+// Not inlined for large n.
 template <Count n>
 __attribute__((noinline)) const Complex* long_transform(Complex* x, Complex* y) {
   return transform<n>(x, y);
@@ -109,10 +109,10 @@ inline const Complex* whole_transform(Complex* x, Complex* y) {
     return transform<n>(x, y);
 }
 
-// ---- Of images
-// Two rows of real numbers are transformed as one of complex numbers. Between rows and columns a tile is [size][size / 2]
-// complex numbers, the first of each row the two that are real. Rows are an odd number of cache lines apart, so that those of a
-// column do not share sets of the first-level cache.
+// ---- Images
+// Two rows of real numbers are transformed as one row of complex numbers. Between rows and columns a tile is [size][size / 2]
+// complex numbers; the first of each row holds the two real ones. Rows are an odd number of cache lines apart, so that those of
+// a column do not share sets of the first-level cache.
 
 template <Count kSize>
 struct Image {
@@ -190,7 +190,7 @@ void input(const FourierLoops::Input& t) {
   input_columns<kSize>(t);
 }
 
-// The inverse transform is the transform with real and imaginary parts swapped, before and after.
+// The inverse transform is the forward one with real and imaginary parts swapped before and after.
 template <Count kSize>
 void output_columns(const FourierLoops::Output& t) {
   using P = Image<kSize>;
@@ -228,7 +228,7 @@ void output_rows(const FourierLoops::Output& t) {
       const float* const addend = t.addend + row * t.addend_row_stride + column * t.addend_column_stride;
       sum += kWhole ? load(addend) : load_some(addend, t.channels);
     }
-    // In this order NaN passes.
+    // In this order NaN passes through.
     const V above = low > sum ? low : sum, result = high < above ? high : above;
     if constexpr (kWhole)
       store(y, result);

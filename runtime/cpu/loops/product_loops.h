@@ -1,8 +1,7 @@
-// The inner loops of products of floats, one table for each instruction set.
+// Inner loops of float products, one table for each instruction set.
 //
-// The right operand is packed: its columns are cut into panels of some vectors' width, and a panel holds its rows one after the
-// other, so that a product reads it from its first byte to its last. The left operand is read where it lies. Strides are in
-// elements.
+// The right operand is packed: its columns are divided into panels of several vectors' width, and a panel stores its rows
+// consecutively, so that a product reads it sequentially. The left operand is read in place. Strides are in elements.
 #pragma once
 
 #include <cstdint>
@@ -11,24 +10,24 @@
 
 namespace rewright::cpu {
 
-// y[r, c] = start[r, c] + sum(k) a[r, k] panel[k, c] for all columns of the panel. The sum of an element runs through k in
-// ascending order whatever the number of rows is.
+// y[r, c] = start[r, c] + sum(k) a[r, k] panel[k, c] for all columns of the panel. An element's sum runs through k in ascending
+// order for any number of rows.
 struct ProductBlock {
   using Count = std::int64_t;
   const float* a = nullptr;
   Count a_rows = 0, a_columns = 1;
   Count depth = 0;
   const float* panel = nullptr;
-  const float* start = nullptr;  // null: zeros. Repeated in all rows if its stride is 0
+  const float* start = nullptr;  // null: zeros. With stride 0, the same for all rows
   Count start_stride = 0;
   float* y = nullptr;
   Count y_stride = 0;
-  // A part of memory that is needed soon: one line is asked for at each k, this many bytes further on than the last.
+  // Memory that is needed soon: for each k one line is prefetched, this many bytes after the last.
   const char* ahead = nullptr;
   Count ahead_step = 0;
 };
 
-// Functions of a number that may follow a product.
+// Functions that may follow a product.
 enum class RowFunction {
   kRelu,  // below 0: alpha x
   kClip,  // to alpha .. beta
@@ -50,11 +49,11 @@ struct ProductLoops {
   using Count = std::int64_t;
   static constexpr Count kMostVectors = 4;
   Count lanes;                        // floats of a vector
-  Count most_rows[kMostVectors + 1];  // of a block, by the vectors of a panel's row; 0: no such blocks
+  Count most_rows[kMostVectors + 1];  // of a block, by the vectors in a panel's row; 0: no such blocks
   void (*multiply)(const ProductBlock& block, Count rows, Count vectors);
 
-  // y[r, c] = f(y[r, c]), r < rows, c < n. NaN stays NaN; errors are below 4e-7 of the result, or 1.2e-6 of an argument of up
-  // to 1.
+  // y[r, c] = f(y[r, c]), r < rows, c < n. NaN stays NaN. Errors are below 4e-7 of the result, or 1.2e-6 of an argument of at
+  // most 1.
   void (*apply)(RowFunction f, float alpha, float beta, float* y, Count stride, Count rows, Count n);
   // y[r, c] += x[r, c]
   void (*add)(float* y, Count stride, const float* x, Count x_stride, Count rows, Count n);
@@ -62,17 +61,18 @@ struct ProductLoops {
   // d[r * d_stride + c] = s[r + c * s_stride], r < rows, c < columns
   void (*transpose)(float* d, Count d_stride, const float* s, Count s_stride, Count rows, Count columns);
 
-  // A softmax in parts: the largest of a row's n scores and of `*largest` becomes the new largest, the row exp(score -
-  // largest), whose sum is returned: NaN if a score is. Where all scores are minus infinity, the exponentials are 0.
+  // A softmax in parts: updates `*largest` with the row's n scores, and replaces the row by exp(score - largest); returns its
+  // sum: NaN if a score is NaN. If all scores are minus infinity, the exponentials are 0.
   float (*exponentials)(float* row, Count n, float* largest);
   void (*scale)(float* y, Count n, float factor);
 
-  // Of a row of n numbers, all at once.
+  // The softmax of a row of n numbers.
   void (*softmax)(float* y, const float* x, Count n);
   void (*log_softmax)(float* y, const float* x, Count n);
-  // The same of each of some columns of n numbers: y[r * stride + c] for c < columns.
+  // The softmax of columns of n numbers: y[r * stride + c] for c < columns.
   void (*softmax_columns)(float* y, const float* x, Count n, Count stride, Count columns, bool logarithm);
-  // (x - mean) / sqrt(mean of its square + epsilon) * scale + shift, the mean 0 if not `centered`; scale and shift may be null.
+  // (x - mean) / sqrt(mean square of it + epsilon) * scale + shift; if not `centered` the mean is 0. scale and shift may be
+  // null.
   void (*normalize)(float* y, const float* x, Count n, bool centered, float epsilon, const float* scale, const float* shift);
 };
 

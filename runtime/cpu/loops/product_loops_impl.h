@@ -15,7 +15,7 @@ namespace rewright::cpu {
 namespace {
 
 typedef std::int32_t VI __attribute__((vector_size(REWRIGHT_VECTOR_BYTES)));
-// By the vectors of a panel's row. The sums of a block leave registers for the panel's row and an element of a.
+// By the vectors in a panel's row. A block's sums leave registers for the panel's row and an element of a.
 #if REWRIGHT_VECTOR_BYTES == 64
 #define REWRIGHT_BLOCK_ROWS \
   { 0, 14, 12, 8, 6 }
@@ -30,8 +30,8 @@ constexpr Count kMostRows[] = REWRIGHT_BLOCK_ROWS;
 
 inline V splat(float x) { return x - V{}; }
 
-// ---- Products. What a sum starts with is added at its end: the terms of a long sum are rounded as the sum so far, so that
-// parts of it are added up by themselves.
+// ---- Products. The start value is added at the end: terms of a long sum round relative to the sum so far, so parts of it are
+// summed separately.
 constexpr Count kSummed = 192;
 
 template <Count kRows, Count kVectors>
@@ -112,7 +112,7 @@ void multiply(const ProductBlock& block, Count rows, Count vectors) {
   }
 }
 
-// ---- Functions. In this order the compiler has one instruction for each bound, and NaN passes.
+// ---- Functions. In this order each bound is one instruction, and NaN passes through.
 inline V at_least(V low, V x) { return low > x ? low : x; }
 inline V at_most(V high, V x) { return high < x ? high : x; }
 inline V magnitude(V x) { return (V)((VI)x & 0x7fffffff); }
@@ -201,7 +201,7 @@ void add(float* y, Count stride, const float* x, Count x_stride, Count rows, Cou
   }
 }
 
-// Few columns at a time, so that their lines stay in the first-level cache, even if they share a set of it.
+// Few columns at a time, so that their lines stay in the first-level cache even if they share a set.
 void transpose(float* d, Count d_stride, const float* s, Count s_stride, Count rows, Count columns) {
   Count c = 0;
   for (; c + kSquare <= columns; c += kSquare) {
@@ -214,7 +214,7 @@ void transpose(float* d, Count d_stride, const float* s, Count s_stride, Count r
     for (Count k = c; k < columns; ++k) d[r * d_stride + k] = s[r + k * s_stride];
 }
 
-// f over all elements of a vector, in halves.
+// Applies f to all elements of a vector, recursively by halves.
 template <class F>
 inline float across(V v, F f) {
   float a[kLanes];
@@ -231,7 +231,7 @@ inline float total(V v) {
 // ---- Softmax
 inline V larger(V x, V y) { return x > y ? x : y; }
 
-// A NaN is never the largest; its exponential makes the sum NaN.
+// NaN is never the largest; its exponential makes the sum NaN.
 float exponentials(float* row, Count n, float* largest) {
   constexpr float kLowest = -std::numeric_limits<float>::infinity();
   V top[4];
@@ -286,7 +286,7 @@ void log_softmax(float* y, const float* x, Count n) {
   for (; c < n; ++c) y[c] = x[c] - largest - logarithm;
 }
 
-// Of kVectors vectors of columns; of some columns, less than a vector's, if `some` is not 0.
+// kVectors vectors of columns; or `some` columns, less than a vector, if not 0.
 template <Count kVectors>
 inline void softmax_of_columns(float* y, const float* x, Count n, Count stride, Count some, bool logarithm) {
   constexpr float kLowest = -std::numeric_limits<float>::infinity();

@@ -1,7 +1,7 @@
-// Inner loops of convolutions and products of integers of 8 bits, one table for each instruction set. Sums are exact.
+// Inner loops of convolutions and products of 8-bit integers, one table for each instruction set. Sums are exact.
 //
-// Elements come in words of 32 bits: four bytes (unsigned elements of the image, signed weights) for processors that multiply
-// and add four of them at once without saturating, or two integers of 16 bits for all others.
+// Elements are in 32-bit words: four bytes (unsigned image elements, signed weights) for processors that multiply and add four
+// at once without saturation, or two 16-bit integers for all others.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ struct QuantizedLoops {
   Count max_vectors;  // of a panel of weights
   Count unit;         // elements of a word: 4 or 2
 
-  // Some pixels of the result by the output channels of one panel, as a product of matrices:
+  // Some pixels of the result times the output channels of one panel, as a matrix product:
   //   sums[r, c] = sum over i < height, j < width and k < length of dot(x[r * x_stride + i * row_stride + j * column_stride +
   //   k],
   //                                                                     w[i, j, k, c])
@@ -36,7 +36,7 @@ struct QuantizedLoops {
   };
   void (*tile)(const Tile& tile);
 
-  // Pixels of the result for some vectors of channels, each channel by itself:
+  // Depthwise: pixels of the result for some vectors of channels:
   //   sums[r, c] = sum over i < height, j < width of dot(x[i][r * x_stride + j * column_stride + c], w[i, j, c])
   struct ChannelTile {
     const std::int32_t* const* x;                         // [height]
@@ -48,16 +48,17 @@ struct QuantizedLoops {
   };
   void (*channel_tile)(const ChannelTile& tile);
 
-  // Elements as the tiles want them: bytes with 128 added to signed ones, or integers of 16 bits less the zero point.
+  // Converts elements for the tiles: to bytes, with 128 added to signed ones, or to 16-bit integers minus the zero point.
   void (*convert)(std::byte* to, const std::byte* from, bool is_signed, int zero_point, Count n);
-  // Words of `unit` pixels' elements of the same channel, in the converted form.
+  // Words of `unit` pixels' elements of one channel, in converted form.
   void (*interleave)(std::int32_t* to, const std::byte* const* pixels, Count channels);
 
-  // The elements of the result that the sums become:
+  // Requantizes sums:
   //   t = factor[c] * (sums[r, c] + offset[c]) + shift[c]
-  //   t = round(bounded(t, inner_low, inner_high)) * carry + constant[c] + addend_factor * addend[r, c], with `constant`
-  //   y = round(bounded(t, low, high)) + zero_point
-  // Floats are neither rounded nor moved; 32-bit integers are sums + offset. With `exact_factor` t is computed in double.
+  //   t = round(clamp(t, inner_low, inner_high)) * carry + constant[c] + addend_factor * addend[r, c], with `constant`
+  //   y = round(clamp(t, low, high)) + zero_point
+  // Floats are neither rounded nor shifted by the zero point; 32-bit integers are sums + offset. With `exact_factor` t is
+  // computed in double.
   enum class Type { kInt32, kFloat, kUint8, kInt8 };
   struct Finish {
     const std::int32_t* sums;
@@ -68,7 +69,7 @@ struct QuantizedLoops {
     float low, high;
     const float* constant;  // or null
     float inner_low, inner_high, carry;
-    const std::byte* addend;  // or null; of 8 bits
+    const std::byte* addend;  // or null; 8-bit
     bool addend_signed;
     Count addend_stride;
     float addend_factor;
@@ -79,17 +80,17 @@ struct QuantizedLoops {
   };
   void (*finish)(const Finish& finish);
 
-  // Elements of 8 bits of a window: x[z * slice_stride + r * row_stride + q * column_stride + c], for each channel c < n.
+  // A window's 8-bit elements: x[z * slice_stride + r * row_stride + q * column_stride + c], for each channel c < n.
   struct Window {
     const std::byte* x;
     Count slices, slice_stride, rows, row_stride, columns, column_stride;
     bool is_signed;
   };
   void (*window_maximum)(const Window& window, Count n, std::byte* y);    // of at least one pixel
-  void (*window_sum)(const Window& window, Count n, std::int32_t* sums);  // up to a whole vector
+  void (*window_sum)(const Window& window, Count n, std::int32_t* sums);  // padded to a whole vector
 };
 
-// `bytes`: those of four bytes; null if the processor has none within the limit.
+// `bytes`: the table for words of four bytes; null if the processor has none up to the limit.
 const QuantizedLoops* quantized_loops(Isa isa, bool bytes);
 
 }  // namespace rewright::cpu

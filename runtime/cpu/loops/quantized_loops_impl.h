@@ -158,7 +158,7 @@ inline void store_first(T* d, V v, Count n) {
     std::memcpy(d, &v, static_cast<std::size_t>(n) * sizeof(T));
 }
 
-// The compiler converts elements of vectors that differ much in size one by one.
+// Element by element: the compiler does not vectorize conversions between vectors of very different sizes.
 inline Vector widened(Narrow<std::int8_t>::Type v) {
 #if REWRIGHT_VECTOR_BYTES == 64
   return (Vector)_mm512_maskz_cvtepi8_epi32(0xFFFF, (__m128i)v);
@@ -178,8 +178,8 @@ inline Vector widened(Narrow<std::uint8_t>::Type v) {
 #endif
 }
 
-// To the nearest integer, ties to even; bounds before this keep numbers small enough for the constants, 1.5 * 2^23 and
-// 1.5 * 2^52.
+// Rounds to the nearest integer, ties to even. Earlier bounds keep numbers small enough for the constants, 1.5 * 2^23 and 1.5 *
+// 2^52.
 inline Vector rounded(Floats t) { return (Vector)(t + 12582912.0f) - 0x4B400000; }
 inline Floats rounded_floats(Floats t) { return (t + 12582912.0f) - 12582912.0f; }
 inline std::int32_t rounded(double t) { return static_cast<std::int32_t>(std::bit_cast<std::int64_t>(t + 6755399441055744.0)); }
@@ -191,7 +191,7 @@ inline T bounded(T t, T low, T high) {
 
 using Finish = QuantizedLoops::Finish;
 
-// Addend: void without a second rounding, float with one and no addend, else the type of its elements.
+// Addend: void without a second rounding, float with one but no addend, otherwise its element type.
 template <class Y, class Addend, bool kWhole>
 void finish_columns(const Finish& f, Count c) {
   constexpr bool kIsInteger = std::is_same_v<Y, std::int32_t>, kHasSecond = !std::is_void_v<Addend>;
@@ -206,7 +206,7 @@ void finish_columns(const Finish& f, Count c) {
   const Floats low = f.low - Floats{}, high = f.high - Floats{};
   const Floats inner_low = f.inner_low - Floats{}, inner_high = f.inner_high - Floats{};
   const Floats carry = f.carry - Floats{}, by = f.addend_factor - Floats{};
-  // Results may be bytes, which might be anything for the compiler: what is read in the loop is read before it.
+  // Results may be bytes, which may alias everything, so operands of the loop are read before it.
   Y* y = reinterpret_cast<Y*>(f.y) + c;
   const std::int32_t* s = f.sums + c;
   [[maybe_unused]] const std::byte* addend = f.addend == nullptr ? nullptr : f.addend + c;
@@ -311,7 +311,7 @@ void window_maximum_of(const Window& w, Count n, std::byte* y) {
   for (; c < n; ++c) maximum_of_columns<E, 1>(w, c, y);
 }
 
-// kVectors at a time, so that a pixel's line of the cache is used whole.
+// kVectors at a time, to use whole cache lines.
 template <class E, Count kVectors>
 inline void window_sums(const Window& w, Count n, Count c, std::int32_t* sums) {
   Vector sum[kVectors] = {};

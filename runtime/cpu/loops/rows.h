@@ -1,6 +1,6 @@
-// Loops over rows of floats that kernels of our own are made of, one table for each instruction set.
+// Loops over rows of floats for our own kernels, one table for each instruction set.
 //
-// Strides are in elements. A NaN stays a NaN, and subnormal numbers are kept where nothing else is said.
+// Strides are in elements. NaN stays NaN, and subnormal numbers are kept unless said otherwise.
 #pragma once
 
 #include <cstdint>
@@ -35,16 +35,16 @@ struct RowLoops {
   struct Window {
     Count rows, row_stride, columns, column_stride, slices = 1, slice_stride = 0;
   };
-  // Applied to the result: + addend[c] (null: zeros), not below `low`, not above `high`.
+  // Applied to the result: + addend[c] (null: zeros), then clamped to `low` and `high`.
   struct Ending {
     const float* addend;
     float low, high;
   };
   void (*window_maximum)(float* d, const float* s, const Window& window, Count n,
-                         const Ending& ending);  // of nothing: -infinity
+                         const Ending& ending);  // for an empty window: -infinity
   void (*window_sum)(float* d, const float* s, const Window& window, Count n, float factor, const Ending& ending);
 
-  // `peak_operations` multiplications and additions in registers, n times over: what the processor can do at most.
+  // n times `peak_operations` multiply-adds in registers: the processor's peak rate.
   float (*peak)(float x, Count n);
   Count peak_operations;
 };

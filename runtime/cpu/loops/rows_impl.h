@@ -9,7 +9,7 @@
 namespace rewright::cpu {
 namespace {
 
-// In this order the compiler has one instruction for each, and NaN passes.
+// In this order each operation is one instruction, and NaN passes through.
 inline float at_least(float low, float x) { return low > x ? low : x; }
 inline float at_most(float high, float x) { return high < x ? high : x; }
 
@@ -49,7 +49,7 @@ void softplus(float* d, const float* a, Count n) {
   }
 }
 
-// tanh(log(1 + e)) = m / (m + 2) with e = exp(a) and m = e (e + 2): no difference of near numbers.
+// tanh(log(1 + e)) = m / (m + 2) with e = exp(a) and m = e (e + 2), which avoids cancellation.
 void mish(float* d, const float* a, Count n) {
 #pragma GCC ivdep
   for (Count i = 0; i < n; ++i) {
@@ -105,8 +105,8 @@ void scale_columns(float* d, Count d_stride, const float* s, Count s_stride, Cou
     for (Count i = c; i < n; ++i) d[r * d_stride + i] = at_most(high, at_least(low, s[r * s_stride + i] * scale[i] + shift[i]));
 }
 
-// Calls f with the number of vectors, as a constant, the column they start at, and how many columns they are; with 0 for less
-// than a vector.
+// Calls f with the number of vectors (a constant), the first column, and the number of columns; with 0 vectors for less than
+// one.
 template <Count kVectors>
 struct Columns {
   static constexpr Count vectors = kVectors == 0 ? 1 : kVectors;
@@ -162,7 +162,7 @@ void window_maximum(float* d, const float* s, const RowLoops::Window& w, Count n
   });
 }
 
-// Each row by itself, then the rows: the error grows with their lengths, not with the product of the two.
+// Sums each row, then the rows: the error grows with their lengths, not with the product of the two.
 void window_sum(float* d, const float* s, const RowLoops::Window& w, Count n, float factor, const RowLoops::Ending& e) {
   over_columns(n, [&](auto c, Count first, Count columns) {
     using C = decltype(c);
@@ -180,7 +180,7 @@ void window_sum(float* d, const float* s, const RowLoops::Window& w, Count n, fl
   });
 }
 
-constexpr Count kChains = 12;  // as many as hide the latency of a multiplication and addition
+constexpr Count kChains = 12;  // enough to hide the latency of a multiply-add
 float peak(float x, Count n) {
   const V factor = V{} + x, addend = V{} + (1 - x);
   V chains[kChains];

@@ -1,4 +1,4 @@
-// Loops of our own over rows, by themselves and in the kernels made of them.
+// Our own loops over rows, by themselves and in kernels.
 #include "runtime/cpu/loops/rows.h"
 
 #include "operators/testing/share.h"
@@ -87,7 +87,7 @@ TEST_CASE("loops over rows agree with their formulas, on special values too") {
       for (std::size_t c = 0; c < count; ++c) wrong += !close(y[c], bounded(x[c] * -1.5 + 0.5, -2, 3), 1e-6);
       CHECK(wrong == 0);
 
-      // Between the rows nothing is written.
+      // Memory between rows must stay unchanged.
       y.assign(y.size(), 7);
       loops.copy(y.data(), to, x.data(), from, rows, n);
       for (std::int64_t r = 0; r < rows; ++r)
@@ -99,14 +99,14 @@ TEST_CASE("loops over rows agree with their formulas, on special values too") {
       for (std::int64_t r = 0; r < rows; ++r)
         for (std::int64_t c = 0; c < to; ++c) {
           const auto k = static_cast<std::size_t>(c);
-          // In floats, where a product overflows.
+          // In float, where a product overflows.
           const float v = c < n ? x[static_cast<std::size_t>(r * from + c)] * scale[k] + shift[k] : 7;
           const double expected = c < n ? bounded(v, 0, kRowInfinity) : 7;
           wrong += !close(y[static_cast<std::size_t>(r * to + c)], expected, 1e-6 * std::fabs(expected) + 1e-40);
         }
       CHECK(wrong == 0);
 
-      // The rows as a window of `rows` by 1, and of 1 by `rows`, and as slices.
+      // The rows as a window of `rows` by 1, of 1 by `rows`, and as slices.
       for (const cpu::RowLoops::Window window :
            {cpu::RowLoops::Window{rows, from, 1, 0}, {1, 0, rows, from}, {0, from, 1, 0}, {1, 0, 1, 0, rows, from}}) {
         const std::int64_t taps = window.slices * window.rows * window.columns;
@@ -124,7 +124,7 @@ TEST_CASE("loops over rows agree with their formulas, on special values too") {
         CHECK(wrong == 0);
         loops.window_sum(y.data(), x.data(), window, n, 0.25f, plain);
         for (std::int64_t c = 0; c < n; ++c) {
-          float expected = 0;  // in floats and in order, as sums of the largest numbers overflow
+          float expected = 0;  // in float and in order, since sums of the largest numbers overflow
           for (std::int64_t r = 0; r < taps; ++r) expected += x[static_cast<std::size_t>(r * from + c)];
           expected *= 0.25f;
           wrong += !close(y[static_cast<std::size_t>(c)], expected, 1e-6 * std::fabs(expected));
@@ -159,7 +159,7 @@ TEST_CASE("concatenations along the channels, with what scales and bounds them")
       case 1:
         y = node(b.graph, "Clip", {y, b.constant({}, -0.5, -0.1), b.constant({}, 0.1, 0.9)})[0];
         break;
-      case 2:  // stays a step of its own
+      case 2:  // stays a separate step
         y = node(b.graph, "Sigmoid", {y})[0];
         break;
       default:

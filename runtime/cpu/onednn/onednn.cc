@@ -15,7 +15,7 @@ const dnnl::engine& dnnl_engine() {
 }
 
 void set_dnnl_limit(Isa isa) {
-  // Refused, with a status that does not matter here, once a primitive exists.
+  // Refused once a primitive exists; that status is ignored.
   if (isa == Isa::kAvx2) dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx2);
   if (isa == Isa::kBaseline) dnnl_set_max_cpu_isa(dnnl_cpu_isa_sse41);
 }
@@ -146,7 +146,7 @@ std::unique_ptr<Kernel> make_reorder(const memory::desc& source, const memory::d
 
 namespace {
 
-// A description as text, as far as it says where elements lie.
+// A description's layout as text.
 std::string text(const memory::desc& desc) {
   std::string text = std::to_string(static_cast<int>(desc.get_data_type()));
   const auto add = [&](const memory::dims& numbers) {

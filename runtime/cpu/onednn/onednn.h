@@ -1,5 +1,5 @@
-// oneDNN as the kernels use it: its types and descriptions for ours, primitives as steps, and packed weights. The only header
-// of the CPU runtime that includes oneDNN, beside those of kernels.
+// Conversions between our and oneDNN's types and descriptions, primitives as steps, and packed weights. Apart from kernels'
+// headers, only this one includes oneDNN.
 #pragma once
 
 #include <oneapi/dnnl/dnnl.hpp>
@@ -16,17 +16,17 @@
 namespace rewright::cpu {
 
 const dnnl::engine& dnnl_engine();
-void set_dnnl_limit(Isa isa);  // effective before the process's first primitive only
-// Whether oneDNN multiplies bfloat16 by the processor's instructions (avx512_bf16): not where the process's limit is below.
+void set_dnnl_limit(Isa isa);  // only effective before the process's first primitive
+// Does oneDNN use the processor's bfloat16 instructions (avx512_bf16)? Not if the process's limit is lower.
 bool dnnl_has_bfloat16();
 
 std::optional<dnnl::memory::data_type> dnnl_type(DataType type);
 dnnl::memory::desc dnnl_desc(const Sizes& sizes, Layout layout, dnnl::memory::data_type type = dnnl::memory::data_type::f32);
 dnnl::memory::desc dnnl_any(const Sizes& sizes);
-// The layout that a description means; nullopt if Layout cannot say it.
+// The layout of a description; nullopt if Layout cannot express it.
 std::optional<Layout> layout_of(const dnnl::memory::desc& desc, const Sizes& sizes);
 
-// A step that executes a oneDNN primitive. Arguments are inputs and outputs of the step by number, or memory that it owns.
+// A step that executes a oneDNN primitive. Arguments are the step's inputs and outputs by number, or memory that it owns.
 class DnnlKernel final : public Kernel {
  public:
   struct Argument {
@@ -46,7 +46,7 @@ class DnnlKernel final : public Kernel {
   std::string source() const override;
 
  private:
-  // What one execution needs for itself: handles that say where arguments lie this time.
+  // State of one execution: handles to the current arguments.
   struct Binding {
     std::vector<dnnl::memory> memories;  // of arguments_, and of the scratchpad if there is one
     std::vector<dnnl_exec_arg_t> list;
@@ -60,19 +60,19 @@ class DnnlKernel final : public Kernel {
   std::vector<Owned> owned_;
   std::vector<dnnl::memory> owned_memories_;
   mutable std::mutex mutex_;
-  mutable std::vector<std::unique_ptr<Binding>> free_;  // as many as ever ran at the same time
+  mutable std::vector<std::unique_ptr<Binding>> free_;  // as many as ran concurrently
 };
 
-// Copies a tensor from one description to another: floats, 32-bit integers, or elements of one byte.
+// Converts a tensor between descriptions: floats, 32-bit integers, or elements of one byte.
 std::unique_ptr<Kernel> make_reorder(const dnnl::memory::desc& from, const dnnl::memory::desc& to);
-// The argument `number` of a primitive: constant data of this origin in another description. `data` is asked for where it was
-// not made before.
+// Argument `number` of a primitive: constant data of this origin, packed in another description. `data` is only called if it
+// was not packed before.
 DnnlKernel::Owned packed(Planner& planner, const ConstantOrigin& origin, int number, const dnnl::memory::desc& from,
                          const dnnl::memory::desc& to, const std::function<Tensor()>& data);
 
-// Was this made of the origin before?
+// Was this packed before?
 bool is_packed(const Planner& planner, const ConstantOrigin& origin, int number, const dnnl::memory::desc& to);
-// The argument `number` as it is.
+// Argument `number`, unconverted.
 DnnlKernel::Owned constant_argument(int number, const dnnl::memory::desc& desc, const Tensor& data);
 
 dnnl::primitive_attr user_scratchpad();

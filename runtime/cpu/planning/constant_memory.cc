@@ -12,8 +12,8 @@ namespace rewright::cpu {
 namespace {
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
-// A block is twice as large as all before it together, within these bounds: a model of many small plans, such as a recurrent
-// network's steps, would otherwise take a huge page and much address space for each.
+// Each block is twice as large as all earlier ones together, within these bounds: otherwise a model with many small plans, such
+// as the steps of a recurrent network, would use a huge page and much address space for each.
 constexpr std::size_t kLeastBlockBytes = std::size_t{64} << 10, kMostBlockBytes = std::size_t{64} << 20;
 constexpr std::size_t kPieceAlignment = 64;
 
@@ -24,7 +24,7 @@ ConstantMemory::~ConstantMemory() {
 }
 
 std::shared_ptr<std::byte> ConstantMemory::allocate(std::size_t bytes) {
-  // A matrix without elements takes no bytes, but needs an address.
+  // An empty matrix needs an address, but no bytes.
   const std::size_t taken = (std::max<std::size_t>(bytes, 1) + kPieceAlignment - 1) / kPieceAlignment * kPieceAlignment;
   std::byte* const at = take(taken);
   return {at, [self = shared_from_this(), taken](std::byte* piece) { self->give_back(piece, taken); }};
@@ -32,7 +32,7 @@ std::shared_ptr<std::byte> ConstantMemory::allocate(std::size_t bytes) {
 
 std::byte* ConstantMemory::take(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
-  // The smallest range that is large enough: what was given back before the rest of a block.
+  // The smallest free range that is large enough, before the rest of a block.
   auto best = free_.end();
   for (auto range = free_.begin(); range != free_.end(); ++range)
     if (range->second >= bytes && (best == free_.end() || range->second < best->second)) best = range;

@@ -1,5 +1,5 @@
-// Memory for packed constants: large blocks with huge pages, as a stream of weights would cross many small ones. Pieces that
-// are given back are used again.
+// Memory for packed constants: large blocks in huge pages, since streams of weights would cross many small ones. Freed pieces
+// are reused.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace rewright::cpu {
 
-// Used by several threads at once. Pieces keep the blocks alive.
+// Thread-safe. Pieces keep the blocks alive.
 class ConstantMemory : public std::enable_shared_from_this<ConstantMemory> {
  public:
   static std::shared_ptr<ConstantMemory> make() { return std::shared_ptr<ConstantMemory>(new ConstantMemory); }
@@ -18,7 +18,7 @@ class ConstantMemory : public std::enable_shared_from_this<ConstantMemory> {
   ConstantMemory(const ConstantMemory&) = delete;
   ConstantMemory& operator=(const ConstantMemory&) = delete;
 
-  // So many bytes, aligned to 64, until the last copy of the pointer is gone.
+  // `bytes` bytes, aligned to 64, freed with the last copy of the pointer.
   std::shared_ptr<std::byte> allocate(std::size_t bytes);
 
  private:
@@ -29,7 +29,7 @@ class ConstantMemory : public std::enable_shared_from_this<ConstantMemory> {
   std::mutex mutex_;
   std::vector<std::byte*> blocks_;
   std::size_t total_ = 0;                   // bytes of the blocks
-  std::map<std::byte*, std::size_t> free_;  // ranges, by where they begin; neighbours of one block are joined
+  std::map<std::byte*, std::size_t> free_;  // ranges by address; neighbours in one block are merged
 };
 
 }  // namespace rewright::cpu

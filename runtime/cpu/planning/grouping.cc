@@ -8,7 +8,7 @@ namespace rewright::cpu {
 
 namespace {
 
-// What grouping asks, answered by the CPU's kernels.
+// Answers grouping's questions with the CPU's kernels.
 class Grouping final : public planning::DeviceKernels {
  public:
   Grouping(Planner& planner, std::vector<bool>& stored) : planner_(planner), stored_(stored) {}

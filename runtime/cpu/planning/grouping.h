@@ -8,10 +8,10 @@
 
 namespace rewright::cpu {
 
-// The groups in the order in which they run. Marks in `stored` (by value) what planner.is_stored is to be true for.
+// Returns the groups in execution order. Marks in `stored` (by value) the values for which planner.is_stored is true.
 std::vector<planning::Group> make_groups(Planner& planner, std::vector<bool>& stored);
 
-// What a failed check says to compute a node with (PlanOptions::instead); nullopt: its kernel.
+// How to compute a node whose kernel failed its check (PlanOptions::instead); nullopt: with its kernel.
 std::optional<Instead> instead_of(const Planner& planner, int node);
 
 }  // namespace rewright::cpu

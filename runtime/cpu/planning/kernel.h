@@ -20,14 +20,13 @@ struct Call {
 class Kernel {
  public:
   virtual ~Kernel() = default;
-  // May be called by several threads at once, each with memory of its own.
+  // Thread-safe; each thread passes its own memory.
   virtual void run(const Call& call) const = 0;
-  // Kernels that compute in pieces need scratch memory for each thread: for as many as the plan was made for.
+  // Kernels that compute in pieces need scratch memory for each of the plan's threads.
   virtual std::size_t scratch_bytes() const { return 0; }
-  // Who wrote the kernel; for a library's with its version and the library's own name for it.
+  // The kernel's origin; for a library's kernel, with the library's version and name for it.
   virtual std::string source() const { return "a kernel of Rewright"; }
-  // The kernel's rounding error as a multiple of a plain sum's. Above 1 for transforms, whose intermediate values are larger
-  // than the results.
+  // The rounding error as a multiple of a plain sum's. Above 1 for transforms, whose intermediate values exceed the results.
   virtual double rounding() const { return 1; }
 };
 

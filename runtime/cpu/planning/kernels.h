@@ -1,4 +1,4 @@
-// The interface through which planning uses kernels, which stand above it. Everything declared here is defined in
+// The interface through which planning uses kernels, which are in a higher layer. Everything declared here is defined in
 // runtime/cpu/kernels; planning itself names no kernel.
 #pragma once
 
@@ -18,18 +18,17 @@ namespace rewright::cpu {
 // A kernel for nodes of one operator.
 struct NodeKernel {
   std::string_view op;  // the operator's name
-  // Null if the kernel does not compute this node: its types, sizes or attributes.
+  // Returns null if the kernel does not compute this node because of its types, sizes or attributes.
   std::unique_ptr<NodePlan> (*plan)(Planner& planner, const Node& node);
-  // Whether the kernel wants the node's first operand as bfloat16, also where the graph is otherwise computed in float. Null:
-  // no.
+  // Does the kernel want the node's first operand as bfloat16, even if the graph is otherwise computed in float? Null: no.
   bool (*reads_bfloat16)(const Graph& graph, const Node& node, Isa isa) = nullptr;
 };
 
-// A kernel for nodes with reductions whatever their operator, as it recognizes them by their denotations. Only nodes whose
-// operator has no NodeKernel are offered.
+// A kernel for nodes with reductions of any operator, which it recognizes by their denotations. Only nodes whose operator has
+// no NodeKernel are offered.
 using ReductionKernel = std::unique_ptr<NodePlan> (*)(Planner& planner, const Node& node);
 
-// An element expression that a group of nodes computes: `element` at `position`, over `operands` (kNoValue: absent).
+// An element expression that a group computes: `element` at `position`, over `operands` (kNoValue: absent).
 struct Expression {
   const Element& element;
   const Indices& position;
@@ -39,18 +38,18 @@ struct Expression {
 // A kernel for expressions: adds the steps that compute one, or returns false and adds none.
 using ExpressionKernel = bool (*)(Planner& planner, const Expression& expression);
 
-// The lists of kernels/kernels.cc. The first kernel that takes a node or expression computes it.
+// The lists in kernels/kernels.cc. The first kernel that accepts a node or expression computes it.
 std::span<const NodeKernel> node_kernels();
 std::span<const ReductionKernel> reduction_kernels();
 std::span<const ExpressionKernel> expression_kernels();
 
-// Has the operator of this name kernels of its own?
+// Are there kernels for the operator of this name?
 bool has_node_kernels(std::string_view op);
 
-// Copies a tensor from one layout to another: floats, 32-bit integers, or elements of one byte.
+// Converts a tensor's layout: floats, 32-bit integers, or elements of one byte.
 std::unique_ptr<Kernel> make_layout_change(DataType type, const Sizes& sizes, Layout from, Layout to, Isa isa);
 
-// Executes a node with the interpreter. `inputs`: the types of the operands that are present.
+// Executes a node with the interpreter. `inputs`: the types of present operands.
 std::unique_ptr<Kernel> make_interpreted(std::shared_ptr<const Node> node, std::vector<TensorType> inputs);
 
 }  // namespace rewright::cpu

@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::size_t kWorthReleasing = 64 << 10;  // bytes
 
-// Of all that a definition depends on, and of the node: two nodes whose definitions are composed need variables of their own.
+// A name for everything that a definition depends on, including the node: definitions of two nodes that are composed need
+// distinct variables.
 std::uint64_t definition_name(const Graph& graph, const Node& node) {
   std::uint64_t name = hash_mix(hash_text("definition"), hash_mix(hash_text(node.op->name()), hash(node.attributes)));
   for (const ValueId output : node.outputs) name = hash_mix(name, output);
@@ -69,7 +70,7 @@ ValueId KnownValues::add_constant_value(Tensor tensor) {
 }
 
 std::vector<ValueId> KnownValues::constants_read_by(const std::vector<int>& nodes) const {
-  constexpr int kDepth = 3;  // a weight, scaled or dequantized, transposed
+  constexpr int kDepth = 3;  // for example a weight that is scaled or dequantized, then transposed
   std::set<ValueId> found;
   const std::function<void(const Node&, int)> add = [&](const Node& node, int depth) {
     for (const ValueId i : node.inputs) {
@@ -112,7 +113,7 @@ void KnownValues::find_matrices() {
     if (node->op == nullptr || node->outputs.size() != 1 || node->inputs.size() != 1 || node->inputs[0] == kNoValue) continue;
     const Tensor& source = constants_[node->inputs[0]];
     if (!source || source.type() != DataType::kFloat || source.sizes().size() != 2) continue;
-    if (info(node->outputs[0]).type != DataType::kFloat) continue;  // a cast moves no element, but changes how they are stored
+    if (info(node->outputs[0]).type != DataType::kFloat) continue;  // a cast changes the elements
     const Definition definition = define(*node);
     if (!definition.has_denotation()) continue;
     const Output& output = definition.outputs()[0];

@@ -8,8 +8,8 @@ namespace rewright::cpu {
 
 namespace {
 
-// Maximum flow by shortest augmenting paths, many of them at a time: Dinic, "Algorithm for solution of a problem of maximum
-// flow in networks with power estimation", 1970.
+// Maximum flow by blocking flows of shortest paths: Dinic, "Algorithm for solution of a problem of maximum flow in networks
+// with power estimation", 1970.
 class Network {
  public:
   explicit Network(std::size_t nodes) : edges_(nodes) {}
@@ -24,7 +24,7 @@ class Network {
       }
     }
   }
-  // After saturate: is the sink within reach? Such nodes are on its side of the largest cut of minimum capacity.
+  // After saturate: can the node reach the sink? Such nodes are on the sink's side of the minimum cut closest to the source.
   std::vector<bool> reaches(int sink) const {
     std::vector<bool> result(edges_.size());
     std::vector<int> open{sink};
@@ -62,7 +62,7 @@ class Network {
     return level_[sink] >= 0;
   }
 
-  // One path, without recursion: networks are as deep as graphs are long.
+  // Augments one path, without recursion: networks are as deep as graphs are long.
   std::int64_t push(int source, int sink, std::int64_t most) {
     std::vector<int> path{source};  // of nodes; next_ says which edge each is left by
     while (path.back() != sink) {
@@ -99,9 +99,9 @@ std::int64_t capacity(double nanoseconds) {
 
 }  // namespace
 
-// A step is a node: on the source's side it is plain. A value that is changed has two more, which say that it is there with
-// channels last though computed plain, and the other way round: whoever reads it so draws the first one to the sink's side, or
-// the second one to the source's, and cuts the edge between that and the step that computes it.
+// A step is a node; on the source's side it is row-major. A value whose layout may be converted has two more nodes: "a
+// channels-last copy exists although it is computed row-major", and the opposite. A reader forces the first one to the sink's
+// side, or the second one to the source's, which cuts the edge between that node and the step that computes the value.
 std::vector<bool> assign_layouts(std::span<const LayoutStep> steps, std::span<const double> changes) {
   const int count = static_cast<int>(steps.size()), values = static_cast<int>(changes.size());
   const int source = count + 2 * values, sink = source + 1;
@@ -117,7 +117,7 @@ std::vector<bool> assign_layouts(std::span<const LayoutStep> steps, std::span<co
       network.add(s, count + values + v, Network::kInfinite);
     }
   }
-  // Cutting a -> b costs where a is the source's and b the sink's.
+  // Cutting a -> b costs if a is on the source's side and b on the sink's.
   for (int v = 0; v < values; ++v) {
     network.add(computed_by[v], count + v, capacity(changes[v]));
     network.add(count + values + v, computed_by[v], capacity(changes[v]));

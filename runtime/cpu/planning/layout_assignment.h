@@ -1,4 +1,4 @@
-// Which of two layouts each step of a plan computes in, by a minimum cut.
+// Assigns one of two layouts to each step of a plan, by a minimum cut.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,18 @@ namespace rewright::cpu {
 
 inline constexpr double kNoSuchKernel = std::numeric_limits<double>::infinity();
 
-// Nanoseconds, and values by number. What a step reads and computes is in its layout.
+// Times are in nanoseconds, values are numbered. A step reads and computes in its own layout.
 struct LayoutStep {
-  double plain = 0, channels_last = 0;  // one of them finite
+  double plain = 0, channels_last = 0;  // at least one is finite
   std::vector<int> reads, computes;
 };
 
-// True for the steps that compute with channels last, such that the sum of the steps' times in their layouts and of the changes
-// is the least. `changes`: of each value, what changing its layout takes, which is done once, whoever reads it. A value is
-// computed by one step at most; one that none computes is plain.
+// Returns true for the steps that compute channels-last, such that the total time of steps and layout conversions is minimal.
+// `changes`: the time to convert each value, which is paid once for all readers. A value is computed by at most one step;
+// values without one are row-major.
 std::vector<bool> assign_layouts(std::span<const LayoutStep> steps, std::span<const double> changes);
 
-// That sum; infinite where a step has no kernel for its layout.
+// That total time; infinite if a step has no kernel for its layout.
 double layout_cost(std::span<const LayoutStep> steps, std::span<const double> changes, const std::vector<bool>& channels_last);
 
 }  // namespace rewright::cpu

@@ -12,7 +12,7 @@ using cpu::LayoutStep;
 
 namespace {
 
-// A graph of at most `most` steps, which read values that earlier ones compute or none does.
+// A graph of at most `most` steps, which read earlier steps' values or inputs.
 std::pair<std::vector<LayoutStep>, std::vector<double>> random_problem(std::mt19937& random, int most) {
   const auto pick = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
   std::vector<double> changes;
@@ -59,11 +59,11 @@ TEST_CASE("layouts of long chains are assigned") {
   const std::vector<double> changes(kSteps + 1, 10.0);
   const std::vector<bool> assigned = cpu::assign_layouts(steps, changes);
   CHECK_FALSE(assigned.front());
-  CHECK(assigned.back());  // one change pays in the end
+  CHECK(assigned.back());  // one conversion pays off in the end
 }
 
-// The image is there with channels last for a convolution: the pool before another one had better read that, and a pool whose
-// result is asked for plain the image as it came.
+// A channels-last image exists for a convolution, so a pool before another one should read that; a pool whose result is needed
+// row-major should read the row-major image.
 TEST_CASE("a pool takes the layout that the whole plan is faster with") {
   using namespace testing;
   for (const bool before_convolution : {true, false}) {
@@ -83,12 +83,12 @@ TEST_CASE("a pool takes the layout that the whole plan is faster with") {
     session->run(b.inputs);
     int changes = 0;
     for (const StepProfile& step : session->profile()) changes += step.operators == "(layout)";
-    CHECK(changes == (before_convolution ? 3 : 2));  // of the input, and of what is computed with channels last
+    CHECK(changes == (before_convolution ? 3 : 2));  // of the input, and of channels-last results
     check_graph(b.graph, b.inputs, 1e-4);
   }
 }
 
-// Random graphs of operators that choose and some that do not.
+// Random graphs of operators with and without a choice of layout.
 TEST_CASE("networks are the same whatever layouts are assigned") {
   using namespace testing;
   for (unsigned seed = 0; seed < testing::instances(12); ++seed) {

@@ -11,14 +11,14 @@ namespace {
 
 using planning::Group;
 
-// A change of layout, in nanoseconds: for each byte, read and written, and for the step.
+// The nanoseconds of a layout conversion: for each byte read and written, and for the step.
 constexpr double kChangedByte = 0.25, kChange = 1000;
 
 LayoutNeeds chain_needs(const Planner& planner, const Group& group) {
   const ValueInfo out = planner.info(group.result);
   LayoutNeeds needs;
   if (out.sizes.size() < 3) return {0, kNoSuchKernel};
-  // Operands of the result's sizes, up to broadcast axes.
+  // Operands with the result's sizes, up to broadcast axes.
   for (const ValueId v : group.chain->operands) {
     if (v == kNoValue || planner.is_constant(v)) continue;
     const Sizes sizes = planner.info(v).sizes;
@@ -51,7 +51,7 @@ LayoutNeeds layout_needs(const Planner& planner, const Group& group) {
   return plain;
 }
 
-// A value that has channels and pixels.
+// A value with channels and pixels.
 bool is_image(const Planner& planner, ValueId v) {
   if (v == kNoValue || v >= planner.graph().value_count() || planner.is_constant(v)) return false;
   const Value& value = planner.graph().value(v);
@@ -69,7 +69,7 @@ double change_nanoseconds(const ValueInfo& v) {
 std::map<ValueId, Layout> choose_layouts(const Planner& planner, const std::vector<Group>& groups) {
   const Graph& graph = planner.graph();
   std::vector<LayoutStep> steps;
-  std::vector<ValueId> results;  // of each step that chooses; else kNoValue
+  std::vector<ValueId> results;  // by step with a choice; otherwise kNoValue
   for (const Group& group : groups) {
     const LayoutNeeds needs = layout_needs(planner, group);
     LayoutStep step{needs.plain, needs.channels_last, {}, {}};

@@ -10,7 +10,7 @@ namespace rewright::cpu {
 
 namespace {
 
-// Where a function is evaluated to see whether it is affine: the first two give shift and scale.
+// Sample points for testing whether a function is affine: the first two give shift and scale.
 constexpr double kAffinePoints[] = {0, 1, -37.5, -0.7, 2.3, 91.0};
 
 }  // namespace
@@ -24,7 +24,7 @@ bool at_result_position(const ElementNode& read, const Indices& position, const 
 
 namespace {
 
-// Which of a tensor's axes are broadcast along the result's?
+// Which axes of a tensor are broadcast along the result's?
 std::uint64_t broadcast_pattern(const Sizes& sizes, const Sizes& result) {
   std::uint64_t pattern = sizes.size();
   for (std::size_t back = 1; back <= sizes.size(); ++back) {
@@ -114,7 +114,7 @@ std::uint64_t function_name(std::string_view what, const KnownValues& known, con
   };
   const ValueInfo start = known.info(chain.start);
   name = hash_mix(hash_mix(name, static_cast<std::uint64_t>(start.type)), broadcast_pattern(start.sizes, result));
-  for (const ValueId v : chain.operands) add_value(v);  // those that stand for several constants are no value of a node
+  for (const ValueId v : chain.operands) add_value(v);  // operands for several constants are not values of a node
   for (const int n : chain.nodes) {
     const Node& node = *known.graph().nodes()[static_cast<std::size_t>(n)];
     name = hash_mix(hash_mix(name, hash_text(node.op->name())), hash(node.attributes));

@@ -1,4 +1,4 @@
-// Elementwise chains recognized by their denotations.
+// Recognizes elementwise chains by their denotations.
 #pragma once
 
 #include <cstddef>
@@ -14,18 +14,18 @@ namespace rewright::cpu {
 using planning::Chain;
 using planning::ChannelAffine;
 
-// Is the element read at the position of the result? Along an axis of size 1, position 0 is.
+// Is the element read at the position of the result (0 along axes of size 1)?
 bool at_result_position(const ElementNode& read, const Indices& position, const Sizes& sizes);
 
-// A name for the function that a chain computes of its start and of other tensors: chains of one name compute one function of
-// the elements, whatever the sizes are, if all that they read of tensors that are not constant is at the result's position.
+// A name for the function of its start and of other tensors that a chain computes. Chains of equal names compute equal
+// functions for any sizes, if they read non-constant tensors only at the result's position.
 std::uint64_t function_name(std::string_view what, const KnownValues& known, const Chain& chain);
 
-// start * scale[c] + shift[c], for constants by channel, along axis `axis` of the result. Found by evaluating the chain at
-// sample points.
+// start * scale[c] + shift[c] for constants by channel, along `axis` of the result. Found by evaluating the chain at sample
+// points.
 std::optional<ChannelAffine> match_channel_affine(const KnownValues& known, const Chain& chain, std::size_t axis);
 
-// start + operand, both read at the result's position: the operand, which has the result's type and sizes.
+// start + operand, both read at the result's position: returns the operand, which has the result's type and sizes.
 std::optional<ValueId> match_addition(const KnownValues& known, const Chain& chain);
 
 }  // namespace rewright::cpu

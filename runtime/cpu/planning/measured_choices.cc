@@ -9,7 +9,7 @@ namespace rewright::cpu {
 
 namespace {
 
-// By less than this a time may be shorter by chance.
+// Smaller differences in time may be noise.
 constexpr double kClearly = 0.97;
 
 std::string entry_name(const std::string& problem, const std::string& way) { return problem + ", " + way; }

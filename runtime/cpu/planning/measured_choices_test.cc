@@ -21,7 +21,7 @@ struct Folder : TemporaryFolder {
   std::string file() const { return (path() / "costs.sqlite").string(); }
 };
 
-// What is chosen, and how often something was timed.
+// The choice, and how often alternatives were timed.
 struct Chosen {
   std::size_t way;
   int timed = 0;
@@ -38,7 +38,7 @@ Chosen choose(const std::string& file, const std::string& device, bool measure, 
   return result;
 }
 
-// A network of convolutions that several methods compute.
+// A network of convolutions with several possible methods.
 Graph network(testing::GraphBuilder& b) {
   ValueId v = b.input(Sizes{1, 32, 20, 20});
   for (const auto& [outputs, window] : {std::pair(32, 3), std::pair(64, 3), std::pair(48, 5)}) {
@@ -102,7 +102,7 @@ TEST_CASE("numbers in the database that are no times are measured again") {
 TEST_CASE("a database that is damaged or locked leaves the estimate or what was timed now") {
   const Folder folder;
   std::ofstream(folder.file()) << std::string(5000, 'x');
-  CHECK(choose(folder.file(), "cpu", true, "p", {3, 1, 2}).way == 1);  // begun anew
+  CHECK(choose(folder.file(), "cpu", true, "p", {3, 1, 2}).way == 1);  // a new file was begun
   CHECK(choose(folder.file(), "cpu", false, "p", {}).way == 1);
 
   sqlite3* lock = nullptr;
@@ -127,7 +127,7 @@ TEST_CASE("sessions use cached choices, and give the same bits with the same cac
   const std::vector<Tensor> expected = interpret(graph, b.inputs);
   const auto run = [&](const SessionOptions& options) { return cpu_backend().prepare(graph, options)->run(b.inputs); };
   const std::vector<Tensor> estimated = run({});
-  // An empty cache says nothing.
+  // An empty cache has no effect.
   const SessionOptions cached = with_kernels(KernelChoice::kCached, folder.file());
   CHECK(run(cached) == estimated);
   CHECK(entries(folder.file(), cached).empty());
@@ -137,7 +137,7 @@ TEST_CASE("sessions use cached choices, and give the same bits with the same cac
     CHECK(run(cached) == measured);
     CHECK(run(with_kernels(KernelChoice::kMeasured, folder.file())) == measured);
   }
-  // Whatever the cache says is obeyed.
+  // The cache's choices are followed.
   std::vector<CostDatabase::Entry> list = entries(folder.file(), cached);
   CHECK(std::any_of(list.begin(), list.end(), [](const auto& e) { return e.signature.ends_with(", Fourier"); }));
   std::vector<std::vector<Tensor>> results;
@@ -160,7 +160,7 @@ TEST_CASE("sessions use cached choices, and give the same bits with the same cac
   CHECK(results[0] != results[3]);
   CHECK(results[2] != results[3]);
   CHECK(results[0] != results[4]);
-  // The same without transforms, for which the cache has nothing.
+  // The same without transforms: the cache has no such entries.
   SessionOptions exact = cached;
   exact.transformed_convolutions = false;
   SessionOptions plain;

@@ -8,7 +8,7 @@ namespace rewright::cpu {
 
 namespace {
 
-// The storage that this one is a part of, or itself.
+// The storage that this one is a part of, or this one.
 int whole_of(const Plan& plan, int storage) {
   while (plan.storages[storage].part_of >= 0) storage = plan.storages[storage].part_of;
   return storage;

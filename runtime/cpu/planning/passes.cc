@@ -15,7 +15,7 @@ namespace rewright::cpu {
 
 namespace {
 
-// Half and bfloat16 tensors as float, but for operands that a kernel wants as bfloat16.
+// Computes half and bfloat16 tensors in float, except operands that a kernel wants as bfloat16.
 Graph without_short_floats(Graph graph, const PlanOptions& options) {
   const auto reads_bfloat16 = [&](const Node& node) {
     const auto kernels = node_kernels();
@@ -47,7 +47,7 @@ bool is_shared_dequantization(const Graph& graph, const Node& node, const std::v
   return operations && *operations <= kCheap;
 }
 
-// A dequantization of its own for each user, so that kernels can absorb it and its result is never stored.
+// Copies dequantizations for each user, so that kernels can absorb them and their results are never stored.
 Graph with_dequantizations_by_use(Graph graph, const PlanOptions&) {
   bool any = false;
   for (ValueId v = 0; v < graph.value_count() && !any; ++v) any = has_8_bits(graph, v);
@@ -80,12 +80,12 @@ Graph with_dequantizations_by_use(Graph graph, const PlanOptions&) {
   return result;
 }
 
-// Einsum and the like as products of matrices.
+// Replaces Einsum and the like by matrix products.
 Graph with_products(Graph graph, const PlanOptions&) {
   return planning::with_matrix_products(graph, [](const Node& node) { return has_node_kernels(node.op->name()); });
 }
 
-// Split and the like as a Slice for each result.
+// Replaces Split and the like by a Slice for each result.
 Graph with_pieces(Graph graph, const PlanOptions&) { return planning::with_pieces_apart(std::move(graph)); }
 
 constexpr Pass kPasses[] = {

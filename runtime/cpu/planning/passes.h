@@ -1,5 +1,4 @@
-// Rewrites of a graph before it is planned: for kernels, not for speed by themselves. Results keep their types, and their bits
-// up to rounding.
+// Rewrites of a graph before planning, which prepare it for kernels. Results keep their types, and their values up to rounding.
 #pragma once
 
 #include <span>
@@ -15,7 +14,7 @@ struct Pass {
   Graph (*run)(Graph graph, const PlanOptions& options);
 };
 
-// In the order in which they run.
+// In execution order.
 std::span<const Pass> passes();
 
 // The graph after all passes.

@@ -1,4 +1,4 @@
-// A plan: the steps that execute a graph of known sizes, and where in memory each value is stored.
+// A plan: the steps that execute a graph of known sizes, and the memory of each value.
 #pragma once
 
 #include <limits>
@@ -30,18 +30,18 @@ struct PlanOptions {
   bool transformed_convolutions = true;                   // Winograd's and Fourier's methods: see SessionOptions
   double piece_nanoseconds = Workers::kPieceNanoseconds;  // see Workers
   PlanCache* cache = nullptr;                             // used until the plan is made; may be null
-  // Packed weights and folded constants, for all plans of a graph. Null: of this plan alone.
+  // Packed weights and folded constants shared by all plans of a graph; null: by none.
   std::shared_ptr<PreparedConstants> constants = {};
   std::shared_ptr<Recognitions> recognitions = {};  // likewise
   bool counts_operations = true;                    // for profiles
-  // Chooses among kernels that compute the same by measured times; null: by estimate. Used until the plan is made.
+  // Chooses among equivalent kernels by measured times; null: by estimate. Only used while planning.
   MeasuredChoices* choices = nullptr;
-  std::optional<ConvolutionMethod> convolution = {};  // for all convolutions that it can compute: to time it
+  std::optional<ConvolutionMethod> convolution = {};  // for all convolutions that support it: for timing it
   std::vector<Replacement> replacements = {};         // see SessionOptions
-  // For a check of kernels (runtime/kernel_check.h): the plan records where values are stored, and keeps them to the end unless
-  // that takes too much memory.
+  // For checking kernels (runtime/kernel_check.h): records where values are stored, and keeps them to the end unless that needs
+  // too much memory.
   bool checked = false;
-  InsteadOf instead = {};  // what to compute nodes with whose kernels failed the check
+  InsteadOf instead = {};  // replacements of kernels that failed their check
 };
 
 // A piece of memory that holds one or more values.
@@ -56,7 +56,7 @@ struct Storage {
   std::shared_ptr<const void> owner;
   int part_of = -1;           // another storage that this one is a part of ...
   std::size_t part_at = 0;    // ... from this byte on
-  int first = -1, last = -1;  // steps, of an arena storage that is part of no other
+  int first = -1, last = -1;  // of an arena storage that is not a part of another
   std::size_t offset = 0;
 };
 
@@ -64,20 +64,20 @@ struct Step {
   std::string node, operators;
   std::unique_ptr<Kernel> kernel;
   std::vector<int> inputs, outputs;  // storages
-  std::vector<int> read_in_place;    // inputs whose element n is read only to compute the output's element n
+  std::vector<int> read_in_place;    // inputs whose element n is only read for the output's element n
   int scratch = -1;
   double flops = 0, bytes = 0;
-  bool changes_layout = false;  // computes nothing
-  std::vector<int> nodes;       // of the planned graph that it computes; only in a plan to be checked
+  bool changes_layout = false;  // only converts a layout
+  std::vector<int> nodes;       // of the planned graph, computed here; only in a plan to be checked
 };
 
-// Where a value is stored once the last step that writes it has run, in a plan to be checked.
+// The storage of a value after the last step that writes it, in a plan to be checked.
 struct PlannedValue {
   ValueId value = kNoValue;
   int storage = -1;
   Layout layout;
-  bool copy = false;              // in a layout other than the one it was computed in
-  std::int64_t pixel_stride = 0;  // in elements, if it is stored among the channels of another value; else 0
+  bool copy = false;              // in another layout than it was computed in
+  std::int64_t pixel_stride = 0;  // in elements, if it is stored among the channels of another value; otherwise 0
   float low = -std::numeric_limits<float>::infinity(), high = std::numeric_limits<float>::infinity();  // stored within these
 };
 
@@ -92,8 +92,8 @@ struct Plan {
   std::vector<PlannedValue> values;  // ... and its values
 };
 
-// Plans a graph whose sizes are all known. Throws Error(kUnsupported) at a node that cannot be executed. Constants of a graph
-// that is moved here are freed as soon as they are packed.
+// Plans a graph of known sizes. Throws Error(kUnsupported) at a node that cannot be executed. Constants of a graph that is
+// moved in are freed once packed.
 //
 //   PlanRunner runner(make_plan(std::move(graph), options));  // runtime/cpu/running/runner.h
 //   std::vector<Tensor> outputs = runner.run(inputs);

@@ -25,7 +25,7 @@ void put(std::string& to, std::uint64_t word) {
   for (int byte = 0; byte < 8; ++byte) to += static_cast<char>(word >> (8 * byte));
 }
 
-// Words and texts out of bytes that may be anything.
+// Reads words and texts from untrusted bytes.
 class TableReader {
  public:
   explicit TableReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -86,7 +86,7 @@ void PlanCache::read(const std::shared_ptr<const void>& owner, std::span<const s
   }
   owner_ = owner;
   mapped_ = bytes;
-  // All of it is used at once: one call instead of a fault for every few pages.
+  // Everything is used at once: one call replaces a page fault for every few pages.
   const auto page = reinterpret_cast<std::uintptr_t>(bytes.data());
   ::madvise(reinterpret_cast<void*>(page), bytes.size(), MADV_POPULATE_READ);
 }

@@ -1,5 +1,5 @@
-// What planning made from constants alone - packed weights, folded constants, choices that were measured - kept in a file from
-// one process to the next.
+// A file that keeps results of planning that depend on constants alone (packed weights, folded constants, measured choices)
+// from process to process.
 //
 // The file is mapped into memory, so that its bytes are read when they are used. Little-endian:
 //
@@ -7,7 +7,7 @@
 //   table: size of the key and the key; number of entries; of each entry: name, offset, size, XXH3 of its bytes (8 bytes each)
 //   the entries' bytes, each aligned to 64
 //
-// An entry's name is a hash of what it was made from and how, so that nothing depends on the order in which a plan asks.
+// An entry's name is a hash of its origin and form, so that the order of a plan's requests does not matter.
 #pragma once
 
 #include <filesystem>
@@ -22,22 +22,22 @@ namespace rewright::cpu {
 
 class PlanCache {
  public:
-  // Opens the file, if there is one. `key`: whatever else its bytes depend on (instruction set, threads, versions of
-  // libraries). A damaged file, or one with another key, is as none; `problem` says so. Throws Error(kBadInput) for a file that
-  // is something else and had better not be overwritten.
+  // Opens the file if it exists. `key`: everything else that its bytes depend on (instruction set, threads, versions of
+  // libraries). A file that is damaged or has another key is ignored, and `problem` tells it. Throws Error(kBadInput) for a
+  // file of another kind, which must not be overwritten.
   PlanCache(std::filesystem::path file, std::string key);
 
-  // The bytes of this name, from the file or taken in before; an empty tensor if there are none.
+  // The bytes of this name, from the file or added before; an empty tensor if there are none.
   Tensor find(std::uint64_t name);
-  // Takes bytes in that find did not have, unless it is closed.
+  // Adds bytes that find() did not return, unless it is closed.
   void add(std::uint64_t name, Tensor bytes);
 
   const std::string& problem() const { return problem_; }
-  // From here on only what the file has is taken from it, and nothing is added: the plans of many sets of sizes would fill it.
+  // From now on, only reads from the file, and adds nothing: plans for many sets of sizes would fill it.
   void close() { closed_ = true; }
-  // Was something asked for that the file does not have?
+  // Was anything requested that the file lacks?
   bool changed() const { return changed_; }
-  // Writes all that was asked for so far, as a whole. Throws Error(kMissing) if there is no space.
+  // Writes everything requested so far as a new file. Throws Error(kMissing) if there is no space.
   void save() const;
 
  private:

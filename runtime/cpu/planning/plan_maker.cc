@@ -1,4 +1,4 @@
-// Makes plans: passes over the graph, then groups of nodes, their layouts, their steps, and the memory of the steps.
+// Makes plans: passes over the graph, then groups of nodes, their layouts, their steps, and memory.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -60,7 +60,7 @@ class PlanMaker final : public Planner {
     }
   }
 
-  // Constants are released as soon as no later group can ask for them.
+  // Constants are released when no later group can request them.
   void plan_groups(std::vector<Group>& groups) {
     std::vector<std::vector<ValueId>> constants;
     for (const Group& group : groups) constants.push_back(constants_read_by(group.nodes));
@@ -69,14 +69,14 @@ class PlanMaker final : public Planner {
     for (const std::vector<ValueId>& list : constants)
       for (const ValueId v : list) ++users[v];
     for (std::size_t g = 0; g < groups.size(); ++g) {
-      if (groups[g].copy) {  // planned when something asks for it, if ever: its constants stay
+      if (groups[g].copy) {  // planned on demand, so its constants stay
         copies_[groups[g].result] = &groups[g];
         continue;
       }
       plan_group(groups[g]);
       groups[g].taken.reset();
       for (const ValueId v : constants[g])
-        if (--users[v] == 0 && !options().constants)  // those of several plans are not this one's to release
+        if (--users[v] == 0 && !options().constants)  // shared constants are not this plan's to release
           if (const Tensor released = release(v)) prepared_->forget(released.bytes());
     }
   }
@@ -94,7 +94,7 @@ class PlanMaker final : public Planner {
     if (group.chain) {
       const Chain& chain = *group.chain;
       if (add_expression({chain.element, chain.position, group.result, chain.operands})) return;
-      // The nodes may still have kernels one by one.
+      // The nodes may have kernels individually.
       for (const int n : group.nodes) plan_alone(n);
       return;
     }
@@ -125,7 +125,7 @@ class PlanMaker final : public Planner {
     values_.alias(group.result, storage(node.inputs[0], kPlain), kPlain);
   }
 
-  // One node without a kernel of its own: each output as an expression, or else the whole node by the interpreter.
+  // Plans one node without a kernel: each output as an expression, or otherwise the node by the interpreter.
   void plan_alone(int n) {
     const auto& node = graph().nodes()[n];
     const std::vector<ValueId> operands(node->inputs.begin(), node->inputs.end());
@@ -159,7 +159,7 @@ class PlanMaker final : public Planner {
 
   // False if no kernel computes the expression.
   bool add_expression(const Expression& expression) {
-    // No kernel for expressions reads or computes floats of 8 bits and less, or integers of less.
+    // Expression kernels do not support floats of at most 8 bits, or integers of less than 8.
     const auto is_small = [](DataType type) { return packed_bits(type) < (is_real(type) ? 16 : 8); };
     if (is_small(info(expression.result).type)) return false;
     for (const ValueId v : expression.operands)
@@ -185,13 +185,13 @@ class PlanMaker final : public Planner {
     }
   }
 
-  std::map<ValueId, const Group*> copies_;  // groups that only move elements and that nothing has asked for yet
+  std::map<ValueId, const Group*> copies_;  // groups that only move elements and have not been requested yet
 };
 
 }  // namespace
 
 Plan make_plan(Graph graph, const PlanOptions& options) {
-  const LibrariesOnOneThread alone;  // oneDNN's primitives are made for the number of threads in use
+  const LibrariesOnOneThread alone;  // oneDNN's primitives are made for the current number of threads
   if (options.constants) options.constants->begin_plan();
   return PlanMaker(run_passes(std::move(graph), options), options).make();
 }

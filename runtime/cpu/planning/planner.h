@@ -1,5 +1,5 @@
-// What a kernel may use while it plans a node: facts about values (known_values.h), the storages of the plan, and the steps
-// that it adds. plan_maker.cc holds what makes the plan.
+// The interface for a kernel that plans a node: facts about values (known_values.h), the plan's storages, and adding steps.
+// plan_maker.cc implements it.
 //
 //   void SomePlan::emit(Planner& planner, ValueId result) {
 //     const int x = planner.storage(node_.inputs[0], kPlain);
@@ -29,51 +29,51 @@ class Planner : public KnownValues {
   const PlanOptions& options() const { return plan_.options; }
 
   // ---- Before steps are planned
-  // Will the value be stored, whatever is computed together? True for inputs, constants and results of kernels planned so far.
+  // Will the value be stored, however nodes are grouped? True for inputs, constants and results of kernels planned so far.
   bool is_stored(ValueId value) const { return stored_[value] || is_constant(value); }
 
   // ---- Values in memory
-  // The layouts that the value is stored in, the one it was computed in first. Empty before its step is planned.
+  // The value's stored layouts, starting with the one it was computed in. Empty before its step is planned.
   std::vector<Layout> layouts(ValueId value) const;
-  // The layout in which a group computes its result so that the whole plan is fastest; nullopt if the group has no choice.
+  // The layout for a group's result that makes the whole plan fastest; nullopt if the group has no choice.
   std::optional<Layout> assigned_layout(ValueId result) const;
-  // The storage of a value in a layout. Adds the step that changes the layout if the value is not stored in it yet.
+  // The storage of a value in a layout. Adds a conversion step if the value is not stored in it yet.
   int storage(ValueId value, Layout layout);
   // A new storage for a value that a step computes.
   int add_value(ValueId value, Layout layout) { return values_.add(value, layout); }
   // See StoredValues.
   std::optional<Slot> take_slot(ValueId value, bool bounded) { return values_.take_slot(value, bounded); }
   bool is_in_slot(ValueId value) const { return values_.is_in_slot(value); }
-  // A storage for what one step leaves for another.
+  // A storage for data that one step passes to another.
   int add_scratch(std::size_t bytes) { return values_.add_scratch(bytes); }
 
-  // A value that is a strided view of another one, because its producer only moves elements; in elements.
+  // A value that is a strided view of another one, since its producer only moves elements; in elements.
   struct View {
     ValueId source;
     std::int64_t offset;
     std::vector<std::int64_t> strides;
   };
-  // nullopt if the value is no view, or its step is planned already.
+  // nullopt if the value is not a view, or its step was already planned.
   virtual std::optional<View> view(ValueId value) const = 0;
 
-  // ---- Constants in the form that kernels read
-  // Counts the bytes as read by the next step. See PreparedConstants::get.
+  // ---- Packed constants
+  // As PreparedConstants::get; counts the bytes as read by the next step.
   Tensor prepared(const ConstantOrigin& origin, std::string_view how, std::size_t bytes,
                   const std::function<void(std::byte*)>& make);
   bool is_prepared(const ConstantOrigin& origin, std::string_view how) const { return prepared_->has(origin, how); }
 
   // ---- Steps
-  // Adds a step. Its name and operation count are those of the nodes being planned.
+  // Adds a step with the name and operation count of the nodes being planned.
   Step& add_step(std::unique_ptr<Kernel> kernel, std::vector<int> inputs, std::vector<int> outputs);
 
  protected:
   Planner(Graph graph, const PlanOptions& options);
   ~Planner() = default;
 
-  // Adds the step of a copy, a node that only moves elements, if nothing has asked for its result yet.
+  // Adds the step of a node that only moves elements, if nothing has requested its result yet.
   virtual void plan_copy(ValueId value) = 0;
 
-  // What profiles say of the next step.
+  // How profiles describe the next step.
   struct StepDescription {
     std::string node, operators;
     double flops = 0;

@@ -72,7 +72,7 @@ Graph in_float(const Graph& graph, const std::function<bool(const Node&)>& round
       const std::vector<ValueId> outputs = wide.add_node(*node->op, std::move(attributes), inputs, names);
       for (std::size_t o = 0; o < node->outputs.size(); ++o) {
         if (node->outputs[o] == kNoValue) continue;
-        // What names its type, as Cast does, still rounds to it.
+        // A node that names its result's type, such as Cast, still rounds to it.
         ValueId result = outputs.at(o);
         if (is_short(wide.value(result).type.type)) result = converted(result, DataType::kFloat);
         copies[node->outputs[o]] = result;

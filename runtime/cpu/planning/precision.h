@@ -1,5 +1,4 @@
-// Graphs computed in another precision than their tensors have: in double, as folding of constants asks for, or half and
-// bfloat16 in float.
+// Computes graphs in another precision than their tensors': in double, for constant folding, or half and bfloat16 in float.
 #pragma once
 
 #include <functional>
@@ -8,17 +7,17 @@
 
 namespace rewright::cpu {
 
-// The same graph with every float, half and bfloat16 tensor as double. Where an operator does not allow that, the graph itself.
+// The graph with every float, half and bfloat16 tensor as double; unchanged if an operator does not support that.
 Graph in_double(const Graph& graph);
 
-// The same graph with half and bfloat16 tensors as float from its inputs to its outputs, which keep their types. Results are
-// rounded once, at the end, where a node names its type, and the first operand of nodes that `rounds_operand` says. Where an
-// operator does not allow that, the graph itself.
+// The graph with half and bfloat16 tensors as float between its inputs and outputs, which keep their types. Values are rounded
+// at outputs, at nodes that name a result type, and at first operands of nodes for which `rounds_operand` is true. Unchanged if
+// an operator does not support that.
 Graph in_float(const Graph& graph, const std::function<bool(const Node&)>& rounds_operand = {});
 
-// Narrow reals as doubles; other types as they are.
+// Reals as doubles; other types unchanged.
 Tensor widened(const Tensor& tensor);
-// Rounded to a narrower real type, if it is one.
+// Rounds to a narrower real type, if it is one.
 Tensor narrowed(const Tensor& tensor, DataType type);
 
 }  // namespace rewright::cpu

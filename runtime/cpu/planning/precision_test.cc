@@ -36,7 +36,7 @@ TEST_CASE("half and bfloat16 networks give what the interpreter gives, up to its
   }
 }
 
-// With weights that are worth the processor's own products, where it has them.
+// With weights large enough for the processor's own products, if it has them.
 TEST_CASE("products of bfloat16 with constant weights") {
   for (unsigned seed = 0; seed < testing::instances(12); ++seed) {
     CAPTURE(seed);
@@ -56,7 +56,7 @@ TEST_CASE("products of bfloat16 with constant weights") {
     ValueId z = node(b.graph, "MatMul", {y, constant({n, k})})[0];
     z = node(b.graph, "Add", {z, x})[0];
     b.graph.add_output("y", z);
-    // Roundings of what is added up are relative to the largest, not to each result.
+    // Rounding errors of terms are relative to the largest one, not to each result.
     const std::vector<double> e = interpret(b.graph, b.inputs)[0].reals();
     double largest = 0;
     for (const double v : e) largest = std::max(largest, std::fabs(v));
@@ -74,7 +74,7 @@ TEST_CASE("products of bfloat16 with constant weights") {
   }
 }
 
-// Subnormal numbers may count as zeros.
+// Subnormal numbers may be flushed to zero.
 TEST_CASE("NaN and infinity in products of bfloat16") {
   testing::GraphBuilder b(1);
   const ValueId x = b.input(DataType::kBfloat16, {8, 64}, -1, 1);

@@ -1,5 +1,4 @@
-// Constants in the form that kernels read, such as packed weights: made once for all plans of a graph, or taken from a plan
-// cache.
+// Packed constants: made once for all plans of a graph, or read from a plan cache.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +18,8 @@
 
 namespace rewright::cpu {
 
-// What a kernel's form of constants is computed from: tensors, which are known by where they lie, and numbers. Two equal
-// origins stand for equal bytes, whatever the sizes of the other tensors of the graph are.
+// The origin of a packed constant: tensors, identified by their address, and numbers. Equal origins give equal bytes, whatever
+// the sizes of other tensors in the graph.
 class ConstantOrigin {
  public:
   ConstantOrigin() = default;
@@ -33,9 +32,9 @@ class ConstantOrigin {
   ConstantOrigin& add(const ConstantOrigin& other);
 
   const std::vector<Tensor>& tensors() const { return tensors_; }
-  // Equal origins have equal keys, as long as the tensors are alive.
+  // Equal for equal origins, as long as the tensors exist.
   const std::string& key() const { return key_; }
-  // A hash that is the same in every process: of the tensors' contents.
+  // A hash of the tensors' contents, the same in every process.
   std::uint64_t content_hash() const;
 
  private:
@@ -45,25 +44,25 @@ class ConstantOrigin {
   std::string key_, numbers_;
 };
 
-// May be used by several threads at once. What only one plan has asked for may depend on that plan's sizes, as a table of
-// positions does: it is forgotten some plans later. What two have asked for is kept.
+// Thread-safe. A constant that only one plan requested may depend on that plan's sizes, like a table of positions, and is
+// dropped some plans later. Constants requested by two plans stay.
 class PreparedConstants {
  public:
-  // `plans`: that are made for each new set of sizes.
+  // `plans`: made for each new set of sizes.
   explicit PreparedConstants(int plans = 1) : plans_(plans) {}
-  // Says that another plan is made from here on.
+  // Marks the beginning of another plan.
   void begin_plan();
 
-  // Bytes computed from constants: those that were made before, or those of the cache (may be null), or written by `make` into
-  // memory aligned to 64. `how` tells apart what is made of one origin. The tensor keeps its memory alive.
+  // Bytes computed from constants: existing ones, or those in the cache (may be null), or written by `make` into memory aligned
+  // to 64 bytes. `how` distinguishes forms of one origin. The tensor keeps its memory alive.
   Tensor get(const ConstantOrigin& origin, std::string_view how, std::size_t bytes, PlanCache* cache,
              const std::function<void(std::byte*)>& make);
   // Was this made before?
   bool has(const ConstantOrigin& origin, std::string_view how) const;
-  // Forgets what was made from these bytes, whose memory may be used again; what was made stays with those who have it.
+  // Forgets constants made from these bytes, whose memory may be reused. Users keep their copies.
   void forget(std::span<const std::byte> source);
 
-  // Values computed from constants alone, by a name for the computation; an empty tensor: not known.
+  // Values computed from constants alone, by the computation's name; empty: unknown.
   Tensor folded(std::uint64_t name);
   void add_folded(std::uint64_t name, Tensor value);
 
@@ -74,7 +73,7 @@ class PreparedConstants {
     std::int64_t plan = 0;  // for which it was made
     bool shared = false;    // by several plans
   };
-  // Another plan asks for it.
+  // Marks it as requested by another plan.
   Tensor use(Made& made) const;
   Made& add(const std::string& key, Tensor bytes, std::vector<Tensor> origin);
 

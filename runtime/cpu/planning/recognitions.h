@@ -1,5 +1,5 @@
-// What was found out about functions of nodes, kept for all plans of a graph: what they were recognized as, which takes samples
-// of them, and their definitions for operands of some sizes.
+// Results of recognizing functions of nodes (found by sampling) and their definitions for operands of certain sizes, cached for
+// all plans of a graph.
 #pragma once
 
 #include <any>
@@ -11,13 +11,13 @@
 
 namespace rewright::cpu {
 
-// Results by key; those that were not asked for in a long time are forgotten. May be used by several threads at once.
+// A cache that drops results unused for a long time. Thread-safe.
 class Recollection {
  public:
-  // Keeps `count` results that were asked for last, and up to as many others.
+  // Keeps at least the `count` results used last, and at most twice as many.
   explicit Recollection(std::size_t count) : count_(count) {}
 
-  // What `find` returned when it was called with this key.
+  // The result of `find` for this key, cached.
   template <class F>
   auto recall(std::uint64_t key, const F& find) -> decltype(find()) {
     using Result = decltype(find());
@@ -51,8 +51,8 @@ class Recollection {
 };
 
 struct Recognitions {
-  Recollection functions{4096};   // whatever the sizes are
-  Recollection definitions{384};  // for the sizes of operands; they take some kilobytes each
+  Recollection functions{4096};   // independent of sizes
+  Recollection definitions{384};  // for certain operand sizes; some kilobytes each
 };
 
 }  // namespace rewright::cpu

@@ -1,4 +1,4 @@
-// Where the values of a plan are stored, and in which layouts.
+// The storages and layouts of a plan's values.
 #pragma once
 
 #include <map>
@@ -11,15 +11,15 @@
 
 namespace rewright::cpu {
 
-// A part of another value's storage: some of the channels of a tensor whose channels are last. The step that computes the part
-// writes it there, within the bounds low <= y <= high.
+// A part of another value's storage: some channels of a channels-last tensor. The step that computes the part writes it there,
+// clamped to low and high.
 struct Slot {
   int storage;
-  std::int64_t stride;  // floats from pixel to pixel
+  std::int64_t stride;  // floats between pixels
   float low, high;
 };
 
-// A value that is some of the channels of `whole`, from channel `first` on, and that nothing else reads.
+// A value that forms channels of `whole`, from channel `first` on, and has no other reader.
 struct PartOfChannels {
   ValueId whole;
   std::int64_t first;
@@ -31,13 +31,13 @@ class StoredValues {
   // Adds the storages to the plan.
   StoredValues(const KnownValues& known, Plan& plan) : known_(known), plan_(plan) {}
 
-  // ---- Values: (layout, storage), the layout that it was computed in first. Empty before its step is planned.
+  // ---- Values: (layout, storage), starting with the layout it was computed in. Empty before its step is planned.
   using Copies = std::vector<std::pair<Layout, int>>;
   const Copies& copies(ValueId value) const;
   int find(ValueId value, Layout layout) const;  // -1: not stored in this layout
   int add(ValueId value, Layout layout);
   void add_input(ValueId value, int number);
-  // The value has the same bytes as another one that is stored.
+  // Records that the value has the same bytes as another stored one.
   void alias(ValueId value, int storage, Layout layout);
   void forget(ValueId value);
 
@@ -47,12 +47,12 @@ class StoredValues {
 
   // ---- Parts of concatenations
   void set_parts(std::map<ValueId, PartOfChannels> parts) { parts_ = std::move(parts); }
-  // A slot for a value that is to be computed; nullopt if it is no such part, or its whole is bounded and `bounded` is false:
-  // the step cannot bound what it stores.
+  // The slot for a value to be computed; nullopt if it is not such a part, or if the whole is clamped and the step cannot clamp
+  // what it stores (`bounded` is false).
   std::optional<Slot> take_slot(ValueId value, bool bounded);
   bool is_in_slot(ValueId value) const;
 
-  // All that is known to a plan to be checked.
+  // All values, for a plan to be checked.
   std::vector<PlannedValue> planned_values() const;
 
  private:
@@ -65,7 +65,7 @@ class StoredValues {
   std::vector<PlannedValue> in_slots_;
 };
 
-// Do the two layouts put a tensor's elements in the same order?
+// Do both layouts order a tensor's elements equally?
 bool same_order(const Sizes& sizes, Layout a, Layout b);
 
 }  // namespace rewright::cpu

@@ -1,5 +1,5 @@
-// A session that has run once allocates nothing but its outputs. The libraries are not ours to answer for: allocations are
-// counted by the module that asks for them.
+// After its first run, a session allocates only its outputs. Libraries' own allocations are excluded: allocations are counted
+// by calling module.
 #include <dlfcn.h>
 
 #include <atomic>
@@ -83,7 +83,7 @@ TEST_CASE("nothing is allocated while a session runs again") {
   counting = true;
   const std::vector<Tensor> outputs = session->run(inputs);
   counting = false;
-  // The list, and of the output: its sizes and what keeps its memory.
+  // The list, and for the output its sizes and owner.
   CHECK(allocations <= 6);
   CHECK(outputs.size() == 1);
 }

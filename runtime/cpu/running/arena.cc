@@ -21,7 +21,7 @@ Tensor ArenaPool::take(std::size_t bytes) {
       free_.erase(found);
       return arena;
     }
-    if (!free_.empty()) {  // sizes change: the next ones may be larger still
+    if (!free_.empty()) {  // sizes vary, and the next may be larger
       free_.pop_back();
       wanted += bytes / 8;
     }

@@ -1,5 +1,5 @@
-// Memory for the intermediate values of plans, shared by all plans of a session: an execution borrows a piece, and what one set
-// of sizes has needed serves the next.
+// Memory for intermediate values, shared by all plans of a session: an execution borrows a piece, which later serves other
+// sizes.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +10,10 @@
 
 namespace rewright::cpu {
 
-// Used by several threads at once, each with a piece of its own.
+// Thread-safe; each execution has its own piece.
 class ArenaPool {
  public:
-  // At least so many bytes, aligned to 64: the smallest free piece that is large enough; else a new one in place of the
+  // At least `bytes` bytes, aligned to 64: the smallest free piece that is large enough, or a new one that replaces the
   // largest.
   Tensor take(std::size_t bytes);
   void give_back(Tensor arena);

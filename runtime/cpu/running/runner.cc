@@ -23,8 +23,8 @@ PlanRunner::PlanRunner(Plan plan, std::shared_ptr<ArenaPool> arenas)
   runs_ = 0;
 }
 PlanRunner::~PlanRunner() {
-  // Behind the last run of any thread. Reference counts say so as well, but the thread sanitizer does not see those of code
-  // that is not instrumented.
+  // After the last run of any thread. Reference counts ensure that as well, but the thread sanitizer does not see them in
+  // uninstrumented code.
   const std::lock_guard lock(mutex_);
   free_.clear();
 }

@@ -1,4 +1,4 @@
-// Executing a plan: the memory that its values lie in, the times of its steps, and who may run beside whom.
+// Executes plans: their memory, the times of their steps, and concurrency.
 #pragma once
 
 #include <functional>
@@ -13,33 +13,32 @@
 
 namespace rewright::cpu {
 
-// A clock, in seconds, to time kernels by. With one thread it is the thread's CPU time: the time that passes while nothing else
-// runs on the machine, and hardly another one when something does. With more threads it is the time that passes.
+// A clock in seconds for timing kernels. With one thread, the thread's CPU time, which other processes hardly affect. With
+// several threads, wall-clock time.
 double work_seconds(int threads);
 
-// Executes a plan again and again. May be called by several threads at once: each execution has an arena to itself, which
-// later ones use again. Executions on several threads are helped by threads of the process's pool as far as these are free.
-// After the first run on as many threads as ever nothing is allocated but the outputs, and what a helper needs that has its
-// first piece.
+// Executes a plan repeatedly. Thread-safe: each execution has its own arena, which later ones reuse. Executions with several
+// threads use free threads of the process's pool. After the first run at the highest concurrency nothing is allocated but the
+// outputs, and state of helpers at their first piece.
 class PlanRunner {
  public:
-  // `arenas`: shared with other plans; null: of this one alone.
+  // `arenas`: shared with other plans; null: not shared.
   explicit PlanRunner(Plan plan, std::shared_ptr<ArenaPool> arenas = nullptr);
   ~PlanRunner();
   std::vector<Tensor> run(std::span<const Tensor> inputs);
-  // Outputs that lie in the memory of inputs take it from there.
+  // Outputs in the memory of inputs reuse it.
   std::vector<Tensor> advance(std::vector<Tensor> inputs);
-  // Into tensors of the right types and sizes that nothing shares.
+  // Writes into unshared tensors of the right types and sizes.
   void run_into(std::span<const Tensor> inputs, std::span<Tensor> outputs);
-  // After each step `observe` gets its number and where each storage lies; all lie elsewhere in the next run.
+  // Calls `observe` after each step with its number and the storages' addresses, which change from run to run.
   using Observe = std::function<void(std::size_t step, std::span<std::byte* const> addresses)>;
   std::vector<Tensor> run_observed(std::span<const Tensor> inputs, const Observe& observe);
-  // With tensors that come and go: see runtime/stream.h.
+  // With tensors that are streamed: see runtime/stream.h.
   void stream(TensorStream& tensors);
   const Plan& plan() const { return plan_; }
 
   void measure(bool on) { measured_ = on; }
-  // Of each step, over all runs so far that were measured.
+  // By step, over all measured runs so far.
   std::vector<double> seconds() const;
   int runs() const;
 
@@ -56,7 +55,7 @@ class PlanRunner {
 
   Plan plan_;
   std::shared_ptr<ArenaPool> arenas_;
-  std::unique_ptr<Uses> uses_;  // for streams: made when the first one runs
+  std::unique_ptr<Uses> uses_;  // for streams: created when the first one runs
   bool measured_ = false;
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Execution>> free_;

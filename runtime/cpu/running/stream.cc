@@ -87,7 +87,7 @@ void PlanRunner::stream(TensorStream& tensors) {
       if (!next_too) held[i] = {};
     }
   }
-  // Inputs and constants that are outputs as they are, and memory that no step writes.
+  // Outputs that are inputs or constants, and memory that no step writes.
   for (const std::size_t o : uses.done.back()) {
     const int s = plan_.outputs[o];
     for (std::size_t i = 0; i < held.size(); ++i)

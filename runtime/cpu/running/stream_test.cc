@@ -14,7 +14,7 @@ using rewright::testing::random_tensor;
 
 namespace {
 
-// Matrices through a chain of products and functions, some of which are outputs, are read again later, or are both.
+// Matrices through a chain of products and functions, some of which are outputs, read again later, or both.
 Graph random_graph(std::mt19937& random) {
   Graph graph;
   std::vector<ValueId> values;
@@ -45,7 +45,7 @@ Graph random_graph(std::mt19937& random) {
   return graph;
 }
 
-// Memory that holds no number any more once it was let go.
+// Overwrites memory when it is released.
 class Poisoning : public TensorStream {
  public:
   Poisoning(const std::vector<Tensor>& inputs, const std::vector<Tensor>& like) : inputs_(inputs) {
@@ -124,7 +124,7 @@ TEST_CASE("outputs are handed over while the rest is computed, and inputs let go
     void finished(std::size_t number) override { events.push_back(-1 - static_cast<int>(number)); }
   } order(inputs);
   run_streamed(*cpu_backend().prepare(graph), 5, order);
-  // A product is the next one's input: it is handed over after that.
+  // The next product reads a product, so it is delivered after that.
   CHECK(order.events == std::vector<int>{0, 1, 2, -1, 3, -2, 4, -3, -4});
 }
 

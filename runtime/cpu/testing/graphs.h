@@ -1,4 +1,4 @@
-// What the tests of this folder share: graphs run by the CPU's backend on every instruction set.
+// Shared by the tests of this folder: runs graphs with the CPU's backend on every instruction set.
 #pragma once
 
 #include <cstdlib>
@@ -12,7 +12,7 @@ namespace rewright::testing {
 
 using cpu::cpu_backend;
 
-// The instruction sets to test: the one that REWRIGHT_TEST_ISA names, else all, the best one first (libraries keep that one).
+// The instruction sets to test: the one in REWRIGHT_TEST_ISA, otherwise all, the best one first (libraries keep that one).
 inline std::vector<Isa> tested_isas() {
   std::vector<Isa> result;
   const char* only = std::getenv("REWRIGHT_TEST_ISA");
@@ -21,7 +21,7 @@ inline std::vector<Isa> tested_isas() {
   return result;
 }
 
-// Runs the graph in the CPU backend, on one thread and in as many pieces as there may be, and compares with the interpreter.
+// Runs the graph in the CPU backend, on one thread and in as many pieces as possible, and compares with the interpreter.
 inline void check_graph(const Graph& graph, std::span<const Tensor> inputs, double tolerance = 2e-5) {
   const std::vector<Tensor> expected = interpret(graph, inputs);
   for (const Isa isa : tested_isas()) {
@@ -48,7 +48,7 @@ struct GraphBuilder : RandomGraph {
     return node(graph, "BatchNormalization",
                 {x, constant({c}, 0.5, 1.5), constant({c}), constant({c}), constant({c}, 0.5, 2)})[0];
   }
-  // The steps that the graph is executed in, by their operators, without changes of layout.
+  // The graph's steps by their operators, without layout conversions.
   std::vector<std::string> steps() const {
     SessionOptions options;
     options.profile = true;

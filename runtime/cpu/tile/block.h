@@ -1,4 +1,4 @@
-// What a tile program consists of.
+// The parts of a tile program.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,16 @@
 
 namespace rewright::cpu {
 
-// A register holds one tile: reals (float or double, the same for a whole program) or integers.
+// A register holds one tile: reals (float or double, the same for the whole program) or integers.
 struct Instruction {
   enum class Kind {
     kLoad,    // operand at an affine address
     kGather,  // operand at the addresses in arguments[0]
-    // Of register `other` of the block `child`:
-    kGatherRows,  // operand at the address for the row that it holds, plus arguments[0], or an affine address if that is absent
-    kSpread,      // what it holds for the row, for all elements of the row
-    kRepeat,      // what it holds for an element of a row, for all rows
-    kIndices,     // the affine expression itself, as integers
+    // Of register `other` in the block `child`:
+    kGatherRows,  // operand at the row's address, plus arguments[0], or an affine address if that is absent
+    kSpread,      // the row's value, for all elements of the row
+    kRepeat,      // the value for an element of a row, for all rows
+    kIndices,     // the affine expression itself as integers
     kConstant,
     kOuter,  // register arguments[0] of the enclosing block
     kAdd,
@@ -32,12 +32,12 @@ struct Instruction {
     kMultiplyAdd,
     kFloorDivide,
     kFloorModulo,
-    kPosition,  // of the index arguments[0] on an axis of `number` elements; throws where it has none
+    kPosition,  // of the index arguments[0] on an axis of `number` elements; throws if it has none
     kUnary,     // function with a vector loop
     kFunction,  // function, element by element
     kEqual,
     kLess,
-    kLessEqual,  // of arguments of either kind; the result is an integer
+    kLessEqual,  // for arguments of either kind; the result is an integer
     kSelect,
     kToInteger,
     kToReal,
@@ -46,11 +46,11 @@ struct Instruction {
   explicit Instruction(Kind k) : kind(k) {}
   Kind kind;
   bool integer = false;            // the kind of the destination
-  bool tolerant = false;           // kPosition: any position will do where the index has none
+  bool tolerant = false;           // kPosition: any position will do if the index has none
   bool integer_arguments = false;  // kEqual, kLess, kLessEqual, kFunction: the kind of the arguments
   int arguments[3] = {-1, -1, -1};
   int operand = -1;
-  Affine affine;  // kLoad, kGatherRows: the element's number in the operand; kIndices: the value
+  Affine affine;  // kLoad, kGatherRows: the element's position in the operand; kIndices: the value
   double real = 0;
   std::int64_t number = 0;
   const Function* function = nullptr;
@@ -63,23 +63,23 @@ struct Block {
   int parent = -1;
   std::vector<Instruction> instructions;  // each defines the register of its own number
   int result = -1;
-  // Of a reduction: what it reduces, over which variables (outermost first), along them or around whole tiles.
+  // For reductions: its kind, its variables (outermost first), and whether it runs along them or around whole tiles.
   Reduction reduction = Reduction::kSum;
   std::vector<int> variables;
   bool along = false;
-  // Of each tile of the parent's, where a row has the elements along the innermost variable: computed for all of its elements,
-  // once for each row, or once for an element of each.
+  // How often the block is computed for each tile of its parent, whose rows run along the innermost variable: for all elements,
+  // once for each row, or once for each element of a row.
   enum class Part { kElements, kRows, kRow };
   Part part = Part::kElements;
 };
 
-// A box of output positions with the program that computes it. Variables [0, output_rank) are the output's axes as they lie in
-// memory (a blocked channel axis counts twice), counted from the box's corner; the others belong to reductions.
+// A box of output positions with the program that computes it. Variables [0, output_rank) are the output's axes in memory order
+// (a blocked channel axis counts twice), relative to the box's corner; others belong to reductions.
 struct BoxProgram {
   std::vector<Block> blocks;  // blocks[0] computes the output
   std::size_t output_rank = 0;
   std::vector<std::int64_t> extents;  // by variable
-  Affine output;                      // the element's number in the output
+  Affine output;                      // the element's position in the output
 };
 
 std::unique_ptr<TileProgram> make_executor(std::vector<BoxProgram> boxes, TileOperand output,

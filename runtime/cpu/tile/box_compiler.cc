@@ -1,4 +1,4 @@
-// Instructions, and the blocks they belong to.
+// Instructions and their blocks.
 #include "runtime/cpu/tile/box_compiler.h"
 
 #include <algorithm>
@@ -161,7 +161,7 @@ int BoxCompiler::emit(const Element& e, int block) {
     std::set<const ElementNode*> seen;
     int deepest = 0;
     find_depth(e, seen, deepest);
-    // Blocks are numbered in the order of their nesting along the current chain.
+    // Blocks are numbered in nesting order along the current chain.
     bool here = false;
     for (int b = block; b >= 0; b = box_.blocks[b].parent) here = here || b == deepest;
     if (here && deepest != block) result = outer(block, emit(e, box_.blocks[block].parent));

@@ -1,4 +1,4 @@
-// One box of output positions: from the element expression to the program that computes it.
+// Compiles one box of output positions: from the element expression to its program.
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@
 
 namespace rewright::cpu {
 
-// Something that cannot be compiled; caught by compile_tiles.
+// Thrown if something cannot be compiled; caught by compile_tiles.
 struct NotCompilable {};
 
 class BoxCompiler {
@@ -26,10 +26,11 @@ class BoxCompiler {
 
  private:
   // ---- Axes, variables and memory
-  // The channel axis is cut into blocks if the output or an operand lies so; the position in a block is a variable of its own.
+  // The channel axis is split into blocks if the output or an operand is blocked; the position in a block is a separate
+  // variable.
   void lay_out(const TileOperand& output);
 
-  // From the variables of the expression to those of the box.
+  // From the expression's variables to the box's.
   Affine in_box(const Affine& a) const;
 
   Affine address(const TileOperand& operand, const std::vector<Affine>& position) const;
@@ -41,11 +42,11 @@ class BoxCompiler {
   int real_constant(int block, double value);
   const Instruction& at(int block, int r) const { return box_.blocks[block].instructions[r]; }
 
-  // ---- Which block an expression belongs to: the outermost one that knows all of its variables.
+  // ---- The block of an expression: the outermost one in which all of its variables are defined.
   void find_depth(const Index& index, std::set<const ElementNode*>& seen, int& deepest) const;
   void find_depth(const Element& e, std::set<const ElementNode*>& seen, int& deepest) const;
 
-  // ---- Rows: what changes from row to row only, or along each row only, belongs to a block of its own.
+  // ---- Rows: values that only change by row, or only along rows, belong to separate blocks.
   struct Changes {
     bool along = false, across = false;  // rows, which are of the innermost variable
     void add(const Changes& other) {
@@ -55,11 +56,11 @@ class BoxCompiler {
   };
   Changes changes(const Index& index);
   Changes changes(const Element& e);
-  // Is it one instruction wherever it stands?
+  // Is it a single instruction in any block?
   bool is_direct(const ElementNode& e) const;
-  // The block where such things are computed for a block; that itself if there is none.
+  // The block that computes such values for a block; the block itself if there is none.
   int block_for(int block, const Changes& c);
-  // A register of the block, for one of a block that block_for gave.
+  // A register of the block with the value of register r in a block from block_for.
   int take_over(int block, int from, int r);
 
   int outer(int block, int parent_register);
@@ -100,12 +101,12 @@ class BoxCompiler {
   int emit_index(const Index& index, int block);
   int emit_atom(const AtomPointer& atom, int block);
 
-  // `as_real`: integers as the reals that they are.
+  // `as_real`: integers converted to reals.
   int emit_read(const ElementNode& e, int block, bool as_real = false);
 
   int emit_access(const ElementNode& e, const TileOperand& operand, bool integer, int block);
 
-  // An address as a sum: terms that surely lie inside, and axes whose positions have to be kept inside.
+  // An address as a sum: terms that are certainly inside, and axes whose positions must be clamped.
   struct Address {
     Index sum;
     std::vector<std::size_t> axes;
@@ -114,10 +115,10 @@ class BoxCompiler {
 
   int emit_gather(const ElementNode& e, const TileOperand& operand, bool integer, int block);
 
-  // Positions that a guard or a table may carry outside are kept inside: what is read there is not used.
+  // Positions that a guard or table may put outside are clamped: what is read there is not used.
   int emit_address(const ElementNode& e, const TileOperand& operand, const Address& address, int block);
 
-  // A result that becomes an integer, within bounds that the output's small type can hold, is stored from the real.
+  // A result that becomes an integer, clamped to the range of a small output type, is stored from the real.
   int without_integers(int result) const;
 
   static void fuse_multiply_add(Block& block);
@@ -127,17 +128,17 @@ class BoxCompiler {
   bool in_double_;
   Variables variables_;
   std::size_t axes_;
-  std::vector<int> dimension_;  // of each axis of the output, in the box
-  std::int64_t block_ = 0;      // of channels
+  std::vector<int> dimension_;  // the box's dimension of each output axis
+  std::int64_t block_ = 0;      // channels in a block
   int inner_channel_ = -1;
-  int innermost_ = -1;        // dimension of rows; -1: there are none
-  int rows_ = -1, row_ = -1;  // the blocks of what is computed for each row, and for an element of each, if there are any
+  int innermost_ = -1;        // dimension of rows; -1: none
+  int rows_ = -1, row_ = -1;  // blocks for values by row, and by element of a row; -1: none
   std::map<const ElementNode*, Changes> changes_;
-  std::vector<int> block_of_;  // of each reduction variable
+  std::vector<int> block_of_;  // by reduction variable
   BoxProgram box_;
   std::map<std::pair<const ElementNode*, int>, int> emitted_;
-  int guards_ = 0;            // around what is emitted
-  bool is_tolerant_ = false;  // is a position emitted under them that may be any?
+  int guards_ = 0;            // number of enclosing guards
+  bool is_tolerant_ = false;  // is an index emitted under them that may have any position?
   std::vector<std::pair<const ElementNode*, int>> emitted_under_guard_;
   std::vector<Element> kept_;
   std::map<std::tuple<int, int, bool, bool, int, int, int, int, int, std::int64_t, std::vector<std::int64_t>, std::uint64_t,

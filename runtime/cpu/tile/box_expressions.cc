@@ -139,7 +139,7 @@ int BoxCompiler::emit_reduction(const Element& e, int block) {
   box_.blocks.emplace_back();
   box_.blocks[child].parent = block;
   box_.blocks[child].reduction = e->reduction;
-  // Reductions of one kind directly inside of each other are one.
+  // Directly nested reductions of one kind are merged.
   std::vector<Condition> conditions;
   const ElementNode* r = e.get();
   const Element* body = nullptr;

@@ -9,7 +9,7 @@ namespace {
 
 using In = Instruction::Kind;
 constexpr Count kTileElements = 1024;
-// With rows, whose starts take some time for each tile, where little more is done than to move them.
+// For tiles with rows, whose starts take time, where little else is done than moving them.
 constexpr Count kRowsElements = 8192;
 constexpr int kFewBuffers = 2;
 
@@ -35,8 +35,8 @@ class LiveSet {
   BoxPlan& plan_;
 };
 
-// Registers share buffers once their last use has passed. What children read through kOuter stays to the end, and so does what
-// the parent reads of rows and of a row.
+// Registers share buffers after their last use. Values that children read through kOuter live to the end, and so do those of
+// rows that the parent reads.
 void assign_buffers(BoxPlan& plan, int b) {
   const Block& block = plan.program.blocks[b];
   BlockPlan& p = plan.blocks[b];
@@ -74,7 +74,7 @@ void assign_buffers(BoxPlan& plan, int b) {
       p.buffer[r] = p.buffers++;
       continue;
     }
-    // The destination may be a source of the same width that ends here; a reduction's may not, it is accumulated.
+    // The destination may reuse a source of the same width that ends here, but not for a reduction, which is accumulated.
     const bool accumulates = block.instructions[r].kind == In::kReduce;
     std::vector<int> ended;
     for (std::size_t a = 0; a < r; ++a) {
@@ -92,8 +92,8 @@ void assign_buffers(BoxPlan& plan, int b) {
   }
 }
 
-// Tiles are runs of the innermost variables; where a load runs along another variable than the innermost, they are squares
-// over the two, so that whole cache lines are used.
+// Tiles are runs along the innermost variables; if a load runs along another variable, they are squares over both, so that
+// whole cache lines are used.
 Tiling make_tiling(const BoxPlan& plan, const std::vector<int>& variables, const std::vector<int>& blocks, Count budget) {
   Tiling t;
   for (const int v : variables) {
@@ -132,7 +132,7 @@ Tiling make_tiling(const BoxPlan& plan, const std::vector<int>& variables, const
   return t;
 }
 
-// Along its variables, or around tiles of the output? Along, where that is how its loads run through memory.
+// Should the reduction run along its variables, or around tiles of the output? Along, if its loads then run through memory.
 bool reduces_along(const BoxPlan& plan, const Block& block) {
   Count steps = 1, outputs = 1;
   int inner = -1, inner_output = -1;
@@ -169,7 +169,7 @@ BoxPlan plan_box(BoxProgram given) {
       std::any_of(program.blocks.begin(), program.blocks.end(), [](const Block& b) { return b.part == Block::Part::kRows; });
   for (std::size_t b = 1; b < program.blocks.size(); ++b) {
     Block& block = program.blocks[b];
-    // Inside of a reduction that runs along its variables, tiles are of those: a reduction in it runs around them.
+    // Inside a reduction that runs along its variables, tiles are over those: a nested reduction runs around them.
     block.along = reduces_along(plan, block) && (block.parent == 0 || !program.blocks[block.parent].along);
     if (!block.along && block.parent >= 0 && std::find(around.begin(), around.end(), block.parent) != around.end())
       around.push_back(static_cast<int>(b));

@@ -1,4 +1,4 @@
-// How a box of a tile program is executed: its tiles, the buffers of its registers, the direction of its reductions.
+// How a box of a tile program is executed: its tiles, buffers of registers, and direction of reductions.
 #pragma once
 
 #include <vector>
@@ -7,21 +7,21 @@
 
 namespace rewright::cpu {
 
-// A part of the space of some variables: elements in row-major order over these variables.
+// A part of the space of some variables; elements are in row-major order over them.
 struct Tile {
   std::vector<int> variables;  // outermost first
   std::vector<Count> extents;
   Count size = 1;
 };
 
-// How far a space is cut into tiles.
+// A division of a space into tiles.
 struct Tiling {
   std::vector<int> variables;
   std::vector<Count> extents, tile;
   Count count = 1;  // of tiles
   Count tile_size = 1;
 
-  // The start of each variable and the tile's shape, of tile `number`.
+  // Sets the variables' starts and the tile's shape for tile `number`.
   void select(Count number, Tile& t, std::vector<Count>& current) const {
     t.size = 1;
     for (std::size_t k = variables.size(); k-- > 0;) {
@@ -37,17 +37,17 @@ struct Tiling {
 
 struct BlockPlan {
   std::vector<bool> live;
-  std::vector<bool> kept;   // loads that often repeat: their registers have memory of their own
-  std::vector<int> buffer;  // of each register; -1: none needed
+  std::vector<bool> kept;   // repeated loads: their registers have memory of their own
+  std::vector<int> buffer;  // by register; -1: none needed
   int buffers = 0;
   Tiling tiling;                    // of the output, or of the reduction's variables
-  std::vector<int> loop_variables;  // of a reduction around tiles: those with more than one step
+  std::vector<int> loop_variables;  // for a reduction around tiles: its variables with more than one step
 };
 
 struct BoxPlan {
   BoxProgram program;
   std::vector<BlockPlan> blocks;
-  std::vector<Count> block_elements;  // the size of each block's tiles
+  std::vector<Count> block_elements;  // by block: elements of its tiles
 };
 
 BoxPlan plan_box(BoxProgram program);

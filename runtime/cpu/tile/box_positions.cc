@@ -1,4 +1,4 @@
-// Where elements lie: axes and addresses, guards, reads.
+// Positions of elements: axes and addresses, guards, reads.
 #include <algorithm>
 
 #include "runtime/cpu/tile/box_compiler.h"
@@ -10,7 +10,7 @@ namespace {
 
 using Kind = ElementNode::Kind;
 
-constexpr std::int64_t kLongRow = 8;  // elements: what is the same all along a row is computed once
+constexpr std::int64_t kLongRow = 8;  // elements: values that are constant along longer rows are computed once
 
 // Row-major or channels-last strides by axis.
 std::vector<std::int64_t> strides_of(const Sizes& sizes, Layout layout) {
@@ -237,7 +237,7 @@ int BoxCompiler::emit_access(const ElementNode& e, const TileOperand& operand, b
 
 int BoxCompiler::emit_gather(const ElementNode& e, const TileOperand& operand, bool integer, int block) {
   const auto strides = strides_of(operand.sizes, operand.layout);
-  // By row, by element of a row, and by both.
+  // Terms by row, by element of a row, and by both.
   Address of_rows, of_row, of_elements;
   const auto part = [&](const Changes& c) -> Address& {
     const int there = block_for(block, c);

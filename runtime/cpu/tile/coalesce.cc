@@ -13,8 +13,8 @@ void for_each_affine(BoxProgram& box, const std::function<void(Affine&)>& visit)
       if (i.has_address()) visit(i.affine);
 }
 
-// Makes `outer` and `inner` one variable if every address steps through them as through one. Variables of extent 1 stay where
-// they are and cost nothing.
+// Merges `outer` and `inner` if every address steps through them as through one variable. Variables of extent 1 stay, at no
+// cost.
 bool merge(BoxProgram& box, int outer, int inner) {
   const std::int64_t extent = box.extents[inner];
   bool possible = true;

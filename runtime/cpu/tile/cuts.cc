@@ -15,7 +15,7 @@ std::optional<Cut> cut_for(const Condition& condition, const Variables& variable
   const int v = difference->variable();
   if (v < 0 || static_cast<std::size_t>(v) >= axes) return std::nullopt;
   const std::int64_t a = difference->coefficients[v], c = difference->constant;
-  // The first v at which a*v + c > t (a > 0) or <= t (a < 0), for the threshold t of the relation.
+  // The first v at which a*v + c > t (a > 0) or <= t (a < 0), for the relation's threshold t.
   const auto crossing = [&](std::int64_t t) {
     const std::int64_t n = t - c;
     const std::int64_t q = n / a, r = n % a;

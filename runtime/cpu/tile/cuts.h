@@ -1,4 +1,4 @@
-// Guards on output positions: where to cut the output so that they are decided on both sides.
+// Guards on output positions: where to split the output so that they are decided on both sides.
 #pragma once
 
 #include <optional>
@@ -10,17 +10,17 @@
 
 namespace rewright::cpu {
 
-// An output axis, and the position at which its second part begins.
+// An output axis, and the position where its second part begins.
 struct Cut {
   std::size_t axis;
   std::int64_t at;
 };
 
-// A cut that decides a guard which is open within the variables' ranges; the first `axes` variables are the output's.
+// A cut that decides a guard which is undecided within the variables' ranges; the first `axes` variables are the output's.
 std::optional<Cut> find_cut(const Element& element, const Variables& variables, std::size_t axes,
                             const std::vector<TileOperand>& operands);
 
-// That a read lies inside of an operand of these sizes.
+// The conditions for a read to be inside an operand of these sizes.
 std::vector<Condition> inside_conditions(const ElementNode& read, const Sizes& sizes);
 
 }  // namespace rewright::cpu

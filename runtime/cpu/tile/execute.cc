@@ -1,4 +1,4 @@
-// Tile programs: their pieces, and the tiles of a piece.
+// Executes tile programs: their pieces, and the tiles of a piece.
 #include "runtime/cpu/tile/executor.h"
 
 #include <utility>
@@ -7,9 +7,9 @@ namespace rewright::cpu {
 
 namespace {
 
-constexpr double kElements = 2;  // a nanosecond
+constexpr double kElements = 2;  // per nanosecond
 
-// Of one buffer of a block's registers.
+// Bytes of one buffer of a block's registers.
 std::size_t buffer_bytes(const BoxPlan& plan, std::size_t b) {
   return (static_cast<std::size_t>(plan.block_elements[b]) * 8 + 63) / 64 * 64 + 64;
 }
@@ -44,7 +44,7 @@ void Executor<R>::set_up(Context& c, const BoxPlan& plan, const std::byte* const
   c.operands = operands;
   c.current.assign(plan.program.extents.size(), 0);
   const std::size_t count = plan.program.blocks.size();
-  // Memory is never freed: the next program that this thread runs will need it.
+  // Never freed, since the thread's next program needs it.
   if (c.blocks.size() < count) c.blocks.resize(count);
   if (c.tiles.size() < count) c.tiles.resize(count);
   if (c.partial.size() < count) c.partial.resize(count);

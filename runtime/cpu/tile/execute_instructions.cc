@@ -1,4 +1,4 @@
-// The instructions of a block but reductions.
+// The instructions of a block, except reductions.
 #include <algorithm>
 
 #include "runtime/cpu/tile/executor.h"
@@ -9,7 +9,7 @@ namespace {
 
 using In = Instruction::Kind;
 
-// If the tile is a matrix whose columns are contiguous in memory: its number of rows; else 0.
+// The number of rows if the tile is a matrix with contiguous columns in memory; otherwise 0.
 Count square_rows(const Affine& a, const Tile& tile) {
   const std::size_t rank = tile.variables.size();
   if (rank < 2 || a.coefficient(tile.variables[rank - 1]) <= 1) return 0;
@@ -22,7 +22,7 @@ Count square_rows(const Affine& a, const Tile& tile) {
   return rows;
 }
 
-// Are the tile's rows contiguous, each at the same address but for what is added by row?
+// Are the tile's rows contiguous, all at the same address except for a term by row?
 bool begins_alike(const Affine& a, const Tile& tile) {
   const std::size_t rank = tile.variables.size();
   if (rank == 0 || (tile.extents[rank - 1] != 1 && a.coefficient(tile.variables[rank - 1]) != 1)) return false;
@@ -72,7 +72,7 @@ template <class R>
 void Executor<R>::evaluate(Context& c, int b, const Tile& tile, int must_copy) const {
   const Block& block = c.plan->program.blocks[b];
   const BlockPlan& p = c.plan->blocks[b];
-  bool has_rows = false;  // has the block of what changes by row been executed for this tile?
+  bool has_rows = false;  // was the block of values by row executed for this tile?
   for (int r = 0; r < static_cast<int>(block.instructions.size()); ++r) {
     if (!p.live[r]) continue;
     switch (block.instructions[r].kind) {
@@ -240,7 +240,7 @@ void Executor<R>::evaluate_rows(Context& c, int b, const Tile& tile) const {
   evaluate(c, b, rows, -1);
 }
 
-// Executes a block that is computed once for all rows, unless its registers hold the same part of a row.
+// Executes a block that is computed once for all rows, unless its registers already hold the same part of a row.
 template <class R>
 void Executor<R>::evaluate_row(Context& c, int b, const Tile& tile) const {
   Tile& row = c.tiles[b];

@@ -137,7 +137,7 @@ void Executor<R>::reduce_around(Context& c, int b, int r, const Tile& tile) cons
   if (summed) finish(levels);
 }
 
-// Reduces each element of the tile by itself, over tiles of the reduction's variables.
+// Reduces each element of the tile separately, over tiles of the reduction's variables.
 template <class R>
 void Executor<R>::reduce_along(Context& c, int b, int r, const Tile& tile) const {
   const int child = c.plan->program.blocks[b].instructions[r].child;

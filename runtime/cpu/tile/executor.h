@@ -19,7 +19,7 @@ class Executor final : public TileProgram {
   void run(const std::byte* const* operands, std::byte* output, const Workers& workers) const override;
 
  private:
-  // What a register with memory of its own (BlockPlan::kept) holds from an earlier tile, so that it need not be filled again.
+  // The contents of a register with its own memory (BlockPlan::kept) from an earlier tile, to avoid filling it again.
   struct Kept {
     const void* address = nullptr;
     std::int64_t value = 0;
@@ -36,19 +36,19 @@ class Executor final : public TileProgram {
     const std::byte* const* operands;
     std::vector<Count> current;  // by variable
     std::vector<Registers> blocks;
-    std::vector<Tile> tiles;              // by block
-    std::vector<Count> element;           // by block: of the enclosing tile, for reductions that run along their variables
-    Count row_start = 0;                  // of the part of a row that was computed last
-    std::vector<std::byte> memory;        // of the registers
+    std::vector<Tile> tiles;        // by block
+    std::vector<Count> element;     // by block: position in the enclosing tile, for reductions that run along their variables
+    Count row_start = 0;            // start of the last computed part of a row
+    std::vector<std::byte> memory;  // of the registers
     std::vector<std::vector<R>> partial;  // by block: see Levels
   };
-  // Partial results of a long sum: level 0 is the result, and each level above adds up kTogether results of the one below, so
+  // Partial results of a long sum: level 0 is the result, and each higher level sums kTogether results of the one below, so
   // that the error does not grow with the number of terms.
   static constexpr Count kTogether = 32;
-  static constexpr std::size_t kMostLevels = 13;  // for 64 bits' worth of terms
+  static constexpr std::size_t kMostLevels = 13;  // enough for 64 bits' worth of terms
   struct Levels {
     R* first;
-    std::vector<R>& others;  // one after the other
+    std::vector<R>& others;  // one level after the other
     Count size;
     std::array<Count, kMostLevels> counts = {};
     std::size_t highest = 0;
@@ -63,9 +63,9 @@ class Executor final : public TileProgram {
   void store(const Context& c, const Tile& tile, const Affine& address, std::byte* target, int result) const;
 
   // ---- Instructions (execute_instructions.cc)
-  // Executes a block for a tile. Register `must_copy` is filled where `at` says, even if a tensor holds its elements; -1: none.
+  // Executes a block for a tile. Register `must_copy` is filled at its `at`, even if a tensor holds its elements; -1: none.
   void evaluate(Context& c, int b, const Tile& tile, int must_copy) const;
-  // Registers filled from tensors, positions and other blocks.
+  // Fills registers from tensors, positions and other blocks.
   void read(Context& c, int b, int r, const Tile& tile, bool must_copy) const;
   template <class T>
   void load(Context& c, int b, int r, const Tile& tile, bool must_copy, const Arithmetic<T>& loops) const;
@@ -76,7 +76,7 @@ class Executor final : public TileProgram {
   void indices(Context& c, int b, int r, const Tile& tile) const;
   void evaluate_rows(Context& c, int b, const Tile& tile) const;
   void evaluate_row(Context& c, int b, const Tile& tile) const;
-  // Registers computed from others of the block, element by element.
+  // Computes registers elementwise from others of the block.
   void compute(Context& c, int b, int r, Count n) const;
   void function(const Context& c, int b, int r, Count n) const;
   void position(const Instruction& i, std::int64_t* d, const std::int64_t* indices, Count n) const;
@@ -100,7 +100,7 @@ class Executor final : public TileProgram {
     for (std::size_t v = 0; v < a.coefficients.size(); ++v) at += a.coefficients[v] * c.current[v];
     return at;
   }
-  // Do the tile's elements follow each other in memory?
+  // Are the tile's elements contiguous in memory?
   static bool contiguous(const Affine& a, const Tile& tile) {
     Count step = 1;
     for (std::size_t k = tile.variables.size(); k-- > 0;) {
@@ -110,8 +110,8 @@ class Executor final : public TileProgram {
     return true;
   }
 
-  // Calls f(address from the tile's first element on, position in the tile, stride, elements) for every row of the tile: the
-  // elements along its innermost variable.
+  // Calls f(address relative to the tile's first element, position in the tile, stride, elements) for every row of the tile:
+  // the elements along its innermost variable.
   template <class F>
   static void for_each_row(const Affine& a, const Tile& tile, F f) {
     const std::size_t rank = tile.variables.size();

@@ -1,7 +1,7 @@
-// The vector loops that tile programs are made of, one table for each instruction set and real type.
+// The vector loops of tile programs, one table for each instruction set and real type.
 //
 // Every loop works on `n` elements. Real elements are float or double; integers and truth values are std::int64_t. Destinations
-// may be one of the sources.
+// may equal sources.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,7 @@ namespace rewright::cpu {
 
 using Count = std::int64_t;
 
-// What becomes of an element at which another one is scattered. Largest and least as std::max and std::min choose, integers
-// wrap.
+// How a scattered element is combined with the existing one. Maximum and minimum as std::max and std::min; integers wrap.
 enum class Combination { kReplace, kAdd, kMultiply, kMaximum, kMinimum };
 
 template <class T>
@@ -46,8 +45,8 @@ struct Arithmetic {
 template <class R>
 struct RealLoops : Arithmetic<R> {
   using Unary = void (*)(R* d, const R* a, Count n);
-  // A loop for the function, or null. Errors are below 2 units in the last place, those of tanh and sigmoid below 4, of erf
-  // below 6.
+  // A loop for the function, or null. Errors are below 2 units in the last place; for tanh and sigmoid below 4, for erf below
+  // 6.
   Unary (*unary)(const Function& function);
   void (*to_integer)(std::int64_t* d, const R* a, Count n);  // towards zero, saturating; NaN gives 0
   void (*from_integer)(R* d, const std::int64_t* a, Count n);
@@ -57,8 +56,7 @@ struct RealLoops : Arithmetic<R> {
 
 struct IntegerLoops : Arithmetic<std::int64_t> {
   Binary floor_divide, floor_modulo;  // by 0: 0
-  // Is every index one of an axis of this size, negative ones counted from its end? And the positions; 0 for indices that are
-  // none.
+  // Are all indices valid for an axis of this size (negative ones count from its end)? And their positions; 0 for invalid ones.
   bool (*are_inside)(const std::int64_t* indices, std::int64_t size, Count n);
   void (*positions)(std::int64_t* d, const std::int64_t* indices, std::int64_t size, Count n);
   void (*iota)(std::int64_t* d, std::int64_t start, std::int64_t step, Count n);

@@ -223,7 +223,7 @@ void gather(T* d, const void* source, DataType type, const I* offsets, Count n) 
   });
 }
 
-// Copies of a vector's known size: a call of memcpy takes as long as the copy of a short row.
+// Copies vectors of known size: calling memcpy takes as long as copying a short row.
 constexpr Count kAhead = 8;  // rows
 template <class T>
 void gather_rows(T* d, const T* source, const I* starts, Count rows, Count n) {
@@ -240,7 +240,7 @@ void gather_rows(T* d, const T* source, const I* starts, Count rows, Count n) {
     if (r + kAhead < rows) __builtin_prefetch(source + starts[r + kAhead]);
     Count b = 0;
     for (; b + kWidth <= bytes; b += kWidth) __builtin_memcpy(to + b, s + b, kWidth);
-    if (b < bytes)  // overlaps the one before
+    if (b < bytes)  // overlaps the previous one
       __builtin_memcpy(to + bytes - kWidth, s + bytes - kWidth, kWidth);
   }
 }
@@ -339,7 +339,7 @@ void floor_modulo(I* d, const I* a, const I* b, Count n) {
     return r != 0 && (r < 0) != (y < 0) ? r + y : r;
   });
 }
-// 2 * size cannot overflow: no axis has that many elements.
+// 2 * size cannot overflow, since axes are smaller.
 bool are_inside(const I* indices, I size, Count n) {
   bool all = true;
   for (Count i = 0; i < n; ++i)
@@ -371,9 +371,8 @@ void from_integer(R* d, const I* a, Count n) {
   for (Count i = 0; i < n; ++i) d[i] = static_cast<R>(a[i]);
 }
 
-// ---- Functions of floats.
-// exp(x) = 2^k * exp(r), |r| <= ln(2) / 2; the polynomial is Cephes' expf. 2^k is applied in two halves, so that subnormal
-// results and those next to the largest float come out.
+// ---- Functions of floats. exp(x) = 2^k * exp(r), |r| <= ln(2) / 2; the polynomial is Cephes' expf. 2^k is applied in two
+// halves, so that subnormal results and those next to the largest float are correct.
 inline float exp_float(float x) {
   const float clamped = x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x;  // NaN passes
   const float shifted = clamped * 1.44269504088896341f + 12582912.0f;   // 1.5 * 2^23: rounds to an integer
@@ -463,7 +462,7 @@ template <class R>
 void power_of_two(R* d, const R* a, Count n) {
   using Bits = std::conditional_t<sizeof(R) == 4, std::uint32_t, std::uint64_t>;
   constexpr Bits kExponent = std::bit_cast<Bits>(std::numeric_limits<R>::infinity());
-  constexpr R kUp = R(0x1p64), kDown = R(0x1p-64);  // numbers below the smallest normal one have no exponent of their own
+  constexpr R kUp = R(0x1p64), kDown = R(0x1p-64);  // subnormal numbers are scaled to normal ones
 #pragma GCC ivdep
   for (Count i = 0; i < n; ++i) {
     const R x = std::fabs(a[i]), scaled = x < std::numeric_limits<R>::min() ? x * kUp : x;
@@ -501,7 +500,7 @@ void power_of_two(R* d, const R* a, Count n) {
 #define REWRIGHT_STORE_F64 _mm_storeu_pd
 #endif
 
-// A loop over a SLEEF function; the rest of the last vector is filled up.
+// A loop over a SLEEF function; the last vector is padded.
 #define REWRIGHT_SLEEF_LOOP_OF(T, S, name, bound)                                                                              \
   void sleef_##name(T* d, const T* a, Count n) {                                                                               \
     constexpr Count kWidth = sizeof(REWRIGHT_VECTOR_##S) / sizeof(T);                                                          \
@@ -540,7 +539,7 @@ void sigmoid_f64(double* d, const double* a, Count n) {
   for (Count i = 0; i < n; ++i) d[i] = 1.0 / (1.0 + d[i]);
 }
 
-// Few columns, or rows that lie next to each other: their number is known to the compiler, which shuffles them.
+// Few columns, or contiguous rows: with a constant count the compiler uses shuffles.
 template <Count kColumns, class R>
 void interleave(R* d, const R* s, Count stride, Count rows) {
 #pragma GCC ivdep

@@ -1,9 +1,9 @@
 // Tile programs: element expressions compiled for known sizes.
 //
-// The elements of an output are computed in tiles of some thousand that lie in the first-level cache: every instruction of the
-// program is one vector loop over a tile. Reads at affine positions are strided loads; all others gather. Guards on output
-// positions (padding, concatenation) split the output into boxes, each with its own program. A reduction runs either as a loop
-// around whole tiles, or along its own variables, element by element of the output.
+// An output is computed in tiles of some thousand elements that fit into the first-level cache: every instruction is one vector
+// loop over a tile. Reads at affine positions are strided loads; all others gather. Guards on output positions (padding,
+// concatenation) split the output into boxes, each with its own program. A reduction runs either as a loop around whole tiles,
+// or along its own variables, for one output element at a time.
 #pragma once
 
 #include <memory>
@@ -25,23 +25,23 @@ struct TileOperand {
 
 struct TileOptions {
   Isa isa = Isa::kBaseline;
-  bool precision_double = false;  // reals in double even if all tensors are narrower
+  bool precision_double = false;  // compute reals in double even if all tensors are narrower
 };
 
 class TileProgram {
  public:
   virtual ~TileProgram() = default;
-  // One pointer for each operand of the expression; the output in the layout it was compiled for.
+  // One pointer for each operand of the expression; the output has the layout it was compiled for.
   virtual void run(const std::byte* const* operands, std::byte* output, const Workers& workers) const = 0;
 };
 
-// Compiles the expression for an output of known type and sizes: `position` are the atoms that stand for its axes. Null if the
-// expression holds something that cannot be compiled: an unknown size, a layout that a read does not fit.
+// Compiles the expression for an output of known type and sizes. `position`: the atoms of its axes. Null if something cannot be
+// compiled: an unknown size, or a layout that does not fit a read.
 std::unique_ptr<TileProgram> compile_tiles(const Element& element, const Indices& position, const TileOperand& output,
                                            std::vector<TileOperand> operands, const TileOptions& options);
 
-// The values at some points of the function of one number that an expression is, which reads nothing but operand `operand`, at
-// any position. Empty if it cannot be compiled.
+// Values of a function of one number at some points. The expression reads only operand `operand`, at any position. Empty if it
+// cannot be compiled.
 std::vector<double> sample_function(const Element& element, int operand, std::span<const double> points);
 
 }  // namespace rewright::cpu

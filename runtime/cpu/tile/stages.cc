@@ -27,7 +27,7 @@ class Extraction {
   };
   std::vector<Stage> stages;
 
-  // The expression with reductions taken out, innermost first.
+  // The expression with reductions extracted, innermost first.
   Element take(const Element& e) {
     if (const auto found = done_.find(e.get()); found != done_.end()) return found->second;
     ElementNode node = *e;

@@ -1,6 +1,5 @@
-// Expressions in which a reduction serves many elements, computed in stages: softmax's maxima and sums, layer norm's means and
-// variances. A reduction that does not depend on every axis of the output becomes a tensor of its own, over the axes it depends
-// on, and is read from there.
+// Expressions whose reductions serve many elements, computed in stages: softmax's maxima and sums, layer norm's means and
+// variances. A reduction that does not depend on every output axis becomes a tensor over the axes it depends on.
 #pragma once
 
 #include <memory>
@@ -16,7 +15,7 @@ class StagedProgram {
  public:
   struct Stage {
     std::unique_ptr<TileProgram> program;
-    std::size_t offset = 0;  // of its result in the scratch memory
+    std::size_t offset = 0;  // offset of its result in scratch memory
   };
   StagedProgram(std::vector<Stage> stages, std::unique_ptr<TileProgram> last, std::size_t scratch_bytes)
       : stages_(std::move(stages)), last_(std::move(last)), scratch_bytes_(scratch_bytes) {}

@@ -1,4 +1,4 @@
-// Convolutions planned: the operators around them that one step computes too, and which kernel that step is.
+// Plans convolutions: which surrounding operators are fused, and which kernel computes the step.
 #include <algorithm>
 
 #include "runtime/cpu/kernels/convolution/convolution_steps.h"
@@ -13,7 +13,7 @@ namespace {
 
 class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
  public:
-  // `own`: a kernel of our own computes it; operators that this cannot fuse stay steps of their own.
+  // `own`: uses one of our own kernels; operators that it cannot fuse stay separate steps.
   ConvolutionPlan(FoldedConvolution convolution, bool own) : convolution_(std::move(convolution)), own_(own) {}
 
   bool absorb(Planner& planner, const Chain& chain) override {
@@ -25,7 +25,7 @@ class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
     return true;
   }
 
-  // A Relu before a convolution by channels.
+  // Absorbs a Relu before a depthwise convolution.
   bool absorb_before(Planner& planner, const Chain& chain) override {
     if (!convolution_.is_by_channel()) return false;
     const auto function = match_eltwise(planner, chain);
@@ -36,7 +36,7 @@ class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
     return true;
   }
 
-  // A 1x1 convolution behind one by channels.
+  // Absorbs a 1x1 convolution after a depthwise one.
   bool absorb_next(Planner& planner, const Node& next) override {
     if (pointwise_ || !convolution_.is_by_channel() || next.op->name() != convolution_.node.op->name()) return false;
     const auto simple = convolution_.epilogue.simple(planner.options().isa);
@@ -51,7 +51,7 @@ class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
     return true;
   }
 
-  // Convolutions of the same image that are added: 1x1, or by channels.
+  // Absorbs convolutions of the same image that are added: all 1x1, or all depthwise.
   bool absorb_addend(Planner&, ValueId addend, std::unique_ptr<planning::Taken>& other) override {
     auto* const plan = dynamic_cast<ConvolutionPlan*>(other.get());
     if (plan == nullptr || pointwise_ || plan->pointwise_) return false;
@@ -66,7 +66,7 @@ class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
     return true;
   }
 
-  // Few channels are read in either layout.
+  // With few channels, both layouts are read.
   LayoutNeeds layout_needs(const Planner&) const override {
     LayoutNeeds needs{kNoSuchKernel, 0};
     if (convolution_.shape.x[1] >= kFewChannels) needs.operands.push_back(convolution_.input);
@@ -101,13 +101,13 @@ class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
     return result;
   }
 
-  // The parallel convolutions, then this one.
+  // Collects the parallel convolutions, then this one.
   void collect(std::vector<const FoldedConvolution*>& to) const {
     for (const auto& [addend, plan] : parallel_) plan->collect(to);
     to.push_back(&convolution_);
   }
 
-  // All parallel convolutions as one step; false if no kernel computes the epilogue behind their sum.
+  // Emits all parallel convolutions as one step; false if no kernel computes the epilogue of their sum.
   bool emit_sum(Planner& planner, ValueId result) {
     Epilogue rest = epilogue_without_parallel();
     if (!rest.simple(planner.options().isa)) return false;
@@ -131,7 +131,7 @@ class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
 
   FoldedConvolution convolution_;
   bool own_;
-  std::unique_ptr<ConvolutionPlan> pointwise_;                                  // of this one's result
+  std::unique_ptr<ConvolutionPlan> pointwise_;                                  // applied to this one's result
   std::vector<std::pair<ValueId, std::unique_ptr<ConvolutionPlan>>> parallel_;  // added to this one's result
 };
 
@@ -143,9 +143,9 @@ std::unique_ptr<NodePlan> plan_convolution(Planner& planner, const Node& node) {
   const ConvolutionShape& s = convolution->shape;
   const std::optional<ImageShape> image = convolution->constant_weights ? s.transposed_image() : std::nullopt;
   const Isa isa = planner.options().isa;
-  std::optional<bool> slow;  // the library's kernel; nullopt: it has none
+  std::optional<bool> slow;  // of the library's kernel; nullopt: none
   const auto is_empty = [](const Sizes& sizes) { return element_count(sizes) == 0; };
-  // It has one for all others, if only plain loops, and describing them takes time.
+  // The library has at least plain loops for all other cases, and describing them takes time.
   const bool is_certain = !s.transposed && s.x.size() <= 5 && !is_empty(s.x) && !is_empty(s.w) && !is_empty(s.y);
   if (is_certain) slow = false;
   if (!is_certain) try {

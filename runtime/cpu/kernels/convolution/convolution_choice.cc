@@ -12,28 +12,28 @@ namespace rewright::cpu {
 
 namespace {
 
-// Of a core, measured on a Zen 5 processor with AVX-512; of AVX2 on the same one. What matters is their proportion.
+// Rates of a core, measured on a Zen 5 processor with AVX-512 (and AVX2 on the same one). Only their ratios matter.
 struct Rates {
-  double multiplications;  // and additions, a nanosecond
-  double vector;           // floats of a vector
+  double multiplications;  // multiply-adds per nanosecond
+  double vector;           // floats in a vector
 };
 Rates rates(Isa isa) {
   if (isa == Isa::kAvx512) return {115, 16};
   return isa == Isa::kAvx2 ? Rates{56, 8} : Rates{14, 4};
 }
-constexpr double kWeightBytes = 27;       // a nanosecond, from the third-level cache
-constexpr double kNearBytes = 512 << 10;  // that stay in the second-level cache
+constexpr double kWeightBytes = 27;       // per nanosecond, from the third-level cache
+constexpr double kNearBytes = 512 << 10;  // fits into the second-level cache
 constexpr double kWorthwhile = 0.9;       // of the library's time
-constexpr double kClose = 2;              // times as long as the fastest: may still be the faster one
-constexpr double kShort = 2.5e6;          // multiplications of a 1x1 convolution that are no step of their own
+constexpr double kClose = 2;              // times the fastest: may still be faster in a measurement
+constexpr double kShort = 2.5e6;          // multiplications of 1x1 convolutions that are not worth a step
 constexpr double kManyWeights = 2 << 20;  // bytes that each thread would read
 constexpr std::int64_t kFewPixels = 64;
-constexpr std::int64_t kMostProduct = 16 << 20;  // floats that each thread keeps of a row of the image by all of the window
+constexpr std::int64_t kMostProduct = 16 << 20;  // floats each thread keeps of the products of an image row with the window
 constexpr double kRun = 1, kAddedVector = 0.5, kAddedFloat = 0.35;  // nanoseconds to add a run of floats to a result
-constexpr double kByChannel = 0.5;                                  // of the rate, in convolutions by channels
+constexpr double kByChannel = 0.5;                                  // of the rate, for depthwise convolutions
 constexpr double kMostSpectra = 160 << 20;                          // bytes of transformed weights
-constexpr double kFourierPass = 0.9;            // nanoseconds for a pixel of a vector of channels, of each of log2(size) passes
-constexpr double kTransformation[] = {15, 40};  // nanoseconds for a vector of channels of a tile, to or fro: tiles 2, 4
+constexpr double kFourierPass = 0.9;            // nanoseconds for a pixel of a channel vector, in each of log2(size) passes
+constexpr double kTransformation[] = {15, 40};  // nanoseconds for a channel vector of a tile, in either direction: tiles 2, 4
 
 bool by_channel(const ImageShape& s) { return s.group > 1 && s.group == s.channels && s.group == s.outputs; }
 
@@ -69,7 +69,7 @@ double fourier_nanoseconds(const ImageShape& s, std::int64_t size, Isa isa) {
   const double vectors = up(static_cast<double>(s.channels), r.vector) + outputs;
   const double transformed = tiles * vectors * static_cast<double>(size * size) * passes * kFourierPass;
   if (by_channel(s)) return transformed;
-  // What does not stay in the second-level cache: weights for each block, spectra of tiles written and read.
+  // Data beyond the second-level cache: weights for each block; spectra of tiles, written and read.
   const double weights = spectra_bytes(s, size, r), spectra = 2 * sizeof(float) * points * vectors * r.vector;
   double bytes = weights > kNearBytes ? weights * blocks : 0;
   if (spectra * static_cast<double>(t.together) > kNearBytes) bytes += 2 * spectra * tiles;
@@ -91,7 +91,7 @@ Fourier fastest_fourier(const ImageShape& s, Isa isa) {
   return best;
 }
 
-// By transforms, those that can be used.
+// The applicable transforms, with their times.
 std::vector<std::pair<ConvolutionMethod, double>> transforms_of(const ImageShape& s, Isa isa) {
   const Rates r = rates(isa);
   std::vector<std::pair<ConvolutionMethod, double>> result;
@@ -110,7 +110,7 @@ std::int64_t fourier_size(const ImageShape& s, Isa isa) { return fastest_fourier
 
 ConvolutionMethod fastest_convolution(const ImageShape& s, Isa isa, bool transforms) {
   if (is_in_small_groups(s, isa)) return ConvolutionMethod::kGrouped;
-  // Where the library's kernels lose a fifth.
+  // Here the library's kernels lose a fifth.
   const bool strided = s.strides[0] > 1 || s.strides[1] > 1;
   if (strided && s.group > 1 && s.group < s.channels) return ConvolutionMethod::kDirect;
   if (!transforms) return ConvolutionMethod::kLibrary;

@@ -1,4 +1,4 @@
-// Which kernel computes a convolution.
+// Chooses the kernel for a convolution.
 #pragma once
 
 #include <string_view>
@@ -11,32 +11,31 @@ namespace rewright::cpu {
 
 enum class ConvolutionMethod { kLibrary, kDirect, kGrouped, kWinograd2, kWinograd4, kFourier };
 
-// The fastest by an estimate: the multiplications at the rate that the kernels reach, and what transforms add, Winograd's and
-// Fourier's: they themselves, and larger weights that come from beyond the second-level cache. The estimate depends on nothing
-// but its arguments, and so do the results' roundings. Without `transforms` it is none of these.
+// The fastest method by an estimate: multiplications at the kernels' rate, plus the costs of transforms (Winograd's and
+// Fourier's): the transforms themselves, and larger weights from beyond the second-level cache. It depends only on its
+// arguments, so results round equally everywhere. Without `transforms`, none of these.
 ConvolutionMethod fastest_convolution(const ImageShape& shape, Isa isa, bool transforms = true);
 
-// The size of tiles for Fourier's method, by the same estimate; 0 if it cannot be used, or its weights would take too much
-// memory.
+// The tile size for Fourier's method, by the same estimate; 0 if it cannot be used, or its weights would need too much memory.
 std::int64_t fourier_size(const ImageShape& shape, Isa isa);
 
-// Those that the same estimate does not find at least twice as long as the fastest, the library's always among them.
+// The methods that the same estimate puts below twice the fastest, always including the library's.
 std::vector<ConvolutionMethod> close_convolutions(const ImageShape& shape, Isa isa, bool transforms = true);
 
-// As the cost database knows it.
+// The name in the cost database.
 std::string_view name(ConvolutionMethod method);
 
-// Is a 1x1 convolution so short that it is better one step with the convolution by channels before it? Longer ones are faster
-// in the library's kernels.
+// Is a 1x1 convolution short enough to be fused with the depthwise one before it? Longer ones are faster in the library's
+// kernels.
 bool pays_to_join(const ImageShape& pointwise);
 
-// Are the weights so many and the pixels so few that threads had better share the weights than the pixels, which the library's
-// kernels cannot?
+// Are there so many weights and so few pixels that threads should share the weights instead of the pixels? The library's
+// kernels cannot.
 bool pays_to_share_weights(const ImageShape& shape, int threads);
 
-// Is a transposed convolution faster as products with what overlaps added up (make_transposed_convolution) than in the
-// library's kernels, whose vectors hold outputs only? By the same kind of estimate. `slow`: the library has slow ones only, or
-// none. False where the products of a row would take too much memory.
+// Is a transposed convolution faster as products whose overlapping results are added (make_transposed_convolution) than in the
+// library's kernels, whose vectors hold only outputs? By the same kind of estimate. `slow`: the library only has slow kernels,
+// or none. False if the products of a row would need too much memory.
 bool pays_as_product(const ImageShape& shape, Isa isa, bool slow);
 
 }  // namespace rewright::cpu

@@ -1,4 +1,4 @@
-// Convolutions by oneDNN that are cut into parts.
+// oneDNN's convolutions, divided into parts.
 #include <algorithm>
 
 #include "runtime/cpu/kernels/combined.h"
@@ -10,11 +10,11 @@ using dnnl::memory;
 
 namespace {
 
-constexpr std::size_t kNearWeights = 512 << 10;  // bytes that stay in the second-level cache
-constexpr double kWeightBytes = 27;              // a nanosecond, from the third-level cache
-constexpr double kFewPixels = 56;                // of a piece
+constexpr std::size_t kNearWeights = 512 << 10;  // fits into the second-level cache
+constexpr double kWeightBytes = 27;              // per nanosecond, from the third-level cache
+constexpr double kFewPixels = 56;                // in a piece
 constexpr double kUneven = 1.05;
-constexpr double kCalls = 3;  // pieces that cost what one of the library's does
+constexpr double kCalls = 3;  // pieces with the overhead of one of the library's calls
 
 }  // namespace
 
@@ -28,7 +28,7 @@ std::optional<ConvolutionCut> ConvolutionCut::make(const ConvolutionShape& shape
   const ConvolutionCut none(shape, epilogue, x_layout, y_layout, bias);
   if ((options.threads <= 1 && !whole.bare) || !y_layout.channels_last() || x_layout.blocked()) return none;
   ConvolutionCut cut = none;
-  // Pixels one by one, where rows would leave a thread much less to do.
+  // Divides by pixels if rows would leave a thread much less to do.
   const std::int64_t rows = shape.x[0] * shape.y[2], threads = options.threads;
   cut.pixels_ =
       !x_layout.plain() && cut.is_of_pixels() && (rows + threads - 1) / threads * threads > kUneven * static_cast<double>(rows);
@@ -85,11 +85,11 @@ void ConvolutionCut::divide(std::int64_t count, std::int64_t images) {
   }
 }
 
-// What the weights are packed as depends on the number of pixels. One packing has to serve all parts: the whole's, or that
-// which one of the parts prefers. False if none does, in kernels as good as the whole's.
+// The packing of the weights depends on the number of pixels, but one packing has to serve all parts: the whole's, or one that
+// a part prefers. False if none does with kernels as good as the whole's.
 bool ConvolutionCut::describe_parts(const ConvolutionPrimitive& whole) {
   const memory::desc any_weights(shape_.weights().get_dims(), memory::data_type::f32, memory::format_tag::any);
-  // Nothing where the library has no kernel.
+  // nullopt if the library has no kernel.
   const auto part = [&](const ConvolutionShape& own, const memory::desc& weights) -> std::optional<ConvolutionPrimitive> {
     try {
       return describe_convolution(own, dnnl_desc(own.x, x_layout_), weights, bias_, dnnl_desc(own.y, y_layout_), &epilogue_);
@@ -134,7 +134,7 @@ std::unique_ptr<Kernel> ConvolutionCut::kernel(int threads, const std::vector<Dn
     std::vector<DnnlKernel::Argument> own = arguments;
     for (DnnlKernel::Argument& a : own) {
       a.desc = a.dnnl_number == DNNL_ARG_SRC ? primitive.source : primitive.result;
-      if (a.input > 0) piece.inputs[static_cast<std::size_t>(a.input)] = piece.output;  // what is added
+      if (a.input > 0) piece.inputs[static_cast<std::size_t>(a.input)] = piece.output;  // the addend
     }
     piece.kernel = library_kernel(primitive, shapes_[n], epilogue_, std::move(own), owned);
     pieces.push_back(std::move(piece));
@@ -150,8 +150,8 @@ bool ConvolutionCut::is_of_pixels() const {
          all(shape_.pads_end, 0);
 }
 
-// What a second primitive does with the result it finds in the second-level cache, if pieces are small enough. They begin where
-// the rows of the image do: others have other kernels.
+// A second primitive finds the result in the second-level cache, if pieces are small enough. They begin at rows of the image,
+// since others have other kernels.
 std::int64_t ConvolutionCut::pieces_in_cache(std::int64_t rows, std::size_t weight_bytes) const {
   constexpr std::int64_t kNearResult = 256 << 10;  // bytes
   if (weight_bytes > kNearWeights / 2) return 1;
@@ -161,17 +161,17 @@ std::int64_t ConvolutionCut::pieces_in_cache(std::int64_t rows, std::size_t weig
   return 1;
 }
 
-// Each piece costs the library's calls, and reads all weights again. Where these come from afar, or serve few pixels, or
-// there is not much to do, one piece for each thread is enough.
+// Each piece costs the library's calls, and reads all weights again. If these come from a far cache, or serve few pixels, or
+// there is little work, one piece for each thread is enough.
 std::int64_t ConvolutionCut::useful_pieces(const PlanOptions& options, std::int64_t rows, std::size_t weight_bytes) const {
-  double window = static_cast<double>(element_count(shape_.w) / shape_.w[0]);  // elements that a result is the sum of
+  double window = static_cast<double>(element_count(shape_.w) / shape_.w[0]);  // terms of a result
   if (shape_.transposed)
     window = static_cast<double>(element_count(shape_.w)) /
              static_cast<double>(shape_.w[1] * shape_.group * element_count(shape_.strides));
   const double results = static_cast<double>(element_count(shape_.y)), pixels = results / static_cast<double>(shape_.y[1]);
   const double nanoseconds = results * window / (window < 64 ? 20 : 100);
   const double afar = weight_bytes < kNearWeights ? 0 : 2 * static_cast<double>(weight_bytes) / kWeightBytes;
-  // Transposed ones by fewer pixels have no kernel that shares the weights.
+  // Transposed convolutions of fewer pixels have no kernel that shares the weights.
   if (shape_.transposed && afar > nanoseconds) return 1;
   const double each = std::max({kCalls * options.piece_nanoseconds, afar, nanoseconds * kFewPixels / pixels});
   const std::int64_t least = piece_count(options.threads, nanoseconds, rows, options.piece_nanoseconds);

@@ -8,7 +8,7 @@ namespace rewright::cpu {
 
 namespace {
 
-// `rows_for(first, last)` has the rows of the image, and the pads, for the rows of the result from `first` up to `last`.
+// `rows_for(first, last)` returns the image's rows and the pads for the result's rows from `first` up to `last`.
 template <class F>
 std::vector<RowPart> cut(std::int64_t images, const RowWindow& w, std::int64_t count, bool one_image, const F& rows_for) {
   std::vector<RowPart> parts;
@@ -24,7 +24,7 @@ std::vector<RowPart> cut(std::int64_t images, const RowWindow& w, std::int64_t c
     for (std::int64_t p = 0; p < count; ++p) {
       const std::int64_t first = first_unit(images, p, count);
       add(first, first_unit(images, p + 1, count) - first, 0, w.out_rows);
-      parts.back().rows = w.rows;  // those too that no window reaches
+      parts.back().rows = w.rows;  // including rows that no window reaches
     }
   } else {
     const std::int64_t each = std::clamp<std::int64_t>((count + images - 1) / images, 1, w.out_rows);
@@ -53,7 +53,7 @@ std::vector<RowPart> cut_rows(std::int64_t images, const RowWindow& w, std::int6
 std::vector<RowPart> cut_transposed_rows(std::int64_t images, const RowWindow& w, std::int64_t count, bool one_image) {
   return cut(images, w, count, one_image, [&](std::int64_t first, std::int64_t last) {
     const std::int64_t reach = (w.kernel - 1) * w.dilation, top = first + w.pad_begin, bottom = last - 1 + w.pad_begin;
-    // The first row whose last copy reaches `first`; none that begins behind it, as then nothing would have to be taken off.
+    // The first row whose last copy reaches `first`; not one that begins after it, since padding must not be negative.
     const std::int64_t lowest = std::min((std::max<std::int64_t>(top - reach, 0) + w.stride - 1) / w.stride, top / w.stride);
     RowPart part;
     const bool whole = first == 0 && last == w.out_rows;

@@ -1,4 +1,4 @@
-// Convolutions of our own against sums in double, over random shapes, at each instruction set.
+// Our own convolutions against sums in double, for random shapes, on each instruction set.
 #include "operators/testing/share.h"
 #include "runtime/cpu/kernels/convolution/convolution_parts.h"
 #include "runtime/cpu/kernels/convolution/convolution_testing.h"
@@ -49,7 +49,7 @@ void random_groups(Case& c, std::int64_t lanes) {
   c.fill();
 }
 
-// By channels.
+// Depthwise.
 void random_depthwise(Case& c) {
   constexpr std::int64_t kWidths[] = {1, 3, 5, 7};
   c.s.channels = c.s.outputs = c.s.group = c.pick(1, 70);
@@ -86,7 +86,7 @@ TEST_CASE("convolutions by channels, of random shapes") {
     }
 }
 
-// 3x3 and 1x1 windows over the same pixels: together a 3x3 window.
+// 3x3 and 1x1 windows over the same pixels: their sum is a 3x3 window.
 TEST_CASE("sums of convolutions by channels, of random shapes") {
   for (const Isa isa : tested_isas())
     for (unsigned seed = 0; seed < testing::instances(40); ++seed) {
@@ -98,7 +98,7 @@ TEST_CASE("sums of convolutions by channels, of random shapes") {
       c.s.height = c.pick(3, 12);
       c.s.width = c.pick(3, 30);
       c.fill();
-      // Pads as of windows that have their middle in the image.
+      // Pads for windows centred in the image.
       c.s.pads_begin[0] = c.s.pads_begin[1] = 1;
       c.s.out_height = (c.s.height - 1) / c.s.strides[0] + 1;
       c.s.out_width = (c.s.width - 1) / c.s.strides[1] + 1;
@@ -128,7 +128,7 @@ TEST_CASE("sums of convolutions by channels, of random shapes") {
     }
 }
 
-// Both as one step give what they give one after the other.
+// One fused step gives the same as two steps.
 TEST_CASE("convolutions by channels with 1x1 convolutions behind them, of random shapes") {
   for (const Isa isa : tested_isas())
     for (unsigned seed = 0; seed < testing::instances(120); ++seed) {
@@ -151,7 +151,7 @@ TEST_CASE("convolutions by channels with 1x1 convolutions behind them, of random
       const int threads = 1 + static_cast<int>(seed % 4);
       const auto both = cpu::make_separable_convolution({first.s, first.given(), first.finish, floor}, second.s.outputs,
                                                         second.given(), second.finish, isa, threads);
-      std::swap(first.x, second.x);  // what comes between is never stored
+      std::swap(first.x, second.x);  // the result between is never stored
       second.run(*both, threads);
       second.x = first.y;
       CHECK(second.error() < 1e-6);
@@ -172,7 +172,7 @@ TEST_CASE("direct convolutions of random shapes") {
     }
 }
 
-// Weights by the MiB are met one row of the window after the other.
+// With megabytes of weights, rows of the window are processed one after the other.
 TEST_CASE("direct convolutions of many channels") {
   for (const Isa isa : tested_isas())
     for (unsigned seed = 0; seed < testing::instances(12); ++seed) {
@@ -257,7 +257,7 @@ TEST_CASE("convolutions in small groups, of random shapes") {
     }
 }
 
-// Each row of the result once, from the rows that its windows reach and no others.
+// Each row of the result is computed once, from exactly the rows that its windows reach.
 TEST_CASE("transposed convolutions as products, of random shapes") {
   for (unsigned seed = 0; seed < testing::instances(150); ++seed) {
     Case c(seed);
@@ -270,7 +270,7 @@ TEST_CASE("transposed convolutions as products, of random shapes") {
     std::int64_t* const out[] = {&s.out_height, &s.out_width};
     for (int a = 0; a < 2; ++a) {
       s.kernel[a] = s.height == 1 && a == 0 ? 1 : c.pick(1, 7);
-      s.strides[a] = c.pick(1, 4);  // also larger than the window: some results are the bias alone
+      s.strides[a] = c.pick(1, 4);  // also larger than the window: some results are only the bias
       s.dilations[a] = c.pick(0, 2) ? 1 : c.pick(2, 3);
       const std::int64_t whole = ((a == 0 ? s.height : s.width) - 1) * s.strides[a] + (s.kernel[a] - 1) * s.dilations[a] + 1;
       s.pads_begin[a] = c.pick(0, std::min<std::int64_t>(whole - 1, 6));
@@ -337,7 +337,7 @@ TEST_CASE("parts of convolutions have the rows that their windows reach") {
     for (const cpu::RowPart& p : parts) {
       CHECK((p.rows > 0 && p.first >= 0 && p.first + p.rows <= w.rows && p.pad_begin >= 0));
       CHECK((!one_image || p.images == 1));
-      // The part as a convolution of its own: as many rows, and its first window begins where it did.
+      // As a convolution of its own, the part has as many rows, and its first window begins at the same place.
       CHECK((p.rows + p.pad_begin + p.pad_end - reach) / w.stride + 1 == p.out_rows);
       CHECK(p.first - p.pad_begin == p.out_first * w.stride - w.pad_begin);
       for (std::int64_t n = 0; n < p.images; ++n)
@@ -348,7 +348,7 @@ TEST_CASE("parts of convolutions have the rows that their windows reach") {
   }
 }
 
-// Each row of the result once, in the part where all rows of the image that go there are.
+// Each row of the result is in one part, which has all rows of the image that contribute to it.
 TEST_CASE("parts of transposed convolutions have the rows that go to theirs") {
   std::mt19937 random(5);
   const auto pick = [&](std::int64_t low, std::int64_t high) {
@@ -358,7 +358,7 @@ TEST_CASE("parts of transposed convolutions have the rows that go to theirs") {
     cpu::RowWindow w{pick(1, 12), 1, pick(1, 5), pick(1, 4), pick(1, 2), 0};
     const std::int64_t reach = (w.kernel - 1) * w.dilation, whole = (w.rows - 1) * w.stride + reach + 1;
     w.pad_begin = pick(0, std::min(reach + 2, whole - 1));
-    w.out_rows = pick(1, whole - w.pad_begin + w.stride - 1);  // perhaps with rows that nothing goes to
+    w.out_rows = pick(1, whole - w.pad_begin + w.stride - 1);  // perhaps with rows without a contribution
     const std::int64_t images = pick(1, 5), count = pick(1, 9);
     const auto parts = cpu::cut_transposed_rows(images, w, count, round % 2);
     std::vector<int> computed(static_cast<std::size_t>(images * w.out_rows));
@@ -401,7 +401,7 @@ TEST_CASE("NaN, infinite and subnormal elements in convolutions") {
       c.run(*kernel(), 1);
       CHECK(c.error() < 1e-6);
 
-      // An image of subnormal numbers alone keeps them.
+      // An image of subnormal numbers: they are kept.
       for (float& v : c.x) v = std::copysign(3e-42f, v);
       c.finish = {};
       c.run(*kernel(), 1);

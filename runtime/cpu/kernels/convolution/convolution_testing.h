@@ -1,4 +1,4 @@
-// A convolution with channels last for tests of kernels, and sums in double that its result is compared with.
+// A channels-last convolution for tests of kernels, with sums in double to compare with.
 #pragma once
 
 #include "runtime/cpu/kernels/convolution/own_convolution.h"
@@ -13,7 +13,7 @@ using cpu::Kernel;
 inline constexpr float kUntouched = 7, kInf = std::numeric_limits<float>::infinity(),
                        kNan = std::numeric_limits<float>::quiet_NaN();
 
-// A convolution with channels last, and what its result ought to be.
+// A channels-last convolution, and its expected result.
 struct Case {
   std::mt19937 random;
   ImageShape s;
@@ -32,7 +32,7 @@ struct Case {
     for (float& v : result) v = uniform(random);
     return result;
   }
-  // Pads and sizes that leave at least one element of the result; then all numbers.
+  // Chooses pads and sizes that leave at least one element of the result; then draws all numbers.
   void fill() {
     std::int64_t* const sizes[] = {&s.height, &s.width};
     std::int64_t* const out[] = {&s.out_height, &s.out_width};
@@ -61,7 +61,7 @@ struct Case {
               return made;
             }};
   }
-  // Where a pixel of the result has other channels behind it, they have to stay as they are.
+  // Other channels behind a result's pixel must stay unchanged.
   void run(const Kernel& kernel, int threads) {
     const std::size_t outputs = static_cast<std::size_t>(s.outputs), pixels = y.size() / outputs;
     const std::size_t stride = finish.y_stride == 0 ? outputs : static_cast<std::size_t>(finish.y_stride);
@@ -80,7 +80,7 @@ struct Case {
           touched += stored[p * stride + c] != kUntouched;
     CHECK(touched == 0);
   }
-  // Sums in double; `largest` becomes the largest of them, or 1.
+  // Sums in double. Sets `largest` to the largest of them, or 1.
   std::vector<double> expected(double& largest) const {
     largest = 1;
     std::vector<double> result;
@@ -104,15 +104,15 @@ struct Case {
               }
             if (finish.addend) sum += addend[result.size()];
             if (std::isfinite(sum)) largest = std::max(largest, std::fabs(sum));
-            // In this order NaN passes.
+            // In this order NaN passes through.
             if (sum < finish.low) sum = finish.low;
             if (sum > finish.high) sum = finish.high;
-            if (finish.function != nullptr) sum = sum / (1 + std::exp(-sum));  // the tests' function
+            if (finish.function != nullptr) sum = sum / (1 + std::exp(-sum));  // in tests the function is swish
             result.push_back(sum);
           }
     return result;
   }
-  // The largest error relative to the largest sum; infinite where only one side is NaN or infinite.
+  // The largest error relative to the largest sum; infinite if only one side is not finite.
   double error() const {
     double largest = 1, difference = 0;
     const std::vector<double> e = expected(largest);

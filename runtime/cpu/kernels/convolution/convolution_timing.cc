@@ -14,7 +14,7 @@ namespace {
 constexpr int kLeastRounds = 5, kMostRounds = 200;
 constexpr double kEnoughSeconds = 0.02;  // of timing a convolution
 
-// The problem as the cost database knows it: its entries stay valid only as long as this text stays the same.
+// The problem's key in the cost database. Entries are lost if this text changes.
 std::string problem_name(const ImageShape& s, bool addend, bool function) {
   const auto two = [](const std::int64_t(&pair)[2]) { return std::to_string(pair[0]) + "x" + std::to_string(pair[1]); };
   const auto image = [](std::int64_t channels, std::int64_t height, std::int64_t width) {
@@ -26,9 +26,8 @@ std::string problem_name(const ImageShape& s, bool addend, bool function) {
          (addend ? ", addition" : "") + (function ? ", function" : "");
 }
 
-// Seconds by each of the methods: the least of several runs in turn, so that each finds in the caches what another has left
-// there. A change of the image's layout counts where that has few channels: such an image is a network's input, which oneDNN
-// reads as it comes.
+// Seconds for each method: the least of several alternating runs, so that each finds the caches as another one leaves them.
+// Converting the image's layout counts if it has few channels: such an image is a network's input, which oneDNN reads as it is.
 std::vector<double> time_methods(const Graph& graph, std::span<const ConvolutionMethod> methods, bool few_channels,
                                  PlanOptions options) {
   options.cache = nullptr;
@@ -61,7 +60,7 @@ std::vector<double> time_methods(const Graph& graph, std::span<const Convolution
   return least;
 }
 
-// A graph of the convolution and its epilogue, as far as that takes time.
+// A graph of the convolution and the parts of its epilogue that take time.
 Graph alone(const Planner& planner, const FoldedConvolution& c, const Epilogue::Simple& simple) {
   const auto typed = [&](ValueId value) {
     const ValueInfo i = planner.info(value);

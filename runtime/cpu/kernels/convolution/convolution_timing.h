@@ -1,4 +1,4 @@
-// Which kernel computes a convolution, by measured times.
+// Chooses the kernel for a convolution by measured times.
 #pragma once
 
 #include "runtime/cpu/kernels/convolution/convolution_choice.h"
@@ -6,8 +6,8 @@
 
 namespace rewright::cpu {
 
-// The fastest of the methods by planner.options().choices, which times those whose times are not known yet, or by estimate
-// where there are no measured choices. `convolution` has an image and a simple epilogue, and keeps what the library was asked.
+// The fastest method according to planner.options().choices, which times those with unknown times, or by estimate if there are
+// no measured choices. `convolution` has an image and a simple epilogue; it caches the library's answers.
 ConvolutionMethod choose_method(const Planner& planner, FoldedConvolution& convolution);
 
 }  // namespace rewright::cpu

@@ -1,4 +1,4 @@
-// Convolutions by channels, and 1x1 convolutions behind them.
+// Depthwise convolutions, and 1x1 convolutions after them.
 #include <algorithm>
 
 #include "runtime/cpu/kernels/convolution/own_convolution.h"
@@ -9,10 +9,10 @@ namespace rewright::cpu {
 namespace {
 
 constexpr std::int64_t kTilePixels[] = {7, 4, 1};
-constexpr double kMultiplications = 40;            // a nanosecond, by channels
-constexpr double kPointwiseMultiplications = 100;  // and of a 1x1 convolution
+constexpr double kMultiplications = 40;            // per nanosecond, depthwise
+constexpr double kPointwiseMultiplications = 100;  // per nanosecond, 1x1
 
-// Rows of the result of a convolution by channels, each by itself.
+// Computes single rows of a depthwise convolution's result.
 class DepthwiseRows {
  public:
   DepthwiseRows(const DepthwiseConvolution& convolution, Isa isa)
@@ -49,7 +49,7 @@ class DepthwiseRows {
   }
 
   void compute(const float* x, std::int64_t row, float* y, const float* addend) const {
-    // The rows of the window that lie in the image.
+    // The window's rows inside the image.
     const std::int64_t top = row % s_.out_height * s_.strides[0] - s_.pads_begin[0], d = s_.dilations[0];
     const std::int64_t from = top < 0 ? std::min(s_.kernel[0], (-top + d - 1) / d) : 0;
     const std::int64_t to = std::clamp<std::int64_t>((s_.height - top + d - 1) / d, from, s_.kernel[0]);
@@ -101,7 +101,7 @@ class Depthwise final : public Kernel {
       const float* before = addend == nullptr ? nullptr : addend + row * elements;
       for (const auto& rows : rows_) {
         rows->compute(x, row, to, before);
-        before = to;  // is in the first-level cache
+        before = to;  // still in the first-level cache
       }
     });
   }
@@ -133,7 +133,7 @@ class Separable final : public Kernel {
     }));
     bias_ = panels_.by_column(finish_.bias);
     if (finish_.y_stride == 0) finish_.y_stride = outputs;
-    // As many rows as make some tiles of pixels, and as many strips for each thread.
+    // Enough rows for several tiles of pixels, and equally many strips for each thread.
     const std::int64_t wanted = std::max<std::int64_t>(1, kTiles * loops_.max_rows / width_);
     strips_ = (rows_.count() + wanted - 1) / wanted;
     strips_ = std::min(rows_.count(), (strips_ + threads - 1) / threads * threads);
@@ -197,7 +197,7 @@ class Separable final : public Kernel {
   const ConvolutionLoops& loops_;
   Panels panels_;
   std::vector<float> bias_;
-  std::int64_t together_, strips_, threads_;  // most rows of a strip
+  std::int64_t together_, strips_, threads_;  // together_: most rows of a strip
 };
 
 }  // namespace

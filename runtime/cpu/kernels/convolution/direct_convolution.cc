@@ -1,4 +1,4 @@
-// Convolution as products of matrices whose left side is the image as it lies in memory.
+// Convolutions as matrix products whose left side is the image in place.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -10,20 +10,20 @@ namespace rewright::cpu {
 
 namespace {
 
-constexpr std::int64_t kPartBytes = 32 << 10;      // of an image, read again for each panel of weights
+constexpr std::int64_t kPartBytes = 32 << 10;      // of an image; read again for each panel of weights
 constexpr std::int64_t kWeightsBytes = 512 << 10;  // of weights, read again for each part of the image
-constexpr std::int64_t kWindowBytes = 256 << 10;   // of a panel: with more, each row of the window meets many pixels in turn
-constexpr std::int64_t kStripBytes = 128 << 10;    // of an image, those pixels
+constexpr std::int64_t kWindowBytes = 256 << 10;   // of a panel; above, rows of the window are processed one after the other
+constexpr std::int64_t kStripBytes = 128 << 10;    // of an image, for that
 constexpr double kMultiplications = 100;           // a nanosecond
 constexpr double kCopied = 8;                      // floats
 
-// Windows of one pixel, none outside of the image.
+// Are windows single pixels, all inside the image?
 bool is_of_single_pixels(const ImageShape& s) {
   return s.group == 1 && s.kernel[0] == 1 && s.kernel[1] == 1 && s.pads_begin[0] == 0 && s.pads_begin[1] == 0 &&
          (s.out_height - 1) * s.strides[0] < s.height && (s.out_width - 1) * s.strides[1] < s.width;
 }
 
-// All pixels of the results of such windows in one row.
+// All results of such windows as one row of pixels.
 ImageShape in_a_row(ImageShape s) {
   s.width = s.out_width = s.images * s.out_height * s.out_width;
   s.images = s.height = s.out_height = 1;
@@ -43,7 +43,7 @@ class DirectConvolution final : public Kernel {
     gathered_ = is_of_single_pixels(given_) && !is_pointwise(given_);
     copied_ = s.pads_begin[1] > 0 || padded_width_ > s.width;
     if (copied_) padded_width_ = std::max(padded_width_, s.pads_begin[1] + s.width);
-    const bool touching = s.group == 1 && s.dilations[1] == 1;  // the pixels of a row of the window
+    const bool touching = s.group == 1 && s.dilations[1] == 1;  // a window row's pixels are adjacent
     const std::int64_t inputs = s.channels / s.group;
     tile_.width = touching ? 1 : s.kernel[1];
     tile_.length = touching ? s.kernel[1] * inputs : inputs;
@@ -68,7 +68,7 @@ class DirectConvolution final : public Kernel {
     tile_.high = finish_.high;
     if (finish_.y_stride == 0) finish_.y_stride = s.outputs;
     tile_.y_stride = finish_.y_stride;
-    // Rows whose distance is a multiple of 4 KiB share a set of the first-level cache.
+    // Rows at a distance that is a multiple of 4 KiB share a set of the first-level cache.
     rows_ = tile_.x_stride % 1024 == 0 ? std::min<std::int64_t>(8, loops_.max_rows) : loops_.max_rows;
     const std::int64_t pixel = std::max(s.strides[1] * s.channels * s.kernel[0], s.outputs);
     part_ = std::max<std::int64_t>(1, kPartBytes / 4 / pixel / rows_) * rows_;
@@ -130,14 +130,14 @@ class DirectConvolution final : public Kernel {
     std::fill(to + before + count, to + padded_width_ * c, 0.0f);
   }
 
-  // The pixels that a row of the result reads.
+  // Gathers the pixels that a row of the result reads.
   void gather_row(float* to, const float* x, std::int64_t row) const {
     const std::int64_t c = given_.channels, from = row % given_.out_height * given_.strides[0];
     const float* pixel = x + (row / given_.out_height * given_.height + from) * given_.width * c;
     for (std::int64_t q = 0; q < given_.out_width; ++q, pixel += given_.strides[1] * c) to = std::copy_n(pixel, c, to);
   }
 
-  // Of some rows of a result, the same columns of each.
+  // The same columns of some rows of a result.
   struct Pixels {
     std::int64_t image, begin, end;  // rows
     std::int64_t first, count;       // columns
@@ -152,12 +152,12 @@ class DirectConvolution final : public Kernel {
       for (std::int64_t row = pixels.begin; row < pixels.end; ++row) compute(call, x, p, pixels, row, k, k + 1);
   }
 
-  // Adds the products of the window's rows from `from` to `to` to those of the rows before.
+  // Adds the products of the window's rows from `from` to `to` to those of earlier rows.
   void compute(const Call& call, const float* x, std::int64_t p, const Pixels& pixels, std::int64_t row, std::int64_t from,
                std::int64_t to) const {
     const std::int64_t group = p / panels_.count(), panel = p % panels_.count();
     const std::int64_t top = row * s_.strides[0] - s_.pads_begin[0];
-    // Rows of the window that lie in the image; without dilation they are all the same one.
+    // The window's rows inside the image; without dilation they are equal.
     const std::int64_t d = s_.dilations[0];
     const std::int64_t lowest = top < 0 ? std::min(s_.kernel[0], (-top + d - 1) / d) : 0;
     const std::int64_t highest =
@@ -197,7 +197,7 @@ class DirectConvolution final : public Kernel {
     }
   }
 
-  // The function of all channels of the panels from `begin` to `end`.
+  // Applies the function to all channels of the panels from `begin` to `end`.
   void finish(const Call& call, std::int64_t begin, std::int64_t end, std::int64_t pixel, std::int64_t count) const {
     const std::int64_t stride = finish_.y_stride;
     float* const y = reinterpret_cast<float*>(call.outputs[0]) + pixel * stride;
@@ -216,10 +216,10 @@ class DirectConvolution final : public Kernel {
   std::vector<float> bias_;
   ConvolutionLoops::Tile tile_{};
   std::int64_t padded_width_ = 0;
-  std::int64_t rows_ = 1, part_ = 1, together_ = 1;  // pixels of a tile and of a part, panels of a set
+  std::int64_t rows_ = 1, part_ = 1, together_ = 1;  // pixels of a tile, pixels of a part, panels of a set
   std::int64_t strip_ = 1;                           // rows of a unit
-  bool by_window_row_ = false;                       // is the result summed up one row of the window after the other?
-  bool copied_ = false, gathered_ = false;           // with its padding; the pixels that are read
+  bool by_window_row_ = false;                       // is the result summed one window row after the other?
+  bool copied_ = false, gathered_ = false;           // with its padding; only the pixels read
 };
 
 }  // namespace
@@ -232,7 +232,7 @@ std::unique_ptr<Kernel> make_direct_convolution(const ImageShape& shape, const W
 std::unique_ptr<Kernel> make_parallel_convolution(const ImageShape& shape, const std::vector<Weights>& weights, Finish finish,
                                                   Isa isa, int threads) {
   ImageShape s = in_a_row(shape);
-  // The convolutions are rows of a window that do not move on.
+  // The convolutions become rows of a window that do not advance.
   s.kernel[0] = static_cast<std::int64_t>(weights.size());
   s.dilations[0] = 0;
   ConstantOrigin origin;

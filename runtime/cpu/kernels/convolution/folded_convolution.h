@@ -1,4 +1,4 @@
-// A convolution with the operators around it that its kernel computes too.
+// A convolution with the surrounding operators that its kernel computes.
 #pragma once
 
 #include <limits>
@@ -15,14 +15,14 @@ namespace rewright::cpu {
 struct FoldedConvolution {
   const Node& node;
   ConvolutionShape shape;
-  bool constant_weights = false;  // and a constant bias, if there is one
-  ValueId input = kNoValue;       // the node's first input, or what that is a function of
+  bool constant_weights = false;  // and constant bias, if there is one
+  ValueId input = kNoValue;       // the node's first input, or that input's operand
   float floor = -std::numeric_limits<float>::infinity();
   Epilogue epilogue{1};
-  std::optional<ConvolutionPrimitive> with_bias = {};  // the library's for all of this and a bias, once it was asked for
+  std::optional<ConvolutionPrimitive> with_bias = {};  // the library's kernel for all of this with a bias, cached
 
-  // ---- What kernels of our own can compute
-  // With constant weights, over one or two axes; nullopt otherwise.
+  // ---- For our own kernels
+  // With constant weights, over one or two axes; otherwise nullopt.
   std::optional<ImageShape> image() const { return constant_weights ? shape.image() : std::nullopt; }
   bool is_by_channel() const;
   bool is_one_by_one() const;
@@ -32,19 +32,18 @@ struct FoldedConvolution {
   Tensor scaled_weights(const Planner& planner) const;
   Tensor shifted_bias(const Planner& planner) const;
   std::vector<float> bias(const Planner& planner) const;
-  // For a kernel of our own, which asks for the weights while it is made.
+  // For our own kernels, which request the weights while they are made.
   Weights weights(Planner& planner) const;
-  // Names the scaled weights and their packed forms, for plans of other sizes to find.
+  // Identifies the scaled weights and their packed forms for plans of other sizes.
   ConstantOrigin origin(const Planner& planner) const;
-  // For a kernel of our own; the epilogue must be simple.
+  // For our own kernels; the epilogue must be simple.
   Finish finish(const Planner& planner) const;
 
-  // The epilogue to choose the library's layouts by; null where it adds tensors, whose layouts follow from the choice.
+  // The epilogue for choosing the library's layouts; null if it adds tensors, whose layouts follow from the choice.
   const Epilogue* without_additions() const { return epilogue.additions().empty() ? &epilogue : nullptr; }
 };
 
-// nullopt if types, sizes or attributes are not those of a convolution that a kernel computes. See plan_convolution for the
-// rest.
+// nullopt if no kernel computes a convolution with these types, sizes or attributes. Otherwise see plan_convolution.
 std::optional<FoldedConvolution> read_folded_convolution(const Planner& planner, const Node& node);
 
 }  // namespace rewright::cpu

@@ -10,9 +10,9 @@ namespace rewright::cpu {
 namespace {
 
 constexpr std::int64_t kBlockBytes = 4 << 20;  // of spectra of tiles
-constexpr std::int64_t kLeastTiles = 24;       // of a block: all weights are read for each
-constexpr double kTransformed = 10;            // nanoseconds for a point of a vector of channels
-constexpr double kMultiplied = 0.04;           // for a product of complex numbers
+constexpr std::int64_t kLeastTiles = 24;       // in a block: all weights are read for each block
+constexpr double kTransformed = 10;            // nanoseconds for a point of a channel vector
+constexpr double kMultiplied = 0.04;           // for a complex product
 
 constexpr std::int64_t round_up(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
 
@@ -34,7 +34,7 @@ class Tiles {
   std::int64_t work() const { return loops_.work(size_); }
   const FourierLoops& loops() const { return loops_; }
 
-  // Of a vector of channels, from `channel` on.
+  // Transforms a vector of channels, starting at `channel`.
   void input(const Call& call, std::int64_t tile, std::int64_t channel, float* v, std::int64_t point_stride,
              std::int64_t imaginary, float* work) const {
     const Place at = place(tile);
@@ -81,7 +81,7 @@ class Tiles {
     loops_.output(size_, t);
   }
 
-  // When all tiles are stored.
+  // Called when all tiles are stored.
   void apply_function(const Call& call) const {
     if (finish_.function == nullptr) return;
     const std::int64_t pixels = s_.images * s_.out_height * s_.out_width;
@@ -91,8 +91,8 @@ class Tiles {
     });
   }
 
-  // Calls f(first output of a vector, channel, spectra) with those of all windows: [points][real part, imaginary part][lanes],
-  // conjugated, as sums run over the image forwards, and scaled by what the transforms of tiles and results are.
+  // Calls f(first output of a vector, channel, spectra) with the spectra of all windows: [points][real part, imaginary
+  // part][lanes], conjugated since convolutions do not flip the window, and scaled to undo the factors of the transforms.
   template <class F>
   void for_each_spectrum(const float* weights, const F& f) const {
     const std::int64_t window = s_.kernel[0] * s_.kernel[1], lanes = loops_.lanes, channels = s_.channels / s_.group;
@@ -134,7 +134,7 @@ class Tiles {
   ImageShape s_;
   Finish finish_;
   const FourierLoops& loops_;
-  std::int64_t size_, step_[2], rows_, columns_;  // steps: pixels of the result of a tile
+  std::int64_t size_, step_[2], rows_, columns_;  // step_: pixels of the result of a tile
   std::vector<float> bias_;
 };
 
@@ -222,10 +222,10 @@ class FourierConvolution final : public Kernel {
   std::int64_t channels_, threads_;
   Tensor weights_;                                          // [points][vectors of outputs][channels][2][lanes]
   std::int64_t together_;                                   // tiles of a block
-  std::int64_t x_stride_, y_stride_, x_points_, y_points_;  // halves of a tile's numbers, and points
+  std::int64_t x_stride_, y_stride_, x_points_, y_points_;  // between the halves of a tile, and between points
 };
 
-// By channels: a tile of a vector of channels by itself.
+// Depthwise: each tile of a channel vector by itself.
 class FourierDepthwise final : public Kernel {
  public:
   FourierDepthwise(const ImageShape& shape, std::int64_t size, const Weights& weights, Finish finish, Isa isa, int threads)

@@ -1,4 +1,4 @@
-// Convolutions in groups of few channels, on vectors of neighbouring channels.
+// Convolutions with small groups, on vectors of neighbouring channels.
 #include <algorithm>
 
 #include "runtime/cpu/kernels/convolution/own_convolution.h"
@@ -9,7 +9,7 @@ namespace rewright::cpu {
 namespace {
 
 constexpr std::int64_t kTilePixels = 4;
-constexpr double kMultiplications = 50;  // a nanosecond
+constexpr double kMultiplications = 50;  // per nanosecond
 
 class GroupedConvolution final : public Kernel {
  public:
@@ -57,7 +57,7 @@ class GroupedConvolution final : public Kernel {
   std::int64_t rows() const { return s_.images * s_.out_height; }
 
   void compute(const Call& call, std::int64_t row, const float** pixels) const {
-    // The rows of the window that lie in the image.
+    // The window's rows inside the image.
     const std::int64_t top = row % s_.out_height * s_.strides[0] - s_.pads_begin[0], d = s_.dilations[0];
     const std::int64_t from = top < 0 ? std::min(s_.kernel[0], (-top + d - 1) / d) : 0;
     const std::int64_t to = std::clamp<std::int64_t>((s_.height - top + d - 1) / d, from, s_.kernel[0]);
@@ -100,7 +100,7 @@ class GroupedConvolution final : public Kernel {
   int threads_;
   std::vector<float> zeros_;
   Tensor weights_;
-  std::int64_t columns_;  // of the windows of a tile
+  std::int64_t columns_;  // of a tile's windows
 };
 
 }  // namespace

@@ -81,7 +81,7 @@ std::optional<ConvolutionShape> read_convolution(const Planner& planner, const N
     const auto extra = AttributeReader(node).list("output_padding");
     for (std::size_t a = 0; a < extra.size(); ++a) s.pads_end[a] -= extra[a];
   }
-  // Trailing axes of size 1 say nothing, and oneDNN's loops want to run along the last one.
+  // Drops trailing axes of size 1, since oneDNN's inner loops run along the last axis.
   while (s.x.size() > 3 && s.x.back() == 1 && s.w.back() == 1 && s.y.back() == 1 && s.pads_begin.back() == 0 &&
          s.pads_end.back() == 0) {
     for (Sizes* sizes : {&s.x, &s.w, &s.y}) sizes->pop_back();
@@ -92,16 +92,16 @@ std::optional<ConvolutionShape> read_convolution(const Planner& planner, const N
 
 namespace {
 
-// oneDNN 3.2's kernel for transposed convolutions with strides ("brg_conv") adds the bias and applies what follows once for
-// every block of input channels, on AVX2 and AVX-512 alike; its sums are right. Its gradients of convolutions ("conv:any") do
-// what follows in plain loops, which takes longer than the sums.
+// oneDNN 3.2's kernel for strided transposed convolutions ("brg_conv") adds the bias and applies post-operations once for every
+// block of input channels, on AVX2 and AVX-512; its sums are right. Its gradients of convolutions ("conv:any") apply
+// post-operations in plain loops, which take longer than the sums.
 bool does_sums_alone(const ConvolutionShape& s, std::string_view name) {
   const bool strided = std::any_of(s.strides.begin(), s.strides.end(), [](std::int64_t step) { return step > 1; });
   return strided || name.find("strided") != name.npos || !name.starts_with("brg_conv");
 }
 
-// oneDNN 3.2's "conv:any+jit:avx512_core" adds to sums that it has stored before by whole vectors, also where the last one has
-// fewer channels: it reads behind the end of the result, unless that lies in blocks.
+// oneDNN 3.2's "conv:any+jit:avx512_core" adds to stored sums by whole vectors, even if the last one has fewer channels: it
+// reads beyond the end of the result, unless that is in blocks.
 bool reads_beyond(const ConvolutionShape& s, std::string_view name, const memory::desc& result) {
   constexpr std::int64_t kLanes = 16;
   if (!s.transposed || !name.ends_with("+jit:avx512_core") || s.y[1] / s.group % kLanes == 0) return false;
@@ -146,7 +146,7 @@ ConvolutionPrimitive describe_convolution(const ConvolutionShape& s, const memor
   ConvolutionPrimitive whole = transposed(b, attributes);
   if (!(bias || more) || !does_sums_alone(s, whole.name)) return whole;
   const std::optional<Layout> layout = layout_of(whole.result, s.y);
-  const bool alike = s.y[1] == 1 || element_count(std::span(s.y).subspan(2)) == 1;  // plain and with channels last
+  const bool alike = s.y[1] == 1 || element_count(std::span(s.y).subspan(2)) == 1;  // both layouts are equal
   if (!layout || !(layout->channels_last() || (alike && layout->plain()))) {
     if (!whole.name.starts_with("brg_conv")) return whole;
     throw dnnl::error(dnnl_unimplemented, "a transposed convolution that does what follows in another layout");
@@ -158,8 +158,7 @@ ConvolutionPrimitive describe_convolution(const ConvolutionShape& s, const memor
 
 namespace {
 
-// The elements of a result whose channels stand last, as rows that a bias is added to: some pixels each, so that few channels
-// fill vectors, too.
+// The elements of a channels-last result as rows for adding a bias: several pixels each, so that few channels fill vectors.
 memory::desc rows_of_pixels(const Sizes& y, bool one_pixel, std::int64_t& pixels) {
   constexpr std::int64_t kLongEnough = 256, kMostPixels = 64;
   const std::int64_t all = element_count(y) / y[1];

@@ -11,7 +11,7 @@ namespace {
 
 using dnnl::memory;
 
-// The packed forms that plans for other sizes have chosen for the same weights.
+// The packed forms that plans of other sizes have chosen for the same weights.
 struct PackedForms {
   std::mutex mutex;
   std::vector<memory::desc> forms;
@@ -26,7 +26,7 @@ class LibraryStep {
     describe();
   }
 
-  // Cuts the convolution into parts where that is faster; false if it cannot be cut although it should.
+  // Divides the convolution if that is faster; false if it should be divided but cannot.
   bool cut() {
     if (!c_.constant_weights) return true;
     cut_ = ConvolutionCut::make(c_.shape, epilogue_, planner_.options(), primitive_, x_layout_, y_layout_, has_bias_);
@@ -51,7 +51,7 @@ class LibraryStep {
   }
 
  private:
-  // First without the tensors that are added, to choose the layouts: they are read in the result's.
+  // First without the added tensors, to choose layouts: these are read in the result's layout.
   void describe() {
     const Epilogue* const without_additions = epilogue_.additions().empty() ? &epilogue_ : nullptr;
     const bool is_chosen = c_.with_bias && has_bias_ && function_ == nullptr;
@@ -63,7 +63,7 @@ class LibraryStep {
     primitive_ = describe_convolution(c_.shape, primitive_.source, any_weights, has_bias_, primitive_.result, &epilogue_);
   }
 
-  // Replaces the primitive by the same kernel on weights that another plan has packed, if it can read them.
+  // Replaces the primitive by the same kernel on weights packed by another plan, if it can read them.
   void use_known_form() {
     const std::shared_ptr<PackedForms> known = planner_.recognitions().functions.recall(
         hash_mix(hash_text("forms"), hash_text(c_.origin(planner_).key())), [] { return std::make_shared<PackedForms>(); });
@@ -95,7 +95,7 @@ class LibraryStep {
     if (has_bias_) owned_.push_back(constant_argument(DNNL_ARG_BIAS, bias_desc(), c_.shifted_bias(planner_)));
   }
 
-  // Weights that the graph computes, packed by a step of their own.
+  // Adds a step that packs weights computed by the graph.
   void add_weights() {
     int weights = planner_.storage(c_.node.inputs[1], kPlain);
     if (c_.shape.weights() != primitive_.weights) {
@@ -117,8 +117,8 @@ class LibraryStep {
   Planner& planner_;
   const FoldedConvolution& c_;
   ValueId result_;
-  Epilogue epilogue_;                   // what oneDNN computes of it ...
-  RowLoops::Unary function_ = nullptr;  // ... and what comes after that; null: nothing
+  Epilogue epilogue_;                   // the part that oneDNN computes ...
+  RowLoops::Unary function_ = nullptr;  // ... and the function after it; null: none
   bool has_bias_ = false;
   ConvolutionPrimitive primitive_;
   Layout x_layout_, y_layout_;

@@ -6,7 +6,7 @@ namespace rewright::cpu {
 
 namespace {
 
-// Where the result is stored: in a slot of the concatenation that it is a part of, or by itself.
+// The result's storage: a slot of the concatenation that it belongs to, or one of its own.
 int add_target(Planner& planner, ValueId result, Finish& finish) {
   const auto slot = planner.take_slot(result, finish.function == nullptr);
   if (!slot) return planner.add_value(result, kChannelsLast);

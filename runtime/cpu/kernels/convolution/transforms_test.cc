@@ -1,4 +1,4 @@
-// Convolutions by transforms, Winograd's and Fourier's: against sums in double, over random shapes, at each instruction set.
+// Convolutions by Winograd's and Fourier's transforms against sums in double, for random shapes, on each instruction set.
 #include "operators/testing/share.h"
 #include "runtime/cpu/kernels/convolution/convolution_choice.h"
 #include "runtime/cpu/kernels/convolution/convolution_testing.h"
@@ -28,7 +28,7 @@ void random_winograd(Case& c) {
   c.fill();
 }
 
-// Returns the size of the tiles.
+// Returns the tile size.
 std::int64_t random_fourier(Case& c) {
   const std::int64_t size = FourierLoops::kSizes[static_cast<std::size_t>(c.pick(0, FourierLoops::kSizes.size() - 1))];
   c.s.images = c.pick(1, 2);
@@ -77,7 +77,7 @@ TEST_CASE("convolutions by Fourier's method, of random shapes") {
     }
 }
 
-// Whichever pieces the tiles and points are computed in, and by whom.
+// However tiles and points are divided among threads.
 TEST_CASE("Fourier's method gives the same bits on any number of threads") {
   for (const Isa isa : tested_isas())
     for (unsigned seed = 0; seed < testing::instances(10); ++seed) {
@@ -94,7 +94,7 @@ TEST_CASE("Fourier's method gives the same bits on any number of threads") {
     }
 }
 
-// What is not finite makes its tiles NaN or infinite and no others; other tiles are as they were.
+// A value that is not finite affects only its own tiles.
 TEST_CASE("NaN and infinity stay in their tiles of Winograd's method") {
   for (const Isa isa : tested_isas())
     for (unsigned seed = 0; seed < testing::instances(20); ++seed) {
@@ -168,7 +168,7 @@ TEST_CASE("NaN, infinity and overflow stay in their tiles of Fourier's method") 
     }
 }
 
-// An image of subnormal numbers alone keeps them, as nothing sets the processor to drop them.
+// An image of subnormal numbers: they are kept, since nothing makes the processor flush them.
 TEST_CASE("subnormal elements in Fourier's method") {
   for (const Isa isa : tested_isas())
     for (unsigned seed = 0; seed < testing::instances(10); ++seed) {
@@ -201,7 +201,7 @@ TEST_CASE("the choice of a convolution") {
     ImageShape strided = s;
     strided.strides[0] = 2;
     CHECK(cpu::fastest_convolution(strided, isa) == ConvolutionMethod::kLibrary);
-    ImageShape few = s;  // tiles to spread the weights' cost over
+    ImageShape few = s;  // too few tiles for the weights' cost
     few.channels = few.outputs = 512;
     few.height = few.width = few.out_height = few.out_width = 7;
     CHECK(cpu::fastest_convolution(few, Isa::kAvx512) == ConvolutionMethod::kLibrary);
@@ -219,13 +219,13 @@ TEST_CASE("the choice of a convolution") {
     by_channel.kernel[0] = by_channel.kernel[1] = 31;
     by_channel.pads_begin[0] = by_channel.pads_begin[1] = 15;
     CHECK(cpu::fastest_convolution(by_channel, isa) == ConvolutionMethod::kFourier);
-    by_channel.out_height = by_channel.height = 3;  // tiles that are mostly empty
+    by_channel.out_height = by_channel.height = 3;  // mostly empty tiles
     by_channel.kernel[1] = 5;
     CHECK(cpu::fastest_convolution(by_channel, isa) == ConvolutionMethod::kLibrary);
     wide.strides[1] = 2;
     CHECK(cpu::fastest_convolution(wide, isa) == ConvolutionMethod::kLibrary);
     wide.strides[1] = 1;
-    wide.channels = wide.outputs = 4096;  // weights that would take gigabytes
+    wide.channels = wide.outputs = 4096;  // gigabytes of weights
     CHECK(cpu::fastest_convolution(wide, isa) == ConvolutionMethod::kLibrary);
     wide.channels = wide.outputs = 64;
     wide.kernel[0] = wide.kernel[1] = 65;  // larger than any tile
@@ -233,7 +233,7 @@ TEST_CASE("the choice of a convolution") {
   }
 }
 
-// Planned as a part of networks: additions, functions, plan caches; and no transform where the options forbid them.
+// As parts of networks: additions, functions, plan caches; without transforms if the options forbid them.
 TEST_CASE("networks of wide convolutions") {
   for (unsigned seed = 0; seed < 4; ++seed) {
     CAPTURE(seed);
@@ -253,7 +253,7 @@ TEST_CASE("networks of wide convolutions") {
       y = seed / 2 ? node(graph, "Mul", {y, node(graph, "Sigmoid", {y})[0]})[0] : node(graph, "Relu", {y})[0];
       results.push_back(v = y);
     }
-    // Of these, some write their channels where they are concatenated.
+    // Some of these write their channels directly into the concatenation.
     graph.add_output("y", node(graph, "Concat", results, {{"axis", Index(1)}})[0]);
     check_graph(graph, std::vector<Tensor>{x}, 1e-4);
     const auto run = [&](bool transformed) {

@@ -1,6 +1,5 @@
-// Transposed convolutions as products of matrices: each pixel of the image by the weights of all the window's places at once,
-// and what falls on the same pixel of the result is added up. Vectors run along the window and the outputs, so that few outputs
-// fill them, too.
+// Transposed convolutions as matrix products: each pixel of the image times the weights of all window positions at once;
+// overlapping results are added. Vectors run along window and outputs, so that few outputs fill them.
 #include <algorithm>
 #include <cstring>
 
@@ -11,7 +10,7 @@ namespace rewright::cpu {
 
 namespace {
 
-constexpr std::int64_t kTogether = 64;           // pixels of a product at least, where rows of the image are shorter
+constexpr std::int64_t kTogether = 64;           // pixels of a product at least, if rows of the image are shorter
 constexpr std::int64_t kMostFloats = 256 << 10;  // of a product
 constexpr double kMultiplications = 100;         // a nanosecond
 
@@ -23,7 +22,7 @@ class TransposedConvolution final : public Kernel {
     rows_together_ = std::clamp<std::int64_t>(kTogether / s_.width, 1, s_.height);
     task_.loops = &loops_;
     task_.b = packed_shape(loops_, rows_together_ * s_.width, s_.channels, columns);
-    task_.b.columns = task_.b.panels() * task_.b.width;  // those that fill up the last panel are computed as well
+    task_.b.columns = task_.b.panels() * task_.b.width;  // columns that pad the last panel are computed as well
     task_.a_rows = s_.channels;
     task_.y_rows = task_.b.columns;
     while (rows_together_ > 1 && product_floats() > kMostFloats) --rows_together_;
@@ -63,7 +62,7 @@ class TransposedConvolution final : public Kernel {
  private:
   std::int64_t product_floats() const { return rows_together_ * s_.width * task_.b.columns; }
 
-  // Rows of one image's result, from the first up to but not including the last.
+  // Computes rows of one image's result, from the first up to the last (exclusive).
   void compute(const Call& call, std::int64_t image, std::int64_t first, std::int64_t last, float* product) const {
     const std::int64_t reach = (s_.kernel[0] - 1) * s_.dilations[0], step = s_.strides[0], pad = s_.pads_begin[0];
     // Rows begin <= row < end of the image contribute to these rows.
@@ -90,7 +89,7 @@ class TransposedConvolution final : public Kernel {
             add_row(product + (row - from) * s_.width * task_.b.columns + i * s_.kernel[1] * s_.outputs,
                     result(call, image, at));
         }
-        end_rows(top + step);  // the next row of the image begins there
+        end_rows(top + step);  // the next image row contributes from there on
       }
     }
     end_rows(last);
@@ -124,8 +123,8 @@ class TransposedConvolution final : public Kernel {
     if (finish_.function != nullptr) finish_.function(y, y, row_floats());
   }
 
-  // Adds the products of one row of the image with one row of the window to a row of the result. In a dense window the products
-  // of a pixel belong to neighbouring pixels of the result and are added as one run; in a dilated one they are a run each.
+  // Adds the products of one image row with one window row to a row of the result. In a dense window, the products of a pixel
+  // belong to neighbouring pixels of the result and are added as one run; in a dilated one each is a run.
   void add_row(const float* product, float* y) const {
     const bool dense = s_.dilations[1] == 1;
     const std::int64_t runs = dense ? 1 : s_.kernel[1], length = dense ? s_.kernel[1] : 1;
@@ -133,14 +132,14 @@ class TransposedConvolution final : public Kernel {
       add_runs(product + j * s_.outputs, j * s_.dilations[1] - s_.pads_begin[1], length, y);
   }
 
-  // Adds a run for each pixel of the row: `length` pixels of the result, for the first pixel from `offset` on.
+  // Adds a run for each pixel of the row: `length` pixels of the result, starting at `offset` for the first.
   void add_runs(const float* product, std::int64_t offset, std::int64_t length, float* y) const {
     const std::int64_t step = s_.strides[1], stride = task_.b.columns;
     const auto add = [&](std::int64_t pixel, std::int64_t apart, std::int64_t count, std::int64_t from, std::int64_t to) {
       loops_.add(y + (pixel * step + offset + from) * s_.outputs, apart * step * s_.outputs,
                  product + pixel * stride + from * s_.outputs, apart * stride, count, (to - from) * s_.outputs);
     };
-    // Runs whole <= pixel < after lie inside of the result; of the others the part that does is added.
+    // Runs whole <= pixel < after are inside the result; others are clipped.
     std::int64_t whole = offset >= 0 ? 0 : (-offset + step - 1) / step;
     whole = std::min(whole, s_.width);
     const std::int64_t room = s_.out_width - length - offset;
@@ -151,7 +150,7 @@ class TransposedConvolution final : public Kernel {
       if (from < to) add(pixel, 0, 1, from, to);
     };
     for (std::int64_t pixel = 0; pixel < whole; ++pixel) add_part(pixel);
-    // Runs that overlap are not added right after each other: a processor waits until what it has just stored can be read.
+    // Overlapping runs are not added consecutively, since loads of just stored data stall.
     const std::int64_t apart = (length + step - 1) / step;
     for (std::int64_t first = whole; first < std::min(whole + apart, after); ++first)
       add(first, apart, (after - first + apart - 1) / apart, 0, length);
@@ -163,7 +162,7 @@ class TransposedConvolution final : public Kernel {
   const ProductLoops& loops_;
   int threads_;
   ProductTask task_;
-  std::int64_t rows_together_ = 1;  // of the image, in one product
+  std::int64_t rows_together_ = 1;  // image rows in one product
   Tensor weights_;
   std::vector<float> bias_row_;
 };

@@ -1,4 +1,4 @@
-// Gradients of convolutions in their weights, by oneDNN.
+// Weight gradients of convolutions, by oneDNN.
 #include <algorithm>
 
 #include "runtime/cpu/kernels/convolution/library_convolution.h"
@@ -11,7 +11,7 @@ namespace {
 using dnnl::memory;
 using Primitive = dnnl::convolution_backward_weights::primitive_desc;
 
-// The convolution whose weights' gradient a node computes. Nothing if types or attributes are not served.
+// The convolution whose weight gradient a node computes; nullopt if types or attributes are not supported.
 std::optional<ConvolutionShape> read_gradient(const Planner& planner, const Node& node) {
   const ValueInfo x = planner.info(node.inputs[0]), g = planner.info(node.inputs[1]), w = planner.info(node.outputs[0]);
   if (x.type != DataType::kFloat || x.sizes.size() < 3 || x.sizes.size() > 5) return std::nullopt;
@@ -35,8 +35,8 @@ std::optional<ConvolutionShape> read_gradient(const Planner& planner, const Node
   return s;
 }
 
-// oneDNN 3.2's kernels of 1x1 gradients ("jit_1x1") gather the pixels that strides leave, vectors at a time, into memory that
-// has room for the channels alone: they write behind its end where the last vector of channels is not full.
+// oneDNN 3.2's 1x1 gradients ("jit_1x1") gather the pixels that strides select by whole vectors into memory for exactly the
+// channels: they write beyond its end if the last vector of channels is not full.
 bool writes_beyond(const ConvolutionShape& s, std::string_view name) {
   constexpr std::int64_t kLanes = 16;
   const bool strided = std::any_of(s.strides.begin(), s.strides.end(), [](std::int64_t step) { return step > 1; });
@@ -64,7 +64,7 @@ Primitive describe(const ConvolutionShape& s, const memory::desc& x, const memor
   return result;
 }
 
-// Channels last, or what else oneDNN has more than plain loops for.
+// Channels-last, or another layout for which oneDNN has more than plain loops.
 Primitive choose(const ConvolutionShape& s, Isa isa) {
   const memory::desc any_x = dnnl_any(s.x), any_g = dnnl_any(s.y);
   std::vector<std::pair<memory::desc, memory::desc>> candidates;
@@ -91,7 +91,7 @@ class WeightGradientPlan final : public NodePlan, public ChoosesLayout {
   WeightGradientPlan(const Node& node, ConvolutionShape shape, Primitive primitive)
       : node_(node), shape_(std::move(shape)), primitive_(std::move(primitive)) {}
 
-  // Its result lies as weights do; what it reads is taken over where it lies best.
+  // The result has the weights' layout; operands are converted to the best one.
   LayoutNeeds layout_needs(const Planner&) const override {
     LayoutNeeds needs{kNoSuchKernel, 0, {node_.inputs[1]}};
     if (shape_.x[1] >= kFewChannels) needs.operands.push_back(node_.inputs[0]);

@@ -10,16 +10,16 @@ namespace rewright::cpu {
 namespace {
 
 constexpr std::int64_t kCacheBytes = 500 << 10;  // of transformed tiles, in the second-level cache
-// Channels whose products are added up by themselves: in long sums what is small is rounded as what is large.
+// Channels whose products are summed separately: in long sums small terms lose precision.
 constexpr std::int64_t kTogether = 96;
 constexpr double kTransformed = 0.07;  // nanoseconds for a number
 constexpr double kMultiplied = 0.01;   // for a multiplication
 
-// The transformation of a window of three weights, for the points of convolution_loops_impl.h.
+// The transform of a window of three weights, for the points of convolution_loops_impl.h.
 using Row = std::array<double, 3>;
 const std::vector<Row>& weight_transformation(int tile) {
   static const std::vector<Row> two{{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0, 1}};
-  // The row of a finite point p: 1, p and p^2 over the product of its distances to the others.
+  // The row for a finite point p: 1, p and p^2, divided by the product of its distances to the others.
   static const std::vector<Row> four = [] {
     constexpr std::array<double, 5> kPoints{0, 0.625, -0.625, 1.5, -1.5};
     std::vector<Row> rows;
@@ -58,7 +58,7 @@ class WinogradConvolution final : public Kernel {
     std::copy(finish_.bias.begin(), finish_.bias.end(), bias_.begin());
     x_stride_ = round_up(s_.channels, loops_.lanes);
     y_stride_ = panels_.stored_columns();
-    // A block has as many tiles as stay in the cache, in products of full height.
+    // A block has as many tiles as fit into the cache, in products of full height.
     const std::int64_t tiles = s_.images * tile_rows_ * tile_columns_, rows = loops_.max_rows;
     const std::int64_t fitting = kCacheBytes / (4 * points_ * (x_stride_ + y_stride_)) / rows * rows;
     const std::int64_t wanted = std::max({rows, fitting, round_up(28, rows)});
@@ -117,7 +117,7 @@ class WinogradConvolution final : public Kernel {
     return std::min(together_, s_.images * tile_rows_ * tile_columns_ - block * together_);
   }
 
-  // A block by one thread.
+  // Computes a block with one thread.
   void compute(const Call& call, std::int64_t block, float* v) const {
     const std::int64_t first = block * together_, count = tiles_of(block);
     float* const m = v + points_ * x_points_;
@@ -126,7 +126,7 @@ class WinogradConvolution final : public Kernel {
     for (std::int64_t t = 0; t < count; ++t) transform_output(call, first + t, m + t * y_stride_);
   }
 
-  // One block by all threads together.
+  // Computes one block with all threads together.
   void compute_together(const Call& call, std::int64_t block, float* v) const {
     const std::int64_t first = block * together_, count = tiles_of(block);
     float* const m = v + points_ * x_points_;
@@ -217,10 +217,10 @@ class WinogradConvolution final : public Kernel {
   const ConvolutionLoops& loops_;
   int tile_;
   std::int64_t points_, tile_rows_, tile_columns_;
-  Panels panels_;  // a matrix for each point
+  Panels panels_;  // one matrix for each point
   std::vector<float> bias_, zeros_;
   std::int64_t x_stride_, y_stride_, x_points_, y_points_;  // of tiles and of points
-  std::int64_t together_, blocks_;                          // tiles of a block
+  std::int64_t together_, blocks_;                          // together_: tiles of a block
   bool by_block_;                                           // is a block computed by one thread?
   int threads_;
 };

@@ -11,7 +11,7 @@ namespace {
 
 using Count = std::int64_t;
 
-constexpr Count kRows = 24;                       // queries whose scores are in memory at one time, for a thread
+constexpr Count kRows = 24;                       // queries whose scores are in memory at a time, for each thread
 constexpr Count kKeys = 512;                      // about as many keys
 constexpr double kAttentionMultiplications = 80;  // a nanosecond
 
@@ -48,7 +48,7 @@ class AttentionKernel final : public Kernel {
   }
 
  private:
-  // The sizes of packed keys and values, scores, and rows of the result.
+  // Floats for packed keys and values, scores, and rows of the result.
   Count thread_floats() const { return k_.floats() + v_.floats() + kRows * (panels_ * k_.width + v_.panels() * v_.width); }
 
   Count offset(Count number, const std::vector<Count>& strides) const {
@@ -61,7 +61,7 @@ class AttentionKernel final : public Kernel {
            offset(number, operand.batch);
   }
 
-  // The queries from `top` to `bottom` of one of the batch.
+  // Queries `top` to `bottom` of one element of the batch.
   void one(const Call& call, Count number, Count top, Count bottom, bool pack_first, float* scratch) const {
     float *const k = scratch, *const v = k + k_.floats(), *const scores = v + v_.floats();
     float* const sums = scores + kRows * panels_ * k_.width;
@@ -82,7 +82,7 @@ class AttentionKernel final : public Kernel {
     }
   }
 
-  // Some queries, `from` on: the weighted sums of values into `sums`.
+  // Some queries, starting at `from`: adds the weighted values to `sums`.
   void block(const Call& call, Count number, const float* q, Count from, Count rows, const float* k, const float* v,
              float* scores, float* sums) const {
     const ProductLoops& loops = *t_.loops;
@@ -144,7 +144,7 @@ class AttentionKernel final : public Kernel {
   ProductExtras extras_;
   PackedShape k_, v_;
   Count count_ = 1;
-  Count panels_ = 1;  // of keys at one time
+  Count panels_ = 1;  // of keys at a time
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Two products with a softmax between them: y = softmax(operations(q k)) v, without all scores in memory at once.
+// Attention: y = softmax(operations(q k)) v, without storing all scores at once.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace rewright::cpu {
 
-// Many at once: strides are in elements, those of a batch's axes 0 where an operand is repeated.
+// A batch of attentions. Strides are in elements; batch strides are 0 for broadcast operands.
 struct AttentionTask {
   using Count = std::int64_t;
   struct Operand {
@@ -24,10 +24,10 @@ struct AttentionTask {
   Operand k;                       // depth x keys
   Operand v;                       // keys x width
   Operand y;                       // queries x width; columns: 1
-  std::vector<float> key_factors;  // multiplied into the columns of k; empty: none
+  std::vector<float> key_factors;  // factors for the columns of k; empty: none
 };
 
-// Inputs 0, 1 and 2 are q, k and v. The bias and the operations of `extras` are the scores'.
+// Inputs 0, 1 and 2 are q, k and v. Bias and operations of `extras` apply to the scores.
 std::unique_ptr<Kernel> make_attention(AttentionTask task, ProductExtras extras);
 
 }  // namespace rewright::cpu

@@ -16,8 +16,8 @@ namespace {
 using dnnl::memory;
 using Kind = ElementNode::Kind;
 
-constexpr double kMultiplications = 220;               // a nanosecond
-constexpr std::int64_t kLeastWeights = 64 * 64;        // below, what comes before and behind takes longer
+constexpr double kMultiplications = 220;               // per nanosecond
+constexpr std::int64_t kLeastWeights = 64 * 64;        // below, converting takes longer than the gain
 constexpr std::size_t kBytes = sizeof(std::uint16_t);  // of an element
 
 bool has_instructions(Isa isa) { return isa == Isa::kAvx512 && dnnl_has_bfloat16(); }
@@ -44,7 +44,7 @@ std::optional<Matrices> read_matrices(const Node& node, const Sizes& x, const Si
 // A bfloat16 is the upper half of a float.
 bool is_bfloat16(float v) { return (std::bit_cast<std::uint32_t>(v) & 0xFFFF) == 0; }
 
-// The value that a node gives as float, bit for bit.
+// The bfloat16 value that a node converts to float unchanged.
 std::optional<ValueId> widened_operand(const Planner& planner, ValueId value) {
   const Node* const node = planner.producer(value);
   if (node == nullptr || node->inputs.size() != 1 || node->outputs.size() != 1) return std::nullopt;
@@ -59,7 +59,7 @@ std::optional<ValueId> widened_operand(const Planner& planner, ValueId value) {
   return node->inputs[0];
 }
 
-// Some rows by each of the pieces.
+// Each piece computes some rows.
 class RowsKernel final : public Kernel {
  public:
   struct Piece {
@@ -76,7 +76,7 @@ class RowsKernel final : public Kernel {
       const Workers alone(1);
       const Piece& piece = pieces_[static_cast<std::size_t>(n)];
       std::array<const std::byte*, kMostInputs> inputs{};
-      for (std::size_t i = 0; i < call.inputs.size(); ++i)  // those behind the first are of the result's sizes
+      for (std::size_t i = 0; i < call.inputs.size(); ++i)  // inputs after the first have the result's sizes
         inputs[i] = call.inputs[i] + piece.first * (i == 0 ? m_.k * static_cast<std::int64_t>(kBytes) : 4 * m_.n);
       std::byte* const output = call.outputs[0] + piece.first * m_.n * 4;
       piece.kernel->run(
@@ -99,7 +99,7 @@ class Bfloat16Plan final : public NodePlan {
 
   std::vector<ValueId> computed_ahead() const override { return {node_.inputs[0]}; }
 
-  // All but factors, which would take the weights out of their type.
+  // Absorbs everything except factors, which would change the weights' type.
   bool absorb(Planner& planner, const Chain& chain) override {
     Epilogue longer = epilogue_;
     if (!longer.absorb(planner, chain) || longer.additions().size() + 2 > RowsKernel::kMostInputs) return false;
@@ -126,7 +126,7 @@ class Bfloat16Plan final : public NodePlan {
           dnnl_engine(), memory::desc({rows, m_.k}, memory::data_type::bf16, memory::format_tag::ab), weights,
           bias ? memory::desc({1, m_.n}, floats, memory::format_tag::ab) : memory::desc(), y, attributes);
     };
-    // The packing that the pieces of most rows prefer serves all.
+    // The packing that the pieces with the most rows prefer is used for all.
     const std::int64_t most = (m_.rows + count - 1) / count;
     const memory::desc any({m_.k, m_.n}, memory::data_type::bf16, memory::format_tag::any);
     const memory::desc wanted = describe(most, any).weights_desc();
@@ -183,7 +183,7 @@ class Bfloat16Plan final : public NodePlan {
 
 }  // namespace
 
-// Is this product faster with a first operand of bfloat16, although the rest of the graph is computed in float?
+// Is this product faster with a bfloat16 operand, although the rest of the graph is computed in float?
 bool reads_bfloat16(const Graph& graph, const Node& node, Isa isa) {
   if (!has_instructions(isa)) return false;
   const Tensor& w = graph.value(node.inputs[1]).constant;
@@ -192,7 +192,7 @@ bool reads_bfloat16(const Graph& graph, const Node& node, Isa isa) {
          w.size() >= kLeastWeights;
 }
 
-// Not served where the first operand is no bfloat16 tensor converted to float, or the weights are no bfloat16 numbers.
+// Not supported unless the first operand is a bfloat16 tensor converted to float, and the weights are bfloat16 numbers.
 std::unique_ptr<NodePlan> plan_bfloat16_product(Planner& planner, const Node& node) {
   if (!has_instructions(planner.options().isa)) return nullptr;
   const auto x = widened_operand(planner, node.inputs[0]);

@@ -30,7 +30,7 @@ void multiply_vector(CBLAS_TRANSPOSE t, std::int64_t rows, std::int64_t columns,
               add ? 1.0 : 0.0, y, 1);
 }
 
-// One of the two strides is 1 (or its axis has one element): what BLAS calls a matrix or a transposed one.
+// One of the two strides is 1 (or its axis has one element): BLAS reads it as a matrix or a transposed one.
 struct BlasMatrix {
   CBLAS_TRANSPOSE transposed;
   int stride;

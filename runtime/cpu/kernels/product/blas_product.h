@@ -1,4 +1,4 @@
-// Matrix products by BLAS: doubles, and matrices times vectors where nothing is known before.
+// BLAS matrix products: doubles, and matrix-vector products without constant operands.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace rewright::cpu {
 // y[batch, m, n] = alpha * sum(k) a[batch, m, k] b[batch, k, n] + c
 struct Matrix {
   std::int64_t offset = 0;
-  std::vector<std::int64_t> batch;     // strides; 0 where the operand is repeated
+  std::vector<std::int64_t> batch;     // strides; 0 for broadcast operands
   std::int64_t rows = 0, columns = 0;  // strides
 };
 struct Product {
@@ -25,12 +25,12 @@ struct Product {
   std::int64_t batch_count() const { return element_count(batch); }
 };
 
-// Can BLAS read a matrix of these sizes where it lies?
+// Can BLAS read a matrix of these sizes in place?
 bool blas_reads(const Matrix& m, std::int64_t rows, std::int64_t columns);
 
 std::string blas_version_text();  // "OpenBLAS 0.3.21"
 
-// Of floats or doubles. `addend`: strides of input 2, which `beta` scales, over m and n; empty if there is none.
+// For floats or doubles. `addend`: strides over m and n of input 2, which is scaled by `beta`; empty if there is none.
 std::unique_ptr<Kernel> make_blas_product(DataType type, Product product, std::vector<std::int64_t> addend, double beta);
 
 }  // namespace rewright::cpu

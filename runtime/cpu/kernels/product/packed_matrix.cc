@@ -7,8 +7,8 @@ namespace rewright::cpu {
 
 namespace {
 
-// Cycles for each k, where a cycle does two loads and two multiplications of vectors with additions, these take four cycles,
-// the second-level cache brings half a vector for each block of rows, and memory brings eight bytes.
+// Cycles for each k. A cycle has two vector loads and two multiply-adds, which have a latency of four cycles; the second-level
+// cache delivers half a vector for each block of rows, and memory eight bytes.
 double cycles(const ProductLoops& loops, std::int64_t left_rows, std::int64_t vectors, std::int64_t panels) {
   const std::int64_t most = std::min(left_rows, loops.most_rows[vectors]);
   const std::int64_t blocks = (left_rows + most - 1) / most;
@@ -36,7 +36,7 @@ PackedShape packed_shape(const ProductLoops& loops, std::int64_t left_rows, std:
 }
 
 PackedShape packed_shape(const ProductLoops& loops, std::int64_t rows, std::int64_t columns) {
-  constexpr std::int64_t kMostLeftRows = 64;  // with more, numbers differ little
+  constexpr std::int64_t kMostLeftRows = 64;  // beyond, results hardly differ
   double least[kMostLeftRows + 1] = {};
   for (std::int64_t left = 1; left <= kMostLeftRows; ++left) {
     const PackedShape best = packed_shape(loops, left, rows, columns);
@@ -70,7 +70,7 @@ void pack(const ProductLoops& loops, const float* source, const StridedMatrix& m
     } else if (matrix.row_stride == 1) {
       loops.transpose(panel, width, from, matrix.column_stride, shape.rows, columns);
     } else {
-      // Few enough columns at a time that their lines stay in the first-level cache, even if they share a set of it.
+      // Few enough columns at a time that their lines stay in the first-level cache even if they share a set.
       for (std::int64_t start = 0; start < shape.rows; start += kTile) {
         const std::int64_t end = std::min(start + kTile, shape.rows);
         for (std::int64_t first = 0; first < columns; first += kColumns) {

@@ -8,13 +8,13 @@
 
 namespace rewright::cpu {
 
-// A matrix of floats where it lies; strides in elements.
+// A matrix of floats in place; strides in elements.
 struct StridedMatrix {
   std::int64_t rows = 0, columns = 0;
   std::int64_t row_stride = 0, column_stride = 1;
 };
 
-// Of `rows` x `columns`, in panels of `vectors` vectors; columns that fill up the last panel are zeros.
+// `rows` x `columns` in panels of `vectors` vectors; padding columns of the last panel are zeros.
 struct PackedShape {
   std::int64_t rows = 0, columns = 0;
   std::int64_t vectors = 1, width = 0;  // of a panel: in vectors, in floats
@@ -24,12 +24,12 @@ struct PackedShape {
   std::int64_t floats() const { return panels() * panel_floats(); }
 };
 
-// The panels that multiply `left_rows` rows the fastest.
+// The panels that are fastest for `left_rows` rows.
 PackedShape packed_shape(const ProductLoops& loops, std::int64_t left_rows, std::int64_t rows, std::int64_t columns);
-// The panels that multiply whatever number of rows nearly as fast as the fastest for that number.
+// The panels that are nearly fastest for any number of rows.
 PackedShape packed_shape(const ProductLoops& loops, std::int64_t rows, std::int64_t columns);
 
-// Packs the panels first <= p < last. `column_factors` (one for each column, or none) are multiplied in.
+// Packs panels first <= p < last, multiplied by `column_factors` (one for each column, or none).
 void pack(const ProductLoops& loops, const float* source, const StridedMatrix& matrix, const PackedShape& shape,
           std::span<const float> column_factors, float* target, std::int64_t first, std::int64_t last);
 

@@ -12,8 +12,8 @@ using Count = std::int64_t;
 constexpr Count kDepth = 384;      // rows of a panel that stay in the second-level cache while rows of `a` pass
 constexpr Count kChunkRows = 128;  // rows of `a` that stay there too, for some hundred columns of it
 constexpr Count kMostWidth = 64;
-constexpr double kMultiplications = 100;  // a nanosecond
-constexpr double kStreamed = 10;          // floats of b, a nanosecond
+constexpr double kMultiplications = 100;  // per nanosecond
+constexpr double kStreamed = 10;          // floats of b, per nanosecond
 constexpr double kPacked = 2;
 
 Count quotient_rounded_up(Count a, Count b) { return (a + b - 1) / b; }
@@ -30,7 +30,7 @@ void ProductTask::run(const float* a, const float* packed, float* y, std::span<c
                       const Part& part) const {
   const Count width = b.width, depth = b.rows;
   const Count chunks = quotient_rounded_up(part.last_row - part.first_row, kChunkRows);
-  alignas(64) float partial[kChunkRows * kMostWidth];  // a result whose panel is wider than what is left of y
+  alignas(64) float partial[kChunkRows * kMostWidth];  // a result whose panel is wider than the rest of y
   for (Count chunk = 0; chunk < chunks; ++chunk) {
     const Count rows = part.last_row - part.first_row;
     const Count top = part.first_row + rows * chunk / chunks, bottom = part.first_row + rows * (chunk + 1) / chunks;
@@ -92,7 +92,7 @@ ProductTask::Part ProductTask::part(Count piece, Count pieces, bool by_columns) 
 
 namespace {
 
-// Bias and operations at addresses that stay.
+// Bias and operations at fixed addresses.
 class ProductKernel : public Kernel {
  protected:
   ProductKernel(ProductTask task, ProductExtras extras) : task_(std::move(task)), extras_(std::move(extras)) {
@@ -102,7 +102,7 @@ class ProductKernel : public Kernel {
     }
     task_.operations = extras_.operations;
   }
-  // Where what is added begins, `number` being that of the product in a batch of these sizes.
+  // Finds the addends of product `number` in a batch of these sizes.
   void find_addends(const Call& call, Count number, const std::vector<Count>& sizes, std::span<const float*> addends) const {
     for (std::size_t i = 0; i < extras_.operations.size(); ++i) {
       const RowOperation& o = extras_.operations[i];
@@ -163,7 +163,7 @@ class BatchProductKernel final : public ProductKernel {
       pack(*task_.loops, b + batch_offset(u / panels, batch_.sizes, batch_.b_strides), batch_.b, task_.b, batch_.column_factors,
            packed + u / panels * task_.b.floats(), u % panels, u % panels + 1);
     });
-    // Whole products where there are enough of them.
+    // Whole products if there are enough of them.
     const int threads = call.workers.threads();
     const bool whole = count_ % threads == 0 || count_ > 3 * threads;
     const bool by_columns = task_.cut_by_columns(threads);

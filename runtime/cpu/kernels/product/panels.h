@@ -1,4 +1,4 @@
-// The right sides of products of matrices, packed into panels of one or two vectors of columns.
+// Right sides of matrix products, packed into panels of one or two vectors of columns.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace rewright::cpu {
 class Panels {
  public:
   Panels() = default;
-  // So many matrices of `depth` rows and `columns` columns.
+  // `matrices` matrices of `depth` rows and `columns` columns.
   Panels(std::int64_t matrices, std::int64_t columns, std::int64_t depth, const ConvolutionLoops& loops)
       : matrices_(matrices), columns_(columns), depth_(depth), lanes_(loops.lanes), widest_(loops.lanes * loops.max_vectors) {}
 
@@ -26,7 +26,7 @@ class Panels {
   std::int64_t stored_columns() const { return (columns_ + lanes_ - 1) / lanes_ * lanes_; }
 
   std::size_t bytes() const { return sizeof(float) * static_cast<std::size_t>(matrices_ * stored_columns() * depth_); }
-  // Writes a row of a matrix into what is to be set.
+  // Writes a row of a matrix into the panels being filled.
   void write_row(float* panels, std::int64_t matrix, std::int64_t row, const float* values) const {
     for (std::int64_t p = 0; p < count(); ++p) {
       const std::int64_t n = columns(p), width = vectors(p) * lanes_;
@@ -41,7 +41,7 @@ class Panels {
     return reinterpret_cast<const float*>(data_.bytes().data()) + (matrix * stored_columns() + first(panel)) * depth_;
   }
 
-  // A value for each column of all matrices, with stored_columns() for each. Empty stays empty.
+  // Extends values for the columns of all matrices to stored_columns() for each. Empty stays empty.
   std::vector<float> by_column(const std::vector<float>& values) const {
     if (values.empty()) return {};
     std::vector<float> result(static_cast<std::size_t>(matrices_ * stored_columns()));

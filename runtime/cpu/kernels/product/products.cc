@@ -1,5 +1,5 @@
-// Matrix products. Constant right operands are packed ahead, others when the product runs; both take in what follows. Operands
-// may be strided views, so a transpose before a product costs nothing.
+// Matrix products. Constant right operands are packed in advance, others when the product runs; following operators are fused.
+// Operands may be strided views, so transposes before products are free.
 #include <algorithm>
 
 #include "runtime/cpu/kernels/epilogue.h"
@@ -14,7 +14,7 @@ namespace rewright::cpu {
 
 namespace {
 
-constexpr std::int64_t kWorthPacking = 4;  // rows of the left operand that a right one is packed for while the model runs
+constexpr std::int64_t kWorthPacking = 4;  // rows of the left operand for which packing the right one at run time pays
 
 std::optional<RowFunction> row_function(const Eltwise& e) {
   switch (e.algorithm) {
@@ -51,7 +51,7 @@ std::vector<std::int64_t> plain_strides(const Sizes& sizes) {
   return strides;
 }
 
-// A tensor that is added to a product, repeated along axes whose stride is 0; by axis of the product.
+// A tensor added to a product with broadcast axes (stride 0); by axis of the product.
 struct RepeatedAddend {
   ValueId value;
   std::vector<std::int64_t> strides;
@@ -82,25 +82,24 @@ std::optional<RepeatedAddend> match_repeated_addition(const Planner& planner, co
   return std::nullopt;
 }
 
-// The addend of a product of matrices (Gemm's third operand), as it lies: its strides by rows and columns, 0 where it is
-// repeated. Nothing if its columns do not follow each other.
+// The strides of a product's addend (Gemm's third operand) by rows and columns, 0 for broadcast axes; nullopt if its columns
+// are not contiguous.
 std::optional<std::vector<std::int64_t>> addend_strides(const ValueInfo& c, std::int64_t m, std::int64_t n) {
   const std::size_t rank = c.sizes.size();
   if (c.type != DataType::kFloat || rank > 2 || (rank == 0 ? 1 : c.sizes.back()) != n) return std::nullopt;
   return std::vector<std::int64_t>{rank == 2 && c.sizes[0] == m && m > 1 ? n : 0, 1};
 }
 
-// How a product is computed.
+// How to compute a product.
 enum class Way {
-  kConstant,  // b is packed ahead
+  kConstant,  // b is packed in advance
   kPacked,    // b is packed when the product runs
   kBlas,
 };
 
 class ProductPlan final : public NodePlan {
  public:
-  // `addend`: addend_strides of the node's third operand, if it is added element by element; otherwise it is a bias, or BLAS
-  // adds it.
+  // `addend`: addend_strides of the node's third operand, if it is added elementwise; otherwise it is a bias, or BLAS adds it.
   ProductPlan(const Node& node, Product product, DataType type, double beta, bool trans_a, bool trans_b, Way way,
               std::size_t result_rank, std::optional<std::vector<std::int64_t>> addend)
       : node_(node),
@@ -124,7 +123,7 @@ class ProductPlan final : public NodePlan {
     return addend.has_value();
   }
 
-  // The softmax of the rows of the product, times other values.
+  // Absorbs the softmax of the product's rows, times other values.
   bool absorb_rows(Planner& planner, const Node& rows, const NodePlan& next) override {
     const auto* const product = dynamic_cast<const ProductPlan*>(&next);
     if (product == nullptr || way_ != Way::kPacked || product->way_ != Way::kPacked || values_ || moved_) return false;
@@ -188,7 +187,7 @@ class ProductPlan final : public NodePlan {
     return {a, operand(planner, node_.inputs[1], p_, false, trans_b_)};
   }
 
-  // Sets the strides of an operand, as a view of another value if its producer only moves elements.
+  // Sets the strides of an operand: as a view of another value if its producer only moves elements.
   int operand(Planner& planner, ValueId value, Product& p, bool left, bool transposed) const {
     const Sizes sizes = planner.info(value).sizes;
     Matrix& matrix = left ? p.a : p.b;
@@ -203,7 +202,7 @@ class ProductPlan final : public NodePlan {
     return planner.storage(value, kPlain);
   }
 
-  // Do the rows of all matrices of `a` follow each other at one distance?
+  // Are the rows of all matrices of `a` at one common stride?
   bool rows_are_even() const {
     std::int64_t distance = p_.m * p_.a.rows;
     for (std::size_t axis = p_.batch.size(); axis-- > 0; distance *= p_.batch[axis])
@@ -242,12 +241,12 @@ class ProductPlan final : public NodePlan {
     return t;
   }
 
-  // All rows of a in one product.
+  // One product with all rows of a.
   void emit_constant(Planner& planner, ValueId result) {
     std::vector<int> inputs{operand(planner, node_.inputs[0], p_, true, trans_a_)};
     if (p_.m == 1 && p_.a.batch.size() > 0) p_.a.rows = row_distance();
     ProductTask t = task(planner, p_.batch_count() * p_.m);
-    if (planner.options().constants) t.b = packed_shape(*t.loops, p_.k, p_.n);  // one form for all plans
+    if (planner.options().constants) t.b = packed_shape(*t.loops, p_.k, p_.n);  // the same form for all plans
     const Planner::ConstantMatrix matrix = planner.constant_matrix(node_.inputs[1]);
     StridedMatrix b{p_.k, p_.n, matrix.row_stride, matrix.column_stride};
     if (trans_b_) std::swap(b.row_stride, b.column_stride);
@@ -299,7 +298,7 @@ class ProductPlan final : public NodePlan {
     planner.add_step(make_attention(std::move(t), std::move(extras)), std::move(inputs), {target});
   }
 
-  // Of the result.
+  // Strides of the result.
   Matrix y_strides() const {
     Sizes sizes = p_.batch;
     sizes.push_back(p_.m);
@@ -312,7 +311,7 @@ class ProductPlan final : public NodePlan {
     return y;
   }
 
-  // Where each matrix has one row: the distance of the rows.
+  // If each matrix has one row: the stride between rows.
   std::int64_t row_distance() const {
     for (std::size_t axis = p_.batch.size(); axis-- > 0;)
       if (p_.batch[axis] != 1) return p_.a.batch[axis];
@@ -328,7 +327,7 @@ class ProductPlan final : public NodePlan {
     return factors;
   }
 
-  // Bias and operations; what they read is added to the inputs.
+  // Bias and operations; appends the tensors they read to `inputs`.
   ProductExtras extras(Planner& planner, std::vector<int>& inputs) const {
     ProductExtras result;
     const bool has_bias = planner.has(node_, 2) && !addend_;
@@ -379,15 +378,15 @@ class ProductPlan final : public NodePlan {
   Way way_;
   Epilogue epilogue_;
   std::optional<std::vector<std::int64_t>> addend_;  // of the epilogue's first addition
-  std::vector<RepeatedAddend> repeated_;             // after the epilogue
+  std::vector<RepeatedAddend> repeated_;             // added after the epilogue
   struct Values {
     Values(ValueId v, const Product& p, bool t) : value(v), product(p), transposed(t) {}
     ValueId value;
-    Product product;  // of the softmax with them
+    Product product;  // the softmax times these values
     bool transposed;
   };
   std::optional<Values> values_;
-  std::optional<std::vector<std::int64_t>> moved_;  // strides of the result's axes, before they were moved
+  std::optional<std::vector<std::int64_t>> moved_;  // strides of the result's axes before they were moved
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Products, with every packing, and attention.
+// Products with every packing, and attention.
 #include <map>
 
 #include "operators/testing/share.h"
@@ -26,7 +26,7 @@ struct ProductBuilder : rewright::testing::GraphBuilder {
   void check(double tolerance = 5e-5) { check_graph(graph, inputs, tolerance); }
 };
 
-// As a product is defined, in double.
+// The definition, in double.
 std::vector<double> multiplied(const Tensor& a, const Tensor& b, std::int64_t m, std::int64_t k, std::int64_t n) {
   std::vector<double> y(static_cast<std::size_t>(m * n));
   const auto x = a.data<float>(), w = b.data<float>();
@@ -97,8 +97,8 @@ TEST_CASE("a packed matrix is the same, however it lies") {
   }
 }
 
-// Multiplications take four cycles and two of them begin in each: fewer than eight sums in registers leave the processor idle,
-// and a block of few rows is bound by what the second-level cache brings.
+// Multiply-adds have a latency of four cycles and two start in each: fewer than eight sums in registers leave the processor
+// idle. Blocks of few rows are limited by the second-level cache.
 TEST_CASE("products of many rows are cut into blocks that keep the processor busy") {
   for (const Isa isa : {Isa::kBaseline, Isa::kAvx2, Isa::kAvx512})
     for (const std::int64_t columns : {64, 96, 768, 1000, 3072})
@@ -141,7 +141,7 @@ TEST_CASE("functions behind a product") {
       std::vector<float> x = special;
       for (int i = -400; i <= 400; ++i) x.push_back(0.0173f * static_cast<float>(i));
       std::vector<float> y = x;
-      const auto half = static_cast<std::int64_t>(x.size() / 2);  // two rows that are no multiple of a vector
+      const auto half = static_cast<std::int64_t>(x.size() / 2);  // two rows, not a multiple of a vector
       loops_for<ProductLoops>(isa).apply(c.function, c.alpha, c.beta, y.data(), half, 2, half);
       for (std::int64_t i = 0; i < 2 * half; ++i) {
         const double e = c.expected(x[i]);
@@ -253,7 +253,7 @@ TEST_CASE("an addend that is not known before") {
         case 1:
           y = node(b.graph, "Add", {y, b.input({m, n})})[0];
           break;
-        case 2:  // what follows must scale the addend as well
+        case 2:  // a following factor must also scale the addend
           y = node(b.graph, "Mul", {y, b.constant({n})})[0];
           break;
         default:
@@ -426,7 +426,7 @@ TEST_CASE("results do not depend on the run, for a number of threads") {
   b.check();
 }
 
-// Letters of each kind in any order, as Einsum has them; some axes of size 1.
+// Letters of each kind in any order, as in Einsum; some axes have size 1.
 TEST_CASE("contractions are products of matrices") {
   for (unsigned seed = 0; seed < testing::instances(40); ++seed) {
     CAPTURE(seed);

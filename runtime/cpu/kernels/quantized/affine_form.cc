@@ -53,7 +53,7 @@ class Reader {
         if (e->function == &functions::nearest_float) return nearest(read(e->arguments[0]));
         return of_constant(*e);
       case Kind::kConvert:
-        // To integers only where nothing is rounded.
+        // Conversion to an integer only if nothing is rounded.
         if (e->scalar == Scalar::kReal || e->arguments[0]->scalar == Scalar::kInteger) return read(e->arguments[0]);
         return std::nullopt;
       default:
@@ -151,7 +151,7 @@ class Reader {
     return a;
   }
 
-  // A function of numbers that are known, as in batch normalization.
+  // A function of known numbers, as in batch normalization.
   std::optional<AffineForm> of_constant(const ElementNode& e) const {
     if (e.function->arity != 1 || e.function->real == nullptr || e.scalar != Scalar::kReal) return std::nullopt;
     auto a = read(e.arguments[0]);
@@ -169,7 +169,7 @@ class Reader {
   const AffineQuestion& q_;
 };
 
-// A constant, perhaps converted.
+// A constant, possibly converted.
 std::optional<double> constant_of(const Element& e) {
   if (e->kind == Kind::kConvert) return constant_of(e->arguments[0]);
   if (e->kind != Kind::kConstant) return std::nullopt;
@@ -177,7 +177,7 @@ std::optional<double> constant_of(const Element& e) {
   return e->real.symbol.empty() ? std::optional(e->real.value) : std::nullopt;
 }
 
-// The argument that is no constant, and the other one.
+// The argument that is not constant, and the constant one.
 std::optional<std::pair<Element, double>> with_constant(const Element& e) {
   for (std::size_t side = 0; side < 2; ++side)
     if (const auto c = constant_of(e->arguments[side])) return std::pair(e->arguments[1 - side], *c);

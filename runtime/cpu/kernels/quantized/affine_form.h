@@ -1,5 +1,5 @@
-// Elementwise expressions as bounded affine functions: how quantization, dequantization and what stands between them is found
-// in denotations.
+// Elementwise expressions as clamped affine functions: this recognizes quantization, dequantization and the operators between
+// them in denotations.
 #pragma once
 
 #include <functional>
@@ -11,8 +11,8 @@
 
 namespace rewright::cpu {
 
-// min(high, max(low, sum of factor * operand + constant)). Factors and the constant are one number, or one for each position
-// along an axis of the result.
+// min(high, max(low, sum of factor * operand + constant)). Factors and the constant are single numbers, or one for each
+// position along an axis of the result.
 struct AffineForm {
   struct Term {
     int operand;
@@ -26,26 +26,26 @@ struct AffineForm {
   const Term* term(int operand) const;  // null: none
 };
 
-// An expression whose reads are of constants and of `variables` at the result's position. Roundings to float are left out.
+// An expression that reads constants and `variables` at the result's position. Roundings to float are ignored.
 struct AffineQuestion {
   const Planner& planner;
   const Element& element;
   const Indices& position;
   const Sizes& sizes;  // of the result
   const std::vector<ValueId>& operands;
-  std::size_t axis;  // that numbers may vary along
+  std::size_t axis;  // the axis that numbers may vary along
   std::function<bool(int)> is_variable;
 };
 std::optional<AffineForm> affine_form(const AffineQuestion& question);
 
-// convert(bounded(round(inner) + zero_point)): what quantizes. low and high bound the result.
+// convert(clamp(round(inner) + zero_point)): quantization. low and high bound the result.
 struct RoundedForm {
   Element inner;
   std::int64_t zero_point = 0, low = 0, high = 0;
 };
 std::optional<RoundedForm> rounded_form(const Element& element);
 
-// A value that is (x - zero_point) * scale for integers x of 8 bits.
+// A value (x - zero_point) * scale for 8-bit integers x.
 struct Dequantized {
   ValueId source;
   std::vector<double> scale;     // one, or one for each position along the axis

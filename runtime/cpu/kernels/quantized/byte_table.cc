@@ -1,5 +1,4 @@
-// Functions of one 8-bit integer, computed ahead for all 256 of them: whatever stands between a dequantization and a
-// quantization, however many operators that is.
+// Functions of one 8-bit integer, tabulated for all 256 values: any operators between a dequantization and a quantization.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -17,8 +16,8 @@ namespace rewright::cpu {
 namespace {
 
 constexpr std::int64_t kWorthElements = 1024, kWorthOperations = 6;
-constexpr std::int64_t kShortRun = 8;  // elements that lie side by side in both tensors, on average: fewer are left to tiles
-constexpr double kTableElements = 2;   // a nanosecond
+constexpr std::int64_t kShortRun = 8;  // elements contiguous in both tensors, on average; shorter ones are left to tiles
+constexpr double kTableElements = 2;   // per nanosecond
 
 template <class T>
 class TableKernel final : public Kernel {
@@ -41,12 +40,12 @@ class TableKernel final : public Kernel {
   std::int64_t elements_;
 };
 
-// Elements that lie side by side in the operand and in the result.
+// Elements that are contiguous in the operand and in the result.
 struct Run {
   std::int64_t from, to, count;
 };
 
-// The same where elements change places.
+// Applies a table to elements that are also moved.
 template <class T>
 class MovingTableKernel final : public Kernel {
  public:
@@ -68,7 +67,7 @@ class MovingTableKernel final : public Kernel {
   std::vector<Run> runs_;
 };
 
-// Where each element of the result comes from; empty if that are too many runs. `read` is of operand 0.
+// The source of each element of the result; empty if there are too many runs. `read` is of operand 0.
 std::vector<Run> runs_of(const Planner& planner, const Element& read, const Indices& position, const Sizes& sizes,
                          const Sizes& operand_sizes) {
   const std::int64_t count = element_count(sizes), given = element_count(operand_sizes);
@@ -98,8 +97,8 @@ struct ByteTable {
   Layout layout;  // of the operand and the result
 };
 
-// nullopt unless the expression reads, beside known numbers, a single tensor of 8-bit integers once for each element, either
-// all elements in the result's order or in one other order with long enough runs, and takes long enough for a table to pay.
+// nullopt unless the expression reads, apart from known numbers, a single tensor of 8-bit integers once for each element, in
+// the result's order or in one other order with long enough runs, and is expensive enough for a table.
 std::optional<ByteTable> make_byte_table(const Planner& planner, const Element& element, const Indices& position,
                                          ValueId result, const std::vector<ValueId>& operands) {
   const ValueInfo out = planner.info(result);

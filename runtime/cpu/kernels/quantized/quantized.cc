@@ -1,5 +1,4 @@
-// Convolutions and products of 8-bit integers: of quantized operators, and of others between what dequantizes their operands
-// and what quantizes their results.
+// Convolutions and products of 8-bit integers: quantized operators, and others between dequantization and quantization.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -18,7 +17,7 @@ bool is_8_bits(DataType type) { return type == DataType::kInt8 || type == DataTy
 double range_low(DataType type) { return type == DataType::kInt8 ? -128 : 0; }
 double range_high(DataType type) { return type == DataType::kInt8 ? 127 : 255; }
 
-// The image of a convolution over one or two axes, with `weight` the number of the weights among the inputs.
+// The image of a convolution over one or two axes; `weight`: the number of the weights' input.
 std::optional<ImageShape> image_of(const Planner& planner, const Node& node, std::size_t weight) {
   const Sizes x = planner.info(node.inputs[0]).sizes, w = planner.info(node.inputs[weight]).sizes;
   const Sizes y = planner.info(node.outputs[0]).sizes;
@@ -46,7 +45,7 @@ std::optional<ImageShape> image_of(const Planner& planner, const Node& node, std
   return s;
 }
 
-// Where the weights of a convolution, and the right side of a product, lie.
+// The positions of a convolution's weights, or of a product's right operand.
 QuantizedWeights convolution_weights(const Tensor& tensor) {
   const Sizes w = tensor.sizes();
   std::int64_t window = 1;
@@ -75,7 +74,7 @@ std::vector<double> repeated(std::vector<double> numbers, std::int64_t count) {
 
 class QuantizedPlan final : public NodePlan, public ChoosesLayout {
  public:
-  // `axis`: of the result, that outputs stand along.
+  // `axis`: the result's axis of outputs.
   QuantizedPlan(QuantizedTask task, ValueId x, ValueId zero_point, std::size_t axis, Layout layout)
       : task_(std::move(task)), x_(x), zero_point_(zero_point), axis_(axis), layout_(layout) {}
 
@@ -128,7 +127,7 @@ class QuantizedPlan final : public NodePlan, public ChoosesLayout {
   }
 
  private:
-  // Over the chain's start, and over other tensors of 8-bit integers of the same sizes if the start is one.
+  // The expression over the chain's start, and over other 8-bit tensors of the same sizes if the start is one.
   std::optional<AffineForm> form_of(const Planner& planner, const Chain& chain, const Element& element) const {
     const bool from_integers = is_8_bits(planner.info(chain.start).type);
     const Sizes sizes = planner.info(chain.result).sizes;
@@ -141,7 +140,7 @@ class QuantizedPlan final : public NodePlan, public ChoosesLayout {
     return form;
   }
 
-  // An affine function of the real result, which may be bounded already.
+  // Applies an affine function to the real result, which may already be clamped.
   bool follow(const AffineForm& form) {
     Requantization& f = task_.finish;
     const std::vector<double> by = repeated(form.terms[0].factor, task_.shape.outputs);
@@ -162,7 +161,7 @@ class QuantizedPlan final : public NodePlan, public ChoosesLayout {
     return true;
   }
 
-  // A function of the quantized result, and of at most one other tensor.
+  // Applies a function of the quantized result and at most one other tensor.
   bool follow_rounded(const Planner& planner, const Chain& chain, const AffineForm& form) {
     Requantization& f = task_.finish;
     const AffineForm::Term& start = *form.term(0);
@@ -187,7 +186,7 @@ class QuantizedPlan final : public NodePlan, public ChoosesLayout {
     return true;
   }
 
-  // Names the packed weights, for plans of other sizes to find.
+  // Identifies the packed weights for plans of other sizes.
   ConstantOrigin origin() const {
     const QuantizedWeights& w = task_.weights;
     const ImageShape& s = task_.shape;
@@ -221,7 +220,7 @@ std::optional<Factors> dequantized_operands(const Planner& planner, const Node& 
   return Factors{std::move(*left), std::move(*right), std::move(weights)};
 }
 
-// Takes over the operands and the real bias.
+// Sets the operands and the real bias.
 std::unique_ptr<NodePlan> make_dequantized(const Planner& planner, const Node& node, const Factors& factors, QuantizedTask task,
                                            double alpha, const std::vector<double>& bias, std::size_t axis, Layout layout) {
   task.is_signed = planner.info(factors.x.source).type == DataType::kInt8;
@@ -237,7 +236,7 @@ std::unique_ptr<NodePlan> make_dequantized(const Planner& planner, const Node& n
   return plan;
 }
 
-// A bias of one element, or of one for each column or channel.
+// A bias with one element, or with one for each column or channel.
 std::optional<std::vector<double>> constant_bias(const Planner& planner, const Node& node, double by, std::int64_t outputs) {
   if (!planner.has(node, 2)) return std::vector<double>{0.0};
   const Tensor& t = planner.constant(node.inputs[2]);
@@ -250,12 +249,12 @@ std::optional<std::vector<double>> constant_bias(const Planner& planner, const N
   return result;
 }
 
-// ---- Operators of quantized tensors. Inputs: x, (its scale,) its zero point, ..., as in ONNX.
+// ---- Quantized operators. Inputs: x, (its scale,) its zero point, ..., as in ONNX.
 struct QuantizedInputs {
   std::size_t x = 0, x_zero = 0, w = 0, w_zero = 0;
 };
 
-// Integer parameters, all known; nothing if they are not there is 0.
+// Integer parameters if all are known; absent ones are 0.
 std::optional<std::vector<int>> zero_points(const Planner& planner, const Node& node, std::size_t input) {
   if (!planner.has(node, input)) return std::vector<int>{0};
   const Tensor& t = planner.constant(node.inputs[input]);
@@ -265,7 +264,7 @@ std::optional<std::vector<int>> zero_points(const Planner& planner, const Node& 
   return result;
 }
 
-// Sets what x and w are; the zero point of x may be known only when the step runs.
+// Sets x and w. The zero point of x may be known only when the step runs.
 bool set_operands(const Planner& planner, const Node& node, const QuantizedInputs& at, QuantizedTask& task) {
   if (!is_8_bits(planner.info(node.inputs[at.x]).type) || !is_8_bits(planner.info(node.inputs[at.w]).type)) return false;
   if (planner.constant(node.inputs[at.x])) return false;
@@ -283,7 +282,7 @@ bool set_operands(const Planner& planner, const Node& node, const QuantizedInput
   return true;
 }
 
-// The result's scale and zero point. In the order of the operators' definition, so that no bit differs.
+// Sets the result's scale and zero point, in the order of the operators' definition, so that all bits agree.
 bool set_requantization(const Planner& planner, const Node& node, std::size_t x_scale, std::size_t w_scale, std::size_t y_scale,
                         QuantizedTask& task) {
   const auto known = [&](std::size_t input, std::int64_t most) {

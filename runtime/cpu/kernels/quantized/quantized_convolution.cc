@@ -1,9 +1,9 @@
-// Integers of 8 bits: the image as it lies in memory, or a converted copy with padding, times panels of weights; sums of a
-// tile stay in the first-level cache until they are requantized.
+// 8-bit integers: the image in place, or a converted copy with padding, times panels of weights; a tile's sums stay in the
+// first-level cache until they are requantized.
 //
-// With words of four bytes elements of the image are unsigned, signed ones with 128 added, and keep their zero point z: what
-// that adds to a sum, z times the sum of the weights, is taken off again. With words of two 16-bit integers the zero point is
-// taken off first. Both are exact; bytes need weights that have 8 bits with their own zero point taken off.
+// In words of four bytes, elements of the image are unsigned (signed ones plus 128) and include their zero point z; its
+// contribution to a sum, z times the sum of the weights, is subtracted. In words of two 16-bit integers the zero point is
+// subtracted first. Both are exact; bytes require weights that still fit into 8 bits without their zero point.
 #include "runtime/cpu/kernels/quantized/quantized_convolution.h"
 
 #include <algorithm>
@@ -21,8 +21,8 @@ using Type = QuantizedLoops::Type;
 
 constexpr std::int64_t kPartBytes = 32 << 10;      // of an image, read again for each panel of weights
 constexpr std::int64_t kWeightsBytes = 512 << 10;  // of weights, read again for each part of the image
-constexpr double kConverted = 16;                  // bytes a nanosecond
-constexpr double kWords = 100;                     // multiplied and added a nanosecond
+constexpr double kConverted = 16;                  // bytes per nanosecond
+constexpr double kWords = 100;                     // multiply-adds per nanosecond
 
 std::int64_t rounded_up(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
 
@@ -62,7 +62,7 @@ class QuantizedKernel : public Kernel {
   std::size_t scratch_bytes() const override { return copy_bytes() + (task_.zero_point ? 0 : entries_ * sizeof(std::int32_t)); }
 
  protected:
-  // Numbers that go with the outputs, filled up so that a vector can be read from each.
+  // Numbers for each output, padded so that a vector can be read from each position.
   template <class T, class F>
   std::vector<T> by_output(F value) const {
     std::vector<T> result(entries_);
@@ -116,7 +116,7 @@ class QuantizedKernel : public Kernel {
   }
   virtual std::int32_t weight_sum(std::size_t output) const = 0;  // 0 beyond the last output
 
-  // Shared by the runs of a step.
+  // Shared by all runs of a step.
   struct Run {
     const std::byte* x;
     std::int64_t width, height;  // of the image at x
@@ -172,7 +172,7 @@ class QuantizedKernel : public Kernel {
   ImageShape s_;
   QuantizedTask task_;
   const QuantizedLoops& loops_;
-  std::int64_t unit_, element_;  // elements of a word, bytes of one
+  std::int64_t unit_, element_;  // elements of a word, bytes of an element
   std::int64_t padded_height_, padded_width_, outputs_;
   std::size_t entries_;
   bool copied_ = true;
@@ -208,7 +208,7 @@ class TiledKernel final : public QuantizedKernel {
   TiledKernel(QuantizedTask given, const Prepared& prepared, const QuantizedLoops& loops)
       : QuantizedKernel(std::move(given), loops) {
     const auto& s = s_;
-    const bool touching = s.group == 1 && s.dilations[1] == 1;  // the pixels of a row of the window
+    const bool touching = s.group == 1 && s.dilations[1] == 1;  // a window row's pixels are adjacent
     inputs_ = s.channels / s.group;
     tile_.height = s.kernel[0];
     tile_.width = touching ? 1 : s.kernel[1];
@@ -233,7 +233,7 @@ class TiledKernel final : public QuantizedKernel {
                        });
     sums_ = weights() + words;
     set_finish();
-    // Rows whose distance is a multiple of 4 KiB share a set of the first-level cache.
+    // Rows at a distance that is a multiple of 4 KiB share a set of the first-level cache.
     rows_ = tile_.x_stride % 4096 == 0 ? std::min<std::int64_t>(8, loops.max_rows) : loops.max_rows;
     const std::int64_t pixel = std::max(s.strides[1] * s.channels * s.kernel[0] * element_, s.outputs);
     part_ = std::max<std::int64_t>(1, kPartBytes / pixel / rows_) * rows_;
@@ -258,7 +258,7 @@ class TiledKernel final : public QuantizedKernel {
     return output < static_cast<std::size_t>(s_.outputs) ? sums_[output] : 0;
   }
 
-  // Element e of a word of the packed weights: its input and pixel; false if it fills up.
+  // The input and pixel of element e in a word of the packed weights; false for padding.
   bool place(std::int64_t i, std::int64_t j, std::int64_t k, std::int64_t* input, std::int64_t* pixel) const {
     if (tile_.width == 1 && s_.kernel[1] > 1) {  // a row of the window
       if (k >= s_.kernel[1] * inputs_) return false;
@@ -327,10 +327,10 @@ class TiledKernel final : public QuantizedKernel {
   QuantizedLoops::Tile tile_{};
   Tensor packed_;
   const std::int32_t* sums_ = nullptr;
-  std::int64_t rows_ = 1, part_ = 1, together_ = 1;  // pixels of a tile and of a part, panels of a set
+  std::int64_t rows_ = 1, part_ = 1, together_ = 1;  // pixels of a tile, pixels of a part, panels of a set
 };
 
-// ---- Each channel by itself
+// ---- Depthwise
 class ChannelKernel final : public QuantizedKernel {
  public:
   ChannelKernel(QuantizedTask given, const QuantizedLoops& loops) : QuantizedKernel(std::move(given), loops) {
@@ -372,7 +372,7 @@ class ChannelKernel final : public QuantizedKernel {
  private:
   std::int32_t weight_sum(std::size_t output) const override { return output < sums_.size() ? sums_[output] : 0; }
 
-  // Rows of the result, from `begin` on. Rows of words are kept as long as windows need them.
+  // Computes rows of the result from `begin` on. Rows of words are kept as long as windows need them.
   void compute(const Run& run, std::int64_t begin, std::int64_t end) const {
     static thread_local std::vector<std::int32_t> lines, sums;
     static thread_local std::vector<const std::int32_t*> window;
@@ -381,7 +381,7 @@ class ChannelKernel final : public QuantizedKernel {
     if (lines.size() < lines_size) lines.resize(lines_size);
     if (sums.size() < sums_size) sums.resize(sums_size);
     window.resize(static_cast<std::size_t>(s_.kernel[0]));
-    std::int64_t known = -1, image = -1;  // the last row that is there
+    std::int64_t known = -1, image = -1;  // the last row available
     for (std::int64_t row = begin; row < end; ++row) {
       if (image != row / s_.out_height) known = -1;
       image = row / s_.out_height;
@@ -409,7 +409,7 @@ class ChannelKernel final : public QuantizedKernel {
       for (std::int64_t j = 0; j < tile_.width; ++j) {
         const std::byte* pixels[4] = {};
         for (std::int64_t e = 0; e < unit_; ++e) {
-          // Beyond the window weights are zero: any pixel will do.
+          // Beyond the window weights are zero, so any pixel will do.
           const std::int64_t tap = std::min(j * unit_ + e, s_.kernel[1] - 1);
           pixels[e] = from + (q * s_.strides[1] + tap * s_.dilations[1]) * pixel;
         }

@@ -1,5 +1,5 @@
-// Pools of 8-bit integers: maxima and averages of a dequantized tensor, computed from its integers, and maxima of integers
-// themselves. A quantization that follows is computed too.
+// Pools of 8-bit integers: maxima and averages of a dequantized tensor, computed from its integers, and maxima of integers. A
+// following quantization is fused.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -13,14 +13,14 @@ namespace rewright::cpu {
 
 namespace {
 
-constexpr double kElements = 32;                       // of windows, a nanosecond
-constexpr std::int64_t kMostPixels = (1 << 24) / 256;  // of a window: sums are floats later on
-constexpr std::int64_t kMostCounts = 256;              // of pixels of windows that reach beyond the image
-constexpr std::int64_t kWidest = 64;                   // elements of any vector
+constexpr double kElements = 32;                       // of windows, per nanosecond
+constexpr std::int64_t kMostPixels = (1 << 24) / 256;  // in a window: sums are later converted to float
+constexpr std::int64_t kMostCounts = 256;              // different pixel counts of windows that extend beyond the image
+constexpr std::int64_t kWidest = 64;                   // elements of the widest vector
 
 bool is_8_bits(DataType type) { return type == DataType::kInt8 || type == DataType::kUint8; }
 
-// The windows that lie in the image.
+// The smallest number of a window's pixels inside the image.
 std::int64_t least_pixels(const PoolShape& s) {
   std::int64_t result = 1;
   for (std::size_t a = 0; a < s.kernel.size(); ++a) {
@@ -31,8 +31,8 @@ std::int64_t least_pixels(const PoolShape& s) {
   return result;
 }
 
-// What the integers v are, and what becomes of the result: y = round(bounded(factor * r + constant, low, high)) + zero_point
-// for the pool r of scale * (v - offset), or r itself.
+// The meaning of the integers v, and the function of the result: y = round(clamp(factor * r + constant, low, high)) +
+// zero_point for the pool r of scale * (v - offset), or r itself.
 struct Function {
   bool is_signed = false;
   double scale = 1;
@@ -48,7 +48,7 @@ class QuantizedPool : public Kernel {
   QuantizedPool(PoolShape shape, const Function& function, Isa isa, int threads)
       : s_(of_three_axes(std::move(shape))),
         f_(function),
-        // Any of the tables: loops over windows do not depend on the words.
+        // Any table: loops over windows do not depend on the words.
         loops_(*quantized_loops(isa, false)),
         channels_(s_.x[1]),
         stored_((channels_ + kWidest - 1) / kWidest * kWidest),
@@ -89,7 +89,7 @@ class QuantizedPool : public Kernel {
   std::int64_t channels_, stored_, threads_;
 };
 
-// The maximum of an increasing function is the function of the maximum, which is one of 256 numbers.
+// An increasing function of the maximum: one of 256 numbers.
 class MaximumPool final : public QuantizedPool {
  public:
   MaximumPool(PoolShape shape, const Function& function, Isa isa, int threads)
@@ -120,7 +120,7 @@ class MaximumPool final : public QuantizedPool {
 
   std::array<float, 256> reals_{};
   std::array<std::byte, 256> bytes_{};
-  bool is_copy_ = true;  // every byte is its own result
+  bool is_copy_ = true;  // the table is the identity
 };
 
 class AveragePool final : public QuantizedPool {
@@ -163,7 +163,7 @@ class AveragePool final : public QuantizedPool {
     loops_.finish(f);
   }
 
-  std::int64_t least_ = 1;  // pixels of a window that lie in the image
+  std::int64_t least_ = 1;  // fewest pixels of a window inside the image
   std::vector<std::pair<std::vector<float>, std::vector<std::int32_t>>> by_count_;
   std::vector<float> shift_;
 };

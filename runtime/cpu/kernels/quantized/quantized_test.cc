@@ -1,5 +1,5 @@
-// Integers of 8 bits against the interpreter: quantized operators exactly, operators between dequantization and quantization
-// up to a quantum where the real result is next to the middle of two.
+// 8-bit integers against the interpreter: quantized operators exactly; operators between dequantization and quantization up to
+// one quantum where the real result is close to a tie.
 #include <algorithm>
 
 #include "operators/testing/share.h"
@@ -20,7 +20,7 @@ std::vector<Tensor> run_at(const Graph& graph, std::span<const Tensor> inputs, I
   return cpu_backend().prepare(graph, options)->run(inputs);
 }
 
-// On three threads, in as many pieces as there may be.
+// On three threads, in as many pieces as possible.
 std::vector<Tensor> run_in_pieces(const Graph& graph, std::span<const Tensor> inputs, Isa isa) {
   cpu::PlanOptions options;
   options.isa = isa;
@@ -29,7 +29,7 @@ std::vector<Tensor> run_in_pieces(const Graph& graph, std::span<const Tensor> in
   return cpu::PlanRunner(cpu::make_plan(graph, options)).run(inputs);
 }
 
-// No element is more than one quantum off, and few are at all.
+// No element is off by more than one quantum, and few are off at all.
 void check_quanta(const GraphBuilder& b, double often = 0.01) {
   const std::vector<Tensor> expected = interpret(b.graph, b.inputs);
   for (const Isa isa : testing::tested_isas()) {
@@ -57,7 +57,7 @@ class QuantizedBuilder : public GraphBuilder {
 
   DataType type() { return kTypes[pick(0, 1)]; }
   double low(DataType t) const { return t == DataType::kInt8 ? -128 : 0; }
-  // All values of the type, or extreme ones alone, whose products do not fit into 16 bits in pairs.
+  // All values of the type, or only extreme ones, pairs of whose products exceed 16 bits.
   Tensor elements(DataType t, const Sizes& sizes) {
     Tensor tensor = testing::random_tensor(random, t, sizes, low(t), low(t) + 256);
     if (pick(0, 2) > 0) return tensor;
@@ -114,12 +114,12 @@ class QuantizedBuilder : public GraphBuilder {
     return r;
   }
 
-  // x as reals, with a scale and a zero point of its own.
+  // x dequantized with its own scale and zero point.
   ValueId dequantized(ValueId x, ValueId s, ValueId zero, std::int64_t axis = 1) {
     return node(graph, "DequantizeLinear", {x, s, zero}, {{"axis", Index(axis)}})[0];
   }
   ValueId quantized(ValueId x, ValueId s, DataType t) { return node(graph, "QuantizeLinear", {x, s, zero_point(t)})[0]; }
-  // With a scale that spreads sums of `terms` products over the type's range.
+  // Quantized with a scale that spreads sums of `terms` products over the type's range.
   ValueId quantized_sum(ValueId x, DataType t, std::int64_t terms, double scales) {
     const double spread = scales * 5000 * std::sqrt(static_cast<double>(terms)) / 100;
     return quantized(x, scale(0.5 * spread, 2 * spread), t);
@@ -307,7 +307,7 @@ TEST_CASE("functions of one quantized tensor are tables") {
     ValueId y = node(b.graph, "Erf", {b.dequantized(x, s, zero)})[0];
     y = b.dequantized(node(b.graph, "QuantizeLinear", {y, s, zero})[0], s, zero);
     y = node(b.graph, "Mul", {y, b.dequantized(x, s, zero)})[0];
-    for (int n = 0; n < 4; ++n)  // with more scales and zero points than a step could read
+    for (int n = 0; n < 4; ++n)  // with more scales and zero points than a step could have inputs
       y = b.dequantized(node(b.graph, "QuantizeLinear", {y, s, zero})[0], s, zero);
     y = node(b.graph, "Reshape", {y}, {{"shape", Indices{2, channels * size, size}}})[0];
     b.graph.add_output("y", b.quantized(y, b.scale(0.003, 0.03), u));
@@ -316,7 +316,7 @@ TEST_CASE("functions of one quantized tensor are tables") {
   }
 }
 
-// A pool of integers as a step, with what stands before and behind it.
+// A pool of integers as a step, with operators before and after it.
 TEST_CASE("pools between dequantization and quantization") {
   for (unsigned seed = 0; seed < testing::instances(80); ++seed) {
     CAPTURE(seed);
@@ -350,7 +350,7 @@ TEST_CASE("pools between dequantization and quantization") {
       if (!same && b.pick(0, 1) == 0) y = node(b.graph, "Relu", {y})[0];
       y = same ? node(b.graph, "QuantizeLinear", {y, s, zero})[0] : b.quantized(y, b.scale(0.01, 0.1), u);
       b.graph.add_output("y", y);
-      // Averages of integers are often in the middle of two, and floats a little beside it.
+      // Averages of integers are often ties, and floats slightly off.
       check_quanta(b, !maximum && same ? 0.6 : 0.01);
       if (maximum && same)
         for (const Isa isa : testing::tested_isas()) CHECK(run_at(b.graph, b.inputs, isa) == interpret(b.graph, b.inputs));
@@ -359,7 +359,7 @@ TEST_CASE("pools between dequantization and quantization") {
   }
 }
 
-// With a negative scale a maximum is that of the least integer, and no kernel's.
+// With a negative scale a maximum belongs to the least integer, and no kernel computes it.
 TEST_CASE("maxima of decreasing functions of integers, and maxima of integers") {
   for (unsigned seed = 0; seed < testing::instances(10); ++seed) {
     CAPTURE(seed);

@@ -17,7 +17,7 @@ namespace {
 
 using Count = std::int64_t;
 
-constexpr double kElements = 4;  // a nanosecond
+constexpr double kElements = 4;  // per nanosecond
 
 class NormalizationKernel final : public Kernel {
  public:
@@ -43,7 +43,7 @@ class NormalizationKernel final : public Kernel {
   const ProductLoops& loops_;
   Count rows_, columns_;
   planning::RowNormalization normalization_;
-  int scale_, shift_;  // inputs; -1: none
+  int scale_, shift_;  // numbers of inputs; -1: none
 };
 
 class NormalizationPlan final : public NodePlan {
@@ -67,7 +67,7 @@ class NormalizationPlan final : public NodePlan {
   planning::RowNormalization normalization_;
 };
 
-// Elements as they lie in memory: `count` are normalized together, at steps of `inner`.
+// Elements in memory: `count` of them, `inner` apart, are normalized together.
 struct SoftmaxShape {
   Count outer = 1, count = 1, inner = 1;
   bool logarithm = false;
@@ -94,7 +94,7 @@ class SoftmaxKernel final : public Kernel {
   }
 
  private:
-  static constexpr Count kMostVectors = 16;  // of columns, that a piece of work has
+  static constexpr Count kMostVectors = 16;  // vectors of columns in a piece of work
   const ProductLoops& loops_;
   SoftmaxShape shape_;
 };
@@ -120,7 +120,7 @@ class SoftmaxPlan final : public NodePlan, public ChoosesLayout {
 
  private:
   SoftmaxShape shape(const Sizes& sizes, Layout layout) const {
-    std::vector<std::size_t> axes(sizes.size());  // in the order of memory
+    std::vector<std::size_t> axes(sizes.size());  // in memory order
     std::iota(axes.begin(), axes.end(), std::size_t{0});
     if (layout.channels_last()) std::rotate(axes.begin() + 1, axes.begin() + 2, axes.end());
     SoftmaxShape result;
@@ -138,7 +138,7 @@ class SoftmaxPlan final : public NodePlan, public ChoosesLayout {
   planning::Softmax softmax_;
 };
 
-// Of floats that the model computes.
+// Is it a function of floats that the model computes?
 bool may_be_row_function(const Planner& planner, const Node& node) {
   if (node.inputs.empty() || node.inputs[0] == kNoValue || planner.constant(node.inputs[0])) return false;
   const ValueInfo x = planner.info(node.inputs[0]), y = planner.info(node.outputs[0]);
@@ -151,7 +151,7 @@ std::vector<ValueInfo> operands_of(const Planner& planner, const Node& node) {
   return result;
 }
 
-// All that samples of the function depend on.
+// A name for everything that samples of the function depend on.
 std::uint64_t name_of(std::string_view what, const Node& node, const std::vector<ValueInfo>& operands) {
   std::uint64_t name = hash_mix(hash_text(what), hash_mix(hash_text(node.op->name()), hash(node.attributes)));
   return hash_mix(hash_mix(name, operands.size()), operands[0].sizes.size());

@@ -7,10 +7,10 @@
 
 namespace rewright::cpu {
 
-// Is the node the softmax of each row of its operand, on floats?
+// Is the node a softmax of each row of its operand, on floats?
 bool is_row_softmax(const Planner& planner, const Node& node);
 
-// Null if the node is no function of this kind on floats.
+// Null if the node is not such a function of floats.
 std::unique_ptr<NodePlan> plan_row_function(Planner& planner, const Node& node);
 
 }  // namespace rewright::cpu
