@@ -15,21 +15,21 @@ PlacedTensor within_reach(const PlacedTensor& tensor, int gpu) {
 
 // The host if the destination is another GPU: the tensor goes on from there.
 Destination within_reach(const Destination& destination, int gpu) {
-  const auto* const room = std::get_if<DeviceTensor>(&destination);
+  const auto* const buffer = std::get_if<DeviceTensor>(&destination);
   const auto* const on = std::get_if<OnDevice>(&destination);
-  const bool beyond = (room != nullptr && room->device != gpu) || (on != nullptr && on->device != gpu);
+  const bool beyond = (buffer != nullptr && buffer->device != gpu) || (on != nullptr && on->device != gpu);
   return beyond ? OnHost() : destination;
 }
 
 DeviceTensor brought(const Tensor& result, const Destination& destination, const std::string& output) {
-  DeviceTensor room;
+  DeviceTensor buffer;
   if (const auto* const given = std::get_if<DeviceTensor>(&destination))
-    room = *given;
+    buffer = *given;
   else
-    room = memory_of_gpu(std::get<OnDevice>(destination).device).allocate(result.type(), result.sizes());
-  require_room(room, {result.type(), to_indices(result.sizes())}, output);
-  memory_of_gpu(room.device).copy_in(room, result);
-  return room;
+    buffer = memory_of_gpu(std::get<OnDevice>(destination).device).allocate(result.type(), result.sizes());
+  require_fits(buffer, {result.type(), to_indices(result.sizes())}, output);
+  memory_of_gpu(buffer.device).copy_in(buffer, result);
+  return buffer;
 }
 
 std::vector<PlacedTensor> run_on_host(Session& session, std::span<const PlacedTensor> inputs,

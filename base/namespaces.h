@@ -5,9 +5,9 @@
 namespace rewright {
 
 namespace distribution {}
-namespace pictures {}
+namespace images {}
 namespace operators {
-using namespace pictures;
+using namespace images;
 }
 namespace graph {
 using namespace operators;

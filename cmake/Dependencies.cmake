@@ -46,7 +46,7 @@ find_package(PNG REQUIRED)
 find_package(TurboJPEG MODULE REQUIRED)
 find_package(WebP MODULE REQUIRED)
 find_package(TIFF REQUIRED)
-# TIFF::headers, and TIFF_SONAME, which it is loaded by when a picture asks for it: linked, it would bring more libraries into every start of
+# TIFF::headers, and TIFF_SONAME, which it is loaded by when an image asks for it: linked, it would bring more libraries into every start of
 # the program and every wheel, of which Debian's JBIG-KIT is under the GPL.
 rewright_soname(TIFF_SONAME ${TIFF_LIBRARY_RELEASE})
 add_library(TIFF::headers INTERFACE IMPORTED)

@@ -43,7 +43,7 @@ Tensor picked(const Tensor& tensor, Sizes sizes, std::span<const std::int64_t> p
   return result;
 }
 
-Tensor taken(const Tensor& tensor, std::size_t axis, std::span<const std::int64_t> entries) {
+Tensor entries_of(const Tensor& tensor, std::size_t axis, std::span<const std::int64_t> entries) {
   const AxisView view(tensor.sizes(), axis);
   std::vector<std::int64_t> places;
   for (std::int64_t b = 0; b < view.before && tensor.size() > 0; ++b)
@@ -55,7 +55,7 @@ Tensor taken(const Tensor& tensor, std::size_t axis, std::span<const std::int64_
 }
 
 Tensor entry_of(const Tensor& tensor, std::size_t axis, std::int64_t entry) {
-  const Tensor one = taken(tensor, axis, std::span(&entry, 1));
+  const Tensor one = entries_of(tensor, axis, std::span(&entry, 1));
   Sizes sizes = one.sizes();
   sizes.erase(sizes.begin() + static_cast<std::ptrdiff_t>(axis));
   return one.reshaped(std::move(sizes));

@@ -29,7 +29,7 @@ struct AxisView {
 // The elements at these row-major places, as a tensor of these sizes.
 Tensor picked(const Tensor& tensor, Sizes sizes, std::span<const std::int64_t> places);
 // The tensor with only these entries of an axis, in this order.
-Tensor taken(const Tensor& tensor, std::size_t axis, std::span<const std::int64_t> entries);
+Tensor entries_of(const Tensor& tensor, std::size_t axis, std::span<const std::int64_t> entries);
 // One entry of an axis, without that axis.
 Tensor entry_of(const Tensor& tensor, std::size_t axis, std::int64_t entry);
 // Along an existing axis, and along a new one. Throw Error(kBadInput) unless types and all other sizes agree.

@@ -37,8 +37,8 @@ struct OnDevice {
 };
 using Destination = std::variant<Nowhere, OnHost, OnDevice, DeviceTensor>;
 
-// Throws Error(kBadInput) if `room` is not for a tensor of this type, which is to hold the output of this name.
-void require_room(const DeviceTensor& room, const TensorType& type, const std::string& output);
+// Throws Error(kBadInput), with the output's name, if `buffer` does not have the type and sizes of the output.
+void require_fits(const DeviceTensor& buffer, const TensorType& type, const std::string& output);
 
 // The memory of one GPU. All functions throw Error(kMissing) if it runs out or the GPU is lost.
 class MemoryOfDevice {

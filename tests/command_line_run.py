@@ -95,7 +95,7 @@ class Run(ProgramTest):
             self.assertIn("was interrupted", process.communicate(timeout=60)[1])
             self.assertEqual(process.returncode, 4)
 
-    def test_a_library_that_pictures_need_is_asked_for_by_name(self):
+    def test_a_library_that_images_need_is_asked_for_by_name(self):
         self.write_text("decode.onnx", "(uint8[N] x) => (uint8[H, W, 3] y) { y = ImageDecoder <pixel_format = \"RGB\"> (x) }", opset=20)
         numpy.save(self.path("x.npy"), numpy.frombuffer(b"II*\0", numpy.uint8))  # the beginning of a TIFF file
         run = ["run", self.path("decode.onnx"), "--input", f"x={self.path('x.npy')}", "--output-dir", self.path("out")]

@@ -15,7 +15,7 @@ SOURCE = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path.cw
 LAYERS = """
 base
 expressions
-pictures
+images
 operators
 operators/readings
 operators/definitions

@@ -46,7 +46,7 @@ MODELS = {
         RAPIDOCR,
         "rapidocr_onnxruntime/models/ch_PP-OCRv4_det_infer.onnx",
         "d2a7720d45a54257208b1e13e36a8479894cb74155a5efe29462512d42f49da9",
-        "PP-OCRv4, where text is in a picture; input x, N x 3 x H x W",
+        "PP-OCRv4, where text is in an image; input x, N x 3 x H x W",
     ),
     "ocr_recognition": Model(
         RAPIDOCR,

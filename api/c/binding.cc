@@ -22,13 +22,13 @@ struct rewright_binding {
       : session(bound),
         inputs(bound.inputs.size()),
         outputs(bound.outputs.size()),
-        rooms(bound.outputs.size()),
+        buffers(bound.outputs.size()),
         results(bound.outputs.size()) {}
 
   rewright_session& session;
   std::vector<std::optional<PlacedTensor>> inputs;
   std::vector<Destination> outputs;
-  std::vector<Tensor> rooms;  // the caller's memory on the host, by output
+  std::vector<Tensor> buffers;  // the caller's memory on the host, by output
   std::vector<PlacedTensor> results;
 };
 
@@ -43,10 +43,11 @@ std::vector<PlacedTensor> inputs_of(const rewright_binding& binding) {
   return inputs;
 }
 
-void fill(const Tensor& room, const Tensor& result, const std::string& output) {
-  rewright::runtime::require_room({room.type(), room.sizes()}, {result.type(), rewright::to_indices(result.sizes())}, output);
+void fill(const Tensor& buffer, const Tensor& result, const std::string& output) {
+  rewright::runtime::require_fits({buffer.type(), buffer.sizes()}, {result.type(), rewright::to_indices(result.sizes())},
+                                  output);
   if (result.byte_count() > 0)
-    std::memcpy(const_cast<std::byte*>(room.bytes().data()), result.bytes().data(), result.byte_count());
+    std::memcpy(const_cast<std::byte*>(buffer.bytes().data()), result.bytes().data(), result.byte_count());
 }
 
 void run(rewright_binding& binding) {
@@ -54,9 +55,9 @@ void run(rewright_binding& binding) {
   std::vector<PlacedTensor> results =
       rewright::api::run_placed(*binding.session.session, inputs_of(binding), binding.outputs, names);
   for (std::size_t o = 0; o < results.size(); ++o) {
-    if (!binding.rooms[o]) continue;
-    fill(binding.rooms[o], std::get<Tensor>(results[o]), names[o]);
-    results[o] = binding.rooms[o];
+    if (!binding.buffers[o]) continue;
+    fill(binding.buffers[o], std::get<Tensor>(results[o]), names[o]);
+    results[o] = binding.buffers[o];
   }
   binding.results = std::move(results);
 }
@@ -104,12 +105,12 @@ rewright_status rewright_binding_output(rewright_binding* binding, const char* n
     const std::size_t at = position(b.session.outputs, name, "output");
     const std::string where = "output " + b.session.outputs[at];
     const std::optional<int> gpu = rewright::api::gpu_of_memory(&required(device, "device"));
-    const Tensor room = tensor && !gpu ? rewright::c::given_tensor(*tensor, where) : Tensor();
+    const Tensor buffer = tensor && !gpu ? rewright::c::given_tensor(*tensor, where) : Tensor();
     Destination destination = rewright::runtime::OnHost();
     if (gpu) destination = rewright::runtime::OnDevice{*gpu};
     if (gpu && tensor) destination = rewright::c::given_on_gpu(*tensor, *gpu, where);
     b.outputs[at] = std::move(destination);
-    b.rooms[at] = room;
+    b.buffers[at] = buffer;
     b.results[at] = Tensor();
   });
 }

@@ -87,9 +87,9 @@ class AsConvolution {
     }
     if (!all_constant(pads_end)) return false;
     const Window window{{}, op_.dilations, op_.strides, op_.pads_begin, pads_end};
-    const OnnxValue pictures = examples_as_channels(inputs[0], x), kernels = swapped(inputs[1], g);
+    const OnnxValue images = examples_as_channels(inputs[0], x), kernels = swapped(inputs[1], g);
     const OnnxValue result = sink_.fresh({x.type, whole});
-    sink_.node("Conv", window_attributes(sink_, window, op_.group, kernels), {pictures, kernels}, {result});
+    sink_.node("Conv", window_attributes(sink_, window, op_.group, kernels), {images, kernels}, {result});
     sink_.node("Transpose", {{"perm", swapped_axes(x.shape.size())}}, {cut(result, {x.type, whole}, wanted)}, outputs);
     return true;
   }

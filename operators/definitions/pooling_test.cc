@@ -39,8 +39,8 @@ TEST_CASE("pools take what lies inside of their windows") {
     const auto padded_means = evaluate("AveragePool", {x}, with_pads)[0].reals();
     const auto norms = evaluate("LpPool", {x}, p.named())[0].reals();
     const auto xv = x.reals();
-    const std::int64_t room = p.size + p.begin + p.end - p.dilation * (p.kernel - 1) - 1;
-    std::int64_t count = p.ceil ? (room + p.stride - 1) / p.stride + 1 : room / p.stride + 1;
+    const std::int64_t length = p.size + p.begin + p.end - p.dilation * (p.kernel - 1) - 1;
+    std::int64_t count = p.ceil ? (length + p.stride - 1) / p.stride + 1 : length / p.stride + 1;
     if (p.ceil && (count - 1) * p.stride >= p.size + p.begin) --count;
     REQUIRE(maxima[0].sizes() == Sizes{2, 2, count});
     REQUIRE(maxima[1].type() == DataType::kInt64);

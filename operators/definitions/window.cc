@@ -29,9 +29,9 @@ void Window::require_sound(Definition& d, const Operand& x, bool transposed) con
     d.require(less_equal(1, strides[a]), [&] { return "stride " + strides[a].to_string() + " is not positive"; });
     d.require(less_equal(1, dilations[a]), [&] { return "dilation " + dilations[a].to_string() + " is not positive"; });
     if (transposed) continue;
-    const Index room = x.size(a + 2) + pads_begin[a] + pads_end[a];
-    d.require(less_equal(extent(a), room), [&] {
-      return "window of " + extent(a).to_string() + " does not fit into " + room.to_string() + " (spatial axis " +
+    const Index length = x.size(a + 2) + pads_begin[a] + pads_end[a];
+    d.require(less_equal(extent(a), length), [&] {
+      return "window of " + extent(a).to_string() + " does not fit into " + length.to_string() + " (spatial axis " +
              std::to_string(a) + ", padding included)";
     });
   }
@@ -41,10 +41,10 @@ Indices Window::counts(const Operand& x, bool ceil) const {
   Indices result;
   for (std::size_t a = 0; a < rank(); ++a) {
     const Index& size = x.size(a + 2);
-    const Index room = size + pads_begin[a] + pads_end[a] - extent(a);
+    const Index span = size + pads_begin[a] + pads_end[a] - extent(a);
     // A window that starts in the padding at the end does not count.
-    result.push_back(ceil ? min(ceil_div(room, strides[a]) + 1, ceil_div(size + pads_begin[a], strides[a]))
-                          : floor_div(room, strides[a]) + 1);
+    result.push_back(ceil ? min(ceil_div(span, strides[a]) + 1, ceil_div(size + pads_begin[a], strides[a]))
+                          : floor_div(span, strides[a]) + 1);
   }
   return result;
 }
@@ -134,8 +134,8 @@ Window import_window(const OnnxSource& source, const Sizes& kernel) {
 
 WindowCount count_windows(const Window& window, std::size_t axis, std::int64_t size) {
   const std::int64_t stride = window.strides[axis].value();
-  const std::int64_t room = (size + window.pads_begin[axis] + window.pads_end[axis] - window.extent(axis)).value();
-  return room < 0 ? WindowCount{0, 0} : WindowCount{room / stride + 1, room % stride};
+  const std::int64_t span = (size + window.pads_begin[axis] + window.pads_end[axis] - window.extent(axis)).value();
+  return span < 0 ? WindowCount{0, 0} : WindowCount{span / stride + 1, span % stride};
 }
 
 }  // namespace rewright::operators

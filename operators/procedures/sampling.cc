@@ -102,7 +102,7 @@ using Imported = std::optional<std::vector<OnnxValue>>;
 
 // The samples of all regions on one axis of the images.
 struct RegionAxis {
-  std::int64_t size;         // of the pictures
+  std::int64_t size;         // of the images
   std::int64_t bins, ratio;  // samples in a bin; 0: as many as the bin is long
   ValueId begin, bin;        // [regions, 1, 1]: where a region begins, and how long one of its bins is
 };
@@ -138,7 +138,7 @@ Samples samples_of(Formulas& f, const RegionAxis& axis) {
   return {at, b.add("And", {f.less(number, count), f.inside(at, -1, length)}), f.quotient(f.number(1), divisor)};
 }
 
-// What the picture's elements along the axis count in each bin, [regions, bins, size]: samples between two elements count both,
+// What the image's elements along the axis count in each bin, [regions, bins, size]: samples between two elements count both,
 // the nearer one more.
 ValueId shares_of(Formulas& f, const RegionAxis& axis) {
   const Samples samples = samples_of(f, axis);
@@ -153,23 +153,23 @@ ValueId shares_of(Formulas& f, const RegionAxis& axis) {
   return f.times(f.b.summed(counted, {2}), samples.share);
 }
 
-// The means: products of matrices with the shares of the rows, of all pictures below each other, and with those of the columns.
-ValueId mean_of_regions(Formulas& f, ValueId x, ValueId picture, const RegionAxis& down, const RegionAxis& across) {
+// The means: products of matrices with the shares of the rows, of all images below each other, and with those of the columns.
+ValueId mean_of_regions(Formulas& f, ValueId x, ValueId image, const RegionAxis& down, const RegionAxis& across) {
   GraphBuilder& b = f.b;
   const Indices shape = b.shape_of(x);
   const Index regions = b.shape_of(down.begin)[0];
   const ValueId identity = b.add("Eye", {}, {{"size", shape[0]}, {"type", b.type_of(x).type}});
-  const ValueId own = b.reshaped(b.add("Gather", {identity, picture}), {regions, 1, shape[0], 1});
+  const ValueId own = b.reshaped(b.add("Gather", {identity, image}), {regions, 1, shape[0], 1});
   const ValueId rows = f.times(own, b.reshaped(shares_of(f, down), {regions, down.bins, 1, shape[2]}));
-  const ValueId pictures = b.reshaped(b.transposed(x, {0, 2, 1, 3}), {shape[0] * shape[2], shape[1] * shape[3]});
-  const ValueId half = b.add("MatMul", {b.reshaped(rows, {regions * down.bins, shape[0] * shape[2]}), pictures});
+  const ValueId images = b.reshaped(b.transposed(x, {0, 2, 1, 3}), {shape[0] * shape[2], shape[1] * shape[3]});
+  const ValueId half = b.add("MatMul", {b.reshaped(rows, {regions * down.bins, shape[0] * shape[2]}), images});
   const ValueId whole = b.add("MatMul", {b.reshaped(half, {regions, Index(down.bins) * shape[1], shape[3]}),
                                          b.transposed(shares_of(f, across), {0, 2, 1})});
   return b.transposed(b.reshaped(whole, {regions, down.bins, shape[1], across.bins}), {0, 2, 1, 3});
 }
 
 // The largest of all samples' elements, each times its weight.
-ValueId largest_of_regions(Formulas& f, ValueId x, ValueId picture, const RegionAxis& down, const RegionAxis& across) {
+ValueId largest_of_regions(Formulas& f, ValueId x, ValueId image, const RegionAxis& down, const RegionAxis& across) {
   GraphBuilder& b = f.b;
   const Indices shape = b.shape_of(x);
   const Index regions = b.shape_of(down.begin)[0];
@@ -197,7 +197,7 @@ ValueId largest_of_regions(Formulas& f, ValueId x, ValueId picture, const Region
   };
   const auto as_row = [&](ValueId v) { return b.reshaped(v, {regions, rows.all, 1}); };
   const auto as_column = [&](ValueId v) { return b.reshaped(v, {regions, 1, columns.all}); };
-  const ValueId first = b.add("Mul", {b.reshaped(picture, {regions, 1}), integer(shape[2])});
+  const ValueId first = b.add("Mul", {b.reshaped(image, {regions, 1}), integer(shape[2])});
   const ValueId line = b.add("Mul", {b.add("Add", {first, rows.place}), integer(shape[3])});
   const ValueId places = b.add("Add", {as_row(line), as_column(columns.place)});
   const ValueId elements = b.reshaped(b.transposed(x, {0, 2, 3, 1}), {shape[0] * shape[2] * shape[3], shape[1]});
@@ -218,13 +218,13 @@ ValueId largest_of_regions(Formulas& f, ValueId x, ValueId picture, const Region
 
 Imported graph_of_roi_align(OnnxSource& source, std::string& reason) {
   SourceBuilder b(source);
-  const ValueId x = b.input(0), picture = b.cast(b.input(2), DataType::kInt64);
+  const ValueId x = b.input(0), image = b.cast(b.input(2), DataType::kInt64);
   const TensorType type = b.type_of(x);
   const Indices rois = b.shape_of(b.input(1));
-  if (type.rank() != 4 || rois.size() != 2 || !(rois[1] == Index(4)) || !(b.shape_of(picture) == Indices{rois[0]}))
+  if (type.rank() != 4 || rois.size() != 2 || !(rois[1] == Index(4)) || !(b.shape_of(image) == Indices{rois[0]}))
     throw Error(ErrorCode::kBadInput, "the input must have rank 4, rois shape [n, 4], batch_indices shape [n]");
   if (!all_constant({type.shape[0], type.shape[2], type.shape[3]})) {
-    reason = "the number or the sizes of its pictures are not known";
+    reason = "the number or the sizes of its images are not known";
     return std::nullopt;
   }
   const std::int64_t ratio = source.integer("sampling_ratio", 0);
@@ -255,7 +255,7 @@ Imported graph_of_roi_align(OnnxSource& source, std::string& reason) {
   };
   const RegionAxis down = axis(0), across = axis(1);
   return SourceBuilder::results(
-      {takes_max ? largest_of_regions(f, x, picture, down, across) : mean_of_regions(f, x, picture, down, across)});
+      {takes_max ? largest_of_regions(f, x, image, down, across) : mean_of_regions(f, x, image, down, across)});
 }
 
 // ---- MaxRoiPool
@@ -293,7 +293,7 @@ Imported graph_of_max_roi_pool(OnnxSource& source, std::string& reason) {
   if (type.rank() != 4 || rois.size() != 2 || !(rois[1] == Index(5)) || bins.size() != 2)
     throw Error(ErrorCode::kBadInput, "the input must have rank 4, rois shape [n, 5], pooled_shape 2 entries");
   if (!type.shape[2].is_constant() || !type.shape[3].is_constant()) {
-    reason = "the sizes of its pictures are not known";
+    reason = "the sizes of its images are not known";
     return std::nullopt;
   }
   require_few(element_count(bins));
@@ -310,12 +310,12 @@ Imported graph_of_max_roi_pool(OnnxSource& source, std::string& reason) {
   };
   const Members down = members_of(f, corner(2), corner(4), bins[0], rows.value());
   const Members across = members_of(f, corner(1), corner(3), bins[1], columns.value());
-  const ValueId picture = b.reshaped(b.cast(entry(0), DataType::kInt64), {regions});
+  const ValueId image = b.reshaped(b.cast(entry(0), DataType::kInt64), {regions});
   const ValueId least = f.number(-HUGE_VAL);
   const auto largest = [&](ValueId v, std::int64_t axis) {
     return b.add("ReduceMax", {v}, {{"axes", Indices{axis}}, {"keepdims", false}});
   };
-  const ValueId own = b.reshaped(b.add("Gather", {x, picture}), {regions, channels, 1, rows, columns});
+  const ValueId own = b.reshaped(b.add("Gather", {x, image}), {regions, channels, 1, rows, columns});
   const ValueId of_rows = largest(f.where(b.reshaped(down.inside, {regions, 1, bins[0], rows, 1}), own, least), 3);
   const ValueId in_columns = b.reshaped(across.inside, {regions, 1, 1, bins[1], columns});
   const ValueId found = largest(f.where(in_columns, b.reshaped(of_rows, {regions, channels, bins[0], 1, columns}), least), 4);

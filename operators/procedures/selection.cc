@@ -40,7 +40,7 @@ void run_compress(Call& call) {
   std::vector<std::int64_t> entries;
   for (std::size_t i = 0; i < wanted.size() && static_cast<std::int64_t>(i) < x.sizes()[axis]; ++i)
     if (wanted[i] != 0) entries.push_back(static_cast<std::int64_t>(i));
-  call.give(taken(x, axis, entries));
+  call.give(entries_of(x, axis, entries));
 }
 
 // One size is told by the condition's elements.
@@ -142,7 +142,7 @@ void run_unique(Call& call) {
     counts = std::move(sorted_counts);
   }
   const auto found = static_cast<std::int64_t>(first.size());
-  call.give(taken(x, axis, first));
+  call.give(entries_of(x, axis, first));
   call.give(int64s({found}, first));
   call.give(int64s({count}, inverse));
   call.give(int64s({found}, counts));

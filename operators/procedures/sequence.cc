@@ -67,7 +67,7 @@ void run_split(Call& call) {
     std::iota(entries.begin(), entries.end(), start);
     start += length;
     const bool drops_axis = single && call.integer("keepdims", 1) == 0;
-    parts.emplace_back(drops_axis ? entry_of(x, axis, entries[0]) : taken(x, axis, entries));
+    parts.emplace_back(drops_axis ? entry_of(x, axis, entries[0]) : entries_of(x, axis, entries));
   }
   if (start != size) throw Error(ErrorCode::kBadInput, "the parts are not those of the axis");
   call.give(Datum::sequence(std::move(parts)));

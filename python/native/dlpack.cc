@@ -69,7 +69,7 @@ bool is_on_gpu(nb::handle value) {
 
 // Gets the array from its producer. For an array on a GPU, work in any stream so far comes before later work in CUDA's legacy
 // default stream, which is the one that sessions wait for.
-Array taken(nb::handle value, bool on_gpu) {
+Array array_of(nb::handle value, bool on_gpu) {
   // https://data-apis.org/array-api/latest/API_specification/generated/array_api.array.__dlpack__.html
   constexpr int kLegacyDefaultStream = 1;
   if (on_gpu) return nb::cast<Array>(value.attr("__dlpack__")(nb::arg("stream") = kLegacyDefaultStream));
@@ -97,7 +97,7 @@ std::shared_ptr<Array> kept(Array array) {
 HeldValue value_of_dlpack(nb::handle value, const std::string& where) {
   std::shared_ptr<Array> array;
   try {
-    array = kept(taken(value, is_on_gpu(value)));
+    array = kept(array_of(value, is_on_gpu(value)));
   } catch (const std::bad_cast&) {
     throw SituatedError({ErrorCode::kBadInput, "cannot be taken over by DLPack", where}, "dlpack");
   }

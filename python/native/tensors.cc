@@ -336,10 +336,10 @@ nb::object to_python(const Datum& datum, bool may_share) {
 void copy_to_array(const Tensor& tensor, nb::handle array) {
   need_numpy();
   if (!PyArray_Check(array.ptr())) throw Error(ErrorCode::kUsage, "outputs are bound to NumPy arrays");
-  auto* const room = reinterpret_cast<PyArrayObject*>(array.ptr());
-  require_room({type_of(PyArray_DESCR(room)), sizes_of(room)}, {tensor.type(), to_indices(tensor.sizes())}, "value");
+  auto* const buffer = reinterpret_cast<PyArrayObject*>(array.ptr());
+  require_fits({type_of(PyArray_DESCR(buffer)), sizes_of(buffer)}, {tensor.type(), to_indices(tensor.sizes())}, "value");
   const nb::object source = to_array(tensor, true);
-  if (PyArray_CopyInto(room, reinterpret_cast<PyArrayObject*>(source.ptr())) < 0) throw nb::python_error();
+  if (PyArray_CopyInto(buffer, reinterpret_cast<PyArrayObject*>(source.ptr())) < 0) throw nb::python_error();
 }
 
 }  // namespace rewright::python

@@ -59,16 +59,16 @@ void copy_into(const HeldValue& from, nb::handle target) {
   const Datum datum = on_host(from);
   const Tensor& tensor = datum.tensor();
   if (!nb::isinstance<HeldValue>(target)) return copy_to_array(tensor, target);
-  const auto& room = nb::cast<const HeldValue&>(target);
-  require_room({type_of(room), sizes_of_held(room)}, {tensor.type(), to_indices(tensor.sizes())}, "value");
+  const auto& buffer = nb::cast<const HeldValue&>(target);
+  require_fits({type_of(buffer), sizes_of_held(buffer)}, {tensor.type(), to_indices(tensor.sizes())}, "value");
   if (tensor.type() == DataType::kString) throw Error(ErrorCode::kUnsupported, "texts cannot be changed in place");
   const nb::gil_scoped_release release;
-  if (!room.placed) {
+  if (!buffer.placed) {
     if (tensor.byte_count() > 0)
-      std::memmove(const_cast<std::byte*>(room.datum.tensor().bytes().data()), tensor.bytes().data(), tensor.byte_count());
+      std::memmove(const_cast<std::byte*>(buffer.datum.tensor().bytes().data()), tensor.bytes().data(), tensor.byte_count());
     return;
   }
-  memory_of_gpu(room.placed->device).copy_in(*room.placed, tensor);
+  memory_of_gpu(buffer.placed->device).copy_in(*buffer.placed, tensor);
 }
 
 }  // namespace

@@ -145,9 +145,9 @@ TEST_CASE("elements at other places as graphs") {
 }
 
 TEST_CASE("means and maxima of regions as graphs") {
-  const auto roi = [](const std::string& attributes, const std::string& pictures = "2, 3, 6, 5") {
+  const auto roi = [](const std::string& attributes, const std::string& images = "2, 3, 6, 5") {
     // Regions in both orientations, small and large, inside and across the border.
-    return "agraph (double[" + pictures +
+    return "agraph (double[" + images +
            "] x, double[5, 4] moved) => (double[5, 3, 2, 3] y) <double[5, 4] places = "
            "{0.3, 0.6, 4.1, 5.2, 1.2, 2.1, 2.3, 2.9, -3.4, -2.2, 9.7, 8.3, 2.2, 1.4, 1.5, 0.9, -30.2, 3.3, 41.7, 24.9}, "
            "int64[5] which = {0, 1, 1, 0, 1}> { rois = Add (places, moved) y = RoiAlign <output_height = 2, output_width = 3, "

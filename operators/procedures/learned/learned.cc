@@ -240,7 +240,7 @@ void run_array_feature_extractor(Call& call) {
   if (x.sizes().size() == 1) x = x.reshaped({1, x.size()});
   std::vector<std::int64_t> wanted = call.integers(1);
   for (std::int64_t& i : wanted) i = checked_index(i, x.sizes().back());
-  call.give(taken(x, x.sizes().size() - 1, wanted));
+  call.give(entries_of(x, x.sizes().size() - 1, wanted));
 }
 
 void run_binarizer(Call& call) {

@@ -52,7 +52,7 @@ TEST_CASE("inputs are read and outputs written wherever they are") {
       for (std::size_t o = 0; o < expected.size(); ++o) {
         const auto* const there = std::get_if<DeviceTensor>(&found[o]);
         REQUIRE((there != nullptr) == (outputs[o].index() >= 2));
-        if (const auto* const room = std::get_if<DeviceTensor>(&outputs[o])) CHECK(there->data == room->data);
+        if (const auto* const buffer = std::get_if<DeviceTensor>(&outputs[o])) CHECK(there->data == buffer->data);
         if (there != nullptr)
           CHECK(memory.copy_out(*there) == expected[o]);
         else if (outputs[o].index() == 1)
@@ -131,8 +131,8 @@ TEST_CASE("memory that is not for an output is refused by the output's name, bef
   const MemoryOfDriver memory(driver, 0);
   const auto session = make_session(driver, g.graph, {}, {});
   const std::vector<PlacedTensor> inputs(g.inputs.begin(), g.inputs.end());
-  for (const DeviceTensor& room : {memory.allocate(DataType::kFloat, {24, 6}), memory.allocate(DataType::kHalf, {6, 24})}) {
-    const std::vector<Destination> outputs{room, Nowhere()};
+  for (const DeviceTensor& buffer : {memory.allocate(DataType::kFloat, {24, 6}), memory.allocate(DataType::kHalf, {6, 24})}) {
+    const std::vector<Destination> outputs{buffer, Nowhere()};
     CHECK_THROWS_WITH(on_device(*session).run_placed(inputs, outputs),
                       Catch::Contains("output \"y\": is float[6, 24], the memory for it is of"));
   }

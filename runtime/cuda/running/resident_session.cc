@@ -30,7 +30,7 @@ class ResidentSession final : public Session {
                   const Residence& residence)
       : driver_(std::move(driver)), profiled_(options.profile), constants_(driver_) {
     const auto place = [&](std::size_t n, ValueId value, const std::optional<DeviceTensor>& tensor) {
-      if (tensor) require_room(*tensor, graph.value(value).type, std::to_string(n));
+      if (tensor) require_fits(*tensor, graph.value(value).type, std::to_string(n));
       return places_.of(tensor);
     };
     Residents residents;

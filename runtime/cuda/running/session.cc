@@ -48,8 +48,8 @@ class CudaSession final : public Session, public DeviceSession, public ChecksKer
     const InUse in_use(*driver_);
     Execution& execution = *prepared_for(outlines).execution;
     for (std::size_t o = 0; o < outputs.size(); ++o)
-      if (const auto* const room = std::get_if<DeviceTensor>(&outputs[o]))
-        require_room(*room, execution.plan().output_types[o], graph_.outputs()[o].name);
+      if (const auto* const buffer = std::get_if<DeviceTensor>(&outputs[o]))
+        require_fits(*buffer, execution.plan().output_types[o], graph_.outputs()[o].name);
     on(*driver_, [&] { execution.run_placed(inputs, outputs, results); });
     return results;
   }

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "graph/onnx/onnx.h"
 #include "runtime/training/data/csv.h"
-#include "runtime/training/data/pictures.h"
+#include "runtime/training/data/images.h"
 
 namespace rewright::training {
 
@@ -31,7 +31,7 @@ Dataset read_npy_folder(const std::filesystem::path& folder, const WantedData& w
 
 Dataset read_dataset(const std::filesystem::path& where, const WantedData& wanted) {
   if (!std::filesystem::is_directory(where)) return read_csv(where, wanted);
-  return holds_class_folders(where) ? read_pictures(where, wanted) : read_npy_folder(where, wanted);
+  return holds_class_folders(where) ? read_images(where, wanted) : read_npy_folder(where, wanted);
 }
 
 }  // namespace rewright::training

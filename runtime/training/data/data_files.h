@@ -8,7 +8,7 @@
 namespace rewright::training {
 
 // Reads a folder with NAME.npy for each input and targets.npy, which are mapped; or a CSV file (runtime/training/data/csv.h);
-// or a folder with a folder of images for each class (runtime/training/data/pictures.h).
+// or a folder with a folder of images for each class (runtime/training/data/images.h).
 Dataset read_dataset(const std::filesystem::path& where, const WantedData& wanted);
 
 }  // namespace rewright::training

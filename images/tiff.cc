@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "pictures/picture_decoding.h"
+#include "images/image_decoding.h"
 
-namespace rewright::pictures {
+namespace rewright::images {
 
 namespace {
 
@@ -105,12 +105,12 @@ int ignore(TIFF*, void*, const char*, const char*, va_list) { return 1; }
 
 }  // namespace
 
-Picture decode_tiff(Bytes bytes, const std::string& name) {
+Image decode_tiff(Bytes bytes, const std::string& name) {
   const LibTiff& lib = lib_tiff(name);
   File file{bytes};
   std::string message;
   const auto refuse = [&] {
-    refuse_picture(name, "is a damaged TIFF file: " + (message.empty() ? "it ends too early" : message));
+    refuse_image(name, "is a damaged TIFF file: " + (message.empty() ? "it ends too early" : message));
   };
   const std::unique_ptr<TIFFOpenOptions, void (*)(TIFFOpenOptions*)> options(lib.new_options(), lib.free_options);
   if (!options) throw Error(ErrorCode::kMissing, "no memory for decoding", name);
@@ -123,13 +123,13 @@ Picture decode_tiff(Bytes bytes, const std::string& name) {
   std::uint32_t width = 0, height = 0;
   lib.get_field(tiff.get(), TIFFTAG_IMAGEWIDTH, &width);
   lib.get_field(tiff.get(), TIFFTAG_IMAGELENGTH, &height);
-  Picture picture = blank_picture(height, width, name);
+  Image image = blank_image(height, width, name);
   // Red is in the lowest byte. Colours are premultiplied by alpha, which shows them over black.
-  std::vector<std::uint32_t> pixels(static_cast<std::size_t>(picture.height * picture.width));
+  std::vector<std::uint32_t> pixels(static_cast<std::size_t>(image.height * image.width));
   if (lib.read_rgba(tiff.get(), width, height, pixels.data(), ORIENTATION_TOPLEFT, 1) == 0) refuse();
   for (std::size_t p = 0; p < pixels.size(); ++p)
-    for (std::size_t c = 0; c < kRgb; ++c) picture.pixels[p * kRgb + c] = static_cast<std::uint8_t>(pixels[p] >> (8 * c));
-  return picture;
+    for (std::size_t c = 0; c < kRgb; ++c) image.pixels[p * kRgb + c] = static_cast<std::uint8_t>(pixels[p] >> (8 * c));
+  return image;
 }
 
-}  // namespace rewright::pictures
+}  // namespace rewright::images

@@ -1,4 +1,4 @@
-#include "runtime/training/data/pictures.h"
+#include "runtime/training/data/images.h"
 
 #include <algorithm>
 #include <cmath>
@@ -16,10 +16,10 @@ namespace {
   throw Error(ErrorCode::kBadInput, why, file.string());
 }
 
-Picture read_picture(const std::filesystem::path& file, std::int64_t channels) {
+Image read_image(const std::filesystem::path& file, std::int64_t channels) {
   const FileBytes content = map_file(file);
-  const Picture picture = decode_picture(content.bytes, file.string());
-  return channels == 1 ? grey(picture) : picture;
+  const Image image = decode_image(content.bytes, file.string());
+  return channels == 1 ? grey(image) : image;
 }
 
 // The pixels that are averaged for one position of a resized axis.
@@ -48,10 +48,9 @@ std::vector<Weights> axis_weights(std::int64_t from, std::int64_t to) {
   return result;
 }
 
-class PictureColumn final : public Column {
+class ImageColumn final : public Column {
  public:
-  PictureColumn(std::vector<std::filesystem::path> files, Sizes example, std::vector<double> mean,
-                std::vector<double> deviation)
+  ImageColumn(std::vector<std::filesystem::path> files, Sizes example, std::vector<double> mean, std::vector<double> deviation)
       : files_(std::move(files)), example_(std::move(example)), mean_(std::move(mean)), deviation_(std::move(deviation)) {}
   std::int64_t size() const override { return static_cast<std::int64_t>(files_.size()); }
   Tensor rows(std::span<const std::int64_t> which) const override {
@@ -60,7 +59,7 @@ class PictureColumn final : public Column {
     const auto plane = static_cast<std::size_t>(example_[1] * example_[2]);
     for (const std::int64_t n : which) {
       const std::vector<float> numbers =
-          resized(read_picture(files_[static_cast<std::size_t>(n)], example_[0]), example_[1], example_[2]);
+          resized(read_image(files_[static_cast<std::size_t>(n)], example_[0]), example_[1], example_[2]);
       for (std::size_t k = 0; k < numbers.size(); ++k)
         *to++ = static_cast<float>((numbers[k] / 255.0 - mean_[k / plane]) / deviation_[k / plane]);
     }
@@ -91,10 +90,10 @@ std::vector<std::filesystem::path> sorted_entries(const std::filesystem::path& f
     std::string extension = entry.path().extension().string();
     std::transform(extension.begin(), extension.end(), extension.begin(),
                    [](char c) { return 'A' <= c && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-    constexpr std::string_view kPictures[] = {".jpg", ".jpeg", ".png", ".bmp",  ".pbm", ".pgm", ".ppm",
-                                              ".pnm", ".webp", ".tif", ".tiff", ".jp2", ".j2k"};
-    const bool picture = std::ranges::find(kPictures, extension) != std::end(kPictures);
-    if (!name.starts_with('.') && (folders ? entry.is_directory() : entry.is_regular_file() && picture))
+    constexpr std::string_view kImages[] = {".jpg", ".jpeg", ".png", ".bmp",  ".pbm", ".pgm", ".ppm",
+                                            ".pnm", ".webp", ".tif", ".tiff", ".jp2", ".j2k"};
+    const bool image = std::ranges::find(kImages, extension) != std::end(kImages);
+    if (!name.starts_with('.') && (folders ? entry.is_directory() : entry.is_regular_file() && image))
       result.push_back(entry.path());
   }
   std::sort(result.begin(), result.end());
@@ -103,26 +102,26 @@ std::vector<std::filesystem::path> sorted_entries(const std::filesystem::path& f
 
 }  // namespace
 
-std::vector<float> resized(const Picture& picture, std::int64_t height, std::int64_t width) {
-  const std::vector<Weights> rows = axis_weights(picture.height, height), columns = axis_weights(picture.width, width);
-  const std::int64_t channels = picture.channels;
+std::vector<float> resized(const Image& image, std::int64_t height, std::int64_t width) {
+  const std::vector<Weights> rows = axis_weights(image.height, height), columns = axis_weights(image.width, width);
+  const std::int64_t channels = image.channels;
   // First along rows, which reduces the data that is read with large strides.
-  std::vector<float> narrow(static_cast<std::size_t>(picture.height * width * channels));
-  for (std::int64_t y = 0; y < picture.height; ++y)
+  std::vector<float> narrow(static_cast<std::size_t>(image.height * width * channels));
+  for (std::int64_t y = 0; y < image.height; ++y)
     for (std::int64_t x = 0; x < width; ++x)
       for (std::int64_t c = 0; c < channels; ++c) {
         const Weights& w = columns[static_cast<std::size_t>(x)];
-        const std::uint8_t* from = picture.pixels.data() + (y * picture.width + w.first) * channels + c;
+        const std::uint8_t* from = image.pixels.data() + (y * image.width + w.first) * channels + c;
         float sum = 0;
         for (const float weight : w.weights) sum += weight * static_cast<float>(*std::exchange(from, from + channels));
-        narrow[static_cast<std::size_t>((c * picture.height + y) * width + x)] = sum;
+        narrow[static_cast<std::size_t>((c * image.height + y) * width + x)] = sum;
       }
   std::vector<float> result(static_cast<std::size_t>(channels * height * width));
   for (std::int64_t c = 0; c < channels; ++c)
     for (std::int64_t y = 0; y < height; ++y) {
       const Weights& w = rows[static_cast<std::size_t>(y)];
       float* to = result.data() + (c * height + y) * width;
-      const float* from = narrow.data() + (c * picture.height + w.first) * width;
+      const float* from = narrow.data() + (c * image.height + w.first) * width;
       for (std::size_t k = 0; k < w.weights.size(); ++k)
         for (std::int64_t x = 0; x < width; ++x) to[x] += w.weights[k] * from[static_cast<std::int64_t>(k) * width + x];
     }
@@ -138,14 +137,14 @@ bool holds_class_folders(const std::filesystem::path& folder) {
   return folders;
 }
 
-Dataset read_pictures(const std::filesystem::path& folder, const WantedData& wanted) {
-  if (wanted.inputs.size() != 1) refuse(folder, "holds pictures, for a model with one input");
+Dataset read_images(const std::filesystem::path& folder, const WantedData& wanted) {
+  if (wanted.inputs.size() != 1) refuse(folder, "holds images, for a model with one input");
   const auto& [name, type] = wanted.inputs[0];
   const bool fits = type.type == DataType::kFloat && type.rank() == 4 &&
                     std::all_of(type.shape.begin() + 1, type.shape.end(), [](const Index& i) { return i.is_constant(); }) &&
                     (type.shape[1].value() == 1 || type.shape[1].value() == 3);
   if (!fits)
-    refuse(folder, "holds pictures, and input '" + name + "' is " + to_string(type) + ", not [N, 1 or 3, height, width]");
+    refuse(folder, "holds images, and input '" + name + "' is " + to_string(type) + ", not [N, 1 or 3, height, width]");
   const Sizes example{type.shape[1].value(), type.shape[2].value(), type.shape[3].value()};
   if (wanted.targets.type != DataType::kInt64 || wanted.targets.rank() != 1)
     refuse(folder, "holds classes, and the loss needs targets that are " + to_string(wanted.targets));
@@ -158,16 +157,16 @@ Dataset read_pictures(const std::filesystem::path& folder, const WantedData& wan
   const std::vector<std::filesystem::path> folders = sorted_entries(folder, true);
   for (std::size_t n = 0; n < folders.size(); ++n) {
     const std::vector<std::filesystem::path> inside = sorted_entries(folders[n], false);
-    if (inside.empty()) refuse(folders[n], "holds no pictures");
+    if (inside.empty()) refuse(folders[n], "holds no images");
     files.insert(files.end(), inside.begin(), inside.end());
     classes.resize(files.size(), static_cast<std::int64_t>(n));
   }
-  const auto pictures = std::make_shared<PictureColumn>(std::move(files), example, mean, deviation);
-  Tensor targets = Tensor::from_integers(DataType::kInt64, {pictures->size()}, classes);
+  const auto images = std::make_shared<ImageColumn>(std::move(files), example, mean, deviation);
+  Tensor targets = Tensor::from_integers(DataType::kInt64, {images->size()}, classes);
   Dataset::Columns columns;
-  columns.emplace(name, pictures);
+  columns.emplace(name, images);
   columns.emplace("targets",
-                  make_column(std::move(targets), folder.string(), [pictures](std::int64_t n) { return pictures->place(n); }));
+                  make_column(std::move(targets), folder.string(), [images](std::int64_t n) { return images->place(n); }));
   return Dataset(std::move(columns));
 }
 

@@ -6,9 +6,9 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "pictures/picture_decoding.h"
+#include "images/image_decoding.h"
 
-namespace rewright::pictures {
+namespace rewright::images {
 
 namespace {
 
@@ -74,7 +74,7 @@ std::string_view codestream_of(Bytes bytes, const std::string& name) {
     if (length < head || length > rest.size()) break;
     rest.remove_prefix(length);
   }
-  refuse_picture(name, "is a damaged JPEG 2000 file: it has no codestream");
+  refuse_image(name, "is a damaged JPEG 2000 file: it has no codestream");
 }
 
 // Checks the sizes in the codestream's header, because the library allocates a description of each component of each tile
@@ -83,17 +83,17 @@ std::string_view codestream_of(Bytes bytes, const std::string& name) {
 void check_sizes(Bytes bytes, const std::string& name) {
   const std::string_view text = codestream_of(bytes, name);
   if (!text.starts_with("\xff\x4f\xff\x51"))
-    refuse_picture(name, "is a damaged JPEG 2000 file: its codestream does not begin with its size");
+    refuse_image(name, "is a damaged JPEG 2000 file: its codestream does not begin with its size");
   const std::uint64_t right = number(text, 8, 4), bottom = number(text, 12, 4), left = number(text, 16, 4),
                       top = number(text, 20, 4), tile_width = number(text, 24, 4), tile_height = number(text, 28, 4),
                       components = number(text, 40, 2);
   if (right <= left || bottom <= top || tile_width == 0 || tile_height == 0)
-    refuse_picture(name, "is a damaged JPEG 2000 file: it has no size");
-  check_picture_size(static_cast<std::int64_t>(bottom - top), static_cast<std::int64_t>(right - left), name);
+    refuse_image(name, "is a damaged JPEG 2000 file: it has no size");
+  check_image_size(static_cast<std::int64_t>(bottom - top), static_cast<std::int64_t>(right - left), name);
   if (components == 0 || components > kMostComponents)
-    refuse_picture(name, "is a JPEG 2000 file of " + std::to_string(components) + " components, which is not read");
+    refuse_image(name, "is a JPEG 2000 file of " + std::to_string(components) + " components, which is not read");
   if (((right + tile_width - 1) / tile_width) * ((bottom + tile_height - 1) / tile_height) > bytes.size() / 14)
-    refuse_picture(name, "is a damaged JPEG 2000 file: it has more tiles than bytes for them");
+    refuse_image(name, "is a damaged JPEG 2000 file: it has more tiles than bytes for them");
 }
 
 std::uint8_t to_8_bits(const opj_image_comp_t& component, std::size_t at) {
@@ -104,28 +104,27 @@ std::uint8_t to_8_bits(const opj_image_comp_t& component, std::size_t at) {
 }
 
 // Converts images of one component (grey), two (grey and alpha), three or four.
-Picture to_rgb(const opj_image_t& image, const std::string& name) {
+Image to_rgb(const opj_image_t& image, const std::string& name) {
   const opj_image_comp_t& first = image.comps[0];
   for (std::size_t c = 0; c < image.numcomps; ++c) {
     const opj_image_comp_t& component = image.comps[c];
-    if (component.data == nullptr) refuse_picture(name, "is a damaged JPEG 2000 file: a component is missing");
+    if (component.data == nullptr) refuse_image(name, "is a damaged JPEG 2000 file: a component is missing");
     if (component.w != first.w || component.h != first.h || component.prec < 1 || component.prec > 16)
-      refuse_picture(name,
-                     "is a JPEG 2000 file with components of different sizes, or of more than 16 bits, which is not read");
+      refuse_image(name, "is a JPEG 2000 file with components of different sizes, or of more than 16 bits, which is not read");
   }
   const bool has_alpha = image.numcomps == 2 || image.numcomps == 4;
-  Picture picture = blank_picture(first.h, first.w, name);
-  for (std::size_t p = 0; p < picture.pixels.size() / kRgb; ++p) {
+  Image rgb = blank_image(first.h, first.w, name);
+  for (std::size_t p = 0; p < rgb.pixels.size() / kRgb; ++p) {
     const int alpha = has_alpha ? to_8_bits(image.comps[image.numcomps - 1], p) : 255;
     for (std::size_t c = 0; c < kRgb; ++c)
-      picture.pixels[p * kRgb + c] = over_black(to_8_bits(image.comps[image.numcomps < 3 ? 0 : c], p), alpha);
+      rgb.pixels[p * kRgb + c] = over_black(to_8_bits(image.comps[image.numcomps < 3 ? 0 : c], p), alpha);
   }
-  return picture;
+  return rgb;
 }
 
 }  // namespace
 
-Picture decode_jpeg_2000(Bytes bytes, const std::string& name) {
+Image decode_jpeg_2000(Bytes bytes, const std::string& name) {
   check_sizes(bytes, name);
   Stream file{bytes};
   std::string message;
@@ -152,10 +151,10 @@ Picture decode_jpeg_2000(Bytes bytes, const std::string& name) {
   const std::unique_ptr<opj_image_t, void (*)(opj_image_t*)> image(header, [](opj_image_t* i) { opj_image_destroy(i); });
   if (!read_header || opj_decode(codec.get(), stream.get(), image.get()) == 0 ||
       opj_end_decompress(codec.get(), stream.get()) == 0)
-    refuse_picture(name, "is a damaged JPEG 2000 file: " + (message.empty() ? "it ends too early" : message));
+    refuse_image(name, "is a damaged JPEG 2000 file: " + (message.empty() ? "it ends too early" : message));
   if (image->color_space == OPJ_CLRSPC_SYCC || image->color_space == OPJ_CLRSPC_EYCC || image->color_space == OPJ_CLRSPC_CMYK)
-    refuse_picture(name, "is a JPEG 2000 file of another colour space than RGB or grey, which is not read");
+    refuse_image(name, "is a JPEG 2000 file of another colour space than RGB or grey, which is not read");
   return to_rgb(*image, name);
 }
 
-}  // namespace rewright::pictures
+}  // namespace rewright::images
