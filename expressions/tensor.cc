@@ -336,6 +336,7 @@ bool operator==(const Tensor& a, const Tensor& b) {
          (a.bytes_ == b.bytes_ || a.byte_count() == 0 || std::memcmp(a.bytes_, b.bytes_, a.byte_count()) == 0);
 }
 
+// Graph hashes in certificates depend on it, so it never changes.
 std::uint64_t Tensor::content_hash() const {
   std::uint64_t h = static_cast<std::uint64_t>(type_) + 1;
   for (std::int64_t s : sizes_) h = h * 0x9e3779b97f4a7c15ULL + static_cast<std::uint64_t>(s);

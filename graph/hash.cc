@@ -10,7 +10,7 @@ namespace rewright::graph {
 
 namespace {
 
-// Folds words into one number. Not cryptographic: whoever relies on equality must compare.
+// Like hash_mix(), with its own constants: certificates hold these hashes, so they never change.
 class Hasher {
  public:
   explicit Hasher(std::string_view kind) { add(kind); }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/hash_mix.h"
 
 namespace rewright::proof {
 
@@ -39,8 +40,8 @@ void unite(std::vector<std::size_t>& a, const std::vector<std::size_t>& b) {
 }
 
 std::uint64_t hash(const Guard& g) {
-  std::uint64_t h = g.value.hash() * 31 + static_cast<std::uint64_t>(g.kind);
-  for (const Guard& part : g.parts) h = h * 1099511628211ULL + hash(part);
+  std::uint64_t h = hash_mix(g.value.hash(), static_cast<std::uint64_t>(g.kind));
+  for (const Guard& part : g.parts) h = hash_mix(h, hash(part));
   return h;
 }
 

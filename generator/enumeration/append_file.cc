@@ -2,9 +2,8 @@
 
 #include <fcntl.h>
 #include <unistd.h>
+#include <xxhash.h>
 
-#include <algorithm>
-#include <bit>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -21,20 +20,12 @@ struct Header {
 };
 
 std::uint64_t entry_checksum(std::uint32_t tag, std::string_view contents) {
-  return checksum(contents) ^ (tag + std::uint64_t{1}) * 0x9e3779b97f4a7c15ULL;
+  return XXH3_64bits_withSeed(contents.data(), contents.size(), tag);
 }
 
 }  // namespace
 
-std::uint64_t checksum(std::string_view bytes) {
-  std::uint64_t h = 0x9e3779b97f4a7c15ULL ^ bytes.size();
-  for (std::size_t at = 0; at < bytes.size(); at += 8) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, bytes.data() + at, std::min<std::size_t>(8, bytes.size() - at));
-    h = (std::rotl(h, 23) ^ word) * 0xff51afd7ed558ccdULL;
-  }
-  return h ^ h >> 31;
-}
+std::uint64_t checksum(std::string_view bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
 
 AppendFile::AppendFile(std::filesystem::path path, const std::filesystem::path& folder) : path_(std::move(path)) {
   if (!path_.empty()) {

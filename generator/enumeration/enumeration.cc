@@ -12,6 +12,7 @@
 namespace rewright::generator {
 
 Fingerprint fingerprint(TypeId type, std::span<const Residue> elements) {
+  // Two independent hashes: 128 bits, so that equal fingerprints mean equal elements. States on disk hold them.
   std::uint64_t a = 0x243f6a8885a308d3ULL, b = 0x13198a2e03707344ULL;
   for (const Residue e : elements) {
     a = (a ^ e) * 0x9e3779b97f4a7c15ULL;

@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 
+#include "base/hash_mix.h"
 #include "base/parallel.h"
 #include "operators/readings/number_system.h"
 
@@ -82,7 +83,7 @@ std::vector<std::uint8_t> sound_members(const Enumeration& enumeration, std::spa
 
 std::size_t ClassTheory::NodeTable::slot(const Node& node) const {
   std::uint64_t h = node.symbol;
-  for (const ClassId c : node.operands) h = (h ^ c) * 0x9e3779b97f4a7c15ULL, h ^= h >> 32;
+  for (const ClassId c : node.operands) h = hash_mix(h, c);
   for (std::size_t i = h & (entries_.size() - 1);; i = (i + 1) & (entries_.size() - 1))
     if (entries_[i].node.symbol == Symbols::kUnknown || entries_[i].node == node) return i;
 }

@@ -1,8 +1,5 @@
 #include "tools/cli/model_folder.h"
 
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
 #include <set>
 #include <string>
 #include <utility>
@@ -68,28 +65,16 @@ FolderCopy::FolderCopy(fs::path from, fs::path model, fs::path to)
   if (!inside.empty() && *inside.begin() != "..")
     throw Error(ErrorCode::kMissing, "lies in the folder that is to be copied", to_.string(), "give a folder outside of it");
   has_external_weights_ = !weights_of(from_, model_).empty();
-  fs::remove(make());  // an error here is better before the long work than after it
-}
-
-fs::path FolderCopy::make() const {
-  std::string name = to_.string() + ".new.XXXXXX";
-  if (::mkdtemp(name.data()) == nullptr)
-    throw Error(ErrorCode::kMissing, std::string("cannot be made: ") + std::strerror(errno), to_.string());
-  return name;
+  const TemporaryFolder trial(to_);  // an error here is better before the long work than after it
 }
 
 fs::path FolderCopy::model() {
-  if (temporary_.empty()) {
-    temporary_ = make();
-    fs::permissions(temporary_, fs::status(from_).permissions());
-    fs::create_directories((temporary_ / model_).parent_path());
+  if (!temporary_) {
+    temporary_.emplace(to_);
+    fs::permissions(temporary_->path(), fs::status(from_).permissions());
+    fs::create_directories((*temporary_ / model_).parent_path());
   }
-  return temporary_ / model_;
-}
-
-FolderCopy::~FolderCopy() {
-  std::error_code ignored;
-  if (!temporary_.empty()) fs::remove_all(temporary_, ignored);
+  return *temporary_ / model_;
 }
 
 void FolderCopy::commit() {
@@ -98,18 +83,15 @@ void FolderCopy::commit() {
   for (const fs::path& file : files)
     if (is_model(file) && file != model_)
       for (const fs::path& shared : weights_of(from_, file)) left_out.erase(shared);
-  for (const fs::path& still_read : weights_of(temporary_, model_)) left_out.erase(still_read);
+  for (const fs::path& still_read : weights_of(temporary_->path(), model_)) left_out.erase(still_read);
   left_out.insert(model_);
   for (const fs::path& file : files) {
     if (left_out.contains(file)) continue;
-    if (fs::exists(temporary_ / file))
+    if (fs::exists(*temporary_ / file))
       throw Error(ErrorCode::kMissing, "the new model's weights need this name", (from_ / file).string(), "rename the file");
-    copy_whole(from_ / file, temporary_ / file);
+    copy_whole(from_ / file, *temporary_ / file);
   }
-  std::error_code error;
-  fs::rename(temporary_, to_, error);
-  if (error) throw Error(ErrorCode::kMissing, "cannot be made: " + error.message(), to_.string());
-  temporary_.clear();
+  temporary_->move_to(to_);
 }
 
 }  // namespace rewright::cli

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
+
+#include "base/temporary_folder.h"
 
 namespace rewright::cli {
 
@@ -15,9 +18,6 @@ std::filesystem::path model_in(const std::filesystem::path& folder);
 class FolderCopy {
  public:
   FolderCopy(std::filesystem::path from, std::filesystem::path model, std::filesystem::path to);
-  ~FolderCopy();
-  FolderCopy(const FolderCopy&) = delete;
-  FolderCopy& operator=(const FolderCopy&) = delete;
 
   // Has the model weights in files of their own?
   bool has_external_weights() const { return has_external_weights_; }
@@ -27,9 +27,8 @@ class FolderCopy {
   void commit();
 
  private:
-  std::filesystem::path make() const;
-
-  std::filesystem::path from_, model_, to_, temporary_;
+  std::filesystem::path from_, model_, to_;
+  std::optional<TemporaryFolder> temporary_;
   bool has_external_weights_ = false;
 };
 
