@@ -1,4 +1,4 @@
-"""Models that ONNX Runtime takes: python as_onnxruntime.py REWRIGHT BUILD [UNITTEST-ARGUMENTS]
+"""Models that ONNX Runtime accepts: python as_onnxruntime.py REWRIGHT BUILD [UNITTEST-ARGUMENTS]
 
 What exporters write and the specification leaves open, or forbids: axes of scalars, integers of 64 bits up to their ends, operators of
 domains that only the model imports, empty weights. The interpreter, the cpu runtime and the optimized model must give what ONNX Runtime
@@ -8,62 +8,17 @@ gives, bit for bit where elements are integers. And what neither executes must b
 import unittest
 
 import numpy
-from onnx import TensorProto, helper, numpy_helper
+from beside_onnxruntime import Case, constant, of_type, onnxruntime, open_value
+from onnx import TensorProto, helper
 from python_testing import QUICK, main, model_of, value
 
 import rewright
-
-try:
-    import onnxruntime
-    onnxruntime.set_default_logger_severity(4)  # what it refuses is expected
-except ImportError:
-    onnxruntime = None
 
 INT64 = numpy.iinfo(numpy.int64)
 # Beside 2^53, beside the ends, and where halves of a product overflow.
 EXTREME = numpy.array([0, 1, -1, 2, 2**53, 2**53 + 1, -(2**53) - 1, 2**62 + 1, INT64.max, INT64.max - 1, INT64.min, INT64.min + 1, 3 << 33, 5], numpy.int64)
 
 
-def of_type(array):
-    return helper.np_dtype_to_tensor_dtype(numpy.asarray(array).dtype)
-
-
-def constant(name, array):
-    return numpy_helper.from_array(numpy.asarray(array), name)
-
-
-def open_value(name, type):
-    """A value of unknown rank, so that ONNX's inference has no objection."""
-    return helper.make_tensor_value_info(name, type, None)
-
-
-class Case(unittest.TestCase):
-    def check(self, model, feeds, optimize=True):
-        data = model.SerializeToString()
-        expected = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"]).run(None, feeds)
-        found = {device: rewright.InferenceSession(data, device=device).run(None, feeds) for device in ("reference", "cpu")}
-        if optimize:
-            found["optimized"] = rewright.optimize(data, **QUICK).session().run(None, feeds)
-        for way, results in found.items():
-            for e, f in zip(expected, results, strict=True):
-                self.assertEqual((numpy.asarray(f).dtype, numpy.asarray(f).shape), (numpy.asarray(e).dtype, numpy.asarray(e).shape), way)
-                if numpy.asarray(e).dtype.kind in "iub":
-                    numpy.testing.assert_array_equal(f, e, way)
-                else:
-                    numpy.testing.assert_allclose(f, e, 1e-5, 1e-6, err_msg=way)
-
-    def one(self, type, feeds, weights=(), outputs=1, opset=20, domains=(), declared=False, optimize=True, **attributes):
-        """A node of an operator; weights are (name, array), inputs stand in the order of `feeds` and come first."""
-        weights = dict(weights)
-        names = [f"y{i}" for i in range(outputs)]
-        node = helper.make_node(type, [*feeds, *weights], names, **attributes)
-        inputs = [value(n, of_type(a), a.shape) if declared else open_value(n, of_type(a)) for n, a in feeds.items()]
-        graph = helper.make_graph([node], "one", inputs, [helper.make_empty_tensor_value_info(n) for n in names], [constant(n, a) for n, a in weights.items()])
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset), *domains], ir_version=9)
-        self.check(model, feeds, optimize)
-
-
-@unittest.skipIf(onnxruntime is None, "ONNX Runtime is not installed")
 class Scalars(Case):
     def test_reductions(self):
         reductions = ("Sum", "Mean", "Max", "Min", "Prod", "SumSquare", "L1", "L2", "LogSum", "LogSumExp")
@@ -95,7 +50,6 @@ class Scalars(Case):
                 self.check(model, {"x": numpy.array(truth)})
 
 
-@unittest.skipIf(onnxruntime is None, "ONNX Runtime is not installed")
 class WideIntegers(Case):
     def test_filled(self):
         for number in (INT64.min, INT64.max, 2**53 + 1, -(2**53) - 1, 2**53, 7):
@@ -245,7 +199,6 @@ class WideIntegers(Case):
         self.check(model, {"x": x})
 
 
-@unittest.skipIf(onnxruntime is None, "ONNX Runtime is not installed")
 class Domains(Case):
     """Bodies and functions use a domain that the model imports."""
 
@@ -298,7 +251,6 @@ class Domains(Case):
         self.check(model, {"x": numpy.ones((2, 3), numpy.float32)})
 
 
-@unittest.skipIf(onnxruntime is None, "ONNX Runtime is not installed")
 class Loops(Case):
     """Results that loops without iterations stack have the types of their bodies."""
 
@@ -366,7 +318,6 @@ class Loops(Case):
                     self.assertFalse(s[b, length:].any())
 
 
-@unittest.skipIf(onnxruntime is None, "ONNX Runtime is not installed")
 class EmptyWeights(Case):
     """Empty adapters: weights of sizes [0, n] and [n, 0]."""
 
@@ -465,140 +416,6 @@ class EmptyWeights(Case):
                 expected, found = (rewright.InferenceSession(data, device=d).run(None, {"x": x}) for d in ("reference", "cpu"))
                 for e, f in zip(expected, found, strict=True):
                     numpy.testing.assert_allclose(f, e, 1e-5, 1e-6, err_msg=f"{type} {features} {steps} {batch}")
-
-
-@unittest.skipIf(onnxruntime is None, "ONNX Runtime is not installed")
-class Positions(unittest.TestCase):
-    """Indices outside of their axis: ONNX Runtime ends the run, and so does every way here, whatever stands before and behind."""
-
-    def both(self, type, x, indices, more=(), constant_indices=False, before=False, behind=None, **attributes):
-        feeds = {"x": x, **dict(more)}
-        weights, nodes, name = [], [], "i"
-        if before:
-            weights.append(constant("one", numpy.array(1, indices.dtype)))
-            nodes.append(helper.make_node("Sub", ["i", "one"], ["before"]))
-            indices, name = indices + 1, "before"
-        if constant_indices:
-            weights.append(constant("i", indices))
-        else:
-            feeds["i"] = indices
-        nodes.append(helper.make_node(type, ["x", name, *dict(more)], ["y"], **attributes))
-        if behind:
-            weights.append(constant("pads", numpy.array([1, 1], numpy.int64)))
-            nodes.append(helper.make_node(behind, ["y", *(["pads", "", "last"] if behind == "Pad" else [])], ["z"]))
-            weights.append(constant("last", numpy.array([0], numpy.int64)))
-        last = nodes[-1].output[0]
-        inputs = [value(n, of_type(a), a.shape) for n, a in feeds.items()]
-        graph = helper.make_graph(nodes, "positions", inputs, [open_value(last, of_type(x))], weights)
-        data = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9).SerializeToString()
-        ways = [
-            lambda: onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"]).run(None, feeds),
-            *(lambda device=device: rewright.InferenceSession(data, device=device).run(None, feeds) for device in ("reference", "cpu")),
-            lambda: rewright.optimize(data, **QUICK).session().run(None, feeds),
-        ]
-        results = []
-        for way in ways:
-            try:
-                results.append(way()[0])
-            except Exception as error:  # noqa: BLE001: of several types
-                results.append(error)
-        if isinstance(results[0], Exception):
-            for r in results[1:]:
-                self.assertIsInstance(r, rewright.Error)
-                self.assertRegex(str(r), "index -?[0-9]+ is outside of an axis of size [0-9]+")
-        else:
-            for r in results[1:]:
-                numpy.testing.assert_array_equal(r, results[0])
-        return isinstance(results[0], Exception)
-
-    def test_gathers(self):
-        x = numpy.arange(5, dtype=numpy.float32)
-        refused = 0
-        for index in (-6, -5, -1, 4, 5, 2**31 - 1, -(2**31)):
-            for ways in ({}, {"constant_indices": True}, {"before": True}, {"behind": "Neg"}, {"behind": "Pad"}, {"before": True, "behind": "Pad"}):
-                with self.subTest(index=index, **ways):
-                    if "before" in ways and abs(index) > 2**30:
-                        continue
-                    indices = numpy.array([0, index, 1], numpy.int32)
-                    refused += self.both("Gather", x, indices, **ways)
-                    refused += self.both("GatherElements", x, indices, **ways)
-                    refused += self.both("GatherND", x, indices.astype(numpy.int64)[:, None], **ways)
-        self.assertGreater(refused, 20)
-
-    def test_one_row(self):
-        """A table of one row, as embeddings of token types are: its only index is 0."""
-        table = numpy.ones((1, 16), numpy.float32)
-        self.assertTrue(self.both("Gather", table, numpy.array([[0, 1]], numpy.int64)))
-        self.assertFalse(self.both("Gather", table, numpy.array([[0, -1]], numpy.int64)))
-
-    def test_constant_of_one_element(self):
-        """It is put into expressions as a number, which has no axis to look at."""
-        for indices, refused in (([0, 1], True), ([0, -1], False)):
-            x, indices = numpy.float32([7]), numpy.array(indices)
-            for type, shape in (("Gather", [2]), ("GatherElements", [2]), ("GatherND", [2, 1])):
-                node = helper.make_node(type, ["x", "i"], ["y"])
-                model = model_of([node], [value("i", TensorProto.INT64, shape)], [open_value("y", TensorProto.FLOAT)], [constant("x", x)], opset=20)
-                for device in ("reference", "cpu"):
-                    with self.subTest(type=type, indices=indices, device=device):
-                        session = rewright.InferenceSession(model.SerializeToString(), device=device)
-                        if refused:
-                            with self.assertRaisesRegex(rewright.Error, "index 1 is outside of an axis of size 1"):
-                                session.run(None, {"i": indices.reshape(shape)})
-                        else:
-                            numpy.testing.assert_array_equal(session.run(None, {"i": indices.reshape(shape)})[0], [7, 7])
-
-    def test_long_rows(self):
-        table = numpy.ones((3, 200), numpy.float32)
-        self.assertTrue(self.both("Gather", table, numpy.array([0, 3], numpy.int64), behind="Neg"))
-        self.assertTrue(self.both("GatherND", table, numpy.array([[0], [-4]], numpy.int64)))
-
-    def test_scatters(self):
-        x, updates = numpy.zeros(5, numpy.float32), {"u": numpy.ones(2, numpy.float32)}
-        for index in (-6, -5, 4, 5):
-            indices = numpy.array([0, index], numpy.int64)
-            with self.subTest(index=index):
-                self.assertEqual(self.both("ScatterElements", x, indices, updates, behind="Neg"), index in (-6, 5))
-                self.assertEqual(self.both("ScatterND", x, indices[:, None], updates), index in (-6, 5))
-
-    def test_size_of_a_shape(self):
-        """Sizes are followed when the model is read: an axis that is not there is not one that is."""
-        for axis in (-3, -2, 1, 2):
-            nodes = [helper.make_node("Shape", ["x"], ["s"]), helper.make_node("Gather", ["s", "i"], ["y"])]
-            graph = helper.make_graph(nodes, "g", [value("x", TensorProto.FLOAT, ["a", 3])], [open_value("y", TensorProto.INT64)], [constant("i", numpy.array(axis))])
-            data = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9).SerializeToString()
-            feeds = {"x": numpy.zeros((2, 3), numpy.float32)}
-            for device in ("reference", "cpu"):
-                if axis in (-3, 2):
-                    with self.assertRaisesRegex(rewright.Error, "outside of an axis"):
-                        rewright.InferenceSession(data, device=device).run(None, feeds)
-                else:
-                    self.assertEqual(rewright.InferenceSession(data, device=device).run(None, feeds)[0], feeds["x"].shape[axis])
-
-
-@unittest.skipIf(onnxruntime is None, "ONNX Runtime is not installed")
-class SampledPositions(Case):
-    def test_positions_that_are_no_numbers(self):
-        """Positions of GridSample beyond 64-bit integers, NaN included, count as -1; those far outside are outside."""
-        x = numpy.random.default_rng(5).standard_normal((1, 2, 3, 8)).astype(numpy.float32)
-        special = [numpy.nan, numpy.inf, -numpy.inf, 1e30, -1e30, 1e6, -1e6, -1, 0.3]
-        grid = numpy.array([[[(a, b) for a in special] for b in special]], numpy.float32)
-        for mode in ("linear", "nearest", "cubic"):
-            for aligned in (0, 1):
-                with self.subTest(mode=mode, aligned=aligned):
-                    self.one("GridSample", {"x": x, "g": grid}, declared=True, mode=mode, align_corners=aligned, optimize=mode == "linear")
-
-
-@unittest.skipIf(onnxruntime is None, "ONNX Runtime is not installed")
-class Grids(Case):
-    def test_axes_of_one_element(self):
-        """Batches of one, which ONNX's own function for AffineGrid cannot take, and axes of one element."""
-        for batch, *extents in ((1, 4, 5), (2, 1, 5), (1, 1, 1), (3, 2, 1, 4), (1, 1, 1, 1)):
-            rank = len(extents)
-            theta = numpy.random.default_rng(7).standard_normal((batch, rank, rank + 1)).astype(numpy.float32)
-            size = numpy.array([batch, 1, *extents], numpy.int64)
-            for aligned in (0, 1):
-                with self.subTest(size=size, aligned=aligned):
-                    self.one("AffineGrid", {"theta": theta, "size": size}, opset=20, align_corners=aligned)
 
 
 class WithoutDefinition(unittest.TestCase):

@@ -21,16 +21,20 @@ class ModelBuilder {
   Graph graph;
   NodeBuilder b{graph};
 
-  ValueId weights(Sizes sizes, const std::string& name) {
-    return graph.add_constant(random_tensor(std::move(sizes), random_, DataType::kFloat), name);
+  ValueId weights(Sizes sizes, const std::string& name, double scale = 1) {
+    Tensor values = random_tensor(std::move(sizes), random_, DataType::kFloat);
+    for (float& v : values.mutable_data<float>()) v = static_cast<float>(v * scale);
+    return graph.add_constant(std::move(values), name);
+  }
+  ValueId filled(std::int64_t size, double value, const std::string& name) {
+    const std::vector<double> values(static_cast<std::size_t>(size), value);
+    return graph.add_constant(Tensor::from_reals(DataType::kFloat, {size}, values), name);
   }
   // `name` is appended to those of the scale and the statistics.
   ValueId normalized(ValueId x, std::int64_t channels, const std::string& name = "") {
-    const auto filled = [&](double value, const char* what) {
-      const std::vector<double> values(static_cast<std::size_t>(channels), value);
-      return graph.add_constant(Tensor::from_reals(DataType::kFloat, {channels}, values), what + name);
-    };
-    return b.add("BatchNormalization", {x, filled(1, "scale"), filled(0, "shift"), filled(0, "mean"), filled(1, "variance")});
+    const auto parameter = [&](double value, const char* what) { return filled(channels, value, what + name); };
+    return b.add("BatchNormalization",
+                 {x, parameter(1, "scale"), parameter(0, "shift"), parameter(0, "mean"), parameter(1, "variance")});
   }
 
  private:

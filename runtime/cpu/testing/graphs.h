@@ -48,6 +48,30 @@ struct GraphBuilder : RandomGraph {
     return node(graph, "BatchNormalization",
                 {x, constant({c}, 0.5, 1.5), constant({c}), constant({c}), constant({c}, 0.5, 2)})[0];
   }
+  // `count` random numbers.
+  Indices list(std::size_t count, std::int64_t low, std::int64_t high) {
+    Indices result;
+    for (std::size_t a = 0; a < count; ++a) result.push_back(pick(low, high));
+    return result;
+  }
+  // Same window, pad and stride along all axes; constant weights and biases.
+  ValueId convolution(ValueId x, std::int64_t outputs, std::int64_t kernel, std::int64_t pad, std::int64_t stride = 1,
+                      std::int64_t group = 1) {
+    const Sizes s = values(graph.value(x).type.shape);
+    Sizes w{outputs, s[1] / group};
+    w.resize(s.size(), kernel);
+    const Indices pads(s.size() - 2, Index(pad));
+    return node(graph, "Conv", {x, constant(w, -0.3, 0.3), constant({outputs})},
+                {{"strides", Indices(s.size() - 2, Index(stride))},
+                 {"pads_begin", pads},
+                 {"pads_end", pads},
+                 {"group", Index(group)},
+                 {"dilations", Indices(s.size() - 2, Index(1))}})[0];
+  }
+  void check(ValueId result, double tolerance = 5e-5) {
+    graph.add_output("y", result);
+    check_graph(graph, inputs, tolerance);
+  }
   // The graph's steps by their operators, without layout conversions.
   std::vector<std::string> steps() const {
     SessionOptions options;

@@ -15,6 +15,7 @@
 #include "runtime/cuda/running/session.h"
 #include "runtime/cuda/testing/device.h"
 #include "runtime/training/steps/trainer.h"
+#include "runtime/training/testing.h"
 
 namespace rewright::cuda {
 namespace {
@@ -25,20 +26,12 @@ using testing::random_tensor;
 using testing::run_as_processes;
 
 // Builds models for any number of examples.
-class Builder {
+class LayerBuilder : public testing::ModelBuilder {
  public:
-  Graph graph;
-  NodeBuilder b{graph};
+  LayerBuilder() : ModelBuilder(1) {}
 
-  ValueId weight(Sizes sizes, double scale = 0.3) {
-    Tensor t = random_tensor(std::move(sizes), random_, DataType::kFloat);
-    for (float& v : t.mutable_data<float>()) v = static_cast<float>(v * scale);
-    return graph.add_constant(std::move(t), "w" + std::to_string(count_++));
-  }
-  ValueId filled(std::int64_t size, double value) {
-    const std::vector<double> values(static_cast<std::size_t>(size), value);
-    return graph.add_constant(Tensor::from_reals(DataType::kFloat, {size}, values), "w" + std::to_string(count_++));
-  }
+  ValueId weight(Sizes sizes, double scale = 0.3) { return weights(std::move(sizes), "w" + std::to_string(count_++), scale); }
+  ValueId filled(std::int64_t size, double value) { return ModelBuilder::filled(size, value, "w" + std::to_string(count_++)); }
   ValueId linear(ValueId x, std::int64_t from, std::int64_t to) {
     return b.add("Add", {b.add("MatMul", {x, weight({from, to})}), weight({to})});
   }
@@ -47,12 +40,11 @@ class Builder {
                  {{"pads_begin", Indices{1, 1}}, {"pads_end", Indices{1, 1}}});
   }
   ValueId normalized(ValueId x, std::int64_t channels) {
-    return b.add("BatchNormalization", {x, filled(channels, 1), filled(channels, 0), filled(channels, 0), filled(channels, 1)});
+    return ModelBuilder::normalized(x, channels, std::to_string(count_++));
   }
   ValueId reshaped(ValueId x, Indices shape) { return b.add("Reshape", {x}, {{"shape", std::move(shape)}}); }
 
  private:
-  std::mt19937 random_{1};
   int count_ = 0;
 };
 
@@ -64,21 +56,21 @@ struct Task {
   Dataset data;
 };
 
-Dataset with_targets(Tensor x) {
+Dataset with_random_targets(Tensor x) {
   std::mt19937 random(3);
   std::vector<std::int64_t> targets;
   for (std::int64_t n = 0; n < kExamples; ++n) targets.push_back(static_cast<std::int64_t>(random() % kClasses));
-  return Dataset({{"x", std::move(x)}, {"targets", Tensor::from_integers(DataType::kInt64, {kExamples}, targets)}});
+  return testing::with_targets(std::move(x), targets);
 }
 
 Dataset real_data(Sizes of_example) {
   std::mt19937 random(2);
   of_example.insert(of_example.begin(), kExamples);
-  return with_targets(random_tensor(std::move(of_example), random, DataType::kFloat));
+  return with_random_targets(random_tensor(std::move(of_example), random, DataType::kFloat));
 }
 
 Task perceptron() {
-  Builder m;
+  LayerBuilder m;
   const ValueId x = m.graph.add_input("x", {DataType::kFloat, {kRows, 5}});
   m.graph.add_output("y", m.linear(m.b.add("Tanh", {m.linear(x, 5, kHidden)}), kHidden, kClasses));
   return {std::move(m.graph), real_data({5})};
@@ -86,7 +78,7 @@ Task perceptron() {
 
 // For batches of one size: the sum's gradient is read on the way to the first layer's.
 Task added_to_examples(std::int64_t rows) {
-  Builder m;
+  LayerBuilder m;
   const ValueId x = m.graph.add_input("x", {DataType::kFloat, {rows, 5}});
   const ValueId h = m.b.add("Tanh", {m.linear(x, 5, kHidden)});
   m.graph.add_output("y", m.linear(m.b.add("Add", {h, m.weight({rows, kHidden})}), kHidden, kClasses));
@@ -94,7 +86,7 @@ Task added_to_examples(std::int64_t rows) {
 }
 
 Task convolutions() {
-  Builder m;
+  LayerBuilder m;
   ValueId y = m.graph.add_input("x", {DataType::kFloat, {kRows, 2, 6, 6}});
   y = m.b.add("Relu", {m.normalized(m.convolution(y, 2, 4), 4)});
   y = m.b.add("MaxPool", {y}, {{"kernel", Indices{2, 2}}, {"strides", Indices{2, 2}}});
@@ -107,7 +99,7 @@ Task convolutions() {
 // Words, an attention layer with two heads, another layer, and the mean over positions.
 Task transformer() {
   constexpr std::int64_t kWords = 11, kTokens = 6, kWidth = 8, kHeads = 2;
-  Builder m;
+  LayerBuilder m;
   NodeBuilder& b = m.b;
   const ValueId x = m.graph.add_input("x", {DataType::kInt64, {kRows, kTokens}});
   const auto normalized = [&](ValueId v) { return b.add("LayerNormalization", {v, m.filled(kWidth, 1), m.filled(kWidth, 0)}); };
@@ -128,7 +120,7 @@ Task transformer() {
   std::mt19937 random(2);
   std::vector<std::int64_t> words;
   for (std::int64_t n = 0; n < kExamples * kTokens; ++n) words.push_back(static_cast<std::int64_t>(random() % kWords));
-  return {std::move(m.graph), with_targets(Tensor::from_integers(DataType::kInt64, {kExamples, kTokens}, words))};
+  return {std::move(m.graph), with_random_targets(Tensor::from_integers(DataType::kInt64, {kExamples, kTokens}, words))};
 }
 
 TrainOptions options(UpdateMethod method = UpdateMethod::kAdamW) {
@@ -452,7 +444,7 @@ TEST_CASE("a step that is not finite changes nothing on the device") {
   std::mt19937 random(4);
   Tensor x = random_tensor({kExamples, 5}, random, DataType::kFloat);
   x.mutable_data<float>()[7] = 1e30F;
-  task.data = with_targets(x);
+  task.data = with_random_targets(x);
   for (const std::int64_t accumulate : {1, 2}) {
     TrainOptions o = options();
     o.graph.loss = Loss::kSoftmaxCrossEntropy;
