@@ -47,9 +47,9 @@ class Facts {
 };
 
 // A node matched by one of the device's kernels, with everything that the kernel has absorbed since.
-class Taken {
+class MatchedKernel {
  public:
-  virtual ~Taken() = default;
+  virtual ~MatchedKernel() = default;
   // Inputs that the kernel recomputes from their producers' operands. They need not be stored if nothing else uses them.
   virtual std::vector<ValueId> computed_ahead() const { return {}; }
 };
@@ -61,23 +61,23 @@ class DeviceKernels : public Facts {
   // Are there kernels for some nodes of this operator? Such nodes are never part of a chain.
   virtual bool has_kernels(std::string_view operator_name) const = 0;
   // The kernel that computes the node; null if there is none.
-  virtual std::unique_ptr<Taken> take(const Node& node) = 0;
+  virtual std::unique_ptr<MatchedKernel> match(const Node& node) = 0;
   // The kernel for a node with a reduction and one result whose operator has_kernels() does not cover; null if there is none.
-  virtual std::unique_ptr<Taken> take_reducing(const Node&) { return nullptr; }
+  virtual std::unique_ptr<MatchedKernel> match_reduction(const Node&) { return nullptr; }
   // Absorbs the elementwise chain before the kernel's first input. The kernel then reads the chain's start.
-  virtual bool absorb_before(Taken&, const Chain&) { return false; }
+  virtual bool absorb_before(MatchedKernel&, const Chain&) { return false; }
   // Absorbs the elementwise chain after the kernel's result.
-  virtual bool absorb(Taken& taken, const Chain& chain) = 0;
+  virtual bool absorb(MatchedKernel& kernel, const Chain& chain) = 0;
   // Absorbs the only user of the kernel's result, which may have kernels of its own.
-  virtual bool absorb_next(Taken&, const Node&) { return false; }
+  virtual bool absorb_next(MatchedKernel&, const Node&) { return false; }
   // Absorbs `rows`, the only user of the kernel's result. The kernel `next` computes the only user of the result of `rows`.
-  virtual bool absorb_rows(Taken&, const Node& /*rows*/, const Taken& /*next*/) { return false; }
+  virtual bool absorb_rows(MatchedKernel&, const Node& /*rows*/, const MatchedKernel& /*next*/) { return false; }
   // Absorbs the only user of the kernel's result, which only moves elements.
-  virtual bool absorb_move(Taken&, const Node&) { return false; }
+  virtual bool absorb_move(MatchedKernel&, const Node&) { return false; }
   // Tells the device that the value will be stored, however nodes are grouped.
   virtual void will_be_stored(ValueId) {}
   // Fuses `other`, the kernel that computes this kernel's addend for it alone. Takes over `other`.
-  virtual bool absorb_addend(Taken&, ValueId /*addend*/, std::unique_ptr<Taken>& /*other*/) { return false; }
+  virtual bool absorb_addend(MatchedKernel&, ValueId /*addend*/, std::unique_ptr<MatchedKernel>& /*other*/) { return false; }
 
   // May values of this type stay unrounded between nodes of a group whose result has the same type?
   virtual bool may_stay_unrounded(DataType type) const { return type == DataType::kFloat || type == DataType::kDouble; }

@@ -10,9 +10,9 @@
 namespace rewright::planning {
 
 struct Group {
-  std::vector<int> nodes;        // ascending; the group runs at the position of the last
-  std::unique_ptr<Taken> taken;  // the kernel that computes it; null: none
-  std::optional<Chain> chain;    // the group as one expression, if no kernel computes it and it has one
+  std::vector<int> nodes;                 // ascending; the group runs at the position of the last
+  std::unique_ptr<MatchedKernel> kernel;  // the kernel that computes it; null: none
+  std::optional<Chain> chain;             // the group as one expression, if no kernel computes it and it has one
   ValueId result = kNoValue;
   bool view = false;  // the result has the elements of the node's first input, in the same order
   bool copy = false;  // `chain` only moves elements

@@ -40,22 +40,22 @@ class KernelGroups {
       p_.add_group(n);
       return;
     }
-    if (auto taken = kernel_for(n)) {
+    if (auto kernel = kernel_for(n)) {
       Group& group = p_.add_group(n);
-      group.taken = std::move(taken);
+      group.kernel = std::move(kernel);
       absorb_around(group);
     } else if (is_view(n)) {
       p_.add_group(n).view = true;
     }
   }
 
-  std::unique_ptr<Taken> kernel_for(int n) {
+  std::unique_ptr<MatchedKernel> kernel_for(int n) {
     const Node& node = p_.node(n);
-    if (auto taken = kernels_.take(node)) return taken;
+    if (auto kernel = kernels_.match(node)) return kernel;
     if (!p_.is_free(n) || kernels_.has_kernels(node.op->name())) return nullptr;
     const Definition definition = kernels_.define(node);
     const bool reduces = definition.has_denotation() && has_reduction(definition.outputs()[0].element);
-    return reduces ? kernels_.take_reducing(node) : nullptr;
+    return reduces ? kernels_.match_reduction(node) : nullptr;
   }
 
   void absorb_around(Group& group) {
@@ -82,7 +82,7 @@ class KernelGroups {
     if (start == kNoValue || kernels_.has_kernels(producer.op->name()) || kernels_.constant(start)) return;
     const ValueInfo from = kernels_.info(start), to = kernels_.info(read);
     if (from.sizes != to.sizes || from.type != to.type || !is_elementwise(before)) return;
-    if (kernels_.absorb_before(*group.taken, compose(kernels_, p_.producers, {before}, start, false)))
+    if (kernels_.absorb_before(*group.kernel, compose(kernels_, p_.producers, {before}, start, false)))
       p_.uses.redirect(n, read, start);
   }
 
@@ -95,7 +95,7 @@ class KernelGroups {
   // by the kernel; if several kernels recompute them, they are dropped.
   void join_computed_ahead(Group& group) {
     const int number = p_.group_of[static_cast<std::size_t>(group.nodes[0])];
-    for (const ValueId v : group.taken->computed_ahead()) {
+    for (const ValueId v : group.kernel->computed_ahead()) {
       const int producer = p_.producers[v];
       if (producer < 0 || !p_.is_free(producer)) continue;
       if (p_.uses.only_node(v) < 0) {
@@ -115,7 +115,7 @@ class KernelGroups {
     while (at_least < kMaxChain) {
       const auto chain = chain_after(group.result, at_least);
       if (!chain) return;
-      if (!kernels_.absorb(*group.taken, *chain)) {
+      if (!kernels_.absorb(*group.kernel, *chain)) {
         at_least = chain->nodes.size();
         continue;
       }
@@ -130,7 +130,7 @@ class KernelGroups {
 
   void absorb_next(Group& group) {
     const int next = p_.uses.only_node(group.result);
-    if (!is_ungrouped(next) || !kernels_.absorb_next(*group.taken, p_.node(next))) return;
+    if (!is_ungrouped(next) || !kernels_.absorb_next(*group.kernel, p_.node(next))) return;
     p_.join(group, next);
     absorb_chains(group);
   }
@@ -141,8 +141,8 @@ class KernelGroups {
     if (rows < 0 || !p_.is_free(rows)) return;
     const int next = p_.uses.only_node(p_.node(rows).outputs[0]);
     if (!is_ungrouped(next)) return;
-    const auto taken = kernels_.take(p_.node(next));
-    if (!taken || !kernels_.absorb_rows(*group.taken, p_.node(rows), *taken)) return;
+    const auto kernel = kernels_.match(p_.node(next));
+    if (!kernel || !kernels_.absorb_rows(*group.kernel, p_.node(rows), *kernel)) return;
     p_.join(group, rows);
     p_.join(group, next);
   }
@@ -150,7 +150,7 @@ class KernelGroups {
   void absorb_move(Group& group) {
     const int move = p_.uses.only_node(group.result);
     if (move < 0 || !p_.is_free(move) || !p_.has_denotation(move)) return;
-    if (kernels_.absorb_move(*group.taken, p_.node(move))) p_.join(group, move);
+    if (kernels_.absorb_move(*group.kernel, p_.node(move))) p_.join(group, move);
   }
 
   bool is_ungrouped(int n) const { return n >= 0 && p_.group_of[static_cast<std::size_t>(n)] < 0 && p_.node(n).op != nullptr; }
@@ -267,7 +267,7 @@ class KernelGroups {
   // ---- Addends
   void absorb_addends() {
     for (std::size_t g = 0; g < p_.groups.size(); ++g) {
-      if (!p_.groups[g].taken) continue;
+      if (!p_.groups[g].kernel) continue;
       const std::vector<int> nodes = p_.groups[g].nodes;
       for (const int n : nodes)
         for (const ValueId v : p_.node(n).inputs) absorb_addend(g, n, v);
@@ -281,7 +281,7 @@ class KernelGroups {
     const int number = producer < 0 ? -1 : p_.group_of[static_cast<std::size_t>(producer)];
     if (number < 0 || number == static_cast<int>(g) || p_.uses.only_node(value) != n) return;
     Group &group = p_.groups[g], &other = p_.groups[static_cast<std::size_t>(number)];
-    if (!other.taken || other.result != value || !kernels_.absorb_addend(*group.taken, value, other.taken)) return;
+    if (!other.kernel || other.result != value || !kernels_.absorb_addend(*group.kernel, value, other.kernel)) return;
     for (const int m : other.nodes) p_.group_of[static_cast<std::size_t>(m)] = static_cast<int>(g);
     group.nodes.insert(group.nodes.end(), other.nodes.begin(), other.nodes.end());
     other.nodes.clear();

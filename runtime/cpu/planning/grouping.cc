@@ -19,36 +19,37 @@ class Grouping final : public planning::DeviceKernels {
   bool needed(std::size_t node) const override { return planner_.is_needed(node); }
   ValueId add_constant_value(Tensor tensor) override { return planner_.add_constant_value(std::move(tensor)); }
   bool has_kernels(std::string_view operator_name) const override { return has_node_kernels(operator_name); }
-  std::unique_ptr<planning::Taken> take(const Node& node) override {
+  std::unique_ptr<planning::MatchedKernel> match(const Node& node) override {
     if (is_replaced(node)) return nullptr;
     for (const NodeKernel& kernel : node_kernels())
       if (kernel.op == node.op->name())
         if (auto plan = kernel.plan(planner_, node)) return plan;
     return nullptr;
   }
-  std::unique_ptr<planning::Taken> take_reducing(const Node& node) override {
+  std::unique_ptr<planning::MatchedKernel> match_reduction(const Node& node) override {
     if (is_replaced(node)) return nullptr;
     for (const ReductionKernel plan_node : reduction_kernels())
       if (auto plan = plan_node(planner_, node)) return plan;
     return nullptr;
   }
-  bool absorb_before(planning::Taken& taken, const Chain& chain) override {
-    return static_cast<NodePlan&>(taken).absorb_before(planner_, chain);
+  bool absorb_before(planning::MatchedKernel& kernel, const Chain& chain) override {
+    return static_cast<NodePlan&>(kernel).absorb_before(planner_, chain);
   }
-  bool absorb_next(planning::Taken& taken, const Node& next) override {
-    return !is_replaced(next) && static_cast<NodePlan&>(taken).absorb_next(planner_, next);
+  bool absorb_next(planning::MatchedKernel& kernel, const Node& next) override {
+    return !is_replaced(next) && static_cast<NodePlan&>(kernel).absorb_next(planner_, next);
   }
-  bool absorb_addend(planning::Taken& taken, ValueId addend, std::unique_ptr<planning::Taken>& other) override {
-    return static_cast<NodePlan&>(taken).absorb_addend(planner_, addend, other);
+  bool absorb_addend(planning::MatchedKernel& kernel, ValueId addend,
+                     std::unique_ptr<planning::MatchedKernel>& other) override {
+    return static_cast<NodePlan&>(kernel).absorb_addend(planner_, addend, other);
   }
-  bool absorb_rows(planning::Taken& taken, const Node& rows, const planning::Taken& next) override {
-    return static_cast<NodePlan&>(taken).absorb_rows(planner_, rows, static_cast<const NodePlan&>(next));
+  bool absorb_rows(planning::MatchedKernel& kernel, const Node& rows, const planning::MatchedKernel& next) override {
+    return static_cast<NodePlan&>(kernel).absorb_rows(planner_, rows, static_cast<const NodePlan&>(next));
   }
-  bool absorb_move(planning::Taken& taken, const Node& node) override {
-    return static_cast<NodePlan&>(taken).absorb_move(planner_, node);
+  bool absorb_move(planning::MatchedKernel& kernel, const Node& node) override {
+    return static_cast<NodePlan&>(kernel).absorb_move(planner_, node);
   }
-  bool absorb(planning::Taken& taken, const Chain& chain) override {
-    return static_cast<NodePlan&>(taken).absorb(planner_, chain);
+  bool absorb(planning::MatchedKernel& kernel, const Chain& chain) override {
+    return static_cast<NodePlan&>(kernel).absorb(planner_, chain);
   }
   bool fuses_quantization() const override { return true; }
   void will_be_stored(ValueId value) override { stored_[value] = true; }

@@ -31,8 +31,8 @@ LayoutNeeds chain_needs(const Planner& planner, const Group& group) {
 }
 
 LayoutNeeds layout_needs(const Planner& planner, const Group& group) {
-  if (group.taken) {
-    if (const auto* const chooses = dynamic_cast<const ChoosesLayout*>(group.taken.get()))
+  if (group.kernel) {
+    if (const auto* const chooses = dynamic_cast<const ChoosesLayout*>(group.kernel.get()))
       return chooses->layout_needs(planner);
   } else if (group.chain && group.result != kNoValue) {
     return chain_needs(planner, group);
@@ -106,7 +106,7 @@ std::map<ValueId, PartOfChannels> find_parts(const Planner& planner, const std::
   for (const GraphOutput& output : graph.outputs()) ++readers[output.value];
   std::map<ValueId, PartOfChannels> parts;
   for (const Group& group : groups) {
-    const auto* const gathers = dynamic_cast<const GathersChannels*>(group.taken.get());
+    const auto* const gathers = dynamic_cast<const GathersChannels*>(group.kernel.get());
     if (gathers == nullptr) continue;
     const std::optional<GatheredChannels> gathered = gathers->gathered(planner, group.result);
     if (!gathered) continue;

@@ -17,7 +17,7 @@ using planning::AttributeReader;
 using planning::Chain;
 
 // Made by a NodeKernel (planning/kernels.h). It is first offered the surrounding operators, then asked to add its steps.
-class NodePlan : public planning::Taken {
+class NodePlan : public planning::MatchedKernel {
  public:
   // These return true if the kernel computes the given operators from then on.
 
@@ -26,7 +26,7 @@ class NodePlan : public planning::Taken {
   // The elementwise chain that computes the first input; the kernel then reads the chain's start.
   virtual bool absorb_before(Planner&, const Chain&) { return false; }
   // The group that computes the kernel's addend. If true, the other plan was moved from.
-  virtual bool absorb_addend(Planner&, ValueId, std::unique_ptr<planning::Taken>&) { return false; }
+  virtual bool absorb_addend(Planner&, ValueId, std::unique_ptr<planning::MatchedKernel>&) { return false; }
   // The node that is the only user of the result.
   virtual bool absorb_next(Planner&, const Node&) { return false; }
   // The node `rows`, the only user of the result; `next` plans the only user of `rows`.

@@ -74,7 +74,7 @@ class PlanMaker final : public Planner {
         continue;
       }
       plan_group(groups[g]);
-      groups[g].taken.reset();
+      groups[g].kernel.reset();
       for (const ValueId v : constants[g])
         if (--users[v] == 0 && !options().constants)  // shared constants are not this plan's to release
           if (const Tensor released = release(v)) prepared_->forget(released.bytes());
@@ -90,7 +90,7 @@ class PlanMaker final : public Planner {
       for (const int n : group.nodes) plan_interpreted(n);
       return;
     }
-    if (group.taken) return static_cast<NodePlan&>(*group.taken).emit(*this, group.result);
+    if (group.kernel) return static_cast<NodePlan&>(*group.kernel).emit(*this, group.result);
     if (group.chain) {
       const Chain& chain = *group.chain;
       if (add_expression({chain.element, chain.position, group.result, chain.operands})) return;

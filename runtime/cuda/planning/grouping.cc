@@ -14,8 +14,8 @@ namespace rewright::cuda {
 
 namespace {
 
-struct TakenNode final : planning::Taken {
-  explicit TakenNode(LibraryNode n) : node(std::move(n)) {}
+struct MatchedNode final : planning::MatchedKernel {
+  explicit MatchedNode(LibraryNode n) : node(std::move(n)) {}
   LibraryNode node;
 };
 
@@ -33,12 +33,12 @@ class LibraryKernels final : public planning::DeviceKernels {
   bool has_kernels(std::string_view operator_name) const override {
     return operator_name == "MatMul" || operator_name == "Gemm" || operator_name == "Conv";
   }
-  std::unique_ptr<planning::Taken> take(const Node& node) override {
+  std::unique_ptr<planning::MatchedKernel> match(const Node& node) override {
     auto library = has_kernels(node.op->name()) ? library_node(facts_, node) : std::nullopt;
-    return library ? std::make_unique<TakenNode>(std::move(*library)) : nullptr;
+    return library ? std::make_unique<MatchedNode>(std::move(*library)) : nullptr;
   }
-  bool absorb(planning::Taken& taken, const Chain& chain) override {
-    return static_cast<TakenNode&>(taken).node.absorb(facts_, chain);
+  bool absorb(planning::MatchedKernel& kernel, const Chain& chain) override {
+    return static_cast<MatchedNode&>(kernel).node.absorb(facts_, chain);
   }
   // Generated kernels compute in float.
   bool may_stay_unrounded(DataType type) const override { return is_real(type) && !is_small_float(type); }
@@ -58,8 +58,8 @@ std::vector<Group> make_groups(GraphFacts& facts) {
     group.nodes = from.nodes;
     group.result = from.result;
     group.view = from.view;
-    if (from.taken) {
-      group.library = std::move(static_cast<TakenNode&>(*from.taken).node);
+    if (from.kernel) {
+      group.library = std::move(static_cast<MatchedNode&>(*from.kernel).node);
       from.chain = planning::compose(facts, producers, from.nodes, kNoValue, false);
     }
     if (!from.chain) continue;

@@ -52,7 +52,7 @@ class ConvolutionPlan final : public NodePlan, public ChoosesLayout {
   }
 
   // Absorbs convolutions of the same image that are added: all 1x1, or all depthwise.
-  bool absorb_addend(Planner&, ValueId addend, std::unique_ptr<planning::Taken>& other) override {
+  bool absorb_addend(Planner&, ValueId addend, std::unique_ptr<planning::MatchedKernel>& other) override {
     auto* const plan = dynamic_cast<ConvolutionPlan*>(other.get());
     if (plan == nullptr || pointwise_ || plan->pointwise_) return false;
     const FoldedConvolution &a = convolution_, &b = plan->convolution_;
