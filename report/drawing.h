@@ -1,7 +1,7 @@
 // Draws a graph for the report's page.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <unordered_set>
